@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures grouping and .why over a large extract, beside .dump ObjectRef -Leak, in one run.
+# Measures each class of query over a large extract: totals, filters, listings, grouping and .why, in one run.
 #
 #   benches/groups.sh [EVENTS]        (default 10000000 handle events; needs GNU time, 4 GB of disk)
 #
@@ -43,6 +43,9 @@ measure() {
 measure '.dump ObjectRef -ShowTotal Process'
 measure '.dump ObjectRef -Leak -ShowTotal Process'
 measure '.dump ObjectRef -Leak -TopN 10'
+measure '.dump ObjectRef -Leak -json'
+measure '.dump ObjectRef -pn app3* -ShowTotal Process'
+measure '.dump ObjectRef -StackFilter *app12.exe+0x1* -ShowTotal Process'
 measure '.dump ObjectRef -GroupBy process,type -TopN 10'
 measure '.dump ObjectRef -GroupBy process,type,createstack -TopN 10'
 measure '.why -TopN 10'

@@ -21,9 +21,11 @@ macro_rules! number {
             const TYPE: ColumnType = ColumnType::U32;
             const REFERS_TO: Option<Reference> = Some($refers_to);
             type Physical = UInt32Type;
+            #[inline]
             fn from_native(native: u32) -> Self {
                 $make(native)
             }
+            #[inline]
             fn into_native(self) -> u32 {
                 $get(self)
             }
@@ -48,16 +50,19 @@ macro_rules! index {
             pub const NONE: Self = Self(sentinel());
 
             /// The index, unless it is that of no row.
+            #[inline]
             pub fn known(self) -> Option<Self> {
                 (self != Self::NONE).then_some(self)
             }
 
             /// The row number, for indexing a column.
+            #[inline]
             pub fn row(self) -> usize {
                 self.0 as usize
             }
 
             /// The index of a row; that of no row where the number is too large for one.
+            #[inline]
             pub fn of(row: usize) -> Self {
                 u32::try_from(row).map_or(Self::NONE, Self)
             }

@@ -33,7 +33,8 @@ pub use archive::{
 };
 pub use cancel::{Cancel, Cancelled, Poll};
 pub use column::{
-    Blobs, Bytes, Cell, ColumnSpec, ColumnType, Flags, Lists, Number, Numbers, Reference, Texts,
+    Blobs, Bytes, Cell, ColumnSpec, ColumnType, Flags, Lists, Number, Numbers, Reference, RowSet,
+    Sparse, Texts,
 };
 pub use file::{inspect_opened, open_file};
 pub use index::{

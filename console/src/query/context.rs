@@ -34,6 +34,7 @@ pub(crate) struct FileContext<'a> {
 impl<'a> FileContext<'a> {
     pub(super) fn load(
         source: &'a Source<'a>,
+        objects: ObjectTable,
         needs_frames: bool,
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
@@ -46,7 +47,7 @@ impl<'a> FileContext<'a> {
         };
         Ok(Self {
             trace,
-            objects: ObjectTable::load(trace)?,
+            objects,
             types: TypeNames::load(trace)?,
             processes: ProcessList::load(trace)?,
             volumes: Volumes::load(trace)?,

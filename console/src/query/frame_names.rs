@@ -1,6 +1,6 @@
 //! Names of the frames of a trace: resolved late, in batches, and remembered.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::AddAssign;
 use std::sync::{Arc, OnceLock};
 
@@ -199,16 +199,27 @@ impl<'a> Frames<'a> {
         location.filter(|_| self.method.get(row).is_none())
     }
 
-    fn resolve_frames(&self, frames: impl Iterator<Item = FrameIdx>) -> Result<(), Cancelled> {
+    /// The frames of some stacks, each once, in the order of their first stacks: stacks share most of them.
+    pub(crate) fn distinct(&self, stacks: impl Iterator<Item = StackIdx>) -> Vec<FrameIdx> {
+        self.without_repeats(stacks.flat_map(|stack| self.stacks.get(stack.row())))
+    }
+
+    fn without_repeats(&self, frames: impl Iterator<Item = FrameIdx>) -> Vec<FrameIdx> {
+        let mut is_new = vec![true; self.height()];
+        let distinct = frames.filter(|frame| {
+            is_new.get_mut(frame.row()).is_some_and(|is_new| std::mem::replace(is_new, false))
+        });
+        distinct.collect()
+    }
+
+    /// Finds the names of some frames, as [`Self::resolve`] does.
+    pub(crate) fn resolve_frames(
+        &self,
+        frames: impl Iterator<Item = FrameIdx>,
+    ) -> Result<(), Cancelled> {
         let memory = self.name_cache.known();
         let mut requested: BTreeMap<ModuleIdx, Vec<(u64, FrameIdx)>> = BTreeMap::new();
-        // Stacks share most of their frames.
-        let mut is_seen = vec![false; self.height()];
-        for frame in frames {
-            let is_seen = is_seen.get_mut(frame.row());
-            if is_seen.is_none_or(|is_seen| std::mem::replace(is_seen, true)) {
-                continue;
-            }
+        for frame in self.without_repeats(frames) {
             if let Some((module, rva)) = self.location(frame)
                 && memory.get(frame).is_none()
             {
@@ -352,23 +363,18 @@ impl NamedFrames<'_> {
         first.into_iter().chain(others).filter(is_unnamed)
     }
 
-    /// The modules of some stacks in which no frame of these stacks has a name, those of the innermost
-    /// frames first.
-    pub(crate) fn without_names(&self, stacks: impl Iterator<Item = StackIdx>) -> Vec<String> {
+    /// The modules of some frames in which none of these has a name, in the order of the frames.
+    pub(crate) fn without_names(&self, frames: &[FrameIdx]) -> Vec<String> {
         let mut named: HashMap<ModuleIdx, bool> = HashMap::new();
         let mut order = Vec::new();
-        let mut seen: HashSet<FrameIdx> = HashSet::new();
-        for frame in stacks.flat_map(|stack| self.frames.stacks.get(stack.row())) {
-            let Some((module, _)) = self.frames.location(frame).filter(|_| seen.insert(frame))
-            else {
-                continue;
-            };
+        for frame in frames {
+            let Some((module, _)) = self.frames.location(*frame) else { continue };
             let has_name = named.entry(module).or_insert_with(|| {
                 order.push(module);
                 false
             });
-            *has_name |= self.memory.get(frame).is_some_and(|chain| !chain.is_empty())
-                || self.frames.stored.get(&frame).is_some();
+            *has_name |= self.memory.get(*frame).is_some_and(|chain| !chain.is_empty())
+                || self.frames.stored.get(frame).is_some();
         }
         let unnamed = order.into_iter().filter(|module| !named.get(module).is_some_and(|&has| has));
         let modules = unnamed.filter_map(|module| self.frames.modules.get(module.row()));

@@ -237,9 +237,9 @@ fn opened(
     kinds: Kinds,
     is_counted: impl Fn(usize) -> bool,
 ) -> Result<HandleRuns, QueryError> {
-    let kind = file.trace.values(Events::kind)?;
-    let owner = file.trace.values(Events::process)?;
-    let codes = kind.values();
+    let rows = selection.event_rows(&file.objects);
+    let kind = file.trace.values_at(Events::kind, &rows)?;
+    let owner = file.trace.values_at(Events::process, &rows)?;
     let mut runs = HandleRuns::default();
     let mut poll = Poll::new(file.cancel);
     for selected in selection.objects() {
@@ -247,7 +247,7 @@ fn opened(
         let events = file.objects.events(selected.object());
         let selected_events = events.filter(|&event| selection.events.contains(event));
         let openings = selected_events
-            .filter(|&event| codes.get(event).is_some_and(|code| kinds.contains_code(*code)));
+            .filter(|&event| kind.get(event).is_some_and(|code| kinds.contains_code(code)));
         for event in openings.filter(|&event| is_counted(event)) {
             runs.types.add(file.objects.type_id(selected.object()), 1);
             runs.owners.add(owner.get(event).unwrap_or_default(), 1);

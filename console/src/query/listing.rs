@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use handlescope_model::tables::{ClosedUnseen, Events, ExistingHandles, Names, Objects};
 use handlescope_model::{
-    ArchiveError, EventKind, Flags, NameIdx, Numbers, ObjectIdx, ProcessIdx, StackIdx, Texts, Trace,
+    ArchiveError, EventKind, Flags, NameIdx, Numbers, ObjectIdx, ProcessIdx, Sparse, StackIdx,
+    Texts,
 };
 
 use super::context::FileContext;
@@ -12,39 +13,39 @@ use super::info::trace_info;
 use super::selection::Selection;
 use super::stacks::StackSet;
 use crate::cancel::{Cancelled, Poll};
-use crate::trace::unseen_values;
+use crate::trace::unseen_values_at;
 
 /// The columns that printing needs.
 pub struct Listing {
-    pointer: Numbers<u64>,
-    name: Numbers<NameIdx>,
+    pointer: Sparse<Numbers<u64>>,
+    name: Sparse<Numbers<NameIdx>>,
     names: Texts,
     is_multiprocess: Flags,
     is_overlapped: Flags,
     existing_owner: Numbers<ProcessIdx>,
     existing_handle: Numbers<u64>,
-    kind: Numbers<u32>,
-    time_ns: Numbers<i64>,
+    kind: Sparse<Numbers<u32>>,
+    time_ns: Sparse<Numbers<i64>>,
     /// Whether these are times, and not only an order.
     has_clock: bool,
-    process: Numbers<ProcessIdx>,
-    tid: Numbers<u32>,
-    stack: Numbers<StackIdx>,
+    process: Sparse<Numbers<ProcessIdx>>,
+    tid: Sparse<Numbers<u32>>,
+    stack: Sparse<Numbers<StackIdx>>,
     leaked: Flags,
     closed_at_exit: Flags,
-    closed_unseen: Numbers<u32>,
-    closed_after_ns: Numbers<i64>,
-    closed_before_ns: Numbers<i64>,
-    handle: Numbers<u64>,
-    ref_delta: Numbers<i32>,
-    source_process: Numbers<ProcessIdx>,
-    source_handle: Numbers<u64>,
-    caller_process: Numbers<ProcessIdx>,
-    inherited_by: Numbers<ProcessIdx>,
-    view_base: Numbers<u64>,
-    view_size: Numbers<u64>,
-    byte_offset: Numbers<u64>,
-    file_object: Numbers<u64>,
+    closed_unseen: Sparse<Numbers<u32>>,
+    closed_after_ns: Sparse<Numbers<i64>>,
+    closed_before_ns: Sparse<Numbers<i64>>,
+    handle: Sparse<Numbers<u64>>,
+    ref_delta: Sparse<Numbers<i32>>,
+    source_process: Sparse<Numbers<ProcessIdx>>,
+    source_handle: Sparse<Numbers<u64>>,
+    caller_process: Sparse<Numbers<ProcessIdx>>,
+    inherited_by: Sparse<Numbers<ProcessIdx>>,
+    view_base: Sparse<Numbers<u64>>,
+    view_size: Sparse<Numbers<u64>>,
+    byte_offset: Sparse<Numbers<u64>>,
+    file_object: Sparse<Numbers<u64>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,36 +105,42 @@ pub struct ViewRow {
 }
 
 impl Listing {
-    pub(crate) fn load(trace: &Trace) -> Result<Self, ArchiveError> {
+    /// Reads what objects that passed and their events have in the columns.
+    pub(crate) fn load(
+        file: &FileContext<'_>,
+        selection: &Selection,
+    ) -> Result<Self, ArchiveError> {
+        let (trace, objects) = (file.trace, selection.object_rows(&file.objects));
+        let events = selection.event_rows(&file.objects);
         Ok(Self {
-            pointer: trace.values(Objects::pointer)?,
-            name: trace.values(Objects::name)?,
+            pointer: trace.values_at(Objects::pointer, &objects)?,
+            name: trace.values_at(Objects::name, &objects)?,
             names: trace.values(Names::name)?,
             is_multiprocess: trace.values(Objects::is_multiprocess)?,
             is_overlapped: trace.values(Objects::is_overlapped)?,
             existing_owner: trace.values(ExistingHandles::process)?,
             existing_handle: trace.values(ExistingHandles::handle)?,
-            kind: trace.values(Events::kind)?,
-            time_ns: trace.values(Events::time_ns)?,
+            kind: trace.values_at(Events::kind, &events)?,
+            time_ns: trace.values_at(Events::time_ns, &events)?,
             has_clock: trace_info(trace)?.has_clock(),
-            process: trace.values(Events::process)?,
-            tid: trace.values(Events::tid)?,
-            stack: trace.values(Events::stack)?,
+            process: trace.values_at(Events::process, &events)?,
+            tid: trace.values_at(Events::tid, &events)?,
+            stack: trace.values_at(Events::stack, &events)?,
             leaked: trace.values(Events::leaked)?,
             closed_at_exit: trace.values(Events::closed_at_exit)?,
-            closed_unseen: unseen_values(trace, Events::closed_unseen)?,
-            closed_after_ns: unseen_values(trace, Events::closed_after_ns)?,
-            closed_before_ns: unseen_values(trace, Events::closed_before_ns)?,
-            handle: trace.values(Events::handle)?,
-            ref_delta: trace.values(Events::ref_delta)?,
-            source_process: trace.values(Events::source_process)?,
-            source_handle: trace.values(Events::source_handle)?,
-            caller_process: trace.values(Events::caller_process)?,
-            inherited_by: trace.values(Events::inherited_by)?,
-            view_base: trace.values(Events::view_base)?,
-            view_size: trace.values(Events::view_size)?,
-            byte_offset: trace.values(Events::byte_offset)?,
-            file_object: trace.values(Events::file_object)?,
+            closed_unseen: unseen_values_at(trace, Events::closed_unseen, &events)?,
+            closed_after_ns: unseen_values_at(trace, Events::closed_after_ns, &events)?,
+            closed_before_ns: unseen_values_at(trace, Events::closed_before_ns, &events)?,
+            handle: trace.values_at(Events::handle, &events)?,
+            ref_delta: trace.values_at(Events::ref_delta, &events)?,
+            source_process: trace.values_at(Events::source_process, &events)?,
+            source_handle: trace.values_at(Events::source_handle, &events)?,
+            caller_process: trace.values_at(Events::caller_process, &events)?,
+            inherited_by: trace.values_at(Events::inherited_by, &events)?,
+            view_base: trace.values_at(Events::view_base, &events)?,
+            view_size: trace.values_at(Events::view_size, &events)?,
+            byte_offset: trace.values_at(Events::byte_offset, &events)?,
+            file_object: trace.values_at(Events::file_object, &events)?,
         })
     }
 
@@ -229,8 +236,7 @@ impl Listing {
 
     /// Puts objects into the order of the console: by creation, without one first; then by id.
     pub(crate) fn sort(&self, selection: &mut Selection) {
-        let times = self.time_ns.values();
-        selection.objects.sort_by_key(|selected| times.get(selected.create()?.row()).copied());
+        selection.objects.sort_by_key(|selected| self.time_ns.get(selected.create()?.row()));
     }
 
     /// The stacks of all events that are left.

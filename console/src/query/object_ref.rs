@@ -13,6 +13,7 @@ use super::context::FileContext;
 use super::criterion::Survivors;
 use super::error::QueryError;
 use super::exit_stacks::ExitStacks;
+use super::filters::event::objects_for;
 use super::filters::{self, Filtered};
 use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
@@ -21,6 +22,7 @@ use super::gui_handles::{GuiHandles, gui_handles};
 use super::handle_counts::{CountBy, Counted, HandleCounts};
 use super::listing::Listing;
 use super::no_match::NoMatch;
+use super::objects::ObjectTable;
 use super::selection::{Selected, Selection};
 use super::source::Source;
 use super::stacks::StackSet;
@@ -117,8 +119,13 @@ pub(super) fn unchecked_object_ref<'a>(
         .map(|source| FileAnswer::new(source, args, names, cancel))
         .collect::<Result<_, _>>()?;
     if files.iter().all(FileAnswer::is_without_match) {
-        for file in &mut files {
-            file.about.no_match = NoMatch::of_objects(&file.file, args, &file.survivors)?;
+        for FileAnswer { file, about, survivors, .. } in &mut files {
+            if args.leak || args.leak_at_exit {
+                // Criteria before leaks are counted over all objects.
+                file.objects = ObjectTable::load(file.trace)?;
+                *survivors = filters::select(file, args)?.survivors;
+            }
+            about.no_match = NoMatch::of_objects(file, args, survivors)?;
         }
     }
     let counts = files.iter().filter_map(|file| file.handle_counts.as_ref());
@@ -153,7 +160,7 @@ fn caveats(
 
 /// Objects of which no event is left that opens anything: with leaks, these all leak.
 fn without_leak(file: &FileContext<'_>, selection: &Selection) -> Result<u64, QueryError> {
-    let kind = file.trace.values(Events::kind)?;
+    let kind = file.trace.values_at(Events::kind, &selection.event_rows(&file.objects))?;
     let without_opening = selection.objects().iter().filter(|selected| {
         !file.objects.events(selected.object()).any(|event| {
             selection.events.contains(event)
@@ -234,7 +241,8 @@ impl<'a> FileAnswer<'a> {
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Self, QueryError> {
-        let mut file = FileContext::load(source, args.needs_frames(), names, cancel)?;
+        let objects = objects_for(args, source.trace, cancel)?;
+        let mut file = FileContext::load(source, objects, args.needs_frames(), names, cancel)?;
         if let Some(id) = &args.suspect {
             file.suspect_events = Some(events_of_suspect(&file, id, &args.groups.trims)?);
         }
@@ -254,7 +262,7 @@ impl<'a> FileAnswer<'a> {
         let beside = at_exit.as_ref();
         let groups = is_grouped.then(|| Groups::of(&file, &selection, beside, args)).transpose()?;
         let is_listed = !is_counted && !is_grouped;
-        let listing = is_listed.then(|| Listing::load(file.trace)).transpose()?;
+        let listing = is_listed.then(|| Listing::load(&file, &selection)).transpose()?;
         let mut shown_stacks = None;
         if let Some(listing) = &listing {
             listing.sort(&mut selection);

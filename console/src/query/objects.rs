@@ -1,47 +1,86 @@
 //! The objects table as the queries need it: where the events and handles of an object stand.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use handlescope_model::tables::Objects;
 use handlescope_model::{
-    ArchiveError, EventIdx, ExistingIdx, FILE_MAPPING_TYPE, Numbers, ObjectIdx, RowCount, Table,
-    Trace, TypeId,
+    ArchiveError, EventIdx, ExistingIdx, FILE_MAPPING_TYPE, Numbers, ObjectIdx, RowCount, RowSet,
+    Sparse, Table, Trace, TypeId,
 };
+
+use super::error::QueryError;
+use crate::cancel::{Cancel, Poll};
 
 /// The columns of the objects table that every query reads.
 ///
 /// Row numbers from a damaged archive are clamped to the heights of their tables, so that these ranges lie within the
 /// columns.
 pub(crate) struct ObjectTable {
-    type_id: Numbers<TypeId>,
-    first_event: Numbers<EventIdx>,
-    event_count: Numbers<RowCount<EventIdx>>,
-    first_existing: Numbers<ExistingIdx>,
-    existing_count: Numbers<RowCount<ExistingIdx>>,
-    create_event: Numbers<EventIdx>,
-    destroy_event: Numbers<EventIdx>,
+    /// Objects that are read.
+    rows: Arc<RowSet>,
+    type_id: Sparse<Numbers<TypeId>>,
+    first_event: Sparse<Numbers<EventIdx>>,
+    event_count: Sparse<Numbers<RowCount<EventIdx>>>,
+    first_existing: Sparse<Numbers<ExistingIdx>>,
+    existing_count: Sparse<Numbers<RowCount<ExistingIdx>>>,
+    create_event: Sparse<Numbers<EventIdx>>,
+    destroy_event: Sparse<Numbers<EventIdx>>,
     events: usize,
     existing: usize,
 }
 
 impl ObjectTable {
+    /// Reads all objects.
     pub(crate) fn load(trace: &Trace) -> Result<Self, ArchiveError> {
+        Self::of_rows(trace, RowSet::all(trace.height(Table::Objects)?))
+    }
+
+    /// Reads the objects with any of some events. The others, which may be nearly all, take no memory.
+    pub(crate) fn with_any(
+        trace: &Trace,
+        cancel: &Cancel,
+        is_selected: impl Fn(usize) -> bool,
+    ) -> Result<Self, QueryError> {
+        let (first, count) =
+            (trace.values(Objects::first_event)?, trace.values(Objects::event_count)?);
+        let height = trace.height(Table::Events)?;
+        let mut rows = Vec::new();
+        let mut poll = Poll::new(cancel);
+        for row in 0..trace.height(Table::Objects)? {
+            poll.round()?;
+            let first = first.get(row).map_or(0, EventIdx::row);
+            if within(first, count.get(row), height).any(&is_selected) {
+                rows.push(row);
+            }
+        }
+        Ok(Self::of_rows(trace, RowSet::new(trace.height(Table::Objects)?, rows))?)
+    }
+
+    fn of_rows(trace: &Trace, rows: RowSet) -> Result<Self, ArchiveError> {
+        let rows = Arc::new(rows);
         Ok(Self {
-            type_id: trace.values(Objects::type_id)?,
-            first_event: trace.values(Objects::first_event)?,
-            event_count: trace.values(Objects::event_count)?,
-            first_existing: trace.values(Objects::first_existing)?,
-            existing_count: trace.values(Objects::existing_count)?,
-            create_event: trace.values(Objects::create_event)?,
-            destroy_event: trace.values(Objects::destroy_event)?,
+            type_id: trace.values_at(Objects::type_id, &rows)?,
+            first_event: trace.values_at(Objects::first_event, &rows)?,
+            event_count: trace.values_at(Objects::event_count, &rows)?,
+            first_existing: trace.values_at(Objects::first_existing, &rows)?,
+            existing_count: trace.values_at(Objects::existing_count, &rows)?,
+            create_event: trace.values_at(Objects::create_event, &rows)?,
+            destroy_event: trace.values_at(Objects::destroy_event, &rows)?,
             events: trace.height(Table::Events)?,
             existing: trace.height(Table::ExistingHandles)?,
+            rows,
         })
     }
 
-    /// Number of objects.
+    /// Number of objects, also of those that are not read.
     pub(crate) fn len(&self) -> usize {
-        self.type_id.len()
+        self.rows.height()
+    }
+
+    /// The objects that are read.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = ObjectIdx> + '_ {
+        self.rows.iter().map(ObjectIdx::of)
     }
 
     /// Number of events of all objects.

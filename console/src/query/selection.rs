@@ -1,12 +1,17 @@
 //! State of a trace while filters are applied: objects with their creation and end, and a mask over the events.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use handlescope_model::{EventIdx, ObjectIdx};
+use handlescope_model::{EventIdx, ObjectIdx, RowSet};
+use rayon::prelude::*;
 
 use super::objects::ObjectTable;
 use crate::cancel::Poll;
 use crate::cancel::{Cancel, Cancelled};
+
+/// Events that one thread takes at once.
+const PART: usize = 1 << 16;
 
 /// An object that passed the filters so far.
 ///
@@ -67,7 +72,7 @@ impl Selection {
     ) -> Result<Self, Cancelled> {
         let mut poll = Poll::new(cancel);
         let mut selected = Vec::new();
-        for object in (0..objects.len()).map(ObjectIdx::of) {
+        for object in objects.iter() {
             poll.round()?;
             if passes(object) {
                 selected.push(Selected {
@@ -103,6 +108,24 @@ impl Selection {
         result
     }
 
+    /// The events that are left, without those that do not pass; those of objects that are gone count for nothing.
+    pub(crate) fn restrict(
+        &mut self,
+        objects: &ObjectTable,
+        passes: impl Fn(usize) -> bool + Sync,
+    ) -> EventMask {
+        let mut is_left = match std::mem::replace(&mut self.events, EventMask::All) {
+            EventMask::All => vec![true; objects.event_count()],
+            EventMask::Some(is_left) => is_left,
+        };
+        is_left
+            .par_iter_mut()
+            .with_min_len(PART)
+            .enumerate()
+            .for_each(|(event, is_left)| *is_left = *is_left && passes(event));
+        EventMask::Some(is_left)
+    }
+
     /// Notes that a filter needs the symbols of some modules.
     pub(crate) fn note_symbols(&mut self, modules: &[String]) {
         for module in modules {
@@ -114,6 +137,26 @@ impl Selection {
 
     pub fn objects(&self) -> &[Selected] {
         &self.objects
+    }
+
+    /// Rows of the objects.
+    pub(crate) fn object_rows(&self, objects: &ObjectTable) -> Arc<RowSet> {
+        let rows = self.objects.iter().map(|selected| selected.object().row());
+        Arc::new(RowSet::new(objects.len(), rows))
+    }
+
+    /// Rows of all events of the objects, whatever filters removed of them; those of all objects where most are left.
+    pub(crate) fn event_rows(&self, objects: &ObjectTable) -> Arc<RowSet> {
+        if self.objects.len() > objects.len() / 2 {
+            return Arc::new(RowSet::all(objects.event_count()));
+        }
+        let rows = self.objects.iter().flat_map(|selected| {
+            let object = selected.object();
+            // They may lie elsewhere in a damaged archive.
+            let ends = [objects.create_event(object), objects.destroy_event(object)];
+            objects.events(object).chain(ends.into_iter().flatten().map(EventIdx::row))
+        });
+        Arc::new(RowSet::new(objects.event_count(), rows))
     }
 }
 

@@ -1,11 +1,13 @@
 //! Stack filters: each distinct frame is tested once, each distinct stack judged once.
 
-use std::collections::HashMap;
 use std::fmt::Write;
 
 use handlescope_model::{FrameIdx, StackIdx};
+use hashbrown::HashMap;
+use rayon::prelude::*;
 
 use super::frame_names::{Frames, NamedFrames};
+use super::frame_view::{FrameIdentity, FrameView};
 use crate::cancel::Cancelled;
 use crate::filter::{Filter, LineMatch};
 
@@ -59,19 +61,19 @@ impl StackVerdicts {
             let by_stack = vec![true; stacks.0.len()];
             return Ok(Self { by_stack, without_stack, needs_symbols: Vec::new() });
         }
-        frames.resolve(stacks.iter())?;
+        let distinct = frames.distinct(stacks.iter());
+        frames.resolve_frames(distinct.iter().copied())?;
         let named = frames.named();
-        let needs_symbols = named.without_names(stacks.iter());
-        let mut lines =
-            Lines { filter, frames: &named, verdicts: HashMap::new(), text: String::new() };
-        let mut by_stack = vec![false; stacks.0.len()];
-        for stack in stacks.iter() {
-            if let Some(verdict) = by_stack.get_mut(stack.row()) {
-                let frames = frames.stacks.get(stack.row());
-                let line = frames.map(|frame| lines.verdict(frame)).reduce(LineMatch::or);
-                *verdict = line.map_or(without_stack, |line| filter.accepts(line));
-            }
-        }
+        let needs_symbols = named.without_names(&distinct);
+        let lines = line_matches(filter, &distinct, &named);
+        let is_needed = stacks.0.par_iter().enumerate();
+        let by_stack = is_needed.map(|(stack, is_needed)| {
+            let frames = is_needed.then(|| frames.stacks.get(stack)).into_iter().flatten();
+            let lines = frames.filter_map(|frame| lines.get(frame.row()).copied());
+            let line = lines.reduce(LineMatch::or);
+            *is_needed && line.map_or(without_stack, |line| filter.accepts(line))
+        });
+        let by_stack = by_stack.collect();
         Ok(Self { by_stack, without_stack, needs_symbols })
     }
 
@@ -83,27 +85,28 @@ impl StackVerdicts {
     }
 }
 
-/// The verdicts on single frames.
-struct Lines<'a> {
-    filter: &'a Filter,
-    frames: &'a NamedFrames<'a>,
-    verdicts: HashMap<FrameIdx, LineMatch>,
-    text: String,
-}
-
-impl Lines<'_> {
-    fn verdict(&mut self, frame: FrameIdx) -> LineMatch {
-        if let Some(&verdict) = self.verdicts.get(&frame) {
-            return verdict;
+/// Verdicts on some frames, by row of the frames table: each function is tested once, however many frames it has.
+fn line_matches(filter: &Filter, frames: &[FrameIdx], named: &NamedFrames<'_>) -> Vec<LineMatch> {
+    let mut text = String::new();
+    let mut test = |view: &FrameView<'_>| {
+        text.clear();
+        // Writing to a string does not fail.
+        let _ = write!(text, "{view}");
+        filter.line(&text)
+    };
+    let mut functions: HashMap<FrameIdentity<'_>, LineMatch> = HashMap::new();
+    let mut lines = vec![LineMatch::default(); named.frames().height()];
+    for frame in frames {
+        let views = named.frames_at(*frame).map(|view| match view.identity() {
+            function @ FrameIdentity::Function { .. } => {
+                *functions.entry(function).or_insert_with(|| test(&view))
+            }
+            _ => test(&view),
+        });
+        if let (Some(line), Some(slot)) = (views.reduce(LineMatch::or), lines.get_mut(frame.row()))
+        {
+            *slot = line;
         }
-        let mut verdict = LineMatch::default();
-        for view in self.frames.frames_at(frame) {
-            self.text.clear();
-            // Writing to a string does not fail.
-            let _ = write!(self.text, "{view}");
-            verdict = verdict.or(self.filter.line(&self.text));
-        }
-        self.verdicts.insert(frame, verdict);
-        verdict
     }
+    lines
 }

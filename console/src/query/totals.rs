@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 
 use handlescope_model::rules::{OPENING, VIEWS};
 use handlescope_model::tables::Events;
-use handlescope_model::{ArchiveError, EventKind, Flags, Numbers, Trace};
+use handlescope_model::{ArchiveError, EventKind, Flags, Numbers, Sparse, Trace};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -53,7 +53,7 @@ impl Totals {
     }
 
     pub(crate) fn of(file: &FileContext<'_>, selection: &Selection) -> Result<Self, QueryError> {
-        let columns = Columns::load(file)?;
+        let columns = Columns::load(file, selection)?;
         let parts = selection.objects().par_chunks(PART);
         let parts = parts.map(|objects| columns.count(file, objects, &selection.events));
         let (mut totals, mut views) = (Self::default(), Vec::new());
@@ -61,14 +61,14 @@ impl Totals {
             totals += part.0;
             views.extend(part.1);
         }
-        totals.add_sizes(columns.kind.values(), &views, file.trace)?;
+        totals.add_sizes(&columns.kind, &views, file.trace)?;
         Ok(totals)
     }
 
     /// The sizes lie in a column that most queries need not read.
     fn add_sizes(
         &mut self,
-        kinds: &[u32],
+        kinds: &Sparse<Numbers<u32>>,
         views: &[usize],
         trace: &Trace,
     ) -> Result<(), ArchiveError> {
@@ -77,7 +77,7 @@ impl Totals {
         }
         let size = trace.values(Events::view_size)?;
         for &view in views {
-            let is_map = kinds.get(view) == Some(&EventKind::Map.code());
+            let is_map = kinds.get(view) == Some(EventKind::Map.code());
             let sum = if is_map { &mut self.map_size } else { &mut self.unmap_size };
             *sum = sum.saturating_add(size.get(view).unwrap_or_default());
         }
@@ -90,7 +90,7 @@ const PART: usize = 1 << 18;
 
 /// The columns that say what is counted.
 struct Columns {
-    kind: Numbers<u32>,
+    kind: Sparse<Numbers<u32>>,
     leaked: Flags,
     /// Flags of closes at exit; most traces have none.
     at_exit: Option<Flags>,
@@ -98,10 +98,10 @@ struct Columns {
 }
 
 impl Columns {
-    fn load(file: &FileContext<'_>) -> Result<Self, QueryError> {
+    fn load(file: &FileContext<'_>, selection: &Selection) -> Result<Self, QueryError> {
         let trace = file.trace;
         Ok(Self {
-            kind: trace.values(Events::kind)?,
+            kind: trace.values_at(Events::kind, &selection.event_rows(&file.objects))?,
             leaked: trace.values(Events::leaked)?,
             at_exit: Some(trace.values(Events::closed_at_exit)?).filter(Flags::any),
             unseen: unseen_values(trace, Events::closed_unseen)?,
@@ -115,7 +115,6 @@ impl Columns {
         objects: &[Selected],
         left: &EventMask,
     ) -> Result<(Totals, Vec<usize>), Cancelled> {
-        let kinds = self.kind.values();
         let mut by_kind = [0_u64; EventKind::ALL.len()];
         let mut totals = Totals::default();
         let mut views = Vec::new();
@@ -126,7 +125,7 @@ impl Columns {
             totals.objects_destroyed += u64::from(selected.end().is_some());
             let object = selected.object();
             for event in file.objects.events(object).filter(|&e| left.contains(e)) {
-                let kind = kinds.get(event).copied().unwrap_or_default();
+                let kind = self.kind.get(event).unwrap_or_default();
                 if let Some(count) = by_kind.get_mut(kind as usize) {
                     *count += 1;
                 }

@@ -1,11 +1,15 @@
 //! Times when a trace lost events, and whether it says what was open at its end and what was closed by process exit.
 
+use std::sync::Arc;
+
 use handlescope_extract::is_loss;
 use handlescope_model::rules::{LossTimes, is_of_end_rundown};
 use handlescope_model::tables::{
     EventCounts, Events, LossKind, Losses, ObjectTypes, TraceInfos, Warnings,
 };
-use handlescope_model::{ArchiveError, Cell, FILE_MAPPING_TYPE, Key, Table, TableRows, Trace};
+use handlescope_model::{
+    ArchiveError, Cell, FILE_MAPPING_TYPE, Key, RowSet, Sparse, Table, TableRows, Trace,
+};
 
 /// Layouts from this on say when events may be missing.
 const WITH_TIMES: u32 = 7;
@@ -96,6 +100,24 @@ where
         return Ok(T::Values::default());
     }
     trace.values(key)
+}
+
+/// Some rows of such a column.
+///
+/// # Errors
+/// When the archive is damaged.
+pub(crate) fn unseen_values_at<T>(
+    trace: &Trace,
+    key: Key<Events, T>,
+    rows: &Arc<RowSet>,
+) -> Result<Sparse<T::Values>, ArchiveError>
+where
+    T: Cell<Values: Default>,
+{
+    if trace.height(Table::Losses)? == 0 {
+        return Ok(Sparse::default());
+    }
+    trace.values_at(key, rows)
 }
 
 /// Whether a trace has a rundown of open handles at its end.

@@ -5,27 +5,28 @@
 //! So footers and page headers are parsed here first, limited by the bytes they really have; contents are left to the
 //! decoder.
 
-use std::io::Cursor;
+use std::io::{self, Cursor};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use polars::prelude::{ParquetReader, PolarsError, SerReader};
-use polars_io::parquet::read::FileMetadata;
+use polars::prelude::PolarsError;
+use polars_parquet::read::{FileMetadata, read_metadata};
 use polars_parquet_format::thrift;
 use polars_parquet_format::thrift::protocol::TCompactInputProtocol;
 use polars_parquet_format::{FileMetaData, PageHeader, PageType, SchemaElement, Type};
 
 use super::container::ContainerLimits;
 use crate::guard::Panicked;
-use crate::noting::PolarsReason;
+use crate::noting::{PolarsReason, Reason};
 
 /// Size of the trailer after the footer: the footer's length and the format's name.
 const TRAILER: usize = 8;
 
 /// Size below which a footer is not limited; above, it must be a fraction of the file.
-const SMALL_FOOTER: usize = 1 << 20;
+const SMALL_FOOTER: u64 = 1 << 20;
 
 /// Minimum ratio of the file to the footer. It is some hundred in ours.
-const FILE_PER_FOOTER: usize = 4;
+const FILE_PER_FOOTER: u64 = 4;
 
 /// Memory for each byte of a header while it is read. A list has eight for a value of one byte.
 const MEMORY_PER_BYTE: usize = 8;
@@ -45,7 +46,7 @@ pub(super) enum TableProblem {
     #[error("it is not a Parquet file")]
     NotParquet,
     #[error("its footer is too large: {0} bytes")]
-    FooterSize(usize),
+    FooterSize(u64),
     #[error("its footer cannot be read: {0}")]
     Footer(thrift::Error),
     #[error("it has too many columns: {0}")]
@@ -56,6 +57,8 @@ pub(super) enum TableProblem {
     Depth,
     #[error("a column lies outside of the table")]
     Outside,
+    #[error("it cannot be read: {}", Reason(.0))]
+    Read(#[from] io::Error),
     #[error("invalid page header")]
     PageHeader,
     #[error("a column is larger than {0} bytes")]
@@ -74,22 +77,26 @@ pub(super) enum TableProblem {
     Panicked(#[from] Panicked),
 }
 
-pub(super) fn check_footer(bytes: &[u8]) -> Result<(), TableProblem> {
-    let footer = footer(bytes).ok_or(TableProblem::NotParquet)?;
-    if footer.len() > SMALL_FOOTER.max(bytes.len() / FILE_PER_FOOTER) {
-        return Err(TableProblem::FooterSize(footer.len()));
+/// Reads the footer of a table of a size with its trailer, and checks it.
+pub(super) fn checked_footer(
+    size: u64,
+    read: impl Fn(Range<u64>) -> Result<Vec<u8>, TableProblem>,
+) -> Result<Vec<u8>, TableProblem> {
+    let rest = size.checked_sub(TRAILER as u64).ok_or(TableProblem::NotParquet)?;
+    let trailer = read(rest..size)?;
+    let length = trailer.first_chunk().ok_or(TableProblem::NotParquet)?;
+    let length = u64::from(u32::from_le_bytes(*length));
+    let start = rest.checked_sub(length).ok_or(TableProblem::NotParquet)?;
+    if length > SMALL_FOOTER.max(size / FILE_PER_FOOTER) {
+        return Err(TableProblem::FooterSize(length));
     }
-    let memory = MEMORY_PER_BYTE * footer.len() + PAGE_HEADER;
-    let mut protocol = TCompactInputProtocol::new(footer, memory);
+    let footer = read(start..size)?;
+    let (metadata, _) = footer.split_last_chunk::<TRAILER>().ok_or(TableProblem::NotParquet)?;
+    let memory = MEMORY_PER_BYTE * metadata.len() + PAGE_HEADER;
+    let mut protocol = TCompactInputProtocol::new(metadata, memory);
     let metadata = FileMetaData::read_from_in_protocol(&mut protocol);
-    check_schema(&metadata.map_err(TableProblem::Footer)?.schema)
-}
-
-fn footer(bytes: &[u8]) -> Option<&[u8]> {
-    let (rest, trailer) = bytes.split_last_chunk::<TRAILER>()?;
-    let (length, _) = trailer.split_first_chunk()?;
-    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
-    rest.get(rest.len().checked_sub(length)?..)
+    check_schema(&metadata.map_err(TableProblem::Footer)?.schema)?;
+    Ok(footer)
 }
 
 fn check_schema(schema: &[SchemaElement]) -> Result<(), TableProblem> {
@@ -116,36 +123,25 @@ fn check_schema(schema: &[SchemaElement]) -> Result<(), TableProblem> {
     Ok(())
 }
 
-/// A part of a column as its footer describes it.
-#[derive(Debug, Clone)]
-pub(super) struct Chunk {
-    /// Byte range in the file.
-    pub(super) range: Range<u64>,
-    /// Number of values.
-    pub(super) values: i64,
-}
-
-/// Checks the pages of a column. Unpacked, they may have `most` bytes.
+/// Checks the pages of a part of a column, which has so many `values`. Of the `most` bytes that all pages of the column
+/// may have unpacked, so many are `left`.
 pub(super) fn check_pages(
-    bytes: &[u8],
-    chunks: impl IntoIterator<Item = Chunk>,
+    mut pages: &[u8],
+    values: i64,
+    left: &AtomicU64,
     most: u64,
 ) -> Result<(), TableProblem> {
-    let mut left = most;
-    for Chunk { range, values } in chunks {
-        let bounds = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
-        let pages = bounds.and_then(|(start, end)| bytes.get(start..end));
-        let mut pages = pages.ok_or(TableProblem::Outside)?;
-        let mut seen = 0;
-        while seen < values {
-            let page = Page::next(&mut pages).ok_or(TableProblem::PageHeader)?;
-            seen += i64::from(page.values);
-            let rest = left.checked_sub(page.unpacked.into());
-            left = rest.ok_or(TableProblem::ColumnSize(most))?;
-        }
-        if seen != values {
-            return Err(TableProblem::Values { actual: seen, expected: values });
-        }
+    let mut seen = 0;
+    while seen < values {
+        let page = Page::next(&mut pages).ok_or(TableProblem::PageHeader)?;
+        seen += i64::from(page.values);
+        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            left.checked_sub(page.unpacked.into())
+        })
+        .map_err(|_| TableProblem::ColumnSize(most))?;
+    }
+    if seen != values {
+        return Err(TableProblem::Values { actual: seen, expected: values });
     }
     Ok(())
 }
@@ -224,37 +220,32 @@ impl ArchiveLimits {
 const SMALL_VALUES: u64 = 1 << 20;
 
 impl ArchiveLimits {
-    /// Checks what a table claims.
-    pub(super) fn check_table(&self, bytes: &[u8]) -> Result<(), TableProblem> {
-        check_footer(bytes)?;
-        let mut reader = ParquetReader::new(Cursor::new(bytes));
-        let mut values = reader.num_rows()? as u64;
-        for group in &reader.get_metadata()?.row_groups {
+    /// Reads what a table of a size claims, and checks it.
+    pub(super) fn checked_metadata(
+        &self,
+        size: u64,
+        read: impl Fn(Range<u64>) -> Result<Vec<u8>, TableProblem>,
+    ) -> Result<FileMetadata, TableProblem> {
+        let footer = checked_footer(size, read)?;
+        let metadata = read_metadata(&mut Cursor::new(footer))?;
+        let mut values = metadata.num_rows as u64;
+        for group in &metadata.row_groups {
             values = values.max(group.num_rows() as u64);
             for column in group.parquet_columns() {
                 values = values.max(u64::try_from(column.num_values()).unwrap_or(u64::MAX));
             }
         }
-        let by_size = (bytes.len() as u64).saturating_mul(self.values_per_byte);
+        let by_size = size.saturating_mul(self.values_per_byte);
         let limit = self.values.min(by_size.max(SMALL_VALUES));
         if values > limit {
             return Err(TableProblem::TooManyValues { values, limit });
         }
-        Ok(())
+        Ok(metadata)
     }
 
-    /// Checks what the pages of a column claim.
-    pub(super) fn check_column(
-        &self,
-        bytes: &[u8],
-        metadata: &FileMetadata,
-        column: &str,
-    ) -> Result<(), TableProblem> {
-        let groups = metadata.row_groups.iter();
-        let chunks = groups.flat_map(|group| group.columns_under_root_iter(column)).flatten();
-        let chunks =
-            chunks.map(|chunk| Chunk { range: chunk.byte_range(), values: chunk.num_values() });
-        check_pages(bytes, chunks, self.container.most_content(bytes.len() as u64))
+    /// Bytes that the pages of a column of a table of a size may have, unpacked.
+    pub(super) fn most_of_column(&self, size: u64) -> u64 {
+        self.container.most_content(size)
     }
 }
 
@@ -303,14 +294,16 @@ mod tests {
     }
 
     fn problem(pages: &[Vec<u8>], values: i64) -> Option<String> {
-        let bytes = pages.concat();
-        let range = 0..bytes.len() as u64;
-        let checked = check_pages(&bytes, [Chunk { range, values }], 1000);
+        let checked = check_pages(&pages.concat(), values, &AtomicU64::new(1000), 1000);
         checked.err().map(|problem| problem.to_string())
     }
 
     fn footer_problem(bytes: &[u8]) -> Option<String> {
-        check_footer(bytes).err().map(|problem| problem.to_string())
+        let read = |range: Range<u64>| {
+            let part = bytes.get(range.start as usize..range.end as usize);
+            part.map(<[u8]>::to_vec).ok_or(TableProblem::Outside)
+        };
+        checked_footer(bytes.len() as u64, read).err().map(|problem| problem.to_string())
     }
 
     #[test]
@@ -354,8 +347,6 @@ mod tests {
             let problem = problem(&pages, values).unwrap();
             assert!(problem.contains(text), "{problem}");
         }
-        let outside = Chunk { range: 0..9, values: 1 };
-        assert!(check_pages(&[1; 8], [outside], 1000).is_err());
     }
 
     #[test]

@@ -10,9 +10,11 @@
 
 mod claims;
 mod container;
+mod decode;
 mod error;
 mod header;
 mod manifest;
+mod members;
 mod parquet;
 mod reader;
 mod references;
@@ -31,10 +33,15 @@ pub use writer::{ArchiveWriter, EncodedTable, TableEncoder, write_parquet, write
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::sync::Arc;
 
     use super::*;
+    use crate::column::RowSet;
+    use crate::index::ProcessIdx;
     use crate::table::Table;
-    use crate::tables::{Name, Names, SCHEMA_VERSION, TraceInfo, TraceInfos};
+    use crate::tables::{
+        Name, Names, SCHEMA_VERSION, StartHandle, StartHandles, TraceInfo, TraceInfos,
+    };
 
     fn write_small(path: &std::path::Path, schema_version: u32) -> Result<(), ArchiveError> {
         let mut info = TraceInfos::default();
@@ -57,6 +64,58 @@ mod tests {
         assert_eq!(trace.height(Table::Names).unwrap(), 2);
         let names = trace.column(Table::Names, "name").unwrap();
         assert_eq!(names.str().unwrap().get(1), Some("\\BaseNamedObjects\\X"));
+    }
+
+    /// Rows of several row groups, whose columns have nulls in all, some and no rows.
+    fn write_start_handles(path: &std::path::Path, rows: u32) {
+        let mut info = TraceInfos::default();
+        info.push(TraceInfo { schema_version: SCHEMA_VERSION, ..TraceInfo::default() });
+        let handles = (0..rows).map(|row| StartHandle {
+            process: (row % 3 > 0).then_some(ProcessIdx(row / 5)),
+            handle: u64::from(row) * 4,
+            closed: (row % 7 > 0).then_some(row % 2 == 0),
+            ..StartHandle::default()
+        });
+        let mut writer = ArchiveWriter::create(path).unwrap();
+        writer.table(Table::Trace, info.into_frame()).unwrap();
+        writer.table(Table::StartHandles, StartHandles::from_iter(handles).into_frame()).unwrap();
+        writer.finish().unwrap();
+    }
+
+    #[test]
+    fn columns_of_several_row_groups_come_back_as_a_whole_and_in_part() {
+        const ROWS: u32 = 600_000;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json7z");
+        write_start_handles(&path, ROWS);
+        let trace = Trace::open(&path).unwrap();
+        let selected = |row: u32| row % 50_021 == 0 || (300_000..300_100).contains(&row);
+        let process = |row: u32| (row % 3 > 0).then_some(ProcessIdx(row / 5));
+        for is_known in [false, true] {
+            let rows = (0..ROWS).filter(|row| selected(*row)).map(|row| row as usize);
+            let rows = Arc::new(RowSet::new(ROWS as usize, rows));
+            let few = Arc::new(RowSet::new(ROWS as usize, [300_001]));
+            for rows in [&rows, &few, &rows] {
+                let processes = trace.values_at(StartHandles::process, rows).unwrap();
+                let handles = trace.values_at(StartHandles::handle, rows).unwrap();
+                let names = trace.values_at(StartHandles::name, rows).unwrap();
+                let closed = trace.values_at(StartHandles::closed, rows).unwrap();
+                for row in rows.iter() {
+                    let number = row as u32;
+                    assert_eq!(processes.get(row), process(number), "{row}");
+                    assert_eq!(handles.get(row), Some(row as u64 * 4));
+                    assert_eq!(names.get(row), None);
+                    let is_closed = (number % 7 > 0).then_some(number % 2 == 0);
+                    assert_eq!(closed.known(row), is_closed);
+                }
+                assert!(is_known || handles.get(7).is_none(), "the row was not read");
+            }
+            let processes = trace.values(StartHandles::process).unwrap();
+            assert!(processes.iter().eq((0..ROWS).map(process)));
+            let handles = trace.values(StartHandles::handle).unwrap();
+            assert!(handles.values().iter().copied().eq((0..ROWS).map(|row| u64::from(row) * 4)));
+            assert!(!trace.values(StartHandles::name).unwrap().has_any());
+        }
     }
 
     #[test]

@@ -1,21 +1,23 @@
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::File;
-use std::io::{BufReader, Cursor};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use polars::prelude::{Column, DataFrame, ParquetReader, SerReader};
+use polars::prelude::{ArrowSchema, Column, DataFrame};
 use polars_io::parquet::metadata::FileMetadataRef;
-use sevenz_rust::{ArchiveEntry, ArchiveReader, Password};
+use polars_parquet::read::infer_schema;
+use sevenz_rust::ArchiveEntry;
 
 use super::claims::{ArchiveLimits, TableProblem};
 use super::container::{Container, ContainerLimits, unpack_reason};
+use super::decode::ParquetTable;
 use super::error::ArchiveError;
-use super::manifest::{self, Content, ContentProblem, Manifest, is_required};
+use super::manifest::{self, ContentProblem, Manifest, is_required};
+use super::members::{Content, Members};
 use super::references::{self, Misfit};
 use super::writer::{ArchiveWriter, is_full_disk, packing};
-use crate::column::{Cell, ColumnSpec, Reference};
+use crate::column::{Cell, ColumnSpec, Reference, RowSet, Sparse};
 use crate::guard::{lock, quietly};
 use crate::key::{Columns, Key};
 use crate::noting::PolarsReason;
@@ -23,45 +25,33 @@ use crate::stable_hash::name_of;
 use crate::table::Table;
 use crate::tables::{Cells, Frames, Modules, NO_CLOCK, SCHEMA_VERSION, TraceInfos, UNKNOWN_CLOCK};
 
-/// The bytes of a member, which are not copied: they may be gigabytes.
-#[derive(Clone)]
-struct MemberBytes(Arc<Vec<u8>>);
+/// Rows are few if they are less than one of so many.
+const FEW: usize = 4;
 
-impl AsRef<[u8]> for MemberBytes {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-/// The content of one member, shared by the readers of its columns.
+/// A table of the archive, shared by the readers of its columns.
 #[derive(Clone)]
 struct Member {
-    bytes: MemberBytes,
+    content: Content,
     metadata: FileMetadataRef,
-}
-
-impl Member {
-    fn reader(&self) -> ParquetReader<Cursor<MemberBytes>> {
-        let mut reader = ParquetReader::new(Cursor::new(self.bytes.clone()));
-        reader.set_metadata(Arc::clone(&self.metadata));
-        reader
-    }
+    schema: Arc<ArrowSchema>,
 }
 
 /// A trace in an opened archive.
 ///
-/// Members are read when one of their columns is first requested. Columns are decoded one by one and cached, so a query
-/// pays only for the columns it uses.
+/// Columns are read and decoded when they are first requested, one by one, and cached, so a query pays only for the
+/// columns it uses.
 pub struct Trace {
     path: PathBuf,
     limits: ArchiveLimits,
-    archive: Mutex<ArchiveReader<BufReader<File>>>,
+    archive: Members,
     /// `None` in an archive of an older layout.
     manifest: Option<Manifest>,
     /// Whether only their rows show that tables belong together: in a trace of an older layout.
     is_tied_by_rows: bool,
     members: Mutex<HashMap<Table, Option<Member>>>,
     columns: Mutex<HashMap<(Table, &'static str), Column>>,
+    /// Rows of columns that were read last, of columns that were not read as a whole.
+    parts: Mutex<HashMap<(Table, &'static str), (Arc<RowSet>, Column)>>,
 }
 
 impl Trace {
@@ -83,11 +73,12 @@ impl Trace {
         let mut trace = Self {
             path: path.to_path_buf(),
             limits,
-            archive: Mutex::new(archive),
+            archive,
             manifest: None,
             is_tied_by_rows: false,
             members: Mutex::default(),
             columns: Mutex::default(),
+            parts: Mutex::default(),
         };
         let layout = trace.layout()?;
         trace.manifest = trace.read_manifest(layout)?;
@@ -141,7 +132,7 @@ impl Trace {
 
     /// The names of all members.
     pub fn members(&self) -> Vec<String> {
-        lock(&self.archive).archive().files.iter().map(|file| file.name.clone()).collect()
+        self.archive.entries().iter().map(|entry| entry.name.clone()).collect()
     }
 
     /// Copies the members whose names `is_selected` selects into another archive.
@@ -156,8 +147,7 @@ impl Trace {
         if self.manifest.is_none() {
             to.is_of_older_layout();
         }
-        let mut archive = lock(&self.archive);
-        let copied = archive.for_each_entries(|entry, content| {
+        let copied = self.archive.for_each(|entry, content| {
             if entry.name == manifest::MEMBER || !is_selected(&entry.name) {
                 return Ok(true);
             }
@@ -212,30 +202,10 @@ impl Trace {
         if let Some(column) = lock(&self.columns).get(&key) {
             return Ok(column.clone());
         }
-        let column = match self.member(table)? {
-            None => spec.nulls(0),
-            Some(member) => {
-                let height = member.metadata.num_rows;
-                let column = self.decode(table, name, &member)?;
-                let column = column.unwrap_or_else(|| spec.nulls(height));
-                if column.len() != height {
-                    let rows = column.len();
-                    let reason = format!("column {name} has {rows} rows, the table {height}");
-                    return Err(self.damaged(table, &reason));
-                }
-                column
-            }
-        };
-        let dtype = spec.dtype.dtype();
-        if column.dtype() != &dtype {
-            let reason = format!("column {name} is {}, expected {dtype}", column.dtype());
-            return Err(self.damaged(table, &reason));
-        }
-        if !spec.nullable && column.null_count() > 0 {
-            return Err(self.damaged(table, &format!("column {name} has nulls")));
-        }
+        let column = self.decode(table, spec, None)?;
         self.check_references(table, spec, &column)?;
         lock(&self.columns).insert(key, column.clone());
+        lock(&self.parts).remove(&key);
         Ok(column)
     }
 
@@ -254,6 +224,36 @@ impl Trace {
     pub fn values<C: Columns, T: Cell>(&self, key: Key<C, T>) -> Result<T::Values, ArchiveError> {
         let column = self.column_of(key)?;
         T::values(&column).map_err(|error| self.damaged(C::TABLE, &error))
+    }
+
+    /// Typed access to some rows of a column. No others are in memory, unless most are asked for or they are there
+    /// already.
+    ///
+    /// # Errors
+    /// As [`Self::column`].
+    pub fn values_at<C: Columns, T: Cell>(
+        &self,
+        key: Key<C, T>,
+        rows: &Arc<RowSet>,
+    ) -> Result<Sparse<T::Values>, ArchiveError> {
+        let (table, spec) = (C::TABLE, key.spec());
+        let is_few = rows.len() < rows.height() / FEW;
+        let is_known = lock(&self.columns).contains_key(&(table, spec.name));
+        let is_compared = references::compared_with(&spec, self.is_tied_by_rows).is_some();
+        if is_known || is_compared || !is_few || rows.height() != self.height(table)? {
+            return Ok(Sparse::new(self.values(key)?, None));
+        }
+        let known = lock(&self.parts).get(&(table, spec.name)).cloned();
+        let (rows, column) = match known.filter(|(known, _)| known.has_all(rows)) {
+            Some(known) => known,
+            None => {
+                let part = (Arc::clone(rows), self.decode(table, &spec, Some(rows))?);
+                lock(&self.parts).insert((table, spec.name), part.clone());
+                part
+            }
+        };
+        let values = T::values(&column).map_err(|error| self.damaged(table, &error))?;
+        Ok(Sparse::new(values, Some(rows)))
     }
 
     /// Refuses a column whose numbers of rows do not fit the table they belong to.
@@ -354,7 +354,9 @@ impl Trace {
             true => self.read_member(member)?,
             false => None,
         };
-        let parsed = text.and_then(|text| Manifest::parse(text.as_ref()));
+        let text = text.map(|text| self.bytes(&text, 0..text.len())).transpose();
+        let text = text.map_err(|problem| self.damaged_member(member, &problem))?;
+        let parsed = text.and_then(|text| Manifest::parse(&text));
         parsed.map(Some).ok_or_else(|| self.damaged_member(member, &"it is not a list of tables"))
     }
 
@@ -383,13 +385,12 @@ impl Trace {
     }
 
     /// Content of a member according to the table of contents, if it exists.
-    fn content(&self, member: &str) -> Option<Result<Content, ContentProblem>> {
-        self.entry(member).map(|entry| Content::of(&entry))
+    fn content(&self, member: &str) -> Option<Result<manifest::Content, ContentProblem>> {
+        self.entry(member).map(manifest::Content::of)
     }
 
-    fn entry(&self, member: &str) -> Option<ArchiveEntry> {
-        let archive = lock(&self.archive);
-        archive.archive().files.iter().find(|entry| entry.name == member).cloned()
+    fn entry(&self, member: &str) -> Option<&ArchiveEntry> {
+        self.archive.entries().iter().find(|entry| entry.name == member)
     }
 
     fn member(&self, table: Table) -> Result<Option<Member>, ArchiveError> {
@@ -397,61 +398,81 @@ impl Trace {
         if let Some(member) = members.get(&table) {
             return Ok(member.clone());
         }
-        let checked = |bytes: MemberBytes| {
-            self.limits.check_table(bytes.as_ref())?;
-            let mut reader = ParquetReader::new(Cursor::new(bytes.clone()));
-            let metadata = Arc::clone(reader.get_metadata()?);
+        let checked = |content: Content| {
+            let metadata =
+                self.limits.checked_metadata(content.len(), |range| self.bytes(&content, range))?;
+            let metadata = Arc::new(metadata);
             match self.manifest().and_then(|manifest| manifest.get(table)) {
                 Some(stored) if stored.rows != metadata.num_rows as u64 => {
                     Err(TableProblem::Rows { rows: metadata.num_rows, written: stored.rows })
                 }
-                _ => Ok(Member { metadata, bytes }),
+                _ => {
+                    let schema = Arc::new(infer_schema(&metadata)?);
+                    Ok(Member { content, metadata, schema })
+                }
             }
         };
-        let bytes = self.read_member(&table.member())?;
-        let member = bytes
-            .map(|bytes| decoded(|| checked(bytes)))
+        let content = self.read_member(&table.member())?;
+        let member = content
+            .map(|content| decoded(|| checked(content)))
             .transpose()
             .map_err(|problem| self.damaged(table, &problem))?;
         members.insert(table, member.clone());
         Ok(member)
     }
 
-    /// The bytes of a member, which are all that the archive says it has; `None` when there is no such member.
-    fn read_member(&self, name: &str) -> Result<Option<MemberBytes>, ArchiveError> {
+    /// The content of a member, which is all that the archive says it has; `None` when there is no such member.
+    fn read_member(&self, name: &str) -> Result<Option<Content>, ArchiveError> {
         let Some(entry) = self.entry(name) else { return Ok(None) };
         // The checksum is verified at the end of a member, so a member that ends early must be refused here.
-        let problem = Content::of(&entry).err();
-        if let Some(problem) = problem {
+        if let Err(problem) = manifest::Content::of(entry) {
             return Err(self.damaged_member(name, &problem));
         }
-        let bytes = lock(&self.archive)
-            .read_file(name)
-            .map_err(|error| self.damaged_member(name, &unpack_reason(&error)))?;
-        if bytes.len() as u64 != entry.size {
-            let reason = format!("it has {} bytes instead of {}", bytes.len(), entry.size);
-            return Err(self.damaged_member(name, &reason));
-        }
-        Ok(Some(MemberBytes(Arc::new(bytes))))
+        let content = self.archive.content(entry);
+        content.map(Some).map_err(|error| self.damaged_member(name, &unpack_reason(&error)))
     }
 
-    /// Decodes one column; `None` when the member lacks it.
+    /// A part of the content of a member.
+    fn bytes(&self, content: &Content, range: Range<u64>) -> Result<Vec<u8>, TableProblem> {
+        self.archive.bytes(content, range)?.ok_or(TableProblem::Outside)
+    }
+
+    /// Decodes a column, or some rows of it.
     fn decode(
         &self,
         table: Table,
-        name: &str,
-        member: &Member,
-    ) -> Result<Option<Column>, ArchiveError> {
-        decoded(|| {
-            let mut reader = member.reader().set_rechunk(true);
-            if !reader.schema()?.contains(name) {
-                return Ok(None);
+        spec: &ColumnSpec,
+        rows: Option<&RowSet>,
+    ) -> Result<Column, ArchiveError> {
+        let name = spec.name;
+        let column = match self.member(table)? {
+            None => spec.nulls(0),
+            Some(Member { content, metadata, schema }) => {
+                let most = self.limits.most_of_column(content.len());
+                let read = |range| self.bytes(&content, range);
+                let parquet = ParquetTable { metadata: &metadata, schema: &schema, most, read };
+                let bits = rows.map(RowSet::bits);
+                let column = decoded(|| parquet.column(name, bits.as_ref()));
+                let column = column.map_err(|problem| self.damaged(table, &problem))?;
+                let height = rows.map_or(metadata.num_rows, RowSet::len);
+                let column = column.unwrap_or_else(|| spec.nulls(height));
+                if column.len() != height {
+                    let rows = column.len();
+                    let reason = format!("column {name} has {rows} rows, the table {height}");
+                    return Err(self.damaged(table, &reason));
+                }
+                column
             }
-            self.limits.check_column(member.bytes.as_ref(), &member.metadata, name)?;
-            let frame = reader.with_columns(Some(vec![name.to_owned()])).finish()?;
-            Ok(Some(frame.column(name)?.rechunk()))
-        })
-        .map_err(|problem| self.damaged(table, &problem))
+        };
+        let dtype = spec.dtype.dtype();
+        if column.dtype() != &dtype {
+            let reason = format!("column {name} is {}, expected {dtype}", column.dtype());
+            return Err(self.damaged(table, &reason));
+        }
+        if !spec.nullable && column.null_count() > 0 {
+            return Err(self.damaged(table, &format!("column {name} has nulls")));
+        }
+        Ok(column)
     }
 
     fn damaged(&self, table: Table, reason: &dyn fmt::Display) -> ArchiveError {
@@ -490,10 +511,7 @@ impl fmt::Debug for Trace {
 }
 
 /// Opens an extract and checks its table of contents before anything is unpacked.
-fn open_archive(
-    path: &Path,
-    limits: &ContainerLimits,
-) -> Result<ArchiveReader<BufReader<File>>, ArchiveError> {
+fn open_archive(path: &Path, limits: &ContainerLimits) -> Result<Members, ArchiveError> {
     let Container { archive, source, packed } = Container::open(path, limits)?;
     let tables = Table::ALL.map(Table::member);
     let is_member_of_extract =
@@ -513,10 +531,7 @@ fn open_archive(
     }
     limits.check_content(path, packed, content)?;
     limits.check_decoders(path, &archive.blocks)?;
-    let mut reader = ArchiveReader::from_archive(archive, source, Password::empty());
-    // Members are usually stored uncompressed; each further thread would need its memory.
-    reader.set_thread_count(1);
-    Ok(reader)
+    Ok(Members::new(archive, source))
 }
 
 /// Runs the Parquet decoder, which panics on some damaged tables. Accidental damage is caught earlier by the member's

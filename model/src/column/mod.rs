@@ -2,10 +2,12 @@
 
 mod cell;
 mod number;
+mod sparse;
 mod spec;
 mod values;
 
 pub use cell::{Bytes, Cell};
 pub use number::Number;
+pub use sparse::{RowSet, Sparse};
 pub use spec::{ColumnSpec, ColumnType, Reference};
 pub use values::{Blobs, Flags, Lists, Numbers, Texts};

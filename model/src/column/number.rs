@@ -30,9 +30,11 @@ macro_rules! number {
         impl Number for $rust {
             const TYPE: ColumnType = ColumnType::$variant;
             type Physical = $physical;
+            #[inline]
             fn from_native(native: $rust) -> Self {
                 native
             }
+            #[inline]
             fn into_native(self) -> $rust {
                 self
             }

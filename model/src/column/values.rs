@@ -13,7 +13,7 @@ use super::number::{Native, Number};
 /// A column of numbers; where it is null, there is no number.
 pub struct Numbers<T: Number> {
     column: ChunkedArray<T::Physical>,
-    /// All of it; `None` where it is empty.
+    /// All of it; `None` where it is empty or has no number.
     chunk: Option<<T::Physical as PolarsDataType>::Array>,
 }
 
@@ -30,7 +30,8 @@ impl<T: Number> Numbers<T> {
     }
 
     fn new(column: ChunkedArray<T::Physical>) -> Self {
-        let chunk = column.downcast_iter().next().cloned();
+        let has_any = column.null_count() < column.len();
+        let chunk = column.downcast_iter().next().filter(|_| has_any).cloned();
         Self { column, chunk }
     }
 

@@ -48,11 +48,13 @@ impl Kinds {
     }
 
     /// Whether a kind is in the set.
+    #[inline]
     pub const fn contains(self, kind: EventKind) -> bool {
         self.contains_code(kind as u32)
     }
 
     /// Whether the kind of a stored number is in the set; one of a newer layout is in none.
+    #[inline]
     pub const fn contains_code(self, code: u32) -> bool {
         code < u32::BITS && self.0 >> code & 1 == 1
     }

@@ -123,6 +123,7 @@ macro_rules! codes {
             }
 
             /// Value of a stored number; `None` for a number of a newer layout.
+            #[inline]
             pub fn from_code(code: u32) -> Option<Self> {
                 Self::ALL.get(code as usize).copied()
             }

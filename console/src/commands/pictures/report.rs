@@ -73,7 +73,7 @@ fn draw(
     let criteria = WhyCriteria { handles: args.handles.criteria.clone(), ..WhyCriteria::default() };
     let command_line =
         (criteria != WhyCriteria::default()).then_some(args.options.shared.text.as_str());
-    let criteria = WhyCriteria { shown: Some(SUSPECTS), ..criteria };
+    let criteria = WhyCriteria { shown: Some(SUSPECTS), with_every_group: true, ..criteria };
     let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
     note_suspects(dump.session, &answers);
     let answers = dump.sources.iter().zip(answers).map(|(source, why)| {

@@ -54,7 +54,8 @@ pub(crate) fn events_of_suspect(
     let untrimmed = StackTrims::default();
     let is_trimmed = *trims != untrimmed;
     for trims in [&untrimmed].into_iter().chain(is_trimmed.then_some(trims)) {
-        let groups = GroupCriteria { trims: trims.clone(), ..GroupCriteria::of_create_stacks() };
+        let trims = trims.clone();
+        let groups = GroupCriteria { trims, leaking: true, ..GroupCriteria::of_create_stacks() };
         let criteria = ObjectCriteria { groups, ..ObjectCriteria::default() };
         let selection = filters::select(file, &criteria)?.selection;
         let groups = Groups::of(file, &selection, None, &criteria)?;

@@ -17,6 +17,8 @@ pub struct GroupCriteria {
     pub buckets: Option<usize>,
     /// Whether the handles of groups are kept, for what depends on their times.
     pub keeps_handles: bool,
+    /// Whether groups of the innermost level that leak nothing are left out, with their handles.
+    pub leaking: bool,
     /// `-SortBy`: what the groups of each level are ordered by, before what they leak.
     pub order: Option<Stat>,
 }

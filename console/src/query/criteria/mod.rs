@@ -89,6 +89,8 @@ pub struct WhyCriteria {
     /// Number of suspects shown for each trace, those that rank first; further ones have no names of frames. All by
     /// default.
     pub shown: Option<usize>,
+    /// Whether the answer has all groups of handles, not only those that leak.
+    pub with_every_group: bool,
 }
 
 impl WhyCriteria {

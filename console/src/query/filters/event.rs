@@ -4,18 +4,42 @@ use std::ops::Range;
 
 use handlescope_model::rules::{self, CLOSING, OPENING, WITH_HANDLE, has_overlap};
 use handlescope_model::tables::Events;
-use handlescope_model::{EventIdx, EventKind};
+use handlescope_model::{EventIdx, EventKind, Trace};
 
-use crate::cancel::Poll;
+use rayon::prelude::*;
+
+use crate::cancel::{Cancel, Cancelled, Poll};
 use crate::filter::{Filter, ProcessFilter};
+use crate::query::ObjectCriteria;
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
 use crate::query::filters::object::HexFilter;
+use crate::query::objects::ObjectTable;
 use crate::query::owners::Owners;
 use crate::query::selection::{EventMask, Selected, Selection};
 use crate::query::stacks::{StackSet, StackVerdicts};
 use crate::trace::unseen_values;
 use crate::values::TimeRange;
+
+/// Objects that one thread takes at once.
+const PART: usize = 1 << 18;
+
+/// The objects that `-Leak` and `-LeakAtExit` leave, and those that [`keep_leaks`] keeps apart; all of a query for
+/// neither, or for a suspect, to which more belongs than what leaks.
+pub(in crate::query) fn objects_for(
+    args: &ObjectCriteria,
+    trace: &Trace,
+    cancel: &Cancel,
+) -> Result<ObjectTable, QueryError> {
+    if args.suspect.is_some() || !(args.leak || args.leak_at_exit) {
+        return Ok(ObjectTable::load(trace)?);
+    }
+    let (leaked, at_exit) = (trace.values(Events::leaked)?, trace.values(Events::closed_at_exit)?);
+    let unseen = unseen_values(trace, Events::closed_unseen)?;
+    ObjectTable::with_any(trace, cancel, |event| {
+        leaked.get(event) || at_exit.get(event) || unseen.get(event).is_some()
+    })
+}
 
 /// `-Leak` and `-LeakAtExit`: keeps what was opened and never closed, or closed by nothing but the end
 /// of its process, and drops closes.
@@ -50,17 +74,15 @@ fn keep_opened(
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    let kind = file.trace.values(Events::kind)?;
-    let kinds = kind.values();
+    // Most objects have no such event and are removed without further tests.
+    selection
+        .retain(file.cancel, |selected, _| file.objects.events(selected.object()).any(&is_kept))?;
+    let kind = file.trace.values_at(Events::kind, &selection.event_rows(&file.objects))?;
     selection.retain(file.cancel, |selected, mask| {
         let events = file.objects.events(selected.object());
-        // Most objects have no such event and are removed without further tests.
-        if !events.clone().any(&is_kept) {
-            return false;
-        }
         let mut has_kept = false;
         mask.restrict(file.objects.event_count(), events, |event| {
-            let kind = kinds.get(event).copied().unwrap_or_default();
+            let kind = kind.get(event).unwrap_or_default();
             if !OPENING.contains_code(kind) {
                 return !CLOSING.contains_code(kind);
             }
@@ -115,18 +137,25 @@ pub(in crate::query) fn keep_stacks(
 ) -> Result<(), QueryError> {
     let (Some(filter), Some(frames)) = (filter, &file.frames) else { return Ok(()) };
     let stack = file.trace.values(Events::stack)?;
-    let mut needed = StackSet::new(frames.stacks.len());
-    let mut poll = Poll::new(file.cancel);
-    for selected in selection.objects() {
-        poll.round()?;
-        let events = file.objects.events(selected.object());
-        for event in events.filter(|&event| selection.events.contains(event)) {
-            needed.add(stack.get(event));
+    let height = frames.stacks.len();
+    let parts = selection.objects().par_chunks(PART).map(|part| {
+        let mut needed = StackSet::new(height);
+        let mut poll = Poll::new(file.cancel);
+        for selected in part {
+            poll.round()?;
+            let events = file.objects.events(selected.object());
+            for event in events.filter(|&event| selection.events.contains(event)) {
+                needed.add(stack.get(event));
+            }
+            for event in selected.create().into_iter().chain(selected.end()) {
+                needed.add(stack.get(event.row()));
+            }
         }
-        for event in selected.create().into_iter().chain(selected.end()) {
-            needed.add(stack.get(event.row()));
-        }
-    }
+        Ok(needed)
+    });
+    let mut needed = StackSet::new(height);
+    let parts = parts.collect::<Result<Vec<StackSet>, Cancelled>>()?;
+    parts.iter().for_each(|part| needed.add_all(part));
     let verdicts = StackVerdicts::of(filter, &needed, frames)?;
     selection.note_symbols(&verdicts.needs_symbols);
     remove_events(file, selection, |event| verdicts.passes(stack.get(event)))
@@ -137,21 +166,31 @@ pub(in crate::query) fn keep_stacks(
 fn remove_events(
     file: &FileContext<'_>,
     selection: &mut Selection,
-    passes: impl Fn(usize) -> bool,
+    passes: impl Fn(usize) -> bool + Sync,
 ) -> Result<(), QueryError> {
     let kind = file.trace.values(Events::kind)?;
-    let height = file.objects.event_count();
-    selection.retain(file.cancel, |selected, mask| {
-        let events = file.objects.events(selected.object());
-        let has_event = mask.restrict(height, events.clone(), &passes);
-        if selected.create().is_some_and(|create| !passes(create.row())) {
-            selected.set_create(first_create(kind.values(), events, mask));
+    let is_left = selection.restrict(&file.objects, &passes);
+    let parts = selection.objects.par_chunks(PART).map(|part| {
+        let mut poll = Poll::new(file.cancel);
+        let mut objects = Vec::new();
+        for mut selected in part.iter().copied() {
+            poll.round()?;
+            let events = file.objects.events(selected.object());
+            let has_event = events.clone().any(|event| is_left.contains(event));
+            if selected.create().is_some_and(|create| !passes(create.row())) {
+                selected.set_create(first_create(kind.values(), events, &is_left));
+            }
+            if selected.end().is_some_and(|end| !passes(end.row())) {
+                selected.remove_end();
+            }
+            if has_event || selected.create().is_some() || selected.end().is_some() {
+                objects.push(selected);
+            }
         }
-        if selected.end().is_some_and(|end| !passes(end.row())) {
-            selected.remove_end();
-        }
-        has_event || selected.create().is_some() || selected.end().is_some()
-    })?;
+        Ok(objects)
+    });
+    selection.objects = parts.collect::<Result<Vec<_>, Cancelled>>()?.concat();
+    selection.events = is_left;
     Ok(())
 }
 

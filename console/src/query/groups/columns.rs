@@ -260,14 +260,22 @@ impl<'a> KeyRows<'a> {
         columns: &[GroupColumn],
         stacks: Option<&'a TrimmedStacks>,
     ) -> Result<Self, QueryError> {
+        let trace = file.trace;
+        let has_any = |wanted: &[GroupColumn]| columns.iter().any(|column| wanted.contains(column));
+        let has_stacks = columns.iter().any(|column| column.needs_stacks() != NEITHER);
+        let has_names = has_any(&[GroupColumn::Name, GroupColumn::NamePattern]);
+        let has_threads = has_any(&[GroupColumn::Thread]);
+        let stack = has_stacks.then(|| trace.values(Events::stack)).transpose()?;
+        let name = has_names.then(|| trace.values(Objects::name)).transpose()?;
+        let tid = has_threads.then(|| trace.values(Events::tid)).transpose()?;
         Ok(Self {
             columns: columns.to_vec(),
-            times: Times::load(file.trace)?,
+            times: Times::load(trace)?,
             objects: &file.objects,
             stacks,
-            stack: file.trace.values(Events::stack)?,
-            tid: file.trace.values(Events::tid)?,
-            name: file.trace.values(Objects::name)?,
+            stack: stack.unwrap_or_default(),
+            tid: tid.unwrap_or_default(),
+            name: name.unwrap_or_default(),
         })
     }
 

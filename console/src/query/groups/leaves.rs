@@ -32,7 +32,7 @@ struct Piece {
 #[derive(Clone)]
 pub(super) struct Leaf {
     pub(super) code: u32,
-    /// Handles of the group that an event opened, in the order of [`Sorted::opened`].
+    /// Handles of the group that an event opened, among those of [`Sorted::groups`].
     pub(super) opened: Range<u32>,
     pub(super) stats: Stats,
 }
@@ -148,24 +148,22 @@ impl Sorted<'_> {
         part.and_then(|part| part.codes.get(row as usize)).copied().unwrap_or(sentinel())
     }
 
-    /// The groups, with all that is counted of them.
-    pub(super) fn groups(&self, times: &Times) -> impl Iterator<Item = Leaf> {
-        let mut end = 0;
-        self.order.chunk_by(|one, other| self.code(*one) == self.code(*other)).map(move |group| {
-            let start = end;
-            let mut stats = Stats::default();
-            for handle in group.iter().filter_map(|place| self.handle(*place)) {
-                stats.add(handle, times.span(handle.events()));
-                end += u32::from(handle.is_opened());
+    /// The groups, with all that is counted of them, and the handles of each that an event opened. If they are
+    /// `leaking`, those that leak nothing are left out.
+    pub(super) fn groups(&self, times: &Times, leaking: bool) -> (Vec<Leaf>, Vec<Opened>) {
+        let (mut leaves, mut opened) = (Vec::new(), Vec::new());
+        for group in self.order.chunk_by(|one, other| self.code(*one) == self.code(*other)) {
+            let handles = || group.iter().filter_map(|place| self.handle(*place));
+            if leaking && !handles().any(Handle::is_unreleased) {
+                continue;
             }
+            let mut stats = Stats::default();
+            handles().for_each(|handle| stats.add(handle, times.span(handle.events())));
+            let start = opened.len() as u32;
+            opened.extend(handles().filter(|handle| handle.is_opened()).map(Opened::of));
             let code = group.first().map_or(sentinel(), |place| self.code(*place));
-            Leaf { code, opened: start..end, stats }
-        })
-    }
-
-    /// The handles that an event opened, those of each group one after the other.
-    pub(super) fn opened(&self) -> impl Iterator<Item = Opened> {
-        let handles = self.order.iter().filter_map(|place| self.handle(*place));
-        handles.filter(|handle| handle.is_opened()).map(Opened::of)
+            leaves.push(Leaf { code, opened: start..opened.len() as u32, stats });
+        }
+        (leaves, opened)
     }
 }

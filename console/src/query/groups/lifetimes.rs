@@ -1,11 +1,12 @@
 //! Handles and views, each from its opening to its close.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use handlescope_model::rules::{CLOSING, OPENING, is_leaked_handle};
 use handlescope_model::tables::{Events, ExistingHandles};
 use handlescope_model::{
-    EventIdx, EventKind, Flags, Numbers, ObjectIdx, ProcessIdx, Trace, sentinel,
+    EventIdx, EventKind, Flags, Numbers, ObjectIdx, ProcessIdx, RowSet, Sparse, Trace, sentinel,
 };
 
 use crate::query::context::FileContext;
@@ -75,7 +76,8 @@ pub(super) struct LifeTables<'a> {
     kind: Numbers<u32>,
     pub(super) times: Times,
     owners: Owners,
-    handle: Numbers<u64>,
+    /// Values of the handles to objects that the rundown at the end lists.
+    handle: Sparse<Numbers<u64>>,
     closing_event: Numbers<EventIdx>,
     leaked: Flags,
     closed_at_exit: Flags,
@@ -87,13 +89,16 @@ pub(super) struct LifeTables<'a> {
 
 impl<'a> LifeTables<'a> {
     pub(super) fn load(file: &'a FileContext<'_>) -> Result<Self, QueryError> {
-        let trace = file.trace;
+        let (trace, objects) = (file.trace, &file.objects);
+        let listed = objects.iter().filter(|object| !objects.existing(*object).is_empty());
+        let rows = listed.flat_map(|object| objects.events(object));
+        let rows = Arc::new(RowSet::new(objects.event_count(), rows));
         Ok(Self {
-            objects: &file.objects,
+            objects,
             kind: trace.values(Events::kind)?,
             times: Times::load(trace)?,
             owners: Owners::load(trace)?,
-            handle: trace.values(Events::handle)?,
+            handle: trace.values_at(Events::handle, &rows)?,
             closing_event: trace.values(Events::closing_event)?,
             leaked: trace.values(Events::leaked)?,
             closed_at_exit: trace.values(Events::closed_at_exit)?,

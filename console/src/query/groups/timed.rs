@@ -154,6 +154,11 @@ impl TimedGroups {
         })
     }
 
+    /// Handles that nothing closed, or only the end of their process.
+    pub(crate) fn unreleased(&self) -> impl Iterator<Item = Opened> {
+        self.handles.iter().copied().filter(|handle| self.is_unreleased(*handle))
+    }
+
     /// Whether nothing closed a handle, or only the end of its process.
     pub(crate) fn is_unreleased(&self, handle: Opened) -> bool {
         self.is_closed_at_exit(handle) || self.is_leaked(handle)

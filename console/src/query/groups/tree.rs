@@ -151,12 +151,11 @@ impl GroupTree {
             cancel.check()?;
             let mut innermost = Innermost::default();
             if keeps_handles || (is_shown && cut.criteria.order.is_some()) {
-                let sorted = leaves.sorted(&parts);
+                let (groups, opened) = leaves.sorted(&parts).groups(times, cut.criteria.leaking);
                 if keeps_handles {
-                    innermost.opened = sorted.opened().collect();
+                    innermost.opened = opened;
                 }
                 if is_shown {
-                    let groups: Vec<Leaf> = sorted.groups(times).collect();
                     innermost.shown = Some(cut.by_stats(&groups, |leaf| (leaf.stats, leaf.code)));
                 }
             } else if is_shown {

@@ -1,40 +1,48 @@
 //! The columns of events that causes are found in.
 
+use std::sync::Arc;
+
 use handlescope_model::rules::OPENING;
 use handlescope_model::tables::Events;
 use handlescope_model::{
-    ArchiveError, EventIdx, EventKind, Flags, Numbers, ProcessIdx, StackIdx, Trace,
+    ArchiveError, EventIdx, EventKind, Flags, Numbers, ObjectIdx, ProcessIdx, RowSet, Sparse,
+    StackIdx,
 };
 
+use crate::query::context::FileContext;
 use crate::query::owners::Owners;
 
 pub(super) struct EventColumns {
     kind: Numbers<u32>,
     pub(super) time_ns: Numbers<i64>,
     pub(super) owners: Owners,
-    source_process: Numbers<ProcessIdx>,
-    pub(super) source_handle: Numbers<u64>,
-    pub(super) view_size: Numbers<u64>,
-    caller_process: Numbers<ProcessIdx>,
-    pub(super) tid: Numbers<u32>,
-    pub(super) handle: Numbers<u64>,
+    source_process: Sparse<Numbers<ProcessIdx>>,
+    pub(super) source_handle: Sparse<Numbers<u64>>,
+    pub(super) view_size: Sparse<Numbers<u64>>,
+    caller_process: Sparse<Numbers<ProcessIdx>>,
+    pub(super) tid: Sparse<Numbers<u32>>,
+    pub(super) handle: Sparse<Numbers<u64>>,
     pub(super) stack: Numbers<StackIdx>,
     closing_event: Numbers<EventIdx>,
     closed_at_exit: Flags,
 }
 
 impl EventColumns {
-    pub(super) fn load(trace: &Trace) -> Result<Self, ArchiveError> {
+    /// Reads the columns that say what became of every handle, and the others of the events of `leaking` objects.
+    pub(super) fn load(file: &FileContext<'_>, leaking: &RowSet) -> Result<Self, ArchiveError> {
+        let trace = file.trace;
+        let rows = leaking.iter().flat_map(|row| file.objects.events(ObjectIdx::of(row)));
+        let rows = Arc::new(RowSet::new(file.objects.event_count(), rows));
         Ok(Self {
             kind: trace.values(Events::kind)?,
             time_ns: trace.values(Events::time_ns)?,
             owners: Owners::load(trace)?,
-            source_process: trace.values(Events::source_process)?,
-            source_handle: trace.values(Events::source_handle)?,
-            view_size: trace.values(Events::view_size)?,
-            caller_process: trace.values(Events::caller_process)?,
-            tid: trace.values(Events::tid)?,
-            handle: trace.values(Events::handle)?,
+            source_process: trace.values_at(Events::source_process, &rows)?,
+            source_handle: trace.values_at(Events::source_handle, &rows)?,
+            view_size: trace.values_at(Events::view_size, &rows)?,
+            caller_process: trace.values_at(Events::caller_process, &rows)?,
+            tid: trace.values_at(Events::tid, &rows)?,
+            handle: trace.values_at(Events::handle, &rows)?,
             stack: trace.values(Events::stack)?,
             closing_event: trace.values(Events::closing_event)?,
             closed_at_exit: trace.values(Events::closed_at_exit)?,

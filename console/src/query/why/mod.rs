@@ -17,7 +17,7 @@ mod targets;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use handlescope_model::Trace;
+use handlescope_model::{RowSet, Trace};
 use rayon::prelude::*;
 
 pub use self::allocations::causes_of_allocations;
@@ -54,7 +54,7 @@ const RACE_WINDOW_NS: i64 = 1_000_000;
 
 /// Leaks of one trace.
 pub struct WhyAnswer<'a> {
-    /// The trace, and all its groups.
+    /// The trace, and its groups: those that leak or, if requested, all.
     pub file: FileAnswer<'a>,
     /// Groups that leak: those of handles, the worst first, and then those of allocations.
     pub suspects: Vec<Suspect>,
@@ -79,7 +79,9 @@ pub fn why<'a>(
     cancel: &'a Cancel,
 ) -> Result<Vec<WhyAnswer<'a>>, QueryError> {
     let trims = criteria.handles.groups.trims.clone();
-    let groups = GroupCriteria { trims, ..GroupCriteria::of_create_stacks() };
+    // Owners of other handles say which processes could be meant.
+    let leaking = !criteria.with_every_group && criteria.process.is_none();
+    let groups = GroupCriteria { trims, leaking, ..GroupCriteria::of_create_stacks() };
     let object_criteria = ObjectCriteria { groups, ..criteria.handles.clone() };
     let mut files = unchecked_object_ref(sources, &object_criteria, names, cancel)?.files;
     let is_read = criteria.handles.suspect.is_some() || criteria.allocations().is_some();
@@ -204,8 +206,11 @@ fn suspects_of_handles(
         .window()
         .map(|_| criteria.race_window_ns.unwrap_or(RACE_WINDOW_NS))
         .filter(|window| clock_step_ns.is_none_or(|step| step <= *window));
-    let (columns, targets) = (EventColumns::load(trace)?, Targets::load(trace)?);
-    let names = NameTable::load(trace)?;
+    let leaking = handles.timed.unreleased().map(|handle| handle.object.row());
+    let leaking = Arc::new(RowSet::new(file.file.objects.len(), leaking));
+    let columns = EventColumns::load(&file.file, &leaking)?;
+    let targets = Targets::load(trace, &leaking)?;
+    let names = NameTable::load(trace, &leaking)?;
     let ends = OwnerEnds::load(trace, &file.file.processes)?;
     suspects(&handles, criteria, |group, sums| {
         let handles_of_group = handles.handles(&group.groups);

@@ -2,9 +2,10 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use handlescope_model::tables::{Names, Objects};
-use handlescope_model::{ArchiveError, NameIdx, Numbers, ObjectIdx, Texts, Trace};
+use handlescope_model::{ArchiveError, NameIdx, Numbers, ObjectIdx, RowSet, Sparse, Texts, Trace};
 use serde::Serialize;
 
 use crate::query::groups::NamePattern;
@@ -32,15 +33,16 @@ pub struct LeakedNames {
     pub unnamed: u64,
 }
 
-/// The names of all objects.
+/// The names of some objects.
 pub(super) struct NameTable {
-    name: Numbers<NameIdx>,
+    name: Sparse<Numbers<NameIdx>>,
     texts: Texts,
 }
 
 impl NameTable {
-    pub(super) fn load(trace: &Trace) -> Result<Self, ArchiveError> {
-        Ok(Self { name: trace.values(Objects::name)?, texts: trace.values(Names::name)? })
+    pub(super) fn load(trace: &Trace, objects: &Arc<RowSet>) -> Result<Self, ArchiveError> {
+        let name = trace.values_at(Objects::name, objects)?;
+        Ok(Self { name, texts: trace.values(Names::name)? })
     }
 
     /// The names of some distinct objects.

@@ -1,9 +1,12 @@
 //! Ends of the processes and threads that handles refer to.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use handlescope_model::tables::{Objects, Processes, Threads};
-use handlescope_model::{ArchiveError, Numbers, ObjectIdx, ProcessIdx, TableRows, Trace};
+use handlescope_model::{
+    ArchiveError, Numbers, ObjectIdx, ProcessIdx, RowSet, Sparse, TableRows, Trace,
+};
 
 use crate::query::trace_info;
 
@@ -43,7 +46,8 @@ struct Started {
 
 /// Processes by their kernel address, and threads by who started them.
 pub(super) struct Targets {
-    pointer: Numbers<u64>,
+    /// Addresses of the objects that handles refer to.
+    pointer: Sparse<Numbers<u64>>,
     /// `UniqueProcessKey`, the address of the process object, with lifetimes. An address may
     /// be used again.
     processes: HashMap<u64, Vec<Lifetime>>,
@@ -52,7 +56,8 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    pub(super) fn load(trace: &Trace) -> Result<Self, ArchiveError> {
+    /// Reads the addresses of some objects.
+    pub(super) fn load(trace: &Trace, objects: &Arc<RowSet>) -> Result<Self, ArchiveError> {
         let mut processes: HashMap<u64, Vec<_>> = HashMap::new();
         let table = Processes::read(trace)?;
         let rows = (0..).map(ProcessIdx).zip(table.rows());
@@ -71,7 +76,7 @@ impl Targets {
             }
         }
         threads.values_mut().for_each(|started| started.sort_unstable());
-        Ok(Self { pointer: trace.values(Objects::pointer)?, processes, threads })
+        Ok(Self { pointer: trace.values_at(Objects::pointer, objects)?, processes, threads })
     }
 
     /// The process that a handle, opened at a time, refers to; `None` if it is unknown or did not end.

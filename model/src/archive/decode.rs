@@ -1,0 +1,202 @@
+//! Columns out of Parquet: the row groups of one side by side, each decoded to where it stands in the column.
+//!
+//! polars' own reader decodes them into chunks, which are then copied into one: for a moment a column takes twice its
+//! memory.
+
+use std::io::Cursor;
+use std::ops::Range;
+use std::sync::atomic::AtomicU64;
+
+use polars::prelude::{
+    ArrowField, ArrowSchema, ChunkedArray, Column, DataType, Float64Type, Int32Type, Int64Type,
+    IntoColumn, PolarsNumericType, Series, UInt32Type, UInt64Type,
+};
+use polars_arrow::array::{Array, PrimitiveArray};
+use polars_arrow::bitmap::{Bitmap, MutableBitmap};
+use polars_io::parquet::metadata::FileMetadataRef;
+use polars_parquet::read::{
+    BasicDecompressor, ColumnChunkMetadata, Filter, PageReader, RowGroupMetadata,
+    column_iter_to_arrays,
+};
+use rayon::prelude::*;
+
+use super::claims::{TableProblem, check_pages};
+
+/// A Parquet table, of which the bytes are read where they are needed.
+pub(super) struct ParquetTable<'a, F> {
+    pub(super) metadata: &'a FileMetadataRef,
+    pub(super) schema: &'a ArrowSchema,
+    /// Bytes that the pages of a column may have, unpacked.
+    pub(super) most: u64,
+    /// A part of the file.
+    pub(super) read: F,
+}
+
+/// A row group and the rows that are decoded of it.
+struct Part<'a> {
+    group: &'a RowGroupMetadata,
+    rows: Option<Bitmap>,
+    /// Number of these rows.
+    height: usize,
+}
+
+impl Part<'_> {
+    /// Problem of a column that has another number of rows there.
+    fn problem(&self, rows: usize) -> TableProblem {
+        TableProblem::Values { actual: rows as i64, expected: self.height as i64 }
+    }
+}
+
+impl<F: Fn(Range<u64>) -> Result<Vec<u8>, TableProblem> + Sync> ParquetTable<'_, F> {
+    /// Decodes a column, or only the rows of it that are set; `None` where the table lacks it.
+    pub(super) fn column(
+        &self,
+        name: &str,
+        rows: Option<&Bitmap>,
+    ) -> Result<Option<Column>, TableProblem> {
+        let Some(field) = self.schema.get(name) else { return Ok(None) };
+        let left = AtomicU64::new(self.most);
+        let decoder = Decoder { table: self, field, left: &left };
+        let parts = self.parts(rows);
+        match DataType::from_arrow_field(field) {
+            DataType::Int32 => decoder.numbers::<Int32Type>(&parts),
+            DataType::Int64 => decoder.numbers::<Int64Type>(&parts),
+            DataType::UInt32 => decoder.numbers::<UInt32Type>(&parts),
+            DataType::UInt64 => decoder.numbers::<UInt64Type>(&parts),
+            DataType::Float64 => decoder.numbers::<Float64Type>(&parts),
+            _ => decoder.others(&parts),
+        }
+        .map(Some)
+    }
+
+    fn parts(&self, rows: Option<&Bitmap>) -> Vec<Part<'_>> {
+        let mut first = 0;
+        let parts = self.metadata.row_groups.iter().map(|group| {
+            let rows = rows.map(|rows| {
+                let start = first.min(rows.len());
+                rows.clone().sliced(start, group.num_rows().min(rows.len() - start))
+            });
+            first += group.num_rows();
+            let height = rows.as_ref().map_or(group.num_rows(), Bitmap::set_bits);
+            Part { group, rows, height }
+        });
+        parts.filter(|part| part.height > 0).collect()
+    }
+}
+
+/// A column that is decoded.
+struct Decoder<'a, F> {
+    table: &'a ParquetTable<'a, F>,
+    field: &'a ArrowField,
+    /// Bytes that its pages may still have.
+    left: &'a AtomicU64,
+}
+
+impl<F: Fn(Range<u64>) -> Result<Vec<u8>, TableProblem> + Sync> Decoder<'_, F> {
+    /// A column of numbers. Nulls alone take no memory: what is zeroed and never touched has none.
+    fn numbers<T: PolarsNumericType>(&self, parts: &[Part<'_>]) -> Result<Column, TableProblem>
+    where
+        ChunkedArray<T>: IntoColumn,
+    {
+        let height = parts.iter().map(|part| part.height).sum();
+        let mut values = vec![T::Native::default(); height];
+        let mut left = values.as_mut_slice();
+        let slices: Vec<&mut [T::Native]> =
+            parts.iter().filter_map(|part| left.split_off_mut(..part.height)).collect();
+        let targets: Vec<_> = parts.iter().zip(slices).collect();
+        let validities = side_by_side(targets, |(part, slice)| {
+            let mut filled = 0;
+            let mut validity: Option<MutableBitmap> = None;
+            for array in self.arrays(part)? {
+                let array = array.as_any().downcast_ref::<PrimitiveArray<T::Native>>();
+                let array =
+                    array.ok_or_else(|| TableProblem::ColumnType(self.field.name.to_string()))?;
+                let target = slice.get_mut(filled..filled + array.len());
+                let target = target.ok_or_else(|| part.problem(filled + array.len()))?;
+                // Of nulls there is nothing to be copied.
+                if array.null_count() < array.len() {
+                    target.copy_from_slice(array.values());
+                }
+                if array.null_count() > 0 || validity.is_some() {
+                    let validity =
+                        validity.get_or_insert_with(|| MutableBitmap::from_len_set(filled));
+                    match array.validity() {
+                        Some(bits) => validity.extend_from_bitmap(bits),
+                        None => validity.extend_constant(array.len(), true),
+                    }
+                }
+                filled += array.len();
+            }
+            match filled == part.height {
+                true => Ok(validity.map(Bitmap::from)),
+                false => Err(part.problem(filled)),
+            }
+        });
+        let validities = validities?;
+        let nulls: usize = validities.iter().flatten().map(Bitmap::unset_bits).sum();
+        let validity = (nulls > 0).then(|| {
+            let mut whole = MutableBitmap::with_capacity(height);
+            for (part, validity) in parts.iter().zip(validities) {
+                match validity {
+                    Some(validity) => whole.extend_from_bitmap(&validity),
+                    None => whole.extend_constant(part.height, true),
+                }
+            }
+            Bitmap::from(whole)
+        });
+        let name = self.field.name.clone();
+        Ok(ChunkedArray::<T>::from_vec_validity(name, values, validity).into_column())
+    }
+
+    /// A column of something else, in one chunk.
+    fn others(&self, parts: &[Part<'_>]) -> Result<Column, TableProblem> {
+        let arrays = side_by_side(parts.iter().collect(), |part| {
+            let arrays = self.arrays(part)?;
+            let height: usize = arrays.iter().map(|array| array.len()).sum();
+            if height == part.height { Ok(arrays) } else { Err(part.problem(height)) }
+        });
+        let arrays: Vec<Box<dyn Array>> = arrays?.into_iter().flatten().collect();
+        let series = match arrays.is_empty() {
+            true => {
+                Series::new_empty(self.field.name.clone(), &DataType::from_arrow_field(self.field))
+            }
+            false => Series::try_from((self.field, arrays))?,
+        };
+        Ok(series.rechunk().into_column())
+    }
+
+    /// The rows of a row group.
+    fn arrays(&self, part: &Part<'_>) -> Result<Vec<Box<dyn Array>>, TableProblem> {
+        let chunks = part.group.columns_under_root_iter(&self.field.name);
+        let chunks: Vec<&ColumnChunkMetadata> = chunks.into_iter().flatten().collect();
+        let mut columns = Vec::with_capacity(chunks.len());
+        for chunk in &chunks {
+            let bytes = (self.table.read)(chunk.byte_range())?;
+            check_pages(&bytes, chunk.num_values(), self.left, self.table.most)?;
+            let pages = PageReader::new(Cursor::new(bytes.into()), chunk, Vec::new(), usize::MAX);
+            columns.push(BasicDecompressor::new(pages, Vec::new()));
+        }
+        let types = chunks.iter().map(|chunk| &chunk.descriptor().descriptor.primitive_type);
+        let rows = match &part.rows {
+            Some(rows) => Filter::new_masked(rows.clone()),
+            None => Filter::new_limited(part.height),
+        };
+        let types = types.collect();
+        let (arrays, _) = column_iter_to_arrays(columns, types, self.field.clone(), Some(rows))?;
+        Ok(arrays)
+    }
+}
+
+/// Decodes parts of a column, several at once; most columns have only one.
+///
+/// Not on the threads of polars: all of these may wait for a thread that needs a column, as those of a query in SQL do for
+/// the texts of stacks.
+fn side_by_side<P: Send, T: Send>(
+    mut parts: Vec<P>,
+    decode: impl Fn(P) -> Result<T, TableProblem> + Send + Sync,
+) -> Result<Vec<T>, TableProblem> {
+    if parts.len() > 1 {
+        return parts.into_par_iter().map(decode).collect();
+    }
+    parts.pop().into_iter().map(decode).collect()
+}

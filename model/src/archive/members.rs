@@ -1,0 +1,157 @@
+//! The members of an archive. One that is stored as it is, as all tables are that this program writes, is read once for
+//! its checksum, and then only where a reader of its columns asks: it is never in memory as a whole.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use sevenz_rust::{
+    Archive, ArchiveEntry, ArchiveReader, BlockDecoder, EncoderMethod, Password,
+    SIGNATURE_HEADER_SIZE,
+};
+
+use crate::guard::lock;
+
+/// Bytes that are read at once for a checksum.
+const PART_BYTES: usize = 1 << 18;
+
+/// An opened archive.
+pub(super) struct Members {
+    archive: Archive,
+    source: Mutex<BufReader<File>>,
+}
+
+/// Location of the content of a member.
+#[derive(Debug, Clone)]
+pub(super) enum Content {
+    /// In the file of the archive.
+    Stored(Range<u64>),
+    /// In memory, because another program has packed it.
+    Unpacked(Arc<Vec<u8>>),
+}
+
+impl Content {
+    /// Size in bytes.
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Self::Stored(range) => range.end - range.start,
+            Self::Unpacked(bytes) => bytes.len() as u64,
+        }
+    }
+}
+
+impl Members {
+    pub(super) fn new(archive: Archive, source: BufReader<File>) -> Self {
+        Self { archive, source: Mutex::new(source) }
+    }
+
+    /// The table of contents.
+    pub(super) fn entries(&self) -> &[ArchiveEntry] {
+        &self.archive.files
+    }
+
+    /// Calls `each` with every member and its content, as long as it returns true.
+    pub(super) fn for_each(
+        &self,
+        each: impl FnMut(&ArchiveEntry, &mut dyn Read) -> Result<bool, sevenz_rust::Error>,
+    ) -> Result<(), sevenz_rust::Error> {
+        let mut source = lock(&self.source);
+        let (archive, password) = (self.archive.clone(), Password::empty());
+        let mut reader = ArchiveReader::from_archive(archive, &mut *source, password);
+        // Members are stored as a rule; each thread more would take memory of its own.
+        reader.set_thread_count(1);
+        reader.for_each_entries(each)
+    }
+
+    /// The content of a member, whose checksum is compared.
+    pub(super) fn content(&self, entry: &ArchiveEntry) -> Result<Content, sevenz_rust::Error> {
+        let stored = self.stored(entry);
+        let mut unpacked = Vec::new();
+        let mut size = 0;
+        let mut part = vec![0; PART_BYTES.min(entry.size as usize)];
+        self.read(entry, &mut |content| {
+            loop {
+                match content.read(&mut part)? {
+                    0 => return Ok(()),
+                    count => {
+                        size += count as u64;
+                        if stored.is_none() {
+                            unpacked.extend_from_slice(&part[..count]);
+                        }
+                    }
+                }
+            }
+        })?;
+        // The checksum is compared at the end of a member, which one that is cut off does not reach.
+        if size != entry.size {
+            let reason = format!("it has {size} bytes instead of {}", entry.size);
+            return Err(sevenz_rust::Error::Other(reason.into()));
+        }
+        Ok(stored.map_or_else(|| Content::Unpacked(Arc::new(unpacked)), Content::Stored))
+    }
+
+    /// A part of the content of a member; `None` where it has no such part.
+    pub(super) fn bytes(
+        &self,
+        content: &Content,
+        range: Range<u64>,
+    ) -> io::Result<Option<Vec<u8>>> {
+        if range.start > range.end || range.end > content.len() {
+            return Ok(None);
+        }
+        match content {
+            Content::Stored(stored) => {
+                let mut bytes = vec![0; (range.end - range.start) as usize];
+                let mut source = lock(&self.source);
+                source.seek(SeekFrom::Start(stored.start + range.start))?;
+                source.read_exact(&mut bytes)?;
+                Ok(Some(bytes))
+            }
+            Content::Unpacked(bytes) => {
+                Ok(bytes.get(range.start as usize..range.end as usize).map(<[u8]>::to_vec))
+            }
+        }
+    }
+
+    /// Reads a member from its block.
+    fn read(
+        &self,
+        entry: &ArchiveEntry,
+        read: &mut dyn FnMut(&mut dyn Read) -> io::Result<()>,
+    ) -> Result<(), sevenz_rust::Error> {
+        let Some(block) = self.block(entry) else { return Ok(()) };
+        let mut source = lock(&self.source);
+        let password = Password::empty();
+        BlockDecoder::new(1, block, &self.archive, &password, &mut *source)
+            .for_each_entries(&mut |member, content| {
+                let is_read = member.name == entry.name;
+                if is_read {
+                    read(content)?;
+                }
+                Ok(!is_read)
+            })
+            .map(drop)
+    }
+
+    /// The block of a member that has content.
+    fn block(&self, entry: &ArchiveEntry) -> Option<usize> {
+        let index = self.entries().iter().position(|member| member.name == entry.name)?;
+        self.archive.stream_map.file_block_index.get(index).copied()?
+    }
+
+    /// The part of the file that is the content of a member, if there is one.
+    fn stored(&self, entry: &ArchiveEntry) -> Option<Range<u64>> {
+        let (block, streams) = (self.block(entry)?, &self.archive.stream_map);
+        let [coder] = self.archive.blocks.get(block)?.coders.as_slice() else { return None };
+        let stream = *streams.block_first_pack_stream_index().get(block)?;
+        let size = *self.archive.pack_sizes().get(stream)?;
+        if coder.encoder_method_id() != EncoderMethod::ID_COPY || size != entry.size {
+            return None;
+        }
+        let offset = *streams.pack_stream_offsets().get(stream)?;
+        let start =
+            SIGNATURE_HEADER_SIZE.checked_add(self.archive.pack_pos())?.checked_add(offset)?;
+        Some(start..start.checked_add(size)?)
+    }
+}
