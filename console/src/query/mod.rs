@@ -110,8 +110,8 @@ pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
 pub use self::totals::Totals;
 pub use self::volumes::Volumes;
 pub use self::why::{
-    Diagnosis, LeakedNames, ObjectNames, Suspect, SuspectProcess, WhyAnswer, causes_of_allocations,
-    causes_of_handles, why,
+    Diagnosis, LeakedNames, NotCounted, ObjectNames, Reason, Suspect, SuspectProcess, WhyAnswer,
+    causes_of_allocations, causes_of_handles, why,
 };
 
 pub(crate) use self::frame_names::{Frames, NamedFrames};

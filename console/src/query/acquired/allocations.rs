@@ -105,6 +105,14 @@ impl<'a> Allocations<'a> {
         sites.flat_map(|site| self.sites.rows(site)).copied().collect()
     }
 
+    /// Number of allocations of some groups that nothing, or only process exit, freed; one that ended in parts counts once.
+    pub(crate) fn unreleased_count(&self, groups: &[Group<'_>]) -> u64 {
+        let rows = self.resources(groups).into_iter().filter(|row| self.table.is_unreleased(*row));
+        let whole: HashSet<ResourceIdx> =
+            rows.map(|row| self.table.first_part(row).unwrap_or(row)).collect();
+        whole.len() as u64
+    }
+
     fn pid(&self, allocator: &Allocator) -> Option<u32> {
         let process = self.origin.processes.known_or_invalid(allocator.process);
         allocator.pid.or_else(|| process.known_pid())

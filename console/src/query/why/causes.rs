@@ -70,8 +70,6 @@ pub struct Diagnosis {
     pub object_ids: Vec<u64>,
     /// The facts, as the predicate of a sentence or a clause.
     facts: String,
-    /// Counts behind the facts, as in "19 of 24".
-    counts: String,
     /// Ends of others of the group, as in "5 reallocated".
     others: String,
     /// Advice on where to look for the mistake.
@@ -92,19 +90,9 @@ impl Diagnosis {
             facts if count == leaked => facts,
             facts => format!("{} of {}: {facts}", HumanCount(count), HumanCount(leaked)),
         };
-        let (counts, others) = (String::new(), String::new());
-        let (object_ids, stacks) = (Vec::new(), Vec::new());
-        let diagnosis = Self {
-            cause,
-            count,
-            objects: 0,
-            object_ids,
-            facts,
-            counts,
-            others,
-            advice: None,
-            stacks,
-        };
+        let (others, object_ids, stacks) = (String::new(), Vec::new(), Vec::new());
+        let diagnosis =
+            Self { cause, count, objects: 0, object_ids, facts, others, advice: None, stacks };
         (count > 0).then_some(diagnosis)
     }
 
@@ -122,12 +110,11 @@ impl Diagnosis {
         is_beyond_chance: bool,
     ) -> Option<Self> {
         let is_rule = ended > opened / 2;
-        let often = if is_rule { "usually" } else { "sometimes" };
-        let counts = format!("{} of {}", HumanCount(ended), HumanCount(opened));
+        let be = if ended == 1 { "is" } else { "are" };
+        let facts = format!("{} of {} {be} {verb}", HumanCount(ended), HumanCount(opened));
         let advice =
             (is_rule && is_beyond_chance && ended >= MIN_ENDED).then_some("check the error paths");
-        let diagnosis = Self::new(cause, leaked, leaked, format!("{often} {verb}"))?;
-        Some(Self { counts, advice, ..diagnosis })
+        Some(Self { advice, ..Self::new(cause, leaked, leaked, facts)? })
     }
 
     /// Whether it adds to what other causes say.
@@ -147,16 +134,12 @@ impl Diagnosis {
 
     /// A sentence without a full stop, in lower case, with the functions that close or free others of the group.
     pub fn sentence(&self, closers: &[String]) -> String {
-        let mut details = self.counts.clone();
+        let mut sentence = self.facts.clone();
         if !closers.is_empty() {
-            details.push_str(&format!(", by {}", joined(closers)));
+            sentence.push_str(&format!(" by {}", joined(closers)));
         }
         if !self.others.is_empty() {
-            details.push_str(&format!("; {}", self.others));
-        }
-        let mut sentence = self.facts.clone();
-        if !details.is_empty() {
-            sentence.push_str(&format!(" ({details})"));
+            sentence.push_str(&format!(" ({})", self.others));
         }
         if let Some(advice) = self.advice {
             sentence.push_str(&format!(": {advice}"));
@@ -361,7 +344,7 @@ impl Causes<'_> {
             Target::Thread(_) => "thread",
         };
         let facts =
-            format!("still open after the {kind} itself ended ({})", self.ended_targets(targets));
+            format!("still open after the target {kind} ended ({})", self.ended_targets(targets));
         self.diagnosis(cause, &open_handles, facts)
     }
 

@@ -20,12 +20,12 @@ use std::sync::Arc;
 use handlescope_model::{RowSet, Trace};
 use rayon::prelude::*;
 
-pub use self::allocations::causes_of_allocations;
+pub use self::allocations::{NotCounted, Reason, causes_of_allocations};
 pub use self::causes::{Diagnosis, causes_of_handles};
 pub use self::names::{LeakedNames, ObjectNames};
 pub use self::suspect::{Suspect, SuspectProcess};
 
-use self::allocations::{SiteCauses, drop_backed};
+use self::allocations::{SiteCauses, remove_backed};
 use self::causes::{Causes, Findings, proved};
 use self::columns::EventColumns;
 use self::exits::OwnerEnds;
@@ -64,6 +64,8 @@ pub struct WhyAnswer<'a> {
     pub young_groups: usize,
     /// Number of handles and views that they leak.
     pub young_handles: u64,
+    /// Leaked allocations that are of no suspect.
+    pub not_counted: Vec<NotCounted>,
     /// Caveats that do not depend on which suspects are shown.
     caveats: usize,
 }
@@ -128,8 +130,11 @@ impl<'a> WhyAnswer<'a> {
         let of_suspects: u64 = suspects.iter().map(Suspect::leaked_in_totals).sum();
         let young_handles = file.totals.leaked_handles.saturating_sub(of_suspects);
         let (mut allocation_count, mut no_match) = (0, file.about.no_match.clone());
+        let mut not_counted = Vec::new();
         if let Some(allocations) = allocations(&file, tables, criteria)? {
-            suspects.extend(suspects_of_allocations(&allocations, criteria)?);
+            let (of_allocations, rest) = suspects_of_allocations(&allocations, criteria)?;
+            suspects.extend(of_allocations);
+            not_counted = rest;
             allocation_count = allocations.selected_count();
             if allocation_count > 0 {
                 no_match = None;
@@ -154,6 +159,7 @@ impl<'a> WhyAnswer<'a> {
             allocations: allocation_count,
             young_groups,
             young_handles,
+            not_counted,
             caveats,
         };
         answer.show(|index| criteria.shown.is_none_or(|count| index < count))?;
@@ -212,7 +218,7 @@ fn suspects_of_handles(
     let targets = Targets::load(trace, &leaking)?;
     let names = NameTable::load(trace, &leaking)?;
     let ends = OwnerEnds::load(trace, &file.file.processes)?;
-    suspects(&handles, criteria, |group, sums| {
+    let (suspects, young) = suspects(&handles, criteria, |group, sums| {
         let handles_of_group = handles.handles(&group.groups);
         let unreleased =
             handles_of_group.iter().copied().filter(|handle| handles.timed.is_unreleased(*handle));
@@ -239,35 +245,43 @@ fn suspects_of_handles(
         let (create_stacks, ended) = (Some(stacks.len()), causes.ended().to_owned());
         let closed_after_exit = causes.owners_of_late_closes();
         Some(Findings { diagnoses, names, create_stacks, grown: None, ended, closed_after_exit })
-    })
+    })?;
+    Ok((suspects, young.len()))
 }
 
+/// The suspects among allocations, and what leaks but is of none.
 fn suspects_of_allocations(
     allocations: &Allocations<'_>,
     criteria: &WhyCriteria,
-) -> Result<Vec<Suspect>, QueryError> {
+) -> Result<(Vec<Suspect>, Vec<NotCounted>), QueryError> {
     let causes = SiteCauses::load(allocations)?;
-    let (mut suspects, _) =
+    let (mut suspects, young) =
         suspects(allocations, criteria, |group, sums| causes.findings(&group.groups, sums))?;
-    drop_backed(&mut suspects);
-    Ok(suspects)
+    let backed = remove_backed(&mut suspects);
+    let not_counted = NotCounted::all(allocations, &young, &backed);
+    Ok((suspects, not_counted))
 }
 
-/// The suspects among what was acquired, those with the highest score first, and the number of groups that leak but are
+/// The suspects among what was acquired, those with the highest score first, and the groups that leak but are
 /// none: what they leak is young. `findings` says why a group leaks, and `None`
 /// of what it cannot say anything of.
-fn suspects(
-    acquired: &impl Acquired,
+fn suspects<'t>(
+    acquired: &'t impl Acquired,
     criteria: &WhyCriteria,
     findings: impl Fn(&ProgramGroup<'_>, &Sums) -> Option<Findings> + Sync,
-) -> Result<(Vec<Suspect>, usize), QueryError> {
-    let groups = ProgramGroup::all(acquired, criteria.by_process);
-    let suspects = groups.par_iter().filter_map(|group| match acquired.cancel().check() {
-        Ok(()) => Suspect::of(acquired, group, criteria.is_plain(), &findings).map(Ok),
-        Err(cancelled) => Some(Err(cancelled)),
+) -> Result<(Vec<Suspect>, Vec<ProgramGroup<'t>>), QueryError> {
+    let mut groups = ProgramGroup::all(acquired, criteria.by_process);
+    let suspects = groups.par_iter().enumerate().filter_map(|(index, group)| {
+        let suspect = acquired
+            .cancel()
+            .check()
+            .map(|()| Some((index, Suspect::of(acquired, group, criteria.is_plain(), &findings)?)));
+        suspect.transpose()
     });
-    let mut suspects = suspects.collect::<Result<Vec<Suspect>, Cancelled>>()?;
+    let suspects = suspects.collect::<Result<Vec<(usize, Suspect)>, Cancelled>>()?;
+    let (places, mut suspects): (HashSet<usize>, Vec<Suspect>) = suspects.into_iter().unzip();
+    let mut index = 0..;
+    groups.retain(|_| index.next().is_some_and(|index| !places.contains(&index)));
     suspects.sort_by(|a, b| b.score.total_cmp(&a.score));
-    let others = groups.len() - suspects.len();
-    Ok((suspects, others))
+    Ok((suspects, groups))
 }

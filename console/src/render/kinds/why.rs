@@ -9,7 +9,10 @@ use serde::Serialize;
 use super::{index, no_match_line};
 use crate::render::json::Meanings;
 use crate::{
-    query::{Diagnosis, ObjectNames, Suspect, SuspectProcess, Totals, Verdict, WhyAnswer},
+    query::{
+        Diagnosis, NotCounted, ObjectNames, Reason, Suspect, SuspectProcess, Totals, Verdict,
+        WhyAnswer,
+    },
     render::{
         json::{Document, StackNumbers, traces},
         table::{Columns, FileRows, Table},
@@ -156,6 +159,7 @@ fn part(
         part = part.only(shown);
     }
     lines.extend(line_of_young(answer));
+    lines.extend(answer.not_counted.iter().map(line_of_not_counted));
     if lines.is_empty() { part } else { part.below(lines.join("\n")) }
 }
 
@@ -197,13 +201,27 @@ fn line_of_young(answer: &WhyAnswer<'_>) -> Option<String> {
     let WhyAnswer { young_groups, young_handles, .. } = *answer;
     let handles = handles_and_views(young_handles, answer.file.totals.map_count > 0, true);
     let groups = Counted(young_groups as u64, "group");
-    let verb = if young_groups == 1 { "closes" } else { "close" };
     (young_handles > 0).then(|| {
         format!(
-            "not counted: {handles} leaked by {groups} that usually {verb} theirs, opened shortly before \
-             the end; list them with .dump ObjectRef -Leak"
+            "not counted: {handles}, opened shortly before the end by {groups} whose handles are usually \
+             closed; also in .dump ObjectRef -Leak"
         )
     })
+}
+
+/// A line about allocations that are leaked, but of no suspect.
+fn line_of_not_counted(not_counted: &NotCounted) -> String {
+    let NotCounted { kind, reason, groups, count } = not_counted;
+    let plural = Counted(*count, "allocation").plural();
+    let allocations = format!("{} {kind} allocation{plural}", HumanCount(*count));
+    let groups = Counted(*groups, "group");
+    let reason = match reason {
+        Reason::Young => {
+            format!(", made shortly before the end by {groups} whose allocations are usually freed")
+        }
+        Reason::Committed => format!(" of {groups} whose commit allocations are counted"),
+    };
+    format!("not counted: {allocations}{reason}; also in .dump Resource -Leak")
 }
 
 /// Adds the reason why there are no suspects.
@@ -258,6 +276,13 @@ fn in_processes(processes: &[SuspectProcess]) -> Option<String> {
 /// The most frequent names of leaked objects, and the number of the others.
 fn named_objects(suspect: &Suspect) -> Option<String> {
     let names = &suspect.names;
+    let is_file = suspect.type_name == FILE_MAPPING_NAME;
+    let handles = suspect.counts.unreleased();
+    if let ([ObjectNames { name, count: 1 }], 0, 0, 2.., false) =
+        (names.frequent.as_slice(), names.others, names.unnamed, handles, is_file)
+    {
+        return Some(format!("Object: {name} (all {} handles)", HumanCount(handles)));
+    }
     let (shown, more) = names.frequent.split_at(names.frequent.len().min(NAMES));
     let others = names.others + more.iter().map(|names| names.count).sum::<u64>();
     let shown = shown.iter();
@@ -269,7 +294,7 @@ fn named_objects(suspect: &Suspect) -> Option<String> {
     let rest = [(others, "with other names"), (names.unnamed, "without a name")].into_iter();
     let rest = rest.filter(|(count, _)| *count > 0);
     parts.extend(rest.map(|(count, text)| format!("{} {text}", HumanCount(count))));
-    let title = if suspect.type_name == FILE_MAPPING_NAME { "Files" } else { "Objects" };
+    let title = if is_file { "Files" } else { "Objects" };
     Some(format!("{title}: {}", parts.join(", ")))
 }
 

@@ -248,8 +248,8 @@ function section(file) {
   return make("article", { id: "file-" + file.index },
     make("h1", null, file.name),
     make("p", { class: "dim" }, file.path + (file.start ? ", started " + file.start : "") + (file.seconds === null ? "" : ", " + file.seconds.toPrecision(4) + " s")),
-    ...(file.has_handles ? [make("p", null, count(totals.opened, "handle") + " opened, " + totals.closed.toLocaleString("en") + " closed, " +
-      totals.leaked.toLocaleString("en") + " leaked, " + (totals.leaked_views ? count(totals.leaked_views, "leaked view") + ", " : "") + totals.at_exit.toLocaleString("en") + " closed only by process exit")] : []),
+    ...(file.has_handles ? [make("p", null, count(totals.opened, "handle") + " opened, " + totals.closed.toLocaleString("en") + " closed (" +
+      totals.at_exit.toLocaleString("en") + " only by process exit), " + totals.leaked.toLocaleString("en") + " leaked" + (totals.leaked_views ? ", " + count(totals.leaked_views, "leaked view") : ""))] : []),
     ...file.kinds.map((kind) => make("p", null, kindLine(kind))),
     ...file.caveats.map((text) => make("p", { class: "caveat" }, text)),
     make("h2", null, "Suspects"), ...(file.suspects.length ? [suspects] : [none]),

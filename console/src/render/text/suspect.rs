@@ -49,6 +49,10 @@ pub(in crate::render) fn amounts(suspect: &Suspect) -> String {
     let opened = acquired(suspect, &name, opened);
     let text = format!("{} of {opened} {rest}", HumanCount(count));
     let Some(Bytes { unreleased, allocated, per_minute }) = suspect.bytes else { return text };
+    // Events may have sizes that are negative, or none.
+    if unreleased <= 0 {
+        return text;
+    }
     let rate = per_minute.map(|rate| format!(", {} per minute", Size(rate as i64)));
     format!("{text}, {} of {}{}", Size(unreleased), Size(allocated), rate.unwrap_or_default())
 }
@@ -88,7 +92,7 @@ fn sentence(suspects: &[&Suspect]) -> String {
     let (of_leaks, leaks) = with(|counts| counts.leaked);
     let (of_exits, exits) = with(|counts| counts.closed_at_exit);
     let bytes = suspects.iter().filter_map(|suspect| suspect.bytes);
-    let bytes = bytes.fold(0_i64, |sum, bytes| sum.saturating_add(bytes.unreleased));
+    let bytes = bytes.fold(0_i64, |sum, bytes| sum.saturating_add(bytes.unreleased.max(0)));
     let bytes = if bytes > 0 { format!("{} in ", Size(bytes)) } else { String::new() };
     // Bytes are known only of what leaked and what an exit freed together.
     let (shown, count) = match first.bytes {
@@ -117,8 +121,10 @@ fn sentence(suspects: &[&Suspect]) -> String {
 
 /// The number of stacks and of groups without one, as in "3 call sites (and 1 group without stack) of ".
 fn call_sites(suspects: &[&Suspect]) -> String {
-    let known = suspects.iter().filter(|suspect| suspect.create_stack.is_some()).count();
-    let unknown = Counted((suspects.len() - known) as u64, "group");
+    let stacks = suspects.iter().filter_map(|suspect| suspect.create_stack);
+    let known = stacks.collect::<BTreeSet<_>>().len();
+    let unknown = suspects.iter().filter(|suspect| suspect.create_stack.is_none()).count();
+    let unknown = Counted(unknown as u64, "group");
     match (known, unknown.0) {
         (0, _) => String::new(),
         (_, 0) => format!("{} of ", Counted(known as u64, "call site")),
@@ -160,8 +166,19 @@ pub(in crate::render) fn more(left_out: &[&Suspect]) -> String {
     let unreleased =
         range(unreleased, HumanCount, |unreleased| handles_and_views(unreleased, has_views, true));
     let bytes = of_allocations.iter().filter_map(|suspect| Some(suspect.bytes?.unreleased));
+    let bytes = bytes.filter(|bytes| *bytes > 0);
+    let sized = bytes.clone().count();
     let bytes = range(bytes, Size, |bytes| Size(bytes).to_string());
-    let texts = [(of_handles.len(), unreleased), (of_allocations.len(), bytes)].into_iter();
+    // Events may have sizes that are negative, or none.
+    let unsized_counts = of_allocations
+        .iter()
+        .filter(|suspect| suspect.bytes.is_some_and(|bytes| bytes.unreleased <= 0))
+        .map(|suspect| suspect.counts.unreleased());
+    let without_size = of_allocations.len() - sized;
+    let counts =
+        range(unsized_counts, HumanCount, |count| Counted(count, "allocation").to_string());
+    let texts =
+        [(of_handles.len(), unreleased), (sized, bytes), (without_size, counts)].into_iter();
     let texts = texts.filter_map(|(count, range)| Some((count, range?))).enumerate();
     let texts = texts.map(|(index, (count, range))| {
         let more = if index == 0 { " more" } else { "" };

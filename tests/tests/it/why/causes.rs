@@ -102,11 +102,11 @@ fn a_handle_that_outlives_its_process_or_thread_names_which_ended_and_when() {
         .map(|diagnosis| diagnosis["text"].as_str().unwrap())
         .collect();
     assert!(
-        texts.contains(&"still open after the process itself ended (child.exe(900) at 0.040 s)"),
+        texts.contains(&"still open after the target process ended (child.exe(900) at 0.040 s)"),
         "{texts:?}"
     );
     assert!(
-        texts.contains(&"still open after the thread itself ended (720 at 0.030 s)"),
+        texts.contains(&"still open after the target thread ended (720 at 0.030 s)"),
         "{texts:?}"
     );
 }

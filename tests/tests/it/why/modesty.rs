@@ -35,11 +35,11 @@ fn error_paths_are_advised_where_closing_is_the_rule_and_chance_does_not_explain
     let all_but =
         |every: u32| move |number: u32| (!number.is_multiple_of(every)).then_some(50 * MS);
     let advised = closed(&opened(20, all_but(5)));
-    assert_eq!(advised.as_deref(), Some("usually closed (16 of 20): check the error paths"));
+    assert_eq!(advised.as_deref(), Some("16 of 20 are closed: check the error paths"));
     let few = closed(&opened(4, all_but(4)));
-    assert_eq!(few.as_deref(), Some("usually closed (3 of 4)"));
+    assert_eq!(few.as_deref(), Some("3 of 4 are closed"));
     let exception = closed(&opened(20, |number| (number % 4 == 0).then_some(50 * MS)));
-    assert_eq!(exception.as_deref(), Some("sometimes closed (5 of 20)"));
+    assert_eq!(exception.as_deref(), Some("5 of 20 are closed"));
     // Each lives for ten seconds, and the trace ends before the last ones do.
     let young = opened(110, |number| (number < 98).then_some(10 * SECOND));
     let document = asked(&young, "");
@@ -107,9 +107,9 @@ fn of_several_processes_or_threads_that_ended_the_first_three_are_named() {
     }
     close(&mut trace, 200 * MS, (800, 801), OBJECT + 0x9000, 0x99);
     let text = run_over(&trace, ".why -All\n").ok().stdout;
-    let processes = "Still open after the process itself ended (child.exe(900) at 0.040 s, child.exe(904) at \
+    let processes = "Still open after the target process ended (child.exe(900) at 0.040 s, child.exe(904) at \
                      0.041 s, child.exe(908) at 0.042 s, and 2 more)";
-    let threads = "Still open after the thread itself ended (720 at 0.080 s, 721 at 0.081 s, 722 at 0.082 s, and 2 \
+    let threads = "Still open after the target thread ended (720 at 0.080 s, 721 at 0.081 s, 722 at 0.082 s, and 2 \
                    more)";
     assert!(text.contains(processes) && text.contains(threads), "{text}");
 }

@@ -176,7 +176,7 @@ fn a_suspect_has_the_ends_that_the_table_of_its_stack_has() {
         groups.find(|group| group["keys"]["end"] == end).unwrap()["allocs"].clone()
     };
     let text = format!(
-        "usually freed ({} of 201; {} reallocated, {} destroyed with the heap): check the error paths",
+        "{} of 201 are freed ({} reallocated, {} destroyed with the heap): check the error paths",
         count("freed"),
         count("reallocated"),
         count("destroyed")

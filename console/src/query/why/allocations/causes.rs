@@ -218,7 +218,7 @@ impl Site<'_> {
         self.ended(ResourceEnd::Freed).next()?;
         let (Sums { ends, counts, .. }, leaked) = (self.sums, self.sums.counts.unreleased());
         let freed = match ends.freed {
-            0 => self.diagnosis(cause, leaked, "some are freed in part, none completely"),
+            0 => self.diagnosis(cause, leaked, "none freed completely, some in part"),
             freed => {
                 let (opened, is_beyond_chance) = (counts.opened, self.sums.is_beyond_chance);
                 Diagnosis::of_error_paths(cause, leaked, freed, opened, "freed", is_beyond_chance)

@@ -2,6 +2,7 @@
 
 mod causes;
 mod commits;
+mod not_counted;
 
 use std::collections::HashSet;
 
@@ -10,6 +11,7 @@ use handlescope_model::tables::ResourceKind;
 
 pub(super) use self::causes::SiteCauses;
 use self::causes::{RESERVE_WITHOUT_COMMIT, Site};
+pub use self::not_counted::{NotCounted, Reason};
 use super::causes::{causes_of_handles, words};
 use super::suspect::{Sums, Suspect};
 
@@ -22,9 +24,9 @@ pub fn causes_of_allocations() -> Vec<(&'static str, &'static str)> {
     words
 }
 
-/// Leaves out reservations of a stack that commits pages, too: what is committed says as much and more, unless
-/// nothing of a reservation is ever committed.
-pub(super) fn drop_backed(suspects: &mut Vec<Suspect>) {
+/// Removes reservations of a stack that commits pages, too, and returns them: what is committed says as much and more,
+/// unless nothing of a reservation is ever committed.
+pub(super) fn remove_backed(suspects: &mut Vec<Suspect>) -> Vec<Suspect> {
     let kind = |suspect: &Suspect| {
         ResourceKind::ALL.into_iter().find(|kind| kind.name() == suspect.type_name)
     };
@@ -37,11 +39,12 @@ pub(super) fn drop_backed(suspects: &mut Vec<Suspect>) {
         Some(site(kind(suspect).filter(|kind| backing.contains(kind))?, suspect))
     });
     let backing: HashSet<_> = backing.collect();
-    suspects.retain(|suspect| {
+    let is_backed = |suspect: &mut Suspect| {
         let backed = kind(suspect).and_then(backed_by);
-        !backed.is_some_and(|backed| backing.contains(&site(backed, suspect)))
-            || suspect.diagnoses.iter().any(|diagnosis| diagnosis.cause == RESERVE_WITHOUT_COMMIT)
-    });
+        backed.is_some_and(|backed| backing.contains(&site(backed, suspect)))
+            && suspect.diagnoses.iter().all(|diagnosis| diagnosis.cause != RESERVE_WITHOUT_COMMIT)
+    };
+    suspects.extract_if(.., is_backed).collect()
 }
 
 #[cfg(test)]

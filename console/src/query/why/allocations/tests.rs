@@ -88,7 +88,7 @@ fn an_allocation_in_parts_has_one_life_that_ends_with_the_last_of_them() {
     assert_eq!((bytes.unreleased, bytes.allocated), (20 * PAGE, 42 * PAGE));
     let freed = diagnosis(Some(&suspect), "sometimes_freed").expect("some are freed");
     assert_eq!(freed.count, 10);
-    assert_eq!(freed.sentence(&[]), "sometimes freed (1 of 11)");
+    assert_eq!(freed.sentence(&[]), "1 of 11 is freed");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn an_allocation_freed_in_parts_by_process_exit_counts_once() {
     let exits = diagnosis(Some(&suspect), "exit_only").expect("ends with the process");
     assert_eq!((exits.count, exits.sentence(&[]).as_str()), (3, "freed only by process exit"));
     let freed = diagnosis(Some(&suspect), "sometimes_freed").expect("some are freed");
-    assert_eq!(freed.sentence(&[]), "some are freed in part, none completely");
+    assert_eq!(freed.sentence(&[]), "none freed completely, some in part");
 }
 
 #[test]
