@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 
 use handlescope_model::rules::{self, OPENING, VIEWS, WITH_HANDLE};
 use handlescope_model::tables::Events;
-use handlescope_model::{EventIdx, StackIdx};
+use handlescope_model::{EventIdx, StackIdx, Trace};
 use rayon::prelude::*;
 
 use super::acquired::events_of_suspect;
@@ -13,7 +13,6 @@ use super::context::FileContext;
 use super::criterion::Survivors;
 use super::error::QueryError;
 use super::exit_stacks::ExitStacks;
-use super::filters::event::objects_for;
 use super::filters::{self, Filtered};
 use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
@@ -30,7 +29,7 @@ use super::suspect_rows::check;
 use super::totals::Totals;
 use crate::cancel::{Cancel, Cancelled};
 use crate::query::criteria::ObjectCriteria;
-use crate::trace::Caveat;
+use crate::trace::{Caveat, unseen_values};
 use crate::values::TopN;
 
 /// The answer for all traces, in the order they are loaded.
@@ -131,6 +130,19 @@ pub(super) fn unchecked_object_ref<'a>(
     let counts = files.iter().filter_map(|file| file.handle_counts.as_ref());
     let counts = CountBy::of(args).map(|_| HandleCounts::of_all(Counted::of(args), counts));
     Ok(ObjectRefAnswer { handle_counts: counts.transpose()?, files })
+}
+
+/// The objects of which `-Leak` and `-LeakAtExit` leave or count something; all of a query for neither, or for a suspect,
+/// to which more belongs than what leaks.
+fn objects_for(args: &ObjectCriteria, trace: &Trace) -> Result<ObjectTable, QueryError> {
+    if args.suspect.is_some() || !(args.leak || args.leak_at_exit) {
+        return Ok(ObjectTable::load(trace)?);
+    }
+    let (leaked, at_exit) = (trace.values(Events::leaked)?, trace.values(Events::closed_at_exit)?);
+    let unseen = unseen_values(trace, Events::closed_unseen)?;
+    Ok(ObjectTable::with_any(trace, |event| {
+        leaked.get(event) || at_exit.get(event) || unseen.get(event).is_some()
+    })?)
 }
 
 /// Reasons why the answer for a trace is wrong or incomplete.
@@ -241,7 +253,7 @@ impl<'a> FileAnswer<'a> {
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Self, QueryError> {
-        let objects = objects_for(args, source.trace, cancel)?;
+        let objects = objects_for(args, source.trace)?;
         let mut file = FileContext::load(source, objects, args.needs_frames(), names, cancel)?;
         if let Some(id) = &args.suspect {
             file.suspect_events = Some(events_of_suspect(&file, id, &args.groups.trims)?);

@@ -9,9 +9,6 @@ use handlescope_model::{
     Sparse, Table, Trace, TypeId,
 };
 
-use super::error::QueryError;
-use crate::cancel::{Cancel, Poll};
-
 /// The columns of the objects table that every query reads.
 ///
 /// Row numbers from a damaged archive are clamped to the heights of their tables, so that these ranges lie within the
@@ -39,22 +36,17 @@ impl ObjectTable {
     /// Reads the objects with any of some events. The others, which may be nearly all, take no memory.
     pub(crate) fn with_any(
         trace: &Trace,
-        cancel: &Cancel,
         is_selected: impl Fn(usize) -> bool,
-    ) -> Result<Self, QueryError> {
+    ) -> Result<Self, ArchiveError> {
         let (first, count) =
             (trace.values(Objects::first_event)?, trace.values(Objects::event_count)?);
         let height = trace.height(Table::Events)?;
-        let mut rows = Vec::new();
-        let mut poll = Poll::new(cancel);
-        for row in 0..trace.height(Table::Objects)? {
-            poll.round()?;
-            let first = first.get(row).map_or(0, EventIdx::row);
-            if within(first, count.get(row), height).any(&is_selected) {
-                rows.push(row);
-            }
-        }
-        Ok(Self::of_rows(trace, RowSet::new(trace.height(Table::Objects)?, rows))?)
+        let objects = trace.height(Table::Objects)?;
+        let rows = (0..objects).filter(|row| {
+            let first = first.get(*row).map_or(0, EventIdx::row);
+            within(first, count.get(*row), height).any(&is_selected)
+        });
+        Self::of_rows(trace, RowSet::new(objects, rows))
     }
 
     fn of_rows(trace: &Trace, rows: RowSet) -> Result<Self, ArchiveError> {

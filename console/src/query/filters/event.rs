@@ -4,17 +4,14 @@ use std::ops::Range;
 
 use handlescope_model::rules::{self, CLOSING, OPENING, WITH_HANDLE, has_overlap};
 use handlescope_model::tables::Events;
-use handlescope_model::{EventIdx, EventKind, Trace};
-
+use handlescope_model::{EventIdx, EventKind};
 use rayon::prelude::*;
 
-use crate::cancel::{Cancel, Cancelled, Poll};
+use crate::cancel::{Cancelled, Poll};
 use crate::filter::{Filter, ProcessFilter};
-use crate::query::ObjectCriteria;
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
 use crate::query::filters::object::HexFilter;
-use crate::query::objects::ObjectTable;
 use crate::query::owners::Owners;
 use crate::query::selection::{EventMask, Selected, Selection};
 use crate::query::stacks::{StackSet, StackVerdicts};
@@ -23,23 +20,6 @@ use crate::values::TimeRange;
 
 /// Objects that one thread takes at once.
 const PART: usize = 1 << 18;
-
-/// The objects that `-Leak` and `-LeakAtExit` leave, and those that [`keep_leaks`] keeps apart; all of a query for
-/// neither, or for a suspect, to which more belongs than what leaks.
-pub(in crate::query) fn objects_for(
-    args: &ObjectCriteria,
-    trace: &Trace,
-    cancel: &Cancel,
-) -> Result<ObjectTable, QueryError> {
-    if args.suspect.is_some() || !(args.leak || args.leak_at_exit) {
-        return Ok(ObjectTable::load(trace)?);
-    }
-    let (leaked, at_exit) = (trace.values(Events::leaked)?, trace.values(Events::closed_at_exit)?);
-    let unseen = unseen_values(trace, Events::closed_unseen)?;
-    ObjectTable::with_any(trace, cancel, |event| {
-        leaked.get(event) || at_exit.get(event) || unseen.get(event).is_some()
-    })
-}
 
 /// `-Leak` and `-LeakAtExit`: keeps what was opened and never closed, or closed by nothing but the end
 /// of its process, and drops closes.
