@@ -16,7 +16,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use handlescope_model::guard::lock;
 use memmap2::MmapMut;
@@ -26,8 +26,15 @@ use crate::options::MIN_MEMORY;
 /// Smallest block that may lie in a file.
 const LARGE: usize = 4 << 20;
 
+/// The part of the memory for large blocks that columns may fill: a page of a column is rarely read again soon, one of a
+/// hash table often.
+const COLUMNS_PART: usize = 4;
+
 /// Time between two looks at the memory of the process. It grows by some megabytes in between.
 const INTERVAL: Duration = Duration::from_millis(10);
+
+/// Time between two times that pages of hash tables are dropped.
+const TABLES_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Bytes of the stack of the thread that looks.
 const TRIMMER_STACK: usize = 256 << 10;
@@ -50,6 +57,9 @@ static BLOCKS: Blocks = Blocks::new();
 struct MappedBlock {
     map: MmapMut,
     file: File,
+    /// Whether it is the memory of something that grows in place: a column, which is mostly read and written in order.
+    /// Hash tables, of which any page may be the next, move when they grow.
+    is_column: bool,
 }
 
 impl MappedBlock {
@@ -60,7 +70,7 @@ impl MappedBlock {
         reserve(&file, size).ok()?;
         // SAFETY: the file has no name, so that no other program changes or cuts it.
         let map = unsafe { MmapMut::map_mut(&file) }.ok()?;
-        Some(Self { map, file })
+        Some(Self { map, file, is_column: false })
     }
 
     /// The same content in a block of another size.
@@ -71,7 +81,7 @@ impl MappedBlock {
         }
         // SAFETY: as in `new`. The old mapping of the same pages is dropped before the new one is handed out.
         match unsafe { MmapMut::map_mut(&self.file) } {
-            Ok(map) => Ok(Self { map, file: self.file }),
+            Ok(map) => Ok(Self { map, file: self.file, is_column: true }),
             Err(_) => Err(self),
         }
     }
@@ -120,7 +130,8 @@ impl Blocks {
             return in_system();
         }
         let in_memory = self.in_memory.fetch_add(size, Ordering::Relaxed) + size;
-        let mapped = self.map(size, in_memory);
+        let has_room = in_memory <= self.limit.load(Ordering::Relaxed);
+        let mapped = if has_room { None } else { self.map(size, false) };
         let start = mapped.unwrap_or_else(in_system);
         if mapped.is_some() || start.is_null() {
             self.in_memory.fetch_sub(size, Ordering::Relaxed);
@@ -128,13 +139,10 @@ impl Blocks {
         start
     }
 
-    /// A block in a file, if large blocks have no more room in memory.
-    fn map(&self, size: usize, in_memory: usize) -> Option<*mut u8> {
-        if in_memory <= self.limit.load(Ordering::Relaxed) {
-            return None;
-        }
+    /// A block in a file; `None` where none can be made.
+    fn map(&self, size: usize, is_column: bool) -> Option<*mut u8> {
         let folder = lock(&self.folder).clone()?;
-        let mut block = MappedBlock::new(&folder, size)?;
+        let mut block = MappedBlock { is_column, ..MappedBlock::new(&folder, size)? };
         let start = block.start();
         lock(&self.mapped).insert(block.address(), block);
         Some(start)
@@ -145,12 +153,12 @@ impl Blocks {
         lock(&self.mapped).remove(&(start as usize))
     }
 
-    /// Drops the pages of all files from the process; they stay in the cache of the system, and in the files. Windows takes
+    /// Drops the pages of columns, or of all files, from the process; they stay in the cache of the system, and in the files. Windows takes
     /// pages from a process when it needs them.
     #[allow(unsafe_code, reason = "advice on private pages would lose them")]
-    fn drop_pages(&self) {
+    fn drop_pages(&self, of_all: bool) {
         #[cfg(unix)]
-        for block in lock(&self.mapped).values() {
+        for block in lock(&self.mapped).values().filter(|block| of_all || block.is_column) {
             // SAFETY: the mapping is shared, so that a page that is read again comes from the file with what was written.
             // An error means that the pages stay.
             let _ = unsafe { block.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
@@ -200,7 +208,10 @@ unsafe impl GlobalAlloc for Blocks {
                 return if is_resized { start } else { ptr::null_mut() };
             }
             let others = self.in_memory.load(Ordering::Relaxed).saturating_sub(layout.size());
-            if others.saturating_add(size) <= self.limit.load(Ordering::Relaxed) {
+            let is_shrunk = size <= layout.size();
+            if is_shrunk
+                || others.saturating_add(size) <= self.limit.load(Ordering::Relaxed) / COLUMNS_PART
+            {
                 // SAFETY: the caller's; the block is not mapped, so it is of the system's allocator.
                 let resized = unsafe { System.realloc(start, layout, size) };
                 if !resized.is_null() {
@@ -212,7 +223,10 @@ unsafe impl GlobalAlloc for Blocks {
         }
         // From memory into a file, or between the sizes of small and large blocks.
         // SAFETY: the size is not 0 and not too large, by the caller's contract.
-        let new = unsafe { self.alloc(Layout::from_size_align_unchecked(size, layout.align())) };
+        let new_layout = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        let column = if was_small { None } else { self.map(size, true) };
+        // SAFETY: the caller's.
+        let new = column.unwrap_or_else(|| unsafe { self.alloc(new_layout) });
         if !new.is_null() {
             // SAFETY: both blocks have at least so many bytes and do not overlap; the old one is freed once.
             unsafe {
@@ -303,12 +317,18 @@ impl Trimmer {
         let alive = Arc::new(());
         let held = Arc::downgrade(&alive);
         let trim = move || {
-            let mut left = 0;
+            let is_over = |limit| Resident::now().is_some_and(|resident| resident.all > limit);
+            let (mut left, mut dropped_all) = (0, Instant::now());
             while held.strong_count() > 0
                 && let Some(resident) = Resident::now()
             {
                 if resident.needs_trim(max_memory, left) {
-                    BLOCKS.drop_pages();
+                    BLOCKS.drop_pages(false);
+                    // Hash tables in files are read again soon, so that dropping them takes the more time the more often.
+                    if is_over(max_memory) && dropped_all.elapsed() > TABLES_INTERVAL {
+                        BLOCKS.drop_pages(true);
+                        dropped_all = Instant::now();
+                    }
                     left = Resident::now().map_or(0, |resident| resident.of_files);
                 }
                 left = left.min(resident.of_files);
@@ -403,7 +423,7 @@ mod tests {
                 moved.push(mapped(&blocks));
             }
             assert_eq!((moved.first(), moved.last()), (Some(&0), Some(&1)));
-            blocks.drop_pages();
+            blocks.drop_pages(true);
             assert_eq!((*start, *start.add(size - 1)), (1, value), "after its pages were dropped");
             start = blocks.realloc(start, layout(size), LARGE - 1);
             assert_eq!((mapped(&blocks), *start), (0, 1), "small again");
