@@ -224,7 +224,7 @@ unsafe impl GlobalAlloc for Blocks {
         // From memory into a file, or between the sizes of small and large blocks.
         // SAFETY: the size is not 0 and not too large, by the caller's contract.
         let new_layout = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        let column = if was_small { None } else { self.map(size, true) };
+        let column = if was_small || is_small { None } else { self.map(size, true) };
         // SAFETY: the caller's.
         let new = column.unwrap_or_else(|| unsafe { self.alloc(new_layout) });
         if !new.is_null() {
@@ -380,7 +380,8 @@ impl Resident {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "allocators are unsafe")]
 mod tests {
     use super::*;

@@ -71,7 +71,7 @@ mod tests {
         let mut info = TraceInfos::default();
         info.push(TraceInfo { schema_version: SCHEMA_VERSION, ..TraceInfo::default() });
         let handles = (0..rows).map(|row| StartHandle {
-            process: (row % 3 > 0).then_some(ProcessIdx(row / 5)),
+            process: (!row.is_multiple_of(3)).then_some(ProcessIdx(row / 5)),
             handle: u64::from(row) * 4,
             closed: (row % 7 > 0).then_some(row % 2 == 0),
             ..StartHandle::default()
@@ -89,8 +89,8 @@ mod tests {
         let path = folder.path().join("a.json7z");
         write_start_handles(&path, ROWS);
         let trace = Trace::open(&path).unwrap();
-        let selected = |row: u32| row % 50_021 == 0 || (300_000..300_100).contains(&row);
-        let process = |row: u32| (row % 3 > 0).then_some(ProcessIdx(row / 5));
+        let selected = |row: u32| row.is_multiple_of(50_021) || (300_000..300_100).contains(&row);
+        let process = |row: u32| (!row.is_multiple_of(3)).then_some(ProcessIdx(row / 5));
         for is_known in [false, true] {
             let rows = (0..ROWS).filter(|row| selected(*row)).map(|row| row as usize);
             let rows = Arc::new(RowSet::new(ROWS as usize, rows));
@@ -105,7 +105,7 @@ mod tests {
                     assert_eq!(processes.get(row), process(number), "{row}");
                     assert_eq!(handles.get(row), Some(row as u64 * 4));
                     assert_eq!(names.get(row), None);
-                    let is_closed = (number % 7 > 0).then_some(number % 2 == 0);
+                    let is_closed = (!number.is_multiple_of(7)).then_some(number.is_multiple_of(2));
                     assert_eq!(closed.known(row), is_closed);
                 }
                 assert!(is_known || handles.get(7).is_none(), "the row was not read");

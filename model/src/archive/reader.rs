@@ -51,8 +51,11 @@ pub struct Trace {
     members: Mutex<HashMap<Table, Option<Member>>>,
     columns: Mutex<HashMap<(Table, &'static str), Column>>,
     /// Rows of columns that were read last, of columns that were not read as a whole.
-    parts: Mutex<HashMap<(Table, &'static str), (Arc<RowSet>, Column)>>,
+    parts: Mutex<HashMap<(Table, &'static str), ReadRows>>,
 }
+
+/// Some rows of a column, and their values.
+type ReadRows = (Arc<RowSet>, Column);
 
 impl Trace {
     /// Opens an archive and checks that it is an extract this program can read.

@@ -232,7 +232,7 @@ impl Evidence {
 
     /// When the first and the last of them were opened, as in ", 11.0 ms after process start and 6.92 ms before process
     /// exit".
-    fn from_to(&self) -> String {
+    fn first_and_last(&self) -> String {
         // A handle may be inherited just before its process starts.
         let since = self.first_ns.map_or(0, |ns| ns.saturating_sub(self.window.start_ns));
         let (after_start, to) = (self.bounds.after_start(), self.before_end());
@@ -283,7 +283,7 @@ impl Evidence {
                             "{count}, {within}; nothing {opened} later than {last} {after_start}"
                         )
                     }
-                    None => format!("{count}, {within}{}", self.from_to()),
+                    None => format!("{count}, {within}{}", self.first_and_last()),
                 }
             }
             _ if self.kept > 0 && self.last_ns.is_none() => format!("{count}, at unknown times"),
