@@ -245,7 +245,7 @@ fn is_small(size: usize, layout: Layout) -> bool {
 
 /// Allocator of a program whose extractions keep to a limit of memory: `#[global_allocator]`.
 ///
-/// It is the system's allocator unless a [`Spill`] is held.
+/// It is the system's allocator except during an extraction with a limit.
 pub struct SpillingAllocator;
 
 #[allow(unsafe_code, reason = "allocators are unsafe")]
