@@ -1,9 +1,10 @@
 //! Memory in temporary files, for extractions whose columns and hash tables outgrow the memory that they may have.
 //!
 //! A program that installs [`SpillingAllocator`] and holds a [`Spill`] gets its large blocks from the memory of the process
-//! up to half of the limit, and beyond that from mapped temporary files. The system writes pages of files back and drops
-//! them when memory is short; [`Spill`] drops them when the process has more than its limit. So the limit holds for all
-//! that grows with a trace, whichever library keeps it, and nothing that reads or writes it knows.
+//! up to half of the limit (columns, which are rarely read again soon, up to an eighth), and beyond that from mapped temporary
+//! files. The system writes pages of files back and drops them when memory is short; [`Spill`] drops them when the process
+//! comes near its limit. So all that grows with a trace is limited, whichever library keeps it, and no code that reads or
+//! writes it differs.
 //!
 //! Only on Linux and Windows: macOS cannot reserve the space of a mapped file, and a full disk would end the program.
 
@@ -153,8 +154,8 @@ impl Blocks {
         lock(&self.mapped).remove(&(start as usize))
     }
 
-    /// Drops the pages of columns, or of all files, from the process; they stay in the cache of the system, and in the files. Windows takes
-    /// pages from a process when it needs them.
+    /// Drops the pages of columns, or of all files, from the process; they stay in the cache of the system, and in the
+    /// files. Windows takes pages from a process when it needs them.
     #[allow(unsafe_code, reason = "advice on private pages would lose them")]
     fn drop_pages(&self, of_all: bool) {
         #[cfg(unix)]
@@ -316,25 +317,7 @@ impl Trimmer {
     fn start(max_memory: u64) -> Self {
         let alive = Arc::new(());
         let held = Arc::downgrade(&alive);
-        let trim = move || {
-            let is_over = |limit| Resident::now().is_some_and(|resident| resident.all > limit);
-            let (mut left, mut dropped_all) = (0, Instant::now());
-            while held.strong_count() > 0
-                && let Some(resident) = Resident::now()
-            {
-                if resident.needs_trim(max_memory, left) {
-                    BLOCKS.drop_pages(false);
-                    // Hash tables in files are read again soon, so that dropping them takes the more time the more often.
-                    if is_over(max_memory) && dropped_all.elapsed() > TABLES_INTERVAL {
-                        BLOCKS.drop_pages(true);
-                        dropped_all = Instant::now();
-                    }
-                    left = Resident::now().map_or(0, |resident| resident.of_files);
-                }
-                left = left.min(resident.of_files);
-                thread::park_timeout(INTERVAL);
-            }
-        };
+        let trim = move || trim_while(max_memory, || held.strong_count() > 0);
         // Without it, the system drops pages when it is short of memory.
         let thread = thread::Builder::new().stack_size(TRIMMER_STACK).spawn(trim).ok();
         Self { alive, thread }
@@ -348,6 +331,28 @@ impl Trimmer {
             // It has nothing to say.
             let _ = thread.join();
         }
+    }
+}
+
+/// Drops pages of files whenever the process comes near its limit.
+fn trim_while(max_memory: u64, is_held: impl Fn() -> bool) {
+    let (mut left, mut dropped_all) = (0, Instant::now());
+    while is_held()
+        && let Some(mut resident) = Resident::now()
+    {
+        if resident.needs_trim(max_memory, left) {
+            BLOCKS.drop_pages(false);
+            resident = Resident::now().unwrap_or(resident);
+            // Hash tables in files are read again soon, so that dropping them takes the more time the more often.
+            if resident.all > max_memory && dropped_all.elapsed() > TABLES_INTERVAL {
+                BLOCKS.drop_pages(true);
+                resident = Resident::now().unwrap_or(resident);
+                dropped_all = Instant::now();
+            }
+            left = resident.of_files;
+        }
+        left = left.min(resident.of_files);
+        thread::park_timeout(INTERVAL);
     }
 }
 

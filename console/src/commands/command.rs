@@ -19,7 +19,7 @@ use crate::render::OutputOptions;
 use crate::render::output::COLUMNS;
 use crate::settings::Aliases;
 use crate::suggest;
-use crate::values::{ColumnChoice, ValueError};
+use crate::values::{ColumnChoice, ValueError, joined, listed};
 
 /// Description of a command.
 pub struct Signature {
@@ -423,16 +423,10 @@ impl Registry {
             (Arguments::Kind, Some(kind)) => dump(kind.name()),
             _ => entered.command(),
         };
-        let places = match places.as_slice() {
-            [place] => place.clone(),
-            // One more takes no more room than its count.
-            [first @ .., last] if first.len() <= MAX_PLACES => {
-                format!("{} and {last}", first.join(", "))
-            }
-            places => {
-                let (shown, rest) = places.split_at(MAX_PLACES);
-                format!("{} and {} more", shown.join(", "), rest.len())
-            }
+        // One more takes no more room than its count.
+        let places = match places.len() <= MAX_PLACES + 1 {
+            true => joined(&places),
+            false => listed(&places, MAX_PLACES),
         };
         ParseError::OptionElsewhere { name: name.clone(), command, places }
     }

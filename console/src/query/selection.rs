@@ -7,11 +7,14 @@ use handlescope_model::{EventIdx, ObjectIdx, RowSet};
 use rayon::prelude::*;
 
 use super::objects::ObjectTable;
-use crate::cancel::Poll;
-use crate::cancel::{Cancel, Cancelled};
+use super::stacks::StackSet;
+use crate::cancel::{Cancel, Cancelled, Poll};
 
-/// Events that one thread takes at once.
-const PART: usize = 1 << 16;
+/// Events that one thread processes at a time.
+const EVENTS_AT_ONCE: usize = 1 << 16;
+
+/// Objects that one thread processes at a time.
+pub(crate) const OBJECTS_AT_ONCE: usize = 1 << 18;
 
 /// An object that passed the filters so far.
 ///
@@ -108,24 +111,6 @@ impl Selection {
         result
     }
 
-    /// The events that are left, without those that do not pass; those of objects that are gone count for nothing.
-    pub(crate) fn restrict(
-        &mut self,
-        objects: &ObjectTable,
-        passes: impl Fn(usize) -> bool + Sync,
-    ) -> EventMask {
-        let mut is_left = match std::mem::replace(&mut self.events, EventMask::All) {
-            EventMask::All => vec![true; objects.event_count()],
-            EventMask::Some(is_left) => is_left,
-        };
-        is_left
-            .par_iter_mut()
-            .with_min_len(PART)
-            .enumerate()
-            .for_each(|(event, is_left)| *is_left = *is_left && passes(event));
-        EventMask::Some(is_left)
-    }
-
     /// Notes that a filter needs the symbols of some modules.
     pub(crate) fn note_symbols(&mut self, modules: &[String]) {
         for module in modules {
@@ -137,6 +122,28 @@ impl Selection {
 
     pub fn objects(&self) -> &[Selected] {
         &self.objects
+    }
+
+    /// The stacks that `add` adds for the objects, of a table of `height`.
+    pub(crate) fn stacks(
+        &self,
+        height: usize,
+        cancel: &Cancel,
+        add: impl Fn(&Selected, &mut StackSet) + Sync,
+    ) -> Result<StackSet, Cancelled> {
+        let parts = self.objects.par_chunks(OBJECTS_AT_ONCE).map(|part| {
+            let mut needed = StackSet::new(height);
+            let mut poll = Poll::new(cancel);
+            for selected in part {
+                poll.round()?;
+                add(selected, &mut needed);
+            }
+            Ok(needed)
+        });
+        let mut needed = StackSet::new(height);
+        let parts = parts.collect::<Result<Vec<StackSet>, Cancelled>>()?;
+        parts.iter().for_each(|part| needed.add_all(part));
+        Ok(needed)
     }
 
     /// Rows of the objects.
@@ -178,6 +185,25 @@ impl EventMask {
         }
     }
 
+    /// Whether each event of a trace with `height` of them is left.
+    fn by_row(&mut self, height: usize) -> &mut [bool] {
+        if matches!(self, Self::All) {
+            *self = Self::Some(vec![true; height]);
+        }
+        match self {
+            Self::Some(is_left) => is_left,
+            Self::All => &mut [],
+        }
+    }
+
+    /// Removes the events that do not pass, those of objects that are gone, too.
+    ///
+    /// `height` is the number of events of the trace.
+    pub(crate) fn retain(&mut self, height: usize, passes: impl Fn(usize) -> bool + Sync) {
+        let is_left = self.by_row(height).par_iter_mut().with_min_len(EVENTS_AT_ONCE);
+        is_left.enumerate().for_each(|(event, is_left)| *is_left = *is_left && passes(event));
+    }
+
     /// Removes the events of one object that do not pass; returns whether any is left.
     ///
     /// `height` is the number of events of the trace; `events` lies within.
@@ -187,10 +213,7 @@ impl EventMask {
         events: Range<usize>,
         mut passes: impl FnMut(usize) -> bool,
     ) -> bool {
-        if matches!(self, Self::All) {
-            *self = Self::Some(vec![true; height]);
-        }
-        let Self::Some(is_left) = self else { return false };
+        let is_left = self.by_row(height);
         let first = events.start;
         let mut has_event = false;
         for (index, is_left) in is_left.get_mut(events).into_iter().flatten().enumerate() {

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::context::FileContext;
 use super::error::QueryError;
-use super::selection::{EventMask, Selected, Selection};
+use super::selection::{EventMask, OBJECTS_AT_ONCE, Selected, Selection};
 use crate::cancel::{Cancelled, Poll};
 use crate::trace::unseen_values;
 
@@ -54,7 +54,7 @@ impl Totals {
 
     pub(crate) fn of(file: &FileContext<'_>, selection: &Selection) -> Result<Self, QueryError> {
         let columns = Columns::load(file, selection)?;
-        let parts = selection.objects().par_chunks(PART);
+        let parts = selection.objects().par_chunks(OBJECTS_AT_ONCE);
         let parts = parts.map(|objects| columns.count(file, objects, &selection.events));
         let (mut totals, mut views) = (Self::default(), Vec::new());
         for part in parts.collect::<Result<Vec<_>, Cancelled>>()? {
@@ -84,9 +84,6 @@ impl Totals {
         Ok(())
     }
 }
-
-/// Objects that one thread processes at a time.
-const PART: usize = 1 << 18;
 
 /// The columns that say what is counted.
 struct Columns {

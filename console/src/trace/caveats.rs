@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::losses::{has_end_rundown, knows_exits, loss_times, unseen_closes};
 use crate::terminal::Messages;
-use crate::values::{Counted, Length, finding};
+use crate::values::{Counted, Length, finding, listed};
 
 /// Advice how to record what is missing.
 const RECORD: &str = "record with `wpr -start Handle`, reproduce the leak, `wpr -stop trace.etl`";
@@ -131,7 +131,7 @@ impl Caveat {
             "{}: frames cannot be compared, because the builds differ and function names are \
              missing in one or both traces; groups are compared by module instead. Provide \
              symbols of both builds: see .help .sympath",
-            few(modules)
+            listed(modules, MAX_MODULES)
         );
         (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::BuildsDiffer, text })
     }
@@ -189,7 +189,7 @@ impl Caveat {
     pub(crate) fn of_missing_symbols(modules: &[String]) -> Option<Caveat> {
         let text = format!(
             "{}, and the filter on stacks cannot match functions there; see .help .sympath",
-            no_symbols(&few(modules))
+            no_symbols(&listed(modules, MAX_MODULES))
         );
         (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::SymbolsMissing, text })
     }
@@ -199,7 +199,7 @@ impl Caveat {
         let text = format!(
             "{}, each counted as a function of its own; .dump Symbols lists why, .sympath or \
              --symbol-path sets where to look",
-            no_symbols(&few(modules))
+            no_symbols(&listed(modules, MAX_MODULES))
         );
         (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::SymbolsMissing, text })
     }
@@ -232,14 +232,6 @@ fn times_text(losses: &LossTimes) -> String {
         }
         _ => String::new(),
     }
-}
-
-/// The first of some modules, and how many more there are.
-fn few(modules: &[String]) -> String {
-    let shown: Vec<&str> = modules.iter().take(MAX_MODULES).map(String::as_str).collect();
-    let more = modules.len() - shown.len();
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    format!("{}{more}", shown.join(", "))
 }
 
 /// Text about a trace whose events begin long after its session.

@@ -19,6 +19,7 @@ use super::loaded::LoadedTrace;
 use crate::paths::Overwrite;
 use crate::settings::{Settings, settled};
 use crate::terminal::Messages;
+use crate::values::listed;
 
 /// The state between two commands.
 #[derive(Default)]
@@ -159,21 +160,25 @@ impl Session {
 
     /// Says what is missing for names of functions, unless that was said before, and what was waited for.
     pub(crate) fn warn_of_missing_symbols(&self, messages: &mut Messages<'_>) {
+        self.warn_of_symbols(true, messages);
+    }
+
+    /// As [`Self::warn_of_missing_symbols`], without the modules that have no symbols: a caveat names those that matter.
+    pub(crate) fn warn_of_symbol_troubles(&self, messages: &mut Messages<'_>) {
+        self.warn_of_symbols(false, messages);
+    }
+
+    fn warn_of_symbols(&self, names_missing: bool, messages: &mut Messages<'_>) {
         if let Some(symbolizer) = self.symbolizer.get() {
             let files = symbolizer.take_waited_for();
             if !files.is_empty() {
                 let files = Untrusted(files.join(", "));
                 messages.note(format_args!("waited for another process that downloaded {files}"));
             }
-            self.symbol_notes.warn(symbolizer, messages, |module| {
+            self.symbol_notes.warn(symbolizer, messages, names_missing, |module| {
                 self.files.iter().any(|file| file.frames.has_served(module))
             });
         }
-    }
-
-    /// Leaves out warnings of modules without symbols in the next answer: a caveat names those that matter.
-    pub(crate) fn name_no_missing_symbols(&self) {
-        self.symbol_notes.names_none.store(true, Ordering::Relaxed);
     }
 
     /// Leaves out warnings of what is missing now: an answer has said so.
@@ -194,19 +199,18 @@ pub(crate) struct SymbolNotes {
     seen: AtomicUsize,
     /// Whether missing folders of the symbol path were named.
     has_folders: AtomicBool,
-    /// Whether the next warnings leave out modules that are merely missing.
-    names_none: AtomicBool,
 }
 
 impl SymbolNotes {
     /// Says why modules that were searched since the last call have no symbols.
     ///
     /// A refused file and an unreachable server get a line each, because the user can do something about
-    /// them; missing modules share one. A module is served if its names came from the extract.
+    /// them; missing modules share one, if `names_missing`. A module is served if its names came from the extract.
     pub(crate) fn warn(
         &self,
         symbolizer: &Symbolizer,
         messages: &mut Messages<'_>,
+        names_missing: bool,
         is_served: impl Fn(&ModuleIdentity) -> bool,
     ) {
         let reports = symbolizer.report();
@@ -214,8 +218,7 @@ impl SymbolNotes {
         if seen == 0 && missing(&reports, &is_served).next().is_some() {
             self.warn_of_folders(symbolizer.path(), messages);
         }
-        let names_none = self.names_none.swap(false, Ordering::Relaxed);
-        let is_left_out = |module: &ModuleIdentity| names_none || is_served(module);
+        let is_left_out = |module: &ModuleIdentity| !names_missing || is_served(module);
         for text in texts(reports.get(seen..).unwrap_or_default(), is_left_out) {
             messages.warning(text);
         }
@@ -264,27 +267,18 @@ fn texts(reports: &[ModuleReport], is_served: impl Fn(&ModuleIdentity) -> bool) 
     let unsaved: Vec<&ModuleReport> =
         reports.iter().filter(|report| !has_trouble(report) && report.unsaved.is_some()).collect();
     if let Some(reason) = unsaved.first().and_then(|report| report.troubles().last()) {
-        let names: Vec<&str> = unsaved.iter().map(|report| report.module.name.as_str()).collect();
-        let names = listed(&names);
+        let names: Vec<_> = unsaved.iter().map(|report| Untrusted(&report.module.name)).collect();
+        let names = listed(&names, MAX_NAMES);
         texts.push(format!("no symbol cache: symbols of {names} cannot be kept ({reason})"));
     }
-    let absent: Vec<&str> = missing(reports, &is_served)
+    let absent: Vec<_> = missing(reports, &is_served)
         .filter(|report| !has_trouble(report))
-        .map(|report| report.module.name.as_str())
+        .map(|report| Untrusted(&report.module.name))
         .collect();
     if !absent.is_empty() {
-        texts.push(format!("{}; .dump Symbols lists why", no_symbols(&listed(&absent))));
+        texts.push(format!("{}; .dump Symbols lists why", no_symbols(&listed(&absent, MAX_NAMES))));
     }
     texts
-}
-
-/// `a, b and 3 more`
-fn listed(names: &[&str]) -> String {
-    let shown = names.iter().take(MAX_NAMES).map(|name| Untrusted(name).to_string());
-    let shown: Vec<String> = shown.collect();
-    let rest = names.len() - shown.len();
-    let shown = shown.join(", ");
-    if rest == 0 { shown } else { format!("{shown} and {rest} more") }
 }
 
 #[cfg(test)]

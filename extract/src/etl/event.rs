@@ -173,7 +173,6 @@ pub(crate) fn is_end(bytes: &[u8]) -> bool {
 /// Frames the event at the start of `bytes`, which reach to the end of the valid data.
 ///
 /// `inherited_time` is the time of the previous event, for trace messages without a time stamp.
-#[inline]
 pub(crate) fn frame(bytes: &[u8], inherited_time: i64) -> Result<Framed<'_>, FrameError> {
     let fields = Fields(bytes);
     match fields.u8(3) {
@@ -221,7 +220,6 @@ fn framed(header: usize, size: usize, event: Event<'_>) -> Framed<'_> {
 }
 
 /// System (32), compact (24) and perfinfo (16) headers.
-#[inline]
 fn kernel(bytes: &[u8], header: usize, pointer_size: usize) -> Result<Framed<'_>, FrameError> {
     let fields = Fields(bytes);
     let size = usize::from(fields.u16(4));

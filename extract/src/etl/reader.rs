@@ -117,18 +117,17 @@ impl EventReader {
             let (mut expanded, mut spares) = (Vec::new(), Vec::new());
             for first in 0..expanders {
                 let (expanded_tx, expanded_rx) = sync_channel(READ_AHEAD.div_ceil(expanders));
-                let (spare_tx, spare_rx) = channel();
+                let (spare, mut expander) = Expander::new(file);
                 expanded.push(expanded_rx);
-                spares.push(spare_tx);
-                let mut expander = Expander { file, spare: spare_rx, stored: Vec::new() };
+                spares.push(spare);
                 let every = buffers.iter().skip(first).step_by(expanders);
                 scope.spawn(move || expander.run(every, &expanded_tx));
             }
             let source = match expanders {
                 0 => {
-                    let (spare_tx, spare) = channel();
-                    spares.push(spare_tx);
-                    Source::File(Expander { file, spare, stored: Vec::new() })
+                    let (spare, expander) = Expander::new(file);
+                    spares.push(spare);
+                    Source::File(expander)
                 }
                 _ => Source::Expanders(expanded),
             };
@@ -180,7 +179,13 @@ struct Expander<'a> {
     stored: Vec<u8>,
 }
 
-impl Expander<'_> {
+impl<'a> Expander<'a> {
+    /// An expander, and where it takes the memory of merged buffers from.
+    fn new(file: &'a Mutex<EtlFile>) -> (Sender<Vec<u8>>, Self) {
+        let (sender, spare) = channel();
+        (sender, Self { file, spare, stored: Vec::new() })
+    }
+
     fn load(&mut self, buffer: &IndexedBuffer) -> io::Result<ExpandedBuffer> {
         let mut data = self.spare.try_recv().unwrap_or_default();
         let read = |offset, size, bytes: &mut Vec<u8>| lock(self.file).read_at(offset, size, bytes);

@@ -24,14 +24,14 @@ pub(super) struct Members {
 
 /// Location of the content of a member.
 #[derive(Debug, Clone)]
-pub(super) enum Content {
+pub(super) enum MemberBytes {
     /// In the file of the archive.
     Stored(Range<u64>),
     /// In memory, because another program has packed it.
     Unpacked(Arc<Vec<u8>>),
 }
 
-impl Content {
+impl MemberBytes {
     /// Size in bytes.
     pub(super) fn len(&self) -> u64 {
         match self {
@@ -65,7 +65,7 @@ impl Members {
     }
 
     /// The content of a member, whose checksum is compared.
-    pub(super) fn content(&self, entry: &ArchiveEntry) -> Result<Content, sevenz_rust::Error> {
+    pub(super) fn content(&self, entry: &ArchiveEntry) -> Result<MemberBytes, sevenz_rust::Error> {
         let stored = self.stored(entry);
         let mut unpacked = Vec::new();
         let mut size = 0;
@@ -88,27 +88,27 @@ impl Members {
             let reason = format!("it has {size} bytes instead of {}", entry.size);
             return Err(sevenz_rust::Error::Other(reason.into()));
         }
-        Ok(stored.map_or_else(|| Content::Unpacked(Arc::new(unpacked)), Content::Stored))
+        Ok(stored.map_or_else(|| MemberBytes::Unpacked(Arc::new(unpacked)), MemberBytes::Stored))
     }
 
     /// A part of the content of a member; `None` where it has no such part.
     pub(super) fn bytes(
         &self,
-        content: &Content,
+        content: &MemberBytes,
         range: Range<u64>,
     ) -> io::Result<Option<Vec<u8>>> {
         if range.start > range.end || range.end > content.len() {
             return Ok(None);
         }
         match content {
-            Content::Stored(stored) => {
+            MemberBytes::Stored(stored) => {
                 let mut bytes = vec![0; (range.end - range.start) as usize];
                 let mut source = lock(&self.source);
                 source.seek(SeekFrom::Start(stored.start + range.start))?;
                 source.read_exact(&mut bytes)?;
                 Ok(Some(bytes))
             }
-            Content::Unpacked(bytes) => {
+            MemberBytes::Unpacked(bytes) => {
                 Ok(bytes.get(range.start as usize..range.end as usize).map(<[u8]>::to_vec))
             }
         }

@@ -13,8 +13,8 @@ use super::claims::{ArchiveLimits, TableProblem};
 use super::container::{Container, ContainerLimits, unpack_reason};
 use super::decode::ParquetTable;
 use super::error::ArchiveError;
-use super::manifest::{self, ContentProblem, Manifest, is_required};
-use super::members::{Content, Members};
+use super::manifest::{self, Content, ContentProblem, Manifest, is_required};
+use super::members::{MemberBytes, Members};
 use super::references::{self, Misfit};
 use super::writer::{ArchiveWriter, is_full_disk, packing};
 use crate::column::{Cell, ColumnSpec, Reference, RowSet, Sparse};
@@ -31,7 +31,7 @@ const FEW: usize = 4;
 /// A table of the archive, shared by the readers of its columns.
 #[derive(Clone)]
 struct Member {
-    content: Content,
+    content: MemberBytes,
     metadata: FileMetadataRef,
     schema: Arc<ArrowSchema>,
 }
@@ -388,8 +388,8 @@ impl Trace {
     }
 
     /// Content of a member according to the table of contents, if it exists.
-    fn content(&self, member: &str) -> Option<Result<manifest::Content, ContentProblem>> {
-        self.entry(member).map(manifest::Content::of)
+    fn content(&self, member: &str) -> Option<Result<Content, ContentProblem>> {
+        self.entry(member).map(Content::of)
     }
 
     fn entry(&self, member: &str) -> Option<&ArchiveEntry> {
@@ -401,7 +401,7 @@ impl Trace {
         if let Some(member) = members.get(&table) {
             return Ok(member.clone());
         }
-        let checked = |content: Content| {
+        let checked = |content: MemberBytes| {
             let metadata =
                 self.limits.checked_metadata(content.len(), |range| self.bytes(&content, range))?;
             let metadata = Arc::new(metadata);
@@ -425,10 +425,10 @@ impl Trace {
     }
 
     /// The content of a member, which is all that the archive says it has; `None` when there is no such member.
-    fn read_member(&self, name: &str) -> Result<Option<Content>, ArchiveError> {
+    fn read_member(&self, name: &str) -> Result<Option<MemberBytes>, ArchiveError> {
         let Some(entry) = self.entry(name) else { return Ok(None) };
         // The checksum is verified at the end of a member, so a member that ends early must be refused here.
-        if let Err(problem) = manifest::Content::of(entry) {
+        if let Err(problem) = Content::of(entry) {
             return Err(self.damaged_member(name, &problem));
         }
         let content = self.archive.content(entry);
@@ -436,7 +436,7 @@ impl Trace {
     }
 
     /// A part of the content of a member.
-    fn bytes(&self, content: &Content, range: Range<u64>) -> Result<Vec<u8>, TableProblem> {
+    fn bytes(&self, content: &MemberBytes, range: Range<u64>) -> Result<Vec<u8>, TableProblem> {
         self.archive.bytes(content, range)?.ok_or(TableProblem::Outside)
     }
 

@@ -9,10 +9,11 @@ use handlescope_model::Cancel;
 use handlescope_tests::bench::{LargeTrace, write_large_trace};
 use handlescope_tests::binary::sample_trace;
 use handlescope_tests::data::{hostile, shared_data};
-use handlescope_tests::{needs_data, thorough};
+use handlescope_tests::needs_data;
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any};
-use proptest::test_runner::{Config, TestRng, TestRunner};
+
+use crate::handle_model::with_cases;
 
 /// The bytes of the archive, or the reason why there is none.
 fn extracted(trace: &Path, stacks: StackChoice, threads: usize) -> Result<Vec<u8>, String> {
@@ -112,15 +113,11 @@ fn traces_of_any_shape() -> impl Strategy<Value = LargeTrace> {
 
 #[test]
 fn any_trace_becomes_the_same_archive_damaged_ones_too() {
-    let cases = if thorough::one_of(2) == 1 { 120 } else { 12 };
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
-    // The same traces in every run.
-    let rng = TestRng::deterministic_rng(config.rng_algorithm);
     let damage = vec((any::<u64>(), any::<u8>()), 0..6);
     let input = (traces_of_any_shape(), damage, 2..9_usize);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("any.etl");
-    let result = TestRunner::new_with_rng(config, rng).run(&input, |(trace, damage, threads)| {
+    with_cases(12, input, |(trace, damage, threads)| {
         write_large_trace(&path, &trace).unwrap();
         let mut bytes = fs::read(&path).unwrap();
         let length = bytes.len() as u64;
@@ -130,9 +127,5 @@ fn any_trace_becomes_the_same_archive_damaged_ones_too() {
         fs::write(&path, bytes).unwrap();
         let alone = extracted(&path, StackChoice::All, 1);
         assert!(extracted(&path, StackChoice::All, threads) == alone);
-        Ok(())
     });
-    if let Err(failure) = result {
-        panic!("{failure}");
-    }
 }

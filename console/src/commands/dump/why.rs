@@ -110,12 +110,15 @@ impl Kind for Why {
             }
         }
         answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
+        let table = render::why(&answers, &command, all_command, stacks, &display)?;
+        dump.write(table)?;
         let mut caveats = answers.iter().flat_map(|answer| &answer.file.about.caveats);
         if caveats.any(|caveat| caveat.kind == CaveatKind::SymbolsMissing) {
-            dump.session.name_no_missing_symbols();
+            // The end of the answer: a warning would disturb a pager.
+            dump.out.flush()?;
+            dump.session.warn_of_symbol_troubles(dump.messages);
         }
-        let table = render::why(&answers, &command, all_command, stacks, &display)?;
-        dump.write(table)
+        Ok(())
     }
 }
 

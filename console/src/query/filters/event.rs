@@ -13,13 +13,10 @@ use crate::query::context::FileContext;
 use crate::query::error::QueryError;
 use crate::query::filters::object::HexFilter;
 use crate::query::owners::Owners;
-use crate::query::selection::{EventMask, Selected, Selection};
-use crate::query::stacks::{StackSet, StackVerdicts};
+use crate::query::selection::{EventMask, OBJECTS_AT_ONCE, Selected, Selection};
+use crate::query::stacks::StackVerdicts;
 use crate::trace::unseen_values;
 use crate::values::TimeRange;
-
-/// Objects that one thread takes at once.
-const PART: usize = 1 << 18;
 
 /// `-Leak` and `-LeakAtExit`: keeps what was opened and never closed, or closed by nothing but the end
 /// of its process, and drops closes.
@@ -117,25 +114,15 @@ pub(in crate::query) fn keep_stacks(
 ) -> Result<(), QueryError> {
     let (Some(filter), Some(frames)) = (filter, &file.frames) else { return Ok(()) };
     let stack = file.trace.values(Events::stack)?;
-    let height = frames.stacks.len();
-    let parts = selection.objects().par_chunks(PART).map(|part| {
-        let mut needed = StackSet::new(height);
-        let mut poll = Poll::new(file.cancel);
-        for selected in part {
-            poll.round()?;
-            let events = file.objects.events(selected.object());
-            for event in events.filter(|&event| selection.events.contains(event)) {
-                needed.add(stack.get(event));
-            }
-            for event in selected.create().into_iter().chain(selected.end()) {
-                needed.add(stack.get(event.row()));
-            }
+    let needed = selection.stacks(frames.stacks.len(), file.cancel, |selected, needed| {
+        let events = file.objects.events(selected.object());
+        for event in events.filter(|&event| selection.events.contains(event)) {
+            needed.add(stack.get(event));
         }
-        Ok(needed)
-    });
-    let mut needed = StackSet::new(height);
-    let parts = parts.collect::<Result<Vec<StackSet>, Cancelled>>()?;
-    parts.iter().for_each(|part| needed.add_all(part));
+        for event in selected.create().into_iter().chain(selected.end()) {
+            needed.add(stack.get(event.row()));
+        }
+    })?;
     let verdicts = StackVerdicts::of(filter, &needed, frames)?;
     selection.note_symbols(&verdicts.needs_symbols);
     remove_events(file, selection, |event| verdicts.passes(stack.get(event)))
@@ -149,28 +136,28 @@ fn remove_events(
     passes: impl Fn(usize) -> bool + Sync,
 ) -> Result<(), QueryError> {
     let kind = file.trace.values(Events::kind)?;
-    let is_left = selection.restrict(&file.objects, &passes);
-    let parts = selection.objects.par_chunks(PART).map(|part| {
+    let Selection { objects, events: mask, .. } = selection;
+    mask.retain(file.objects.event_count(), &passes);
+    let parts = objects.par_chunks(OBJECTS_AT_ONCE).map(|part| {
         let mut poll = Poll::new(file.cancel);
-        let mut objects = Vec::new();
+        let mut left = Vec::new();
         for mut selected in part.iter().copied() {
             poll.round()?;
             let events = file.objects.events(selected.object());
-            let has_event = events.clone().any(|event| is_left.contains(event));
+            let has_event = events.clone().any(|event| mask.contains(event));
             if selected.create().is_some_and(|create| !passes(create.row())) {
-                selected.set_create(first_create(kind.values(), events, &is_left));
+                selected.set_create(first_create(kind.values(), events, mask));
             }
             if selected.end().is_some_and(|end| !passes(end.row())) {
                 selected.remove_end();
             }
             if has_event || selected.create().is_some() || selected.end().is_some() {
-                objects.push(selected);
+                left.push(selected);
             }
         }
-        Ok(objects)
+        Ok(left)
     });
-    selection.objects = parts.collect::<Result<Vec<_>, Cancelled>>()?.concat();
-    selection.events = is_left;
+    *objects = parts.collect::<Result<Vec<_>, Cancelled>>()?.concat();
     Ok(())
 }
 
@@ -235,10 +222,9 @@ pub(in crate::query) fn keep_by_stack_of(
     selection.retain(file.cancel, |selected, _| stack_event(*selected).is_some())?;
     let stack_of =
         |selected: &Selected| stack_event(*selected).and_then(|event| stack.get(event.row()));
-    let mut needed = StackSet::new(frames.stacks.len());
-    for selected in &selection.objects {
+    let needed = selection.stacks(frames.stacks.len(), file.cancel, |selected, needed| {
         needed.add(stack_of(selected));
-    }
+    })?;
     let verdicts = StackVerdicts::of(filter, &needed, frames)?;
     selection.note_symbols(&verdicts.needs_symbols);
     selection.retain(file.cancel, |selected, _| verdicts.passes(stack_of(selected)))?;

@@ -8,7 +8,6 @@ use handlescope_model::{FrameIdx, StackIdx, sentinel};
 use hashbrown::HashTable;
 use rayon::prelude::*;
 
-use crate::cancel::{Cancelled, Poll};
 use crate::filter::Filter;
 use crate::query::context::FileContext;
 use crate::query::criterion::Criterion;
@@ -18,9 +17,6 @@ use crate::query::frame_view::{FrameIdentity, FrameView};
 use crate::query::program_frames::representative;
 use crate::query::selection::Selection;
 use crate::query::stacks::StackSet;
-
-/// Objects that one thread processes at a time.
-const PART: usize = 1 << 20;
 
 /// Frames that are left out of stacks before they are compared and shown.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -67,28 +63,20 @@ impl TrimmedStacks {
     ) -> Result<Option<Self>, QueryError> {
         let Some(frames) = &file.frames else { return Ok(None) };
         let (kind, stack) = (file.trace.values(Events::kind)?, file.trace.values(Events::stack)?);
-        let (objects, cancel) = (&file.objects, file.cancel);
         let height = frames.stacks.len();
         let mut needed = StackSet::new(height);
         for selection in selections {
-            let parts = selection.objects().par_chunks(PART).map(|selected| {
-                let mut needed = StackSet::new(height);
-                let mut poll = Poll::new(cancel);
-                for selected in selected {
-                    poll.round()?;
-                    for event in objects.events(selected.object()) {
-                        let Some(kind) = kind.get(event) else { continue };
-                        let is_needed = (opening && !CLOSING.contains_code(kind))
-                            || (closing && !OPENING.contains_code(kind));
-                        if is_needed {
-                            needed.add(stack.get(event));
-                        }
+            let of_selection = selection.stacks(height, file.cancel, |selected, needed| {
+                for event in file.objects.events(selected.object()) {
+                    let Some(kind) = kind.get(event) else { continue };
+                    let is_needed = (opening && !CLOSING.contains_code(kind))
+                        || (closing && !OPENING.contains_code(kind));
+                    if is_needed {
+                        needed.add(stack.get(event));
                     }
                 }
-                Ok(needed)
-            });
-            let parts: Vec<StackSet> = parts.collect::<Result<_, Cancelled>>()?;
-            parts.iter().for_each(|part| needed.add_all(part));
+            })?;
+            needed.add_all(&of_selection);
         }
         frames.resolve(needed.iter())?;
         Self::compare(frames, &needed, trims).map(Some)

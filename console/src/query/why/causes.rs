@@ -11,7 +11,7 @@ use super::names::LeakedNames;
 use super::targets::{Ended, Target, Targets};
 use crate::query::context::FileContext;
 use crate::query::groups::Opened;
-use crate::values::Size;
+use crate::values::{Size, joined};
 
 /// Objects named as examples of a diagnosis.
 const EXAMPLES: usize = 5;
@@ -485,14 +485,6 @@ impl Causes<'_> {
             Some(_) => self.file.processes.known_or_invalid(process).shown_label(false),
             None => "an unknown process".to_owned(),
         }
-    }
-}
-
-/// Names as a list, as in "a, b and c".
-fn joined(names: &[String]) -> String {
-    match names {
-        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
-        names => names.concat(),
     }
 }
 

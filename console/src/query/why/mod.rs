@@ -18,6 +18,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use handlescope_model::{RowSet, Trace};
+use rayon::iter::Either;
 use rayon::prelude::*;
 
 pub use self::allocations::{NotCounted, Reason, causes_of_allocations};
@@ -46,7 +47,7 @@ use super::resources::{AllocatorList, Needed, Origin, ResourceTable};
 use super::source::Source;
 use super::suspect_rows::check;
 use super::totals::Totals;
-use crate::cancel::{Cancel, Cancelled};
+use crate::cancel::Cancel;
 use crate::trace::Caveat;
 
 /// Default for the maximum distance between the opens of a race: 1 ms.
@@ -270,18 +271,17 @@ fn suspects<'t>(
     criteria: &WhyCriteria,
     findings: impl Fn(&ProgramGroup<'_>, &Sums) -> Option<Findings> + Sync,
 ) -> Result<(Vec<Suspect>, Vec<ProgramGroup<'t>>), QueryError> {
-    let mut groups = ProgramGroup::all(acquired, criteria.by_process);
-    let suspects = groups.par_iter().enumerate().filter_map(|(index, group)| {
-        let suspect = acquired
-            .cancel()
-            .check()
-            .map(|()| Some((index, Suspect::of(acquired, group, criteria.is_plain(), &findings)?)));
-        suspect.transpose()
-    });
-    let suspects = suspects.collect::<Result<Vec<(usize, Suspect)>, Cancelled>>()?;
-    let (places, mut suspects): (HashSet<usize>, Vec<Suspect>) = suspects.into_iter().unzip();
-    let mut index = 0..;
-    groups.retain(|_| index.next().is_some_and(|index| !places.contains(&index)));
+    let groups = ProgramGroup::all(acquired, criteria.by_process);
+    let cancel = acquired.cancel();
+    let (mut suspects, others): (Vec<Suspect>, Vec<ProgramGroup<'t>>) =
+        groups.into_par_iter().partition_map(|group| {
+            let suspect = match cancel.is_cancelled() {
+                true => None,
+                false => Suspect::of(acquired, &group, criteria.is_plain(), &findings),
+            };
+            suspect.map_or(Either::Right(group), Either::Left)
+        });
+    cancel.check()?;
     suspects.sort_by(|a, b| b.score.total_cmp(&a.score));
-    Ok((suspects, groups))
+    Ok((suspects, others))
 }

@@ -17,7 +17,8 @@ use handlescope_tests::corrupt::{buffers, without};
 use handlescope_tests::file::{Clock, FileOptions, Layout};
 use handlescope_tests::thorough;
 use proptest::collection::vec;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, TestRng, TestRunner};
 use serde_json::Value;
 
 use self::answer::Answer;
@@ -26,23 +27,22 @@ use self::operations::{Operation, operation};
 
 /// Runs `check` with so many lists of random operations, and ten times as many where the search is thorough.
 fn with_histories(cases: u32, longest: usize, check: impl Fn(&[Operation])) {
+    with_cases(cases, vec(operation(), 1..longest), |operations| check(&operations));
+}
+
+/// Runs `check` with so many random inputs, the same in every run, and ten times as many where the search is thorough.
+pub(crate) fn with_cases<I: Strategy>(cases: u32, inputs: I, check: impl Fn(I::Value)) {
     let cases = if thorough::one_of(2) == 1 { cases * 10 } else { cases };
     let config =
         Config { cases, failure_persistence: None, max_shrink_iters: 400, ..Config::default() };
-    // The same histories in every run.
-    let mut runner = TestRunner::new_with_rng(config.clone(), rng(&config));
-    let operations = vec(operation(), 1..longest);
-    let result = runner.run(&operations, |operations| {
-        check(&operations);
+    let rng = TestRng::deterministic_rng(config.rng_algorithm);
+    let result = TestRunner::new_with_rng(config, rng).run(&inputs, |input| {
+        check(input);
         Ok(())
     });
     if let Err(failure) = result {
         panic!("{failure}");
     }
-}
-
-fn rng(config: &Config) -> proptest::test_runner::TestRng {
-    proptest::test_runner::TestRng::deterministic_rng(config.rng_algorithm)
 }
 
 /// The system clock that advances every `step` 100 ns units, of four processors.
