@@ -17,7 +17,6 @@ use crate::render;
 use crate::settings::DisplayArgs;
 use crate::sql::{self, MemoryLimit};
 use crate::terminal::{ColorChoice, Messages, standard};
-use crate::trace::choose;
 
 /// Words that a query starts with.
 const STARTS: [&str; 9] =
@@ -143,7 +142,7 @@ pub(crate) fn answer(
     context: &mut Context<'_, '_>,
 ) -> Result<DataFrame, CommandError> {
     let Context { session, cancel, messages, .. } = context;
-    let files = choose(&session.files, &args.shared.files, messages)?;
+    let files = session.choose(&args.shared.files, messages)?;
     let views = views(&session.settings)?;
     messages.wait("searching");
     let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);

@@ -3,6 +3,7 @@
 mod diff;
 mod event_counts;
 mod events;
+mod fleet;
 mod frame;
 mod groups;
 mod loaded;
@@ -22,6 +23,10 @@ mod why;
 pub(crate) use self::{
     diff::{diff_points, diff_traces, point_columns, trace_columns},
     event_counts::event_columns,
+    fleet::{
+        fleet_diff, fleet_diff_columns, fleet_group_columns, fleet_groups, fleet_why,
+        fleet_why_columns,
+    },
     frame::write_frame,
     groups::add_stats,
     members::member_tables,
