@@ -164,7 +164,7 @@ fn run(
     console.session.force = cli.force;
     console.session.symbol_options = cli.symbol_limits.options();
     if let Some(Action::Dataset { action }) = &action {
-        maintenance::run(&mut console, action, &mut out, messages)?;
+        console.with_context(&mut out, messages, |context| maintenance::run(action, context))?;
         return Ok(Outcome::Worked);
     }
     if let Some(Action::Mcp(args)) = action {

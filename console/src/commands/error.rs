@@ -129,7 +129,7 @@ pub enum CommandError {
     #[error("{failed} of {files} traces could not be added")]
     NotAdded { failed: usize, files: usize },
     /// A dataset whose files are not those that were written; each was reported separately.
-    #[error("{} of the dataset are not as they were written", Counted(*.problems, "file"))]
+    #[error("the dataset has {}", Counted(*.problems, "problem"))]
     DatasetDiffers { problems: u64 },
     /// Traces that could not be extracted; each was reported separately.
     #[error("{failed} of {files} traces could not be extracted")]

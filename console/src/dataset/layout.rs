@@ -15,6 +15,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use handlescope_model::OutputFile;
 use jiff::Timestamp;
@@ -38,8 +39,14 @@ pub(crate) const PART: &str = "part-0.parquet";
 /// The table that a complete trace has.
 pub(crate) const LAST: &str = "traces";
 
+/// Age from which on work in progress is that of a process that was killed.
+const LEFT_BEHIND: Duration = Duration::from_hours(24);
+
 /// Hexadecimal digits of the id of a trace.
 const ID_DIGITS: usize = 32;
+
+/// Digits of it that are shown.
+const SHORT_DIGITS: usize = 12;
 
 /// Content of the marker.
 #[derive(Debug, Serialize, Deserialize)]
@@ -68,6 +75,11 @@ impl Partition {
     pub(super) fn new(started_us: i64, trace: String) -> Self {
         let started = Timestamp::from_microsecond(started_us).unwrap_or_default();
         Self { date: started.to_zoned(TimeZone::UTC).date(), trace }
+    }
+
+    /// The digits of the id by which people know the trace.
+    pub(crate) fn short(&self) -> &str {
+        self.trace.get(..SHORT_DIGITS).unwrap_or(&self.trace)
     }
 
     /// Its folder within that of a table.
@@ -170,9 +182,17 @@ impl Dataset {
         self.root.join(MANIFESTS).join(format!("{trace}.json"))
     }
 
-    /// The folder for work in progress, which is made.
+    /// The folder for work in progress, which is made; what processes left there that were killed goes.
     pub(super) fn staging(&self) -> Result<PathBuf, DatasetError> {
-        made(self.root.join(STAGING))
+        let staging = made(self.root.join(STAGING))?;
+        for entry in fs::read_dir(&staging).into_iter().flatten().flatten() {
+            let modified = entry.metadata().and_then(|data| data.modified());
+            let age = modified.ok().and_then(|modified| modified.elapsed().ok());
+            if age.is_some_and(|age| age > LEFT_BEHIND) {
+                remove_folder(&entry.path())?;
+            }
+        }
+        Ok(staging)
     }
 
     /// Traces that are complete, by day and id.

@@ -7,7 +7,7 @@ use handlescope_extract::SourceIdentity;
 use handlescope_model::Untrusted;
 use indicatif::HumanBytes;
 
-use super::{AddArgs, short};
+use super::args::AddArgs;
 use crate::commands::shared::names::WatchedSymbols;
 use crate::commands::{CommandError, Context};
 use crate::dataset::{AddOptions, Added, Dataset, DatasetError, Given, source_id};
@@ -79,7 +79,10 @@ pub(super) fn open_alone(path: PathBuf, context: &mut Context<'_, '_>) -> Result
     let query = path.to_string_lossy().into_owned();
     let args = LoadArgs { access, ..LoadArgs::replacing(vec![query]) };
     context.session.files.clear();
-    let Loading { files, errors, .. } = Loading::run(&args, &[], context.cancel, context.messages)?;
+    let cancel = context.cancel;
+    let loading =
+        context.messages.without_notes(|messages| Loading::run(&args, &[], cancel, messages));
+    let Loading { files, errors, .. } = loading?;
     if !errors.is_empty() {
         return Err(CommandError::Load { errors });
     }
@@ -112,7 +115,7 @@ pub(super) fn with_source<T>(
 }
 
 fn report(path: &Path, added: &Added, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    let (id, date) = (short(&added.partition.trace), added.partition.date);
+    let (id, date) = (added.partition.short(), added.partition.date);
     let path = Untrusted(path);
     match added.was_there {
         true => writeln!(context.out, "{id}: {path}: already there, {date}")?,

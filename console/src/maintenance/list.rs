@@ -1,6 +1,6 @@
 //! `dataset list`: the traces of a dataset.
 
-use super::ListArgs;
+use super::args::ListArgs;
 use crate::commands::{CommandError, Context};
 use crate::dataset::Dataset;
 use crate::render::dataset_traces;

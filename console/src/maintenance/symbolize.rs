@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use super::add::{open_alone, with_source};
-use super::short;
 use crate::commands::{CommandError, Context};
 use crate::dataset::Dataset;
 use crate::values::Counted;
@@ -33,7 +32,7 @@ pub(super) fn symbolize(folder: &Path, context: &mut Context<'_, '_>) -> Result<
         match result {
             Some(_) => {
                 changed += 1;
-                writeln!(context.out, "{}: names were found", short(&partition.trace))?;
+                writeln!(context.out, "{}: names were found", partition.short())?;
             }
             None => unchanged += 1,
         }

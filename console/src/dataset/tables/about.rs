@@ -1,6 +1,6 @@
 //! The trace itself, its processes and modules.
 
-use super::{Build, Owned, Owner, Place, Placed, owner_columns, place_columns};
+use super::place::{Build, Owned, Owner, Place, Placed, owner_columns, place_columns};
 use crate::dataset::column::{DatasetRow, RowColumn};
 
 /// A trace.

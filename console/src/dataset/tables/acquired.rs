@@ -1,6 +1,6 @@
 //! What processes acquired: single acquisitions, groups, and what is open over time.
 
-use super::{Owned, Owner, Place, Placed, owner_columns};
+use super::place::{Owned, Owner, Place, Placed, owner_columns};
 use crate::dataset::column::{DatasetRow, RowColumn};
 use crate::query::StackIdentity;
 

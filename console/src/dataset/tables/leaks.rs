@@ -1,7 +1,7 @@
 //! Suspects, and stacks.
 
 use super::acquired::{Acquired, What, text_of_stack, what_columns};
-use super::{Place, Placed, place_columns};
+use super::place::{Place, Placed, place_columns};
 use crate::dataset::column::{DatasetRow, RowColumn};
 use crate::query::StackIdentity;
 

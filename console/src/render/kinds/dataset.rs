@@ -12,8 +12,7 @@ use crate::render::table::{Columns, FileRows, Show, Table};
 pub(crate) fn dataset_traces(traces: &[ListedTrace]) -> io::Result<Table<'_>> {
     let mut columns = Columns::<&ListedTrace>::default();
     let trace = columns.add("trace", |listed| listed.partition.trace.clone()).title("Trace");
-    // Enough of it to choose the trace by.
-    trace.texts(|listed| listed.partition.trace.chars().take(12).collect());
+    trace.texts(|listed| listed.partition.short().to_owned());
     columns.add("date", |listed| listed.partition.date.to_string()).title("Day");
     columns.add("machine", |listed| listed.machine.clone()).title("Machine").unknown("unknown");
     columns.add("build", |listed| listed.build.clone()).title("Build");
