@@ -53,6 +53,9 @@ pub enum DatasetAction {
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
 
+    /// Describe the tables of a dataset: columns, types and meanings, in Markdown.
+    Schema,
+
     /// Look for names of functions again, for traces with stacks without symbols.
     #[command(after_help = SYMBOLIZE_EXAMPLES)]
     Symbolize(SymbolizeArgs),

@@ -4,6 +4,7 @@ mod add;
 mod args;
 mod check;
 mod list;
+mod schema;
 mod symbolize;
 
 pub use self::args::{AddArgs, CheckArgs, DatasetAction, ListArgs, RemoveArgs, SymbolizeArgs};
@@ -20,6 +21,7 @@ pub fn run(action: &DatasetAction, context: &mut Context<'_, '_>) -> Result<(), 
         DatasetAction::Add(args) => add::add(args, context),
         DatasetAction::List(args) => list::list(args, context),
         DatasetAction::Check(args) => check::check(&args.folder, context),
+        DatasetAction::Schema => Ok(schema::schema(context.out)?),
         DatasetAction::Symbolize(args) => symbolize::symbolize(&args.folder, context),
         DatasetAction::Remove(args) => remove(args, context),
     }

@@ -1,17 +1,12 @@
 //! Identities of stacks that traces of other machines and of other builds share.
 
-use std::fmt::Write;
-
 use handlescope_extract::symbols::ModuleIdentity;
 use handlescope_model::StackIdx;
 use handlescope_model::stable_hash::identity_of;
 
 use crate::query::frame_names::{Frames, NamedFrames};
-use crate::query::frame_view::FrameView;
+use crate::query::frame_view::{FrameView, frame_lines};
 use crate::query::program_frames::{representative, with_program};
-
-/// Frames in the text of a stack. ETW records 199 at most; a hostile extract may claim millions.
-const MAX_FRAMES: usize = 512;
 
 /// A stack as datasets know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,12 +47,13 @@ fn identity(named: &NamedFrames<'_>, stack: StackIdx) -> StackIdentity {
         .filter(|(_, is_chosen)| *is_chosen)
         .all(|(view, _)| view.function().is_some());
     let function = representative(views.iter().copied());
+    let (text, frames) = frame_lines(views.iter().copied());
     StackIdentity {
         id: identity_of(compared_texts.map(|(text, _)| text.as_bytes())),
         frames_id: identity_of(texts.iter().map(String::as_bytes)),
         function: function.map(|view| view.to_string()).unwrap_or_default(),
-        text: text(&views),
-        frames: views.len(),
+        text,
+        frames,
         has_symbols,
     }
 }
@@ -83,17 +79,4 @@ pub(crate) fn build_id(module: &ModuleIdentity) -> Option<String> {
     // Rundowns of modules in user mode have the time stamp 0.
     let timestamp = module.timestamp.filter(|timestamp| *timestamp != 0)?;
     Some(format!("{timestamp:08X}{:x}", module.size))
-}
-
-fn text(views: &[FrameView<'_>]) -> String {
-    let mut text = String::new();
-    for (index, view) in views.iter().take(MAX_FRAMES).enumerate() {
-        let line_end = if index > 0 { "\n" } else { "" };
-        // Writing to a string does not fail.
-        let _ = write!(text, "{line_end}{view}");
-    }
-    if let Some(more) = views.len().checked_sub(MAX_FRAMES).filter(|more| *more > 0) {
-        let _ = write!(text, "\n… {more} more frames");
-    }
-    text
 }
