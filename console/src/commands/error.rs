@@ -21,7 +21,7 @@ use crate::settings::{AliasError, ConfigError};
 use crate::sql::SqlError;
 use crate::suggest::followed_by;
 use crate::trace::{LoadError, MappingsError, NoFile};
-use crate::values::SuspectId;
+use crate::values::{Counted, SuspectId};
 
 /// A command that could not be carried out.
 #[derive(Debug, Error)]
@@ -36,9 +36,6 @@ pub enum CommandError {
     /// Files that could not be loaded.
     #[error("{}", lines(.errors))]
     Load { errors: Vec<LoadError> },
-    /// A dataset that cannot be read.
-    #[error(transparent)]
-    Dataset(#[from] DatasetError),
     /// A question to a dataset without an answer.
     #[error(transparent)]
     Fleet(#[from] FleetError),
@@ -135,6 +132,15 @@ pub enum CommandError {
     /// `.diff -Kind` of a trace that says nothing about such allocations.
     #[error("{}: has no events of such allocations, so that nothing can be compared", Untrusted(.path))]
     NoAllocations { path: PathBuf },
+    /// A dataset that cannot be read or changed.
+    #[error(transparent)]
+    Dataset(DatasetError),
+    /// Traces that could not be added to a dataset; each was reported separately.
+    #[error("{failed} of {files} traces could not be added")]
+    NotAdded { failed: usize, files: usize },
+    /// A dataset whose files are not those that were written; each was reported separately.
+    #[error("the dataset has {}", Counted(*.problems, "problem"))]
+    DatasetDiffers { problems: u64 },
     /// Traces that could not be extracted; each was reported separately.
     #[error("{failed} of {files} traces could not be extracted")]
     NotExtracted { failed: usize, files: usize },
@@ -286,6 +292,16 @@ impl From<QueryError> for CommandError {
     }
 }
 
+impl From<DatasetError> for CommandError {
+    fn from(error: DatasetError) -> CommandError {
+        match error {
+            DatasetError::Query(error) => error.into(),
+            DatasetError::Cancelled(error) => error.into(),
+            error => CommandError::Dataset(error),
+        }
+    }
+}
+
 impl CommandError {
     /// Whether the user pressed Ctrl-C, wherever that was noticed.
     pub fn is_cancelled(&self) -> bool {
@@ -294,7 +310,6 @@ impl CommandError {
             CommandError::Cancelled(_)
                 | CommandError::Query(QueryError::Cancelled(_))
                 | CommandError::Fleet(FleetError::Cancelled(_))
-                | CommandError::Dataset(DatasetError::Cancelled(_))
                 | CommandError::Sql(SqlError::Cancelled(_))
                 | CommandError::Save(SaveError::Cancelled(_))
                 | CommandError::Redact(ExtractError::Cancelled(_))
