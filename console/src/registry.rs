@@ -76,6 +76,8 @@ pub static OVER_DATASET: Registry = Registry {
         &fleet::why::FleetWhyCommand,
         &fleet::diff::FleetDiffCommand,
         &dump::Dump,
+        &fleet::plot::FleetPlot,
+        &fleet::report::FleetPage,
         &c::sql::Sql,
         &c::schema::Schema,
         &c::settings::CLIP,

@@ -15,7 +15,9 @@ use crate::grammar::{
 };
 use crate::render;
 use crate::settings::DisplayArgs;
+use crate::dataset::Dataset;
 use crate::sql::{self, MemoryLimit};
+use crate::trace::NoFile;
 use crate::terminal::{ColorChoice, Messages, standard};
 
 /// Words that a query starts with.
@@ -142,11 +144,19 @@ pub(crate) fn answer(
     context: &mut Context<'_, '_>,
 ) -> Result<DataFrame, CommandError> {
     let Context { session, cancel, messages, .. } = context;
+    let limit = MemoryLimit { most: args.max_memory, end_program };
+    if let Some(folder) = &session.dataset {
+        if !args.shared.files.is_empty() {
+            return Err(NoFile::FilterOverDataset.into());
+        }
+        messages.wait("searching");
+        let dataset = Dataset::open(folder)?;
+        return Ok(sql::sql_over_dataset(&dataset, &args.query, limit, cancel)?);
+    }
     let files = session.choose(&args.shared.files, messages)?;
     let views = views(&session.settings)?;
     messages.wait("searching");
     let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
-    let limit = MemoryLimit { most: args.max_memory, end_program };
     let system = session.settings.system_modules();
     Ok(sql::sql(&files, &args.query, &views, limit, &names, system, cancel)?)
 }

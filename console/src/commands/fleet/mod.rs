@@ -2,6 +2,8 @@
 
 pub(crate) mod diff;
 pub(crate) mod groups;
+pub(crate) mod plot;
+pub(crate) mod report;
 pub(crate) mod why;
 
 use super::shared::choice::type_option;

@@ -22,6 +22,7 @@ mod version;
 mod why;
 
 pub(crate) use self::dataset::dataset_traces;
+pub(in crate::render) use self::fleet::{amount as fleet_amount, builds as fleet_builds};
 pub(crate) use self::{
     diff::{diff_points, diff_traces, point_columns, trace_columns},
     event_counts::event_columns,

@@ -58,8 +58,9 @@ pub(crate) fn write_text(
         0.0,
         highest.max(1) as f32,
     );
+    let axis = timeline.axis.clone();
     let mut drawn = chart
-        .x_label_format(LabelFormat::Custom(Box::new(|seconds| format!("{seconds:.1} s"))))
+        .x_label_format(LabelFormat::Custom(Box::new(move |seconds| axis.label(f64::from(seconds)))))
         .y_label_format(LabelFormat::Custom(Box::new(move |open| match measure {
             Measure::Handles | Measure::Allocations => format!("{open:.0}"),
             Measure::Bytes => measure.shown(open.max(0.0) as u64),

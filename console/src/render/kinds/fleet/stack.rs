@@ -1,6 +1,7 @@
 //! Stacks of a dataset, whose frames are lines of text.
 
 use crate::filter::SystemModules;
+use crate::render::text::within;
 
 /// Frames of the program in a line about a stack.
 const FRAMES: usize = 3;
@@ -20,7 +21,7 @@ pub(super) fn calls(
     let frames: Vec<&str> = from_function.collect();
     let frames = if frames.is_empty() { Vec::from_iter(function) } else { frames };
     let mut calls = String::new();
-    let mut callee: Option<&str> = None;
+    let (mut callee, mut callee_function): (Option<&str>, Option<&str>) = (None, None);
     for frame in frames {
         if callee.is_some() {
             calls.push_str("  ← ");
@@ -29,9 +30,13 @@ pub(super) fn calls(
         let is_known = module.is_some_and(|module| {
             module.eq_ignore_ascii_case(program) || callee == Some(module)
         });
-        let call = frame.split_once('!').filter(|_| is_known).map_or(frame, |(_, name)| name);
+        let call = match frame.split_once('!').filter(|_| is_known) {
+            Some((_, function)) => within(function, callee_function),
+            None => frame,
+        };
         calls.push_str(call);
         callee = module;
+        callee_function = frame.split_once('!').map(|(_, function)| function);
     }
     if calls.is_empty() { "no create stack".to_owned() } else { calls }
 }
@@ -54,7 +59,10 @@ mod tests {
                     lib.dll!Pool::Run\nlib.dll!Pool::Main\nkernel32.dll!BaseThreadInitThunk";
         let shown = calls(Some("app.exe!Cache::Get"), Some(text), "app.exe", &SystemModules::default());
         assert_eq!(shown, "Cache::Get  ← lib.dll!Pool::Run  ← Pool::Main");
+        let text = "app.exe!ns::Cache::Get\napp.exe!ns::Worker::Run";
         let system = SystemModules::default();
+        let shown = calls(Some("app.exe!ns::Cache::Get"), Some(text), "app.exe", &system);
+        assert_eq!(shown, "ns::Cache::Get  ← Worker::Run");
         assert_eq!(calls(Some("app.exe+0x12"), None, "app.exe", &system), "app.exe+0x12");
         assert_eq!(calls(None, None, "app.exe", &system), "no create stack");
     }
