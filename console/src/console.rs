@@ -42,9 +42,9 @@ impl Console {
     ) -> Result<Flow, CommandError> {
         let over_dataset = self.session.dataset.is_some();
         let aliases = &self.session.settings.aliases;
-        let parsed = registry(over_dataset).parse_with(line, aliases).map_err(|error| {
-            if over_dataset { explained(error, &split(line)) } else { error }
-        });
+        let parsed = registry(over_dataset)
+            .parse_with(line, aliases)
+            .map_err(|error| if over_dataset { explained(error, &split(line)) } else { error });
         match parsed? {
             Some(command) => self.execute(command, out, messages),
             None => Ok(Flow::Continue),

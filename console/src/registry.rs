@@ -121,7 +121,8 @@ pub(crate) fn explained(error: ParseError, tokens: &[Token]) -> ParseError {
     if let (true, None, Some(kind)) = (is_dump, kind(&OVER_DATASET), kind(&REGISTRY)) {
         return refused(&format!(".dump {kind}"));
     }
-    let (ParseError::UnknownOption { name, .. } | ParseError::OptionElsewhere { name, .. }) = &error
+    let (ParseError::UnknownOption { name, .. } | ParseError::OptionElsewhere { name, .. }) =
+        &error
     else {
         return error;
     };

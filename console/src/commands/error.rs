@@ -43,7 +43,9 @@ pub enum CommandError {
     #[error("{}: a dataset is loaded alone; name nothing else, and use .load", Untrusted(.folder))]
     DatasetBeside { folder: PathBuf },
     /// A trace whose extract the dataset does not have.
-    #[error("{trace}: the dataset was made without the extract of this trace; load the trace itself")]
+    #[error(
+        "{trace}: the dataset was made without the extract of this trace; load the trace itself"
+    )]
     NoExtract { trace: String },
     /// Options about symbols that make no symbol path.
     #[error(transparent)]

@@ -16,7 +16,7 @@ use crate::filter::Filter;
 use crate::grammar::{Arguments, Opt, OptionGroup, ParseError};
 use crate::paths::{Aside, Output, Overwrite, with_home, write_aside};
 use crate::render::write_frame;
-use crate::trace::{LoadedTrace};
+use crate::trace::LoadedTrace;
 use crate::values::{Counted, CsvText, Format, NamesFile, RequestedFormat, TABLE_FORMATS};
 
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -139,7 +139,9 @@ fn load_dataset(
     if args.append || args.queries.len() > 1 {
         return Err(CommandError::DatasetBeside { folder });
     }
-    args.access.check(&folder).map_err(|error| CommandError::Load { errors: vec![error.into()] })?;
+    args.access
+        .check(&folder)
+        .map_err(|error| CommandError::Load { errors: vec![error.into()] })?;
     let traces = Dataset::open(&folder)?.traces()?.len();
     let traces = Counted(traces as u64, "trace");
     let shown = Untrusted(&folder);
@@ -155,9 +157,8 @@ fn with_extracts(
 ) -> Result<Option<LoadArgs>, CommandError> {
     let Some(folder) = &context.session.dataset else { return Ok(None) };
     let dataset = Dataset::open(folder)?;
-    let is_id = |query: &str| {
-        !query.is_empty() && query.bytes().all(|digit| digit.is_ascii_hexdigit())
-    };
+    let is_id =
+        |query: &str| !query.is_empty() && query.bytes().all(|digit| digit.is_ascii_hexdigit());
     let path = |query: &String| -> Result<String, CommandError> {
         if !is_id(query) || with_home(query).exists() {
             return Ok(query.clone());

@@ -10,15 +10,15 @@ use super::shared::names::WatchedSymbols;
 use super::shared::options::{check_output, format_options, row_options};
 use super::shared::{fields, groups};
 use super::{AnyCommand, Command, CommandError, Context, Entered, SharedArgs, Signature};
+use crate::dataset::Dataset;
 use crate::grammar::{
     Arguments, Opt, OptionGroup, ParseError, Quotes, Redirect, Take, Token, parse,
 };
 use crate::render;
 use crate::settings::DisplayArgs;
-use crate::dataset::Dataset;
 use crate::sql::{self, MemoryLimit};
-use crate::trace::NoFile;
 use crate::terminal::{ColorChoice, Messages, standard};
+use crate::trace::NoFile;
 
 /// Words that a query starts with.
 const STARTS: [&str; 9] =

@@ -9,7 +9,9 @@ use super::{
     sql_completer,
 };
 use crate::{
-    commands::{Registry, dump::DumpWords, settings::USUAL, shared::symbols::SERVERS, sql::SqlWords},
+    commands::{
+        Registry, dump::DumpWords, settings::USUAL, shared::symbols::SERVERS, sql::SqlWords,
+    },
     grammar::{
         Arguments, OptionSpec, Quotes, Redirect, Token, ValueKind, definition_start, parse, split,
     },
@@ -232,8 +234,11 @@ impl Position<'_> {
             return self.options(&kind.options(), &[]);
         }
         let kinds = self.registry.kinds.iter().map(|kind| (kind.name(), kind.signature().summary));
-        let commands =
-            self.registry.commands.iter().map(|command| (command.name(), command.signature().summary));
+        let commands = self
+            .registry
+            .commands
+            .iter()
+            .map(|command| (command.name(), command.signature().summary));
         let topics = self.registry.topics.iter().map(|topic| (topic.name, topic.summary));
         let is_first = arguments.is_empty();
         if is_first && self.word.starts_with('-') {

@@ -24,9 +24,9 @@ impl FleetCriteria {
     pub(super) fn text(&self) -> String {
         let days = self.days.as_ref().map(|days| format!("-day {}", days.text()));
         let filters = [("-machine", &self.machine), ("-build", &self.build)];
-        let filters = filters.into_iter().filter_map(|(option, filter)| {
-            Some(format!("{option} {}", filter.as_ref()?.text()))
-        });
+        let filters = filters
+            .into_iter()
+            .filter_map(|(option, filter)| Some(format!("{option} {}", filter.as_ref()?.text())));
         filters.chain(days).collect::<Vec<_>>().join(" ")
     }
 }
@@ -41,12 +41,7 @@ pub(super) struct RowTest<'c> {
 
 impl<'c> RowTest<'c> {
     pub(super) fn new(criteria: &'c FleetCriteria) -> Self {
-        Self {
-            criteria,
-            builds: HashMap::new(),
-            types: HashMap::new(),
-            processes: HashMap::new(),
-        }
+        Self { criteria, builds: HashMap::new(), types: HashMap::new(), processes: HashMap::new() }
     }
 
     pub(super) fn passes_build(&mut self, build: Option<&str>) -> bool {

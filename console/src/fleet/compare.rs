@@ -119,7 +119,8 @@ pub(crate) fn compare_builds(
         test.passes_process(row.text("process").unwrap_or_default(), row.whole("pid"))
             && test.passes_type(row.text("type").unwrap_or_default())
     };
-    let columns = [&KEY[..], &["stack_text", "function", "unreleased", "bytes_unreleased"]].concat();
+    let columns =
+        [&KEY[..], &["stack_text", "function", "unreleased", "bytes_unreleased"]].concat();
     fleet.each("groups", &columns, cancel, |_, number, row| {
         let unreleased = row.whole("unreleased").unwrap_or_default();
         let Some(side) = side(row.text("build")).filter(|_| unreleased > 0 && passes(row)) else {
@@ -222,7 +223,10 @@ fn compared(
         let samples = samples(true);
         let states = compare_samples(&samples);
         let lacks_side = |sides: &[Sampled; 2], all: &[Sampled; 2]| {
-            sides.iter().zip(all).any(|(side, all)| side.traces.is_empty() && !all.traces.is_empty())
+            sides
+                .iter()
+                .zip(all)
+                .any(|(side, all)| side.traces.is_empty() && !all.traces.is_empty())
         };
         let known = samples.iter().zip(&all).map(|(sides, all)| !lacks_side(sides, all));
         states.into_iter().zip(known).collect::<Vec<_>>()
@@ -299,7 +303,8 @@ fn stack(
     let [before, after] = sides.map(|side| side.bytes as f64);
     let ratio = samples[1].seconds().max(1.0) / samples[0].seconds().max(1.0);
     let matters = before.max(after) <= 0.0 || after - before * ratio > MIN_BYTES;
-    let is_uncertain = whole.is_some_and(|(whole, is_known)| !is_known || whole.got_worse != got_worse);
+    let is_uncertain =
+        whole.is_some_and(|(whole, is_known)| !is_known || whole.got_worse != got_worse);
     let got_worse = got_worse && matters;
     let state = match state {
         State::New | State::Gone => state,

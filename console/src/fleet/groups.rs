@@ -179,7 +179,9 @@ pub(crate) fn fleet_groups(
     ];
     columns.extend(needs(FleetColumn::Kind).then_some("kind"));
     columns.extend(needs(FleetColumn::Allocator).then_some("allocator"));
-    columns.extend(needs(FleetColumn::CreateStack).then_some(["stack", "stack_text"]).into_iter().flatten());
+    columns.extend(
+        needs(FleetColumn::CreateStack).then_some(["stack", "stack_text"]).into_iter().flatten(),
+    );
     let has_function = needs(FleetColumn::Function) || needs(FleetColumn::CreateStack);
     columns.extend(has_function.then_some("function"));
     let mut test = RowTest::new(criteria);

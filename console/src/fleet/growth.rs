@@ -77,8 +77,7 @@ pub(crate) fn fleet_growth(
     }
     let mut test = RowTest::new(criteria);
     let mut lines: HashMap<String, Vec<f64>> = HashMap::new();
-    let columns =
-        ["build", "process", "pid", "kind", "type", "step", "open", "open_bytes"];
+    let columns = ["build", "process", "pid", "kind", "type", "step", "open", "open_bytes"];
     fleet.each("growth", &columns, cancel, |trace, _, row| {
         let text = |name| row.text(name).unwrap_or_default();
         let is_of_handles = matches!(text("kind"), "handle" | "view");

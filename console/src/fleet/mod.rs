@@ -16,10 +16,10 @@ mod traces;
 mod why;
 
 pub(crate) use self::caveats::FleetCaveat;
-pub use self::choice::FleetCriteria;
+pub(crate) use self::choice::FleetCriteria;
 pub(crate) use self::compare::{BuildSide, BuildsDiff, ComparedStack, compare_builds};
 pub use self::error::FleetError;
-pub(crate) use self::groups::{FleetColumn, FleetGroup, FleetGroups, LeaksOnly, StackTexts, fleet_groups};
+pub(crate) use self::groups::{FleetColumn, FleetGroup, FleetGroups, LeaksOnly, fleet_groups};
 pub(crate) use self::growth::{FleetGrowth, GrowthAxis, GrowthColumn, GrowthLine, fleet_growth};
 pub(crate) use self::scan::{scan, table};
 pub(crate) use self::traces::{Fleet, FleetTrace, short_ids};

@@ -57,9 +57,9 @@ impl Fleet {
             return Err(FleetError::Empty);
         }
         let days = criteria.days.as_ref();
-        let chosen = partitions.into_iter().filter(|partition| {
-            days.is_none_or(|days| days.matches(&partition.date.to_string()))
-        });
+        let chosen = partitions
+            .into_iter()
+            .filter(|partition| days.is_none_or(|days| days.matches(&partition.date.to_string())));
         let partitions: BTreeMap<String, Partition> =
             chosen.map(|partition| (partition.trace.clone(), partition)).collect();
         let mut fleet = Self {

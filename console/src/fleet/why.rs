@@ -263,9 +263,8 @@ impl Sums {
 
     fn rate_per_minute(&self) -> Option<(f64, f64)> {
         let rates = self.machines.values().filter(|machine| !machine.rates.is_empty());
-        let means = rates.map(|machine| {
-            machine.rates.iter().sum::<f64>() / machine.rates.len() as f64
-        });
+        let means =
+            rates.map(|machine| machine.rates.iter().sum::<f64>() / machine.rates.len() as f64);
         let means: Vec<f64> = means.collect();
         let most = means.iter().copied().reduce(f64::max)?;
         Some((median(means)?, most))
@@ -307,7 +306,10 @@ impl Sums {
             causes: frequent(self.causes),
             first_build: first.map(|(_, build)| build),
             last_build: last.map(|(_, build)| build),
-            first_day: self.by_day.first_key_value().map_or_else(String::new, |(day, _)| day.clone()),
+            first_day: self
+                .by_day
+                .first_key_value()
+                .map_or_else(String::new, |(day, _)| day.clone()),
             last_day: self.by_day.last_key_value().map_or_else(String::new, |(day, _)| day.clone()),
             builds_without: newer.into_iter().map(|build| build.name.clone()).collect(),
             traces_without: traces_without.len(),
@@ -338,9 +340,8 @@ mod tests {
 
     fn score(machines: &[f64]) -> f64 {
         let machines = (0..).zip(machines);
-        let machines = machines.map(|(machine, score)| {
-            (machine, OnMachine { score: *score, rates: vec![*score] })
-        });
+        let machines = machines
+            .map(|(machine, score)| (machine, OnMachine { score: *score, rates: vec![*score] }));
         Sums { machines: machines.collect(), ..Sums::default() }.score()
     }
 

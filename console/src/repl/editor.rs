@@ -177,8 +177,8 @@ pub(super) struct FilePrompt {
 impl FilePrompt {
     pub(super) fn new(session: &Session) -> FilePrompt {
         let paths = session.files.iter().map(|file| &file.path).chain(&session.dataset);
-        let names = paths
-            .map(|path| Untrusted(shown(path).file_name().unwrap_or_default()).to_string());
+        let names =
+            paths.map(|path| Untrusted(shown(path).file_name().unwrap_or_default()).to_string());
         FilePrompt { title: title(&names.collect::<Vec<_>>()) }
     }
 }

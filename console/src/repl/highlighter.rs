@@ -55,18 +55,14 @@ impl Highlighter for CommandHighlighter {
 type Roles = Vec<(Range<usize>, Role)>;
 
 /// The words of a line in their order; `cursor` says which of them is still being typed.
-fn roles(
-    line: &str,
-    cursor: usize,
-    aliases: &Aliases,
-    registry: &'static Registry,
-) -> Roles {
+fn roles(line: &str, cursor: usize, aliases: &Aliases, registry: &'static Registry) -> Roles {
     if line.trim_start().starts_with('#') {
         return vec![(0..line.len(), Role::Comment)];
     }
     if let Some(Expanded { line: expanded, typed_start, start }) = aliases.expanded(line) {
         let alias = line.len() - line.trim_start().len()..typed_start;
-        let mut behind = roles(&expanded, (cursor + start).saturating_sub(typed_start), aliases, registry);
+        let mut behind =
+            roles(&expanded, (cursor + start).saturating_sub(typed_start), aliases, registry);
         behind.retain(|(span, _)| span.start >= start);
         let behind = moved(behind, |position| position - start + typed_start);
         return [vec![(alias, Role::Command)], behind].concat();

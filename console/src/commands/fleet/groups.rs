@@ -26,8 +26,7 @@ pub(crate) struct FleetGroupsArgs {
 fields!(FleetGroupsArgs { criteria: FleetCriteria, stacks: StackDisplayArgs });
 
 /// Columns unless others are named.
-const USUAL: [FleetColumn; 3] =
-    [FleetColumn::Process, FleetColumn::Type, FleetColumn::CreateStack];
+const USUAL: [FleetColumn; 3] = [FleetColumn::Process, FleetColumn::Type, FleetColumn::CreateStack];
 
 impl Kind for FleetObjectRef {
     type Args = FleetGroupsArgs;

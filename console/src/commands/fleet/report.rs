@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use handlescope_model::{Reason, Trace, Untrusted};
+use handlescope_model::Trace;
 
 use super::{
     CHOICE, build_option, day_option, fleet, id_digits, machine_option, row_options, warn_of,

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::{FILES, PictureArgs, PictureOptions, groups as option_groups, parse};
+use crate::cancel::Cancel;
 use crate::commands::context::answer;
 use crate::commands::dump::object_ref::LEAK_FILTERS;
 use crate::commands::dump::why::{Commands, note_suspects};
@@ -11,7 +12,6 @@ use crate::commands::shared::groups;
 use crate::commands::{Command, CommandError, Context, DumpContext, Entered, Signature};
 use crate::grammar::{Arguments, GroupView, OptionGroup, ParseError};
 use crate::paths::has_extension;
-use crate::cancel::Cancel;
 use crate::query::{
     self, AllocationsOverview, FrameNames, ObjectCriteria, QueryError, ResourceCriteria, Source,
     WhyCriteria,
@@ -121,8 +121,6 @@ fn allocations<'a>(
 ) -> Result<Option<AllocationsOverview<'a>>, QueryError> {
     match ResourceCriteria::of_handles(&criteria.handles) {
         None => Ok(None),
-        Some(criteria) => {
-            query::allocations_overview(source, &criteria, BUCKETS, names, cancel)
-        }
+        Some(criteria) => query::allocations_overview(source, &criteria, BUCKETS, names, cancel),
     }
 }

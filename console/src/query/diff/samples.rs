@@ -89,9 +89,9 @@ impl Direction {
 
 /// Compares groups in two sets of traces, those before and those after.
 pub(crate) fn compare_samples(groups: &[[Sampled; 2]]) -> Vec<SampledState> {
-    let both = groups.iter().map(|[before, after]| {
-        [Direction::of(after, before), Direction::of(before, after)]
-    });
+    let both = groups
+        .iter()
+        .map(|[before, after]| [Direction::of(after, before), Direction::of(before, after)]);
     let both: Vec<[Direction; 2]> = both.collect();
     let [worse, better] =
         [0, 1].map(|side| rule::level(both.iter().map(|directions| directions[side].chances)));
@@ -114,7 +114,8 @@ mod tests {
     use super::*;
 
     fn sampled(counts: &[u32]) -> Sampled {
-        let traces = counts.iter().map(|count| TraceLeaks { count: f64::from(*count), seconds: 600.0 });
+        let traces =
+            counts.iter().map(|count| TraceLeaks { count: f64::from(*count), seconds: 600.0 });
         let is_leak = counts.iter().any(|count| *count > 0);
         Sampled {
             traces: traces.collect(),

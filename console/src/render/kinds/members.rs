@@ -121,7 +121,12 @@ pub(crate) fn member_tables() -> Vec<MemberTable> {
         table(FLEET_WHY, "", FLEET_WHY_MEMBERS, vec![]),
         table(FLEET_WHY, "suspects", FLEET_SUSPECT_MEMBERS, fleet_why_columns().members()),
         table(FLEET_GROUPS, "", FLEET_GROUPS_MEMBERS, vec![]),
-        table(FLEET_GROUPS, "groups", FLEET_GROUP_MEMBERS, fleet_group_columns(&[], true).members()),
+        table(
+            FLEET_GROUPS,
+            "groups",
+            FLEET_GROUP_MEMBERS,
+            fleet_group_columns(&[], true).members(),
+        ),
         table(FLEET_DIFF, "", FLEET_DIFF_MEMBERS, vec![]),
         table(FLEET_DIFF, "groups", FLEET_DIFF_GROUP_MEMBERS, fleet_diff_columns().members()),
     ]

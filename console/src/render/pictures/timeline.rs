@@ -60,7 +60,8 @@ impl Axis {
             Self::Seconds => format!("{seconds:.1} s"),
             Self::Percent => format!("{seconds:.0} %"),
             Self::Days(days) => {
-                let day = (seconds.ceil() as usize).saturating_sub(1).min(days.len().saturating_sub(1));
+                let day =
+                    (seconds.ceil() as usize).saturating_sub(1).min(days.len().saturating_sub(1));
                 days.get(day).cloned().unwrap_or_default()
             }
         }
@@ -133,9 +134,8 @@ impl Timeline {
         let FleetGrowth { axis, labels, mut lines, has_bytes } = growth;
         let rest = lines.split_off(lines.len().min(top));
         if !rest.is_empty() {
-            let sums = (0..labels.len()).map(|place| {
-                rest.iter().filter_map(|line| line.open.get(place)).sum::<f64>()
-            });
+            let sums = (0..labels.len())
+                .map(|place| rest.iter().filter_map(|line| line.open.get(place)).sum::<f64>());
             let name = format!("{} more", rest.len());
             lines.push(GrowthLine { name, open: sums.collect() });
         }

@@ -84,7 +84,7 @@ function fleet() {
     ...data.caveats.map((text) => make("p", { class: "caveat" }, text)),
     make("h2", null, "Suspects"),
     suspects.length ? table(columns, suspects, "suspects") : make("p", null, "Nothing leaks."),
-    data.suspects_left_out ? make("p", { class: "dim" }, count(data.suspects_left_out, "more suspect")) : null,
+    ...(data.suspects_left_out ? [make("p", { class: "dim" }, count(data.suspects_left_out, "more suspect"))] : []),
     make("h2", null, "Machines by days"), heatMap(),
     ...(suspects.length ? [make("h2", null, "Suspects in detail"), ...suspects.map(suspectDetails)] : [])];
 }

@@ -66,9 +66,9 @@ fn heat<'a>(fleet: &Fleet, days: &[&str]) -> Document<'a> {
     rows.sort_by(|(a_name, a), (b_name, b)| total(b).cmp(&total(a)).then(a_name.cmp(b_name)));
     let rest = rows.split_off(rows.len().min(MACHINES)).len();
     let rows = rows.into_iter().map(|(machine, cells)| {
-        let means = cells.into_iter().map(|(unreleased, traces)| {
-            (traces > 0).then(|| unreleased as f64 / traces as f64)
-        });
+        let means = cells
+            .into_iter()
+            .map(|(unreleased, traces)| (traces > 0).then(|| unreleased as f64 / traces as f64));
         Document::default().with("machine", clean(machine)).with("cells", means.collect::<Vec<_>>())
     });
     Document::default().with("rows", rows.collect::<Vec<_>>()).with("left_out", rest)
@@ -120,7 +120,10 @@ fn suspect<'a>(row: &'a FleetSuspect, report: &FleetReport<'_>, days: &[&str]) -
         .with("page", report.pages.get(&worst.trace).cloned())
         .with(
             "commands",
-            [format!(".load {short}"), format!(".dump {dump} -Suspect {} -ShowStack", worst.suspect)],
+            [
+                format!(".load {short}"),
+                format!(".dump {dump} -Suspect {} -ShowStack", worst.suspect),
+            ],
         )
 }
 

@@ -28,10 +28,7 @@ const SCRIPT: &str = concat!(include_str!("common.js"), include_str!("script.js"
 const FLEET_SCRIPT: &str = concat!(include_str!("common.js"), include_str!("fleet.js"));
 
 /// Writes the page about a dataset.
-pub(crate) fn write_fleet(
-    answer: &FleetReport<'_>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub(crate) fn write_fleet(answer: &FleetReport<'_>, out: &mut dyn Write) -> io::Result<()> {
     write_page(&fleet::data(answer), FLEET_SCRIPT, out)
 }
 

@@ -50,7 +50,12 @@ fn members<'a, P: Serialize + 'a>(
 }
 
 /// Returns a line with the number of groups in each state.
-pub(super) fn states_line(noun: &str, groups: usize, worse: usize, count: impl Fn(State) -> usize) -> String {
+pub(super) fn states_line(
+    noun: &str,
+    groups: usize,
+    worse: usize,
+    count: impl Fn(State) -> usize,
+) -> String {
     let uncertain = match count(State::Uncertain) {
         0 => String::new(),
         number => format!(", {} uncertain", HumanCount(number as u64)),

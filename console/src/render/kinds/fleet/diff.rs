@@ -168,9 +168,6 @@ pub(in crate::render) const FLEET_DIFF_GROUP_MEMBERS: Meanings = &[
          a factor of 1.5 explain; of memory at least 64 KiB more",
     ),
     ("uncertain", "whether the traces without lost events alone say something else"),
-    (
-        "p_value",
-        "the probability that the build after leaks this many or more if nothing changed",
-    ),
+    ("p_value", "the probability that the build after leaks this many or more if nothing changed"),
     ("stack", "frames of the stack, a line each"),
 ];

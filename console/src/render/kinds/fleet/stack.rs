@@ -27,9 +27,8 @@ pub(super) fn calls(
             calls.push_str("  ← ");
         }
         let module = frame.split_once('!').map(|(module, _)| module);
-        let is_known = module.is_some_and(|module| {
-            module.eq_ignore_ascii_case(program) || callee == Some(module)
-        });
+        let is_known = module
+            .is_some_and(|module| module.eq_ignore_ascii_case(program) || callee == Some(module));
         let call = match frame.split_once('!').filter(|_| is_known) {
             Some((_, function)) => within(function, callee_function),
             None => frame,
@@ -57,7 +56,8 @@ mod tests {
     fn calls_begin_with_the_function_and_leave_out_the_system_and_known_modules() {
         let text = "ntoskrnl.exe!NtCreateEvent\nKernelBase.dll!CreateEventW\napp.exe!Cache::Get\n\
                     lib.dll!Pool::Run\nlib.dll!Pool::Main\nkernel32.dll!BaseThreadInitThunk";
-        let shown = calls(Some("app.exe!Cache::Get"), Some(text), "app.exe", &SystemModules::default());
+        let shown =
+            calls(Some("app.exe!Cache::Get"), Some(text), "app.exe", &SystemModules::default());
         assert_eq!(shown, "Cache::Get  ← lib.dll!Pool::Run  ← Pool::Main");
         let text = "app.exe!ns::Cache::Get\napp.exe!ns::Worker::Run";
         let system = SystemModules::default();

@@ -138,7 +138,9 @@ fn headline(answer: &FleetWhy, of: &str) -> String {
     let sites = Counted(answer.suspects.len() as u64, "call site");
     match leaked {
         0 => format!("{sites} of {programs} leak in {of}"),
-        _ => format!("{} leaked by {sites} of {programs} in {of}", Counted(count(leaked), "handle")),
+        _ => {
+            format!("{} leaked by {sites} of {programs} in {of}", Counted(count(leaked), "handle"))
+        }
     }
 }
 
