@@ -181,9 +181,10 @@ impl Tables<'_> {
         self.write(inventory.groups.iter().map(|group| rows.group(group)))?;
         self.write(inventory.suspects().iter().map(|suspect| rows.suspect(suspect)))?;
         let stacks = rows.stacks();
-        let unnamed = stacks.iter().filter(|row| !row.stack.has_symbols).count();
+        let unnamed = stacks.iter().filter(|(_, stack)| !stack.has_symbols).count();
         let of_trace = rows.trace(stacks.len(), unnamed);
-        self.write(stacks.into_iter())?;
+        let acquired = rows.acquired_by_stack();
+        self.write(stacks.into_iter().map(|stack| rows.stack_row(stack, &acquired)))?;
         let processes: Vec<_> = Processes::read(trace)?.rows().collect();
         let numbered = processes.iter().enumerate();
         self.write(numbered.map(|(number, process)| rows.process(number, process)))?;

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use handlescope_model::output::temporary_folder;
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutPayload, parse_url_opts};
+use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use url::Url;
 
 use super::error::DatasetError;
-use super::store::LocalFile;
 
 /// A folder of a bucket.
 #[derive(Debug, Clone)]
@@ -115,13 +115,13 @@ impl Bucket {
         removed.map_err(self.failed(name))
     }
 
-    pub(super) fn local(&self, name: &str) -> Result<Option<LocalFile>, DatasetError> {
+    /// A copy of an object in a temporary folder.
+    pub(super) fn fetch(&self, name: &str) -> Result<Option<(TempDir, PathBuf)>, DatasetError> {
         let Some(content) = self.read(name)? else { return Ok(None) };
         let folder = temporary_folder().map_err(DatasetError::io(self.url(name)))?;
-        let file_name = name.rsplit('/').next().unwrap_or(name);
-        let file = LocalFile::copy(folder, file_name);
-        fs::write(&file.path, content).map_err(DatasetError::io(&file.path))?;
-        Ok(Some(file))
+        let path = folder.path().join(name.rsplit('/').next().unwrap_or(name));
+        fs::write(&path, content).map_err(DatasetError::io(&path))?;
+        Ok(Some((folder, path)))
     }
 }
 

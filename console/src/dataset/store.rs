@@ -35,13 +35,6 @@ pub(crate) struct LocalFile {
     _copy: Option<TempDir>,
 }
 
-impl LocalFile {
-    #[cfg(feature = "object-store")]
-    pub(super) fn copy(folder: TempDir, name: &str) -> Self {
-        Self { path: folder.path().join(name), _copy: Some(folder) }
-    }
-}
-
 impl Store {
     /// Storage at a path, or at a URL like `s3://bucket/fleet`.
     pub(super) fn at(location: &Path) -> Result<Self, DatasetError> {
@@ -212,7 +205,9 @@ impl Store {
                 Ok(path.is_file().then_some(LocalFile { path, _copy: None }))
             }
             #[cfg(feature = "object-store")]
-            Self::Bucket(bucket) => bucket.local(name),
+            Self::Bucket(bucket) => Ok(bucket
+                .fetch(name)?
+                .map(|(folder, path)| LocalFile { path, _copy: Some(folder) })),
         }
     }
 }
