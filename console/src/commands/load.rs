@@ -1,13 +1,13 @@
 //! `.load` and `.load+`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use handlescope_model::Untrusted;
 
 use super::shared::groups;
 use super::shared::options::{max_size_option, recursive_queries_option};
 use super::{Command, CommandError, Context, Entered, Signature};
-use crate::dataset::Dataset;
+use crate::dataset::{Dataset, LocalFile};
 use crate::grammar::{Arguments, Opt, OptionGroup, ParseError, Take};
 use crate::paths::with_home;
 use crate::trace::{LoadArgs, Loading};
@@ -99,11 +99,19 @@ pub(crate) fn load(args: &LoadArgs, context: &mut Context<'_, '_>) -> Result<(),
     if let Some(folder) = dataset_folder(args) {
         return load_dataset(folder, args, context);
     }
-    let of_dataset = with_extracts(args, context)?;
-    let args = of_dataset.as_ref().unwrap_or(args);
+    let (args, mut extracts) = match &context.session.dataset {
+        Some(folder) => with_extracts(folder, args)?,
+        None => (args.clone(), Vec::new()),
+    };
+    let args = &args;
     let Context { session, cancel, messages, .. } = context;
     let loaded = if args.append { &session.files[..] } else { &[] };
-    let Loading { files, errors, .. } = Loading::run(args, loaded, cancel, messages)?;
+    let Loading { mut files, errors, .. } = Loading::run(args, loaded, cancel, messages)?;
+    for file in &mut files {
+        if let Some(index) = extracts.iter().position(|extract| extract.path == file.path) {
+            file.keep(extracts.swap_remove(index).copy);
+        }
+    }
     if !files.is_empty()
         && let Some(folder) = session.dataset.take()
     {
@@ -150,28 +158,28 @@ fn load_dataset(
     Ok(())
 }
 
-/// The arguments with paths of extracts in place of ids of traces of the loaded dataset; `None` without one.
+/// The arguments with paths of extracts in place of ids of traces of the loaded dataset, and these extracts.
 fn with_extracts(
+    folder: &Path,
     args: &LoadArgs,
-    context: &Context<'_, '_>,
-) -> Result<Option<LoadArgs>, CommandError> {
-    let Some(folder) = &context.session.dataset else { return Ok(None) };
+) -> Result<(LoadArgs, Vec<LocalFile>), CommandError> {
     let dataset = Dataset::open(folder)?;
     let is_id =
         |query: &str| !query.is_empty() && query.bytes().all(|digit| digit.is_ascii_hexdigit());
-    let path = |query: &String| -> Result<String, CommandError> {
+    let (mut queries, mut extracts) = (Vec::new(), Vec::new());
+    for query in &args.queries {
         if !is_id(query) || with_home(query).exists() {
-            return Ok(query.clone());
+            queries.push(query.clone());
+            continue;
         }
         let trace = dataset.named(query)?.trace;
-        let extract = dataset.extract(&trace);
-        match extract.is_file() {
-            true => Ok(extract.to_string_lossy().into_owned()),
-            false => Err(CommandError::NoExtract { trace }),
-        }
-    };
-    let queries = args.queries.iter().map(path).collect::<Result<_, _>>()?;
-    Ok(Some(LoadArgs { queries, append: false, ..args.clone() }))
+        let Some(extract) = dataset.extract(&trace)? else {
+            return Err(CommandError::NoExtract { trace });
+        };
+        queries.push(extract.path.to_string_lossy().into_owned());
+        extracts.push(extract);
+    }
+    Ok((LoadArgs { queries, append: false, ..args.clone() }, extracts))
 }
 
 static OPTIONS: &[OptionGroup<LoadArgs>] = &[OptionGroup {

@@ -22,5 +22,5 @@ pub use self::error::FleetError;
 pub(crate) use self::groups::{FleetColumn, FleetGroup, FleetGroups, LeaksOnly, fleet_groups};
 pub(crate) use self::growth::{FleetGrowth, GrowthAxis, GrowthColumn, GrowthLine, fleet_growth};
 pub(crate) use self::scan::{scan, table};
-pub(crate) use self::traces::{Fleet, FleetTrace, short_ids};
+pub(crate) use self::traces::{Fleet, FleetTrace};
 pub(crate) use self::why::{FleetSuspect, FleetWhy, WorstTrace, fleet_why};

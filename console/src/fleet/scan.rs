@@ -4,7 +4,6 @@
 //! names of folders: a comparison with `date` or `trace` skips files, and other predicates skip row groups by their
 //! statistics.
 
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use polars_plan::dsl::{DslBuilder, ScanSources};
 
 use super::error::FleetError;
 use crate::cancel::Cancel;
-use crate::dataset::{Dataset, DatasetTable, Partition, TABLES};
+use crate::dataset::{Dataset, DatasetError, DatasetTable, Partition, TABLES};
 
 /// Bytes of the files that are in memory at once, as they are on disk.
 const BATCH_BYTES: u64 = 32 << 20;
@@ -39,11 +38,10 @@ fn files<'p>(
     dataset: &Dataset,
     table: &str,
     traces: impl Iterator<Item = &'p Partition>,
-) -> Vec<(PathBuf, u64)> {
+) -> Result<Vec<(PathBuf, u64)>, DatasetError> {
     let files = traces.filter_map(|partition| {
-        let path = dataset.part(table, partition);
-        let length = fs::metadata(&path).ok()?.len();
-        Some((path, length))
+        let length = dataset.part_bytes(table, partition).transpose()?;
+        Some(length.map(|length| (dataset.part(table, partition), length)))
     });
     files.collect()
 }
@@ -51,14 +49,14 @@ fn files<'p>(
 /// A frame over the rows that some traces have in a table.
 ///
 /// # Errors
-/// When a path is not text.
+/// When the storage cannot be asked.
 pub(crate) fn scan<'p>(
     dataset: &Dataset,
     table: &DatasetTable,
     traces: impl Iterator<Item = &'p Partition>,
-) -> PolarsResult<LazyFrame> {
-    let files = files(dataset, table.name, traces);
-    scan_files(files.into_iter().map(|(path, _)| path), (table.schema)())
+) -> Result<LazyFrame, FleetError> {
+    let files = files(dataset, table.name, traces)?;
+    Ok(scan_files(files.into_iter().map(|(path, _)| path), (table.schema)())?)
 }
 
 fn scan_files(files: impl Iterator<Item = PathBuf>, schema: Schema) -> PolarsResult<LazyFrame> {
@@ -111,7 +109,7 @@ pub(super) fn each<'p>(
     mut visit: impl FnMut(&mut dyn Iterator<Item = Row<'_>>) -> Result<(), FleetError>,
 ) -> Result<(), FleetError> {
     let Some(table) = table(table_name) else { return Ok(()) };
-    let files = files(dataset, table.name, traces);
+    let files = files(dataset, table.name, traces)?;
     let wanted: Vec<_> = columns.iter().map(|name| col(*name)).collect();
     let mut rest = files.as_slice();
     while !rest.is_empty() {

@@ -8,9 +8,6 @@ use super::scan::{Row, TRACE, each};
 use crate::cancel::Cancel;
 use crate::dataset::{Dataset, Partition};
 
-/// Digits of an id that people see at least.
-const SHORT_ID: usize = 8;
-
 /// Name of a machine that the trace does not name.
 const UNKNOWN: &str = "unknown";
 
@@ -168,14 +165,4 @@ fn trace_of(row: &Row<'_>, partition: Partition, machine: usize) -> FleetTrace {
         lacks_symbols: count("stacks_without_symbols") > 0,
         unreleased: count("leaked").saturating_add(count("closed_at_exit")),
     }
-}
-
-/// The shortest beginnings of ids that are unique, with at least [`SHORT_ID`] digits; the ids are sorted.
-pub(crate) fn short_ids(ids: &[&str]) -> usize {
-    let common = |pair: &[&str]| match pair {
-        [first, second] => first.bytes().zip(second.bytes()).take_while(|(a, b)| a == b).count(),
-        _ => 0,
-    };
-    let longest = ids.windows(2).map(common).max().unwrap_or_default();
-    SHORT_ID.max(longest + 1)
 }

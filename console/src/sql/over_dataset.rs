@@ -93,7 +93,8 @@ fn planned(
             context.register(table.name, DataFrame::empty().lazy());
             continue;
         }
-        let frame = fleet::scan(dataset, table, traces.iter())?;
+        let frame = fleet::scan(dataset, table, traces.iter())
+            .map_err(|error| SqlError::failed(error.to_string()))?;
         for name in spellings.into_iter().chain([table.name]) {
             context.register(name, frame.clone());
         }

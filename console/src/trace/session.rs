@@ -121,7 +121,9 @@ impl Session {
 
     /// Makes the paths of loaded traces independent of the current folder, which is about to change.
     pub fn settle_paths(&mut self) {
-        for path in self.files.iter_mut().map(|file| &mut file.path).chain(&mut self.dataset) {
+        // A dataset may be at a URL.
+        let dataset = self.dataset.iter_mut().filter(|path| path.exists());
+        for path in self.files.iter_mut().map(|file| &mut file.path).chain(dataset) {
             if let Ok(absolute) = absolute(&*path) {
                 *path = absolute;
             }

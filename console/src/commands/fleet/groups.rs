@@ -1,8 +1,8 @@
 //! `.dump ObjectRef -GroupBy` over a dataset.
 
 use super::{
-    CHOICE, build_option, day_option, fleet, id_digits, machine_option, min_leaked_option,
-    row_options, warn_of,
+    CHOICE, build_option, day_option, fleet, machine_option, min_leaked_option, row_options,
+    warn_of,
 };
 use crate::commands::shared::choice::{add_column, show_stack_option};
 use crate::commands::shared::{fields, groups};
@@ -62,9 +62,8 @@ impl Kind for FleetObjectRef {
         let least = i64::try_from(args.min_leaked.unwrap_or_default()).unwrap_or(i64::MAX);
         answer.groups.retain(|group| group.unreleased() >= least);
         warn_of(&answer.caveats, dump.messages);
-        let (display, digits) = (dump.display(), id_digits(&fleet)?);
-        let command = &dump.shared.text;
-        let table = render::fleet_groups(&answer, command, digits, args.stacks.show, &display)?;
+        let (display, command) = (dump.display(), &dump.shared.text);
+        let table = render::fleet_groups(&answer, command, args.stacks.show, &display)?;
         dump.write(table)
     }
 }

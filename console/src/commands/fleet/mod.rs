@@ -9,7 +9,7 @@ pub(crate) mod why;
 use super::shared::choice::type_option;
 use super::{CommandError, DumpContext};
 use crate::dataset::Dataset;
-use crate::fleet::{Fleet, FleetCaveat, FleetCriteria, FleetError, short_ids};
+use crate::fleet::{Fleet, FleetCaveat, FleetCriteria};
 use crate::grammar::{Opt, Take, Texts};
 use crate::terminal::Messages;
 
@@ -82,15 +82,6 @@ pub(super) fn fleet(
     let folder = dump.session.dataset.as_deref().unwrap_or_else(|| std::path::Path::new("."));
     let dataset = Dataset::open(folder)?;
     Ok(Fleet::new(&dataset, criteria, dump.cancel)?)
-}
-
-/// Digits that distinguish the traces of a fleet.
-pub(super) fn id_digits(fleet: &Fleet) -> Result<usize, FleetError> {
-    // Also from those that were not chosen, because .load knows all.
-    let traces = fleet.dataset.traces()?;
-    let mut ids: Vec<&str> = traces.iter().map(|partition| partition.trace.as_str()).collect();
-    ids.sort_unstable();
-    Ok(short_ids(&ids))
 }
 
 /// Says what makes an answer incomplete.

@@ -86,7 +86,7 @@ fn draw(args: &FleetPlotArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comm
     let growth = fleet_growth(&fleet, &args.criteria, by, axis, of_bytes, dump.cancel)?;
     warn_of(&fleet.caveats(), dump.messages);
     let top = usize::try_from(args.top.unwrap_or(MAX_LINES)).unwrap_or(usize::MAX);
-    let name = stem(dump.session.dataset.as_deref().unwrap_or(&fleet.dataset.table("")));
+    let name = stem(fleet.dataset.root());
     let timeline = Timeline::of_fleet(growth, Path::new(&name), top);
     if timeline.is_empty() {
         let reason = "none of the chosen handles or allocations is open in a trace";

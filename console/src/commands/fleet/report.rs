@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 
 use handlescope_model::Trace;
 
-use super::{
-    CHOICE, build_option, day_option, fleet, id_digits, machine_option, row_options, warn_of,
-};
+use super::{CHOICE, build_option, day_option, fleet, machine_option, row_options, warn_of};
 use crate::commands::context::answer_over_dataset;
 use crate::commands::dump::why::Commands;
 use crate::commands::pictures::report::{answers, criteria};
@@ -88,15 +86,7 @@ fn draw(args: &FleetPageArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comm
     let folder = dump.session.dataset.clone().unwrap_or_default();
     let is_limited = args.criteria != FleetCriteria::default();
     let command_line = is_limited.then_some(args.shared.text.as_str());
-    let digits = id_digits(&fleet)?;
-    let report = FleetReport {
-        folder: &folder,
-        fleet: &fleet,
-        why: &why,
-        command_line,
-        pages,
-        id_digits: digits,
-    };
+    let report = FleetReport { folder: &folder, fleet: &fleet, why: &why, command_line, pages };
     let target = Target { path: &args.file, option: REPORT, format: "HTML" };
     dump.write_file(target, |out| report::write_fleet(&report, out))
 }
@@ -117,15 +107,14 @@ fn pages(
         if pages.len() >= number || pages.contains_key(trace) {
             continue;
         }
-        let extract = fleet.dataset.extract(trace);
-        if !extract.is_file() {
+        let Some(extract) = fleet.dataset.extract(trace)? else {
             let error = CommandError::NoExtract { trace: trace.clone() };
             dump.messages.warning(error);
             continue;
-        }
+        };
         std::fs::create_dir_all(&folder)?;
         let page = folder.join(format!("{trace}.html"));
-        write_page(&page, &extract, dump)?;
+        write_page(&page, &extract.path, dump)?;
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         pages.insert(trace.clone(), format!("{name}/{trace}.html"));
     }

@@ -1,8 +1,8 @@
 //! `.why` and `.dump Why` over a dataset.
 
 use super::{
-    CHOICE, build_option, day_option, fleet, id_digits, machine_option, min_leaked_option,
-    row_options, warn_of,
+    CHOICE, build_option, day_option, fleet, machine_option, min_leaked_option, row_options,
+    warn_of,
 };
 use crate::commands::shared::choice::show_stack_option;
 use crate::commands::shared::{fields, groups};
@@ -92,8 +92,7 @@ impl Kind for FleetWhy {
         warn_of(&answer.caveats, dump.messages);
         let display = dump.display();
         let system = dump.session.settings.system_modules();
-        let digits = id_digits(&fleet)?;
-        let table = render::fleet_why(&answer, digits, args.stacks.show, system, &display)?;
+        let table = render::fleet_why(&answer, args.stacks.show, system, &display)?;
         let output = &dump.shared.output;
         let is_cut = output.format() == Format::Text && output.top.is_none();
         let top = if is_cut { Some(TopN { take: SHOWN, skip: 0 }) } else { output.top };

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use handlescope_model::Untrusted;
 
+use crate::dataset::short;
 use crate::fleet::{Fleet, FleetSuspect, FleetWhy};
 use crate::paths::shown;
 use crate::render::json::Document;
@@ -25,8 +26,6 @@ pub(crate) struct FleetReport<'a> {
     pub(crate) command_line: Option<&'a str>,
     /// Pages of traces, by the ids of the traces, as paths relative to this page.
     pub(crate) pages: BTreeMap<String, String>,
-    /// Digits of ids of traces that people see.
-    pub(crate) id_digits: usize,
 }
 
 /// Data that the script of the page reads.
@@ -89,7 +88,6 @@ fn suspect<'a>(row: &'a FleetSuspect, report: &FleetReport<'_>, days: &[&str]) -
         Document::default().with("name", clean(frame)).with("own", is_function)
     });
     let worst = &row.worst;
-    let short = worst.trace.get(..report.id_digits).unwrap_or(&worst.trace).to_owned();
     let dump = if row.is_of_allocations() { "Resource" } else { "ObjectRef" };
     Document::default()
         .with("rank", row.rank)
@@ -121,7 +119,7 @@ fn suspect<'a>(row: &'a FleetSuspect, report: &FleetReport<'_>, days: &[&str]) -
         .with(
             "commands",
             [
-                format!(".load {short}"),
+                format!(".load {}", short(&worst.trace)),
                 format!(".dump {dump} -Suspect {} -ShowStack", worst.suspect),
             ],
         )

@@ -8,6 +8,7 @@ use indicatif::HumanCount;
 
 use super::stack::lines;
 use super::{count, with_caveats};
+use crate::dataset::short;
 use crate::fleet::{FleetColumn, FleetGroup, FleetGroups};
 use crate::render::json::{Document, Meanings};
 use crate::render::table::{Columns, FileRows, Show, Table};
@@ -21,7 +22,6 @@ const SPARE: [&str; 6] = ["Share", "Closed", "Bytes", "At exit", "Opened", "Trac
 pub(crate) struct GroupRow<'a> {
     answer: &'a FleetGroups,
     group: &'a FleetGroup,
-    id_digits: usize,
 }
 
 /// Declares the columns of a group; `has_bytes`: some are of allocations.
@@ -72,7 +72,6 @@ pub(crate) fn fleet_group_columns<'a>(
 pub(crate) fn fleet_groups<'a>(
     answer: &'a FleetGroups,
     command: &'a str,
-    id_digits: usize,
     shows_stacks: bool,
     display: &Display,
 ) -> io::Result<Table<'a>> {
@@ -81,7 +80,7 @@ pub(crate) fn fleet_groups<'a>(
     if shows_stacks && answer.by.contains(&FleetColumn::CreateStack) {
         columns.row_text(move |row, out| row.write(&display, out));
     }
-    let rows = answer.groups.iter().map(|group| GroupRow { answer, group, id_digits });
+    let rows = answer.groups.iter().map(|group| GroupRow { answer, group });
     let sum = |amount: fn(&FleetGroup) -> i64| -> u64 {
         answer.groups.iter().map(|group| count(amount(group))).sum()
     };
@@ -130,8 +129,7 @@ impl<'a> GroupRow<'a> {
 
 impl GroupRow<'_> {
     fn short_id(&self, level: usize) -> String {
-        let id = self.key(level).unwrap_or_default();
-        id.get(..self.id_digits).unwrap_or(id).to_owned()
+        short(self.key(level).unwrap_or_default()).to_owned()
     }
 
     fn function(&self, level: usize) -> String {

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::stack::{calls, lines};
 use super::{count, with_caveats};
+use crate::dataset::short;
 use crate::filter::SystemModules;
 use crate::fleet::{FleetSuspect, FleetWhy, WorstTrace};
 use crate::render::json::{Document, Meanings};
@@ -23,8 +24,6 @@ const INDENT: &str = "   ";
 /// A suspect and its presentation.
 pub(crate) struct SuspectRow<'a> {
     suspect: &'a FleetSuspect,
-    /// Digits of ids of traces that people see.
-    id_digits: usize,
     system: &'a SystemModules,
 }
 
@@ -99,14 +98,12 @@ pub(crate) fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
 /// None that a caller could do anything about.
 pub(crate) fn fleet_why<'a>(
     answer: &'a FleetWhy,
-    id_digits: usize,
     all_frames: bool,
     system: &'a SystemModules,
     display: &Display,
 ) -> io::Result<Table<'a>> {
     let rows = answer.suspects.iter();
-    let rows: Vec<SuspectRow<'a>> =
-        rows.map(|suspect| SuspectRow { suspect, id_digits, system }).collect();
+    let rows: Vec<SuspectRow<'a>> = rows.map(|suspect| SuspectRow { suspect, system }).collect();
     let (mut columns, display) = (fleet_why_columns(), *display);
     columns.row_text(move |row, out| row.write(all_frames, &display, out));
     let (machines, traces) = (answer.machines as u64, answer.traces as u64);
@@ -273,8 +270,7 @@ impl SuspectRow<'_> {
         }
         let WorstTrace { machine, day, trace, suspect: id, evidence, .. } = &suspect.worst;
         line(Role::Plain, &format!("Worst on {machine}, {day}: {evidence}"))?;
-        let short = trace.get(..self.id_digits).unwrap_or(trace);
-        line(Role::Aside, &format!(".load {short}"))?;
+        line(Role::Aside, &format!(".load {}", short(trace)))?;
         let kind = if suspect.is_of_allocations() { "Resource" } else { "ObjectRef" };
         line(Role::Aside, &format!(".dump {kind} -Suspect {id} -ShowStack"))?;
         writeln!(out)
