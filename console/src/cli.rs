@@ -7,6 +7,7 @@ use clap::{Args, Command, CommandFactory, Parser, Subcommand};
 
 use crate::commands::help::{shell_examples, shell_usage};
 use crate::commands::shared::symbols::{self, SymbolArgs, SymbolLimitArgs, path};
+use crate::maintenance::DatasetAction;
 use crate::recording::{LiveArgs, RecordArgs, WprpArgs};
 use crate::registry::REGISTRY;
 use crate::sql::Relation;
@@ -323,6 +324,13 @@ pub enum Action {
     /// Print a profile that records handles with WPR.
     #[command(after_help = WPRP_EXAMPLES)]
     Wprp(WprpArgs),
+
+    /// Collect the answers about many traces in a dataset of Parquet files, for DuckDB, Spark and this program.
+    Dataset {
+        /// Action.
+        #[command(subcommand)]
+        action: DatasetAction,
+    },
 
     /// Describe the tables of an extract: columns, types, units and meanings.
     #[command(after_help = examples(".schema"))]

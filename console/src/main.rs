@@ -23,7 +23,7 @@ use handlescope_console::terminal::{
     ColorChoice, Messages, Screen, print_usage, report_panics, standard,
 };
 use handlescope_console::trace::LoadArgs;
-use handlescope_console::{live, mcp, recording, repl, shell};
+use handlescope_console::{live, maintenance, mcp, recording, repl, shell};
 use handlescope_extract::SpillingAllocator;
 use handlescope_model::Reason;
 
@@ -163,6 +163,10 @@ fn run(
     let mut console = Console::new(settings, cancel);
     console.session.force = cli.force;
     console.session.symbol_options = cli.symbol_limits.options();
+    if let Some(Action::Dataset { action }) = &action {
+        console.with_context(&mut out, messages, |context| maintenance::run(action, context))?;
+        return Ok(Outcome::Worked);
+    }
     if let Some(Action::Mcp(args)) = action {
         return mcp::run(console, &args, messages);
     }
@@ -218,8 +222,9 @@ fn act(
         }
         Action::Wprp(args) => recording::wprp(args, cli.force, out)?,
         Action::Man => shell::man(out)?,
-        // The MCP server needs a console; `one_shot` has read the others.
+        // These need a console; `one_shot` has read the others.
         Action::Mcp(_)
+        | Action::Dataset { .. }
         | Action::Dump(_)
         | Action::Why(_)
         | Action::Diff(_)

@@ -1,17 +1,32 @@
-//! Names of files on disk that stay the same whatever compiler built the program: std's hashers promise
+//! Names of files on disk, and identities in them, that stay the same whatever compiler built the program: std's hashers promise
 //! that for one version only.
 
 use sha2::{Digest, Sha256};
 
+/// Bytes of a name.
+const NAME_BYTES: usize = 8;
+
+/// Bytes of an identity: two of billions are not equal by chance.
+const IDENTITY_BYTES: usize = 16;
+
 /// 64 bits of the SHA-256 of some parts as hexadecimal digits. Where one part ends and the next begins
 /// counts, too.
 pub fn name_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    digits(parts, NAME_BYTES)
+}
+
+/// 128 bits of the SHA-256 of some parts as hexadecimal digits, likewise.
+pub fn identity_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    digits(parts, IDENTITY_BYTES)
+}
+
+fn digits<'a>(parts: impl IntoIterator<Item = &'a [u8]>, bytes: usize) -> String {
     let mut hasher = Sha256::new();
     for part in parts {
         hasher.update((part.len() as u64).to_le_bytes());
         hasher.update(part);
     }
-    hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hasher.finalize().iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -21,6 +36,7 @@ mod tests {
     #[test]
     fn a_name_stays_the_same_in_every_build() {
         assert_eq!(name_of([&b"/traces"[..]]), "a5b665369ecb23c8");
+        assert_eq!(identity_of([&b"/traces"[..]]), "a5b665369ecb23c8acd7aee5a8cd05bb");
         assert_ne!(name_of([&b"ab"[..], b"c"]), name_of([&b"a"[..], b"bc"]));
     }
 }

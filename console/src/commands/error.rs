@@ -10,6 +10,7 @@ use handlescope_record::SessionError;
 use thiserror::Error;
 
 use crate::cancel::Cancelled;
+use crate::dataset::DatasetError;
 use crate::filter::FilterError;
 use crate::grammar::ParseError;
 use crate::paths::{ExpandError, OverwriteError, RootError};
@@ -19,7 +20,7 @@ use crate::settings::{AliasError, ConfigError};
 use crate::sql::SqlError;
 use crate::suggest::followed_by;
 use crate::trace::{LoadError, MappingsError, NoFile};
-use crate::values::SuspectId;
+use crate::values::{Counted, SuspectId};
 
 /// A command that could not be carried out.
 #[derive(Debug, Error)]
@@ -121,6 +122,15 @@ pub enum CommandError {
     /// `.diff -Kind` of a trace that says nothing about such allocations.
     #[error("{}: has no events of such allocations, so that nothing can be compared", Untrusted(.path))]
     NoAllocations { path: PathBuf },
+    /// A dataset that cannot be read or changed.
+    #[error(transparent)]
+    Dataset(DatasetError),
+    /// Traces that could not be added to a dataset; each was reported separately.
+    #[error("{failed} of {files} traces could not be added")]
+    NotAdded { failed: usize, files: usize },
+    /// A dataset whose files are not those that were written; each was reported separately.
+    #[error("the dataset has {}", Counted(*.problems, "problem"))]
+    DatasetDiffers { problems: u64 },
     /// Traces that could not be extracted; each was reported separately.
     #[error("{failed} of {files} traces could not be extracted")]
     NotExtracted { failed: usize, files: usize },
@@ -268,6 +278,16 @@ impl From<QueryError> for CommandError {
             }
             QueryError::NoSuspect { id, what } => CommandError::NoSuspect { id, what },
             error => CommandError::Query(error),
+        }
+    }
+}
+
+impl From<DatasetError> for CommandError {
+    fn from(error: DatasetError) -> CommandError {
+        match error {
+            DatasetError::Query(error) => error.into(),
+            DatasetError::Cancelled(error) => error.into(),
+            error => CommandError::Dataset(error),
         }
     }
 }

@@ -420,7 +420,8 @@ impl NamedFrames<'_> {
     }
 }
 
-fn module_identities(trace: &Trace) -> Result<Vec<ModuleIdentity>, ArchiveError> {
+/// Identities of the modules, by row.
+pub(crate) fn module_identities(trace: &Trace) -> Result<Vec<ModuleIdentity>, ArchiveError> {
     let pdb = |module: &Module| {
         Some(PdbIdentity {
             name: module.pdb_name.clone()?,

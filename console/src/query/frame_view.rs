@@ -1,7 +1,7 @@
 //! One frame, as it is shown and compared.
 
 use std::collections::HashMap;
-use std::fmt;
+use std::fmt::{self, Write};
 
 use handlescope_extract::symbols::ResolvedFrame;
 use handlescope_model::tables::ModuleLoads;
@@ -121,6 +121,27 @@ impl fmt::Display for FrameView<'_> {
             FrameIdentity::Unknown => f.write_str(UNKNOWN_METHOD),
         }
     }
+}
+
+/// Frames in the text of a stack. ETW records 199 at most; a hostile extract may claim millions.
+const MAX_LINES: usize = 512;
+
+/// The frames of a stack, a line for each, and their number.
+pub(crate) fn frame_lines<'a>(frames: impl Iterator<Item = FrameView<'a>>) -> (String, usize) {
+    let (mut text, mut depth) = (String::new(), 0);
+    for frame in frames {
+        depth += 1;
+        let line_end = if depth > 1 { "\n" } else { "" };
+        // Writing to a string does not fail.
+        let _ = match depth {
+            ..=MAX_LINES => write!(text, "{line_end}{frame}"),
+            _ => Ok(()),
+        };
+    }
+    if let Some(more) = depth.checked_sub(MAX_LINES).filter(|more| *more > 0) {
+        let _ = write!(text, "\n… {more} more frames");
+    }
+    (text, depth)
 }
 
 /// Base addresses of modules, for those mapped at one address only.

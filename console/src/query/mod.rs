@@ -31,6 +31,7 @@ mod growth;
 mod gui_handles;
 mod handle_counts;
 mod info;
+mod inventory;
 mod listing;
 mod managed;
 mod modules;
@@ -114,10 +115,13 @@ pub use self::why::{
     causes_of_allocations, causes_of_handles, why,
 };
 
-pub(crate) use self::frame_names::{Frames, NamedFrames};
-pub(crate) use self::frame_view::{FrameView, ModuleBases};
+pub(crate) use self::frame_names::{Frames, NamedFrames, module_identities};
+pub(crate) use self::frame_view::{FrameView, ModuleBases, frame_lines};
 pub(crate) use self::groups::{StackTrims, TrimmedStacks};
 pub(crate) use self::info::trace_info;
+pub(crate) use self::inventory::{
+    Acquisition, Inventory, InventoryGroup, OpenAt, OpenOverTime, StackIdentity, build_id,
+};
 pub(crate) use self::polars_reason::{KnownNames, polars_reason, type_name};
 pub(crate) use self::program_frames::{is_of_process_start, with_program};
 pub(crate) use self::resources::{KeyKind, StackNames};

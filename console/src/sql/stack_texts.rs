@@ -1,7 +1,5 @@
 //! The texts of stacks, as columns.
 
-use std::fmt::Write;
-
 use handlescope_model::{StackIdx, Table, Trace};
 use polars::prelude::{DataFrame, IntoColumn, PlSmallStr, StringChunkedBuilder, UInt32Chunked};
 
@@ -10,12 +8,9 @@ use super::memory::Memory;
 use crate::{
     cancel::{Cancel, Poll},
     filter::SystemModules,
-    query::{FrameNames, Frames},
+    query::{FrameNames, Frames, frame_lines},
     trace::FrameNameCache,
 };
-
-/// Frames in the text of a stack. ETW records 199 at most; a hostile extract may claim millions.
-const MAX_FRAMES: u32 = 512;
 
 /// Bytes of text between two checks of memory.
 const CHECK_EVERY: usize = 16 << 20;
@@ -44,19 +39,7 @@ pub(super) fn stack_texts<'a>(
         let mut poll = Poll::new(cancel);
         for stack in (0..stacks).map(StackIdx::of) {
             poll.round()?;
-            let (mut depth, mut text) = (0_u32, String::new());
-            for frame in named.stack(stack) {
-                depth += 1;
-                let line_end = if depth > 1 { "\n" } else { "" };
-                // Writing to a string does not fail.
-                let _ = match depth {
-                    ..=MAX_FRAMES => write!(text, "{line_end}{frame}"),
-                    _ => Ok(()),
-                };
-            }
-            if let Some(more) = depth.checked_sub(MAX_FRAMES).filter(|more| *more > 0) {
-                let _ = write!(text, "\n… {more} more frames");
-            }
+            let (text, depth) = frame_lines(named.stack(stack));
             let function = named.representative(stack);
             functions.append_value(function.map_or_else(String::new, |frame| frame.to_string()));
             bytes += text.len();
@@ -64,7 +47,7 @@ pub(super) fn stack_texts<'a>(
                 memory.check()?;
                 bytes = 0;
             }
-            depths.push(depth);
+            depths.push(u32::try_from(depth).unwrap_or(u32::MAX));
             texts.append_value(text);
         }
     }

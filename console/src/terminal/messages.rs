@@ -24,6 +24,8 @@ pub struct Messages<'a> {
     follows: Option<ColorChoice>,
     spinner: Spinner,
     activity: Activity,
+    /// Whether notes are left out.
+    has_no_notes: bool,
 }
 
 impl<'a> Messages<'a> {
@@ -35,7 +37,16 @@ impl<'a> Messages<'a> {
             follows: None,
             spinner: Spinner::default(),
             activity: Activity::default(),
+            has_no_notes: false,
         }
+    }
+
+    /// Leaves out notes while something else is reported of the same work.
+    pub(crate) fn without_notes<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.has_no_notes, true);
+        let result = work(self);
+        self.has_no_notes = before;
+        result
     }
 
     /// Shows the progress of a file in `activity`, too.
@@ -77,7 +88,9 @@ impl<'a> Messages<'a> {
     }
 
     pub fn note(&mut self, text: impl Display) {
-        self.write(Role::Plain, "", text);
+        if !self.has_no_notes {
+            self.write(Role::Plain, "", text);
+        }
     }
 
     /// A warning: the results may be wrong or incomplete.

@@ -35,7 +35,7 @@ const ZSTD_LEVEL: i32 = 1;
 const PAGE_BYTES: usize = 1 << 20;
 
 /// A Parquet file that is being written.
-pub(super) struct ParquetFile<W: Write> {
+pub struct ParquetFile<W: Write> {
     writer: FileWriter<W>,
     options: WriteOptions,
 }
@@ -45,11 +45,7 @@ impl<W: Write> ParquetFile<W> {
     ///
     /// # Errors
     /// When Parquet has no such type.
-    pub(super) fn new(
-        schema: &Schema,
-        is_nullable: impl Fn(&str) -> bool,
-        out: W,
-    ) -> PolarsResult<Self> {
+    pub fn new(schema: &Schema, is_nullable: impl Fn(&str) -> bool, out: W) -> PolarsResult<Self> {
         let options = WriteOptions {
             // Other readers skip row groups by them.
             statistics: StatisticsOptions::default(),
@@ -68,7 +64,7 @@ impl<W: Write> ParquetFile<W> {
     ///
     /// # Errors
     /// When they cannot be encoded or written.
-    pub(super) fn write(&mut self, frame: &DataFrame) -> PolarsResult<()> {
+    pub fn write(&mut self, frame: &DataFrame) -> PolarsResult<()> {
         let starts: Vec<usize> = (0..frame.height()).step_by(ROW_GROUP_ROWS).collect();
         for starts in starts.chunks(GROUPS_AT_ONCE) {
             let slices = starts.iter().map(|start| frame.slice(*start as i64, ROW_GROUP_ROWS));
@@ -99,7 +95,7 @@ impl<W: Write> ParquetFile<W> {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn finish(mut self, pairs: Vec<(String, String)>) -> PolarsResult<()> {
+    pub fn finish(mut self, pairs: Vec<(String, String)>) -> PolarsResult<()> {
         let pairs = pairs.into_iter().map(|(key, value)| KeyValue::new(key, Some(value)));
         let schema = schema_to_metadata_key(self.writer.schema());
         self.writer.end(Some([schema].into_iter().chain(pairs).collect()))?;
@@ -156,7 +152,12 @@ const HALVINGS: usize = 20;
 fn encodings(array: &dyn Array) -> Vec<Encoding> {
     let is_of_nulls = array.null_count() == array.len();
     match array.dtype() {
-        ArrowDataType::UInt32 | ArrowDataType::UInt64 | ArrowDataType::Int64 if is_of_nulls => {
+        ArrowDataType::UInt32
+        | ArrowDataType::UInt64
+        | ArrowDataType::Int64
+        | ArrowDataType::Timestamp(..)
+            if is_of_nulls =>
+        {
             vec![Encoding::Plain]
         }
         // Parquet has signed numbers of 32 bits, whose deltas have to fit, too.
@@ -168,7 +169,7 @@ fn encodings(array: &dyn Array) -> Vec<Encoding> {
         ArrowDataType::UInt64 => {
             vec![encoding(Some(&numbers(array, |number: u64| number as i64)), u64::BITS)]
         }
-        ArrowDataType::Int64 => {
+        ArrowDataType::Int64 | ArrowDataType::Timestamp(..) => {
             vec![encoding(Some(&numbers(array, |number: i64| number)), i64::BITS)]
         }
         dtype => get_dtype_encoding(dtype),

@@ -16,6 +16,7 @@ mod completed;
 mod configuration;
 mod copied_buffers;
 mod damage;
+mod dataset;
 mod described;
 mod diff;
 #[cfg(unix)]

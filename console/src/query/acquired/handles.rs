@@ -45,6 +45,11 @@ impl<'f> Handles<'f> {
         self.timed.handles_of(&self.groups.tree, &nodes)
     }
 
+    /// The handles of each process of a group, in the order of its [shares](Acquired::shares).
+    pub(crate) fn by_owner(&self, group: &Group<'_>) -> Vec<(Option<ProcessIdx>, Vec<Opened>)> {
+        self.timed.by_owner(&self.of_group(group))
+    }
+
     fn of_group(&self, group: &Group<'_>) -> Cow<'f, [Opened]> {
         self.timed.handles(&self.groups.tree, NodeIdx::of(group.index))
     }

@@ -1,5 +1,6 @@
 //! The answers of the kinds as tables, one file per kind.
 
+mod dataset;
 mod diff;
 mod event_counts;
 mod events;
@@ -19,6 +20,7 @@ mod symbols;
 mod version;
 mod why;
 
+pub(crate) use self::dataset::dataset_traces;
 pub(crate) use self::{
     diff::{diff_points, diff_traces, point_columns, trace_columns},
     event_counts::event_columns,

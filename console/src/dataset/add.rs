@@ -1,0 +1,245 @@
+//! Adding a trace: its tables are written aside, and appear together.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use handlescope_model::tables::{Modules, Processes};
+use handlescope_model::{TableRows, Trace};
+use tempfile::TempDir;
+
+use super::column::{DatasetRow, RowFile};
+use super::error::DatasetError;
+use super::layout::{Dataset, PART, Partition, made, write_file};
+use super::manifest::{Manifest, TableSummary};
+use super::origin::{Given, Origin, trace_id};
+use super::rows::Rows;
+use super::tables::{AcquisitionRow, SCHEMA_VERSION, TABLES};
+use crate::cancel::Cancel;
+use crate::query::{FrameNames, Inventory, OpenOverTime, Source};
+
+/// Steps of a trace at which open handles are counted.
+const STEPS: usize = 60;
+
+/// Key in the footer of files: the version of the tables.
+const VERSION_KEY: &str = "handlescope_schema_version";
+
+/// Result of adding a trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Added {
+    pub(crate) partition: Partition,
+    /// Whether the dataset had it already.
+    pub(crate) was_there: bool,
+    /// Rows of acquisitions.
+    pub(crate) acquisitions: u64,
+    /// Bytes of its tables.
+    pub(crate) bytes: u64,
+}
+
+/// Options of adding.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AddOptions {
+    pub(crate) given: Given,
+    /// Whether extracts are left out.
+    pub(crate) without_extracts: bool,
+}
+
+/// Tables of a trace that are not in the dataset yet.
+struct Staged {
+    folder: TempDir,
+    partition: Partition,
+    manifest: Manifest,
+}
+
+impl Dataset {
+    /// Adds a loaded trace, unless the dataset has it.
+    ///
+    /// # Errors
+    /// When the archive is damaged, the dataset cannot be written, or `cancel` asks to stop; the dataset is as before.
+    pub(crate) fn add(
+        &self,
+        source: &Source<'_>,
+        options: &AddOptions,
+        names: &dyn FrameNames,
+        cancel: &Cancel,
+    ) -> Result<Added, DatasetError> {
+        let id = trace_id(source.trace)?;
+        if let Some(partition) = self.find(&id)? {
+            return Ok(Added::before(partition));
+        }
+        let staged = self.stage(source, id, &options.given, names, cancel)?;
+        let extract = (!options.without_extracts).then(|| source.trace.path());
+        let _lock = self.lock(&staged.partition.trace)?;
+        // Of processes that add the same trace at once the first one does it.
+        if let Some(partition) = self.find(&staged.partition.trace)? {
+            return Ok(Added::before(partition));
+        }
+        self.publish(staged, extract)
+    }
+
+    /// Replaces the rows of a trace whose extract is kept, if more stacks have names now; `None` otherwise.
+    ///
+    /// # Errors
+    /// Those of [`Self::add`].
+    pub(crate) fn symbolize(
+        &self,
+        source: &Source<'_>,
+        partition: &Partition,
+        names: &dyn FrameNames,
+        cancel: &Cancel,
+    ) -> Result<Option<Added>, DatasetError> {
+        let before = self.manifest(&partition.trace)?;
+        let id = partition.trace.clone();
+        let staged = self.stage(source, id, &before.given, names, cancel)?;
+        if staged.manifest.tables == before.tables {
+            return Ok(None);
+        }
+        let _lock = self.lock(&partition.trace)?;
+        self.publish(staged, None).map(Some)
+    }
+
+    /// Writes the tables of a trace aside.
+    fn stage(
+        &self,
+        source: &Source<'_>,
+        id: String,
+        given: &Given,
+        names: &dyn FrameNames,
+        cancel: &Cancel,
+    ) -> Result<Staged, DatasetError> {
+        let origin = Origin::of(source.trace, given)?;
+        let partition = Partition::new(origin.day_us(), id);
+        let staging = self.staging()?;
+        let folder = TempDir::with_prefix_in(&partition.trace, &staging);
+        let folder = folder.map_err(DatasetError::io(staging))?;
+        let inventory = Inventory::of(source, names, cancel)?;
+        let mut tables = Tables { folder: folder.path(), tables: BTreeMap::new() };
+        tables.write_all(source.trace, &origin, &inventory, cancel)?;
+        let manifest = Manifest::new(given.clone(), tables.tables);
+        Ok(Staged { folder, partition, manifest })
+    }
+
+    /// Gives tables their places in the dataset, that of complete traces last; the trace is locked.
+    fn publish(&self, staged: Staged, extract: Option<&Path>) -> Result<Added, DatasetError> {
+        let Staged { folder, partition, manifest } = staged;
+        // Rows of a process that was interrupted here, or those that are replaced.
+        self.remove_rows(&partition.trace)?;
+        if let Some(extract) = extract {
+            keep_extract(extract, &self.extract(&partition.trace))?;
+        }
+        self.write_manifest(&partition.trace, &manifest)?;
+        for table in &TABLES {
+            let target = self.folder(table.name, &partition);
+            made(target.parent().map(Path::to_path_buf).unwrap_or_default())?;
+            let staged = folder.path().join(table.name);
+            fs::rename(staged, &target).map_err(DatasetError::io(target))?;
+        }
+        Ok(Added::now(partition, &manifest))
+    }
+}
+
+impl Added {
+    /// A trace that the dataset had before.
+    pub(crate) fn before(partition: Partition) -> Self {
+        Self { partition, was_there: true, acquisitions: 0, bytes: 0 }
+    }
+
+    fn now(partition: Partition, manifest: &Manifest) -> Self {
+        let acquisitions = manifest.tables.get(AcquisitionRow::TABLE);
+        Self {
+            partition,
+            was_there: false,
+            acquisitions: acquisitions.map_or(0, |table| table.rows),
+            bytes: manifest.tables.values().map(|table| table.bytes).sum(),
+        }
+    }
+}
+
+/// Copies an extract into the dataset, unless it is there.
+fn keep_extract(extract: &Path, target: &Path) -> Result<(), DatasetError> {
+    if extract == target || target.is_file() {
+        return Ok(());
+    }
+    let mut content = File::open(extract).map_err(DatasetError::io(extract))?;
+    write_file(target, &mut content)
+}
+
+/// Files of the tables of a trace.
+struct Tables<'f> {
+    folder: &'f Path,
+    tables: BTreeMap<String, TableSummary>,
+}
+
+impl Tables<'_> {
+    fn write_all(
+        &mut self,
+        trace: &Trace,
+        origin: &Origin,
+        inventory: &Inventory<'_>,
+        cancel: &Cancel,
+    ) -> Result<(), DatasetError> {
+        let rows = Rows::new(origin, inventory);
+        self.write_acquisitions(&rows, cancel)?;
+        self.write(inventory.groups.iter().map(|group| rows.group(group)))?;
+        self.write(inventory.suspects().iter().map(|suspect| rows.suspect(suspect)))?;
+        let stacks = rows.stacks();
+        let unnamed = stacks.iter().filter(|row| !row.stack.has_symbols).count();
+        let of_trace = rows.trace(stacks.len(), unnamed);
+        self.write(stacks.into_iter())?;
+        let processes: Vec<_> = Processes::read(trace)?.rows().collect();
+        let numbered = processes.iter().enumerate();
+        self.write(numbered.map(|(number, process)| rows.process(number, process)))?;
+        let modules: Vec<_> = Modules::read(trace)?.rows().collect();
+        let numbered = modules.iter().enumerate();
+        self.write(numbered.map(|(number, module)| rows.module(number, module)))?;
+        self.write(std::iter::once(of_trace))
+    }
+
+    /// Writes acquisitions, and what is open over time.
+    fn write_acquisitions(&mut self, rows: &Rows<'_>, cancel: &Cancel) -> Result<(), DatasetError> {
+        let columns = rows.inventory.columns()?;
+        let window = rows.inventory.window;
+        let mut growth = window.map(|window| OpenOverTime::new(window, STEPS));
+        let (path, mut file) = self.start::<AcquisitionRow<'_>>()?;
+        for group in &rows.inventory.groups {
+            cancel.check()?;
+            for acquisition in columns.of(group) {
+                if let Some(growth) = &mut growth {
+                    growth.add(group, &acquisition);
+                }
+                let row = rows.acquisition(group, &acquisition);
+                file.push(row).map_err(DatasetError::parquet(&path))?;
+            }
+        }
+        self.finish(&path, file)?;
+        self.write(growth.iter().flat_map(OpenOverTime::rows).map(|at| rows.growth(at)))
+    }
+
+    fn write<R: DatasetRow>(&mut self, rows: impl Iterator<Item = R>) -> Result<(), DatasetError> {
+        let (path, mut file) = self.start::<R>()?;
+        for row in rows {
+            file.push(row).map_err(DatasetError::parquet(&path))?;
+        }
+        self.finish(&path, file)
+    }
+
+    fn start<R: DatasetRow>(&self) -> Result<(PathBuf, RowFile<R, BufWriter<File>>), DatasetError> {
+        let path = made(self.folder.join(R::TABLE))?.join(PART);
+        let out = BufWriter::new(File::create(&path).map_err(DatasetError::io(&path))?);
+        let file = RowFile::new(out).map_err(DatasetError::parquet(&path))?;
+        Ok((path, file))
+    }
+
+    fn finish<R: DatasetRow>(
+        &mut self,
+        path: &Path,
+        file: RowFile<R, BufWriter<File>>,
+    ) -> Result<(), DatasetError> {
+        let version = (VERSION_KEY.to_owned(), SCHEMA_VERSION.to_string());
+        let rows = file.finish(vec![version]).map_err(DatasetError::parquet(path))?;
+        let summary = TableSummary::of(path, rows)?;
+        self.tables.insert(R::TABLE.to_owned(), summary);
+        Ok(())
+    }
+}

@@ -1,0 +1,194 @@
+//! Reading a dataset as a whole: its traces, and whether its files are those that were written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use handlescope_model::Untrusted;
+use polars::prelude::{DataFrame, ParquetReader, SerReader};
+use thiserror::Error;
+
+use super::column::DatasetRow;
+use super::error::DatasetError;
+use super::layout::{Dataset, LAST, Partition};
+use super::manifest::TableSummary;
+use super::tables::{SCHEMA_VERSION, TABLES, TraceRow};
+use crate::cancel::Cancel;
+
+/// A trace as `dataset list` shows it.
+#[derive(Debug, Clone)]
+pub(crate) struct ListedTrace {
+    pub(crate) partition: Partition,
+    pub(crate) machine: Option<String>,
+    pub(crate) build: Option<String>,
+    pub(crate) source: String,
+    pub(crate) opened: i64,
+    pub(crate) leaked: i64,
+    pub(crate) suspects: i64,
+    pub(crate) events_lost: Option<i64>,
+    pub(crate) stacks_without_symbols: i64,
+}
+
+/// Result of a check.
+#[derive(Debug, Default)]
+pub(crate) struct Checked {
+    pub(crate) traces: u64,
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// A difference between a dataset and what was written.
+#[derive(Debug, Error)]
+pub(crate) enum Problem {
+    #[error("{}: missing; remove the trace and add it again", Untrusted(.0))]
+    Missing(PathBuf),
+    #[error("{}: not the content that was written; remove the trace and add it again", Untrusted(.0))]
+    Changed(PathBuf),
+    #[error("{}: version {version}, and this program knows {SCHEMA_VERSION}", Untrusted(.path))]
+    Version { path: PathBuf, version: i32 },
+    #[error(
+        "{}: rows of a trace that was not added to the end; add it again, or dataset remove {trace}",
+        Untrusted(.path)
+    )]
+    Orphan { path: PathBuf, trace: String },
+    #[error("{0}")]
+    Unreadable(DatasetError),
+}
+
+impl Dataset {
+    /// The traces with what their table says, by day.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub(crate) fn listed(&self) -> Result<Vec<ListedTrace>, DatasetError> {
+        let partitions = self.traces()?.into_iter();
+        partitions.map(|partition| self.listed_trace(partition)).collect()
+    }
+
+    fn listed_trace(&self, partition: Partition) -> Result<ListedTrace, DatasetError> {
+        let path = self.part(LAST, &partition);
+        let file = File::open(&path).map_err(DatasetError::io(&path))?;
+        let frame = ParquetReader::new(file).finish().map_err(DatasetError::parquet(&path))?;
+        let number = |name| number(&frame, name);
+        Ok(ListedTrace {
+            machine: text(&frame, "machine"),
+            build: text(&frame, "build"),
+            source: text(&frame, "source").unwrap_or_default(),
+            opened: number("opened").unwrap_or_default(),
+            leaked: number("leaked").unwrap_or_default(),
+            suspects: number("suspects").unwrap_or_default(),
+            events_lost: number("events_lost"),
+            stacks_without_symbols: number("stacks_without_symbols").unwrap_or_default(),
+            partition,
+        })
+    }
+
+    /// Ids of all traces of which anything is stored.
+    fn stored_traces(&self) -> Result<BTreeMap<String, PathBuf>, DatasetError> {
+        let mut stored = BTreeMap::new();
+        for table in &TABLES {
+            for partition in self.partitions(table.name)? {
+                let folder = self.folder(table.name, &partition);
+                stored.entry(partition.trace).or_insert(folder);
+            }
+        }
+        for (folder, extension) in [self.extracts(), self.manifests()] {
+            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+                let path = entry.path();
+                if path.extension().is_some_and(|name| name == extension)
+                    && let Some(trace) = path.file_stem().and_then(|stem| stem.to_str())
+                {
+                    stored.entry(trace.to_owned()).or_insert(path.clone());
+                }
+            }
+        }
+        Ok(stored)
+    }
+
+    /// The id of the trace that begins with some digits, and of which anything is stored.
+    ///
+    /// # Errors
+    /// When there is none, or several.
+    pub(crate) fn stored(&self, id: &str) -> Result<String, DatasetError> {
+        let ids = self.stored_traces()?.into_keys();
+        super::layout::the_only(id, ids)
+    }
+
+    /// Compares all files with what was written.
+    ///
+    /// # Errors
+    /// When a folder cannot be read, or `cancel` asks to stop.
+    pub(crate) fn check(&self, cancel: &Cancel) -> Result<Checked, DatasetError> {
+        let mut checked = Checked::default();
+        let mut complete = BTreeSet::new();
+        for partition in self.traces()? {
+            cancel.check()?;
+            checked.traces += 1;
+            self.check_trace(&partition, &mut checked);
+            complete.insert(partition.trace);
+        }
+        for (trace, path) in self.stored_traces()? {
+            if !complete.contains(&trace) {
+                checked.problems.push(Problem::Orphan { path, trace });
+            }
+        }
+        Ok(checked)
+    }
+
+    fn check_trace(&self, partition: &Partition, checked: &mut Checked) {
+        let manifest = match self.manifest(&partition.trace) {
+            Ok(manifest) => manifest,
+            Err(error) => return checked.problems.push(Problem::Unreadable(error)),
+        };
+        if manifest.schema_version > SCHEMA_VERSION {
+            let path = self.folder(TraceRow::TABLE, partition);
+            let version = manifest.schema_version;
+            checked.problems.push(Problem::Version { path, version });
+        }
+        for (table, written) in &manifest.tables {
+            let path = self.part(table, partition);
+            checked.rows += written.rows;
+            checked.bytes += written.bytes;
+            match rows_of(&path).and_then(|rows| TableSummary::of(&path, rows)) {
+                Ok(now) if now == *written => {}
+                Ok(_) => checked.problems.push(Problem::Changed(path)),
+                Err(_) if !path.exists() => checked.problems.push(Problem::Missing(path)),
+                Err(error) => checked.problems.push(Problem::Unreadable(error)),
+            }
+        }
+    }
+
+    /// Removes a trace, its extract and its manifest.
+    ///
+    /// # Errors
+    /// When a file cannot be removed.
+    pub(crate) fn remove(&self, trace: &str) -> Result<(), DatasetError> {
+        let _lock = self.lock(trace)?;
+        self.remove_rows(trace)?;
+        for path in [self.extract(trace), self.manifest_path(trace)] {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(DatasetError::Io { path, source: error });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Number of rows in a file.
+fn rows_of(path: &Path) -> Result<u64, DatasetError> {
+    let file = File::open(path).map_err(DatasetError::io(path))?;
+    let rows = ParquetReader::new(file).num_rows().map_err(DatasetError::parquet(path))?;
+    Ok(rows as u64)
+}
+
+fn text(frame: &DataFrame, column: &str) -> Option<String> {
+    Some(frame.column(column).ok()?.str().ok()?.get(0)?.to_owned())
+}
+
+fn number(frame: &DataFrame, column: &str) -> Option<i64> {
+    frame.column(column).ok()?.get(0).ok()?.extract()
+}

@@ -1,0 +1,59 @@
+//! Errors of datasets.
+
+use std::io;
+use std::path::PathBuf;
+
+use handlescope_model::{ArchiveError, Reason, Untrusted};
+use polars::prelude::PolarsError;
+use thiserror::Error;
+
+use super::tables::SCHEMA_VERSION;
+use crate::cancel::Cancelled;
+use crate::query::QueryError;
+
+/// A dataset that cannot be read or changed.
+#[derive(Debug, Error)]
+pub enum DatasetError {
+    #[error("{}: no dataset; handlescope dataset add makes one", Untrusted(.0))]
+    NoDataset(PathBuf),
+    #[error(
+        "{}: not empty and no dataset; name a new folder, or one that dataset add made",
+        Untrusted(.0)
+    )]
+    OtherFolder(PathBuf),
+    #[error(
+        "{}: version {version} of the tables, and this program knows {SCHEMA_VERSION}; use a newer \
+         handlescope", Untrusted(.path)
+    )]
+    Newer { path: PathBuf, version: i32 },
+    #[error("{}: damaged: {reason}", Untrusted(.path))]
+    Marker { path: PathBuf, reason: String },
+    #[error("{}: {}", Untrusted(.path), Reason(.source))]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{}: {source}", Untrusted(.path))]
+    Parquet { path: PathBuf, source: PolarsError },
+    #[error("no trace of the dataset is {0:?}; handlescope dataset list shows their ids")]
+    NoTrace(String),
+    #[error("several traces begin with {id:?}: {}; write more digits", .ids.join(", "))]
+    Ambiguous { id: String, ids: Vec<String> },
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}
+
+impl DatasetError {
+    /// Names the file of an error of the system.
+    pub(super) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        |source| Self::Io { path, source }
+    }
+
+    /// Names the file of an error of polars.
+    pub(super) fn parquet(path: impl Into<PathBuf>) -> impl FnOnce(PolarsError) -> Self {
+        let path = path.into();
+        |source| Self::Parquet { path, source }
+    }
+}

@@ -1,0 +1,22 @@
+//! Datasets: the answers about many traces as Parquet files that any engine reads.
+//!
+//! [`tables`] declares tables, columns and rows, [`layout`] folders and files, [`rows`] makes rows of what one trace
+//! [acquired](crate::query), and [`add`] writes them. docs/fleet.md describes a dataset to its readers.
+
+mod add;
+mod check;
+mod column;
+mod error;
+mod layout;
+mod manifest;
+mod origin;
+mod rows;
+mod tables;
+
+pub(crate) use self::add::{AddOptions, Added};
+pub(crate) use self::check::ListedTrace;
+pub use self::error::DatasetError;
+pub use self::layout::{Dataset, Partition};
+pub(crate) use self::layout::{LAST, PART};
+pub(crate) use self::origin::{Given, source_id};
+pub(crate) use self::tables::{DatasetTable, SCHEMA_VERSION, TABLES};

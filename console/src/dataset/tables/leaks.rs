@@ -1,0 +1,141 @@
+//! Suspects, and stacks.
+
+use super::acquired::{Acquired, What, text_of_stack, what_columns};
+use super::place::{Place, Placed, place_columns};
+use crate::dataset::column::{DatasetRow, RowColumn};
+use crate::query::StackIdentity;
+
+/// A suspect of `.why`.
+#[derive(Debug, Clone)]
+pub(in crate::dataset) struct SuspectRow<'t> {
+    pub(in crate::dataset) place: Place<'t>,
+    pub(in crate::dataset) what: What<'t>,
+    pub(in crate::dataset) id: &'t str,
+    pub(in crate::dataset) rank: i32,
+    pub(in crate::dataset) process: &'t str,
+    pub(in crate::dataset) pid: Option<i64>,
+    pub(in crate::dataset) processes: i32,
+    pub(in crate::dataset) acquired: i64,
+    pub(in crate::dataset) leaked: i64,
+    pub(in crate::dataset) closed_at_exit: i64,
+    pub(in crate::dataset) bytes_unreleased: Option<i64>,
+    pub(in crate::dataset) verdict: &'static str,
+    pub(in crate::dataset) rate_per_minute: Option<f64>,
+    pub(in crate::dataset) score: f64,
+    pub(in crate::dataset) causes: String,
+    pub(in crate::dataset) evidence: String,
+    pub(in crate::dataset) observed_s: Option<f64>,
+}
+
+impl Placed for SuspectRow<'_> {
+    fn place(&self) -> &Place<'_> {
+        &self.place
+    }
+}
+
+impl Acquired for SuspectRow<'_> {
+    fn what(&self) -> &What<'_> {
+        &self.what
+    }
+}
+
+impl DatasetRow for SuspectRow<'_> {
+    const TABLE: &'static str = "suspects";
+
+    fn columns() -> Vec<RowColumn<Self>> {
+        let mut columns = place_columns();
+        columns.extend([
+            RowColumn::text("suspect", "Its id, as -Suspect takes it.", |row: &Self| Some(row.id)),
+            RowColumn::int("rank", "Place among the suspects of its trace.", |row| Some(row.rank)),
+            RowColumn::text("process", "Executable of its processes.", |row| Some(row.process)),
+            RowColumn::big_int("pid", "Process id; null if they are several.", |row| row.pid),
+            RowColumn::int("processes", "Number of processes that leak it.", |row| {
+                Some(row.processes)
+            }),
+        ]);
+        columns.extend(what_columns());
+        columns.extend([
+            text_of_stack(),
+            RowColumn::big_int("acquired", "Number acquired, each once.", |row: &Self| {
+                Some(row.acquired)
+            }),
+            RowColumn::big_int("leaked", "Number that nothing released.", |row| Some(row.leaked)),
+            RowColumn::big_int(
+                "closed_at_exit",
+                "Number that nothing but the exit of the process released.",
+                |row| Some(row.closed_at_exit),
+            ),
+            RowColumn::big_int("unreleased", "leaked + closed_at_exit.", |row| {
+                Some(row.leaked + row.closed_at_exit)
+            }),
+            RowColumn::big_int("bytes_unreleased", "Bytes of those not released.", |row| {
+                row.bytes_unreleased
+            }),
+            RowColumn::text("verdict", "steady, burst, once, balanced or short.", |row| {
+                Some(row.verdict)
+            }),
+            RowColumn::double(
+                "rate_per_minute",
+                "Number leaked per minute; null unless the leak is steady.",
+                |row| row.rate_per_minute,
+            ),
+            RowColumn::double("score", "Score by which .why ranks.", |row| Some(row.score)),
+            RowColumn::text("causes", "Words for the causes, separated by commas.", |row| {
+                Some(row.causes.as_str()).filter(|causes| !causes.is_empty())
+            }),
+            RowColumn::text("evidence", "Evidence for the verdict, as a sentence.", |row| {
+                Some(&row.evidence)
+            }),
+            RowColumn::double(
+                "observed_s",
+                "Seconds that the trace shows of its processes, all together.",
+                |row| row.observed_s,
+            ),
+        ]);
+        columns
+    }
+}
+
+/// A stack that acquired or released something.
+#[derive(Debug, Clone)]
+pub(in crate::dataset) struct StackRow<'t> {
+    pub(in crate::dataset) machine: Option<&'t str>,
+    pub(in crate::dataset) stack: &'t StackIdentity,
+    pub(in crate::dataset) acquired: i64,
+}
+
+impl DatasetRow for StackRow<'_> {
+    const TABLE: &'static str = "stacks";
+
+    fn columns() -> Vec<RowColumn<Self>> {
+        vec![
+            RowColumn::text("machine", "Computer that recorded the trace.", |row: &Self| {
+                row.machine
+            }),
+            RowColumn::text(
+                "stack",
+                "Identity: 128 bits of the functions of the program's modules; without symbols of \
+                 modules, offsets and builds.",
+                |row| Some(&row.stack.id),
+            ),
+            RowColumn::text("frames_id", "The same of all frames.", |row| {
+                Some(&row.stack.frames_id)
+            }),
+            RowColumn::text("function", "The program's first function.", |row| {
+                Some(&row.stack.function)
+            }),
+            RowColumn::text("stack_text", "Frames, a line for each.", |row| Some(&row.stack.text)),
+            RowColumn::int("frames", "Number of frames.", |row| {
+                i32::try_from(row.stack.frames).ok()
+            }),
+            RowColumn::boolean(
+                "has_symbols",
+                "Whether all frames that the identity is made of have names.",
+                |row| Some(row.stack.has_symbols),
+            ),
+            RowColumn::big_int("acquired", "Number that the stack acquired.", |row| {
+                Some(row.acquired)
+            }),
+        ]
+    }
+}

@@ -1,0 +1,130 @@
+//! `dataset add`: traces one after the other, and the others when one fails.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use handlescope_extract::SourceIdentity;
+use handlescope_model::Untrusted;
+use indicatif::HumanBytes;
+
+use super::args::AddArgs;
+use crate::commands::shared::names::WatchedSymbols;
+use crate::commands::{CommandError, Context};
+use crate::dataset::{AddOptions, Added, Dataset, DatasetError, Given, source_id};
+use crate::paths::{Access, expand, is_extract};
+use crate::query::Source;
+use crate::trace::{LoadArgs, Loading, NoFile};
+use crate::values::Counted;
+
+/// Adds traces to a dataset, which is made if it is not there.
+///
+/// # Errors
+/// When the dataset cannot be made, or after all others were added, a trace could not be.
+pub(super) fn add(args: &AddArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+    let dataset = Dataset::create(&args.folder)?;
+    let options = AddOptions {
+        given: Given { machine: args.machine.clone(), build: args.build.clone() },
+        without_extracts: args.no_extracts,
+    };
+    let (mut files, mut failed) = (0, 0);
+    let mut seen = HashSet::new();
+    for query in &args.traces {
+        let mut problems = Vec::new();
+        let expanded = expand(query, args.recursive, &mut problems);
+        files += problems.len();
+        failed += problems.len();
+        problems.iter().for_each(|problem| context.messages.error(problem));
+        for path in expanded.files {
+            context.cancel.check()?;
+            if !seen.insert(path.clone()) {
+                continue;
+            }
+            files += 1;
+            match add_file(&dataset, &path, &options, context) {
+                Ok(added) => report(&path, &added, context)?,
+                Err(error) if error.is_cancelled() => return Err(error),
+                Err(error) => {
+                    context.messages.error(error);
+                    failed += 1;
+                }
+            }
+        }
+    }
+    if failed > 0 {
+        return Err(CommandError::NotAdded { failed, files });
+    }
+    Ok(())
+}
+
+/// Adds the trace in a file. A trace that the dataset has is known by its content before it is extracted.
+fn add_file(
+    dataset: &Dataset,
+    path: &Path,
+    options: &AddOptions,
+    context: &mut Context<'_, '_>,
+) -> Result<Added, CommandError> {
+    if !is_extract(path)
+        && let Ok(source) = SourceIdentity::of(path)
+        && let Some(partition) = dataset.find(&source_id(&source))?
+    {
+        return Ok(Added::before(partition));
+    }
+    open_alone(path.to_path_buf(), context)?;
+    with_source(context, |source, names, cancel| dataset.add(source, options, names, cancel))
+}
+
+/// Opens a file in place of those that are loaded. Nothing is written beside it.
+pub(super) fn open_alone(path: PathBuf, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+    let access = Access { read_only: true, ..Access::default() };
+    let query = path.to_string_lossy().into_owned();
+    let args = LoadArgs { access, ..LoadArgs::replacing(vec![query]) };
+    context.session.files.clear();
+    let cancel = context.cancel;
+    let loading =
+        context.messages.without_notes(|messages| Loading::run(&args, &[], cancel, messages));
+    let Loading { files, errors, .. } = loading?;
+    if !errors.is_empty() {
+        return Err(CommandError::Load { errors });
+    }
+    context.session.files = files;
+    context.session.search_beside_files();
+    Ok(())
+}
+
+/// Works on the loaded trace, with names of functions.
+pub(super) fn with_source<T>(
+    context: &mut Context<'_, '_>,
+    work: impl FnOnce(
+        &Source<'_>,
+        &WatchedSymbols<'_>,
+        &crate::cancel::Cancel,
+    ) -> Result<T, DatasetError>,
+) -> Result<T, CommandError> {
+    let Context { session, cancel, messages, .. } = context;
+    messages.wait("adding");
+    let file = session.files.first().ok_or(NoFile::NothingLoaded)?;
+    let source = Source {
+        path: &file.path,
+        index: 0,
+        trace: &file.trace,
+        frames: &file.frames,
+        system: session.settings.system_modules(),
+    };
+    let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
+    Ok(work(&source, &names, cancel)?)
+}
+
+fn report(path: &Path, added: &Added, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+    let (id, date) = (added.partition.short(), added.partition.date);
+    let path = Untrusted(path);
+    match added.was_there {
+        true => writeln!(context.out, "{id}: {path}: already there, {date}")?,
+        false => {
+            let acquisitions = Counted(added.acquisitions, "acquisition");
+            let bytes = HumanBytes(added.bytes);
+            writeln!(context.out, "{id}: {path}: {date}, {acquisitions}, {bytes}")?;
+        }
+    }
+    context.session.warn_of_missing_symbols(context.messages);
+    Ok(())
+}

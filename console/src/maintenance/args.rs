@@ -1,0 +1,130 @@
+//! The command line of `handlescope dataset`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+const ADD_EXAMPLES: &str = "\
+Examples:
+  handlescope dataset add fleet *.etl --symbol-path srv*cache*https://server/symbols
+  handlescope dataset add fleet a.etl --build 4.2.1     the build under test
+  find traces -name '*.etl' -print0 | xargs -0 -n 1 -P 8 handlescope dataset add fleet
+
+A trace that the dataset has is not added again, whatever its name is, and its extract is the same trace. Several \
+processes may add traces at once. What cannot be added is reported, and the others are added.";
+
+const REMOVE_EXAMPLES: &str = "\
+Examples:
+  handlescope dataset remove fleet 3fa92c               the id may be cut
+  handlescope dataset list fleet --json | jq -r '.traces[] | select(.date < \"2026-06-01\") | .trace' \\
+    | xargs handlescope dataset remove fleet            prune old traces";
+
+const SYMBOLIZE_EXAMPLES: &str = "\
+Examples:
+  handlescope dataset symbolize fleet --symbol-path symbols
+  handlescope dataset symbolize fleet --symserver ms";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  handlescope dataset list fleet
+  handlescope dataset list fleet --json | jq '.traces | length'";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  handlescope dataset check fleet
+  handlescope dataset check fleet && rsync -a fleet/ backup/fleet/";
+
+/// Actions on a dataset.
+#[derive(Debug, Subcommand)]
+pub enum DatasetAction {
+    /// Add traces to a dataset, which is made if it is not there.
+    #[command(after_help = ADD_EXAMPLES)]
+    Add(AddArgs),
+
+    /// List the traces of a dataset.
+    #[command(after_help = LIST_EXAMPLES)]
+    List(ListArgs),
+
+    /// Remove traces from a dataset, with their extracts.
+    #[command(after_help = REMOVE_EXAMPLES)]
+    Remove(RemoveArgs),
+
+    /// Check rows, hashes and versions of a dataset; exit status 1 if anything is wrong.
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(CheckArgs),
+
+    /// Describe the tables of a dataset: columns, types and meanings, in Markdown.
+    Schema,
+
+    /// Look for names of functions again, for traces with stacks without symbols.
+    #[command(after_help = SYMBOLIZE_EXAMPLES)]
+    Symbolize(SymbolizeArgs),
+}
+
+/// Arguments of `dataset add`.
+#[derive(Debug, Args)]
+pub struct AddArgs {
+    /// Folder of the dataset.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+
+    /// Traces (.etl), extracts (.json7z, also ETWAnalyzer's), folders or patterns.
+    #[arg(value_name = "TRACE", required = true)]
+    pub traces: Vec<String>,
+
+    /// Build of the programs; by default the file version of each executable.
+    #[arg(long, value_name = "BUILD")]
+    pub build: Option<String>,
+
+    /// Machine that recorded the traces; by default the one that a trace names.
+    #[arg(long, value_name = "NAME")]
+    pub machine: Option<String>,
+
+    /// Look into folders below folders.
+    #[arg(short, long)]
+    pub recursive: bool,
+
+    /// Leave out the extracts, which single traces are opened from, and which dataset symbolize needs.
+    #[arg(long)]
+    pub no_extracts: bool,
+}
+
+/// Arguments of `dataset list`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Folder of the dataset.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `dataset remove`.
+#[derive(Debug, Args)]
+pub struct RemoveArgs {
+    /// Folder of the dataset.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+
+    /// Ids of traces, or their first digits.
+    #[arg(value_name = "ID", required = true)]
+    pub traces: Vec<String>,
+}
+
+/// Arguments of `dataset check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Folder of the dataset.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+}
+
+/// Arguments of `dataset symbolize`.
+#[derive(Debug, Args)]
+pub struct SymbolizeArgs {
+    /// Folder of the dataset.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+}

@@ -1,0 +1,137 @@
+//! All that the processes of a trace acquired: suspects, groups with their acquisitions, open handles over time, and
+//! stacks with identities that other traces share. Datasets of many traces are made of it.
+
+mod acquisitions;
+mod groups;
+mod open_over_time;
+mod stacks;
+
+use handlescope_model::{ProcessIdx, StackIdx, Table};
+
+pub(crate) use self::acquisitions::{Acquisition, AcquisitionColumns};
+pub(crate) use self::groups::InventoryGroup;
+pub(crate) use self::open_over_time::{OpenAt, OpenOverTime};
+pub(crate) use self::stacks::{StackIdentity, build_id};
+
+use self::stacks::identities;
+use super::acquired::{Allocations, Handles, Kept};
+use super::criteria::{ObjectCriteria, ResourceCriteria, WhyCriteria};
+use super::error::QueryError;
+use super::frame_names::FrameNames;
+use super::growth::Window;
+use super::resources::{AllocatorList, Needed, Origin, ResourceTable};
+use super::source::Source;
+use super::stacks::StackSet;
+use super::tables::ProcessInfo;
+use super::totals::Totals;
+use super::why::{Suspect, WhyAnswer, why};
+use crate::cancel::Cancel;
+
+/// All that the processes of a trace acquired.
+pub(crate) struct Inventory<'a> {
+    why: WhyAnswer<'a>,
+    /// Groups of one process each: those of handles and views, then those of allocations; by process, type and stack.
+    pub(crate) groups: Vec<InventoryGroup>,
+    /// The stacks of groups and of the ends of their acquisitions.
+    stacks: StackSet,
+    /// Time of the trace; `None` without a clock.
+    pub(crate) window: Option<Window>,
+    /// Number of allocations, each once.
+    pub(crate) allocations: u64,
+    /// Number of allocations that nothing, or only the end of their process, freed.
+    pub(crate) unfreed: u64,
+}
+
+impl<'a> Inventory<'a> {
+    /// Takes inventory of a trace; looks up the names of the frames of all stacks that acquired or released something.
+    ///
+    /// # Errors
+    /// When the archive is damaged, or `cancel` asks to stop.
+    pub(crate) fn of(
+        source: &'a Source<'a>,
+        names: &'a dyn FrameNames,
+        cancel: &'a Cancel,
+    ) -> Result<Self, QueryError> {
+        let handles = ObjectCriteria { plain_process_names: true, ..ObjectCriteria::default() };
+        let criteria =
+            WhyCriteria { handles, all: true, with_every_group: true, ..WhyCriteria::default() };
+        // One answer for each source.
+        let why = why(std::slice::from_ref(source), &criteria, names, cancel)?.swap_remove(0);
+        let file = &why.file.file;
+        let height = source.trace.height(Table::Stacks)?;
+        let mut stacks = StackSet::new(height);
+        let mut groups = Vec::new();
+        let handles = Handles::of(file, why.file.groups.as_ref(), None, true);
+        if let Some(handles) = &handles {
+            groups.extend(InventoryGroup::of_handles(handles));
+        }
+        let columns = AcquisitionColumns::load(file)?;
+        for event in groups.iter().flat_map(InventoryGroup::closing_events) {
+            stacks.add(columns.stack_of_event(event));
+        }
+        let (mut allocation_count, mut unfreed) = (0, 0);
+        if let Some(allocations) = allocations(&why)? {
+            let of_allocations = InventoryGroup::of_allocations(&allocations);
+            for group in &of_allocations {
+                allocation_count += group.counts.opened;
+                unfreed += group.counts.unreleased();
+                for resource in group.resources() {
+                    stacks.add(allocations.table.end_stack.get(resource.row()));
+                }
+            }
+            groups.extend(of_allocations);
+        }
+        groups.iter().for_each(|group| stacks.add(group.stack));
+        why.suspects.iter().for_each(|suspect| stacks.add(suspect.create_stack));
+        if let Some(frames) = &file.frames {
+            frames.resolve(stacks.iter())?;
+        }
+        let window = handles.as_ref().and_then(|handles| handles.groups.window);
+        groups.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
+        Ok(Self { window, groups, stacks, allocations: allocation_count, unfreed, why })
+    }
+
+    /// Columns with the details of acquisitions.
+    ///
+    /// # Errors
+    /// When the archive is damaged.
+    pub(crate) fn columns(&self) -> Result<AcquisitionColumns<'_>, QueryError> {
+        AcquisitionColumns::load(&self.why.file.file)
+    }
+
+    /// Suspects of `.why`, the worst first.
+    pub(crate) fn suspects(&self) -> &[Suspect] {
+        &self.why.suspects
+    }
+
+    /// Totals of handles and views.
+    pub(crate) fn totals(&self) -> &Totals {
+        &self.why.file.totals
+    }
+
+    /// The process in a row of the table.
+    pub(crate) fn process(&self, row: ProcessIdx) -> &ProcessInfo {
+        self.why.file.file.processes.get(row)
+    }
+
+    /// Time in which the trace shows a process.
+    pub(crate) fn observed(&self, process: &ProcessInfo) -> Option<Window> {
+        Some(self.window?.between(process.start_ns, process.end_ns))
+    }
+
+    /// Identities of all stacks, ascending by row.
+    pub(crate) fn stacks(&self) -> Vec<(StackIdx, StackIdentity)> {
+        let frames = self.why.file.file.frames.as_ref();
+        frames.map(|frames| identities(frames, self.stacks.iter())).unwrap_or_default()
+    }
+}
+
+/// All allocations of the trace, if it has any.
+fn allocations<'f>(why: &'f WhyAnswer<'_>) -> Result<Option<Allocations<'f>>, QueryError> {
+    let file = &why.file.file;
+    let Some(origin) = Origin::of(file) else { return Ok(None) };
+    let allocators = AllocatorList::load(file.trace)?.into();
+    let needed = Needed { end_time: true, end_stack: true };
+    let table = ResourceTable::load(file.trace, needed)?.into();
+    Allocations::of(origin, allocators, table, ResourceCriteria::default(), true, Kept::All)
+}
