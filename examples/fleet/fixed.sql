@@ -9,13 +9,13 @@
 -- fixed_build: The build that fixed it.
 -- unreleased: Handles or allocations that the build before did not close or free.
 -- per_minute: The same by the time in which processes of the program were traced.
--- machines: Machines on which it leaked in the build before.
+-- machines: Machines on which it leaked in the build before; those without a name count as one.
 -- expected: Number that the traces of the later build would have, if nothing had changed.
 -- minutes: Time in which they show the program.
 -- dispersion: Handles per chance: how much more the traces of a build differ than by chance (quasi-Poisson), at least 1.
 -- p_value: The probability that none of the chances is in the later build, if nothing changed; at most 5 %.
 -- fixed_day: Day of the first trace of the later build.
--- stack: The stack.
+-- stack: The stack; empty for what is opened without one.
 WITH runs AS (
     SELECT process, build_order, trace, MIN(build) AS build, MIN(date) AS day,
         SUM(CAST(FLOOR(observed_s * 1.0e3 + 0.5) AS BIGINT)) AS ms
@@ -33,7 +33,8 @@ builds AS (
 ),
 leaks AS (
     SELECT process, build_order, trace, kind, type, COALESCE(stack, '') AS stack, MIN(function) AS function,
-        MIN(machine) AS machine, MAX(CASE WHEN verdict = 'steady' THEN 1 ELSE 0 END) AS steady, SUM(unreleased) AS leaked
+        MIN(COALESCE(machine, '')) AS machine, MAX(CASE WHEN verdict = 'steady' THEN 1 ELSE 0 END) AS steady,
+        SUM(unreleased) AS leaked
     FROM suspects
     GROUP BY process, build_order, trace, kind, type, COALESCE(stack, '')
 ),

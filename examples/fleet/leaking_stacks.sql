@@ -5,9 +5,9 @@
 -- kind: handle, view, heap, commit, reserve, resource, gdi or user.
 -- type: Type of the handles; the kind again for allocations.
 -- function?: The program's first function on the stack.
--- steady_machines: Machines on which it leaks steadily in a trace.
+-- steady_machines: Machines on which it leaks steadily in a trace; those without a name count as one.
 -- machines: Machines on which it leaks at all.
--- machines_seen: Machines that ran the program.
+-- machines_seen?: Machines that ran the program; null where no process has its name.
 -- traces: Traces in which it leaks.
 -- unreleased: Handles or allocations that the program did not close or free.
 -- unreleased_bytes?: Their bytes; null for handles.
@@ -15,9 +15,9 @@
 -- per_minute?: Rate while it leaks: unreleased by minutes; null where no time is known.
 -- first_day: Day of the first trace in which it leaks.
 -- last_day: Day of the last one.
--- stack: The stack.
+-- stack?: The stack; null for what is opened without one.
 WITH seen AS (
-    SELECT process, COUNT(DISTINCT machine) AS machines_seen FROM processes GROUP BY process
+    SELECT process, COUNT(DISTINCT COALESCE(machine, '')) AS machines_seen FROM processes GROUP BY process
 ),
 leaking AS (
     SELECT
@@ -26,8 +26,8 @@ leaking AS (
         type,
         stack,
         MIN(function) AS function,
-        COUNT(DISTINCT CASE WHEN verdict = 'steady' THEN machine END) AS steady_machines,
-        COUNT(DISTINCT machine) AS machines,
+        COUNT(DISTINCT CASE WHEN verdict = 'steady' THEN COALESCE(machine, '') END) AS steady_machines,
+        COUNT(DISTINCT COALESCE(machine, '')) AS machines,
         COUNT(DISTINCT trace) AS traces,
         SUM(unreleased) AS unreleased,
         SUM(bytes_unreleased) AS unreleased_bytes,
@@ -56,5 +56,5 @@ SELECT
     last_day,
     stack
 FROM leaking
-JOIN seen ON leaking.process = seen.process
-ORDER BY steady_machines DESC, machines DESC, unreleased DESC, process, kind, type, stack
+LEFT JOIN seen ON leaking.process = seen.process
+ORDER BY steady_machines DESC, machines DESC, unreleased DESC, process, kind, type, COALESCE(stack, '')

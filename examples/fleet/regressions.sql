@@ -15,7 +15,7 @@
 -- dispersion: Handles per chance: how much more the traces of a build differ than by chance (quasi-Poisson), at least 1.
 -- p_value: The probability of so many chances or more in the later build, if nothing changed.
 -- level: Largest p value in this answer: 5 % by the number of stacks that could be significant (Tarone).
--- stack: The stack.
+-- stack: The stack; empty for what is opened without one.
 WITH runs AS (
     SELECT process, build_order, trace, MIN(build) AS build, COUNT(*) AS processes,
         SUM(CAST(FLOOR(observed_s * 1.0e3 + 0.5) AS BIGINT)) AS ms
@@ -81,7 +81,8 @@ varied AS (
     FROM exposed
 ),
 dispersed AS (
-    SELECT *, CASE WHEN chi_squared > freedom AND freedom > 0 THEN chi_squared / freedom ELSE 1.0e0 END AS dispersion FROM varied
+    SELECT *, CASE WHEN chi_squared > freedom AND freedom > 0 THEN chi_squared / freedom ELSE 1.0e0 END AS dispersion
+    FROM varied
 ),
 -- The logarithm of the smallest p value that so many chances may have.
 chances AS (
@@ -139,7 +140,8 @@ tested AS (
     JOIN levels USING (process, place)
 ),
 probable AS (
-    SELECT *, EXP(binomial + more * LN(share) + (less + 1) * LN(1 - share)) * (1 + total + last * ratio / (1 - ratio)) AS p_value
+    SELECT *, EXP(binomial + more * LN(share) + (less + 1) * LN(1 - share)) * (1 + total + last * ratio / (1 - ratio))
+        AS p_value
     FROM tested
 )
 SELECT process, kind, type, function, build_before, build, steady, leaked_before AS unreleased_before, leaked AS unreleased,
