@@ -11,12 +11,15 @@
 //! * [`scenario`]: processes, modules, handles and stacks stated in nanoseconds,
 //! * [`bench`](mod@bench): large traces written in bounded memory, with the counts to expect,
 //! * [`allocations`]: a trace with allocations,
+//! * [`fleet`]: traces of many machines and builds, and the truth about them,
 //! * [`planted`]: traces with planted leaks of any seed, and the truth about them,
 //! * [`corrupt`]: repeatable damage,
 //! * [`data`]: the published traces, for tests that are marked [`needs_data`],
 //! * [`documents`]: what `-json` prints,
 //! * [`containers`]: archives with traces,
 //! * [`folders`]: folders with all below them,
+//! * [`functions`] and [`stacks`]: addresses and stacks of the sample's modules,
+//! * [`linked`]: images that lld-link linked,
 //! * [`foreign`]: extracts of ETWAnalyzer,
 //! * [`binary`]: the program itself, in a pipe,
 //! * [`mcp`]: the program as a server for agents,
@@ -28,7 +31,7 @@
 //! Mistakes of a test author (an event larger than a buffer, for example) panic.
 
 pub use handlescope_needs::{
-    needs_bash, needs_chromium, needs_data, needs_duckdb, needs_linker, needs_mcp,
+    needs_bash, needs_chromium, needs_data, needs_duckdb, needs_linker, needs_mcp, needs_spark,
 };
 
 pub mod allocations;
@@ -40,9 +43,12 @@ pub mod corrupt;
 pub mod data;
 pub mod documents;
 pub mod file;
+pub mod fleet;
 pub mod folders;
 pub mod foreign;
+pub mod functions;
 pub mod header;
+pub mod linked;
 pub mod mcp;
 pub mod pairs;
 pub mod payload;
@@ -51,6 +57,7 @@ pub mod published;
 pub mod rng;
 pub mod scenario;
 pub mod source;
+pub mod stacks;
 pub mod symbol_server;
 #[cfg(unix)]
 pub mod terminal;

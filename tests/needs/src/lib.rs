@@ -43,6 +43,13 @@ pub fn needs_mcp(_: TokenStream, test: TokenStream) -> TokenStream {
     ignored_unless(cfg!(has_mcp), "needs HANDLESCOPE_PYTHON with mcp", test)
 }
 
+/// A test with the Python interpreter that the variable `HANDLESCOPE_PYTHON` names, which has the
+/// packages `pyspark` and `duckdb`, and with Java.
+#[proc_macro_attribute]
+pub fn needs_spark(_: TokenStream, test: TokenStream) -> TokenStream {
+    ignored_unless(cfg!(has_spark), "needs HANDLESCOPE_PYTHON with pyspark, and java", test)
+}
+
 fn ignored_unless(is_there: bool, reason: &str, test: TokenStream) -> TokenStream {
     let is_test = |token: TokenTree| match token {
         TokenTree::Group(group) => group.stream().to_string() == "test",

@@ -31,8 +31,8 @@ pub use objects::{
 pub use process::{ProcessEvent, ProcessRecord, Sid, terminate};
 pub use stack::{StackKeyEvent, StackPart, stack_key_definition, stack_key_reference, stack_walk};
 pub use system::{
-    LOST_EVENT_GUID, LossRecord, SYSTEM_FACTS_GUID, build_string, end_of_rundown, group_masks,
-    lost_record, path_prefix, system_directories, volume_device,
+    LOST_EVENT_GUID, LossRecord, SYSTEM_FACTS_GUID, build_string, computer, end_of_rundown,
+    group_masks, lost_record, path_prefix, system_directories, volume_device,
 };
 pub use thread::{ThreadEvent, ThreadRecord};
 pub use trace_header::{ClockChanges, TraceHeader};

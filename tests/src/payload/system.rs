@@ -21,6 +21,17 @@ pub fn end_of_rundown() -> KernelPayload {
     KernelPayload { hook: 0x0008, version: 2, bytes: Vec::new() }
 }
 
+/// Processors, memory and name of the computer (MOF class `SystemConfig_CPU`, 0x0b0a).
+#[must_use]
+pub fn computer(name: &str, processors: u32, memory_mb: u32) -> KernelPayload {
+    let numbers = [2_918, processors, memory_mb, 0x1000, 0x1_0000];
+    let bytes = numbers.iter().fold(Bytes::new(), |bytes, number| bytes.u32(*number));
+    // Arrays of 256 and 134 characters for the names of computer and domain, and a flag.
+    let rest = 2 * (256 + 134) + 4 - 2 * (name.encode_utf16().count() + 1);
+    let bytes = bytes.utf16z(name).zeros(rest).into_vec();
+    KernelPayload { hook: 0x0b0a, version: 2, bytes }
+}
+
 /// Build string and product name (opcode 32).
 #[must_use]
 pub fn build_string(build: &str, product: &str) -> ClassicPayload {
@@ -81,6 +92,14 @@ mod tests {
         let build = build_string("b", "p");
         assert_eq!(build.opcode, 32);
         assert_eq!(build.bytes, [0, 0, 0, 0, 0, 0, 0, 0, b'b', 0, 0, 0, b'p', 0, 0, 0]);
+    }
+
+    #[test]
+    fn the_name_of_a_computer_follows_five_numbers() {
+        let payload = computer("LAB", 4, 16_384);
+        assert_eq!((payload.hook, payload.bytes.len()), (0x0b0a, 804));
+        assert_eq!(payload.bytes[8..12], [0, 0x40, 0, 0]);
+        assert_eq!(payload.bytes[20..28], *b"L\0A\0B\0\0\0");
     }
 
     #[test]

@@ -85,6 +85,12 @@ impl TraceBuilder {
         self
     }
 
+    /// Name of the computer. Default: no event has it.
+    pub fn computer(&mut self, name: &str) -> &mut Self {
+        self.config.computer = Some(name.into());
+        self
+    }
+
     /// Adds a line to the map from NT to DOS path prefixes.
     pub fn path_prefix(&mut self, nt: &str, dos: &str) -> &mut Self {
         self.config.prefixes.push((nt.into(), dos.into()));

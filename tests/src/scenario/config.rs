@@ -36,6 +36,7 @@ pub(super) struct Config {
     pub(super) noise: (usize, u64),
     pub(super) build_string: String,
     pub(super) product: String,
+    pub(super) computer: Option<String>,
     /// NT prefix, DOS prefix.
     pub(super) prefixes: Vec<(String, String)>,
 }
@@ -64,6 +65,7 @@ impl Default for Config {
             noise: (0, 0),
             build_string: "26100.4652.amd64fre.ge_release.240331-1435".into(),
             product: "Windows 11 Pro".into(),
+            computer: None,
             prefixes: prefixes.map(|(nt, dos)| (nt.into(), dos.into())).into(),
         }
     }

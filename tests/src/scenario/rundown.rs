@@ -6,8 +6,8 @@ use super::builder::TraceBuilder;
 use crate::header::Stamp;
 use crate::payload::{
     HandleEvent, ImageEvent, ImageRecord, KernelPayload, ProcessEvent, ThreadEvent, ViewEvent,
-    build_string, end_of_rundown, file_version, group_masks, path_prefix, system_directories,
-    type_rundown, volume_device,
+    build_string, computer, end_of_rundown, file_version, group_masks, path_prefix,
+    system_directories, type_rundown, volume_device,
 };
 
 /// One of the two rundowns.
@@ -160,6 +160,9 @@ impl TraceBuilder {
     }
 
     fn add_system_facts(&mut self, time: i64) {
+        if let Some(name) = self.config.computer.clone() {
+            self.add_rundown(time, &computer(&name, self.options.cpus, 16_384));
+        }
         self.add_merged(time, &build_string(&self.config.build_string, &self.config.product));
         self.add_merged(time, &system_directories(r"C:\Windows\system32", r"C:\Windows"));
         self.add_merged(time, &volume_device(r"\Device\HarddiskVolume3\"));

@@ -35,6 +35,8 @@ mod export;
 #[cfg(unix)]
 mod extraction_threads;
 mod failing_places;
+#[cfg(target_os = "linux")]
+mod fleet;
 mod formats;
 mod fuzz_bodies;
 mod golden;

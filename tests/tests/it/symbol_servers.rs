@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use handlescope_tests::binary::{Run, Shell, run_over, sample_symbols};
-use handlescope_tests::bytes::Guid;
+use handlescope_tests::linked::Image;
 use handlescope_tests::needs_linker;
 use handlescope_tests::scenario::TraceBuilder;
 use handlescope_tests::symbol_server::{Answer, SymbolServer};
@@ -272,23 +272,13 @@ fn link(folder: &Path) {
     }
 }
 
-/// GUID and age in the RSDS record of an image.
-fn identity(image: &[u8]) -> (Guid, u32) {
-    let at = image.windows(4).position(|bytes| bytes == b"RSDS").expect("an RSDS record");
-    let number = |at: usize| u32::from_le_bytes(image[at..at + 4].try_into().unwrap());
-    let halves = u128::from(number(at + 4)) << 96
-        | u128::from(number(at + 8) << 16 | number(at + 8) >> 16) << 64;
-    let rest = u64::from_be_bytes(image[at + 12..at + 20].try_into().unwrap());
-    (Guid::new(halves | u128::from(rest)), number(at + 20))
-}
-
 #[needs_linker]
 #[test]
 fn inlined_functions_of_a_fresh_pdb_have_frames_and_lines_of_their_own() {
     const BASE: u64 = 0x7FF6_0000_0000;
     let folder = tempfile::tempdir().unwrap();
     link(folder.path());
-    let (guid, age) = identity(&fs::read(folder.path().join("m.dll")).unwrap());
+    let Image { guid, age, .. } = Image::read(&folder.path().join("m.dll")).unwrap();
     let mut trace = TraceBuilder::new();
     trace.process(700, "app.exe");
     trace.module(700, r"C:\app\m.dll", BASE, 0x5000).pdb(r"C:\build\m.pdb", guid, age);

@@ -6,9 +6,9 @@ use handlescope_tests::file::{FileOptions, FileSummary};
 use handlescope_tests::payload::Sid;
 use handlescope_tests::rng::Rng;
 use handlescope_tests::scenario::{Caller, Duplicate, StackMode, TraceBuilder};
+use handlescope_tests::stacks::{Stack, Stacks};
 
 use crate::handles::{HandleTable, Object, TYPES};
-use crate::stacks::{Stack, Stacks};
 
 /// Processors of the machine.
 pub(crate) const CPUS: u16 = 4;

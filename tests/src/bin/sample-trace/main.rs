@@ -1,11 +1,9 @@
 //! Writes `examples/leaky.etl`: a trace of `leaky.exe` (see `examples/README.md`), scripted in
 //! [`scenario`] and made of the real addresses in `examples/src/functions.txt`.
 
-mod functions;
 mod handles;
 mod machine;
 mod scenario;
-mod stacks;
 
 use std::error::Error;
 use std::fs;
@@ -13,10 +11,10 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use handlescope_tests::file::FileOptions;
+use handlescope_tests::functions::Functions;
+use handlescope_tests::stacks::Stacks;
 
-use crate::functions::Functions;
 use crate::machine::{CPUS, Machine};
-use crate::stacks::Stacks;
 
 /// Writes the sample trace.
 #[derive(Debug, Parser)]

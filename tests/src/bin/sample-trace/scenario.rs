@@ -5,13 +5,13 @@
 
 use handlescope_tests::payload::Sid;
 use handlescope_tests::scenario::Caller;
-
-use crate::handles::{EVENT, FILE, KEY, Object, PROCESS, SECTION, THREAD};
-use crate::machine::{Machine, Process};
-use crate::stacks::{
+use handlescope_tests::stacks::{
     CLOSE, CLOSE_KEY, CREATE_EVENT, CREATE_FILE, CREATE_SECTION, CREATE_THREAD, DUPLICATE, INHERIT,
     NEW_PROCESS, NEW_PROCESS_THREAD, OPEN_KEY, PROCESS_EXIT, Service, Stack,
 };
+
+use crate::handles::{EVENT, FILE, KEY, Object, PROCESS, SECTION, THREAD};
+use crate::machine::{Machine, Process};
 
 const US: i64 = 1_000;
 const MS: i64 = 1_000_000;

@@ -2,33 +2,36 @@
 
 use std::collections::HashMap;
 
-use handlescope_tests::bytes::Guid;
+use crate::bytes::Guid;
 
 /// A module with the PDB it was linked with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Module {
+pub struct Module {
     /// File name.
-    pub(crate) file: String,
-    pub(crate) pdb: String,
-    pub(crate) guid: Guid,
-    pub(crate) age: u32,
+    pub file: String,
+    pub pdb: String,
+    pub guid: Guid,
+    pub age: u32,
     /// Mapped size, in bytes.
-    pub(crate) size: u64,
+    pub size: u64,
     /// Time stamp of the file.
-    pub(crate) timestamp: u32,
+    pub timestamp: u32,
 }
 
 /// Content of `functions.txt`.
 #[derive(Debug, Default)]
-pub(crate) struct Functions {
+pub struct Functions {
     modules: Vec<Module>,
     /// RVAs that the calls return to, in the order of the code, by module, caller and callee.
     calls: HashMap<(String, String, String), Vec<u64>>,
 }
 
 impl Functions {
-    /// Reads the text; the error names the line.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// When a line cannot be read, which the error names.
+    pub fn parse(text: &str) -> Result<Self, String> {
         let mut functions = Self::default();
         for (index, line) in text.lines().enumerate() {
             functions
@@ -39,18 +42,14 @@ impl Functions {
     }
 
     /// A module by its file name.
-    pub(crate) fn module(&self, file: &str) -> Option<&Module> {
+    #[must_use]
+    pub fn module(&self, file: &str) -> Option<&Module> {
         self.modules.iter().find(|module| module.file == file)
     }
 
     /// The RVA that the `nth` call (from 0) of `callee` in a function returns to.
-    pub(crate) fn return_rva(
-        &self,
-        module: &str,
-        caller: &str,
-        callee: &str,
-        nth: usize,
-    ) -> Option<u64> {
+    #[must_use]
+    pub fn return_rva(&self, module: &str, caller: &str, callee: &str, nth: usize) -> Option<u64> {
         let key = (module.to_owned(), caller.to_owned(), callee.to_owned());
         self.calls.get(&key)?.get(nth).copied()
     }

@@ -3,20 +3,21 @@
 use crate::functions::{Functions, Module};
 
 /// Load addresses and paths of the modules.
-const PLACES: [(&str, u64, &str); 6] = [
+const PLACES: [(&str, u64, &str); 7] = [
     ("ntoskrnl.exe", 0xffff_f805_2a20_0000, r"\SystemRoot\system32\"),
     ("ntdll.dll", 0x7ffc_8c5d_0000, SYSTEM32),
     ("KernelBase.dll", 0x7ffc_89e3_0000, SYSTEM32),
     ("kernel32.dll", 0x7ffc_8b4a_0000, SYSTEM32),
     ("leaky.exe", 0x7ff7_d1c4_0000, r"\Device\HarddiskVolume3\Tools\"),
     ("explorer.exe", 0x7ff6_a3f8_0000, r"\Device\HarddiskVolume3\Windows\"),
+    ("fleet.exe", 0x7ff7_1ab0_0000, r"\Device\HarddiskVolume3\Fleet\"),
 ];
 const SYSTEM32: &str = r"\Device\HarddiskVolume3\Windows\System32\";
 
 /// The way from a Win32 function to the kernel function that logs the event. Each part lists
 /// functions, innermost first.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Service {
+pub struct Service {
     kernel: &'static str,
     ntdll: &'static str,
     win32: &'static str,
@@ -26,50 +27,50 @@ const fn service(kernel: &'static str, ntdll: &'static str, win32: &'static str)
     Service { kernel, ntdll, win32 }
 }
 
-pub(crate) const CREATE_EVENT: Service =
+pub const CREATE_EVENT: Service =
     service("ObpCreateHandle ObInsertObjectEx NtCreateEvent", "NtCreateEvent", "CreateEventW");
-pub(crate) const CREATE_FILE: Service = service(
+pub const CREATE_FILE: Service = service(
     "ObpCreateHandle ObOpenObjectByName IopCreateFile NtCreateFile",
     "NtCreateFile",
     "CreateFileInternal CreateFileW",
 );
-pub(crate) const CREATE_SECTION: Service = service(
+pub const CREATE_SECTION: Service = service(
     "ObpCreateHandle ObInsertObjectEx NtCreateSection",
     "NtCreateSection",
     "CreateFileMappingW",
 );
-pub(crate) const CREATE_THREAD: Service = service(
+pub const CREATE_THREAD: Service = service(
     "ObpCreateHandle ObInsertObjectEx PspInsertThread PspCreateThread NtCreateThreadEx",
     "NtCreateThreadEx",
     "CreateRemoteThreadEx CreateThread",
 );
-pub(crate) const OPEN_KEY: Service = service(
+pub const OPEN_KEY: Service = service(
     "ObpCreateHandle ObOpenObjectByName CmOpenKey NtOpenKeyEx",
     "NtOpenKeyEx",
     "LocalBaseRegOpenKey RegOpenKeyExW",
 );
-pub(crate) const DUPLICATE: Service =
+pub const DUPLICATE: Service =
     service("ObDuplicateObject NtDuplicateObject", "NtDuplicateObject", "DuplicateHandle");
-pub(crate) const CLOSE: Service = service(CLOSE_KERNEL, "NtClose", "CloseHandle");
-pub(crate) const CLOSE_KEY: Service = service(CLOSE_KERNEL, "NtClose", "RegCloseKey");
+pub const CLOSE: Service = service(CLOSE_KERNEL, "NtClose", "CloseHandle");
+pub const CLOSE_KEY: Service = service(CLOSE_KERNEL, "NtClose", "RegCloseKey");
 /// The three events of a new process: what it inherits, its process handle, its thread handle.
-pub(crate) const INHERIT: Service = service(
+pub const INHERIT: Service = service(
     "ObDupHandleProcedure ExDupHandleTable ObInitProcess PspAllocateProcess NtCreateUserProcess",
     "NtCreateUserProcess",
     CREATE_PROCESS,
 );
-pub(crate) const NEW_PROCESS: Service = service(
+pub const NEW_PROCESS: Service = service(
     "ObpCreateHandle ObInsertObjectEx PspInsertProcess NtCreateUserProcess",
     "NtCreateUserProcess",
     CREATE_PROCESS,
 );
-pub(crate) const NEW_PROCESS_THREAD: Service = service(
+pub const NEW_PROCESS_THREAD: Service = service(
     "ObpCreateHandle ObInsertObjectEx PspInsertThread NtCreateUserProcess",
     "NtCreateUserProcess",
     CREATE_PROCESS,
 );
 /// The end of a process closes what it left open; such a thread never returns to user mode.
-pub(crate) const PROCESS_EXIT: &str = "ObCloseHandleTableEntry ExSweepHandleTable ObKillProcess \
+pub const PROCESS_EXIT: &str = "ObCloseHandleTableEntry ExSweepHandleTable ObKillProcess \
     PspRundownSingleProcess PspExitThread NtTerminateProcess";
 
 const CLOSE_KERNEL: &str = "ObCloseHandleTableEntry ObpCloseHandle NtClose";
@@ -77,21 +78,22 @@ const CREATE_PROCESS: &str = "CreateProcessInternalW CreateProcessW";
 
 /// The frames of one event, innermost first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Stack {
+pub struct Stack {
     /// Kernel addresses.
-    pub(crate) kernel: Vec<u64>,
+    pub kernel: Vec<u64>,
     /// User addresses; empty when the thread did not return to user mode.
-    pub(crate) user: Vec<u64>,
+    pub user: Vec<u64>,
 }
 
 /// Makes stacks out of function names.
 #[derive(Debug)]
-pub(crate) struct Stacks {
+pub struct Stacks {
     functions: Functions,
 }
 
 impl Stacks {
-    pub(crate) fn new(functions: Functions) -> Self {
+    #[must_use]
+    pub fn new(functions: Functions) -> Self {
         Self { functions }
     }
 
@@ -99,7 +101,8 @@ impl Stacks {
     ///
     /// # Panics
     /// When `functions.txt` does not list the module.
-    pub(crate) fn module(&self, file: &str) -> (&Module, u64, String) {
+    #[must_use]
+    pub fn module(&self, file: &str) -> (&Module, u64, String) {
         let (base, folder) = place(file);
         let module = self.functions.module(file);
         let module = module.unwrap_or_else(|| panic!("functions.txt lacks the module {file}"));
@@ -111,7 +114,8 @@ impl Stacks {
     ///
     /// # Panics
     /// When `functions.txt` lacks one of the calls.
-    pub(crate) fn called(&self, service: Service, module: &str, program: &str) -> Stack {
+    #[must_use]
+    pub fn called(&self, service: Service, module: &str, program: &str) -> Stack {
         let user = chain("ntdll.dll", service.ntdll)
             .chain(chain("KernelBase.dll", service.win32))
             .chain(chain(module, program))
@@ -124,7 +128,8 @@ impl Stacks {
     ///
     /// # Panics
     /// See [`Stacks::called`].
-    pub(crate) fn kernel(&self, functions: &str) -> Vec<u64> {
+    #[must_use]
+    pub fn kernel(&self, functions: &str) -> Vec<u64> {
         let frames =
             chain("ntoskrnl.exe", functions).chain(chain("ntoskrnl.exe", "KiSystemServiceCopyEnd"));
         self.addresses("EtwpTraceHandle", frames)

@@ -1,0 +1,217 @@
+//! A fleet: traces of many machines over days, on which a program is updated from build to build, and the truth about its
+//! leaks.
+//!
+//! * Each machine records a trace a day, of five to ten minutes. All get all builds, some of them a day later.
+//! * Two builds leak handles on known stacks ([`LEAKS`]), at rates that differ from machine to machine. What else the
+//!   program opens it closes, keeps until its end, or opens once.
+//! * Beside it runs a program without symbols and version, which closes what it opens.
+
+mod program;
+mod session;
+
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::rng::Rng;
+use program::{Build, PROGRAM, VERSIONS, builds};
+use session::{Leaking, Opened, Session};
+
+/// Days of the session starts, at most: those of October 2026.
+const DAYS: usize = 31;
+
+/// A leak of some builds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leak {
+    /// The function that opens the handles.
+    pub function: &'static str,
+    /// Type of the objects.
+    pub kind: &'static str,
+    /// Numbers of the builds that leak them, from 0.
+    pub builds: Range<usize>,
+    /// Whether only every other machine uses what leaks.
+    pub half: bool,
+    /// The smallest and the largest part of the opened handles that a machine leaks, %.
+    pub percent: Range<u32>,
+}
+
+/// The leaks of the fleet.
+pub const LEAKS: [Leak; 2] = [
+    Leak {
+        function: "fleet::Cache::Open",
+        kind: "Event",
+        builds: 2..4,
+        half: false,
+        percent: 30..70,
+    },
+    Leak {
+        function: "fleet::Index::Load",
+        kind: "File",
+        builds: 3..4,
+        half: true,
+        percent: 15..90,
+    },
+];
+
+/// Size of a fleet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fleet {
+    pub traces: usize,
+    pub machines: usize,
+    pub seed: u64,
+}
+
+impl Fleet {
+    /// Writes `traces/`, `symbols/` and `truth.json` into a folder, and returns the truth.
+    ///
+    /// # Errors
+    /// When a file cannot be written, or the compiler or linker fails.
+    ///
+    /// # Panics
+    /// When the traces are of more than 31 days, or of no machine.
+    pub fn write(self, folder: &Path) -> io::Result<Value> {
+        let traces = folder.join("traces");
+        fs::create_dir_all(&traces)?;
+        let builds = builds(&folder.join("symbols"))?;
+        let mut recorded = Vec::new();
+        for number in 0..self.traces {
+            let recording = self.recording(number);
+            let build = &builds[recording.build];
+            recorded.push(recording.write(build, &traces.join(&recording.file))?);
+        }
+        let truth = self.truth(&recorded);
+        fs::write(folder.join("truth.json"), format!("{truth:#}\n"))?;
+        Ok(truth)
+    }
+
+    /// The trace of a number: one of each machine, then the next day.
+    fn recording(self, number: usize) -> Recording {
+        let days = self.traces.div_ceil(self.machines);
+        assert!(days <= DAYS, "{days} days are more than {DAYS}");
+        let (machine, day) = (number % self.machines, number / self.machines);
+        // A third of the machines is updated with the first ones, the others half a build and a build later.
+        let position = (2 * day + 2 - machine % 3) * VERSIONS.len() / (2 * days);
+        let build = position.min(VERSIONS.len() - 1);
+        let mut of_machine = Rng::new(self.seed ^ (machine as u64) << 32);
+        let hour = 6 + of_machine.below(12) as i64;
+        let leaks = LEAKS.iter().map(|leak| {
+            let Range { start, end } = leak.percent;
+            let percent = start + of_machine.below((end - start).into()) as u32;
+            let leaks = leak.builds.contains(&build) && !(leak.half && machine % 2 == 0);
+            Leaking { function: leak.function, percent: if leaks { percent } else { 0 } }
+        });
+        Recording {
+            number,
+            file: format!("FLEET-{:03}-10-{:02}.etl", machine + 1, day + 1),
+            computer: format!("FLEET-{:03}", machine + 1),
+            build,
+            day: day as i64,
+            hour,
+            leaks: leaks.collect(),
+            seed: self.seed.wrapping_mul(1_000_003).wrapping_add(number as u64),
+        }
+    }
+
+    fn truth(self, recorded: &[Value]) -> Value {
+        let leaks = LEAKS.iter().map(|leak| {
+            let leaking = |trace: &&Value| {
+                trace["leaks"][leak.function]["leaked"].as_u64().unwrap_or_default() > 0
+            };
+            let traces: Vec<&Value> = recorded.iter().filter(leaking).collect();
+            let mut machines: Vec<&str> =
+                traces.iter().filter_map(|trace| trace["machine"].as_str()).collect();
+            machines.sort_unstable();
+            machines.dedup();
+            let leaked = |trace: &&Value| trace["leaks"][leak.function]["leaked"].as_u64();
+            json!({
+                "process": PROGRAM,
+                "type": leak.kind,
+                "function": format!("{PROGRAM}!{}", leak.function),
+                "first_build": VERSIONS[leak.builds.start],
+                "fixed_in": VERSIONS[leak.builds.end],
+                "builds": VERSIONS[leak.builds.clone()],
+                "machines": machines,
+                "first_day": traces.iter().filter_map(|trace| trace["day"].as_str()).min(),
+                "traces": traces.len(),
+                "leaked": traces.iter().filter_map(leaked).sum::<u64>(),
+            })
+        });
+        json!({
+            "seed": self.seed,
+            "builds": VERSIONS,
+            "leaks": leaks.collect::<Vec<Value>>(),
+            "traces": recorded,
+        })
+    }
+}
+
+/// A trace to write.
+#[derive(Debug)]
+struct Recording {
+    number: usize,
+    file: String,
+    computer: String,
+    /// Number of the build.
+    build: usize,
+    /// Day and hour of its start.
+    day: i64,
+    hour: i64,
+    leaks: Vec<Leaking>,
+    seed: u64,
+}
+
+impl Recording {
+    /// Writes it, and returns the truth about it.
+    fn write(&self, build: &Build, path: &Path) -> io::Result<Value> {
+        let start_s = (self.day * 24 + self.hour) * 3_600 + self.number as i64 % 60;
+        let mut session = Session::new(build, &self.computer, start_s, self.seed);
+        let opened = session.run(&self.leaks);
+        session.write(path)?;
+        let leaks = opened.into_iter().map(|Opened { function, leaked, opened }| {
+            (function.to_owned(), json!({ "leaked": leaked, "opened": opened }))
+        });
+        Ok(json!({
+            "file": self.file,
+            "machine": self.computer,
+            "build": build.version,
+            "day": format!("2026-10-{:02}", self.day + 1),
+            "seconds": session.seconds(),
+            "leaks": leaks.collect::<serde_json::Map<String, Value>>(),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_machine_gets_every_build_in_order() {
+        for (traces, machines) in [(300, 30), (40, 4), (30, 3)] {
+            let fleet = Fleet { traces, machines, seed: 1 };
+            let all: Vec<Recording> = (0..traces).map(|number| fleet.recording(number)).collect();
+            for machine in 0..machines {
+                let builds: Vec<usize> =
+                    all.iter().skip(machine).step_by(machines).map(|trace| trace.build).collect();
+                assert!(builds.is_sorted(), "{builds:?}");
+                let distinct: BTreeSet<usize> = builds.into_iter().collect();
+                assert_eq!(distinct.len(), VERSIONS.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_leak_is_of_its_builds_and_machines() {
+        let fleet = Fleet { traces: 300, machines: 30, seed: 1 };
+        for number in 0..300 {
+            let Recording { build, leaks, .. } = fleet.recording(number);
+            assert_eq!(leaks[0].percent > 0, build == 2 || build == 3);
+            assert_eq!(leaks[1].percent > 0, build == 3 && number % 2 == 1);
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! A trace of one machine of a fleet.
+
+use std::collections::HashSet;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use super::program::{Build, PROGRAM};
+use crate::file::FileOptions;
+use crate::rng::Rng;
+use crate::scenario::{Caller, TraceBuilder};
+use crate::stacks::{
+    CLOSE, CLOSE_KEY, CREATE_EVENT, CREATE_FILE, OPEN_KEY, PROCESS_EXIT, Service, Stack,
+};
+
+const MS: i64 = 1_000_000;
+const SECOND: i64 = 1_000 * MS;
+
+/// FILETIME of 2026-10-01 00:00 UTC.
+const FIRST_DAY: i64 = 134_352_864_000_000_000;
+
+/// FILETIME units of a second, and ticks of the clock.
+const FILETIME_SECOND: i64 = 10_000_000;
+
+/// Time since the start of the system, in the same units.
+const UPTIME: i64 = 10 * 3_600 * FILETIME_SECOND;
+
+const EVENT: u16 = 16;
+const FILE: u16 = 37;
+const KEY: u16 = 44;
+
+const CPUS: u16 = 2;
+const SYSTEM: u32 = 4;
+/// Program without symbols and version, and its place.
+const BACKUP: &str = r"\Device\HarddiskVolume3\Backup\backup.exe";
+const BACKUP_BASE: u64 = 0x7ff6_9000_0000;
+
+/// Functions of the kernel that `backup.exe` calls.
+const KERNEL_CREATE_FILE: &str = "ObpCreateHandle ObOpenObjectByName IopCreateFile NtCreateFile";
+const KERNEL_CLOSE: &str = "ObCloseHandleTableEntry ObpCloseHandle NtClose";
+
+/// What a program opens again and again, and closes.
+struct Activity {
+    function: &'static str,
+    /// Innermost first; those that open and those that close.
+    opening: &'static str,
+    closing: &'static str,
+    kind: u16,
+    services: [Service; 2],
+    per_minute: u64,
+    life_ms: Range<u64>,
+}
+
+const ACTIVITIES: [Activity; 5] = [
+    Activity {
+        function: "fleet::Worker::Poll",
+        opening: "fleet::Worker::Poll fleet::Worker::Run Main",
+        closing: "fleet::Worker::Poll fleet::Worker::Run Main",
+        kind: EVENT,
+        services: [CREATE_EVENT, CLOSE],
+        per_minute: 40,
+        life_ms: 1..500,
+    },
+    Activity {
+        function: "fleet::Cache::Open",
+        opening: "fleet::Cache::Open fleet::Worker::Run Main",
+        closing: "fleet::Cache::Evict fleet::Worker::Run Main",
+        kind: EVENT,
+        services: [CREATE_EVENT, CLOSE],
+        per_minute: 12,
+        life_ms: 1_000..20_000,
+    },
+    Activity {
+        function: "fleet::Index::Load",
+        opening: "fleet::Index::Load fleet::Worker::Run Main",
+        closing: "fleet::Index::Unload fleet::Worker::Run Main",
+        kind: FILE,
+        services: [CREATE_FILE, CLOSE],
+        per_minute: 10,
+        life_ms: 100..5_000,
+    },
+    Activity {
+        function: "fleet::Log::Rotate",
+        opening: "fleet::Log::Rotate Main",
+        closing: "fleet::Log::Rotate Main",
+        kind: FILE,
+        services: [CREATE_FILE, CLOSE],
+        per_minute: 6,
+        life_ms: 5..2_000,
+    },
+    Activity {
+        function: "fleet::Settings::Read",
+        opening: "fleet::Settings::Read fleet::Worker::Run Main",
+        closing: "fleet::Settings::Read fleet::Worker::Run Main",
+        kind: KEY,
+        services: [OPEN_KEY, CLOSE_KEY],
+        per_minute: 8,
+        life_ms: 1..50,
+    },
+];
+
+/// Part of the handles that a function leaks on a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Leaking {
+    pub(super) function: &'static str,
+    pub(super) percent: u32,
+}
+
+/// A function with the handles that it leaks and all that it opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Opened {
+    pub(super) function: &'static str,
+    pub(super) leaked: u64,
+    pub(super) opened: u64,
+}
+
+/// A session on a machine.
+pub(super) struct Session<'b> {
+    build: &'b Build,
+    trace: TraceBuilder,
+    rng: Rng,
+    end: i64,
+    /// Number of the last object.
+    objects: u64,
+    /// Raw times of handle events; each has its own, so that its stack finds it.
+    taken: HashSet<i64>,
+}
+
+/// A handle that a process has open.
+#[derive(Debug, Clone, Copy)]
+struct Handle {
+    object: u64,
+    value: u32,
+    kind: u16,
+}
+
+impl<'b> Session<'b> {
+    /// A session that starts this many seconds after the first day began.
+    pub(super) fn new(build: &'b Build, computer: &str, start_s: i64, seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let end = (300 + rng.below(300) as i64) * SECOND;
+        let start = FIRST_DAY + start_s * FILETIME_SECOND;
+        let options = FileOptions {
+            buffer_size: 0x4000,
+            cpus: CPUS.into(),
+            base: UPTIME,
+            start,
+            boot: start - UPTIME,
+            compressed: true,
+            ..FileOptions::default()
+        };
+        let mut trace = TraceBuilder::with_options(options);
+        trace.computer(computer).end(end);
+        for (id, name) in [(EVENT, "Event"), (FILE, "File"), (KEY, "Key")] {
+            trace.object_type(id, name);
+        }
+        trace.process(SYSTEM, "System");
+        let mut session = Self { build, trace, rng, end, objects: 0, taken: HashSet::new() };
+        session.module(0, "ntoskrnl.exe");
+        session
+    }
+
+    /// Adds all that happens, and returns what functions that may leak open.
+    pub(super) fn run(&mut self, leaks: &[Leaking]) -> Vec<Opened> {
+        let pid = 4_000 + 4 * self.rng.below(4_000) as u32;
+        self.trace.process(pid, PROGRAM).parent(SYSTEM).started(SECOND);
+        self.modules(pid);
+        self.fill_pool(pid);
+        let mut opened = Vec::new();
+        for activity in ACTIVITIES {
+            let leak = leaks.iter().find(|leak| leak.function == activity.function);
+            let of_activity = self.repeat(pid, &activity, leak.map_or(0, |leak| leak.percent));
+            opened.extend(leak.map(|_| of_activity));
+        }
+        self.end_of_child(pid);
+        self.back_up(pid + 0x8000);
+        opened
+    }
+
+    pub(super) fn seconds(&self) -> i64 {
+        self.end / SECOND
+    }
+
+    pub(super) fn write(&self, path: &Path) -> io::Result<()> {
+        self.trace.write(path).map(|_| ())
+    }
+
+    /// A module that the sample or the build has.
+    fn module(&mut self, pid: u32, file: &str) {
+        let (module, base, path) = self.build.stacks.module(file);
+        let spec = self.trace.module(pid, &path, base, module.size);
+        spec.timestamp(module.timestamp).pdb(&module.pdb, module.guid, module.age);
+        if file == PROGRAM {
+            spec.file_version(self.build.version);
+        }
+    }
+
+    fn modules(&mut self, pid: u32) {
+        for file in [PROGRAM, "ntdll.dll", "kernel32.dll", "KernelBase.dll"] {
+            self.module(pid, file);
+        }
+    }
+
+    /// Opens what an activity opens until the end, and closes it, except the part that leaks.
+    fn repeat(&mut self, pid: u32, activity: &Activity, percent: u32) -> Opened {
+        let [opening, closing] = activity.services;
+        let opening = self.build.stacks.called(opening, PROGRAM, activity.opening);
+        let closing = self.build.stacks.called(closing, PROGRAM, activity.closing);
+        let caller = Caller::new(pid, pid + 8);
+        let (mut leaked, mut opened) = (0, 0);
+        for ns in self.times(activity.per_minute) {
+            let handle = self.open(ns, caller, activity.kind, &opening);
+            opened += 1;
+            if self.rng.percent(percent) {
+                leaked += 1;
+                self.list(pid, handle);
+                continue;
+            }
+            let Range { start, end } = activity.life_ms;
+            let life_ms = start + self.rng.below(end - start);
+            self.close(ns + life_ms as i64 * MS, caller, handle, &closing);
+        }
+        Opened { function: activity.function, leaked, opened }
+    }
+
+    /// Handles that the program opens once and keeps.
+    fn fill_pool(&mut self, pid: u32) {
+        let program = "fleet::Pool::Fill Main";
+        let stack = self.build.stacks.called(CREATE_EVENT, PROGRAM, program);
+        for number in 0..12 + self.rng.below(8) as i64 {
+            let ns = SECOND + (10 + 20 * number) * MS;
+            let handle = self.open(ns, Caller::new(pid, pid + 4), EVENT, &stack);
+            self.list(pid, handle);
+        }
+    }
+
+    /// A second process of the program, at whose end two handles are still open.
+    fn end_of_child(&mut self, parent: u32) {
+        let pid = parent + 0x4000;
+        let started = 20 * SECOND + self.rng.below(60_000) as i64 * MS;
+        let ended = started + 30 * SECOND;
+        self.trace.process(pid, PROGRAM).parent(parent).started(started).ended(ended);
+        self.modules(pid);
+        let program = "fleet::Session::Begin Main";
+        let stack = self.build.stacks.called(CREATE_EVENT, PROGRAM, program);
+        let exit = Stack { kernel: self.build.stacks.kernel(PROCESS_EXIT), user: Vec::new() };
+        let caller = Caller::new(pid, pid + 4);
+        for number in 1..3 {
+            let handle = self.open(started + number * SECOND, caller, EVENT, &stack);
+            self.close(ended + number * MS / 10, caller, handle, &exit);
+        }
+    }
+
+    /// A program of which nothing is known but its addresses.
+    fn back_up(&mut self, pid: u32) {
+        self.trace.process(pid, "backup.exe").parent(SYSTEM);
+        self.trace.module(pid, BACKUP, BACKUP_BASE, 0x2_0000);
+        let user = |rva: u64| vec![BACKUP_BASE + rva, BACKUP_BASE + 0x2_040];
+        let kernel = |functions: &str| self.build.stacks.kernel(functions);
+        let opening = Stack { kernel: kernel(KERNEL_CREATE_FILE), user: user(0x1_010) };
+        let closing = Stack { kernel: kernel(KERNEL_CLOSE), user: user(0x1_230) };
+        let caller = Caller::new(pid, pid + 4);
+        for ns in self.times(10) {
+            let handle = self.open(ns, caller, FILE, &opening);
+            let life_ms = 1 + self.rng.below(3_000);
+            self.close(ns + life_ms as i64 * MS, caller, handle, &closing);
+        }
+    }
+
+    /// Random times after the start of the program, with so many a minute.
+    fn times(&mut self, per_minute: u64) -> Vec<i64> {
+        let span = self.end - 3 * SECOND;
+        let count = per_minute as i64 * span / (60 * SECOND);
+        (0..count).map(|_| 2 * SECOND + self.rng.below(span as u64) as i64).collect()
+    }
+
+    fn open(&mut self, ns: i64, caller: Caller, kind: u16, stack: &Stack) -> Handle {
+        self.objects += 1;
+        let object = 0xffff_8100_0000_0000 + 0x100 * self.objects;
+        let handle = Handle { object, value: 4 * self.objects as u32, kind };
+        let ns = self.free(ns);
+        let caller = caller.on(self.rng.below(CPUS.into()) as u16);
+        let Handle { value, .. } = handle;
+        self.trace.create_handle(ns, caller, object, value, kind).stack(&stack.kernel, &stack.user);
+        handle
+    }
+
+    /// Closes a handle, unless the session ends before.
+    fn close(&mut self, ns: i64, caller: Caller, handle: Handle, stack: &Stack) {
+        let Handle { object, value, kind } = handle;
+        if ns >= self.end - MS {
+            self.list(caller.pid, handle);
+            return;
+        }
+        let ns = self.free(ns);
+        let caller = caller.on(self.rng.below(CPUS.into()) as u16);
+        let closed = self.trace.close_handle(ns, caller, object, value, kind, "");
+        closed.stack(&stack.kernel, &stack.user);
+    }
+
+    /// The rundown at the end lists an open handle.
+    fn list(&mut self, pid: u32, Handle { object, value, kind }: Handle) {
+        self.trace.handle_rundown_end(pid, object, value, kind, "");
+    }
+
+    /// The first time from `ns` on that no other handle event has.
+    fn free(&mut self, ns: i64) -> i64 {
+        let mut ns = ns;
+        while !self.taken.insert(self.trace.options().raw(ns)) {
+            ns += 1_000;
+        }
+        ns
+    }
+}

@@ -1,0 +1,186 @@
+//! A generated fleet, in a dataset that a Spark job makes and in one that processes of one machine make.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use handlescope_tests::binary::{Run, Shell, handlescope_path};
+use handlescope_tests::fleet::Fleet;
+use handlescope_tests::thorough::one_of;
+use handlescope_tests::{needs_linker, needs_spark};
+use serde_json::Value;
+
+use super::contents;
+use super::engines::{Spark, duckdb, questions};
+
+/// Traces that the dataset has when an executor is killed.
+const ADDED_BEFORE: usize = 5;
+
+/// A generated fleet in a folder.
+struct Generated {
+    shell: Shell,
+    truth: Value,
+    traces: Vec<PathBuf>,
+}
+
+impl Generated {
+    fn new(fleet: Fleet) -> Self {
+        let shell = Shell::new();
+        let truth = fleet.write(&shell.path("fleet")).unwrap();
+        let entries = fs::read_dir(shell.path("fleet/traces")).unwrap();
+        let mut traces: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        traces.sort();
+        assert_eq!(traces.len(), fleet.traces);
+        Self { shell, truth, traces }
+    }
+
+    /// Adds the traces by two processes at a time, as `examples/fleet/README.md` shows.
+    fn add_by_processes(&self, dataset: &str) -> Run {
+        let symbols = self.shell.path("fleet/symbols");
+        let mut command = Command::new("xargs");
+        command.args(["-0", "-n", "4", "-P", "2"]).arg(handlescope_path());
+        command.args(["dataset", "add", dataset, "--symbol-path"]).arg(symbols);
+        command.current_dir(self.shell.path("")).env("HOME", self.shell.path(""));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("xargs starts");
+        let paths: Vec<&str> = self.traces.iter().map(|path| path.to_str().unwrap()).collect();
+        child.stdin.take().unwrap().write_all(paths.join("\0").as_bytes()).unwrap();
+        Run::from(child.wait_with_output().unwrap())
+    }
+
+    /// Starts a job that adds the traces, and a file that is none, and then answers the questions.
+    fn start_job(&self, spark: &Spark, dataset: &str) -> Child {
+        fs::write(self.shell.path("damaged.etl"), b"no trace").unwrap();
+        let mut list = File::create(self.shell.path("list")).unwrap();
+        for path in self.traces.iter().chain([&self.shell.path("damaged.etl")]) {
+            writeln!(list, "{}", path.display()).unwrap();
+        }
+        let mut command = spark.command(&self.shell, "extract_job.py");
+        // On the executors a name is one of their own folders.
+        command.arg(self.shell.path(dataset)).args(["--traces", "list", "--json", "--program"]);
+        command.arg(handlescope_path()).arg("--sql").args(questions());
+        command.arg("--").arg("--symbol-path").arg(self.shell.path("fleet/symbols"));
+        let output = |name: &str| File::create(self.shell.path(name)).unwrap();
+        command.stdout(output("answers")).stderr(output("log"));
+        command.spawn().expect("Python starts")
+    }
+}
+
+/// Number of traces that a dataset has.
+fn added(dataset: &Path) -> usize {
+    let days = fs::read_dir(dataset.join("traces")).into_iter().flatten().flatten();
+    days.map(|day| fs::read_dir(day.path()).into_iter().flatten().count()).sum()
+}
+
+/// Kills an executor as soon as the job has added some traces; returns how many.
+fn kill_an_executor(job: &mut Child, spark: &Spark, dataset: &Path) -> usize {
+    let start = Instant::now();
+    while added(dataset) < ADDED_BEFORE {
+        assert!(start.elapsed() < Duration::from_secs(300), "the job adds nothing");
+        assert!(job.try_wait().unwrap().is_none(), "the job ended early");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let executors = spark.executors();
+    assert_eq!(executors.len(), 2, "{executors:?}");
+    let killed = Command::new("kill").args(["-9", &executors[0].to_string()]).status();
+    assert!(killed.unwrap().success());
+    added(dataset)
+}
+
+/// Rows of an answer as objects of their columns.
+fn rows(answers: &[Value], question: &str) -> Vec<Value> {
+    let answer = answers.iter().find(|answer| answer["question"] == question);
+    let answer = answer.unwrap_or_else(|| panic!("no answer to {question}"));
+    let columns = answer["columns"].as_array().unwrap();
+    let object = |row: &Value| {
+        let names = columns.iter().map(|column| column.as_str().unwrap().to_owned());
+        names.zip(row.as_array().unwrap().iter().cloned()).collect()
+    };
+    answer["rows"].as_array().unwrap().iter().map(object).collect()
+}
+
+/// Asserts that the answers name the leaks of the truth, and no other stack that leaks steadily.
+fn assert_known_leaks(truth: &Value, answers: &[Value]) {
+    let leaks = truth["leaks"].as_array().unwrap();
+    let row = |question: &str, leak: &Value| {
+        let rows = rows(answers, question);
+        let row = rows.iter().find(|row| row["function"] == leak["function"]);
+        row.cloned().unwrap_or_else(|| panic!("{question} lacks {leak}: {rows:?}"))
+    };
+    for leak in leaks {
+        let machines = leak["machines"].as_array().unwrap().len();
+        let last = leak["builds"].as_array().unwrap().last().unwrap();
+        let stack = row("leaking_stacks", leak);
+        assert_eq!((&stack["type"], &stack["process"]), (&leak["type"], &leak["process"]));
+        assert_eq!(stack["steady_machines"], machines, "{stack}");
+        // Handles that are still open at the end of a trace seem leaked, too.
+        let (leaked, unreleased) = (leak["leaked"].as_f64().unwrap(), stack["unreleased"].as_f64());
+        assert!((1.0..1.1).contains(&(unreleased.unwrap() / leaked)), "{stack} {leak}");
+        let first = row("first_build", leak);
+        assert_eq!(first["first_seen_build"], truth["builds"][0], "{first}");
+        assert_eq!(first["first_steady_build"], leak["first_build"], "{first}");
+        assert_eq!(first["first_steady_day"], leak["first_day"], "{first}");
+        assert_eq!((&first["last_steady_build"], &first["steady_traces"]), (last, &leak["traces"]));
+        assert_eq!(row("regressions", leak)["build"], leak["first_build"]);
+        let fixed = row("fixed", leak);
+        assert_eq!((&fixed["fixed_build"], &fixed["leaking_build"]), (&leak["fixed_in"], last));
+    }
+    for question in ["regressions", "fixed"] {
+        assert_eq!(rows(answers, question).len(), leaks.len(), "{question}");
+    }
+    let steady = rows(answers, "leaking_stacks");
+    let steady = steady.iter().filter(|row| row["steady_machines"] != 0).count();
+    assert_eq!(steady, leaks.len());
+    let builds = rows(answers, "machines_over_rate");
+    assert!(!builds.is_empty());
+    for row in builds {
+        let leaking = leaks.iter().flat_map(|leak| leak["builds"].as_array().unwrap());
+        assert!(leaking.into_iter().any(|build| *build == row["build"]), "{row}");
+    }
+}
+
+#[needs_linker]
+#[needs_spark]
+#[test]
+fn a_job_that_loses_an_executor_makes_the_dataset_that_processes_make() {
+    // A trace of each machine on ten days: 300, or 60.
+    let machines = 30 / one_of(5);
+    let fleet = Generated::new(Fleet { traces: 10 * machines, machines, seed: 1 });
+    let _ = fleet.add_by_processes("processes").ok();
+    let by_processes = contents(&fleet.shell.path("processes"));
+
+    let spark = Spark::new(&fleet.shell);
+    let mut job = fleet.start_job(&spark, "cluster");
+    let before = kill_an_executor(&mut job, &spark, &fleet.shell.path("cluster"));
+    assert!(before < fleet.traces.len(), "the executor was killed too late");
+    let status = job.wait().unwrap();
+    let log = fs::read_to_string(fleet.shell.path("log")).unwrap();
+    assert_eq!(status.code(), Some(1), "one file is no trace: {log}");
+    assert!(log.contains("Lost executor"), "{log}");
+    let count = fleet.traces.len();
+    assert!(log.contains(&format!("{count} of {} traces are in", count + 1)), "{log}");
+    assert!(log.contains("1 failed: error: TRACE: "), "{log}");
+    let by_job = contents(&fleet.shell.path("cluster"));
+    assert_eq!(by_job.keys().collect::<Vec<_>>(), by_processes.keys().collect::<Vec<_>>());
+    for (name, content) in &by_job {
+        assert!(by_processes[name] == *content, "{} differs", name.display());
+    }
+    let _ = fleet.shell.run(&["dataset", "check", "cluster"]).ok();
+
+    let answers_of_spark: Vec<Value> = {
+        let output = fs::read_to_string(fleet.shell.path("answers")).unwrap();
+        serde_json::Deserializer::from_str(&output).into_iter().map(Result::unwrap).collect()
+    };
+    let answers_of_duckdb = duckdb(&fleet.shell, "processes", &questions());
+    assert_eq!(answers_of_spark.len(), questions().len());
+    for (of_spark, of_duckdb) in answers_of_spark.iter().zip(&answers_of_duckdb) {
+        assert_eq!(of_spark, of_duckdb);
+    }
+    assert_known_leaks(&fleet.truth, &answers_of_duckdb);
+
+    let _ = fleet.add_by_processes("processes").ok();
+    assert!(contents(&fleet.shell.path("processes")) == by_processes, "adding again changes it");
+}

@@ -1,0 +1,92 @@
+//! The scripts in `examples/fleet`, and the engines that they run.
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use handlescope_tests::binary::{Run, Shell, examples};
+use serde_json::{Deserializer, Value};
+
+/// A cluster of two workers with a core and 1 GiB each.
+const CLUSTER: &str = "--master local-cluster[2,1,1024] --conf spark.ui.enabled=false \
+    --conf spark.ui.showConsoleProgress=false --conf spark.sql.shuffle.partitions=2 pyspark-shell";
+
+/// The questions about fleets, by name.
+pub(super) fn questions() -> Vec<PathBuf> {
+    let entries = fs::read_dir(examples().join("fleet")).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "sql"));
+    files.sort();
+    files
+}
+
+/// Answers of an engine: a document for each question.
+pub(super) fn answers(run: Run) -> Vec<Value> {
+    Deserializer::from_str(&run.ok().stdout).into_iter().map(Result::unwrap).collect()
+}
+
+/// The Python interpreter with a script of `examples/fleet`.
+fn python(shell: &Shell, script: &str) -> Command {
+    let python = env::var_os("HANDLESCOPE_PYTHON").expect("HANDLESCOPE_PYTHON is set");
+    let mut command = Command::new(&python);
+    command.arg(examples().join("fleet").join(script)).current_dir(shell.path(""));
+    command.env("HOME", shell.path("")).env("PYTHONDONTWRITEBYTECODE", "1").stdin(Stdio::null());
+    command.env("PYSPARK_PYTHON", python);
+    command
+}
+
+/// What DuckDB answers to questions over a dataset.
+pub(super) fn duckdb(shell: &Shell, dataset: &str, questions: &[PathBuf]) -> Vec<Value> {
+    let mut command = python(shell, "questions.py");
+    command.arg(dataset).args(questions).arg("--json");
+    answers(command.output().expect("Python starts").into())
+}
+
+/// Spark in a folder of its own, where its workers write.
+pub(super) struct Spark {
+    pub(super) home: PathBuf,
+}
+
+impl Spark {
+    pub(super) fn new(shell: &Shell) -> Self {
+        let python = env::var_os("HANDLESCOPE_PYTHON").expect("HANDLESCOPE_PYTHON is set");
+        let print = "import pyspark; print(pyspark.__path__[0])";
+        let run = Command::new(python).args(["-c", print]).output().expect("Python starts");
+        let installed = Run::from(run).ok().stdout;
+        let home = shell.path("spark");
+        fs::create_dir(&home).unwrap();
+        for entry in fs::read_dir(Path::new(installed.trim())).unwrap() {
+            let path = entry.unwrap().path();
+            if path.file_name().is_some_and(|name| name != "work") {
+                symlink(&path, home.join(path.file_name().unwrap())).unwrap();
+            }
+        }
+        Self { home }
+    }
+
+    /// A script of `examples/fleet`, in a cluster of two workers.
+    pub(super) fn command(&self, shell: &Shell, script: &str) -> Command {
+        let mut command = python(shell, script);
+        command.env("SPARK_HOME", &self.home).env("SPARK_LOCAL_IP", "127.0.0.1");
+        command.env("PYSPARK_SUBMIT_ARGS", CLUSTER);
+        command
+    }
+
+    /// Process ids of the executors that run.
+    pub(super) fn executors(&self) -> Vec<u32> {
+        let home = self.home.to_str().expect("a path of text");
+        let is_executor = |command: &str| {
+            command.contains(home) && command.contains("CoarseGrainedExecutorBackend")
+        };
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        ids.filter(|pid| {
+            // A process may end in between.
+            let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            is_executor(&String::from_utf8_lossy(&command))
+        })
+        .collect()
+    }
+}

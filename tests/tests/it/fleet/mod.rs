@@ -1,0 +1,18 @@
+//! Datasets of a fleet: what DuckDB, Spark and the console answer about them, and how they are made by many processes.
+
+mod cluster;
+mod engines;
+mod published;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use handlescope_tests::folders::files;
+
+/// Files of the tables of a dataset and its extracts, without what is work in progress.
+fn contents(dataset: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files = files(dataset).into_iter();
+    let names =
+        files.map(|(path, content)| (path.strip_prefix(dataset).unwrap().to_owned(), content));
+    names.filter(|(path, _)| !path.starts_with("_locks")).collect()
+}

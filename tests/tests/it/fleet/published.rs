@@ -1,0 +1,102 @@
+//! The published traces in a dataset: Spark and DuckDB count what the console counts in each trace.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use handlescope_tests::binary::Shell;
+use handlescope_tests::data::shared_data;
+use handlescope_tests::{needs_data, needs_spark};
+use serde_json::{Deserializer, Value};
+
+use super::engines::{Spark, answers, duckdb, questions};
+
+/// Handles and views of a trace, like `counts.sql`: a dataset has them at the child that inherited them.
+const HANDLES: &str = "SELECT COALESCE(inherited_by, process) AS process, \
+    CASE WHEN kind = 'map' THEN 'view' ELSE 'handle' END AS kind, type, COUNT(*) AS acquired, \
+    SUM(CASE WHEN leaked THEN 1 ELSE 0 END) AS leaked, \
+    SUM(CASE WHEN class = 'closed_at_exit' THEN 1 ELSE 0 END) AS at_exit, 0 AS bytes FROM handles \
+    GROUP BY COALESCE(inherited_by, process), CASE WHEN kind = 'map' THEN 'view' ELSE 'handle' END, type";
+
+/// Allocations of a trace.
+const ALLOCATIONS: &str = "SELECT process, kind, kind AS type, COUNT(*) AS acquired, \
+    SUM(CASE WHEN \"end\" = 'open' THEN 1 ELSE 0 END) AS leaked, \
+    SUM(CASE WHEN at_exit THEN 1 ELSE 0 END) AS at_exit, SUM(size) AS bytes FROM allocations \
+    GROUP BY process, kind";
+
+const COLUMNS: [&str; 7] = ["process", "kind", "type", "acquired", "leaked", "at_exit", "bytes"];
+
+/// Archives of the published traces.
+fn published() -> Vec<PathBuf> {
+    let folders = ["real", "synthetic"].map(|name| fs::read_dir(shared_data().join(name)).unwrap());
+    let mut paths: Vec<PathBuf> =
+        folders.into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let is_archive = name.ends_with(".7z") || name.ends_with(".zip") || name.ends_with(".etl");
+        is_archive && !name.contains(".pdbs.")
+    });
+    paths.sort();
+    paths
+}
+
+/// Rows that the console counts in a trace.
+fn counted_by_console(shell: &Shell, trace: &Path) -> BTreeSet<String> {
+    let commands = [HANDLES, ALLOCATIONS].map(|query| format!(".sql {query} -json"));
+    let trace = trace.to_str().unwrap();
+    let run = shell.run(&[trace, "-c", &commands[0], "-c", &commands[1]]).ok();
+    let documents = Deserializer::from_str(&run.stdout).into_iter::<Value>().map(Result::unwrap);
+    let rows = documents.flat_map(|document| document["rows"].as_array().unwrap().clone());
+    rows.map(|row| Value::from(COLUMNS.map(|column| row[column].clone()).to_vec()).to_string())
+        .collect()
+}
+
+/// Rows of an answer, without the name of the trace in front.
+fn counted_in_dataset(answer: &Value, trace: Option<&str>) -> BTreeSet<String> {
+    let rows = answer["rows"].as_array().unwrap().iter().map(|row| row.as_array().unwrap());
+    let rows = rows.filter(|row| trace.is_some_and(|trace| row[0] == trace));
+    rows.map(|row| Value::from(row[1..].to_vec()).to_string()).collect()
+}
+
+/// The name that a dataset has for the trace in an archive, if anything was acquired in it.
+fn source<'a>(answer: &'a Value, archive: &Path) -> Option<&'a str> {
+    let name = archive.file_name()?.to_str()?;
+    let sources = answer["rows"].as_array()?.iter().filter_map(|row| row[0].as_str());
+    sources
+        .into_iter()
+        .find(|source| name.starts_with(source.strip_suffix(".etl").unwrap_or(source)))
+}
+
+#[needs_data]
+#[needs_spark]
+#[test]
+fn spark_and_duckdb_count_what_the_console_counts() {
+    let shell = Shell::new();
+    let traces = published();
+    let mut add = vec!["dataset", "add", "fleet"];
+    add.extend(traces.iter().map(|path| path.to_str().unwrap()));
+    let _ = shell.run(&add).ok();
+
+    let counts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fleet/counts.sql");
+    let queries = [questions(), vec![counts]].concat();
+    let by_duckdb = duckdb(&shell, "fleet", &queries);
+    let spark = Spark::new(&shell);
+    let mut command = spark.command(&shell, "questions.py");
+    command.arg(shell.path("fleet")).args(&queries).args(["--json", "--engine", "spark"]);
+    let by_spark = answers(command.output().unwrap().into());
+    assert_eq!(by_spark.len(), queries.len());
+    for (by_spark, by_duckdb) in by_spark.iter().zip(&by_duckdb) {
+        assert_eq!(by_spark, by_duckdb);
+    }
+
+    let answer = by_duckdb.last().unwrap();
+    let mut rows = 0;
+    for trace in traces {
+        let in_dataset = counted_in_dataset(answer, source(answer, &trace));
+        assert_eq!(in_dataset, counted_by_console(&shell, &trace), "{}", trace.display());
+        rows += in_dataset.len();
+    }
+    // No row is of another trace.
+    assert_eq!(rows, answer["rows"].as_array().unwrap().len());
+    assert!(rows > 100, "{rows}");
+}
