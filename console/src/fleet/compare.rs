@@ -39,7 +39,7 @@ struct Key {
     stack: Option<String>,
 }
 
-/// What processes of one name acquired of one type on one stack, compared.
+/// Comparison of handles or allocations of one program, type and stack.
 #[derive(Debug, Clone)]
 pub(crate) struct ComparedStack {
     pub(crate) process: String,
@@ -169,9 +169,9 @@ fn times(
     cancel: &Cancel,
 ) -> Result<[HashMap<String, Times>; 2], FleetError> {
     let mut times: [HashMap<String, Times>; 2] = Default::default();
-    let mut others = BTreeSet::new();
+    let mut known_builds = BTreeMap::new();
     let mut test = RowTest::new(criteria);
-    let columns = ["build", "process", "pid", "observed_s"];
+    let columns = ["build", "build_order", "process", "pid", "observed_s"];
     fleet.each("processes", &columns, cancel, |_, number, row| {
         let Some((build, process)) = row.text("build").zip(row.text("process")) else { return };
         if !test.passes_process(process, row.whole("pid")) {
@@ -185,16 +185,17 @@ fn times(
                 *processes += 1;
             }
         }
-        if !builds.iter().any(|known| known == build) && !others.contains(build) {
-            others.insert(build.to_owned());
+        let order = row.text("build_order").unwrap_or(build);
+        if !known_builds.contains_key(order) {
+            known_builds.insert(order.to_owned(), build.to_owned());
         }
     })?;
     for (build, times) in builds.iter().zip(&times) {
         if times.is_empty() {
-            let others: Vec<String> = others.into_iter().collect();
-            let known = match others.is_empty() {
+            let names: Vec<String> = known_builds.into_values().collect();
+            let known = match names.is_empty() {
                 true => String::new(),
-                false => format!("; there are {}", listed(&others, MAX_BUILDS)),
+                false => format!("; there are {}", listed(&names, MAX_BUILDS)),
             };
             return Err(FleetError::NoBuild { build: build.clone(), known });
         }

@@ -83,7 +83,7 @@ impl FleetColumn {
     }
 }
 
-/// What many processes acquired.
+/// Sums of handles and allocations that many processes acquired.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FleetGroup {
     /// Values in the columns, in their order.

@@ -7,7 +7,7 @@ use super::error::FleetError;
 use super::traces::Fleet;
 use crate::cancel::Cancel;
 
-/// What lines of a picture stand for.
+/// Column that divides a picture into lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum GrowthColumn {
     #[default]
@@ -26,7 +26,7 @@ pub(crate) enum GrowthAxis {
     Steps,
 }
 
-/// What is open, on average per trace.
+/// Number of open handles or bytes, on average per trace.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct GrowthLine {
     pub(crate) name: String,

@@ -186,3 +186,87 @@ impl<'c> Row<'c> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use handlescope_model::ParquetFile;
+    use polars::prelude::{Column, lit};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A dataset whose traces have these columns in `suspects`, each trace in a partition of its own.
+    fn dataset(traces: &[Vec<Column>]) -> (TempDir, Dataset, Vec<Partition>) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dataset = Dataset::create(folder.path()).expect("a dataset");
+        let partitions = traces.iter().enumerate().map(|(number, columns)| {
+            let date = format!("2026-11-2{number}").parse().expect("a day");
+            let partition = Partition { date, trace: format!("{number:032}") };
+            let path = dataset.part("suspects", &partition);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            let rows = DataFrame::new_infer_height(columns.clone()).expect("rows");
+            let file = std::fs::File::create(path).expect("a file");
+            let mut file = ParquetFile::new(rows.schema(), |_| true, file).expect("a file");
+            file.write(&rows).expect("rows");
+            file.finish(Vec::new()).expect("a file");
+            partition
+        });
+        let partitions = partitions.collect();
+        (folder, dataset, partitions)
+    }
+
+    fn column<const N: usize>(name: &str, texts: [&str; N]) -> Column {
+        Column::new(name.into(), texts)
+    }
+
+    #[test]
+    fn columns_of_other_versions_are_null_or_not_read() {
+        let older = vec![column("process", ["a.exe"])];
+        let newer = vec![
+            column("later", ["x", "y"]),
+            column("process", ["b.exe", "c.exe"]),
+            column("machine", ["WS-1", "WS-2"]),
+        ];
+        let (_folder, dataset, partitions) = dataset(&[older, newer]);
+        let mut rows = Vec::new();
+        let columns = ["process", "machine", "score", DATE, TRACE];
+        let chosen = partitions.iter();
+        each(&dataset, "suspects", &columns, chosen, &Cancel::default(), |read| {
+            rows.extend(read.map(|row| {
+                let text = |name| row.text(name).unwrap_or("null").to_owned();
+                (text("process"), text("machine"), row.double("score"), text(TRACE))
+            }));
+            Ok(())
+        })
+        .expect("rows");
+        let traces = [0, 1].map(|number| format!("{number:032}"));
+        let row = |process: &str, machine: &str, trace: usize| {
+            (process.to_owned(), machine.to_owned(), None, traces[trace].clone())
+        };
+        let expected = [row("a.exe", "null", 0), row("b.exe", "WS-1", 1), row("c.exe", "WS-2", 1)];
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn partitions_are_columns_that_skip_files() {
+        let rows = || vec![column("process", ["a.exe"])];
+        let (_folder, dataset, partitions) = dataset(&[rows(), rows()]);
+        // A file that is skipped is not opened.
+        std::fs::write(dataset.part("suspects", &partitions[0]), "damaged").expect("a file");
+        let table = table("suspects").expect("a table");
+        let read = |trace: &str| {
+            let frame = scan(&dataset, table, partitions.iter()).expect("a frame");
+            frame.filter(col(TRACE).eq(lit(trace))).select([col("process")]).collect()
+        };
+        assert_eq!(read(&partitions[1].trace).expect("a row").height(), 1);
+        assert!(read(&partitions[0].trace).is_err());
+    }
+
+    #[test]
+    fn a_table_without_files_is_empty() {
+        let (_folder, dataset, _) = dataset(&[]);
+        let frame = scan(&dataset, table("Suspects").expect("a table"), [].iter());
+        let rows = frame.expect("a frame").select([col(DATE), col("score")]).collect();
+        assert_eq!(rows.expect("no rows").height(), 0);
+    }
+}

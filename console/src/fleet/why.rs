@@ -24,7 +24,7 @@ pub(crate) struct FleetWhy {
     pub(crate) traces: usize,
 }
 
-/// What suspects of several traces have in common.
+/// Common values of suspects of several traces.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Key {
     process: String,
@@ -92,7 +92,7 @@ pub(crate) struct WorstTrace {
     pub(crate) trace: String,
     /// Id of the suspect in the trace, as `-Suspect` takes it.
     pub(crate) suspect: String,
-    /// What the growth there is concluded from.
+    /// Basis of the verdict on its growth there.
     pub(crate) evidence: String,
     score: f64,
 }
@@ -255,7 +255,7 @@ impl Sums {
         }
     }
 
-    /// What the suspect is ranked by.
+    /// Number by which the suspect is ranked.
     fn score(&self) -> f64 {
         let scores = self.machines.values().map(|machine| machine.score).collect();
         self.machines.len() as f64 * median(scores).unwrap_or_default()

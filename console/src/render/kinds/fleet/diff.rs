@@ -139,7 +139,7 @@ pub(in crate::render) const FLEET_DIFF_MEMBERS: Meanings = &[
     ("groups", "groups that leak in either build, those that got worse first, see below"),
     ("left_out", "only if `-TopN` omits something"),
     ("left_out.groups", "number of omitted groups"),
-    ("caveats", "as in `.dump Why` over a dataset"),
+    ("caveats, caveats.kind, caveats.text, caveats.traces", "as in `.dump Why` over a dataset"),
 ];
 
 /// Meanings of the members of `groups` in `.diff -build` over a dataset.

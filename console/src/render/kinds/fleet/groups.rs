@@ -181,7 +181,10 @@ impl GroupRow<'_> {
 pub(in crate::render) const FLEET_GROUPS_MEMBERS: Meanings = &[
     ("kind", "`\"FleetGroups\"`"),
     ("command", "the command line"),
-    ("machines, traces, caveats", "as in `.dump Why` over a dataset"),
+    (
+        "machines, traces, caveats, caveats.kind, caveats.text, caveats.traces",
+        "as in `.dump Why` over a dataset",
+    ),
     ("group_by", "the columns as typed"),
     ("groups", "the groups, those that leak most first, see below"),
     ("left_out", "only if `-TopN` omits something"),

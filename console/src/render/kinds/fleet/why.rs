@@ -141,7 +141,7 @@ fn headline(answer: &FleetWhy, of: &str) -> String {
     }
 }
 
-/// What a suspect leaks in all traces, as in "1,234 of 5,678 Event handles leaked".
+/// Amount that a suspect leaks in all traces, as in "1,234 of 5,678 Event handles leaked".
 pub(in crate::render) fn amount(suspect: &FleetSuspect) -> String {
     let FleetSuspect { kind, type_name, allocator, .. } = suspect;
     let (noun, verb) = match kind.as_str() {
