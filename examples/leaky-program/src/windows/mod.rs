@@ -36,6 +36,11 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         return child::run(&truth);
     }
     let seconds = rest.first().map_or(Ok(10.0), |seconds| seconds.parse::<f64>())?;
+    if rest.get(1).is_some_and(|word| word == "--wait") {
+        // A recording of heaps is started for this process id.
+        writeln!(io::stdout(), "ready {}", std::process::id())?;
+        io::stdin().read_line(&mut String::new())?;
+    }
     truth.started()?;
     let end = Instant::now() + Duration::from_secs_f64(seconds);
     let child = child::start(&truth, file)?;
