@@ -4,17 +4,19 @@
 //! compares each recording with the program's truth. `windows-acceptance compare` compares one, on any system.
 
 mod package;
+mod programs;
 mod recording;
 mod ways;
 
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use handlescope_tests::acceptance::{Check, Expected, compare, observe};
-use leaky_program::truth::parse;
+use handlescope_tests::acceptance::Check;
+
+use self::programs::Programs;
 
 /// Proves that recordings of leaky-program are read as it says they were.
 #[derive(Debug, Parser)]
@@ -53,13 +55,6 @@ enum Action {
     },
 }
 
-/// The programs that take part.
-struct Programs {
-    handlescope: PathBuf,
-    leaky: PathBuf,
-    symbols: Option<String>,
-}
-
 fn main() -> ExitCode {
     let cli = Cli::parse();
     match run(&cli) {
@@ -84,7 +79,7 @@ fn run(cli: &Cli) -> Result<bool, String> {
     };
     match &cli.action {
         Action::Compare { truth, trace } => {
-            let checks = checks(&programs, truth, trace)?;
+            let checks = programs.checks(truth, trace)?;
             checks.iter().for_each(|check| println!("{check}"));
             Ok(!checks.iter().any(Check::has_failed))
         }
@@ -102,16 +97,6 @@ fn run(cli: &Cli) -> Result<bool, String> {
             Ok(!report.has_failed())
         }
     }
-}
-
-/// Compares a recording with a truth.
-fn checks(programs: &Programs, truth: &Path, trace: &Path) -> Result<Vec<Check>, String> {
-    let text = fs::read_to_string(truth);
-    let text = text.map_err(|error| format!("{}: {error}", truth.display()))?;
-    let lines = parse(&text)
-        .map_err(|(line, error)| format!("{}: line {line}: {error}", truth.display()))?;
-    let observed = observe(&programs.handlescope, trace, programs.symbols.as_deref())?;
-    Ok(compare(&Expected::of(&lines), &observed))
 }
 
 /// A program in the folder of this one.

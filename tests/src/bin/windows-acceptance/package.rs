@@ -8,7 +8,7 @@ use std::process::Command;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use crate::Programs;
+use crate::programs::Programs;
 use crate::recording::{Recording, Report, run};
 
 /// Packs what failed.

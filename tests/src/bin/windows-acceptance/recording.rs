@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use handlescope_tests::acceptance::Check;
 
+use crate::programs::Programs;
 use crate::ways::{Tool, WAYS, Way};
-use crate::{Programs, checks};
 
 /// Time in which a session starts.
 const START: Duration = Duration::from_secs(5);
@@ -84,7 +84,7 @@ pub(crate) fn run_all(
         let trace = folder.join(format!("{}.etl", way.name));
         let truth = folder.join(format!("{}.ndjson", way.name));
         let result = record(programs, way, &trace, &truth, seconds)
-            .and_then(|()| checks(programs, &truth, &trace).map_err(Reason::Failed));
+            .and_then(|()| programs.checks(&truth, &trace).map_err(Reason::Failed));
         let recording = Recording { name: way.name.to_owned(), trace, truth, result };
         recording.lines().iter().for_each(|line| println!("{line}"));
         report.recordings.push(recording);
