@@ -11,7 +11,11 @@ use serde_json::{Deserializer, Value};
 
 /// A cluster of two workers with a core and 1 GiB each.
 const CLUSTER: &str = "--master local-cluster[2,1,1024] --conf spark.ui.enabled=false \
-    --conf spark.ui.showConsoleProgress=false --conf spark.sql.shuffle.partitions=2 pyspark-shell";
+    --conf spark.ui.showConsoleProgress=false --conf spark.sql.shuffle.partitions=1 \
+    --conf spark.sql.adaptive.enabled=false pyspark-shell";
+
+/// Java starts many programs that each run for seconds: half of their time would go to its optimizing compiler.
+const JAVA: &str = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
 
 /// The questions about fleets, by name.
 pub(super) fn questions() -> Vec<PathBuf> {
@@ -70,7 +74,7 @@ impl Spark {
     pub(super) fn command(&self, shell: &Shell, script: &str) -> Command {
         let mut command = python(shell, script);
         command.env("SPARK_HOME", &self.home).env("SPARK_LOCAL_IP", "127.0.0.1");
-        command.env("PYSPARK_SUBMIT_ARGS", CLUSTER);
+        command.env("PYSPARK_SUBMIT_ARGS", CLUSTER).env("JAVA_TOOL_OPTIONS", JAVA);
         command
     }
 
