@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::column::{DatasetRow, RowFile};
 use super::error::DatasetError;
-use super::layout::{Dataset, PART, Partition, made, write_file};
+use super::layout::{Dataset, PART, Partition, extract_name};
 use super::manifest::{Manifest, TableSummary};
 use super::origin::{Given, Origin, trace_id};
 use super::rows::Rows;
@@ -70,7 +70,7 @@ impl Dataset {
         }
         let staged = self.stage(source, id, &options.given, names, cancel)?;
         let extract = (!options.without_extracts).then(|| source.trace.path());
-        let _lock = self.lock(&staged.partition.trace)?;
+        let _lock = self.store.lock(&staged.partition.trace)?;
         // Of processes that add the same trace at once the first one does it.
         if let Some(partition) = self.find(&staged.partition.trace)? {
             return Ok(Added::before(partition));
@@ -95,7 +95,7 @@ impl Dataset {
         if staged.manifest.tables == before.tables {
             return Ok(None);
         }
-        let _lock = self.lock(&partition.trace)?;
+        let _lock = self.store.lock(&partition.trace)?;
         self.publish(staged, None).map(Some)
     }
 
@@ -110,9 +110,7 @@ impl Dataset {
     ) -> Result<Staged, DatasetError> {
         let origin = Origin::of(source.trace, given)?;
         let partition = Partition::new(origin.day_us(), id);
-        let staging = self.staging()?;
-        let folder = TempDir::with_prefix_in(&partition.trace, &staging);
-        let folder = folder.map_err(DatasetError::io(staging))?;
+        let folder = self.store.staging()?;
         let inventory = Inventory::of(source, names, cancel)?;
         let mut tables = Tables { folder: folder.path(), tables: BTreeMap::new() };
         tables.write_all(source.trace, &origin, &inventory, cancel)?;
@@ -126,16 +124,24 @@ impl Dataset {
         // Rows of a process that was interrupted here, or those that are replaced.
         self.remove_rows(&partition.trace)?;
         if let Some(extract) = extract {
-            keep_extract(extract, &self.extract(&partition.trace))?;
+            self.keep_extract(extract, &partition.trace)?;
         }
         self.write_manifest(&partition.trace, &manifest)?;
         for table in &TABLES {
-            let target = self.folder(table.name, &partition);
-            made(target.parent().map(Path::to_path_buf).unwrap_or_default())?;
             let staged = folder.path().join(table.name);
-            fs::rename(staged, &target).map_err(DatasetError::io(target))?;
+            self.store.place(&staged, &partition.folder(table.name))?;
         }
         Ok(Added::now(partition, &manifest))
+    }
+
+    /// Copies an extract into the dataset, unless it is there.
+    fn keep_extract(&self, extract: &Path, trace: &str) -> Result<(), DatasetError> {
+        let name = extract_name(trace);
+        if self.store.size(&name)?.is_some() {
+            return Ok(());
+        }
+        let mut content = File::open(extract).map_err(DatasetError::io(extract))?;
+        self.store.write(&name, &mut content)
     }
 }
 
@@ -154,15 +160,6 @@ impl Added {
             bytes: manifest.tables.values().map(|table| table.bytes).sum(),
         }
     }
-}
-
-/// Copies an extract into the dataset, unless it is there.
-fn keep_extract(extract: &Path, target: &Path) -> Result<(), DatasetError> {
-    if extract == target || target.is_file() {
-        return Ok(());
-    }
-    let mut content = File::open(extract).map_err(DatasetError::io(extract))?;
-    write_file(target, &mut content)
 }
 
 /// Files of the tables of a trace.
@@ -184,9 +181,10 @@ impl Tables<'_> {
         self.write(inventory.groups.iter().map(|group| rows.group(group)))?;
         self.write(inventory.suspects().iter().map(|suspect| rows.suspect(suspect)))?;
         let stacks = rows.stacks();
-        let unnamed = stacks.iter().filter(|row| !row.stack.has_symbols).count();
+        let unnamed = stacks.iter().filter(|(_, stack)| !stack.has_symbols).count();
         let of_trace = rows.trace(stacks.len(), unnamed);
-        self.write(stacks.into_iter())?;
+        let acquired = rows.acquired_by_stack();
+        self.write(stacks.into_iter().map(|stack| rows.stack_row(stack, &acquired)))?;
         let processes: Vec<_> = Processes::read(trace)?.rows().collect();
         let numbered = processes.iter().enumerate();
         self.write(numbered.map(|(number, process)| rows.process(number, process)))?;
@@ -225,7 +223,9 @@ impl Tables<'_> {
     }
 
     fn start<R: DatasetRow>(&self) -> Result<(PathBuf, RowFile<R, BufWriter<File>>), DatasetError> {
-        let path = made(self.folder.join(R::TABLE))?.join(PART);
+        let folder = self.folder.join(R::TABLE);
+        fs::create_dir_all(&folder).map_err(DatasetError::io(&folder))?;
+        let path = folder.join(PART);
         let out = BufWriter::new(File::create(&path).map_err(DatasetError::io(&path))?);
         let file = RowFile::new(out).map_err(DatasetError::parquet(&path))?;
         Ok((path, file))

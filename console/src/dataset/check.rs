@@ -1,18 +1,18 @@
 //! Reading a dataset as a whole: its traces, and whether its files are those that were written.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs::File;
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use handlescope_model::Untrusted;
 use polars::prelude::{DataFrame, ParquetReader, SerReader};
 use thiserror::Error;
 
-use super::column::DatasetRow;
 use super::error::DatasetError;
-use super::layout::{Dataset, LAST, Partition};
+use super::layout::{Dataset, LAST, Partition, extract_name, manifest_name};
 use super::manifest::TableSummary;
-use super::tables::{SCHEMA_VERSION, TABLES, TraceRow};
+use super::tables::{SCHEMA_VERSION, TABLES};
 use crate::cancel::Cancel;
 
 /// A trace as `dataset list` shows it.
@@ -68,8 +68,9 @@ impl Dataset {
 
     fn listed_trace(&self, partition: Partition) -> Result<ListedTrace, DatasetError> {
         let path = self.part(LAST, &partition);
-        let file = File::open(&path).map_err(DatasetError::io(&path))?;
-        let frame = ParquetReader::new(file).finish().map_err(DatasetError::parquet(&path))?;
+        let content = self.store.read(&partition.part(LAST))?.unwrap_or_default();
+        let frame = ParquetReader::new(Cursor::new(content)).finish();
+        let frame = frame.map_err(DatasetError::parquet(path))?;
         let number = |name| number(&frame, name);
         Ok(ListedTrace {
             machine: text(&frame, "machine"),
@@ -89,20 +90,11 @@ impl Dataset {
         let mut stored = BTreeMap::new();
         for table in &TABLES {
             for partition in self.partitions(table.name)? {
-                let folder = self.folder(table.name, &partition);
-                stored.entry(partition.trace).or_insert(folder);
+                let part = self.part(table.name, &partition);
+                stored.entry(partition.trace).or_insert(part);
             }
         }
-        for (folder, extension) in [self.extracts(), self.manifests()] {
-            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-                let path = entry.path();
-                if path.extension().is_some_and(|name| name == extension)
-                    && let Some(trace) = path.file_stem().and_then(|stem| stem.to_str())
-                {
-                    stored.entry(trace.to_owned()).or_insert(path.clone());
-                }
-            }
-        }
+        stored.extend(self.beside_tables()?);
         Ok(stored)
     }
 
@@ -142,7 +134,7 @@ impl Dataset {
             Err(error) => return checked.problems.push(Problem::Unreadable(error)),
         };
         if manifest.schema_version > SCHEMA_VERSION {
-            let path = self.folder(TraceRow::TABLE, partition);
+            let path = self.part(LAST, partition);
             let version = manifest.schema_version;
             checked.problems.push(Problem::Version { path, version });
         }
@@ -150,13 +142,23 @@ impl Dataset {
             let path = self.part(table, partition);
             checked.rows += written.rows;
             checked.bytes += written.bytes;
-            match rows_of(&path).and_then(|rows| TableSummary::of(&path, rows)) {
-                Ok(now) if now == *written => {}
-                Ok(_) => checked.problems.push(Problem::Changed(path)),
-                Err(_) if !path.exists() => checked.problems.push(Problem::Missing(path)),
+            match self.summary(table, partition) {
+                Ok(Some(now)) if now == *written => {}
+                Ok(Some(_)) => checked.problems.push(Problem::Changed(path)),
+                Ok(None) => checked.problems.push(Problem::Missing(path)),
                 Err(error) => checked.problems.push(Problem::Unreadable(error)),
             }
         }
+    }
+
+    /// Rows and content of a file as it is now.
+    fn summary(
+        &self,
+        table: &str,
+        partition: &Partition,
+    ) -> Result<Option<TableSummary>, DatasetError> {
+        let Some(file) = self.store.local(&partition.part(table))? else { return Ok(None) };
+        TableSummary::of(&file.path, rows_of(&file.path)?).map(Some)
     }
 
     /// Removes a trace, its extract and its manifest.
@@ -164,17 +166,10 @@ impl Dataset {
     /// # Errors
     /// When a file cannot be removed.
     pub(crate) fn remove(&self, trace: &str) -> Result<(), DatasetError> {
-        let _lock = self.lock(trace)?;
+        let _lock = self.store.lock(trace)?;
         self.remove_rows(trace)?;
-        for path in [self.extract(trace), self.manifest_path(trace)] {
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(DatasetError::Io { path, source: error });
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        self.store.remove(&extract_name(trace))?;
+        self.store.remove(&manifest_name(trace))
     }
 }
 

@@ -9,13 +9,13 @@ use polars::prelude::{
     TimeZone,
 };
 
-/// Rows that are in memory at once.
-const BATCH_ROWS: usize = 1 << 17;
-
 /// Row of a table.
 pub(crate) trait DatasetRow: Sized {
     /// The table, which is a folder of the dataset.
     const TABLE: &'static str;
+
+    /// Rows that are in memory at once, and in a row group.
+    const BATCH_ROWS: usize = 1 << 17;
 
     /// The columns in order.
     fn columns() -> Vec<RowColumn<Self>>;
@@ -154,7 +154,7 @@ impl<R: DatasetRow, W: Write> RowFile<R, W> {
     /// When the file cannot be written.
     pub(super) fn push(&mut self, row: R) -> PolarsResult<()> {
         self.batch.push(row);
-        if self.batch.len() >= BATCH_ROWS { self.write() } else { Ok(()) }
+        if self.batch.len() >= R::BATCH_ROWS { self.write() } else { Ok(()) }
     }
 
     fn write(&mut self) -> PolarsResult<()> {

@@ -27,7 +27,18 @@ pub enum DatasetError {
     )]
     Newer { path: PathBuf, version: i32 },
     #[error("{}: damaged: {reason}", Untrusted(.path))]
-    Marker { path: PathBuf, reason: String },
+    Damaged { path: PathBuf, reason: String },
+    /// A URL without the feature of object stores.
+    #[cfg(not(feature = "object-store"))]
+    #[error(
+        "{}: this program was built without object stores; build it with --features object-store",
+        Untrusted(.0)
+    )]
+    NoObjectStores(String),
+    /// An object store that cannot be used.
+    #[cfg(feature = "object-store")]
+    #[error("{}: {}", Untrusted(.url), Untrusted(.reason))]
+    Url { url: String, reason: String },
     #[error("{}: {}", Untrusted(.path), Reason(.source))]
     Io { path: PathBuf, source: io::Error },
     #[error("{}: {source}", Untrusted(.path))]

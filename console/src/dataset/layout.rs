@@ -12,25 +12,20 @@
 //! names that begin with an underscore. Tables of a trace appear one after the other, each at once, and that of
 //! `traces` last, so that a trace is complete when `traces` has it.
 
-use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use handlescope_model::OutputFile;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use super::error::DatasetError;
+use super::store::{LocalFile, Store};
 use super::tables::{SCHEMA_VERSION, TABLES};
 
 const MARKER: &str = "_dataset.json";
 const EXTRACTS: &str = "_extracts";
 const MANIFESTS: &str = "_manifests";
-const STAGING: &str = "_staging";
-const LOCKS: &str = "_locks";
 const FORMAT: &str = "handlescope dataset";
 
 /// File with the rows of a table of a trace.
@@ -38,9 +33,6 @@ pub(crate) const PART: &str = "part-0.parquet";
 
 /// The table that a complete trace has.
 pub(crate) const LAST: &str = "traces";
-
-/// Age from which on work in progress is that of a process that was killed.
-const LEFT_BEHIND: Duration = Duration::from_hours(24);
 
 /// Hexadecimal digits of the id of a trace.
 const ID_DIGITS: usize = 32;
@@ -55,10 +47,10 @@ struct Marker {
     schema_version: i32,
 }
 
-/// A folder with the tables of many traces.
+/// Tables of many traces.
 #[derive(Debug, Clone)]
 pub struct Dataset {
-    root: PathBuf,
+    pub(super) store: Store,
 }
 
 /// A trace of a dataset.
@@ -82,117 +74,94 @@ impl Partition {
         self.trace.get(..SHORT_DIGITS).unwrap_or(&self.trace)
     }
 
-    /// Its folder within that of a table.
-    fn folder(&self) -> PathBuf {
-        Path::new(&format!("date={}", self.date)).join(format!("trace={}", self.trace))
+    /// Its folder in that of a table.
+    pub(super) fn folder(&self, table: &str) -> String {
+        format!("{table}/date={}/trace={}", self.date, self.trace)
+    }
+
+    /// The file with its rows of a table.
+    pub(super) fn part(&self, table: &str) -> String {
+        format!("{}/{PART}", self.folder(table))
     }
 }
 
 impl Dataset {
-    /// Whether a folder is a dataset.
-    pub fn is_at(folder: &Path) -> bool {
-        folder.join(MARKER).is_file()
+    /// Whether a folder, or a folder of a bucket, is a dataset.
+    pub fn is_at(location: &Path) -> bool {
+        let store = Store::at(location);
+        store.is_ok_and(|store| matches!(store.size(MARKER), Ok(Some(_))))
     }
 
-    /// Opens a dataset.
+    /// Opens a dataset in a folder, or at a URL like `s3://bucket/fleet`.
     ///
     /// # Errors
-    /// When the folder is none, or one of a newer version.
-    pub fn open(folder: &Path) -> Result<Self, DatasetError> {
-        if !Self::is_at(folder) {
-            return Err(DatasetError::NoDataset(folder.to_path_buf()));
-        }
-        let path = folder.join(MARKER);
-        let text = fs::read_to_string(&path).map_err(DatasetError::io(&path))?;
-        let marker: Marker = serde_json::from_str(&text).map_err(|error| DatasetError::Marker {
-            path: path.clone(),
-            reason: error.to_string(),
+    /// When there is none, or one of a newer version.
+    pub fn open(location: &Path) -> Result<Self, DatasetError> {
+        let store = Store::at(location)?;
+        let none = || DatasetError::NoDataset(location.to_path_buf());
+        let text = store.read(MARKER)?.ok_or_else(none)?;
+        let marker: Marker = serde_json::from_slice(&text).map_err(|error| {
+            DatasetError::Damaged { path: store.path(MARKER), reason: error.to_string() }
         })?;
         if marker.format != FORMAT {
-            return Err(DatasetError::NoDataset(folder.to_path_buf()));
+            return Err(none());
         }
         if marker.schema_version > SCHEMA_VERSION {
-            let version = marker.schema_version;
-            return Err(DatasetError::Newer { path: folder.to_path_buf(), version });
+            let (path, version) = (location.to_path_buf(), marker.schema_version);
+            return Err(DatasetError::Newer { path, version });
         }
-        Ok(Self { root: folder.to_path_buf() })
+        Ok(Self { store })
     }
 
     /// Opens a dataset, or makes one in an empty or new folder. Several processes may do so at once.
     ///
     /// # Errors
     /// When the folder has other files, or cannot be written.
-    pub(crate) fn create(folder: &Path) -> Result<Self, DatasetError> {
-        if Self::is_at(folder) {
-            return Self::open(folder);
+    pub(crate) fn create(location: &Path) -> Result<Self, DatasetError> {
+        let store = Store::at(location)?;
+        if store.size(MARKER)?.is_some() {
+            return Self::open(location);
         }
-        fs::create_dir_all(folder).map_err(DatasetError::io(folder))?;
-        let mut entries = fs::read_dir(folder).map_err(DatasetError::io(folder))?;
-        let is_foreign = entries.any(|entry| {
-            let name = entry.map(|entry| entry.file_name().to_string_lossy().into_owned());
-            !name.is_ok_and(|name| name.starts_with(['_', '.']))
-        });
+        let names = store.names("")?;
+        let is_foreign = names.iter().any(|name| !name.starts_with(['_', '.']));
         // Another process may have made it in the meantime.
-        if is_foreign && !Self::is_at(folder) {
-            return Err(DatasetError::OtherFolder(folder.to_path_buf()));
+        if is_foreign && store.size(MARKER)?.is_none() {
+            return Err(DatasetError::OtherFolder(location.to_path_buf()));
         }
         let marker = Marker { format: FORMAT.to_owned(), schema_version: SCHEMA_VERSION };
         let text = serde_json::to_string_pretty(&marker).unwrap_or_default() + "\n";
-        let path = folder.join(MARKER);
-        write_file(&path, &mut text.as_bytes())?;
-        Self::open(folder)
+        store.write(MARKER, &mut text.as_bytes())?;
+        Ok(Self { store })
     }
 
-    /// The folder of the dataset.
+    /// The folder of the dataset, or its URL.
     pub fn root(&self) -> &Path {
-        &self.root
+        self.store.root()
     }
 
-    /// The folder of a table.
-    pub(crate) fn table(&self, table: &str) -> PathBuf {
-        self.root.join(table)
-    }
-
-    /// The folder of a table of a trace.
-    pub(super) fn folder(&self, table: &str, partition: &Partition) -> PathBuf {
-        self.table(table).join(partition.folder())
-    }
-
-    /// The rows of a table of a trace.
+    /// Path or URL of the rows of a table of a trace.
     pub(crate) fn part(&self, table: &str, partition: &Partition) -> PathBuf {
-        self.folder(table, partition).join(PART)
+        self.store.path(&partition.part(table))
     }
 
-    /// The extract of a trace; it may not be kept.
-    pub(crate) fn extract(&self, trace: &str) -> PathBuf {
-        self.root.join(EXTRACTS).join(format!("{trace}.json7z"))
+    /// Bytes of the rows of a table of a trace; `None` where it has none.
+    ///
+    /// # Errors
+    /// When the storage cannot be asked.
+    pub(crate) fn part_bytes(
+        &self,
+        table: &str,
+        partition: &Partition,
+    ) -> Result<Option<u64>, DatasetError> {
+        self.store.size(&partition.part(table))
     }
 
-    /// The folder of extracts, and the extension of their names.
-    pub(super) fn extracts(&self) -> (PathBuf, &'static str) {
-        (self.root.join(EXTRACTS), "json7z")
-    }
-
-    /// The folder of manifests, and the extension of their names.
-    pub(super) fn manifests(&self) -> (PathBuf, &'static str) {
-        (self.root.join(MANIFESTS), "json")
-    }
-
-    pub(super) fn manifest_path(&self, trace: &str) -> PathBuf {
-        self.root.join(MANIFESTS).join(format!("{trace}.json"))
-    }
-
-    /// The folder for work in progress, which is made; what processes left there that were killed goes.
-    pub(super) fn staging(&self) -> Result<PathBuf, DatasetError> {
-        let staging = made(self.root.join(STAGING))?;
-        for entry in fs::read_dir(&staging).into_iter().flatten().flatten() {
-            let modified = entry.metadata().and_then(|data| data.modified());
-            let age = modified.ok().and_then(|modified| modified.elapsed().ok());
-            if age.is_some_and(|age| age > LEFT_BEHIND) {
-                remove_folder(&entry.path())?;
-            }
-        }
-        Ok(staging)
+    /// The extract of a trace on this machine; `None` where it is not kept.
+    ///
+    /// # Errors
+    /// When it cannot be fetched.
+    pub(crate) fn extract(&self, trace: &str) -> Result<Option<LocalFile>, DatasetError> {
+        self.store.local(&extract_name(trace))
     }
 
     /// Traces that are complete, by day and id.
@@ -206,11 +175,13 @@ impl Dataset {
     /// Traces that a table has, by day and id; those of an interrupted process, too.
     pub(super) fn partitions(&self, table: &str) -> Result<Vec<Partition>, DatasetError> {
         let mut partitions = Vec::new();
-        for (date, folder) in named_folders(&self.table(table), "date=")? {
-            let Ok(date) = date.parse() else { continue };
-            for (trace, folder) in named_folders(&folder, "trace=")? {
-                if folder.join(PART).is_file() {
-                    partitions.push(Partition { date, trace });
+        for date in self.store.names(table)? {
+            let Some(day) = date.strip_prefix("date=").and_then(|day| day.parse().ok()) else {
+                continue;
+            };
+            for trace in self.store.names(&format!("{table}/{date}"))? {
+                if let Some(trace) = trace.strip_prefix("trace=") {
+                    partitions.push(Partition { date: day, trace: trace.to_owned() });
                 }
             }
         }
@@ -220,10 +191,13 @@ impl Dataset {
 
     /// The partition of a trace that is complete.
     pub(crate) fn find(&self, trace: &str) -> Result<Option<Partition>, DatasetError> {
-        for (date, folder) in named_folders(&self.table(LAST), "date=")? {
-            let Ok(date) = date.parse() else { continue };
-            if folder.join(format!("trace={trace}")).join(PART).is_file() {
-                return Ok(Some(Partition { date, trace: trace.to_owned() }));
+        for date in self.store.names(LAST)? {
+            let Some(date) = date.strip_prefix("date=").and_then(|day| day.parse().ok()) else {
+                continue;
+            };
+            let partition = Partition { date, trace: trace.to_owned() };
+            if self.store.size(&partition.part(LAST))?.is_some() {
+                return Ok(Some(partition));
             }
         }
         Ok(None)
@@ -240,26 +214,40 @@ impl Dataset {
         traces.pop().ok_or(DatasetError::NoTrace(id))
     }
 
-    /// Waits until no other process changes a trace; it stays so while the file is open.
-    pub(super) fn lock(&self, trace: &str) -> Result<File, DatasetError> {
-        let path = made(self.root.join(LOCKS))?.join(format!("{trace}.lock"));
-        let file = File::options().append(true).create(true).open(&path);
-        let file = file.map_err(DatasetError::io(&path))?;
-        file.lock().map_err(DatasetError::io(&path))?;
-        Ok(file)
-    }
-
     /// Removes the rows of a trace from every table, that of complete traces first.
     pub(super) fn remove_rows(&self, trace: &str) -> Result<(), DatasetError> {
         for table in TABLES.iter().rev() {
-            for (_, folder) in named_folders(&self.table(table.name), "date=")? {
-                remove_folder(&folder.join(format!("trace={trace}")))?;
-                // A day without traces goes, unless another process adds one to it now.
-                let _ = fs::remove_dir(&folder);
+            for date in self.store.names(table.name)? {
+                let day = format!("{}/{date}", table.name);
+                self.store.remove(&format!("{day}/trace={trace}"))?;
+                self.store.remove_empty(&day);
             }
         }
         Ok(())
     }
+
+    /// Ids of traces that have an extract or a manifest, each with its path.
+    pub(super) fn beside_tables(&self) -> Result<Vec<(String, PathBuf)>, DatasetError> {
+        let mut traces = Vec::new();
+        for (folder, ending) in [(EXTRACTS, ".json7z"), (MANIFESTS, ".json")] {
+            for name in self.store.names(folder)? {
+                if let Some(trace) = name.strip_suffix(ending) {
+                    traces.push((trace.to_owned(), self.store.path(&format!("{folder}/{name}"))));
+                }
+            }
+        }
+        Ok(traces)
+    }
+}
+
+/// The file with the extract of a trace.
+pub(super) fn extract_name(trace: &str) -> String {
+    format!("{EXTRACTS}/{trace}.json7z")
+}
+
+/// The file with the manifest of a trace.
+pub(super) fn manifest_name(trace: &str) -> String {
+    format!("{MANIFESTS}/{trace}.json")
 }
 
 /// The id that begins with some digits.
@@ -284,53 +272,10 @@ pub(crate) fn is_id(text: &str) -> bool {
     text.len() == ID_DIGITS && text.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
-/// Makes a folder, and those above it.
-pub(super) fn made(folder: PathBuf) -> Result<PathBuf, DatasetError> {
-    fs::create_dir_all(&folder).map_err(DatasetError::io(&folder))?;
-    Ok(folder)
-}
-
-/// Writes a file, which appears when it is whole, and makes its folder.
-pub(super) fn write_file(path: &Path, content: &mut dyn io::Read) -> Result<(), DatasetError> {
-    made(path.parent().map(Path::to_path_buf).unwrap_or_default())?;
-    let mut write = || {
-        let mut file = OutputFile::beside(path)?;
-        io::copy(content, &mut file)?;
-        file.persist(path)
-    };
-    write().map_err(DatasetError::io(path))
-}
-
-/// Removes a folder with all in it, if it is there.
-pub(super) fn remove_folder(folder: &Path) -> Result<(), DatasetError> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(DatasetError::Io { path: folder.to_path_buf(), source: error })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Folders whose names begin with a prefix, each with the rest of the name; none where the folder is not there.
-fn named_folders(folder: &Path, prefix: &str) -> Result<Vec<(String, PathBuf)>, DatasetError> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(DatasetError::io(folder))?,
-    };
-    let mut folders = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(DatasetError::io(folder))?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if let Some(rest) = name.strip_prefix(prefix) {
-            folders.push((rest.to_owned(), entry.path()));
-        }
-    }
-    folders.sort();
-    Ok(folders)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn dataset() -> (tempfile::TempDir, Dataset) {
@@ -341,8 +286,7 @@ mod tests {
 
     fn add(dataset: &Dataset, table: &str, date: &str, trace: &str) -> Partition {
         let partition = Partition { date: date.parse().expect("a day"), trace: trace.to_owned() };
-        let folder = made(dataset.folder(table, &partition)).expect("a folder");
-        fs::write(folder.join(PART), "rows").expect("a file");
+        dataset.store.write(&partition.part(table), &mut &b"rows"[..]).expect("a file");
         partition
     }
 
@@ -359,7 +303,9 @@ mod tests {
         assert!(matches!(dataset.named("b"), Err(DatasetError::NoTrace(_))));
         dataset.remove_rows("aa").expect("removed");
         assert_eq!(dataset.find("aa").expect("a search"), None);
-        assert!(!dataset.folder("groups", &first).exists());
+        assert_eq!(dataset.part_bytes("groups", &first).expect("a file"), None);
+        assert_eq!(dataset.part_bytes("groups", &second).expect("a file"), None);
+        assert_eq!(dataset.part_bytes(LAST, &second).expect("a file"), Some(4));
     }
 
     #[test]

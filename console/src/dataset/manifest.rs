@@ -1,7 +1,7 @@
 //! Manifest of a trace: what was written for it, by which damage is noticed.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::error::DatasetError;
-use super::layout::{Dataset, write_file};
+use super::layout::{Dataset, manifest_name};
 use super::origin::Given;
 use super::tables::SCHEMA_VERSION;
 
@@ -70,10 +70,12 @@ impl Dataset {
     /// # Errors
     /// When it cannot be read.
     pub(crate) fn manifest(&self, trace: &str) -> Result<Manifest, DatasetError> {
-        let path = self.manifest_path(trace);
-        let text = fs::read(&path).map_err(DatasetError::io(&path))?;
+        let name = manifest_name(trace);
+        let path = self.store.path(&name);
+        let missing = || DatasetError::Damaged { path: path.clone(), reason: "missing".to_owned() };
+        let text = self.store.read(&name)?.ok_or_else(missing)?;
         serde_json::from_slice(&text)
-            .map_err(|error| DatasetError::Marker { path, reason: error.to_string() })
+            .map_err(|error| DatasetError::Damaged { path, reason: error.to_string() })
     }
 
     pub(super) fn write_manifest(
@@ -81,8 +83,7 @@ impl Dataset {
         trace: &str,
         manifest: &Manifest,
     ) -> Result<(), DatasetError> {
-        let path = self.manifest_path(trace);
         let text = serde_json::to_vec_pretty(manifest).unwrap_or_default();
-        write_file(&path, &mut text.as_slice())
+        self.store.write(&manifest_name(trace), &mut text.as_slice())
     }
 }

@@ -4,6 +4,8 @@
 //! [acquired](crate::query), and [`add`] writes them. docs/fleet.md describes a dataset to its readers.
 
 mod add;
+#[cfg(feature = "object-store")]
+mod bucket;
 mod check;
 mod column;
 mod error;
@@ -11,12 +13,12 @@ mod layout;
 mod manifest;
 mod origin;
 mod rows;
+mod store;
 mod tables;
 
 pub(crate) use self::add::{AddOptions, Added};
 pub(crate) use self::check::ListedTrace;
 pub use self::error::DatasetError;
 pub use self::layout::{Dataset, Partition};
-pub(crate) use self::layout::{LAST, PART};
 pub(crate) use self::origin::{Given, source_id};
 pub(crate) use self::tables::{DatasetTable, SCHEMA_VERSION, TABLES};

@@ -1,7 +1,5 @@
 //! Rows of the tables of a dataset, from the inventory of a trace.
 
-use std::collections::BTreeMap;
-
 use handlescope_model::StackIdx;
 use handlescope_model::tables::{Module, Process};
 use handlescope_model::{ModuleIdx, ProcessIdx};
@@ -31,6 +29,10 @@ impl<'t> Rows<'t> {
 
     fn stack(&self, stack: Option<StackIdx>) -> Option<&StackIdentity> {
         self.stacks.get(&stack?)
+    }
+
+    fn stack_text(&self, stack: Option<StackIdx>) -> Option<String> {
+        self.inventory.stack_text(stack?)
     }
 
     fn acquired<'r>(&'r self, group: &'r InventoryGroup) -> What<'r> {
@@ -74,6 +76,7 @@ impl<'t> Rows<'t> {
         GroupRow {
             owner: origin.owner(group.process, &group.process_name, group.pid),
             what: self.acquired(group),
+            stack_text: self.stack_text(group.stack),
             acquired: count(group.counts.opened),
             released: count(group.released()),
             leaked: count(group.counts.leaked),
@@ -120,6 +123,7 @@ impl<'t> Rows<'t> {
                 allocator: suspect.allocator.as_deref(),
                 stack: self.stack(suspect.create_stack),
             },
+            stack_text: self.stack_text(suspect.create_stack),
             id: suspect.id.text(),
             rank: i32::try_from(suspect.rank).unwrap_or(i32::MAX),
             process: name.unwrap_or_else(|| suspect.program()),
@@ -138,24 +142,38 @@ impl<'t> Rows<'t> {
         }
     }
 
-    /// The stacks, each once by its functions, with what they acquired.
-    pub(super) fn stacks(&self) -> Vec<StackRow<'_>> {
-        let mut acquired: BTreeMap<(&str, &str), StackRow<'_>> = BTreeMap::new();
-        for stack in self.stacks.values() {
-            let machine = self.origin.machine.as_deref();
-            acquired.entry((&stack.id, &stack.frames_id)).or_insert(StackRow {
-                machine,
-                stack,
-                acquired: 0,
-            });
+    /// The stacks, each once by its functions, by identity.
+    pub(super) fn stacks(&self) -> Vec<(StackIdx, &StackIdentity)> {
+        let mut stacks: Vec<(StackIdx, &StackIdentity)> =
+            self.stacks.iter().map(|(stack, identity)| (*stack, identity)).collect();
+        stacks.sort_unstable_by_key(|(stack, identity)| (identity.key(), *stack));
+        stacks.dedup_by_key(|(_, identity)| identity.key());
+        stacks
+    }
+
+    /// The row of a stack, which acquired so much.
+    pub(super) fn stack_row<'r>(
+        &'r self,
+        (index, stack): (StackIdx, &'r StackIdentity),
+        acquired: &HashMap<(&str, &str), u64>,
+    ) -> StackRow<'r> {
+        StackRow {
+            machine: self.origin.machine.as_deref(),
+            stack,
+            stack_text: self.stack_text(Some(index)),
+            acquired: count(acquired.get(&stack.key()).copied().unwrap_or_default()),
         }
+    }
+
+    /// Number that each stack acquired, by its identities.
+    pub(super) fn acquired_by_stack(&self) -> HashMap<(&str, &str), u64> {
+        let mut acquired = HashMap::new();
         for group in &self.inventory.groups {
-            let Some(stack) = self.stack(group.stack) else { continue };
-            if let Some(row) = acquired.get_mut(&(stack.id.as_str(), stack.frames_id.as_str())) {
-                row.acquired += count(group.counts.opened);
+            if let Some(stack) = self.stack(group.stack) {
+                *acquired.entry(stack.key()).or_default() += group.counts.opened;
             }
         }
-        acquired.into_values().collect()
+        acquired
     }
 
     /// The trace, with the number of its stacks and of those without symbols.

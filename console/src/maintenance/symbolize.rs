@@ -19,12 +19,11 @@ pub(super) fn symbolize(folder: &Path, context: &mut Context<'_, '_>) -> Result<
         if listed.stacks_without_symbols == 0 {
             continue;
         }
-        let extract = dataset.extract(&listed.partition.trace);
-        if !extract.is_file() {
+        let Some(extract) = dataset.extract(&listed.partition.trace)? else {
             without += 1;
             continue;
-        }
-        open_alone(extract, context)?;
+        };
+        open_alone(extract.path.clone(), context)?;
         let partition = &listed.partition;
         let result = with_source(context, |source, names, cancel| {
             dataset.symbolize(source, partition, names, cancel)

@@ -45,10 +45,12 @@ pub(super) fn what_columns<R: Acquired>() -> [RowColumn<R>; 5] {
     ]
 }
 
-pub(super) fn text_of_stack<R: Acquired>() -> RowColumn<R> {
-    RowColumn::text("stack_text", "Frames of the stack, a line for each.", |row: &R| {
-        row.what().stack.map(|stack| stack.text.as_str())
-    })
+/// Rows in memory of a table that has the texts of stacks.
+pub(super) const ROWS_WITH_TEXTS: usize = 1 << 14;
+
+/// The frames of the stack, which take most of the memory of a row.
+pub(super) fn stack_text<R>(text: fn(&R) -> Option<&str>) -> RowColumn<R> {
+    RowColumn::text("stack_text", "Frames of the stack, a line for each.", text)
 }
 
 /// A handle, a view, or an allocation or part of one.
@@ -155,6 +157,7 @@ impl DatasetRow for AcquisitionRow<'_> {
 pub(in crate::dataset) struct GroupRow<'t> {
     pub(in crate::dataset) owner: Owner<'t>,
     pub(in crate::dataset) what: What<'t>,
+    pub(in crate::dataset) stack_text: Option<String>,
     pub(in crate::dataset) acquired: i64,
     pub(in crate::dataset) released: i64,
     pub(in crate::dataset) leaked: i64,
@@ -187,12 +190,13 @@ impl Acquired for GroupRow<'_> {
 
 impl DatasetRow for GroupRow<'_> {
     const TABLE: &'static str = "groups";
+    const BATCH_ROWS: usize = ROWS_WITH_TEXTS;
 
     fn columns() -> Vec<RowColumn<Self>> {
         let mut columns = owner_columns();
         columns.extend(what_columns());
         columns.extend([
-            text_of_stack(),
+            stack_text(|row: &Self| row.stack_text.as_deref()),
             RowColumn::big_int("acquired", "Number acquired, each once.", |row: &Self| {
                 Some(row.acquired)
             }),

@@ -1,6 +1,6 @@
 //! Suspects, and stacks.
 
-use super::acquired::{Acquired, What, text_of_stack, what_columns};
+use super::acquired::{Acquired, ROWS_WITH_TEXTS, What, stack_text, what_columns};
 use super::place::{Place, Placed, place_columns};
 use crate::dataset::column::{DatasetRow, RowColumn};
 use crate::query::StackIdentity;
@@ -10,6 +10,7 @@ use crate::query::StackIdentity;
 pub(in crate::dataset) struct SuspectRow<'t> {
     pub(in crate::dataset) place: Place<'t>,
     pub(in crate::dataset) what: What<'t>,
+    pub(in crate::dataset) stack_text: Option<String>,
     pub(in crate::dataset) id: &'t str,
     pub(in crate::dataset) rank: i32,
     pub(in crate::dataset) process: &'t str,
@@ -41,6 +42,7 @@ impl Acquired for SuspectRow<'_> {
 
 impl DatasetRow for SuspectRow<'_> {
     const TABLE: &'static str = "suspects";
+    const BATCH_ROWS: usize = ROWS_WITH_TEXTS;
 
     fn columns() -> Vec<RowColumn<Self>> {
         let mut columns = place_columns();
@@ -55,7 +57,7 @@ impl DatasetRow for SuspectRow<'_> {
         ]);
         columns.extend(what_columns());
         columns.extend([
-            text_of_stack(),
+            stack_text(|row: &Self| row.stack_text.as_deref()),
             RowColumn::big_int("acquired", "Number acquired, each once.", |row: &Self| {
                 Some(row.acquired)
             }),
@@ -101,11 +103,13 @@ impl DatasetRow for SuspectRow<'_> {
 pub(in crate::dataset) struct StackRow<'t> {
     pub(in crate::dataset) machine: Option<&'t str>,
     pub(in crate::dataset) stack: &'t StackIdentity,
+    pub(in crate::dataset) stack_text: Option<String>,
     pub(in crate::dataset) acquired: i64,
 }
 
 impl DatasetRow for StackRow<'_> {
     const TABLE: &'static str = "stacks";
+    const BATCH_ROWS: usize = ROWS_WITH_TEXTS;
 
     fn columns() -> Vec<RowColumn<Self>> {
         vec![
@@ -124,7 +128,7 @@ impl DatasetRow for StackRow<'_> {
             RowColumn::text("function", "The program's first function.", |row| {
                 Some(&row.stack.function)
             }),
-            RowColumn::text("stack_text", "Frames, a line for each.", |row| Some(&row.stack.text)),
+            stack_text(|row| row.stack_text.as_deref()),
             RowColumn::int("frames", "Number of frames.", |row| {
                 i32::try_from(row.stack.frames).ok()
             }),

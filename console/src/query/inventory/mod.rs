@@ -18,6 +18,7 @@ use super::acquired::{Allocations, Handles, Kept};
 use super::criteria::{ObjectCriteria, ResourceCriteria, WhyCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
+use super::frame_view::frame_lines;
 use super::growth::Window;
 use super::resources::{AllocatorList, Needed, Origin, ResourceTable};
 use super::source::Source;
@@ -123,6 +124,12 @@ impl<'a> Inventory<'a> {
     pub(crate) fn stacks(&self) -> Vec<(StackIdx, StackIdentity)> {
         let frames = self.why.file.file.frames.as_ref();
         frames.map(|frames| identities(frames, self.stacks.iter())).unwrap_or_default()
+    }
+
+    /// Frames of a stack, a line for each, innermost first.
+    pub(crate) fn stack_text(&self, stack: StackIdx) -> Option<String> {
+        let named = self.why.file.file.frames.as_ref()?.named();
+        Some(frame_lines(named.stack(stack)).0)
     }
 }
 

@@ -1,12 +1,13 @@
 //! Identities of stacks that traces of other machines and of other builds share.
 
 use handlescope_extract::symbols::ModuleIdentity;
-use handlescope_model::StackIdx;
 use handlescope_model::stable_hash::identity_of;
+use handlescope_model::{FrameIdx, StackIdx};
+use hashbrown::HashMap;
 
+use crate::query::frame_class::FrameClass;
 use crate::query::frame_names::{Frames, NamedFrames};
-use crate::query::frame_view::{FrameView, frame_lines};
-use crate::query::program_frames::{representative, with_program};
+use crate::query::frame_view::FrameView;
 
 /// A stack as datasets know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,11 +19,24 @@ pub(crate) struct StackIdentity {
     pub(crate) frames_id: String,
     /// The frame that says most.
     pub(crate) function: String,
-    /// A line for each frame, innermost first.
-    pub(crate) text: String,
     pub(crate) frames: usize,
     /// Whether all frames that `id` is made of have names.
     pub(crate) has_symbols: bool,
+}
+
+impl StackIdentity {
+    /// Both identities.
+    pub(crate) fn key(&self) -> (&str, &str) {
+        (&self.id, &self.frames_id)
+    }
+}
+
+/// Facts about a frame, or about a function inlined into it.
+struct FrameFacts {
+    /// Text that is compared.
+    text: String,
+    class: FrameClass,
+    has_name: bool,
 }
 
 /// Identities of some stacks, the names of whose frames were looked up.
@@ -31,30 +45,43 @@ pub(super) fn identities(
     stacks: impl Iterator<Item = StackIdx>,
 ) -> Vec<(StackIdx, StackIdentity)> {
     let named = frames.named();
-    stacks.map(|stack| (stack, identity(&named, stack))).collect()
+    // Stacks share most of their frames.
+    let mut known: HashMap<FrameIdx, Vec<FrameFacts>> = HashMap::new();
+    let identities = stacks.map(|stack| {
+        let rows = || frames.stacks.get(stack.row());
+        for frame in rows() {
+            known.entry(frame).or_insert_with(|| facts(&named, frame));
+        }
+        let facts: Vec<&FrameFacts> =
+            rows().filter_map(|frame| known.get(&frame)).flatten().collect();
+        let function = named.representative(stack).map(|view| view.to_string());
+        (stack, identity(&facts, function.unwrap_or_default()))
+    });
+    identities.collect()
 }
 
-fn identity(named: &NamedFrames<'_>, stack: StackIdx) -> StackIdentity {
-    let views = with_program(named.stack(stack));
-    let (views, is_of_program): (Vec<FrameView<'_>>, Vec<bool>) = views.unzip();
-    let has_program = is_of_program.contains(&true);
-    let texts: Vec<String> = views.iter().map(|view| compared(named, view)).collect();
-    let chosen = || is_of_program.iter().map(|is_of_program| *is_of_program || !has_program);
-    let compared_texts = texts.iter().zip(chosen()).filter(|(_, is_chosen)| *is_chosen);
-    let has_symbols = views
-        .iter()
-        .zip(chosen())
-        .filter(|(_, is_chosen)| *is_chosen)
-        .all(|(view, _)| view.function().is_some());
-    let function = representative(views.iter().copied());
-    let (text, frames) = frame_lines(views.iter().copied());
+fn facts(named: &NamedFrames<'_>, frame: FrameIdx) -> Vec<FrameFacts> {
+    let views = named.frames_at(frame).map(|view| FrameFacts {
+        text: compared(named, &view),
+        class: view.class(),
+        has_name: view.function().is_some(),
+    });
+    views.collect()
+}
+
+fn identity(facts: &[&FrameFacts], function: String) -> StackIdentity {
+    let best = facts.iter().map(|facts| facts.class).min();
+    let chosen = best.filter(|best| *best <= FrameClass::Windows);
+    let of_program = || {
+        let is_chosen = |facts: &&&FrameFacts| chosen.is_none_or(|class| facts.class == class);
+        facts.iter().filter(is_chosen)
+    };
     StackIdentity {
-        id: identity_of(compared_texts.map(|(text, _)| text.as_bytes())),
-        frames_id: identity_of(texts.iter().map(String::as_bytes)),
-        function: function.map(|view| view.to_string()).unwrap_or_default(),
-        text,
-        frames,
-        has_symbols,
+        id: identity_of(of_program().map(|facts| facts.text.as_bytes())),
+        frames_id: identity_of(facts.iter().map(|facts| facts.text.as_bytes())),
+        function,
+        frames: facts.len(),
+        has_symbols: of_program().all(|facts| facts.has_name),
     }
 }
 

@@ -1,0 +1,281 @@
+//! Storage of a dataset: a folder or, with the feature `object-store`, a bucket of an object store.
+//!
+//! Names are those within the dataset, with slashes. A file appears when it is whole, in both.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use handlescope_model::OutputFile;
+use tempfile::TempDir;
+
+#[cfg(feature = "object-store")]
+use super::bucket::Bucket;
+use super::error::DatasetError;
+
+const STAGING: &str = "_staging";
+const LOCKS: &str = "_locks";
+
+/// Age from which on work in progress is that of a process that was killed.
+const LEFT_BEHIND: Duration = Duration::from_hours(24);
+
+/// Storage of a dataset.
+#[derive(Debug, Clone)]
+pub(super) enum Store {
+    Folder(PathBuf),
+    #[cfg(feature = "object-store")]
+    Bucket(Bucket),
+}
+
+/// A file on this machine; a copy in a temporary folder, where it was fetched.
+#[derive(Debug)]
+pub(crate) struct LocalFile {
+    pub(crate) path: PathBuf,
+    _copy: Option<TempDir>,
+}
+
+impl Store {
+    /// Storage at a path, or at a URL like `s3://bucket/fleet`.
+    pub(super) fn at(location: &Path) -> Result<Self, DatasetError> {
+        match location.to_str().filter(|text| is_url(text)) {
+            None => Ok(Self::Folder(location.to_path_buf())),
+            #[cfg(feature = "object-store")]
+            Some(url) => Bucket::at(url).map(Self::Bucket),
+            #[cfg(not(feature = "object-store"))]
+            Some(url) => Err(DatasetError::NoObjectStores(url.to_owned())),
+        }
+    }
+
+    /// The name of the storage as people know it.
+    pub(super) fn root(&self) -> &Path {
+        match self {
+            Self::Folder(folder) => folder,
+            #[cfg(feature = "object-store")]
+            Self::Bucket(bucket) => bucket.root(),
+        }
+    }
+
+    /// Path or URL of a file.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        match self {
+            Self::Folder(folder) => folder.join(name),
+            #[cfg(feature = "object-store")]
+            Self::Bucket(bucket) => bucket.url(name).into(),
+        }
+    }
+
+    /// Content of a file; `None` where it is not there.
+    pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, DatasetError> {
+        match self {
+            Self::Folder(folder) => {
+                let path = folder.join(name);
+                present(fs::read(&path)).map_err(DatasetError::io(path))
+            }
+            #[cfg(feature = "object-store")]
+            Self::Bucket(bucket) => bucket.read(name),
+        }
+    }
+
+    /// Bytes of a file; `None` where it is not there.
+    pub(super) fn size(&self, name: &str) -> Result<Option<u64>, DatasetError> {
+        match self {
+            Self::Folder(folder) => {
+                let path = folder.join(name);
+                let metadata = present(fs::metadata(&path)).map_err(DatasetError::io(path))?;
+                Ok(metadata.filter(fs::Metadata::is_file).map(|metadata| metadata.len()))
+            }
+            #[cfg(feature = "object-store")]
+            Self::Bucket(bucket) => bucket.size(name),
+        }
+    }
+
+    /// Names of files and folders in a folder, in order; none where it is not there.
+    pub(super) fn names(&self, folder: &str) -> Result<Vec<String>, DatasetError> {
+        match self {
+            Self::Folder(root) => {
+                let path = root.join(folder);
+                let entries = present(fs::read_dir(&path)).map_err(DatasetError::io(&path))?;
+                let mut names = Vec::new();
+                for entry in entries.into_iter().flatten() {
+                    let entry = entry.map_err(DatasetError::io(&path))?;
+                    names.push(entry.file_name().to_string_lossy().into_owned());
+                }
+                names.sort();
+                Ok(names)
+            }
+            #[cfg(feature = "object-store")]
+            Self::Bucket(bucket) => bucket.names(folder),
+        }
+    }
+
+    /// Writes a file, which appears when it is whole.
+    pub(super) fn write(&self, name: &str, content: &mut dyn Read) -> Result<(), DatasetError> {
+        match self {
+            Self::Folder(folder) => write_file(&folder.join(name), content),
+            #[cfg(feature = "object-store")]
+            Self::Bucket(bucket) => bucket.write(name, content),
+        }
+    }
+
+    /// Moves a folder of this machine to its place. In a folder all its files appear at once.
+    pub(super) fn place(&self, staged: &Path, name: &str) -> Result<(), DatasetError> {
+        match self {
+            Self::Folder(folder) => {
+                let target = folder.join(name);
+                make_folder_of(&target)?;
+                fs::rename(staged, &target).map_err(DatasetError::io(target))
+            }
+            #[cfg(feature = "object-store")]
+            Self::Bucket(bucket) => {
+                for entry in fs::read_dir(staged).map_err(DatasetError::io(staged))? {
+                    let path = entry.map_err(DatasetError::io(staged))?.path();
+                    let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+                    let mut content = File::open(&path).map_err(DatasetError::io(&path))?;
+                    bucket.write(&format!("{name}/{file_name}"), &mut content)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Removes a file or a folder with all in it, if it is there.
+    pub(super) fn remove(&self, name: &str) -> Result<(), DatasetError> {
+        match self {
+            Self::Folder(folder) => {
+                let path = folder.join(name);
+                let removed =
+                    if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+                present(removed).map(drop).map_err(DatasetError::io(path))
+            }
+            #[cfg(feature = "object-store")]
+            Self::Bucket(bucket) => bucket.remove(name),
+        }
+    }
+
+    /// Removes a folder if nothing is in it.
+    pub(super) fn remove_empty(&self, name: &str) {
+        match self {
+            // Another process may add a file to it now.
+            Self::Folder(folder) => drop(fs::remove_dir(folder.join(name))),
+            // Buckets have no folders.
+            #[cfg(feature = "object-store")]
+            Self::Bucket(_) => {}
+        }
+    }
+
+    /// Waits until no other process changes a trace; it stays so while the file is open. An object store has no locks:
+    /// there processes that add one trace write the same files.
+    pub(super) fn lock(&self, trace: &str) -> Result<Option<File>, DatasetError> {
+        match self {
+            Self::Folder(folder) => {
+                let path = folder.join(LOCKS).join(format!("{trace}.lock"));
+                make_folder_of(&path)?;
+                let file = File::options().append(true).create(true).open(&path);
+                let file = file.map_err(DatasetError::io(&path))?;
+                file.lock().map_err(DatasetError::io(&path))?;
+                Ok(Some(file))
+            }
+            #[cfg(feature = "object-store")]
+            Self::Bucket(_) => Ok(None),
+        }
+    }
+
+    /// A new folder for work in progress; what processes left there that were killed goes.
+    pub(super) fn staging(&self) -> Result<TempDir, DatasetError> {
+        match self {
+            Self::Folder(folder) => {
+                let staging = folder.join(STAGING);
+                fs::create_dir_all(&staging).map_err(DatasetError::io(&staging))?;
+                sweep(&staging);
+                TempDir::new_in(&staging).map_err(DatasetError::io(staging))
+            }
+            #[cfg(feature = "object-store")]
+            Self::Bucket(_) => {
+                handlescope_model::output::temporary_folder().map_err(DatasetError::io(STAGING))
+            }
+        }
+    }
+
+    /// A file on this machine with the content of a file; `None` where that is not there.
+    pub(super) fn local(&self, name: &str) -> Result<Option<LocalFile>, DatasetError> {
+        match self {
+            Self::Folder(folder) => {
+                let path = folder.join(name);
+                Ok(path.is_file().then_some(LocalFile { path, _copy: None }))
+            }
+            #[cfg(feature = "object-store")]
+            Self::Bucket(bucket) => Ok(bucket
+                .fetch(name)?
+                .map(|(folder, path)| LocalFile { path, _copy: Some(folder) })),
+        }
+    }
+}
+
+/// Whether a location is a URL, as of an object store.
+fn is_url(location: &str) -> bool {
+    let scheme = location.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| {
+        !scheme.is_empty() && scheme.chars().all(|letter| letter.is_ascii_alphanumeric())
+    })
+}
+
+/// A result; `None` of what is not there.
+fn present<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
+}
+
+fn make_folder_of(path: &Path) -> Result<(), DatasetError> {
+    let Some(folder) = path.parent() else { return Ok(()) };
+    fs::create_dir_all(folder).map_err(DatasetError::io(folder))
+}
+
+/// Writes a file, which appears when it is whole, and makes its folder.
+fn write_file(path: &Path, content: &mut dyn Read) -> Result<(), DatasetError> {
+    make_folder_of(path)?;
+    let mut write = || {
+        let mut file = OutputFile::beside(path)?;
+        io::copy(content, &mut file)?;
+        file.persist(path)
+    };
+    write().map_err(DatasetError::io(path))
+}
+
+/// Removes old work in progress. What cannot be removed is another's.
+fn sweep(staging: &Path) {
+    for entry in fs::read_dir(staging).into_iter().flatten().flatten() {
+        let modified = entry.metadata().and_then(|data| data.modified());
+        let age = modified.ok().and_then(|modified| modified.elapsed().ok());
+        if age.is_some_and(|age| age > LEFT_BEHIND) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_no_path() {
+        for (location, expected) in [
+            ("s3://bucket/fleet", true),
+            ("fleet", false),
+            (r"C:\fleet", false),
+            ("://x", false),
+            ("a b://x", false),
+        ] {
+            assert_eq!(is_url(location), expected, "{location}");
+        }
+    }
+
+    #[cfg(not(feature = "object-store"))]
+    #[test]
+    fn a_url_needs_the_feature() {
+        let error = Store::at(Path::new("s3://bucket/fleet")).unwrap_err().to_string();
+        assert!(error.contains("--features object-store"), "{error}");
+    }
+}
