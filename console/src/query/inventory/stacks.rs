@@ -107,3 +107,63 @@ pub(crate) fn build_id(module: &ModuleIdentity) -> Option<String> {
     let timestamp = module.timestamp.filter(|timestamp| *timestamp != 0)?;
     Some(format!("{timestamp:08X}{:x}", module.size))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cancel::Cancel;
+    use crate::query::Inventory;
+    use crate::query::fixture::{APP, Fixture, With, create};
+
+    /// The identity of a stack, in a trace in which other frames come first, so that its functions lie elsewhere.
+    fn identity_of_stack(before: &[&str], stack: &[&str], pdb_age: u32) -> StackIdentity {
+        let mut fixture = Fixture::new();
+        fixture.stack(before);
+        let stack = fixture.stack(stack);
+        for module in 0..fixture.modules.len() {
+            fixture.modules.pdb_name[module] = Some("app.pdb".to_owned());
+            fixture.modules.pdb_guid[module] =
+                Some("11223344-5566-7788-99aa-bbccddeeff00".to_owned());
+            fixture.modules.pdb_age[module] = Some(pdb_age);
+        }
+        fixture.event_object(vec![create(APP, 1, 4).leaked().on(stack)]);
+        let saved = fixture.save();
+        let (source, cancel) = (saved.source(), Cancel::default());
+        let inventory = Inventory::of(&source, &saved, &cancel).unwrap();
+        let stacks = inventory.stacks();
+        let (_, identity) = stacks.into_iter().next().unwrap();
+        identity
+    }
+
+    #[test]
+    fn functions_of_the_program_are_the_identity_wherever_they_lie_and_whatever_windows_calls() {
+        let stack = ["ntoskrnl.exe!ObOpen", "ntdll.dll!NtOpen", "App.exe!Open", "App.exe!main"];
+        let known = identity_of_stack(&[], &stack, 1);
+        assert!(known.has_symbols);
+        assert_eq!((known.function.as_str(), known.frames), ("App.exe!Open", 4));
+        let elsewhere = identity_of_stack(&["app.exe!new", "app.exe!newer"], &stack, 2);
+        assert_eq!(elsewhere, known);
+        let other_windows = ["ntdll.dll!ZwOpen", "App.exe!Open", "App.exe!main"];
+        let other_windows = identity_of_stack(&[], &other_windows, 1);
+        assert_eq!(other_windows.id, known.id);
+        assert_ne!(other_windows.frames_id, known.frames_id);
+        let other = identity_of_stack(&[], &["ntdll.dll!NtOpen", "App.exe!Open"], 1);
+        assert_ne!(other.id, known.id);
+    }
+
+    #[test]
+    fn a_place_without_a_name_is_that_of_one_build() {
+        let stack = ["ntdll.dll!NtOpen", "app.exe+0x10", "app.exe!main"];
+        let place = identity_of_stack(&[], &stack, 1);
+        assert!(!place.has_symbols);
+        assert_eq!(identity_of_stack(&["app.exe!new"], &stack, 1).id, place.id);
+        assert_ne!(identity_of_stack(&[], &stack, 2).id, place.id, "another build");
+    }
+
+    #[test]
+    fn a_stack_of_the_system_alone_has_an_identity_too() {
+        let first = identity_of_stack(&[], &["ntoskrnl.exe!ObOpen", "ntdll.dll!NtOpen"], 1);
+        let second = identity_of_stack(&[], &["ntoskrnl.exe!ObOpen", "ntdll.dll!NtClose"], 1);
+        assert_ne!(first.id, second.id);
+    }
+}
