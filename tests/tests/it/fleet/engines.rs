@@ -81,16 +81,34 @@ impl Spark {
     /// Process ids of the executors that run.
     pub(super) fn executors(&self) -> Vec<u32> {
         let home = self.home.to_str().expect("a path of text");
-        let is_executor = |command: &str| {
+        // A process may end in between.
+        let command = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let is_executor = |pid: &u32| {
+            let command = String::from_utf8_lossy(&command(pid)).into_owned();
             command.contains(home) && command.contains("CoarseGrainedExecutorBackend")
         };
-        let processes = fs::read_dir("/proc").unwrap().flatten();
-        let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        ids.filter(|pid| {
-            // A process may end in between.
-            let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            is_executor(&String::from_utf8_lossy(&command))
-        })
-        .collect()
+        processes().into_iter().filter(is_executor).collect()
     }
+}
+
+/// A process and all that it started, which runs.
+pub(super) fn with_descendants(pid: u32) -> Vec<u32> {
+    let parent = |pid: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name in front, in brackets, may have spaces.
+        stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse::<u32>().ok()
+    };
+    let mut family = vec![pid];
+    let mut at = 0;
+    while let Some(next) = family.get(at).copied() {
+        family.extend(processes().into_iter().filter(|child| parent(child) == Some(next)));
+        at += 1;
+    }
+    family
+}
+
+/// Ids of all processes.
+fn processes() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
