@@ -12,8 +12,9 @@ import pathlib
 TABLES = ("traces", "processes", "modules", "stacks", "acquisitions", "groups", "growth", "suspects")
 
 
+# A trace is complete once `traces` has it: that table comes last.
 def duckdb_views(dataset):
-    """A database with a view for each table; no data is read yet."""
+    """A database with a view of the complete traces in each table; no rows are read yet."""
     import duckdb
 
     database = duckdb.connect()
@@ -22,15 +23,16 @@ def duckdb_views(dataset):
         files = f"{dataset}/{table}/date=*/trace=*/*.parquet".replace("'", "''")
         # Without types, an id of digits would be a number.
         types = "{'date': DATE, 'trace': VARCHAR}"
+        complete = "" if table == "traces" else "WHERE trace IN (SELECT trace FROM traces)"
         database.execute(
             f"CREATE VIEW {table} AS "
-            f"SELECT * FROM read_parquet('{files}', hive_partitioning = true, hive_types = {types})"
+            f"SELECT * FROM read_parquet('{files}', hive_partitioning = true, hive_types = {types}) {complete}"
         )
     return database
 
 
 def spark_views(spark, dataset):
-    """Registers a view for each table; no data is read yet."""
+    """Registers a view of the complete traces in each table; no rows are read yet."""
     from pyspark.sql.functions import col
 
     # Without this, an id of digits would be a number.
@@ -38,6 +40,10 @@ def spark_views(spark, dataset):
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     for table in TABLES:
         rows = spark.read.parquet(f"{dataset}/{table}")
+        if table == "traces":
+            complete = rows.select("trace")
+        else:
+            rows = rows.join(complete, "trace", "left_semi")
         rows.withColumn("date", col("date").cast("date")).createOrReplaceTempView(table)
 
 

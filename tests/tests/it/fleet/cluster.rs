@@ -11,10 +11,10 @@ use handlescope_tests::binary::{Run, Shell, handlescope_path};
 use handlescope_tests::fleet::Fleet;
 use handlescope_tests::thorough::one_of;
 use handlescope_tests::{needs_linker, needs_spark};
-use serde_json::Value;
+use serde_json::{Deserializer, Value};
 
 use super::contents;
-use super::engines::{Spark, duckdb, questions};
+use super::engines::{Spark, duckdb, questions, with_descendants};
 
 /// Traces that the dataset has when an executor is killed.
 const ADDED_BEFORE: usize = 5;
@@ -75,7 +75,7 @@ fn added(dataset: &Path) -> usize {
     days.map(|day| fs::read_dir(day.path()).into_iter().flatten().count()).sum()
 }
 
-/// Kills an executor as soon as the job has added some traces; returns how many.
+/// Kills an executor, with what it runs, as soon as the job has added some traces; returns how many.
 fn kill_an_executor(job: &mut Child, spark: &Spark, dataset: &Path) -> usize {
     let start = Instant::now();
     while added(dataset) < ADDED_BEFORE {
@@ -85,7 +85,8 @@ fn kill_an_executor(job: &mut Child, spark: &Spark, dataset: &Path) -> usize {
     }
     let executors = spark.executors();
     assert_eq!(executors.len(), 2, "{executors:?}");
-    let killed = Command::new("kill").args(["-9", &executors[0].to_string()]).status();
+    let family = with_descendants(executors[0]);
+    let killed = Command::new("kill").arg("-9").args(family.iter().map(u32::to_string)).status();
     assert!(killed.unwrap().success());
     added(dataset)
 }
@@ -170,10 +171,9 @@ fn a_job_that_loses_an_executor_makes_the_dataset_that_processes_make() {
     }
     let _ = fleet.shell.run(&["dataset", "check", "cluster"]).ok();
 
-    let answers_of_spark: Vec<Value> = {
-        let output = fs::read_to_string(fleet.shell.path("answers")).unwrap();
-        serde_json::Deserializer::from_str(&output).into_iter().map(Result::unwrap).collect()
-    };
+    let output = fs::read_to_string(fleet.shell.path("answers")).unwrap();
+    let answers_of_spark: Vec<Value> =
+        Deserializer::from_str(&output).into_iter().map(Result::unwrap).collect();
     let answers_of_duckdb = duckdb(&fleet.shell, "processes", &questions());
     assert_eq!(answers_of_spark.len(), questions().len());
     for (of_spark, of_duckdb) in answers_of_spark.iter().zip(&answers_of_duckdb) {
@@ -183,4 +183,21 @@ fn a_job_that_loses_an_executor_makes_the_dataset_that_processes_make() {
 
     let _ = fleet.add_by_processes("processes").ok();
     assert!(contents(&fleet.shell.path("processes")) == by_processes, "adding again changes it");
+    assert_incomplete_traces_do_not_count(&fleet, &answers_of_duckdb);
+}
+
+/// A trace that `traces` lacks is still being written.
+fn assert_incomplete_traces_do_not_count(fleet: &Generated, complete: &[Value]) {
+    let day = fleet.shell.path("processes/traces/date=2026-10-01");
+    let trace = fs::read_dir(day).unwrap().next().unwrap().unwrap().path();
+    fs::remove_dir_all(trace).unwrap();
+    let incomplete = duckdb(&fleet.shell, "processes", &questions());
+    // Each process of the program fills a pool, in every trace.
+    let traces = |answers: &[Value]| {
+        let rows = rows(answers, "leaking_stacks").into_iter();
+        let mut pools = rows.filter(|row| row["function"] == "fleet.exe!fleet::Pool::Fill");
+        pools.next().and_then(|pool| pool["traces"].as_u64())
+    };
+    let count = fleet.traces.len() as u64;
+    assert_eq!((traces(complete), traces(&incomplete)), (Some(count), Some(count - 1)));
 }

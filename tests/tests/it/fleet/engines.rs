@@ -11,7 +11,11 @@ use serde_json::{Deserializer, Value};
 
 /// A cluster of two workers with a core and 1 GiB each.
 const CLUSTER: &str = "--master local-cluster[2,1,1024] --conf spark.ui.enabled=false \
-    --conf spark.ui.showConsoleProgress=false --conf spark.sql.shuffle.partitions=2 pyspark-shell";
+    --conf spark.ui.showConsoleProgress=false --conf spark.sql.shuffle.partitions=1 \
+    --conf spark.sql.adaptive.enabled=false pyspark-shell";
+
+/// Java starts many programs that each run for seconds: half of their time would go to its optimizing compiler.
+const JAVA: &str = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
 
 /// The questions about fleets, by name.
 pub(super) fn questions() -> Vec<PathBuf> {
@@ -70,23 +74,41 @@ impl Spark {
     pub(super) fn command(&self, shell: &Shell, script: &str) -> Command {
         let mut command = python(shell, script);
         command.env("SPARK_HOME", &self.home).env("SPARK_LOCAL_IP", "127.0.0.1");
-        command.env("PYSPARK_SUBMIT_ARGS", CLUSTER);
+        command.env("PYSPARK_SUBMIT_ARGS", CLUSTER).env("JAVA_TOOL_OPTIONS", JAVA);
         command
     }
 
     /// Process ids of the executors that run.
     pub(super) fn executors(&self) -> Vec<u32> {
         let home = self.home.to_str().expect("a path of text");
-        let is_executor = |command: &str| {
+        // A process may end in between.
+        let command = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let is_executor = |pid: &u32| {
+            let command = String::from_utf8_lossy(&command(pid)).into_owned();
             command.contains(home) && command.contains("CoarseGrainedExecutorBackend")
         };
-        let processes = fs::read_dir("/proc").unwrap().flatten();
-        let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        ids.filter(|pid| {
-            // A process may end in between.
-            let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            is_executor(&String::from_utf8_lossy(&command))
-        })
-        .collect()
+        processes().into_iter().filter(is_executor).collect()
     }
+}
+
+/// A process and all that it started, which runs.
+pub(super) fn with_descendants(pid: u32) -> Vec<u32> {
+    let parent = |pid: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name in front, in brackets, may have spaces.
+        stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse::<u32>().ok()
+    };
+    let mut family = vec![pid];
+    let mut at = 0;
+    while let Some(next) = family.get(at).copied() {
+        family.extend(processes().into_iter().filter(|child| parent(child) == Some(next)));
+        at += 1;
+    }
+    family
+}
+
+/// Ids of all processes.
+fn processes() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }

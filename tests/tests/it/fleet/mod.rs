@@ -15,5 +15,6 @@ fn contents(dataset: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = files(dataset).into_iter();
     let names =
         files.map(|(path, content)| (path.strip_prefix(dataset).unwrap().to_owned(), content));
-    names.filter(|(path, _)| !path.starts_with("_locks")).collect()
+    let is_written = |path: &Path| !path.starts_with("_locks") && !path.starts_with("_staging");
+    names.filter(|(path, _)| is_written(path)).collect()
 }
