@@ -75,7 +75,7 @@ pub static OVER_DATASET: Registry = Registry {
         &c::dir::Cd,
         &fleet::why::FleetWhyCommand,
         &fleet::diff::FleetDiffCommand,
-        &dump::Dump,
+        &fleet::groups::FleetDump,
         &fleet::plot::FleetPlot,
         &fleet::report::FleetPage,
         &c::sql::Sql,

@@ -4,15 +4,46 @@ use super::{
     CHOICE, build_option, day_option, fleet, machine_option, min_leaked_option, row_options,
     warn_of,
 };
+use crate::commands::dump::Dump;
 use crate::commands::shared::choice::{add_column, show_stack_option};
-use crate::commands::shared::{fields, groups};
-use crate::commands::{CommandError, DumpContext, Kind, KindSignature};
+use crate::commands::shared::{fields, groups as headings};
+use crate::commands::{
+    AnyCommand, CommandError, DumpContext, Entered, Invocation, Kind, KindSignature, Signature,
+};
 use crate::fleet::{FleetColumn, FleetCriteria, LeaksOnly, fleet_groups};
-use crate::grammar::{Example, Opt, OptionGroup, Take};
+use crate::grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take};
 use crate::render;
 use crate::settings::StackDisplayArgs;
 
+/// `.dump`, whose kinds are those of the registry.
+pub(crate) struct FleetDump;
+
 pub(crate) struct FleetObjectRef;
+
+static SIGNATURE: Signature = Signature {
+    names: &[".dump"],
+    group: headings::QUERIES,
+    usage: "KIND [OPTION…]",
+    arguments: Arguments::Kind,
+    summary: "print tables of the loaded dataset",
+    details: "Each KIND has its own options: see .help KIND. Names of kinds and options are \
+         case-insensitive. > FILE at the end writes the output into a file, >> FILE appends it.",
+    examples: &[".dump ObjectRef -Leak -GroupBy machine,process,createstack", ".dump Why -TopN 5"],
+};
+
+impl AnyCommand for FleetDump {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURE
+    }
+
+    fn groups(&self) -> Vec<GroupView> {
+        Vec::new()
+    }
+
+    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
+        AnyCommand::parse(&Dump, entered)
+    }
+}
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct FleetGroupsArgs {
@@ -71,7 +102,7 @@ impl Kind for FleetObjectRef {
 static OPTIONS: &[OptionGroup<FleetGroupsArgs>] = &[
     OptionGroup { title: CHOICE, options: &CHOICES },
     OptionGroup { title: "Group", options: GROUPS },
-    OptionGroup { title: groups::DISPLAY, options: &[show_stack_option()] },
+    OptionGroup { title: headings::DISPLAY, options: &[show_stack_option()] },
 ];
 
 static CHOICES: [Opt<FleetGroupsArgs>; 8] = {
