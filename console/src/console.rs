@@ -7,7 +7,8 @@ use handlescope_model::guard::{Panicked, quietly};
 use crate::cancel::{Cancel, Cancelled};
 use crate::commands::load::load;
 use crate::commands::{CommandError, Context, Flow, Invocation};
-use crate::registry::REGISTRY;
+use crate::grammar::split;
+use crate::registry::{explained, registry};
 use crate::settings::Settings;
 use crate::terminal::{CommandOutput, Messages, Neutral, Paged, Screen};
 use crate::trace::{LoadArgs, Session};
@@ -39,7 +40,12 @@ impl Console {
         out: &mut dyn Write,
         messages: &mut Messages<'_>,
     ) -> Result<Flow, CommandError> {
-        match REGISTRY.parse_with(line, &self.session.settings.aliases)? {
+        let over_dataset = self.session.dataset.is_some();
+        let aliases = &self.session.settings.aliases;
+        let parsed = registry(over_dataset)
+            .parse_with(line, aliases)
+            .map_err(|error| if over_dataset { explained(error, &split(line)) } else { error });
+        match parsed? {
             Some(command) => self.execute(command, out, messages),
             None => Ok(Flow::Continue),
         }

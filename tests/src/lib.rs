@@ -34,6 +34,7 @@ pub use handlescope_needs::{
     needs_bash, needs_chromium, needs_data, needs_duckdb, needs_linker, needs_mcp, needs_spark,
 };
 
+pub mod acceptance;
 pub mod allocations;
 pub mod bench;
 pub mod binary;

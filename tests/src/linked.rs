@@ -1,8 +1,9 @@
-//! Identity of an image that lld-link linked.
+//! Images for Windows, compiled by clang++ and linked by lld-link: their PDBs, identities and functions.
 
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::process::Command;
 
 use crate::bytes::Guid;
 
@@ -44,4 +45,56 @@ impl Image {
             timestamp: number(header + 8)?,
         })
     }
+}
+
+/// No option brings a path of the temporary folder into the PDB, so that its GUID is the same each time.
+const COMPILE: &str = "-no-canonical-prefixes --target=x86_64-pc-windows-msvc -std=c++17 -O1 -g -gcodeview \
+    -ffreestanding -nostdinc -resource-dir=. -fdebug-compilation-dir=. -fcoverage-compilation-dir=. -fno-ident \
+    -fno-exceptions -fno-optimize-sibling-calls -c program.cpp -o program.obj";
+const LINK: &str = "/nologo /nodefaultlib /debug /Brepro /opt:noref,noicf /pdbaltpath:%_PDB% /pdbsourcepath:. \
+    /subsystem:console /entry:Main /map:program.map program.obj";
+
+/// Address that the linker assumes for an image.
+const PREFERRED: u64 = 0x1_4000_0000;
+
+/// Compiles and links a program in a folder, and returns the map of the linker.
+///
+/// # Errors
+/// When a file cannot be written, or the compiler or linker fails.
+pub fn compile(source: &str, program: &str, pdb: &str, folder: &Path) -> io::Result<String> {
+    fs::write(folder.join("program.cpp"), source)?;
+    run("clang++", COMPILE.split_whitespace().map(str::to_owned), folder)?;
+    let outputs = [format!("/out:{program}"), format!("/pdb:{pdb}")];
+    run("lld-link", LINK.split_whitespace().map(str::to_owned).chain(outputs), folder)?;
+    fs::read_to_string(folder.join("program.map"))
+}
+
+fn run(program: &str, arguments: impl Iterator<Item = String>, folder: &Path) -> io::Result<()> {
+    let output = Command::new(program).args(arguments).current_dir(folder).output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("{program}: {}", String::from_utf8_lossy(&output.stderr))))
+}
+
+/// Functions of a linker's map, with their RVAs.
+#[must_use]
+pub fn publics(map: &str) -> Vec<(String, u64)> {
+    let function = |line: &str| {
+        let [_, symbol, address, "program.obj"] = *line.split_whitespace().collect::<Vec<_>>()
+        else {
+            return None;
+        };
+        let address = u64::from_str_radix(address, 16).ok()?;
+        Some((undecorated(symbol), address - PREFERRED))
+    };
+    map.lines().filter_map(function).collect()
+}
+
+/// The name of a function: `?Open@Cache@fleet@@…` is `fleet::Cache::Open`.
+fn undecorated(symbol: &str) -> String {
+    let Some((path, _)) = symbol.strip_prefix('?').and_then(|rest| rest.split_once("@@")) else {
+        return symbol.to_owned();
+    };
+    path.rsplit('@').collect::<Vec<_>>().join("::")
 }

@@ -6,7 +6,9 @@
 use std::any::Any;
 use std::fmt::{self, Debug};
 
-use super::context::{Context, DumpContext, Invocation, Redirected, SharedArgs, answer};
+use super::context::{
+    Context, DumpContext, Invocation, Redirected, SharedArgs, answer, answer_over_dataset,
+};
 use super::error::CommandError;
 use super::help::Syntax;
 use super::shared::options::{SHARED, check_output};
@@ -87,6 +89,9 @@ pub trait Kind: Sync + 'static {
     type Args: Default + Debug + 'static;
     const SIGNATURE: KindSignature;
     const OPTIONS: &'static [OptionGroup<Self::Args>];
+
+    /// Whether it is about the loaded dataset, and not about traces.
+    const OVER_DATASET: bool = false;
 
     /// Columns that `-SortBy` can name.
     fn columns() -> Vec<String>;
@@ -273,7 +278,10 @@ impl<K: Kind> Debug for TableInvocation<K> {
 
 impl<K: Kind> Invocation for TableInvocation<K> {
     fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-        answer(&self.shared, context, |dump| self.answer(dump))
+        match K::OVER_DATASET {
+            true => answer_over_dataset(&self.shared, context, |dump| self.answer(dump)),
+            false => answer(&self.shared, context, |dump| self.answer(dump)),
+        }
     }
 
     fn args(&self) -> &dyn Any {

@@ -18,7 +18,7 @@ use crate::render::output::{COLUMNS, Target};
 use crate::render::{OutputError, OutputOptions, Table};
 use crate::settings::{Display, DisplayArgs, StackDisplayArgs};
 use crate::terminal::{Messages, Screen};
-use crate::trace::{LoadedTrace, Session, choose};
+use crate::trace::{LoadedTrace, NoFile, Session};
 use crate::values::{ColumnChoice, CsvText, Format, TopN};
 
 /// Continuation after a command.
@@ -174,8 +174,38 @@ pub(crate) fn answer(
     context: &mut Context<'_, '_>,
     ask: impl FnOnce(&mut DumpContext<'_, '_>) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
+    ask_of(false, shared, context, ask)
+}
+
+/// Queries the loaded dataset.
+///
+/// # Errors
+/// When none is loaded, or `ask` fails.
+pub(crate) fn answer_over_dataset(
+    shared: &SharedArgs,
+    context: &mut Context<'_, '_>,
+    ask: impl FnOnce(&mut DumpContext<'_, '_>) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    if context.session.dataset.is_none() {
+        return Err(NoFile::NothingLoaded.into());
+    }
+    if !shared.files.is_empty() {
+        return Err(NoFile::FilterOverDataset.into());
+    }
+    ask_of(true, shared, context, ask)
+}
+
+fn ask_of(
+    over_dataset: bool,
+    shared: &SharedArgs,
+    context: &mut Context<'_, '_>,
+    ask: impl FnOnce(&mut DumpContext<'_, '_>) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
     let Context { session, cancel, screen, out, messages, flow } = context;
-    let selected = choose(&session.files, &shared.files, messages)?;
+    let selected = match over_dataset {
+        true => Vec::new(),
+        false => session.choose(&shared.files, messages)?,
+    };
     write_notes(&shared.notes, messages);
     shared.output.check_file(&session.overwrite(shared.output.force))?;
     if shared.output.csv_text == CsvText::Raw && !matches!(shared.output.format(), Format::Csv(_)) {

@@ -19,7 +19,7 @@ use crate::paths::{names_apart, shown};
 use crate::query::trace_info;
 use crate::render::time::{Clock, Seconds, instant};
 use crate::terminal::table;
-use crate::trace::{self, LoadedTrace, choose};
+use crate::trace::{self, LoadedTrace};
 use crate::values::{TimeDigits, TimeFormat, nanoseconds};
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -83,7 +83,7 @@ impl Command for ConvertTime {
         let not_a_time = || CommandError::NoTime { text: text.to_owned() };
         let time = When::parse(text).ok_or_else(not_a_time)?;
         let (mut inside, mut outside) = (Vec::new(), Vec::new());
-        let files = choose(&session.files, &args.files, messages)?;
+        let files = session.choose(&args.files, messages)?;
         let paths: Vec<&Path> = files.iter().map(|(_, file)| file.path.as_path()).collect();
         let name = |path: &Path| shown(path).file_name().unwrap_or_default().to_owned();
         let names = names_apart(&paths, name);
@@ -263,7 +263,7 @@ impl Command for Snapshot {
 
     fn run(args: SnapshotArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, messages, .. } = context;
-        let selected = choose(&session.files, &args.files, messages)?;
+        let selected = session.choose(&args.files, messages)?;
         let Some(name) = &args.name else {
             let files: Vec<&LoadedTrace> = selected.into_iter().map(|(_, file)| file).collect();
             let text = listed(&files, context.screen)?;

@@ -12,6 +12,7 @@ use thiserror::Error;
 use crate::cancel::Cancelled;
 use crate::dataset::DatasetError;
 use crate::filter::FilterError;
+use crate::fleet::FleetError;
 use crate::grammar::ParseError;
 use crate::paths::{ExpandError, OverwriteError, RootError};
 use crate::query::{NoMatch, QueryError};
@@ -35,6 +36,17 @@ pub enum CommandError {
     /// Files that could not be loaded.
     #[error("{}", lines(.errors))]
     Load { errors: Vec<LoadError> },
+    /// A question to a dataset without an answer.
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+    /// A dataset beside something else.
+    #[error("{}: a dataset is loaded alone; name nothing else, and use .load", Untrusted(.folder))]
+    DatasetBeside { folder: PathBuf },
+    /// A trace whose extract the dataset does not have.
+    #[error(
+        "{trace}: the dataset was made without the extract of this trace; load the trace itself"
+    )]
+    NoExtract { trace: String },
     /// Options about symbols that make no symbol path.
     #[error(transparent)]
     Symbols(#[from] SymbolSourcesError),
@@ -299,6 +311,7 @@ impl CommandError {
             self,
             CommandError::Cancelled(_)
                 | CommandError::Query(QueryError::Cancelled(_))
+                | CommandError::Fleet(FleetError::Cancelled(_))
                 | CommandError::Sql(SqlError::Cancelled(_))
                 | CommandError::Save(SaveError::Cancelled(_))
                 | CommandError::Redact(ExtractError::Cancelled(_))

@@ -16,7 +16,7 @@ use crate::filter::Filter;
 use crate::grammar::{Arguments, Opt, OptionGroup, ParseError};
 use crate::paths::{Aside, Output, Overwrite, with_home, write_aside};
 use crate::render::write_frame;
-use crate::trace::{LoadedTrace, choose};
+use crate::trace::LoadedTrace;
 use crate::values::{Counted, CsvText, Format, NamesFile, RequestedFormat, TABLE_FORMATS};
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -88,7 +88,7 @@ impl Command for Export {
     /// each. A file appears under its name when it is complete.
     fn run(args: ExportArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, cancel, out, messages, .. } = context;
-        let selected = choose(&session.files, &args.files, messages)?;
+        let selected = session.choose(&args.files, messages)?;
         messages.wait("exporting");
         let mut taken = HashSet::new();
         for (index, file) in &selected {

@@ -1,10 +1,17 @@
 //! `.load` and `.load+`
 
+use std::path::{Path, PathBuf};
+
+use handlescope_model::Untrusted;
+
 use super::shared::groups;
 use super::shared::options::{max_size_option, recursive_queries_option};
 use super::{Command, CommandError, Context, Entered, Signature};
+use crate::dataset::{Dataset, LocalFile};
 use crate::grammar::{Arguments, Opt, OptionGroup, ParseError, Take};
+use crate::paths::with_home;
 use crate::trace::{LoadArgs, Loading};
+use crate::values::Counted;
 
 pub(crate) struct Load;
 
@@ -27,7 +34,9 @@ impl Command for Load {
              is loaded when it is named, whatever its extension: opens and closes with their \
              stacks, in order, but without times, types and names. Files that cannot be loaded \
              are reported (at most three of a folder) and the rest is loaded; if none can be \
-             loaded, the session does not change.",
+             loaded, the session does not change. A folder that dataset add made is loaded as a \
+             dataset, in place of traces: .help lists its commands. Then QUERY may also be the id \
+             of one of its traces, or the beginning of it, for the extract of that trace.",
         examples: &[
             ".load examples/leaky.etl",
             ".load -r examples",
@@ -87,9 +96,28 @@ fn load_args(entered: &Entered<'_>) -> Result<LoadArgs, ParseError> {
 /// Names every file that could not be loaded. When it was cancelled, the loaded traces stay as they
 /// were.
 pub(crate) fn load(args: &LoadArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+    if let Some(folder) = dataset_folder(args) {
+        return load_dataset(folder, args, context);
+    }
+    let (args, mut extracts) = match &context.session.dataset {
+        Some(folder) => with_extracts(folder, args)?,
+        None => (args.clone(), Vec::new()),
+    };
+    let args = &args;
     let Context { session, cancel, messages, .. } = context;
     let loaded = if args.append { &session.files[..] } else { &[] };
-    let Loading { files, errors, .. } = Loading::run(args, loaded, cancel, messages)?;
+    let Loading { mut files, errors, .. } = Loading::run(args, loaded, cancel, messages)?;
+    for file in &mut files {
+        if let Some(index) = extracts.iter().position(|extract| extract.path == file.path) {
+            file.keep(extracts.swap_remove(index).copy);
+        }
+    }
+    if !files.is_empty()
+        && let Some(folder) = session.dataset.take()
+    {
+        let folder = Untrusted(&folder);
+        messages.note(format_args!("unloaded the dataset {folder}; .load {folder} loads it again"));
+    }
     if files.len() > 1 {
         messages.note(format_args!("loaded {} files", files.len()));
     }
@@ -103,6 +131,55 @@ pub(crate) fn load(args: &LoadArgs, context: &mut Context<'_, '_>) -> Result<(),
     }
     session.search_beside_files();
     if errors.is_empty() { Ok(()) } else { Err(CommandError::Load { errors }) }
+}
+
+/// The first query that is a dataset.
+fn dataset_folder(args: &LoadArgs) -> Option<PathBuf> {
+    args.queries.iter().map(|query| with_home(query)).find(|path| Dataset::is_at(path))
+}
+
+/// Loads a dataset, which is loaded alone.
+fn load_dataset(
+    folder: PathBuf,
+    args: &LoadArgs,
+    context: &mut Context<'_, '_>,
+) -> Result<(), CommandError> {
+    if args.append || args.queries.len() > 1 {
+        return Err(CommandError::DatasetBeside { folder });
+    }
+    args.access
+        .check(&folder)
+        .map_err(|error| CommandError::Load { errors: vec![error.into()] })?;
+    let traces = Dataset::open(&folder)?.traces()?.len();
+    let traces = Counted(traces as u64, "trace");
+    let shown = Untrusted(&folder);
+    context.messages.note(format_args!("loaded the dataset {shown} of {traces}"));
+    context.session.open_dataset(folder);
+    Ok(())
+}
+
+/// The arguments with paths of extracts in place of ids of traces of the loaded dataset, and these extracts.
+fn with_extracts(
+    folder: &Path,
+    args: &LoadArgs,
+) -> Result<(LoadArgs, Vec<LocalFile>), CommandError> {
+    let dataset = Dataset::open(folder)?;
+    let is_id =
+        |query: &str| !query.is_empty() && query.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let (mut queries, mut extracts) = (Vec::new(), Vec::new());
+    for query in &args.queries {
+        if !is_id(query) || with_home(query).exists() {
+            queries.push(query.clone());
+            continue;
+        }
+        let trace = dataset.named(query)?.trace;
+        let Some(extract) = dataset.extract(&trace)? else {
+            return Err(CommandError::NoExtract { trace });
+        };
+        queries.push(extract.path.to_string_lossy().into_owned());
+        extracts.push(extract);
+    }
+    Ok((LoadArgs { queries, append: false, ..args.clone() }, extracts))
 }
 
 static OPTIONS: &[OptionGroup<LoadArgs>] = &[OptionGroup {

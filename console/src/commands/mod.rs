@@ -11,6 +11,7 @@ pub(crate) mod dump;
 mod error;
 pub(crate) mod export;
 pub(crate) mod extract;
+pub(crate) mod fleet;
 pub mod help;
 pub(crate) mod load;
 pub(crate) mod pictures;

@@ -13,7 +13,6 @@ use super::{Command, CommandError, Context, Entered, Signature};
 use crate::filter::Filter;
 use crate::grammar::{Arguments, OptionGroup, ParseError};
 use crate::paths::{EXTRACT_EXTENSION, has_extension, with_home};
-use crate::trace::choose;
 use crate::trace::extraction::prepare_folder;
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -68,7 +67,7 @@ impl Command for Save {
 
     fn run(args: SaveArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, cancel, out, messages, .. } = context;
-        let selected = choose(&session.files, &args.files, messages)?;
+        let selected = session.choose(&args.files, messages)?;
         let [(_, file)] = selected.as_slice() else {
             return Err(CommandError::SaveSeveral { files: selected.len() });
         };
@@ -121,7 +120,7 @@ impl Command for Symbolize {
 
     fn run(files: Vec<Filter>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, cancel, out, messages, .. } = context;
-        let selected = choose(&session.files, &files, messages)?;
+        let selected = session.choose(&files, messages)?;
         let indexes: Vec<usize> = selected.into_iter().map(|(index, _)| index).collect();
         for index in indexes {
             let Some(file) = session.files.get(index) else { continue };

@@ -9,10 +9,12 @@ use thiserror::Error;
 
 use super::shared::groups;
 use super::{Command, CommandError, Context, Entered, Signature};
+use crate::dataset::TABLES;
+use crate::fleet;
 use crate::grammar::{Arguments, Opt, OptionGroup, ParseError, Take, Token};
 use crate::render::member_tables;
 use crate::settings::Settings;
-use crate::sql::{Relation, RelationColumn, SqlError, Views};
+use crate::sql::{Relation, RelationColumn, SqlError, Views, dataset_columns};
 use crate::suggest;
 use crate::terminal::{Role, Screen, table, wrapped};
 
@@ -71,6 +73,9 @@ impl Command for Schema {
     fn run(args: SchemaArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         if args.members {
             return Ok(members(context.out)?);
+        }
+        if context.session.dataset.is_some() {
+            return dataset_schema(&args.names, context.out, context.screen);
         }
         let views = views(&context.session.settings)?;
         let relations: Result<Vec<Relation<'_>>, _> =
@@ -205,6 +210,37 @@ pub fn members(out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "### {list}\n")?;
         }
         writeln!(out, "{table}")?;
+    }
+    Ok(())
+}
+
+/// Describes tables of a dataset, all if none is named.
+fn dataset_schema(
+    names: &[Token],
+    out: &mut dyn Write,
+    screen: Screen,
+) -> Result<(), CommandError> {
+    let named = |word: &Token| {
+        let tables = TABLES.iter().map(|table| -> &str { table.name });
+        fleet::table(&word.text).ok_or_else(|| {
+            let hint = suggest::nearest(&word.text, tables)
+                .map_or_else(|| "; .schema alone lists them".to_owned(), suggest::did_you_mean);
+            ParseError::refused(UnknownRelation { name: word.text.clone(), hint })
+        })
+    };
+    let tables = match names {
+        [] => TABLES.iter().collect(),
+        names => names.iter().map(named).collect::<Result<Vec<_>, _>>()?,
+    };
+    for (index, described) in tables.into_iter().enumerate() {
+        let gap = if index > 0 { "\n" } else { "" };
+        let title = format!("{}: {}", screen.paint(Role::Name, described.name), described.doc);
+        writeln!(out, "{gap}{}", wrapped(&title, screen.width))?;
+        let mut columns = table::table(screen, &["Column", "Type", "Meaning"]);
+        for column in dataset_columns(described) {
+            columns.add_row([&*column.name, &column.type_text(), &column.doc]);
+        }
+        write!(out, "{}", table::text(columns))?;
     }
     Ok(())
 }

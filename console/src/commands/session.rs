@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use handlescope_model::Untrusted;
 use handlescope_model::tables::TraceInfo;
 
 use super::shared::groups;
 use super::{Command, CommandError, Context, Entered, Flow, Signature};
+use crate::dataset::Dataset;
 use crate::filter::Wildcard;
 use crate::grammar::{Arguments, ParseError};
 use crate::paths::{shown, with_home};
@@ -13,6 +15,7 @@ use crate::query::trace_info;
 use crate::render::{self, OutputOptions};
 use crate::settings::DisplayArgs;
 use crate::trace::LoadedTrace;
+use crate::values::Counted;
 
 pub(crate) struct List;
 
@@ -23,12 +26,18 @@ impl Command for List {
         group: groups::FILES,
         usage: "",
         arguments: Arguments::None,
-        summary: "list the loaded traces",
+        summary: "list the loaded traces, or the loaded dataset",
         details: "The index counts from 0, as file_index does in JSON and .sql.",
         examples: &[".list"],
     };
 
     fn run((): (), context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        if let Some(folder) = &context.session.dataset {
+            let dataset = Dataset::open(folder)?;
+            let traces = Counted(dataset.traces()?.len() as u64, "trace");
+            writeln!(context.out, "{}: a dataset of {traces}", Untrusted(shown(folder)))?;
+            return Ok(());
+        }
         if context.session.files.is_empty() {
             writeln!(context.out, "No traces are loaded.")?;
             return Ok(());
@@ -70,7 +79,14 @@ impl Command for Unload {
         let session = &mut context.session;
         if names.is_empty() {
             session.files.clear();
+            session.dataset = None;
             session.search_beside_files();
+            return Ok(());
+        }
+        if let (Some(folder), [name]) = (&session.dataset, names.as_slice())
+            && (*folder == with_home(name) || folder.ends_with(name))
+        {
+            session.dataset = None;
             return Ok(());
         }
         let mut unloaded: Vec<PathBuf> = Vec::new();

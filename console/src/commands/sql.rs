@@ -10,6 +10,7 @@ use super::shared::names::WatchedSymbols;
 use super::shared::options::{check_output, format_options, row_options};
 use super::shared::{fields, groups};
 use super::{AnyCommand, Command, CommandError, Context, Entered, SharedArgs, Signature};
+use crate::dataset::Dataset;
 use crate::grammar::{
     Arguments, Opt, OptionGroup, ParseError, Quotes, Redirect, Take, Token, parse,
 };
@@ -17,7 +18,7 @@ use crate::render;
 use crate::settings::DisplayArgs;
 use crate::sql::{self, MemoryLimit};
 use crate::terminal::{ColorChoice, Messages, standard};
-use crate::trace::choose;
+use crate::trace::NoFile;
 
 /// Words that a query starts with.
 const STARTS: [&str; 9] =
@@ -143,11 +144,19 @@ pub(crate) fn answer(
     context: &mut Context<'_, '_>,
 ) -> Result<DataFrame, CommandError> {
     let Context { session, cancel, messages, .. } = context;
-    let files = choose(&session.files, &args.shared.files, messages)?;
+    let limit = MemoryLimit { most: args.max_memory, end_program };
+    if let Some(folder) = &session.dataset {
+        if !args.shared.files.is_empty() {
+            return Err(NoFile::FilterOverDataset.into());
+        }
+        messages.wait("searching");
+        let dataset = Dataset::open(folder)?;
+        return Ok(sql::sql_over_dataset(&dataset, &args.query, limit, cancel)?);
+    }
+    let files = session.choose(&args.shared.files, messages)?;
     let views = views(&session.settings)?;
     messages.wait("searching");
     let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
-    let limit = MemoryLimit { most: args.max_memory, end_program };
     let system = session.settings.system_modules();
     Ok(sql::sql(&files, &args.query, &views, limit, &names, system, cancel)?)
 }

@@ -9,11 +9,13 @@ use super::{
     sql_completer,
 };
 use crate::{
-    commands::{dump::DumpWords, settings::USUAL, shared::symbols::SERVERS, sql::SqlWords},
+    commands::{
+        Registry, dump::DumpWords, settings::USUAL, shared::symbols::SERVERS, sql::SqlWords,
+    },
     grammar::{
         Arguments, OptionSpec, Quotes, Redirect, Token, ValueKind, definition_start, parse, split,
     },
-    registry::REGISTRY,
+    registry::registry,
     settings::{Expanded, Key},
     values::ColumnChoice,
 };
@@ -54,6 +56,8 @@ struct Position<'a> {
     word: &'a str,
     span: Span,
     is_quoted: bool,
+    /// Commands over traces, or over the loaded dataset.
+    registry: &'static Registry,
 }
 
 /// Suggestions for the end of `head`, the line up to the cursor.
@@ -80,7 +84,8 @@ fn complete_at(line: &str, cursor: usize, known: &Known) -> Vec<Suggestion> {
         None => (&tokens[..], "", head.len(), false),
     };
     let span = Span::new(start, head.len());
-    Position { line, before, word, span, is_quoted }.suggestions(known)
+    let registry = registry(known.over_dataset);
+    Position { line, before, word, span, is_quoted, registry }.suggestions(known)
 }
 
 /// Suggestions for another line, in which the replaced text is elsewhere.
@@ -96,7 +101,7 @@ impl Position<'_> {
         let Some((first, arguments)) = self.before.split_first() else {
             return self.commands(known);
         };
-        let Some(command) = REGISTRY.command(&first.text) else { return Vec::new() };
+        let Some(command) = self.registry.command(&first.text) else { return Vec::new() };
         let takes = command.signature().arguments;
         if matches!(takes, Arguments::Alias)
             && let Some(start) = definition_start(self.line, arguments)
@@ -178,7 +183,7 @@ impl Position<'_> {
     fn commands(&self, known: &Known) -> Vec<Suggestion> {
         // A bare word is a command whose dot was forgotten.
         let dotted = format!(".{}", self.word);
-        let commands = REGISTRY.commands.iter().filter_map(|command| {
+        let commands = self.registry.commands.iter().filter_map(|command| {
             let signature = command.signature();
             let name = signature.names.iter().find(|name| starts_with(name, self.word)).copied();
             let name =
@@ -225,13 +230,16 @@ impl Position<'_> {
     }
 
     fn topics(&self, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
-        if let Some(kind) = arguments.last().and_then(|word| REGISTRY.kind(&word.text)) {
+        if let Some(kind) = arguments.last().and_then(|word| self.registry.kind(&word.text)) {
             return self.options(&kind.options(), &[]);
         }
-        let kinds = REGISTRY.kinds.iter().map(|kind| (kind.name(), kind.signature().summary));
-        let commands =
-            REGISTRY.commands.iter().map(|command| (command.name(), command.signature().summary));
-        let topics = REGISTRY.topics.iter().map(|topic| (topic.name, topic.summary));
+        let kinds = self.registry.kinds.iter().map(|kind| (kind.name(), kind.signature().summary));
+        let commands = self
+            .registry
+            .commands
+            .iter()
+            .map(|command| (command.name(), command.signature().summary));
+        let topics = self.registry.topics.iter().map(|topic| (topic.name, topic.summary));
         let is_first = arguments.is_empty();
         if is_first && self.word.starts_with('-') {
             return self.options_of_all();
@@ -245,8 +253,8 @@ impl Position<'_> {
 
     /// Options of any kind or command, each name once.
     fn options_of_all(&self) -> Vec<Suggestion> {
-        let of_kinds = REGISTRY.kinds.iter().flat_map(|kind| kind.options());
-        let of_commands = REGISTRY.commands.iter().flat_map(|command| command.options());
+        let of_kinds = self.registry.kinds.iter().flat_map(|kind| kind.options());
+        let of_commands = self.registry.commands.iter().flat_map(|command| command.options());
         let mut suggestions = self.options(&of_kinds.chain(of_commands).collect::<Vec<_>>(), &[]);
         suggestions.sort_by(|left, right| left.value.cmp(&right.value));
         suggestions.dedup_by(|left, right| left.value.eq_ignore_ascii_case(&right.value));
@@ -254,9 +262,9 @@ impl Position<'_> {
     }
 
     fn dump(&self, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
-        let words = DumpWords::of(arguments, &REGISTRY);
+        let words = DumpWords::of(arguments, self.registry);
         // Before the kind is known, options of any kind decide whether a value is due.
-        let options = words.options(&REGISTRY);
+        let options = words.options(self.registry);
         let mut suggestions = Vec::new();
         let last = parse::known_items(&options, &words.option_tokens).pop();
         if let Some(parse::Item::Option { spec, values, .. }) = last {
@@ -281,7 +289,7 @@ impl Position<'_> {
     }
 
     fn kinds(&self) -> Vec<Suggestion> {
-        let kinds = REGISTRY.kinds.iter().filter(|kind| starts_with(kind.name(), self.word));
+        let kinds = self.registry.kinds.iter().filter(|kind| starts_with(kind.name(), self.word));
         kinds.map(|kind| self.suggest(kind.name(), kind.signature().summary)).collect()
     }
 

@@ -23,6 +23,8 @@ use crate::{
 pub struct Known {
     /// Paths of the loaded traces.
     pub loaded: Vec<String>,
+    /// Whether a dataset is loaded in place of traces.
+    pub over_dataset: bool,
     /// Names of their snapshots, each once.
     pub snapshots: Vec<String>,
     /// The aliases of the session.

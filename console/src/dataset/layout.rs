@@ -71,7 +71,7 @@ impl Partition {
 
     /// The digits of the id by which people know the trace.
     pub(crate) fn short(&self) -> &str {
-        self.trace.get(..SHORT_DIGITS).unwrap_or(&self.trace)
+        short(&self.trace)
     }
 
     /// Its folder in that of a table.
@@ -83,6 +83,11 @@ impl Partition {
     pub(super) fn part(&self, table: &str) -> String {
         format!("{}/{PART}", self.folder(table))
     }
+}
+
+/// The digits of an id by which people know the trace.
+pub(crate) fn short(trace: &str) -> &str {
+    trace.get(..SHORT_DIGITS).unwrap_or(trace)
 }
 
 impl Dataset {

@@ -32,7 +32,8 @@ pub(super) enum Store {
 #[derive(Debug)]
 pub(crate) struct LocalFile {
     pub(crate) path: PathBuf,
-    _copy: Option<TempDir>,
+    /// Folder of the file, if it is a copy, which goes with it.
+    pub(crate) copy: Option<TempDir>,
 }
 
 impl Store {
@@ -202,12 +203,12 @@ impl Store {
         match self {
             Self::Folder(folder) => {
                 let path = folder.join(name);
-                Ok(path.is_file().then_some(LocalFile { path, _copy: None }))
+                Ok(path.is_file().then_some(LocalFile { path, copy: None }))
             }
             #[cfg(feature = "object-store")]
-            Self::Bucket(bucket) => Ok(bucket
-                .fetch(name)?
-                .map(|(folder, path)| LocalFile { path, _copy: Some(folder) })),
+            Self::Bucket(bucket) => {
+                Ok(bucket.fetch(name)?.map(|(folder, path)| LocalFile { path, copy: Some(folder) }))
+            }
         }
     }
 }

@@ -11,9 +11,11 @@
 //! * [`ProcessFilter`] tests processes written `name.exe(pid)`. A number is a pid, and the `.exe`
 //!   and the `(pid)` may be left out.
 
+mod days;
 mod pattern;
 mod plain;
 
+pub use days::{Days, DaysError};
 pub use pattern::{FilterError, Wildcard};
 pub(crate) use pattern::{literal, word};
 pub use plain::{Filter, LineMatch, ProcessFilter, SystemModules};

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use handlescope_extract::symbols::ServerChoice;
 
 use super::token::Token;
-use crate::filter::{Filter, FilterError, ProcessFilter};
+use crate::filter::{Days, DaysError, Filter, FilterError, ProcessFilter};
 use crate::paths::with_home;
 use crate::values::{
     ColumnChoice, CountRange, CountUnit, FormatSpec, NamesFile, ProcessFormat, RequestedFormat,
@@ -101,6 +101,10 @@ pub enum Take<A: 'static> {
     /// A filter on text that may be given several times.
     Filters(Texts, fn(&mut A) -> &mut Vec<Filter>),
     Processes(fn(&mut A) -> &mut Option<ProcessFilter>),
+    /// Days: `FROM..TO` or a filter.
+    Days(fn(&mut A) -> &mut Option<Days>),
+    /// Two texts that belong together; the placeholder stands for them in the help.
+    Pair(&'static str, fn(&mut A) -> &mut Option<[String; 2]>),
     /// The id of a suspect, or how it begins.
     Suspect(fn(&mut A) -> &mut Option<SuspectId>),
     /// `min [max]` in seconds.
@@ -215,6 +219,9 @@ pub enum ValueKind {
     /// A filter on text, and what texts those are.
     Filter(Texts),
     Processes,
+    Days,
+    /// Two texts, with their placeholder.
+    Pair(&'static str),
     /// The id of a suspect.
     Suspect,
     /// `min [max]` in seconds.
@@ -275,7 +282,7 @@ impl ValueKind {
     pub fn is_repeatable(&self) -> bool {
         match self {
             ValueKind::Filter(texts) => *texts == Texts::LoadedFiles,
-            ValueKind::Processes => false,
+            ValueKind::Processes | ValueKind::Days => false,
             _ => true,
         }
     }
@@ -286,6 +293,8 @@ impl ValueKind {
             ValueKind::Filter(Texts::LoadedFiles) => ("FILES", 1, 1),
             ValueKind::Filter(_) => ("FILTER", 1, 1),
             ValueKind::Processes => ("PROCESSES", 1, 1),
+            ValueKind::Days => ("DAYS", 1, 1),
+            ValueKind::Pair(placeholder) => (*placeholder, 2, 2),
             ValueKind::Suspect => ("ID", 1, 1),
             ValueKind::Seconds => ("SECONDS [MAX]", 1, 2),
             ValueKind::Length => ("SECONDS", 1, 1),
@@ -371,6 +380,8 @@ impl<A: Default> OptionSpec for Opt<A> {
             Take::Switch(_) | Take::Set(_) => ValueKind::None,
             Take::Filter(texts, _) | Take::Filters(texts, _) => ValueKind::Filter(*texts),
             Take::Processes(_) => ValueKind::Processes,
+            Take::Days(_) => ValueKind::Days,
+            Take::Pair(placeholder, _) => ValueKind::Pair(placeholder),
             Take::Suspect(_) => ValueKind::Suspect,
             Take::Seconds(_) => ValueKind::Seconds,
             Take::From(_) | Take::Length(_) => ValueKind::Length,
@@ -418,6 +429,13 @@ impl<A> Opt<A> {
             Take::Processes(field) => {
                 check_exclusions(first)?;
                 *field(args) = Some(ProcessFilter::new(first).map_err(refused)?);
+            }
+            Take::Days(field) => {
+                let refused = |error: DaysError| ValueError::Filter { reason: error.to_string() };
+                *field(args) = Some(Days::parse(first).map_err(refused)?);
+            }
+            Take::Pair(_, field) => {
+                *field(args) = Some([first, second.unwrap_or_default()].map(str::to_owned));
             }
             Take::Suspect(field) => *field(args) = Some(SuspectId::new(first)?),
             Take::Seconds(field) => *field(args) = Some(TimeRange::parse(first, second)?),

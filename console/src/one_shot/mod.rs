@@ -9,10 +9,12 @@ use crate::cli::Cli;
 use crate::commands::help::help_in_shell;
 use crate::commands::load::Load;
 use crate::commands::shared::options;
-use crate::commands::{Command, Invocation};
+use crate::commands::{Command, Invocation, Registry};
+use crate::dataset::Dataset;
 use crate::grammar::{ParseError, Token, join, parse};
+use crate::paths::with_home;
 use crate::paths::{ExpandError, expand, has_extension};
-use crate::registry::REGISTRY;
+use crate::registry::{explained, registry};
 use crate::suggest;
 use crate::terminal::ColorChoice;
 use crate::trace::LoadArgs;
@@ -264,6 +266,8 @@ fn read(
     let globals = Cli::try_parse_from(program.chain(globals)).map_err(Refusal::Globals)?;
     let is_comparison = form == Form::Diff;
     let mut shot = OneShot { globals, load: None, command: None, notes: Vec::new(), is_comparison };
+    let over_dataset = names_dataset(&words);
+    let commands = registry(over_dataset);
     let mut take = |names: &[&str]| {
         let before = words.len();
         words.retain(|word| !names.iter().any(|name| word.eq_ignore_ascii_case(name)));
@@ -276,7 +280,7 @@ fn read(
         shot.notes.push(options::DEBUG);
     }
     if take(&["-help", "--help", "-h", "-?"]) {
-        shot.command = Some(help(form, &words)?);
+        shot.command = Some(help(form, &words, commands)?);
         return Ok(shot);
     }
     let loads = !matches!(form, Form::Extract | Form::Redact);
@@ -286,26 +290,26 @@ fn read(
             let recursive = take(&["-recursive"]);
             let mut queries = queries(&mut words)?;
             if form == Form::Dump {
-                queries.extend(files(form, &mut words));
+                queries.extend(files(form, &mut words, commands));
             }
             shot.load = Some(to_load(queries, recursive));
-            shot.command = command(form, &words)?;
+            shot.command = command(form, &words, commands)?;
         }
         Form::Why | Form::Diff | Form::Report => {
             let recursive = take(&["-recursive"]);
-            let mut files = files(form, &mut words);
+            let mut files = files(form, &mut words, commands);
             if form == Form::Report {
                 words.insert(0, page(&name, &mut files)?);
             }
             let queries = if files.is_empty() { queries(&mut words)? } else { files };
-            let as_named = form == Form::Diff;
+            let as_named = form == Form::Diff && !over_dataset;
             if as_named {
                 check_two(&name, &queries)?;
             }
             shot.load = Some(LoadArgs { as_named, ..to_load(queries, recursive) });
-            shot.command = command(form, &words)?;
+            shot.command = command(form, &words, commands)?;
         }
-        Form::Extract | Form::Redact => shot.command = command(form, &words)?,
+        Form::Extract | Form::Redact => shot.command = command(form, &words, commands)?,
         Form::Console | Form::Refused(_) => {
             if words.iter().any(|word| !names_files(word)) {
                 shot.load = Some(load_args(&words)?);
@@ -337,11 +341,23 @@ fn check_two(name: &str, queries: &[String]) -> Result<(), ParseError> {
 }
 
 /// The command of the console.
-fn command(form: Form, words: &[String]) -> Result<Option<Box<dyn Invocation>>, ParseError> {
+fn command(
+    form: Form,
+    words: &[String],
+    commands: &'static Registry,
+) -> Result<Option<Box<dyn Invocation>>, ParseError> {
     let name = std::iter::once(form.command().to_owned());
-    REGISTRY
-        .parse_words(&name.chain(words.iter().cloned()).collect::<Vec<_>>())
-        .map_err(with_program_options)
+    let words: Vec<String> = name.chain(words.iter().cloned()).collect();
+    let over_dataset = std::ptr::eq(commands, registry(true));
+    commands.parse_words(&words).map_err(|error| match over_dataset {
+        true => explained(error, &join(&words).1),
+        false => with_program_options(error),
+    })
+}
+
+/// Whether one of the words is a dataset, so that the command is one over a dataset.
+fn names_dataset(words: &[String]) -> bool {
+    words.iter().any(|word| !word.starts_with('-') && Dataset::is_at(&with_home(word)))
 }
 
 /// An error about an option that none of the command is like, but one of the program.
@@ -358,19 +374,23 @@ fn with_program_options(error: ParseError) -> ParseError {
 /// Arguments of the load before the first prompt.
 fn load_args(words: &[String]) -> Result<LoadArgs, ParseError> {
     let (line, tokens) = join(words);
-    Load::parse(&REGISTRY.entered(".load", &line, &tokens))
+    Load::parse(&registry(false).entered(".load", &line, &tokens))
 }
 
 /// Help on the kind of a dump if there is one, or else on the command.
-fn help(form: Form, words: &[String]) -> Result<Box<dyn Invocation>, ParseError> {
-    let kind = words.iter().find_map(|word| REGISTRY.kind(word)).filter(|_| form == Form::Dump);
-    help_in_shell(kind.map_or(form.command(), |kind| kind.name()), &REGISTRY)
+fn help(
+    form: Form,
+    words: &[String],
+    commands: &'static Registry,
+) -> Result<Box<dyn Invocation>, ParseError> {
+    let kind = words.iter().find_map(|word| commands.kind(word)).filter(|_| form == Form::Dump);
+    help_in_shell(kind.map_or(form.command(), |kind| kind.name()), commands)
 }
 
 /// Takes the files that stand between the options of a command out of the words.
-fn files(form: Form, words: &mut Vec<String>) -> Vec<String> {
-    let kind = words.first().and_then(|word| REGISTRY.kind(word)).filter(|_| form == Form::Dump);
-    let command = || REGISTRY.command(form.command()).map(|command| command.options());
+fn files(form: Form, words: &mut Vec<String>, commands: &Registry) -> Vec<String> {
+    let kind = words.first().and_then(|word| commands.kind(word)).filter(|_| form == Form::Dump);
+    let command = || commands.command(form.command()).map(|command| command.options());
     let options = kind.map(|kind| kind.options()).or_else(command).unwrap_or_default();
     let (_, tokens) = join(words);
     let (_, behind) = tokens.split_at(usize::from(kind.is_some()));
@@ -419,7 +439,7 @@ fn queries(words: &mut Vec<String>) -> Result<Vec<String>, ParseError> {
 }
 
 fn is_further_file(word: &str) -> bool {
-    !word.starts_with('-') && REGISTRY.kind(word).is_none() && Path::new(word).is_file()
+    !word.starts_with('-') && registry(false).kind(word).is_none() && Path::new(word).is_file()
 }
 
 fn missing_query(option: String) -> ParseError {

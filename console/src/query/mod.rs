@@ -73,7 +73,9 @@ pub use self::criteria::{
     ShowTotal, StackCriteria, Stat, WhyCriteria,
 };
 pub use self::criterion::Criterion;
-pub(crate) use self::diff::{Compared, between_points, compare_traces};
+pub(crate) use self::diff::{
+    Compared, Sampled, SampledState, TraceLeaks, between_points, compare_samples, compare_traces,
+};
 pub use self::diff::{ComparedGroup, OpenedGroup, PointsDiff, Side, State, TracesDiff};
 pub use self::engine::start_engine;
 pub use self::error::QueryError;

@@ -19,9 +19,10 @@ mod text;
 pub(crate) mod time;
 
 pub(crate) use kinds::{
-    OBJECT_COLUMNS, dataset_traces, diff_points, diff_traces, event_columns, member_tables,
-    module_columns, point_columns, process_columns, resource_columns, stack_columns, stats_columns,
-    symbol_columns, trace_columns, version_columns, why_columns, write_frame,
+    OBJECT_COLUMNS, dataset_traces, diff_points, diff_traces, event_columns, fleet_diff,
+    fleet_diff_columns, fleet_group_columns, fleet_groups, fleet_why, fleet_why_columns,
+    member_tables, module_columns, point_columns, process_columns, resource_columns, stack_columns,
+    stats_columns, symbol_columns, trace_columns, version_columns, why_columns, write_frame,
 };
 use kinds::{add_amounts, add_stats};
 pub use kinds::{

@@ -16,11 +16,12 @@ use reedline::{
 };
 
 use super::highlighter::CommandHighlighter;
+use crate::commands::Registry;
 use crate::commands::dump::DumpWords;
 use crate::completion::{CommandCompleter, SharedKnown};
 use crate::grammar::{Arguments, parse, split};
 use crate::paths::shown;
-use crate::registry::REGISTRY;
+use crate::registry::registry;
 use crate::script::is_waiting;
 use crate::terminal::{ColorChoice, Messages, Role, Screen, delegate, neutral};
 use crate::trace::Session;
@@ -175,10 +176,9 @@ pub(super) struct FilePrompt {
 
 impl FilePrompt {
     pub(super) fn new(session: &Session) -> FilePrompt {
-        let names = session
-            .files
-            .iter()
-            .map(|file| Untrusted(shown(&file.path).file_name().unwrap_or_default()).to_string());
+        let paths = session.files.iter().map(|file| &file.path).chain(&session.dataset);
+        let names =
+            paths.map(|path| Untrusted(shown(path).file_name().unwrap_or_default()).to_string());
         FilePrompt { title: title(&names.collect::<Vec<_>>()) }
     }
 }
@@ -254,9 +254,9 @@ impl Hinter for CommandHinter {
         if !hint.is_empty() || pos < line.len() {
             return hint;
         }
-        let line =
-            lock(&self.known).aliases.expand(line).unwrap_or(Cow::Borrowed(line)).into_owned();
-        placeholder(&line)
+        let known = lock(&self.known);
+        let line = known.aliases.expand(line).unwrap_or(Cow::Borrowed(line)).into_owned();
+        placeholder(&line, registry(known.over_dataset))
             .map_or_else(String::new, |text| Role::Hint.style().paint(text).to_string())
     }
 
@@ -272,7 +272,7 @@ impl Hinter for CommandHinter {
 
 /// Placeholder for the value of the command or option at the end of a line; nothing unless a space follows it. In a
 /// new line of a query, a hint how to end the query.
-fn placeholder(line: &str) -> Option<String> {
+fn placeholder(line: &str, registry: &'static Registry) -> Option<String> {
     if line.strip_suffix('\n').is_some_and(is_waiting) {
         return Some("; or an empty line ends the query".to_owned());
     }
@@ -281,15 +281,15 @@ fn placeholder(line: &str) -> Option<String> {
     }
     let tokens = split(line);
     let (first, arguments) = tokens.split_first()?;
-    let command = REGISTRY.command(&first.text)?;
+    let command = registry.command(&first.text)?;
     if arguments.is_empty() {
         return Some(command.signature().usage.to_owned()).filter(|usage| !usage.is_empty());
     }
     if !matches!(command.signature().arguments, Arguments::Kind) {
         return None;
     }
-    let words = DumpWords::of(arguments, &REGISTRY);
-    parse::incomplete_option(&words.options(&REGISTRY), &words.option_tokens)
+    let words = DumpWords::of(arguments, registry);
+    parse::incomplete_option(&words.options(registry), &words.option_tokens)
         .map(|option| option.value().placeholder().into_owned())
 }
 
@@ -339,7 +339,7 @@ mod tests {
             (".quit ", None),
             ("", None),
         ] {
-            assert_eq!(placeholder(line).as_deref(), expected, "{line}");
+            assert_eq!(placeholder(line, registry(false)).as_deref(), expected, "{line}");
         }
     }
 }

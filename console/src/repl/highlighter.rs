@@ -5,11 +5,12 @@ use std::ops::Range;
 use handlescope_model::guard::lock;
 use reedline::{Highlighter, StyledText};
 
+use crate::commands::Registry;
 use crate::commands::dump::DumpWords;
 use crate::commands::sql::SqlWords;
 use crate::completion::{SharedKnown, is_keyword, is_word, keywords, starts_with};
 use crate::grammar::{Arguments, OptionSpec, Redirect, Token, definition_start, parse, split};
-use crate::registry::REGISTRY;
+use crate::registry::registry;
 use crate::settings::{Aliases, Expanded};
 use crate::sql::Relation;
 use crate::terminal::{Role, same_length};
@@ -30,7 +31,10 @@ impl Highlighter for CommandHighlighter {
     fn highlight(&self, line: &str, cursor: usize) -> StyledText {
         let mut styled = StyledText::new();
         let mut end = 0;
-        for (span, role) in roles(line, cursor, &lock(&self.known).aliases) {
+        for (span, role) in {
+            let known = lock(&self.known);
+            roles(line, cursor, &known.aliases, registry(known.over_dataset))
+        } {
             styled.push((
                 Role::Plain.style(),
                 line.get(end..span.start).unwrap_or_default().to_owned(),
@@ -51,22 +55,23 @@ impl Highlighter for CommandHighlighter {
 type Roles = Vec<(Range<usize>, Role)>;
 
 /// The words of a line in their order; `cursor` says which of them is still being typed.
-fn roles(line: &str, cursor: usize, aliases: &Aliases) -> Roles {
+fn roles(line: &str, cursor: usize, aliases: &Aliases, registry: &'static Registry) -> Roles {
     if line.trim_start().starts_with('#') {
         return vec![(0..line.len(), Role::Comment)];
     }
     if let Some(Expanded { line: expanded, typed_start, start }) = aliases.expanded(line) {
         let alias = line.len() - line.trim_start().len()..typed_start;
-        let mut behind = roles(&expanded, (cursor + start).saturating_sub(typed_start), aliases);
+        let mut behind =
+            roles(&expanded, (cursor + start).saturating_sub(typed_start), aliases, registry);
         behind.retain(|(span, _)| span.start >= start);
         let behind = moved(behind, |position| position - start + typed_start);
         return [vec![(alias, Role::Command)], behind].concat();
     }
     let tokens = split(line);
     let Some((first, arguments)) = tokens.split_first() else { return Vec::new() };
-    let typing = Typing { cursor };
-    let Some(command) = REGISTRY.command(&first.text) else {
-        let names = REGISTRY.commands.iter().flat_map(|command| command.signature().names).copied();
+    let typing = Typing { cursor, registry };
+    let Some(command) = registry.command(&first.text) else {
+        let names = registry.commands.iter().flat_map(|command| command.signature().names).copied();
         let aliases: Vec<String> = aliases.dotted().map(|(name, _)| name).collect();
         let names = names.chain(aliases.iter().map(String::as_str));
         return vec![(first.span.clone(), typing.wrong(first, names))];
@@ -75,10 +80,10 @@ fn roles(line: &str, cursor: usize, aliases: &Aliases) -> Roles {
         && let Some(start) = definition_start(line, arguments)
         && let (Some(name), Some(text)) = (arguments.first(), line.get(start..))
     {
-        let name_role = typing.value(name, REGISTRY.parse_with(line, aliases).is_ok());
+        let name_role = typing.value(name, registry.parse_with(line, aliases).is_ok());
         let name = name.span.start..name.span.end.min(start);
         let words = vec![(first.span.clone(), Role::Command), (name, name_role)];
-        let text = roles(text, cursor.saturating_sub(start), aliases);
+        let text = roles(text, cursor.saturating_sub(start), aliases, registry);
         return [words, moved(text, |position| position + start)].concat();
     }
     let kept = Redirect::of_command(command.signature().arguments, line, arguments).tokens.len();
@@ -91,7 +96,7 @@ fn roles(line: &str, cursor: usize, aliases: &Aliases) -> Roles {
         }
         Arguments::Sql => roles.extend(typing.sql(line, arguments, &command.options())),
         _ => {
-            let is_fine = REGISTRY.parse_with(line, aliases).is_ok();
+            let is_fine = registry.parse_with(line, aliases).is_ok();
             let options = command.options();
             roles.extend(typing.options(&options, arguments, |word| typing.value(word, is_fine)));
         }
@@ -107,17 +112,18 @@ fn moved(roles: Roles, position: impl Fn(usize) -> usize) -> Roles {
 
 struct Typing {
     cursor: usize,
+    registry: &'static Registry,
 }
 
 impl Typing {
     fn dump(&self, arguments: &[Token]) -> Roles {
-        let words = DumpWords::of(arguments, &REGISTRY);
-        let known = words.options(&REGISTRY);
+        let words = DumpWords::of(arguments, self.registry);
+        let known = words.options(self.registry);
         let names = || known.iter().flat_map(|option| option.doc().names).copied();
         let mut roles =
             self.options(&known, &words.option_tokens, |word| self.wrong(word, names()));
         if let Some(word) = words.word {
-            let kinds = REGISTRY.kinds.iter().map(|kind| kind.name());
+            let kinds = self.registry.kinds.iter().map(|kind| kind.name());
             let role = match words.kind {
                 Some(_) => Role::Kind,
                 None => self.wrong(word, kinds.chain(names())),
@@ -224,7 +230,7 @@ mod tests {
         let line = line.replace('|', "");
         let mut aliases = Aliases::default();
         aliases.define("leaks", ".dump ObjectRef -Leak", |_| false).expect("an alias");
-        roles(&line, cursor, &aliases)
+        roles(&line, cursor, &aliases, registry(false))
             .into_iter()
             .map(|(span, role)| (line.get(span).unwrap_or("?").to_owned(), role))
             .collect()

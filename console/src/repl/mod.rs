@@ -155,6 +155,7 @@ fn execute(
 fn refresh(console: &Console, known: &SharedKnown) {
     let files = &console.session.files;
     let mut known = lock(known);
+    known.over_dataset = console.session.dataset.is_some();
     known.loaded = files.iter().map(|file| file.path.to_string_lossy().into_owned()).collect();
     let names = files.iter().flat_map(|file| &file.snapshots).map(|snapshot| snapshot.name.clone());
     known.snapshots = names.collect::<BTreeSet<String>>().into_iter().collect();

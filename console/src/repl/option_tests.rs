@@ -172,6 +172,7 @@ fn a_bad_value_is_reported_with_the_help_line_of_its_option() {
             | ValueKind::Column
             | ValueKind::Columns
             | ValueKind::Text(..)
+            | ValueKind::Pair(_)
             | ValueKind::Point(_) => &[],
             ValueKind::Filter(_) | ValueKind::Processes => &[&filter],
             ValueKind::Seconds => &["soon", "1,5", "2 1", "1KB"],
@@ -185,6 +186,7 @@ fn a_bad_value_is_reported_with_the_help_line_of_its_option() {
             ValueKind::Size => &["many", "1.5", "1s"],
             ValueKind::Digits => &["7", "-1", "six"],
             ValueKind::Servers => &["syngo", "ftp://x"],
+            ValueKind::Days => &["2026-13-01..", "2026-11-21..2026-11-20"],
             ValueKind::Suspect => &["3f2", "leaky", "0x3f2a", "0123456789a"],
         };
         for value in bad {

@@ -170,7 +170,7 @@ fn failing_view<'v>(
 }
 
 /// Returns the name after `DESCRIBE`.
-fn described(query: &str) -> Option<&str> {
+pub(super) fn described(query: &str) -> Option<&str> {
     let mut words = query.trim().trim_end_matches(';').split_whitespace();
     let first = words.next()?;
     ["describe", "desc"].iter().find(|word| word.eq_ignore_ascii_case(first))?;
@@ -200,7 +200,7 @@ fn describe(name: &str, views: &Views) -> Result<DataFrame, SqlError> {
 }
 
 /// Renames a column `len` of polars that is a `count(*)` without a name of its own.
-fn named_count(mut answer: DataFrame, query: &str) -> PolarsResult<DataFrame> {
+pub(super) fn named_count(mut answer: DataFrame, query: &str) -> PolarsResult<DataFrame> {
     let mut words = query.split(|c: char| !c.is_alphanumeric() && c != '_');
     let has = |answer: &DataFrame, name: &str| answer.column(name).is_ok();
     if has(&answer, POLARS_COUNT) && !has(&answer, COUNT) && words.all(|word| word != POLARS_COUNT)
@@ -212,7 +212,7 @@ fn named_count(mut answer: DataFrame, query: &str) -> PolarsResult<DataFrame> {
 
 /// Runs a query on a thread of its own, while this thread checks for Ctrl-C and its memory, and
 /// waits with `wait` in between.
-fn apart<T: Send + 'static>(
+pub(super) fn apart<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
     mut wait: impl FnMut(&mut Memory) -> Result<(), SqlError>,
     memory: &mut Memory,

@@ -97,6 +97,15 @@ pub enum LoadError {
 pub enum NoFile {
     #[error("no trace is loaded; load one with .load FILE")]
     NothingLoaded,
+    /// A dataset is loaded, and a trace is needed.
+    #[error(
+        "this works on traces, and a dataset is loaded; .load ID loads the extract of one of its \
+         traces, and .dump ObjectRef -GroupBy trace lists the ids"
+    )]
+    Dataset,
+    /// `-fd` over a dataset.
+    #[error("-fd chooses among loaded traces; use -machine, -build or -day for a dataset")]
+    FilterOverDataset,
     /// `-fd` that leaves no file.
     #[error("-fd {filters} matches no loaded file; .list shows what is loaded")]
     NoFileLeft { filters: String },

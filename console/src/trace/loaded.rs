@@ -68,6 +68,13 @@ impl LoadedTrace {
         }
     }
 
+    /// Keeps the folder of the file until the trace is unloaded.
+    pub(crate) fn keep(&mut self, folder: Option<TempDir>) {
+        if folder.is_some() {
+            self.temporary = folder;
+        }
+    }
+
     /// Whether its extract is kept for this session only.
     pub(crate) fn is_temporary(&self) -> bool {
         self.temporary.is_some()

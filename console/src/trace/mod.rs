@@ -22,7 +22,7 @@ pub(crate) use frame_name_cache::{KnownNames, StoredNames, is_still_loaded};
 pub use load::LoadArgs;
 pub(crate) use load::Loading;
 pub use loaded::{LoadedTrace, Snapshot};
-pub(crate) use loaded::{choose, filter_of, passes};
+pub(crate) use loaded::{filter_of, passes};
 pub use losses::has_end_rundown;
 pub(crate) use losses::{
     knows_exits, knows_losses, loss_times, most_lost_events, unseen_closes, unseen_values,

@@ -14,8 +14,10 @@ use handlescope_model::tables::TraceInfos;
 use handlescope_model::{ArchiveError, TableRows, Trace, Untrusted};
 
 use super::caveats::no_symbols;
+use super::error::NoFile;
 use super::frame_name_cache::FrameNameCache;
-use super::loaded::LoadedTrace;
+use super::loaded::{LoadedTrace, choose};
+use crate::filter::Filter;
 use crate::paths::Overwrite;
 use crate::settings::{Settings, settled};
 use crate::terminal::Messages;
@@ -29,6 +31,8 @@ pub struct Session {
     /// The loaded traces, in the order they were recorded ([`Session::sort_files`]). The index is the file
     /// number of the output.
     pub files: Vec<LoadedTrace>,
+    /// The folder of the dataset that is loaded in place of traces.
+    pub dataset: Option<PathBuf>,
     /// A trace that is shown while it is replayed, by tables that lie elsewhere: its symbols are searched as those of a
     /// loaded one.
     pub replayed: Option<PathBuf>,
@@ -44,6 +48,28 @@ impl Session {
     /// A session without traces.
     pub fn new(settings: Settings) -> Session {
         Session { settings, ..Session::default() }
+    }
+
+    /// Loads a dataset in place of what is loaded.
+    pub fn open_dataset(&mut self, folder: PathBuf) {
+        self.files.clear();
+        self.dataset = Some(folder);
+        self.search_beside_files();
+    }
+
+    /// The loaded traces that pass, each with its number.
+    ///
+    /// # Errors
+    /// When none is loaded, or none is left.
+    pub(crate) fn choose(
+        &self,
+        filters: &[Filter],
+        messages: &mut Messages<'_>,
+    ) -> Result<Vec<(usize, &LoadedTrace)>, NoFile> {
+        match &self.dataset {
+            Some(_) => Err(NoFile::Dataset),
+            None => choose(&self.files, filters, messages),
+        }
     }
 
     /// Searches for symbols also where they were saved with the loaded traces; to be called when other traces
@@ -95,9 +121,11 @@ impl Session {
 
     /// Makes the paths of loaded traces independent of the current folder, which is about to change.
     pub fn settle_paths(&mut self) {
-        for file in &mut self.files {
-            if let Ok(absolute) = absolute(&file.path) {
-                file.path = absolute;
+        // A dataset may be at a URL.
+        let dataset = self.dataset.iter_mut().filter(|path| path.exists());
+        for path in self.files.iter_mut().map(|file| &mut file.path).chain(dataset) {
+            if let Ok(absolute) = absolute(&*path) {
+                *path = absolute;
             }
         }
     }

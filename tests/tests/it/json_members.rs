@@ -12,6 +12,8 @@ use handlescope_tests::scenario::{TraceBuilder, View};
 use handlescope_tests::symbol_server::{Answer, SymbolServer};
 use serde_json::{Deserializer, Value};
 
+use crate::fleet::console::small_fleet;
+
 /// Paths of members, as `objects.events.kind`, by command: a kind of `.dump`, or `.sql`.
 type Members = BTreeMap<String, BTreeSet<String>>;
 
@@ -200,7 +202,24 @@ fn written() -> Members {
         let run = shell.run(&["leaky.etl", "-symServer", &server.url, "-c", command]).ok();
         add(&mut members, &[command.to_owned()], &run.stdout);
     }
+    add_of_dataset(&mut members);
     members
+}
+
+/// Adds the members of documents over a dataset.
+fn add_of_dataset(members: &mut Members) {
+    let shell = small_fleet();
+    let columns = "machine,build,day,trace,process,kind,type,allocator,createstack,function";
+    let groups = format!(".dump ObjectRef -GroupBy {columns} -TopN 1 -json");
+    for (section, command) in [
+        (".why over a dataset", ".why -TopN 1 -json"),
+        ("ObjectRef over a dataset", groups.as_str()),
+        (".diff -build over a dataset", ".diff -build 1.9 1.10 -TopN 1 -json"),
+    ] {
+        let run = shell.run(&["fleet", "-c", command]);
+        let document = serde_json::from_str(&run.stdout).expect(command);
+        add_paths(members.entry(section.to_owned()).or_default(), "", &document);
+    }
 }
 
 #[test]

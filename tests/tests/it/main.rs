@@ -1,5 +1,6 @@
 //! End-to-end tests of the program, in one binary: each that stands alone would link polars again.
 
+mod acceptance;
 mod allocations;
 mod architecture;
 mod archive_members;

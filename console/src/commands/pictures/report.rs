@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::{FILES, PictureArgs, PictureOptions, groups as option_groups, parse};
+use crate::cancel::Cancel;
 use crate::commands::context::answer;
 use crate::commands::dump::object_ref::LEAK_FILTERS;
 use crate::commands::dump::why::{Commands, note_suspects};
@@ -11,7 +12,10 @@ use crate::commands::shared::groups;
 use crate::commands::{Command, CommandError, Context, DumpContext, Entered, Signature};
 use crate::grammar::{Arguments, GroupView, OptionGroup, ParseError};
 use crate::paths::has_extension;
-use crate::query::{self, AllocationsOverview, QueryError, ResourceCriteria, Source, WhyCriteria};
+use crate::query::{
+    self, AllocationsOverview, FrameNames, ObjectCriteria, QueryError, ResourceCriteria, Source,
+    WhyCriteria,
+};
 use crate::render::output::Target;
 use crate::render::report::{self, BUCKETS, ReportAnswer, SUSPECTS};
 use crate::trace::warn_of;
@@ -70,18 +74,13 @@ fn draw(
     dump: &mut DumpContext<'_, '_>,
 ) -> Result<(), CommandError> {
     dump.overwrite().replacing(path)?;
-    let criteria = WhyCriteria { handles: args.handles.criteria.clone(), ..WhyCriteria::default() };
+    let handles = &args.handles.criteria;
     let command_line =
-        (criteria != WhyCriteria::default()).then_some(args.options.shared.text.as_str());
-    let criteria = WhyCriteria { shown: Some(SUSPECTS), with_every_group: true, ..criteria };
-    let answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
-    note_suspects(dump.session, &answers);
-    let answers = dump.sources.iter().zip(answers).map(|(source, why)| {
-        let allocations = allocations(source, &criteria, dump)?;
-        Ok(ReportAnswer { why, allocations })
-    });
-    let answers: Vec<ReportAnswer<'_>> = answers.collect::<Result<_, QueryError>>()?;
+        (*handles != ObjectCriteria::default()).then_some(args.options.shared.text.as_str());
+    let criteria = criteria(handles.clone());
+    let answers = answers(dump.sources, &criteria, dump.names, dump.cancel)?;
     for answer in &answers {
+        note_suspects(dump.session, std::slice::from_ref(&answer.why));
         let file = &answer.why.file;
         write_caveats(file, dump.messages);
         warn_of(file.about.path, answer.allocation_caveats(), dump.messages);
@@ -92,16 +91,36 @@ fn draw(
     dump.write_file(target, |out| report::write(&answers, command_line, command, out))
 }
 
+/// Criteria of a page about these handles.
+pub(crate) fn criteria(handles: ObjectCriteria) -> WhyCriteria {
+    let shown = Some(SUSPECTS);
+    WhyCriteria { handles, shown, with_every_group: true, ..WhyCriteria::default() }
+}
+
+/// The answers that a page is made of.
+pub(crate) fn answers<'a>(
+    sources: &'a [Source<'a>],
+    criteria: &WhyCriteria,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<Vec<ReportAnswer<'a>>, QueryError> {
+    let answers = sources.iter().zip(query::why(sources, criteria, names, cancel)?);
+    let answers = answers.map(|(source, why)| {
+        let allocations = allocations(source, criteria, names, cancel)?;
+        Ok(ReportAnswer { why, allocations })
+    });
+    answers.collect()
+}
+
 /// The allocations of a trace, if any are asked for: options may concern what only objects have.
 fn allocations<'a>(
     source: &Source<'a>,
     criteria: &WhyCriteria,
-    dump: &DumpContext<'a, '_>,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
 ) -> Result<Option<AllocationsOverview<'a>>, QueryError> {
     match ResourceCriteria::of_handles(&criteria.handles) {
         None => Ok(None),
-        Some(criteria) => {
-            query::allocations_overview(source, &criteria, BUCKETS, dump.names, dump.cancel)
-        }
+        Some(criteria) => query::allocations_overview(source, &criteria, BUCKETS, names, cancel),
     }
 }

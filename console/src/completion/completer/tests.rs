@@ -1,6 +1,7 @@
 //! Tests of the suggestions at each place.
 
 use super::*;
+use crate::registry::REGISTRY;
 use crate::values::{FORMATS, FormatSpec};
 
 fn offered(head: &str) -> Vec<String> {

@@ -1,5 +1,5 @@
 //! `.diff`: what was acquired between two points of a trace and is still there ([`points`]), and what the
-//! second of two traces leaks more or less of than the first ([`traces`]): groups of both are [`matched`], of each it is
+//! second of two traces leaks more or less of than the first ([`traces`]), or the second of two [sets](samples) of them: groups of both are [`matched`], of each it is
 //! [counted](tally) on how many chances it leaks, and a [`rule`] compares them. Handles and allocations are
 //! [asked](Compared) for each in their way, and then the same.
 
@@ -7,6 +7,7 @@ mod builds;
 mod matched;
 mod points;
 mod rule;
+mod samples;
 mod tally;
 mod traces;
 
@@ -14,6 +15,7 @@ use handlescope_model::StackIdx;
 
 pub(crate) use self::points::between_points;
 pub use self::points::{OpenedGroup, PointsDiff};
+pub(crate) use self::samples::{Sampled, SampledState, TraceLeaks, compare_samples};
 pub(crate) use self::traces::compare_traces;
 pub use self::traces::{ComparedGroup, Side, State, TracesDiff};
 

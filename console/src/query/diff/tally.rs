@@ -148,6 +148,24 @@ impl Tally {
         Self { count, amount: count, squares: count, ..Self::default() }
     }
 
+    /// Tally of whole traces, each with what leaks in it and its length in nanoseconds. Traces take the place of the
+    /// parts of a time: they differ from each other as these do.
+    pub(super) fn of_traces(traces: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
+        let count: f64 = traces.clone().map(|(count, _)| count).sum();
+        let length_ns: f64 = traces.clone().map(|(_, length_ns)| length_ns).sum();
+        let ran = traces.filter(|(_, length_ns)| *length_ns > 0.0);
+        let number = ran.clone().count();
+        let mut waves = (0.0, 0.0);
+        if number > 1 && count > 0.0 {
+            let chi_squared = ran.map(|(leaked, part_ns)| {
+                let expected = count * part_ns / length_ns;
+                (leaked - expected).powi(2) / expected
+            });
+            waves = (chi_squared.sum(), (number - 1) as f64);
+        }
+        Self { count, amount: count, length_ns, squares: count, waves }
+    }
+
     /// Tally of what leaks in the whole time, or in pieces of it of `piece_ns` nanoseconds each.
     pub(super) fn of(sample: &Sample, piece_ns: Option<i64>) -> Self {
         let by_process = sample.shares.iter().map(|share| {

@@ -313,7 +313,7 @@ const MIN_BYTES: f64 = 65_536.0;
 
 /// Fewer handles than this are not expected in a trace that is much shorter, so that it says nothing about a group that
 /// it does not have. A steady leak is worse by itself then: a healthy program leaks nothing at a rate.
-const TOO_SHORT: f64 = 0.2;
+pub(super) const TOO_SHORT: f64 = 0.2;
 
 /// Comparison in both directions, first the trace after against the one before.
 type Both = [Comparison; 2];

@@ -11,6 +11,11 @@ use super::{
     },
     event_counts::{EVENT_COUNT_MEMBERS, EVENTS_MEMBERS, PROVIDER_MEMBERS, event_columns},
     events::{EVENT_MEMBERS, OBJECT_MEMBERS, object_columns, object_event_columns},
+    fleet::{
+        FLEET_DIFF_GROUP_MEMBERS, FLEET_DIFF_MEMBERS, FLEET_GROUP_MEMBERS, FLEET_GROUPS_MEMBERS,
+        FLEET_SUSPECT_MEMBERS, FLEET_WHY_MEMBERS, fleet_diff_columns, fleet_group_columns,
+        fleet_why_columns,
+    },
     frame::QUERY_MEMBERS,
     groups::{GROUP_MEMBERS, GROUPS_MEMBERS, group_columns},
     module::{MODULE_MEMBERS, MODULES_MEMBERS, module_columns},
@@ -41,6 +46,11 @@ pub(crate) struct MemberTable {
     /// Types of the members that are declared as columns.
     types: Vec<(&'static str, &'static str)>,
 }
+
+// Commands over a dataset.
+const FLEET_WHY: &str = ".why over a dataset";
+const FLEET_GROUPS: &str = ".dump ObjectRef over a dataset";
+const FLEET_DIFF: &str = ".diff -build over a dataset";
 
 /// Returns all tables in the order of the page.
 pub(crate) fn member_tables() -> Vec<MemberTable> {
@@ -108,6 +118,17 @@ pub(crate) fn member_tables() -> Vec<MemberTable> {
         table(".dump Stats", "properties", PROPERTY_MEMBERS, vec![]),
         table(".dump Stats", "files", TRACE_MEMBERS, trace_facts().members()),
         table(".sql", "", QUERY_MEMBERS, vec![]),
+        table(FLEET_WHY, "", FLEET_WHY_MEMBERS, vec![]),
+        table(FLEET_WHY, "suspects", FLEET_SUSPECT_MEMBERS, fleet_why_columns().members()),
+        table(FLEET_GROUPS, "", FLEET_GROUPS_MEMBERS, vec![]),
+        table(
+            FLEET_GROUPS,
+            "groups",
+            FLEET_GROUP_MEMBERS,
+            fleet_group_columns(&[], true).members(),
+        ),
+        table(FLEET_DIFF, "", FLEET_DIFF_MEMBERS, vec![]),
+        table(FLEET_DIFF, "groups", FLEET_DIFF_GROUP_MEMBERS, fleet_diff_columns().members()),
     ]
 }
 

@@ -4,6 +4,7 @@ mod dataset;
 mod diff;
 mod event_counts;
 mod events;
+mod fleet;
 mod frame;
 mod groups;
 mod loaded;
@@ -21,9 +22,14 @@ mod version;
 mod why;
 
 pub(crate) use self::dataset::dataset_traces;
+pub(in crate::render) use self::fleet::{amount as fleet_amount, builds as fleet_builds};
 pub(crate) use self::{
     diff::{diff_points, diff_traces, point_columns, trace_columns},
     event_counts::event_columns,
+    fleet::{
+        fleet_diff, fleet_diff_columns, fleet_group_columns, fleet_groups, fleet_why,
+        fleet_why_columns,
+    },
     frame::write_frame,
     groups::add_stats,
     members::member_tables,

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use plotters::drawing::DrawingAreaErrorKind;
 use plotters::prelude::*;
 
-use super::timeline::Timeline;
+use super::timeline::{Axis, Timeline};
 
 /// Pixels of the picture of a trace.
 const SIZE: (u32, u32) = (1200, 480);
@@ -52,13 +52,17 @@ fn draw(area: &Area<'_>, timeline: &Timeline) -> Result<(), DrawingAreaErrorKind
         .x_label_area_size(44)
         .y_label_area_size(72)
         .build_cartesian_2d(start..end, 0..highest.max(1))?;
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
+    let (label, shown) =
+        (|seconds: &f64| timeline.axis.label(*seconds), |open: &u64| measure.shown(*open));
+    let mut mesh = chart.configure_mesh();
+    if !matches!(timeline.axis, Axis::Seconds) {
+        mesh.x_label_formatter(&label);
+    }
+    mesh.disable_x_mesh()
         .light_line_style(TRANSPARENT)
-        .x_desc("seconds since the session started")
+        .x_desc(timeline.axis.title())
         .y_desc(measure.meaning())
-        .y_label_formatter(&|open| measure.shown(*open))
+        .y_label_formatter(&shown)
         .label_style(("sans-serif", 14))
         .draw()?;
     // The highest first, because the areas below are drawn over it.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use textplots::{Chart, LabelBuilder, LabelFormat, Plot, Shape};
 
 use super::measure::Measure;
-use super::timeline::Timeline;
+use super::timeline::{Axis, Timeline};
 use crate::query::long_sparkline;
 use crate::settings::Display;
 use crate::terminal::table;
@@ -58,8 +58,11 @@ pub(crate) fn write_text(
         0.0,
         highest.max(1) as f32,
     );
+    let axis = timeline.axis.clone();
     let mut drawn = chart
-        .x_label_format(LabelFormat::Custom(Box::new(|seconds| format!("{seconds:.1} s"))))
+        .x_label_format(LabelFormat::Custom(Box::new(move |seconds| {
+            axis.label(f64::from(seconds))
+        })))
         .y_label_format(LabelFormat::Custom(Box::new(move |open| match measure {
             Measure::Handles | Measure::Allocations => format!("{open:.0}"),
             Measure::Bytes => measure.shown(open.max(0.0) as u64),
@@ -69,7 +72,8 @@ pub(crate) fn write_text(
     }
     drawn.axis();
     drawn.figures();
-    writeln!(out, "{}: {}", timeline.file, measure.sentence())?;
+    let mean = if matches!(timeline.axis, Axis::Seconds) { "" } else { ", mean per trace" };
+    writeln!(out, "{}: {}{mean}", timeline.file, measure.sentence())?;
     writeln!(out, "{drawn}")?;
     let mut rows = table::table(display.screen, &["Peak", "At end", "Over time", by]);
     table::align_right(&mut rows, &[0, 1]);

@@ -7,6 +7,7 @@ use handlescope_model::{StackIdx, Untrusted};
 
 use super::folded::UNKNOWN;
 use super::measure::Measure;
+use crate::fleet::{FleetGrowth, GrowthAxis, GrowthLine};
 use crate::paths::stem;
 use crate::query::{
     Change, FileAnswer, GroupKey, Groups, KeyKind, NodeIdx, ResourceColumn, ResourceGroup,
@@ -29,6 +30,42 @@ pub(crate) struct Timeline {
     pub(in crate::render) window: Window,
     /// The groups that had most open at once, then the sum of the others.
     pub(in crate::render) series: Vec<Series>,
+    pub(in crate::render) axis: Axis,
+}
+
+/// What the axis of time shows.
+#[derive(Clone)]
+pub(in crate::render) enum Axis {
+    /// Seconds since the session started.
+    Seconds,
+    /// Days, a second of the window for each.
+    Days(Vec<String>),
+    /// Percent of the time of each trace, a second of the window for each.
+    Percent,
+}
+
+impl Axis {
+    /// The unit of the axis.
+    pub(in crate::render) fn title(&self) -> &'static str {
+        match self {
+            Self::Seconds => "seconds since the session started",
+            Self::Days(_) => "day of the session start, UTC",
+            Self::Percent => "percent of the time of each trace",
+        }
+    }
+
+    /// A time, in seconds of the window, as people read it.
+    pub(in crate::render) fn label(&self, seconds: f64) -> String {
+        match self {
+            Self::Seconds => format!("{seconds:.1} s"),
+            Self::Percent => format!("{seconds:.0} %"),
+            Self::Days(days) => {
+                let day =
+                    (seconds.ceil() as usize).saturating_sub(1).min(days.len().saturating_sub(1));
+                days.get(day).cloned().unwrap_or_default()
+            }
+        }
+    }
 }
 
 /// The open handles of a group.
@@ -55,7 +92,8 @@ impl Timeline {
         let peaks = nodes.map(|node| (most_at_once(changes(node)), node)).collect();
         let series = series(peaks, open, changes, name, buckets, top);
         let file = Untrusted(&stem(file.about.path)).to_string();
-        Some(Self { measure: Measure::Handles, file, window: groups.window?, series })
+        let (measure, axis) = (Measure::Handles, Axis::Seconds);
+        Some(Self { measure, file, window: groups.window?, series, axis })
     }
 
     /// Like [`of`](Self::of), for allocations that were asked for groups over time.
@@ -70,7 +108,7 @@ impl Timeline {
         let changes = |group: &ResourceGroup| groups.changes(group).collect();
         let series = series(peaks(groups, &groups.rows), allocated, changes, name, buckets, top);
         let file = Untrusted(&stem(answer.about.path)).to_string();
-        Some(Self { measure, file, window: answer.window?, series })
+        Some(Self { measure, file, window: answer.window?, series, axis: Axis::Seconds })
     }
 
     /// Like [`of_allocations`](Self::of_allocations), for one kind of an answer with groups by kind
@@ -88,7 +126,33 @@ impl Timeline {
         let peaks = peaks(groups, answer.groups_of(kind));
         let series = series(peaks, allocated, changes, name, buckets, top);
         let file = Untrusted(&stem(answer.about.path)).to_string();
-        Some(Self { measure, file, window: answer.window?, series })
+        Some(Self { measure, file, window: answer.window?, series, axis: Axis::Seconds })
+    }
+
+    /// Builds the timeline of a dataset with this name: the first lines by themselves, and the others as one.
+    pub(crate) fn of_fleet(growth: FleetGrowth, dataset: &Path, top: usize) -> Self {
+        let FleetGrowth { axis, labels, mut lines, has_bytes } = growth;
+        let rest = lines.split_off(lines.len().min(top));
+        if !rest.is_empty() {
+            let sums = (0..labels.len())
+                .map(|place| rest.iter().filter_map(|line| line.open.get(place)).sum::<f64>());
+            let name = format!("{} more", rest.len());
+            lines.push(GrowthLine { name, open: sums.collect() });
+        }
+        let series = lines.into_iter().map(|line| {
+            let open: Vec<u64> = line.open.iter().map(|open| open.round() as u64).collect();
+            let peak = open.iter().copied().max().unwrap_or_default();
+            Series { name: cut(&line.name), peak, open }
+        });
+        let series = series.filter(|series| series.peak > 0).collect();
+        let (axis, seconds) = match axis {
+            GrowthAxis::Days => (Axis::Days(labels.clone()), labels.len() as i64),
+            GrowthAxis::Steps => (Axis::Percent, 100),
+        };
+        let window = Window { start_ns: 0, end_ns: seconds.saturating_mul(1_000_000_000) };
+        let measure = if has_bytes { Measure::Bytes } else { Measure::Handles };
+        let file = Untrusted(dataset).to_string();
+        Self { measure, file, window, series, axis }
     }
 
     /// Replaces the name of the trace.

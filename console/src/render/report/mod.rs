@@ -3,6 +3,7 @@
 
 mod answer;
 mod data;
+mod fleet;
 mod groups;
 mod pictures;
 
@@ -15,14 +16,21 @@ use sha2::{Digest, Sha256};
 pub(crate) use self::answer::ReportAnswer;
 pub(crate) use self::data::SUSPECTS;
 use self::data::data;
+pub(crate) use self::fleet::FleetReport;
 pub(crate) use self::pictures::BUCKETS;
-use super::json;
+use super::json::{self, Document};
 use crate::query::Suspect;
 use crate::values::JsonMode;
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("script.js");
+const SCRIPT: &str = concat!(include_str!("common.js"), include_str!("script.js"));
+const FLEET_SCRIPT: &str = concat!(include_str!("common.js"), include_str!("fleet.js"));
+
+/// Writes the page about a dataset.
+pub(crate) fn write_fleet(answer: &FleetReport<'_>, out: &mut dyn Write) -> io::Result<()> {
+    write_page(&fleet::data(answer), FLEET_SCRIPT, out)
+}
 
 /// Writes the page; `command_line` is the one that selected handles, if any did, `command` shows those of a
 /// suspect.
@@ -32,20 +40,24 @@ pub(crate) fn write(
     command: impl Fn(usize, &Suspect) -> String,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    write_page(&data(answers, command_line, command), SCRIPT, out)
+}
+
+fn write_page(data: &Document<'_>, script: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut json = Vec::new();
-    json::write(&data(answers, command_line, command), JsonMode::Lines, &mut json)?;
+    json::write(data, JsonMode::Lines, &mut json)?;
     // Without `<`, the data cannot end its element or start a comment.
     let data = String::from_utf8_lossy(&json).replace('<', "\\u003C");
     let policy = format!(
         "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{}'; script-src '{}'",
         hash(STYLE),
-        hash(SCRIPT)
+        hash(script)
     );
     let replacements = [
         ("{policy}", policy.as_str()),
         ("{style}", STYLE),
         ("{data}", &data),
-        ("{script}", SCRIPT),
+        ("{script}", script),
     ];
     let mut rest = PAGE;
     for (mark, replacement) in replacements {

@@ -15,5 +15,5 @@ pub(crate) use self::groups::tree_columns;
 pub(super) use self::numbers::handles_and_views;
 pub(super) use self::object_ref::object_ref;
 pub(super) use self::process::ProcessStyle;
-pub(super) use self::stack::StackStyle;
+pub(super) use self::stack::{StackStyle, within};
 pub(super) use self::suspect::{amounts, capitalized, headline, more, verdict};

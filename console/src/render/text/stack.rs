@@ -271,7 +271,7 @@ impl fmt::Display for Call<'_> {
             Some(name) if self.callee.is_none_or(|c| c.module_name() != module) => {
                 write!(f, "{name}!{function}")?;
             }
-            _ => f.write_str(self.callee.map_or(function, |callee| within(function, callee)))?,
+            _ => f.write_str(within(function, self.callee.and_then(|callee| callee.function())))?,
         }
         if frame.is_inlined() {
             f.write_str(" [inlined]")?;
@@ -290,8 +290,8 @@ impl fmt::Display for Call<'_> {
 }
 
 /// A function without the namespace that it shares with the function it calls, as long as a class is left.
-fn within<'f>(function: &'f str, callee: FrameView<'_>) -> &'f str {
-    let namespace = callee.function().and_then(|callee| callee.split_once("::"));
+pub(in crate::render) fn within<'f>(function: &'f str, callee: Option<&str>) -> &'f str {
+    let namespace = callee.and_then(|callee| callee.split_once("::"));
     let short =
         namespace.and_then(|(namespace, _)| function.strip_prefix(namespace)?.strip_prefix("::"));
     short.filter(|short| short.contains("::")).unwrap_or(function)

@@ -50,7 +50,12 @@ fn members<'a, P: Serialize + 'a>(
 }
 
 /// Returns a line with the number of groups in each state.
-fn states_line(noun: &str, groups: usize, worse: usize, count: impl Fn(State) -> usize) -> String {
+pub(super) fn states_line(
+    noun: &str,
+    groups: usize,
+    worse: usize,
+    count: impl Fn(State) -> usize,
+) -> String {
     let uncertain = match count(State::Uncertain) {
         0 => String::new(),
         number => format!(", {} uncertain", HumanCount(number as u64)),
@@ -92,7 +97,7 @@ fn write_stack(
 }
 
 /// A number of handles by minutes, as people read it; nothing where the minutes are unknown.
-fn rate(per_minute: Option<f64>) -> Option<String> {
+pub(super) fn rate(per_minute: Option<f64>) -> Option<String> {
     let rate = per_minute?;
     Some(if rate >= 100.0 { format!("{rate:.0}") } else { format!("{rate:.1}") })
 }

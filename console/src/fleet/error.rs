@@ -1,0 +1,38 @@
+//! Reasons why a question to a dataset has no answer.
+
+use polars::prelude::PolarsError;
+use thiserror::Error;
+
+use crate::cancel::Cancelled;
+use crate::dataset::DatasetError;
+use crate::query::{KnownNames, polars_reason};
+
+/// A question to a dataset without an answer.
+#[derive(Debug, Error)]
+pub enum FleetError {
+    /// The dataset cannot be opened or listed.
+    #[error(transparent)]
+    Dataset(#[from] DatasetError),
+    /// A table cannot be read.
+    #[error("the tables of the dataset cannot be read: {}", polars_reason(.0, &KnownNames::default()))]
+    Tables(#[from] PolarsError),
+    /// No trace is left.
+    #[error("no trace of the dataset passes {filters}")]
+    NoTrace {
+        /// Filters as typed.
+        filters: String,
+    },
+    /// The dataset has no trace yet.
+    #[error("the dataset has no trace; handlescope dataset add adds some")]
+    Empty,
+    /// A build that no trace has.
+    #[error("no trace has a process of build {build}{known}")]
+    NoBuild {
+        build: String,
+        /// Builds that there are, with a separator in front.
+        known: String,
+    },
+    /// The user does not want the answer any more.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}

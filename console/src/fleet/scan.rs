@@ -1,0 +1,272 @@
+//! Tables of a dataset as frames.
+//!
+//! Columns that older traces lack are null, and those of newer versions are not read. Polars reads the partitions from
+//! names of folders: a comparison with `date` or `trace` skips files, and other predicates skip row groups by their
+//! statistics.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use polars::prelude::{
+    CastColumnsPolicy, DataFrame, DataType, ExtraColumnsPolicy, Field, Float64Chunked, HiveOptions,
+    Int64Chunked, IntoLazy, LazyFrame, MissingColumnsPolicy, ParquetOptions, PlRefPath,
+    PolarsResult, Schema, SchemaRef, StringChunked, UnifiedScanArgs, col,
+};
+use polars_plan::dsl::{DslBuilder, ScanSources};
+
+use super::error::FleetError;
+use crate::cancel::Cancel;
+use crate::dataset::{Dataset, DatasetError, DatasetTable, Partition, TABLES};
+
+/// Bytes of the files that are in memory at once, as they are on disk.
+const BATCH_BYTES: u64 = 32 << 20;
+
+/// Files that are open at once.
+const BATCH_FILES: usize = 256;
+
+/// Columns that the names of folders have.
+pub(crate) const DATE: &str = "date";
+pub(crate) const TRACE: &str = "trace";
+
+/// A table by its name.
+pub(crate) fn table(name: &str) -> Option<&'static DatasetTable> {
+    TABLES.iter().find(|table| table.name.eq_ignore_ascii_case(name))
+}
+
+/// The files of a table; none for a trace that was added before there was such a table.
+fn files<'p>(
+    dataset: &Dataset,
+    table: &str,
+    traces: impl Iterator<Item = &'p Partition>,
+) -> Result<Vec<(PathBuf, u64)>, DatasetError> {
+    let files = traces.filter_map(|partition| {
+        let length = dataset.part_bytes(table, partition).transpose()?;
+        Some(length.map(|length| (dataset.part(table, partition), length)))
+    });
+    files.collect()
+}
+
+/// A frame over the rows that some traces have in a table.
+///
+/// # Errors
+/// When the storage cannot be asked.
+pub(crate) fn scan<'p>(
+    dataset: &Dataset,
+    table: &DatasetTable,
+    traces: impl Iterator<Item = &'p Partition>,
+) -> Result<LazyFrame, FleetError> {
+    let files = files(dataset, table.name, traces)?;
+    Ok(scan_files(files.into_iter().map(|(path, _)| path), (table.schema)())?)
+}
+
+fn scan_files(files: impl Iterator<Item = PathBuf>, schema: Schema) -> PolarsResult<LazyFrame> {
+    let paths = files.map(PlRefPath::try_from_pathbuf).collect::<PolarsResult<Vec<_>>>()?;
+    let partitions = Schema::from_iter([
+        Field::new(DATE.into(), DataType::Date),
+        Field::new(TRACE.into(), DataType::String),
+    ]);
+    if paths.is_empty() {
+        let columns = [schema, partitions].into_iter().flatten();
+        return Ok(DataFrame::empty_with_schema(&columns.collect()).lazy());
+    }
+    let options = ParquetOptions {
+        schema: Some(SchemaRef::new(schema)),
+        use_statistics: true,
+        ..ParquetOptions::default()
+    };
+    let args = UnifiedScanArgs {
+        hive_options: HiveOptions {
+            enabled: Some(true),
+            hive_start_idx: 0,
+            schema: Some(Arc::new(partitions)),
+            try_parse_dates: true,
+        },
+        glob: false,
+        cast_columns_policy: CastColumnsPolicy {
+            integer_upcast: true,
+            datetime_convert_timezone: true,
+            null_upcast: true,
+            ..CastColumnsPolicy::ERROR_ON_MISMATCH
+        },
+        missing_columns_policy: MissingColumnsPolicy::Insert,
+        extra_columns_policy: ExtraColumnsPolicy::Ignore,
+        ..UnifiedScanArgs::default()
+    };
+    let sources = ScanSources::Paths(paths.into());
+    Ok(DslBuilder::scan_parquet(sources, options, args)?.build().into())
+}
+
+/// Reads columns of a table, some files at a time.
+///
+/// # Errors
+/// When a file cannot be read, `visit` fails, or `cancel` asks to stop.
+pub(super) fn each<'p>(
+    dataset: &Dataset,
+    table_name: &'static str,
+    columns: &[&'static str],
+    traces: impl Iterator<Item = &'p Partition>,
+    cancel: &Cancel,
+    mut visit: impl FnMut(&mut dyn Iterator<Item = Row<'_>>) -> Result<(), FleetError>,
+) -> Result<(), FleetError> {
+    let Some(table) = table(table_name) else { return Ok(()) };
+    let files = files(dataset, table.name, traces)?;
+    let wanted: Vec<_> = columns.iter().map(|name| col(*name)).collect();
+    let mut rest = files.as_slice();
+    while !rest.is_empty() {
+        cancel.check()?;
+        let mut bytes = 0;
+        let fitting = rest.iter().take(BATCH_FILES).take_while(|(_, length)| {
+            bytes += length;
+            bytes <= BATCH_BYTES
+        });
+        let count = fitting.count().max(1);
+        let (batch, behind) = rest.split_at(count.min(rest.len()));
+        let paths = batch.iter().map(|(path, _)| path.clone());
+        let rows = scan_files(paths, (table.schema)())?.select(wanted.clone()).collect()?;
+        let cells = Cells::of(&rows, columns)?;
+        visit(&mut (0..rows.height()).map(|index| Row { cells: &cells, index }))?;
+        rest = behind;
+    }
+    Ok(())
+}
+
+/// Columns of rows, by their names.
+struct Cells(Vec<(&'static str, Values)>);
+
+enum Values {
+    Texts(StringChunked),
+    Whole(Int64Chunked),
+    Doubles(Float64Chunked),
+}
+
+impl Cells {
+    fn of(rows: &DataFrame, columns: &[&'static str]) -> PolarsResult<Self> {
+        let values = columns.iter().map(|name| {
+            let column = rows.column(name)?.rechunk();
+            let values = match column.dtype() {
+                DataType::String => Values::Texts(column.str()?.clone()),
+                DataType::Float64 => Values::Doubles(column.f64()?.clone()),
+                _ => Values::Whole(column.cast(&DataType::Int64)?.i64()?.clone()),
+            };
+            Ok((*name, values))
+        });
+        values.collect::<PolarsResult<_>>().map(Self)
+    }
+}
+
+/// A row of a table.
+pub(super) struct Row<'c> {
+    cells: &'c Cells,
+    index: usize,
+}
+
+impl<'c> Row<'c> {
+    fn values(&self, name: &str) -> Option<&'c Values> {
+        self.cells.0.iter().find(|(known, _)| *known == name).map(|(_, values)| values)
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&'c str> {
+        match self.values(name) {
+            Some(Values::Texts(values)) => values.get(self.index),
+            _ => None,
+        }
+    }
+
+    pub(super) fn whole(&self, name: &str) -> Option<i64> {
+        match self.values(name) {
+            Some(Values::Whole(values)) => values.get(self.index),
+            _ => None,
+        }
+    }
+
+    pub(super) fn double(&self, name: &str) -> Option<f64> {
+        match self.values(name) {
+            Some(Values::Doubles(values)) => values.get(self.index),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use handlescope_model::ParquetFile;
+    use polars::prelude::{Column, lit};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A dataset whose traces have these columns in `suspects`, each trace in a partition of its own.
+    fn dataset(traces: &[Vec<Column>]) -> (TempDir, Dataset, Vec<Partition>) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dataset = Dataset::create(folder.path()).expect("a dataset");
+        let partitions = traces.iter().enumerate().map(|(number, columns)| {
+            let date = format!("2026-11-2{number}").parse().expect("a day");
+            let partition = Partition { date, trace: format!("{number:032}") };
+            let path = dataset.part("suspects", &partition);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            let rows = DataFrame::new_infer_height(columns.clone()).expect("rows");
+            let file = std::fs::File::create(path).expect("a file");
+            let mut file = ParquetFile::new(rows.schema(), |_| true, file).expect("a file");
+            file.write(&rows).expect("rows");
+            file.finish(Vec::new()).expect("a file");
+            partition
+        });
+        let partitions = partitions.collect();
+        (folder, dataset, partitions)
+    }
+
+    fn column<const N: usize>(name: &str, texts: [&str; N]) -> Column {
+        Column::new(name.into(), texts)
+    }
+
+    #[test]
+    fn columns_of_other_versions_are_null_or_not_read() {
+        let older = vec![column("process", ["a.exe"])];
+        let newer = vec![
+            column("later", ["x", "y"]),
+            column("process", ["b.exe", "c.exe"]),
+            column("machine", ["WS-1", "WS-2"]),
+        ];
+        let (_folder, dataset, partitions) = dataset(&[older, newer]);
+        let mut rows = Vec::new();
+        let columns = ["process", "machine", "score", DATE, TRACE];
+        let chosen = partitions.iter();
+        each(&dataset, "suspects", &columns, chosen, &Cancel::default(), |read| {
+            rows.extend(read.map(|row| {
+                let text = |name| row.text(name).unwrap_or("null").to_owned();
+                (text("process"), text("machine"), row.double("score"), text(TRACE))
+            }));
+            Ok(())
+        })
+        .expect("rows");
+        let traces = [0, 1].map(|number| format!("{number:032}"));
+        let row = |process: &str, machine: &str, trace: usize| {
+            (process.to_owned(), machine.to_owned(), None, traces[trace].clone())
+        };
+        let expected = [row("a.exe", "null", 0), row("b.exe", "WS-1", 1), row("c.exe", "WS-2", 1)];
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn partitions_are_columns_that_skip_files() {
+        let rows = || vec![column("process", ["a.exe"])];
+        let (_folder, dataset, partitions) = dataset(&[rows(), rows()]);
+        // A file that is skipped is not opened.
+        std::fs::write(dataset.part("suspects", &partitions[0]), "damaged").expect("a file");
+        let table = table("suspects").expect("a table");
+        let read = |trace: &str| {
+            let frame = scan(&dataset, table, partitions.iter()).expect("a frame");
+            frame.filter(col(TRACE).eq(lit(trace))).select([col("process")]).collect()
+        };
+        assert_eq!(read(&partitions[1].trace).expect("a row").height(), 1);
+        assert!(read(&partitions[0].trace).is_err());
+    }
+
+    #[test]
+    fn a_table_without_files_is_empty() {
+        let (_folder, dataset, _) = dataset(&[]);
+        let frame = scan(&dataset, table("Suspects").expect("a table"), [].iter());
+        let rows = frame.expect("a frame").select([col(DATE), col("score")]).collect();
+        assert_eq!(rows.expect("no rows").height(), 0);
+    }
+}

@@ -1,0 +1,108 @@
+//! The child: it inherits a handle, gets a duplicate, opens some itself, and exits without closing any.
+
+use std::env;
+use std::io::Read;
+use std::os::windows::io::AsRawHandle;
+use std::process::{Child, Command, Stdio};
+
+use windows::Win32::Foundation::{
+    DUPLICATE_SAME_ACCESS, DuplicateHandle, HANDLE, HANDLE_FLAG_INHERIT, SetHandleInformation,
+};
+use windows::Win32::System::Threading::{
+    CreateEventW, CreateMutexW, CreateSemaphoreW, GetCurrentProcess,
+};
+use windows::core::{HSTRING, PCWSTR};
+
+use super::truth::Truth;
+
+type Done = Result<(), Box<dyn std::error::Error>>;
+
+/// The word that makes a process the child.
+pub(super) const SWITCH: &str = "--child";
+
+/// Semaphores and mutexes that it opens, each.
+const OPENED: u32 = 5;
+
+/// Starts the child, which inherits an event and gets a duplicate of another.
+pub(super) fn start(truth: &Truth, file: &str) -> Result<Child, Box<dyn std::error::Error>> {
+    let inherited = inheritable_event(truth)?;
+    let mut command = Command::new(env::current_exe()?);
+    command.args([file, SWITCH]).stdin(Stdio::piped());
+    let child = command.spawn()?;
+    let name = Some("LeakyProgram_Inherited");
+    truth.inherited("inheritable_event", child.id(), inherited, "Event", name)?;
+    duplicate_into(truth, &child)?;
+    Ok(child)
+}
+
+/// Lets the child go on to its end.
+pub(super) fn wait(mut child: Child) -> Done {
+    drop(child.stdin.take());
+    child.wait()?;
+    Ok(())
+}
+
+#[inline(never)]
+fn inheritable_event(truth: &Truth) -> Result<HANDLE, Box<dyn std::error::Error>> {
+    let name = "LeakyProgram_Inherited";
+    // SAFETY: the name lives until the call returns.
+    let event =
+        unsafe { CreateEventW(None, true, false, &HSTRING::from(format!("Local\\{name}"))) }?;
+    truth.opened("inheritable_event", event, "Event", Some(name))?;
+    // SAFETY: the handle was opened above.
+    unsafe { SetHandleInformation(event, HANDLE_FLAG_INHERIT.0, HANDLE_FLAG_INHERIT) }?;
+    Ok(event)
+}
+
+#[inline(never)]
+fn duplicate_into(truth: &Truth, child: &Child) -> Done {
+    let name = "LeakyProgram_Duplicated";
+    let mut duplicate = HANDLE::default();
+    // SAFETY: the handles are those of an event and of processes, and `duplicate` is there for the result.
+    let event = unsafe {
+        let event = CreateEventW(None, true, false, &HSTRING::from(format!("Local\\{name}")))?;
+        let process = GetCurrentProcess();
+        let target = HANDLE(child.as_raw_handle());
+        DuplicateHandle(
+            process,
+            event,
+            target,
+            &raw mut duplicate,
+            0,
+            false,
+            DUPLICATE_SAME_ACCESS,
+        )?;
+        event
+    };
+    truth.opened("duplicate_into", event, "Event", Some(name))?;
+    truth.duplicated("duplicate_into", child.id(), duplicate, "Event", Some(name))?;
+    Ok(())
+}
+
+/// The child itself: exits with all that it opened, when the parent lets it.
+pub(super) fn run(truth: &Truth) -> Done {
+    truth.started()?;
+    for _ in 0..OPENED {
+        forget_mutexes(truth)?;
+        forget_semaphores(truth)?;
+    }
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    truth.exits()?;
+    Ok(())
+}
+
+#[inline(never)]
+fn forget_mutexes(truth: &Truth) -> Done {
+    // SAFETY: without name.
+    let mutex = unsafe { CreateMutexW(None, false, PCWSTR::null()) }?;
+    truth.opened("forget_mutexes", mutex, "Mutant", None)?;
+    Ok(())
+}
+
+#[inline(never)]
+fn forget_semaphores(truth: &Truth) -> Done {
+    // SAFETY: without name.
+    let semaphore = unsafe { CreateSemaphoreW(None, 0, 1, PCWSTR::null()) }?;
+    truth.opened("forget_semaphores", semaphore, "Semaphore", None)?;
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! GDI and USER objects. Where there is no desktop, as under Wine without a display, there are none.
+
+use leaky_program::truth::Kind;
+use windows::Win32::Foundation::COLORREF;
+use windows::Win32::Graphics::Gdi::{CreatePen, DeleteObject, PS_SOLID};
+use windows::Win32::UI::WindowsAndMessaging::{CreateMenu, DestroyMenu};
+
+use super::truth::Truth;
+
+type Done = Result<(), Box<dyn std::error::Error>>;
+
+/// One round: a pen and a menu leak in every second one.
+pub(super) fn round(truth: &Truth, round: u32) -> Done {
+    create_pens(truth, round.is_multiple_of(2))?;
+    create_menus(truth, round.is_multiple_of(2))
+}
+
+#[inline(never)]
+fn create_pens(truth: &Truth, is_leaked: bool) -> Done {
+    // SAFETY: takes numbers.
+    let pen = unsafe { CreatePen(PS_SOLID, 1, COLORREF(0)) };
+    if pen.is_invalid() {
+        return Ok(());
+    }
+    truth.allocated("create_pens", Kind::Gdi, pen.0 as usize, 0)?;
+    if !is_leaked {
+        // SAFETY: no device context uses the pen.
+        let _ = unsafe { DeleteObject(pen.into()) };
+        truth.freed("create_pens", Kind::Gdi, pen.0 as usize)?;
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn create_menus(truth: &Truth, is_leaked: bool) -> Done {
+    // SAFETY: takes nothing.
+    let Ok(menu) = (unsafe { CreateMenu() }) else { return Ok(()) };
+    truth.allocated("create_menus", Kind::User, menu.0 as usize, 0)?;
+    if !is_leaked {
+        // SAFETY: no window has the menu.
+        unsafe { DestroyMenu(menu) }?;
+        truth.freed("create_menus", Kind::User, menu.0 as usize)?;
+    }
+    Ok(())
+}

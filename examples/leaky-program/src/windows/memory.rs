@@ -1,0 +1,66 @@
+//! Heap blocks and pages.
+
+use leaky_program::truth::Kind;
+use windows::Win32::System::Memory::{
+    GetProcessHeap, HEAP_FLAGS, HeapAlloc, HeapFree, MEM_COMMIT, MEM_RELEASE, MEM_RESERVE,
+    PAGE_READWRITE, VirtualAlloc, VirtualFree,
+};
+
+use super::truth::Truth;
+
+type Done = Result<(), Box<dyn std::error::Error>>;
+
+/// Bytes of a leaked block, a size that nothing else is likely to have.
+const BLOCK_BYTES: usize = 4_242;
+
+/// Bytes of pages.
+const PAGES_BYTES: usize = 0x4000;
+
+/// One round: a block leaks in each, pages in every third.
+pub(super) fn round(truth: &Truth, round: u32) -> Done {
+    leak_blocks(truth)?;
+    free_blocks(truth)?;
+    commit_pages(truth, round.is_multiple_of(3))
+}
+
+#[inline(never)]
+fn leak_blocks(truth: &Truth) -> Done {
+    allocate(truth, "leak_blocks").map(drop)
+}
+
+#[inline(never)]
+fn free_blocks(truth: &Truth) -> Done {
+    let block = allocate(truth, "free_blocks")?;
+    // SAFETY: the block is of this heap and is not used.
+    unsafe { HeapFree(GetProcessHeap()?, HEAP_FLAGS(0), Some(block as *const _)) }?;
+    truth.freed("free_blocks", Kind::Heap, block)?;
+    Ok(())
+}
+
+fn allocate(truth: &Truth, function: &str) -> Result<usize, Box<dyn std::error::Error>> {
+    // SAFETY: the heap is that of the process.
+    let block = unsafe { HeapAlloc(GetProcessHeap()?, HEAP_FLAGS(0), BLOCK_BYTES) } as usize;
+    if block == 0 {
+        return Err("no heap block".into());
+    }
+    truth.allocated(function, Kind::Heap, block, BLOCK_BYTES)?;
+    Ok(block)
+}
+
+/// Commits pages, which stay if they are leaked.
+#[inline(never)]
+fn commit_pages(truth: &Truth, is_leaked: bool) -> Done {
+    // SAFETY: the system chooses the address.
+    let pages =
+        unsafe { VirtualAlloc(None, PAGES_BYTES, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE) };
+    if pages.is_null() {
+        return Err(windows::core::Error::from_thread().into());
+    }
+    truth.allocated("commit_pages", Kind::Commit, pages as usize, PAGES_BYTES)?;
+    if !is_leaked {
+        // SAFETY: nothing uses the pages.
+        unsafe { VirtualFree(pages, 0, MEM_RELEASE) }?;
+        truth.freed("commit_pages", Kind::Commit, pages as usize)?;
+    }
+    Ok(())
+}

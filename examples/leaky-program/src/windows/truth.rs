@@ -1,0 +1,114 @@
+//! Writing the truth: each line at once, so that several processes may write to one file.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use leaky_program::truth::{Call, Kind, Line};
+use windows::Win32::Foundation::HANDLE;
+use windows::Win32::System::Threading::{GetCurrentProcessId, GetCurrentThreadId};
+
+/// The file with the truth.
+pub(super) struct Truth {
+    file: Mutex<File>,
+}
+
+impl Truth {
+    pub(super) fn append_to(path: &Path) -> io::Result<Self> {
+        let file = File::options().append(true).create(true).open(path)?;
+        Ok(Self { file: Mutex::new(file) })
+    }
+
+    fn write(&self, function: &str, call: Call) -> io::Result<()> {
+        // SAFETY: both only return a number.
+        let (pid, tid) = unsafe { (GetCurrentProcessId(), GetCurrentThreadId()) };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let at_us = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
+        let line = Line { at_us, pid, tid, function: function.to_owned(), call };
+        let mut text = serde_json::to_string(&line)?;
+        text.push('\n');
+        let mut file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        file.write_all(text.as_bytes())
+    }
+
+    pub(super) fn started(&self) -> io::Result<()> {
+        let path = std::env::current_exe()?;
+        let process = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        self.write("main", Call::Started { process })
+    }
+
+    pub(super) fn opened(
+        &self,
+        function: &str,
+        handle: HANDLE,
+        object_type: &str,
+        name: Option<&str>,
+    ) -> io::Result<()> {
+        let (object_type, name) = (object_type.to_owned(), name.map(str::to_owned));
+        self.write(function, Call::Opened { handle: value(handle), object_type, name })
+    }
+
+    pub(super) fn duplicated(
+        &self,
+        function: &str,
+        into: u32,
+        handle: HANDLE,
+        object_type: &str,
+        name: Option<&str>,
+    ) -> io::Result<()> {
+        let (object_type, name) = (object_type.to_owned(), name.map(str::to_owned));
+        self.write(function, Call::Duplicated { into, handle: value(handle), object_type, name })
+    }
+
+    pub(super) fn inherited(
+        &self,
+        function: &str,
+        by: u32,
+        handle: HANDLE,
+        object_type: &str,
+        name: Option<&str>,
+    ) -> io::Result<()> {
+        let (object_type, name) = (object_type.to_owned(), name.map(str::to_owned));
+        self.write(function, Call::Inherited { by, handle: value(handle), object_type, name })
+    }
+
+    pub(super) fn closed(&self, function: &str, handle: HANDLE) -> io::Result<()> {
+        self.write(function, Call::Closed { handle: value(handle) })
+    }
+
+    pub(super) fn mapped(&self, function: &str, address: usize, size: usize) -> io::Result<()> {
+        self.write(function, Call::Mapped { address: address as u64, size: size as u64 })
+    }
+
+    pub(super) fn unmapped(&self, function: &str, address: usize) -> io::Result<()> {
+        self.write(function, Call::Unmapped { address: address as u64 })
+    }
+
+    pub(super) fn allocated(
+        &self,
+        function: &str,
+        kind: Kind,
+        key: usize,
+        size: usize,
+    ) -> io::Result<()> {
+        self.write(function, Call::Allocated { kind, key: key as u64, size: size as u64 })
+    }
+
+    pub(super) fn freed(&self, function: &str, kind: Kind, key: usize) -> io::Result<()> {
+        self.write(function, Call::Freed { kind, key: key as u64 })
+    }
+
+    pub(super) fn exits(&self) -> io::Result<()> {
+        self.write("main", Call::Exits)
+    }
+
+    pub(super) fn waits(&self) -> io::Result<()> {
+        self.write("main", Call::Waits)
+    }
+}
+
+fn value(handle: HANDLE) -> u64 {
+    handle.0 as usize as u64
+}

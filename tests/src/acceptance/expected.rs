@@ -1,0 +1,185 @@
+//! What a truth lets expect of a trace.
+
+use std::collections::{BTreeMap, HashMap};
+
+use leaky_program::truth::{Call, Kind, Line};
+
+/// What became of a handle, view or allocation before the recording ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    Closed,
+    /// Open when the recording ended.
+    Leaked,
+    /// Its process exited first.
+    ClosedAtExit,
+}
+
+/// How a process got a handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    Opened,
+    Duplicated,
+    /// A child inherited it; the owner is the parent, as in answers.
+    Inherited,
+}
+
+/// A handle that is in the trace.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    /// Owner.
+    pub pid: u32,
+    /// Thread and function that opened it.
+    pub tid: u32,
+    pub function: String,
+    pub at_us: u64,
+    pub handle: u64,
+    pub object_type: String,
+    pub name: Option<String>,
+    pub origin: Origin,
+    pub fate: Fate,
+}
+
+/// A view that is in the trace.
+#[derive(Debug, Clone)]
+pub struct View {
+    pub pid: u32,
+    pub function: String,
+    pub at_us: u64,
+    pub address: u64,
+    pub size: u64,
+    pub fate: Fate,
+}
+
+/// An allocation that is in the trace, if its kind was recorded.
+#[derive(Debug, Clone)]
+pub struct Allocation {
+    pub kind: Kind,
+    pub pid: u32,
+    pub function: String,
+    pub at_us: u64,
+    pub key: u64,
+    pub size: u64,
+    pub fate: Fate,
+}
+
+/// All that is expected.
+#[derive(Debug, Clone, Default)]
+pub struct Expected {
+    /// Executable.
+    pub process: String,
+    pub pids: Vec<u32>,
+    pub handles: Vec<Handle>,
+    pub views: Vec<View>,
+    pub allocations: Vec<Allocation>,
+}
+
+impl Expected {
+    /// Follows the calls of a truth to the end of the recording.
+    #[must_use]
+    pub fn of(lines: &[Line]) -> Self {
+        let mut expected = Self::default();
+        // Processes that wait outlive the recording, even where a later line says that they exit.
+        let waits: Vec<u32> =
+            lines.iter().filter(|line| line.call == Call::Waits).map(|line| line.pid).collect();
+        let at_end =
+            |pid: u32| if waits.contains(&pid) { Fate::Leaked } else { Fate::ClosedAtExit };
+        let (mut handles, mut views, mut allocations) =
+            (HashMap::new(), HashMap::new(), HashMap::new());
+        for line in lines {
+            match &line.call {
+                Call::Started { process } => {
+                    expected.process.clone_from(process);
+                    expected.pids.push(line.pid);
+                }
+                Call::Opened { handle, object_type, name } => {
+                    handles.insert((line.pid, *handle), expected.handles.len());
+                    let fate = at_end(line.pid);
+                    let handle = new(line, line.pid, *handle, object_type, name);
+                    expected.handles.push(Handle { origin: Origin::Opened, fate, ..handle });
+                }
+                Call::Duplicated { into, handle, object_type, name } => {
+                    handles.insert((*into, *handle), expected.handles.len());
+                    let fate = at_end(*into);
+                    let handle = new(line, *into, *handle, object_type, name);
+                    expected.handles.push(Handle { origin: Origin::Duplicated, fate, ..handle });
+                }
+                Call::Inherited { by, handle, object_type, name } => {
+                    // Programs leave what they inherit to their exit: that is no leak.
+                    let fate = match at_end(*by) {
+                        Fate::ClosedAtExit => Fate::Closed,
+                        fate => fate,
+                    };
+                    let handle = new(line, line.pid, *handle, object_type, name);
+                    expected.handles.push(Handle { origin: Origin::Inherited, fate, ..handle });
+                }
+                Call::Closed { handle } => {
+                    if let Some(index) = handles.remove(&(line.pid, *handle)) {
+                        expected.handles[index].fate = Fate::Closed;
+                    }
+                }
+                Call::Mapped { address, size } => {
+                    views.insert((line.pid, *address), expected.views.len());
+                    expected.views.push(View {
+                        pid: line.pid,
+                        function: line.function.clone(),
+                        at_us: line.at_us,
+                        address: *address,
+                        size: *size,
+                        fate: at_end(line.pid),
+                    });
+                }
+                Call::Unmapped { address } => {
+                    if let Some(index) = views.remove(&(line.pid, *address)) {
+                        expected.views[index].fate = Fate::Closed;
+                    }
+                }
+                Call::Allocated { kind, key, size } => {
+                    allocations.insert((line.pid, *kind, *key), expected.allocations.len());
+                    expected.allocations.push(Allocation {
+                        kind: *kind,
+                        pid: line.pid,
+                        function: line.function.clone(),
+                        at_us: line.at_us,
+                        key: *key,
+                        size: *size,
+                        fate: at_end(line.pid),
+                    });
+                }
+                Call::Freed { kind, key } => {
+                    if let Some(index) = allocations.remove(&(line.pid, *kind, *key)) {
+                        expected.allocations[index].fate = Fate::Closed;
+                    }
+                }
+                Call::Exits | Call::Waits => {}
+            }
+        }
+        expected
+    }
+
+    /// Functions that leave handles open, each with their number, and with all that it opened.
+    #[must_use]
+    pub fn leaking(&self) -> BTreeMap<&str, (usize, usize)> {
+        let mut functions: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        for handle in &self.handles {
+            let counts = functions.entry(&handle.function).or_default();
+            counts.0 += usize::from(handle.fate != Fate::Closed);
+            counts.1 += 1;
+        }
+        functions.retain(|_, (leaked, _)| *leaked > 0);
+        functions
+    }
+}
+
+fn new(line: &Line, pid: u32, handle: u64, object_type: &str, name: &Option<String>) -> Handle {
+    Handle {
+        pid,
+        tid: line.tid,
+        function: line.function.clone(),
+        at_us: line.at_us,
+        handle,
+        object_type: object_type.to_owned(),
+        name: name.clone(),
+        origin: Origin::Opened,
+        fate: Fate::Leaked,
+    }
+}

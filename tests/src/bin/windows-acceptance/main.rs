@@ -1,0 +1,106 @@
+//! Proves on Windows that recordings are read as the recorded program says they were, or packs what does not fit.
+//!
+//! `windows-acceptance run`, as an administrator, records `leaky-program` in every way that handlescope documents and
+//! compares each recording with the program's truth. `windows-acceptance compare` compares one, on any system.
+
+mod package;
+mod programs;
+mod recording;
+mod ways;
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use handlescope_tests::acceptance::Check;
+
+use self::programs::Programs;
+
+/// Proves that recordings of leaky-program are read as it says they were.
+#[derive(Debug, Parser)]
+#[command(name = "windows-acceptance")]
+struct Cli {
+    #[command(subcommand)]
+    action: Action,
+
+    /// The program handlescope; by default the one beside this program.
+    #[arg(long, global = true)]
+    program: Option<PathBuf>,
+
+    /// Where to look for the PDB of leaky-program; by default beside it.
+    #[arg(long, global = true)]
+    symbol_path: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Compare a recording with a truth.
+    Compare { truth: PathBuf, trace: PathBuf },
+
+    /// Record leaky-program in every way and compare each recording (Windows, as an administrator).
+    Run {
+        /// Folder for recordings, truths and the zip of what failed.
+        #[arg(long, default_value = "acceptance")]
+        folder: PathBuf,
+
+        /// Seconds that leaky-program runs in each recording.
+        #[arg(long, default_value_t = 10)]
+        seconds: u64,
+
+        /// Only ways to record whose names contain this.
+        #[arg(long)]
+        only: Option<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(&cli) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("windows-acceptance: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Returns whether nothing failed.
+fn run(cli: &Cli) -> Result<bool, String> {
+    let programs = Programs {
+        handlescope: cli.program.clone().map_or_else(|| beside("handlescope"), Ok)?,
+        leaky: beside("leaky-program")?,
+        symbols: cli.symbol_path.clone().or_else(|| {
+            let folder = beside("leaky-program").ok()?.parent()?.to_path_buf();
+            Some(folder.to_string_lossy().into_owned())
+        }),
+    };
+    match &cli.action {
+        Action::Compare { truth, trace } => {
+            let checks = programs.checks(truth, trace)?;
+            checks.iter().for_each(|check| println!("{check}"));
+            Ok(!checks.iter().any(Check::has_failed))
+        }
+        Action::Run { folder, seconds, only } => {
+            if !cfg!(windows) {
+                return Err("recording needs Windows; use compare elsewhere".to_owned());
+            }
+            fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+            let report = recording::run_all(&programs, folder, *seconds, only.as_deref());
+            let zip = folder.join("acceptance.zip");
+            if report.has_failed() {
+                package::pack(&programs, &report, &zip)?;
+                println!("what failed is in {}; attach it to an issue", zip.display());
+            }
+            Ok(!report.has_failed())
+        }
+    }
+}
+
+/// A program in the folder of this one.
+fn beside(name: &str) -> Result<PathBuf, String> {
+    let this = env::current_exe().map_err(|error| error.to_string())?;
+    Ok(this.with_file_name(format!("{name}{}", env::consts::EXE_SUFFIX)))
+}

@@ -1,0 +1,266 @@
+//! Recording the program in each way, and comparing what was recorded with its truth.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use handlescope_tests::acceptance::Check;
+
+use crate::programs::Programs;
+use crate::ways::{Tool, WAYS, Way};
+
+/// Time in which a session starts.
+const START: Duration = Duration::from_secs(5);
+
+/// Seconds that `handlescope record` goes on, besides those of the program.
+const MARGIN_S: u64 = 20;
+
+/// Open handles of the program at which `live` ends.
+const LIVE_HANDLES: u64 = 60;
+
+/// All that was recorded.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    pub(crate) recordings: Vec<Recording>,
+}
+
+/// A recording and what was found.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    pub(crate) name: String,
+    pub(crate) trace: PathBuf,
+    pub(crate) truth: PathBuf,
+    pub(crate) result: Result<Vec<Check>, Reason>,
+}
+
+/// Reason why nothing was compared.
+#[derive(Debug)]
+pub(crate) enum Reason {
+    /// Something is missing on this machine.
+    NotChecked(String),
+    Failed(String),
+}
+
+impl Report {
+    pub(crate) fn has_failed(&self) -> bool {
+        self.recordings.iter().any(Recording::has_failed)
+    }
+}
+
+impl Recording {
+    pub(crate) fn has_failed(&self) -> bool {
+        match &self.result {
+            Ok(checks) => checks.iter().any(Check::has_failed),
+            Err(Reason::Failed(_)) => true,
+            Err(Reason::NotChecked(_)) => false,
+        }
+    }
+
+    /// A line for each check.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        match &self.result {
+            Ok(checks) => checks.iter().map(|check| format!("{}: {check}", self.name)).collect(),
+            Err(Reason::NotChecked(reason)) => {
+                vec![format!("{}: not checked: {reason}", self.name)]
+            }
+            Err(Reason::Failed(reason)) => vec![format!("{}: FAILED: {reason}", self.name)],
+        }
+    }
+}
+
+/// Records in every way whose name contains `only`, and watches one live.
+pub(crate) fn run_all(
+    programs: &Programs,
+    folder: &Path,
+    seconds: u64,
+    only: Option<&str>,
+) -> Report {
+    let mut report = Report::default();
+    let is_requested = |name: &str| only.is_none_or(|only| name.contains(only));
+    for way in WAYS.iter().filter(|way| is_requested(way.name)) {
+        let trace = folder.join(format!("{}.etl", way.name));
+        let truth = folder.join(format!("{}.ndjson", way.name));
+        let result = record(programs, way, &trace, &truth, seconds)
+            .and_then(|()| programs.checks(&truth, &trace).map_err(Reason::Failed));
+        let recording = Recording { name: way.name.to_owned(), trace, truth, result };
+        recording.lines().iter().for_each(|line| println!("{line}"));
+        report.recordings.push(recording);
+    }
+    if is_requested("live") {
+        let truth = folder.join("live.ndjson");
+        let result = live(programs, &truth, seconds).map(|()| Vec::new());
+        let trace = folder.join("live.etl");
+        let recording = Recording { name: "live".to_owned(), trace, truth, result };
+        if recording.result.is_ok() {
+            println!("live: ok           lists the program while it leaks");
+        }
+        recording.lines().iter().for_each(|line| println!("{line}"));
+        report.recordings.push(recording);
+    }
+    report
+}
+
+/// The recorded program, which waits for its line.
+struct Leaky {
+    process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    pid: u32,
+}
+
+impl Leaky {
+    fn start(programs: &Programs, truth: &Path, seconds: u64) -> Result<Self, Reason> {
+        let _ = fs::remove_file(truth);
+        let mut process = Command::new(&programs.leaky)
+            .arg(truth)
+            .args([&seconds.to_string(), "--wait"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| failed(&programs.leaky, &error.to_string()))?;
+        let (input, output) = (process.stdin.take(), process.stdout.take());
+        let (Some(input), Some(output)) = (input, output) else {
+            return Err(failed(&programs.leaky, "no pipes"));
+        };
+        let mut leaky = Self { process, input, output: BufReader::new(output), pid: 0 };
+        let ready = leaky.line()?;
+        let pid = ready.strip_prefix("ready ").and_then(|pid| pid.parse().ok());
+        leaky.pid = pid.ok_or_else(|| failed(&programs.leaky, &ready))?;
+        Ok(leaky)
+    }
+
+    fn line(&mut self) -> Result<String, Reason> {
+        let mut line = String::new();
+        let read = self.output.read_line(&mut line);
+        read.map_err(|error| Reason::Failed(error.to_string()))?;
+        Ok(line.trim_end().to_owned())
+    }
+
+    /// Lets it leak, until it waits with all that leaked.
+    fn leak(&mut self) -> Result<(), Reason> {
+        writeln!(self.input).map_err(|error| Reason::Failed(error.to_string()))?;
+        match self.line()?.as_str() {
+            "done" => Ok(()),
+            line => Err(Reason::Failed(format!("leaky-program ended early: {line}"))),
+        }
+    }
+
+    /// Lets it end.
+    fn end(mut self) {
+        drop(self.input);
+        let _ = self.process.wait();
+    }
+}
+
+/// Records the program in a way.
+fn record(
+    programs: &Programs,
+    way: &Way,
+    trace: &Path,
+    truth: &Path,
+    seconds: u64,
+) -> Result<(), Reason> {
+    let mut leaky = Leaky::start(programs, truth, seconds)?;
+    let recorded = match way.tool {
+        Tool::Record => with_record(programs, way, trace, seconds, &mut leaky),
+        Tool::Wpr => with_wpr(way.options.iter().map(|word| (*word).to_owned()), trace, &mut leaky),
+        Tool::Profile => {
+            let profile = trace.with_extension("wprp");
+            let mut command = Command::new(&programs.handlescope);
+            command.arg("wprp").arg(&profile).arg("--force").args(way.options(leaky.pid));
+            run(&mut command).map_err(Reason::Failed).and_then(|_| {
+                let start = format!("{}!Handle", profile.display());
+                with_wpr([start].into_iter(), trace, &mut leaky)
+            })
+        }
+    };
+    leaky.end();
+    recorded
+}
+
+fn with_record(
+    programs: &Programs,
+    way: &Way,
+    trace: &Path,
+    seconds: u64,
+    leaky: &mut Leaky,
+) -> Result<(), Reason> {
+    let mut command = Command::new(&programs.handlescope);
+    command.arg("record").arg(trace).args(way.options(leaky.pid));
+    command.args(["--force", "--duration", &(seconds + MARGIN_S).to_string()]);
+    let recorder = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let recorder = recorder.map_err(|error| failed(&programs.handlescope, &error.to_string()))?;
+    thread::sleep(START);
+    let leaked = leaky.leak();
+    let output = recorder.wait_with_output();
+    let output = output.map_err(|error| Reason::Failed(error.to_string()))?;
+    match output.status.success() {
+        true => leaked,
+        false => Err(Reason::Failed(last_line(&output.stderr))),
+    }
+}
+
+fn with_wpr(
+    profile: impl Iterator<Item = String>,
+    trace: &Path,
+    leaky: &mut Leaky,
+) -> Result<(), Reason> {
+    if Command::new("wpr").arg("-status").output().is_err() {
+        return Err(Reason::NotChecked("wpr is not installed".to_owned()));
+    }
+    let start: Vec<String> = profile.flat_map(|profile| ["-start".to_owned(), profile]).collect();
+    run(Command::new("wpr").args(start).arg("-filemode")).map_err(Reason::Failed)?;
+    let leaked = leaky.leak();
+    run(Command::new("wpr").arg("-stop").arg(trace)).map_err(Reason::Failed)?;
+    leaked
+}
+
+/// Watches the program until it has many handles, and looks for it in the table.
+fn live(programs: &Programs, truth: &Path, seconds: u64) -> Result<(), Reason> {
+    let mut leaky = Leaky::start(programs, truth, seconds)?;
+    let condition = format!("pn leaky-program.exe handles > {LIVE_HANDLES}");
+    let mut command = Command::new(&programs.handlescope);
+    command.args(["live", "--stop-when", &condition]).stdin(Stdio::null());
+    let watcher = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let watcher = watcher.map_err(|error| failed(&programs.handlescope, &error.to_string()))?;
+    thread::sleep(START);
+    let leaked = leaky.leak();
+    let output = watcher.wait_with_output();
+    leaky.end();
+    leaked?;
+    let output = output.map_err(|error| Reason::Failed(error.to_string()))?;
+    if !output.status.success() {
+        return Err(Reason::Failed(last_line(&output.stderr)));
+    }
+    let table = String::from_utf8_lossy(&output.stdout);
+    match table.contains("leaky-program.exe") && table.contains("leak_events") {
+        true => Ok(()),
+        false => Err(Reason::Failed(format!("the table is without leak_events:\n{table}"))),
+    }
+}
+
+/// Runs a command to its end, and returns what it printed.
+///
+/// # Errors
+/// The last line that it printed on standard error, or else on standard output.
+pub(crate) fn run(command: &mut Command) -> Result<Vec<u8>, String> {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("{command:?}: {error}"))?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
+    Err(format!("{command:?}: {}", last_line(said)))
+}
+
+fn last_line(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    text.trim_end().lines().next_back().unwrap_or("no message").to_owned()
+}
+
+fn failed(program: &Path, reason: &str) -> Reason {
+    Reason::Failed(format!("{}: {reason}", program.display()))
+}
