@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use handlescope_tests::binary::{Run, Shell, examples};
-use serde_json::{Deserializer, Value};
+use serde_json::{Deserializer, Value, json};
 
 /// A cluster of two workers with a core and 1 GiB each.
 const CLUSTER: &str = "--master local-cluster[2,1,1024] --conf spark.ui.enabled=false \
@@ -46,6 +46,25 @@ pub(super) fn duckdb(shell: &Shell, dataset: &str, questions: &[PathBuf]) -> Vec
     let mut command = python(shell, "questions.py");
     command.arg(dataset).args(questions).arg("--json");
     answers(command.output().expect("Python starts").into())
+}
+
+/// What the console answers to questions over a dataset.
+pub(super) fn console(shell: &Shell, dataset: &str, questions: &[PathBuf]) -> Vec<Value> {
+    let answer = |file: &PathBuf| {
+        let text = fs::read_to_string(file).unwrap();
+        let lines = text.lines().filter(|line| !line.trim_start().starts_with("--"));
+        let query = lines.collect::<Vec<_>>().join("\n");
+        let run = shell.run(&[dataset, "-c", &format!(".sql {query} -json")]).ok();
+        let document: Value = serde_json::from_str(&run.stdout).unwrap();
+        let columns = document["columns"].as_array().unwrap();
+        let row = |row: &Value| {
+            let value = |column: &Value| row[column.as_str().unwrap()].clone();
+            columns.iter().map(value).collect::<Value>()
+        };
+        let rows: Value = document["rows"].as_array().unwrap().iter().map(row).collect();
+        json!({ "question": file.file_stem().unwrap().to_str(), "columns": columns, "rows": rows })
+    };
+    questions.iter().map(answer).collect()
 }
 
 /// Spark in a folder of its own, where its workers write.
@@ -111,4 +130,15 @@ pub(super) fn with_descendants(pid: u32) -> Vec<u32> {
 fn processes() -> Vec<u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Asserts that an engine has the answers of another one.
+pub(super) fn assert_equal(answers: &[Value], expected: &[Value]) {
+    assert_eq!(answers.len(), expected.len());
+    for (answer, expected) in answers.iter().zip(expected) {
+        let rows = |answer: &Value| answer["rows"].as_array().unwrap().clone();
+        let mut rows = rows(answer).into_iter().zip(rows(expected));
+        let differing = rows.find(|(row, expected)| row != expected);
+        assert!(answer == expected, "{}: {differing:?}", answer["question"]);
+    }
 }

@@ -1,4 +1,5 @@
-//! The published traces in a dataset: Spark and DuckDB count what the console counts in each trace.
+//! The published traces in a dataset: Spark, DuckDB and the console have equal rows, and count what the console counts in
+//! each trace.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +10,7 @@ use handlescope_tests::data::shared_data;
 use handlescope_tests::{needs_data, needs_spark};
 use serde_json::{Deserializer, Value};
 
-use super::engines::{Spark, answers, duckdb, questions};
+use super::engines::{Spark, answers, assert_equal, console, duckdb, questions};
 
 /// Handles and views of a trace, like `counts.sql`: a dataset has them at the child that inherited them.
 const HANDLES: &str = "SELECT COALESCE(inherited_by, process) AS process, \
@@ -70,7 +71,7 @@ fn source<'a>(answer: &'a Value, archive: &Path) -> Option<&'a str> {
 #[needs_data]
 #[needs_spark]
 #[test]
-fn spark_and_duckdb_count_what_the_console_counts() {
+fn engines_have_equal_rows_and_count_what_the_console_counts_in_each_trace() {
     let shell = Shell::new();
     let traces = published();
     let mut add = vec!["dataset", "add", "fleet"];
@@ -84,10 +85,8 @@ fn spark_and_duckdb_count_what_the_console_counts() {
     let mut command = spark.command(&shell, "questions.py");
     command.arg(shell.path("fleet")).args(&queries).args(["--json", "--engine", "spark"]);
     let by_spark = answers(command.output().unwrap().into());
-    assert_eq!(by_spark.len(), queries.len());
-    for (by_spark, by_duckdb) in by_spark.iter().zip(&by_duckdb) {
-        assert_eq!(by_spark, by_duckdb);
-    }
+    assert_equal(&by_spark, &by_duckdb);
+    assert_equal(&console(&shell, "fleet", &queries), &by_duckdb);
 
     let answer = by_duckdb.last().unwrap();
     let mut rows = 0;
