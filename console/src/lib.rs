@@ -12,7 +12,7 @@ pub mod completion;
 pub mod console;
 pub mod dataset;
 pub mod filter;
-mod fleet;
+pub mod fleet;
 pub mod grammar;
 pub mod live;
 pub mod maintenance;

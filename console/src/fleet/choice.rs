@@ -6,17 +6,17 @@ use crate::filter::{Days, Filter, ProcessFilter};
 
 /// Traces, processes and types that a question is about.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct FleetCriteria {
+pub(crate) struct FleetCriteria {
     /// Machines that recorded the traces.
-    pub machine: Option<Filter>,
+    pub(crate) machine: Option<Filter>,
     /// Days on which the recordings started, UTC.
-    pub days: Option<Days>,
+    pub(crate) days: Option<Days>,
     /// Builds of the processes.
-    pub build: Option<Filter>,
+    pub(crate) build: Option<Filter>,
     /// Processes that acquired something.
-    pub process: Option<ProcessFilter>,
+    pub(crate) process: Option<ProcessFilter>,
     /// Types of the objects, or kinds of the allocations.
-    pub object_type: Option<Filter>,
+    pub(crate) object_type: Option<Filter>,
 }
 
 impl FleetCriteria {

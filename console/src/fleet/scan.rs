@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use polars::prelude::{
     CastColumnsPolicy, DataFrame, DataType, ExtraColumnsPolicy, Field, Float64Chunked, HiveOptions,
-    Int64Chunked, IntoLazy, LazyFrame, MissingColumnsPolicy, ParquetOptions, PlRefPath,
+    IdxSize, Int64Chunked, IntoLazy, LazyFrame, MissingColumnsPolicy, ParquetOptions, PlRefPath,
     PolarsResult, Schema, SchemaRef, StringChunked, UnifiedScanArgs, col,
 };
 use polars_plan::dsl::{DslBuilder, ScanSources};
@@ -18,8 +18,12 @@ use super::error::FleetError;
 use crate::cancel::Cancel;
 use crate::dataset::{Dataset, DatasetError, DatasetTable, Partition, TABLES};
 
-/// Bytes of the files that are in memory at once, as they are on disk.
-const BATCH_BYTES: u64 = 32 << 20;
+/// Bytes of the files that are read at once, as they are on disk. A larger file is read in parts, because its columns may
+/// have many times as many bytes in memory.
+const BATCH_BYTES: u64 = 4 << 20;
+
+/// Rows of a part of a larger file.
+const BATCH_ROWS: IdxSize = 1 << 17;
 
 /// Files that are open at once.
 const BATCH_FILES: usize = 256;
@@ -122,9 +126,23 @@ pub(super) fn each<'p>(
         let count = fitting.count().max(1);
         let (batch, behind) = rest.split_at(count.min(rest.len()));
         let paths = batch.iter().map(|(path, _)| path.clone());
-        let rows = scan_files(paths, (table.schema)())?.select(wanted.clone()).collect()?;
-        let cells = Cells::of(&rows, columns)?;
-        visit(&mut (0..rows.height()).map(|index| Row { cells: &cells, index }))?;
+        let frame = scan_files(paths, (table.schema)())?.select(wanted.clone());
+        let is_large = batch.iter().any(|(_, length)| *length > BATCH_BYTES);
+        let mut first = 0;
+        loop {
+            cancel.check()?;
+            let part = match is_large {
+                true => frame.clone().slice(first, BATCH_ROWS),
+                false => frame.clone(),
+            };
+            let rows = part.collect()?;
+            let cells = Cells::of(&rows, columns)?;
+            visit(&mut (0..rows.height()).map(|index| Row { cells: &cells, index }))?;
+            first += i64::from(BATCH_ROWS);
+            if !is_large || rows.height() < BATCH_ROWS as usize {
+                break;
+            }
+        }
         rest = behind;
     }
     Ok(())

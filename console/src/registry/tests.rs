@@ -51,15 +51,22 @@ pub(crate) fn error(line: &str) -> String {
     REGISTRY.parse(line).expect_err(line).to_string()
 }
 
+/// Commands over traces, and over a dataset.
+const REGISTRIES: [&Registry; 2] = [&REGISTRY, &OVER_DATASET];
+
 #[test]
 fn names_are_unique_in_any_case() {
-    let names = REGISTRY.commands.iter().flat_map(|command| command.signature().names);
+    REGISTRIES.into_iter().for_each(check_names);
+}
+
+fn check_names(registry: &Registry) {
+    let names = registry.commands.iter().flat_map(|command| command.signature().names);
     let mut seen = HashSet::new();
     for name in names {
         assert!(seen.insert(name.to_lowercase()), "{name}");
     }
     let mut seen = HashSet::new();
-    for kind in REGISTRY.kinds {
+    for kind in registry.kinds {
         assert!(seen.insert(kind.name().to_lowercase()), "{}", kind.name());
         let mut options = HashSet::new();
         for name in kind.options().iter().flat_map(|option| option.doc().names) {
@@ -88,14 +95,18 @@ fn every_heading_of_the_help_comes_once() {
 
 #[test]
 fn everything_is_documented() {
-    for command in REGISTRY.commands {
+    REGISTRIES.into_iter().for_each(check_documents);
+}
+
+fn check_documents(registry: &Registry) {
+    for command in registry.commands {
         let signature = command.signature();
         for text in [signature.summary, signature.details, signature.group] {
             assert!(!text.is_empty(), "{}", command.name());
         }
         assert!(!command.signature().examples.is_empty(), "{}", command.name());
     }
-    for kind in REGISTRY.kinds {
+    for kind in registry.kinds {
         assert!(
             !kind.signature().summary.is_empty() && !kind.signature().details.is_empty(),
             "{}",
@@ -114,17 +125,21 @@ fn everything_is_documented() {
 
 #[test]
 fn every_example_is_accepted() {
-    for line in REGISTRY.commands.iter().flat_map(|command| command.signature().examples) {
-        assert!(REGISTRY.parse(line).is_ok_and(|command| command.is_some()), "{line}");
+    REGISTRIES.into_iter().for_each(check_examples);
+}
+
+fn check_examples(registry: &'static Registry) {
+    for line in registry.commands.iter().flat_map(|command| command.signature().examples) {
+        assert!(registry.parse(line).is_ok_and(|command| command.is_some()), "{line}");
     }
-    for kind in REGISTRY.kinds {
+    for kind in registry.kinds {
         for example in kind.signature().examples {
-            let command = REGISTRY.parse(example.line);
+            let command = registry.parse(example.line);
             assert!(command.is_ok_and(|command| command.is_some()), "{}", example.line);
         }
         for option in kind.options() {
             let line = format!(".dump {} {}", kind.name(), option.doc().example);
-            REGISTRY.parse(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
+            registry.parse(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
             assert!(
                 option.doc().names.iter().any(|name| line.contains(&format!(" {name}"))),
                 "{line} does not show the option"
@@ -135,7 +150,11 @@ fn every_example_is_accepted() {
 
 #[test]
 fn options_of_commands_are_unique_and_documented() {
-    for command in REGISTRY.commands {
+    REGISTRIES.into_iter().for_each(check_options);
+}
+
+fn check_options(registry: &Registry) {
+    for command in registry.commands {
         let mut names = HashSet::new();
         for option in command.options() {
             let doc = option.doc();

@@ -7,7 +7,7 @@ use crate::commands::shared::choice::show_stack_option;
 use crate::commands::shared::{fields, groups};
 use crate::commands::{
     AnyCommand, AnyKind, CommandError, DumpContext, Entered, Flow, Invocation, Kind, KindSignature,
-    SharedArgs, Signature,
+    Signature,
 };
 use crate::fleet::{BuildsDiff, FleetCriteria, compare_builds};
 use crate::grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take};
@@ -93,10 +93,6 @@ impl Kind for FleetDiff {
 
     fn columns() -> Vec<String> {
         render::fleet_diff_columns().names()
-    }
-
-    fn check(args: &FleetDiffArgs, _: &SharedArgs) -> Result<(), ParseError> {
-        args.builds.as_ref().map(drop).ok_or_else(|| ParseError::refused(NoBuilds))
     }
 
     fn answer(args: &FleetDiffArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {

@@ -149,7 +149,7 @@ fn a_build_that_leaks_anew_is_worse_and_ends_with_status_1() {
     assert_eq!(document(run)["groups"][0]["state"], "gone");
     let run = shell.run(&["diff", "fleet", "-build", "1.8", "1.9"]);
     assert_eq!(run.status, Some(2));
-    assert!(run.stderr.contains("build 1.8; there are 1.9 and 1.10"), "{run:?}");
+    assert!(run.stderr.contains("build 1.8; there are 1.9, 1.10"), "{run:?}");
     let run = shell.run(&["diff", "fleet"]);
     assert_eq!(run.status, Some(2));
     assert!(run.stderr.contains(".diff -build BEFORE AFTER"), "{run:?}");
