@@ -21,12 +21,12 @@ def duckdb_views(dataset):
     database.execute("SET TimeZone = 'UTC'")
     for table in TABLES:
         files = f"{dataset}/{table}/date=*/trace=*/*.parquet".replace("'", "''")
-        # Without types, an id of digits would be a number.
-        types = "{'date': DATE, 'trace': VARCHAR}"
+        # Without types, an id of digits would be a number. Files of later versions have more columns.
+        options = "union_by_name = true, hive_partitioning = true, hive_types = {'date': DATE, 'trace': VARCHAR}"
         complete = "" if table == "traces" else "WHERE trace IN (SELECT trace FROM traces)"
         database.execute(
             f"CREATE VIEW {table} AS "
-            f"SELECT * FROM read_parquet('{files}', hive_partitioning = true, hive_types = {types}) {complete}"
+            f"SELECT * FROM read_parquet('{files}', {options}) {complete}"
         )
     return database
 

@@ -12,7 +12,7 @@
 -- unreleased: Those of the later build.
 -- per_minute_before: The same by the time in which processes of the program were traced.
 -- per_minute: Those of the later build.
--- dispersion: Handles per chance: how much more the traces of a build differ than by chance (quasi-Poisson), at least 1.
+-- dispersion: Handles per chance, from how traces of a build differ (quasi-Poisson), at least 1; 1 if builds have one trace.
 -- p_value: The probability of so many chances or more in the later build, if nothing changed.
 -- level: Largest p value in this answer: 5 % by the number of stacks that could be significant (Tarone).
 -- stack: The stack; empty for what is opened without one.
