@@ -177,6 +177,14 @@ impl Groups {
         (type_name, stack)
     }
 
+    /// The pattern of the names of a group, if the groups are innermost by that.
+    pub(crate) fn name_pattern(&self, node: NodeIdx) -> Option<&str> {
+        match (self.by.last(), self.key(node)) {
+            (Some(GroupColumn::NamePattern), GroupKey::Text(pattern)) => Some(pattern),
+            _ => None,
+        }
+    }
+
     /// The text of the representative frame of a stack, as stack filters see it.
     pub(crate) fn function(
         &self,
