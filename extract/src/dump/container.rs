@@ -17,6 +17,31 @@ const MAX_STREAMS: usize = 1 << 12;
 /// Bytes of the longest text: those of a UNICODE_STRING, whose length is a number of 16 bits.
 const MAX_TEXT: usize = 0xFFFE;
 
+/// Texts of a dump, of which only so many bytes are read in all: texts that overlap can be longer than the file, each of
+/// them as long as a text may be.
+pub(super) struct TextReader<'d> {
+    dump: &'d Container<'d>,
+    /// Bytes that further texts may have.
+    rest: usize,
+}
+
+impl<'d> TextReader<'d> {
+    pub(super) fn new(dump: &'d Container<'d>, bytes: usize) -> Self {
+        Self { dump, rest: bytes }
+    }
+
+    /// A MINIDUMP_STRING; `None` where there is none, or no room for it.
+    pub(super) fn text(&mut self, rva: u32) -> Option<String> {
+        if self.rest == 0 {
+            return None;
+        }
+        let text = self.dump.text(rva)?;
+        let rest = self.rest.checked_sub(text.len());
+        self.rest = rest.unwrap_or_default();
+        rest.map(|_| text)
+    }
+}
+
 /// A minidump whose directory is known.
 pub(super) struct Container<'d> {
     bytes: &'d [u8],
@@ -104,7 +129,7 @@ impl<'d> Container<'d> {
     }
 
     /// A MINIDUMP_STRING: the number of its bytes, then UTF-16.
-    pub(super) fn text(&self, rva: u32) -> Option<String> {
+    fn text(&self, rva: u32) -> Option<String> {
         let length = self.read::<u32>(rva as usize)? as usize;
         if length > MAX_TEXT {
             return None;

@@ -9,7 +9,7 @@ use minidump_common::format::{
     MINIDUMP_STREAM_TYPE,
 };
 
-use super::container::{Container, Stream};
+use super::container::{Container, Stream, TextReader};
 use crate::etl::{Diagnostics, WarningKind};
 use crate::intern::ByteInterner;
 use crate::operations::OpenHandle;
@@ -23,7 +23,7 @@ const MAX_TYPES: usize = 512;
 /// The longest chain of object information: there are ten kinds of it.
 const MAX_CHAIN: usize = 64;
 
-/// Bytes of names in all, where the file is larger: names that overlap each other can be longer than the file.
+/// Bytes of the names of types and objects in all.
 const MAX_NAME_BYTES: usize = 256 << 20;
 
 /// Entries after which a request to stop is looked for.
@@ -86,8 +86,7 @@ struct Reading<'d> {
     /// Names by place; those without text have none.
     names_at: HashMap<u32, Option<NameIdx>>,
     names: ByteInterner,
-    /// Bytes that further names may have.
-    name_bytes: usize,
+    texts: TextReader<'d>,
 }
 
 impl<'d> Reading<'d> {
@@ -101,7 +100,7 @@ impl<'d> Reading<'d> {
             types: ByteInterner::default(),
             names_at: HashMap::new(),
             names: ByteInterner::default(),
-            name_bytes: MAX_NAME_BYTES,
+            texts: TextReader::new(dump, MAX_NAME_BYTES),
         }
     }
 
@@ -162,7 +161,7 @@ impl<'d> Reading<'d> {
         if let Some(id) = self.type_ids.get(&rva) {
             return *id;
         }
-        let text = self.dump.text(rva).filter(|text| !text.is_empty());
+        let text = self.texts.text(rva).filter(|text| !text.is_empty());
         let has_room = self.types.len() < MAX_TYPES as u32;
         let known = text.filter(|text| has_room || self.types.find(text.as_bytes()).is_some());
         let id = match known {
@@ -172,9 +171,7 @@ impl<'d> Reading<'d> {
                 TypeId(0)
             }
         };
-        if self.type_ids.len() < MAX_TYPES {
-            self.type_ids.insert(rva, id);
-        }
+        self.type_ids.insert(rva, id);
         id
     }
 
@@ -185,12 +182,11 @@ impl<'d> Reading<'d> {
         if let Some(name) = self.names_at.get(&rva) {
             return *name;
         }
-        let text = self.dump.text(rva).filter(|text| text.len() <= self.name_bytes);
+        let text = self.texts.text(rva);
         if text.is_none() {
             findings.count(WarningKind::BadDumpName, Some(offset));
         }
         let text = text.filter(|text| !text.is_empty());
-        self.name_bytes -= text.as_ref().map_or(0, String::len);
         let name = text.map(|text| NameIdx(self.names.intern(text.as_bytes())));
         self.names_at.insert(rva, name);
         name

@@ -140,7 +140,12 @@ fn tables(bytes: &[u8], source: Source<'_>, cancel: &Cancel) -> Result<Tables, E
     put_in_order(&mut operations, values.as_ref(), &mut findings);
     let pid = facts.pid.or_else(|| most_frequent_pid(&operations)).unwrap_or_default();
     let modules = ModuleSpace::of(&dump, facts.mask(), pid, &mut findings);
-    let mut conversion = Conversion { modules, stacks: Interner::default(), pids: vec![pid] };
+    let mut conversion = Conversion {
+        modules,
+        stacks: Interner::default(),
+        pids: vec![pid],
+        rows: HashMap::from([(pid, 0)]),
+    };
     let history: Vec<Entry> =
         operations.iter().map(|operation| conversion.entry(operation, &mut findings)).collect();
     cancel.check()?;
@@ -189,6 +194,8 @@ struct Conversion {
     stacks: Interner<u32>,
     /// The pid of each process; the first is that of the dump.
     pids: Vec<u32>,
+    /// Their rows.
+    rows: HashMap<u32, u32>,
 }
 
 impl Conversion {
@@ -213,11 +220,12 @@ impl Conversion {
 
     /// The row of the process with a pid.
     fn process(&mut self, pid: u32) -> u32 {
-        let known = self.pids.iter().position(|known| *known == pid);
-        known.unwrap_or_else(|| {
+        let next = self.pids.len() as u32;
+        let row = *self.rows.entry(pid).or_insert(next);
+        if row == next {
             self.pids.push(pid);
-            self.pids.len() - 1
-        }) as u32
+        }
+        row
     }
 
     /// The process of the dump, whose program is the first module, and those that acted in it.

@@ -7,15 +7,21 @@ use minidump_common::format::{
     VS_FFI_SIGNATURE, VS_FIXEDFILEINFO,
 };
 
-use super::container::{Container, Stream};
+use super::container::{Container, Stream, TextReader};
 use crate::etl::{Diagnostics, WarningKind};
 use crate::intern::Interner;
 
 /// Modules that are read. A process has some hundred.
-const MAX_MODULES: u32 = 1 << 16;
+const MAX_MODULES: u32 = 1 << 14;
+
+/// Unloaded modules that are read: Windows keeps the last 64 of a process.
+const MAX_UNLOADED: u32 = 128;
+
+/// Bytes of the paths of modules in all.
+const MAX_PATH_BYTES: usize = 16 << 20;
 
 /// Bytes of a CodeView record: a path and some numbers.
-const MAX_CODE_VIEW: u32 = 1 << 16;
+const MAX_CODE_VIEW: u32 = 4 << 10;
 
 /// Bytes of MINIDUMP_MODULE, which the format packs to 4 bytes.
 const MODULE_BYTES: usize = 108;
@@ -54,12 +60,18 @@ impl ModuleSpace {
             mask,
             pid,
         };
-        space.add_loaded(dump, findings);
-        space.add_unloaded(dump, findings);
+        let mut texts = TextReader::new(dump, MAX_PATH_BYTES);
+        space.add_loaded(dump, &mut texts, findings);
+        space.add_unloaded(dump, &mut texts, findings);
         space
     }
 
-    fn add_loaded(&mut self, dump: &Container<'_>, findings: &mut Diagnostics) {
+    fn add_loaded(
+        &mut self,
+        dump: &Container<'_>,
+        texts: &mut TextReader<'_>,
+        findings: &mut Diagnostics,
+    ) {
         let stream = dump.stream(MINIDUMP_STREAM_TYPE::ModuleListStream, findings);
         let Some((stream, count)) = stream.and_then(|stream| Some((stream, stream.read(0)?)))
         else {
@@ -70,7 +82,7 @@ impl ModuleSpace {
         let padding = stream.bytes.len().saturating_sub(4 + count as usize * MODULE_BYTES);
         let start = if padding == 4 { 8 } else { 4 };
         for entry in stream.entries(start, MODULE_BYTES, count.min(MAX_MODULES), findings) {
-            match module(dump, &entry, findings) {
+            match module(dump, texts, &entry, findings) {
                 Some((base, size, module)) => {
                     let row = self.add(base, module);
                     let base = base & self.mask;
@@ -87,7 +99,12 @@ impl ModuleSpace {
         self.loaded.sort_unstable();
     }
 
-    fn add_unloaded(&mut self, dump: &Container<'_>, findings: &mut Diagnostics) {
+    fn add_unloaded(
+        &mut self,
+        dump: &Container<'_>,
+        texts: &mut TextReader<'_>,
+        findings: &mut Diagnostics,
+    ) {
         let stream = dump.stream(MINIDUMP_STREAM_TYPE::UnloadedModuleListStream, findings);
         let head = stream.and_then(|stream| Some((stream, stream.read::<[u32; 3]>(0)?)));
         let Some((stream, [start, size, count])) = head else { return };
@@ -95,10 +112,10 @@ impl ModuleSpace {
             findings.count(WarningKind::BadDumpModule, Some(stream.offset));
             return;
         }
-        let count = count.min(MAX_MODULES);
+        let count = count.min(MAX_UNLOADED);
         for entry in stream.entries(start as usize, size as usize, count, findings) {
             let raw = entry.read::<MINIDUMP_UNLOADED_MODULE>(0);
-            let known = raw.and_then(|raw| Some((dump.text(raw.module_name_rva)?, raw)));
+            let known = raw.and_then(|raw| Some((texts.text(raw.module_name_rva)?, raw)));
             let Some((path, raw)) = known else {
                 findings.count(WarningKind::BadDumpModule, Some(entry.offset));
                 continue;
@@ -167,11 +184,12 @@ impl ModuleSpace {
 /// A module with its first address and its size.
 fn module(
     dump: &Container<'_>,
+    texts: &mut TextReader<'_>,
     entry: &Stream<'_>,
     findings: &mut Diagnostics,
 ) -> Option<(u64, u64, Module)> {
     let raw: MINIDUMP_MODULE = dump.read(usize::try_from(entry.offset).ok()?)?;
-    let path = dump.text(raw.module_name_rva)?;
+    let path = texts.text(raw.module_name_rva)?;
     let location = raw.cv_record;
     let code_view = match location.data_size {
         0 => None,

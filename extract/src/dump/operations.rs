@@ -15,8 +15,8 @@ use super::container::{Container, Stream};
 use crate::etl::{Diagnostics, WarningKind};
 use crate::operations::Operation;
 
-/// Operations that are read: handle tracing keeps 131,072 of a process at most.
-const MAX_OPERATIONS: u32 = 1 << 22;
+/// Operations that are read. Handle tracing keeps far fewer of a process.
+const MAX_OPERATIONS: u32 = 1 << 18;
 
 /// The most return addresses of an operation.
 const MAX_DEPTH: usize = 32;

@@ -25,6 +25,7 @@ use super::answer::TraceAnswer;
 use super::criteria::{DiffCriteria, GroupCriteria, ObjectCriteria, ResourceCriteria, StackTrims};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
+use super::groups::Groups;
 use super::growth::Window;
 use super::info::{recorded, trace_info};
 use super::no_match::NoMatch;
@@ -115,8 +116,8 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
         let (process, is_plain) = (criteria.process.as_ref(), criteria.with_identities);
         let handles = Handles::of(&self.file, self.groups.as_ref(), process, is_plain);
         // Of two dumps all that is open is compared; within one only what its operations opened.
-        let is_of_end = kept == Kept::All && self.about.info.is_dump();
-        Ok(if is_of_end { handles.map(Handles::at_end) } else { handles })
+        let are_dumps = self.groups.as_ref().is_some_and(Groups::has_name_patterns);
+        Ok(if kept == Kept::All && are_dumps { handles.map(Handles::at_end) } else { handles })
     }
 
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {

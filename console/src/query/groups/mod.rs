@@ -177,10 +177,16 @@ impl Groups {
         (type_name, stack)
     }
 
-    /// The pattern of the names of a group, if the groups are innermost by that.
+    /// Whether the innermost groups are those of one pattern of names, as in
+    /// [`of_dumps`](super::criteria::GroupCriteria::of_dumps).
+    pub(crate) fn has_name_patterns(&self) -> bool {
+        self.by.last() == Some(&GroupColumn::NamePattern)
+    }
+
+    /// The pattern of the names of a group, if it is grouped by that.
     pub(crate) fn name_pattern(&self, node: NodeIdx) -> Option<&str> {
-        match (self.by.last(), self.key(node)) {
-            (Some(GroupColumn::NamePattern), GroupKey::Text(pattern)) => Some(pattern),
+        match self.key(node) {
+            GroupKey::Text(pattern) if self.has_name_patterns() => Some(pattern),
             _ => None,
         }
     }

@@ -106,3 +106,14 @@ fn dumps_that_hold_the_same_are_no_reason_to_fail() {
     assert_eq!(groups(&document), [("Event", None, "same", 20, 21, false)]);
     assert_eq!(status, Some(0));
 }
+
+#[test]
+fn a_dump_and_a_trace_are_compared_by_what_leaks() {
+    let shell = Shell::new();
+    let dump = listed(&[(20, "Event", "")]);
+    let dump = dump.handle(0x1000, "Key", "").operation(Traced::Open, 0x1000, &[PROGRAM + 0x500]);
+    fs::write(shell.path("a.dmp"), dump.to_bytes()).unwrap();
+    let run = shell.run(&["diff", "a.dmp", "leaky.etl", "-pn", "server", "-json"]);
+    let document: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(groups(&document), [("Key", None, "gone", 1, 0, false)], "{run:?}");
+}

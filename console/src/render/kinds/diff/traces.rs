@@ -147,8 +147,9 @@ impl<'a> DiffRow<'a> {
             stack => (*after, stack),
         };
         let (numbers, stacks) = (trace.numbers, StackStyle::of(file, shown(stacks)));
-        // Of a dump all that is open counts, leaked or not.
-        let counted = if file.about().info.is_dump() { "open" } else { "leaked" };
+        // Of two dumps all that is open counts, leaked or not.
+        let are_dumps = files.iter().all(|(file, _)| file.about().info.is_dump());
+        let counted = if are_dumps { "open" } else { "leaked" };
         Some(DiffRow { group, stacks, stack, numbers, counted })
     }
 
