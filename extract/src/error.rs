@@ -29,6 +29,22 @@ pub enum ExtractError {
         /// Offset of the error, bytes from the start of the file.
         offset: u64,
     },
+    /// The file starts like a minidump and is none.
+    #[error("{}: not a minidump that can be read: {reason} at offset {offset}", Untrusted(.path))]
+    BadDump {
+        path: PathBuf,
+        /// Reason that the file is refused.
+        reason: &'static str,
+        /// Offset of the error, bytes from the start of the file.
+        offset: u64,
+    },
+    /// The minidump has neither the open handles nor operations on handles.
+    #[error(
+        "{}: the dump has no handle data; write it with .dump /mh FILE in WinDbg or cdb, procdump -ma, or \
+         MiniDumpWriteDump with MiniDumpWithHandleData",
+        Untrusted(.path)
+    )]
+    NoHandleData { path: PathBuf },
     /// The file is empty or a text.
     #[error("{}: {description}, not a trace", Untrusted(.path))]
     Plain {
@@ -48,10 +64,15 @@ pub enum ExtractError {
     Container(#[from] ContainerError),
     /// The archive has several traces, and none with its name.
     #[error(
-        "{}: {traces} .etl files in the archive and none has its name; unpack the one you want",
+        "{}: {traces} {extension} files in the archive and none has its name; unpack the one you want",
         Untrusted(.path)
     )]
-    WhichTrace { path: PathBuf, traces: usize },
+    WhichTrace {
+        path: PathBuf,
+        traces: usize,
+        /// Extension of the traces, as in `.etl`.
+        extension: &'static str,
+    },
     /// The trace has more events of one table than row numbers can count.
     #[error("{}: too many handle events: {rows}", Untrusted(.path))]
     TooLarge { path: PathBuf, rows: usize },

@@ -10,14 +10,16 @@ use handlescope_model::output::folder_of;
 
 use crate::assemble::assemble;
 use crate::collect::{Collector, EventCounter, KernelSelector};
+use crate::dump;
 use crate::error::ExtractError;
 use crate::htrace::{self, is_htrace};
+use crate::input::Input;
 use crate::options::{EventChoice, ExtractObserver, ExtractOptions, ExtractSummary, StackChoice};
-use crate::recording::{OpenRecording, Recording};
+use crate::recording::{OpenRecording, Recording, identity_of};
 use crate::spill::Spill;
 use crate::stacks::KeptStacks;
 
-/// Extracts the trace `input`, or the handles of a text of `!htrace`, into the archive `output`, whose folder must exist.
+/// Extracts the trace `input`, or the handles of a minidump or of a text of `!htrace`, into the archive `output`, whose folder must exist.
 ///
 /// The archive appears under its name only when it is complete.
 ///
@@ -35,7 +37,12 @@ pub fn extract(
     if is_htrace(input, cancel)? {
         return htrace::extract(input, output, observer, cancel);
     }
-    let open = OpenRecording::open_cancellable(input, &options.limits, cancel)?
+    let identity = identity_of(input)?;
+    let mut found = Input::open(input, &options.limits, cancel)?;
+    if dump::is_content(&mut found, input)? {
+        return dump::extract(found, input, output, observer, cancel);
+    }
+    let open = OpenRecording::of_input(found, input, identity, &options.limits, cancel)?
         .on_threads(options.threads);
     let bytes_read = open.len();
     observer.on_started(bytes_read);

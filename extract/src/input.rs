@@ -1,4 +1,4 @@
-//! Finding the `.etl`: a file, or the member of a `.zip` or `.7z` archive that is the trace.
+//! Finding the trace: a file, or the member of a `.zip` or `.7z` archive that is an `.etl` or a minidump.
 
 use std::env;
 use std::fs::File;
@@ -8,14 +8,13 @@ use std::path::Path;
 use handlescope_model::{Cancel, Cancelled, Container, ContainerError, ContainerLimits, open_file};
 
 use crate::error::ExtractError;
-use crate::etl::EtlFile;
 use crate::members::{SevenZipMembers, Watch, Zip, copy, temporary};
 
 /// A trace ready to be read.
 pub(crate) struct Input {
-    /// The `.etl`; for a member of an archive an unnamed temporary file that is gone when closed.
-    pub(crate) file: EtlFile,
-    /// File name of the `.etl`.
+    /// The `.etl` or `.dmp`; for a member of an archive an unnamed temporary file that is gone when closed.
+    pub(crate) file: File,
+    /// Its file name.
     pub(crate) name: String,
 }
 
@@ -48,7 +47,7 @@ impl Input {
         match unpacked {
             Err(_) if cancel.is_cancelled() => Err(ExtractError::Cancelled(Cancelled)),
             Err(error) => Err(error),
-            Ok((file, name)) => Ok(Self { file: EtlFile::new(file).map_err(open)?, name }),
+            Ok((file, name)) => Ok(Self { file, name }),
         }
     }
 }
@@ -98,27 +97,37 @@ pub(super) fn unpack_zip(
     Ok((target, name))
 }
 
-/// The only `.etl`, or the `.etl` with the archive's name.
+/// Extensions of traces in archives. A dump beside an `.etl` is not the trace.
+const EXTENSIONS: [&str; 2] = [".etl", ".dmp"];
+
+/// The only `.etl`, or the `.etl` with the archive's name; where there is none, the same of `.dmp`.
 pub(super) fn choose(path: &Path, names: &[String]) -> Result<String, ExtractError> {
-    let traces: Vec<&String> =
-        names.iter().filter(|name| name.to_ascii_lowercase().ends_with(".etl")).collect();
+    let with = |extension: &'static str| -> Vec<&String> {
+        names.iter().filter(|name| name.to_ascii_lowercase().ends_with(extension)).collect()
+    };
+    let extension = EXTENSIONS.into_iter().find(|extension| !with(extension).is_empty());
+    let extension = extension.unwrap_or_default();
+    let traces = with(extension);
     match traces[..] {
-        [] => {
+        _ if extension.is_empty() => {
             return Err(ExtractError::NoTraceIn { path: path.to_path_buf(), held: held(names) });
         }
         [only] => return Ok(only.clone()),
         _ => {}
     }
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    let stem = stem.strip_suffix(".etl").unwrap_or(&stem);
+    let stem = stem.strip_suffix(extension).unwrap_or(&stem);
     let mut named = traces.iter().filter(|name| {
         let name = name.to_ascii_lowercase();
         let file = name.rsplit(['/', '\\']).next().unwrap_or_default();
-        file.strip_suffix(".etl") == Some(stem)
+        file.strip_suffix(extension) == Some(stem)
     });
     match (named.next(), named.next()) {
         (Some(name), None) => Ok((*name).clone()),
-        _ => Err(ExtractError::WhichTrace { path: path.to_path_buf(), traces: traces.len() }),
+        _ => {
+            let (path, traces) = (path.to_path_buf(), traces.len());
+            Err(ExtractError::WhichTrace { path, traces, extension })
+        }
     }
 }
 
@@ -137,7 +146,10 @@ fn held(names: &[String]) -> String {
     match (names, archives.as_slice()) {
         ([], _) => "is an empty archive".to_owned(),
         (names, []) => {
-            format!("holds no trace (.etl), only {}", listed(&names.iter().collect::<Vec<_>>()))
+            format!(
+                "holds no trace (.etl or .dmp), only {}",
+                listed(&names.iter().collect::<Vec<_>>())
+            )
         }
         (_, archives) => {
             format!(
@@ -171,6 +183,8 @@ mod tests {
     #[test]
     fn the_only_trace_is_taken_under_any_name() {
         assert_eq!(trace_in("x.zip", &["a.txt", "d/b.ETL"]).as_deref(), Some("d/b.ETL"));
+        assert_eq!(trace_in("x.zip", &["a.txt", "d/b.DMP"]).as_deref(), Some("d/b.DMP"));
+        assert_eq!(trace_in("x.zip", &["x.dmp", "d/b.etl"]).as_deref(), Some("d/b.etl"));
     }
 
     #[test]
@@ -180,7 +194,7 @@ mod tests {
             choose(Path::new("a.zip"), &names).expect_err("no trace").to_string()
         };
         assert_eq!(held(&[]), "a.zip: is an empty archive");
-        assert_eq!(held(&["x.txt"]), "a.zip: holds no trace (.etl), only x.txt");
+        assert_eq!(held(&["x.txt"]), "a.zip: holds no trace (.etl or .dmp), only x.txt");
         let many = held(&["b.zip", "x.txt", "c.7Z", "d.json7z", "e\u{1b}.gz"]);
         let expected = "holds archives (b.zip, c.7Z, d.json7z and 1 more) and no trace; unpack it";
         assert!(many.contains(expected), "{many}");
@@ -190,6 +204,7 @@ mod tests {
     fn of_several_traces_the_trace_with_the_archives_name_is_taken() {
         assert_eq!(trace_in("b.zip", &["a.etl", "x/b.etl"]).as_deref(), Some("x/b.etl"));
         assert_eq!(trace_in("b.etl.7z", &["a.etl", "b.etl"]).as_deref(), Some("b.etl"));
+        assert_eq!(trace_in("b.dmp.7z", &["a.dmp", "b.dmp"]).as_deref(), Some("b.dmp"));
         assert_eq!(trace_in("c.zip", &["a.etl", "b.etl"]), None);
         assert_eq!(trace_in("c.zip", &["x/c.etl", "y/c.etl"]), None);
         assert_eq!(trace_in("c.zip", &[]), None);

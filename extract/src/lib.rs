@@ -14,7 +14,7 @@
 //! [`extract`] runs all of them. [`OpenRecording`] with a [`collect::Collector`] of one's own runs
 //! the first four, for every stack or every event. [`live`] does for events that come from a session. [`symbols`] stands apart: it is asked when stacks
 //! are shown. [`import`] fills the same tables from an extract of ETWAnalyzer, `htrace` from text of a
-//! debugger.
+//! debugger, `dump` from a minidump.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
@@ -23,6 +23,7 @@ mod assemble;
 pub mod collect;
 mod complete;
 pub mod described;
+mod dump;
 mod error;
 pub mod etl;
 mod etwanalyzer;
@@ -38,6 +39,7 @@ pub mod managed;
 mod mapping;
 mod members;
 pub mod metadata;
+mod operations;
 mod options;
 pub mod payload;
 pub mod raw;
@@ -52,6 +54,7 @@ mod text;
 
 pub use collect::check_mappings;
 pub use complete::{CompleteError, Completed, Locate, complete, image_file_name};
+pub use dump::is_dump;
 pub use error::ExtractError;
 pub use etl::{finding_nouns, is_loss, is_loss_of_provider};
 pub use etwanalyzer::{

@@ -85,7 +85,19 @@ impl OpenRecording {
     ) -> Result<Self, ExtractError> {
         cancel.check()?;
         let identity = identity_of(path)?;
-        let Input { mut file, name } = Input::open(path, limits, cancel)?;
+        Self::of_input(Input::open(path, limits, cancel)?, path, identity, limits, cancel)
+    }
+
+    /// Opens the trace that was found at `path`, which had an identity before.
+    pub(crate) fn of_input(
+        Input { file, name }: Input,
+        path: &Path,
+        identity: SourceIdentity,
+        limits: &ContainerLimits,
+        cancel: &Cancel,
+    ) -> Result<Self, ExtractError> {
+        let open = |source| ExtractError::Open { path: path.to_path_buf(), source };
+        let mut file = EtlFile::new(file).map_err(open)?;
         let read = |source| ExtractError::Read { path: path.to_path_buf(), source };
         let mut start = Vec::new();
         file.read_at(0, BUFFER_HEADER_SIZE + HEADER_EVENT_BYTES, &mut start).map_err(read)?;
@@ -305,7 +317,7 @@ fn check_no_event_log(path: &Path, start: &[u8]) -> Result<(), ExtractError> {
     }
 }
 
-fn identity_of(path: &Path) -> Result<SourceIdentity, ExtractError> {
+pub(crate) fn identity_of(path: &Path) -> Result<SourceIdentity, ExtractError> {
     SourceIdentity::of(path)
         .map_err(|source| ExtractError::Open { path: path.to_path_buf(), source })
 }

@@ -2,6 +2,7 @@
 //! which includes these files by their paths.
 
 pub mod archive;
+pub mod dump;
 pub mod import;
 pub mod metadata;
 pub mod resolve;

@@ -15,6 +15,7 @@
 //! * [`planted`]: traces with planted leaks of any seed, and the truth about them,
 //! * [`corrupt`]: repeatable damage,
 //! * [`data`]: the published traces, for tests that are marked [`needs_data`],
+//! * [`dump`]: minidumps,
 //! * [`documents`]: what `-json` prints,
 //! * [`containers`]: archives with traces,
 //! * [`folders`]: folders with all below them,
@@ -43,6 +44,7 @@ pub mod containers;
 pub mod corrupt;
 pub mod data;
 pub mod documents;
+pub mod dump;
 pub mod file;
 pub mod fleet;
 pub mod folders;

@@ -24,7 +24,7 @@ impl Command for Load {
         arguments: Arguments::Files,
         summary: "load traces, replacing the loaded ones",
         details: "QUERY is an extract (.json7z), a trace (.etl, also inside a .zip or .7z), a \
-             folder of these, or a file name pattern like *leak*;!*old*. A trace is extracted \
+             minidump with handle data (.dmp, written by procdump -ma or .dump /mh), a folder of these, or a file name pattern like *leak*;!*old*. A trace is extracted \
              first; the extract is kept as Extract/NAME.json7z beside it and reused as long as \
              the trace has the same size, time and content. A trace and its extract are loaded \
              once. Extracts of ETWAnalyzer (.json7z, or .json with its companions) are loaded, \
@@ -32,7 +32,8 @@ impl Command for Load {
              that has only such an extract, the extract is loaded; name the trace to extract it. \
              A text file of WinDbg, cdb or kd with the output of !htrace (.logopen session.log) \
              is loaded when it is named, whatever its extension: opens and closes with their \
-             stacks, in order, but without times, types and names. Files that cannot be loaded \
+             stacks, in order, but without times, types and names. A minidump has the open handles with \
+             types and names, and stacks only if handle tracing or Application Verifier was on. Files that cannot be loaded \
              are reported (at most three of a folder) and the rest is loaded; if none can be \
              loaded, the session does not change. A folder that dataset add made is loaded as a \
              dataset, in place of traces: .help lists its commands. Then QUERY may also be the id \

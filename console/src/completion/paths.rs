@@ -77,7 +77,8 @@ mod tests {
     #[test]
     fn folders_traces_and_extracts_are_offered_and_nothing_else() {
         let folder = tempfile::tempdir().expect("a folder");
-        let names = ["leaky.etl", "Leak two.json7z", "leaky.csv", ".leaky.etl", "other.etl"];
+        let names =
+            ["leaky.etl", "Leak two.json7z", "leaky.csv", ".leaky.etl", "other.etl", "crash.dmp"];
         for name in names {
             fs::write(folder.path().join(name), "").expect("a file");
         }
@@ -91,6 +92,7 @@ mod tests {
         let leaks = format!("leaks{MAIN_SEPARATOR}");
         assert_eq!(traces("le"), ["Leak two.json7z", &leaks, "leaky.etl"]);
         assert_eq!(traces("leaky.e"), ["leaky.etl"]);
+        assert_eq!(traces("c"), ["crash.dmp"]);
         assert_eq!(traces(".l"), [".leaky.etl"]);
         assert_eq!(filter("l", FileFilter::Tables), [leaks.as_str(), "leaky.csv"]);
         assert_eq!(filter("l", FileFilter::Folders), [leaks]);

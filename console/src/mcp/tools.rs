@@ -107,7 +107,7 @@ const SORT_BY: Input = option("sort_by", "-SortBy", "a member of the rows");
 pub(super) static TOOLS: &[Tool] = &[
     Tool {
         name: "load",
-        about: "Loads traces (.etl, also zipped), extracts (.json7z) or !htrace logs. Extraction takes about a minute \
+        about: "Loads traces (.etl, also zipped), extracts (.json7z), !htrace logs or minidumps. Extraction takes about a minute \
                 per gigabyte. Says whether frames have names, and what limits answers.",
         work: Work::Load,
         names: Names { rows: "files", list: None },

@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use handlescope_model::stable_hash::name_of;
 
 /// Extensions of files that hold a trace.
-pub(crate) const TRACE_EXTENSIONS: &[&str] = &["etl", "zip", "7z"];
+pub(crate) const TRACE_EXTENSIONS: &[&str] = &["etl", "zip", "7z", DUMP_EXTENSION];
+
+/// Extension of minidumps. It stays in the name of an extract, because a dump is often named like the trace beside it.
+const DUMP_EXTENSION: &str = "dmp";
 
 pub(crate) const EXTRACT_EXTENSION: &str = "json7z";
 
@@ -98,7 +101,7 @@ pub(crate) fn is_same_file(left: &Path, right: &Path) -> bool {
 pub(crate) fn stem(path: &Path) -> OsString {
     let is_trace = has_extension(path, TRACE_EXTENSIONS)
         || has_extension(path, &[EXTRACT_EXTENSION, PLAIN_EXTENSION]);
-    if !is_trace {
+    if !is_trace || has_extension(path, &[DUMP_EXTENSION]) {
         return path.file_name().unwrap_or_default().to_owned();
     }
     let mut stem = PathBuf::from(path.file_stem().unwrap_or_default());

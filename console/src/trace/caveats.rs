@@ -260,9 +260,12 @@ fn lost_while_recording(events: u64, buffers: u64, subject: &str) -> Option<Stri
     })
 }
 
-/// Text about what a text of `!htrace` does not say.
+/// Text about what a source without times does not say.
 fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
     let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    if info.is_dump() {
+        return of_dump(trace).map(Some);
+    }
     let names = trace.values(Processes::name)?;
     let unnamed = (0..names.len()).any(|row| names.text(row).is_empty());
     let programs = if unnamed { ", programs" } else { "" };
@@ -271,6 +274,31 @@ fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
          handles are unknown; only the order of events is known"
     );
     Ok((!info.has_clock()).then_some(text))
+}
+
+/// Text about what a dump does not say: when handles were opened, and often where.
+fn of_dump(trace: &Trace) -> Result<String, ArchiveError> {
+    let open = trace.height(Table::ExistingHandles)? as u64;
+    let leaked = trace.values(Events::leaked)?;
+    let traced = leaked.iter().filter(|is_leaked| *is_leaked).count() as u64;
+    let opened = match (has_end_rundown(trace)?, trace.height(Table::StackEvents)?) {
+        (false, _) => {
+            "it does not list the open handles: the dump was written without MiniDumpWithHandleData"
+                .to_owned()
+        }
+        (true, 0) => format!(
+            "nothing says what opened its {}, because neither handle tracing (!htrace -enable) nor \
+             Application Verifier was on; .dump ObjectRef -ShowTotal counts them, and .diff of two \
+             dumps shows which become more",
+            Counted(open, "handle")
+        ),
+        (true, _) => format!(
+            "{} of its {} were opened by operations that it has",
+            HumanCount(traced),
+            Counted(open, "open handle")
+        ),
+    };
+    Ok(format!("it is a dump, so times and lifetimes are unknown; {opened}"))
 }
 
 /// Text about what remains unknown with a clock that stands still between two ticks.

@@ -21,8 +21,8 @@ pub enum LoadError {
     Root(#[from] RootError),
     /// The file is not a trace.
     #[error(
-        "{}: neither an extract (.json7z) nor a trace (.etl, or a .zip or .7z with one) nor text with the output \
-         of !htrace",
+        "{}: neither an extract (.json7z) nor a trace (.etl, or a .zip or .7z with one) nor a minidump (.dmp) nor \
+         text with the output of !htrace",
         Untrusted(.path)
     )]
     UnknownFormat { path: PathBuf },
@@ -123,7 +123,7 @@ impl LoadError {
     fn is_about_something_else(&self) -> bool {
         matches!(
             self,
-            LoadError::Extract(ExtractError::NoTraceIn { .. })
+            LoadError::Extract(ExtractError::NoTraceIn { .. } | ExtractError::NoHandleData { .. })
                 | LoadError::Import(ImportError::NotAnExtract { .. })
         )
     }

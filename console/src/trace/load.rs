@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use handlescope_extract::{ExtractError, is_htrace, is_trace};
+use handlescope_extract::{ExtractError, is_dump, is_htrace, is_trace};
 use handlescope_model::guard::{Panicked, quietly};
 use handlescope_model::tables::Warnings;
 use handlescope_model::{
@@ -167,6 +167,7 @@ fn open(
     } else if has_extension(&path, &[PLAIN_EXTENSION]) {
         import(messages)?
     } else if has_extension(&path, TRACE_EXTENSIONS)
+        || is_dump(&path)?
         || is_htrace(&path, cancel)?
         || is_trace(&path)?
     {

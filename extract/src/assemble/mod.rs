@@ -366,6 +366,7 @@ fn write_existing(
             object: ObjectIdx(position),
             process: ProcessIdx(owners.process[row]),
             handle: u64::from(collected.handles.handle[timeline.row[row] as usize]),
+            ..ExistingHandle::default()
         });
     }
     writer.table(Table::ExistingHandles, table.into_frame())

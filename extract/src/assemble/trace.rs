@@ -93,6 +93,7 @@ pub(super) fn info(
         source_modified_filetime: recording.identity.modified_ns.and_then(of_unix_ns),
         source_modified_ns: recording.identity.modified_ns,
         source_content: Some(recording.identity.content.clone()),
+        source_format: None,
         computer: system.computer.clone(),
         memory_mb: system.memory_mb,
         os_version: format!("{}.{}", header.version[0], header.version[1]),

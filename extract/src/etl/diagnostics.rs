@@ -123,6 +123,24 @@ warning_kinds! {
     UncertainSnapshot => "snapshot of !htrace that may stand at several places, the last of which was taken", "!htrace snapshot with several possible places, of which the last was taken", "!htrace snapshots with several possible places, of which the last was taken",
     /// A handle value that was opened twice in a row.
     ReopenedHandle => "handle value opened again without a close, so that the close is missing", "handle value opened again without a close, so that a close is missing", "handle values opened again without a close, so that closes are missing",
+    /// A handle opened and not closed that the list of open handles in a dump lacks.
+    OpenNotListed => "handle opened that the dump does not list as open, so that the close is missing", "opened handle that the dump does not list as open, so that its close is missing", "opened handles that the dump does not list as open, so that their closes are missing",
+    /// A handle closed at last that the list of open handles in a dump has.
+    ListedAfterClose => "handle that the dump lists as open after its close, so that an open is missing", "handle that the dump lists as open after its close, so that an open is missing", "handles that the dump lists as open after their closes, so that opens are missing",
+    /// Operations of a dump whose order nothing decides.
+    UndecidedOrder => "order of the handle operations in a dump not decided, newest first assumed", "", "the dump does not show the order of its handle operations; they are read as !htrace prints them, newest first",
+    /// A stream or a directory of a dump that ends after the file.
+    CutStream => "stream of a dump cut at the end of the file", "stream of the dump cut off at the end of the file", "streams of the dump cut off at the end of the file",
+    /// Entries that a stream of a dump claims and does not have, or that are too many.
+    MissingEntries => "entry of a dump that is not in its stream", "entry that a stream of the dump claims and does not have", "entries that a stream of the dump claims and does not have",
+    /// A handle or an operation in a dump that cannot be read.
+    BadDumpEntry => "entry of a dump that cannot be read, left out", "unreadable handle or operation in the dump, skipped", "unreadable handles or operations in the dump, skipped",
+    /// The name of a type or an object in a dump that cannot be read.
+    BadDumpName => "name in a dump that cannot be read, left out", "unreadable name of a type or object in the dump, skipped", "unreadable names of types or objects in the dump, skipped",
+    /// Object information whose chain leads out of the dump, or back to itself.
+    BadObjectInformation => "object information in a dump whose chain does not end", "chain of object information in the dump that is broken or circular", "chains of object information in the dump that are broken or circular",
+    /// A module in a dump, or the identity of its PDB, that cannot be read.
+    BadDumpModule => "module of a dump that cannot be read, left out", "unreadable module or PDB identity in the dump, skipped", "unreadable modules or PDB identities in the dump, skipped",
     /// A close whose object was never seen.
     CloseWithoutObject => "close of a handle opened before the trace", "close of a handle opened before the trace", "closes of handles opened before the trace",
     /// A delete whose object was never seen or already complete.
@@ -136,7 +154,7 @@ warning_kinds! {
 }
 
 /// Kinds that mean that events are missing. Archives have their texts, which must not change.
-const LOSSES: [WarningKind; 17] = [
+const LOSSES: [WarningKind; 20] = [
     WarningKind::TruncatedBuffer,
     WarningKind::BadBuffer,
     WarningKind::UnreadableRest,
@@ -154,6 +172,9 @@ const LOSSES: [WarningKind; 17] = [
     WarningKind::CutLine,
     WarningKind::CutListing,
     WarningKind::EntryCountMismatch,
+    WarningKind::CutStream,
+    WarningKind::MissingEntries,
+    WarningKind::BadDumpEntry,
 ];
 
 /// Whether a warning of this kind, as it is stored, means that events are missing.

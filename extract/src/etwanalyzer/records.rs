@@ -144,6 +144,11 @@ records! {
     ExistingRecord {
         "Handle" => handle: Option<u64>,
         "Process" => process: Option<i64>,
+        /// Not ETWAnalyzer's, as are the next three: what a dump has of a handle.
+        "GrantedAccess" => granted_access: Option<u32>,
+        "Attributes" => attributes: Option<u32>,
+        "HandleCount" => handle_count: Option<u32>,
+        "PointerCount" => pointer_count: Option<u32>,
     }
 
     /// An event. Members that a kind does not have are left out.

@@ -6,9 +6,10 @@
 //! that are not closed again. The chosen start needs the fewest events that no full listing has; of several such starts,
 //! it is the last.
 
-use super::output::{Entry, Fact, Output};
+use super::output::{Fact, Output};
 use super::timeline::{END, Position, START, Span, Timeline, distance};
 use super::window::{Unknown, Window};
+use crate::operations::Entry;
 
 /// Maximum number of starts tried for a chain, so that no text takes hours.
 const STARTS: i64 = 1 << 20;

@@ -4,14 +4,7 @@
 //! user mode (`Handle = 0x00000034 - OPEN`), kernel mode (`Handle 0x34 - OPEN:`), and variants from web pages (other
 //! dashes, quote marks, comments).
 
-/// Operation of an `!htrace` entry (PROCESS_HANDLE_TRACING_ENTRY, `Type`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operation {
-    Open,
-    Close,
-    /// A reference to a handle that is not open.
-    BadReference,
-}
+use crate::operations::Operation;
 
 /// Command at a prompt, which determines the output that follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

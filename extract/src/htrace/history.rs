@@ -10,9 +10,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::differences::Differences;
-use super::output::{Entry, Fact, Output, Step};
+use super::output::{Fact, Output, Step};
 use super::timeline::{Position, Timeline};
 use super::window;
+use crate::operations::Entry;
 
 /// Maximum number of events that may be missing between two listings.
 const WIDEST: i64 = 1 << 12;

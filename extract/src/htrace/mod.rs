@@ -25,20 +25,21 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
-use handlescope_model::tables::{
-    ExistingHandles, Losses, Methods, ModuleLoads, Names, ObjectTypes, StartHandles, TraceInfos,
-    Volumes, Warnings,
-};
-use handlescope_model::{ArchiveWriter, Cancel, Table, open_file};
+use handlescope_model::rules::is_exit_function;
+use handlescope_model::{ArchiveWriter, Cancel, open_file};
 
 use self::grammar::Statement;
 use self::parser::Parser;
-use self::tables::{Entries, Handles};
+use self::tables::Entries;
 use crate::error::ExtractError;
 use crate::etl::{Diagnostics, WarningKind};
+use crate::operations::{Entry, Handles, Tables, event_counts, stack_events};
 use crate::options::{ExtractObserver, ExtractSummary, NoObserver};
 use crate::source::SourceIdentity;
 use crate::text::{Lines, Progress, may_be_text, utf8};
+
+/// Beginning of the names of kinds of events.
+const SOURCE: &str = "htrace";
 
 /// Bytes at the start by which a text is recognized.
 const START: u64 = 1 << 10;
@@ -150,51 +151,39 @@ fn parse(text: impl Read, progress: &Progress<'_>) -> io::Result<(Entries, Diagn
     Ok((entries, findings))
 }
 
+/// The handles, of which process exit closed those whose stacks say so.
+fn handles(entries: &Entries, findings: &mut Diagnostics) -> Handles {
+    let history: Vec<&Entry> = entries.history.events().collect();
+    Handles::of(&history, |stack| entries.has_function(stack, is_exit_function), None, findings)
+}
+
 fn write(
-    mut writer: ArchiveWriter,
+    writer: ArchiveWriter,
     input: &Path,
     identity: &SourceIdentity,
     mut entries: Entries,
     mut findings: Diagnostics,
 ) -> Result<ExtractSummary, ExtractError> {
-    let handles = Handles::of(&entries, &mut findings);
-    let counts = tables::event_counts(&entries);
+    let handles = handles(&entries, &mut findings);
+    let history: Vec<&Entry> = entries.history.events().collect();
+    let event_counts = event_counts(history.iter().copied(), SOURCE);
     let processes = entries.process_table();
-    let stack_events = tables::stack_events(&entries, &processes.pid);
-    let stacks_total = stack_events.stack.iter().flatten().count() as u64;
-    let stacks = entries.stack_table();
-    let warnings = tables::warnings(&findings);
-    let mut info = tables::info(input, identity, &entries, stacks_total);
+    let stack_events = stack_events(history, &processes.pid);
+    let (stacks, modules) = (entries.stack_table(), entries.module_table());
+    let info = tables::info(input, identity, &entries);
     let (frames, symbols) = entries.take_frames();
-    info.frames_in_modules = frames.module.iter().flatten().count() as u64;
-    let summary = ExtractSummary {
-        objects: handles.objects.len() as u64,
-        handle_events: handles.events.len() as u64,
-        leaked_handles: handles.leaked,
-        closed_at_exit: handles.closed_at_exit,
-        stacks_distinct: stacks.len() as u64,
-        bytes_read: identity.size,
-        warnings: warnings.clone(),
-        ..ExtractSummary::default()
+    let tables = Tables {
+        info,
+        processes,
+        modules,
+        handles,
+        stacks,
+        stack_events,
+        frames,
+        symbols,
+        event_counts,
+        warnings: tables::warnings(&findings),
+        ..Tables::default()
     };
-    writer.table(Table::Trace, TraceInfos::from_iter([info]).into_frame())?;
-    writer.table(Table::Processes, processes.into_frame())?;
-    writer.table(Table::Modules, entries.module_table().into_frame())?;
-    writer.table(Table::ModuleLoads, ModuleLoads::default().into_frame())?;
-    writer.table(Table::Volumes, Volumes::default().into_frame())?;
-    writer.table(Table::ObjectTypes, ObjectTypes::default().into_frame())?;
-    writer.table(Table::Names, Names::default().into_frame())?;
-    writer.table(Table::Objects, handles.objects.into_frame())?;
-    writer.table(Table::Events, handles.events.into_frame())?;
-    writer.table(Table::ExistingHandles, ExistingHandles::default().into_frame())?;
-    writer.table(Table::StartHandles, StartHandles::default().into_frame())?;
-    writer.table(Table::Stacks, stacks.into_frame())?;
-    writer.table(Table::StackEvents, stack_events.into_frame())?;
-    writer.table(Table::Frames, frames.into_frame())?;
-    writer.table(Table::Methods, Methods::default().into_frame())?;
-    writer.table(Table::Symbols, symbols.into_frame())?;
-    writer.table(Table::EventCounts, counts.into_frame())?;
-    writer.table(Table::Losses, Losses::default().into_frame())?;
-    writer.table(Table::Warnings, Warnings::from_iter(warnings).into_frame())?;
-    Ok(ExtractSummary { output_bytes: writer.finish()?, ..summary })
+    tables.write(writer)
 }

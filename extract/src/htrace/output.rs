@@ -1,30 +1,6 @@
 //! The output of `!htrace`, command by command.
 
-use super::grammar::Operation;
-
-/// An event as `!htrace` printed it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) handle: u64,
-    pub(super) operation: Operation,
-    /// 0 when it is not known.
-    pub(super) thread: u32,
-    /// Row of the process.
-    pub(super) process: u32,
-    /// Row of the stack.
-    pub(super) stack: Option<u32>,
-    /// Number of the addresses of the stack. Their names depend on the symbols that the debugger had found when
-    /// it printed them.
-    pub(super) addresses: u32,
-}
-
-impl Entry {
-    /// Whether two entries of one process print the same event.
-    pub(super) fn is_same(&self, entry: &Self) -> bool {
-        (self.handle, self.operation, self.thread, self.addresses)
-            == (entry.handle, entry.operation, entry.thread, entry.addresses)
-    }
-}
+use crate::operations::Entry;
 
 /// The output of one command.
 #[derive(Debug)]

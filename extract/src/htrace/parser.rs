@@ -1,11 +1,12 @@
 //! Parser from lines to listings: the output of each `!htrace`, line by line.
 
 use super::frame::FrameLine;
-use super::grammar::{Listing, Operation, Statement, Typed};
+use super::grammar::{Listing, Statement, Typed};
 use super::history::History;
-use super::output::{Entry, Output, Step};
+use super::output::{Output, Step};
 use super::tables::Entries;
 use crate::etl::{Diagnostics, WarningKind};
+use crate::operations::{Entry, Operation};
 use crate::text::Line;
 
 /// Frames of a stack that are read. The debuggers keep 16, the kernel some more.
@@ -257,7 +258,8 @@ impl Parser {
         }
         let process = self.entries.process(process, self.kernel_process);
         let thread = thread.unwrap_or_default();
-        self.listing.push(Some(Entry { handle, operation, thread, process, stack, addresses }));
+        let entry = Entry { handle, operation, thread, process, caller: None, stack, addresses };
+        self.listing.push(Some(entry));
     }
 
     /// Ends a listing. `count` is how many entries it says it has, in its last line.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::*;
+use crate::operations::Operation;
 
 /// An event of a session: operation, handle value and stack.
 type Event = (&'static str, u64, u64);
@@ -199,7 +200,7 @@ fn errors(shape: Shape, sessions: u64) -> Errors {
         let cancel = Cancel::default();
         let text = session.text.as_bytes();
         let (mut entries, _) = parse(text, &Progress::new(&NoObserver, &cancel)).unwrap();
-        let address = |entries: &Entries, entry: &output::Entry| {
+        let address = |entries: &Entries, entry: &Entry| {
             let stack =
                 entry.stack.and_then(|row| entries.stack_table().frames.get(row as usize).cloned());
             stack.and_then(|frames| frames.first().copied())
@@ -215,9 +216,9 @@ fn errors(shape: Shape, sessions: u64) -> Errors {
             .map(|(operation, handle, frame)| {
                 let address = frame.and_then(|frame| frames.address[frame.0 as usize]).unwrap();
                 let operation = match operation {
-                    grammar::Operation::Open => "OPEN",
-                    grammar::Operation::Close => "CLOSE",
-                    grammar::Operation::BadReference => "BAD REF",
+                    Operation::Open => "OPEN",
+                    Operation::Close => "CLOSE",
+                    Operation::BadReference => "BAD REF",
                 };
                 (operation.to_owned(), handle, (address - 0x7ff6_0000_1000) / 0x100)
             })

@@ -4,175 +4,21 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use handlescope_model::rules::{is_exit_function, is_leak, is_leak_at_exit};
 use handlescope_model::tables::{
-    Event, EventCount, EventCounts, Events, Frame, Frames, Module, Modules, NO_CLOCK, Object,
-    Objects, Process, Processes, Stack, StackEvent, StackEvents, Stacks, Symbol, Symbols,
+    Frame, Frames, Module, Modules, NO_CLOCK, Process, Processes, Stack, Stacks, Symbol, Symbols,
     TraceInfo, Warning,
 };
-use handlescope_model::{
-    EventIdx, EventKind, ExistingIdx, FrameIdx, ModuleIdx, ObjectIdx, ProcessIdx, RowCount,
-    SCHEMA_VERSION, StackIdx, TypeId,
-};
+use handlescope_model::{FrameIdx, ModuleIdx, SCHEMA_VERSION};
 
 use super::frame::{FrameLine, Location};
-use super::grammar::Operation;
 use super::history::History;
-use super::output::Entry;
-use crate::etl::{Diagnostics, WarningKind};
+use crate::etl::Diagnostics;
 use crate::filetime::of_unix_ns;
 use crate::intern::{ByteInterner, Interner};
 use crate::source::SourceIdentity;
 
-/// Open and close of a handle, of which one may be missing.
-#[derive(Debug, Clone, Copy, Default)]
-struct Life {
-    /// Positions in the history.
-    open: Option<u32>,
-    close: Option<u32>,
-    /// The value was opened again, so it had been closed, though the text lacks the close.
-    is_reopened: bool,
-    at_exit: bool,
-}
-
-/// Columns of the handles.
-#[derive(Default)]
-pub(super) struct Handles {
-    pub(super) objects: Objects,
-    pub(super) events: Events,
-    pub(super) leaked: u64,
-    pub(super) closed_at_exit: u64,
-}
-
-impl Handles {
-    /// Gives each lifetime of a handle value its object, because tracing does not show which handles share one.
-    pub(super) fn of(entries: &Entries, findings: &mut Diagnostics) -> Self {
-        let history: Vec<&Entry> = entries.history.events().collect();
-        let mut handles = Self::default();
-        for life in lives(&history, entries, findings) {
-            handles.add(life, &history);
-        }
-        handles
-    }
-
-    fn add(&mut self, life: Life, history: &[&Entry]) {
-        let Life { open, close, is_reopened, at_exit } = life;
-        let object = ObjectIdx(self.objects.len() as u32);
-        let first = self.events.len() as u32;
-        let closing = close.filter(|_| open.is_some()).map(|_| EventIdx(first + 1));
-        for index in [open, close].into_iter().flatten() {
-            let Some(entry) = history.get(index as usize) else { continue };
-            let kind = match Some(index) == open {
-                true => EventKind::HandleCreate,
-                false => EventKind::HandleClose,
-            };
-            let leaked = is_leak(kind, closing.is_some() || is_reopened);
-            let closed_at_exit = at_exit
-                && (kind == EventKind::HandleClose || is_leak_at_exit(kind, false, at_exit));
-            self.leaked += u64::from(leaked);
-            self.closed_at_exit += u64::from(closed_at_exit && kind == EventKind::HandleCreate);
-            self.events.push(Event {
-                object,
-                kind: kind.code(),
-                time_ns: i64::from(index),
-                process: ProcessIdx(entry.process),
-                tid: entry.thread,
-                handle: Some(entry.handle),
-                leaked,
-                closed_at_exit: Some(closed_at_exit),
-                closing_event: closing.filter(|_| kind == EventKind::HandleCreate),
-                stack: entry.stack.map(StackIdx),
-                ..Event::default()
-            });
-        }
-        self.objects.push(Object {
-            pointer: 0,
-            type_id: TypeId(0),
-            name: None,
-            first_event: EventIdx(first),
-            event_count: RowCount::new(self.events.len() as u32 - first),
-            first_existing: ExistingIdx(0),
-            existing_count: RowCount::new(0),
-            create_event: open.map(|_| EventIdx(first)),
-            destroy_event: closing,
-            is_multiprocess: false,
-            is_overlapped: false,
-        });
-    }
-}
-
-/// The lifetimes of all handle values in order of their ends; those without an end follow in order of their starts.
-fn lives(history: &[&Entry], entries: &Entries, findings: &mut Diagnostics) -> Vec<Life> {
-    let (mut ended, mut open) = (Vec::new(), HashMap::<(u32, u64), Life>::new());
-    for (index, entry) in (0..).zip(history) {
-        let handle = (entry.process, entry.handle);
-        match entry.operation {
-            Operation::BadReference => {}
-            Operation::Open => {
-                let life = Life { open: Some(index), ..Life::default() };
-                if let Some(before) = open.insert(handle, life) {
-                    findings.count(WarningKind::ReopenedHandle, None);
-                    ended.push(Life { is_reopened: true, ..before });
-                }
-            }
-            Operation::Close => {
-                let life = open.remove(&handle).unwrap_or_else(|| {
-                    findings.count(WarningKind::CloseWithoutObject, None);
-                    Life::default()
-                });
-                let at_exit =
-                    entry.stack.is_some_and(|stack| entries.has_function(stack, is_exit_function));
-                ended.push(Life { close: Some(index), at_exit, ..life });
-            }
-        }
-    }
-    let mut open: Vec<Life> = open.into_values().collect();
-    open.sort_unstable_by_key(|life| life.open);
-    ended.extend(open);
-    ended
-}
-
-/// Every entry with its stack, references to invalid handles among them.
-pub(super) fn stack_events(entries: &Entries, pids: &[u32]) -> StackEvents {
-    (0..)
-        .zip(entries.history.events())
-        .map(|(index, entry)| StackEvent {
-            time_ns: index,
-            process: Some(ProcessIdx(entry.process)),
-            pid: pids.get(entry.process as usize).copied().unwrap_or_default(),
-            tid: entry.thread,
-            stack: entry.stack.map(StackIdx),
-        })
-        .collect()
-}
-
-/// Counts of events by operation, each event once.
-pub(super) fn event_counts(entries: &Entries) -> EventCounts {
-    let count = |operation: Operation| {
-        entries.history.events().filter(|entry| entry.operation == operation).count() as u64
-    };
-    // Sorted by kind.
-    let kinds = [
-        ("bad_ref", "BadReference", Operation::BadReference),
-        ("close", EventKind::HandleClose.event_name(), Operation::Close),
-        ("open", EventKind::HandleCreate.event_name(), Operation::Open),
-    ];
-    let row = |(kind, name, operation): (&str, &str, Operation)| EventCount {
-        kind: format!("htrace:{kind}"),
-        name: Some(name.to_owned()),
-        count: count(operation),
-        ..EventCount::default()
-    };
-    kinds.into_iter().map(row).filter(|row| row.count > 0).collect()
-}
-
 /// The row of the trace table.
-pub(super) fn info(
-    input: &Path,
-    identity: &SourceIdentity,
-    entries: &Entries,
-    stacks_total: u64,
-) -> TraceInfo {
+pub(super) fn info(input: &Path, identity: &SourceIdentity, entries: &Entries) -> TraceInfo {
     TraceInfo {
         schema_version: SCHEMA_VERSION,
         extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
@@ -188,7 +34,6 @@ pub(super) fn info(
         // 32-bit programs run on 64-bit systems.
         pointer_size: if entries.has_wide_address { 8 } else { 0 },
         events_total: entries.history.len() as u64,
-        stacks_total,
         ..TraceInfo::default()
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::*;
+use crate::operations::Operation;
 
 const SESSION: &str = "\
 0:000> !htrace -enable
@@ -47,9 +48,9 @@ fn read_text(text: &[u8]) -> (Entries, Diagnostics) {
 
 fn events(entries: &Entries) -> Vec<(char, u64)> {
     let events = entries.history.events().map(|entry| match entry.operation {
-        grammar::Operation::Open => ('o', entry.handle),
-        grammar::Operation::Close => ('c', entry.handle),
-        grammar::Operation::BadReference => ('x', entry.handle),
+        Operation::Open => ('o', entry.handle),
+        Operation::Close => ('c', entry.handle),
+        Operation::BadReference => ('x', entry.handle),
     });
     events.collect()
 }
@@ -59,7 +60,7 @@ fn a_session_becomes_a_history_in_the_order_of_time() {
     let (entries, mut findings) = read_text(SESSION.as_bytes());
     assert_eq!(events(&entries), [('o', 0x34), ('x', 0x34), ('c', 0x34), ('o', 0x38)]);
     assert_eq!(findings.warnings().len(), 1, "{findings:?}");
-    let handles = Handles::of(&entries, &mut findings);
+    let handles = super::handles(&entries, &mut findings);
     assert_eq!((handles.objects.len(), handles.leaked), (2, 1));
     assert_eq!(handles.events.leaked, [false, false, true]);
     assert_eq!(handles.events.tid, [0x17ec; 3]);
@@ -72,7 +73,7 @@ fn a_value_that_is_opened_again_was_closed() {
     let open = "Handle = 0x4 - OPEN\nThread ID = 0x1, Process ID = 0x2\n0x1: a!f+0x1\n";
     let text = format!("{open}---------------------\n{open}Dumped 0x2 stack traces\n");
     let (entries, mut findings) = read_text(text.as_bytes());
-    let handles = Handles::of(&entries, &mut findings);
+    let handles = super::handles(&entries, &mut findings);
     assert_eq!(handles.events.leaked, [false, true]);
     assert_eq!(findings.of(WarningKind::ReopenedHandle), 1);
 }
@@ -96,7 +97,7 @@ fn the_end_of_a_process_is_recognized_by_its_functions() {
     let text = "Handle 0x7CC - CLOSE:\n0x8018FCB9: nt!ExSweepHandleTable+0x103\n\
                 Handle 0x7CC - OPEN:\n0x8018F44A: nt!ObpCreateHandle+0x94\nDumped 0x2 stack traces.\n";
     let (entries, mut findings) = read_text(text.as_bytes());
-    let handles = Handles::of(&entries, &mut findings);
+    let handles = super::handles(&entries, &mut findings);
     assert_eq!((handles.leaked, handles.closed_at_exit), (0, 1));
     assert_eq!(findings.of(WarningKind::EntryWithoutIds), 2);
 }
@@ -137,7 +138,7 @@ fn damaged_lines_do_no_harm() {
             bytes[at] = byte;
         }
         let (entries, mut findings) = read_text(&bytes);
-        let handles = Handles::of(&entries, &mut findings);
+        let handles = super::handles(&entries, &mut findings);
         assert!(handles.events.len() <= entries.history.len());
     }
 }

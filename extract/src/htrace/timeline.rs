@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::grammar::Operation;
-use super::output::{Entry, Fact, Output};
+use super::output::{Fact, Output};
+use crate::operations::{Entry, Operation};
 
 /// Number of an event, and an order among events whose number is not known exactly.
 pub(super) type Position = (i64, u32);

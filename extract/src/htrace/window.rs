@@ -6,9 +6,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::grammar::Operation;
-use super::output::Entry;
 use super::timeline::{Position, START, Span, Timeline};
+use crate::operations::{Entry, Operation};
 
 /// Events from a snapshot to the difference, of which some are known.
 pub(super) struct Window<'a> {

@@ -7,7 +7,7 @@ table! {
     EventCounts => EventCounts,
     /// Number of events of one kind in the source, kept or not.
     EventCount {
-        /// hook:GGTT, classic:{guid}:{opcode} or manifest:{guid}:{id}; etwanalyzer:{kind} in an extract of ETWAnalyzer, htrace:{kind} in text of !htrace.
+        /// hook:GGTT, classic:{guid}:{opcode} or manifest:{guid}:{id}; etwanalyzer:{kind} in an extract of ETWAnalyzer, htrace:{kind} in text of !htrace, minidump:{kind} in a dump.
         kind: String,
         /// Name of the provider: Windows Kernel, or as the trace calls it; null where nothing names it.
         provider: Option<String>,

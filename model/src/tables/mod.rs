@@ -34,5 +34,5 @@ pub use stacks::{
     Frame, Frames, Method, Methods, Stack, StackEvent, StackEvents, Stacks, Symbol, Symbols,
 };
 pub use trace::{
-    NO_CLOCK, SYSTEM_CLOCK, TraceInfo, TraceInfos, UNKNOWN_CLOCK, UtcOffsets, is_ring,
+    MINIDUMP, NO_CLOCK, SYSTEM_CLOCK, TraceInfo, TraceInfos, UNKNOWN_CLOCK, UtcOffsets, is_ring,
 };

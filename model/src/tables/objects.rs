@@ -78,6 +78,14 @@ table! {
         process: ProcessIdx,
         /// Handle value.
         ["hex"] handle: u64,
+        /// Rights that were granted, a bit mask; null unless a dump lists the handle.
+        ["hex"] granted_access: Option<u32>,
+        /// Attributes of the handle, as in 2 for one that children inherit; null unless a dump lists it.
+        ["hex"] attributes: Option<u32>,
+        /// Number of handles to the object; null unless a dump lists it.
+        handle_count: Option<u32>,
+        /// Number of references to the object; null unless a dump lists it.
+        pointer_count: Option<u32>,
     }
 }
 

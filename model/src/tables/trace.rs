@@ -15,7 +15,7 @@ table! {
         extractor: String,
         /// Path of the source as it was given.
         source_path: String,
-        /// File name of the `.etl`, also when it lay in an archive.
+        /// File name of the `.etl` or the dump, also when it lay in an archive.
         source_name: String,
         /// Size of the source file.
         ["bytes"] source_size: u64,
@@ -25,6 +25,8 @@ table! {
         ["ns since 1970"] source_modified_ns: Option<i64>,
         /// Hash of parts of the source file; it differs for another file of the same name, size and time.
         source_content: Option<String>,
+        /// Format of the source: minidump for a dump of a process; null for all others.
+        source_format: Option<String>,
         /// Computer that recorded the trace, where the trace has it.
         computer: Option<String>,
         /// Memory of that computer, where the trace has it.
@@ -37,7 +39,7 @@ table! {
         os_build_string: Option<String>,
         /// Product name, as in Windows 8 Pro.
         product: Option<String>,
-        /// Clock of the raw time stamps: qpc, system_time or cpu_cycles; unknown in an extract of ETWAnalyzer; none in text of !htrace, where times are only an order.
+        /// Clock of the raw time stamps: qpc, system_time or cpu_cycles; unknown in an extract of ETWAnalyzer; none in text of !htrace and in dumps, where times are only an order.
         clock: String,
         /// Points that a source without a clock names, by !htrace -snapshot: so many of its events came before each.
         snapshots: Option<Vec<u32>>,
@@ -47,7 +49,7 @@ table! {
         cpu_count: u32,
         /// Clock frequency of the processors.
         ["MHz"] cpu_mhz: Option<u32>,
-        /// Pointer size of the recording system.
+        /// Pointer size of the recording system; of a dump, that of its process.
         ["bytes"] pointer_size: u32,
         /// Buffer size of the session.
         ["bytes"] buffer_size: u32,
@@ -61,7 +63,7 @@ table! {
         log_file_mode: u32,
         /// Raw time stamp of the session start.
         ["ticks"] session_start_raw: i64,
-        /// Session start, UTC.
+        /// Session start, UTC; of a dump, when it was written.
         ["100 ns since 1601"] session_start_filetime: i64,
         /// Session end, UTC; null when the session was never closed.
         ["100 ns since 1601"] session_end_filetime: Option<i64>,
@@ -159,6 +161,9 @@ pub const UNKNOWN_CLOCK: &str = "unknown";
 /// The clock of a source that has no times: those in the tables are the numbers of its events.
 pub const NO_CLOCK: &str = "none";
 
+/// The [format](TraceInfo::source_format) of a minidump.
+pub const MINIDUMP: &str = "minidump";
+
 /// EVENT_TRACE_FILE_MODE_CIRCULAR: new buffers of the file overwrite the oldest ones; EVENT_TRACE_BUFFERING_MODE: the
 /// session keeps its last buffers in memory.
 const RING_MODES: u32 = 0x2 | 0x400;
@@ -174,9 +179,20 @@ impl TraceInfo {
         self.clock == UNKNOWN_CLOCK || !self.has_clock()
     }
 
+    /// Session start as FILETIME, if it is known: a source without a clock may have been written at a known time.
+    pub fn start_filetime(&self) -> Option<i64> {
+        (self.has_clock() || self.session_start_filetime != 0)
+            .then_some(self.session_start_filetime)
+    }
+
     /// Whether the times in the tables are times, and not only an order.
     pub fn has_clock(&self) -> bool {
         self.clock != NO_CLOCK
+    }
+
+    /// Whether this came from a minidump, which has the handles of one moment.
+    pub fn is_dump(&self) -> bool {
+        self.source_format.as_deref() == Some(MINIDUMP)
     }
 
     /// The time of which the file has the events, in nanoseconds since session start: shorter than the session where a

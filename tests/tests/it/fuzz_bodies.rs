@@ -4,6 +4,9 @@
 #[path = "../../../fuzz/src/archive.rs"]
 mod archive;
 #[allow(unreachable_pub)]
+#[path = "../../../fuzz/src/dump.rs"]
+mod dump;
+#[allow(unreachable_pub)]
 #[path = "../../../fuzz/src/import.rs"]
 mod import;
 #[allow(unreachable_pub)]
@@ -21,6 +24,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use handlescope_model::Table;
+use handlescope_tests::dump::{Dump, DumpModule, Traced};
 use handlescope_tests::folders::files;
 use handlescope_tests::foreign::Members;
 use handlescope_tests::thorough::one_of;
@@ -176,6 +180,22 @@ fn no_damage_of_metadata_ends_in_a_panic_or_a_hang() {
         for end in 0..seed.len() {
             metadata::decode(&seed[..end]);
         }
+    }
+}
+
+#[test]
+fn no_damage_of_a_minidump_ends_in_a_panic() {
+    let dump = Dump {
+        modules: vec![DumpModule::new(r"C:\demo\server.exe", 0x7FF6_0000_0000, 0x1000)],
+        has_information: true,
+        command_line: Some("server.exe".to_owned()),
+        ..Dump::default()
+    };
+    let dump = dump.handle(4, "Event", "Go").operation(Traced::Open, 4, &[0x7FF6_0000_0010]);
+    let seed = dump.to_bytes();
+    assert!(dump::read(&seed));
+    for bad in damaged(&seed, 400) {
+        dump::read(&bad);
     }
 }
 

@@ -139,7 +139,7 @@ fn archives_of_all_sorts_in_a_folder_are_one_note_and_a_few_are_named() {
     let run = shell.run(&[".", "-c", ".list"]).ok();
     assert!(
         run.stderr.contains(
-            "\n5 files cannot be loaded: a0.zip: holds no trace (.etl), only notes.txt; "
+            "\n5 files cannot be loaded: a0.zip: holds no trace (.etl or .dmp), only notes.txt; "
         ),
         "{run:?}"
     );
@@ -148,7 +148,7 @@ fn archives_of_all_sorts_in_a_folder_are_one_note_and_a_few_are_named() {
     }
     let run = shell.run(&[".", "-c", ".list"]).ok();
     for name in ["a0.zip", "a1.zip"] {
-        let note = format!("\n{name}: holds no trace (.etl), only notes.txt\n");
+        let note = format!("\n{name}: holds no trace (.etl or .dmp), only notes.txt\n");
         assert!(run.stderr.contains(&note), "{run:?}");
     }
 }

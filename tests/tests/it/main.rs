@@ -20,6 +20,7 @@ mod damage;
 mod dataset;
 mod described;
 mod diff;
+mod dumps;
 #[cfg(unix)]
 mod editing;
 mod etwanalyzer_document;

@@ -25,7 +25,7 @@ pub(crate) struct Group<'t> {
     pub(crate) process: Cow<'t, ProcessInfo>,
     /// The type of the objects, or the kind of the allocations.
     pub(crate) type_name: &'t str,
-    /// The name of the allocator.
+    /// The name of the allocator; of handles without a stack in a dump the pattern of their objects' names.
     pub(crate) allocator: Option<&'t str>,
     /// Whether that says what is allocated, as the type of a GDI handle does.
     pub(crate) is_named_by_allocator: bool,
@@ -86,6 +86,10 @@ pub(crate) trait Acquired: Sync {
     fn owners(&self, group: &Group<'_>) -> Vec<(Option<ProcessIdx>, Option<u32>)>;
     /// Whether any of a group leaks that was acquired when the trace has all events.
     fn leaks_in_time(&self, group: &Group<'_>) -> bool;
+    /// Whether the trace has what was there at one moment, and no growth.
+    fn is_of_one_moment(&self) -> bool {
+        false
+    }
     /// Amounts of a group at two points of the trace and between them.
     fn between(&self, group: &Group<'_>, span: Span) -> Result<Between, Cancelled>;
     /// Rows of groups: of events that open and close handles, or of allocations.

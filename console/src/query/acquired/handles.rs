@@ -16,6 +16,9 @@ use crate::query::groups::{Groups, NodeIdx, Opened, TimedGroups, TrimmedStacks};
 use crate::query::growth::{ProcessLifetimes, Window};
 use crate::query::tables::{ProcessInfo, ProcessList};
 
+/// The process of a dump.
+const DUMPED: ProcessIdx = ProcessIdx(0);
+
 /// The handles and views of a trace that was asked for groups of create stacks with times.
 pub(crate) struct Handles<'f> {
     pub(crate) file: &'f FileContext<'f>,
@@ -25,6 +28,8 @@ pub(crate) struct Handles<'f> {
     process: Option<&'f ProcessFilter>,
     /// Whether processes go by the names of their executables.
     is_plain: bool,
+    /// Whether what is open at the end counts, whatever opened it.
+    is_of_end: bool,
 }
 
 impl<'f> Handles<'f> {
@@ -36,7 +41,13 @@ impl<'f> Handles<'f> {
         is_plain: bool,
     ) -> Option<Self> {
         let groups = groups?;
-        Some(Self { file, groups, timed: groups.timed.as_ref()?, process, is_plain })
+        let timed = groups.timed.as_ref()?;
+        Some(Self { file, groups, timed, process, is_plain, is_of_end: false })
+    }
+
+    /// Counts what is open at the end, whatever opened it: a dump has the handles of one process at one moment.
+    pub(crate) fn at_end(self) -> Self {
+        Self { is_of_end: true, ..self }
     }
 
     /// The handles of some groups, one group after the other.
@@ -54,8 +65,34 @@ impl<'f> Handles<'f> {
         self.timed.handles(&self.groups.tree, NodeIdx::of(group.index))
     }
 
+    /// The owner of a group, of which these handles were opened.
+    fn owner(&self, handles: &[Opened]) -> Option<ProcessIdx> {
+        if self.is_of_end { Some(DUMPED) } else { self.timed.owner(handles) }
+    }
+
+    /// Number of handles of a group that are open at the end.
+    fn open_at_end(&self, node: NodeIdx) -> u64 {
+        self.groups.tree.stats(node).open_at_end.into()
+    }
+
     fn process(&self, row: Option<ProcessIdx>) -> &'f ProcessInfo {
         self.file.processes.known_or_invalid(row)
+    }
+
+    /// Share of the process of a dump: what it has open of a group.
+    fn share_at_end(&self, group: &Group<'_>) -> Share {
+        let (handles, open) = (self.of_group(group), self.open_at_end(NodeIdx::of(group.index)));
+        let (lifetimes, window) = (self.timed.program_times(&handles), self.extent());
+        Share {
+            row: Some(DUMPED),
+            pid: Some(self.process(Some(DUMPED)).pid),
+            counts: Counts { leaked: open, closed_at_exit: 0, opened: handles.len() as u64 },
+            bytes: Bytes::default(),
+            ends: Ends::default(),
+            leaked: Amount { count: open, bytes: 0 },
+            lifetimes: ProcessLifetimes { lifetimes, window },
+            sizes: Vec::new(),
+        }
     }
 }
 
@@ -66,26 +103,34 @@ impl Acquired for Handles<'_> {
     fn groups(&self) -> impl Iterator<Item = Group<'_>> {
         self.groups.tree.leaves().filter_map(|node| {
             let handles = self.timed.handles(&self.groups.tree, node);
-            let process = self.process(self.timed.owner(&handles));
-            if handles.is_empty() || !self.matches_process(process) {
+            let process = self.process(self.owner(&handles));
+            let is_empty = match self.is_of_end {
+                true => self.open_at_end(node) == 0,
+                false => handles.is_empty(),
+            };
+            if is_empty || !self.matches_process(process) {
                 return None;
             }
             let (type_name, create_stack) = self.groups.type_and_stack(node);
+            let name_pattern = self.groups.name_pattern(node).filter(|_| create_stack.is_none());
             Some(Group {
                 index: node.row(),
                 process: Cow::Borrowed(process),
                 type_name,
-                allocator: None,
+                allocator: name_pattern,
                 is_named_by_allocator: false,
-                has_lasting_name: false,
+                has_lasting_name: true,
                 has_bytes: false,
                 create_stack,
-                leaks: self.groups.tree.stats(node).unreleased() > 0,
+                leaks: self.is_of_end || self.groups.tree.stats(node).unreleased() > 0,
             })
         })
     }
 
     fn shares(&self, group: &Group<'_>) -> Vec<Share> {
+        if self.is_of_end {
+            return vec![self.share_at_end(group)];
+        }
         let by_owner = self.timed.by_owner(&self.of_group(group)).into_iter();
         let shares = by_owner.map(|(row, handles)| {
             let process = self.process(row);
@@ -122,7 +167,8 @@ impl Acquired for Handles<'_> {
     }
 
     fn leaks_in_time(&self, group: &Group<'_>) -> bool {
-        group.leaks && self.groups.unreleased_in_time(NodeIdx::of(group.index)) > 0
+        group.leaks
+            && (self.is_of_end || self.groups.unreleased_in_time(NodeIdx::of(group.index)) > 0)
     }
 
     fn between(&self, group: &Group<'_>, span: Span) -> Result<Between, Cancelled> {
@@ -155,6 +201,10 @@ impl Acquired for Handles<'_> {
 
     fn matches_process(&self, process: &ProcessInfo) -> bool {
         self.process.is_none_or(|filter| process.matches(filter, self.is_plain))
+    }
+
+    fn is_of_one_moment(&self) -> bool {
+        self.is_of_end
     }
 
     fn frames(&self) -> Option<&Frames<'_>> {

@@ -31,6 +31,13 @@ impl GroupCriteria {
         Self { by, keeps_handles: true, ..Self::default() }
     }
 
+    /// Groups by the names of their objects, too: handles of a dump may have no stacks.
+    pub(in crate::query) fn of_dumps() -> Self {
+        let mut groups = Self::of_create_stacks();
+        groups.by.push(GroupColumn::NamePattern);
+        groups
+    }
+
     /// Whether the times of handles are needed, besides their figures.
     pub(in crate::query) fn keeps_handles(&self) -> bool {
         self.keeps_handles || self.buckets.is_some()

@@ -21,7 +21,7 @@ pub(super) struct MatchedGroup {
     pub(super) process: Option<String>,
     /// Type of the objects, or kind of the allocations.
     pub(super) type_name: String,
-    /// The allocator, where it has the same name in every trace.
+    /// The allocator, where it has the same name in every trace; of handles in dumps the pattern of their names.
     pub(super) allocator: Option<String>,
     /// Whether bytes are compared, and not numbers.
     pub(super) has_bytes: bool,
@@ -152,7 +152,10 @@ impl<'t, T: Acquired> Matching<'t, T> {
             let (processes, sizes): (Vec<ProcessLifetimes>, Vec<Vec<u64>>) =
                 by_process.into_values().map(|share| (share.process, share.sizes)).unzip();
             if leaks {
-                matched.verdict = Some(Growth::of_processes(&processes, trace.extent()).verdict);
+                matched.verdict = Some(match trace.is_of_one_moment() {
+                    true => Verdict::Short,
+                    false => Growth::of_processes(&processes, trace.extent()).verdict,
+                });
             }
             let shares = processes.into_iter().zip(sizes);
             matched.sample.shares.extend(shares.map(|(process, sizes)| Share { process, sizes }));

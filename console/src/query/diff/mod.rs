@@ -12,6 +12,7 @@ mod tally;
 mod traces;
 
 use handlescope_model::StackIdx;
+use handlescope_model::tables::TraceInfo;
 
 pub(crate) use self::points::between_points;
 pub use self::points::{OpenedGroup, PointsDiff};
@@ -26,8 +27,9 @@ use super::answer::TraceAnswer;
 use super::criteria::{DiffCriteria, GroupCriteria, ObjectCriteria, ResourceCriteria, StackTrims};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
+use super::groups::Groups;
 use super::growth::Window;
-use super::info::recorded;
+use super::info::{recorded, trace_info};
 use super::no_match::NoMatch;
 use super::no_owner::note_owners;
 use super::object_ref::{FileAnswer, object_ref};
@@ -79,15 +81,21 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
     fn ask(
         sources: &'a [Source<'a>],
         criteria: &DiffCriteria,
-        _: bool,
+        leaking: bool,
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Vec<Self>, QueryError> {
+        let infos = sources.iter().map(|source| trace_info(source.trace));
+        let infos = infos.collect::<Result<Vec<_>, _>>()?;
+        let are_dumps = leaking && infos.iter().all(TraceInfo::is_dump);
         let handles = ObjectCriteria {
             object_type: criteria.object_type.clone(),
             stacks: criteria.stacks,
             with_identities: criteria.with_identities,
-            groups: GroupCriteria::of_create_stacks(),
+            groups: match are_dumps {
+                true => GroupCriteria::of_dumps(),
+                false => GroupCriteria::of_create_stacks(),
+            },
             ..ObjectCriteria::default()
         };
         let mut files = object_ref(sources, &handles, names, cancel)?.files;
@@ -105,10 +113,13 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
     fn acquired<'f>(
         &'f self,
         criteria: &'f DiffCriteria,
-        _: Kept,
+        kept: Kept,
     ) -> Result<Option<Handles<'f>>, QueryError> {
         let (process, is_plain) = (criteria.process.as_ref(), criteria.with_identities);
-        Ok(Handles::of(&self.file, self.groups.as_ref(), process, is_plain))
+        let handles = Handles::of(&self.file, self.groups.as_ref(), process, is_plain);
+        // Of two dumps all that is open is compared; within one only what its operations opened.
+        let are_dumps = self.groups.as_ref().is_some_and(Groups::has_name_patterns);
+        Ok(if kept == Kept::All && are_dumps { handles.map(Handles::at_end) } else { handles })
     }
 
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {

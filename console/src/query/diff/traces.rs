@@ -42,7 +42,8 @@ pub struct ComparedGroup {
     pub process: Option<String>,
     /// Type of the objects, or kind of the allocations.
     pub type_name: String,
-    /// The allocator of allocations; `None` of a heap, which has another handle each time.
+    /// The allocator of allocations; `None` of a heap, which has another handle each time. Of handles without a stack in
+    /// dumps the pattern of their objects' names.
     pub allocator: Option<String>,
     /// The function of the program in the stack that opened or allocated them.
     pub function: Option<String>,

@@ -177,6 +177,20 @@ impl Groups {
         (type_name, stack)
     }
 
+    /// Whether the innermost groups are those of one pattern of names, as in
+    /// [`of_dumps`](super::criteria::GroupCriteria::of_dumps).
+    pub(crate) fn has_name_patterns(&self) -> bool {
+        self.by.last() == Some(&GroupColumn::NamePattern)
+    }
+
+    /// The pattern of the names of a group, if it is grouped by that.
+    pub(crate) fn name_pattern(&self, node: NodeIdx) -> Option<&str> {
+        match self.key(node) {
+            GroupKey::Text(pattern) if self.has_name_patterns() => Some(pattern),
+            _ => None,
+        }
+    }
+
     /// The text of the representative frame of a stack, as stack filters see it.
     pub(crate) fn function(
         &self,

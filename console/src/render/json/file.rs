@@ -124,7 +124,7 @@ impl TraceHeader {
         Self {
             file,
             path: path.to_string_lossy().into_owned(),
-            session_start_utc: info.has_clock().then_some(Shown(Utc7(info.session_start_filetime))),
+            session_start_utc: info.start_filetime().map(|start| Shown(Utc7(start))),
             session_end_utc: info.session_end_filetime.map(|end| Shown(Utc7(end))),
             events_lost,
             buffers_lost,
@@ -175,7 +175,7 @@ pub(in crate::render) const CAVEAT_MEMBERS: Meanings = &[
     ("file", "the file, as in `files.file`"),
     (
         "kind",
-        "`\"no_handle_events\"`, `\"no_clock\"` (text of `!htrace`: [htrace.md](htrace.md)), \
+        "`\"no_handle_events\"`, `\"no_clock\"` (text of `!htrace`: [htrace.md](htrace.md); dumps: [dumps.md](dumps.md)), \
          `\"coarse_clock\"` (the system clock; events with equal timestamps are ordered by what \
          they do), `\"lost_while_recording\"`, `\"missing_in_file\"`, `\"closed_unseen\"` \
          (handles and views whose closes are missing, but which other events show to be closed), \

@@ -133,7 +133,7 @@ impl<'a> TraceRow<'a> {
     }
 
     fn start(&self) -> Option<i64> {
-        self.info().has_clock().then_some(self.info().session_start_filetime)
+        self.info().start_filetime()
     }
 
     fn events(&self) -> Vec<&'a EventCount> {

@@ -116,6 +116,8 @@ mod tests {
             ("t/a.7z", "t/Extract/a.json7z"),
             ("t/a.v2.7z", "t/Extract/a.v2.json7z"),
             ("t/a.etl.etl", "t/Extract/a.etl.json7z"),
+            ("t/a.dmp", "t/Extract/a.dmp.json7z"),
+            ("t/a.dmp.zip", "t/Extract/a.dmp.json7z"),
             ("t/session.log", "t/Extract/session.log.json7z"),
             ("t/session", "t/Extract/session.json7z"),
         ] {

@@ -197,9 +197,15 @@ impl ObjectRows<'_, '_> {
         self.scratch = scratch;
         for handle in &existing {
             let process = stored(self.process(handle.process));
-            let handle = handle.handle.unwrap_or_default();
-            let handle = ExistingHandle { object, process, handle };
-            self.existing.push(handle);
+            self.existing.push(ExistingHandle {
+                object,
+                process,
+                handle: handle.handle.unwrap_or_default(),
+                granted_access: handle.granted_access,
+                attributes: handle.attributes,
+                handle_count: handle.handle_count,
+                pointer_count: handle.pointer_count,
+            });
         }
         let is_view = events.iter().any(|(kind, _)| VIEWS.contains(*kind));
         let type_id = record.type_id.map(TypeId);

@@ -75,6 +75,10 @@ impl ObjectRecords<'_> {
                 // 32 bits there, as in the event.
                 handle: Some(u64::from(handle.handle as u32)),
                 process: Some(index(Some(handle.process))),
+                granted_access: handle.granted_access,
+                attributes: handle.attributes,
+                handle_count: handle.handle_count,
+                pointer_count: handle.pointer_count,
             });
         }
         Ok(Some(record))

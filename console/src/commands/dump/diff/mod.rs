@@ -45,7 +45,8 @@ const DETAILS: &str = "With one trace, or with a point in time: handles and view
      chance (95 % confidence for all groups together). A new group counts as worse only if it is \
      beyond chance, and a balanced one never does (.help growth). If anything got worse, a warning \
      says so and the exit status of handlescope is 1; if lost events may explain it, 2. \
-     handlescope diff also fails with 2. \
+     handlescope diff also fails with 2. Of two minidumps, all open handles are compared, those without a \
+     stack by the names of their objects. \
      -Kind compares allocations instead.";
 
 static SIGNATURE: Signature = Signature {

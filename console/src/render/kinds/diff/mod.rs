@@ -138,6 +138,11 @@ pub(in crate::render) const DIFF_GROUP_MEMBERS: Meanings = &[
         "between points: the owner, as in `leaky.exe(7316)`; of two traces: the name of the owners",
     ),
     ("type", "type of the objects"),
+    (
+        "name_pattern",
+        "only of two dumps: names of the objects with # for numbers and GUIDs, of handles without a \
+         stack; else null",
+    ),
     CREATE_STACK_MEMBER,
     FUNCTION_MEMBER,
     OWNER_MEMBER,
@@ -152,7 +157,7 @@ pub(in crate::render) const DIFF_GROUP_MEMBERS: Meanings = &[
     (
         "before, after",
         "only of two traces: handles and views that nothing, or only the end of their process, \
-         closed",
+         closed; of two dumps: handles that were open",
     ),
     (
         "before_per_minute, after_per_minute",

@@ -25,6 +25,8 @@ pub(crate) struct DiffRow<'a> {
     stacks: StackStyle<'a>,
     stack: Option<StackIdx>,
     numbers: StackNumbers,
+    /// Word for what the traces have of a group.
+    counted: &'static str,
 }
 
 /// Declares the columns of a group.
@@ -43,6 +45,7 @@ fn add_handles<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
     let name = |row: &DiffRow<'a>| format!("{} {}", row.process(), row.group.type_name);
     columns.add("name", name).rows_only();
     columns.add("type", |row| row.group.type_name.as_str()).title("Type");
+    columns.add("name_pattern", |row| row.group.allocator.as_deref());
     columns.nest("create_stack", "integer?", |row| Some(row.numbers.of(row.stack?)));
     columns.add("before", |row| row.group.before.leaked.count).title("Before");
     columns.add("after", |row| row.group.after.leaked.count).title("After");
@@ -144,7 +147,10 @@ impl<'a> DiffRow<'a> {
             stack => (*after, stack),
         };
         let (numbers, stacks) = (trace.numbers, StackStyle::of(file, shown(stacks)));
-        Some(DiffRow { group, stacks, stack, numbers })
+        // Of two dumps all that is open counts, leaked or not.
+        let are_dumps = files.iter().all(|(file, _)| file.about().info.is_dump());
+        let counted = if are_dumps { "open" } else { "leaked" };
+        Some(DiffRow { group, stacks, stack, numbers, counted })
     }
 
     fn process(&self) -> &str {
@@ -175,14 +181,16 @@ impl<'a> DiffRow<'a> {
             _ => "",
         };
         let state = display.screen.paint(role, format!("{}{also}", state.word()));
+        let name = self.group.allocator.as_deref().map(|name| format!(" {}", Untrusted(name)));
         let heading = format!("{} {}", Untrusted(self.process()), Untrusted(type_name));
+        let heading = heading + &name.unwrap_or_default();
         let heading = display.screen.paint(Role::Heading, heading);
         let [first, second] = [before, after].map(|side| HumanCount(side.leaked.count));
-        let mut text = format!("{first} leaked before, {second} after");
+        let mut text = format!("{first} {} before, {second} after", self.counted);
         if let Some((before, after)) = rate(before.per_minute).zip(rate(after.per_minute)) {
             text += &format!(" ({before} and {after} per minute)");
         }
-        if let Some(growth) = growth(after) {
+        if let Some(growth) = growth(after).filter(|_| self.counted == "leaked") {
             text += &format!(", growth {growth}");
         }
         writeln!(out, "{state}: {heading}: {}", display.whole(&text))?;

@@ -1,0 +1,201 @@
+//! The handles that were open: MINIDUMP_HANDLE_DATA_STREAM, whose descriptors have 32 bytes, or 40 with object information.
+
+use std::collections::{HashMap, HashSet};
+
+use handlescope_model::tables::{Name, Names, ObjectType, ObjectTypes};
+use handlescope_model::{Cancel, Cancelled, NameIdx, TypeId};
+use minidump_common::format::{
+    MINIDUMP_HANDLE_DESCRIPTOR, MINIDUMP_HANDLE_DESCRIPTOR_2, MINIDUMP_HANDLE_OBJECT_INFORMATION,
+    MINIDUMP_STREAM_TYPE,
+};
+
+use super::container::{Container, Stream, TextReader};
+use crate::etl::{Diagnostics, WarningKind};
+use crate::intern::ByteInterner;
+use crate::operations::OpenHandle;
+
+/// Handles that a process of Windows can have.
+const MAX_HANDLES: u32 = 1 << 24;
+
+/// Types of objects that are distinguished by name. Windows has some seventy.
+const MAX_TYPES: usize = 512;
+
+/// The longest chain of object information: there are ten kinds of it.
+const MAX_CHAIN: usize = 64;
+
+/// Bytes of the names of types and objects in all.
+const MAX_NAME_BYTES: usize = 256 << 20;
+
+/// Entries after which a request to stop is looked for.
+const ENTRIES_PER_CHECK: usize = 1 << 12;
+
+/// Open handles with their types and names.
+#[derive(Default)]
+pub(super) struct HandleList {
+    pub(super) handles: Vec<OpenHandle>,
+    pub(super) types: ObjectTypes,
+    pub(super) names: Names,
+}
+
+impl HandleList {
+    /// The handle values.
+    pub(super) fn values(&self) -> HashSet<u64> {
+        self.handles.iter().map(|handle| handle.handle).collect()
+    }
+
+    /// Reads the handles of a process, which is row 0 of the processes; `None` for a dump without them.
+    pub(super) fn of(
+        dump: &Container<'_>,
+        mask: u64,
+        cancel: &Cancel,
+        findings: &mut Diagnostics,
+    ) -> Result<Option<Self>, Cancelled> {
+        let Some(stream) = dump.stream(MINIDUMP_STREAM_TYPE::HandleDataStream, findings) else {
+            return Ok(None);
+        };
+        let least = size_of::<MINIDUMP_HANDLE_DESCRIPTOR>();
+        let head = stream.read::<[u32; 3]>(0).filter(|[_, size, _]| *size as usize >= least);
+        let Some([start, size, count]) = head else {
+            findings.count(WarningKind::BadDumpEntry, Some(stream.offset));
+            return Ok(Some(Self::default()));
+        };
+        let beyond = count.saturating_sub(MAX_HANDLES);
+        findings.add(WarningKind::MissingEntries, beyond.into(), Some(stream.offset));
+        let count = count.min(MAX_HANDLES);
+        let mut reading = Reading::new(dump, mask);
+        let entries = stream.entries(start as usize, size as usize, count, findings);
+        for (index, entry) in entries.enumerate() {
+            if index.is_multiple_of(ENTRIES_PER_CHECK) {
+                cancel.check()?;
+            }
+            reading.add(&entry, findings);
+        }
+        Ok(Some(reading.finish()))
+    }
+}
+
+/// Descriptors being read.
+struct Reading<'d> {
+    dump: &'d Container<'d>,
+    mask: u64,
+    known: HashSet<u64>,
+    handles: Vec<OpenHandle>,
+    /// Type ids by place of the name, and by name.
+    type_ids: HashMap<u32, TypeId>,
+    types: ByteInterner,
+    /// Names by place; those without text have none.
+    names_at: HashMap<u32, Option<NameIdx>>,
+    names: ByteInterner,
+    texts: TextReader<'d>,
+}
+
+impl<'d> Reading<'d> {
+    fn new(dump: &'d Container<'d>, mask: u64) -> Self {
+        Self {
+            dump,
+            mask,
+            known: HashSet::new(),
+            handles: Vec::new(),
+            type_ids: HashMap::new(),
+            types: ByteInterner::default(),
+            names_at: HashMap::new(),
+            names: ByteInterner::default(),
+            texts: TextReader::new(dump, MAX_NAME_BYTES),
+        }
+    }
+
+    /// Adds the handle of a descriptor. A value of 0 is no handle, and one value is one handle.
+    fn add(&mut self, entry: &Stream<'_>, findings: &mut Diagnostics) {
+        let raw: Option<MINIDUMP_HANDLE_DESCRIPTOR> = self.dump.read(entry.offset as usize);
+        let Some(raw) = raw.filter(|raw| raw.handle & self.mask != 0) else {
+            findings.count(WarningKind::BadDumpEntry, Some(entry.offset));
+            return;
+        };
+        let handle = raw.handle & self.mask;
+        if !self.known.insert(handle) {
+            findings.count(WarningKind::BadDumpEntry, Some(entry.offset));
+            return;
+        }
+        self.check_information(entry, findings);
+        let type_id = self.type_id(raw.type_name_rva, entry.offset, findings);
+        let name = self.name(raw.object_name_rva, entry.offset, findings);
+        self.handles.push(OpenHandle {
+            handle,
+            process: 0,
+            type_id,
+            name,
+            granted_access: raw.granted_access,
+            attributes: raw.attributes,
+            handle_count: raw.handle_count,
+            pointer_count: raw.pointer_count,
+        });
+    }
+
+    /// Follows the chain of object information, which has no content that is used, to find damage.
+    fn check_information(&self, entry: &Stream<'_>, findings: &mut Diagnostics) {
+        if entry.bytes.len() < size_of::<MINIDUMP_HANDLE_DESCRIPTOR_2>() {
+            return;
+        }
+        let Some(descriptor) =
+            self.dump.read::<MINIDUMP_HANDLE_DESCRIPTOR_2>(entry.offset as usize)
+        else {
+            return;
+        };
+        let mut next = descriptor.object_info_rva;
+        for _ in 0..MAX_CHAIN {
+            if next == 0 {
+                return;
+            }
+            let information: Option<MINIDUMP_HANDLE_OBJECT_INFORMATION> =
+                self.dump.read(next as usize);
+            let Some(information) = information else { break };
+            next = information.next_info_rva;
+        }
+        findings.count(WarningKind::BadObjectInformation, Some(entry.offset));
+    }
+
+    fn type_id(&mut self, rva: u32, offset: u64, findings: &mut Diagnostics) -> TypeId {
+        if rva == 0 {
+            return TypeId(0);
+        }
+        if let Some(id) = self.type_ids.get(&rva) {
+            return *id;
+        }
+        let text = self.texts.text(rva).filter(|text| !text.is_empty());
+        let has_room = self.types.len() < MAX_TYPES as u32;
+        let known = text.filter(|text| has_room || self.types.find(text.as_bytes()).is_some());
+        let id = match known {
+            Some(text) => TypeId(self.types.intern(text.as_bytes()) + 1),
+            None => {
+                findings.count(WarningKind::BadDumpName, Some(offset));
+                TypeId(0)
+            }
+        };
+        self.type_ids.insert(rva, id);
+        id
+    }
+
+    fn name(&mut self, rva: u32, offset: u64, findings: &mut Diagnostics) -> Option<NameIdx> {
+        if rva == 0 {
+            return None;
+        }
+        if let Some(name) = self.names_at.get(&rva) {
+            return *name;
+        }
+        let text = self.texts.text(rva);
+        if text.is_none() {
+            findings.count(WarningKind::BadDumpName, Some(offset));
+        }
+        let text = text.filter(|text| !text.is_empty());
+        let name = text.map(|text| NameIdx(self.names.intern(text.as_bytes())));
+        self.names_at.insert(rva, name);
+        name
+    }
+
+    fn finish(self) -> HandleList {
+        let types = (0..self.types.len())
+            .map(|row| ObjectType { type_id: TypeId(row + 1), name: self.types.text(row) });
+        let names = (0..self.names.len()).map(|row| Name { name: self.names.text(row) });
+        HandleList { handles: self.handles, types: types.collect(), names: names.collect() }
+    }
+}

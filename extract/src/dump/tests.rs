@@ -1,0 +1,254 @@
+//! Minidumps, converted from bytes.
+
+use handlescope_model::tables::Event;
+use handlescope_model::{EventKind, TableRows as _};
+use minidump_common::format::MINIDUMP_STREAM_TYPE as Kind;
+
+use super::*;
+
+/// Bytes of an AVRF_HANDLE_OPERATION.
+const OPERATION_BYTES: usize = 288;
+
+/// A dump with streams one after the other, each with what it is followed by.
+fn dump(streams: &[(Kind, Vec<u8>)]) -> Vec<u8> {
+    let mut place = 32 + streams.len() * 12;
+    let mut bytes = Vec::new();
+    let numbers = [0x504D_444D_u32, 0xA793, streams.len() as u32, 32, 0, 1_700_000_000, 0, 0];
+    bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    for (kind, stream) in streams {
+        let entry = [*kind as u32, stream.len() as u32, place as u32];
+        bytes.extend(entry.iter().flat_map(|number| number.to_le_bytes()));
+        place += stream.len();
+    }
+    bytes.extend(streams.iter().flat_map(|(_, stream)| stream));
+    bytes
+}
+
+fn numbers(numbers: &[u32]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+/// Operations on handles: kind, handle, pid and return addresses.
+fn operations(operations: &[(u32, u64, u32, &[u64])]) -> Vec<u8> {
+    let mut bytes = numbers(&[16, OPERATION_BYTES as u32, operations.len() as u32, 0]);
+    for (kind, handle, pid, addresses) in operations {
+        let start = bytes.len();
+        bytes.extend(handle.to_le_bytes());
+        bytes.extend(numbers(&[*pid, 7, *kind, 0, addresses.len() as u32, 0]));
+        bytes.extend(addresses.iter().flat_map(|address| address.to_le_bytes()));
+        bytes.resize(start + OPERATION_BYTES, 0);
+    }
+    bytes
+}
+
+/// Descriptors of 32 bytes without names.
+fn handles(values: &[u64]) -> Vec<u8> {
+    let mut bytes = numbers(&[16, 32, values.len() as u32, 0]);
+    for value in values {
+        bytes.extend(value.to_le_bytes());
+        bytes.extend([0; 24]);
+    }
+    bytes
+}
+
+/// Descriptors of 40 bytes: handle, places of type and name, and of object information.
+fn long_handles(descriptors: &[(u64, u32, u32, u32)]) -> Vec<u8> {
+    let mut bytes = numbers(&[16, 40, descriptors.len() as u32, 0]);
+    for (handle, type_name, name, information) in descriptors {
+        bytes.extend(handle.to_le_bytes());
+        bytes.extend(numbers(&[*type_name, *name, 0, 0, 0, 0, *information, 0]));
+    }
+    bytes
+}
+
+fn converted(bytes: &[u8]) -> Result<Tables, ExtractError> {
+    let identity =
+        SourceIdentity { size: bytes.len() as u64, modified_ns: None, content: String::new() };
+    let source = Source { path: Path::new("a.dmp"), name: "a.dmp", identity: &identity };
+    tables(bytes, source, &Cancel::default())
+}
+
+fn tables_of(streams: &[(Kind, Vec<u8>)]) -> Tables {
+    converted(&dump(streams)).expect("a dump")
+}
+
+/// Number and place of the warnings of a kind.
+fn warned(tables: &Tables, kind: WarningKind) -> (u64, Option<u64>) {
+    let warning = tables.warnings.iter().find(|warning| warning.kind == kind.text());
+    warning.map_or((0, None), |warning| (warning.count, warning.first_offset))
+}
+
+fn events(tables: &Tables) -> Vec<Event> {
+    tables.handles.events.rows().collect()
+}
+
+#[test]
+fn operations_without_a_list_of_handles_become_events() {
+    let list = operations(&[
+        (1, 8, 42, &[0x10, 0x20]),
+        (2, 4, 42, &[0x30]),
+        (1, 4, 42, &[0x10, 0x20]),
+        (3, 12, 42, &[0x30]),
+    ]);
+    let tables = tables_of(&[(Kind::HandleOperationListStream, list)]);
+    assert_eq!(tables.processes.pid, [42]);
+    assert_eq!((tables.handles.objects.len(), tables.handles.leaked), (2, 1));
+    assert_eq!((tables.stacks.len(), tables.stack_events.len()), (2, 4));
+    assert_eq!(warned(&tables, WarningKind::BadReference).0, 1);
+    assert_eq!(warned(&tables, WarningKind::UndecidedOrder).0, 0);
+    let info = &tables.info;
+    assert!(info.is_dump() && !info.has_clock());
+    assert_eq!(info.start_filetime(), Some(1_700_000_000 * PER_SECOND + UNIX_EPOCH));
+    let kinds: Vec<(u32, i64)> =
+        events(&tables).iter().map(|event| (event.kind, event.time_ns)).collect();
+    // The close of handle 4 was stored before its open: the newest stands first.
+    let (open, close) = (EventKind::HandleCreate.code(), EventKind::HandleClose.code());
+    assert_eq!(kinds, [(open, 1), (close, 2), (open, 3)]);
+}
+
+#[test]
+fn handles_that_no_operation_opened_have_no_events() {
+    let tables = tables_of(&[
+        (Kind::HandleDataStream, handles(&[4, 8, 16])),
+        (Kind::HandleOperationListStream, operations(&[(1, 8, 42, &[1]), (1, 12, 42, &[1])])),
+    ]);
+    let objects = tables.handles.objects.len();
+    assert_eq!((objects, tables.handles.existing.len(), tables.handles.leaked), (4, 3, 1));
+    assert_eq!(tables.handles.existing.handle, [8, 4, 16]);
+    // Handle 12 is not open any more.
+    assert_eq!(warned(&tables, WarningKind::OpenNotListed).0, 1);
+}
+
+#[test]
+fn a_handle_listed_after_its_close_is_a_handle_of_its_own() {
+    let tables = tables_of(&[
+        (Kind::HandleDataStream, handles(&[4])),
+        (Kind::HandleOperationListStream, operations(&[(1, 4, 42, &[1]), (2, 4, 42, &[1])])),
+    ]);
+    // Newest first would be without contradiction: closed, then opened.
+    assert_eq!(warned(&tables, WarningKind::ListedAfterClose).0, 0);
+    let tables = tables_of(&[
+        (Kind::HandleDataStream, handles(&[4])),
+        (Kind::HandleOperationListStream, operations(&[(2, 4, 42, &[1])])),
+    ]);
+    assert_eq!(warned(&tables, WarningKind::ListedAfterClose).0, 1);
+    assert_eq!((tables.handles.objects.len(), tables.handles.leaked), (2, 0));
+}
+
+#[test]
+fn an_operation_of_another_process_belongs_to_the_handles_of_this_one() {
+    let misc = numbers(&[24, 1, 42, 0, 0, 0]);
+    let tables = tables_of(&[
+        (Kind::MiscInfoStream, misc),
+        (Kind::HandleOperationListStream, operations(&[(1, 4, 99, &[1]), (1, 8, 99, &[1])])),
+    ]);
+    assert_eq!(tables.processes.pid, [42, 99]);
+    assert_eq!(tables.stack_events.pid, [99, 99]);
+    let callers: Vec<(u32, Option<u32>)> = events(&tables)
+        .iter()
+        .map(|event| (event.process.0, event.caller_process.map(|process| process.0)))
+        .collect();
+    assert_eq!(callers, [(0, Some(1)), (0, Some(1))]);
+}
+
+#[test]
+fn circular_and_broken_chains_are_counted_with_their_places() {
+    // The directory ends at 44, descriptors start at 60.
+    let information = 60 + 3 * 40;
+    let mut stream = long_handles(&[
+        (4, 0, 0, information),
+        (8, 0, 0, 0xFFFF_FFF0),
+        (12, 0, 0, information + 12),
+    ]);
+    stream.extend(numbers(&[information, 1, 12, 0, 1, 12]));
+    let tables = tables_of(&[(Kind::HandleDataStream, stream)]);
+    assert_eq!(warned(&tables, WarningKind::BadObjectInformation), (2, Some(60)));
+    assert_eq!(tables.handles.existing.handle, [4, 8, 12]);
+}
+
+#[test]
+fn names_are_read_once_and_bad_ones_are_counted() {
+    let text = 60 + 4 * 40;
+    let mut stream = long_handles(&[
+        (4, text, text, 0),
+        (8, text, text, 0),
+        (12, text + 2, 0xFFFF_FFFF, 0),
+        (4, text, 0, 0),
+    ]);
+    stream.extend(numbers(&[4]));
+    stream.extend("ab".encode_utf16().flat_map(u16::to_le_bytes));
+    let tables = tables_of(&[(Kind::HandleDataStream, stream)]);
+    assert_eq!(tables.object_types.name, ["ab"]);
+    assert_eq!(tables.names.name, ["ab"]);
+    assert_eq!(warned(&tables, WarningKind::BadDumpName), (2, Some(140)));
+    // A value that is listed twice is one handle.
+    assert_eq!(warned(&tables, WarningKind::BadDumpEntry), (1, Some(180)));
+}
+
+#[test]
+fn cut_streams_and_claims_are_counted_with_their_places() {
+    let whole = dump(&[(Kind::HandleDataStream, handles(&[4, 8, 12]))]);
+    let tables = converted(&whole[..60 + 2 * 32 + 5]).expect("a dump");
+    assert_eq!(warned(&tables, WarningKind::CutStream), (1, Some(44)));
+    assert_eq!(warned(&tables, WarningKind::MissingEntries), (1, Some(124)));
+    assert_eq!(tables.handles.existing.handle, [4, 8]);
+    let mut many = handles(&[4]);
+    many[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
+    let tables = tables_of(&[(Kind::HandleDataStream, many)]);
+    assert_eq!(tables.handles.existing.handle, [4]);
+    assert_eq!(warned(&tables, WarningKind::MissingEntries).0, u64::from(u32::MAX) - 1);
+    let deep = {
+        let mut list = operations(&[(1, 4, 42, &[1]), (9, 4, 42, &[]), (1, 8, 42, &[1])]);
+        list[16 + 24..16 + 28].copy_from_slice(&33_u32.to_le_bytes());
+        list
+    };
+    let tables = tables_of(&[(Kind::HandleOperationListStream, deep)]);
+    assert_eq!(warned(&tables, WarningKind::BadDumpEntry), (2, Some(60)));
+    assert_eq!(tables.handles.events.len(), 1);
+}
+
+#[test]
+fn a_dump_without_handle_data_and_what_is_no_dump_are_refused() {
+    let refused = |bytes: &[u8]| converted(bytes).err().expect("refused").to_string();
+    let message = refused(&dump(&[(Kind::MiscInfoStream, numbers(&[24, 1, 42, 0, 0, 0]))]));
+    for word in ["a.dmp: ", ".dump /mh", "procdump -ma", "MiniDumpWithHandleData"] {
+        assert!(message.contains(word), "{message}");
+    }
+    assert!(refused(b"MDMP").ends_with("no complete header at offset 0"));
+    let mut other = dump(&[]);
+    other[4] = 0;
+    assert!(refused(&other).ends_with("unknown version of the format at offset 4"));
+}
+
+#[test]
+fn addresses_of_32_bits_lie_in_modules_however_they_are_extended() {
+    let mut system = vec![0; 56];
+    system[8..12].copy_from_slice(&6_u32.to_le_bytes());
+    let mut modules = numbers(&[1]);
+    modules.extend(0xFFFF_FFFF_9000_0000_u64.to_le_bytes());
+    modules.extend(numbers(&[0x1000, 0, 0, 0]));
+    modules.resize(4 + 108, 0);
+    // An empty name.
+    let place = 32 + 3 * 12 + 56;
+    modules[4 + 20..4 + 24].copy_from_slice(&(place + 4 + 24_u32).to_le_bytes());
+    let list = operations(&[(1, 4, 42, &[0x9000_0123, 0xFFFF_FFFF_9000_0456, 0x9000_1000])]);
+    let tables = tables_of(&[
+        (Kind::SystemInfoStream, system),
+        (Kind::ModuleListStream, modules),
+        (Kind::HandleOperationListStream, list),
+    ]);
+    assert_eq!(tables.info.pointer_size, 4);
+    assert_eq!(tables.frames.rva, [Some(0x123), Some(0x456), None]);
+    assert_eq!(tables.frames.address, [None, None, Some(0x9000_1000)]);
+}
+
+#[test]
+fn objects_of_listed_handles_have_their_types() {
+    let text = 60 + 40;
+    let mut stream = long_handles(&[(4, text, 0, 0)]);
+    stream.extend(numbers(&[4]));
+    stream.extend("Ev".encode_utf16().flat_map(u16::to_le_bytes));
+    let tables = tables_of(&[(Kind::HandleDataStream, stream)]);
+    let object = tables.handles.objects.row(0).expect("an object");
+    assert_eq!((object.type_id.0, object.event_count.0, object.existing_count.0), (1, 0, 1));
+}

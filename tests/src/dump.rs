@@ -1,0 +1,396 @@
+//! Writes minidumps, from Microsoft's description of the format (minidumpapiset.h, avrfsdk.h).
+
+use crate::bytes::{Bytes, Guid, PointerSize};
+
+/// When dumps were written unless stated otherwise: 2026-07-20 12:00:00 UTC.
+pub const WRITTEN: u32 = 1_784_548_800;
+
+/// Bytes of a MINIDUMP_HEADER and of an entry of the directory.
+const HEADER: usize = 32;
+const DIRECTORY_ENTRY: usize = 12;
+
+/// Stream types (MINIDUMP_STREAM_TYPE).
+pub const THREAD_LIST: u32 = 3;
+pub const MODULE_LIST: u32 = 4;
+pub const SYSTEM_INFO: u32 = 7;
+pub const MEMORY_64_LIST: u32 = 9;
+pub const HANDLE_DATA: u32 = 12;
+pub const UNLOADED_MODULE_LIST: u32 = 14;
+pub const MISC_INFO: u32 = 15;
+pub const HANDLE_OPERATION_LIST: u32 = 18;
+
+/// A module, with the identity of its PDB if it has one.
+#[derive(Debug, Clone, Default)]
+pub struct DumpModule {
+    pub path: String,
+    pub base: u64,
+    pub size: u32,
+    pub timestamp: u32,
+    pub pdb: Option<(String, Guid, u32)>,
+}
+
+impl DumpModule {
+    /// A module of a path, place and size.
+    #[must_use]
+    pub fn new(path: &str, base: u64, size: u32) -> Self {
+        Self { path: path.to_owned(), base, size, ..Self::default() }
+    }
+
+    #[must_use]
+    pub fn pdb(mut self, name: &str, guid: Guid, age: u32) -> Self {
+        self.pdb = Some((name.to_owned(), guid, age));
+        self
+    }
+}
+
+/// An open handle; empty texts are absent.
+#[derive(Debug, Clone)]
+pub struct DumpHandle {
+    pub handle: u64,
+    pub type_name: String,
+    pub object_name: String,
+}
+
+/// Type of an operation (`eHANDLE_TRACE_OPERATIONS`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Traced {
+    Open = 1,
+    Close = 2,
+    BadReference = 3,
+}
+
+/// An operation on a handle.
+#[derive(Debug, Clone)]
+pub struct DumpOperation {
+    pub handle: u64,
+    pub operation: Traced,
+    /// 0 for the process of the dump.
+    pub pid: u32,
+    pub tid: u32,
+    pub addresses: Vec<u64>,
+}
+
+/// A minidump of a process.
+#[derive(Debug, Clone)]
+pub struct Dump {
+    pub pointer_size: PointerSize,
+    pub written: u32,
+    pub pid: u32,
+    pub modules: Vec<DumpModule>,
+    pub unloaded: Vec<DumpModule>,
+    /// `None` for a dump without the stream.
+    pub handles: Option<Vec<DumpHandle>>,
+    /// Whether descriptors have 40 bytes, with two links of object information each.
+    pub has_information: bool,
+    /// In the order in which they are stored; `None` for a dump without the stream.
+    pub operations: Option<Vec<DumpOperation>>,
+    /// Found through the memory of the process, which the dump then has.
+    pub command_line: Option<String>,
+    /// Bytes of further memory at the end, which [`Self::to_bytes`] lacks.
+    pub further_memory: u64,
+}
+
+impl Default for Dump {
+    fn default() -> Self {
+        Self {
+            pointer_size: PointerSize::Eight,
+            written: WRITTEN,
+            pid: 4711,
+            modules: Vec::new(),
+            unloaded: Vec::new(),
+            handles: None,
+            has_information: false,
+            operations: None,
+            command_line: None,
+            further_memory: 0,
+        }
+    }
+}
+
+impl Dump {
+    /// Adds an open handle.
+    #[must_use]
+    pub fn handle(mut self, handle: u64, type_name: &str, object_name: &str) -> Self {
+        self.handles.get_or_insert_default().push(DumpHandle {
+            handle,
+            type_name: type_name.to_owned(),
+            object_name: object_name.to_owned(),
+        });
+        self
+    }
+
+    /// Adds an operation of a thread of the process after those in the file.
+    #[must_use]
+    pub fn operation(mut self, operation: Traced, handle: u64, addresses: &[u64]) -> Self {
+        let addresses = addresses.to_vec();
+        self.operations.get_or_insert_default().push(DumpOperation {
+            handle,
+            operation,
+            pid: 0,
+            tid: 4712,
+            addresses,
+        });
+        self
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut streams: Vec<(u32, Stream)> = vec![
+            (SYSTEM_INFO, Self::system_info),
+            (MISC_INFO, Self::misc_info),
+            (MODULE_LIST, Self::module_list),
+        ];
+        if !self.unloaded.is_empty() {
+            streams.push((UNLOADED_MODULE_LIST, Self::unloaded_list));
+        }
+        if self.handles.is_some() {
+            streams.push((HANDLE_DATA, Self::handle_data));
+        }
+        if self.operations.is_some() {
+            streams.push((HANDLE_OPERATION_LIST, Self::operation_list));
+        }
+        if self.command_line.is_some() {
+            streams.push((THREAD_LIST, Self::thread_list));
+        }
+        // Memory is last, as in dumps of Windows.
+        if self.command_line.is_some() || self.further_memory > 0 {
+            streams.push((MEMORY_64_LIST, Self::memory_list));
+        }
+        let directory = HEADER + streams.len() * DIRECTORY_ENTRY;
+        let mut file = File(vec![0; directory]);
+        let mut entries = Bytes::new();
+        for (kind, write) in &streams {
+            let start = file.0.len();
+            let size = write(self, &mut file);
+            entries = entries.u32(*kind).u32(size).u32(start as u32);
+            file.align();
+        }
+        let header = Bytes::new()
+            .raw(b"MDMP")
+            .u32(0xA793)
+            .u32(streams.len() as u32)
+            .u32(HEADER as u32)
+            .u32(0)
+            .u32(self.written)
+            .u64(if self.further_memory > 0 { 0x6 } else { 0x4 });
+        let head = [header.into_vec(), entries.into_vec()].concat();
+        file.0[..directory].copy_from_slice(&head);
+        if let Some(place) = streams.iter().position(|(kind, _)| *kind == MEMORY_64_LIST) {
+            // The list is followed by the memory that the file has.
+            let entry = HEADER + place * DIRECTORY_ENTRY;
+            let start = u32::from_le_bytes(file.0[entry + 8..entry + 12].try_into().unwrap());
+            let base = (file.0.len() - self.memory().len()) as u64;
+            let at = start as usize + 8;
+            file.0[at..at + 8].copy_from_slice(&base.to_le_bytes());
+        }
+        file.0
+    }
+
+    fn system_info(&self, file: &mut File) -> u32 {
+        let architecture = match self.pointer_size {
+            PointerSize::Four => 0,
+            PointerSize::Eight => 9,
+        };
+        let info = Bytes::new()
+            .u16(architecture)
+            .zeros(4)
+            .u8(8)
+            .u8(1)
+            .u32(10)
+            .u32(0)
+            .u32(19045)
+            .u32(2)
+            .zeros(4 + 4 + 24);
+        file.add(info)
+    }
+
+    fn misc_info(&self, file: &mut File) -> u32 {
+        file.add(Bytes::new().u32(24).u32(1).u32(self.pid).zeros(12))
+    }
+
+    fn module_list(&self, file: &mut File) -> u32 {
+        let size = 4 + 108 * self.modules.len();
+        let start = file.reserve(size);
+        let mut list = Bytes::new().u32(self.modules.len() as u32);
+        for module in &self.modules {
+            let name = file.text(&module.path);
+            let record = module.pdb.as_ref().map(|(name, guid, age)| {
+                let record = Bytes::new().raw(b"RSDS").guid(*guid).u32(*age).ansiz(name);
+                let place = file.0.len() as u32;
+                (file.add(record), place)
+            });
+            let (record_size, record) = record.unwrap_or_default();
+            list = list
+                .u64(module.base)
+                .u32(module.size)
+                .u32(0)
+                .u32(module.timestamp)
+                .u32(name)
+                .zeros(52)
+                .u32(record_size)
+                .u32(record)
+                .zeros(8 + 16);
+        }
+        file.put(start, &list.into_vec());
+        size as u32
+    }
+
+    fn unloaded_list(&self, file: &mut File) -> u32 {
+        let size = 12 + 24 * self.unloaded.len();
+        let start = file.reserve(size);
+        let mut list = Bytes::new().u32(12).u32(24).u32(self.unloaded.len() as u32);
+        for module in &self.unloaded {
+            let name = file.text(&module.path);
+            list = list.u64(module.base).u32(module.size).u32(0).u32(module.timestamp).u32(name);
+        }
+        file.put(start, &list.into_vec());
+        size as u32
+    }
+
+    fn handle_data(&self, file: &mut File) -> u32 {
+        let handles = self.handles.as_deref().unwrap_or_default();
+        let descriptor = if self.has_information { 40 } else { 32 };
+        let size = 16 + descriptor * handles.len();
+        let start = file.reserve(size);
+        let count = handles.len() as u32;
+        let mut list = Bytes::new().u32(16).u32(descriptor as u32).u32(count).u32(0);
+        for handle in handles {
+            let text = |file: &mut File, text: &str| match text {
+                "" => 0,
+                text => file.text(text),
+            };
+            let type_name = text(file, &handle.type_name);
+            let object_name = text(file, &handle.object_name);
+            list = list
+                .u64(handle.handle)
+                .u32(type_name)
+                .u32(object_name)
+                .u32(0)
+                .u32(0x001F_0003)
+                .u32(1)
+                .u32(32_768);
+            if self.has_information {
+                let first = file.0.len() as u32;
+                file.add(Bytes::new().u32(first + 16).u32(6).u32(4).u32(0));
+                file.add(Bytes::new().u32(0).u32(7).u32(4).u32(0));
+                list = list.u32(first).u32(0);
+            }
+        }
+        file.put(start, &list.into_vec());
+        size as u32
+    }
+
+    fn operation_list(&self, file: &mut File) -> u32 {
+        let operations = self.operations.as_deref().unwrap_or_default();
+        let mut list = Bytes::new().u32(16).u32(288).u32(operations.len() as u32).u32(0);
+        for operation in operations {
+            let pid = if operation.pid == 0 { self.pid } else { operation.pid };
+            list = list
+                .u64(operation.handle)
+                .u32(pid)
+                .u32(operation.tid)
+                .u32(operation.operation as u32)
+                .u32(0)
+                .u32(operation.addresses.len() as u32)
+                .u32(0);
+            for index in 0..32 {
+                list = list.u64(operation.addresses.get(index).copied().unwrap_or_default());
+            }
+        }
+        file.add(list)
+    }
+
+    /// Environment blocks of thread and process, its parameters and its command line, from [`Self::memory_address`] on.
+    fn memory(&self) -> Vec<u8> {
+        let Some(command_line) = &self.command_line else { return Vec::new() };
+        let (size, start) = (self.pointer_size, self.memory_address());
+        let [peb, parameters, text] = match size {
+            PointerSize::Four => [0x30, 0x10, 0x40],
+            PointerSize::Eight => [0x60, 0x20, 0x70],
+        };
+        let length = command_line.encode_utf16().count() as u16 * 2;
+        let blocks = [
+            Bytes::new().zeros(peb).ptr(size, start + 0x100),
+            Bytes::new().zeros(parameters).ptr(size, start + 0x200),
+            Bytes::new()
+                .zeros(text)
+                .u16(length)
+                .u16(length + 2)
+                .zeros(size.bytes() - 4)
+                .ptr(size, start + 0x300),
+            Bytes::new().utf16z(command_line),
+        ];
+        let mut memory = Vec::new();
+        for (index, block) in blocks.into_iter().enumerate() {
+            memory.resize(index * 0x100, 0);
+            memory.extend(block.into_vec());
+        }
+        memory.resize(memory.len().next_multiple_of(4), 0);
+        memory
+    }
+
+    fn memory_address(&self) -> u64 {
+        match self.pointer_size {
+            PointerSize::Four => 0x7EFD_D000,
+            PointerSize::Eight => 0x7FF5_0000_0000,
+        }
+    }
+
+    fn thread_list(&self, file: &mut File) -> u32 {
+        let teb = self.memory_address();
+        file.add(Bytes::new().u32(1).u32(4712).zeros(12).u64(teb).zeros(24))
+    }
+
+    fn memory_list(&self, file: &mut File) -> u32 {
+        let memory = self.memory();
+        let mut ranges = vec![(self.memory_address(), memory.len() as u64)];
+        ranges.retain(|(_, size)| *size > 0);
+        ranges.extend((self.further_memory > 0).then_some((0x1_0000, self.further_memory)));
+        let mut list = Bytes::new().u64(ranges.len() as u64).u64(0);
+        for (start, size) in ranges {
+            list = list.u64(start).u64(size);
+        }
+        let size = file.add(list);
+        file.0.extend(memory);
+        size
+    }
+}
+
+type Stream = fn(&Dump, &mut File) -> u32;
+
+/// The bytes so far.
+struct File(Vec<u8>);
+
+impl File {
+    /// Appends bytes; returns their number.
+    fn add(&mut self, bytes: Bytes) -> u32 {
+        let bytes = bytes.into_vec();
+        self.0.extend_from_slice(&bytes);
+        bytes.len() as u32
+    }
+
+    /// Appends room; returns its place.
+    fn reserve(&mut self, size: usize) -> usize {
+        let start = self.0.len();
+        self.0.resize(start + size, 0);
+        start
+    }
+
+    fn put(&mut self, start: usize, bytes: &[u8]) {
+        self.0[start..start + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Appends a MINIDUMP_STRING; returns its place.
+    fn text(&mut self, text: &str) -> u32 {
+        self.align();
+        let start = self.0.len() as u32;
+        let length = text.encode_utf16().count() as u32 * 2;
+        self.add(Bytes::new().u32(length).utf16z(text));
+        start
+    }
+
+    fn align(&mut self) {
+        self.0.resize(self.0.len().next_multiple_of(4), 0);
+    }
+}

@@ -1,0 +1,60 @@
+//! Minidumps of processes with handle data.
+
+mod answers;
+mod compared;
+mod files;
+mod hostile;
+
+use std::fs;
+
+use handlescope_tests::binary::Shell;
+use handlescope_tests::bytes::PointerSize;
+use handlescope_tests::dump::{Dump, DumpModule, Traced};
+use serde_json::Value;
+
+const QUESTION: &str = ".dump ObjectRef -ShowStack -json";
+
+/// Place of the program in a dump.
+const PROGRAM: u64 = 0x7FF6_0000_0000;
+
+/// A folder with a dump, `a.dmp`.
+fn with(dump: &Dump) -> Shell {
+    let shell = Shell::new();
+    fs::write(shell.path("a.dmp"), dump.to_bytes()).unwrap();
+    shell
+}
+
+/// The answer of a question about a dump, and the messages.
+fn answer(dump: &Dump, question: &str) -> (Value, String) {
+    let run = with(dump).run(&["a.dmp", "-c", question]).ok();
+    (serde_json::from_str(&run.stdout).unwrap(), run.stderr)
+}
+
+/// A dump of a program with one module.
+fn program() -> Dump {
+    let modules = vec![DumpModule::new(r"C:\demo\server.exe", PROGRAM, 0x10_0000)];
+    Dump { modules, ..Dump::default() }
+}
+
+/// The same with handles and the operations on them, the newest first as `!htrace` prints them.
+fn traced() -> Dump {
+    program()
+        .handle(0x4, "Event", r"\BaseNamedObjects\Go")
+        .handle(0x8, "File", r"\Device\HarddiskVolume3\log.txt")
+        .handle(0xC, "Event", "")
+        .operation(Traced::Open, 0xC, &[PROGRAM + 0x100, PROGRAM + 0x200])
+        .operation(Traced::BadReference, 0x10, &[PROGRAM + 0x400])
+        .operation(Traced::Close, 0x10, &[PROGRAM + 0x300])
+        .operation(Traced::Open, 0x10, &[PROGRAM + 0x100, PROGRAM + 0x200])
+}
+
+/// The same of a 32-bit process.
+fn narrow(dump: Dump) -> Dump {
+    let lower = |address: u64| address - PROGRAM + 0x40_0000;
+    let mut dump = Dump { pointer_size: PointerSize::Four, ..dump };
+    dump.modules.iter_mut().for_each(|module| module.base = lower(module.base));
+    let operations = dump.operations.iter_mut().flatten();
+    operations
+        .for_each(|it| it.addresses.iter_mut().for_each(|address| *address = lower(*address)));
+    dump
+}
