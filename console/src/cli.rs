@@ -70,6 +70,14 @@ On Windows, in an administrator's prompt:
   rem reproduce the leak, then
   wpr -stop leak.etl";
 
+const DATASET_EXAMPLES: &str = "\
+Examples:
+  handlescope dataset add fleet *.etl --symbol-path symbols    then ask it: handlescope why fleet
+  handlescope dataset list fleet
+  handlescope dataset check fleet
+
+docs/fleet.md describes datasets.";
+
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
   handlescope completions bash >> ~/.bash_completion
@@ -326,6 +334,7 @@ pub enum Action {
     Wprp(WprpArgs),
 
     /// Collect the answers about many traces in a dataset of Parquet files, for DuckDB, Spark and this program.
+    #[command(after_help = DATASET_EXAMPLES)]
     Dataset {
         /// Action.
         #[command(subcommand)]

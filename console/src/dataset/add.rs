@@ -211,7 +211,7 @@ impl Tables<'_> {
             }
         }
         self.finish(&path, file)?;
-        self.write(growth.iter().flat_map(OpenOverTime::rows).map(|at| rows.growth(at)))
+        self.write(growth.iter().flat_map(OpenOverTime::rows).map(|at| rows.growth(&at)))
     }
 
     fn write<R: DatasetRow>(&mut self, rows: impl Iterator<Item = R>) -> Result<(), DatasetError> {

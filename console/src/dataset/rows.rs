@@ -93,7 +93,7 @@ impl<'t> Rows<'t> {
         }
     }
 
-    pub(super) fn growth<'r>(&'r self, at: OpenAt<'r>) -> GrowthRow<'r> {
+    pub(super) fn growth<'r>(&'r self, at: &OpenAt<'r>) -> GrowthRow<'r> {
         GrowthRow {
             owner: self.origin.owner(at.process, at.process_name, at.pid),
             kind: at.kind,

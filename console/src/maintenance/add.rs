@@ -1,7 +1,7 @@
 //! `dataset add`: traces one after the other, and the others when one fails.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use handlescope_extract::SourceIdentity;
 use handlescope_model::Untrusted;
@@ -69,12 +69,12 @@ fn add_file(
     {
         return Ok(Added::before(partition));
     }
-    open_alone(path.to_path_buf(), context)?;
+    open_alone(path, context)?;
     with_source(context, |source, names, cancel| dataset.add(source, options, names, cancel))
 }
 
 /// Opens a file in place of those that are loaded. Nothing is written beside it.
-pub(super) fn open_alone(path: PathBuf, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+pub(super) fn open_alone(path: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     let access = Access { read_only: true, ..Access::default() };
     let query = path.to_string_lossy().into_owned();
     let args = LoadArgs { access, ..LoadArgs::replacing(vec![query]) };

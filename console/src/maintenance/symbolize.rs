@@ -23,7 +23,7 @@ pub(super) fn symbolize(folder: &Path, context: &mut Context<'_, '_>) -> Result<
             without += 1;
             continue;
         };
-        open_alone(extract.path.clone(), context)?;
+        open_alone(&extract.path, context)?;
         let partition = &listed.partition;
         let result = with_source(context, |source, names, cancel| {
             dataset.symbolize(source, partition, names, cancel)

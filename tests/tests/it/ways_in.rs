@@ -413,7 +413,7 @@ fn bash_completes_options_kinds_and_values() {
         let output = bash.args(["--norc", "-c", &asked]).current_dir(shell.path("")).output();
         Run::from(output.unwrap()).ok().stdout.trim().to_owned()
     };
-    assert_eq!(completed(&["d"]), "dump diff");
+    assert_eq!(completed(&["d"]), "dump diff dataset");
     assert_eq!(completed(&["ext"]), "extract");
     assert_eq!(completed(&["dump", "obj"]), "ObjectRef");
     assert_eq!(completed(&["-dump", "Obj"]), "ObjectRef");

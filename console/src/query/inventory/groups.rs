@@ -54,7 +54,7 @@ impl InventoryGroup {
             let members = handles.by_owner(&group);
             let shares = handles.shares(&group).into_iter().zip(members);
             let groups = shares.map(|(share, (_, opened))| {
-                Self::new(handles, &group, kind, share, Members::Handles(opened))
+                Self::new(handles, &group, kind, &share, Members::Handles(opened))
             });
             groups.collect::<Vec<_>>()
         });
@@ -68,7 +68,7 @@ impl InventoryGroup {
             let shares = allocations.shares(&group).into_iter();
             let groups = shares.map(|share| {
                 let members = Members::Allocations(rows.clone());
-                Self::new(allocations, &group, group.type_name, share, members)
+                Self::new(allocations, &group, group.type_name, &share, members)
             });
             groups.collect::<Vec<_>>()
         });
@@ -79,7 +79,7 @@ impl InventoryGroup {
         acquired: &A,
         group: &Group<'_>,
         kind: &str,
-        share: Share,
+        share: &Share,
         members: Members,
     ) -> Self {
         let process = acquired.processes().known_or_pid(share.row, share.pid.unwrap_or_default());
