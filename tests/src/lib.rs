@@ -15,7 +15,7 @@
 //! * [`planted`]: traces with planted leaks of any seed, and the truth about them,
 //! * [`corrupt`]: repeatable damage,
 //! * [`data`]: the published traces, for tests that are marked [`needs_data`],
-//! * [`dump`]: minidumps,
+//! * [`dump`]: minidumps of processes,
 //! * [`documents`]: what `-json` prints,
 //! * [`containers`]: archives with traces,
 //! * [`folders`]: folders with all below them,

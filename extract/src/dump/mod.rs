@@ -152,9 +152,9 @@ fn tables(bytes: &[u8], source: Source<'_>, cancel: &Cancel) -> Result<Tables, E
     let history: Vec<&Entry> = history.iter().collect();
     let open = list.as_ref().map(|list| list.handles.as_slice());
     let handles = Handles::of(&history, |_| false, open, &mut findings);
-    let event_counts = event_counts(history.iter().copied(), SOURCE);
+    let event_counts = event_counts(&history, SOURCE);
     let info = info(source, &dump, &facts, history.len());
-    let stack_events = stack_events(history, &conversion.pids);
+    let stack_events = stack_events(&history, &conversion.pids);
     let processes = conversion.processes(&facts);
     let Conversion { modules, stacks, .. } = conversion;
     let stacks: Stacks = stacks

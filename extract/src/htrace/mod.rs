@@ -166,9 +166,9 @@ fn write(
 ) -> Result<ExtractSummary, ExtractError> {
     let handles = handles(&entries, &mut findings);
     let history: Vec<&Entry> = entries.history.events().collect();
-    let event_counts = event_counts(history.iter().copied(), SOURCE);
+    let event_counts = event_counts(&history, SOURCE);
     let processes = entries.process_table();
-    let stack_events = stack_events(history, &processes.pid);
+    let stack_events = stack_events(&history, &processes.pid);
     let (stacks, modules) = (entries.stack_table(), entries.module_table());
     let info = tables::info(input, identity, &entries);
     let (frames, symbols) = entries.take_frames();

@@ -71,10 +71,7 @@ impl Tables {
 }
 
 /// Every operation with its stack, references to invalid handles among them.
-pub(crate) fn stack_events<'e>(
-    history: impl IntoIterator<Item = &'e Entry>,
-    pids: &[u32],
-) -> StackEvents {
+pub(crate) fn stack_events(history: &[&Entry], pids: &[u32]) -> StackEvents {
     let mut events = StackEvents::default();
     for (index, entry) in (0..).zip(history) {
         let process = entry.caller.unwrap_or(entry.process);
@@ -90,10 +87,7 @@ pub(crate) fn stack_events<'e>(
 }
 
 /// Counts of operations, each once; `source` begins the names of their kinds.
-pub(crate) fn event_counts<'e>(
-    history: impl Iterator<Item = &'e Entry> + Clone,
-    source: &str,
-) -> EventCounts {
+pub(crate) fn event_counts(history: &[&Entry], source: &str) -> EventCounts {
     // Sorted by kind.
     let kinds = [
         ("bad_ref", "BadReference", Operation::BadReference),
@@ -102,7 +96,7 @@ pub(crate) fn event_counts<'e>(
     ];
     let mut counts = EventCounts::default();
     for (kind, name, operation) in kinds {
-        let count = history.clone().filter(|entry| entry.operation == operation).count() as u64;
+        let count = history.iter().filter(|entry| entry.operation == operation).count() as u64;
         counts.extend((count > 0).then(|| EventCount {
             kind: format!("{source}:{kind}"),
             name: Some(name.to_owned()),

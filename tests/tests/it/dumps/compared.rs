@@ -8,8 +8,11 @@ use serde_json::Value;
 
 use super::{PROGRAM, program};
 
-/// Type, name pattern, state, counts, and whether it got worse, of each group.
-fn groups(document: &Value) -> Vec<(&str, Option<&str>, &str, u64, u64, bool)> {
+/// Type, name pattern, state, counts before and after, and whether it got worse.
+type Group<'d> = (&'d str, Option<&'d str>, &'d str, u64, u64, bool);
+
+/// The groups of a comparison.
+fn groups(document: &Value) -> Vec<Group<'_>> {
     let groups = document["groups"].as_array().unwrap().iter();
     groups
         .map(|group| {
