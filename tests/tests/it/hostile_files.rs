@@ -21,6 +21,8 @@ fn run_limited(folder: &Path, arguments: &[&str]) -> Run {
     command.args(["-c", &format!("ulimit -v {MAX_ADDRESSES}; exec \"$@\""), "sh"]);
     command.arg(program.get_program()).args(arguments).current_dir(folder);
     command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    // Tests have large stacks; users do not.
+    command.env("RUST_MIN_STACK", "4194304");
     let begin = Instant::now();
     let run: Run = command.stdin(Stdio::null()).output().expect("there is a shell").into();
     assert!(begin.elapsed() < MAX_DURATION, "{arguments:?} takes {:?}", begin.elapsed());

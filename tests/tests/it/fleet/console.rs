@@ -56,13 +56,13 @@ pub(crate) fn small_fleet() -> Shell {
     shell
 }
 
-fn document(run: Run) -> Value {
+fn document(run: &Run) -> Value {
     serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
 }
 
 /// The document that a command over the dataset prints.
 fn asked(shell: &Shell, command: &str) -> Value {
-    document(shell.run(&["fleet", "-c", command]).ok())
+    document(&shell.run(&["fleet", "-c", command]).ok())
 }
 
 /// Members of each element of a list.
@@ -74,7 +74,7 @@ fn rows(document: &Value, list: &str, members: &[&str]) -> Vec<Vec<Value>> {
 #[test]
 fn suspects_are_ranked_over_machines_with_their_first_builds_and_days() {
     let shell = small_fleet();
-    let answer = document(shell.run(&["why", "fleet", "-json"]).ok());
+    let answer = document(&shell.run(&["why", "fleet", "-json"]).ok());
     let members = [
         "machines",
         "machines_of_process",
@@ -139,14 +139,14 @@ fn a_build_that_leaks_anew_is_worse_and_ends_with_status_1() {
     assert_eq!(run.status, Some(1), "{run:?}");
     assert!(run.stderr.contains("1 group got worse"), "{run:?}");
     let expected = r#"[[0, 58, "new", true, 2], [58, 58, "same", false, 2]]"#;
-    let found = rows(&document(run), "groups", &members);
+    let found = rows(&document(&run), "groups", &members);
     assert_eq!(Value::from(found), serde_json::from_str::<Value>(expected).unwrap());
     // Of three machines that differ so much, two are no proof.
     let expected = r#"[[0, 58, "new", false, 2], [87, 87, "same", false, 3]]"#;
-    let found = rows(&document(compare(&[]).ok()), "groups", &members);
+    let found = rows(&document(&compare(&[]).ok()), "groups", &members);
     assert_eq!(Value::from(found), serde_json::from_str::<Value>(expected).unwrap());
     let run = shell.run(&["diff", "fleet", "-build", "1.10", "1.9", "-json"]).ok();
-    assert_eq!(document(run)["groups"][0]["state"], "gone");
+    assert_eq!(document(&run)["groups"][0]["state"], "gone");
     let run = shell.run(&["diff", "fleet", "-build", "1.8", "1.9"]);
     assert_eq!(run.status, Some(2));
     assert!(run.stderr.contains("build 1.8; there are 1.9, 1.10"), "{run:?}");

@@ -122,10 +122,11 @@ pub(crate) fn fleet_why<'a>(
     Ok(Table::new("suspects", columns, rows, [part])?.with_members(head, tail).counting_left_out())
 }
 
-/// A sentence about all that leaks.
+/// A sentence about all that leaks. What only process exit closed is not *leaked*.
 fn headline(answer: &FleetWhy, of: &str) -> String {
-    let handles = answer.suspects.iter().filter(|suspect| !suspect.is_of_allocations());
-    let leaked: i64 = handles.map(FleetSuspect::unreleased).sum();
+    let handles = || answer.suspects.iter().filter(|suspect| !suspect.is_of_allocations());
+    let leaked: i64 = handles().map(|suspect| suspect.leaked).sum();
+    let at_exit: i64 = handles().map(|suspect| suspect.unreleased() - suspect.leaked).sum();
     let programs: std::collections::BTreeSet<&str> =
         answer.suspects.iter().map(|suspect| suspect.process.as_str()).collect();
     let programs = match programs.first() {
@@ -133,10 +134,21 @@ fn headline(answer: &FleetWhy, of: &str) -> String {
         _ => Counted(programs.len() as u64, "program").to_string(),
     };
     let sites = Counted(answer.suspects.len() as u64, "call site");
-    match leaked {
-        0 => format!("{sites} of {programs} leak in {of}"),
-        _ => {
-            format!("{} leaked by {sites} of {programs} in {of}", Counted(count(leaked), "handle"))
+    let (leaked, at_exit) = (count(leaked), count(at_exit));
+    match (leaked, at_exit) {
+        (0, 0) => format!("{sites} of {programs} leak in {of}"),
+        (0, _) => {
+            let handles = Counted(at_exit, "handle");
+            format!(
+                "{handles} opened by {sites} of {programs}, closed only by process exit, in {of}"
+            )
+        }
+        (_, 0) => format!("{} leaked by {sites} of {programs} in {of}", Counted(leaked, "handle")),
+        (_, _) => {
+            let (leaked, more) = (Counted(leaked, "handle"), HumanCount(at_exit));
+            format!(
+                "{leaked} leaked by {sites} of {programs} in {of}; {more} more closed only by process exit"
+            )
         }
     }
 }
