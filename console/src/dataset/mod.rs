@@ -1,7 +1,7 @@
 //! Datasets: the answers about many traces as Parquet files that any engine reads.
 //!
-//! [`tables`] declares tables, columns and rows, [`layout`] folders and files, [`rows`] makes rows of what one trace
-//! [acquired](crate::query), and [`add`] writes them. docs/fleet.md describes a dataset to its readers.
+//! `tables` declares tables, columns and rows, `layout` folders and files, `rows` makes rows of what one trace
+//! acquired, and `add` writes them. docs/fleet.md describes a dataset to its readers.
 
 mod add;
 #[cfg(feature = "object-store")]

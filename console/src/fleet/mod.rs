@@ -1,8 +1,8 @@
 //! Questions to a dataset of many traces.
 //!
-//! A [`Fleet`] has the traces of a dataset that machines and days leave; folders of others are not opened. The questions
-//! read their columns [file by file](mod@scan), and keep sums only, so that a dataset may be larger than memory. `.sql` plans
-//! over the same [scans](scan::scan), which polars carries out in a stream.
+//! A `Fleet` has the traces of a dataset that machines and days leave; folders of others are not opened. The questions
+//! read their columns file by file, and keep sums only, so that a dataset may be larger than memory. `.sql` plans
+//! over the same scans, which polars carries out in a stream.
 
 mod caveats;
 mod choice;

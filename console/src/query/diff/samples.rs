@@ -1,4 +1,4 @@
-//! Two sets of traces: whether the second one leaks more of a group than the first, by the same [`rule`](super::rule) as
+//! Two sets of traces: whether the second one leaks more of a group than the first, by the same [`rule`] as
 //! two traces. Traces take the place of the parts of the time: where their counts vary more than chance allows, their
 //! dispersion is used.
 
