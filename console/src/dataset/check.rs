@@ -158,7 +158,9 @@ impl Dataset {
         partition: &Partition,
     ) -> Result<Option<TableSummary>, DatasetError> {
         let Some(file) = self.store.local(&partition.part(table))? else { return Ok(None) };
-        TableSummary::of(&file.path, rows_of(&file.path)?).map(Some)
+        // What is no Parquet file has other content, too.
+        let rows = rows_of(&file.path).unwrap_or_default();
+        TableSummary::of(&file.path, rows).map(Some)
     }
 
     /// Removes a trace, its extract and its manifest.
