@@ -22,7 +22,9 @@ mod version;
 mod why;
 
 pub(crate) use self::dataset::dataset_traces;
-pub(in crate::render) use self::fleet::{amount as fleet_amount, builds as fleet_builds};
+pub(in crate::render) use self::fleet::{
+    amount as fleet_amount, builds as fleet_builds, causes as fleet_causes,
+};
 pub(crate) use self::{
     diff::{diff_points, diff_traces, point_columns, trace_columns},
     event_counts::event_columns,

@@ -9,7 +9,7 @@ use crate::dataset::short;
 use crate::fleet::{Fleet, FleetSuspect, FleetWhy};
 use crate::paths::shown;
 use crate::render::json::Document;
-use crate::render::kinds::{fleet_amount, fleet_builds};
+use crate::render::kinds::{fleet_amount, fleet_builds, fleet_causes};
 
 /// Suspects that are listed; the others are counted.
 const SUSPECTS: usize = 500;
@@ -108,7 +108,7 @@ fn suspect<'a>(row: &'a FleetSuspect, report: &FleetReport<'_>, days: &[&str]) -
         .with("amount", fleet_amount(row))
         .with("builds", clean(&fleet_builds(row)))
         .with("verdicts", counted(&row.verdicts))
-        .with("causes", counted(&row.causes))
+        .with("causes", clean(&fleet_causes(row)))
         .with("by_day", by_day.collect::<Vec<_>>())
         .with("function", clean(row.function.as_deref().unwrap_or("no stack")))
         .with("frames", frames.collect::<Vec<_>>())

@@ -9,7 +9,9 @@ use serde::Serialize;
 
 pub(in crate::render) use self::diff::{FLEET_DIFF_GROUP_MEMBERS, FLEET_DIFF_MEMBERS};
 pub(in crate::render) use self::groups::{FLEET_GROUP_MEMBERS, FLEET_GROUPS_MEMBERS};
-pub(in crate::render) use self::why::{FLEET_SUSPECT_MEMBERS, FLEET_WHY_MEMBERS, amount, builds};
+pub(in crate::render) use self::why::{
+    FLEET_SUSPECT_MEMBERS, FLEET_WHY_MEMBERS, amount, builds, causes,
+};
 pub(crate) use self::{
     diff::{fleet_diff, fleet_diff_columns},
     groups::{fleet_group_columns, fleet_groups},

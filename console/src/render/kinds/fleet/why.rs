@@ -11,6 +11,7 @@ use super::{count, with_caveats};
 use crate::dataset::short;
 use crate::filter::SystemModules;
 use crate::fleet::{FleetSuspect, FleetWhy, WorstTrace};
+use crate::query::{causes_of_allocations, causes_of_handles};
 use crate::render::json::{Document, Meanings};
 use crate::render::table::{Columns, FileRows, Show, Table};
 use crate::render::text::capitalized;
@@ -213,6 +214,18 @@ fn joined(words: &[(String, usize)]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
+/// The causes of a suspect in words, each with its number of traces.
+pub(in crate::render) fn causes(suspect: &FleetSuspect) -> String {
+    let known = [causes_of_handles(), causes_of_allocations()].concat();
+    let causes = suspect.causes.iter().map(|(word, traces)| {
+        // A newer version may know more.
+        let meaning = known.iter().find(|(cause, _)| cause == word).map(|(_, meaning)| *meaning);
+        let traces = Counted(*traces as u64, "trace");
+        format!("{} ({traces})", meaning.unwrap_or(word))
+    });
+    causes.collect::<Vec<_>>().join("; ")
+}
+
 impl<'a> SuspectRow<'a> {
     fn days(&self) -> Vec<DayJson<'a>> {
         let days = self.suspect.by_day.iter();
@@ -278,7 +291,7 @@ impl SuspectRow<'_> {
         line(Role::Notable, &self.growth())?;
         line(Role::Plain, &capitalized(&builds(suspect)))?;
         if !suspect.causes.is_empty() {
-            line(Role::Plain, &format!("Causes by traces: {}", joined(&suspect.causes)))?;
+            line(Role::Plain, &capitalized(&causes(suspect)))?;
         }
         let WorstTrace { machine, day, trace, suspect: id, evidence, .. } = &suspect.worst;
         line(Role::Plain, &format!("Worst on {machine}, {day}: {evidence}"))?;
