@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::column::{DatasetRow, RowFile};
 use super::error::DatasetError;
-use super::layout::{Dataset, PART, Partition, extract_name};
+use super::layout::{Dataset, PART, Partition, extract_name, manifest_name};
 use super::manifest::{Manifest, TableSummary};
 use super::origin::{Given, Origin, trace_id};
 use super::rows::Rows;
@@ -121,8 +121,11 @@ impl Dataset {
     /// Gives tables their places in the dataset, that of complete traces last; the trace is locked.
     fn publish(&self, staged: Staged, extract: Option<&Path>) -> Result<Added, DatasetError> {
         let Staged { folder, partition, manifest } = staged;
-        // Rows of a process that was interrupted here, or those that are replaced.
-        self.remove_rows(&partition.trace)?;
+        // Rows of a process that was interrupted here, or those that are replaced: their manifest came before them. Without
+        // one, no folder of any day has to be looked at.
+        if self.store.size(&manifest_name(&partition.trace))?.is_some() {
+            self.remove_rows(&partition.trace)?;
+        }
         if let Some(extract) = extract {
             self.keep_extract(extract, &partition.trace)?;
         }
@@ -196,7 +199,7 @@ impl Tables<'_> {
 
     /// Writes acquisitions, and what is open over time.
     fn write_acquisitions(&mut self, rows: &Rows<'_>, cancel: &Cancel) -> Result<(), DatasetError> {
-        let columns = rows.inventory.columns()?;
+        let columns = &rows.inventory.columns;
         let window = rows.inventory.window;
         let mut growth = window.map(|window| OpenOverTime::new(window, STEPS));
         let (path, mut file) = self.start::<AcquisitionRow<'_>>()?;

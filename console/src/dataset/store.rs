@@ -20,6 +20,9 @@ const LOCKS: &str = "_locks";
 /// Age from which on work in progress is that of a process that was killed.
 const LEFT_BEHIND: Duration = Duration::from_hours(24);
 
+/// Attempts at moving a folder to its place while other processes remove empty ones.
+const ATTEMPTS: usize = 16;
+
 /// Storage of a dataset.
 #[derive(Debug, Clone)]
 pub(super) enum Store {
@@ -124,8 +127,16 @@ impl Store {
         match self {
             Self::Folder(folder) => {
                 let target = folder.join(name);
-                make_folder_of(&target)?;
-                fs::rename(staged, &target).map_err(DatasetError::io(target))
+                for _ in 0..ATTEMPTS {
+                    make_folder_of(&target)?;
+                    match fs::rename(staged, &target) {
+                        // Another process has just removed the folder of the day, which was empty.
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                        renamed => return renamed.map_err(DatasetError::io(target)),
+                    }
+                }
+                let source = io::Error::from(io::ErrorKind::NotFound);
+                Err(DatasetError::Io { path: target, source })
             }
             #[cfg(feature = "object-store")]
             Self::Bucket(bucket) => {
