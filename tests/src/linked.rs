@@ -98,3 +98,16 @@ fn undecorated(symbol: &str) -> String {
     };
     path.rsplit('@').collect::<Vec<_>>().join("::")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_a_map_have_their_names_and_rvas() {
+        let map = " 0001:00000070  ?Open@Cache@fleet@@SAXPECH@Z  0000000140001070  program.obj\n \
+                   0001:000000d0  Main  00000001400010d0  program.obj\n\n entry point at  0001:000000d0\n";
+        let functions = [("fleet::Cache::Open".to_owned(), 0x1070), ("Main".to_owned(), 0x10d0)];
+        assert_eq!(publics(map), functions);
+    }
+}

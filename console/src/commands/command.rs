@@ -236,6 +236,26 @@ pub trait AnyKind: Sync {
     }
 }
 
+/// A kind of `.dump` that is a command of its own, too, with its options and answers.
+pub(crate) struct KindCommand<K> {
+    pub(crate) signature: &'static Signature,
+    pub(crate) kind: K,
+}
+
+impl<K: Kind> AnyCommand for KindCommand<K> {
+    fn signature(&self) -> &'static Signature {
+        self.signature
+    }
+
+    fn groups(&self) -> Vec<GroupView> {
+        AnyKind::groups(&self.kind)
+    }
+
+    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
+        AnyKind::parse(&self.kind, entered)
+    }
+}
+
 impl<K: Kind> AnyKind for K {
     fn signature(&self) -> &'static KindSignature {
         &K::SIGNATURE

@@ -25,6 +25,7 @@ pub(crate) mod sql;
 pub(crate) mod sympath;
 pub mod topics;
 
+pub(crate) use command::KindCommand;
 pub use command::{
     AnyCommand, AnyKind, Command, Entered, Kind, KindSignature, Registry, Signature,
 };

@@ -10,11 +10,8 @@ use crate::commands::shared::choice::{
     type_of_handles_option,
 };
 use crate::commands::shared::{fields, groups};
-use crate::commands::{
-    AnyCommand, AnyKind, CommandError, DumpContext, Entered, Invocation, Kind, KindSignature,
-    Signature,
-};
-use crate::grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take};
+use crate::commands::{CommandError, DumpContext, Kind, KindCommand, KindSignature, Signature};
+use crate::grammar::{Arguments, Example, Opt, OptionGroup, Take};
 use crate::query::{self, PRIVATE_HEAP, StackTrims, Suspect, WhyAnswer, WhyCriteria};
 use crate::render;
 use crate::settings::StackDisplayArgs;
@@ -23,8 +20,6 @@ use crate::values::{Format, TopN};
 
 /// The kind, which has every option and format that kinds have.
 pub(crate) struct Why;
-
-pub(crate) struct WhyCommand;
 
 const SUMMARY: &str = "what leaks, worst first, how fast and why";
 
@@ -45,19 +40,7 @@ static SIGNATURE: Signature = Signature {
     examples: &[".why", ".why -pn leaky -ShowStack", ".why -json"],
 };
 
-impl AnyCommand for WhyCommand {
-    fn signature(&self) -> &'static Signature {
-        &SIGNATURE
-    }
-
-    fn groups(&self) -> Vec<GroupView> {
-        AnyKind::groups(&Why)
-    }
-
-    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
-        AnyKind::parse(&Why, entered)
-    }
-}
+pub(crate) static COMMAND: KindCommand<Why> = KindCommand { signature: &SIGNATURE, kind: Why };
 
 impl Kind for Why {
     type Args = WhyCriteria;

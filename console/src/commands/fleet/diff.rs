@@ -6,18 +6,15 @@ use super::{CHOICE, day_option, fleet, machine_option, row_options, warn_of};
 use crate::commands::shared::choice::show_stack_option;
 use crate::commands::shared::{fields, groups};
 use crate::commands::{
-    AnyCommand, AnyKind, CommandError, DumpContext, Entered, Flow, Invocation, Kind, KindSignature,
-    Signature,
+    CommandError, DumpContext, Flow, Kind, KindCommand, KindSignature, Signature,
 };
 use crate::fleet::{BuildsDiff, FleetCriteria, compare_builds};
-use crate::grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take};
+use crate::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, Take};
 use crate::render;
 use crate::settings::StackDisplayArgs;
 use crate::values::Counted;
 
 pub(crate) struct FleetDiff;
-
-pub(crate) struct FleetDiffCommand;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct FleetDiffArgs {
@@ -56,19 +53,8 @@ static SIGNATURE: Signature = Signature {
     examples: &[".diff -build 1.3.0.0 1.4.0.0", ".diff -build 1.3.0.0 1.4.0.0 -pn app -json"],
 };
 
-impl AnyCommand for FleetDiffCommand {
-    fn signature(&self) -> &'static Signature {
-        &SIGNATURE
-    }
-
-    fn groups(&self) -> Vec<GroupView> {
-        AnyKind::groups(&FleetDiff)
-    }
-
-    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
-        AnyKind::parse(&FleetDiff, entered)
-    }
-}
+pub(crate) static COMMAND: KindCommand<FleetDiff> =
+    KindCommand { signature: &SIGNATURE, kind: FleetDiff };
 
 impl Kind for FleetDiff {
     type Args = FleetDiffArgs;

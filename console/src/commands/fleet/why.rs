@@ -6,19 +6,14 @@ use super::{
 };
 use crate::commands::shared::choice::show_stack_option;
 use crate::commands::shared::{fields, groups};
-use crate::commands::{
-    AnyCommand, AnyKind, CommandError, DumpContext, Entered, Invocation, Kind, KindSignature,
-    Signature,
-};
+use crate::commands::{CommandError, DumpContext, Kind, KindCommand, KindSignature, Signature};
 use crate::fleet::{FleetCriteria, fleet_why};
-use crate::grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError};
+use crate::grammar::{Arguments, Example, Opt, OptionGroup};
 use crate::render::{self, OutputOptions};
 use crate::settings::StackDisplayArgs;
 use crate::values::{Format, TopN};
 
 pub(crate) struct FleetWhy;
-
-pub(crate) struct FleetWhyCommand;
 
 /// Suspects that the text shows, unless `-TopN` says how many.
 const SHOWN: usize = 20;
@@ -52,19 +47,8 @@ static SIGNATURE: Signature = Signature {
     examples: &[".why", ".why -day 2026-11-16..2026-11-22 -pn app", ".why -json"],
 };
 
-impl AnyCommand for FleetWhyCommand {
-    fn signature(&self) -> &'static Signature {
-        &SIGNATURE
-    }
-
-    fn groups(&self) -> Vec<GroupView> {
-        AnyKind::groups(&FleetWhy)
-    }
-
-    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
-        AnyKind::parse(&FleetWhy, entered)
-    }
-}
+pub(crate) static COMMAND: KindCommand<FleetWhy> =
+    KindCommand { signature: &SIGNATURE, kind: FleetWhy };
 
 impl Kind for FleetWhy {
     type Args = FleetWhyArgs;

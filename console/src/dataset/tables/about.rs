@@ -117,12 +117,6 @@ pub(in crate::dataset) struct ProcessRow<'t> {
     pub(in crate::dataset) observed_s: Option<f64>,
 }
 
-impl Placed for ProcessRow<'_> {
-    fn place(&self) -> &Place<'_> {
-        &self.owner.place
-    }
-}
-
 impl Owned for ProcessRow<'_> {
     fn owner(&self) -> &Owner<'_> {
         &self.owner

@@ -1,6 +1,6 @@
 //! What processes acquired: single acquisitions, groups, and what is open over time.
 
-use super::place::{Owned, Owner, Place, Placed, owner_columns};
+use super::place::{Owned, Owner, owner_columns};
 use crate::dataset::column::{DatasetRow, RowColumn};
 use crate::query::StackIdentity;
 
@@ -72,12 +72,6 @@ pub(in crate::dataset) struct AcquisitionRow<'t> {
     pub(in crate::dataset) is_leaked: bool,
     pub(in crate::dataset) is_part: bool,
     pub(in crate::dataset) close_stack: Option<&'t StackIdentity>,
-}
-
-impl Placed for AcquisitionRow<'_> {
-    fn place(&self) -> &Place<'_> {
-        &self.owner.place
-    }
 }
 
 impl Owned for AcquisitionRow<'_> {
@@ -170,12 +164,6 @@ pub(in crate::dataset) struct GroupRow<'t> {
     pub(in crate::dataset) observed_s: Option<f64>,
 }
 
-impl Placed for GroupRow<'_> {
-    fn place(&self) -> &Place<'_> {
-        &self.owner.place
-    }
-}
-
 impl Owned for GroupRow<'_> {
     fn owner(&self) -> &Owner<'_> {
         &self.owner
@@ -249,12 +237,6 @@ pub(in crate::dataset) struct GrowthRow<'t> {
     pub(in crate::dataset) at_s: f64,
     pub(in crate::dataset) open: i64,
     pub(in crate::dataset) open_bytes: i64,
-}
-
-impl Placed for GrowthRow<'_> {
-    fn place(&self) -> &Place<'_> {
-        &self.owner.place
-    }
 }
 
 impl Owned for GrowthRow<'_> {

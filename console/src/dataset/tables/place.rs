@@ -78,6 +78,12 @@ pub(super) trait Owned {
     fn owner(&self) -> &Owner<'_>;
 }
 
+impl<R: Owned> Placed for R {
+    fn place(&self) -> &Place<'_> {
+        &self.owner().place
+    }
+}
+
 pub(super) fn place_columns<R: Placed>() -> Vec<RowColumn<R>> {
     vec![
         RowColumn::text("machine", "Computer that recorded the trace.", |row| row.place().machine),
@@ -94,7 +100,7 @@ pub(super) fn place_columns<R: Placed>() -> Vec<RowColumn<R>> {
     ]
 }
 
-pub(super) fn owner_columns<R: Placed + Owned>() -> Vec<RowColumn<R>> {
+pub(super) fn owner_columns<R: Owned>() -> Vec<RowColumn<R>> {
     let mut columns = place_columns();
     columns.extend([
         RowColumn::text("process", "Executable of the process, as in app.exe.", |row: &R| {

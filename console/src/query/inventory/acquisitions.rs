@@ -1,12 +1,11 @@
 //! The details of single acquisitions.
 
-use handlescope_model::tables::{Events, Names, Objects, ResourceEnd, Resources};
+use handlescope_model::tables::{Events, Names, Objects, Processes, ResourceEnd, Resources};
 use handlescope_model::{
-    EventIdx, NameIdx, Numbers, ObjectIdx, ProcessIdx, ResourceIdx, StackIdx, Texts,
+    EventIdx, Flags, NameIdx, Numbers, ObjectIdx, ProcessIdx, ResourceIdx, StackIdx, Texts, Trace,
 };
 
 use super::groups::{InventoryGroup, Members};
-use crate::query::context::FileContext;
 use crate::query::error::QueryError;
 use crate::query::groups::Opened;
 use crate::query::resources::{Needed, ResourceTable};
@@ -37,8 +36,9 @@ pub(crate) struct Acquisition<'c> {
 }
 
 /// Columns that have them.
-pub(crate) struct AcquisitionColumns<'a> {
-    file: &'a FileContext<'a>,
+pub(crate) struct AcquisitionColumns {
+    /// Ends of processes, by row.
+    process_end_ns: Numbers<i64>,
     time_ns: Numbers<i64>,
     tid: Numbers<u32>,
     handle: Numbers<u64>,
@@ -46,7 +46,7 @@ pub(crate) struct AcquisitionColumns<'a> {
     view_base: Numbers<u64>,
     view_size: Numbers<u64>,
     closed_before_ns: Numbers<i64>,
-    closed_at_exit: handlescope_model::Flags,
+    closed_at_exit: Flags,
     name: Numbers<NameIdx>,
     names: Texts,
     resources: ResourceTable,
@@ -54,11 +54,10 @@ pub(crate) struct AcquisitionColumns<'a> {
     resource_tid: Numbers<u32>,
 }
 
-impl<'a> AcquisitionColumns<'a> {
-    pub(super) fn load(file: &'a FileContext<'a>) -> Result<Self, QueryError> {
-        let trace = file.trace;
+impl AcquisitionColumns {
+    pub(super) fn load(trace: &Trace) -> Result<Self, QueryError> {
         Ok(Self {
-            file,
+            process_end_ns: trace.values(Processes::end_ns)?,
             time_ns: trace.values(Events::time_ns)?,
             tid: trace.values(Events::tid)?,
             handle: trace.values(Events::handle)?,
@@ -108,7 +107,7 @@ impl<'a> AcquisitionColumns<'a> {
         Some(Acquisition {
             opened_ns: self.time_ns.get(event)?,
             closed_ns,
-            ended_ns: owner.and_then(|row| self.file.processes.get(row).end_ns),
+            ended_ns: owner.and_then(|row| self.process_end_ns.get(row.row())),
             tid: self.tid.get(event),
             key: self.handle.get(event).or_else(|| self.view_base.get(event)),
             object: Some(object_id(handle.object)),

@@ -35,6 +35,8 @@ pub(crate) struct Inventory<'a> {
     pub(crate) groups: Vec<InventoryGroup>,
     /// The stacks of groups and of the ends of their acquisitions.
     stacks: StackSet,
+    /// Columns with the details of acquisitions.
+    pub(crate) columns: AcquisitionColumns,
     /// Time of the trace; `None` without a clock.
     pub(crate) window: Option<Window>,
     /// Number of allocations, each once.
@@ -66,7 +68,7 @@ impl<'a> Inventory<'a> {
         if let Some(handles) = &handles {
             groups.extend(InventoryGroup::of_handles(handles));
         }
-        let columns = AcquisitionColumns::load(file)?;
+        let columns = AcquisitionColumns::load(source.trace)?;
         for event in groups.iter().flat_map(InventoryGroup::closing_events) {
             stacks.add(columns.stack_of_event(event));
         }
@@ -89,15 +91,7 @@ impl<'a> Inventory<'a> {
         }
         let window = handles.as_ref().and_then(|handles| handles.groups.window);
         groups.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
-        Ok(Self { window, groups, stacks, allocations: allocation_count, unfreed, why })
-    }
-
-    /// Columns with the details of acquisitions.
-    ///
-    /// # Errors
-    /// When the archive is damaged.
-    pub(crate) fn columns(&self) -> Result<AcquisitionColumns<'_>, QueryError> {
-        AcquisitionColumns::load(&self.why.file.file)
+        Ok(Self { window, groups, stacks, columns, allocations: allocation_count, unfreed, why })
     }
 
     /// Suspects of `.why`, the worst first.
