@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use uuid::Uuid;
 
+use super::pdb::msf::MsfWriter;
 use super::{
     FrameChain, ModuleIdentity, Outcome, PdbIdentity, SymbolPath, Symbolizer, SymbolizerOptions,
 };
@@ -30,7 +31,6 @@ pub(super) const SECTION: u32 = 0x1000;
 pub(super) const AMD64: u16 = 0x8664;
 pub(super) const I386: u16 = 0x14c;
 
-const PAGE: usize = 0x200;
 const NO_STREAM: u16 = 0xffff;
 const SYMBOL_STREAM: u16 = 5;
 const SECTION_STREAM: u16 = 6;
@@ -146,33 +146,10 @@ fn section_stream() -> Vec<u8> {
     stream
 }
 
-/// Puts streams into an MSF container: header, two free page maps, the page list of the directory,
-/// the directory, the streams.
 fn msf(streams: &[Vec<u8>]) -> Vec<u8> {
-    let pages = |len: usize| len.div_ceil(PAGE);
-    let stream_pages: usize = streams.iter().map(|stream| pages(stream.len())).sum();
-    let directory_len = 4 * (1 + streams.len() + stream_pages);
-    let mut next = 4 + pages(directory_len);
-
-    let mut directory = vec![streams.len() as u32];
-    directory.extend(streams.iter().map(|stream| stream.len() as u32));
-    for stream in streams {
-        let end = next + pages(stream.len());
-        directory.extend((next..end).map(|page| page as u32));
-        next = end;
-    }
-    let directory_pages: Vec<u32> = (4..4 + pages(directory_len) as u32).collect();
-
-    let mut header = b"Microsoft C/C++ MSF 7.00\r\n\x1a\x44\x53\x00\x00\x00".to_vec();
-    header.extend(u32s(&[PAGE as u32, 1, next as u32, directory_len as u32, 0, 3]));
-    let mut file = Vec::new();
-    let maps = [vec![0xff], vec![0xff]];
-    let index = [u32s(&directory_pages), u32s(&directory)];
-    for chunk in [header].iter().chain(&maps).chain(&index).chain(streams) {
-        file.extend(chunk);
-        file.resize(pages(file.len()) * PAGE, 0);
-    }
-    file
+    let mut writer = MsfWriter::new(0x200);
+    streams.iter().for_each(|stream| writer.push(stream));
+    writer.finish()
 }
 
 fn u16s(values: &[u16]) -> Vec<u8> {

@@ -12,6 +12,9 @@ use tempfile::TempDir;
 
 use handlescope_model::Cancel;
 
+use super::pdb::ranges::Ranges;
+use super::pdb::symcache::{FileStamp, Symcaches};
+use super::pdb::{Conversion, PdbFile};
 use super::*;
 
 const EXECUTABLE: u32 = 0x2000_0000;
@@ -234,19 +237,131 @@ fn a_damaged_pdb_of_a_linker_is_an_error_or_says_less() {
             }
             let path = folder.path().join("a.pdb");
             fs::write(&path, &bytes).expect("a pdb");
-            if let Ok(symcache) =
-                pdb::PdbFile::open(&path).and_then(|pdb| pdb.to_symcache(&Cancel::default()))
-            {
-                let names = module::SymcacheNames::new(
-                    symbolic::common::ByteView::from_vec(symcache),
-                    None,
-                );
-                let addresses: Vec<CodeAddress> = linked.code.clone().map(Into::into).collect();
-                let symbols = module::ModuleSymbols::Symcache(names);
-                let _ = symbols.resolve(&addresses, linked.module.size);
+            let stamp = FileStamp::of(&path).expect("a stamp");
+            let addresses: Vec<CodeAddress> = linked.code.clone().map(Into::into).collect();
+            let instructions: Vec<u32> = linked.code.clone().map(|rva| rva as u32).collect();
+            for whole_up_to in [u64::MAX, 0] {
+                let request = Conversion {
+                    addresses: &instructions,
+                    covered: &Ranges::default(),
+                    whole_up_to,
+                };
+                if let Ok(parts) = PdbFile::open(&path)
+                    .and_then(|pdb| pdb.to_symcaches(&request, &Cancel::default()))
+                {
+                    let symcaches = Symcaches::none_of(stamp).with(&parts, stamp);
+                    let names = module::SymcacheNames::new(symcaches, None);
+                    let symbols = module::ModuleSymbols::Symcache(names);
+                    let _ = symbols.resolve(&addresses, linked.module.size);
+                }
             }
         }
     }
+}
+
+/// Compiles and links a module from several object files, whose functions lie in between each other.
+fn link_many(folder: &Path) -> Linked {
+    let source = |part: usize| {
+        format!(
+            r#"
+            struct Shared {{ int x; __attribute__((always_inline)) int get(volatile int *p) {{ return *p * x; }} }};
+            namespace part{part} {{
+            static __attribute__((noinline)) int local(Shared *s, volatile int *p) {{
+                *p = {part};
+                return s->get(p) + 7;
+            }}
+            __attribute__((noinline)) int twice(Shared *s, volatile int *p) {{
+                int r = local(s, p);
+                *p = r;
+                return r + local(s, p) + s->get(p);
+            }}
+            }}
+            extern "C" __declspec(dllexport) int entry{part}(Shared *s, volatile int *p) {{
+                int r = part{part}::twice(s, p);
+                *p = r;
+                return r;
+            }}
+            "#
+        )
+    };
+    let mut objects = Vec::new();
+    for part in 0..4 {
+        fs::write(folder.join("part.cpp"), source(part)).expect("a source file");
+        let object = format!("part{part}.obj");
+        let options =
+            "--target=x86_64-pc-windows-msvc -O1 -g -gcodeview -ffunction-sections -c part.cpp -o";
+        let status = Command::new("clang++")
+            .args(options.split(' '))
+            .arg(&object)
+            .current_dir(folder)
+            .status();
+        assert!(status.expect("clang++").success());
+        objects.push(object);
+    }
+    let options =
+        "/nologo /nodefaultlib /dll /noentry /debug /opt:noref,noicf /out:m.dll /pdb:m.pdb";
+    let status = Command::new("lld-link")
+        .args(options.split(' '))
+        .args(&objects)
+        .current_dir(folder)
+        .status();
+    assert!(status.expect("lld-link").success());
+    Linked::new(folder.join("m.dll"), folder.join("m.pdb"))
+}
+
+#[needs_linker]
+#[test]
+fn functions_of_a_pdb_that_is_converted_in_parts_are_those_of_the_whole() {
+    let build = TempDir::new().expect("a folder");
+    let linked = link_many(build.path());
+    let folder = TempDir::new().expect("a folder");
+    fs::copy(&linked.pdb, folder.path().join("m.pdb")).expect("a copy");
+    let symcaches = TempDir::new().expect("a folder");
+    let symbolizer = |whole_pdb_bytes, name: &str| {
+        let options = SymbolizerOptions {
+            symcache_folder: Some(symcaches.path().join(name)),
+            whole_pdb_bytes,
+            ..SymbolizerOptions::default()
+        };
+        Symbolizer::new(SymbolPath::parse(&folder.path().to_string_lossy()), options)
+    };
+    let addresses: Vec<u64> = linked.code.clone().collect();
+    let whole = symbolizer(u64::MAX, "whole").resolve(&linked.module, &addresses);
+    let functions: std::collections::BTreeSet<_> =
+        whole.iter().flat_map(|chain| chain.iter()).map(|frame| frame.function.clone()).collect();
+    assert!(functions.len() >= 13, "{functions:?}");
+
+    let at_once = symbolizer(0, "at once").resolve(&linked.module, &addresses);
+    assert_eq!(at_once, whole);
+
+    // Here and there, in one session and then in others, of which each knows what those before converted.
+    let mut session = symbolizer(0, "in turn");
+    let places: Vec<usize> = (0..addresses.len()).map(|n| n * 37 % addresses.len()).collect();
+    for (turn, &place) in places.iter().enumerate() {
+        if turn % 50 == 7 {
+            session = symbolizer(0, "in turn");
+        }
+        let [chain] = &session.resolve(&linked.module, &[addresses[place]])[..] else { panic!() };
+        assert_eq!(chain, &whole[place], "{:#x}", addresses[place]);
+    }
+    let was_converted = |report: Vec<ModuleReport>| match report[0].outcome {
+        Outcome::Resolved { was_converted, .. } => was_converted,
+        _ => false,
+    };
+    let last = symbolizer(0, "in turn");
+    assert_eq!(last.resolve(&linked.module, &addresses), whole);
+    assert!(was_converted(last.report()), "nothing is left to convert");
+
+    // Without the PDB, what was not converted is unknown.
+    let first = symbolizer(0, "first only");
+    let named = whole.iter().position(|chain| !chain.is_empty()).expect("a function");
+    assert_eq!(first.resolve(&linked.module, &[addresses[named]]), [whole[named].clone()]);
+    fs::remove_file(folder.path().join("m.pdb")).expect("removed");
+    let rest = first.resolve(&linked.module, &addresses);
+    let unknown = rest.iter().zip(&whole).filter(|(rest, whole)| rest != whole);
+    assert!(unknown.clone().count() > 0 && unknown.clone().all(|(rest, _)| rest.is_empty()));
+    let report = first.report().remove(0);
+    assert_eq!(report.refused.len(), 1, "the PDB cannot be read: {report}");
 }
 
 const NESTED: &str = r#"

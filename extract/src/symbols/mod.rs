@@ -39,7 +39,8 @@
 //!
 //! A PDB counts only if its own GUID and age are those in the trace, wherever it was found, and an
 //! image only with the time stamp and size of the trace. A PDB is converted to a symcache, which is
-//! kept and serves the next session as long as the PDB stays the same file.
+//! kept and serves the next session as long as the PDB stays the same file. Of a large one only those
+//! object files are converted whose functions are requested, then and in later sessions.
 //!
 //! Nothing here prints or panics. What happened is in [`Symbolizer::report`].
 

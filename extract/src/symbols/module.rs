@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use handlescope_model::guard::lock;
 use rustc_hash::FxHashMap;
-use symbolic::common::ByteView;
-use symbolic::symcache::{SourceLocation, SymCache};
+use symbolic::symcache::SourceLocation;
 
 use super::frame::{CodeAddress, FrameChain, ResolvedFrame};
 use super::pdb::pe::ExportTable;
 use super::pdb::source_server::SourceServer;
+use super::pdb::symcache::{Lookup, Symcaches};
 use super::pdb::{PdbFile, names};
 
 /// Source of the names of a module's functions.
@@ -36,9 +36,9 @@ impl ModuleSymbols {
     }
 }
 
-/// A mapped symcache, and the texts that were made of it.
+/// Mapped symcaches, and the texts that were made of them.
 pub(super) struct SymcacheNames {
-    bytes: ByteView<'static>,
+    pub(super) symcaches: Symcaches,
     /// The PDB it was made of, which has the locations of source files; read when a file is first requested.
     pdb: Option<PathBuf>,
     source_server: OnceLock<SourceServer>,
@@ -61,8 +61,8 @@ struct SourceFile {
 }
 
 impl SymcacheNames {
-    pub(super) fn new(bytes: ByteView<'static>, pdb: Option<PathBuf>) -> Self {
-        Self { bytes, pdb, source_server: OnceLock::new(), texts: Mutex::default() }
+    pub(super) fn new(symcaches: Symcaches, pdb: Option<PathBuf>) -> Self {
+        Self { symcaches, pdb, source_server: OnceLock::new(), texts: Mutex::default() }
     }
 
     fn source_server(&self) -> &SourceServer {
@@ -77,9 +77,7 @@ impl SymcacheNames {
         addresses: &[CodeAddress],
         is_inside: impl Fn(&CodeAddress) -> bool,
     ) -> Vec<FrameChain> {
-        let Ok(symcache) = SymCache::parse(&self.bytes) else {
-            return vec![FrameChain::default(); addresses.len()];
-        };
+        let functions = self.symcaches.lookup();
         let mut texts = lock(&self.texts);
         let sources = LazyCell::new(|| self.source_server().locations());
         // One list for all, as most addresses lie in one function only.
@@ -89,7 +87,7 @@ impl SymcacheNames {
             .map(|address| {
                 locations.clear();
                 if is_inside(address) {
-                    find(&symcache, *address, &mut locations);
+                    find(&functions, *address, &mut locations);
                 }
                 chain(&locations, address.rva, &mut texts, &|file| sources.of(file))
             })
@@ -102,20 +100,19 @@ impl SymcacheNames {
 /// return.
 ///
 /// An address that no call returns to belongs to the function that starts there, or when none is in front of it.
-fn find<'c>(
-    symcache: &'c SymCache<'c>,
+fn find<'f>(
+    functions: &'f Lookup<'f>,
     address: CodeAddress,
-    locations: &mut Vec<SourceLocation<'c, 'c>>,
+    locations: &mut Vec<SourceLocation<'f, 'f>>,
 ) {
     let CodeAddress { rva, is_return } = address;
     if let Some(call) = rva.checked_sub(1)
-        && (is_return
-            || symcache.lookup(rva).last().is_none_or(|function| start_of(&function) != rva))
+        && (is_return || functions.at(rva).last().is_none_or(|function| start_of(&function) != rva))
     {
-        locations.extend(symcache.lookup(call));
+        locations.extend(functions.at(call));
     }
     if locations.is_empty() && !is_return {
-        locations.extend(symcache.lookup(rva));
+        locations.extend(functions.at(rva));
     }
 }
 

@@ -31,6 +31,9 @@ pub struct SymbolizerOptions {
     /// The largest file that is downloaded or unpacked, in bytes. The PDB format itself allows 4 GiB with
     /// blocks of 4 KiB; the largest that public servers have are below 2 GiB.
     pub max_file_bytes: u64,
+    /// The largest PDB that is converted as a whole, in bytes; of larger ones only the object files
+    /// whose functions are requested.
+    pub whole_pdb_bytes: u64,
     /// Budget for all downloads together.
     pub download_budget: DownloadBudget,
     /// Time for which a server is not asked again for a file it did not have.
@@ -87,6 +90,7 @@ impl Default for SymbolizerOptions {
             download_timeout: Duration::from_secs(20),
             min_speed: MinSpeed::default(),
             max_file_bytes,
+            whole_pdb_bytes: 128 << 20,
             download_budget: DownloadBudget::for_files_of(max_file_bytes),
             missing_for: Duration::from_hours(7 * 24),
             refused_for: Duration::from_mins(10),

@@ -10,16 +10,16 @@ use std::sync::{Arc, Mutex};
 
 use handlescope_model::guard::lock;
 use rustc_hash::{FxHashMap, FxHashSet};
-use symbolic::common::ByteView;
 
+use super::frame::CodeAddress;
 use super::identity::{ImageIdentity, ModuleIdentity, PdbIdentity, StoreKey};
 use super::local::{Candidate, LocalFolders};
 use super::module::{ModuleSymbols, SymcacheNames};
 use super::options::{SymbolizerOptions, Watch};
 use super::path::{self, SymbolPath, usual_caches};
-use super::pdb::PdbFile;
 use super::pdb::pe::ExportTable;
-use super::pdb::symcache::{FileStamp, SymcacheStore};
+use super::pdb::symcache::{FileStamp, SymcacheStore, Symcaches};
+use super::pdb::{Conversion, PdbFile};
 use super::pointer::{self, PointerError};
 use super::report::{ModuleReport, Origin, Outcome, SearchNotes, SymbolFileError};
 use super::server::download_lock::Semaphore;
@@ -42,6 +42,7 @@ pub(super) struct Search {
     /// Folder for files that a store has compressed.
     pub(super) cache: Option<PathBuf>,
     pub(super) max_bytes: u64,
+    whole_up_to: u64,
     pub(super) store: SymcacheStore,
     /// The symcaches lie in a cache folder of the path and so are on the path themselves.
     pub(super) store_is_on_path: bool,
@@ -59,6 +60,8 @@ pub(super) struct SearchResult {
     origin: Option<Origin>,
     notes: SearchNotes,
     unsaved: Option<Arc<SymbolFileError>>,
+    /// Whether no further parts of the PDB can be read.
+    is_final: bool,
 }
 
 /// Limits of a search.
@@ -102,6 +105,7 @@ impl Search {
             downloads,
             cache: unpacked.or_else(path::default_store),
             max_bytes: options.max_file_bytes,
+            whole_up_to: options.whole_pdb_bytes,
             store: SymcacheStore::new(folder),
             store_is_on_path,
             conversions: Semaphore::new(CONVERTED_AT_ONCE),
@@ -115,13 +119,14 @@ impl Search {
     pub(super) fn symbols(
         &self,
         module: &ModuleIdentity,
+        addresses: &[CodeAddress],
         limits: SearchLimits<'_>,
     ) -> Option<SearchResult> {
         if self.is_empty {
             return Some(SearchResult::nothing(Outcome::NoSymbolPath));
         }
         let pdb = match &module.pdb {
-            Some(pdb) => self.pdb(pdb, limits)?,
+            Some(pdb) => self.pdb(pdb, &instructions(module, addresses), limits)?,
             None => SearchResult::nothing(Outcome::NoPdbIdentity),
         };
         match ImageIdentity::new(module).filter(|_| pdb.symbols.is_none()) {
@@ -149,7 +154,12 @@ impl Search {
     }
 
     /// The search order of the module documentation.
-    fn pdb(&self, pdb: &PdbIdentity, limits: SearchLimits<'_>) -> Option<SearchResult> {
+    fn pdb(
+        &self,
+        pdb: &PdbIdentity,
+        addresses: &[u32],
+        limits: SearchLimits<'_>,
+    ) -> Option<SearchResult> {
         let slot = self.pdbs.slot(pdb);
         let mut progress = lock(&slot);
         let Some(key) = StoreKey::new(pdb) else {
@@ -157,15 +167,34 @@ impl Search {
             *progress = Progress::Done(result.clone());
             return Some(result);
         };
-        let request = PdbRequest { key: &key, pdb, limits };
+        let request = PdbRequest { key: &key, pdb, addresses, limits };
         loop {
             let next = match &mut *progress {
-                Progress::Done(result) => return Some(result.clone()),
+                Progress::Done(result) => {
+                    self.extend(&request, result);
+                    return Some(result.clone());
+                }
                 Progress::New => self.find(&request)?,
                 Progress::OnlyServersLeft(_) if !limits.may_download => return None,
                 Progress::OnlyServersLeft(result) => self.download(&request, result.clone())?,
             };
             *progress = next;
+        }
+    }
+
+    /// Converts what a PDB has at further addresses. If it cannot, their functions are unknown.
+    fn extend(&self, request: &PdbRequest<'_>, result: &mut SearchResult) {
+        let is_covered =
+            result.symcaches().is_none_or(|symcaches| symcaches.cover(request.addresses));
+        let Outcome::Resolved { file, .. } = result.outcome.clone() else { return };
+        if is_covered || result.is_final {
+            return;
+        }
+        if let Err(error) = self.load(&file, request, result)
+            && !request.limits.watch.cancel.is_cancelled()
+        {
+            result.notes.refused.push(Arc::new(error));
+            result.is_final = true;
         }
     }
 
@@ -179,9 +208,10 @@ impl Search {
             }
         }
         if self.store_is_on_path
-            && let Some(stored) = self.store.open(request.key, request.pdb)
+            && let Some((symcaches, path)) = self.store.open(request.key, request.pdb)
+            && (symcaches.cover(request.addresses) || self.downloads.is_offline())
         {
-            result.succeed(stored.bytes, stored.path, true);
+            result.succeed(symcaches, path, true);
             result.origin = Some(Origin::Symcache);
         } else if !self.downloads.is_offline() {
             return Some(Progress::OnlyServersLeft(result));
@@ -203,7 +233,7 @@ impl Search {
 
     /// Asks the servers; `None` if cancelled.
     fn download(&self, request: &PdbRequest<'_>, mut result: SearchResult) -> Option<Progress> {
-        let PdbRequest { key, pdb, limits } = *request;
+        let PdbRequest { key, pdb, limits, .. } = *request;
         let downloads = &self.downloads;
         downloads.fetch(&[(key.clone(), pdb.clone())], limits.watch);
         let fetched = downloads.fetched(pdb)?;
@@ -223,7 +253,7 @@ impl Search {
         request: &PdbRequest<'_>,
         result: &mut SearchResult,
     ) -> Option<bool> {
-        let PdbRequest { key, pdb, limits } = *request;
+        let PdbRequest { key, pdb, limits, .. } = *request;
         if limits.watch.cancel.is_cancelled() {
             return None;
         }
@@ -252,26 +282,31 @@ impl Search {
         request: &PdbRequest<'_>,
         result: &mut SearchResult,
     ) -> Result<(), SymbolFileError> {
-        let PdbRequest { key, pdb, limits } = *request;
+        let PdbRequest { key, pdb, addresses, limits } = *request;
         let stamp = FileStamp::of(file).map_err(SymbolFileError::io("read", file))?;
-        let stored = self.store.open(key, pdb).filter(|stored| stored.source.size == stamp.size);
-        if let Some(stored) = stored {
-            // A copy of the same PDB is as good, but a changed file has to show its identity.
-            if stored.source != stamp {
-                PdbFile::open(file)?.verify(pdb)?;
-            }
-            result.succeed(stored.bytes, file.to_owned(), true);
+        let stored = self.store.open(key, pdb).map(|(symcaches, _)| symcaches);
+        let known = [stored, result.symcaches().cloned()].into_iter().flatten();
+        let known = known.filter(|symcaches| symcaches.source.size == stamp.size);
+        let known: Vec<_> = known.collect();
+        // A copy of the same PDB is as good, but a changed file has to show its identity.
+        let is_same = known.first().is_some_and(|symcaches| symcaches.source == stamp);
+        if !is_same {
+            PdbFile::open(file)?.verify(pdb)?;
+        }
+        if let Some(symcaches) = known.iter().find(|symcaches| symcaches.cover(addresses)) {
+            result.succeed(symcaches.clone(), file.to_owned(), true);
             return Ok(());
         }
-        let opened = PdbFile::open(file)?;
-        opened.verify(pdb)?;
-        let symcache = {
+        let known = known.into_iter().next().unwrap_or(Symcaches::none_of(stamp));
+        let added = {
             let _permit = self.conversions.acquire(stamp.size);
-            opened.to_symcache(limits.watch.cancel)?
+            let (covered, whole_up_to) = (&known.ranges(), self.whole_up_to);
+            let request = Conversion { addresses, covered, whole_up_to };
+            PdbFile::open(file)?.to_symcaches(&request, limits.watch.cancel)?
         };
-        let (bytes, error) = self.store.save(key, symcache, stamp);
+        let (symcaches, error) = self.store.save(key, known.with(&added, stamp));
         result.unsaved = error.map(Arc::new);
-        result.succeed(bytes, file.to_owned(), false);
+        result.succeed(symcaches, file.to_owned(), false);
         Ok(())
     }
 
@@ -345,14 +380,15 @@ impl Search {
 
     /// Whether the PDB is in a local place, or its symcache serves instead.
     fn is_local(&self, key: &StoreKey, pdb: &PdbIdentity) -> bool {
-        let stored = self.store.open(key, pdb).map(|stored| stored.source);
-        if stored.is_some() && self.store_is_on_path {
+        let stored = self.store.open(key, pdb).map(|(symcaches, _)| symcaches);
+        if stored.as_ref().is_some_and(Symcaches::are_whole) && self.store_is_on_path {
             return true;
         }
         self.local(key).iter().any(|candidate| {
             let Ok(file) = self.file_of(candidate, key, pdb) else { return false };
             let stamp = FileStamp::of(&file).ok();
-            let was_converted = stamp.is_some() && stamp == stored;
+            let was_converted =
+                stored.as_ref().is_some_and(|symcaches| Some(symcaches.source) == stamp);
             was_converted || PdbFile::open(&file).and_then(|file| file.verify(pdb)).is_ok()
         })
     }
@@ -432,17 +468,38 @@ impl Search {
 struct PdbRequest<'a> {
     key: &'a StoreKey,
     pdb: &'a PdbIdentity,
+    /// Instructions whose functions are requested.
+    addresses: &'a [u32],
     limits: SearchLimits<'a>,
+}
+
+/// The instructions that the functions at addresses are looked for at: that of the call, and the one at the address.
+fn instructions(module: &ModuleIdentity, addresses: &[CodeAddress]) -> Vec<u32> {
+    let inside = addresses.iter().filter(|address| module.size == 0 || address.rva < module.size);
+    let both = inside.flat_map(|address| {
+        let at = Some(address.rva).filter(|_| !address.is_return);
+        [address.rva.checked_sub(1), at]
+    });
+    both.flatten().filter_map(|rva| u32::try_from(rva).ok()).collect()
 }
 
 impl SearchResult {
     fn nothing(outcome: Outcome) -> Self {
-        Self { symbols: None, outcome, origin: None, notes: SearchNotes::default(), unsaved: None }
+        let notes = SearchNotes::default();
+        Self { symbols: None, outcome, origin: None, notes, unsaved: None, is_final: false }
     }
 
-    fn succeed(&mut self, bytes: ByteView<'static>, file: PathBuf, was_converted: bool) {
-        self.symbols =
-            Some(Arc::new(ModuleSymbols::Symcache(SymcacheNames::new(bytes, Some(file.clone())))));
+    /// The symcaches of a PDB that was found.
+    fn symcaches(&self) -> Option<&Symcaches> {
+        match self.symbols.as_deref() {
+            Some(ModuleSymbols::Symcache(names)) => Some(&names.symcaches),
+            _ => None,
+        }
+    }
+
+    fn succeed(&mut self, symcaches: Symcaches, file: PathBuf, was_converted: bool) {
+        let names = SymcacheNames::new(symcaches, Some(file.clone()));
+        self.symbols = Some(Arc::new(ModuleSymbols::Symcache(names)));
         self.outcome = Outcome::Resolved { file, was_converted };
     }
 

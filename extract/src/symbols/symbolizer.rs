@@ -91,7 +91,7 @@ impl Symbolizer {
         limits: SearchLimits<'_>,
     ) -> Option<Vec<FrameChain>> {
         self.requested.note(module, iter::empty());
-        let result = self.search.symbols(module, limits)?;
+        let result = self.search.symbols(module, addresses, limits)?;
         let chains = match &result.symbols {
             Some(symbols) => in_order(addresses, |sorted| symbols.resolve(sorted, module.size)),
             None => vec![FrameChain::default(); addresses.len()],

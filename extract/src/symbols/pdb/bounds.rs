@@ -16,6 +16,8 @@ use self::pdb::{FallibleIterator, IdData, StreamIndex, TypeData, TypeIndex};
 use symbolic::debuginfo::pdb::{PdbObject, pdb};
 use thiserror::Error;
 
+use super::msf::MAGIC;
+
 // See `types`.
 
 /// Sizes in a PDB that cannot be.
@@ -33,7 +35,6 @@ pub(in crate::symbols) enum BoundsError {
     LongList,
 }
 
-const MAGIC: &[u8] = b"Microsoft C/C++ MSF 7.00\r\n\x1a\x44\x53\x00\x00\x00";
 /// A stream that does not exist has this size.
 const ABSENT: u32 = u32::MAX;
 const TYPES: StreamIndex = StreamIndex(2);
@@ -57,6 +58,11 @@ pub(in crate::symbols) fn check_streams(file: &[u8]) -> Result<(), BoundsError> 
         rest = rest.checked_sub(size).ok_or(BoundsError::LargeStreams)?;
     }
     Ok(())
+}
+
+/// Number of streams of a file that has a directory.
+pub(super) fn stream_count(file: &[u8]) -> u32 {
+    directory(file).and_then(|directory| u32_at(&directory, 0)).unwrap_or(0)
 }
 
 /// The directory, gathered from its pages.
@@ -118,11 +124,11 @@ fn check_lists(mut records: &[u8]) -> Result<(), BoundsError> {
     Ok(())
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
@@ -259,9 +265,10 @@ mod tests {
     fn streams_that_share_pages_are_refused() {
         let intact = TestPdb::new(&[(0x1010, "NtOpen")]).bytes();
         assert!(check_streams(&intact).is_ok());
-        // The directory lies after the header, two page maps and its own page list.
-        let page_size = u32_at(&intact, 32).expect("a header") as usize;
-        let size_of_stream_2 = 4 * page_size + 4 + 4 * 2;
+        // The header has the page with the list of those of the directory.
+        let number = |at| u32_at(&intact, at).expect("a number") as usize;
+        let page_size = number(32);
+        let size_of_stream_2 = number(number(52) * page_size) * page_size + 4 + 4 * 2;
         assert_eq!(u32_at(&intact, size_of_stream_2), Some(56));
         for size in [2 * intact.len() as u32, 1 << 31, ABSENT - 1] {
             let mut bytes = intact.clone();

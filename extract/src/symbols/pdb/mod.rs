@@ -1,8 +1,11 @@
-//! Conversion of a PDB file to symcache bytes, if it is the requested PDB.
+//! Conversion of a PDB file to symcaches, if it is the requested PDB.
 
 mod bounds;
+mod compilands;
+pub(super) mod msf;
 pub(super) mod names;
 pub(super) mod pe;
+pub(super) mod ranges;
 pub(super) mod source_server;
 pub(super) mod symcache;
 
@@ -15,14 +18,26 @@ use symbolic::debuginfo::pdb::PdbObject;
 use symbolic::debuginfo::{Function, Symbol};
 use symbolic::symcache::SymCacheConverter;
 
+use self::compilands::Compilands;
+use self::ranges::Ranges;
+use self::source_server::{SourceServer, check_source_server};
+use self::symcache::PartSymcache;
 use crate::symbols::identity::PdbIdentity;
-use crate::symbols::pdb::source_server::{SourceServer, check_source_server};
 use crate::symbols::report::SymbolFileError;
 
 /// A PDB that was found under the right name; only [`PdbFile::verify`] says whose it is.
 pub(in crate::symbols) struct PdbFile {
     path: PathBuf,
     bytes: ByteView<'static>,
+}
+
+/// Addresses whose functions are requested of a PDB.
+pub(in crate::symbols) struct Conversion<'a> {
+    pub(in crate::symbols) addresses: &'a [u32],
+    /// Addresses whose functions are known.
+    pub(in crate::symbols) covered: &'a Ranges,
+    /// Size in bytes of the largest PDB that is converted as a whole.
+    pub(in crate::symbols) whole_up_to: u64,
 }
 
 type ParseError = Box<dyn std::error::Error + Send + Sync>;
@@ -58,38 +73,34 @@ impl PdbFile {
         })
     }
 
-    /// Converts all functions and public symbols to a symcache.
+    /// Converts functions and public symbols to symcaches: all of them to one, but those of a PDB larger than
+    /// `request.whole_up_to` only where addresses are requested that are not covered yet.
     ///
     /// A PDB that can be read in part only is refused: a missing function would lend its addresses
     /// the name of its neighbour. Ends early, with an error, once `cancel` asks for it.
-    pub(in crate::symbols) fn to_symcache(
+    pub(in crate::symbols) fn to_symcaches(
         &self,
+        request: &Conversion<'_>,
         cancel: &Cancel,
-    ) -> Result<Vec<u8>, SymbolFileError> {
+    ) -> Result<Vec<PartSymcache>, SymbolFileError> {
         self.guarded(|pdb| {
             bounds::check_counts(pdb)?;
             check_source_server(&self.bytes)?;
             bounds::check_types(pdb)?;
-            bounds::check_scopes(pdb)?;
-            let arch = pdb.arch();
-            // Not `SymCacheConverter::process_object`: it strips leading underscores also where
-            // they are part of the name (`_beginthreadex` on x64).
-            let mut converter = SymCacheConverter::new();
-            converter.set_arch(arch);
-            converter.set_debug_id(pdb.debug_id());
-            for function in pdb.debug_session()?.functions() {
-                let mut function = function?;
-                cancel.check()?;
-                cut_parameters(&mut function);
-                converter.process_symbolic_function(&function);
+            if self.bytes.len() as u64 <= request.whole_up_to {
+                return Ok(vec![PartSymcache {
+                    bytes: convert(pdb, cancel)?,
+                    ranges: Ranges::all(),
+                }]);
             }
-            for mut symbol in pdb.symbols() {
-                undecorate(&mut symbol, arch);
-                converter.process_symbolic_symbol(&symbol);
+            let compilands = Compilands::read(&self.bytes, pdb)?;
+            let mut symcaches = Vec::new();
+            for part in compilands.parts(request.addresses, request.covered) {
+                let file = compilands.pdb_of(&part)?;
+                let bytes = convert(&PdbObject::parse(&file)?, cancel)?;
+                symcaches.push(PartSymcache { bytes, ranges: part.ranges });
             }
-            let mut symcache = Vec::new();
-            converter.serialize(&mut symcache)?;
-            Ok(symcache)
+            Ok(symcaches)
         })
     }
 
@@ -115,6 +126,30 @@ impl PdbFile {
             .unwrap_or_else(|_| Err("the parser cannot read it".into()))
             .map_err(|source| SymbolFileError::Malformed { path: self.path.clone(), source })
     }
+}
+
+/// The symcache of all functions and public symbols.
+fn convert(pdb: &PdbObject<'_>, cancel: &Cancel) -> Result<Vec<u8>, ParseError> {
+    bounds::check_scopes(pdb)?;
+    let arch = pdb.arch();
+    // Not `SymCacheConverter::process_object`: it strips leading underscores also where
+    // they are part of the name (`_beginthreadex` on x64).
+    let mut converter = SymCacheConverter::new();
+    converter.set_arch(arch);
+    converter.set_debug_id(pdb.debug_id());
+    for function in pdb.debug_session()?.functions() {
+        let mut function = function?;
+        cancel.check()?;
+        cut_parameters(&mut function);
+        converter.process_symbolic_function(&function);
+    }
+    for mut symbol in pdb.symbols() {
+        undecorate(&mut symbol, arch);
+        converter.process_symbolic_symbol(&symbol);
+    }
+    let mut symcache = Vec::new();
+    converter.serialize(&mut symcache)?;
+    Ok(symcache)
 }
 
 fn cut_parameters(function: &mut Function<'_>) {
