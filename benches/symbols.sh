@@ -3,12 +3,18 @@
 # symcaches (cold), then with those of the first run (warm).
 #
 #   benches/symbols.sh [FRAMES] [FOLDER]       (default 100,000; needs clang++ and lld-link)
+#   benches/symbols.sh --large                 (one PDB of 2 GB, of which 1 and 30 frames are named; needs 6 GB)
 #
 # Modules and PDBs are made from generated C++ in a temporary folder, or in FOLDER, where a second
 # run finds them again. Each module is linked from the same object files, but has a PDB of its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+large=
+if [ "${1:-}" = --large ]; then
+    large=1
+    shift
+fi
 frames=${1:-100000}
 modules=6
 objects=48
@@ -46,10 +52,37 @@ source_of() {
 }
 
 compile() {
-    clang++ --target=x86_64-pc-windows-msvc -std=c++17 -g -gcodeview -ffreestanding \
+    clang++ ${optimize:-} --target=x86_64-pc-windows-msvc -std=c++17 -g -gcodeview -ffreestanding \
         -fno-exceptions -c "$1" -o "${1%.cpp}.obj"
 }
 export -f compile
+
+# Object files of 1,900 namespaces from one: they differ in a part of the names of the same length.
+make_large() {
+    mkdir -p "$binaries"
+    source_of 0 | sed 's/part0/part0000/g; s/free0_/freepart0000_/g' > "$work/part0000.cpp"
+    sed -i 's/^extern "C" int _fltused.*//' "$work/part0000.cpp"
+    optimize=-O1 compile "$work/part0000.cpp"
+    for part in $(seq -f %04g 1 1900); do
+        sed "s/part0000/part$part/g" "$work/part0000.obj" > "$work/part$part.obj"
+    done
+    echo 'extern "C" int _fltused = 0;' > "$work/float.cpp"
+    compile "$work/float.cpp"
+    ls "$work"/*.obj > "$work/objects"
+    lld-link /nologo /nodefaultlib /debug /dll /noentry /opt:noref,noicf \
+        "/out:$binaries/large.dll" "/pdb:$binaries/large.pdb" "@$work/objects"
+}
+
+if [ -n "$large" ]; then
+    make_large
+    cargo build --release --quiet -p handlescope -p handlescope-extract --example resolve-frames
+    du -m "$binaries/large.pdb"
+    time sha1sum "$binaries/large.pdb"
+    for run in 1 1 30 30; do
+        target/release/examples/resolve-frames "$binaries" "$work/symcaches" $run
+    done
+    exit
+fi
 
 if ! [ -d "$binaries" ]; then
     mkdir -p "$binaries"

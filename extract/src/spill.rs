@@ -1,9 +1,9 @@
 //! Memory in temporary files, for extractions whose columns and hash tables outgrow the memory that they may have.
 //!
 //! A program that installs [`SpillingAllocator`] and holds a [`Spill`] gets its large blocks from the memory of the process
-//! up to half of the limit (columns, which are rarely read again soon, up to an eighth), and beyond that from mapped temporary
-//! files. The system writes pages of files back and drops them when memory is short; [`Spill`] drops them when the process
-//! comes near its limit. So all that grows with a trace is limited, whichever library keeps it, and no code that reads or
+//! up to three eighths of the limit (columns, which are rarely read again soon, up to a tenth), and beyond that from mapped
+//! temporary files. The system writes pages of files back and drops them when memory is short; [`Spill`] drops them when the
+//! process comes near its limit. So all that grows with a trace is limited, whichever library keeps it, and no code that reads or
 //! writes it differs.
 //!
 //! Only on Linux and Windows: macOS cannot reserve the space of a mapped file, and a full disk would end the program.
@@ -289,7 +289,8 @@ impl Spill {
         }
         *current = Some(folder.to_path_buf());
         drop(current);
-        let max_memory = max_memory.max(MIN_MEMORY);
+        // The process grows between two looks at its memory, and while pages are dropped.
+        let max_memory = max_memory.max(MIN_MEMORY) / 4 * 3;
         let in_memory = usize::try_from(max_memory / 2).unwrap_or(usize::MAX);
         BLOCKS.limit.store(in_memory, Ordering::Relaxed);
         Self { trimmer: Some(Trimmer::start(max_memory)) }
