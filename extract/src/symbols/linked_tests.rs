@@ -362,6 +362,29 @@ fn functions_of_a_pdb_that_is_converted_in_parts_are_those_of_the_whole() {
     assert!(unknown.clone().count() > 0 && unknown.clone().all(|(rest, _)| rest.is_empty()));
     let report = first.report().remove(0);
     assert_eq!(report.refused.len(), 1, "the PDB cannot be read: {report}");
+
+    // So it is where only the symcache is left in a cache, and when the PDB comes back the rest is converted.
+    let cache = TempDir::new().expect("a folder");
+    let path = SymbolPath::parse(&format!("cache*{}", cache.path().to_string_lossy()));
+    let session = || {
+        let options = SymbolizerOptions { whole_pdb_bytes: 0, ..SymbolizerOptions::default() };
+        Symbolizer::new(path.clone(), options)
+    };
+    let identity = linked.module.pdb.as_ref().expect("a PDB");
+    let key = identity::StoreKey::new(identity).expect("a name");
+    let build = cache.path().join(&key.name).join(&key.index);
+    fs::create_dir_all(&build).expect("a folder");
+    fs::copy(&linked.pdb, build.join("m.pdb")).expect("a copy");
+    assert_eq!(session().resolve(&linked.module, &[addresses[named]]), [whole[named].clone()]);
+    fs::remove_file(build.join("m.pdb")).expect("removed");
+    let without = session();
+    for _ in 0..2 {
+        assert_eq!(without.resolve(&linked.module, &addresses), rest);
+        let report = without.report().remove(0);
+        assert_eq!((report.origin, report.refused.len()), (Some(Origin::Symcache), 0));
+    }
+    fs::copy(&linked.pdb, build.join("m.pdb")).expect("a copy");
+    assert_eq!(session().resolve(&linked.module, &addresses), whole);
 }
 
 const NESTED: &str = r#"

@@ -170,6 +170,13 @@ impl Search {
         let request = PdbRequest { key: &key, pdb, addresses, limits };
         loop {
             let next = match &mut *progress {
+                Progress::Done(result) if result.may_grow_by_search(addresses) => {
+                    let mut next = self.find(&request)?;
+                    if let Progress::Done(result) = &mut next {
+                        result.is_final = true;
+                    }
+                    next
+                }
                 Progress::Done(result) => {
                     self.extend(&request, result);
                     return Some(result.clone());
@@ -184,10 +191,8 @@ impl Search {
 
     /// Converts what a PDB has at further addresses. If it cannot, their functions are unknown.
     fn extend(&self, request: &PdbRequest<'_>, result: &mut SearchResult) {
-        let is_covered =
-            result.symcaches().is_none_or(|symcaches| symcaches.cover(request.addresses));
         let Outcome::Resolved { file, .. } = result.outcome.clone() else { return };
-        if is_covered || result.is_final {
+        if result.covers(request.addresses) || result.is_final {
             return;
         }
         if let Err(error) = self.load(&file, request, result)
@@ -209,14 +214,14 @@ impl Search {
         }
         if self.store_is_on_path
             && let Some((symcaches, path)) = self.store.open(request.key, request.pdb)
-            && (symcaches.cover(request.addresses) || self.downloads.is_offline())
         {
             result.succeed(symcaches, path, true);
             result.origin = Some(Origin::Symcache);
-        } else if !self.downloads.is_offline() {
-            return Some(Progress::OnlyServersLeft(result));
         }
-        Some(Progress::Done(result))
+        if self.downloads.is_offline() || result.covers(request.addresses) {
+            return Some(Progress::Done(result));
+        }
+        Some(Progress::OnlyServersLeft(result))
     }
 
     /// Adds the notes of an earlier download in this session; a file in a cache may be its result.
@@ -243,6 +248,7 @@ impl Search {
             let candidate = Candidate { path, form: Form::Plain, member: None, origin };
             self.take(&candidate, request, &mut result)?;
         }
+        result.is_final = result.origin == Some(Origin::Symcache);
         Some(Progress::Done(result))
     }
 
@@ -495,6 +501,16 @@ impl SearchResult {
             Some(ModuleSymbols::Symcache(names)) => Some(&names.symcaches),
             _ => None,
         }
+    }
+
+    /// Whether the functions at these addresses are in symcaches, as far as the PDB has them.
+    fn covers(&self, addresses: &[u32]) -> bool {
+        self.symcaches().is_some_and(|symcaches| symcaches.cover(addresses))
+    }
+
+    /// Whether there are symcaches only, of other parts, and the PDB itself may be found again.
+    fn may_grow_by_search(&self, addresses: &[u32]) -> bool {
+        self.origin == Some(Origin::Symcache) && !self.is_final && !self.covers(addresses)
     }
 
     fn succeed(&mut self, symcaches: Symcaches, file: PathBuf, was_converted: bool) {
