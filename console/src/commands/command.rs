@@ -4,6 +4,7 @@
 //! kind. [`AnyCommand`] and [`AnyKind`] are the same without the type of their arguments.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt::{self, Debug};
 
 use super::context::{
@@ -15,7 +16,7 @@ use super::shared::options::{SHARED, check_output};
 use super::topics::TopicSpec;
 use crate::grammar::{
     Arguments, Example, GroupView, OptionGroup, OptionSpec, ParseError, Quotes, Redirect, Token,
-    definition_start, join, parse, split,
+    definition_start, join, parse, split, without_comments,
 };
 use crate::render::OutputOptions;
 use crate::render::output::COLUMNS;
@@ -378,7 +379,20 @@ impl Registry {
             return Ok(None);
         }
         let line = aliases.expand(line).map_err(ParseError::refused)?;
+        let line = self.without_comments(&line);
         self.parse_tokens(&line, &split(&line), aliases, Syntax::Prompt)
+    }
+
+    /// A line without the comments in front of a query, in which quotes mean nothing.
+    fn without_comments<'l>(&self, line: &'l str) -> Cow<'l, str> {
+        let Some((name, rest)) = line.trim_start().split_once(char::is_whitespace) else {
+            return line.into();
+        };
+        let command = self.command(name).map(|command| command.signature().arguments);
+        match rest.trim_start().starts_with("--") && matches!(command, Some(Arguments::Sql)) {
+            true => format!("{name} {}", without_comments(rest)).into(),
+            false => line.into(),
+        }
     }
 
     /// Reads words that a shell has cut: they may hold spaces and quotes.

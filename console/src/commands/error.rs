@@ -62,6 +62,12 @@ pub enum CommandError {
     /// An archive that cannot be read.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+    /// A file of `.sql` that cannot be read.
+    #[error(
+        "{}: the query cannot be read: {}; name a file with one, in UTF-8",
+        Untrusted(.path), Reason(.source)
+    )]
+    QueryFile { path: PathBuf, source: io::Error },
     /// A query of `.sql` that has no answer.
     #[error("{}", with_advice(.0))]
     Sql(#[from] SqlError),

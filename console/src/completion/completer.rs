@@ -158,7 +158,7 @@ impl Position<'_> {
     /// Suggestions inside a query, which is not made of words between spaces.
     fn query(&self, command: &Token, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
         // Only options are in front of the query, and these are completed already.
-        let start = match SqlWords::of(arguments).and_then(|words| words.query.first()) {
+        let start = match SqlWords::of(self.line, arguments).and_then(|words| words.query.first()) {
             Some(first) => first.span.start,
             None => self.span.start.max(command.span.end),
         };

@@ -1,11 +1,13 @@
 //! The language of the prompt: tokens, options with their values, and what can be wrong with a line.
 //! Knows no command.
 
+mod comments;
 mod option;
 pub(crate) mod parse;
 mod redirect;
 mod token;
 
+pub(crate) use comments::without_comments;
 pub use option::{
     Arguments, Doc, Example, GroupView, Opt, OptionGroup, OptionSpec, Take, Texts, ValueKind,
 };

@@ -25,7 +25,7 @@ use super::tools::{
 use crate::cancel::Cancel;
 use crate::commands::load::load;
 use crate::commands::schema::views;
-use crate::commands::sql::{self, Sql, SqlArgs};
+use crate::commands::sql::{self, Query, Sql, SqlArgs};
 use crate::commands::{Command, CommandError, Context};
 use crate::console::Console;
 use crate::filter::Filter;
@@ -331,6 +331,8 @@ impl ToolSession {
         let token = Token { text: query.to_owned(), span: 0..query.len(), quotes: Quotes::Closed };
         let entered = REGISTRY.entered(".sql", query, from_ref(&token));
         let mut args: SqlArgs = Sql::parse(&entered).map_err(CommandError::from)?;
+        // Not the name of a file with one.
+        args.query = Query::Text(query.to_owned());
         args.shared.files = match files.map(Filter::new).transpose() {
             Ok(filter) => filter.into_iter().collect(),
             Err(error) => {

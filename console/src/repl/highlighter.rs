@@ -137,7 +137,7 @@ impl Typing {
     /// Options around a query, whose own words are coloured where SQL knows them.
     fn sql(&self, line: &str, arguments: &[Token], options: &[&'static dyn OptionSpec]) -> Roles {
         let names = || options.iter().flat_map(|option| option.doc().names).copied();
-        let Some(words) = SqlWords::of(arguments) else {
+        let Some(words) = SqlWords::of(line, arguments) else {
             let words = || names().chain(keywords());
             return self.options(options, arguments, |word| self.wrong(word, words()));
         };

@@ -51,10 +51,7 @@ pub(super) fn duckdb(shell: &Shell, dataset: &str, questions: &[PathBuf]) -> Vec
 /// What the console answers to questions over a dataset.
 pub(super) fn console(shell: &Shell, dataset: &str, questions: &[PathBuf]) -> Vec<Value> {
     let answer = |file: &PathBuf| {
-        let text = fs::read_to_string(file).unwrap();
-        let lines = text.lines().filter(|line| !line.trim_start().starts_with("--"));
-        let query = lines.collect::<Vec<_>>().join("\n");
-        let run = shell.run(&[dataset, "-c", &format!(".sql {query} -json")]).ok();
+        let run = shell.run(&[dataset, "-c", &format!(".sql \"{}\" -json", file.display())]).ok();
         let document: Value = serde_json::from_str(&run.stdout).unwrap();
         let columns = document["columns"].as_array().unwrap();
         let row = |row: &Value| {

@@ -1,42 +1,32 @@
-//! `.sql`: options, the query as it stands there, options.
+//! `.sql`: options, the query as it stands there or the name of its file, options.
 
+mod args;
+mod words;
+
+pub(crate) use self::args::{Query, SqlArgs};
+pub(crate) use self::words::{SqlWords, is_unfinished};
+
+use std::path::PathBuf;
 use std::process;
 
 use indicatif::{HumanBytes, HumanCount};
 use polars::prelude::DataFrame;
 
+use self::args::OPTIONS;
+use self::words::is_file;
 use super::schema::views;
+use super::shared::groups;
 use super::shared::names::WatchedSymbols;
-use super::shared::options::{check_output, format_options, row_options};
-use super::shared::{fields, groups};
-use super::{AnyCommand, Command, CommandError, Context, Entered, SharedArgs, Signature};
+use super::shared::options::check_output;
+use super::{Command, CommandError, Context, Entered, SharedArgs, Signature};
 use crate::dataset::Dataset;
-use crate::grammar::{
-    Arguments, Opt, OptionGroup, ParseError, Quotes, Redirect, Take, Token, parse,
-};
+use crate::grammar::{Arguments, OptionGroup, ParseError, Token, parse};
+use crate::paths::with_home;
 use crate::render;
 use crate::settings::DisplayArgs;
 use crate::sql::{self, MemoryLimit};
 use crate::terminal::{ColorChoice, Messages, standard};
 use crate::trace::NoFile;
-
-/// Words that a query starts with.
-const STARTS: [&str; 9] =
-    ["SELECT", "WITH", "FROM", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "VALUES", "TABLE"];
-
-/// First words of statements that end with their line, without a semicolon.
-const ONE_LINE: [&str; 3] = ["SHOW", "DESCRIBE", "DESC"];
-
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct SqlArgs {
-    pub(crate) query: String,
-    /// Memory that the query may use, in bytes.
-    pub(crate) max_memory: Option<u64>,
-    /// The files to query, and the format and destination of the answer.
-    pub(crate) shared: SharedArgs,
-}
-
-fields!(SqlArgs { shared: SharedArgs });
 
 pub(crate) struct Sql;
 
@@ -45,7 +35,7 @@ impl Command for Sql {
     const SIGNATURE: Signature = Signature {
         names: &[".sql"],
         group: groups::QUERIES,
-        usage: "SELECT …",
+        usage: "SELECT …|FILE.sql",
         arguments: Arguments::Sql,
         summary: "query the tables of the loaded traces with SQL",
         details: "The tables are those of .schema, plus a column row, which other tables refer \
@@ -61,7 +51,8 @@ impl Command for Sql {
              The dialect is that of polars: joins, groups, WITH, window functions, LIKE, ~ for \
              regular expressions. Column names are in lower case. A query may span lines: it ends \
              with ; or an empty line, options come after it, and in a script it ends at the next \
-             command. Text shows the first 1000 rows. > FILE at the end writes a file if it has a \
+             command. Comments, lines that begin with --, may be in front of it, and FILE.sql reads it \
+             from a file. Text shows the first 1000 rows. > FILE at the end writes a file if it has a \
              folder or an extension like .csv or .txt. Several traces are queried as one; row \
              numbers continue from one to the next.",
         examples: &[
@@ -78,32 +69,23 @@ impl Command for Sql {
              WHERE l.pid = 0 -csv modules.csv",
         ],
     };
-    const OPTIONS: &'static [OptionGroup<SqlArgs>] = &[
-        OptionGroup {
-            title: groups::DISPLAY,
-            options: &row_options("-SortBy pid SELECT name, pid FROM processes"),
-        },
-        OptionGroup { title: groups::SCRIPTS, options: &format_options() },
-        OptionGroup {
-            title: groups::LIMITS,
-            options: &[Opt {
-                names: &["-MaxMemory"],
-                help: "memory limit of the query",
-                details: "Half of the machine's memory by default. A query that needs more is \
-                     stopped. Units: KB, KiB, MB, MiB, GB, GiB.",
-                example: "-MaxMemory 4GB SELECT count(*) FROM events",
-                take: Take::Size(|args: &mut SqlArgs| &mut args.max_memory),
-            }],
-        },
-    ];
+    const OPTIONS: &'static [OptionGroup<SqlArgs>] = OPTIONS;
 
     fn parse(entered: &Entered<'_>) -> Result<SqlArgs, ParseError> {
-        let Some(words) = SqlWords::of(entered.tokens) else { return Err(not_a_query(entered)) };
-        let options = [words.before, words.behind].concat();
-        let mut args: SqlArgs = parse::options(&entered.help(), &options, Self::OPTIONS)?;
+        let (mut args, query) = match SqlWords::of(entered.line, entered.tokens) {
+            Some(words) => {
+                let options = [words.before, words.behind].concat();
+                let args: SqlArgs = parse::options(&entered.help(), &options, OPTIONS)?;
+                (args, Query::Text(words.text(entered.line)))
+            }
+            None => {
+                let (args, words) = entered.options_and_words(OPTIONS)?;
+                (args, Query::File(file(entered, &words)?))
+            }
+        };
         check_output(&args.shared.output)?;
         args.shared.text = entered.line.to_owned();
-        args.query = query(entered.line, words.query);
+        args.query = query;
         Ok(args)
     }
 
@@ -145,20 +127,21 @@ pub(crate) fn answer(
 ) -> Result<DataFrame, CommandError> {
     let Context { session, cancel, messages, .. } = context;
     let limit = MemoryLimit { most: args.max_memory, end_program };
+    let query = args.query.text()?;
     if let Some(folder) = &session.dataset {
         if !args.shared.files.is_empty() {
             return Err(NoFile::FilterOverDataset.into());
         }
         messages.wait("searching");
         let dataset = Dataset::open(folder)?;
-        return Ok(sql::sql_over_dataset(&dataset, &args.query, limit, cancel)?);
+        return Ok(sql::sql_over_dataset(&dataset, &query, limit, cancel)?);
     }
     let files = session.choose(&args.shared.files, messages)?;
     let views = views(&session.settings)?;
     messages.wait("searching");
     let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
     let system = session.settings.system_modules();
-    Ok(sql::sql(&files, &args.query, &views, limit, &names, system, cancel)?)
+    Ok(sql::sql(&files, &query, &views, limit, &names, system, cancel)?)
 }
 
 fn end_program(limit: u64) {
@@ -169,114 +152,112 @@ fn end_program(limit: u64) {
     process::exit(1);
 }
 
-fn not_a_query(entered: &Entered<'_>) -> ParseError {
-    match entered.options_and_words(Sql::OPTIONS) {
-        Err(error) => error,
-        Ok((_, words)) => match words.first() {
-            Some(word) => {
-                let hint = ", a query starts with SELECT; .help sql has examples";
-                ParseError::unexpected(word, hint)
-            }
-            None => entered.missing("a query: .sql SELECT type, count(*) FROM leaks GROUP BY type"),
-        },
-    }
-}
-
-/// The words after `.sql`.
-pub(crate) struct SqlWords<'t> {
-    /// Options in front of the query.
-    pub(crate) before: &'t [Token],
-    /// The query; not empty.
-    pub(crate) query: &'t [Token],
-    /// Options after it.
-    pub(crate) behind: &'t [Token],
-}
-
-impl<'t> SqlWords<'t> {
-    /// `None` when no query starts. Options at the end belong to the command; any other `-json` is
-    /// SQL.
-    pub(crate) fn of(tokens: &'t [Token]) -> Option<SqlWords<'t>> {
-        let start = tokens.iter().position(starts_query)?;
-        let (before, rest) = tokens.split_at(start);
-        if !are_options(before) {
-            return None;
-        }
-        let behind = (1..rest.len()).find(|&index| {
-            rest.get(index..)
-                .is_some_and(|tail| tail.first().is_some_and(Token::is_switch) && are_options(tail))
-        });
-        let (query, behind) = rest.split_at(behind.unwrap_or(rest.len()));
-        Some(SqlWords { before, query, behind })
-    }
-}
-
-/// Whether a query, or the options in front of it, may continue on the next line: no `;`, option or file ends it.
-/// A statement that describes tables has one line.
-pub(crate) fn is_unfinished(line: &str, tokens: &[Token]) -> bool {
-    let Redirect { tokens, file, .. } = Redirect::of_command(Arguments::Sql, line, tokens);
-    match SqlWords::of(tokens) {
-        _ if file.is_some() => false,
-        None => are_options(tokens),
-        Some(words) => {
-            let is_ended = words.query.last().is_some_and(|last| last.text.ends_with(';'));
-            let is_one_line = words.query.first().is_some_and(|first| {
-                ONE_LINE.iter().any(|word| word.eq_ignore_ascii_case(&first.text))
-            });
-            words.behind.is_empty() && !is_ended && !is_one_line
-        }
-    }
-}
-
-/// Whether these are options of `.sql` with their values, or nothing.
-fn are_options(tokens: &[Token]) -> bool {
-    let options = Sql.options();
-    let items = parse::known_items(&options, tokens);
-    items.iter().all(|item| matches!(item, parse::Item::Option { .. }))
-}
-
-/// Whether a query starts here. One that a shell has cut out is a word in quotes.
-fn starts_query(token: &Token) -> bool {
-    let text = token.text.trim_start_matches(['(', ' ', '\t', '\n']);
-    let word = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
-    STARTS.iter().any(|start| start.eq_ignore_ascii_case(word))
-}
-
-/// The text of a query, with its quotes; without those around the whole.
-fn query(line: &str, words: &[Token]) -> String {
+/// The file of a query.
+///
+/// # Errors
+/// When the words are neither a query nor the name of one file.
+fn file(entered: &Entered<'_>, words: &[&Token]) -> Result<PathBuf, ParseError> {
     match words {
-        [word] if word.quotes != Quotes::No => word.text.clone(),
-        [first, .., last] => {
-            line.get(first.span.start..last.span.end).unwrap_or_default().to_owned()
+        [] => Err(entered.missing("a query: .sql SELECT type, count(*) FROM leaks GROUP BY type")),
+        [word, ..] if is_file(&word.text) => {
+            let takes = "one file of SQL, in quotes if its name has spaces";
+            Ok(with_home(&entered.at_most_one(words, takes)?.unwrap_or_default()))
         }
-        [word] => word.text.clone(),
-        [] => String::new(),
+        [word, ..] => {
+            let hint =
+                ", a query starts with SELECT, and its file ends in .sql; .help sql has examples";
+            Err(ParseError::unexpected(word, hint))
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grammar::split;
     use crate::registry::tests::{args, args_of_words, error};
     use crate::values::{Format, JsonMode, RequestedFormat};
 
+    /// The query of a line, which stands there.
+    fn query(line: &str) -> String {
+        text(args(line))
+    }
+
+    fn text(args: SqlArgs) -> String {
+        match args.query {
+            Query::Text(text) => text,
+            Query::File(path) => panic!("{}", path.display()),
+        }
+    }
+
     #[test]
     fn a_query_is_taken_as_it_stands_there() {
-        let query = r#"SELECT "a b", 'x  -json', count(*) FROM leaks -- -csv"#;
-        assert_eq!(args::<SqlArgs>(&format!(".sql {query}")).query, query);
-        assert_eq!(args::<SqlArgs>(".sql  (select 1)  ").query, "(select 1)");
-        assert_eq!(args::<SqlArgs>(".sql \"SELECT a - b FROM t\"").query, "SELECT a - b FROM t");
-        assert_eq!(args::<SqlArgs>(".sql SELECT a -json FROM t").query, "SELECT a -json FROM t");
+        let typed = r#"SELECT "a b", 'x  -json', count(*) FROM leaks -- -csv"#;
+        assert_eq!(query(&format!(".sql {typed}")), typed);
+        assert_eq!(query(".sql  (select 1)  "), "(select 1)");
+        assert_eq!(query(".sql \"SELECT a - b FROM t\""), "SELECT a - b FROM t");
+        assert_eq!(query(".sql SELECT a -json FROM t"), "SELECT a -json FROM t");
+    }
+
+    #[test]
+    fn comments_in_front_of_a_query_do_not_belong_to_it() {
+        for comments in ["-- Which?\n", "--\n-- Which -csv \"x\"?\n\n  --SELECT 2\n"] {
+            let line = format!(".sql {comments}SELECT 1 -- one\n-json");
+            let parsed: SqlArgs = args(&line);
+            assert_eq!(parsed.shared.output.format(), Format::Json(JsonMode::Lines), "{line}");
+            assert_eq!(text(parsed), "SELECT 1 -- one", "{line}");
+            let args: SqlArgs =
+                args_of_words(&[".sql", &format!("{comments}SELECT 1")].map(str::to_owned));
+            assert_eq!(args.query.text().unwrap(), "SELECT 1", "{comments}");
+            let open = format!(".sql -json {}", comments.trim_end());
+            assert!(is_unfinished(&open, split(&open).split_first().unwrap().1), "{comments}");
+        }
+        assert!(
+            error(".sql -- SELECT 1").contains("needs a query"),
+            "{}",
+            error(".sql -- SELECT 1")
+        );
+    }
+
+    #[test]
+    fn a_name_that_ends_in_sql_is_a_file_even_if_it_starts_as_queries_do() {
+        for (line, file) in [
+            (".sql leaks.sql", "leaks.sql"),
+            (".sql -json a/with_names.SQL", "a/with_names.SQL"),
+            (".sql \"a b.sql\" -json", "a b.sql"),
+        ] {
+            assert_eq!(args::<SqlArgs>(line).query, Query::File(file.into()), "{line}");
+            assert!(!is_unfinished(line, split(line).split_first().unwrap().1), "{line}");
+        }
+        assert_eq!(query(".sql SELECT t.sql"), "SELECT t.sql");
+        assert_eq!(query(".sql \"SELECT t.sql\""), "SELECT t.sql");
+        assert!(
+            error(".sql a.sql b.sql").contains("one file of SQL"),
+            "{}",
+            error(".sql a.sql b.sql")
+        );
+    }
+
+    #[test]
+    fn a_file_is_read_without_its_mark_and_comments_and_named_if_it_cannot_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.sql");
+        let error = || Query::File(path.clone()).text().unwrap_err().to_string();
+        assert!(error().contains("a.sql: the query cannot be read"), "{}", error());
+        std::fs::write(&path, "\u{feff}-- Which?\r\nSELECT 1;\r\n").unwrap();
+        assert_eq!(Query::File(path.clone()).text().unwrap(), "SELECT 1;");
+        std::fs::write(&path, b"SELECT '\xff'").unwrap();
+        assert!(error().contains("UTF-8"), "{}", error());
+        std::fs::write(&path, " ".repeat(2 << 20)).unwrap();
+        assert!(error().contains("too large"), "{}", error());
     }
 
     #[test]
     fn options_stand_in_front_of_the_query_or_behind_it() {
         for line in [".sql -json SELECT 1", ".sql SELECT 1 -json", ".SQL SELECT 1 -JSON"] {
             let args: SqlArgs = args(line);
-            assert_eq!(
-                (args.query.as_str(), args.shared.output.format()),
-                ("SELECT 1", Format::Json(JsonMode::Lines)),
-                "{line}"
-            );
+            assert_eq!(args.shared.output.format(), Format::Json(JsonMode::Lines), "{line}");
+            assert_eq!(text(args), "SELECT 1", "{line}");
         }
         let csv = |line: &str| args::<SqlArgs>(line).shared.output.formats;
         let expected = |file: Option<&str>| vec![RequestedFormat::of("-csv", file.map(Into::into))];
@@ -291,8 +272,8 @@ mod tests {
     fn words_of_a_shell_make_the_same_query() {
         let words = [".sql", "SELECT \"a\" FROM t WHERE x = 'y z'", "-json"].map(str::to_owned);
         let args: SqlArgs = args_of_words(&words);
-        assert_eq!(args.query, "SELECT \"a\" FROM t WHERE x = 'y z'");
         assert_eq!(args.shared.output.format(), Format::Json(JsonMode::Lines));
+        assert_eq!(text(args), "SELECT \"a\" FROM t WHERE x = 'y z'");
     }
 
     #[test]
