@@ -10,6 +10,7 @@ use super::{Command, CommandError, Context, Entered, Signature};
 use crate::dataset::{Dataset, LocalFile};
 use crate::grammar::{Arguments, Opt, OptionGroup, ParseError, Take};
 use crate::paths::with_home;
+use crate::terminal::Messages;
 use crate::trace::{LoadArgs, Loading};
 use crate::values::Counted;
 
@@ -151,12 +152,20 @@ fn load_dataset(
     args.access
         .check(&folder)
         .map_err(|error| CommandError::Load { errors: vec![error.into()] })?;
-    let traces = Dataset::open(&folder)?.traces()?.len();
-    let traces = Counted(traces as u64, "trace");
+    let dataset = Dataset::open(&folder)?;
+    let traces = Counted(dataset.traces()?.len() as u64, "trace");
     let shown = Untrusted(&folder);
     context.messages.note(format_args!("loaded the dataset {shown} of {traces}"));
+    note_unread(&dataset, context.messages);
     context.session.open_dataset(folder);
     Ok(())
+}
+
+/// Says what is not read of a dataset of a newer version.
+pub(crate) fn note_unread(dataset: &Dataset, messages: &mut Messages<'_>) {
+    if let Some(unread) = dataset.unread() {
+        messages.note(format_args!("note: {unread}"));
+    }
 }
 
 /// The arguments with paths of extracts in place of ids of traces of the loaded dataset, and these extracts.

@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::error::DatasetError;
 use super::layout::{Dataset, LAST, Partition, extract_name, manifest_name};
 use super::manifest::TableSummary;
-use super::tables::{SCHEMA_VERSION, TABLES};
+use super::tables::TABLES;
 use crate::cancel::Cancel;
 
 /// A trace as `dataset list` shows it.
@@ -45,8 +45,11 @@ pub(crate) enum Problem {
     Missing(PathBuf),
     #[error("{}: not the content that was written; remove the trace and add it again", Untrusted(.0))]
     Changed(PathBuf),
-    #[error("{}: version {version}, and this program knows {SCHEMA_VERSION}", Untrusted(.path))]
-    Version { path: PathBuf, version: i32 },
+    #[error(
+        "{}: version {version}, and the dataset is marked as {marked}; remove the trace and add it \
+         again", Untrusted(.path)
+    )]
+    Version { path: PathBuf, version: i32, marked: i32 },
     #[error(
         "{}: rows of a trace that was not added to the end; add it again, or dataset remove {trace}",
         Untrusted(.path)
@@ -133,10 +136,10 @@ impl Dataset {
             Ok(manifest) => manifest,
             Err(error) => return checked.problems.push(Problem::Unreadable(error)),
         };
-        if manifest.schema_version > SCHEMA_VERSION {
+        let (version, marked) = (manifest.schema_version, self.version);
+        if version > marked {
             let path = self.part(LAST, partition);
-            let version = manifest.schema_version;
-            checked.problems.push(Problem::Version { path, version });
+            checked.problems.push(Problem::Version { path, version, marked });
         }
         for (table, written) in &manifest.tables {
             let path = self.part(table, partition);

@@ -22,8 +22,8 @@ pub enum DatasetError {
     )]
     OtherFolder(PathBuf),
     #[error(
-        "{}: version {version} of the tables, and this program knows {SCHEMA_VERSION}; use a newer \
-         handlescope", Untrusted(.path)
+        "{}: has version {version} of the tables, and this program writes {SCHEMA_VERSION}; change \
+         the dataset with a newer handlescope, or name another folder", Untrusted(.path)
     )]
     Newer { path: PathBuf, version: i32 },
     #[error("{}: damaged: {reason}", Untrusted(.path))]

@@ -24,6 +24,8 @@ use super::store::{LocalFile, Store};
 use super::tables::{SCHEMA_VERSION, TABLES};
 
 const MARKER: &str = "_dataset.json";
+/// Name of the lock of the marker.
+const MARKED: &str = "dataset";
 const EXTRACTS: &str = "_extracts";
 const MANIFESTS: &str = "_manifests";
 const FORMAT: &str = "handlescope dataset";
@@ -47,10 +49,30 @@ struct Marker {
     schema_version: i32,
 }
 
+impl Marker {
+    /// The marker of a dataset; `None` where there is no dataset.
+    fn read(store: &Store) -> Result<Option<Self>, DatasetError> {
+        let Some(text) = store.read(MARKER)? else { return Ok(None) };
+        let marker: Self = serde_json::from_slice(&text).map_err(|error| {
+            DatasetError::Damaged { path: store.path(MARKER), reason: error.to_string() }
+        })?;
+        Ok(Some(marker).filter(|marker| marker.format == FORMAT))
+    }
+
+    /// Marks a folder as a dataset of this version.
+    fn write(store: &Store) -> Result<(), DatasetError> {
+        let marker = Self { format: FORMAT.to_owned(), schema_version: SCHEMA_VERSION };
+        let text = serde_json::to_string_pretty(&marker).unwrap_or_default() + "\n";
+        store.write(MARKER, &mut text.as_bytes())
+    }
+}
+
 /// Tables of many traces.
 #[derive(Debug, Clone)]
 pub struct Dataset {
     pub(super) store: Store,
+    /// Version of the tables, the newest of all programs that added traces.
+    pub(super) version: i32,
 }
 
 /// A trace of a dataset.
@@ -97,35 +119,40 @@ impl Dataset {
         store.is_ok_and(|store| matches!(store.size(MARKER), Ok(Some(_))))
     }
 
-    /// Opens a dataset in a folder, or at a URL like `s3://bucket/fleet`.
+    /// Opens a dataset in a folder, or at a URL like `s3://bucket/fleet`. Of one of a newer version the tables and columns
+    /// that this program knows are read.
     ///
     /// # Errors
-    /// When there is none, or one of a newer version.
+    /// When there is none.
     pub fn open(location: &Path) -> Result<Self, DatasetError> {
         let store = Store::at(location)?;
         let none = || DatasetError::NoDataset(location.to_path_buf());
-        let text = store.read(MARKER)?.ok_or_else(none)?;
-        let marker: Marker = serde_json::from_slice(&text).map_err(|error| {
-            DatasetError::Damaged { path: store.path(MARKER), reason: error.to_string() }
-        })?;
-        if marker.format != FORMAT {
-            return Err(none());
-        }
-        if marker.schema_version > SCHEMA_VERSION {
-            let (path, version) = (location.to_path_buf(), marker.schema_version);
-            return Err(DatasetError::Newer { path, version });
-        }
-        Ok(Self { store })
+        let marker = Marker::read(&store)?.ok_or_else(none)?;
+        Ok(Self { store, version: marker.schema_version })
     }
 
-    /// Opens a dataset, or makes one in an empty or new folder. Several processes may do so at once.
+    /// Opens a dataset to change it.
     ///
     /// # Errors
-    /// When the folder has other files, or cannot be written.
+    /// When there is none, or one of a newer version, whose rows this program would not write completely.
+    pub(crate) fn open_to_change(location: &Path) -> Result<Self, DatasetError> {
+        let dataset = Self::open(location)?;
+        let Self { version, .. } = dataset;
+        if version > SCHEMA_VERSION {
+            return Err(DatasetError::Newer { path: location.to_path_buf(), version });
+        }
+        Ok(dataset)
+    }
+
+    /// Opens a dataset, or makes one in an empty or new folder, to add traces of this version. Several processes may do so
+    /// at once.
+    ///
+    /// # Errors
+    /// When the folder has other files, or a dataset of a newer version, or cannot be written.
     pub(crate) fn create(location: &Path) -> Result<Self, DatasetError> {
         let store = Store::at(location)?;
         if store.size(MARKER)?.is_some() {
-            return Self::open(location);
+            return Self::open_to_change(location)?.raised();
         }
         let names = store.names("")?;
         let is_foreign = names.iter().any(|name| !name.starts_with(['_', '.']));
@@ -133,10 +160,34 @@ impl Dataset {
         if is_foreign && store.size(MARKER)?.is_none() {
             return Err(DatasetError::OtherFolder(location.to_path_buf()));
         }
-        let marker = Marker { format: FORMAT.to_owned(), schema_version: SCHEMA_VERSION };
-        let text = serde_json::to_string_pretty(&marker).unwrap_or_default() + "\n";
-        store.write(MARKER, &mut text.as_bytes())?;
-        Ok(Self { store })
+        Marker::write(&store)?;
+        Ok(Self { store, version: SCHEMA_VERSION })
+    }
+
+    /// The dataset with the version of this program, if it was older.
+    fn raised(self) -> Result<Self, DatasetError> {
+        if self.version >= SCHEMA_VERSION {
+            return Ok(self);
+        }
+        let _lock = self.store.lock(MARKED)?;
+        // A newer program may have been faster.
+        let marker = Marker::read(&self.store)?;
+        if marker.is_none_or(|marker| marker.schema_version < SCHEMA_VERSION) {
+            Marker::write(&self.store)?;
+        }
+        Ok(Self { version: SCHEMA_VERSION, ..self })
+    }
+
+    /// What is not read of a dataset of a newer version.
+    pub(crate) fn unread(&self) -> Option<String> {
+        let version = self.version;
+        let is_newer = version > SCHEMA_VERSION;
+        is_newer.then(|| {
+            format!(
+                "the dataset has version {version} of the tables, and this program knows \
+                 {SCHEMA_VERSION}: later tables and columns are not read"
+            )
+        })
     }
 
     /// The folder of the dataset, or its URL.
@@ -321,15 +372,33 @@ mod tests {
         assert!(matches!(Dataset::create(folder.path()), Err(DatasetError::OtherFolder(_))));
     }
 
-    #[test]
-    fn a_newer_version_is_refused() {
-        let (folder, _) = dataset();
-        let marker = r#"{"format": "handlescope dataset", "schema_version": 99}"#;
+    fn mark(folder: &tempfile::TempDir, version: i32) {
+        let marker =
+            format!(r#"{{"format": "{FORMAT}", "schema_version": {version}, "later": 1}}"#);
         fs::write(folder.path().join(MARKER), marker).expect("a file");
-        assert!(matches!(
-            Dataset::open(folder.path()),
-            Err(DatasetError::Newer { version: 99, .. })
-        ));
+    }
+
+    #[test]
+    fn a_newer_version_is_read_with_a_note_and_not_changed() {
+        let (folder, dataset) = dataset();
+        assert_eq!(dataset.unread(), None);
+        mark(&folder, 99);
+        let dataset = Dataset::open(folder.path()).expect("a dataset");
+        assert!(dataset.unread().expect("a note").contains("version 99"));
+        for opened in [Dataset::create(folder.path()), Dataset::open_to_change(folder.path())] {
+            let error = opened.expect_err("refused");
+            assert!(matches!(error, DatasetError::Newer { version: 99, .. }));
+        }
+    }
+
+    #[test]
+    fn a_dataset_has_the_newest_version_of_the_programs_that_added_traces() {
+        let (folder, _) = dataset();
+        mark(&folder, SCHEMA_VERSION - 1);
+        let version = || Dataset::open(folder.path()).expect("a dataset").version;
+        assert_eq!(version(), SCHEMA_VERSION - 1);
+        Dataset::create(folder.path()).expect("a dataset");
+        assert_eq!(version(), SCHEMA_VERSION);
     }
 
     #[test]

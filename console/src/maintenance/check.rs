@@ -4,6 +4,7 @@ use std::path::Path;
 
 use indicatif::{HumanBytes, HumanCount};
 
+use crate::commands::load::note_unread;
 use crate::commands::{CommandError, Context};
 use crate::dataset::Dataset;
 use crate::values::Counted;
@@ -14,7 +15,9 @@ use crate::values::Counted;
 /// When the dataset cannot be read, anything differs, or it was cancelled.
 pub(super) fn check(folder: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     context.messages.wait("checking");
-    let checked = Dataset::open(folder)?.check(context.cancel)?;
+    let dataset = Dataset::open(folder)?;
+    note_unread(&dataset, context.messages);
+    let checked = dataset.check(context.cancel)?;
     checked.problems.iter().for_each(|problem| context.messages.error(problem));
     let traces = Counted(checked.traces, "trace");
     let (rows, bytes) = (HumanCount(checked.rows), HumanBytes(checked.bytes));

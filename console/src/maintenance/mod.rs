@@ -28,7 +28,7 @@ pub fn run(action: &DatasetAction, context: &mut Context<'_, '_>) -> Result<(), 
 }
 
 fn remove(args: &RemoveArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    let dataset = Dataset::open(&args.folder)?;
+    let dataset = Dataset::open_to_change(&args.folder)?;
     for id in &args.traces {
         context.cancel.check()?;
         let trace = dataset.stored(id)?;

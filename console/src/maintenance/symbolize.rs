@@ -12,7 +12,7 @@ use crate::values::Counted;
 /// # Errors
 /// When the dataset cannot be read or written, or it was cancelled; traces that are done stay so.
 pub(super) fn symbolize(folder: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-    let dataset = Dataset::open(folder)?;
+    let dataset = Dataset::open_to_change(folder)?;
     let (mut changed, mut unchanged, mut without) = (0_u64, 0_u64, 0_u64);
     for listed in dataset.listed()? {
         context.cancel.check()?;
