@@ -8,11 +8,14 @@ use crate::commands::dump::Dump;
 use crate::commands::shared::choice::{add_column, show_stack_option};
 use crate::commands::shared::{fields, groups as headings};
 use crate::commands::{
-    AnyCommand, CommandError, DumpContext, Entered, Invocation, Kind, KindSignature, Signature,
+    AnyCommand, CommandError, DumpContext, Entered, Invocation, Kind, KindSignature, SharedArgs,
+    Signature,
 };
 use crate::fleet::{FleetColumn, FleetCriteria, LeaksOnly, fleet_groups};
-use crate::grammar::{Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take};
-use crate::render;
+use crate::grammar::{
+    Arguments, Choices, Example, GroupView, Opt, OptionGroup, ParseError, Take, choice, words,
+};
+use crate::render::{self, OutputOptions};
 use crate::settings::StackDisplayArgs;
 
 /// `.dump`, whose kinds are those of the registry.
@@ -49,6 +52,8 @@ impl AnyCommand for FleetDump {
 pub(crate) struct FleetGroupsArgs {
     criteria: FleetCriteria,
     by: Vec<FleetColumn>,
+    /// `-ShowTotal`: columns by which it sums up.
+    total: Option<&'static [FleetColumn]>,
     leaks: LeaksOnly,
     min_leaked: Option<u64>,
     stacks: StackDisplayArgs,
@@ -58,6 +63,18 @@ fields!(FleetGroupsArgs { criteria: FleetCriteria, stacks: StackDisplayArgs });
 
 /// Columns unless others are named.
 const USUAL: [FleetColumn; 3] = [FleetColumn::Process, FleetColumn::Type, FleetColumn::CreateStack];
+
+/// A trace, with its machine and day.
+const FILE: [FleetColumn; 3] = [FleetColumn::Trace, FleetColumn::Machine, FleetColumn::Day];
+
+/// Words of `-ShowTotal`: those of traces.
+const TOTALS_OF: &Choices<&[FleetColumn]> = &[
+    ("Total", "by type", &[FleetColumn::Type]),
+    ("Process", "by executable", &[FleetColumn::Process]),
+    ("File", "by trace, with machine and day", &FILE),
+    ("Method", "like File", &FILE),
+    ("None", "the groups, as without it", &USUAL),
+];
 
 impl Kind for FleetObjectRef {
     type Args = FleetGroupsArgs;
@@ -86,16 +103,39 @@ impl Kind for FleetObjectRef {
         render::fleet_group_columns(&FleetColumn::ALL, true).names()
     }
 
+    fn check(args: &FleetGroupsArgs, _: &SharedArgs) -> Result<(), ParseError> {
+        if args.total.is_some() && !args.by.is_empty() {
+            let (option, other) = ("-ShowTotal", "-GroupBy");
+            return Err(ParseError::Conflict { option, other, reason: "both count; choose one" });
+        }
+        Ok(())
+    }
+
     fn answer(args: &FleetGroupsArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let fleet = fleet(&args.criteria, dump)?;
-        let by = if args.by.is_empty() { &USUAL[..] } else { &args.by };
+        let usual = args.total.unwrap_or(&USUAL);
+        let by = if args.by.is_empty() { usual } else { &args.by };
         let mut answer = fleet_groups(&fleet, &args.criteria, by, args.leaks, dump.cancel)?;
         let least = i64::try_from(args.min_leaked.unwrap_or_default()).unwrap_or(i64::MAX);
         answer.groups.retain(|group| group.unreleased() >= least);
         warn_of(&answer.caveats, dump.messages);
         let (display, command) = (dump.display(), &dump.shared.text);
         let table = render::fleet_groups(&answer, command, args.stacks.show, &display)?;
-        dump.write(table)
+        let output = &dump.shared.output;
+        let sort_by = output.sort_by.as_deref().and_then(|word| args.column(word));
+        let output = OutputOptions { sort_by: sort_by.map(str::to_owned), ..output.clone() };
+        Ok(dump.write_as(table, &output, &display)?)
+    }
+}
+
+impl FleetGroupsArgs {
+    /// The column that `-SortBy` means; `None` for the order of groups. Beside `-ShowTotal` it has the words of traces.
+    fn column<'w>(&self, word: &'w str) -> Option<&'w str> {
+        match self.total {
+            Some(_) if word.eq_ignore_ascii_case("Handles") => None,
+            Some(_) if word.eq_ignore_ascii_case("File") => Some(FleetColumn::Trace.word()),
+            _ => Some(word),
+        }
     }
 }
 
@@ -126,14 +166,27 @@ static CHOICES: [Opt<FleetGroupsArgs>; 8] = {
     [machine_option(), build_option(), day_option(), process, object_type, leak, at_exit, least]
 };
 
-static GROUPS: &[Opt<FleetGroupsArgs>] = &[Opt {
-    names: &["-GroupBy"],
-    help: "columns of the groups",
-    details: "In any order, separated by commas; groups that leak most come first. Stacks are \
-         equal on all machines and in all builds if the functions of the program are. Default: \
-         process,type,createstack.",
-    example: "-GroupBy machine,process,createstack",
-    take: Take::List(FleetColumn::words, |args, index| {
-        add_column(&mut args.by, FleetColumn::ALL.get(index));
-    }),
-}];
+static GROUPS: &[Opt<FleetGroupsArgs>] = &[
+    Opt {
+        names: &["-GroupBy"],
+        help: "columns of the groups",
+        details: "In any order, separated by commas; groups that leak most come first. Stacks are \
+             equal on all machines and in all builds if the functions of the program are. Default: \
+             process,type,createstack.",
+        example: "-GroupBy machine,process,createstack",
+        take: Take::List(FleetColumn::words, |args, index| {
+            add_column(&mut args.by, FleetColumn::ALL.get(index));
+        }),
+    },
+    Opt {
+        names: &["-ShowTotal"],
+        help: "sums: Total, Process, File, Method or None",
+        details: "Of what the traces opened and allocated: a dataset does not have the handles that \
+             were open before. -SortBy takes Handles and File, too.",
+        example: "-ShowTotal Process",
+        take: Take::Choice(
+            || words(TOTALS_OF),
+            |args, index| args.total = choice(TOTALS_OF, index),
+        ),
+    },
+];
