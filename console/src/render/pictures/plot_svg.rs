@@ -11,6 +11,12 @@ use super::timeline::{Axis, Timeline};
 /// Pixels of the picture of a trace.
 const SIZE: (u32, u32) = (1200, 480);
 
+/// Pixels between a picture and its edge.
+const MARGIN: u32 = 12;
+
+/// Height of labels in pixels.
+const LABEL: u32 = 14;
+
 /// Colours that the colour-blind distinguish, too (Okabe and Ito); the last is for the others.
 const COLORS: [RGBColor; 9] = [
     RGBColor(0, 114, 178),
@@ -48,7 +54,9 @@ fn draw(area: &Area<'_>, timeline: &Timeline) -> Result<(), DrawingAreaErrorKind
     let end = timeline.ends(buckets).last().unwrap_or_default().max(start + 1e-9);
     let mut chart = ChartBuilder::on(area)
         .caption(format!("{}: {}", timeline.file, measure.caption()), ("sans-serif", 20))
-        .margin(12)
+        .margin(MARGIN)
+        // The last label has the end of the axis in its middle.
+        .margin_right(MARGIN + width(&timeline.axis.label(end)) / 2)
         .x_label_area_size(44)
         .y_label_area_size(72)
         .build_cartesian_2d(start..end, 0..highest.max(1))?;
@@ -63,7 +71,7 @@ fn draw(area: &Area<'_>, timeline: &Timeline) -> Result<(), DrawingAreaErrorKind
         .x_desc(timeline.axis.title())
         .y_desc(measure.meaning())
         .y_label_formatter(&shown)
-        .label_style(("sans-serif", 14))
+        .label_style(("sans-serif", LABEL))
         .draw()?;
     // The highest first, because the areas below are drawn over it.
     for (index, (series, sums)) in timeline.series.iter().zip(&stacked).enumerate().rev() {
@@ -80,8 +88,13 @@ fn draw(area: &Area<'_>, timeline: &Timeline) -> Result<(), DrawingAreaErrorKind
         .position(SeriesLabelPosition::UpperLeft)
         .background_style(WHITE.mix(0.85))
         .border_style(TRANSPARENT)
-        .label_font(("sans-serif", 14))
+        .label_font(("sans-serif", LABEL))
         .draw()
+}
+
+/// Width of a label in pixels, of characters that are two thirds as wide as they are high.
+fn width(label: &str) -> u32 {
+    u32::try_from(label.chars().count()).unwrap_or(u32::MAX).saturating_mul(LABEL * 2) / 3
 }
 
 fn failed(error: impl Error) -> io::Error {
