@@ -8,6 +8,8 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
+#[cfg(unix)]
+use handlescope_console::addresses::most_addresses;
 use handlescope_console::cancel::{self, Cancelled, ScriptInput};
 use handlescope_console::cli::{Action, Cli};
 use handlescope_console::commands::schema::{members, schema, views};
@@ -43,14 +45,31 @@ const TROUBLE: u8 = 2;
 static BEFORE_MAIN: extern "C" fn() = standard::look_before_main;
 
 /// Lets threads share what `malloc` hands out. glibc reserves 64 MiB of addresses, for a moment twice as many, for each
-/// of up to eight arenas a processor, so that a limit of addresses is reached with little memory in use.
+/// of up to eight arenas a processor, so that a limit of addresses is reached with little memory in use. Where there is
+/// such a limit, all threads have one arena.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code, reason = "only this call says it, while there are no other threads")]
 fn limit_arenas() {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let arenas = libc::c_int::try_from(processors + 2).unwrap_or(libc::c_int::MAX);
+    let arenas = if most_addresses().is_some() { 1 } else { processors + 2 };
+    let arenas = libc::c_int::try_from(arenas).unwrap_or(libc::c_int::MAX);
     // SAFETY: the call takes two numbers; whether it succeeds decides nothing.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, arenas) };
+}
+
+/// Lets polars read few row groups of a Parquet file ahead where addresses are limited: for each column of each of them it
+/// has a thread, whose stack takes addresses.
+#[cfg(unix)]
+#[allow(
+    unsafe_code,
+    reason = "the environment is the only place for it, and has no other reader yet"
+)]
+fn limit_reads() {
+    const ROW_GROUPS: &str = "POLARS_ROW_GROUP_PREFETCH_SIZE";
+    if most_addresses().is_some() && env::var_os(ROW_GROUPS).is_none() {
+        // SAFETY: there are no other threads.
+        unsafe { env::set_var(ROW_GROUPS, "4") };
+    }
 }
 
 /// Lets an extraction keep to its limit of memory, whatever the trace has.
@@ -60,6 +79,8 @@ static ALLOCATOR: SpillingAllocator = SpillingAllocator;
 fn main() -> ExitCode {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     limit_arenas();
+    #[cfg(unix)]
+    limit_reads();
     report_panics();
     let start = match parse() {
         Ok(start) => start,

@@ -64,7 +64,7 @@ pub(crate) fn scan<'p>(
 }
 
 fn scan_files(files: impl Iterator<Item = PathBuf>, schema: Schema) -> PolarsResult<LazyFrame> {
-    let paths = files.map(PlRefPath::try_from_pathbuf).collect::<PolarsResult<Vec<_>>>()?;
+    let paths = files.map(source).collect::<PolarsResult<Vec<_>>>()?;
     let partitions = Schema::from_iter([
         Field::new(DATE.into(), DataType::Date),
         Field::new(TRACE.into(), DataType::String),
@@ -98,6 +98,19 @@ fn scan_files(files: impl Iterator<Item = PathBuf>, schema: Schema) -> PolarsRes
     };
     let sources = ScanSources::Paths(paths.into());
     Ok(DslBuilder::scan_parquet(sources, options, args)?.build().into())
+}
+
+/// A file as polars is to read it. It maps files that have a path, and reads what it needs of those that have a URL: only
+/// then files may be larger than the addresses that the process may have.
+fn source(path: PathBuf) -> PolarsResult<PlRefPath> {
+    let path = PlRefPath::try_from_pathbuf(path)?;
+    if cfg!(not(unix)) || path.has_scheme() {
+        return Ok(path);
+    }
+    let absolute = path.to_absolute_path()?.into_owned();
+    // Polars would make a path of the URL, and map its file.
+    let is_encoded = absolute.as_str().contains('%');
+    Ok(if is_encoded { absolute } else { PlRefPath::new(format!("file://{absolute}")) })
 }
 
 /// Reads columns of a table, some files at a time.
@@ -216,7 +229,8 @@ mod tests {
     /// A dataset whose traces have these columns in `suspects`, each trace in a partition of its own.
     fn dataset(traces: &[Vec<Column>]) -> (TempDir, Dataset, Vec<Partition>) {
         let folder = tempfile::tempdir().expect("a folder");
-        let dataset = Dataset::create(folder.path()).expect("a dataset");
+        // Characters that mean something in URLs.
+        let dataset = Dataset::create(&folder.path().join("a #?ü")).expect("a dataset");
         let partitions = traces.iter().enumerate().map(|(number, columns)| {
             let date = format!("2026-11-2{number}").parse().expect("a day");
             let partition = Partition { date, trace: format!("{number:032}") };
@@ -278,6 +292,17 @@ mod tests {
         };
         assert_eq!(read(&partitions[1].trace).expect("a row").height(), 1);
         assert!(read(&partitions[0].trace).is_err());
+    }
+
+    #[test]
+    fn files_are_read_by_url_unless_their_path_would_mean_another_file_in_one() {
+        let url = |path: &str| source(PathBuf::from(path)).expect("a source").as_str().to_owned();
+        if cfg!(unix) {
+            assert_eq!(url("/a #?ü/x"), "file:///a #?ü/x");
+            assert!(url("fleet").starts_with("file:///"), "{}", url("fleet"));
+        }
+        assert_eq!(url("/a%20/x"), "/a%20/x");
+        assert_eq!(url("s3://bucket/x"), "s3://bucket/x");
     }
 
     #[test]

@@ -99,7 +99,7 @@ pub fn sql(
         let _ = answer.send(texts.clone());
         Ok(())
     };
-    let answer = apart(work, wait, &mut Memory::new(limit), cancel);
+    let answer = apart(work, wait, limit, cancel);
     stop.cancel();
     if let Some(&TooLarge { rows, most }) = refused.get() {
         return Err(SqlError::JoinTooLarge { rows, most });
@@ -215,18 +215,21 @@ pub(super) fn named_count(mut answer: DataFrame, query: &str) -> PolarsResult<Da
 pub(super) fn apart<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
     mut wait: impl FnMut(&mut Memory) -> Result<(), SqlError>,
-    memory: &mut Memory,
+    limit: MemoryLimit,
     cancel: &Cancel,
 ) -> Result<T, SqlError> {
     cancel.check()?;
     let thread = with_stack(work).map_err(|error| SqlError::failed(Reason(&error).to_string()))?;
+    // The addresses of the stack do not count.
+    let mut memory = Memory::new(limit);
     for look in 0_u32.. {
         if thread.is_finished() {
             break;
         }
         let memory_check =
             if look % MEMORY_EVERY == MEMORY_EVERY - 1 { memory.check() } else { Ok(()) };
-        let checked = memory_check.and_then(|()| Ok(cancel.check()?)).and_then(|()| wait(memory));
+        let checked =
+            memory_check.and_then(|()| Ok(cancel.check()?)).and_then(|()| wait(&mut memory));
         if let Err(error) = checked {
             memory.wait_for(thread);
             return Err(error);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use sysinfo::{MemoryRefreshKind, Process, ProcessRefreshKind, ProcessesToUpdate, System};
 
 use super::error::SqlError;
+use crate::addresses::most_addresses;
 
 /// Time between two checks.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -36,9 +37,9 @@ impl Memory {
         let system = System::new();
         let mut memory = Self { system, before: 0, most: 0, most_of_given_up: 0, end_program };
         memory.before = memory.used();
-        let half = memory.half();
-        memory.most = most.unwrap_or(half);
-        memory.most_of_given_up = half.max(memory.most).saturating_add(half / 4);
+        let usual = memory.usual();
+        memory.most = most.unwrap_or(usual);
+        memory.most_of_given_up = usual.max(memory.most).saturating_add(usual / 4);
         memory
     }
 
@@ -70,7 +71,8 @@ impl Memory {
     /// Bytes of the process in memory, or in addresses where these are limited; 0 where the system does not
     /// say.
     fn used(&mut self) -> u64 {
-        let bytes = if addresses().is_some() { Process::virtual_memory } else { Process::memory };
+        let bytes =
+            if most_addresses().is_some() { Process::virtual_memory } else { Process::memory };
         self.process().map_or(0, bytes)
     }
 
@@ -81,26 +83,15 @@ impl Memory {
         self.system.process(pid)
     }
 
-    /// Returns half of the memory of the machine or its container, or of the rest of the limit for
-    /// addresses (`ulimit -v`), beyond which an allocation ends the program.
-    fn half(&mut self) -> u64 {
+    /// Half of the memory of the machine or its container, or three quarters of the rest of the limit for addresses
+    /// (`ulimit -v`) if that is less. Beyond that limit an allocation ends the program.
+    fn usual(&mut self) -> u64 {
         self.system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
         let limit = self.system.cgroup_limits().map(|limits| limits.total_memory);
         let total = self.system.total_memory();
         // Without a limit, the container says 0, or more than the machine has.
         let total = limit.filter(|limit| *limit > 0).map_or(total, |limit| limit.min(total));
-        let addresses = addresses().map(|most| most.saturating_sub(self.used()));
-        addresses.map_or(total, |left| left.min(total)) / 2
+        let addresses = most_addresses().map(|most| most.saturating_sub(self.used()));
+        addresses.map_or(total / 2, |left| (left / 4 * 3).min(total / 2))
     }
-}
-
-/// The limit for addresses of the process, bytes.
-#[cfg(unix)]
-fn addresses() -> Option<u64> {
-    rustix::process::getrlimit(rustix::process::Resource::As).current
-}
-
-#[cfg(not(unix))]
-fn addresses() -> Option<u64> {
-    None
 }

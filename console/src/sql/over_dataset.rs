@@ -12,7 +12,7 @@ use super::{
     columns::RelationColumn,
     error::SqlError,
     joins::{Refused, TooLarge, collect},
-    memory::{Memory, MemoryLimit},
+    memory::MemoryLimit,
     names::{names_of_with, with_names},
     planner::too_long,
 };
@@ -69,7 +69,7 @@ pub(crate) fn sql_over_dataset(
         let (dataset, query, refused) = (dataset.clone(), query.to_owned(), refused.clone());
         move || planned(&dataset, &traces, &query, &refused)
     };
-    let answer = apart(work, |_| Ok(()), &mut Memory::new(limit), cancel)?;
+    let answer = apart(work, |_| Ok(()), limit, cancel)?;
     if let Some(&TooLarge { rows, most }) = refused.get() {
         return Err(SqlError::JoinTooLarge { rows, most });
     }

@@ -10,9 +10,9 @@ use serde_json::Value;
 const SECOND: i64 = 1_000_000_000;
 /// 100 ns units of a day, the unit of FILETIME.
 const DAY: i64 = 864_000_000_000;
-const EVENT: u16 = 16;
-const PID: u32 = 700;
-const BASE: u64 = 0x7ff6_0000_0000;
+pub(super) const EVENT: u16 = 16;
+pub(super) const PID: u32 = 700;
+pub(super) const BASE: u64 = 0x7ff6_0000_0000;
 
 /// Opens a handle every two seconds of a minute that nothing closes, on a stack of its own.
 fn leak(trace: &mut TraceBuilder, place: u64) {
@@ -25,7 +25,7 @@ fn leak(trace: &mut TraceBuilder, place: u64) {
 }
 
 /// A minute of a program that leaks on one stack, and on another one too if it leaks anew.
-fn trace(day: i64, machine: u64, leaks_anew: bool) -> TraceBuilder {
+pub(super) fn trace(day: i64, machine: u64, leaks_anew: bool) -> TraceBuilder {
     let usual = FileOptions::default();
     let start = usual.start + day * DAY + machine as i64;
     let mut trace = TraceBuilder::with_options(FileOptions { start, ..usual });
@@ -56,7 +56,7 @@ pub(crate) fn small_fleet() -> Shell {
     shell
 }
 
-fn document(run: &Run) -> Value {
+pub(super) fn document(run: &Run) -> Value {
     serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
 }
 
@@ -66,7 +66,7 @@ fn asked(shell: &Shell, command: &str) -> Value {
 }
 
 /// Members of each element of a list.
-fn rows(document: &Value, list: &str, members: &[&str]) -> Vec<Vec<Value>> {
+pub(super) fn rows(document: &Value, list: &str, members: &[&str]) -> Vec<Vec<Value>> {
     let rows = document[list].as_array().unwrap_or_else(|| panic!("{document:#}"));
     rows.iter().map(|row| members.iter().map(|name| row[name].clone()).collect()).collect()
 }
@@ -230,6 +230,87 @@ fn queries_see_the_tables_of_the_dataset_without_unfinished_traces() {
     fs::remove_dir_all(partition.unwrap().next().unwrap().unwrap().path()).unwrap();
     assert_eq!(sql("SELECT count(distinct trace) AS n FROM groups")[0]["n"], 5);
     assert_eq!(asked(&shell, ".why -json")["traces"], 5);
+}
+
+#[test]
+fn a_query_comes_from_a_file_or_after_comments_over_a_dataset_and_over_a_trace() {
+    let shell = small_fleet();
+    let query = "-- How many?\n-- n: Number.\nSELECT count(*) AS n FROM processes WHERE name = 'x'";
+    let of_dataset = query.replace(" WHERE name = 'x'", "");
+    fs::write(shell.path("trace.sql"), query).unwrap();
+    fs::write(shell.path("fleet.sql"), &of_dataset).unwrap();
+    for (loaded, file, query) in
+        [("fleet", "fleet.sql", of_dataset.as_str()), ("leaky.etl", "trace.sql", query)]
+    {
+        let rows = |run: Run| document(&run.ok())["rows"].clone();
+        let of_file = rows(shell.run(&[loaded, "-c", &format!(".sql {file} -json")]));
+        assert!(of_file[0]["n"].is_u64(), "{of_file}");
+        let typed = shell.run(&[loaded, "-c", &format!(".sql {query} -json")]);
+        assert_eq!(rows(typed), of_file, "{loaded}");
+        assert_eq!(rows(shell.script(&[loaded], &format!(".sql {query}\n-json"))), of_file);
+    }
+    let run = shell.run(&["fleet", "-c", ".sql missing.sql"]);
+    assert_eq!(run.status, Some(1));
+    assert!(run.stderr.contains("missing.sql: the query cannot be read"), "{run:?}");
+}
+
+#[test]
+fn totals_are_sums_by_type_process_or_trace() {
+    let shell = small_fleet();
+    let totals = |of: &str| {
+        let answer = asked(&shell, &format!(".dump ObjectRef -ShowTotal {of} -json"));
+        rows(&answer, "groups", &["keys", "leaked"])
+    };
+    let sum = 6 * 29 + 2 * 29;
+    for (of, key, value) in [("Total", "type", "Event"), ("Process", "process", "server.exe")] {
+        let [row] = totals(of).try_into().unwrap();
+        assert_eq!((&row[0][key], &row[1]), (&value.into(), &sum.into()));
+    }
+    let of_files = totals("File -SortBy File");
+    assert_eq!(of_files.len(), 6);
+    let keys: Vec<&str> = of_files.iter().filter_map(|row| row[0]["trace"].as_str()).collect();
+    assert!(keys.is_sorted(), "{keys:?}");
+    assert_eq!(totals("Method -SortBy Handles -TopN 1")[0][1], 58);
+    // As of the traces, one by one.
+    let traces = ["1.9-0.etl", "1.9-1.etl", "1.9-2.etl", "1.10-0.etl", "1.10-1.etl", "1.10-2.etl"];
+    let of_traces = traces.map(|trace| {
+        let line = ".dump ObjectRef -Leak -ShowTotal Total -json";
+        let answer = document(&shell.run(&[trace, "-c", line]).ok());
+        answer["not_closed"]["sum"].as_u64().unwrap_or_else(|| panic!("{answer:#}"))
+    });
+    assert_eq!(of_traces.iter().sum::<u64>(), sum);
+    let run = shell.run(&["fleet", "-c", ".dump ObjectRef -GroupBy type -ShowTotal Total"]);
+    assert!(run.stderr.contains("both count; choose one"), "{run:?}");
+}
+
+#[test]
+fn a_dataset_of_a_newer_version_is_read_with_a_note_and_not_changed() {
+    let shell = small_fleet();
+    let before = asked(&shell, ".why -json")["suspects"].clone();
+    let marker = shell.path("fleet/_dataset.json");
+    let text = fs::read_to_string(&marker).unwrap();
+    let version: Value = serde_json::from_str(&text).unwrap();
+    let version = version["schema_version"].to_string();
+    fs::write(&marker, text.replace(&version, "99")).unwrap();
+    fs::create_dir_all(shell.path("fleet/later/date=2026-02-10/trace=ff")).unwrap();
+    let run = shell.run(&["fleet", "-c", ".why -json"]).ok();
+    assert_eq!(document(&run)["suspects"], before);
+    assert!(run.stderr.contains("version 99 of the tables"), "{run:?}");
+    for action in ["list", "check"] {
+        let run = shell.run(&["dataset", action, "fleet"]).ok();
+        assert!(run.stderr.contains("later tables and columns are not read"), "{run:?}");
+    }
+    let id = asked(&shell, ".why -json")["suspects"][0]["worst"]["trace"].clone();
+    for change in [
+        &["dataset", "add", "fleet", "leaky.etl"][..],
+        &["dataset", "remove", "fleet", id.as_str().unwrap()],
+        &["dataset", "symbolize", "fleet"],
+    ] {
+        let run = shell.run(change);
+        assert_eq!(run.status, Some(1));
+        assert!(run.stderr.contains("with a newer handlescope"), "{run:?}");
+    }
+    assert_eq!(asked(&shell, ".why -json")["traces"], 6);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod cluster;
 pub(crate) mod console;
 mod engines;
+mod memory;
 mod published;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,125 @@
+//! A dataset that is many times as large as the memory that a question to it may take.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use handlescope_tests::binary::{Run, Shell, handlescope};
+use handlescope_tests::rng::Rng;
+use handlescope_tests::thorough::one_of;
+use serde_json::{Value, json};
+
+use super::console::{BASE, EVENT, PID, document, rows, trace};
+
+/// Addresses that the program may have, KiB. Without optimization, 210 MB of them are its file, and 256 MiB are the stack
+/// of a query.
+const MAX_ADDRESSES: u64 = 800_000;
+
+/// Handles of a trace that are opened and closed.
+const CLOSED: u64 = 20_000;
+
+/// Handles of a trace that nothing closes.
+const LEAKED: u64 = 29;
+
+/// Characters of the names of objects, which no compression shortens much.
+const NAME_LENGTH: usize = 400;
+
+/// Writes a trace that leaks some handles and closes many.
+fn write_trace(path: &Path, seed: u64) {
+    let mut trace = trace(seed as i64, seed, false);
+    let mut rng = Rng::new(seed);
+    for number in 0..CLOSED {
+        let (object, handle) = (0xffff_9000_0000_0000 + number * 0x100, 0x10_0000 + 4 * number);
+        // At no time of another event.
+        let ns = 350_000 + number as i64 * 2_900_000;
+        let created = trace.create_handle(ns, (PID, PID + 4), object, handle as u32, EVENT);
+        created.stack(&[], &[BASE + 0x3000]);
+        let letter = |_| {
+            char::from(
+                b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
+                    [rng.below(64) as usize],
+            )
+        };
+        let name: String = (0..NAME_LENGTH).map(letter).collect();
+        trace.close_handle(ns + 1_400_000, (PID, PID + 4), object, handle as u32, EVENT, &name);
+    }
+    trace.write(path).unwrap();
+}
+
+/// Links the tables of the traces of a dataset into another one, under ids of other traces, until it has so many bytes.
+/// Returns the number of its traces, and their bytes.
+fn multiply(from: &Path, to: &Path, least: u64) -> (u64, u64) {
+    fs::create_dir(to).unwrap();
+    fs::copy(from.join("_dataset.json"), to.join("_dataset.json")).unwrap();
+    let (mut traces, mut bytes) = (0, 0);
+    while bytes < least {
+        for table in fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = table.file_name().unwrap().to_str().unwrap();
+            if name.starts_with('_') {
+                continue;
+            }
+            let days = fs::read_dir(&table)
+                .unwrap()
+                .flat_map(|day| fs::read_dir(day.unwrap().path()).unwrap());
+            for (place, trace) in (0..).zip(days) {
+                let part = trace.unwrap().path().join("part-0.parquet");
+                let (day, id) = (1 + traces % 28, traces + place);
+                let folder = to.join(format!("{name}/date=2026-10-{day:02}/trace={id:032x}"));
+                fs::create_dir_all(&folder).unwrap();
+                fs::hard_link(&part, folder.join("part-0.parquet")).unwrap();
+                bytes += part.metadata().unwrap().len();
+            }
+        }
+        traces += 2;
+    }
+    (traces, bytes)
+}
+
+/// The document that a command over the dataset prints with limited addresses.
+fn asked(shell: &Shell, command: &str) -> Value {
+    let program = handlescope(&shell.path(""));
+    let mut limited = Command::new("sh");
+    limited.args(["-c", &format!("ulimit -v {MAX_ADDRESSES}; exec \"$@\""), "sh"]);
+    limited.arg(program.get_program()).args(["fleet", "-c", command]).current_dir(shell.path(""));
+    limited.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    // Tests have large stacks; users do not. Each thread of polars has rows in memory.
+    limited.env("RUST_MIN_STACK", "4194304").env("POLARS_MAX_THREADS", "2");
+    let run: Run = limited.stdin(Stdio::null()).output().expect("there is a shell").into();
+    document(&run.ok())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_dataset_of_ten_times_the_memory_limit_is_answered() {
+    let shell = Shell::new();
+    for (seed, build) in [(1, "1.0"), (2, "2.0")] {
+        let name = format!("{build}.etl");
+        write_trace(&shell.path(&name), seed);
+        let _ = shell.run(&["dataset", "add", "base", &name, "--build", build]).ok();
+    }
+    // Ten times as many bytes as the limit, or a quarter more than it.
+    let least = MAX_ADDRESSES * 1024 * 10 / one_of(8) as u64;
+    let (traces, bytes) = multiply(&shell.path("base"), &shell.path("fleet"), least);
+    assert!(bytes >= least);
+
+    let why = asked(&shell, ".why -json");
+    assert_eq!(
+        (&why["traces"], &why["suspects"][0]["leaked"]),
+        (&traces.into(), &(traces * LEAKED).into())
+    );
+    let groups = asked(&shell, ".dump ObjectRef -Leak -GroupBy build,createstack -json");
+    let leaked: Vec<u64> =
+        rows(&groups, "groups", &["leaked"]).iter().filter_map(|row| row[0].as_u64()).collect();
+    assert_eq!(leaked, [traces / 2 * LEAKED; 2]);
+    let compared = asked(&shell, ".diff -build 1.0 2.0 -json");
+    assert_eq!(compared["groups"][0]["after"], traces / 2 * LEAKED);
+    let query = "SELECT ended, count(*) AS n, count(distinct type) AS types, avg(closed_s - opened_s) AS s, \
+                 max(length(object_name)) AS letters FROM acquisitions GROUP BY ended ORDER BY n";
+    let answer = asked(&shell, &format!(".sql {query} -json"));
+    let found = rows(&answer, "rows", &["ended", "n", "types", "letters"]);
+    let expected =
+        json!([["open", traces * LEAKED, 1, null], ["closed", traces * CLOSED, 1, NAME_LENGTH],]);
+    assert_eq!(Value::from(found), expected);
+    let seconds = answer["rows"][1]["s"].as_f64().unwrap();
+    assert!((seconds - 0.0014).abs() < 1e-6, "{seconds}");
+}
