@@ -16,7 +16,7 @@ use super::shared::options::{SHARED, check_output};
 use super::topics::TopicSpec;
 use crate::grammar::{
     Arguments, Example, GroupView, OptionGroup, OptionSpec, ParseError, Quotes, Redirect, Token,
-    definition_start, join, parse, split, without_comments,
+    definition_start, join, parse, split, starts_comment, without_comments,
 };
 use crate::render::OutputOptions;
 use crate::render::output::COLUMNS;
@@ -389,7 +389,7 @@ impl Registry {
             return line.into();
         };
         let command = self.command(name).map(|command| command.signature().arguments);
-        match rest.trim_start().starts_with("--") && matches!(command, Some(Arguments::Sql)) {
+        match starts_comment(rest.trim_start()) && matches!(command, Some(Arguments::Sql)) {
             true => format!("{name} {}", without_comments(rest)).into(),
             false => line.into(),
         }

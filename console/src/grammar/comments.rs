@@ -1,9 +1,17 @@
 //! Comments in front of a query.
 
+/// Start of a comment, which goes on to the end of its line.
+const MARK: &str = "--";
+
+/// Whether a text starts with a comment.
+pub(crate) fn starts_comment(text: &str) -> bool {
+    text.starts_with(MARK)
+}
+
 /// A text from its first word on that is not in a line that begins with `--`.
 pub(crate) fn without_comments(text: &str) -> &str {
     let mut rest = text.trim_start();
-    while let Some(comment) = rest.strip_prefix("--") {
+    while let Some(comment) = rest.strip_prefix(MARK) {
         rest = comment.split_once('\n').map_or("", |(_, behind)| behind).trim_start();
     }
     rest

@@ -7,7 +7,7 @@ pub(crate) mod parse;
 mod redirect;
 mod token;
 
-pub(crate) use comments::without_comments;
+pub(crate) use comments::{starts_comment, without_comments};
 pub use option::{
     Arguments, Doc, Example, GroupView, Opt, OptionGroup, OptionSpec, Take, Texts, ValueKind,
 };

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use super::args::OPTIONS;
-use crate::grammar::{Arguments, GroupView, Quotes, Redirect, Token, parse, without_comments};
+use crate::grammar::{
+    Arguments, GroupView, Quotes, Redirect, Token, parse, starts_comment, without_comments,
+};
 use crate::paths::has_extension;
 
 /// Words that a query starts with.
@@ -79,7 +81,7 @@ pub(crate) fn is_unfinished(line: &str, tokens: &[Token]) -> bool {
 
 /// The words in front of a query and of the comments before it, and those from the query on.
 fn around_comments<'t>(line: &str, tokens: &'t [Token]) -> (&'t [Token], &'t [Token]) {
-    let is_comment = |token: &Token| token.quotes == Quotes::No && token.text.starts_with("--");
+    let is_comment = |token: &Token| token.quotes == Quotes::No && starts_comment(&token.text);
     let start = tokens.iter().position(|token| starts_query(token) || is_comment(token));
     let (before, rest) = tokens.split_at(start.unwrap_or(tokens.len()));
     let comments = rest.first().filter(|first| is_comment(first));
