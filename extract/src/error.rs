@@ -45,6 +45,9 @@ pub enum ExtractError {
         Untrusted(.path)
     )]
     NoHandleData { path: PathBuf },
+    /// A minidump where only a trace has what is needed: it has no events of a session.
+    #[error("{}: a minidump cannot be redacted or replayed; load it: handlescope {}", Untrusted(.path), Untrusted(.path))]
+    OnlyLoaded { path: PathBuf },
     /// The file is empty or a text.
     #[error("{}: {description}, not a trace", Untrusted(.path))]
     Plain {

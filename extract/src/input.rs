@@ -18,6 +18,9 @@ pub(crate) struct Input {
     pub(crate) name: String,
 }
 
+/// Start of a minidump.
+pub(crate) const MINIDUMP_MAGIC: &[u8] = b"MDMP";
+
 const SEVENZ_MAGIC: &[u8] = b"7z\xBC\xAF\x27\x1C";
 const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
 

@@ -16,7 +16,7 @@ use crate::etl::{
     EventLoss, EventReader, IndexedBuffer, LossSpan, ScanError, Selector, Session, SessionClaims,
     WarningKind, load, losses,
 };
-use crate::input::Input;
+use crate::input::{Input, MINIDUMP_MAGIC};
 use crate::options::ExtractOptions;
 use crate::payload::TraceHeader;
 use crate::recorded::RecordedTime;
@@ -101,7 +101,7 @@ impl OpenRecording {
         let read = |source| ExtractError::Read { path: path.to_path_buf(), source };
         let mut start = Vec::new();
         file.read_at(0, BUFFER_HEADER_SIZE + HEADER_EVENT_BYTES, &mut start).map_err(read)?;
-        check_no_event_log(path, &start)?;
+        check_kind(path, &start)?;
         if let Some(description) = plain_content(&start) {
             let is_named = path.file_name().is_some_and(|file_name| *file_name == *name);
             let description =
@@ -302,19 +302,21 @@ pub fn is_trace(path: &Path) -> Result<bool, ExtractError> {
     open_file(path)
         .and_then(|file| file.take(bytes).read_to_end(&mut start))
         .map_err(|source| ExtractError::Open { path: path.to_path_buf(), source })?;
-    check_no_event_log(path, &start)?;
+    check_kind(path, &start)?;
     Ok(first_buffer(path, &start).is_ok())
 }
 
-/// Refuses a log of the Event Viewer.
-fn check_no_event_log(path: &Path, start: &[u8]) -> Result<(), ExtractError> {
-    match start.starts_with(EVENT_LOG_MAGIC) {
-        true => Err(ExtractError::Plain {
-            path: path.to_path_buf(),
-            description: "is an event log of Windows (.evtx)".to_owned(),
-        }),
-        false => Ok(()),
+/// Refuses a log of the Event Viewer and a minidump.
+fn check_kind(path: &Path, start: &[u8]) -> Result<(), ExtractError> {
+    let path = || path.to_path_buf();
+    if start.starts_with(EVENT_LOG_MAGIC) {
+        let description = "is an event log of Windows (.evtx)".to_owned();
+        return Err(ExtractError::Plain { path: path(), description });
     }
+    if start.starts_with(MINIDUMP_MAGIC) {
+        return Err(ExtractError::OnlyLoaded { path: path() });
+    }
+    Ok(())
 }
 
 pub(crate) fn identity_of(path: &Path) -> Result<SourceIdentity, ExtractError> {

@@ -3,6 +3,8 @@
 
 pub mod archive;
 pub mod dump;
+pub mod etl;
+pub mod htrace;
 pub mod import;
 pub mod metadata;
 pub mod resolve;

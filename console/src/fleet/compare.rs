@@ -288,13 +288,16 @@ fn stack(
 ) -> ComparedStack {
     let sides = [0, 1].map(|side| {
         let leaks = &group.leaks[side];
-        let count: i64 = leaks.values().map(|(count, _)| count).sum();
+        let sum = |amount: fn(&(i64, i64)) -> i64| {
+            leaks.values().map(amount).fold(0, i64::saturating_add)
+        };
+        let count = sum(|(count, _)| *count);
         let minutes = samples[side].seconds() / SECONDS_PER_MINUTE;
         let machines = leaks.keys().filter_map(|number| fleet.traces.get(*number));
         let machines: BTreeSet<usize> = machines.map(|trace| trace.machine).collect();
         BuildSide {
             unreleased: u64::try_from(count).unwrap_or_default(),
-            bytes: leaks.values().map(|(_, bytes)| bytes).sum(),
+            bytes: sum(|(_, bytes)| *bytes),
             per_minute: (minutes > 0.0).then(|| count as f64 / minutes),
             machines: machines.len(),
             verdict: group.verdicts[side],
@@ -305,8 +308,8 @@ fn stack(
     let ratio = samples[1].seconds().max(1.0) / samples[0].seconds().max(1.0);
     let matters = before.max(after) <= 0.0 || after - before * ratio > MIN_BYTES;
     let is_uncertain =
-        whole.is_some_and(|(whole, is_known)| !is_known || whole.got_worse != got_worse);
-    let got_worse = got_worse && matters;
+        matters && whole.is_some_and(|(whole, is_known)| !is_known || whole.got_worse != got_worse);
+    let got_worse = got_worse && matters && !is_uncertain;
     let state = match state {
         State::New | State::Gone => state,
         _ if is_uncertain => State::Uncertain,
@@ -324,8 +327,8 @@ fn stack(
         stack_text: group.stack_text,
         sides,
         state,
-        got_worse: got_worse && !is_uncertain,
-        is_uncertain: is_uncertain && matters,
+        got_worse,
+        is_uncertain,
         p_value,
     }
 }

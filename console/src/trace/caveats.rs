@@ -5,9 +5,9 @@ use std::path::Path;
 use handlescope_extract::is_loss;
 use handlescope_model::rules::{EXIT_FUNCTIONS, LossTimes, WITH_HANDLE};
 use handlescope_model::tables::{
-    EventCounts, Events, Processes, TraceInfo, TraceInfos, Warnings, is_ring,
+    EventCounts, Events, Objects, Processes, TraceInfo, TraceInfos, Warnings, is_ring,
 };
-use handlescope_model::{ArchiveError, EventKind, Table, TableRows, Trace, Untrusted};
+use handlescope_model::{ArchiveError, EventKind, RowCount, Table, TableRows, Trace, Untrusted};
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -279,8 +279,12 @@ fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
 /// Text about what a dump does not say: when handles were opened, and often where.
 fn of_dump(trace: &Trace) -> Result<String, ArchiveError> {
     let open = trace.height(Table::ExistingHandles)? as u64;
-    let leaked = trace.values(Events::leaked)?;
-    let traced = leaked.iter().filter(|is_leaked| *is_leaked).count() as u64;
+    let (created, listed) =
+        (trace.values(Objects::create_event)?, trace.values(Objects::existing_count)?);
+    let is_listed = |count: &Option<RowCount<_>>| count.is_some_and(|count| count.0 > 0);
+    let traced = created.iter().zip(listed.iter());
+    let traced =
+        traced.filter(|(created, listed)| created.is_some() && is_listed(listed)).count() as u64;
     let opened = match (has_end_rundown(trace)?, trace.height(Table::StackEvents)?) {
         (false, _) => {
             "it does not list the open handles: the dump was written without MiniDumpWithHandleData"
@@ -293,7 +297,7 @@ fn of_dump(trace: &Trace) -> Result<String, ArchiveError> {
             Counted(open, "handle")
         ),
         (true, _) => format!(
-            "{} of its {} were opened by operations that it has",
+            "operations that it has opened {} of its {}",
             HumanCount(traced),
             Counted(open, "open handle")
         ),

@@ -147,6 +147,13 @@ impl<'d> Stream<'d> {
         read(self.bytes, place)
     }
 
+    /// Start and number of the entries of a list that begins with their number. Some writers align entries to 8 bytes.
+    pub(super) fn list(&self, size: usize) -> Option<(usize, u32)> {
+        let count: u32 = self.read(0)?;
+        let is_aligned = self.bytes.len() == 8 + count as usize * size;
+        Some((if is_aligned { 8 } else { 4 }, count))
+    }
+
     /// The entries of equal size from `start` on, with their places in the file: as many as `count`, and as the stream has.
     /// Missing ones are counted.
     pub(super) fn entries(

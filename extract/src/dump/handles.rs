@@ -5,14 +5,14 @@ use std::collections::{HashMap, HashSet};
 use handlescope_model::tables::{Name, Names, ObjectType, ObjectTypes};
 use handlescope_model::{Cancel, Cancelled, NameIdx, TypeId};
 use minidump_common::format::{
-    MINIDUMP_HANDLE_DESCRIPTOR, MINIDUMP_HANDLE_DESCRIPTOR_2, MINIDUMP_HANDLE_OBJECT_INFORMATION,
-    MINIDUMP_STREAM_TYPE,
+    MINIDUMP_HANDLE_DESCRIPTOR, MINIDUMP_HANDLE_DESCRIPTOR_2, MINIDUMP_STREAM_TYPE,
 };
 
 use super::container::{Container, Stream, TextReader};
+use super::information;
 use crate::etl::{Diagnostics, WarningKind};
 use crate::intern::ByteInterner;
-use crate::operations::OpenHandle;
+use crate::operations::{OpenHandle, OpenList};
 
 /// Handles that a process of Windows can have.
 const MAX_HANDLES: u32 = 1 << 24;
@@ -20,14 +20,11 @@ const MAX_HANDLES: u32 = 1 << 24;
 /// Types of objects that are distinguished by name. Windows has some seventy.
 const MAX_TYPES: usize = 512;
 
-/// The longest chain of object information: there are ten kinds of it.
-const MAX_CHAIN: usize = 64;
-
 /// Bytes of the names of types and objects in all.
 const MAX_NAME_BYTES: usize = 256 << 20;
 
 /// Entries after which a request to stop is looked for.
-const ENTRIES_PER_CHECK: usize = 1 << 12;
+const ENTRIES_PER_CHECK: u32 = 1 << 12;
 
 /// Open handles with their types and names.
 #[derive(Default)]
@@ -35,12 +32,18 @@ pub(super) struct HandleList {
     pub(super) handles: Vec<OpenHandle>,
     pub(super) types: ObjectTypes,
     pub(super) names: Names,
+    /// Whether the dump has all entries that the list should have.
+    pub(super) is_complete: bool,
 }
 
 impl HandleList {
-    /// The handle values.
-    pub(super) fn values(&self) -> HashSet<u64> {
-        self.handles.iter().map(|handle| handle.handle).collect()
+    /// The handle values, if these are all.
+    pub(super) fn values(&self) -> Option<HashSet<u64>> {
+        self.is_complete.then(|| self.handles.iter().map(|handle| handle.handle).collect())
+    }
+
+    pub(super) fn open(&self) -> OpenList<'_> {
+        OpenList { handles: &self.handles, is_complete: self.is_complete }
     }
 
     /// Reads the handles of a process, which is row 0 of the processes; `None` for a dump without them.
@@ -61,16 +64,18 @@ impl HandleList {
         };
         let beyond = count.saturating_sub(MAX_HANDLES);
         findings.add(WarningKind::MissingEntries, beyond.into(), Some(stream.offset));
-        let count = count.min(MAX_HANDLES);
         let mut reading = Reading::new(dump, mask);
-        let entries = stream.entries(start as usize, size as usize, count, findings);
-        for (index, entry) in entries.enumerate() {
-            if index.is_multiple_of(ENTRIES_PER_CHECK) {
+        let most = count.min(MAX_HANDLES);
+        let entries = stream.entries(start as usize, size as usize, most, findings);
+        let mut present = 0;
+        for (index, entry) in (0..).zip(entries) {
+            if index % ENTRIES_PER_CHECK == 0 {
                 cancel.check()?;
             }
             reading.add(&entry, findings);
+            present = index + 1;
         }
-        Ok(Some(reading.finish()))
+        Ok(Some(reading.finish(present == count)))
     }
 }
 
@@ -116,9 +121,10 @@ impl<'d> Reading<'d> {
             findings.count(WarningKind::BadDumpEntry, Some(entry.offset));
             return;
         }
-        self.check_information(entry, findings);
         let type_id = self.type_id(raw.type_name_rva, entry.offset, findings);
         let name = self.name(raw.object_name_rva, entry.offset, findings);
+        let information = self.information(entry, findings);
+        let name = name.or_else(|| Some(NameIdx(self.names.intern(information?.as_bytes()))));
         self.handles.push(OpenHandle {
             handle,
             process: 0,
@@ -131,27 +137,15 @@ impl<'d> Reading<'d> {
         });
     }
 
-    /// Follows the chain of object information, which has no content that is used, to find damage.
-    fn check_information(&self, entry: &Stream<'_>, findings: &mut Diagnostics) {
+    /// What the object information of a descriptor names; damage of it is counted.
+    fn information(&self, entry: &Stream<'_>, findings: &mut Diagnostics) -> Option<String> {
         if entry.bytes.len() < size_of::<MINIDUMP_HANDLE_DESCRIPTOR_2>() {
-            return;
+            return None;
         }
-        let Some(descriptor) =
-            self.dump.read::<MINIDUMP_HANDLE_DESCRIPTOR_2>(entry.offset as usize)
-        else {
-            return;
-        };
-        let mut next = descriptor.object_info_rva;
-        for _ in 0..MAX_CHAIN {
-            if next == 0 {
-                return;
-            }
-            let information: Option<MINIDUMP_HANDLE_OBJECT_INFORMATION> =
-                self.dump.read(next as usize);
-            let Some(information) = information else { break };
-            next = information.next_info_rva;
-        }
-        findings.count(WarningKind::BadObjectInformation, Some(entry.offset));
+        let descriptor: MINIDUMP_HANDLE_DESCRIPTOR_2 = self.dump.read(entry.offset as usize)?;
+        let (text, is_sound) = information::of(self.dump, descriptor.object_info_rva);
+        findings.add(WarningKind::BadObjectInformation, (!is_sound).into(), Some(entry.offset));
+        text
     }
 
     fn type_id(&mut self, rva: u32, offset: u64, findings: &mut Diagnostics) -> TypeId {
@@ -192,10 +186,15 @@ impl<'d> Reading<'d> {
         name
     }
 
-    fn finish(self) -> HandleList {
+    fn finish(self, is_complete: bool) -> HandleList {
         let types = (0..self.types.len())
             .map(|row| ObjectType { type_id: TypeId(row + 1), name: self.types.text(row) });
         let names = (0..self.names.len()).map(|row| Name { name: self.names.text(row) });
-        HandleList { handles: self.handles, types: types.collect(), names: names.collect() }
+        HandleList {
+            handles: self.handles,
+            types: types.collect(),
+            names: names.collect(),
+            is_complete,
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! A minidump of a process of Windows → the tables of a trace.
 //!
-//! `container` finds the streams, `handles` reads the handles that were open, `operations` the last operations on handles,
-//! `modules` what addresses lie in, and `process` whose they are. Of the memory of the process nothing is read but its command
-//! line. The structures of the format are from the crate `minidump-common`.
+//! `container` finds the streams, `handles` reads the handles that were open, `information` which threads and processes they
+//! refer to, `operations` the last operations on handles, `modules` what addresses lie in, and `process` whose they are. Of the
+//! memory of the process nothing is read but its command line. The structures of the format are from the crate `minidump-common`.
 
 mod container;
 mod handles;
+mod information;
 mod modules;
 mod operations;
 mod process;
@@ -31,7 +32,7 @@ use self::process::ProcessFacts;
 use crate::error::ExtractError;
 use crate::etl::{Diagnostics, WarningKind};
 use crate::filetime::{PER_SECOND, UNIX_EPOCH, of_unix_ns};
-use crate::input::Input;
+use crate::input::{Input, MINIDUMP_MAGIC};
 use crate::intern::Interner;
 use crate::operations::{Entry, Handles, Operation, Tables, event_counts, stack_events};
 use crate::options::{ExtractObserver, ExtractSummary};
@@ -39,9 +40,6 @@ use crate::source::SourceIdentity;
 
 /// Beginning of the names of kinds of events.
 const SOURCE: &str = "minidump";
-
-/// Start of a minidump.
-const MAGIC: &[u8] = b"MDMP";
 
 /// Start of a dump of the kernel, of 32 and of 64 bits.
 const KERNEL_MAGICS: [&[u8]; 2] = [b"PAGEDUMP", b"PAGEDU64"];
@@ -54,7 +52,7 @@ pub fn is_dump(path: &Path) -> Result<bool, ExtractError> {
     let start = open_file(path)
         .and_then(|mut file| start_of(&mut file))
         .map_err(|source| ExtractError::Open { path: path.to_path_buf(), source })?;
-    Ok(start.starts_with(MAGIC))
+    Ok(start.starts_with(MINIDUMP_MAGIC))
 }
 
 /// Whether the content of a trace's file is a minidump.
@@ -68,7 +66,7 @@ pub(crate) fn is_content(input: &mut Input, path: &Path) -> Result<bool, Extract
         let description = "is a dump of the kernel, not of a process".to_owned();
         return Err(ExtractError::Plain { path: path.to_path_buf(), description });
     }
-    Ok(start.starts_with(MAGIC))
+    Ok(start.starts_with(MINIDUMP_MAGIC))
 }
 
 /// The first 8 bytes of a file, as far as it has them.
@@ -136,7 +134,7 @@ fn tables(bytes: &[u8], source: Source<'_>, cancel: &Cancel) -> Result<Tables, E
     let list = HandleList::of(&dump, facts.mask(), cancel, &mut findings)?;
     let operations = operations::operations(&dump, facts.mask(), cancel, &mut findings)?;
     let mut operations = operations.unwrap_or_default();
-    let values = list.as_ref().map(HandleList::values);
+    let values = list.as_ref().and_then(HandleList::values);
     put_in_order(&mut operations, values.as_ref(), &mut findings);
     let pid = facts.pid.or_else(|| most_frequent_pid(&operations)).unwrap_or_default();
     let modules = ModuleSpace::of(&dump, facts.mask(), pid, &mut findings);
@@ -150,7 +148,7 @@ fn tables(bytes: &[u8], source: Source<'_>, cancel: &Cancel) -> Result<Tables, E
         operations.iter().map(|operation| conversion.entry(operation, &mut findings)).collect();
     cancel.check()?;
     let history: Vec<&Entry> = history.iter().collect();
-    let open = list.as_ref().map(|list| list.handles.as_slice());
+    let open = list.as_ref().map(HandleList::open);
     let handles = Handles::of(&history, |_| false, open, &mut findings);
     let event_counts = event_counts(&history, SOURCE);
     let info = info(source, &dump, &facts, history.len());

@@ -73,14 +73,8 @@ impl ModuleSpace {
         findings: &mut Diagnostics,
     ) {
         let stream = dump.stream(MINIDUMP_STREAM_TYPE::ModuleListStream, findings);
-        let Some((stream, count)) = stream.and_then(|stream| Some((stream, stream.read(0)?)))
-        else {
-            return;
-        };
-        let count: u32 = count;
-        // A list may be aligned to 8 bytes.
-        let padding = stream.bytes.len().saturating_sub(4 + count as usize * MODULE_BYTES);
-        let start = if padding == 4 { 8 } else { 4 };
+        let list = stream.and_then(|stream| Some((stream, stream.list(MODULE_BYTES)?)));
+        let Some((stream, (start, count))) = list else { return };
         for entry in stream.entries(start, MODULE_BYTES, count.min(MAX_MODULES), findings) {
             match module(dump, texts, &entry, findings) {
                 Some((base, size, module)) => {
@@ -112,6 +106,8 @@ impl ModuleSpace {
             findings.count(WarningKind::BadDumpModule, Some(stream.offset));
             return;
         }
+        let beyond = count.saturating_sub(MAX_UNLOADED);
+        findings.add(WarningKind::BadDumpModule, beyond.into(), Some(stream.offset));
         let count = count.min(MAX_UNLOADED);
         for entry in stream.entries(start as usize, size as usize, count, findings) {
             let raw = entry.read::<MINIDUMP_UNLOADED_MODULE>(0);

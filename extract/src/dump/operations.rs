@@ -145,7 +145,7 @@ impl Evidence {
 }
 
 /// Puts operations into the order in which they happened, as far as they show it; `open` are the handles that are open at
-/// the end, if the dump lists them. An order that is not decided is counted.
+/// the end, if the dump lists all of them. An order that is not decided is counted.
 pub(super) fn put_in_order(
     operations: &mut [HandleOperation],
     open: Option<&HashSet<u64>>,

@@ -13,6 +13,10 @@ use crate::etl::Diagnostics;
 /// Ranges of memory that are looked through. A process of some gigabytes has some thousand.
 const MAX_RANGES: usize = 1 << 20;
 
+/// Bytes of MINIDUMP_THREAD, MINIDUMP_MEMORY_DESCRIPTOR and MINIDUMP_MEMORY_DESCRIPTOR64.
+const THREAD_BYTES: usize = 48;
+const RANGE_BYTES: usize = 16;
+
 /// Characters of a command line: Windows cuts those in its events, too.
 const MAX_COMMAND_LINE: usize = 1024;
 
@@ -119,10 +123,8 @@ fn command_line(dump: &Container<'_>, pointer_size: u32) -> Option<String> {
     let layout = if pointer_size == 4 { LAYOUT_32 } else { LAYOUT_64 };
     let threads =
         dump.stream(MINIDUMP_STREAM_TYPE::ThreadListStream, &mut Diagnostics::default())?;
-    let count = threads.read::<u32>(0)? as usize;
-    // A list may be aligned to 8 bytes.
-    let padding = threads.bytes.len().checked_sub(4 + count.checked_mul(48)?)?;
-    let thread: MINIDUMP_THREAD = threads.read(if padding == 4 { 8 } else { 4 })?;
+    let (first, _) = threads.list(THREAD_BYTES)?;
+    let thread: MINIDUMP_THREAD = threads.read(first)?;
     let memory = Memory::of(dump)?;
     let pointer = |address: u64| memory.pointer(address, layout.pointer);
     let process = pointer(thread.teb.checked_add(layout.peb)?)?;
@@ -148,7 +150,7 @@ impl<'d> Memory<'d> {
         let full = dump.stream(MINIDUMP_STREAM_TYPE::Memory64ListStream, &mut unused);
         if let Some(stream) = full {
             let mut place = stream.read::<u64>(8)?;
-            let entries = stream.bytes.get(16..)?.chunks_exact(16).take(MAX_RANGES);
+            let entries = stream.bytes.get(16..)?.chunks_exact(RANGE_BYTES).take(MAX_RANGES);
             for entry in entries {
                 let range: MINIDUMP_MEMORY_DESCRIPTOR64 = entry.pread_with(0, LE).ok()?;
                 ranges.push((range.start_of_memory_range, range.data_size, place));
@@ -156,7 +158,8 @@ impl<'d> Memory<'d> {
             }
         } else {
             let stream = dump.stream(MINIDUMP_STREAM_TYPE::MemoryListStream, &mut unused)?;
-            for entry in stream.bytes.get(4..)?.chunks_exact(16).take(MAX_RANGES) {
+            let (start, _) = stream.list(RANGE_BYTES)?;
+            for entry in stream.bytes.get(start..)?.chunks_exact(RANGE_BYTES).take(MAX_RANGES) {
                 let range: MINIDUMP_MEMORY_DESCRIPTOR = entry.pread_with(0, LE).ok()?;
                 let memory = range.memory;
                 let (size, place) = (memory.data_size.into(), memory.rva.into());

@@ -166,6 +166,70 @@ fn circular_and_broken_chains_are_counted_with_their_places() {
     assert_eq!(tables.handles.existing.handle, [4, 8, 12]);
 }
 
+/// Object information of a kind with fields of a size, of which some have values.
+fn information(kind: u32, bytes: u32, field: usize, values: &[(usize, u32)]) -> Vec<u8> {
+    let mut content = vec![0; bytes as usize];
+    for (place, value) in values {
+        content[place * field..place * field + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    [numbers(&[0, kind, bytes]), content].concat()
+}
+
+#[test]
+fn objects_without_names_are_named_by_the_thread_and_process_that_they_are_or_belong_to() {
+    let (thread, owner) = ([(2, 42), (3, 7)], [(0, 42), (1, 7)]);
+    let information = [
+        information(1, 28, 4, &thread),
+        information(1, 48, 8, &thread),
+        information(4, 24, 4, &[(4, 42)]),
+        information(5, 64, 8, &[(5, 43)]),
+        information(3, 8, 4, &owner),
+        information(3, 16, 8, &owner),
+        // Not owned, of another size, of another kind, and with a name.
+        information(3, 16, 8, &[]),
+        information(1, 44, 8, &thread),
+        information(6, 28, 4, &thread),
+        information(1, 28, 4, &thread),
+    ];
+    let mut place = 60 + information.len() as u32 * 40;
+    let text = place + information.iter().map(|bytes| bytes.len() as u32).sum::<u32>();
+    let mut descriptors = Vec::new();
+    for (handle, bytes) in (1..).zip(&information) {
+        let name = if handle == information.len() as u64 { text } else { 0 };
+        descriptors.push((handle * 4, 0, name, place));
+        place += bytes.len() as u32;
+    }
+    let mut stream = long_handles(&descriptors);
+    stream.extend(information.concat());
+    stream.extend(numbers(&[4]));
+    stream.extend("ab".encode_utf16().flat_map(u16::to_le_bytes));
+    let tables = tables_of(&[(Kind::HandleDataStream, stream)]);
+    let names = tables.handles.objects.rows().map(|object| {
+        let name = object.name.and_then(|name| tables.names.name.get(name.0 as usize));
+        name.cloned().unwrap_or_default()
+    });
+    let (thread, owned) = ("thread 7 of process 42", "owned by thread 7 of process 42");
+    let expected = [thread, thread, "process 42", "process 43", owned, owned, "", "", "", "ab"];
+    assert_eq!(names.collect::<Vec<_>>(), expected);
+    assert_eq!(warned(&tables, WarningKind::BadObjectInformation).0, 0);
+}
+
+#[test]
+fn a_handle_that_a_cut_list_lacks_may_be_open() {
+    let traced = operations(&[(1, 8, 42, &[1]), (1, 4, 42, &[1])]);
+    let leaked_and_unlisted = |list: &[u8]| {
+        let list = (Kind::HandleDataStream, list.to_vec());
+        let tables = tables_of(&[list, (Kind::HandleOperationListStream, traced.clone())]);
+        (tables.handles.leaked, warned(&tables, WarningKind::OpenNotListed).0)
+    };
+    let whole = handles(&[8, 12]);
+    assert_eq!(leaked_and_unlisted(&whole), (1, 1));
+    for length in [16 + 32, 16, 11] {
+        assert_eq!(leaked_and_unlisted(&whole[..length]), (2, 0), "{length}");
+    }
+    assert_eq!(leaked_and_unlisted(&handles(&[])), (0, 2));
+}
+
 #[test]
 fn names_are_read_once_and_bad_ones_are_counted() {
     let text = 60 + 4 * 40;

@@ -44,6 +44,14 @@ pub(crate) struct OpenHandle {
     pub(crate) pointer_count: u32,
 }
 
+/// The handles that are open after the last operation, as far as a source lists them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OpenList<'h> {
+    pub(crate) handles: &'h [OpenHandle],
+    /// Whether these are all, so that a handle that is not listed is closed.
+    pub(crate) is_complete: bool,
+}
+
 /// Columns of the handles.
 #[derive(Default)]
 pub(crate) struct Handles {
@@ -56,12 +64,11 @@ pub(crate) struct Handles {
 
 impl Handles {
     /// Gives each lifetime of a handle value its object, because tracing does not show which handles share one.
-    /// `is_exit` is whether a stack is one of process exit; `open` are the handles that are open after the last operation, if
-    /// the source lists them.
+    /// `is_exit` is whether a stack is one of process exit; `open` is `None` for a source that does not list open handles.
     pub(crate) fn of(
         history: &[&Entry],
         is_exit: impl Fn(u32) -> bool,
-        open: Option<&[OpenHandle]>,
+        open: Option<OpenList<'_>>,
         findings: &mut Diagnostics,
     ) -> Self {
         let mut lives = lives(history, is_exit, findings);
@@ -70,7 +77,7 @@ impl Handles {
         }
         let mut handles = Self::default();
         for life in lives {
-            handles.add(life, history, open.unwrap_or_default());
+            handles.add(life, history, open.map_or(&[], |open| open.handles));
         }
         handles
     }
@@ -173,14 +180,9 @@ fn lives(
 
 /// Finds the handles that are open in the lifetimes without an end. Those that no operation opened get a lifetime without
 /// operations.
-fn list(
-    lives: &mut Vec<Life>,
-    history: &[&Entry],
-    open: &[OpenHandle],
-    findings: &mut Diagnostics,
-) {
+fn list(lives: &mut Vec<Life>, history: &[&Entry], open: OpenList<'_>, findings: &mut Diagnostics) {
     let mut unfound: HashMap<(u32, u64), u32> = HashMap::new();
-    for (row, handle) in (0..).zip(open) {
+    for (row, handle) in (0..).zip(open.handles) {
         unfound.insert((handle.process, handle.handle), row);
     }
     let mut closed: HashMap<(u32, u64), u32> = HashMap::new();
@@ -189,7 +191,7 @@ fn list(
         match (entry(life.open), entry(life.close)) {
             (Some(opened), None) => {
                 life.listed = unfound.remove(&(opened.process, opened.handle));
-                life.is_unlisted = life.listed.is_none();
+                life.is_unlisted = open.is_complete && life.listed.is_none();
                 findings.add(WarningKind::OpenNotListed, u64::from(life.is_unlisted), None);
             }
             (_, Some(last)) => *closed.entry((last.process, last.handle)).or_default() += 1,

@@ -4,7 +4,7 @@
 mod handles;
 mod tables;
 
-pub(crate) use self::handles::{Handles, OpenHandle};
+pub(crate) use self::handles::{Handles, OpenHandle, OpenList};
 pub(crate) use self::tables::{Tables, event_counts, stack_events};
 
 /// Operation of handle tracing (PROCESS_HANDLE_TRACING_ENTRY, `Type`).

@@ -7,6 +7,12 @@ mod archive;
 #[path = "../../../fuzz/src/dump.rs"]
 mod dump;
 #[allow(unreachable_pub)]
+#[path = "../../../fuzz/src/etl.rs"]
+mod etl;
+#[allow(unreachable_pub)]
+#[path = "../../../fuzz/src/htrace.rs"]
+mod htrace;
+#[allow(unreachable_pub)]
 #[path = "../../../fuzz/src/import.rs"]
 mod import;
 #[allow(unreachable_pub)]
@@ -19,16 +25,34 @@ mod resolve;
 #[path = "../../../fuzz/src/symbol_path.rs"]
 mod symbol_path;
 
+use std::env;
 use std::fs;
-use std::io::Read as _;
+use std::ops::ControlFlow;
 use std::path::Path;
 
+use handlescope_extract::OpenRecording;
+use handlescope_extract::etl::{Event, Selector};
 use handlescope_model::Table;
+use handlescope_tests::bench::{LargeTrace, write_large_trace};
+use handlescope_tests::binary::examples;
 use handlescope_tests::dump::{Dump, DumpModule, Traced};
 use handlescope_tests::folders::files;
 use handlescope_tests::foreign::Members;
 use handlescope_tests::thorough::one_of;
 use sevenz_rust::{ArchiveReader, Password};
+
+/// The seeds of a target, which are also written into the folder that a variable names, for the fuzzer.
+fn seeds(target: &str, seeds: impl IntoIterator<Item = Vec<u8>>) -> Vec<Vec<u8>> {
+    let seeds: Vec<Vec<u8>> = seeds.into_iter().collect();
+    if let Some(folder) = env::var_os("HANDLESCOPE_FUZZ_SEEDS") {
+        let folder = Path::new(&folder).join(target);
+        fs::create_dir_all(&folder).unwrap();
+        for (number, seed) in seeds.iter().enumerate() {
+            fs::write(folder.join(format!("{number}-{}", seed.len())), seed).unwrap();
+        }
+    }
+    seeds
+}
 
 fn golden() -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
@@ -69,6 +93,8 @@ fn damaged(input: &[u8], times: usize) -> impl Iterator<Item = Vec<u8>> {
 
 #[test]
 fn golden_archives_are_read_as_they_are_and_part_by_part() {
+    let whole = golden().into_iter().map(|archive| behind(archive::WHOLE, &archive));
+    seeds("archive", whole.chain(golden().iter().flat_map(|archive| members(archive))));
     for archive in golden() {
         assert_eq!(archive::read(&behind(archive::WHOLE, &archive)), Table::ALL.len());
         let members = members(&archive);
@@ -109,21 +135,15 @@ fn no_damage_of_a_table_of_contents_ends_in_a_panic() {
 fn extracts_of_etwanalyzer_are_converted_or_refused() {
     let heads = ["modules\n", "", "stacks\n", "main\n"];
     let inputs = Members::default().named("a").into_iter().zip(heads);
-    for ((name, content), head) in inputs {
-        let input = [head.as_bytes(), &content].concat();
-        assert!(import::convert(&input), "{name}");
-        for bad in damaged(&input, 100) {
-            import::convert(&bad);
-        }
-    }
+    let inputs = inputs.map(|((_, content), head)| [head.as_bytes(), &content].concat());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.json7z");
     Members::default().pack(&path, "a");
-    let mut archive = Vec::new();
-    fs::File::open(&path).unwrap().read_to_end(&mut archive).unwrap();
-    assert!(import::convert(&archive));
-    for bad in damaged(&archive, 100) {
-        import::convert(&bad);
+    for input in seeds("etwanalyzer_import", inputs.chain([fs::read(path).unwrap()])) {
+        assert!(import::convert(&input), "{}", String::from_utf8_lossy(&input));
+        for bad in damaged(&input, 100) {
+            import::convert(&bad);
+        }
     }
 }
 
@@ -170,7 +190,7 @@ fn metadata_seeds() -> Vec<Vec<u8>> {
 
 #[test]
 fn no_damage_of_metadata_ends_in_a_panic_or_a_hang() {
-    let seeds = metadata_seeds();
+    let seeds = seeds("metadata", metadata_seeds());
     let decoded: Vec<usize> = seeds.iter().map(|seed| metadata::decode(seed)).collect();
     assert_eq!(decoded, [1, 0, 1, 1]);
     for seed in seeds {
@@ -192,10 +212,81 @@ fn no_damage_of_a_minidump_ends_in_a_panic() {
         ..Dump::default()
     };
     let dump = dump.handle(4, "Event", "Go").operation(Traced::Open, 4, &[0x7FF6_0000_0010]);
-    let seed = dump.to_bytes();
-    assert!(dump::read(&seed));
-    for bad in damaged(&seed, 400) {
-        dump::read(&bad);
+    for seed in seeds("dump", [dump.to_bytes()]) {
+        assert!(dump::read(&seed));
+        for bad in damaged(&seed, 400) {
+            dump::read(&bad);
+        }
+    }
+}
+
+/// A trace of some events of handles and heaps, as a file.
+fn small_trace(compressed: bool) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.etl");
+    let trace = LargeTrace {
+        handle_events: 60,
+        heap_events: 30,
+        cpus: 2,
+        distinct_stacks: 6,
+        stack_depth: 5,
+        leak_percent: 10,
+        processes: 2,
+        seed: 7,
+        compressed,
+    };
+    write_large_trace(&path, &trace).unwrap();
+    fs::read(path).unwrap()
+}
+
+#[test]
+fn no_damage_of_a_trace_ends_in_a_panic_or_makes_threads_differ() {
+    let whole = |trace| behind(etl::WHOLE, trace);
+    let plain = small_trace(false);
+    let inputs = [whole(&plain), whole(&small_trace(true)), etl::recipe(&plain)];
+    let decoded = inputs.clone().map(|input| behind(input[0] | etl::DECODED, &input[1..]));
+    for seed in seeds("etl", inputs.into_iter().chain(decoded)) {
+        assert!(etl::read(&seed));
+        let times = if seed[0] & etl::DECODED == 0 { 40 } else { 1000 };
+        for bad in damaged(&seed, times) {
+            etl::read(&bad);
+        }
+    }
+}
+
+/// Every event.
+struct Everything;
+
+impl Selector for Everything {
+    fn select(&mut self, _: &Event<'_>) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_recipe_of_a_trace_has_its_events() {
+    let events = |trace: &[u8]| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.etl");
+        fs::write(&path, trace).unwrap();
+        let mut events = Vec::new();
+        let open = OpenRecording::open(&path).unwrap();
+        let take = |event: &Event<'_>| events.push((event.id, event.time, event.payload.to_vec()));
+        open.read(&mut Everything, |_| ControlFlow::Continue(()), take).unwrap();
+        events
+    };
+    let plain = small_trace(false);
+    let recipe = etl::recipe(&plain);
+    assert!(events(&etl::assembled(&recipe[1..])) == events(&plain));
+}
+
+#[test]
+fn no_damage_of_a_text_of_htrace_ends_in_a_panic() {
+    for text in seeds("htrace", [fs::read(examples().join("htrace.log")).unwrap()]) {
+        assert!(htrace::read(&text));
+        for bad in damaged(&text, 200) {
+            htrace::read(&bad);
+        }
     }
 }
 
@@ -203,7 +294,8 @@ fn no_damage_of_a_minidump_ends_in_a_panic() {
 fn symbol_files_resolve_and_no_damage_of_one_ends_in_a_panic() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
     let mut resolved = 0;
-    for (_, file) in ["symbols", "bin"].iter().flat_map(|folder| files(&examples.join(folder))) {
+    let examples = ["symbols", "bin"].iter().flat_map(|folder| files(&examples.join(folder)));
+    for file in seeds("resolve", examples.map(|(_, file)| file)) {
         resolved += resolve::resolve(&file);
         for bad in damaged(&file, 10) {
             resolve::resolve(&bad);
@@ -214,11 +306,11 @@ fn symbol_files_resolve_and_no_damage_of_one_ends_in_a_panic() {
 
 #[test]
 fn every_text_is_a_symbol_path() {
-    for text in
-        ["", " ; ", r"C:\a;srv*b*https://x", "cache*c;symsrv*a.dll*d*http://[::1", "\0*;é", "none"]
-    {
-        symbol_path::read(text);
-        for bad in damaged(text.as_bytes(), 20) {
+    let texts =
+        ["", " ; ", r"C:\a;srv*b*https://x", "cache*c;symsrv*a.dll*d*http://[::1", "\0*;é", "none"];
+    for text in seeds("symbol_path", texts.map(|text| text.as_bytes().to_vec())) {
+        symbol_path::read(str::from_utf8(&text).unwrap());
+        for bad in damaged(&text, 20) {
             symbol_path::read(&String::from_utf8_lossy(&bad));
         }
     }

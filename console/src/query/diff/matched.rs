@@ -33,7 +33,44 @@ pub(super) struct MatchedGroup {
     pub(super) is_of_suspect: bool,
 }
 
+/// Program, type and whether there is a stack: handle tracing keeps only the last operations, so that groups of one type
+/// lose handles to the group without a stack, and get handles from it when tracing is switched on.
+type Traced<'m> = (Option<&'m str>, &'m str, bool);
+
+/// Numbers of handles that the groups of dumps lost from one dump to the next.
+#[derive(Default)]
+pub(super) struct Decreases<'m>(HashMap<Traced<'m>, u64>);
+
+impl<'m> Decreases<'m> {
+    pub(super) fn of(groups: &'m [MatchedGroup]) -> Self {
+        let mut decreases: HashMap<Traced<'m>, u64> = HashMap::new();
+        for group in groups {
+            let [before, after] = group.sides.each_ref().map(|side| side.leaked.count);
+            *decreases.entry(group.traced(group.has_stack())).or_default() +=
+                before.saturating_sub(after);
+        }
+        Self(decreases)
+    }
+
+    /// Number of handles that may have come to a group because their stacks were forgotten, or became known.
+    pub(super) fn to(&self, group: &'m MatchedGroup) -> u64 {
+        self.0.get(&group.traced(!group.has_stack())).copied().unwrap_or_default()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.values().all(|count| *count == 0)
+    }
+}
+
 impl MatchedGroup {
+    fn has_stack(&self) -> bool {
+        self.sides.iter().any(|side| side.create_stack.is_some())
+    }
+
+    fn traced(&self, has_stack: bool) -> Traced<'_> {
+        (self.process.as_deref(), &self.type_name, has_stack)
+    }
+
     /// Size of the largest allocation of the group, which lost events may hide.
     pub(super) fn largest(&self) -> f64 {
         let shares = self.sides.iter().flat_map(|side| &side.sample.shares);

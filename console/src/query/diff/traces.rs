@@ -3,7 +3,7 @@
 use handlescope_model::rules::LossTimes;
 use handlescope_model::{StackIdx, Trace};
 
-use super::matched::{MatchedGroup, Start, matched};
+use super::matched::{Decreases, MatchedGroup, Start, matched};
 use super::rule::{self, Chances};
 use super::tally::{Kind, Sample, Tally};
 use super::{Compared, NS_PER_MINUTE, extent, minutes, per_minute, rows_of_suspect};
@@ -55,7 +55,7 @@ pub struct ComparedGroup {
     pub state: State,
     /// Whether the trace after leaks more than chance and a factor of 1.5 explain, whatever events were lost.
     pub got_worse: bool,
-    /// Whether lost events explain that it seems to have got worse, or that it does not.
+    /// Whether lost events, or stacks that a dump lacks, explain that it seems to have got worse, or that it does not.
     pub is_uncertain: bool,
     /// The probability that the trace after leaks this much or more, if nothing changed.
     pub p_value: f64,
@@ -98,7 +98,7 @@ pub enum State {
     Gone,
     /// Leaks less than chance explains.
     Better,
-    /// Chances events may explain the difference, or that there is none.
+    /// Lost events, or forgotten stacks, may explain the difference, or that there is none.
     Uncertain,
     /// Chance explains the difference.
     Same,
@@ -124,7 +124,7 @@ impl<F> TracesDiff<F> {
         self.groups.iter().filter(|group| group.got_worse).count()
     }
 
-    /// Number of groups that may or may not have got worse, because events were lost.
+    /// Number of groups that may or may not have got worse, because events were lost or dumps lack stacks.
     pub fn uncertain(&self) -> usize {
         self.groups.iter().filter(|group| group.is_uncertain).count()
     }
@@ -211,7 +211,12 @@ fn compared<T: Acquired>(
     let losses = sources.iter().zip(traces);
     let losses = losses.map(|(source, trace)| Losses::of(source.trace, trace.extent()));
     let groups = match losses.collect::<Result<Vec<_>, _>>()?.as_slice() {
-        [before, after] => with_states(&matched, has_lengths, [before, after]),
+        [before, after] => {
+            let is_of_dumps = traces.iter().all(Acquired::is_of_one_moment);
+            let decreases =
+                if is_of_dumps { Decreases::of(&matched) } else { Decreases::default() };
+            with_states(&matched, has_lengths, [before, after], &decreases)
+        }
         _ => Vec::new(),
     };
     Ok(ComparedGroups { groups, not_comparable })
@@ -319,7 +324,7 @@ pub(super) const TOO_SHORT: f64 = 0.2;
 /// Comparison in both directions, first the trace after against the one before.
 type Both = [Comparison; 2];
 
-/// Assumption about traces that lost events.
+/// Assumption about traces that lost events, and dumps that lack stacks.
 #[derive(Clone, Copy)]
 enum Assumed<'l> {
     /// Assumes that no event of a handle is missing.
@@ -328,10 +333,12 @@ enum Assumed<'l> {
     Between([&'l Losses; 2]),
     /// Assumes that this many more handles of a group leak in each trace, or fewer.
     Unseen([f64; 2]),
+    /// Assumes that as many handles as possible only got a stack, or lost it.
+    Regrouped(&'l Decreases<'l>),
 }
 
 /// Compares groups.
-fn compare(groups: &[MatchedGroup], has_lengths: bool, assumed: Assumed<'_>) -> Vec<Both> {
+fn compare<'m>(groups: &'m [MatchedGroup], has_lengths: bool, assumed: Assumed<'m>) -> Vec<Both> {
     let both = groups.iter().map(|group| {
         let lossy = |side: usize| match assumed {
             Assumed::Between(losses) => Some(&losses[side].times).filter(|times| !times.is_empty()),
@@ -344,6 +351,7 @@ fn compare(groups: &[MatchedGroup], has_lengths: bool, assumed: Assumed<'_>) -> 
         let start = |side: usize| lossy(side).map_or(group.sides[side].start, |_| Start::Later);
         let unseen = match assumed {
             Assumed::Unseen(unseen) => unseen,
+            Assumed::Regrouped(decreases) => [0.0, -(decreases.to(group) as f64)],
             _ => [0.0, 0.0],
         };
         let unseen_size = group.largest();
@@ -372,22 +380,29 @@ fn levels(comparisons: &[Both]) -> [f64; 2] {
     [0, 1].map(|direction| rule::level(comparisons.iter().map(|both| both[direction].chances)))
 }
 
-/// Determines for each group whether losses leave no doubt that it got worse at this level, or that it did not.
-fn sure(
-    groups: &[MatchedGroup],
+/// Determines for each group whether losses, and stacks that dumps lack, leave no doubt that it got worse at this level, or that
+/// it did not.
+fn sure<'m>(
+    groups: &'m [MatchedGroup],
     has_lengths: bool,
-    losses: [&Losses; 2],
+    losses: [&'m Losses; 2],
+    decreases: &'m Decreases<'m>,
     comparisons: &[Both],
     level: f64,
 ) -> Vec<bool> {
     let [before, after] = losses;
-    if before.times.is_empty() && after.times.is_empty() {
-        return vec![true; groups.len()];
-    }
     let compare = |assumed| compare(groups, has_lengths, assumed);
     let worse = |comparisons: &[Both], level| -> Vec<bool> {
         comparisons.iter().map(|both| both[0].is_more(level)).collect()
     };
+    if before.times.is_empty() && after.times.is_empty() {
+        if decreases.is_empty() {
+            return vec![true; groups.len()];
+        }
+        let surely_worse = worse(&compare(Assumed::Regrouped(decreases)), level);
+        let is_sure = worse(comparisons, level).into_iter().zip(surely_worse);
+        return is_sure.map(|(is_worse, is_surely_worse)| !is_worse || is_surely_worse).collect();
+    }
     let between = has_lengths.then(|| {
         let comparisons = compare(Assumed::Between(losses));
         let [level, _] = levels(&comparisons);
@@ -426,10 +441,11 @@ fn with_states(
     matched: &[MatchedGroup],
     has_lengths: bool,
     losses: [&Losses; 2],
+    decreases: &Decreases<'_>,
 ) -> Vec<ComparedGroup> {
     let comparisons = compare(matched, has_lengths, Assumed::NoLoss);
     let [worse, better] = levels(&comparisons);
-    let sure = sure(matched, has_lengths, losses, &comparisons, worse);
+    let sure = sure(matched, has_lengths, losses, decreases, &comparisons, worse);
     let group = |((group, both), is_sure): ((&MatchedGroup, Both), bool)| {
         let [before, after] = [0, 1].map(|side| side_of(group, side, has_lengths));
         let is_worse = both[0].is_more(worse);
@@ -543,7 +559,8 @@ mod tests {
             };
             let is_worse = (0..1_000).map(|_| {
                 let groups: Vec<MatchedGroup> = (0..6).map(|_| group()).collect();
-                let compared = with_states(&groups, true, [&lossless, &lossless]);
+                let none = Decreases::default();
+                let compared = with_states(&groups, true, [&lossless, &lossless], &none);
                 compared.iter().any(|group| group.got_worse)
             });
             let worse = is_worse.filter(|is_worse| *is_worse).count();

@@ -98,6 +98,29 @@ fn what_grew_is_named_by_its_stack() {
     assert!(text.contains("server.exe+0x500"), "{text}");
 }
 
+/// A dump of events, of which the first `traced` have the stack that opened them.
+fn partly_traced(events: u64, traced: u64) -> Dump {
+    let stack = [PROGRAM + 0x500, PROGRAM + 0x600];
+    let dump = listed(&[(events, "Event", "")]);
+    (1..=traced).fold(dump, |dump, number| dump.operation(Traced::Open, number * 4, &stack))
+}
+
+#[test]
+fn handles_that_only_got_or_lost_their_stack_may_have_been_there_before() {
+    for (before, after) in [(0, 18), (18, 0)] {
+        let (document, status, _) = compared(&partly_traced(20, before), partly_traced(20, after));
+        let states: Vec<_> = groups(&document).iter().map(|group| (group.2, group.5)).collect();
+        assert!(
+            states.iter().all(|(state, got_worse)| *state != "worse" && !got_worse),
+            "{states:?}"
+        );
+        assert_eq!(status, Some(2), "{document}");
+        // What is more than that got worse.
+        let (_, status, _) = compared(&partly_traced(20, before), partly_traced(60, after * 3));
+        assert_eq!(status, Some(1));
+    }
+}
+
 #[test]
 fn dumps_that_hold_the_same_are_no_reason_to_fail() {
     let (document, status, _) =

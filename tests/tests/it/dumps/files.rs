@@ -87,6 +87,24 @@ fn a_dump_of_the_kernel_and_other_files_are_refused() {
     }
 }
 
+#[test]
+fn what_only_a_trace_can_do_is_refused_with_what_a_dump_can() {
+    let shell = with(&traced());
+    write_zip(&shell.path("a.zip"), &[("a.dmp", fs::read(shell.path("a.dmp")).unwrap())]);
+    for (arguments, path) in [
+        (&["redact", "a.dmp"][..], "a.dmp"),
+        (&["redact", "a.zip"], "a.zip"),
+        (&["live", "--replay", "a.dmp"], "a.dmp"),
+    ] {
+        let run = shell.run(arguments);
+        let message = format!(
+            "error: {path}: a minidump cannot be redacted or replayed; load it: handlescope {path}"
+        );
+        assert!(run.status == Some(1) && run.stderr.contains(&message), "{run:?}");
+    }
+    assert!(!shell.path("a.redacted.etl").exists());
+}
+
 /// The largest memory of the process, KiB, and the time, of an extraction.
 #[cfg(target_os = "linux")]
 fn measured(shell: &Shell, name: &str) -> (u64, Duration) {

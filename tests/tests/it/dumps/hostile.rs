@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use handlescope_extract::{ExtractOptions, NoObserver, extract};
 use handlescope_model::{Cancel, Table, Trace};
+use handlescope_tests::binary::Shell;
 use handlescope_tests::corrupt::damage;
-use handlescope_tests::dump::{Dump, DumpModule};
+use handlescope_tests::dump::{Dump, DumpModule, HANDLE_DATA, Traced};
 use handlescope_tests::thorough::one_of;
 use proptest::prelude::*;
 
-use super::{answer, narrow, program, traced, with};
+use super::{PROGRAM, answer, narrow, program, traced, with};
 
 /// A dump with all streams.
 fn full() -> Dump {
@@ -57,6 +58,28 @@ fn a_cut_dump_answers_with_a_warning() {
     assert!(run.stderr.contains("objects, closes and leaks may be wrong"), "{run:?}");
 }
 
+#[test]
+fn a_cut_list_of_handles_closes_none_that_operations_opened() {
+    // The list is written last, and of its three handles one is left.
+    let mut dump = program();
+    for number in 1..=3 {
+        dump = dump.handle(number * 4, "", "").operation(Traced::Open, number * 4, &[PROGRAM]);
+    }
+    let mut bytes = dump.to_bytes();
+    let is_list = |entry: &[u8]| entry.starts_with(&HANDLE_DATA.to_le_bytes());
+    let entry = 32 + bytes[32..].chunks_exact(12).position(is_list).unwrap() * 12;
+    let place = u32::from_le_bytes(bytes[entry + 8..entry + 12].try_into().unwrap()) as usize;
+    let end = bytes.len() as u32;
+    bytes[entry + 8..entry + 12].copy_from_slice(&end.to_le_bytes());
+    bytes.extend_from_within(place..place + 16 + 32);
+    let shell = Shell::new();
+    fs::write(shell.path("cut.dmp"), bytes).unwrap();
+    let sql = ".sql SELECT SUM(CAST(leaked AS INT)) AS leaked, COUNT(closed_unseen) AS closed FROM events -csv";
+    let run = shell.run(&["cut.dmp", "-c", sql]).ok();
+    assert!(run.stdout.ends_with("3,0\n"), "{run:?}");
+    assert!(run.stderr.contains("operations that it has opened 1 of its 1 open handle"), "{run:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400 / one_of(4) as u32))]
 
@@ -82,7 +105,7 @@ proptest! {
 #[cfg(target_os = "linux")]
 #[test]
 fn counts_and_texts_as_large_as_the_file_take_neither_time_nor_memory() {
-    use handlescope_tests::dump::{HANDLE_DATA, HANDLE_OPERATION_LIST, MODULE_LIST};
+    use handlescope_tests::dump::{HANDLE_OPERATION_LIST, MODULE_LIST};
     let whole = full().to_bytes();
     for kind in [HANDLE_DATA, HANDLE_OPERATION_LIST, MODULE_LIST] {
         let mut bytes = whole.clone();

@@ -273,7 +273,9 @@ fn compare<'a, F: Words<'a>>(
         file.check_events(dump.messages)?;
         write_caveats(file, dump.messages);
     }
-    got_worse(answer.worse(), answer.uncertain(), F::NOUN, dump);
+    let are_dumps = answer.files.iter().all(|file| file.about().info.is_dump());
+    let doubt = if are_dumps { FORGOTTEN } else { LOST };
+    got_worse(answer.worse(), answer.uncertain(), doubt, F::NOUN, dump);
     match &args.flame {
         None => {
             let table = render::diff_traces(&answer, criteria.stacks, &dump.display())?;
@@ -305,17 +307,28 @@ fn draw(
     dump.write_file(target, |out| graph.write_svg(out))
 }
 
+/// Reasons to doubt that a group got worse, with remedies.
+const LOST: &str = "events were lost; record again with more or larger buffers";
+const FORGOTTEN: &str = "one of the dumps lacks stacks of handles of their types, as tracing was \
+                         off or has forgotten them; trace from the start of the program, with \
+                         Application Verifier";
+
 /// Says that groups got worse, or may have, and ends with the status that says so, before the answer is written: its reader
 /// may leave early.
-fn got_worse(worse: usize, uncertain: usize, noun: &str, dump: &mut DumpContext<'_, '_>) {
+fn got_worse(
+    worse: usize,
+    uncertain: usize,
+    doubt: &str,
+    noun: &str,
+    dump: &mut DumpContext<'_, '_>,
+) {
     let groups = |number| match number {
         1 => "1 group".to_owned(),
         number => format!("{number} groups"),
     };
     if uncertain > 0 {
         dump.messages.warning(format_args!(
-            "{} of {noun} may or may not have got worse, because events were lost; record again \
-             with more or larger buffers",
+            "{} of {noun} may or may not have got worse, because {doubt}",
             groups(uncertain)
         ));
         dump.flow = Flow::Undecided;

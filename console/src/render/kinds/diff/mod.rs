@@ -176,7 +176,8 @@ pub(in crate::render) const DIFF_GROUP_MEMBERS: Meanings = &[
     ),
     (
         "uncertain",
-        "only of two traces: whether lost events may explain that it got worse, or did not",
+        "only of two traces: whether lost events, or stacks that dumps lack, may explain that it got worse, \
+         or did not",
     ),
     (
         "p_value",

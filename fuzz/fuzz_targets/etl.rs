@@ -1,0 +1,10 @@
+//! No trace, however damaged or malicious, makes an extraction panic, hang or take all memory; the number of threads makes no
+//! difference, and what it makes of one can be read.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let _ = handlescope_fuzz::etl::read(bytes);
+});
