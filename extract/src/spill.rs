@@ -470,7 +470,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let first = Spill::start(folder.path(), 0);
         let limit = BLOCKS.limit.load(Ordering::Relaxed);
-        assert_eq!(limit as u64, MIN_MEMORY / 2);
+        assert_eq!(limit as u64, MIN_MEMORY / 8 * 3);
         drop(Spill::start(folder.path(), 1 << 40));
         assert_eq!(BLOCKS.limit.load(Ordering::Relaxed), limit);
         drop(first);
