@@ -77,6 +77,11 @@ fn multiply(from: &Path, to: &Path, least: u64) -> (u64, u64) {
 
 /// The document that a command over the dataset prints with limited addresses.
 fn asked(shell: &Shell, command: &str) -> Value {
+    document(&limited(shell, command))
+}
+
+/// Runs a command over the dataset with limited addresses.
+fn limited(shell: &Shell, command: &str) -> Run {
     let program = handlescope(&shell.path(""));
     let mut limited = Command::new("sh");
     limited.args(["-c", &format!("ulimit -v {MAX_ADDRESSES}; exec \"$@\""), "sh"]);
@@ -85,7 +90,7 @@ fn asked(shell: &Shell, command: &str) -> Value {
     // Tests have large stacks; users do not. Each thread of polars has rows in memory.
     limited.env("RUST_MIN_STACK", "4194304").env("POLARS_MAX_THREADS", "2");
     let run: Run = limited.stdin(Stdio::null()).output().expect("there is a shell").into();
-    document(&run.ok())
+    run.ok()
 }
 
 #[cfg(target_os = "linux")]
@@ -113,13 +118,15 @@ fn a_dataset_of_ten_times_the_memory_limit_is_answered() {
     assert_eq!(leaked, [traces / 2 * LEAKED; 2]);
     let compared = asked(&shell, ".diff -build 1.0 2.0 -json");
     assert_eq!(compared["groups"][0]["after"], traces / 2 * LEAKED);
+    let plot = limited(&shell, ".plot").stdout;
+    assert!(plot.contains("server.exe"), "{plot}");
     let query = "SELECT ended, count(*) AS n, count(distinct type) AS types, avg(closed_s - opened_s) AS s, \
                  max(length(object_name)) AS letters FROM acquisitions GROUP BY ended ORDER BY n";
     let answer = asked(&shell, &format!(".sql {query} -json"));
-    let found = rows(&answer, "rows", &["ended", "n", "types", "letters"]);
+    let ends = rows(&answer, "rows", &["ended", "n", "types", "letters"]);
     let expected =
         json!([["open", traces * LEAKED, 1, null], ["closed", traces * CLOSED, 1, NAME_LENGTH],]);
-    assert_eq!(Value::from(found), expected);
+    assert_eq!(Value::from(ends), expected);
     let seconds = answer["rows"][1]["s"].as_f64().unwrap();
     assert!((seconds - 0.0014).abs() < 1e-6, "{seconds}");
 }
