@@ -32,13 +32,21 @@ pub fn resolve(bytes: &[u8]) -> usize {
     for name in ["a.pdb", "a.dll"] {
         fs::write(folder.path().join(name), bytes).expect("a file");
     }
-    let symcache_folder = Some(folder.path().join("symcaches"));
-    let options = SymbolizerOptions { symcache_folder, ..SymbolizerOptions::default() };
-    let path = SymbolPath::parse(&folder.path().to_string_lossy());
-    let symbolizer = Symbolizer::new(path, options);
     let rvas: Vec<u64> = (0..0x4000).step_by(3).chain([u64::MAX, 1 << 32]).collect();
-    let resolved = symbolizer.resolve(&module, &rvas);
-    assert_eq!(resolved.len(), rvas.len());
-    let _ = symbolizer.report().iter().map(ToString::to_string).collect::<Vec<_>>();
-    resolved.iter().filter(|chain| !chain.is_empty()).count()
+    let named = |whole_pdb_bytes: u64| {
+        let options = SymbolizerOptions {
+            symcache_folder: Some(folder.path().join(format!("symcaches up to {whole_pdb_bytes}"))),
+            whole_pdb_bytes,
+            ..SymbolizerOptions::default()
+        };
+        let path = SymbolPath::parse(&folder.path().to_string_lossy());
+        let symbolizer = Symbolizer::new(path, options);
+        let resolved = symbolizer.resolve(&module, &rvas);
+        assert_eq!(resolved.len(), rvas.len());
+        let _ = symbolizer.report().iter().map(ToString::to_string).collect::<Vec<_>>();
+        resolved.iter().filter(|chain| !chain.is_empty()).count()
+    };
+    // As a large PDB, in parts, and as a whole.
+    named(0);
+    named(u64::MAX)
 }
