@@ -168,8 +168,7 @@ impl TimeZone {
     /// Local time minus UTC, in minutes, from each FILETIME (UTC) on: at the first one, and whenever it changes in the
     /// years from the one before it to the one after the last. Sessions do not last longer than `MAX_YEARS`.
     pub fn offsets(&self, first: i64, last: i64) -> Vec<(i64, i32)> {
-        let standard = -self.bias.saturating_add(self.standard.bias);
-        let daylight = -self.bias.saturating_add(self.daylight.bias);
+        let (standard, daylight) = self.offset_pair();
         let year = |filetime: i64| Some(date_time(filetime)?.year());
         let Some((from, to)) = year(first).zip(year(last.max(first))) else {
             return vec![(first, self.offset_at(first))];
@@ -192,13 +191,18 @@ impl TimeZone {
 
     /// Local time minus UTC, in minutes, at a FILETIME (UTC).
     pub fn offset_at(&self, filetime: i64) -> i32 {
-        let standard = -self.bias.saturating_add(self.standard.bias);
-        let daylight = -self.bias.saturating_add(self.daylight.bias);
+        let (standard, daylight) = self.offset_pair();
         match self.is_daylight(filetime, standard, daylight) {
             Some(true) => daylight,
             Some(false) => standard,
-            None => -self.bias,
+            None => self.bias.saturating_neg(),
         }
+    }
+
+    /// The offsets without and with daylight saving time. A damaged file may claim any bias.
+    fn offset_pair(&self) -> (i32, i32) {
+        let offset = |change: Change| self.bias.saturating_add(change.bias).saturating_neg();
+        (offset(self.standard), offset(self.daylight))
     }
 
     /// Whether daylight saving time holds; `None` when the zone has none.
@@ -261,6 +265,19 @@ mod tests {
             ("2024-10-27 01:00", 60),
         ] {
             assert_eq!(berlin.offset_at(filetime(utc)), offset, "{utc}");
+        }
+    }
+
+    #[test]
+    fn a_bias_of_any_size_has_an_offset() {
+        for bias in [i32::MIN, i32::MIN + 60, i32::MAX] {
+            let zone =
+                TimeZone { bias, standard: change(0, 0, 0, 0), daylight: change(0, 0, 0, -60) };
+            assert_eq!(zone.offset_at(filetime("2024-01-15 00:00")), bias.saturating_neg());
+            let zone =
+                TimeZone { bias, standard: change(4, 1, 3, 0), daylight: change(10, 1, 2, -60) };
+            zone.offset_at(filetime("2024-01-15 00:00"));
+            zone.offsets(filetime("2024-01-15 00:00"), filetime("2025-01-15 00:00"));
         }
     }
 
