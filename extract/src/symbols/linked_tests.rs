@@ -102,13 +102,15 @@ fn sample() -> Vec<Linked> {
         .collect()
 }
 
+/// Runs a program of the compiler in a folder.
+fn run<'a>(folder: &Path, program: &str, arguments: impl IntoIterator<Item = &'a &'a str>) {
+    let status = Command::new(program).args(arguments).current_dir(folder).status();
+    assert!(status.expect(program).success(), "{program}");
+}
+
 /// Compiles and links a module.
 fn link(folder: &Path, target: &str, source: &str, compile: &[&str], link: &[&str]) -> Linked {
     fs::write(folder.join("m.cpp"), source).expect("a source file");
-    let runs = |program: &str, fixed: &[&str], more: &[&str]| {
-        let status = Command::new(program).args(fixed).args(more).current_dir(folder).status();
-        assert!(status.expect(program).success(), "{program}");
-    };
     let target = format!("--target={target}-pc-windows-msvc");
     let fixed = [
         "-O1",
@@ -122,7 +124,7 @@ fn link(folder: &Path, target: &str, source: &str, compile: &[&str], link: &[&st
         "m.obj",
         &target,
     ];
-    runs("clang++", &fixed, compile);
+    run(folder, "clang++", fixed.iter().chain(compile));
     let fixed = [
         "/nologo",
         "/nodefaultlib",
@@ -134,7 +136,7 @@ fn link(folder: &Path, target: &str, source: &str, compile: &[&str], link: &[&st
         "/pdb:m.pdb",
         "m.obj",
     ];
-    runs("lld-link", &fixed, link);
+    run(folder, "lld-link", fixed.iter().chain(link));
     Linked::new(folder.join("m.dll"), folder.join("m.pdb"))
 }
 
@@ -284,28 +286,18 @@ fn link_many(folder: &Path) -> Linked {
             "#
         )
     };
-    let mut objects = Vec::new();
-    for part in 0..4 {
+    let objects = ["part0.obj", "part1.obj", "part2.obj", "part3.obj"];
+    for (part, object) in objects.iter().enumerate() {
         fs::write(folder.join("part.cpp"), source(part)).expect("a source file");
-        let object = format!("part{part}.obj");
         let options =
             "--target=x86_64-pc-windows-msvc -O1 -g -gcodeview -ffunction-sections -c part.cpp -o";
-        let status = Command::new("clang++")
-            .args(options.split(' '))
-            .arg(&object)
-            .current_dir(folder)
-            .status();
-        assert!(status.expect("clang++").success());
-        objects.push(object);
+        let options: Vec<&str> = options.split(' ').collect();
+        run(folder, "clang++", options.iter().chain([object]));
     }
     let options =
         "/nologo /nodefaultlib /dll /noentry /debug /opt:noref,noicf /out:m.dll /pdb:m.pdb";
-    let status = Command::new("lld-link")
-        .args(options.split(' '))
-        .args(&objects)
-        .current_dir(folder)
-        .status();
-    assert!(status.expect("lld-link").success());
+    let options: Vec<&str> = options.split(' ').collect();
+    run(folder, "lld-link", options.iter().chain(&objects));
     Linked::new(folder.join("m.dll"), folder.join("m.pdb"))
 }
 
@@ -351,6 +343,15 @@ fn functions_of_a_pdb_that_is_converted_in_parts_are_those_of_the_whole() {
     let last = symbolizer(0, "in turn");
     assert_eq!(last.resolve(&linked.module, &addresses), whole);
     assert!(was_converted(last.report()), "nothing is left to convert");
+
+    // Nothing is converted again for the last address, where no module has a function.
+    let of_unknown_size = ModuleIdentity { size: 0, ..linked.module.clone() };
+    for is_second in [false, true] {
+        let session = symbolizer(0, "last address");
+        let chains = session.resolve(&of_unknown_size, &[u32::MAX.into(), 1 << 32]);
+        assert!(chains.iter().all(|chain| chain.is_empty()));
+        assert_eq!(was_converted(session.report()), is_second);
+    }
 
     // Without the PDB, what was not converted is unknown.
     let first = symbolizer(0, "first only");

@@ -294,10 +294,10 @@ impl Search {
         let known = [stored, result.symcaches().cloned()].into_iter().flatten();
         let known = known.filter(|symcaches| symcaches.source.size == stamp.size);
         let known: Vec<_> = known.collect();
+        let opened = PdbFile::open(file)?;
         // A copy of the same PDB is as good, but a changed file has to show its identity.
-        let is_same = known.first().is_some_and(|symcaches| symcaches.source == stamp);
-        if !is_same {
-            PdbFile::open(file)?.verify(pdb)?;
+        if known.first().is_none_or(|symcaches| symcaches.source != stamp) {
+            opened.verify(pdb)?;
         }
         if let Some(symcaches) = known.iter().find(|symcaches| symcaches.cover(addresses)) {
             result.succeed(symcaches.clone(), file.to_owned(), true);
@@ -308,7 +308,7 @@ impl Search {
             let _permit = self.conversions.acquire(stamp.size);
             let (covered, whole_up_to) = (&known.ranges(), self.whole_up_to);
             let request = Conversion { addresses, covered, whole_up_to };
-            PdbFile::open(file)?.to_symcaches(&request, limits.watch.cancel)?
+            opened.to_symcaches(&request, limits.watch.cancel)?
         };
         let (symcaches, error) = self.store.save(key, known.with(&added, stamp));
         result.unsaved = error.map(Arc::new);
@@ -486,7 +486,8 @@ fn instructions(module: &ModuleIdentity, addresses: &[CodeAddress]) -> Vec<u32> 
         let at = Some(address.rva).filter(|_| !address.is_return);
         [address.rva.checked_sub(1), at]
     });
-    both.flatten().filter_map(|rva| u32::try_from(rva).ok()).collect()
+    // No range of addresses has the last one, and no image.
+    both.flatten().filter_map(|rva| u32::try_from(rva).ok()).filter(|rva| *rva < u32::MAX).collect()
 }
 
 impl SearchResult {
