@@ -72,7 +72,7 @@ impl ByteInterner {
 /// 128 bits of hashes of bytes, with keys that are random in each process. That two different strings of bytes share them is
 /// less likely than a fault of the memory, and cannot be brought about by a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fingerprint {
+pub(crate) struct Fingerprint {
     /// Hash that finds an entry.
     hash: u64,
     /// Hash that says whether it is the one.
@@ -82,24 +82,21 @@ pub struct Fingerprint {
 static KEYS: LazyLock<[DefaultHashBuilder; 2]> = LazyLock::new(Default::default);
 
 impl Fingerprint {
-    /// The fingerprint of bytes.
-    pub fn of(bytes: &[u8]) -> Self {
-        let [hash, check] = KEYS.each_ref().map(|key| key.hash_one(bytes));
+    /// The fingerprint of bytes or numbers.
+    pub(crate) fn of<T: Hash>(list: &[T]) -> Self {
+        let [hash, check] = KEYS.each_ref().map(|key| key.hash_one(list));
         Self { hash, check }
     }
 }
 
-/// Numbers byte strings by their fingerprints, which were made elsewhere.
+/// Numbers lists in the order they are first seen, from 0, by their fingerprints alone.
 ///
-/// Of one that is known nothing is read but an entry of the table: strings lie anywhere in hundreds of megabytes.
+/// Of a list that is known nothing is read but an entry of the table: lists lie anywhere in hundreds of megabytes, or are not
+/// kept at all.
 #[derive(Default)]
-pub(crate) struct FingerprintInterner {
-    bytes: Vec<u8>,
-    /// End of each string, which is the start of the next.
-    ends: Vec<usize>,
-    /// Hash of each string, so that growing does not need the strings.
+pub(crate) struct FingerprintTable {
+    /// Hash of each list, so that growing does not need the lists.
     hashes: Vec<u64>,
-    /// The number of each string.
     table: HashTable<FingerprintEntry>,
 }
 
@@ -108,32 +105,57 @@ struct FingerprintEntry {
     check: u64,
     /// Upper half.
     hash: u32,
-    id: u32,
+    number: u32,
 }
 
-impl FingerprintInterner {
-    /// The number of a string with a fingerprint.
-    pub(crate) fn intern(&mut self, string: &[u8], fingerprint: Fingerprint) -> u32 {
-        let Self { bytes, ends, hashes, table } = self;
+impl FingerprintTable {
+    /// The number of the list with a fingerprint: [`Self::len`] for a new one, which is known from now on.
+    pub(crate) fn number(&mut self, fingerprint: Fingerprint) -> u32 {
+        let Self { hashes, table } = self;
         let Fingerprint { hash, check } = fingerprint;
         let upper = (hash >> u32::BITS) as u32;
         let is_known = |entry: &FingerprintEntry| entry.check == check && entry.hash == upper;
         if let Some(entry) = table.find(hash, is_known) {
-            return entry.id;
+            return entry.number;
         }
-        let id = ends.len() as u32;
-        bytes.extend_from_slice(string);
-        ends.push(bytes.len());
+        let number = hashes.len() as u32;
         hashes.push(hash);
-        let hash_of =
-            |entry: &FingerprintEntry| hashes.get(entry.id as usize).copied().unwrap_or_default();
-        table.insert_unique(hash, FingerprintEntry { check, hash: upper, id }, hash_of);
-        id
+        let hash_of = |entry: &FingerprintEntry| {
+            hashes.get(entry.number as usize).copied().unwrap_or_default()
+        };
+        table.insert_unique(hash, FingerprintEntry { check, hash: upper, number }, hash_of);
+        number
+    }
+
+    /// Number of lists.
+    pub(crate) fn len(&self) -> u32 {
+        self.hashes.len() as u32
+    }
+}
+
+/// Numbers byte strings by their fingerprints, and keeps them.
+#[derive(Default)]
+pub(crate) struct FingerprintInterner {
+    numbers: FingerprintTable,
+    bytes: Vec<u8>,
+    /// End of each string, which is the start of the next.
+    ends: Vec<usize>,
+}
+
+impl FingerprintInterner {
+    /// The number of a string.
+    pub(crate) fn intern(&mut self, string: &[u8]) -> u32 {
+        let number = self.numbers.number(Fingerprint::of(string));
+        if number as usize == self.ends.len() {
+            self.bytes.extend_from_slice(string);
+            self.ends.push(self.bytes.len());
+        }
+        number
     }
 
     /// The string with a number; empty for a number never given.
-    pub(crate) fn get(&self, id: u32) -> &[u8] {
-        slice(&self.bytes, &self.ends, id)
+    pub(crate) fn get(&self, number: u32) -> &[u8] {
+        slice(&self.bytes, &self.ends, number)
     }
 }
 
@@ -149,20 +171,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_differ_by_either_half_of_their_fingerprints() {
-        let mut strings = FingerprintInterner::default();
+    fn lists_differ_by_either_half_of_their_fingerprints() {
+        let mut lists = FingerprintTable::default();
         let print =
             |hash: u8, check: u8| Fingerprint { hash: u64::from(hash) << 40, check: check.into() };
-        let ids = [(1, 1), (1, 2), (2, 1), (1, 1)]
-            .map(|(hash, check)| strings.intern(&[hash, check], print(hash, check)));
-        assert_eq!(ids, [0, 1, 2, 0]);
-        assert_eq!(strings.get(1), [1, 2]);
-        let made: Vec<u32> = (0..1000_u32)
-            .map(|number| {
-                strings.intern(&number.to_le_bytes(), Fingerprint::of(&number.to_le_bytes()))
-            })
-            .collect();
+        let numbers =
+            [(1, 1), (1, 2), (2, 1), (1, 1)].map(|(hash, check)| lists.number(print(hash, check)));
+        assert_eq!((numbers, lists.len()), ([0, 1, 2, 0], 3));
+        let made: Vec<u32> =
+            (0..1000_u32).map(|number| lists.number(Fingerprint::of(&[number]))).collect();
         assert_eq!(made, (3..1003).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn strings_are_kept_once() {
+        let mut strings = FingerprintInterner::default();
+        assert_eq!([&b"ab"[..], b"", b"ab"].map(|string| strings.intern(string)), [0, 1, 0]);
+        assert_eq!([0, 1, 9].map(|number| strings.get(number)), [&b"ab"[..], b"", b""]);
     }
 
     #[test]

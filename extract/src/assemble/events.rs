@@ -18,7 +18,9 @@ use crate::lifecycle::{
     UnseenClose, UnseenCloses, event_kind, known,
 };
 use crate::raw::{RowKind, Timeline};
-use crate::stacks::{AddressSpaces, StackResolver, StackTable};
+use crate::stacks::{
+    AddressSpaces, LookedUp, StackLookUp, StackNumbers, StackResolver, StackTable,
+};
 
 /// Rows of one part of the events table.
 const BATCH_ROWS: usize = 1 << 18;
@@ -174,7 +176,7 @@ pub(super) struct EventBatch<'a> {
     object: Vec<ObjectIdx>,
     row: Vec<u32>,
     closing: Vec<u32>,
-    /// Empty until [`Self::resolve`].
+    /// Empty until [`Self::number`].
     stack: Vec<Option<u32>>,
     leaked: Vec<bool>,
     closed_at_exit: Vec<bool>,
@@ -222,10 +224,15 @@ impl EventBatch<'_> {
         leak
     }
 
-    /// Resolves the stacks of the rows; returns how many have one.
-    pub(super) fn resolve(&mut self, resolver: &mut StackResolver<'_>) -> u64 {
-        let Collector { stacks, shared, .. } = self.columns.collected;
-        self.stack = resolver.of_rows(&stacks.events, &shared.timeline, &self.row);
+    /// Looks up the stacks of the rows.
+    pub(super) fn look_up(&self, stacks: &mut StackLookUp<'_>) -> LookedUp {
+        let Collector { stacks: collected, shared, .. } = self.columns.collected;
+        stacks.rows(&collected.events, &shared.timeline, &self.row)
+    }
+
+    /// Numbers the stacks of the rows, which were looked up; returns how many have one.
+    pub(super) fn number(&mut self, stacks: LookedUp, numbers: &mut StackNumbers<'_>) -> u64 {
+        self.stack = numbers.rows(stacks, &self.row);
         self.stack.iter().flatten().count() as u64
     }
 

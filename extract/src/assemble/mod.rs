@@ -12,15 +12,16 @@ mod trace;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::path::Path;
-use std::thread;
+use std::sync::mpsc::Receiver;
+use std::thread::{self, JoinHandle};
 
 use handlescope_model::tables::{
-    EventCounts, ExistingHandle, ExistingHandles, ObjectType, ObjectTypes, Objects, Stacks,
-    StartHandle, StartHandles, Symbols, Warnings,
+    EventCounts, ExistingHandle, ExistingHandles, ObjectType, ObjectTypes, StackRows, StartHandle,
+    StartHandles, Symbols, Warnings,
 };
 use handlescope_model::{
-    ArchiveError, ArchiveWriter, Cancel, Cancelled, FILE_MAPPING_NAME, FILE_MAPPING_TYPE,
-    ObjectIdx, ProcessIdx, Table, TypeId,
+    ArchiveError, ArchiveWriter, Cancel, Cancelled, EncodedTable, FILE_MAPPING_NAME,
+    FILE_MAPPING_TYPE, ObjectIdx, ProcessIdx, Table, TableEncoder, TypeId,
 };
 use hashbrown::HashSet;
 
@@ -35,7 +36,7 @@ use crate::lifecycle::{
 use crate::metadata::Decoder;
 use crate::options::ExtractSummary;
 use crate::recording::Recording;
-use crate::stacks::{AddressSpaces, KeptRows, StackResolver, StackTable};
+use crate::stacks::{AddressSpaces, FrameInterner, KeptRows, StackResolver, StackTable};
 
 use self::events::{EventColumns, GroupedEvents};
 use self::modules::{MethodTable, ModuleTables};
@@ -92,7 +93,8 @@ pub(crate) fn assemble(
         threads: threads.get(),
         cancel,
     };
-    let mut stacks = StackTable::default();
+    let (mut stacks, rows) = StackTable::new();
+    let stacks_ahead = StacksAhead::start(writer.encoder(), rows);
     let (names, stats, kept_rows) =
         assembly.write_handles_and_allocations(&mut writer, &mut stacks, &followed, &columns)?;
     let AllocationStats { allocations, never_freed, freed_at_exit } = columns.stats();
@@ -116,8 +118,17 @@ pub(crate) fn assemble(
     )?;
     warnings.add(WarningKind::TooManyEvents, left_out, None);
     cancel.check()?;
-    let frames_in_modules = stacks.frames().in_modules();
-    let stacks_distinct = assembly.write_stacks(&mut writer, stacks, objects)?;
+    let (frames, stacks_distinct) = stacks.finish();
+    let encoder = writer.encoder();
+    let objects = thread::scope(|scope| {
+        let objects = scope.spawn(|| encoder.encode(Table::Objects, objects.into_frame()));
+        assembly.write_frames(&mut writer, &frames)?;
+        objects.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })?;
+    writer.append(objects)?;
+    let frames_in_modules = frames.in_modules();
+    drop(frames);
+    writer.append(stacks_ahead.finish()?)?;
     cancel.check()?;
     writer.table(Table::Symbols, Symbols::default().into_frame())?;
     assembly.write_open_handles(&mut writer, &followed.closed, &names)?;
@@ -287,22 +298,16 @@ impl Assembly<'_> {
         Ok(EventTotals { counts, left_out, stacks_total: stacks_joined + stacks })
     }
 
-    /// Writes frames, methods, objects and stacks. Returns the number of distinct stacks.
-    fn write_stacks(
+    /// Writes frames and methods.
+    fn write_frames(
         &self,
         writer: &mut ArchiveWriter,
-        stacks: StackTable,
-        objects: Objects,
-    ) -> Result<u64, ArchiveError> {
+        frames: &FrameInterner,
+    ) -> Result<(), ArchiveError> {
         let Self { collected, index, spaces, clock, .. } = *self;
-        let frames = stacks.frames();
         let methods = MethodTable::new(&collected.methods, frames.methods(), spaces, index, clock);
         writer.table(Table::Frames, frames.table(|method| methods.row(method)).into_frame())?;
-        writer.table(Table::Methods, methods.into_table().into_frame())?;
-        let stacks = stacks.into_table();
-        let distinct = stacks.len() as u64;
-        write_objects_and_stacks(writer, objects, stacks)?;
-        Ok(distinct)
+        writer.table(Table::Methods, methods.into_table().into_frame())
     }
 
     /// Writes the handles that were open at the end or at the start of the trace; `closed` says which of the latter were
@@ -337,20 +342,22 @@ impl Assembly<'_> {
     }
 }
 
-/// Encodes two large tables side by side.
-fn write_objects_and_stacks(
-    writer: &mut ArchiveWriter,
-    objects: Objects,
-    stacks: Stacks,
-) -> Result<(), ArchiveError> {
-    let encoder = writer.encoder();
-    let (objects, stacks) = thread::scope(|scope| {
-        let stacks = scope.spawn(|| encoder.encode(Table::Stacks, stacks.into_frame()));
-        let objects = encoder.encode(Table::Objects, objects.into_frame());
-        (objects, stacks.join().unwrap_or_else(|panic| resume_unwind(panic)))
-    });
-    writer.append(objects?)?;
-    writer.append(stacks?)
+/// Thread that encodes the stacks table while stacks are resolved.
+struct StacksAhead(JoinHandle<Result<EncodedTable, ArchiveError>>);
+
+impl StacksAhead {
+    /// Starts the thread, which ends with the parts of the table.
+    fn start(encoder: TableEncoder, parts: Receiver<StackRows>) -> Self {
+        Self(thread::spawn(move || {
+            encoder
+                .encode_in_batches(Table::Stacks, || parts.recv().ok().map(StackRows::into_frame))
+        }))
+    }
+
+    /// The whole table, once the last part came.
+    fn finish(self) -> Result<EncodedTable, ArchiveError> {
+        self.0.join().unwrap_or_else(|panic| resume_unwind(panic))
+    }
 }
 
 fn write_existing(

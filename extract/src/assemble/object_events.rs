@@ -33,7 +33,8 @@ pub(super) struct ObjectStats {
     pub(super) closed_unseen: u64,
 }
 
-/// Writes the events table: one thread derives rows, a second resolves their stacks, and this thread encodes.
+/// Writes the events table: one thread derives rows, a second looks up their stacks, a third numbers these, and this thread
+/// encodes.
 pub(super) fn write_events(
     writer: &mut ArchiveWriter,
     columns: &EventColumns<'_>,
@@ -43,12 +44,18 @@ pub(super) fn write_events(
     cancel: &Cancel,
 ) -> Result<ObjectStats, ExtractError> {
     let mut builder = EventBuilder::new(columns, tracked, names, cancel);
+    let (look_up, numbers) = resolver.halves();
     let mut stacks_total = 0;
     thread::scope(|scope| {
         let mut batches = BatchesAhead::start(scope, || builder.next_batch());
+        let mut looked_up = BatchesAhead::start(scope, move || {
+            Ok(batches.next()?.map(|batch| (batch.look_up(look_up), batch)))
+        });
         let with_stacks = || {
-            let mut batch = batches.next()?;
-            stacks_total += batch.as_mut().map_or(0, |batch| batch.resolve(resolver));
+            let batch = looked_up.next()?.map(|(stacks, mut batch)| {
+                stacks_total += batch.number(stacks, numbers);
+                batch
+            });
             Ok(batch)
         };
         write_in_batches(writer, Table::Events, with_stacks, EventBatch::into_frame, cancel)

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::intern::Fingerprint;
-
 /// A GUID as it stands on disk: the first three groups little-endian.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Guid(pub [u8; 16]);
@@ -81,10 +79,11 @@ pub struct Event<'a> {
     pub extended: &'a [u8],
     /// Offset in the file; for compressed buffers the offset of the buffer.
     pub offset: u64,
-    /// Fingerprint of the bytes that [`Selector::repeated`] returned, made where buffers are read ahead.
+    /// Number of the bytes that [`Selector::repeated`] returned, where buffers are read ahead: the same for the same
+    /// bytes.
     ///
     /// [`Selector::repeated`]: super::Selector::repeated
-    pub fingerprint: Option<Fingerprint>,
+    pub repeated: Option<u32>,
 }
 
 impl Default for Event<'_> {
@@ -101,7 +100,7 @@ impl Default for Event<'_> {
             payload: &[],
             extended: &[],
             offset: 0,
-            fingerprint: None,
+            repeated: None,
         }
     }
 }

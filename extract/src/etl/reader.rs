@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::io;
+use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -22,7 +23,7 @@ use super::file::EtlFile;
 use super::index::BufferIndex;
 use super::losses::ReadBuffer;
 use super::lz77::decompress;
-use crate::intern::Fingerprint;
+use crate::intern::{Fingerprint, FingerprintTable};
 
 /// Chooses the events that are handed out; sees every event of the file.
 ///
@@ -31,7 +32,7 @@ pub trait Selector: Send {
     /// Whether the event is to be handed out.
     fn select(&mut self, event: &Event<'_>) -> bool;
 
-    /// Bytes of a selected event that are likely to be those of others, too, of which it gets a fingerprint.
+    /// Bytes of a selected event that are likely to be those of others, too, for [`Event::repeated`].
     fn repeated<'a>(&self, _event: &Event<'a>) -> Option<&'a [u8]> {
         None
     }
@@ -133,8 +134,7 @@ impl EventReader {
             };
             let decoder = scope.spawn(move || {
                 let diagnostics = Diagnostics::default();
-                let mut decoder =
-                    Decoder { selector, diagnostics, read: Vec::new(), last_selected: 0 };
+                let mut decoder = Decoder::new(selector, diagnostics);
                 let result = decoder.run(buffers, source, &decoded_tx);
                 (result, decoder.diagnostics, decoder.read)
             });
@@ -236,9 +236,24 @@ struct Decoder<'a> {
     read: Vec<ReadBuffer>,
     /// Number of events that were selected in the last buffer.
     last_selected: usize,
+    /// Numbers of the bytes that [`Selector::repeated`] returned.
+    repeated: FingerprintTable,
+    /// Such bytes in the buffer: the position among its selected events, and the fingerprint.
+    fingerprints: Vec<(u32, Fingerprint)>,
 }
 
-impl Decoder<'_> {
+impl<'a> Decoder<'a> {
+    fn new(selector: &'a mut dyn Selector, diagnostics: Diagnostics) -> Self {
+        Self {
+            selector,
+            diagnostics,
+            read: Vec::new(),
+            last_selected: 0,
+            repeated: FingerprintTable::default(),
+            fingerprints: Vec::new(),
+        }
+    }
+
     /// Decodes all buffers, and hands them on in groups.
     fn run(
         &mut self,
@@ -252,6 +267,7 @@ impl Decoder<'_> {
             let (mut target, is_expanded) = self.target(buffer, expanded?);
             let (last, times, is_framed) = self.select(buffer, &mut target);
             self.last_selected = target.events.len();
+            self.number(&mut target.events);
             let IndexedBuffer { header, first_time: first, .. } = *buffer;
             let is_whole = is_expanded && is_framed;
             self.read.push(ReadBuffer { header, first, last, times, is_whole });
@@ -320,12 +336,25 @@ impl Decoder<'_> {
             last = last.max(time);
             times.add(&event);
             if self.selector.select(&event) {
-                let fingerprint = self.selector.repeated(&event).map(Fingerprint::of);
-                target.events.push(SelectedEvent { time, position: at as u32, fingerprint });
+                if let Some(bytes) = self.selector.repeated(&event) {
+                    self.fingerprints.push((target.events.len() as u32, Fingerprint::of(bytes)));
+                }
+                let position = at as u32;
+                target.events.push(SelectedEvent { time, position, repeated: None });
             }
             at += stride;
         }
         (last, times, true)
+    }
+
+    /// Numbers the bytes that may repeat, all of a buffer at once: the entries of the table, which are in no cache, are
+    /// fetched side by side then.
+    fn number(&mut self, events: &mut [SelectedEvent]) {
+        for (at, fingerprint) in self.fingerprints.drain(..) {
+            if let Some(event) = events.get_mut(at as usize) {
+                event.repeated = NonZeroU32::new(self.repeated.number(fingerprint) + 1);
+            }
+        }
     }
 }
 
@@ -456,13 +485,13 @@ fn event_at(
     selected: SelectedEvent,
     inherited_time: i64,
 ) -> Option<Event<'_>> {
-    let SelectedEvent { position, fingerprint, .. } = selected;
+    let SelectedEvent { position, repeated, .. } = selected;
     let at = position as usize;
     let Framed { mut event, .. } =
         frame(buffer.data.get(at..buffer.valid)?, inherited_time).ok()?;
     event.processor = buffer.processor;
     event.offset = buffer.offset + if buffer.expanded { 0 } else { at as u64 };
-    event.fingerprint = fingerprint;
+    event.repeated = repeated.map(|number| number.get() - 1);
     Some(event)
 }
 
@@ -492,7 +521,8 @@ pub(super) struct SelectedEvent {
     pub(super) time: i64,
     /// Position in the buffer.
     pub(super) position: u32,
-    pub(super) fingerprint: Option<Fingerprint>,
+    /// The number of its bytes that repeat plus one.
+    pub(super) repeated: Option<NonZeroU32>,
 }
 
 /// Sort key of the next event of a buffer among the events of all buffers.
@@ -585,7 +615,7 @@ mod tests {
     }
 
     fn selected(time: i64, position: u32) -> SelectedEvent {
-        SelectedEvent { time, position, fingerprint: None }
+        SelectedEvent { time, position, repeated: None }
     }
 
     #[test]
@@ -621,7 +651,7 @@ mod tests {
         let header = BufferHeader::of(0, 0, 0);
         for (stored, count) in [(header.size, 1), (header.size - 1, 0)] {
             let (selector, diagnostics) = (&mut All, Diagnostics::default());
-            let mut decoder = Decoder { selector, diagnostics, read: Vec::new(), last_selected: 0 };
+            let mut decoder = Decoder::new(selector, diagnostics);
             let buffer = IndexedBuffer { offset: 0, stored, header, first_time: 0 };
             let (data, valid) = (vec![0xEE; stored as usize], stored as usize);
             let mut target = DecodedBuffer { data, valid, ..DecodedBuffer::default() };

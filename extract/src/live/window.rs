@@ -204,7 +204,7 @@ impl PackedEvents {
                 payload,
                 extended,
                 offset: head.offset,
-                fingerprint: None,
+                repeated: None,
             }
         })
     }

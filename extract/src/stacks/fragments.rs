@@ -1,9 +1,10 @@
 //! Distinct parts of stacks, and the keys by which events refer to parts that are written later.
 
+use std::num::NonZeroU32;
+
 use hashbrown::HashMap;
 
 use super::parts::{FrameBytes, PartFrames};
-use crate::etl::Fingerprint;
 use crate::intern::FingerprintInterner;
 
 /// Number of a part of a stack: of its frames, or of the key whose frames are still to come.
@@ -47,6 +48,10 @@ impl FragmentRef {
 #[derive(Default)]
 pub struct Fragments {
     lists: FingerprintInterner,
+    /// The list of each number of [`Event::repeated`], if one came.
+    ///
+    /// [`Event::repeated`]: crate::etl::Event::repeated
+    repeated: Vec<Option<NonZeroU32>>,
     widened: Vec<u8>,
     /// Fragment with the frames of each key that was referred to, once they came.
     keyed: Vec<Option<u32>>,
@@ -76,7 +81,7 @@ impl Fragments {
     /// The fragment with these addresses, given as a stack event of a system with pointers of `pointer_size` bytes has
     /// them. A cut last address is left out.
     pub fn intern(&mut self, frames: &[u8], pointer_size: usize, is_user: bool) -> FragmentRef {
-        let frames = FrameBytes { bytes: frames, fingerprint: None };
+        let frames = FrameBytes { bytes: frames, number: None };
         self.add(PartFrames::Here(frames), pointer_size, is_user)
     }
 
@@ -136,11 +141,13 @@ impl Fragments {
     }
 
     fn intern_frames(&mut self, frames: FrameBytes<'_>, pointer_size: usize) -> u32 {
-        let FrameBytes { bytes, fingerprint } = frames;
+        let FrameBytes { bytes, number } = frames;
         if pointer_size == 8 {
             let addresses = bytes.as_chunks::<8>().0.as_flattened();
-            let fingerprint = fingerprint.unwrap_or_else(|| Fingerprint::of(addresses));
-            return self.lists.intern(addresses, fingerprint);
+            return match number {
+                Some(number) => self.intern_repeated(addresses, number as usize),
+                None => self.lists.intern(addresses),
+            };
         }
         let mut widened = std::mem::take(&mut self.widened);
         widened.clear();
@@ -148,9 +155,23 @@ impl Fragments {
             widened.extend_from_slice(address);
             widened.extend_from_slice(&[0; 4]);
         }
-        let index = self.lists.intern(&widened, Fingerprint::of(&widened));
+        let index = self.lists.intern(&widened);
         self.widened = widened;
         index
+    }
+
+    /// The list with these addresses, which have a number among those that repeat: after the first time, they are not
+    /// read.
+    fn intern_repeated(&mut self, addresses: &[u8], number: usize) -> u32 {
+        if let Some(known) = self.repeated.get(number).copied().flatten() {
+            return known.get() - 1;
+        }
+        let list = self.lists.intern(addresses);
+        if self.repeated.len() <= number {
+            self.repeated.resize(number + 1, None);
+        }
+        self.repeated[number] = NonZeroU32::new(list + 1);
+        list
     }
 }
 
@@ -164,7 +185,7 @@ pub(crate) mod tests {
     }
 
     fn define(fragments: &mut Fragments, key: u64, addresses: &[u64]) {
-        let frames = FrameBytes { bytes: &frames(addresses), fingerprint: None };
+        let frames = FrameBytes { bytes: &frames(addresses), number: None };
         fragments.define(key, frames, 8);
     }
 

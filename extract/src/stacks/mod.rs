@@ -9,14 +9,17 @@
 
 mod events;
 mod fragments;
+mod frames;
 mod kept;
 mod modules;
 mod parts;
 mod resolver;
+mod shard;
 
 pub use events::{CarriedStacks, EventStacks};
 pub use fragments::{FragmentRef, Fragments};
+pub use frames::{FrameInterner, FrameKey, StackTable};
 pub use kept::{AllStacks, JoinedStack, KeptStacks};
 pub use modules::{AddressSpaces, Located, Mapping};
 pub(crate) use parts::{StackUse, carried_names, item_fields, repeated_frames};
-pub use resolver::{FrameInterner, FrameKey, KeptRows, StackResolver, StackTable};
+pub use resolver::{KeptRows, LookedUp, StackLookUp, StackNumbers, StackResolver};

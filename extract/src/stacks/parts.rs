@@ -3,7 +3,7 @@
 
 use uuid::uuid;
 
-use crate::etl::{Event, EventId, Fingerprint, Guid};
+use crate::etl::{Event, EventId, Guid};
 use crate::metadata::extended_items;
 use crate::payload::{Field, Payload};
 
@@ -29,8 +29,8 @@ pub(super) struct Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FrameBytes<'a> {
     pub(super) bytes: &'a [u8],
-    /// Fingerprint of those that [`repeated_frames`] returns of their event.
-    pub(super) fingerprint: Option<Fingerprint>,
+    /// Number of those that [`repeated_frames`] returns of their event, as in [`Event::repeated`].
+    pub(super) number: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Part {
         let (frames, is_user) = if event.id == WALK {
             let first = p.rest().get(..event.pointer_size).unwrap_or_default();
             // Little-endian: the top bit of the address is in its last byte.
-            let frames = FrameBytes { bytes: p.rest(), fingerprint: event.fingerprint };
+            let frames = FrameBytes { bytes: p.rest(), number: event.repeated };
             (PartFrames::Here(frames), first.last().is_some_and(|byte| byte & 0x80 == 0))
         } else {
             (PartFrames::Key(p.pointer()?), event.id == KEY_USER)
@@ -61,7 +61,7 @@ impl Part {
 pub(super) fn key_frames<'a>(event: &Event<'a>) -> Option<(u64, FrameBytes<'a>)> {
     let mut p = Payload::of(event);
     let key = p.pointer()?;
-    Some((key, FrameBytes { bytes: p.rest(), fingerprint: event.fingerprint }))
+    Some((key, FrameBytes { bytes: p.rest(), number: event.repeated }))
 }
 
 /// The frames that an event has, as [`Fragments`] interns them; `None` for an event without, or with pointers that it makes
@@ -123,9 +123,7 @@ pub(super) fn carried_parts<'a>(event: &Event<'a>) -> impl Iterator<Item = Carri
         let mut p = Payload::new(item.data, pointer_size);
         let match_id = p.u64()?;
         let frames = match item.kind {
-            STACK_32 | STACK_64 => {
-                PartFrames::Here(FrameBytes { bytes: p.rest(), fingerprint: None })
-            }
+            STACK_32 | STACK_64 => PartFrames::Here(FrameBytes { bytes: p.rest(), number: None }),
             KEY_32 | KEY_64 => PartFrames::Key(p.pointer()?),
             _ => return None,
         };
@@ -198,7 +196,7 @@ mod tests {
         let event = Event { extended: &extended, ..Event::default() };
         let parts: Vec<_> = carried_parts(&event).collect();
         fn here(bytes: &[u8]) -> PartFrames<'_> {
-            PartFrames::Here(FrameBytes { bytes, fingerprint: None })
+            PartFrames::Here(FrameBytes { bytes, number: None })
         }
         let part = |match_id, frames, pointer_size| CarriedPart { match_id, frames, pointer_size };
         assert_eq!(

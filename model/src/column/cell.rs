@@ -1,11 +1,13 @@
 //! Rust types that can be the value of a column.
 
 use polars::prelude::{
-    BinaryChunked, BooleanChunked, ChunkedArray, Column, DataType, IntoColumn, ListBuilderTrait,
-    ListPrimitiveChunkedBuilder, NewChunkedArray, PolarsResult, StringChunked, UInt32Type,
-    polars_ensure,
+    ArrowDataType, BinaryChunked, BooleanChunked, ChunkedArray, Column, DataType, IntoColumn,
+    ListBuilderTrait, ListChunked, ListPrimitiveChunkedBuilder, NewChunkedArray, PolarsResult,
+    StringChunked, UInt32Type, polars_ensure,
 };
+use polars_arrow::array::{ListArray, PrimitiveArray};
 use polars_arrow::bitmap::Bitmap;
+use polars_arrow::offset::Offsets;
 use serde::{Deserialize, Serialize};
 
 use super::number::Number;
@@ -221,6 +223,17 @@ fn list_column<T: Number<Physical = UInt32Type>>(name: &str, lists: &[Option<Vec
         }
     }
     builder.finish().into_column()
+}
+
+/// Moves lists that lie one after the other into a column; `offsets` has the begin of each, and the end of the last.
+///
+/// # Errors
+/// When the offsets do not ascend within the values.
+pub(crate) fn flat_lists(name: &str, offsets: Vec<i64>, values: Vec<u32>) -> PolarsResult<Column> {
+    let dtype = ListArray::<i64>::default_datatype(ArrowDataType::UInt32);
+    let offsets = Offsets::try_from(offsets)?.into();
+    let lists = ListArray::try_new(dtype, offsets, PrimitiveArray::from_vec(values).boxed(), None)?;
+    Ok(ListChunked::with_chunk(name.into(), lists).into_column())
 }
 
 impl<T: Number<Physical = UInt32Type>> Cell for Vec<T> {

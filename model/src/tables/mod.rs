@@ -31,7 +31,8 @@ pub use resources::{
 pub use rows::{Cells, TableRows};
 pub use schema::SCHEMA_VERSION;
 pub use stacks::{
-    Frame, Frames, Method, Methods, Stack, StackEvent, StackEvents, Stacks, Symbol, Symbols,
+    Frame, Frames, Method, Methods, Stack, StackEvent, StackEvents, StackRows, Stacks, Symbol,
+    Symbols,
 };
 pub use trace::{
     MINIDUMP, NO_CLOCK, SYSTEM_CLOCK, TraceInfo, TraceInfos, UNKNOWN_CLOCK, UtcOffsets, is_ring,

@@ -1,6 +1,9 @@
 //! Stacks, where they were recorded, their frames, and the names of these.
 
+use polars::prelude::{DataFrame, PolarsResult};
+
 use super::declare::table;
+use crate::column::flat_lists;
 use crate::index::{FrameIdx, MethodIdx, ModuleIdx, ProcessIdx, StackIdx};
 
 table! {
@@ -13,6 +16,54 @@ table! {
     Stack {
         /// Frames, innermost first: the kernel part, then the user part.
         frames: Vec<FrameIdx>,
+    }
+}
+
+/// Rows of the stacks table whose frames lie in one piece of memory, for extractions of millions of stacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StackRows {
+    /// Rows of the frames table, stack by stack.
+    frames: Vec<u32>,
+    /// Where each stack begins in `frames`, and the end of the last.
+    offsets: Vec<i64>,
+}
+
+impl Default for StackRows {
+    fn default() -> Self {
+        Self { frames: Vec::new(), offsets: vec![0] }
+    }
+}
+
+impl StackRows {
+    /// Adds a stack of these rows of the frames table, innermost first.
+    pub fn push(&mut self, frames: &[u32]) {
+        self.frames.extend_from_slice(frames);
+        self.offsets.push(self.frames.len() as i64);
+    }
+
+    /// Number of stacks.
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Whether there are no stacks.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The stacks in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &[u32]> {
+        self.offsets.windows(2).map(|ends| &self.frames[ends[0] as usize..ends[1] as usize])
+    }
+
+    /// The stacks as a frame with the columns of [`Stacks`], without a copy.
+    ///
+    /// # Errors
+    /// When polars refuses the lists, which it does not.
+    pub fn into_frame(self) -> PolarsResult<DataFrame> {
+        let height = self.len();
+        let lists = flat_lists(Stacks::frames.spec().name, self.offsets, self.frames)?;
+        DataFrame::new(height, vec![lists])
     }
 }
 

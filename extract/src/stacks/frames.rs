@@ -1,0 +1,269 @@
+//! Distinct code locations and distinct stacks of them, as the rows of their tables.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use handlescope_model::tables::{Frame, Frames, StackRows};
+use handlescope_model::{MethodIdx, ModuleIdx};
+use hashbrown::HashMap;
+
+use crate::intern::{Fingerprint, FingerprintTable};
+
+/// Rows of one part of the stacks table.
+const BATCH_ROWS: usize = 1 << 18;
+
+/// Parts of the stacks table that wait for their writer at most.
+const BATCHES_AHEAD: usize = 1;
+
+/// The distinct stacks and their frames, of all resolvers.
+///
+/// Of a stack only its fingerprint stays: its frames go to the writer of the table, so that a table of millions of stacks is
+/// never in memory as a whole.
+pub struct StackTable {
+    pub(super) frames: FrameInterner,
+    /// The row of each stack.
+    numbers: FingerprintTable,
+    /// The rows that were not handed on yet.
+    rows: StackRows,
+    batches: SyncSender<StackRows>,
+}
+
+impl StackTable {
+    /// An empty table, and the parts of it in the order of their rows, for its writer, which must take them while
+    /// stacks are resolved.
+    pub fn new() -> (Self, Receiver<StackRows>) {
+        let (batches, receiver) = sync_channel(BATCHES_AHEAD);
+        let (frames, numbers) = (FrameInterner::default(), FingerprintTable::default());
+        (Self { frames, numbers, rows: StackRows::default(), batches }, receiver)
+    }
+
+    /// The row of the stack with these frames, rows of the frames table.
+    pub(super) fn row(&mut self, frames: &[u32]) -> u32 {
+        let Self { numbers, rows, .. } = self;
+        let before = numbers.len();
+        let row = numbers.number(Fingerprint::of(frames));
+        if row == before {
+            rows.push(frames);
+            if rows.len() == BATCH_ROWS {
+                self.hand_on();
+            }
+        }
+        row
+    }
+
+    /// Hands the rows to the writer, which ends early only when it failed.
+    fn hand_on(&mut self) {
+        let rows = std::mem::take(&mut self.rows);
+        // The writer returns its error when it is asked for the table.
+        let _ = self.batches.send(rows);
+    }
+
+    /// The frames and the number of stacks; all stacks are with the writer then.
+    pub fn finish(mut self) -> (FrameInterner, u64) {
+        if !self.rows.is_empty() {
+            self.hand_on();
+        }
+        (self.frames, self.numbers.len().into())
+    }
+}
+
+/// A code location.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FrameKey {
+    /// Module row and offset from its base.
+    InModule(u32, u64),
+    /// Row of a method that was compiled at run time, and the address in its code.
+    InMethod(u32, u64),
+    /// An address outside of all modules.
+    Address(u64),
+}
+
+/// A location in a module as one number, module and offset: hashing locations is much of the work of a stack. The
+/// top bit is never set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct PackedFrame(u64);
+
+impl PackedFrame {
+    /// `None` for locations outside of modules, offsets beyond 4 GiB, which no image has (SizeOfImage has 32 bits), and
+    /// modules beyond two thousand million.
+    pub(super) fn of(key: FrameKey) -> Option<Self> {
+        match key {
+            FrameKey::InModule(module, rva) => {
+                let (module, rva) = (i32::try_from(module).ok()?, u32::try_from(rva).ok()?);
+                Some(Self(u64::from(module as u32) << 32 | u64::from(rva)))
+            }
+            FrameKey::InMethod(..) | FrameKey::Address(_) => None,
+        }
+    }
+
+    fn key(self) -> FrameKey {
+        FrameKey::InModule((self.0 >> 32) as u32, self.0 & u64::from(u32::MAX))
+    }
+}
+
+/// A frame of a new stack, for its numbering: a location in a module, or the number of another location in its shard.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FrameCode(u64);
+
+impl FrameCode {
+    /// Bit of codes that are numbers.
+    const NUMBER: u64 = 1 << 63;
+
+    pub(super) fn of_packed(frame: PackedFrame) -> Self {
+        Self(frame.0)
+    }
+
+    pub(super) fn of_number(number: u32) -> Self {
+        Self(u64::from(number) | Self::NUMBER)
+    }
+
+    /// The location, or the number of it.
+    pub(super) fn decode(self) -> Result<PackedFrame, usize> {
+        match self.0 & Self::NUMBER {
+            0 => Ok(PackedFrame(self.0)),
+            _ => Err((self.0 & !Self::NUMBER) as usize),
+        }
+    }
+}
+
+/// Slots for locations that were looked up last: 128 KiB.
+const RECENT: usize = 1 << 13;
+
+/// Numbers code locations in the order they are first seen.
+pub struct FrameInterner {
+    packed: HashMap<PackedFrame, u32>,
+    /// Locations and their numbers, each in the slot that it names: most frames of millions of stacks are of a few functions,
+    /// and `packed` is in no cache then.
+    recent: Vec<(PackedFrame, u32)>,
+    /// Locations that cannot be packed.
+    unpacked: HashMap<FrameKey, u32>,
+    keys: Vec<FrameKey>,
+    /// Methods of managed code in modules, by the number of the location.
+    methods: HashMap<u32, u32>,
+}
+
+impl Default for FrameInterner {
+    fn default() -> Self {
+        Self {
+            packed: HashMap::new(),
+            // A number that no location can have.
+            recent: vec![(PackedFrame(FrameCode::NUMBER), 0); RECENT],
+            unpacked: HashMap::new(),
+            keys: Vec::new(),
+            methods: HashMap::new(),
+        }
+    }
+}
+
+impl FrameInterner {
+    /// Notes the managed method at a location in a module.
+    pub fn note_method(&mut self, id: u32, method: u32) {
+        self.methods.entry(id).or_insert(method);
+    }
+
+    /// The number of a location.
+    pub fn intern(&mut self, key: FrameKey) -> u32 {
+        if let Some(frame) = PackedFrame::of(key) {
+            return self.intern_packed(frame);
+        }
+        let Self { unpacked, keys, .. } = self;
+        *unpacked.entry(key).or_insert_with(|| {
+            keys.push(key);
+            keys.len() as u32 - 1
+        })
+    }
+
+    /// The number of a location in a module.
+    pub(super) fn intern_packed(&mut self, frame: PackedFrame) -> u32 {
+        let Self { packed, recent, keys, .. } = self;
+        let slot = spread(frame.0, RECENT);
+        if recent[slot].0 == frame {
+            return recent[slot].1;
+        }
+        let number = *packed.entry(frame).or_insert_with(|| {
+            keys.push(frame.key());
+            keys.len() as u32 - 1
+        });
+        recent[slot] = (frame, number);
+        number
+    }
+
+    /// Number of locations that lie in a module.
+    pub fn in_modules(&self) -> u64 {
+        self.keys.iter().filter(|key| matches!(key, FrameKey::InModule(..))).count() as u64
+    }
+
+    /// The methods that locations lie in, some of them several times.
+    pub fn methods(&self) -> impl Iterator<Item = u32> + '_ {
+        let at_run_time = self.keys.iter().filter_map(|key| match key {
+            FrameKey::InMethod(method, _) => Some(*method),
+            _ => None,
+        });
+        let mut in_modules: Vec<(u32, u32)> =
+            self.methods.iter().map(|(id, method)| (*id, *method)).collect();
+        in_modules.sort_unstable();
+        at_run_time.chain(in_modules.into_iter().map(|(_, method)| method))
+    }
+
+    /// The frames table; `row_of` returns the row of a method in the methods table.
+    pub fn table(&self, row_of: impl Fn(u32) -> Option<MethodIdx>) -> Frames {
+        let mut table = Frames::default();
+        for (id, key) in (0..).zip(&self.keys) {
+            let method = self.methods.get(&id).and_then(|method| row_of(*method));
+            table.push(match *key {
+                FrameKey::InModule(module, rva) => {
+                    Frame { module: Some(ModuleIdx(module)), rva: Some(rva), address: None, method }
+                }
+                FrameKey::InMethod(method, address) => Frame {
+                    module: None,
+                    rva: None,
+                    address: Some(address),
+                    method: row_of(method),
+                },
+                FrameKey::Address(address) => {
+                    Frame { module: None, rva: None, address: Some(address), method: None }
+                }
+            });
+        }
+        table
+    }
+}
+
+/// A slot for a number, of a power of two slots.
+pub(super) fn spread(number: u64, slots: usize) -> usize {
+    // The factor of Fibonacci hashing, whose upper bits are the best mixed.
+    let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed >> (u64::BITS - slots.ilog2())) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_locations_have_different_numbers() {
+        let mut frames = FrameInterner::default();
+        let keys = [
+            FrameKey::InModule(1, 2),
+            FrameKey::InModule(2, 1),
+            FrameKey::InModule(0, 1 << 33),
+            FrameKey::Address(1 << 32 | 2),
+        ];
+        assert_eq!(keys.map(|key| frames.intern(key)), [0, 1, 2, 3]);
+        assert_eq!(keys.map(|key| frames.intern(key)), [0, 1, 2, 3]);
+        assert_eq!((frames.in_modules(), frames.table(|_| None).len()), (3, 4));
+    }
+
+    #[test]
+    fn a_stack_has_one_row_and_full_parts_go_to_the_writer_at_once() {
+        let (mut table, batches) = StackTable::new();
+        let last = BATCH_ROWS as u32;
+        let rows: Vec<u32> = (0..=last).map(|frame| table.row(&[7, frame])).collect();
+        assert!(rows.into_iter().eq(0..=last));
+        assert_eq!([table.row(&[7, 0]), table.row(&[7, last])], [0, last]);
+        let first = batches.try_recv().unwrap();
+        assert_eq!((first.len(), first.iter().nth(5)), (BATCH_ROWS, Some(&[7, 5][..])));
+        assert!(batches.try_recv().is_err());
+        assert_eq!(table.finish().1, u64::from(last) + 1);
+        assert!(batches.recv().unwrap().iter().eq([[7, last]]));
+    }
+}

@@ -1,0 +1,349 @@
+//! A part of the answers of a resolver of stacks, which one thread works on.
+
+use std::hash::Hash;
+use std::num::NonZeroU32;
+use std::ops::Range;
+
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
+
+use super::fragments::{FragmentRef, Fragments};
+use super::frames::{FrameCode, FrameKey, PackedFrame, spread};
+use super::modules::AddressSpaces;
+
+/// Inputs for resolving addresses.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) fragments: &'a Fragments,
+    /// The modules that addresses may lie in.
+    pub(super) spaces: &'a AddressSpaces,
+    /// The managed methods that addresses may lie in.
+    pub(super) methods: &'a AddressSpaces,
+}
+
+/// A stack to be resolved: its parts, and the process and raw time that decide the modules.
+#[derive(Clone, Copy)]
+pub(super) struct Query<'a> {
+    pub(super) parts: [FragmentRef; 2],
+    /// Parts beyond the second.
+    pub(super) more: &'a [FragmentRef],
+    pub(super) pid: u32,
+    pub(super) time: i64,
+}
+
+/// An event of a batch whose stack is to be looked up.
+pub(super) struct Request {
+    /// Position of the event in its batch.
+    pub(super) position: u32,
+    /// Row of the timeline.
+    pub(super) row: u32,
+    pub(super) parts: [FragmentRef; 2],
+    pub(super) pid: u32,
+    pub(super) time: i64,
+}
+
+/// An answer and the raw times for which it holds.
+#[derive(Debug, Clone, Copy)]
+struct Answer {
+    /// First time; the smallest number when nothing bounds it.
+    from: i64,
+    /// First time at which it no longer holds; the largest number when nothing bounds it.
+    to: i64,
+    /// The number of the stack; `None` when it has no frames.
+    stack: Option<u32>,
+}
+
+impl Answer {
+    fn holds(&self, time: i64) -> bool {
+        self.from <= time && time < self.to
+    }
+}
+
+/// Answers by question; most questions have one answer for the whole trace.
+///
+/// There are hundreds of thousands of questions, and each event looks one up at random: the time ranges of answers, of
+/// which there are few, are kept apart so that an answer takes eight bytes.
+struct Memory<K> {
+    first: HashMap<K, StoredAnswer>,
+    more: HashMap<K, Vec<StoredAnswer>>,
+    /// Distinct time ranges in which answers hold.
+    spans: Vec<(i64, i64)>,
+    span_numbers: HashMap<(i64, i64), u32>,
+}
+
+/// An [`Answer`] in eight bytes.
+#[derive(Debug, Clone, Copy)]
+struct StoredAnswer {
+    /// The number of the stack plus one.
+    stack: Option<NonZeroU32>,
+    /// Index of the time range.
+    span: u32,
+}
+
+impl StoredAnswer {
+    fn new(stack: Option<u32>, span: u32) -> Self {
+        Self { stack: stack.and_then(|stack| NonZeroU32::new(stack + 1)), span }
+    }
+
+    fn stack(self) -> Option<u32> {
+        self.stack.map(|stack| stack.get() - 1)
+    }
+}
+
+impl<K> Default for Memory<K> {
+    fn default() -> Self {
+        Self {
+            first: HashMap::new(),
+            more: HashMap::new(),
+            spans: Vec::new(),
+            span_numbers: HashMap::new(),
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash> Memory<K> {
+    fn get(&self, key: K, time: i64) -> Option<Answer> {
+        let first = self.answer(*self.first.get(&key)?)?;
+        if first.holds(time) {
+            return Some(first);
+        }
+        let mut more = self.more.get(&key)?.iter().filter_map(|stored| self.answer(*stored));
+        more.find(|answer| answer.holds(time))
+    }
+
+    fn answer(&self, stored: StoredAnswer) -> Option<Answer> {
+        let (from, to) = *self.spans.get(stored.span as usize)?;
+        Some(Answer { from, to, stack: stored.stack() })
+    }
+
+    fn put(&mut self, key: K, answer: Answer) {
+        let span = *self.span_numbers.entry((answer.from, answer.to)).or_insert_with_key(|span| {
+            self.spans.push(*span);
+            self.spans.len() as u32 - 1
+        });
+        let stored = StoredAnswer::new(answer.stack, span);
+        match self.first.entry(key) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(stored);
+            }
+            Entry::Occupied(_) => self.more.entry(key).or_default().push(stored),
+        }
+    }
+}
+
+/// The location of an address and the raw times for which it holds, as in [`Answer`].
+#[derive(Debug, Clone, Copy)]
+struct Located {
+    address: u64,
+    frame: FrameCode,
+    from: i64,
+    to: i64,
+    pid: u32,
+}
+
+/// Process id of the kernel's modules, which every process sees.
+const KERNEL: u32 = 0;
+
+/// Slots for addresses that were located last: about a megabyte.
+const RECENT: usize = 1 << 15;
+
+/// The addresses located last, each in the slot that it and its process name.
+///
+/// Few functions make up most frames of a trace, however many frames it has: their addresses need no search in the modules
+/// of their process.
+struct RecentAddresses(Vec<Located>);
+
+impl Default for RecentAddresses {
+    fn default() -> Self {
+        let frame = FrameCode::of_number(0);
+        // Holds at no time.
+        let empty = Located { address: 0, pid: 0, frame, from: i64::MAX, to: i64::MIN };
+        Self(vec![empty; RECENT])
+    }
+}
+
+impl RecentAddresses {
+    fn slot(pid: u32, address: u64) -> usize {
+        spread(address ^ u64::from(pid).rotate_left(40), RECENT)
+    }
+
+    fn get(&self, pid: u32, address: u64, time: i64) -> Option<Located> {
+        let located = self.0[Self::slot(pid, address)];
+        let is_known = located.address == address
+            && located.pid == pid
+            && located.from <= time
+            && time < located.to;
+        is_known.then_some(located)
+    }
+
+    fn put(&mut self, located: Located) {
+        self.0[Self::slot(located.pid, located.address)] = located;
+    }
+}
+
+/// Some of the answers, with numbers of their own for stacks.
+#[derive(Default)]
+pub(super) struct Shard {
+    /// Events to be looked up by [`Self::answer`], in the order of their positions.
+    pub(super) requests: Vec<Request>,
+    /// Answers that were not taken yet.
+    pub(super) answers: Answers,
+    stacks: Memory<(FragmentRef, FragmentRef, u32)>,
+    /// Number of stacks so far.
+    count: u32,
+    recent: RecentAddresses,
+    /// Numbers of the locations that are not packed.
+    unpacked: HashMap<FrameKey, u32>,
+}
+
+/// Answers of a shard about a batch of events.
+#[derive(Default)]
+pub(super) struct Answers {
+    /// Position of each event with a stack, and the stack's number in its shard.
+    pub(super) stacks: Vec<(u32, u32)>,
+    /// The stacks that are new in the shard, in the order of their numbers and events.
+    pub(super) new: Vec<NewStack>,
+    /// Their frames.
+    pub(super) frames: Vec<FrameCode>,
+    /// Locations that are new in the shard, in the order of their numbers.
+    pub(super) unpacked: Vec<FrameKey>,
+    /// Managed methods at locations in modules.
+    pub(super) methods: Vec<NotedMethod>,
+}
+
+impl Answers {
+    /// Removes the answers, and keeps their memory.
+    pub(super) fn clear(&mut self) {
+        let Self { stacks, new, frames, unpacked, methods } = self;
+        (stacks.clear(), new.clear(), frames.clear(), unpacked.clear(), methods.clear());
+    }
+}
+
+/// A stack that the table may not have.
+pub(super) struct NewStack {
+    /// Position of the event that has it.
+    pub(super) position: u32,
+    /// Its frames, a range of [`Answers::frames`].
+    pub(super) frames: Range<usize>,
+}
+
+/// A managed method at a location in a module.
+#[derive(Clone, Copy)]
+pub(super) struct NotedMethod {
+    /// Position of the event that has it in its stack.
+    pub(super) position: u32,
+    pub(super) frame: FrameKey,
+    pub(super) method: u32,
+}
+
+impl Shard {
+    /// Looks up the stacks of all requested events; `more` returns the parts of the event of a row beyond the second.
+    pub(super) fn answer<'q>(
+        &mut self,
+        more: impl Fn(u32) -> &'q [FragmentRef],
+        context: &Context<'_>,
+    ) {
+        let mut requests = std::mem::take(&mut self.requests);
+        for Request { position, row, parts, pid, time } in requests.drain(..) {
+            self.look_up(position, &Query { parts, more: more(row), pid, time }, context);
+        }
+        self.requests = requests;
+    }
+
+    /// Looks up the stack of the event at a position, and resolves it if it is new.
+    pub(super) fn look_up(&mut self, position: u32, query: &Query<'_>, context: &Context<'_>) {
+        let Query { parts: [first, second], more, pid, time } = *query;
+        if first == FragmentRef::NONE {
+            return;
+        }
+        let key = (first, second, pid);
+        let known = if more.is_empty() { self.stacks.get(key, time) } else { None };
+        let answer = known.unwrap_or_else(|| {
+            let answer = self.join(position, query, context);
+            if more.is_empty() {
+                self.stacks.put(key, answer);
+            }
+            answer
+        });
+        self.answers.stacks.extend(answer.stack.map(|stack| (position, stack)));
+    }
+
+    /// Joins the frames of the parts to a new stack.
+    fn join(&mut self, position: u32, query: &Query<'_>, context: &Context<'_>) -> Answer {
+        let Query { parts, more, pid, time } = *query;
+        let mut joined = Answer { from: i64::MIN, to: i64::MAX, stack: None };
+        let start = self.answers.frames.len();
+        for part in parts.iter().chain(more) {
+            for address in context.fragments.addresses(*part) {
+                let space = if context.spaces.is_kernel(address) { KERNEL } else { pid };
+                let located = match self.recent.get(space, address, time) {
+                    Some(located) => located,
+                    None => self.locate(position, space, address, time, context),
+                };
+                joined.from = joined.from.max(located.from);
+                joined.to = joined.to.min(located.to);
+                self.answers.frames.push(located.frame);
+            }
+        }
+        let end = self.answers.frames.len();
+        if end > start {
+            joined.stack = Some(self.count);
+            self.count += 1;
+            self.answers.new.push(NewStack { position, frames: start..end });
+        }
+        joined
+    }
+
+    /// Locates an address, and remembers it.
+    fn locate(
+        &mut self,
+        position: u32,
+        pid: u32,
+        address: u64,
+        time: i64,
+        context: &Context<'_>,
+    ) -> Located {
+        let Context { spaces, methods, .. } = *context;
+        let mut located = spaces.locate(pid, address, time);
+        let mut managed = methods.locate(pid, address, time);
+        let (mut from, mut to) = (located.from.max(managed.from), located.to.min(managed.to));
+        // Stacks have return addresses: when the last instruction of a module or method is a call, its return
+        // address lies outside.
+        if let (None, None, Some(call)) =
+            (located.location, managed.location, address.checked_sub(1))
+        {
+            located = spaces.locate(pid, call, time);
+            located.location = located.location.map(|(module, rva)| (module, rva + 1));
+            managed = methods.locate(pid, call, time);
+            from = from.max(located.from).max(managed.from);
+            to = to.min(located.to).min(managed.to);
+        }
+        // Code compiled at run time may lie in the address range of an image that was unloaded.
+        let module = located.location.filter(|_| located.is_live || managed.location.is_none());
+        let method = managed.location.map(|(method, _)| method);
+        let frame = match (module, method) {
+            (Some((module, rva)), _) => FrameKey::InModule(module, rva),
+            (None, Some(method)) => FrameKey::InMethod(method, address),
+            (None, None) => FrameKey::Address(address),
+        };
+        if let (Some(_), Some(method)) = (module, method) {
+            self.answers.methods.push(NotedMethod { position, frame, method });
+        }
+        let located = Located { address, pid, frame: self.code(frame), from, to };
+        self.recent.put(located);
+        located
+    }
+
+    fn code(&mut self, frame: FrameKey) -> FrameCode {
+        if let Some(packed) = PackedFrame::of(frame) {
+            return FrameCode::of_packed(packed);
+        }
+        let Self { unpacked, answers, .. } = self;
+        let next = unpacked.len() as u32;
+        let number = *unpacked.entry(frame).or_insert_with(|| {
+            answers.unpacked.push(frame);
+            next
+        });
+        FrameCode::of_number(number)
+    }
+}
