@@ -1,13 +1,18 @@
 //! Tables written in parts.
 
 use std::panic::resume_unwind;
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::thread::{self, Scope, ScopedJoinHandle};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle, Scope, ScopedJoinHandle};
 
-use handlescope_model::{ArchiveWriter, Cancel, Cancelled, Table};
+use handlescope_model::{
+    ArchiveError, ArchiveWriter, Cancel, Cancelled, EncodedTable, Table, TableEncoder,
+};
 use polars::prelude::{DataFrame, PolarsResult};
 
 use crate::error::ExtractError;
+
+/// Rows of one part of a large table: a row group of its Parquet file.
+pub(super) const BATCH_ROWS: usize = 1 << 18;
 
 /// Parts made ahead at most.
 const BATCHES_AHEAD: usize = 2;
@@ -72,4 +77,28 @@ pub(super) fn write_in_batches<P: Send>(
         cancel.check()?;
         Ok(writer.append(encoded?)?)
     })
+}
+
+/// Parts of a table that wait for the thread that encodes it at most.
+const PARTS_WAITING: usize = 1;
+
+/// Thread that encodes a table while its rows are made, beside the table that is written.
+pub(super) struct TableAhead(JoinHandle<Result<EncodedTable, ArchiveError>>);
+
+impl TableAhead {
+    /// Starts the thread, which takes the parts of the table until their sender is dropped.
+    pub(super) fn start<P: Send + 'static>(
+        encoder: TableEncoder,
+        table: Table,
+        frame: fn(P) -> PolarsResult<DataFrame>,
+    ) -> (SyncSender<P>, Self) {
+        let (sender, parts) = sync_channel(PARTS_WAITING);
+        let encode = move || encoder.encode_in_batches(table, || parts.recv().ok().map(frame));
+        (sender, Self(thread::spawn(encode)))
+    }
+
+    /// The whole table, once the last part came.
+    pub(super) fn finish(self) -> Result<EncodedTable, ArchiveError> {
+        self.0.join().unwrap_or_else(|panic| resume_unwind(panic))
+    }
 }

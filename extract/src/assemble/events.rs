@@ -10,6 +10,7 @@ use handlescope_model::{
 use polars::prelude::{DataFrame, PolarsResult};
 use rustc_hash::FxHashSet;
 
+use super::batches::BATCH_ROWS;
 use crate::collect::Collector;
 use crate::etl::Clock;
 use crate::kernel::ViewRow;
@@ -21,9 +22,6 @@ use crate::raw::{RowKind, Timeline};
 use crate::stacks::{
     AddressSpaces, LookedUp, StackLookUp, StackNumbers, StackResolver, StackTable,
 };
-
-/// Rows of one part of the events table.
-const BATCH_ROWS: usize = 1 << 18;
 
 /// The events of each object, objects in their final order.
 pub(super) struct GroupedEvents {

@@ -12,16 +12,16 @@ mod trace;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::path::Path;
-use std::sync::mpsc::Receiver;
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::SyncSender;
+use std::thread;
 
 use handlescope_model::tables::{
-    EventCounts, ExistingHandle, ExistingHandles, ObjectType, ObjectTypes, StackRows, StartHandle,
-    StartHandles, Symbols, Warnings,
+    EventCounts, ExistingHandle, ExistingHandles, ObjectType, ObjectTypes, Objects, StackRows,
+    StartHandle, StartHandles, Symbols, Warnings,
 };
 use handlescope_model::{
-    ArchiveError, ArchiveWriter, Cancel, Cancelled, EncodedTable, FILE_MAPPING_NAME,
-    FILE_MAPPING_TYPE, ObjectIdx, ProcessIdx, Table, TableEncoder, TypeId,
+    ArchiveError, ArchiveWriter, Cancel, Cancelled, FILE_MAPPING_NAME, FILE_MAPPING_TYPE,
+    ObjectIdx, ProcessIdx, Table, TypeId,
 };
 use hashbrown::HashSet;
 
@@ -38,6 +38,7 @@ use crate::options::ExtractSummary;
 use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, FrameInterner, KeptRows, StackResolver, StackTable};
 
+use self::batches::TableAhead;
 use self::events::{EventColumns, GroupedEvents};
 use self::modules::{MethodTable, ModuleTables};
 use self::object_events::{ObjectNames, ObjectStats, write_events, write_names};
@@ -93,21 +94,29 @@ pub(crate) fn assemble(
         threads: threads.get(),
         cancel,
     };
-    let (mut stacks, rows) = StackTable::new();
-    let stacks_ahead = StacksAhead::start(writer.encoder(), rows);
-    let (names, stats, kept_rows) =
-        assembly.write_handles_and_allocations(&mut writer, &mut stacks, &followed, &columns)?;
+    let (rows, stacks_ahead) =
+        TableAhead::start(writer.encoder(), Table::Stacks, StackRows::into_frame);
+    let mut stacks = StackTable::new(rows);
+    let (rows, objects_ahead) =
+        TableAhead::start(writer.encoder(), Table::Objects, Objects::into_frame);
+    let (names, stats, kept_rows) = assembly.write_handles_and_allocations(
+        &mut writer,
+        &mut stacks,
+        rows,
+        &followed,
+        &columns,
+    )?;
+    let objects = objects_ahead.finish()?;
     let AllocationStats { allocations, never_freed, freed_at_exit } = columns.stats();
     drop(columns);
     let ObjectStats {
-        objects,
+        objects: object_count,
         stacks_total,
         leaked_handles,
         leaked_views,
         closed_at_exit,
         closed_unseen,
     } = stats;
-    let object_count = objects.len() as u64;
     let EventTotals { counts, left_out, stacks_total } = assembly.write_remaining_events(
         &mut writer,
         &mut stacks,
@@ -119,12 +128,7 @@ pub(crate) fn assemble(
     warnings.add(WarningKind::TooManyEvents, left_out, None);
     cancel.check()?;
     let (frames, stacks_distinct) = stacks.finish();
-    let encoder = writer.encoder();
-    let objects = thread::scope(|scope| {
-        let objects = scope.spawn(|| encoder.encode(Table::Objects, objects.into_frame()));
-        assembly.write_frames(&mut writer, &frames)?;
-        objects.join().unwrap_or_else(|panic| resume_unwind(panic))
-    })?;
+    assembly.write_frames(&mut writer, &frames)?;
     writer.append(objects)?;
     let frames_in_modules = frames.in_modules();
     drop(frames);
@@ -237,6 +241,7 @@ impl Assembly<'_> {
         &self,
         writer: &mut ArchiveWriter,
         stacks: &mut StackTable,
+        objects: SyncSender<Objects>,
         followed: &Followed<'_>,
         allocations: &AllocationColumns,
     ) -> Result<(ObjectNames, ObjectStats, KeptRows), ExtractError> {
@@ -251,7 +256,8 @@ impl Assembly<'_> {
         // A handle event is in one row of the table, so that counting rows does without noting them. The rows are noted
         // when provider events may carry the same stacks, which count once.
         resolver.note_rows(collected.stacks.events.has_carried());
-        let mut stats = write_events(writer, &columns, tracked, &names, &mut resolver, cancel)?;
+        let mut stats =
+            write_events(writer, objects, &columns, tracked, &names, &mut resolver, cancel)?;
         let handle_rows = resolver.rows().len();
         resolver.note_rows(true);
         let resources = ResourceTables { collected, clock, columns: allocations };
@@ -339,24 +345,6 @@ impl Assembly<'_> {
         writer.table(Table::Modules, modules.into_frame())?;
         writer.table(Table::ModuleLoads, loads.into_frame())?;
         writer.table(Table::Volumes, trace::volumes(collected).into_frame())
-    }
-}
-
-/// Thread that encodes the stacks table while stacks are resolved.
-struct StacksAhead(JoinHandle<Result<EncodedTable, ArchiveError>>);
-
-impl StacksAhead {
-    /// Starts the thread, which ends with the parts of the table.
-    fn start(encoder: TableEncoder, parts: Receiver<StackRows>) -> Self {
-        Self(thread::spawn(move || {
-            encoder
-                .encode_in_batches(Table::Stacks, || parts.recv().ok().map(StackRows::into_frame))
-        }))
-    }
-
-    /// The whole table, once the last part came.
-    fn finish(self) -> Result<EncodedTable, ArchiveError> {
-        self.0.join().unwrap_or_else(|panic| resume_unwind(panic))
     }
 }
 

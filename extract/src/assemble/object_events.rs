@@ -1,6 +1,7 @@
 //! The events table, object by object, the objects derived from it, and the names table.
 
 use std::collections::HashMap;
+use std::sync::mpsc::SyncSender;
 use std::thread;
 
 use handlescope_model::rules::{DeriveScratch, derive, is_leaked_handle, is_leaked_view};
@@ -10,7 +11,7 @@ use handlescope_model::{
     Poll, RowCount, Table,
 };
 
-use super::batches::{BatchesAhead, write_in_batches};
+use super::batches::{BATCH_ROWS, BatchesAhead, write_in_batches};
 use super::events::{Closing, EventBatch, EventColumns};
 use crate::collect::Collector;
 use crate::error::ExtractError;
@@ -20,7 +21,8 @@ use crate::stacks::StackResolver;
 /// Results of the events pass besides the events table.
 #[derive(Default)]
 pub(super) struct ObjectStats {
-    pub(super) objects: Objects,
+    /// Number of objects.
+    pub(super) objects: u64,
     /// Events with a stack.
     pub(super) stacks_total: u64,
     /// Creates and duplicates without close.
@@ -34,16 +36,17 @@ pub(super) struct ObjectStats {
 }
 
 /// Writes the events table: one thread derives rows, a second looks up their stacks, a third numbers these, and this thread
-/// encodes.
+/// encodes. The rows of the objects go to `objects`.
 pub(super) fn write_events(
     writer: &mut ArchiveWriter,
+    objects: SyncSender<Objects>,
     columns: &EventColumns<'_>,
     tracked: &TrackedEvents,
     names: &ObjectNames,
     resolver: &mut StackResolver<'_>,
     cancel: &Cancel,
 ) -> Result<ObjectStats, ExtractError> {
-    let mut builder = EventBuilder::new(columns, tracked, names, cancel);
+    let mut builder = EventBuilder::new(columns, tracked, names, objects, cancel);
     let (look_up, numbers) = resolver.halves();
     let mut stacks_total = 0;
     thread::scope(|scope| {
@@ -68,6 +71,9 @@ struct EventBuilder<'a> {
     columns: &'a EventColumns<'a>,
     tracked: &'a TrackedEvents,
     names: &'a ObjectNames,
+    /// Rows of the objects table for [`Self::sender`].
+    objects: Objects,
+    sender: SyncSender<Objects>,
     poll: Poll<'a>,
     scratch: DeriveScratch,
     position: usize,
@@ -79,12 +85,15 @@ impl<'a> EventBuilder<'a> {
         columns: &'a EventColumns<'a>,
         tracked: &'a TrackedEvents,
         names: &'a ObjectNames,
+        sender: SyncSender<Objects>,
         cancel: &'a Cancel,
     ) -> Self {
         Self {
             columns,
             tracked,
             names,
+            objects: Objects::default(),
+            sender,
             poll: Poll::new(cancel),
             scratch: DeriveScratch::default(),
             position: 0,
@@ -98,6 +107,10 @@ impl<'a> EventBuilder<'a> {
         while self.position < self.columns.grouped.len() && batch.has_room() {
             self.object(&mut batch)?;
             self.position += 1;
+            if self.objects.len() == BATCH_ROWS || self.position == self.columns.grouped.len() {
+                // Fails when the table could not be written, which the end of its thread says.
+                let _ = self.sender.send(std::mem::take(&mut self.objects));
+            }
         }
         Ok((!batch.is_empty()).then_some(batch))
     }
@@ -127,7 +140,8 @@ impl<'a> EventBuilder<'a> {
         }
         let existing = columns.grouped.existing_of(position);
         let tracked = &self.tracked.objects.rows[object];
-        self.stats.objects.push(Object {
+        self.stats.objects += 1;
+        self.objects.push(Object {
             pointer: tracked.pointer,
             type_id: tracked.type_id,
             name: self.names.of_object(object),

@@ -9,15 +9,12 @@ use handlescope_model::{
     AllocatorIdx, ArchiveWriter, Cancel, Cancelled, Poll, ProcessIdx, ResourceIdx, StackIdx, Table,
 };
 
-use super::batches::{BatchesAhead, write_in_batches};
+use super::batches::{BATCH_ROWS, BatchesAhead, write_in_batches};
 use crate::collect::Collector;
 use crate::error::ExtractError;
 use crate::etl::Clock;
 use crate::lifecycle::{AllocationColumns, AllocatorRow, Miss, Owner, known};
 use crate::stacks::StackResolver;
-
-/// Rows of one part of a table.
-const BATCH_ROWS: usize = 1 << 18;
 
 /// Rows of the resources table without their stacks.
 #[derive(Default)]

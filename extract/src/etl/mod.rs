@@ -11,6 +11,7 @@ mod file;
 mod index;
 mod losses;
 mod lz77;
+mod merge;
 mod reader;
 
 pub use buffer::{BUFFER_HEADER_SIZE, BufferHeader, BufferTimes, IndexedBuffer, Times};

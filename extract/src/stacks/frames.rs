@@ -1,6 +1,6 @@
 //! Distinct code locations and distinct stacks of them, as the rows of their tables.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::SyncSender;
 
 use handlescope_model::tables::{Frame, Frames, StackRows};
 use handlescope_model::{MethodIdx, ModuleIdx};
@@ -10,9 +10,6 @@ use crate::intern::{Fingerprint, FingerprintTable};
 
 /// Rows of one part of the stacks table.
 const BATCH_ROWS: usize = 1 << 18;
-
-/// Parts of the stacks table that wait for their writer at most.
-const BATCHES_AHEAD: usize = 1;
 
 /// The distinct stacks and their frames, of all resolvers.
 ///
@@ -28,12 +25,10 @@ pub struct StackTable {
 }
 
 impl StackTable {
-    /// An empty table, and the parts of it in the order of their rows, for its writer, which must take them while
-    /// stacks are resolved.
-    pub fn new() -> (Self, Receiver<StackRows>) {
-        let (batches, receiver) = sync_channel(BATCHES_AHEAD);
+    /// An empty table, which hands its rows on in parts while stacks are resolved.
+    pub fn new(batches: SyncSender<StackRows>) -> Self {
         let (frames, numbers) = (FrameInterner::default(), FingerprintTable::default());
-        (Self { frames, numbers, rows: StackRows::default(), batches }, receiver)
+        Self { frames, numbers, rows: StackRows::default(), batches }
     }
 
     /// The row of the stack with these frames, rows of the frames table.
@@ -237,6 +232,8 @@ pub(super) fn spread(number: u64, slots: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::sync_channel;
+
     use super::*;
 
     #[test]
@@ -255,7 +252,8 @@ mod tests {
 
     #[test]
     fn a_stack_has_one_row_and_full_parts_go_to_the_writer_at_once() {
-        let (mut table, batches) = StackTable::new();
+        let (sender, batches) = sync_channel(1);
+        let mut table = StackTable::new(sender);
         let last = BATCH_ROWS as u32;
         let rows: Vec<u32> = (0..=last).map(|frame| table.row(&[7, frame])).collect();
         assert!(rows.into_iter().eq(0..=last));

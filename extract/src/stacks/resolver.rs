@@ -292,6 +292,8 @@ impl KeptRows {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::sync_channel;
+
     use super::*;
     use crate::stacks::fragments::tests::frames;
     use crate::stacks::modules::Mapping;
@@ -329,7 +331,8 @@ mod tests {
         let kernel = fragments.intern(&frames(&[KERNEL + 5]), 8, false);
         let in_7 = fragments.intern(&frames(&[0x1010]), 8, true);
         let in_8 = fragments.intern(&frames(&[0x2010]), 8, true);
-        let (mut table, batches) = StackTable::new();
+        let (sender, batches) = sync_channel(1);
+        let mut table = StackTable::new(sender);
         let mut resolver = StackResolver::new(&fragments, &spaces, &methods, &mut table, 2);
         let first = resolver.stack([kernel, in_7], &[], 7, 50);
         assert_eq!(resolver.stack([kernel, in_8], &[], 8, 50), first);
@@ -342,7 +345,7 @@ mod tests {
     fn equal_addresses_are_different_stacks_once_a_module_was_replaced() {
         let (spaces, methods, mut fragments) = (spaces(), no_methods(), Fragments::default());
         let user = fragments.intern(&frames(&[0x1010]), 8, true);
-        let (mut table, _batches) = StackTable::new();
+        let mut table = StackTable::new(sync_channel(1).0);
         let mut resolver = StackResolver::new(&fragments, &spaces, &methods, &mut table, 2);
         let before = resolver.stack([user, FragmentRef::NONE], &[], 7, 50);
         let after = resolver.stack([user, FragmentRef::NONE], &[], 7, 150);
@@ -355,7 +358,7 @@ mod tests {
     fn a_stack_without_frames_is_none() {
         let (spaces, methods, mut fragments) = (spaces(), no_methods(), Fragments::default());
         let lost = fragments.refer(1, false);
-        let (mut table, _batches) = StackTable::new();
+        let mut table = StackTable::new(sync_channel(1).0);
         let mut resolver = StackResolver::new(&fragments, &spaces, &methods, &mut table, 2);
         assert_eq!(resolver.stack([lost, FragmentRef::NONE], &[], 7, 50), None);
         assert_eq!(resolver.stack([FragmentRef::NONE; 2], &[], 7, 50), None);
