@@ -5,6 +5,8 @@ use std::sync::LazyLock;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
+use crate::prefetch::prefetch;
+
 /// Numbers lists in the order they are first seen, from 0.
 ///
 /// Lists are compared by content: the hash only finds candidates. They lie in one piece of memory,
@@ -133,6 +135,9 @@ impl FingerprintTable {
     }
 }
 
+/// Bytes that a processor reads at once.
+const CACHE_LINE: usize = 64;
+
 /// Numbers byte strings by their fingerprints, and keeps them.
 #[derive(Default)]
 pub(crate) struct FingerprintInterner {
@@ -156,6 +161,16 @@ impl FingerprintInterner {
     /// The string with a number; empty for a number never given.
     pub(crate) fn get(&self, number: u32) -> &[u8] {
         slice(&self.bytes, &self.ends, number)
+    }
+
+    /// Asks for what [`Self::fetch`] reads of a string.
+    pub(crate) fn fetch_place(&self, number: u32) {
+        self.ends.get(number as usize..).into_iter().for_each(prefetch);
+    }
+
+    /// Asks for a string that is read soon.
+    pub(crate) fn fetch(&self, number: u32) {
+        self.get(number).chunks(CACHE_LINE).for_each(prefetch);
     }
 }
 

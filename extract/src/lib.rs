@@ -42,6 +42,7 @@ pub mod metadata;
 mod operations;
 mod options;
 pub mod payload;
+mod prefetch;
 pub mod raw;
 mod recorded;
 mod recording;

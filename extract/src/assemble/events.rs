@@ -8,9 +8,9 @@ use handlescope_model::{
     Cancel, Cancelled, EventIdx, EventKind, ObjectIdx, Poll, ProcessIdx, StackIdx,
 };
 use polars::prelude::{DataFrame, PolarsResult};
-use rustc_hash::FxHashSet;
 
 use super::batches::BATCH_ROWS;
+use super::raw_rows::RawRows;
 use crate::collect::Collector;
 use crate::etl::Clock;
 use crate::kernel::ViewRow;
@@ -94,15 +94,21 @@ impl GroupedEvents {
         self.objects.len()
     }
 
-    /// The object at a position: its row among the tracked objects, and its raw events.
-    pub(super) fn object(&self, position: usize) -> (usize, &[u32]) {
-        let rows = self.first_row[position] as usize..self.first_row[position + 1] as usize;
-        (self.objects[position] as usize, &self.rows[rows])
+    /// Row of the object at a position among the tracked objects.
+    pub(super) fn object(&self, position: usize) -> usize {
+        self.objects[position] as usize
     }
 
-    /// Row of the events table where the events of an object start.
-    pub(super) fn first_event(&self, position: usize) -> u32 {
-        self.first_row[position]
+    /// Rows of the events table with the events of the objects at these positions.
+    pub(super) fn events(&self, positions: Range<usize>) -> Range<usize> {
+        self.first_row[positions.start] as usize..self.first_row[positions.end] as usize
+    }
+
+    /// Positions from this one on that have as many events as a part of the table, or all that are left.
+    pub(super) fn part_from(&self, position: usize) -> Range<usize> {
+        let full = self.first_row[position] as usize + BATCH_ROWS;
+        let after = self.first_row[position..].partition_point(|first| (*first as usize) < full);
+        position..(position + after).min(self.len())
     }
 
     /// Rows of the existing handles table that belong to an object.
@@ -133,52 +139,38 @@ pub(super) struct EventColumns<'a> {
 }
 
 impl EventColumns<'_> {
-    /// An empty part of the table.
-    pub(super) fn batch(&self) -> EventBatch<'_> {
+    /// A part of the table with the events of objects at these positions, of which nothing is derived yet.
+    pub(super) fn batch(&self, positions: Range<usize>) -> EventBatch<'_> {
+        let Self { collected, owners, unseen, grouped, .. } = *self;
+        let events = grouped.events(positions);
+        let count = events.len();
         EventBatch {
             columns: self,
-            object: Vec::with_capacity(BATCH_ROWS),
-            row: Vec::with_capacity(BATCH_ROWS),
-            closing: Vec::with_capacity(BATCH_ROWS),
+            first_event: events.start as u32,
+            raw: RawRows::new(collected, owners, unseen, &grouped.rows[events]),
+            object: Vec::with_capacity(count),
+            closing: Vec::with_capacity(count),
             stack: Vec::new(),
-            leaked: Vec::with_capacity(BATCH_ROWS),
-            closed_at_exit: Vec::with_capacity(BATCH_ROWS),
+            leaked: Vec::with_capacity(count),
+            closed_at_exit: Vec::with_capacity(count),
             unseen: Vec::new(),
-        }
-    }
-
-    /// Whether the handle or view that a raw event opened leaks.
-    fn leak(&self, row: usize, closing: Option<Closing>) -> Leak {
-        let timeline = &self.collected.shared.timeline;
-        let Some(kind) = event_kind(timeline.kind[row]) else {
-            return Leak { never_closed: false, at_exit: false, unseen: None };
-        };
-        let unseen = match closing {
-            None => self.unseen.of(row),
-            Some(_) => None,
-        };
-        let is_inherited = kind == EventKind::HandleDuplicate
-            && self.owners.duplicates[timeline.row[row] as usize].inherited_by != NONE;
-        let at_exit = closing.is_some_and(|closing| self.exits.contains(closing.row));
-        Leak {
-            never_closed: is_leak(kind, closing.is_some() || unseen.is_some()),
-            at_exit: is_leak_at_exit(kind, is_inherited, at_exit),
-            unseen,
         }
     }
 }
 
-/// A part of the events table: raw rows and what was derived for them.
+/// A part of the events table: raw events and what was derived for them.
 pub(super) struct EventBatch<'a> {
     columns: &'a EventColumns<'a>,
+    /// Row of the first event in the table.
+    first_event: u32,
+    raw: RawRows<'a>,
     object: Vec<ObjectIdx>,
-    row: Vec<u32>,
     closing: Vec<u32>,
     /// Empty until [`Self::number`].
     stack: Vec<Option<u32>>,
     leaked: Vec<bool>,
     closed_at_exit: Vec<bool>,
-    /// Rows of the part whose handle or view was closed by an event that the trace lost; there are few.
+    /// Positions of events whose handle or view was closed by an event that the trace lost; there are few.
     unseen: Vec<(usize, UnseenClose)>,
 }
 
@@ -190,47 +182,68 @@ pub(super) struct Leak {
     pub(super) unseen: Option<UnseenClose>,
 }
 
-/// The close of a handle or the unmap of a view.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Closing {
-    /// Row in the events table.
-    pub(super) event: u32,
-    /// Raw row.
-    pub(super) row: u32,
-}
-
 impl EventBatch<'_> {
-    /// Whether the part takes more rows.
-    pub(super) fn has_room(&self) -> bool {
-        self.row.len() < BATCH_ROWS
+    /// The raw events, which are named by their positions in this part.
+    pub(super) fn raw(&self) -> &RawRows<'_> {
+        &self.raw
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.row.is_empty()
+        self.raw.rows.is_empty()
     }
 
-    /// Adds a raw event. Returns whether the handle or view that it opened leaks.
-    pub(super) fn push(&mut self, position: usize, row: usize, closing: Option<Closing>) -> Leak {
-        let leak = self.columns.leak(row, closing);
-        let is_exit = self.columns.exits.contains(row as u32);
-        self.unseen.extend(leak.unseen.map(|unseen| (self.row.len(), unseen)));
-        self.object.push(ObjectIdx(position as u32));
-        self.row.push(row as u32);
-        self.closing.push(closing.map_or(NONE, |closing| closing.event));
+    /// Kind of the next event of which nothing was derived yet.
+    pub(super) fn next_kind(&self) -> EventKind {
+        self.raw.event_kind(self.object.len())
+    }
+
+    /// Row of the first event in the table.
+    pub(super) fn first_event(&self) -> u32 {
+        self.first_event
+    }
+
+    /// Adds what was derived for the next event, which is of this object: the position of the event that closed what it
+    /// opened. Returns whether the handle or view that it opened leaks.
+    pub(super) fn push(&mut self, object: usize, closing: Option<u32>) -> Leak {
+        let position = self.object.len();
+        let leak = self.leak(position, closing);
+        let is_exit = self.columns.exits.contains(self.raw.rows[position]);
+        self.unseen.extend(leak.unseen.map(|unseen| (position, unseen)));
+        self.object.push(ObjectIdx(object as u32));
+        self.closing.push(closing.map_or(NONE, |closing| self.first_event + closing));
         self.leaked.push(leak.never_closed);
         self.closed_at_exit.push(is_exit || leak.at_exit);
         leak
     }
 
+    /// Whether the handle or view that an event opened leaks.
+    fn leak(&self, position: usize, closing: Option<u32>) -> Leak {
+        let Self { columns, raw, .. } = self;
+        let kind = raw.event_kind(position);
+        let unseen = match closing {
+            None => columns.unseen.of(raw.rows[position] as usize),
+            Some(_) => None,
+        };
+        let is_inherited =
+            raw.duplicate(position).is_some_and(|(_, owners)| owners.inherited_by != NONE);
+        let at_exit =
+            closing.is_some_and(|closing| columns.exits.contains(raw.rows[closing as usize]));
+        Leak {
+            never_closed: is_leak(kind, closing.is_some() || unseen.is_some()),
+            at_exit: is_leak_at_exit(kind, is_inherited, at_exit),
+            unseen,
+        }
+    }
+
     /// Looks up the stacks of the rows.
     pub(super) fn look_up(&self, stacks: &mut StackLookUp<'_>) -> LookedUp {
         let Collector { stacks: collected, shared, .. } = self.columns.collected;
-        stacks.rows(&collected.events, &shared.timeline, &self.row)
+        stacks.rows(&collected.events, &shared.timeline, self.raw.rows)
     }
 
     /// Numbers the stacks of the rows, which were looked up; returns how many have one.
     pub(super) fn number(&mut self, stacks: LookedUp, numbers: &mut StackNumbers<'_>) -> u64 {
-        self.stack = numbers.rows(stacks, &self.row);
+        self.stack = numbers.rows(stacks, self.raw.rows);
         self.stack.iter().flatten().count() as u64
     }
 
@@ -239,7 +252,7 @@ impl EventBatch<'_> {
         if self.unseen.is_empty() {
             return Vec::new();
         }
-        let mut column = vec![None; self.row.len()];
+        let mut column = vec![None; self.object.len()];
         for (at, unseen) in &self.unseen {
             if let Some(slot) = column.get_mut(*at) {
                 *slot = Some(value(*unseen));
@@ -250,43 +263,37 @@ impl EventBatch<'_> {
 
     /// The rows, column by column.
     pub(super) fn into_frame(self) -> PolarsResult<DataFrame> {
-        let EventColumns { collected, owners, clock, .. } = self.columns;
-        let Collector { handles, duplicates, references, views, shared, .. } = collected;
-        let timeline = &shared.timeline;
-        let rows: Vec<usize> = self.row.iter().map(|row| *row as usize).collect();
-        let kind = |row: usize| timeline.kind[row];
-        let at = |row: usize| timeline.row[row] as usize;
+        let EventColumns { collected, clock, .. } = self.columns;
+        let Collector { references, views, shared, .. } = collected;
+        let (timeline, raw) = (&shared.timeline, &self.raw);
+        let rows = || raw.rows.iter().map(|row| *row as usize);
         // Most traces have events of few kinds: a column of the others is left empty, and is one of nulls.
-        let kinds: FxHashSet<RowKind> = rows.iter().map(|row| kind(*row)).collect();
-        let rows_with = |of: &[RowKind]| match of.iter().any(|kind| kinds.contains(kind)) {
-            true => rows.as_slice(),
-            false => &[],
+        let mut has_kind = [false; 1 << u8::BITS];
+        raw.kind.iter().for_each(|kind| has_kind[*kind as usize] = true);
+        let events_with = |kinds: &[RowKind]| match kinds.iter().any(|it| has_kind[*it as usize]) {
+            true => 0..raw.rows.len(),
+            false => 0..0,
         };
-        let duplicates_at = rows_with(&[RowKind::HandleDuplicate]).iter();
-        let duplicate = |row: &usize| match kind(*row) {
-            RowKind::HandleDuplicate => {
-                Some((duplicates.rows[at(*row)], owners.duplicates[at(*row)]))
-            }
+        let duplicated = events_with(&[RowKind::HandleDuplicate]).map(|at| raw.duplicate(at));
+        let view = |at: usize| match raw.kind[at] {
+            RowKind::Map | RowKind::Unmap => Some(views.rows[raw.family_row[at] as usize]),
             _ => None,
         };
-        let duplicated = duplicates_at.map(duplicate);
-        let view = |row: &usize| match kind(*row) {
-            RowKind::Map | RowKind::Unmap => Some(views.rows[at(*row)]),
-            _ => None,
-        };
-        let viewed = rows_with(&[RowKind::Map, RowKind::Unmap]).iter().map(view);
-        let handle = |row: &usize| match kind(*row) {
-            RowKind::HandleCreate | RowKind::HandleClose => {
-                Some(u64::from(handles.handle[at(*row)]))
+        let viewed = events_with(&[RowKind::Map, RowKind::Unmap]).map(view);
+        let handle = |(kind, handle): (&RowKind, &u32)| match kind {
+            RowKind::HandleCreate | RowKind::HandleClose | RowKind::HandleDuplicate => {
+                Some(u64::from(*handle))
             }
-            RowKind::HandleDuplicate => Some(u64::from(duplicates.rows[at(*row)].target_handle)),
             _ => None,
         };
         // References are counted in 32 bits without sign; no real count comes near the limit.
-        let count = |row: usize| i32::try_from(references.count[at(row)]).unwrap_or(i32::MAX);
-        let ref_delta = |row: &usize| match kind(*row) {
-            RowKind::Reference => Some(count(*row)),
-            RowKind::Dereference => Some(-count(*row)),
+        let count = |at: usize| {
+            let count = references.count[raw.family_row[at] as usize];
+            i32::try_from(count).unwrap_or(i32::MAX)
+        };
+        let ref_delta = |at: usize| match raw.kind[at] {
+            RowKind::Reference => Some(count(at)),
+            RowKind::Dereference => Some(-count(at)),
             _ => None,
         };
         let of_owner = |process: fn(DuplicateOwners) -> u32| {
@@ -297,16 +304,16 @@ impl EventBatch<'_> {
         let of_view =
             |value: fn(ViewRow) -> u64| viewed.clone().map(|view| view.map(value)).collect();
         Events {
-            kind: rows
+            kind: raw
+                .kind
                 .iter()
-                .map(|row| event_kind(kind(*row)).map_or(0, EventKind::code))
+                .map(|kind| event_kind(*kind).map_or(0, EventKind::code))
                 .collect(),
-            time_ns: rows.iter().map(|row| clock.ns(timeline.time[*row])).collect(),
-            process: rows.iter().map(|row| ProcessIdx(owners.process[*row])).collect(),
-            tid: rows.iter().map(|row| known(timeline.tid[*row]).unwrap_or(0)).collect(),
-            handle: rows.iter().map(handle).collect(),
-            ref_delta: rows_with(&[RowKind::Reference, RowKind::Dereference])
-                .iter()
+            time_ns: rows().map(|row| clock.ns(timeline.time[row])).collect(),
+            process: raw.process.iter().map(|process| ProcessIdx(*process)).collect(),
+            tid: rows().map(|row| known(timeline.tid[row]).unwrap_or(0)).collect(),
+            handle: raw.kind.iter().zip(&raw.handle).map(handle).collect(),
+            ref_delta: events_with(&[RowKind::Reference, RowKind::Dereference])
                 .map(ref_delta)
                 .collect(),
             source_process: of_owner(|owners| owners.source),

@@ -6,6 +6,7 @@ mod modules;
 mod object_events;
 mod processes;
 mod provider_events;
+mod raw_rows;
 mod resources;
 mod trace;
 

@@ -12,10 +12,10 @@ use handlescope_model::{
 };
 
 use super::batches::{BATCH_ROWS, BatchesAhead, write_in_batches};
-use super::events::{Closing, EventBatch, EventColumns};
+use super::events::{EventBatch, EventColumns};
 use crate::collect::Collector;
 use crate::error::ExtractError;
-use crate::lifecycle::{RawEvents, TrackedEvents, event_kind};
+use crate::lifecycle::TrackedEvents;
 use crate::stacks::StackResolver;
 
 /// Results of the events pass besides the events table.
@@ -76,6 +76,8 @@ struct EventBuilder<'a> {
     sender: SyncSender<Objects>,
     poll: Poll<'a>,
     scratch: DeriveScratch,
+    /// The events of an object, by their positions in the part.
+    events: Vec<u32>,
     position: usize,
     stats: ObjectStats,
 }
@@ -96,16 +98,18 @@ impl<'a> EventBuilder<'a> {
             sender,
             poll: Poll::new(cancel),
             scratch: DeriveScratch::default(),
+            events: Vec::new(),
             position: 0,
             stats: ObjectStats::default(),
         }
     }
 
-    /// The next rows, unless asked to stop; `None` after the last object.
+    /// The next rows, unless asked to stop; `None` after the last event.
     fn next_batch(&mut self) -> Result<Option<EventBatch<'a>>, Cancelled> {
-        let mut batch = self.columns.batch();
-        while self.position < self.columns.grouped.len() && batch.has_room() {
-            self.object(&mut batch)?;
+        let positions = self.columns.grouped.part_from(self.position);
+        let mut batch = self.columns.batch(positions.clone());
+        for position in positions {
+            self.object(&mut batch, position)?;
             self.position += 1;
             if self.objects.len() == BATCH_ROWS || self.position == self.columns.grouped.len() {
                 // Fails when the table could not be written, which the end of its thread says.
@@ -115,30 +119,28 @@ impl<'a> EventBuilder<'a> {
         Ok((!batch.is_empty()).then_some(batch))
     }
 
-    fn object(&mut self, batch: &mut EventBatch<'a>) -> Result<(), Cancelled> {
-        let Self { columns, position, .. } = *self;
-        let (object, rows) = columns.grouped.object(position);
-        let EventColumns { collected, owners, unseen, .. } = *columns;
-        let raw = RawEvents { collected, owners, unseen };
-        let derived = derive(&raw, rows, &mut self.scratch);
-        let first_event = columns.grouped.first_event(position);
-        for (row, closing) in rows.iter().zip(&self.scratch.closing) {
+    fn object(&mut self, batch: &mut EventBatch<'a>, position: usize) -> Result<(), Cancelled> {
+        let grouped = self.columns.grouped;
+        let events = grouped.events(position..position + 1);
+        let first_event = events.start as u32;
+        // Positions in the part.
+        let first = first_event - batch.first_event();
+        self.events.clear();
+        self.events.extend((first..).take(events.len()));
+        let derived = derive(batch.raw(), &self.events, &mut self.scratch);
+        for closing in &self.scratch.closing {
             self.poll.round()?;
-            let row = *row as usize;
-            let closing = rows
-                .get(*closing as usize)
-                .map(|row| Closing { event: first_event + closing, row: *row });
-            let leak = batch.push(position, row, closing);
-            let kind = event_kind(columns.collected.shared.timeline.kind[row]);
-            let is = |rule: fn(EventKind, bool) -> bool| {
-                u64::from(kind.is_some_and(|kind| rule(kind, leak.never_closed)))
-            };
+            let kind = batch.next_kind();
+            let closing = self.events.get(*closing as usize).copied();
+            let leak = batch.push(position, closing);
+            let is = |rule: fn(EventKind, bool) -> bool| u64::from(rule(kind, leak.never_closed));
             self.stats.leaked_handles += is(is_leaked_handle);
             self.stats.leaked_views += is(is_leaked_view);
             self.stats.closed_at_exit += u64::from(leak.at_exit);
             self.stats.closed_unseen += u64::from(leak.unseen.is_some());
         }
-        let existing = columns.grouped.existing_of(position);
+        let existing = grouped.existing_of(position);
+        let object = grouped.object(position);
         let tracked = &self.tracked.objects.rows[object];
         self.stats.objects += 1;
         self.objects.push(Object {
@@ -146,7 +148,7 @@ impl<'a> EventBuilder<'a> {
             type_id: tracked.type_id,
             name: self.names.of_object(object),
             first_event: EventIdx(first_event),
-            event_count: RowCount::new(rows.len() as u32),
+            event_count: RowCount::new(events.len() as u32),
             first_existing: ExistingIdx(existing.start),
             existing_count: RowCount::new(existing.end - existing.start),
             create_event: derived.create.map(|at| EventIdx(first_event + at)),

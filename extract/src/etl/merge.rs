@@ -2,6 +2,8 @@
 
 use std::num::NonZeroU32;
 
+use crate::prefetch::prefetch;
+
 /// A decoded buffer: its bytes and where its selected events are.
 #[derive(Debug, Default)]
 pub(super) struct DecodedBuffer {
@@ -33,19 +35,6 @@ impl DecodedBuffer {
 
 /// Bytes of the header and the first fields of most events, less than a line of the cache.
 const EVENT_BYTES: usize = 48;
-
-/// Asks the processor to read the line of the cache that the bytes begin in.
-#[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code, reason = "the hint takes a pointer")]
-fn prefetch(bytes: &[u8]) {
-    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: a hint reads nothing that a program sees, whatever the address.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().cast()) }
-}
-
-/// Does nothing: elsewhere no stable function gives the hint.
-#[cfg(not(target_arch = "x86_64"))]
-fn prefetch(_: &[u8]) {}
 
 /// A selected event of a buffer.
 #[derive(Debug, Clone, Copy)]

@@ -2,14 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use handlescope_model::rules::ObjectEvents;
-use handlescope_model::{Cancelled, EventKind, FILE_MAPPING_TYPE, Poll, ProcessIdx, TypeId};
+use handlescope_model::{Cancelled, EventKind, FILE_MAPPING_TYPE, Poll, TypeId};
 
 use super::attribution::NONE;
-use super::kinds::{Subject, event_kind, subject};
+use super::kinds::{Subject, subject};
 use super::lifetimes::Lifetimes;
 use super::owners::{DuplicateOwners, EventOwners, view_pid};
-use super::unseen::{Effect, Reuses, UnseenCloses};
+use super::unseen::{Effect, Reuses};
 use crate::collect::Collector;
 use crate::etl::{Diagnostics, WarningKind};
 use crate::kernel::{DuplicateRow, Handles};
@@ -391,58 +390,4 @@ fn handle_of(handles: &Handles, at: usize, process: u32) -> HandleAt {
 fn duplicated_handle(duplicate: &DuplicateRow, owners: DuplicateOwners, process: u32) -> HandleAt {
     let holder = if owners.inherited_by == NONE { process } else { owners.inherited_by };
     (duplicate.object, holder, duplicate.target_handle)
-}
-
-/// Raw events of a trace with their processes, by their rows of the timeline.
-pub struct RawEvents<'a> {
-    pub collected: &'a Collector,
-    pub owners: &'a EventOwners,
-    pub unseen: &'a UnseenCloses<'a>,
-}
-
-impl RawEvents<'_> {
-    /// The row in the columns of the event's family.
-    fn at(&self, row: u32) -> usize {
-        self.collected.shared.timeline.row[row as usize] as usize
-    }
-
-    fn duplicate(&self, row: u32) -> DuplicateOwners {
-        self.owners.duplicates[self.at(row)]
-    }
-}
-
-impl ObjectEvents for RawEvents<'_> {
-    fn kind(&self, row: u32) -> EventKind {
-        let kind = self.collected.shared.timeline.kind[row as usize];
-        // Only rows of the events table come here.
-        event_kind(kind).unwrap_or(EventKind::HandleClose)
-    }
-
-    fn process(&self, row: u32) -> Option<ProcessIdx> {
-        known(self.owners.process[row as usize])
-    }
-
-    fn handle(&self, row: u32) -> u64 {
-        let Collector { handles, duplicates, .. } = self.collected;
-        u64::from(match self.kind(row) {
-            EventKind::HandleDuplicate => duplicates.rows[self.at(row)].target_handle,
-            _ => handles.handle[self.at(row)],
-        })
-    }
-
-    fn source_process(&self, row: u32) -> Option<ProcessIdx> {
-        known(self.duplicate(row).source)
-    }
-
-    fn inherited_by(&self, row: u32) -> Option<ProcessIdx> {
-        known(self.duplicate(row).inherited_by)
-    }
-
-    fn is_closed_before(&self, opened: u32, event: u32) -> bool {
-        self.unseen.is_closed_before(opened, event)
-    }
-}
-
-fn known(row: u32) -> Option<ProcessIdx> {
-    (row != NONE).then_some(ProcessIdx(row))
 }

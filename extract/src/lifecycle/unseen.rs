@@ -205,7 +205,7 @@ impl<'a> UnseenCloses<'a> {
 
     /// Whether the handle or view of a row is known to be closed before another event, by a close that
     /// is missing.
-    pub(super) fn is_closed_before(&self, opened: u32, row: u32) -> bool {
+    pub fn is_closed_before(&self, opened: u32, row: u32) -> bool {
         let time = &self.lifetimes.collected.shared.timeline.time;
         let missing = &self.lifetimes.missing.times;
         self.closed_before.get(&opened).is_some_and(|closed| {

@@ -140,6 +140,16 @@ impl Fragments {
         list.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes))
     }
 
+    /// Asks for what [`Self::fetch`] reads of a fragment.
+    pub(super) fn fetch_place(&self, fragment: FragmentRef) {
+        self.content(fragment).into_iter().for_each(|list| self.lists.fetch_place(list));
+    }
+
+    /// Asks for the addresses of a fragment, which are read soon: they lie anywhere in hundreds of megabytes.
+    pub(super) fn fetch(&self, fragment: FragmentRef) {
+        self.content(fragment).into_iter().for_each(|list| self.lists.fetch(list));
+    }
+
     fn intern_frames(&mut self, frames: FrameBytes<'_>, pointer_size: usize) -> u32 {
         let FrameBytes { bytes, number } = frames;
         if pointer_size == 8 {

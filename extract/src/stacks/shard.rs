@@ -31,7 +31,12 @@ pub(super) struct Query<'a> {
     pub(super) time: i64,
 }
 
+/// Requests that are looked up before the first new one of them is resolved, so that the addresses of all new ones are
+/// fetched side by side.
+const LOOKED_UP_AT_ONCE: usize = 32;
+
 /// An event of a batch whose stack is to be looked up.
+#[derive(Clone, Copy)]
 pub(super) struct Request {
     /// Position of the event in its batch.
     pub(super) position: u32,
@@ -59,16 +64,38 @@ impl Answer {
     }
 }
 
+/// Distinct time ranges in which answers hold, of which there are few, by numbers from 1.
+#[derive(Default)]
+struct Spans {
+    spans: Vec<(i64, i64)>,
+    numbers: HashMap<(i64, i64), NonZeroU32>,
+}
+
+impl Spans {
+    fn number(&mut self, from: i64, to: i64) -> Option<NonZeroU32> {
+        let Self { spans, numbers } = self;
+        if let Some(number) = numbers.get(&(from, to)) {
+            return Some(*number);
+        }
+        spans.push((from, to));
+        let number = NonZeroU32::new(spans.len() as u32)?;
+        numbers.insert((from, to), number);
+        Some(number)
+    }
+
+    fn get(&self, number: NonZeroU32) -> Option<(i64, i64)> {
+        self.spans.get(number.get() as usize - 1).copied()
+    }
+}
+
 /// Answers by question; most questions have one answer for the whole trace.
 ///
-/// There are hundreds of thousands of questions, and each event looks one up at random: the time ranges of answers, of
-/// which there are few, are kept apart so that an answer takes eight bytes.
+/// There are hundreds of thousands of questions, and each event looks one up at random: the time ranges of answers are
+/// kept apart so that an answer takes eight bytes.
 struct Memory<K> {
     first: HashMap<K, StoredAnswer>,
     more: HashMap<K, Vec<StoredAnswer>>,
-    /// Distinct time ranges in which answers hold.
-    spans: Vec<(i64, i64)>,
-    span_numbers: HashMap<(i64, i64), u32>,
+    spans: Spans,
 }
 
 /// An [`Answer`] in eight bytes.
@@ -76,28 +103,12 @@ struct Memory<K> {
 struct StoredAnswer {
     /// The number of the stack plus one.
     stack: Option<NonZeroU32>,
-    /// Index of the time range.
-    span: u32,
-}
-
-impl StoredAnswer {
-    fn new(stack: Option<u32>, span: u32) -> Self {
-        Self { stack: stack.and_then(|stack| NonZeroU32::new(stack + 1)), span }
-    }
-
-    fn stack(self) -> Option<u32> {
-        self.stack.map(|stack| stack.get() - 1)
-    }
+    span: NonZeroU32,
 }
 
 impl<K> Default for Memory<K> {
     fn default() -> Self {
-        Self {
-            first: HashMap::new(),
-            more: HashMap::new(),
-            spans: Vec::new(),
-            span_numbers: HashMap::new(),
-        }
+        Self { first: HashMap::new(), more: HashMap::new(), spans: Spans::default() }
     }
 }
 
@@ -112,16 +123,14 @@ impl<K: Copy + Eq + Hash> Memory<K> {
     }
 
     fn answer(&self, stored: StoredAnswer) -> Option<Answer> {
-        let (from, to) = *self.spans.get(stored.span as usize)?;
-        Some(Answer { from, to, stack: stored.stack() })
+        let (from, to) = self.spans.get(stored.span)?;
+        Some(Answer { from, to, stack: stored.stack.map(|stack| stack.get() - 1) })
     }
 
     fn put(&mut self, key: K, answer: Answer) {
-        let span = *self.span_numbers.entry((answer.from, answer.to)).or_insert_with_key(|span| {
-            self.spans.push(*span);
-            self.spans.len() as u32 - 1
-        });
-        let stored = StoredAnswer::new(answer.stack, span);
+        let Some(span) = self.spans.number(answer.from, answer.to) else { return };
+        let stack = answer.stack.and_then(|stack| NonZeroU32::new(stack + 1));
+        let stored = StoredAnswer { stack, span };
         match self.first.entry(key) {
             Entry::Vacant(vacant) => {
                 vacant.insert(stored);
@@ -134,50 +143,70 @@ impl<K: Copy + Eq + Hash> Memory<K> {
 /// The location of an address and the raw times for which it holds, as in [`Answer`].
 #[derive(Debug, Clone, Copy)]
 struct Located {
-    address: u64,
     frame: FrameCode,
     from: i64,
     to: i64,
-    pid: u32,
 }
 
 /// Process id of the kernel's modules, which every process sees.
 const KERNEL: u32 = 0;
 
-/// Slots for addresses that were located last: about a megabyte.
-const RECENT: usize = 1 << 15;
+/// Sets of addresses that were located last: half a megabyte, which stays in the cache of a processor.
+const RECENT_SETS: usize = 1 << 13;
 
-/// The addresses located last, each in the slot that it and its process name.
+/// Addresses of a set.
+const WAYS: usize = 2;
+
+/// The addresses located last, each in the set that it and its process name, the last one first.
 ///
 /// Few functions make up most frames of a trace, however many frames it has: their addresses need no search in the modules
 /// of their process.
-struct RecentAddresses(Vec<Located>);
+struct RecentAddresses {
+    sets: Vec<RecentSet>,
+    spans: Spans,
+}
+
+/// As large as a line of the cache.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct RecentSet([Recent; WAYS]);
+
+#[derive(Debug, Clone, Copy)]
+struct Recent {
+    address: u64,
+    frame: FrameCode,
+    pid: u32,
+    /// Number of the time range; none for an address that was not located.
+    span: Option<NonZeroU32>,
+}
 
 impl Default for RecentAddresses {
     fn default() -> Self {
-        let frame = FrameCode::of_number(0);
-        // Holds at no time.
-        let empty = Located { address: 0, pid: 0, frame, from: i64::MAX, to: i64::MIN };
-        Self(vec![empty; RECENT])
+        let empty = Recent { address: 0, frame: FrameCode::of_number(0), pid: 0, span: None };
+        Self { sets: vec![RecentSet([empty; WAYS]); RECENT_SETS], spans: Spans::default() }
     }
 }
 
 impl RecentAddresses {
-    fn slot(pid: u32, address: u64) -> usize {
-        spread(address ^ u64::from(pid).rotate_left(40), RECENT)
+    fn set(pid: u32, address: u64) -> usize {
+        spread(address ^ u64::from(pid).rotate_left(40), RECENT_SETS)
     }
 
     fn get(&self, pid: u32, address: u64, time: i64) -> Option<Located> {
-        let located = self.0[Self::slot(pid, address)];
-        let is_known = located.address == address
-            && located.pid == pid
-            && located.from <= time
-            && time < located.to;
-        is_known.then_some(located)
+        let RecentSet(ways) = &self.sets[Self::set(pid, address)];
+        let recent = ways.iter().find(|recent| recent.address == address && recent.pid == pid)?;
+        let (from, to) = self.spans.get(recent.span?)?;
+        (from <= time && time < to).then_some(Located { frame: recent.frame, from, to })
     }
 
-    fn put(&mut self, located: Located) {
-        self.0[Self::slot(located.pid, located.address)] = located;
+    fn put(&mut self, pid: u32, address: u64, located: Located) {
+        let Located { frame, from, to } = located;
+        let RecentSet(ways) = &mut self.sets[Self::set(pid, address)];
+        // An address has one place: its old answer no longer held.
+        if ways[0].address != address || ways[0].pid != pid {
+            ways[1] = ways[0];
+        }
+        ways[0] = Recent { address, frame, pid, span: self.spans.number(from, to) };
     }
 }
 
@@ -244,10 +273,31 @@ impl Shard {
         context: &Context<'_>,
     ) {
         let mut requests = std::mem::take(&mut self.requests);
-        for Request { position, row, parts, pid, time } in requests.drain(..) {
-            self.look_up(position, &Query { parts, more: more(row), pid, time }, context);
+        let mut new = Vec::with_capacity(LOOKED_UP_AT_ONCE);
+        for requests in requests.chunks(LOOKED_UP_AT_ONCE) {
+            for request in requests {
+                let Request { position, row, parts: [first, second], pid, time } = *request;
+                let is_plain = more(row).is_empty();
+                let known =
+                    if is_plain { self.stacks.get((first, second, pid), time) } else { None };
+                match known {
+                    Some(answer) => self.note(position, answer),
+                    None => new.push(request),
+                }
+            }
+            let parts = || new.iter().flat_map(|request| request.parts);
+            parts().for_each(|part| context.fragments.fetch_place(part));
+            parts().for_each(|part| context.fragments.fetch(part));
+            for Request { position, row, parts, pid, time } in new.drain(..).copied() {
+                self.look_up(position, &Query { parts, more: more(row), pid, time }, context);
+            }
         }
+        requests.clear();
         self.requests = requests;
+    }
+
+    fn note(&mut self, position: u32, answer: Answer) {
+        self.answers.stacks.extend(answer.stack.map(|stack| (position, stack)));
     }
 
     /// Looks up the stack of the event at a position, and resolves it if it is new.
@@ -265,7 +315,7 @@ impl Shard {
             }
             answer
         });
-        self.answers.stacks.extend(answer.stack.map(|stack| (position, stack)));
+        self.note(position, answer);
     }
 
     /// Joins the frames of the parts to a new stack.
@@ -329,8 +379,8 @@ impl Shard {
         if let (Some(_), Some(method)) = (module, method) {
             self.answers.methods.push(NotedMethod { position, frame, method });
         }
-        let located = Located { address, pid, frame: self.code(frame), from, to };
-        self.recent.put(located);
+        let located = Located { frame: self.code(frame), from, to };
+        self.recent.put(pid, address, located);
         located
     }
 

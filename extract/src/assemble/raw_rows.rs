@@ -1,0 +1,92 @@
+//! The raw events of a part of the events table, with what their objects are derived from.
+
+use handlescope_model::rules::ObjectEvents;
+use handlescope_model::{EventKind, ProcessIdx};
+
+use crate::collect::Collector;
+use crate::kernel::DuplicateRow;
+use crate::lifecycle::{DuplicateOwners, EventOwners, UnseenCloses, event_kind, known};
+use crate::raw::RowKind;
+
+/// Raw events, grouped by object, and the values of them that are needed several times.
+///
+/// The events of an object lie anywhere in the columns of a trace. So each column is read for all rows at a time, which lets the
+/// processor fetch many of them at once, and the values lie in order from then on. An event is named by its position.
+pub(super) struct RawRows<'a> {
+    collected: &'a Collector,
+    owners: &'a EventOwners,
+    unseen: &'a UnseenCloses<'a>,
+    /// Rows of the timeline.
+    pub(super) rows: &'a [u32],
+    pub(super) kind: Vec<RowKind>,
+    /// Rows in the columns of the families of the events.
+    pub(super) family_row: Vec<u32>,
+    /// Rows of the processes, or [`NONE`](crate::lifecycle::NONE).
+    pub(super) process: Vec<u32>,
+    /// Handle values of creates, duplicates and closes; 0 for all others.
+    pub(super) handle: Vec<u32>,
+}
+
+impl<'a> RawRows<'a> {
+    pub(super) fn new(
+        collected: &'a Collector,
+        owners: &'a EventOwners,
+        unseen: &'a UnseenCloses<'a>,
+        rows: &'a [u32],
+    ) -> Self {
+        let Collector { handles, duplicates, shared, .. } = collected;
+        let kind: Vec<_> = rows.iter().map(|row| shared.timeline.kind[*row as usize]).collect();
+        let family_row: Vec<_> =
+            rows.iter().map(|row| shared.timeline.row[*row as usize]).collect();
+        let process = rows.iter().map(|row| owners.process[*row as usize]).collect();
+        let handle = kind.iter().zip(&family_row).map(|(kind, row)| match kind {
+            RowKind::HandleCreate | RowKind::HandleClose => handles.handle[*row as usize],
+            RowKind::HandleDuplicate => duplicates.rows[*row as usize].target_handle,
+            _ => 0,
+        });
+        let handle = handle.collect();
+        Self { collected, owners, unseen, rows, kind, family_row, process, handle }
+    }
+
+    /// Kind in the events table; only rows of it come here.
+    pub(super) fn event_kind(&self, position: usize) -> EventKind {
+        event_kind(self.kind[position]).unwrap_or(EventKind::HandleClose)
+    }
+
+    /// The duplicate at a position, and its processes; `None` for another event.
+    pub(super) fn duplicate(&self, position: usize) -> Option<(DuplicateRow, DuplicateOwners)> {
+        let row = self.family_row[position] as usize;
+        (self.kind[position] == RowKind::HandleDuplicate)
+            .then(|| (self.collected.duplicates.rows[row], self.owners.duplicates[row]))
+    }
+
+    fn duplicate_owners(&self, position: u32) -> DuplicateOwners {
+        self.owners.duplicates[self.family_row[position as usize] as usize]
+    }
+}
+
+impl ObjectEvents for RawRows<'_> {
+    fn kind(&self, position: u32) -> EventKind {
+        self.event_kind(position as usize)
+    }
+
+    fn process(&self, position: u32) -> Option<ProcessIdx> {
+        known(self.process[position as usize]).map(ProcessIdx)
+    }
+
+    fn handle(&self, position: u32) -> u64 {
+        self.handle[position as usize].into()
+    }
+
+    fn source_process(&self, position: u32) -> Option<ProcessIdx> {
+        known(self.duplicate_owners(position).source).map(ProcessIdx)
+    }
+
+    fn inherited_by(&self, position: u32) -> Option<ProcessIdx> {
+        known(self.duplicate_owners(position).inherited_by).map(ProcessIdx)
+    }
+
+    fn is_closed_before(&self, opened: u32, event: u32) -> bool {
+        self.unseen.is_closed_before(self.rows[opened as usize], self.rows[event as usize])
+    }
+}
