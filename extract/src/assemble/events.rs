@@ -13,7 +13,7 @@ use super::batches::BATCH_ROWS;
 use super::raw_rows::RawRows;
 use crate::collect::Collector;
 use crate::etl::Clock;
-use crate::kernel::ViewRow;
+use crate::kernel::{DuplicateRow, ViewRow};
 use crate::lifecycle::{
     DuplicateOwners, EventOwners, ExitCloses, Lifetimes, NONE, ProcessIndex, TrackedEvents,
     UnseenClose, UnseenCloses, event_kind, known,
@@ -224,8 +224,8 @@ impl EventBatch<'_> {
             None => columns.unseen.of(raw.rows[position] as usize),
             Some(_) => None,
         };
-        let is_inherited =
-            raw.duplicate(position).is_some_and(|(_, owners)| owners.inherited_by != NONE);
+        let is_inherited = kind == EventKind::HandleDuplicate
+            && raw.duplicate_owners(position as u32).inherited_by != NONE;
         let at_exit =
             closing.is_some_and(|closing| columns.exits.contains(raw.rows[closing as usize]));
         Leak {
@@ -247,15 +247,26 @@ impl EventBatch<'_> {
         self.stack.iter().flatten().count() as u64
     }
 
-    /// Values of a column about unseen closes; none where there are none.
-    fn of_unseen<T: Clone>(&self, value: impl Fn(UnseenClose) -> T) -> Vec<Option<T>> {
-        if self.unseen.is_empty() {
+    /// The events of these kinds, each with its position and `value`. Most traces have events of few kinds.
+    fn events_of<T>(&self, kinds: &[RowKind], value: impl Fn(usize) -> T) -> Vec<(usize, T)> {
+        let events = self.raw.kind.iter().enumerate().filter(|(_, kind)| kinds.contains(kind));
+        events.map(|(at, _)| (at, value(at))).collect()
+    }
+
+    /// A column of the values that `value` makes of some events, and of nulls for all others: without any values, which is
+    /// one of nulls, where there are none of them.
+    fn column<E: Copy, T: Clone>(
+        &self,
+        events: &[(usize, E)],
+        value: impl Fn(E) -> Option<T>,
+    ) -> Vec<Option<T>> {
+        if events.is_empty() {
             return Vec::new();
         }
         let mut column = vec![None; self.object.len()];
-        for (at, unseen) in &self.unseen {
+        for (at, event) in events {
             if let Some(slot) = column.get_mut(*at) {
-                *slot = Some(value(*unseen));
+                *slot = value(*event);
             }
         }
         column
@@ -263,23 +274,11 @@ impl EventBatch<'_> {
 
     /// The rows, column by column.
     pub(super) fn into_frame(self) -> PolarsResult<DataFrame> {
-        let EventColumns { collected, clock, .. } = self.columns;
-        let Collector { references, views, shared, .. } = collected;
+        let EventColumns { collected, owners, clock, .. } = self.columns;
+        let Collector { duplicates, references, views, shared, .. } = collected;
         let (timeline, raw) = (&shared.timeline, &self.raw);
         let rows = || raw.rows.iter().map(|row| *row as usize);
-        // Most traces have events of few kinds: a column of the others is left empty, and is one of nulls.
-        let mut has_kind = [false; 1 << u8::BITS];
-        raw.kind.iter().for_each(|kind| has_kind[*kind as usize] = true);
-        let events_with = |kinds: &[RowKind]| match kinds.iter().any(|it| has_kind[*it as usize]) {
-            true => 0..raw.rows.len(),
-            false => 0..0,
-        };
-        let duplicated = events_with(&[RowKind::HandleDuplicate]).map(|at| raw.duplicate(at));
-        let view = |at: usize| match raw.kind[at] {
-            RowKind::Map | RowKind::Unmap => Some(views.rows[raw.family_row[at] as usize]),
-            _ => None,
-        };
-        let viewed = events_with(&[RowKind::Map, RowKind::Unmap]).map(view);
+        let family_row = |at: usize| raw.family_row[at] as usize;
         let handle = |(kind, handle): (&RowKind, &u32)| match kind {
             RowKind::HandleCreate | RowKind::HandleClose | RowKind::HandleDuplicate => {
                 Some(u64::from(*handle))
@@ -287,22 +286,24 @@ impl EventBatch<'_> {
             _ => None,
         };
         // References are counted in 32 bits without sign; no real count comes near the limit.
-        let count = |at: usize| {
-            let count = references.count[raw.family_row[at] as usize];
-            i32::try_from(count).unwrap_or(i32::MAX)
-        };
-        let ref_delta = |at: usize| match raw.kind[at] {
-            RowKind::Reference => Some(count(at)),
-            RowKind::Dereference => Some(-count(at)),
-            _ => None,
-        };
+        let count = |at: usize| i32::try_from(references.count[family_row(at)]).unwrap_or(i32::MAX);
+        let referenced = self.events_of(&[RowKind::Reference, RowKind::Dereference], |at| {
+            if raw.kind[at] == RowKind::Reference { count(at) } else { -count(at) }
+        });
+        let duplicated = self.events_of(&[RowKind::HandleDuplicate], |at| {
+            (duplicates.rows[family_row(at)], owners.duplicates[family_row(at)])
+        });
+        type Duplicate = (DuplicateRow, DuplicateOwners);
         let of_owner = |process: fn(DuplicateOwners) -> u32| {
-            let process = duplicated.clone().map(|raw| raw.and_then(|(_, of)| known(process(of))));
-            process.map(|process| process.map(ProcessIdx)).collect()
+            self.column(&duplicated, |(_, of): Duplicate| known(process(of)).map(ProcessIdx))
         };
-        let of_duplicate = duplicated.clone().map(|duplicate| duplicate.map(|(raw, _)| raw));
+        let viewed =
+            self.events_of(&[RowKind::Map, RowKind::Unmap], |at| views.rows[family_row(at)]);
         let of_view =
-            |value: fn(ViewRow) -> u64| viewed.clone().map(|view| view.map(value)).collect();
+            |value: fn(ViewRow) -> u64| self.column(&viewed, |view: ViewRow| Some(value(view)));
+        let of_unseen = |value: &dyn Fn(UnseenClose) -> i64| {
+            self.column(&self.unseen, |unseen: UnseenClose| Some(value(unseen)))
+        };
         Events {
             kind: raw
                 .kind
@@ -313,21 +314,21 @@ impl EventBatch<'_> {
             process: raw.process.iter().map(|process| ProcessIdx(*process)).collect(),
             tid: rows().map(|row| known(timeline.tid[row]).unwrap_or(0)).collect(),
             handle: raw.kind.iter().zip(&raw.handle).map(handle).collect(),
-            ref_delta: events_with(&[RowKind::Reference, RowKind::Dereference])
-                .map(ref_delta)
-                .collect(),
+            ref_delta: self.column(&referenced, Some),
             source_process: of_owner(|owners| owners.source),
-            source_pid: of_duplicate.clone().map(|raw| raw?.source_pid).collect(),
-            source_handle: of_duplicate.map(|raw| Some(u64::from(raw?.source_handle))).collect(),
+            source_pid: self.column(&duplicated, |(raw, _): Duplicate| raw.source_pid),
+            source_handle: self
+                .column(&duplicated, |(raw, _): Duplicate| Some(raw.source_handle.into())),
             caller_process: of_owner(|owners| owners.caller),
             inherited_by: of_owner(|owners| owners.inherited_by),
             view_base: of_view(|view| view.base),
             view_size: of_view(|view| view.size),
-            byte_offset: viewed.clone().map(|view| view?.byte_offset).collect(),
+            byte_offset: self.column(&viewed, |view: ViewRow| view.byte_offset),
             file_object: of_view(|view| view.file),
-            closed_unseen: self.of_unseen(|unseen| unseen.evidence.code()),
-            closed_after_ns: self.of_unseen(|unseen| clock.ns(unseen.after)),
-            closed_before_ns: self.of_unseen(|unseen| clock.ns(unseen.before)),
+            closed_unseen: self
+                .column(&self.unseen, |unseen: UnseenClose| Some(unseen.evidence.code())),
+            closed_after_ns: of_unseen(&|unseen| clock.ns(unseen.after)),
+            closed_before_ns: of_unseen(&|unseen| clock.ns(unseen.before)),
             object: self.object,
             leaked: self.leaked,
             closed_at_exit: self.closed_at_exit.into_iter().map(Some).collect(),

@@ -17,8 +17,8 @@ use std::sync::mpsc::SyncSender;
 use std::thread;
 
 use handlescope_model::tables::{
-    EventCounts, ExistingHandle, ExistingHandles, ObjectType, ObjectTypes, Objects, StackRows,
-    StartHandle, StartHandles, Symbols, Warnings,
+    EventCounts, ExistingHandle, ExistingHandles, Frames, ObjectType, ObjectTypes, Objects,
+    StackRows, StartHandle, StartHandles, Symbols, Warnings,
 };
 use handlescope_model::{
     ArchiveError, ArchiveWriter, Cancel, Cancelled, FILE_MAPPING_NAME, FILE_MAPPING_TYPE,
@@ -39,7 +39,7 @@ use crate::options::ExtractSummary;
 use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, FrameInterner, KeptRows, StackResolver, StackTable};
 
-use self::batches::TableAhead;
+use self::batches::{BATCH_ROWS, TableAhead, write_in_batches};
 use self::events::{EventColumns, GroupedEvents};
 use self::modules::{MethodTable, ModuleTables};
 use self::object_events::{ObjectNames, ObjectStats, write_events, write_names};
@@ -310,11 +310,17 @@ impl Assembly<'_> {
         &self,
         writer: &mut ArchiveWriter,
         frames: &FrameInterner,
-    ) -> Result<(), ArchiveError> {
-        let Self { collected, index, spaces, clock, .. } = *self;
+    ) -> Result<(), ExtractError> {
+        let Self { collected, index, spaces, clock, cancel, .. } = *self;
         let methods = MethodTable::new(&collected.methods, frames.methods(), spaces, index, clock);
-        writer.table(Table::Frames, frames.table(|method| methods.row(method)).into_frame())?;
-        writer.table(Table::Methods, methods.into_table().into_frame())
+        let mut starts = (0..frames.len()).step_by(BATCH_ROWS);
+        let next = || {
+            let rows = starts.next().map(|start| start..(start + BATCH_ROWS).min(frames.len()));
+            Ok(rows.map(|rows| frames.rows(rows, |method| methods.row(method))))
+        };
+        write_in_batches(writer, Table::Frames, next, Frames::into_frame, cancel)?;
+        writer.table(Table::Methods, methods.into_table().into_frame())?;
+        Ok(())
     }
 
     /// Writes the handles that were open at the end or at the start of the trace; `closed` says which of the latter were

@@ -4,7 +4,6 @@ use handlescope_model::rules::ObjectEvents;
 use handlescope_model::{EventKind, ProcessIdx};
 
 use crate::collect::Collector;
-use crate::kernel::DuplicateRow;
 use crate::lifecycle::{DuplicateOwners, EventOwners, UnseenCloses, event_kind, known};
 use crate::raw::RowKind;
 
@@ -13,7 +12,6 @@ use crate::raw::RowKind;
 /// The events of an object lie anywhere in the columns of a trace. So each column is read for all rows at a time, which lets the
 /// processor fetch many of them at once, and the values lie in order from then on. An event is named by its position.
 pub(super) struct RawRows<'a> {
-    collected: &'a Collector,
     owners: &'a EventOwners,
     unseen: &'a UnseenCloses<'a>,
     /// Rows of the timeline.
@@ -45,7 +43,7 @@ impl<'a> RawRows<'a> {
             _ => 0,
         });
         let handle = handle.collect();
-        Self { collected, owners, unseen, rows, kind, family_row, process, handle }
+        Self { owners, unseen, rows, kind, family_row, process, handle }
     }
 
     /// Kind in the events table; only rows of it come here.
@@ -53,14 +51,8 @@ impl<'a> RawRows<'a> {
         event_kind(self.kind[position]).unwrap_or(EventKind::HandleClose)
     }
 
-    /// The duplicate at a position, and its processes; `None` for another event.
-    pub(super) fn duplicate(&self, position: usize) -> Option<(DuplicateRow, DuplicateOwners)> {
-        let row = self.family_row[position] as usize;
-        (self.kind[position] == RowKind::HandleDuplicate)
-            .then(|| (self.collected.duplicates.rows[row], self.owners.duplicates[row]))
-    }
-
-    fn duplicate_owners(&self, position: u32) -> DuplicateOwners {
+    /// The processes of the duplicate at a position.
+    pub(super) fn duplicate_owners(&self, position: u32) -> DuplicateOwners {
         self.owners.duplicates[self.family_row[position as usize] as usize]
     }
 }

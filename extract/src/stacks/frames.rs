@@ -1,10 +1,12 @@
 //! Distinct code locations and distinct stacks of them, as the rows of their tables.
 
+use std::hash::BuildHasher;
+use std::ops::Range;
 use std::sync::mpsc::SyncSender;
 
 use handlescope_model::tables::{Frame, Frames, StackRows};
 use handlescope_model::{MethodIdx, ModuleIdx};
-use hashbrown::HashMap;
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use crate::intern::{Fingerprint, FingerprintTable};
 
@@ -125,13 +127,14 @@ const RECENT: usize = 1 << 13;
 
 /// Numbers code locations in the order they are first seen.
 pub struct FrameInterner {
-    packed: HashMap<PackedFrame, u32>,
-    /// Locations and their numbers, each in the slot that it names: most frames of millions of stacks are of a few functions,
-    /// and `packed` is in no cache then.
-    recent: Vec<(PackedFrame, u32)>,
-    /// Locations that cannot be packed.
-    unpacked: HashMap<FrameKey, u32>,
     keys: Vec<FrameKey>,
+    /// Numbers only: a table of millions of locations is searched at random, and the smaller it is, the more of it is in a
+    /// cache.
+    table: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    /// Locations in modules and their numbers, each in the slot that it names: most frames of millions of stacks are of a few
+    /// functions.
+    recent: Vec<(PackedFrame, u32)>,
     /// Methods of managed code in modules, by the number of the location.
     methods: HashMap<u32, u32>,
 }
@@ -139,11 +142,11 @@ pub struct FrameInterner {
 impl Default for FrameInterner {
     fn default() -> Self {
         Self {
-            packed: HashMap::new(),
+            keys: Vec::new(),
+            table: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
             // A number that no location can have.
             recent: vec![(PackedFrame(FrameCode::NUMBER), 0); RECENT],
-            unpacked: HashMap::new(),
-            keys: Vec::new(),
             methods: HashMap::new(),
         }
     }
@@ -157,28 +160,30 @@ impl FrameInterner {
 
     /// The number of a location.
     pub fn intern(&mut self, key: FrameKey) -> u32 {
-        if let Some(frame) = PackedFrame::of(key) {
-            return self.intern_packed(frame);
+        let Self { keys, table, hasher, .. } = self;
+        let hash_of = |key: &FrameKey| match PackedFrame::of(*key) {
+            Some(frame) => hasher.hash_one(frame),
+            None => hasher.hash_one(key),
+        };
+        let hash = hash_of(&key);
+        if let Some(number) = table.find(hash, |number| keys[*number as usize] == key) {
+            return *number;
         }
-        let Self { unpacked, keys, .. } = self;
-        *unpacked.entry(key).or_insert_with(|| {
-            keys.push(key);
-            keys.len() as u32 - 1
-        })
+        let number = keys.len() as u32;
+        keys.push(key);
+        table.insert_unique(hash, number, |number| hash_of(&keys[*number as usize]));
+        number
     }
 
     /// The number of a location in a module.
     pub(super) fn intern_packed(&mut self, frame: PackedFrame) -> u32 {
-        let Self { packed, recent, keys, .. } = self;
         let slot = spread(frame.0, RECENT);
-        if recent[slot].0 == frame {
-            return recent[slot].1;
+        let (recent, number) = self.recent[slot];
+        if recent == frame {
+            return number;
         }
-        let number = *packed.entry(frame).or_insert_with(|| {
-            keys.push(frame.key());
-            keys.len() as u32 - 1
-        });
-        recent[slot] = (frame, number);
+        let number = self.intern(frame.key());
+        self.recent[slot] = (frame, number);
         number
     }
 
@@ -199,10 +204,10 @@ impl FrameInterner {
         at_run_time.chain(in_modules.into_iter().map(|(_, method)| method))
     }
 
-    /// The frames table; `row_of` returns the row of a method in the methods table.
-    pub fn table(&self, row_of: impl Fn(u32) -> Option<MethodIdx>) -> Frames {
+    /// Rows of the frames table; `row_of` returns the row of a method in the methods table.
+    pub fn rows(&self, rows: Range<usize>, row_of: impl Fn(u32) -> Option<MethodIdx>) -> Frames {
         let mut table = Frames::default();
-        for (id, key) in (0..).zip(&self.keys) {
+        for (id, key) in (rows.start as u32..).zip(&self.keys[rows]) {
             let method = self.methods.get(&id).and_then(|method| row_of(*method));
             table.push(match *key {
                 FrameKey::InModule(module, rva) => {
@@ -220,6 +225,15 @@ impl FrameInterner {
             });
         }
         table
+    }
+
+    /// Number of locations.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
     }
 }
 
@@ -247,7 +261,7 @@ mod tests {
         ];
         assert_eq!(keys.map(|key| frames.intern(key)), [0, 1, 2, 3]);
         assert_eq!(keys.map(|key| frames.intern(key)), [0, 1, 2, 3]);
-        assert_eq!((frames.in_modules(), frames.table(|_| None).len()), (3, 4));
+        assert_eq!((frames.in_modules(), frames.rows(0..4, |_| None).len()), (3, 4));
     }
 
     #[test]
