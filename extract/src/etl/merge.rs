@@ -61,16 +61,14 @@ impl Key {
     /// Key of no buffer: after all others, of which none begins at the last byte.
     const NONE: Self =
         Self { time: i64::MAX, processor: u16::MAX, sequence: u64::MAX, offset: u64::MAX };
-
-    /// Whether its event comes first. Times nearly always differ, and a processor foresees that.
-    fn is_before(&self, other: &Self) -> bool {
-        if self.time != other.time { self.time < other.time } else { self < other }
-    }
 }
 
 /// Events of a buffer that are fetched into the cache before they are handed out: what the thread that decoded the
 /// buffer has read is in the cache of another processor.
 const AHEAD: usize = 2;
+
+/// Positions of events that are fetched before that.
+const POSITIONS_AHEAD: usize = 8;
 
 /// Buffers whose events are being merged.
 ///
@@ -134,9 +132,8 @@ impl Merge {
         }
         let winner = self.winner;
         let Slot { buffer, next } = &mut self.slots[winner];
-        if let Some(event) = buffer.events.get(*next + AHEAD) {
-            buffer.fetch(event);
-        }
+        buffer.events.get(*next + POSITIONS_AHEAD..).into_iter().for_each(prefetch);
+        buffer.events.get(*next + AHEAD).into_iter().for_each(|event| buffer.fetch(event));
         if let Some(event) = buffer.events.get(*next) {
             take(buffer, *event);
         }
@@ -163,20 +160,27 @@ impl Merge {
     }
 
     /// Plays the matches that the winner won with its key of now.
+    ///
+    /// Who wins cannot be foreseen, so that nothing here branches on it; times nearly always differ.
     fn replay(&mut self) {
         let Self { keys, losers, .. } = self;
-        let mut winner = self.winner;
-        let mut key = keys[winner];
-        let mut node = (losers.len() + winner) / 2;
+        let mut winner = self.winner as u32;
+        let mut time = keys[self.winner].time;
+        let mut node = (losers.len() + self.winner) / 2;
         while node > 0 {
-            let loser = losers[node] as usize;
-            if keys[loser].is_before(&key) {
-                losers[node] = winner as u32;
-                (winner, key) = (loser, keys[loser]);
-            }
+            let loser = losers[node];
+            let loser_time = keys[loser as usize].time;
+            let is_beaten = if loser_time == time {
+                keys[loser as usize] < keys[winner as usize]
+            } else {
+                loser_time < time
+            };
+            losers[node] = if is_beaten { winner } else { loser };
+            winner = if is_beaten { loser } else { winner };
+            time = if is_beaten { loser_time } else { time };
             node /= 2;
         }
-        self.winner = winner;
+        self.winner = winner as usize;
     }
 
     /// Plays all matches.
@@ -188,7 +192,7 @@ impl Merge {
         winners.extend(0..count);
         for node in (1..count).rev() {
             let (left, right) = (winners[2 * node], winners[2 * node + 1]);
-            let is_right = keys[right].is_before(&keys[left]);
+            let is_right = keys[right] < keys[left];
             let (winner, loser) = if is_right { (right, left) } else { (left, right) };
             (winners[node], losers[node]) = (winner, loser as u32);
         }

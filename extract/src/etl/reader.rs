@@ -454,13 +454,22 @@ impl<P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> Merger<'_, P, S> {
     fn hand_out(&mut self) {
         let Self { merge, last_time, diagnostics, sink, .. } = self;
         let done = merge.next(|buffer, selected| {
-            let Some(event) = event_at(buffer, selected, *last_time) else { return };
-            if event.time < *last_time {
-                diagnostics.count(WarningKind::OutOfOrder, Some(event.offset));
-            } else {
-                *last_time = event.time;
+            let SelectedEvent { position, repeated, .. } = selected;
+            let at = position as usize;
+            let Some(bytes) = buffer.data.get(at..buffer.valid) else { return };
+            // The decoder framed it before. It is changed in place: an event is large, and copied where the processor has just
+            // written it, which stalls.
+            if let Ok(Framed { event, .. }) = &mut frame(bytes, *last_time) {
+                event.processor = buffer.processor;
+                event.offset = buffer.offset + if buffer.expanded { 0 } else { at as u64 };
+                event.repeated = repeated.map(|number| number.get() - 1);
+                if event.time < *last_time {
+                    diagnostics.count(WarningKind::OutOfOrder, Some(event.offset));
+                } else {
+                    *last_time = event.time;
+                }
+                sink(event);
             }
-            sink(&event);
         });
         if let Some(buffer) = done {
             self.recycle(buffer);
@@ -475,22 +484,6 @@ impl<P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> Merger<'_, P, S> {
             let _ = spare.send(buffer.data);
         }
     }
-}
-
-/// Frames an event again at the position that the decoder noted.
-fn event_at(
-    buffer: &DecodedBuffer,
-    selected: SelectedEvent,
-    inherited_time: i64,
-) -> Option<Event<'_>> {
-    let SelectedEvent { position, repeated, .. } = selected;
-    let at = position as usize;
-    let Framed { mut event, .. } =
-        frame(buffer.data.get(at..buffer.valid)?, inherited_time).ok()?;
-    event.processor = buffer.processor;
-    event.offset = buffer.offset + if buffer.expanded { 0 } else { at as u64 };
-    event.repeated = repeated.map(|number| number.get() - 1);
-    Some(event)
 }
 
 #[cfg(test)]

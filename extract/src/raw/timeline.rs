@@ -8,6 +8,9 @@ use crate::etl::Event;
 /// A process or thread id that is not known. A column of `Option`s would take twice the memory, for each event.
 pub const UNKNOWN_ID: u32 = u32::MAX;
 
+/// Rows at the end that are looked at one by one.
+const LAST_ROWS: usize = 16;
+
 /// Source of the process and thread id of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -102,6 +105,11 @@ impl Timeline {
     /// First row whose time is not below `time`; searched from the end, where stacks look.
     fn first_at_or_after(&self, time: i64) -> usize {
         let end = self.len();
+        // Most stacks follow their event at once: a loop to it is foreseen better than a search.
+        let last = &self.time[end.saturating_sub(LAST_ROWS)..];
+        if let Some(before) = last.iter().rposition(|row_time| *row_time < time) {
+            return end - last.len() + before + 1;
+        }
         let mut step = 1;
         while step < end && self.time[end - step] >= time {
             step *= 2;
