@@ -235,7 +235,7 @@ mod tests {
     /// Every number of buffers, added at any time, gives the events in the order of their keys.
     #[test]
     fn many_buffers_come_in_the_order_of_their_keys() {
-        for count in [1, 2, 3, 5, 8, 17, 100] {
+        for count in [1_u64, 2, 3, 5, 8, 17, 100] {
             let mut merge = Merge::default();
             let (mut seed, mut order) = (count, Vec::new());
             let mut next = || {
