@@ -3,6 +3,7 @@
 //! Traces of 200,000 handle events of 2,000 stacks; the throughput is that of their events, or of their bytes.
 
 use std::io;
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -127,7 +128,8 @@ fn lifetimes(recording: &Recording, collected: &Collector) -> usize {
     let owners = &owners.expect("not cancelled");
     let missing = &MissingEvents::new(&recording.losses);
     let lifetimes = Lifetimes { collected, index, owners, missing, clock, cancel };
-    let (tracked, _) = track(&lifetimes, None, &mut diagnostics).expect("not cancelled");
+    let (tracked, _) =
+        track(&lifetimes, None, NonZeroUsize::MIN, &mut diagnostics).expect("not cancelled");
     tracked.objects.rows.len()
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn assemble(
     (collected.heaps, collected.virtual_memory, collected.described) = Default::default();
     let (index, owners, missing) = (&index, &owners, &MissingEvents::new(&losses));
     let lifetimes = Lifetimes { collected: &collected, index, owners, missing, clock, cancel };
-    let followed = Followed::new(lifetimes, in_order, &mut warnings)?;
+    let followed = Followed::new(lifetimes, in_order, threads, &mut warnings)?;
     let grouped = GroupedEvents::new(&lifetimes, &followed.tracked, in_order)?;
     drop(order);
     let modules = ModuleTables::new(&collected.images, index, clock);
@@ -196,6 +196,7 @@ impl<'a> Followed<'a> {
     fn new(
         lifetimes: Lifetimes<'a>,
         order: Option<&[u32]>,
+        threads: NonZeroUsize,
         warnings: &mut Diagnostics,
     ) -> Result<Self, Cancelled> {
         thread::scope(|scope| {
@@ -203,7 +204,7 @@ impl<'a> Followed<'a> {
                 let exits = ExitCloses::new(&lifetimes, order)?;
                 Ok::<_, Cancelled>((exits, closed_start_handles(&lifetimes, order)?))
             });
-            let (tracked, reuses) = track(&lifetimes, order, warnings)?;
+            let (tracked, reuses) = track(&lifetimes, order, threads, warnings)?;
             let (exits, closed) = closes.join().unwrap_or_else(|panic| resume_unwind(panic))?;
             let unseen = UnseenCloses::new(reuses, lifetimes, &exits)?;
             Ok(Self { tracked, exits, unseen, closed })

@@ -18,16 +18,17 @@ mod objects;
 mod owners;
 mod resources;
 mod same_time;
+mod shards;
 mod unseen;
 
 pub use attribution::{Attribution, EXIT_GRACE_NS, Lifetime, NONE, ProcessIndex, known};
 pub use exits::{ExitCloses, closed_start_handles};
 pub use kinds::{event_kind, subject};
 pub use lifetimes::{Lifetimes, MissingEvents};
-pub use objects::{TrackedEvents, track};
 pub use owners::{DuplicateOwners, EventOwners, unnamed_pids};
 pub use resources::{
     AllocationColumns, AllocationStats, AllocatorRow, Miss, Owner, follow_resources,
 };
 pub use same_time::in_time_order;
+pub use shards::{TrackedEvents, track};
 pub use unseen::{UnseenClose, UnseenCloses};

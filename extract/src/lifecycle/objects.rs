@@ -1,16 +1,14 @@
-//! The life of objects, by kernel address, and raw events as the rules of objects see them.
+//! The life of objects, by kernel address: the rules by which events begin, continue and complete them.
 
 use std::collections::{HashMap, VecDeque};
 
-use handlescope_model::{Cancelled, EventKind, FILE_MAPPING_TYPE, Poll, TypeId};
+use handlescope_model::{EventKind, FILE_MAPPING_TYPE, TypeId};
 
-use super::attribution::NONE;
+use super::attribution::{NONE, known};
 use super::kinds::{Subject, subject};
-use super::lifetimes::Lifetimes;
 use super::owners::{DuplicateOwners, EventOwners, view_pid};
-use super::unseen::{Effect, Reuses};
 use crate::collect::Collector;
-use crate::etl::{Diagnostics, WarningKind};
+use crate::etl::WarningKind;
 use crate::kernel::{DuplicateRow, Handles};
 use crate::raw::{RowKind, UNKNOWN_ID};
 
@@ -21,20 +19,16 @@ type Key = (u32, u64);
 /// is the pid of a header without one.
 const KERNEL: u32 = UNKNOWN_ID;
 
-/// A tracked object.
-#[derive(Debug, Clone)]
+/// An object of a trace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ObjectRow {
     /// Kernel address; for a view `base | pid << 42`, as ETWAnalyzer prints it.
     pub pointer: u64,
     pub type_id: TypeId,
     /// First name, 0 for none.
     pub name: u32,
-    key: Key,
-    opened: u32,
-    closed: u32,
-    /// Sum over the opened handles less the sum over the closed handles: 0 when they are the same.
-    balance: u64,
-    completed: u32,
+    /// Number of objects completed before it, or [`NONE`].
+    pub(super) completed: u32,
 }
 
 impl ObjectRow {
@@ -45,7 +39,7 @@ impl ObjectRow {
 }
 
 /// All objects of a trace, in the order of their first event.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Objects {
     pub rows: Vec<ObjectRow>,
     /// Further names of objects with more than one, in the order they came.
@@ -54,90 +48,8 @@ pub struct Objects {
     ///
     /// [`Views::files`]: crate::kernel::Views::files
     pub files: HashMap<u32, u32>,
-    open: hashbrown::HashMap<Key, u32>,
-    last_completed: hashbrown::HashMap<Key, u32>,
-    completed: u32,
-    /// Addresses of objects that ended with handles open: those from before the trace, or lost events, count as closes.
-    unbalanced: hashbrown::HashSet<u64>,
-    /// Keys that had another object later, so that closes may be of either.
-    doubtful: hashbrown::HashSet<u64>,
-    /// The objects whose handles are open at addresses that are known to be doubtful, by handle.
-    known: Option<OpenAt>,
-}
-
-/// A handle of the object at an address: address, process and handle value.
-type HandleAt = (u64, u32, u32);
-
-/// Objects of the open handles at some addresses, the first one first.
-#[derive(Debug, Default)]
-struct OpenAt {
-    addresses: hashbrown::HashSet<u64>,
-    objects: HashMap<HandleAt, VecDeque<u32>>,
-}
-
-/// Object of each event.
-pub struct TrackedEvents {
-    pub objects: Objects,
-    /// Object of each event, a row of `rows`, or [`NONE`].
-    pub object: Vec<u32>,
-}
-
-/// Follows all events in time order, unless asked to stop; `order` gives it when it is not the order of
-/// the rows. Returns what was opened again, too, if events may be missing.
-pub fn track<'a>(
-    lifetimes: &Lifetimes<'a>,
-    order: Option<&[u32]>,
-    diagnostics: &mut Diagnostics,
-) -> Result<(TrackedEvents, Option<Reuses<'a>>), Cancelled> {
-    let mut findings = Diagnostics::default();
-    let mut tracked = follow(Objects::default(), lifetimes, order, &mut findings)?;
-    let addresses = std::mem::take(&mut tracked.0.objects.doubtful);
-    if !addresses.is_empty() {
-        // Few addresses of few traces: only of these it is worth to remember each handle.
-        let known = Some(OpenAt { addresses, ..OpenAt::default() });
-        findings = Diagnostics::default();
-        tracked = follow(Objects { known, ..Objects::default() }, lifetimes, order, &mut findings)?;
-    }
-    diagnostics.merge(&findings);
-    Ok(tracked)
-}
-
-fn follow<'a>(
-    mut objects: Objects,
-    lifetimes: &Lifetimes<'a>,
-    order: Option<&[u32]>,
-    diagnostics: &mut Diagnostics,
-) -> Result<(TrackedEvents, Option<Reuses<'a>>), Cancelled> {
-    let Lifetimes { collected, owners, missing, cancel, .. } = *lifetimes;
-    let mut reuses = (!missing.is_none()).then(|| Reuses::new(*lifetimes));
-    let mut object = vec![NONE; collected.shared.timeline.len()];
-    let mut poll = Poll::new(cancel);
-    for row in lifetimes.rows(order) {
-        poll.round()?;
-        let process = owners.process[row];
-        if process == NONE {
-            continue;
-        }
-        let effect = reuses.as_mut().map_or(Effect::None, |reuses| reuses.event(row));
-        let tracked = match effect {
-            Effect::None => objects.event(collected, owners, row, process),
-            Effect::ClosedBefore(opened) => {
-                let handle = opened_handle(collected, owners, opened as usize);
-                objects.close_unseen(object[opened as usize], handle);
-                objects.event(collected, owners, row, process)
-            }
-            Effect::Closes(opened) => {
-                let handle = opened_handle(collected, owners, opened as usize);
-                let name = collected.handles.name[collected.shared.timeline.row[row] as usize];
-                Ok(objects.close_of(object[opened as usize], handle, name))
-            }
-        };
-        match tracked {
-            Ok(index) => object[row] = index,
-            Err(kind) => diagnostics.count(kind, None),
-        }
-    }
-    Ok((TrackedEvents { objects, object }, reuses))
+    /// Number of completed objects.
+    pub(super) completed: u32,
 }
 
 impl Objects {
@@ -157,9 +69,84 @@ impl Objects {
         }
         positions
     }
+}
+
+/// An object while its events are followed.
+#[derive(Debug)]
+struct Tracked {
+    row: ObjectRow,
+    key: Key,
+    opened: u32,
+    closed: u32,
+    /// Sum over the opened handles less the sum over the closed handles: 0 when they are the same.
+    balance: u64,
+}
+
+/// The objects of a key, or [`NONE`].
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    open: u32,
+    last_completed: u32,
+}
+
+/// Objects of the events so far.
+#[derive(Debug, Default)]
+pub(super) struct Tracker {
+    objects: Vec<Tracked>,
+    more_names: HashMap<u32, Vec<u32>>,
+    files: HashMap<u32, u32>,
+    places: hashbrown::HashMap<Key, Place>,
+    completed: u32,
+    /// Addresses of objects that ended with handles open: those from before the trace, or lost events, count as closes.
+    unbalanced: hashbrown::HashSet<u64>,
+    /// Keys that had another object later, so that closes may be of either.
+    doubtful: hashbrown::HashSet<u64>,
+    /// The objects whose handles are open at addresses that are known to be doubtful, by handle.
+    known: Option<OpenAt>,
+}
+
+/// A handle of the object at an address: address, process and handle value.
+pub(super) type HandleAt = (u64, u32, u32);
+
+/// Objects of the open handles at some addresses, the first one first.
+#[derive(Debug, Default)]
+struct OpenAt {
+    addresses: hashbrown::HashSet<u64>,
+    objects: HashMap<HandleAt, VecDeque<u32>>,
+}
+
+impl Tracker {
+    /// Remembers each handle of some addresses, from the first event on.
+    pub(super) fn remembering(addresses: hashbrown::HashSet<u64>) -> Self {
+        Self { known: Some(OpenAt { addresses, ..OpenAt::default() }), ..Self::default() }
+    }
+
+    /// Addresses whose closes may be of one object or of another.
+    pub(super) fn take_doubtful(&mut self) -> hashbrown::HashSet<u64> {
+        std::mem::take(&mut self.doubtful)
+    }
+
+    /// Number of objects.
+    pub(super) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Number of completed objects.
+    pub(super) fn completed(&self) -> usize {
+        self.completed as usize
+    }
+
+    /// The objects, after the last event.
+    pub(super) fn finish(self) -> Objects {
+        let Self { objects, more_names, files, completed, .. } = self;
+        let mut rows: Vec<ObjectRow> = objects.into_iter().map(|object| object.row).collect();
+        // It has the memory of the objects, twice as much as it needs.
+        rows.shrink_to_fit();
+        Objects { rows, more_names, files, completed }
+    }
 
     /// Gives an event to its object; the error is the reason that it has none.
-    fn event(
+    pub(super) fn event(
         &mut self,
         collected: &Collector,
         owners: &EventOwners,
@@ -188,7 +175,7 @@ impl Objects {
                 let type_id = TypeId(handles.type_id[at].into());
                 let object = self.open_or_new((KERNEL, address), address, type_id);
                 if handles.name[at] != 0 {
-                    self.row(object).name = handles.name[at];
+                    self.object(object).row.name = handles.name[at];
                     self.more_names.remove(&object);
                 }
                 Ok(object)
@@ -197,7 +184,7 @@ impl Objects {
                 let address = objects.object[at];
                 let key = (KERNEL, address);
                 // Still open: its delete was lost, the address has a new object now.
-                if let Some(old) = self.open.get(&key).copied() {
+                if let Some(old) = self.open(key) {
                     self.complete(key, old);
                 }
                 Ok(self.open_or_new(key, address, TypeId(objects.type_id[at].into())))
@@ -206,7 +193,7 @@ impl Objects {
                 self.end((KERNEL, objects.object[at]), WarningKind::DeleteWithoutObject)
             }
             Subject::Object(EventKind::Reference | EventKind::Dereference) => {
-                let open = self.open.get(&(KERNEL, references.object[at])).copied();
+                let open = self.open((KERNEL, references.object[at]));
                 open.ok_or(WarningKind::ReferenceWithoutObject)
             }
             Subject::Object(EventKind::Map) => {
@@ -235,9 +222,9 @@ impl Objects {
     fn open_handle(&mut self, handle: HandleAt, type_id: u16) -> u32 {
         let (address, ..) = handle;
         let object = self.open_or_new((KERNEL, address), address, TypeId(type_id.into()));
-        let row = self.row(object);
-        row.opened += 1;
-        row.balance = row.balance.wrapping_add(weight(handle));
+        let tracked = self.object(object);
+        tracked.opened += 1;
+        tracked.balance = tracked.balance.wrapping_add(weight(handle));
         if let Some(known) = self.known.as_mut().filter(|known| known.addresses.contains(&address))
         {
             known.objects.entry(handle).or_default().push_back(object);
@@ -247,40 +234,41 @@ impl Objects {
 
     /// Ends an open object; `missing` if there is none.
     fn end(&mut self, key: Key, missing: WarningKind) -> Result<u32, WarningKind> {
-        let object = self.open.get(&key).copied().ok_or(missing)?;
+        let object = self.open(key).ok_or(missing)?;
         self.complete(key, object);
         Ok(object)
     }
 
     fn close(&mut self, handle: HandleAt, name: u32) -> Result<u32, WarningKind> {
         let key = (KERNEL, handle.0);
-        let open = self.open.get(&key).copied();
+        let place = self.places.get(&key).copied();
+        let open = place.and_then(|place| known(place.open));
         let object = self
             .known
             .as_mut()
             .and_then(|known| known.objects.get_mut(&handle)?.pop_front())
             .or(open)
-            .or_else(|| self.last_completed.get(&key).copied())
+            .or_else(|| known(place?.last_completed))
             .ok_or(WarningKind::CloseWithoutObject)?;
         self.add_name(object, name);
-        let row = self.row(object);
-        row.closed += 1;
-        row.balance = row.balance.wrapping_sub(weight(handle));
-        if open == Some(object) && row.opened == row.closed {
+        let tracked = self.object(object);
+        tracked.closed += 1;
+        tracked.balance = tracked.balance.wrapping_sub(weight(handle));
+        if open == Some(object) && tracked.opened == tracked.closed {
             self.complete(key, object);
         }
         Ok(object)
     }
 
     /// Counts the close of a handle of an object, which may be complete.
-    fn close_of(&mut self, object: u32, handle: Option<HandleAt>, name: u32) -> u32 {
+    pub(super) fn close_of(&mut self, object: u32, handle: Option<HandleAt>, name: u32) -> u32 {
         self.add_name(object, name);
         self.close_unseen(object, handle);
         object
     }
 
     /// Counts a close of a handle, or an unmap, of an object, which is complete when it was the last one.
-    fn close_unseen(&mut self, object: u32, handle: Option<HandleAt>) {
+    pub(super) fn close_unseen(&mut self, object: u32, handle: Option<HandleAt>) {
         if let Some(handle) = handle {
             let open = self.known.as_mut().and_then(|known| known.objects.get_mut(&handle));
             if let Some(open) = open
@@ -288,55 +276,52 @@ impl Objects {
             {
                 open.remove(at);
             }
-            let row = self.row(object);
-            row.balance = row.balance.wrapping_sub(weight(handle));
+            let tracked = self.object(object);
+            tracked.balance = tracked.balance.wrapping_sub(weight(handle));
         }
-        let row = self.row(object);
-        row.closed += 1;
-        if row.completed == NONE && row.opened <= row.closed {
-            let key = row.key;
+        let tracked = self.object(object);
+        tracked.closed += 1;
+        if !tracked.row.is_complete() && tracked.opened <= tracked.closed {
+            let key = tracked.key;
             self.complete(key, object);
         }
     }
 
+    /// The open object of a key.
+    fn open(&self, key: Key) -> Option<u32> {
+        known(self.places.get(&key)?.open)
+    }
+
     fn open_or_new(&mut self, key: Key, pointer: u64, type_id: TypeId) -> u32 {
-        let Self { rows, unbalanced, doubtful, .. } = self;
-        *self.open.entry(key).or_insert_with(|| {
-            if !unbalanced.is_empty() && unbalanced.contains(&key.1) {
-                doubtful.insert(key.1);
+        let place = self.places.entry(key).or_insert(Place { open: NONE, last_completed: NONE });
+        if place.open == NONE {
+            if !self.unbalanced.is_empty() && self.unbalanced.contains(&key.1) {
+                self.doubtful.insert(key.1);
             }
-            rows.push(ObjectRow {
-                pointer,
-                type_id,
-                name: 0,
-                key,
-                opened: 0,
-                closed: 0,
-                balance: 0,
-                completed: NONE,
-            });
-            rows.len() as u32 - 1
-        })
+            place.open = self.objects.len() as u32;
+            let row = ObjectRow { pointer, type_id, name: 0, completed: NONE };
+            self.objects.push(Tracked { row, key, opened: 0, closed: 0, balance: 0 });
+        }
+        place.open
     }
 
     fn complete(&mut self, key: Key, object: u32) {
-        self.open.remove(&key);
-        self.last_completed.insert(key, object);
+        self.places.insert(key, Place { open: NONE, last_completed: object });
         let position = self.completed;
         self.completed += 1;
-        let row = self.row(object);
-        row.completed = position;
-        if row.balance != 0 {
+        let tracked = self.object(object);
+        tracked.row.completed = position;
+        if tracked.balance != 0 {
             self.unbalanced.insert(key.1);
         }
     }
 
-    fn row(&mut self, object: u32) -> &mut ObjectRow {
-        &mut self.rows[object as usize]
+    fn object(&mut self, object: u32) -> &mut Tracked {
+        &mut self.objects[object as usize]
     }
 
     fn name_if_unnamed(&mut self, object: u32, name: u32) {
-        let row = self.row(object);
+        let Tracked { row, .. } = self.object(object);
         if row.name == 0 {
             row.name = name;
         }
@@ -344,12 +329,12 @@ impl Objects {
 
     /// Adds the name that a close has: a second name is kept beside the first, an empty name is ignored.
     fn add_name(&mut self, object: u32, name: u32) {
-        let first = self.row(object).name;
+        let first = self.object(object).row.name;
         if name == 0 || name == first {
             return;
         }
         if first == 0 {
-            self.row(object).name = name;
+            self.object(object).row.name = name;
             return;
         }
         let more = self.more_names.entry(object).or_default();
@@ -367,8 +352,31 @@ fn weight((_, process, handle): HandleAt) -> u64 {
     (mixed ^ mixed >> 29).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
+/// The address of the object or view of an event: what becomes of it depends on events with the same address alone.
+pub(super) fn event_address(collected: &Collector, row: usize) -> Option<u64> {
+    let Collector { handles, duplicates, objects, references, views, shared, .. } = collected;
+    let at = shared.timeline.row[row] as usize;
+    Some(match subject(shared.timeline.kind[row]) {
+        Subject::Object(EventKind::HandleCreate | EventKind::HandleClose)
+        | Subject::HandleAtEnd => handles.object[at],
+        Subject::Object(EventKind::HandleDuplicate) => duplicates.rows[at].object,
+        Subject::Object(EventKind::ObjectCreate | EventKind::ObjectDelete) => objects.object[at],
+        Subject::Object(EventKind::Reference | EventKind::Dereference) => references.object[at],
+        Subject::Object(EventKind::Map | EventKind::Unmap) => views.rows[at].base,
+        Subject::Heap(_)
+        | Subject::Pages(_)
+        | Subject::Acquired(_)
+        | Subject::Gui(_)
+        | Subject::Unknown => return None,
+    })
+}
+
 /// The handle that a create or a duplicate opened.
-fn opened_handle(collected: &Collector, owners: &EventOwners, row: usize) -> Option<HandleAt> {
+pub(super) fn opened_handle(
+    collected: &Collector,
+    owners: &EventOwners,
+    row: usize,
+) -> Option<HandleAt> {
     let Collector { handles, duplicates, shared, .. } = collected;
     let at = shared.timeline.row[row] as usize;
     let process = owners.process[row];

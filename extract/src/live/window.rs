@@ -1,6 +1,7 @@
 //! Copies of a running session's events, which of them are still needed, and the tables made of them.
 
 use std::collections::HashSet;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 
@@ -330,7 +331,7 @@ fn old_rows(collected: &mut Collector, before: i64, clock: &Clock) -> Option<Vec
     let missing = MissingEvents::new(&[]);
     let (owners, index, missing, cancel) = (&owners, &index, &missing, &cancel);
     let lifetimes = Lifetimes { collected, index, owners, missing, clock, cancel };
-    let (tracked, _) = track(&lifetimes, order.as_deref(), &mut unused).ok()?;
+    let (tracked, _) = track(&lifetimes, order.as_deref(), NonZeroUsize::MIN, &mut unused).ok()?;
     let TrackedEvents { objects, object } = tracked;
     let times = &collected.shared.timeline.time;
     let mut last = vec![i64::MIN; objects.rows.len()];

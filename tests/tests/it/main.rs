@@ -64,6 +64,7 @@ mod many_allocations;
 mod mcp;
 mod mcp_limits;
 mod no_match;
+mod object_shards;
 mod output;
 mod overwriting;
 mod pictures;
