@@ -9,6 +9,8 @@ pub struct LargeTrace {
     pub handle_events: u64,
     /// Number of events of heap blocks after them, of which those of allocations have stacks.
     pub heap_events: u64,
+    /// Number of context switches and reads of disks after them, of which a reader keeps nothing.
+    pub other_events: u64,
     /// Number of processors.
     pub cpus: u16,
     /// Number of distinct stacks to choose from.
@@ -30,6 +32,7 @@ impl Default for LargeTrace {
         Self {
             handle_events: 5_000_000,
             heap_events: 0,
+            other_events: 0,
             cpus: 8,
             distinct_stacks: 20_000,
             stack_depth: 25,

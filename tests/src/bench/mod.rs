@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::file::{EtlFile, FileOptions, FileWriter};
 use crate::header::{HeaderKind, Stamp};
-use crate::payload::{HandleEvent, KernelPayload, stack_walk};
+use crate::payload::{HandleEvent, KernelPayload, context_switch, disk_read, stack_walk};
 use crate::rng::Rng;
 use crate::scenario::TraceBuilder;
 use heap::Heaps;
@@ -71,6 +71,9 @@ pub fn write_large_trace_to<W: Write + Seek>(
     for n in 0..trace.heap_events {
         stream.heap_event(trace.handle_events + n)?;
     }
+    for n in 0..trace.other_events {
+        stream.other_event(trace.handle_events + trace.heap_events + n)?;
+    }
     stream.write_late(i64::MAX)?;
     stream.handle_rundown(end_of(trace))?;
     for (time, cpu, event) in frame.events().filter(|(time, ..)| *time > base) {
@@ -81,7 +84,8 @@ pub fn write_large_trace_to<W: Write + Seek>(
 
 /// End of the handle events, in nanoseconds; the rundown of handles starts here.
 fn end_of(trace: &LargeTrace) -> i64 {
-    ((trace.handle_events + trace.heap_events) as i64 + 1) * STEP + LATEST_USER_PART as i64 * 100
+    let events = trace.handle_events + trace.heap_events + trace.other_events;
+    (events as i64 + 1) * STEP + LATEST_USER_PART as i64 * 100
 }
 
 /// Processes, modules and types, and the rundowns that go before and after the handle events.
@@ -131,6 +135,23 @@ impl<W: Write + Seek> Stream<W> {
         self.write_late(time)?;
         let (action, has_stack) = self.heaps.next_action(&mut self.rng);
         self.event(time, &action, has_stack)
+    }
+
+    /// A context switch or, once in five, a read of a disk in the place of number `n`.
+    fn other_event(&mut self, n: u64) -> io::Result<()> {
+        let FileOptions { pointer, cpus, .. } = *self.events.options();
+        let time = self.events.options().raw((n as i64 + 1) * STEP);
+        self.write_late(time)?;
+        let cpu = self.rng.below(cpus.into()) as u16;
+        let [tid, old_tid] = [(); 2].map(|()| 4 * self.rng.below(4_000) as u32);
+        let stamp = Stamp::new(time, 0, tid);
+        match self.rng.percent(20) {
+            true => {
+                let read = disk_read(pointer, 0x1000, self.rng.below(1 << 30) * 0x1000, tid);
+                self.push(HeaderKind::Compact, cpu, stamp, &read)
+            }
+            false => self.push(HeaderKind::PerfInfo, cpu, stamp, &context_switch(tid, old_tid)),
+        }
     }
 
     fn event(&mut self, time: i64, action: &Action, has_stack: bool) -> io::Result<()> {

@@ -102,3 +102,17 @@ fn tiny_traces_have_exactly_the_events_asked_for() {
         assert_eq!(counts.leaked, counts.creates + counts.duplicates - counts.closes);
     }
 }
+
+#[test]
+fn other_events_have_no_stacks_and_come_last() {
+    let trace = LargeTrace { handle_events: 50, other_events: 1_000, ..small() };
+    let (bytes, counts) = write(&trace);
+    let events = events(&bytes);
+    let of = |hook: u64| events.iter().filter(move |event| event.0 == hook).count() as u64;
+    let (switches, reads) = (of(0x0524), of(0x010a));
+    assert_eq!(switches + reads, 1_000);
+    assert!((100..300).contains(&reads), "{reads}");
+    assert_eq!((of(0x1820), counts.stack_fragments), (100, 100));
+    let last_handle = events.iter().rposition(|event| matches!(event.0, 0x1120..=0x1122)).unwrap();
+    assert!(events[..last_handle].iter().all(|event| !matches!(event.0, 0x0524 | 0x010a)));
+}

@@ -18,6 +18,9 @@ struct Options {
     /// Number of events of heap blocks after them
     #[arg(long, default_value_t = 0)]
     heap_events: u64,
+    /// Number of context switches and reads of disks after them
+    #[arg(long, default_value_t = 0)]
+    other_events: u64,
     /// Number of processors
     #[arg(long, default_value_t = 8)]
     cpus: u16,
@@ -46,6 +49,7 @@ fn main() -> io::Result<()> {
     let trace = LargeTrace {
         handle_events: options.handle_events,
         heap_events: options.heap_events,
+        other_events: options.other_events,
         cpus: options.cpus,
         distinct_stacks: options.distinct_stacks,
         stack_depth: options.stack_depth,

@@ -23,7 +23,7 @@ pub use image::{ImageEvent, ImageRecord};
 pub use managed::{CLR_PROVIDER, CLR_RUNDOWN_PROVIDER, ManagedModule, MethodEvent, MethodRecord};
 pub use memory::{HeapCall, MEM_COMMIT, MEM_DECOMMIT, MEM_RELEASE, MEM_RESERVE, RangeRecord};
 pub use metadata::{EventInfo, METADATA_PROVIDER, manifest_chunks, trace_logging};
-pub use noise::{classic_noise, context_switch, manifest_noise, profile_sample};
+pub use noise::{classic_noise, context_switch, disk_read, manifest_noise, profile_sample};
 pub use objects::{
     DuplicateRecord, HandleEvent, HandleRecord, ObjectEvent, ReferenceEvent, reference,
     type_rundown,

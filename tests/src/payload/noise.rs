@@ -18,6 +18,14 @@ pub fn profile_sample(ptr: PointerSize, address: u64, tid: u32) -> KernelPayload
     KernelPayload { hook: 0x0f2e, version: 2, bytes }
 }
 
+/// A read of a disk (0x010a, DiskIo_TypeGroup1).
+#[must_use]
+pub fn disk_read(ptr: PointerSize, size: u32, offset: u64, tid: u32) -> KernelPayload {
+    let bytes = Bytes::new().u32(0).u32(0x0006_0043).u32(size).u32(0).u64(offset);
+    let bytes = bytes.ptr(ptr, 0xFFFF_A000_0000_1000).ptr(ptr, 0xFFFF_A000_0000_2000);
+    KernelPayload { hook: 0x010a, version: 3, bytes: bytes.u64(1_000).u32(tid).into_vec() }
+}
+
 /// A classic event of an unknown provider.
 #[must_use]
 pub fn classic_noise(opcode: u8, bytes: Vec<u8>) -> ClassicPayload {

@@ -30,6 +30,7 @@ fn a_trace_that_needs_more_memory_than_it_may_have_is_extracted_with_files() {
     let trace = LargeTrace {
         handle_events: 300_000,
         heap_events: 0,
+        other_events: 0,
         cpus: 4,
         distinct_stacks: 280_000,
         stack_depth: 70,

@@ -41,6 +41,7 @@ fn a_trace_with_many_stacks_and_processes_becomes_the_same_archive() {
     let trace = LargeTrace {
         handle_events: 30_000,
         heap_events: 10_000,
+        other_events: 500,
         cpus: 4,
         distinct_stacks: 3_000,
         stack_depth: 12,
@@ -99,6 +100,7 @@ fn traces_of_any_shape() -> impl Strategy<Value = LargeTrace> {
             LargeTrace {
                 handle_events,
                 heap_events,
+                other_events: 0,
                 cpus,
                 distinct_stacks,
                 stack_depth,

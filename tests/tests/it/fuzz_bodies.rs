@@ -227,6 +227,7 @@ fn small_trace(compressed: bool) -> Vec<u8> {
     let trace = LargeTrace {
         handle_events: 60,
         heap_events: 30,
+        other_events: 20,
         cpus: 2,
         distinct_stacks: 6,
         stack_depth: 5,
