@@ -19,9 +19,7 @@ use crate::lifecycle::{
     UnseenClose, UnseenCloses, event_kind, known,
 };
 use crate::raw::{RowKind, Timeline};
-use crate::stacks::{
-    AddressSpaces, LookedUp, StackLookUp, StackNumbers, StackResolver, StackTable,
-};
+use crate::stacks::{AddressSpaces, LookedUp, StackLookUp, StackResolver, StackTable};
 
 /// The events of each object, objects in their final order.
 pub(super) struct GroupedEvents {
@@ -166,7 +164,7 @@ pub(super) struct EventBatch<'a> {
     raw: RawRows<'a>,
     object: Vec<ObjectIdx>,
     closing: Vec<u32>,
-    /// Empty until [`Self::number`].
+    /// Empty until [`Self::set_stacks`].
     stack: Vec<Option<u32>>,
     leaked: Vec<bool>,
     closed_at_exit: Vec<bool>,
@@ -182,14 +180,10 @@ pub(super) struct Leak {
     pub(super) unseen: Option<UnseenClose>,
 }
 
-impl EventBatch<'_> {
+impl<'a> EventBatch<'a> {
     /// The raw events, which are named by their positions in this part.
     pub(super) fn raw(&self) -> &RawRows<'_> {
         &self.raw
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.raw.rows.is_empty()
     }
 
     /// Kind of the next event of which nothing was derived yet.
@@ -235,15 +229,24 @@ impl EventBatch<'_> {
         }
     }
 
-    /// Looks up the stacks of the rows.
-    pub(super) fn look_up(&self, stacks: &mut StackLookUp<'_>) -> LookedUp {
-        let Collector { stacks: collected, shared, .. } = self.columns.collected;
-        stacks.rows(&collected.events, &shared.timeline, self.raw.rows)
+    /// Number of events.
+    pub(super) fn len(&self) -> usize {
+        self.raw.rows.len()
     }
 
-    /// Numbers the stacks of the rows, which were looked up; returns how many have one.
-    pub(super) fn number(&mut self, stacks: LookedUp, numbers: &mut StackNumbers<'_>) -> u64 {
-        self.stack = numbers.rows(stacks, self.raw.rows);
+    /// Looks up the stacks of some events, by their positions.
+    pub(super) fn look_up(
+        &self,
+        events: Range<usize>,
+        stacks: &mut StackLookUp<'_>,
+    ) -> LookedUp<'a> {
+        let Collector { stacks: collected, shared, .. } = self.columns.collected;
+        stacks.rows(&collected.events, &shared.timeline, &self.raw.rows[events])
+    }
+
+    /// Takes the stacks of all events; returns how many have one.
+    pub(super) fn set_stacks(&mut self, stacks: Vec<Option<u32>>) -> u64 {
+        self.stack = stacks;
         self.stack.iter().flatten().count() as u64
     }
 

@@ -18,6 +18,9 @@ use crate::error::ExtractError;
 use crate::lifecycle::TrackedEvents;
 use crate::stacks::StackResolver;
 
+/// Events whose stacks are looked up before they are numbered: few, so that their frames stay in the cache between.
+const LOOKED_UP_AT_ONCE: usize = 1 << 15;
+
 /// Results of the events pass besides the events table.
 #[derive(Default)]
 pub(super) struct ObjectStats {
@@ -51,15 +54,32 @@ pub(super) fn write_events(
     let mut stacks_total = 0;
     thread::scope(|scope| {
         let mut batches = BatchesAhead::start(scope, || builder.next_batch());
-        let mut looked_up = BatchesAhead::start(scope, move || {
-            Ok(batches.next()?.map(|batch| (batch.look_up(look_up), batch)))
-        });
+        let mut looked_up = {
+            let mut current: Option<(EventBatch<'_>, usize)> = None;
+            BatchesAhead::start(scope, move || {
+                if current.is_none() {
+                    current = batches.next()?.map(|batch| (batch, 0));
+                }
+                let Some((batch, first)) = current.take() else { return Ok(None) };
+                let end = (first + LOOKED_UP_AT_ONCE).min(batch.len());
+                let stacks = batch.look_up(first..end, look_up);
+                if end == batch.len() {
+                    return Ok(Some((stacks, Some(batch))));
+                }
+                current = Some((batch, end));
+                Ok(Some((stacks, None)))
+            })
+        };
         let with_stacks = || {
-            let batch = looked_up.next()?.map(|(stacks, mut batch)| {
-                stacks_total += batch.number(stacks, numbers);
-                batch
-            });
-            Ok(batch)
+            let mut stacks = Vec::new();
+            while let Some((looked_up, batch)) = looked_up.next()? {
+                numbers.rows(&looked_up, &mut stacks);
+                if let Some(mut batch) = batch {
+                    stacks_total += batch.set_stacks(stacks);
+                    return Ok(Some(batch));
+                }
+            }
+            Ok(None)
         };
         write_in_batches(writer, Table::Events, with_stacks, EventBatch::into_frame, cancel)
     })?;
@@ -116,7 +136,7 @@ impl<'a> EventBuilder<'a> {
                 let _ = self.sender.send(std::mem::take(&mut self.objects));
             }
         }
-        Ok((!batch.is_empty()).then_some(batch))
+        Ok((batch.len() > 0).then_some(batch))
     }
 
     fn object(&mut self, batch: &mut EventBatch<'a>, position: usize) -> Result<(), Cancelled> {

@@ -49,15 +49,16 @@ impl StackTable {
 
     /// Hands the rows to the writer, which ends early only when it failed.
     fn hand_on(&mut self) {
-        let rows = std::mem::take(&mut self.rows);
+        let next = self.rows.as_large();
+        let rows = std::mem::replace(&mut self.rows, next);
         // The writer returns its error when it is asked for the table.
         let _ = self.batches.send(rows);
     }
 
     /// The frames and the number of stacks; all stacks are with the writer then.
-    pub fn finish(mut self) -> (FrameInterner, u64) {
+    pub fn finish(self) -> (FrameInterner, u64) {
         if !self.rows.is_empty() {
-            self.hand_on();
+            let _ = self.batches.send(self.rows);
         }
         (self.frames, self.numbers.len().into())
     }

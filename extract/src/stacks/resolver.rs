@@ -49,11 +49,12 @@ struct NumberedShard {
     unpacked: Vec<(FrameKey, Option<u32>)>,
 }
 
-/// Stacks that were looked up and have no numbers yet, by shard.
-pub struct LookedUp {
+/// Stacks that were looked up and have no numbers yet.
+pub struct LookedUp<'r> {
+    /// Rows of the timeline.
+    rows: &'r [u32],
+    /// By shard.
     answers: Vec<Answers>,
-    /// Number of events.
-    events: usize,
 }
 
 impl<'a> StackResolver<'a> {
@@ -141,7 +142,12 @@ impl<'a> StackResolver<'a> {
 
 impl StackLookUp<'_> {
     /// Looks up the stacks of rows of the timeline.
-    pub fn rows(&mut self, stacks: &EventStacks, timeline: &Timeline, rows: &[u32]) -> LookedUp {
+    pub fn rows<'r>(
+        &mut self,
+        stacks: &EventStacks,
+        timeline: &Timeline,
+        rows: &'r [u32],
+    ) -> LookedUp<'r> {
         let Self { context, shards } = self;
         let (context, count) = (*context, shards.len());
         for (position, row) in (0..).zip(rows) {
@@ -167,26 +173,27 @@ impl StackLookUp<'_> {
             }
         });
         let answers = shards.iter_mut().map(|shard| std::mem::take(&mut shard.answers)).collect();
-        LookedUp { answers, events: rows.len() }
+        LookedUp { rows, answers }
     }
 }
 
 impl StackNumbers<'_> {
-    /// The stacks of rows of the timeline, which were looked up in this order; `None` for an event without a stack.
-    pub fn rows(&mut self, looked_up: LookedUp, rows: &[u32]) -> Vec<Option<u32>> {
-        let LookedUp { answers, events } = looked_up;
+    /// Adds the stacks of the rows that were looked up, in the order of these; `None` for an event without a stack.
+    pub fn rows(&mut self, looked_up: &LookedUp<'_>, stacks: &mut Vec<Option<u32>>) {
+        let LookedUp { rows, answers } = looked_up;
         self.number(&answers.iter().enumerate().collect::<Vec<_>>());
-        let mut stacks = vec![None; events];
-        for (shard, answers) in self.shards.iter().zip(&answers) {
+        let first = stacks.len();
+        stacks.resize(first + rows.len(), None);
+        let stacks = &mut stacks[first..];
+        for (shard, answers) in self.shards.iter().zip(answers) {
             for (position, stack) in &answers.stacks {
                 stacks[*position as usize] = Some(shard.stacks[*stack as usize]);
             }
         }
         if self.notes_rows {
-            let with_stack = rows.iter().zip(&stacks).filter(|(_, stack)| stack.is_some());
+            let with_stack = rows.iter().zip(stacks).filter(|(_, stack)| stack.is_some());
             with_stack.for_each(|(row, _)| self.rows.add(*row as usize));
         }
-        stacks
     }
 
     /// Numbers the new stacks of shards, in the order of their events, whichever shard they are in.

@@ -35,6 +35,15 @@ impl Default for StackRows {
 }
 
 impl StackRows {
+    /// Memory for as many stacks and frames as these rows have.
+    #[must_use]
+    pub fn as_large(&self) -> Self {
+        let (frames, mut offsets) =
+            (Vec::with_capacity(self.frames.len()), Vec::with_capacity(self.offsets.len()));
+        offsets.push(0);
+        Self { frames, offsets }
+    }
+
     /// Adds a stack of these rows of the frames table, innermost first.
     pub fn push(&mut self, frames: &[u32]) {
         self.frames.extend_from_slice(frames);
