@@ -31,6 +31,7 @@ TRACES = {
     "5 M": ["--handle-events", "5000000"],
     "10 M": ["--handle-events", "10000000"],
     "5 M, 384,000 stacks": ["--handle-events", "5000000", "--distinct-stacks", "384000"],
+    "14 M other events": ["--handle-events", "1000", "--other-events", "14000000"],
 }
 
 READERS = {

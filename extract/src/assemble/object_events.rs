@@ -16,7 +16,7 @@ use super::events::{EventBatch, EventColumns};
 use crate::collect::Collector;
 use crate::error::ExtractError;
 use crate::lifecycle::TrackedEvents;
-use crate::stacks::StackResolver;
+use crate::stacks::{LookedUp, StackLookUp, StackResolver};
 
 /// Events whose stacks are looked up before they are numbered: few, so that their frames stay in the cache between.
 const LOOKED_UP_AT_ONCE: usize = 1 << 15;
@@ -53,23 +53,8 @@ pub(super) fn write_events(
     let (look_up, numbers) = resolver.halves();
     let mut stacks_total = 0;
     thread::scope(|scope| {
-        let mut batches = BatchesAhead::start(scope, || builder.next_batch());
-        let mut looked_up = {
-            let mut current: Option<(EventBatch<'_>, usize)> = None;
-            BatchesAhead::start(scope, move || {
-                if current.is_none() {
-                    current = batches.next()?.map(|batch| (batch, 0));
-                }
-                let Some((batch, first)) = current.take() else { return Ok(None) };
-                let end = (first + LOOKED_UP_AT_ONCE).min(batch.len());
-                let stacks = batch.look_up(first..end, look_up);
-                if end == batch.len() {
-                    return Ok(Some((stacks, Some(batch))));
-                }
-                current = Some((batch, end));
-                Ok(Some((stacks, None)))
-            })
-        };
+        let batches = BatchesAhead::start(scope, || builder.next_batch());
+        let mut looked_up = BatchesAhead::start(scope, look_up_in_parts(batches, look_up));
         let with_stacks = || {
             let mut stacks = Vec::new();
             while let Some((looked_up, batch)) = looked_up.next()? {
@@ -84,6 +69,30 @@ pub(super) fn write_events(
         write_in_batches(writer, Table::Events, with_stacks, EventBatch::into_frame, cancel)
     })?;
     Ok(ObjectStats { stacks_total, ..builder.stats })
+}
+
+/// Some stacks of a part of the table, which comes with the last of them.
+type LookedUpPart<'a> = (LookedUp<'a>, Option<EventBatch<'a>>);
+
+/// Looks up the stacks of the parts of the table.
+fn look_up_in_parts<'s, 'a: 's, 'r: 's>(
+    mut batches: BatchesAhead<'s, EventBatch<'a>>,
+    stacks: &'s mut StackLookUp<'r>,
+) -> impl FnMut() -> Result<Option<LookedUpPart<'a>>, Cancelled> {
+    let mut current: Option<(EventBatch<'a>, usize)> = None;
+    move || {
+        if current.is_none() {
+            current = batches.next()?.map(|batch| (batch, 0));
+        }
+        let Some((batch, first)) = current.take() else { return Ok(None) };
+        let end = (first + LOOKED_UP_AT_ONCE).min(batch.len());
+        let looked_up = batch.look_up(first..end, stacks);
+        if end == batch.len() {
+            return Ok(Some((looked_up, Some(batch))));
+        }
+        current = Some((batch, end));
+        Ok(Some((looked_up, None)))
+    }
 }
 
 /// Goes over the objects in their final order and makes the rows of their events.

@@ -10,6 +10,7 @@ use hashbrown::hash_map::Entry;
 use super::fragments::{FragmentRef, Fragments};
 use super::frames::{FrameCode, FrameKey, PackedFrame, spread};
 use super::modules::AddressSpaces;
+use crate::prefetch::prefetch;
 
 /// Inputs for resolving addresses.
 #[derive(Clone, Copy)]
@@ -199,6 +200,11 @@ impl RecentAddresses {
         (from <= time && time < to).then_some(Located { frame: recent.frame, from, to })
     }
 
+    /// Asks for the set of an address that is looked up soon.
+    fn fetch(&self, pid: u32, address: u64) {
+        prefetch(&self.sets[Self::set(pid, address)..]);
+    }
+
     fn put(&mut self, pid: u32, address: u64, located: Located) {
         let Located { frame, from, to } = located;
         let RecentSet(ways) = &mut self.sets[Self::set(pid, address)];
@@ -244,7 +250,11 @@ impl Answers {
     /// Removes the answers, and keeps their memory.
     pub(super) fn clear(&mut self) {
         let Self { stacks, new, frames, unpacked, methods } = self;
-        (stacks.clear(), new.clear(), frames.clear(), unpacked.clear(), methods.clear());
+        stacks.clear();
+        new.clear();
+        frames.clear();
+        unpacked.clear();
+        methods.clear();
     }
 }
 
@@ -323,17 +333,22 @@ impl Shard {
         let Query { parts, more, pid, time } = *query;
         let mut joined = Answer { from: i64::MIN, to: i64::MAX, stack: None };
         let start = self.answers.frames.len();
-        for part in parts.iter().chain(more) {
-            for address in context.fragments.addresses(*part) {
-                let space = if context.spaces.is_kernel(address) { KERNEL } else { pid };
-                let located = match self.recent.get(space, address, time) {
-                    Some(located) => located,
-                    None => self.locate(position, space, address, time, context),
-                };
-                joined.from = joined.from.max(located.from);
-                joined.to = joined.to.min(located.to);
-                self.answers.frames.push(located.frame);
-            }
+        let addresses = || {
+            let parts = parts.iter().chain(more);
+            parts.flat_map(|part| context.fragments.addresses(*part)).map(|address| {
+                (address, if context.spaces.is_kernel(address) { KERNEL } else { pid })
+            })
+        };
+        // Side by side; the loop below waits for one after the other.
+        addresses().for_each(|(address, space)| self.recent.fetch(space, address));
+        for (address, space) in addresses() {
+            let located = match self.recent.get(space, address, time) {
+                Some(located) => located,
+                None => self.locate(position, space, address, time, context),
+            };
+            joined.from = joined.from.max(located.from);
+            joined.to = joined.to.min(located.to);
+            self.answers.frames.push(located.frame);
         }
         let end = self.answers.frames.len();
         if end > start {
