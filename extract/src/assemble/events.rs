@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use handlescope_model::rules::{WITH_HANDLE, is_leak, is_leak_at_exit};
+use handlescope_model::rules::{is_leak, is_leak_at_exit};
 use handlescope_model::tables::{Events, StackEvent, StackEvents};
 use handlescope_model::{
     Cancel, Cancelled, EventIdx, EventKind, ObjectIdx, Poll, ProcessIdx, StackIdx,
@@ -18,7 +18,7 @@ use crate::lifecycle::{
     DuplicateOwners, EventOwners, ExitCloses, Lifetimes, NONE, ProcessIndex, TrackedEvents,
     UnseenClose, UnseenCloses, event_kind, known,
 };
-use crate::raw::{RowKind, Timeline};
+use crate::raw::RowKind;
 use crate::stacks::{AddressSpaces, LookedUp, StackLookUp, StackResolver, StackTable};
 
 /// The events of each object, objects in their final order.
@@ -117,12 +117,6 @@ impl GroupedEvents {
     /// Rundown handles as (position of the object, raw row), grouped by object.
     pub(super) fn existing(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
         self.existing.iter().map(|(position, row)| (*position, *row as usize))
-    }
-
-    /// Number of creates, duplicates and closes.
-    pub(super) fn handle_events(&self, timeline: &Timeline) -> u64 {
-        let kinds = self.rows.iter().filter_map(|row| event_kind(timeline.kind[*row as usize]));
-        kinds.filter(|kind| WITH_HANDLE.contains(*kind)).count() as u64
     }
 }
 

@@ -69,7 +69,7 @@ pub(crate) fn assemble(
         index = ProcessIndex::new(&collected.processes.rows);
     }
     cancel.check()?;
-    let owners = EventOwners::new(&collected, &index, clock, &mut warnings, cancel)?;
+    let owners = EventOwners::new(&collected, &index, clock, threads, &mut warnings, cancel)?;
     let order = in_time_order(&collected, &index, &owners, order, cancel)?;
     let in_order = order.as_deref();
     let columns = follow_resources(&collected, &index, clock, in_order, cancel)?;
@@ -113,6 +113,7 @@ pub(crate) fn assemble(
     let ObjectStats {
         objects: object_count,
         stacks_total,
+        handle_events,
         leaked_handles,
         leaked_views,
         closed_at_exit,
@@ -151,7 +152,7 @@ pub(crate) fn assemble(
     let output_bytes = writer.finish()?;
     Ok(ExtractSummary {
         objects: object_count,
-        handle_events: grouped.handle_events(&collected.shared.timeline),
+        handle_events,
         leaked_handles,
         leaked_views,
         closed_at_exit,

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::mpsc::SyncSender;
 use std::thread;
 
-use handlescope_model::rules::{DeriveScratch, derive, is_leaked_handle, is_leaked_view};
+use handlescope_model::rules::{
+    DeriveScratch, WITH_HANDLE, derive, is_leaked_handle, is_leaked_view,
+};
 use handlescope_model::tables::{Name, Names, Object, Objects};
 use handlescope_model::{
     ArchiveError, ArchiveWriter, Cancel, Cancelled, EventIdx, EventKind, ExistingIdx, NameIdx,
@@ -28,6 +30,8 @@ pub(super) struct ObjectStats {
     pub(super) objects: u64,
     /// Events with a stack.
     pub(super) stacks_total: u64,
+    /// Creates, duplicates and closes.
+    pub(super) handle_events: u64,
     /// Creates and duplicates without close.
     pub(super) leaked_handles: u64,
     /// Views that nothing unmaps.
@@ -163,6 +167,7 @@ impl<'a> EventBuilder<'a> {
             let closing = self.events.get(*closing as usize).copied();
             let leak = batch.push(position, closing);
             let is = |rule: fn(EventKind, bool) -> bool| u64::from(rule(kind, leak.never_closed));
+            self.stats.handle_events += u64::from(WITH_HANDLE.contains(kind));
             self.stats.leaked_handles += is(is_leaked_handle);
             self.stats.leaked_views += is(is_leaked_view);
             self.stats.closed_at_exit += u64::from(leak.at_exit);

@@ -211,6 +211,16 @@ pub struct Attribution {
 }
 
 impl Attribution {
+    /// Adds the counts of further events.
+    pub(super) fn add(&mut self, counts: &Self) {
+        let Self { header, stack, before_exit, system, dropped } = counts;
+        self.header += header;
+        self.stack += stack;
+        self.before_exit += before_exit;
+        self.system += system;
+        self.dropped += dropped;
+    }
+
     /// The process of an event, counted by the source of the attribution.
     ///
     /// `grace` is [`EXIT_GRACE_NS`] in ticks.

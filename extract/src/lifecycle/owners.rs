@@ -1,6 +1,9 @@
 //! The process of every event, and of every side of a duplicate.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
+use std::thread;
 
 use handlescope_model::{Cancel, Cancelled, Poll, rules};
 
@@ -38,49 +41,85 @@ pub struct EventOwners {
 }
 
 impl EventOwners {
-    /// Attributes all events, unless asked to stop.
+    /// Attributes all events with so many threads, unless asked to stop.
     pub fn new(
         collected: &Collector,
         index: &ProcessIndex,
         clock: &Clock,
+        threads: NonZeroUsize,
         diagnostics: &mut Diagnostics,
         cancel: &Cancel,
     ) -> Result<Self, Cancelled> {
-        let timeline = &collected.shared.timeline;
-        let mut owners = Self {
-            process: Vec::with_capacity(timeline.len()),
-            duplicates: vec![DuplicateOwners::UNKNOWN; collected.duplicates.rows.len()],
-            attribution: Attribution::default(),
-        };
+        let count = collected.shared.timeline.len();
+        let mut process = vec![NONE; count];
+        let mut duplicates = vec![DuplicateOwners::UNKNOWN; collected.duplicates.rows.len()];
+        let mut attribution = Attribution::default();
         let grace = clock.ticks_apart(EXIT_GRACE_NS);
+        let rows_of_each = count.div_ceil(threads.get()).max(1);
+        let parts: Vec<_> = thread::scope(|scope| {
+            let starts = (0..).step_by(rows_of_each);
+            let parts = starts.zip(process.chunks_mut(rows_of_each)).map(|(start, process)| {
+                scope.spawn(move || Part::new(collected, index, grace, start, process, cancel))
+            });
+            let parts: Vec<_> = parts.collect();
+            let parts = parts.into_iter().map(|part| part.join());
+            parts.map(|part| part.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        });
+        for part in parts {
+            let part = part?;
+            part.duplicates.into_iter().for_each(|(row, owners)| duplicates[row] = owners);
+            attribution.add(&part.attribution);
+            diagnostics.merge(&part.diagnostics);
+        }
+        Ok(Self { process, duplicates, attribution })
+    }
+}
+
+/// Attributions of some rows besides their processes.
+#[derive(Default)]
+struct Part {
+    /// Rows of the duplicates, and their further processes.
+    duplicates: Vec<(usize, DuplicateOwners)>,
+    attribution: Attribution,
+    diagnostics: Diagnostics,
+}
+
+impl Part {
+    /// Attributes the rows from `start` on, to these slots.
+    fn new(
+        collected: &Collector,
+        index: &ProcessIndex,
+        grace: i64,
+        start: usize,
+        slots: &mut [u32],
+        cancel: &Cancel,
+    ) -> Result<Self, Cancelled> {
+        let timeline = &collected.shared.timeline;
+        let mut part = Self::default();
         let mut poll = Poll::new(cancel);
-        for row in 0..timeline.len() {
+        for (row, slot) in (start..).zip(slots) {
             poll.round()?;
             if !subject(timeline.kind[row]).is_of_object() {
-                owners.process.push(NONE);
                 continue;
             }
-            let time = timeline.time[row];
-            let process = owners.attribution.attribute(
+            let process = part.attribution.attribute(
                 index,
                 event_pid(collected, row),
                 timeline.ids[row] == IdSource::Stack,
-                time,
+                timeline.time[row],
                 grace,
-                diagnostics,
+                &mut part.diagnostics,
             );
-            let process = match (process, timeline.kind[row]) {
+            *slot = match (process, timeline.kind[row]) {
                 (Some(caller), RowKind::HandleDuplicate) => {
-                    let at = timeline.row[row] as usize;
                     let (owner, of) = duplicate_owners(row, caller, collected, index);
-                    owners.duplicates[at] = of;
+                    part.duplicates.push((timeline.row[row] as usize, of));
                     owner
                 }
                 (process, _) => process.unwrap_or(NONE),
             };
-            owners.process.push(process);
         }
-        Ok(owners)
+        Ok(part)
     }
 }
 

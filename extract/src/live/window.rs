@@ -326,7 +326,8 @@ fn old_rows(collected: &mut Collector, before: i64, clock: &Clock) -> Option<Vec
     let mut unused = Diagnostics::default();
     let order = collected.shared.timeline.restore_times();
     let index = ProcessIndex::new(&collected.processes.rows);
-    let owners = EventOwners::new(collected, &index, clock, &mut unused, &cancel).ok()?;
+    let owners =
+        EventOwners::new(collected, &index, clock, NonZeroUsize::MIN, &mut unused, &cancel).ok()?;
     let order = in_time_order(collected, &index, &owners, order, &cancel).ok()?;
     let missing = MissingEvents::new(&[]);
     let (owners, index, missing, cancel) = (&owners, &index, &missing, &cancel);
