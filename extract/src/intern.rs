@@ -111,15 +111,26 @@ struct FingerprintEntry {
 }
 
 impl FingerprintTable {
-    /// The number of the list with a fingerprint: [`Self::len`] for a new one, which is known from now on.
-    pub(crate) fn number(&mut self, fingerprint: Fingerprint) -> u32 {
-        let Self { hashes, table } = self;
+    /// The number of the list with a fingerprint; `None` for a new one when so many are known already.
+    pub(crate) fn number_below(&mut self, limit: u32, fingerprint: Fingerprint) -> Option<u32> {
+        if self.len() < limit { Some(self.number(fingerprint)) } else { self.find(fingerprint) }
+    }
+
+    fn find(&self, fingerprint: Fingerprint) -> Option<u32> {
         let Fingerprint { hash, check } = fingerprint;
         let upper = (hash >> u32::BITS) as u32;
         let is_known = |entry: &FingerprintEntry| entry.check == check && entry.hash == upper;
-        if let Some(entry) = table.find(hash, is_known) {
-            return entry.number;
+        self.table.find(hash, is_known).map(|entry| entry.number)
+    }
+
+    /// The number of the list with a fingerprint: [`Self::len`] for a new one, which is known from now on.
+    pub(crate) fn number(&mut self, fingerprint: Fingerprint) -> u32 {
+        if let Some(number) = self.find(fingerprint) {
+            return number;
         }
+        let Self { hashes, table } = self;
+        let Fingerprint { hash, check } = fingerprint;
+        let upper = (hash >> u32::BITS) as u32;
         let number = hashes.len() as u32;
         hashes.push(hash);
         let hash_of = |entry: &FingerprintEntry| {
@@ -193,6 +204,9 @@ mod tests {
         let numbers =
             [(1, 1), (1, 2), (2, 1), (1, 1)].map(|(hash, check)| lists.number(print(hash, check)));
         assert_eq!((numbers, lists.len()), ([0, 1, 2, 0], 3));
+        let below_3 =
+            [(2, 1), (2, 2)].map(|(hash, check)| lists.number_below(3, print(hash, check)));
+        assert_eq!(below_3, [Some(2), None]);
         let made: Vec<u32> =
             (0..1000_u32).map(|number| lists.number(Fingerprint::of(&[number]))).collect();
         assert_eq!(made, (3..1003).collect::<Vec<_>>());

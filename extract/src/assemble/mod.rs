@@ -149,7 +149,12 @@ pub(crate) fn assemble(
     let info = trace::info(recording, &collected, counter, &owners.attribution, &stats);
     writer.table(Table::Trace, info.into_frame())?;
     cancel.check()?;
-    let output_bytes = writer.finish()?;
+    drop(followed);
+    // Hundreds of megabytes take their time to free, and the archive to reach the disk.
+    let output_bytes = thread::scope(|scope| {
+        scope.spawn(move || drop(collected));
+        writer.finish()
+    })?;
     Ok(ExtractSummary {
         objects: object_count,
         handle_events,

@@ -30,7 +30,8 @@ pub trait Selector: Send {
     /// Whether the event is to be handed out.
     fn select(&mut self, event: &Event<'_>) -> bool;
 
-    /// Bytes of a selected event that are likely to be those of others, too, for [`Event::repeated`].
+    /// Bytes of a selected event that are likely to be those of others, too, for [`Event::repeated`]. Only the first
+    /// millions of them are numbered.
     fn repeated<'a>(&self, _event: &Event<'a>) -> Option<&'a [u8]> {
         None
     }
@@ -51,6 +52,10 @@ const MERGE_BYTES: usize = 256 << 20;
 
 /// Limit on the bytes merged at once, whatever processor count and buffer size the trace claims.
 const MAX_MERGE_BYTES: usize = 512 << 20;
+
+/// Different bytes that are numbered because they may repeat: a hundred megabytes. A trace may have millions of stacks of
+/// events that nothing keeps.
+const MAX_REPEATED: u32 = 1 << 22;
 
 /// Events handed out between two calls of the progress function, which may stop the reading.
 const EVENTS_PER_CHECK: u32 = 1 << 14;
@@ -350,7 +355,8 @@ impl<'a> Decoder<'a> {
     fn number(&mut self, events: &mut [SelectedEvent]) {
         for (at, fingerprint) in self.fingerprints.drain(..) {
             if let Some(event) = events.get_mut(at as usize) {
-                event.repeated = NonZeroU32::new(self.repeated.number(fingerprint) + 1);
+                let number = self.repeated.number_below(MAX_REPEATED, fingerprint);
+                event.repeated = number.and_then(|number| NonZeroU32::new(number + 1));
             }
         }
     }
