@@ -91,6 +91,18 @@ impl MappedBlock {
         self.map.as_ptr() as usize
     }
 
+    #[cfg(unix)]
+    #[allow(unsafe_code, reason = "advice on private pages would lose them")]
+    fn drop_pages(&self) {
+        // SAFETY: the mapping is shared, so that a page that is read again comes from the file with what was written.
+        // An error means that the pages stay.
+        let _ = unsafe { self.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+    }
+
+    /// Does nothing: Windows takes pages from a process when it needs them.
+    #[cfg(not(unix))]
+    fn drop_pages(&self) {}
+
     fn start(&mut self) -> *mut u8 {
         self.map.as_mut_ptr()
     }
@@ -155,15 +167,11 @@ impl Blocks {
     }
 
     /// Drops the pages of columns, or of all files, from the process; they stay in the cache of the system, and in the
-    /// files. Windows takes pages from a process when it needs them.
-    #[allow(unsafe_code, reason = "advice on private pages would lose them")]
+    /// files.
     fn drop_pages(&self, of_all: bool) {
-        #[cfg(unix)]
-        for block in lock(&self.mapped).values().filter(|block| of_all || block.is_column) {
-            // SAFETY: the mapping is shared, so that a page that is read again comes from the file with what was written.
-            // An error means that the pages stay.
-            let _ = unsafe { block.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
-        }
+        let mapped = lock(&self.mapped);
+        let blocks = mapped.values().filter(|block| of_all || block.is_column);
+        blocks.for_each(MappedBlock::drop_pages);
     }
 }
 

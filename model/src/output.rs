@@ -109,7 +109,6 @@ impl Seek for OutputFile {
 /// When the folder does not exist or cannot be written.
 pub fn named_in(folder: &Path) -> io::Result<NamedTempFile> {
     sweep(folder);
-    #[cfg_attr(not(unix), expect(unused_mut, reason = "permissions are those of Unix"))]
     let mut builder = named();
     // As readable as any other new file, instead of private.
     set_mode(&mut builder, 0o666);
