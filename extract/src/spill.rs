@@ -353,7 +353,8 @@ fn trim_while(max_memory: u64, is_held: impl Fn() -> bool) {
             BLOCKS.drop_pages(false);
             resident = Resident::now().unwrap_or(resident);
             // Hash tables in files are read again soon, so that dropping them takes the more time the more often.
-            if resident.all > max_memory && dropped_all.elapsed() > TABLES_INTERVAL {
+            let is_due = dropped_all.elapsed() > TABLES_INTERVAL || resident.is_urgent(max_memory);
+            if resident.all > max_memory && is_due {
                 BLOCKS.drop_pages(true);
                 resident = Resident::now().unwrap_or(resident);
                 dropped_all = Instant::now();
@@ -391,6 +392,11 @@ impl Resident {
     fn needs_trim(self, max_memory: u64, left: u64) -> bool {
         let Self { all, of_files } = self;
         all > max_memory / 4 * 3 && of_files.saturating_sub(left) > max_memory / 8
+    }
+
+    /// Whether the process is so near its limit that any page has to go, however soon it is read again.
+    fn is_urgent(self, max_memory: u64) -> bool {
+        self.all > max_memory / 7 * 8
     }
 }
 
