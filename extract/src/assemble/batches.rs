@@ -11,9 +11,6 @@ use polars::prelude::{DataFrame, PolarsResult};
 
 use crate::error::ExtractError;
 
-/// Rows of one part of a large table: a row group of its Parquet file.
-pub(super) const BATCH_ROWS: usize = 1 << 18;
-
 /// Parts made ahead at most.
 const BATCHES_AHEAD: usize = 2;
 

@@ -5,11 +5,10 @@ use std::ops::Range;
 use handlescope_model::rules::{is_leak, is_leak_at_exit};
 use handlescope_model::tables::{Events, StackEvent, StackEvents};
 use handlescope_model::{
-    Cancel, Cancelled, EventIdx, EventKind, ObjectIdx, Poll, ProcessIdx, StackIdx,
+    Cancel, Cancelled, EventIdx, EventKind, ObjectIdx, Poll, ProcessIdx, ROW_GROUP_ROWS, StackIdx,
 };
 use polars::prelude::{DataFrame, PolarsResult};
 
-use super::batches::BATCH_ROWS;
 use super::raw_rows::RawRows;
 use crate::collect::Collector;
 use crate::etl::Clock;
@@ -104,7 +103,7 @@ impl GroupedEvents {
 
     /// Positions from this one on that have as many events as a part of the table, or all that are left.
     pub(super) fn part_from(&self, position: usize) -> Range<usize> {
-        let full = self.first_row[position] as usize + BATCH_ROWS;
+        let full = self.first_row[position] as usize + ROW_GROUP_ROWS;
         let after = self.first_row[position..].partition_point(|first| (*first as usize) < full);
         position..(position + after).min(self.len())
     }

@@ -22,7 +22,7 @@ use handlescope_model::tables::{
 };
 use handlescope_model::{
     ArchiveError, ArchiveWriter, Cancel, Cancelled, FILE_MAPPING_NAME, FILE_MAPPING_TYPE,
-    ObjectIdx, ProcessIdx, Table, TypeId,
+    ObjectIdx, ProcessIdx, ROW_GROUP_ROWS, Table, TypeId,
 };
 use hashbrown::HashSet;
 
@@ -39,7 +39,7 @@ use crate::options::ExtractSummary;
 use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, FrameInterner, KeptRows, StackResolver, StackTable};
 
-use self::batches::{BATCH_ROWS, TableAhead, write_in_batches};
+use self::batches::{TableAhead, write_in_batches};
 use self::events::{EventColumns, GroupedEvents};
 use self::modules::{MethodTable, ModuleTables};
 use self::object_events::{ObjectNames, ObjectStats, write_events, write_names};
@@ -320,9 +320,9 @@ impl Assembly<'_> {
     ) -> Result<(), ExtractError> {
         let Self { collected, index, spaces, clock, cancel, .. } = *self;
         let methods = MethodTable::new(&collected.methods, frames.methods(), spaces, index, clock);
-        let mut starts = (0..frames.len()).step_by(BATCH_ROWS);
+        let mut starts = (0..frames.len()).step_by(ROW_GROUP_ROWS);
         let next = || {
-            let rows = starts.next().map(|start| start..(start + BATCH_ROWS).min(frames.len()));
+            let rows = starts.next().map(|start| start..(start + ROW_GROUP_ROWS).min(frames.len()));
             Ok(rows.map(|rows| frames.rows(rows, |method| methods.row(method))))
         };
         write_in_batches(writer, Table::Frames, next, Frames::into_frame, cancel)?;

@@ -10,10 +10,10 @@ use handlescope_model::rules::{
 use handlescope_model::tables::{Name, Names, Object, Objects};
 use handlescope_model::{
     ArchiveError, ArchiveWriter, Cancel, Cancelled, EventIdx, EventKind, ExistingIdx, NameIdx,
-    Poll, RowCount, Table,
+    Poll, ROW_GROUP_ROWS, RowCount, Table,
 };
 
-use super::batches::{BATCH_ROWS, BatchesAhead, write_in_batches};
+use super::batches::{BatchesAhead, write_in_batches};
 use super::events::{EventBatch, EventColumns};
 use crate::collect::Collector;
 use crate::error::ExtractError;
@@ -144,7 +144,7 @@ impl<'a> EventBuilder<'a> {
         for position in positions {
             self.object(&mut batch, position)?;
             self.position += 1;
-            if self.objects.len() == BATCH_ROWS || self.position == self.columns.grouped.len() {
+            if self.objects.len() == ROW_GROUP_ROWS || self.position == self.columns.grouped.len() {
                 // Fails when the table could not be written, which the end of its thread says.
                 let _ = self.sender.send(std::mem::take(&mut self.objects));
             }

@@ -5,7 +5,7 @@ use handlescope_model::tables::{
 };
 use handlescope_model::{
     ArchiveWriter, Bytes, Cancel, EventCountIdx, EventFieldIdx, EventValueIdx, Poll, ProcessIdx,
-    ProviderEventIdx, RowCount, StackIdx, Table,
+    ProviderEventIdx, ROW_GROUP_ROWS, RowCount, StackIdx, Table,
 };
 use hashbrown::HashSet;
 use rustc_hash::FxHashMap;
@@ -19,9 +19,6 @@ use crate::metadata::{
     sid_text,
 };
 use crate::stacks::StackResolver;
-
-/// Values in one part of their table.
-const BATCH_ROWS: usize = 1 << 18;
 
 /// Most values in all: row numbers have 32 bits.
 const MAX_VALUES: usize = u32::MAX as usize - (1 << 20);
@@ -77,7 +74,7 @@ impl ProviderEventTables<'_, '_> {
         let (mut at, mut poll) = (0, Poll::new(cancel));
         let encoded = writer.encoder().encode_in_batches(Table::EventValues, || {
             let mut batch = EventValues::default();
-            while at < self.kept.len() && batch.len() < BATCH_ROWS && poll.round().is_ok() {
+            while at < self.kept.len() && batch.len() < ROW_GROUP_ROWS && poll.round().is_ok() {
                 self.event(at, &mut made, &mut batch);
                 at += 1;
             }

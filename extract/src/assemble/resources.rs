@@ -6,10 +6,11 @@ use handlescope_model::tables::{
     Allocator, Allocators, Resource, ResourceEnd, ResourceMiss, ResourceMisses, Resources,
 };
 use handlescope_model::{
-    AllocatorIdx, ArchiveWriter, Cancel, Cancelled, Poll, ProcessIdx, ResourceIdx, StackIdx, Table,
+    AllocatorIdx, ArchiveWriter, Cancel, Cancelled, Poll, ProcessIdx, ROW_GROUP_ROWS, ResourceIdx,
+    StackIdx, Table,
 };
 
-use super::batches::{BATCH_ROWS, BatchesAhead, write_in_batches};
+use super::batches::{BatchesAhead, write_in_batches};
 use crate::collect::Collector;
 use crate::error::ExtractError;
 use crate::etl::Clock;
@@ -57,7 +58,7 @@ impl ResourceTables<'_> {
         let (mut at, mut poll) = (0, Poll::new(cancel));
         let next = || {
             let mut batch = ResourceRows::default();
-            while batch.rows.len() < BATCH_ROWS
+            while batch.rows.len() < ROW_GROUP_ROWS
                 && let Some(allocation) = order.allocations.get(at)
             {
                 poll.round()?;
@@ -95,7 +96,7 @@ impl ResourceTables<'_> {
         let (mut misses, mut poll) = (self.columns.misses.iter(), Poll::new(cancel));
         let next = || {
             let mut batch = ResourceMisses::default();
-            while batch.len() < BATCH_ROWS
+            while batch.len() < ROW_GROUP_ROWS
                 && let Some(miss) = misses.next()
             {
                 poll.round()?;

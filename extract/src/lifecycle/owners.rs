@@ -67,7 +67,7 @@ impl EventOwners {
         });
         for part in parts {
             let part = part?;
-            part.duplicates.into_iter().for_each(|(row, owners)| duplicates[row] = owners);
+            part.duplicates.into_iter().for_each(|(row, owners)| duplicates[row as usize] = owners);
             attribution.add(&part.attribution);
             diagnostics.merge(&part.diagnostics);
         }
@@ -79,7 +79,7 @@ impl EventOwners {
 #[derive(Default)]
 struct Part {
     /// Rows of the duplicates, and their further processes.
-    duplicates: Vec<(usize, DuplicateOwners)>,
+    duplicates: Vec<(u32, DuplicateOwners)>,
     attribution: Attribution,
     diagnostics: Diagnostics,
 }
@@ -113,7 +113,7 @@ impl Part {
             *slot = match (process, timeline.kind[row]) {
                 (Some(caller), RowKind::HandleDuplicate) => {
                     let (owner, of) = duplicate_owners(row, caller, collected, index);
-                    part.duplicates.push((timeline.row[row] as usize, of));
+                    part.duplicates.push((timeline.row[row], of));
                     owner
                 }
                 (process, _) => process.unwrap_or(NONE),

@@ -5,13 +5,10 @@ use std::ops::Range;
 use std::sync::mpsc::SyncSender;
 
 use handlescope_model::tables::{Frame, Frames, StackRows};
-use handlescope_model::{MethodIdx, ModuleIdx};
+use handlescope_model::{MethodIdx, ModuleIdx, ROW_GROUP_ROWS};
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use crate::intern::{Fingerprint, FingerprintTable};
-
-/// Rows of one part of the stacks table.
-const BATCH_ROWS: usize = 1 << 18;
 
 /// The distinct stacks and their frames, of all resolvers.
 ///
@@ -40,7 +37,7 @@ impl StackTable {
         let row = numbers.number(Fingerprint::of(frames));
         if row == before {
             rows.push(frames);
-            if rows.len() == BATCH_ROWS {
+            if rows.len() == ROW_GROUP_ROWS {
                 self.hand_on();
             }
         }
@@ -269,12 +266,12 @@ mod tests {
     fn a_stack_has_one_row_and_full_parts_go_to_the_writer_at_once() {
         let (sender, batches) = sync_channel(1);
         let mut table = StackTable::new(sender);
-        let last = BATCH_ROWS as u32;
+        let last = ROW_GROUP_ROWS as u32;
         let rows: Vec<u32> = (0..=last).map(|frame| table.row(&[7, frame])).collect();
         assert!(rows.into_iter().eq(0..=last));
         assert_eq!([table.row(&[7, 0]), table.row(&[7, last])], [0, last]);
         let first = batches.try_recv().unwrap();
-        assert_eq!((first.len(), first.iter().nth(5)), (BATCH_ROWS, Some(&[7, 5][..])));
+        assert_eq!((first.len(), first.iter().nth(5)), (ROW_GROUP_ROWS, Some(&[7, 5][..])));
         assert!(batches.try_recv().is_err());
         assert_eq!(table.finish().1, u64::from(last) + 1);
         assert!(batches.recv().unwrap().iter().eq([[7, last]]));

@@ -26,7 +26,7 @@ pub use container::{
     Container, ContainerError, ContainerLimits, plain_content, refused_name, unpack_reason,
 };
 pub use error::ArchiveError;
-pub use parquet::ParquetFile;
+pub use parquet::{ParquetFile, ROW_GROUP_ROWS};
 pub use reader::Trace;
 pub use replace::replace_table;
 pub use writer::{ArchiveWriter, EncodedTable, TableEncoder, write_parquet, write_parquet_with};

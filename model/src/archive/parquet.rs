@@ -23,7 +23,7 @@ use polars_parquet::write::{
 use rayon::prelude::*;
 
 /// Rows per row group: large enough for good compression, small enough to build in parts.
-const ROW_GROUP_ROWS: usize = 1 << 18;
+pub const ROW_GROUP_ROWS: usize = 1 << 18;
 
 /// Row groups that are encoded at once, so that one column of many rows has several threads, too.
 const GROUPS_AT_ONCE: usize = 4;
