@@ -47,6 +47,7 @@ pub mod raw;
 mod recorded;
 mod recording;
 mod redact;
+mod side_by_side;
 mod source;
 mod spill;
 pub mod stacks;

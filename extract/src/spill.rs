@@ -1,7 +1,7 @@
 //! Memory in temporary files, for extractions whose columns and hash tables outgrow the memory that they may have.
 //!
 //! A program that installs [`SpillingAllocator`] and holds a [`Spill`] gets its large blocks from the memory of the process
-//! up to three eighths of the limit (columns, which are rarely read again soon, up to a tenth), and beyond that from mapped
+//! up to three eighths of the limit (columns that grow, which are rarely read again soon, up to a tenth), and beyond that from mapped
 //! temporary files. The system writes pages of files back and drops them when memory is short; [`Spill`] drops them when the
 //! process comes near its limit. So all that grows with a trace is limited, whichever library keeps it, and no code that reads or
 //! writes it differs.
@@ -58,20 +58,19 @@ static BLOCKS: Blocks = Blocks::new();
 struct MappedBlock {
     map: MmapMut,
     file: File,
-    /// Whether it is the memory of something that grows in place: a column, which is mostly read and written in order.
-    /// Hash tables, of which any page may be the next, move when they grow.
+    /// Whether it is mostly read and written in order. Of a hash table, any page may be the next.
     is_column: bool,
 }
 
 impl MappedBlock {
     /// A block of zeros; `None` where the folder or the system has no room for it.
     #[allow(unsafe_code, reason = "a mapping of a file is unsafe")]
-    fn new(folder: &Path, size: usize) -> Option<Self> {
+    fn new(folder: &Path, size: usize, is_column: bool) -> Option<Self> {
         let file = tempfile::tempfile_in(folder).ok()?;
         reserve(&file, size).ok()?;
         // SAFETY: the file has no name, so that no other program changes or cuts it.
         let map = unsafe { MmapMut::map_mut(&file) }.ok()?;
-        Some(Self { map, file, is_column: false })
+        Some(Self { map, file, is_column })
     }
 
     /// The same content in a block of another size.
@@ -144,7 +143,7 @@ impl Blocks {
         }
         let in_memory = self.in_memory.fetch_add(size, Ordering::Relaxed) + size;
         let has_room = in_memory <= self.limit.load(Ordering::Relaxed);
-        let mapped = if has_room { None } else { self.map(size, false) };
+        let mapped = if has_room { None } else { self.map(size, is_column(layout)) };
         let start = mapped.unwrap_or_else(in_system);
         if mapped.is_some() || start.is_null() {
             self.in_memory.fetch_sub(size, Ordering::Relaxed);
@@ -155,7 +154,7 @@ impl Blocks {
     /// A block in a file; `None` where none can be made.
     fn map(&self, size: usize, is_column: bool) -> Option<*mut u8> {
         let folder = lock(&self.folder).clone()?;
-        let mut block = MappedBlock { is_column, ..MappedBlock::new(&folder, size)? };
+        let mut block = MappedBlock::new(&folder, size, is_column)?;
         let start = block.start();
         lock(&self.mapped).insert(block.address(), block);
         Some(start)
@@ -250,6 +249,12 @@ unsafe impl GlobalAlloc for Blocks {
 /// Whether a block of a size always lies in memory. Mappings begin at pages, of at least 4096 bytes.
 fn is_small(size: usize, layout: Layout) -> bool {
     size < LARGE || layout.align() > 4096
+}
+
+/// Whether a block is surely a column. Hash tables begin at a multiple of the bytes that they search at once, 16 with SSE2
+/// (hashbrown's `Group`), elsewhere 8, as columns do; there, those are known by growing in place.
+fn is_column(layout: Layout) -> bool {
+    cfg!(target_feature = "sse2") && layout.align() < 16
 }
 
 /// Allocator of a program whose extractions keep to a limit of memory: `#[global_allocator]`.
@@ -404,6 +409,11 @@ impl Resident {
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "allocators are unsafe")]
 mod tests {
+    use std::cell::RefCell;
+    use std::ptr::NonNull;
+
+    use allocator_api2::alloc::{AllocError, Allocator, Global};
+
     use super::*;
 
     /// Blocks of which at most this many bytes lie in memory, and the folder of their files.
@@ -464,6 +474,50 @@ mod tests {
             all.into_iter().for_each(|start| blocks.dealloc(start, layout(LARGE)));
         }
         assert_eq!((mapped(&blocks), blocks.in_memory.load(Ordering::Relaxed)), (0, 0));
+    }
+
+    /// The layouts of the blocks that a collection requested.
+    #[derive(Default)]
+    struct Requests(RefCell<Vec<Layout>>);
+
+    // SAFETY: all is left to an allocator.
+    unsafe impl Allocator for &Requests {
+        fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
+            self.0.borrow_mut().push(layout);
+            Global.allocate(layout)
+        }
+
+        unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
+            // SAFETY: the caller's.
+            unsafe { Global.deallocate(start, layout) }
+        }
+    }
+
+    #[test]
+    #[cfg(target_feature = "sse2")]
+    fn the_block_of_a_hash_table_is_known_from_that_of_a_column() {
+        let requests = Requests::default();
+        let mut table = hashbrown::HashMap::with_capacity_in(1000, &requests);
+        table.insert(1_u64, 2_u32);
+        let layouts = requests.0.borrow();
+        assert!(matches!(layouts[..], [table] if !is_column(table)), "{layouts:?}");
+        assert!(is_column(Layout::array::<u64>(1000).unwrap()));
+    }
+
+    #[test]
+    fn a_block_in_a_file_is_of_a_column_or_of_a_hash_table_from_its_first_byte() {
+        let (blocks, _folder) = blocks(0);
+        let of_table = Layout::from_size_align(LARGE, 16).unwrap();
+        for layout in [layout(LARGE), of_table] {
+            // SAFETY: the block is freed once, with its layout.
+            unsafe {
+                let start = blocks.alloc_zeroed(layout);
+                let kinds: Vec<bool> =
+                    lock(&blocks.mapped).values().map(|block| block.is_column).collect();
+                assert_eq!(kinds, [is_column(layout)]);
+                blocks.dealloc(start, layout);
+            }
+        }
     }
 
     #[test]

@@ -1,123 +1,25 @@
-//! The events table: raw events grouped by object.
+//! The events table: raw events grouped by object, and what was derived for them.
 
 use std::ops::Range;
 
 use handlescope_model::rules::{is_leak, is_leak_at_exit};
 use handlescope_model::tables::{Events, StackEvent, StackEvents};
 use handlescope_model::{
-    Cancel, Cancelled, EventIdx, EventKind, ObjectIdx, Poll, ProcessIdx, ROW_GROUP_ROWS, StackIdx,
+    Cancel, Cancelled, EventIdx, EventKind, ObjectIdx, Poll, ProcessIdx, StackIdx,
 };
 use polars::prelude::{DataFrame, PolarsResult};
 
+use super::groups::GroupedEvents;
 use super::raw_rows::RawRows;
 use crate::collect::Collector;
 use crate::etl::Clock;
 use crate::kernel::{DuplicateRow, ViewRow};
 use crate::lifecycle::{
-    DuplicateOwners, EventOwners, ExitCloses, Lifetimes, NONE, ProcessIndex, TrackedEvents,
-    UnseenClose, UnseenCloses, event_kind, known,
+    DuplicateOwners, EventOwners, ExitCloses, NONE, ProcessIndex, UnseenClose, UnseenCloses,
+    event_kind, known,
 };
 use crate::raw::RowKind;
 use crate::stacks::{AddressSpaces, LookedUp, StackLookUp, StackResolver, StackTable};
-
-/// The events of each object, objects in their final order.
-pub(super) struct GroupedEvents {
-    /// Raw rows, grouped by position of the object, in time order within an object.
-    rows: Vec<u32>,
-    /// Index of the first row of each position; an extra entry is the end.
-    first_row: Vec<u32>,
-    /// Rundown handles as (position of the object, raw row), grouped by position.
-    existing: Vec<(u32, u32)>,
-    /// Index of the first rundown handle of each position; an extra entry is the end.
-    first_existing: Vec<u32>,
-    /// Row of each position among the tracked objects.
-    objects: Vec<u32>,
-}
-
-impl GroupedEvents {
-    /// Groups the events (counting sort, so that equal keys keep their order), unless asked to stop; `order` gives the
-    /// time order when it is not the order of the rows.
-    pub(super) fn new(
-        lifetimes: &Lifetimes<'_>,
-        tracked: &TrackedEvents,
-        order: Option<&[u32]>,
-    ) -> Result<Self, Cancelled> {
-        let timeline = &lifetimes.collected.shared.timeline;
-        let mut poll = Poll::new(lifetimes.cancel);
-        let positions = tracked.objects.positions();
-        let mut objects = vec![0; positions.len()];
-        for (object, position) in positions.iter().enumerate() {
-            objects[*position as usize] = object as u32;
-        }
-        let position_of = |row: usize| {
-            let object = tracked.object[row];
-            (object != NONE).then(|| positions[object as usize])
-        };
-        let mut first_row = vec![0u32; positions.len() + 1];
-        let mut first_existing = vec![0u32; positions.len() + 1];
-        for row in 0..timeline.len() {
-            poll.round()?;
-            if let Some(position) = position_of(row) {
-                let is_rundown = event_kind(timeline.kind[row]).is_none();
-                let counts = if is_rundown { &mut first_existing } else { &mut first_row };
-                counts[position as usize + 1] += 1;
-            }
-        }
-        for position in 1..first_row.len() {
-            first_row[position] += first_row[position - 1];
-            first_existing[position] += first_existing[position - 1];
-        }
-        let mut rows = vec![0; first_row.last().copied().unwrap_or(0) as usize];
-        let mut existing = vec![(0, 0); first_existing.last().copied().unwrap_or(0) as usize];
-        let (mut next_row, mut next_existing) = (first_row.clone(), first_existing.clone());
-        for row in lifetimes.rows(order) {
-            poll.round()?;
-            let Some(position) = position_of(row) else { continue };
-            if event_kind(timeline.kind[row]).is_none() {
-                let next = &mut next_existing[position as usize];
-                existing[*next as usize] = (position, row as u32);
-                *next += 1;
-            } else {
-                let next = &mut next_row[position as usize];
-                rows[*next as usize] = row as u32;
-                *next += 1;
-            }
-        }
-        Ok(Self { rows, first_row, existing, first_existing, objects })
-    }
-
-    /// Number of objects.
-    pub(super) fn len(&self) -> usize {
-        self.objects.len()
-    }
-
-    /// Row of the object at a position among the tracked objects.
-    pub(super) fn object(&self, position: usize) -> usize {
-        self.objects[position] as usize
-    }
-
-    /// Rows of the events table with the events of the objects at these positions.
-    pub(super) fn events(&self, positions: Range<usize>) -> Range<usize> {
-        self.first_row[positions.start] as usize..self.first_row[positions.end] as usize
-    }
-
-    /// Positions from this one on that have as many events as a part of the table, or all that are left.
-    pub(super) fn part_from(&self, position: usize) -> Range<usize> {
-        let full = self.first_row[position] as usize + ROW_GROUP_ROWS;
-        let after = self.first_row[position..].partition_point(|first| (*first as usize) < full);
-        position..(position + after).min(self.len())
-    }
-
-    /// Rows of the existing handles table that belong to an object.
-    pub(super) fn existing_of(&self, position: usize) -> Range<u32> {
-        self.first_existing[position]..self.first_existing[position + 1]
-    }
-
-    /// Rundown handles as (position of the object, raw row), grouped by object.
-    pub(super) fn existing(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
-        self.existing.iter().map(|(position, row)| (*position, *row as usize))
-    }
-}
 
 /// Inputs of the events table.
 pub(super) struct EventColumns<'a> {
@@ -138,7 +40,7 @@ impl EventColumns<'_> {
         EventBatch {
             columns: self,
             first_event: events.start as u32,
-            raw: RawRows::new(collected, owners, unseen, &grouped.rows[events]),
+            raw: RawRows::new(collected, owners, unseen, grouped.raw_rows(events)),
             object: Vec::with_capacity(count),
             closing: Vec::with_capacity(count),
             stack: Vec::new(),

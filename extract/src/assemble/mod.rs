@@ -2,6 +2,7 @@
 
 mod batches;
 mod events;
+mod groups;
 mod modules;
 mod object_events;
 mod processes;
@@ -40,7 +41,8 @@ use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, FrameInterner, KeptRows, StackResolver, StackTable};
 
 use self::batches::{TableAhead, write_in_batches};
-use self::events::{EventColumns, GroupedEvents};
+use self::events::EventColumns;
+use self::groups::GroupedEvents;
 use self::modules::{MethodTable, ModuleTables};
 use self::object_events::{ObjectNames, ObjectStats, write_events, write_names};
 use self::provider_events::{LeftOutAndStacks, ProviderEventTables};
@@ -77,8 +79,10 @@ pub(crate) fn assemble(
     (collected.heaps, collected.virtual_memory, collected.described) = Default::default();
     let (index, owners, missing) = (&index, &owners, &MissingEvents::new(&losses));
     let lifetimes = Lifetimes { collected: &collected, index, owners, missing, clock, cancel };
-    let followed = Followed::new(lifetimes, in_order, threads, &mut warnings)?;
-    let grouped = GroupedEvents::new(&lifetimes, &followed.tracked, in_order)?;
+    let mut followed = Followed::new(lifetimes, in_order, threads, &mut warnings)?;
+    let TrackedEvents { objects, object } = &mut followed.tracked;
+    let object = std::mem::take(object);
+    let grouped = GroupedEvents::new(&lifetimes, objects, object, in_order, threads)?;
     drop(order);
     let modules = ModuleTables::new(&collected.images, index, clock);
     let [spaces, methods] = address_spaces(recording, &collected, &modules, index);

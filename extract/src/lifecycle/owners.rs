@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
-use std::panic::resume_unwind;
-use std::thread;
 
 use handlescope_model::{Cancel, Cancelled, Poll, rules};
 
@@ -12,6 +10,7 @@ use super::kinds::subject;
 use crate::collect::Collector;
 use crate::etl::{Clock, Diagnostics};
 use crate::raw::{IdSource, RowKind, UNKNOWN_ID};
+use crate::side_by_side::side_by_side;
 
 /// The processes of a duplicate, rows of the processes table or [`NONE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,17 +55,11 @@ impl EventOwners {
         let mut attribution = Attribution::default();
         let grace = clock.ticks_apart(EXIT_GRACE_NS);
         let rows_of_each = count.div_ceil(threads.get()).max(1);
-        let parts: Vec<_> = thread::scope(|scope| {
-            let starts = (0..).step_by(rows_of_each);
-            let parts = starts.zip(process.chunks_mut(rows_of_each)).map(|(start, process)| {
-                scope.spawn(move || Part::new(collected, index, grace, start, process, cancel))
-            });
-            let parts: Vec<_> = parts.collect();
-            let parts = parts.into_iter().map(|part| part.join());
-            parts.map(|part| part.unwrap_or_else(|panic| resume_unwind(panic))).collect()
-        });
+        let parts = (0..).step_by(rows_of_each).zip(process.chunks_mut(rows_of_each));
+        let parts = side_by_side(parts, |(start, process)| {
+            Part::new(collected, index, grace, start, process, cancel)
+        })?;
         for part in parts {
-            let part = part?;
             part.duplicates.into_iter().for_each(|(row, owners)| duplicates[row as usize] = owners);
             attribution.add(&part.attribution);
             diagnostics.merge(&part.diagnostics);

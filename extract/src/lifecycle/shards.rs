@@ -9,9 +9,7 @@
 
 use std::iter::repeat_with;
 use std::num::NonZeroUsize;
-use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::thread;
 
 use handlescope_model::{Cancel, Cancelled, Poll};
 
@@ -20,6 +18,7 @@ use super::lifetimes::Lifetimes;
 use super::objects::{ObjectRow, Objects, Tracker, event_address, opened_handle};
 use super::unseen::{Effect, Reuses};
 use crate::etl::Diagnostics;
+use crate::side_by_side::side_by_side;
 
 /// Object of each event.
 #[derive(Debug, PartialEq, Eq)]
@@ -196,8 +195,7 @@ fn joined(
     let courses = || parts.iter().map(|part| &part.course);
     let begins = Ranks::new(courses().flat_map(|course| &course.begins), numbers.len());
     let completions = Ranks::new(courses().flat_map(|course| &course.completions), numbers.len());
-    let mut parts =
-        side_by_side(parts.into_iter(), |part| part.ranked(&begins, &completions, cancel))?;
+    let mut parts = side_by_side(parts, |part| part.ranked(&begins, &completions, cancel))?;
     let count = parts.iter().map(|part| part.objects.rows.len()).sum();
     let mut rows = vec![ObjectRow::default(); count];
     let length = count.div_ceil(parts.len()).max(1);
@@ -269,19 +267,6 @@ impl RankedPart {
         }
         Ok(())
     }
-}
-
-/// Works on each item on a thread.
-fn side_by_side<T: Send, R: Send>(
-    items: impl Iterator<Item = T>,
-    work: impl Fn(T) -> Result<R, Cancelled> + Sync,
-) -> Result<Vec<R>, Cancelled> {
-    let work = &work;
-    thread::scope(|scope| {
-        let threads: Vec<_> = items.map(|item| scope.spawn(move || work(item))).collect();
-        let results = threads.into_iter().map(|thread| thread.join());
-        results.map(|result| result.unwrap_or_else(|panic| resume_unwind(panic))).collect()
-    })
 }
 
 /// Different numbers, each with its rank among all.
