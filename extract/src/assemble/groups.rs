@@ -24,12 +24,12 @@ impl GroupedEvents {
     /// the time order when it is not the order of the rows.
     pub(super) fn new(
         lifetimes: &Lifetimes<'_>,
-        objects: &Objects,
+        tracked: &Objects,
         object: Vec<u32>,
         order: Option<&[u32]>,
         threads: NonZeroUsize,
     ) -> Result<Self, Cancelled> {
-        let positions = objects.positions();
+        let positions = tracked.positions();
         let mut objects = vec![0; positions.len()];
         for (object, position) in (0..).zip(&positions) {
             objects[*position as usize] = object;
