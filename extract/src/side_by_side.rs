@@ -23,6 +23,11 @@ pub(crate) fn side_by_side<T: Send, R: Send, E: Send>(
     })
 }
 
+/// Length of the chunks into which so many items are divided, one for each thread; at least 1.
+pub(crate) fn chunk_length(items: usize, threads: usize) -> usize {
+    items.div_ceil(threads).max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,7 @@ use handlescope_model::{Cancelled, Poll, ROW_GROUP_ROWS};
 
 use crate::lifecycle::{Lifetimes, NONE, Objects, event_kind};
 use crate::raw::RowKind;
-use crate::side_by_side::side_by_side;
+use crate::side_by_side::{chunk_length, side_by_side};
 
 /// The events of each object, objects in their final order.
 pub(super) struct GroupedEvents {
@@ -36,7 +36,7 @@ impl GroupedEvents {
         }
         // In its place: there is one for each event.
         let mut position = object;
-        let length = share(position.len(), threads);
+        let length = chunk_length(position.len(), threads.get());
         side_by_side(position.chunks_mut(length), |rows| {
             let mut poll = Poll::new(lifetimes.cancel);
             rows.iter_mut().try_for_each(|row| {
@@ -98,11 +98,6 @@ impl GroupedEvents {
     }
 }
 
-/// As many of a number of things as each thread takes.
-fn share(count: usize, threads: NonZeroUsize) -> usize {
-    count.div_ceil(threads.get()).max(1)
-}
-
 /// The rows of the timeline, with the positions of their objects.
 #[derive(Clone, Copy)]
 struct PositionedRows<'a> {
@@ -152,7 +147,7 @@ impl Groups {
         threads: NonZeroUsize,
         kinds: impl Fn(RowKind) -> bool + Sync,
     ) -> Result<Self, Cancelled> {
-        let length = share(objects, threads);
+        let length = chunk_length(objects, threads.get());
         let ranges = (0..objects).step_by(length).map(|start| start..(start + length).min(objects));
         let mut first = vec![0; objects + 1];
         side_by_side(ranges.clone().zip(first[1..].chunks_mut(length)), |(positions, counts)| {

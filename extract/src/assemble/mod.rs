@@ -31,7 +31,7 @@ use crate::collect::{Collector, EventCounter};
 use crate::error::ExtractError;
 use crate::etl::{Clock, Diagnostics, WarningKind};
 use crate::lifecycle::{
-    AllocationColumns, AllocationStats, EXIT_GRACE_NS, EventOwners, ExitCloses, Lifetimes,
+    self, AllocationColumns, AllocationStats, EXIT_GRACE_NS, EventOwners, ExitCloses, Lifetimes,
     MissingEvents, ProcessIndex, TrackedEvents, UnseenCloses, closed_start_handles,
     follow_resources, in_time_order, track, unnamed_pids,
 };
@@ -79,10 +79,7 @@ pub(crate) fn assemble(
     (collected.heaps, collected.virtual_memory, collected.described) = Default::default();
     let (index, owners, missing) = (&index, &owners, &MissingEvents::new(&losses));
     let lifetimes = Lifetimes { collected: &collected, index, owners, missing, clock, cancel };
-    let mut followed = Followed::new(lifetimes, in_order, threads, &mut warnings)?;
-    let TrackedEvents { objects, object } = &mut followed.tracked;
-    let object = std::mem::take(object);
-    let grouped = GroupedEvents::new(&lifetimes, objects, object, in_order, threads)?;
+    let followed = Followed::new(lifetimes, in_order, threads, &mut warnings)?;
     drop(order);
     let modules = ModuleTables::new(&collected.images, index, clock);
     let [spaces, methods] = address_spaces(recording, &collected, &modules, index);
@@ -92,7 +89,7 @@ pub(crate) fn assemble(
         collected: &collected,
         index,
         owners,
-        grouped: &grouped,
+        grouped: &followed.grouped,
         spaces: &spaces,
         methods: &methods,
         clock,
@@ -195,7 +192,8 @@ fn address_spaces(
 
 /// Objects with their events, and the closes that no event of the trace says.
 struct Followed<'a> {
-    tracked: TrackedEvents,
+    tracked: lifecycle::Objects,
+    grouped: GroupedEvents,
     exits: ExitCloses,
     unseen: UnseenCloses<'a>,
     /// Whether each handle that was open at the start was closed.
@@ -214,10 +212,12 @@ impl<'a> Followed<'a> {
                 let exits = ExitCloses::new(&lifetimes, order)?;
                 Ok::<_, Cancelled>((exits, closed_start_handles(&lifetimes, order)?))
             });
-            let (tracked, reuses) = track(&lifetimes, order, threads, warnings)?;
+            let (events, reuses) = track(&lifetimes, order, threads, warnings)?;
             let (exits, closed) = closes.join().unwrap_or_else(|panic| resume_unwind(panic))?;
             let unseen = UnseenCloses::new(reuses, lifetimes, &exits)?;
-            Ok(Self { tracked, exits, unseen, closed })
+            let TrackedEvents { objects: tracked, object } = events;
+            let grouped = GroupedEvents::new(&lifetimes, &tracked, object, order, threads)?;
+            Ok(Self { tracked, grouped, exits, unseen, closed })
         })
     }
 }

@@ -17,7 +17,7 @@ use super::batches::{BatchesAhead, write_in_batches};
 use super::events::{EventBatch, EventColumns};
 use crate::collect::Collector;
 use crate::error::ExtractError;
-use crate::lifecycle::TrackedEvents;
+use crate::lifecycle;
 use crate::stacks::{LookedUp, StackLookUp, StackResolver};
 
 /// Events whose stacks are looked up before they are numbered: few, so that their frames stay in the cache between.
@@ -48,7 +48,7 @@ pub(super) fn write_events(
     writer: &mut ArchiveWriter,
     objects: SyncSender<Objects>,
     columns: &EventColumns<'_>,
-    tracked: &TrackedEvents,
+    tracked: &lifecycle::Objects,
     names: &ObjectNames,
     resolver: &mut StackResolver<'_>,
     cancel: &Cancel,
@@ -102,7 +102,7 @@ fn look_up_in_parts<'s, 'a: 's, 'r: 's>(
 /// Goes over the objects in their final order and makes the rows of their events.
 struct EventBuilder<'a> {
     columns: &'a EventColumns<'a>,
-    tracked: &'a TrackedEvents,
+    tracked: &'a lifecycle::Objects,
     names: &'a ObjectNames,
     /// Rows of the objects table for [`Self::sender`].
     objects: Objects,
@@ -118,7 +118,7 @@ struct EventBuilder<'a> {
 impl<'a> EventBuilder<'a> {
     fn new(
         columns: &'a EventColumns<'a>,
-        tracked: &'a TrackedEvents,
+        tracked: &'a lifecycle::Objects,
         names: &'a ObjectNames,
         sender: SyncSender<Objects>,
         cancel: &'a Cancel,
@@ -175,7 +175,7 @@ impl<'a> EventBuilder<'a> {
         }
         let existing = grouped.existing_of(position);
         let object = grouped.object(position);
-        let tracked = &self.tracked.objects.rows[object];
+        let tracked = &self.tracked.rows[object];
         self.stats.objects += 1;
         self.objects.push(Object {
             pointer: tracked.pointer,
@@ -218,7 +218,7 @@ const NAME_SEPARATOR: &str = " -- Other Name -- ";
 pub(super) fn write_names(
     writer: &mut ArchiveWriter,
     collected: &Collector,
-    tracked: &TrackedEvents,
+    tracked: &lifecycle::Objects,
 ) -> Result<ObjectNames, ArchiveError> {
     let mut table = Names::default();
     let mut rows = Vec::new();
@@ -237,17 +237,17 @@ pub(super) fn write_names(
     };
     let mut file_rows = HashMap::new();
     let mut row_of_file = |object: u32, table: &mut Names| {
-        let file = *tracked.objects.files.get(&object)?;
+        let file = *tracked.files.get(&object)?;
         let row = *file_rows.entry(file).or_insert_with(|| {
             table.push(Name { name: collected.views.files.names.text(file) });
             NameIdx(table.len() as u32 - 1)
         });
         Some(row)
     };
-    let mut objects = Vec::with_capacity(tracked.objects.rows.len());
-    for (object, row) in tracked.objects.rows.iter().enumerate() {
+    let mut objects = Vec::with_capacity(tracked.rows.len());
+    for (object, row) in tracked.rows.iter().enumerate() {
         let object = object as u32;
-        objects.push(match tracked.objects.more_names.get(&object) {
+        objects.push(match tracked.more_names.get(&object) {
             None if row.name == 0 => row_of_file(object, &mut table),
             None => row_of(row.name, &mut table),
             Some(more) => {

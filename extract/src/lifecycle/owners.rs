@@ -10,7 +10,7 @@ use super::kinds::subject;
 use crate::collect::Collector;
 use crate::etl::{Clock, Diagnostics};
 use crate::raw::{IdSource, RowKind, UNKNOWN_ID};
-use crate::side_by_side::side_by_side;
+use crate::side_by_side::{chunk_length, side_by_side};
 
 /// The processes of a duplicate, rows of the processes table or [`NONE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl EventOwners {
         let mut duplicates = vec![DuplicateOwners::UNKNOWN; collected.duplicates.rows.len()];
         let mut attribution = Attribution::default();
         let grace = clock.ticks_apart(EXIT_GRACE_NS);
-        let rows_of_each = count.div_ceil(threads.get()).max(1);
+        let rows_of_each = chunk_length(count, threads.get());
         let parts = (0..).step_by(rows_of_each).zip(process.chunks_mut(rows_of_each));
         let parts = side_by_side(parts, |(start, process)| {
             Part::new(collected, index, grace, start, process, cancel)

@@ -18,7 +18,7 @@ use super::lifetimes::Lifetimes;
 use super::objects::{ObjectRow, Objects, Tracker, event_address, opened_handle};
 use super::unseen::{Effect, Reuses};
 use crate::etl::Diagnostics;
-use crate::side_by_side::side_by_side;
+use crate::side_by_side::{chunk_length, side_by_side};
 
 /// Object of each event.
 #[derive(Debug, PartialEq, Eq)]
@@ -198,11 +198,11 @@ fn joined(
     let mut parts = side_by_side(parts, |part| part.ranked(&begins, &completions, cancel))?;
     let count = parts.iter().map(|part| part.objects.rows.len()).sum();
     let mut rows = vec![ObjectRow::default(); count];
-    let length = count.div_ceil(parts.len()).max(1);
+    let length = chunk_length(count, parts.len());
     side_by_side((0..).step_by(length).zip(rows.chunks_mut(length)), |(first, rows)| {
         parts.iter().try_for_each(|part| part.copy_to(rows, first, cancel))
     })?;
-    let length = numbers.len().div_ceil(parts.len()).max(1);
+    let length = chunk_length(numbers.len(), parts.len());
     side_by_side(numbers.chunks_mut(length), |numbers| {
         let mut poll = Poll::new(cancel);
         for number in numbers.iter_mut().map(AtomicU32::get_mut) {

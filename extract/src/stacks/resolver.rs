@@ -1,7 +1,8 @@
 //! Parts of stacks → rows of the stacks table, whose frames are distinct code locations.
 
+use std::convert::Infallible;
 use std::hash::{Hash, Hasher};
-use std::{slice, thread};
+use std::slice;
 
 use hashbrown::HashSet;
 use rustc_hash::FxHasher;
@@ -12,6 +13,7 @@ use super::frames::{FrameCode, FrameKey, StackTable};
 use super::modules::AddressSpaces;
 use super::shard::{Answers, Context, NewStack, NotedMethod, Query, Request, Shard};
 use crate::raw::Timeline;
+use crate::side_by_side::side_by_side;
 
 /// Turns the parts of stacks into frames and numbers the distinct stacks.
 ///
@@ -162,15 +164,10 @@ impl StackLookUp<'_> {
             }
         }
         let more = |row: u32| stacks.more_parts(row as usize);
-        thread::scope(|scope| {
-            let mut shards = shards.iter_mut();
-            let first = shards.next();
-            for shard in shards.filter(|shard| !shard.requests.is_empty()) {
-                scope.spawn(move || shard.answer(more, &context));
-            }
-            if let Some(shard) = first {
-                shard.answer(more, &context);
-            }
+        let requested = shards.iter_mut().filter(|shard| !shard.requests.is_empty());
+        let Ok(_) = side_by_side(requested, |shard| {
+            shard.answer(more, &context);
+            Ok::<_, Infallible>(())
         });
         let answers = shards.iter_mut().map(|shard| std::mem::take(&mut shard.answers)).collect();
         LookedUp { rows, answers }
