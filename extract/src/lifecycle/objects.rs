@@ -2,9 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use slab::Slab;
+
 use handlescope_model::{EventKind, FILE_MAPPING_TYPE, TypeId};
 
-use super::attribution::{NONE, known};
+use super::attribution::NONE;
 use super::kinds::{Subject, subject};
 use super::owners::{DuplicateOwners, EventOwners, view_pid};
 use crate::collect::Collector;
@@ -71,10 +73,28 @@ impl Objects {
     }
 }
 
-/// An object while its events are followed.
+/// An object while events are followed. There are as many as objects, so that it has no more than their rows have and
+/// what fits beside it.
 #[derive(Debug)]
 struct Tracked {
-    row: ObjectRow,
+    pointer: u64,
+    type_id: TypeId,
+    name: u32,
+    completed: u32,
+    /// Its handles in [`Tracker::open`] while it is open.
+    open: u32,
+}
+
+impl Tracked {
+    fn row(self) -> ObjectRow {
+        let Self { pointer, type_id, name, completed, .. } = self;
+        ObjectRow { pointer, type_id, name, completed }
+    }
+}
+
+/// The handles of an open object.
+#[derive(Debug)]
+struct OpenObject {
     key: Key,
     opened: u32,
     closed: u32,
@@ -82,17 +102,19 @@ struct Tracked {
     balance: u64,
 }
 
-/// The objects of a key, or [`NONE`].
+/// The last object of a key.
 #[derive(Debug, Clone, Copy)]
 struct Place {
+    object: u32,
+    /// Its handles in [`Tracker::open`], [`NONE`] when it is complete.
     open: u32,
-    last_completed: u32,
 }
 
 /// Objects of the events so far.
 #[derive(Debug, Default)]
 pub(super) struct Tracker {
     objects: Vec<Tracked>,
+    open: Slab<OpenObject>,
     more_names: HashMap<u32, Vec<u32>>,
     files: HashMap<u32, u32>,
     places: hashbrown::HashMap<Key, Place>,
@@ -139,9 +161,8 @@ impl Tracker {
     /// The objects, after the last event.
     pub(super) fn finish(self) -> Objects {
         let Self { objects, more_names, files, completed, .. } = self;
-        let mut rows: Vec<ObjectRow> = objects.into_iter().map(|object| object.row).collect();
-        // It has the memory of the objects, twice as much as it needs.
-        rows.shrink_to_fit();
+        // In the memory of the objects.
+        let rows = objects.into_iter().map(Tracked::row).collect();
         Objects { rows, more_names, files, completed }
     }
 
@@ -173,9 +194,9 @@ impl Tracker {
             Subject::HandleAtEnd => {
                 let address = handles.object[at];
                 let type_id = TypeId(handles.type_id[at].into());
-                let object = self.open_or_new((KERNEL, address), address, type_id);
+                let object = self.open_or_new((KERNEL, address), address, type_id).object;
                 if handles.name[at] != 0 {
-                    self.object(object).row.name = handles.name[at];
+                    self.object(object).name = handles.name[at];
                     self.more_names.remove(&object);
                 }
                 Ok(object)
@@ -184,22 +205,22 @@ impl Tracker {
                 let address = objects.object[at];
                 let key = (KERNEL, address);
                 // Still open: its delete was lost, the address has a new object now.
-                if let Some(old) = self.open(key) {
-                    self.complete(key, old);
+                if let Some(old) = self.open_at(key) {
+                    self.complete(old);
                 }
-                Ok(self.open_or_new(key, address, TypeId(objects.type_id[at].into())))
+                Ok(self.open_or_new(key, address, TypeId(objects.type_id[at].into())).object)
             }
             Subject::Object(EventKind::ObjectDelete) => {
                 self.end((KERNEL, objects.object[at]), WarningKind::DeleteWithoutObject)
             }
             Subject::Object(EventKind::Reference | EventKind::Dereference) => {
-                let open = self.open((KERNEL, references.object[at]));
-                open.ok_or(WarningKind::ReferenceWithoutObject)
+                let place = self.open_at((KERNEL, references.object[at]));
+                place.map(|place| place.object).ok_or(WarningKind::ReferenceWithoutObject)
             }
             Subject::Object(EventKind::Map) => {
                 let (pid, base) = (view_pid(collected, row, process), views.rows[at].base);
                 let pointer = base | u64::from(pid).wrapping_shl(42);
-                let object = self.open_or_new((pid, base), pointer, FILE_MAPPING_TYPE);
+                let object = self.open_or_new((pid, base), pointer, FILE_MAPPING_TYPE).object;
                 if let Some(name) = views.files.name(views.rows[at].file, shared.timeline.time[row])
                 {
                     self.files.entry(object).or_insert(name);
@@ -221,10 +242,11 @@ impl Tracker {
 
     fn open_handle(&mut self, handle: HandleAt, type_id: u16) -> u32 {
         let (address, ..) = handle;
-        let object = self.open_or_new((KERNEL, address), address, TypeId(type_id.into()));
-        let tracked = self.object(object);
-        tracked.opened += 1;
-        tracked.balance = tracked.balance.wrapping_add(weight(handle));
+        let Place { object, open } =
+            self.open_or_new((KERNEL, address), address, TypeId(type_id.into()));
+        let handles = &mut self.open[open as usize];
+        handles.opened += 1;
+        handles.balance = handles.balance.wrapping_add(weight(handle));
         if let Some(known) = self.known.as_mut().filter(|known| known.addresses.contains(&address))
         {
             known.objects.entry(handle).or_default().push_back(object);
@@ -234,28 +256,27 @@ impl Tracker {
 
     /// Ends an open object; `missing` if there is none.
     fn end(&mut self, key: Key, missing: WarningKind) -> Result<u32, WarningKind> {
-        let object = self.open(key).ok_or(missing)?;
-        self.complete(key, object);
-        Ok(object)
+        let place = self.open_at(key).ok_or(missing)?;
+        self.complete(place);
+        Ok(place.object)
     }
 
     fn close(&mut self, handle: HandleAt, name: u32) -> Result<u32, WarningKind> {
-        let key = (KERNEL, handle.0);
-        let place = self.places.get(&key).copied();
-        let open = place.and_then(|place| known(place.open));
-        let object = self
-            .known
-            .as_mut()
-            .and_then(|known| known.objects.get_mut(&handle)?.pop_front())
-            .or(open)
-            .or_else(|| known(place?.last_completed))
-            .ok_or(WarningKind::CloseWithoutObject)?;
+        let missing = WarningKind::CloseWithoutObject;
+        let last = *self.places.get(&(KERNEL, handle.0)).ok_or(missing)?;
+        let known = self.known.as_mut();
+        let of_handle = known.and_then(|known| known.objects.get_mut(&handle)?.pop_front());
+        let object = of_handle.unwrap_or(last.object);
         self.add_name(object, name);
-        let tracked = self.object(object);
-        tracked.closed += 1;
-        tracked.balance = tracked.balance.wrapping_sub(weight(handle));
-        if open == Some(object) && tracked.opened == tracked.closed {
-            self.complete(key, object);
+        // Of an earlier object at the address, nothing more is expected.
+        if object == last.object
+            && let Some(handles) = self.open.get_mut(last.open as usize)
+        {
+            handles.closed += 1;
+            handles.balance = handles.balance.wrapping_sub(weight(handle));
+            if handles.opened == handles.closed {
+                self.complete(last);
+            }
         }
         Ok(object)
     }
@@ -269,49 +290,54 @@ impl Tracker {
 
     /// Counts a close of a handle, or an unmap, of an object, which is complete when it was the last one.
     pub(super) fn close_unseen(&mut self, object: u32, handle: Option<HandleAt>) {
-        if let Some(handle) = handle {
-            let open = self.known.as_mut().and_then(|known| known.objects.get_mut(&handle));
-            if let Some(open) = open
-                && let Some(at) = open.iter().position(|of| *of == object)
-            {
-                open.remove(at);
-            }
-            let tracked = self.object(object);
-            tracked.balance = tracked.balance.wrapping_sub(weight(handle));
+        if let Some(handle) = handle
+            && let Some(known) = &mut self.known
+            && let Some(objects) = known.objects.get_mut(&handle)
+            && let Some(at) = objects.iter().position(|of| *of == object)
+        {
+            objects.remove(at);
         }
-        let tracked = self.object(object);
-        tracked.closed += 1;
-        if !tracked.row.is_complete() && tracked.opened <= tracked.closed {
-            let key = tracked.key;
-            self.complete(key, object);
+        let open = self.object(object).open;
+        let Some(handles) = self.open.get_mut(open as usize) else { return };
+        handles.closed += 1;
+        if let Some(handle) = handle {
+            handles.balance = handles.balance.wrapping_sub(weight(handle));
+        }
+        if handles.opened <= handles.closed {
+            self.complete(Place { object, open });
         }
     }
 
     /// The open object of a key.
-    fn open(&self, key: Key) -> Option<u32> {
-        known(self.places.get(&key)?.open)
+    fn open_at(&self, key: Key) -> Option<Place> {
+        self.places.get(&key).filter(|place| place.open != NONE).copied()
     }
 
-    fn open_or_new(&mut self, key: Key, pointer: u64, type_id: TypeId) -> u32 {
-        let place = self.places.entry(key).or_insert(Place { open: NONE, last_completed: NONE });
+    /// The open object of a key, which is a new one if there is none.
+    fn open_or_new(&mut self, key: Key, pointer: u64, type_id: TypeId) -> Place {
+        let place = self.places.entry(key).or_insert(Place { object: NONE, open: NONE });
         if place.open == NONE {
             if !self.unbalanced.is_empty() && self.unbalanced.contains(&key.1) {
                 self.doubtful.insert(key.1);
             }
-            place.open = self.objects.len() as u32;
-            let row = ObjectRow { pointer, type_id, name: 0, completed: NONE };
-            self.objects.push(Tracked { row, key, opened: 0, closed: 0, balance: 0 });
+            let handles = OpenObject { key, opened: 0, closed: 0, balance: 0 };
+            let open = self.open.insert(handles) as u32;
+            *place = Place { object: self.objects.len() as u32, open };
+            self.objects.push(Tracked { pointer, type_id, name: 0, completed: NONE, open });
         }
-        place.open
+        *place
     }
 
-    fn complete(&mut self, key: Key, object: u32) {
-        self.places.insert(key, Place { open: NONE, last_completed: object });
-        let position = self.completed;
+    /// Completes an open object.
+    fn complete(&mut self, place: Place) {
+        let Place { object, open } = place;
+        let OpenObject { key, balance, .. } = self.open.remove(open as usize);
+        self.places.insert(key, Place { object, open: NONE });
+        let completed = self.completed;
         self.completed += 1;
         let tracked = self.object(object);
-        tracked.row.completed = position;
-        if tracked.balance != 0 {
+        (tracked.completed, tracked.open) = (completed, NONE);
+        if balance != 0 {
             self.unbalanced.insert(key.1);
         }
     }
@@ -321,20 +347,20 @@ impl Tracker {
     }
 
     fn name_if_unnamed(&mut self, object: u32, name: u32) {
-        let Tracked { row, .. } = self.object(object);
-        if row.name == 0 {
-            row.name = name;
+        let tracked = self.object(object);
+        if tracked.name == 0 {
+            tracked.name = name;
         }
     }
 
     /// Adds the name that a close has: a second name is kept beside the first, an empty name is ignored.
     fn add_name(&mut self, object: u32, name: u32) {
-        let first = self.object(object).row.name;
+        let first = self.object(object).name;
         if name == 0 || name == first {
             return;
         }
         if first == 0 {
-            self.object(object).row.name = name;
+            self.object(object).name = name;
             return;
         }
         let more = self.more_names.entry(object).or_default();
