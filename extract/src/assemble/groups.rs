@@ -49,11 +49,13 @@ impl GroupedEvents {
         drop(positions);
         let rows = PositionedRows { lifetimes, order, position: &position };
         let is_event = |kind| event_kind(kind).is_some();
-        Ok(Self {
-            events: Groups::new(rows, objects.len(), threads, is_event)?,
-            existing: Groups::new(rows, objects.len(), threads, |kind| !is_event(kind))?,
-            objects,
-        })
+        let events = Groups::new(rows, objects.len(), threads, is_event)?;
+        // Few, so that they are looked for once.
+        let mut existing = Vec::new();
+        rows.try_for_each(|kind| !is_event(kind), 0..objects.len(), |row, _| existing.push(row))?;
+        let rows = PositionedRows { order: Some(&existing), ..rows };
+        let existing = Groups::new(rows, objects.len(), threads, |_| true)?;
+        Ok(Self { events, existing, objects })
     }
 
     /// Number of objects.

@@ -18,7 +18,7 @@ use std::sync::mpsc::SyncSender;
 use std::thread;
 
 use handlescope_model::tables::{
-    EventCounts, ExistingHandle, ExistingHandles, Frames, ObjectType, ObjectTypes, Objects,
+    EventCounts, ExistingHandle, ExistingHandles, Frames, Names, ObjectType, ObjectTypes, Objects,
     StackRows, StartHandle, StartHandles, Symbols, Warnings,
 };
 use handlescope_model::{
@@ -44,7 +44,7 @@ use self::batches::{TableAhead, write_in_batches};
 use self::events::EventColumns;
 use self::groups::GroupedEvents;
 use self::modules::{MethodTable, ModuleTables};
-use self::object_events::{ObjectNames, ObjectStats, write_events, write_names};
+use self::object_events::{ObjectNames, ObjectStats, write_events};
 use self::provider_events::{LeftOutAndStacks, ProviderEventTables};
 use self::resources::ResourceTables;
 
@@ -77,9 +77,10 @@ pub(crate) fn assemble(
     let columns = follow_resources(&collected, &index, clock, in_order, cancel)?;
     // Millions of rows that `columns` makes superfluous.
     (collected.heaps, collected.virtual_memory, collected.described) = Default::default();
-    let (index, owners, missing) = (&index, &owners, &MissingEvents::new(&losses));
-    let lifetimes = Lifetimes { collected: &collected, index, owners, missing, clock, cancel };
-    let followed = Followed::new(lifetimes, in_order, threads, &mut warnings)?;
+    let (index, missing) = (&index, &MissingEvents::new(&losses));
+    let lifetimes =
+        Lifetimes { collected: &collected, index, owners: &owners, missing, clock, cancel };
+    let (followed, names) = Followed::new(lifetimes, in_order, threads, &mut warnings)?;
     drop(order);
     let modules = ModuleTables::new(&collected.images, index, clock);
     let [spaces, methods] = address_spaces(recording, &collected, &modules, index);
@@ -88,8 +89,8 @@ pub(crate) fn assemble(
     let assembly = Assembly {
         collected: &collected,
         index,
-        owners,
-        grouped: &followed.grouped,
+        owners: &owners,
+        followed: &followed,
         spaces: &spaces,
         methods: &methods,
         clock,
@@ -101,13 +102,9 @@ pub(crate) fn assemble(
     let mut stacks = StackTable::new(rows);
     let (rows, objects_ahead) =
         TableAhead::start(writer.encoder(), Table::Objects, Objects::into_frame);
-    let (names, stats, kept_rows) = assembly.write_handles_and_allocations(
-        &mut writer,
-        &mut stacks,
-        rows,
-        &followed,
-        &columns,
-    )?;
+    writer.table(Table::Names, names.into_frame())?;
+    let (stats, kept_rows) =
+        assembly.write_handles_and_allocations(&mut writer, &mut stacks, rows, &columns)?;
     let objects = objects_ahead.finish()?;
     let AllocationStats { allocations, never_freed, freed_at_exit } = columns.stats();
     drop(columns);
@@ -135,10 +132,9 @@ pub(crate) fn assemble(
     writer.append(objects)?;
     let frames_in_modules = frames.in_modules();
     drop(frames);
-    writer.append(stacks_ahead.finish()?)?;
     cancel.check()?;
     writer.table(Table::Symbols, Symbols::default().into_frame())?;
-    assembly.write_open_handles(&mut writer, &followed.closed, &names)?;
+    assembly.write_open_handles(&mut writer)?;
     assembly.write_system(&mut writer, modules)?;
     writer.table(Table::EventCounts, counts.into_frame())?;
     let warnings = warnings.warnings();
@@ -150,10 +146,11 @@ pub(crate) fn assemble(
     let info = trace::info(recording, &collected, counter, &owners.attribution, &stats);
     writer.table(Table::Trace, info.into_frame())?;
     cancel.check()?;
-    drop(followed);
-    // Hundreds of megabytes take their time to free, and the archive to reach the disk.
+    let Followed { tracked, grouped, exits, .. } = followed;
+    // Hundreds of megabytes take their time to free, the last stacks to be encoded, and the archive to reach the disk.
     let output_bytes = thread::scope(|scope| {
-        scope.spawn(move || drop(collected));
+        scope.spawn(move || drop((collected, owners, tracked, grouped, exits)));
+        writer.append(stacks_ahead.finish()?)?;
         writer.finish()
     })?;
     Ok(ExtractSummary {
@@ -193,6 +190,7 @@ fn address_spaces(
 /// Objects with their events, and the closes that no event of the trace says.
 struct Followed<'a> {
     tracked: lifecycle::Objects,
+    names: ObjectNames,
     grouped: GroupedEvents,
     exits: ExitCloses,
     unseen: UnseenCloses<'a>,
@@ -201,12 +199,13 @@ struct Followed<'a> {
 }
 
 impl<'a> Followed<'a> {
+    /// Follows all objects; returns the names table, too.
     fn new(
         lifetimes: Lifetimes<'a>,
         order: Option<&[u32]>,
         threads: NonZeroUsize,
         warnings: &mut Diagnostics,
-    ) -> Result<Self, Cancelled> {
+    ) -> Result<(Self, Names), Cancelled> {
         thread::scope(|scope| {
             let closes = scope.spawn(|| {
                 let exits = ExitCloses::new(&lifetimes, order)?;
@@ -216,8 +215,13 @@ impl<'a> Followed<'a> {
             let (exits, closed) = closes.join().unwrap_or_else(|panic| resume_unwind(panic))?;
             let unseen = UnseenCloses::new(reuses, lifetimes, &exits)?;
             let TrackedEvents { objects: tracked, object } = events;
-            let grouped = GroupedEvents::new(&lifetimes, &tracked, object, order, threads)?;
-            Ok(Self { tracked, grouped, exits, unseen, closed })
+            let (grouped, (names, table)) = thread::scope(|scope| {
+                let names = scope.spawn(|| ObjectNames::new(lifetimes.collected, &tracked));
+                let grouped = GroupedEvents::new(&lifetimes, &tracked, object, order, threads);
+                (grouped, names.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            });
+            let grouped = grouped?;
+            Ok((Self { tracked, names, grouped, exits, unseen, closed }, table))
         })
     }
 }
@@ -236,7 +240,7 @@ struct Assembly<'a> {
     collected: &'a Collector,
     index: &'a ProcessIndex,
     owners: &'a EventOwners,
-    grouped: &'a GroupedEvents,
+    followed: &'a Followed<'a>,
     /// The modules that addresses may lie in.
     spaces: &'a AddressSpaces,
     /// The managed methods that addresses may lie in.
@@ -247,36 +251,34 @@ struct Assembly<'a> {
 }
 
 impl Assembly<'_> {
-    /// Writes names, events of objects, and allocations. Returns also which of these events have a stack; events of
+    /// Writes events of objects, and allocations. Returns also which of these events have a stack; events of
     /// handles are among them only when events carry their stacks.
     fn write_handles_and_allocations(
         &self,
         writer: &mut ArchiveWriter,
         stacks: &mut StackTable,
         objects: SyncSender<Objects>,
-        followed: &Followed<'_>,
         allocations: &AllocationColumns,
-    ) -> Result<(ObjectNames, ObjectStats, KeptRows), ExtractError> {
-        let Self { collected, owners, grouped, clock, cancel, .. } = *self;
+    ) -> Result<(ObjectStats, KeptRows), ExtractError> {
+        let Self { collected, owners, followed, clock, cancel, .. } = *self;
         let fragments = collected.stacks.events.fragments();
         cancel.check()?;
         let mut resolver =
             StackResolver::new(fragments, self.spaces, self.methods, stacks, self.threads);
-        let Followed { tracked, exits, unseen, .. } = followed;
-        let names = write_names(writer, collected, tracked)?;
+        let Followed { tracked, names, grouped, exits, unseen, .. } = followed;
         let columns = EventColumns { collected, owners, exits, unseen, clock, grouped };
         // A handle event is in one row of the table, so that counting rows does without noting them. The rows are noted
         // when provider events may carry the same stacks, which count once.
         resolver.note_rows(collected.stacks.events.has_carried());
         let mut stats =
-            write_events(writer, objects, &columns, tracked, &names, &mut resolver, cancel)?;
+            write_events(writer, objects, &columns, tracked, names, &mut resolver, cancel)?;
         let handle_rows = resolver.rows().len();
         resolver.note_rows(true);
         let resources = ResourceTables { collected, clock, columns: allocations };
         resources.write(writer, &mut resolver, cancel)?;
         let rows = resolver.into_rows();
         stats.stacks_total += rows.len() - handle_rows;
-        Ok((names, stats, rows))
+        Ok((stats, rows))
     }
 
     /// Writes the stacks of all events, if they were kept, and the events of providers. The stacks of `kept_rows`
@@ -334,16 +336,11 @@ impl Assembly<'_> {
         Ok(())
     }
 
-    /// Writes the handles that were open at the end or at the start of the trace; `closed` says which of the latter were
-    /// closed.
-    fn write_open_handles(
-        &self,
-        writer: &mut ArchiveWriter,
-        closed: &[bool],
-        names: &ObjectNames,
-    ) -> Result<(), ArchiveError> {
-        write_existing(writer, self.collected, self.owners, self.grouped)?;
-        write_start_handles(writer, self.collected, self.index, closed, names)
+    /// Writes the handles that were open at the end or at the start of the trace.
+    fn write_open_handles(&self, writer: &mut ArchiveWriter) -> Result<(), ArchiveError> {
+        let Self { collected, owners, index, followed, .. } = *self;
+        write_existing(writer, collected, owners, &followed.grouped)?;
+        write_start_handles(writer, collected, index, &followed.closed, &followed.names)
     }
 
     /// Writes the inventory of the system: types, processes, threads, modules and volumes.

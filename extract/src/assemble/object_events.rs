@@ -9,8 +9,8 @@ use handlescope_model::rules::{
 };
 use handlescope_model::tables::{Name, Names, Object, Objects};
 use handlescope_model::{
-    ArchiveError, ArchiveWriter, Cancel, Cancelled, EventIdx, EventKind, ExistingIdx, NameIdx,
-    Poll, ROW_GROUP_ROWS, RowCount, Table,
+    ArchiveWriter, Cancel, Cancelled, EventIdx, EventKind, ExistingIdx, NameIdx, Poll,
+    ROW_GROUP_ROWS, RowCount, Table,
 };
 
 use super::batches::{BatchesAhead, write_in_batches};
@@ -180,7 +180,7 @@ impl<'a> EventBuilder<'a> {
         self.objects.push(Object {
             pointer: tracked.pointer,
             type_id: tracked.type_id,
-            name: self.names.of_object(object),
+            name: self.names.of_object(object, tracked),
             first_event: EventIdx(first_event),
             event_count: RowCount::new(events.len() as u32),
             first_existing: ExistingIdx(existing.start),
@@ -195,16 +195,64 @@ impl<'a> EventBuilder<'a> {
 }
 
 /// Names of objects as rows of the names table.
+#[derive(Default)]
 pub(super) struct ObjectNames {
     /// Row of the names table for each interned name; `None` for names that are not used.
     rows: Vec<Option<NameIdx>>,
-    /// Row of the name of each object.
-    objects: Vec<Option<NameIdx>>,
+    /// Rows of the names of objects that have several, or that of their file.
+    of_objects: HashMap<u32, NameIdx>,
 }
 
+/// ETWAnalyzer's text between two names of one object.
+const NAME_SEPARATOR: &str = " -- Other Name -- ";
+
 impl ObjectNames {
-    pub(super) fn of_object(&self, object: usize) -> Option<NameIdx> {
-        self.objects.get(object).copied().flatten()
+    /// The names of all objects, and the names table.
+    pub(super) fn new(collected: &Collector, tracked: &lifecycle::Objects) -> (Self, Names) {
+        let (mut table, mut names) = (Names::default(), Self::default());
+        let mut file_rows = HashMap::new();
+        for (object, row) in (0..).zip(&tracked.rows) {
+            match tracked.more_names.get(&object) {
+                None if row.name != 0 => names.add(row.name, collected, &mut table),
+                None => {
+                    let Some(file) = tracked.files.get(&object) else { continue };
+                    let row = file_rows.entry(*file).or_insert_with(|| {
+                        push(&mut table, collected.views.files.names.text(*file))
+                    });
+                    names.of_objects.insert(object, *row);
+                }
+                Some(more) => {
+                    let mut joined = collected.handles.names.text(row.name);
+                    for name in more {
+                        joined.push_str(NAME_SEPARATOR);
+                        joined.push_str(&collected.handles.names.text(*name));
+                    }
+                    names.of_objects.insert(object, push(&mut table, joined));
+                }
+            }
+        }
+        for handle in &collected.handles.start {
+            names.add(handle.name, collected, &mut table);
+        }
+        (names, table)
+    }
+
+    /// Adds an interned name to the table, if it is not there yet; 0 is none.
+    fn add(&mut self, name: u32, collected: &Collector, table: &mut Names) {
+        let at = name as usize;
+        if name == 0 {
+            return;
+        }
+        if self.rows.len() <= at {
+            self.rows.resize(at + 1, None);
+        }
+        self.rows[at].get_or_insert_with(|| push(table, collected.handles.names.text(name)));
+    }
+
+    /// Name of an object, a row of the tracked objects.
+    fn of_object(&self, object: usize, row: &lifecycle::ObjectRow) -> Option<NameIdx> {
+        let of_object = self.of_objects.get(&(object as u32)).copied();
+        of_object.or_else(|| self.of_interned(row.name))
     }
 
     pub(super) fn of_interned(&self, name: u32) -> Option<NameIdx> {
@@ -212,58 +260,8 @@ impl ObjectNames {
     }
 }
 
-/// ETWAnalyzer's text between two names of one object.
-const NAME_SEPARATOR: &str = " -- Other Name -- ";
-
-pub(super) fn write_names(
-    writer: &mut ArchiveWriter,
-    collected: &Collector,
-    tracked: &lifecycle::Objects,
-) -> Result<ObjectNames, ArchiveError> {
-    let mut table = Names::default();
-    let mut rows = Vec::new();
-    let mut row_of = |name: u32, table: &mut Names| {
-        if name == 0 {
-            return None;
-        }
-        if rows.len() <= name as usize {
-            rows.resize(name as usize + 1, None);
-        }
-        let row = rows[name as usize].get_or_insert_with(|| {
-            table.push(Name { name: collected.handles.names.text(name) });
-            NameIdx(table.len() as u32 - 1)
-        });
-        Some(*row)
-    };
-    let mut file_rows = HashMap::new();
-    let mut row_of_file = |object: u32, table: &mut Names| {
-        let file = *tracked.files.get(&object)?;
-        let row = *file_rows.entry(file).or_insert_with(|| {
-            table.push(Name { name: collected.views.files.names.text(file) });
-            NameIdx(table.len() as u32 - 1)
-        });
-        Some(row)
-    };
-    let mut objects = Vec::with_capacity(tracked.rows.len());
-    for (object, row) in tracked.rows.iter().enumerate() {
-        let object = object as u32;
-        objects.push(match tracked.more_names.get(&object) {
-            None if row.name == 0 => row_of_file(object, &mut table),
-            None => row_of(row.name, &mut table),
-            Some(more) => {
-                let mut joined = collected.handles.names.text(row.name);
-                for name in more {
-                    joined.push_str(NAME_SEPARATOR);
-                    joined.push_str(&collected.handles.names.text(*name));
-                }
-                table.push(Name { name: joined });
-                Some(NameIdx(table.len() as u32 - 1))
-            }
-        });
-    }
-    for handle in &collected.handles.start {
-        row_of(handle.name, &mut table);
-    }
-    writer.table(Table::Names, table.into_frame())?;
-    Ok(ObjectNames { rows, objects })
+/// Adds a name to the table.
+fn push(table: &mut Names, name: String) -> NameIdx {
+    table.push(Name { name });
+    NameIdx(table.len() as u32 - 1)
 }

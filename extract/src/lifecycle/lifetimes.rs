@@ -50,9 +50,10 @@ pub struct Lifetimes<'a> {
 }
 
 impl Lifetimes<'_> {
-    /// The rows of the timeline in time order; `order` gives it when it is not the order of the rows.
+    /// The rows of the timeline in time order; `order` gives it, or some rows in time order, when it is not the order of
+    /// all rows.
     pub fn rows(&self, order: Option<&[u32]>) -> impl DoubleEndedIterator<Item = usize> {
-        (0..self.collected.shared.timeline.len())
-            .map(move |position| order.map_or(position, |order| order[position] as usize))
+        let count = order.map_or(self.collected.shared.timeline.len(), <[u32]>::len);
+        (0..count).map(move |position| order.map_or(position, |order| order[position] as usize))
     }
 }

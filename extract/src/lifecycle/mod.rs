@@ -25,7 +25,7 @@ pub use attribution::{Attribution, EXIT_GRACE_NS, Lifetime, NONE, ProcessIndex, 
 pub use exits::{ExitCloses, closed_start_handles};
 pub use kinds::{event_kind, subject};
 pub use lifetimes::{Lifetimes, MissingEvents};
-pub use objects::Objects;
+pub use objects::{ObjectRow, Objects};
 pub use owners::{DuplicateOwners, EventOwners, unnamed_pids};
 pub use resources::{
     AllocationColumns, AllocationStats, AllocatorRow, Miss, Owner, follow_resources,

@@ -80,10 +80,15 @@ fn doubtful_keys(
     let mut first = 0;
     while let Some(end) = next_run(uses, first, row) {
         let rows = || (first..end).filter_map(row);
+        poll.round()?;
+        if end - first == 1 {
+            first = end;
+            continue;
+        }
         let processor = |row: u32| timeline.processor[row as usize];
         let mut processors = rows().filter(|row| uses.is_of_object(*row)).map(processor);
-        let is_of_several = end - first > 1
-            && processors.next().is_some_and(|first| processors.any(|next| next != first));
+        let is_of_several =
+            processors.next().is_some_and(|first| processors.any(|next| next != first));
         for row in rows() {
             poll.round()?;
             if !is_of_several {

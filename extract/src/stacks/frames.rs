@@ -10,6 +10,10 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use crate::intern::{Fingerprint, FingerprintTable};
 
+/// Rows of the stacks table that are handed on at once. A stack has dozens of frames, so that these are as many numbers as
+/// other columns have in a row group, and the last part is soon encoded.
+const PART_ROWS: usize = ROW_GROUP_ROWS / 4;
+
 /// The distinct stacks and their frames, of all resolvers.
 ///
 /// Of a stack only its fingerprint stays: its frames go to the writer of the table, so that a table of millions of stacks is
@@ -37,7 +41,7 @@ impl StackTable {
         let row = numbers.number(Fingerprint::of(frames));
         if row == before {
             rows.push(frames);
-            if rows.len() == ROW_GROUP_ROWS {
+            if rows.len() == PART_ROWS {
                 self.hand_on();
             }
         }
@@ -266,12 +270,12 @@ mod tests {
     fn a_stack_has_one_row_and_full_parts_go_to_the_writer_at_once() {
         let (sender, batches) = sync_channel(1);
         let mut table = StackTable::new(sender);
-        let last = ROW_GROUP_ROWS as u32;
+        let last = PART_ROWS as u32;
         let rows: Vec<u32> = (0..=last).map(|frame| table.row(&[7, frame])).collect();
         assert!(rows.into_iter().eq(0..=last));
         assert_eq!([table.row(&[7, 0]), table.row(&[7, last])], [0, last]);
         let first = batches.try_recv().unwrap();
-        assert_eq!((first.len(), first.iter().nth(5)), (ROW_GROUP_ROWS, Some(&[7, 5][..])));
+        assert_eq!((first.len(), first.iter().nth(5)), (PART_ROWS, Some(&[7, 5][..])));
         assert!(batches.try_recv().is_err());
         assert_eq!(table.finish().1, u64::from(last) + 1);
         assert!(batches.recv().unwrap().iter().eq([[7, last]]));

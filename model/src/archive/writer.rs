@@ -1,5 +1,5 @@
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -23,6 +23,9 @@ const LZMA_LEVEL: u32 = 1;
 /// Ctrl-C waits for one of them at most. Each is four times the dictionary of this level.
 const LZMA_CHUNK: u64 = 4 << 20;
 
+/// Bytes of a member that are read and written at once; the library copies by 4 KiB.
+const BUFFER: usize = 256 << 10;
+
 /// Threads that compress; each has some chunks in memory.
 const MAX_THREADS: usize = 4;
 
@@ -31,7 +34,7 @@ const MAX_THREADS: usize = 4;
 /// Dropping an unfinished writer removes its temporary file.
 pub struct ArchiveWriter {
     encoder: TableEncoder,
-    archive: sevenz_rust::ArchiveWriter<OutputFile>,
+    archive: sevenz_rust::ArchiveWriter<BufWriter<OutputFile>>,
     /// Content of the tables written so far; `None` in the copy of an archive that has no manifest.
     manifest: Option<Manifest>,
 }
@@ -64,6 +67,7 @@ impl ArchiveWriter {
             action: "create a temporary file beside it",
             source,
         })?;
+        let file = BufWriter::with_capacity(BUFFER, file);
         let archive = sevenz_rust::ArchiveWriter::new(file).map_err(|e| packing(path, &e))?;
         let encoder = TableEncoder { path: path.to_path_buf(), folder, cancel: Cancel::default() };
         Ok(Self { encoder, archive, manifest: Some(Manifest::default()) })
@@ -105,6 +109,7 @@ impl ArchiveWriter {
     /// When it cannot be written.
     pub fn append(&mut self, encoded: EncodedTable) -> Result<(), ArchiveError> {
         let EncodedTable { table, rows, content } = encoded;
+        let content = BufReader::with_capacity(BUFFER, content);
         let content = self.push_until_stopped(&table.member(), content)?;
         self.note_table(table, Stored { rows, content });
         Ok(())
@@ -168,6 +173,7 @@ impl ArchiveWriter {
         let Self { encoder: TableEncoder { path, .. }, archive, .. } = self;
         let io = |source| ArchiveError::Io { path: path.clone(), action: "write", source };
         let output = archive.finish().map_err(io)?;
+        let output = output.into_inner().map_err(|e| io(e.into_error()))?;
         output.file().sync_all().map_err(io)?;
         let size = output.file().metadata().map_err(io)?.len();
         output.persist(&path).map_err(|source| match path.exists() {

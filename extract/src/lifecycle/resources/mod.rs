@@ -39,14 +39,13 @@ pub fn follow_resources(
     for position in 0..timeline.len() {
         poll.round()?;
         let row = order.map_or(position, |order| order[position] as usize);
-        let (pid, time) = (timeline.pid[row], timeline.time[row]);
         let at = AtRow { columns: &mut columns, row };
+        // Only of the rows that are followed here: most traces have none.
+        let mut owner = || finder.find(timeline.pid[row], timeline.time[row]);
         match subject(timeline.kind[row]) {
-            Subject::Heap(change) => heaps.event(collected, change, finder.find(pid, time), at),
+            Subject::Heap(change) => heaps.event(collected, change, owner(), at),
             Subject::Pages(change) => pages.event(collected, change, &mut finder, at),
-            Subject::Acquired(change) => {
-                acquired.event(collected, change, finder.find(pid, time), at);
-            }
+            Subject::Acquired(change) => acquired.event(collected, change, owner(), at),
             Subject::Gui(change) => gui.event(collected, change, &mut finder, at),
             // Objects are followed elsewhere, and unknown subjects cannot be followed.
             Subject::Object(_) | Subject::HandleAtEnd | Subject::Unknown => {}
