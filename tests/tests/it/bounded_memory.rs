@@ -47,7 +47,7 @@ fn a_trace_that_needs_more_memory_than_it_may_have_is_extracted_with_files() {
     let expected = fs::read(&archive).unwrap();
     fs::remove_file(&archive).unwrap();
 
-    let kilobytes = 450 << 10;
+    let kilobytes = 350 << 10;
     let without_files = extract(&path, kilobytes, &["-MaxMemory", "16GB"]);
     assert!(!without_files.status.success(), "the trace is too small for this test");
     assert!(!archive.exists());
