@@ -2,9 +2,9 @@
 //!
 //! A program that installs [`SpillingAllocator`] and holds a [`Spill`] gets its large blocks from the memory of the process
 //! up to three eighths of the limit (columns that grow, which are rarely read again soon, up to a tenth), and beyond that
-//! from mapped temporary files. The system writes pages of files back and drops them when memory is short; [`Spill`] drops them when the
-//! process comes near its limit. So all that grows with a trace is limited, whichever library keeps it, and no code that reads or
-//! writes it differs.
+//! from mapped temporary files. The system writes pages of files back and drops them when memory is short; [`Spill`] drops
+//! them when the process comes near its limit. So all that grows with a trace is limited, whichever library keeps it, and no
+//! code that reads or writes it differs.
 //!
 //! Only on Linux and Windows: macOS cannot reserve the space of a mapped file, and a full disk would end the program.
 

@@ -80,29 +80,26 @@ fn doubtful_keys(
     let mut first = 0;
     while let Some(end) = next_run(uses, first, row) {
         let rows = || (first..end).filter_map(row);
-        poll.round()?;
-        if end - first == 1 {
-            first = end;
-            continue;
-        }
         let processor = |row: u32| timeline.processor[row as usize];
         let mut processors = rows().filter(|row| uses.is_of_object(*row)).map(processor);
-        let is_of_several =
-            processors.next().is_some_and(|first| processors.any(|next| next != first));
-        for row in rows() {
+        let is_of_several = end - first > 1
+            && processors.next().is_some_and(|first| processors.any(|next| next != first));
+        for _ in first..end {
             poll.round()?;
-            if !is_of_several {
-                continue;
-            }
-            for (key, how) in uses.of(row) {
-                let known = at_once.entry(key).or_insert(AtOnce::new(processor(row)));
-                known.add(processor(row), how);
-                if known.is_doubtful() {
-                    doubtful.insert(key);
+        }
+        if is_of_several {
+            for row in rows() {
+                poll.round()?;
+                for (key, how) in uses.of(row) {
+                    let known = at_once.entry(key).or_insert(AtOnce::new(processor(row)));
+                    known.add(processor(row), how);
+                    if known.is_doubtful() {
+                        doubtful.insert(key);
+                    }
                 }
             }
+            at_once.clear();
         }
-        at_once.clear();
         first = end;
     }
     Ok(doubtful)
