@@ -99,7 +99,8 @@ fn a_signal_ends_the_program_and_its_pager_and_leaves_the_terminal_as_it_was() {
 
 /// Checks that every signal but Ctrl-C ends the program together with the wait that `start` leads to at the prompt.
 ///
-/// The pager of the program waits for a key.
+/// The pager of the program waits for a key. The shell waits for a line in the end: its exit would take the
+/// terminal from a pager that is still about to write.
 fn assert_signals_end_what_waits(last: &str, start: fn(&Terminal)) {
     for (signal, status) in &SIGNALS[1..] {
         let shell = Shell::new();
@@ -108,7 +109,7 @@ fn assert_signals_end_what_waits(last: &str, start: fn(&Terminal)) {
         command.current_dir(shell.path("")).args([
             "-c",
             "stty -a > before; sh -c 'echo $$ > pid; exec \"$@\"' sh \"$@\"; echo status $?; \
-             stty -a > after; echo done",
+             stty -a > after; echo done; read line",
             "sh",
         ]);
         command.arg(program.get_program()).args(program.get_args());
