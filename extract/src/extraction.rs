@@ -46,16 +46,16 @@ pub fn extract(
         .on_threads(options.threads);
     let bytes_read = open.len();
     observer.on_started(bytes_read);
-    let mut selector = match options.events {
+    let selector = match options.events {
         EventChoice::None => KernelSelector::default(),
         EventChoice::All | EventChoice::Providers(_) => KernelSelector::with_providers(),
     }
     .following(options.resources.clone());
-    let stacks = match options.stacks {
-        StackChoice::HandleEvents => KeptStacks::default(),
-        StackChoice::All => KeptStacks::all(),
-    }
-    .known_from(open.complete_from());
+    let (mut selector, stacks) = match options.stacks {
+        StackChoice::HandleEvents => (selector.joining_stacks(), KeptStacks::default()),
+        StackChoice::All => (selector, KeptStacks::all()),
+    };
+    let stacks = stacks.known_from(open.complete_from());
     let mut collector = Collector::new(stacks).keeping(options.events).following(options.resources);
     let recording = open.read(
         &mut selector,

@@ -343,7 +343,7 @@ pub fn decodable<'a>(event: &SessionEvent<'a>) -> Event<'a> {
         payload: event.payload,
         extended: event.extended,
         offset: 0,
-        repeated: None,
+        ..Event::default()
     }
 }
 

@@ -41,6 +41,9 @@ macro_rules! collector {
                 if !event.extended.is_empty() && self.shared.timeline.len() > row {
                     self.stacks.events.carry(row, event);
                 }
+                if let Some(parts) = event.parts {
+                    self.stacks.events.take_parts(row, event, parts, &mut self.shared.timeline);
+                }
             }
 
             fn take(&mut self, family: Family, event: &Event<'_>) {

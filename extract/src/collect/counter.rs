@@ -4,11 +4,11 @@ use rustc_hash::FxHashMap;
 
 use super::index::FamilyIndex;
 use crate::described::Interest;
-use crate::etl::{Event, EventId, Guid, Selector};
+use crate::etl::{Event, EventId, Guid, Selector, StackPart};
 use crate::intern::ByteInterner;
 use crate::mapping::ResourceMapping;
 use crate::metadata::{event_name, provider_name, schema_item, traits_item};
-use crate::stacks::{KeptStacks, repeated_frames};
+use crate::stacks::{KeptStacks, repeated_frames, stack_part};
 
 /// Number and time range of the events of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,12 +157,19 @@ pub struct KernelSelector {
     index: FamilyIndex,
     interest: Interest,
     has_providers: bool,
+    joins_stacks: bool,
 }
 
 impl KernelSelector {
     /// Selects events of all providers, too: which provider has which name is known in time order only.
     pub fn with_providers() -> Self {
         Self { has_providers: true, ..Self::default() }
+    }
+
+    /// Hands out the parts of stacks with their events where these lie before them in one buffer.
+    #[must_use]
+    pub fn joining_stacks(self) -> Self {
+        Self { joins_stacks: true, ..self }
     }
 
     /// Selects these events that acquire and release, too.
@@ -182,6 +189,10 @@ impl Selector for KernelSelector {
 
     fn repeated<'a>(&self, event: &Event<'a>) -> Option<&'a [u8]> {
         repeated_frames(event)
+    }
+
+    fn stack_part<'a>(&self, event: &Event<'a>) -> Option<StackPart<'a>> {
+        if self.joins_stacks { stack_part(event) } else { None }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::stack_parts::StackParts;
+
 /// A GUID as it stands on disk: the first three groups little-endian.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Guid(pub [u8; 16]);
@@ -84,6 +86,10 @@ pub struct Event<'a> {
     ///
     /// [`Selector::repeated`]: super::Selector::repeated
     pub repeated: Option<u32>,
+    /// Parts of its stack, which [`Selector::stack_part`] returned of later events: these are not handed out.
+    ///
+    /// [`Selector::stack_part`]: super::Selector::stack_part
+    pub parts: Option<&'a StackParts<'a>>,
 }
 
 impl Default for Event<'_> {
@@ -101,6 +107,7 @@ impl Default for Event<'_> {
             extended: &[],
             offset: 0,
             repeated: None,
+            parts: None,
         }
     }
 }

@@ -32,22 +32,23 @@ impl EtlFile {
         self.len == 0
     }
 
-    /// Reads up to `size` bytes at an offset into `into`, which is emptied first.
+    /// Reads up to `size` bytes at an offset into `into`, instead of what it has.
     ///
     /// Fewer bytes mean that the file ends.
     ///
     /// # Errors
     /// When the file cannot be read, or has become shorter than it was.
     pub fn read_at(&mut self, offset: u64, size: usize, into: &mut Vec<u8>) -> io::Result<()> {
-        into.clear();
-        let expected = (size as u64).min(self.len.saturating_sub(offset));
+        let expected = (size as u64).min(self.len.saturating_sub(offset)) as usize;
+        // Only what is new gets zeros before it is read; `read_to_end` reads a buffer in four parts.
+        into.resize(expected, 0);
         self.file.seek(SeekFrom::Start(offset))?;
-        (&mut self.file).take(expected).read_to_end(into)?;
-        if (into.len() as u64) < expected {
-            let reason = "it became shorter while it was read";
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, reason));
-        }
-        Ok(())
+        self.file.read_exact(into).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                io::Error::new(error.kind(), "it became shorter while it was read")
+            }
+            _ => error,
+        })
     }
 
     /// Returns the offset of the next data at or after `offset`; everything before it is a hole of

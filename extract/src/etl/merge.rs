@@ -2,6 +2,8 @@
 
 use std::num::NonZeroU32;
 
+use super::stack_parts::{BufferPart, PartPlaces};
+use crate::intern::Fingerprint;
 use crate::prefetch::prefetch;
 
 /// A decoded buffer: its bytes and where its selected events are.
@@ -19,11 +21,25 @@ pub(super) struct DecodedBuffer {
     pub(super) data: Vec<u8>,
     /// Valid bytes of `data`.
     pub(super) valid: usize,
-    /// The selected events.
+    /// The selected events, without the parts of stacks that are handed out with them.
     pub(super) events: Vec<SelectedEvent>,
+    /// These parts.
+    pub(super) parts: Vec<BufferPart>,
+    /// The bytes of each part that may repeat.
+    pub(super) part_fingerprints: Vec<Fingerprint>,
+    /// The bytes of events that may repeat, with the positions of these among the selected ones.
+    pub(super) fingerprints: Vec<(u32, Fingerprint)>,
 }
 
 impl DecodedBuffer {
+    /// Removes the events.
+    pub(super) fn clear(&mut self) {
+        self.events.clear();
+        self.parts.clear();
+        self.part_fingerprints.clear();
+        self.fingerprints.clear();
+    }
+
     /// Fetches the bytes of an event that are read first into the cache, without waiting for them.
     fn fetch(&self, event: &SelectedEvent) {
         let at = event.position as usize;
@@ -37,7 +53,7 @@ impl DecodedBuffer {
 const EVENT_BYTES: usize = 48;
 
 /// A selected event of a buffer.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SelectedEvent {
     /// Raw time.
     pub(super) time: i64,
@@ -45,6 +61,8 @@ pub(super) struct SelectedEvent {
     pub(super) position: u32,
     /// The number of its bytes that repeat plus one.
     pub(super) repeated: Option<NonZeroU32>,
+    /// The parts of its stack in the buffer.
+    pub(super) parts: PartPlaces,
 }
 
 /// Sort key of the next event of a buffer among the events of all buffers.
@@ -205,7 +223,7 @@ mod tests {
     use super::*;
 
     fn selected(time: i64, position: u32) -> SelectedEvent {
-        SelectedEvent { time, position, repeated: None }
+        SelectedEvent { time, position, ..SelectedEvent::default() }
     }
 
     fn buffer(offset: u64, times: &[i64]) -> DecodedBuffer {

@@ -13,6 +13,7 @@ mod losses;
 mod lz77;
 mod merge;
 mod reader;
+mod stack_parts;
 
 pub use buffer::{BUFFER_HEADER_SIZE, BufferHeader, BufferTimes, IndexedBuffer, Times};
 pub use clock::{Clock, ClockKind};
@@ -25,3 +26,4 @@ pub use losses::{EventLoss, LossSpan, ReadBuffer, SessionClaims, losses};
 pub use lz77::{Lz77Error, decompress};
 pub(crate) use reader::load;
 pub use reader::{EventReader, Selector};
+pub use stack_parts::{StackPart, StackParts};

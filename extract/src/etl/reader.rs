@@ -21,6 +21,7 @@ use super::index::BufferIndex;
 use super::losses::ReadBuffer;
 use super::lz77::decompress;
 use super::merge::{DecodedBuffer, Merge, SelectedEvent};
+use super::stack_parts::{BufferPart, RecentEvents, StackPart, StackParts};
 use crate::intern::{Fingerprint, FingerprintTable};
 
 /// Chooses the events that are handed out; sees every event of the file.
@@ -33,6 +34,12 @@ pub trait Selector: Send {
     /// Bytes of a selected event that are likely to be those of others, too, for [`Event::repeated`]. Only the first
     /// millions of them are numbered.
     fn repeated<'a>(&self, _event: &Event<'a>) -> Option<&'a [u8]> {
+        None
+    }
+
+    /// The part of a stack that a selected event is, where it may be handed out with the event whose stack it is instead of
+    /// at its own time.
+    fn stack_part<'a>(&self, _event: &Event<'a>) -> Option<StackPart<'a>> {
         None
     }
 }
@@ -143,6 +150,7 @@ impl EventReader {
             });
             let mut merger = Merger {
                 merge: Merge::default(),
+                repeated: FingerprintTable::default(),
                 spares,
                 recycled: 0,
                 bytes: 0,
@@ -167,9 +175,10 @@ impl EventReader {
     }
 }
 
-/// The bytes of a buffer from its header on, expanded.
+/// A buffer whose bytes are expanded, and not framed yet.
 struct ExpandedBuffer {
-    data: Vec<u8>,
+    /// In the memory of a merged one, if there was one, of which nothing else counts.
+    buffer: DecodedBuffer,
     /// Whether all of it could be read and expanded.
     is_whole: bool,
 }
@@ -177,23 +186,23 @@ struct ExpandedBuffer {
 /// Reads and expands buffers, into the memory of earlier ones where there is some.
 struct Expander<'a> {
     file: &'a Mutex<EtlFile>,
-    /// Memory of merged buffers.
-    spare: Receiver<Vec<u8>>,
+    /// Merged buffers.
+    spare: Receiver<DecodedBuffer>,
     stored: Vec<u8>,
 }
 
 impl<'a> Expander<'a> {
-    /// An expander, and where it takes the memory of merged buffers from.
-    fn new(file: &'a Mutex<EtlFile>) -> (Sender<Vec<u8>>, Self) {
+    /// An expander, and where it takes merged buffers from.
+    fn new(file: &'a Mutex<EtlFile>) -> (Sender<DecodedBuffer>, Self) {
         let (sender, spare) = channel();
         (sender, Self { file, spare, stored: Vec::new() })
     }
 
     fn load(&mut self, buffer: &IndexedBuffer) -> io::Result<ExpandedBuffer> {
-        let mut data = self.spare.try_recv().unwrap_or_default();
+        let mut target = self.spare.try_recv().unwrap_or_default();
         let read = |offset, size, bytes: &mut Vec<u8>| lock(self.file).read_at(offset, size, bytes);
-        let is_whole = load(read, buffer, &mut self.stored, &mut data)?;
-        Ok(ExpandedBuffer { data, is_whole })
+        let is_whole = load(read, buffer, &mut self.stored, &mut target.data)?;
+        Ok(ExpandedBuffer { buffer: target, is_whole })
     }
 
     /// Expands buffers until the decoder takes no more.
@@ -237,24 +246,12 @@ struct Decoder<'a> {
     diagnostics: Diagnostics,
     /// The buffers read so far.
     read: Vec<ReadBuffer>,
-    /// Number of events that were selected in the last buffer.
-    last_selected: usize,
-    /// Numbers of the bytes that [`Selector::repeated`] returned.
-    repeated: FingerprintTable,
-    /// Such bytes in the buffer: the position among its selected events, and the fingerprint.
-    fingerprints: Vec<(u32, Fingerprint)>,
+    recent: RecentEvents,
 }
 
 impl<'a> Decoder<'a> {
     fn new(selector: &'a mut dyn Selector, diagnostics: Diagnostics) -> Self {
-        Self {
-            selector,
-            diagnostics,
-            read: Vec::new(),
-            last_selected: 0,
-            repeated: FingerprintTable::default(),
-            fingerprints: Vec::new(),
-        }
+        Self { selector, diagnostics, read: Vec::new(), recent: RecentEvents::default() }
     }
 
     /// Decodes all buffers, and hands them on in groups.
@@ -269,8 +266,6 @@ impl<'a> Decoder<'a> {
             let Some(expanded) = source.load(position, buffer) else { break };
             let (mut target, is_expanded) = self.target(buffer, expanded?);
             let (last, times, is_framed) = self.select(buffer, &mut target);
-            self.last_selected = target.events.len();
-            self.number(&mut target.events);
             let IndexedBuffer { header, first_time: first, .. } = *buffer;
             let is_whole = is_expanded && is_framed;
             self.read.push(ReadBuffer { header, first, last, times, is_whole });
@@ -293,21 +288,18 @@ impl<'a> Decoder<'a> {
         buffer: &IndexedBuffer,
         expanded: ExpandedBuffer,
     ) -> (DecodedBuffer, bool) {
-        let ExpandedBuffer { data, is_whole } = expanded;
+        let ExpandedBuffer { buffer: mut target, is_whole } = expanded;
         if !is_whole && !is_cut(buffer) {
             self.diagnostics.count(WarningKind::BadCompression, Some(buffer.offset));
         }
         let filled = buffer.header.filled as usize;
-        let valid = data.len().min(filled);
-        let target = DecodedBuffer {
-            offset: buffer.offset,
-            sequence: buffer.header.sequence,
-            processor: buffer.header.processor,
-            expanded: buffer.header.is_compressed(),
-            data,
-            valid,
-            events: Vec::with_capacity(self.last_selected),
-        };
+        let valid = target.data.len().min(filled);
+        target.valid = valid;
+        target.offset = buffer.offset;
+        target.sequence = buffer.header.sequence;
+        target.processor = buffer.header.processor;
+        target.expanded = buffer.header.is_compressed();
+        target.clear();
         (target, is_whole && valid == filled)
     }
 
@@ -318,10 +310,13 @@ impl<'a> Decoder<'a> {
         buffer: &IndexedBuffer,
         target: &mut DecodedBuffer,
     ) -> (i64, BufferTimes, bool) {
+        let DecodedBuffer { data, valid, events, parts, .. } = target;
+        let data = data.get(..*valid).unwrap_or_default();
+        self.recent.clear();
         let mut at = BUFFER_HEADER_SIZE;
         let mut time = buffer.first_time;
         let (mut last, mut times) = (time, BufferTimes::of(buffer));
-        while let Some(rest) = target.data[..target.valid].get(at..) {
+        while let Some(rest) = data.get(at..) {
             if is_end(rest) {
                 break;
             }
@@ -339,27 +334,39 @@ impl<'a> Decoder<'a> {
             last = last.max(time);
             times.add(&event);
             if self.selector.select(&event) {
-                if let Some(bytes) = self.selector.repeated(&event) {
-                    self.fingerprints.push((target.events.len() as u32, Fingerprint::of(bytes)));
+                let part = self.selector.stack_part(&event);
+                let joined =
+                    part.and_then(|part| join(&part, &mut self.recent, data, events, parts));
+                if let Some(frames) = joined {
+                    target.part_fingerprints.push(Fingerprint::of(frames));
+                } else {
+                    self.recent.add(time, event.tid, part.is_none());
+                    if let Some(bytes) = self.selector.repeated(&event) {
+                        target.fingerprints.push((events.len() as u32, Fingerprint::of(bytes)));
+                    }
+                    let position = at as u32;
+                    events.push(SelectedEvent { time, position, ..SelectedEvent::default() });
                 }
-                let position = at as u32;
-                target.events.push(SelectedEvent { time, position, repeated: None });
             }
             at += stride;
         }
         (last, times, true)
     }
+}
 
-    /// Numbers the bytes that may repeat, all of a buffer at once: the entries of the table, which are in no cache, are
-    /// fetched side by side then.
-    fn number(&mut self, events: &mut [SelectedEvent]) {
-        for (at, fingerprint) in self.fingerprints.drain(..) {
-            if let Some(event) = events.get_mut(at as usize) {
-                let number = self.repeated.number_below(MAX_REPEATED, fingerprint);
-                event.repeated = number.and_then(|number| NonZeroU32::new(number + 1));
-            }
-        }
-    }
+/// Adds a part of a stack to the event whose stack it is, and returns its frames, if that is known for sure.
+fn join<'a>(
+    part: &StackPart<'a>,
+    recent: &mut RecentEvents,
+    data: &[u8],
+    events: &mut [SelectedEvent],
+    parts: &mut Vec<BufferPart>,
+) -> Option<&'a [u8]> {
+    let in_buffer = BufferPart::of(part, data)?;
+    let event = events.get_mut(recent.event_of(part)?)?;
+    parts.push(in_buffer);
+    event.parts[usize::from(part.is_user)] = NonZeroU32::new(parts.len() as u32);
+    Some(part.frames)
 }
 
 /// Reads a buffer, from its header on, and expands it if needed; returns whether it expanded to the size that its
@@ -392,8 +399,10 @@ fn is_cut(buffer: &IndexedBuffer) -> bool {
 /// The merging side.
 struct Merger<'a, P, S> {
     merge: Merge,
-    /// The expanding threads, which get the memory of merged buffers in turns.
-    spares: Vec<Sender<Vec<u8>>>,
+    /// Numbers of the bytes that [`Selector::repeated`] returned.
+    repeated: FingerprintTable,
+    /// The expanding threads, which get merged buffers in turns.
+    spares: Vec<Sender<DecodedBuffer>>,
     recycled: usize,
     /// Bytes of the buffers that are being merged.
     bytes: usize,
@@ -426,10 +435,29 @@ impl<P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> Merger<'_, P, S> {
         self.hand_out_while(|merger| merger.merge.len() > 0)
     }
 
-    fn add(&mut self, buffer: DecodedBuffer) {
+    fn add(&mut self, mut buffer: DecodedBuffer) {
         self.bytes += buffer.data.len();
+        self.number(&mut buffer);
         if let Some(empty) = self.merge.add(buffer) {
             self.recycle(empty);
+        }
+    }
+
+    /// Numbers the bytes that may repeat, all of a buffer at once: the entries of the table, which are in no cache, are
+    /// fetched side by side then.
+    fn number(&mut self, buffer: &mut DecodedBuffer) {
+        let mut number = |fingerprint| {
+            let number = self.repeated.number_below(MAX_REPEATED, fingerprint);
+            number.and_then(|number| NonZeroU32::new(number + 1))
+        };
+        let DecodedBuffer { events, parts, fingerprints, part_fingerprints, .. } = buffer;
+        for (part, fingerprint) in parts.iter_mut().zip(part_fingerprints.drain(..)) {
+            part.number = number(fingerprint);
+        }
+        for (at, fingerprint) in fingerprints.drain(..) {
+            if let Some(event) = events.get_mut(at as usize) {
+                event.repeated = number(fingerprint);
+            }
         }
     }
 
@@ -460,15 +488,17 @@ impl<P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> Merger<'_, P, S> {
     fn hand_out(&mut self) {
         let Self { merge, last_time, diagnostics, sink, .. } = self;
         let done = merge.next(|buffer, selected| {
-            let SelectedEvent { position, repeated, .. } = selected;
+            let SelectedEvent { position, repeated, parts, .. } = selected;
             let at = position as usize;
             let Some(bytes) = buffer.data.get(at..buffer.valid) else { return };
             // The decoder framed it before. It is changed in place: an event is large, and copied where the processor has just
             // written it, which stalls.
+            let stack = StackParts::of(&buffer.data, &buffer.parts, parts);
             if let Ok(Framed { event, .. }) = &mut frame(bytes, *last_time) {
                 event.processor = buffer.processor;
                 event.offset = buffer.offset + if buffer.expanded { 0 } else { at as u64 };
                 event.repeated = repeated.map(|number| number.get() - 1);
+                event.parts = stack.as_ref();
                 if event.time < *last_time {
                     diagnostics.count(WarningKind::OutOfOrder, Some(event.offset));
                 } else {
@@ -487,7 +517,7 @@ impl<P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> Merger<'_, P, S> {
         self.recycled += 1;
         if let Some(spare) = self.spares.get(self.recycled % self.spares.len().max(1)) {
             // Fails when all buffers are read; then the memory is freed.
-            let _ = spare.send(buffer.data);
+            let _ = spare.send(buffer);
         }
     }
 }
@@ -506,7 +536,7 @@ mod tests {
     }
 
     fn selected(time: i64, position: u32) -> SelectedEvent {
-        SelectedEvent { time, position, repeated: None }
+        SelectedEvent { time, position, ..SelectedEvent::default() }
     }
 
     #[test]
@@ -515,6 +545,7 @@ mod tests {
             let mut diagnostics = Diagnostics::default();
             let mut merger = Merger {
                 merge: Merge::default(),
+                repeated: FingerprintTable::default(),
                 spares: Vec::new(),
                 recycled: 0,
                 bytes: 0,

@@ -205,7 +205,7 @@ impl PackedEvents {
                 payload,
                 extended,
                 offset: head.offset,
-                repeated: None,
+                ..Event::default()
             }
         })
     }

@@ -11,7 +11,7 @@ use super::fragments::{FragmentRef, Fragments};
 use super::parts::{
     FrameBytes, KEY_DELETE, KEY_RUNDOWN, Part, PartFrames, USER_PART, carried_parts, key_frames,
 };
-use crate::etl::Event;
+use crate::etl::{Event, StackPart, StackParts};
 use crate::raw::{IdSource, Timeline, UNKNOWN_ID};
 
 /// Parts that may wait for an event that has not been read yet.
@@ -102,6 +102,26 @@ impl EventStacks {
             self.waiting.push((part, fragment));
         } else {
             self.dropped += 1;
+        }
+    }
+
+    /// Takes the parts of the stack of the event of a row that come with it.
+    pub(crate) fn take_parts(
+        &mut self,
+        row: usize,
+        event: &Event<'_>,
+        parts: &StackParts<'_>,
+        timeline: &mut Timeline,
+    ) {
+        if timeline.ids.get(row).is_none_or(|ids| *ids == IdSource::Rundown) {
+            return;
+        }
+        for part in parts.iter(event.time) {
+            let StackPart { event_time, pid, tid, is_user, frames: bytes, number } = part;
+            let frames = PartFrames::Here(FrameBytes { bytes, number });
+            let fragment = self.fragments.add(frames, event.pointer_size, is_user);
+            let part = Part { event_time, pid, tid, processor: event.processor, is_user };
+            self.attach(row, &part, fragment, timeline);
         }
     }
 

@@ -21,5 +21,5 @@ pub use fragments::{FragmentRef, Fragments};
 pub use frames::{FrameInterner, FrameKey, StackTable};
 pub use kept::{AllStacks, JoinedStack, KeptStacks};
 pub use modules::{AddressSpaces, Located, Mapping};
-pub(crate) use parts::{StackUse, carried_names, item_fields, repeated_frames};
+pub(crate) use parts::{StackUse, carried_names, item_fields, repeated_frames, stack_part};
 pub use resolver::{KeptRows, LookedUp, StackLookUp, StackNumbers, StackResolver};

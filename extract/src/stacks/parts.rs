@@ -3,7 +3,7 @@
 
 use uuid::uuid;
 
-use crate::etl::{Event, EventId, Guid};
+use crate::etl::{Event, EventId, Guid, StackPart};
 use crate::metadata::extended_items;
 use crate::payload::{Field, Payload};
 
@@ -81,6 +81,17 @@ pub(crate) fn repeated_frames<'a>(event: &Event<'a>) -> Option<&'a [u8]> {
         _ => return None,
     };
     Some(frames.bytes.as_chunks::<8>().0.as_flattened())
+}
+
+/// The part of a stack that an event is, with its frames as [`repeated_frames`] returns them; `None` where it does not.
+pub(crate) fn stack_part<'a>(event: &Event<'a>) -> Option<StackPart<'a>> {
+    if event.id != WALK || event.pointer_size != 8 {
+        return None;
+    }
+    let (Part { event_time, pid, tid, is_user, .. }, frames) = Part::decode(event)?;
+    let PartFrames::Here(FrameBytes { bytes, .. }) = frames else { return None };
+    let frames = bytes.as_chunks::<8>().0.as_flattened();
+    Some(StackPart { event_time, pid, tid, is_user, frames, number: None })
 }
 
 /// EVENT_HEADER_EXT_TYPE_STACK_TRACE32 and 64: a match id, then frames.

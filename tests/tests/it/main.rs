@@ -53,6 +53,7 @@ mod htrace;
 mod hunts;
 #[cfg(unix)]
 mod interrupts;
+mod joined_stacks;
 mod json_members;
 mod lifecycle;
 mod live;
