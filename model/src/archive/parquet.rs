@@ -140,7 +140,10 @@ const BLOCK: usize = 256;
 const MIN_NUMBERS: usize = 1 << 10;
 
 /// Bits of a delta up to which deltas are better than anything else.
-const FEW_BITS: u64 = 4;
+const FEW_BITS: f64 = 4.0;
+
+/// Blocks that are looked at to see how wide deltas are, at least where there are as many.
+const BLOCKS: usize = 1 << 6;
 
 /// Numbers that are looked at to see how often they repeat.
 const SAMPLE: usize = 1 << 12;
@@ -160,78 +163,101 @@ fn encodings(array: &dyn Array) -> Vec<Encoding> {
         {
             vec![Encoding::Plain]
         }
-        // Parquet has signed numbers of 32 bits, whose deltas have to fit, too.
-        ArrowDataType::UInt32 => {
-            let numbers = numbers(array, |number: u32| i64::from(number));
-            let are_small = numbers.iter().all(|number| *number <= i32::MAX.into());
-            vec![encoding(are_small.then_some(&numbers), u32::BITS)]
-        }
-        ArrowDataType::UInt64 => {
-            vec![encoding(Some(&numbers(array, |number: u64| number as i64)), u64::BITS)]
-        }
+        ArrowDataType::UInt32 => vec![encoding(array, |number: u32| i64::from(number))],
+        ArrowDataType::UInt64 => vec![encoding(array, |number: u64| number as i64)],
         ArrowDataType::Int64 | ArrowDataType::Timestamp(..) => {
-            vec![encoding(Some(&numbers(array, |number: i64| number)), i64::BITS)]
+            vec![encoding(array, |number: i64| number)]
         }
         dtype => get_dtype_encoding(dtype),
     }
 }
 
-/// The numbers of a column without its nulls.
-fn numbers<T: NativeType>(array: &dyn Array, number: impl Fn(T) -> i64) -> Vec<i64> {
-    let array = array.as_any().downcast_ref::<PrimitiveArray<T>>();
-    match array {
-        Some(array) if array.null_count() == 0 => {
-            array.values().iter().map(|value| number(*value)).collect()
-        }
-        Some(array) => array.non_null_values_iter().map(number).collect(),
-        None => Vec::new(),
-    }
-}
-
-/// The encoding in which numbers of a size take the fewest bytes.
-fn encoding(numbers: Option<&Vec<i64>>, bits: u32) -> Encoding {
-    let is_better_as_deltas = |numbers: &&Vec<i64>| {
-        let (count, delta_bits) = (numbers.len() as u64, delta_bits(numbers));
-        delta_bits <= count * FEW_BITS || delta_bits < count * dictionary_bits(numbers, bits)
+/// The encoding in which the numbers of a column take the fewest bytes, by a sample of them.
+fn encoding<T: NativeType>(array: &dyn Array, number: impl Fn(T) -> i64) -> Encoding {
+    let numbers = match array.as_any().downcast_ref::<PrimitiveArray<T>>() {
+        Some(array) if array.len() - array.null_count() >= MIN_NUMBERS => Numbers { array, number },
+        _ => return Encoding::RleDictionary,
     };
-    match numbers.filter(|numbers| numbers.len() >= MIN_NUMBERS).filter(is_better_as_deltas) {
-        Some(_) => Encoding::DeltaBinaryPacked,
-        None => Encoding::RleDictionary,
+    if !numbers.have_deltas() {
+        return Encoding::RleDictionary;
+    }
+    let delta_bits = numbers.delta_bits();
+    if delta_bits <= FEW_BITS || delta_bits < numbers.dictionary_bits() {
+        Encoding::DeltaBinaryPacked
+    } else {
+        Encoding::RleDictionary
     }
 }
 
-/// Bits that numbers take as deltas.
-fn delta_bits(numbers: &[i64]) -> u64 {
-    let mut bits = 0;
-    let mut last = numbers.first().copied().unwrap_or_default();
-    for block in numbers.chunks(BLOCK) {
-        let (mut least, mut greatest) = (i64::MAX, i64::MIN);
-        for number in block {
-            let delta = number.wrapping_sub(last);
-            (least, greatest) = (least.min(delta), greatest.max(delta));
-            last = *number;
+/// The numbers of a column; where it is null, there is none.
+struct Numbers<'a, T: NativeType, F> {
+    array: &'a PrimitiveArray<T>,
+    number: F,
+}
+
+impl<T: NativeType, F: Fn(T) -> i64> Numbers<'_, T, F> {
+    /// Bits of a plain number.
+    const BITS: f64 = (size_of::<T>() * 8) as f64;
+
+    /// Whether deltas have room for the numbers: Parquet has signed numbers of 32 bits, and so have these their deltas.
+    fn have_deltas(&self) -> bool {
+        let numbers = self.array.values().iter();
+        size_of::<T>() > size_of::<u32>()
+            || numbers.fold(0, |all, number| all | (self.number)(*number)) <= i32::MAX.into()
+    }
+
+    /// The numbers of some rows.
+    fn at(&self, rows: impl Iterator<Item = usize>) -> impl Iterator<Item = i64> {
+        let Self { array, number } = self;
+        let values = array.values().as_slice();
+        let is_valid = |row: &usize| array.validity().is_none_or(|validity| validity.get_bit(*row));
+        rows.filter(is_valid).filter_map(|row| values.get(row)).map(|value| number(*value))
+    }
+
+    /// Bits that a number takes as a delta.
+    fn delta_bits(&self) -> f64 {
+        let rows = self.array.len();
+        let every = (rows / BLOCK / BLOCKS).max(1);
+        let (mut bits, mut count) = (0, 0);
+        for start in (0..rows).step_by(BLOCK * every) {
+            // The last number of the block before is unknown where that is not looked at.
+            let mut last = None;
+            let (mut least, mut greatest, mut in_block) = (i64::MAX, i64::MIN, 0);
+            for number in self.at(start..rows.min(start + BLOCK)) {
+                let delta = number.wrapping_sub(last.unwrap_or(number));
+                (least, greatest) = (least.min(delta), greatest.max(delta));
+                last = Some(number);
+                in_block += 1;
+            }
+            if in_block > 0 {
+                bits += in_block * u64::from(u64::BITS - greatest.abs_diff(least).leading_zeros());
+                count += in_block;
+            }
         }
-        let width = u64::BITS - greatest.abs_diff(least).leading_zeros();
-        bits += block.len() as u64 * u64::from(width);
+        bits as f64 / count as f64
     }
-    bits
-}
 
-/// Bits that each of the numbers takes in a dictionary, estimated from a sample; those of a plain one where a dictionary
-/// is not worth it.
-fn dictionary_bits(numbers: &[i64], bits: u32) -> u64 {
-    let sample = numbers.iter().step_by((numbers.len() / SAMPLE).max(1));
-    let sampled = sample.len() as f64;
-    let seen = sample.collect::<PlHashSet<_>>().len() as f64;
-    // So many of a sample are expected to be distinct when all numbers have so many values.
-    let expected = |values: f64| values * (1.0 - (-sampled / values).exp());
-    let (mut least, mut most) = (seen, numbers.len() as f64);
-    for _ in 0..HALVINGS {
-        let middle = least.midpoint(most);
-        if expected(middle) < seen { least = middle } else { most = middle }
+    /// Bits that a number takes in a dictionary, those of the dictionary included; those of a plain one where a dictionary
+    /// is not worth it.
+    fn dictionary_bits(&self) -> f64 {
+        let rows = self.array.len();
+        let (mut distinct, mut sampled) = (PlHashSet::default(), 0.0);
+        for number in self.at((0..rows).step_by((rows / SAMPLE).max(1))) {
+            distinct.insert(number);
+            sampled += 1.0;
+        }
+        let seen = distinct.len() as f64;
+        let numbers = (rows - self.array.null_count()) as f64;
+        // So many of a sample are expected to be distinct when all numbers have so many values.
+        let expected = |values: f64| values * (1.0 - (-sampled / values).exp());
+        let (mut least, mut most) = (seen, numbers);
+        for _ in 0..HALVINGS {
+            let middle = least.midpoint(most);
+            if expected(middle) < seen { least = middle } else { most = middle }
+        }
+        let entry = Self::BITS * most / numbers;
+        (most.log2().ceil() + entry).min(Self::BITS)
     }
-    let entry = f64::from(bits) * most / numbers.len() as f64;
-    (most.log2().ceil() + entry).min(f64::from(bits)) as u64
 }
 
 #[cfg(test)]
@@ -300,9 +326,14 @@ mod tests {
         let near: Vec<i64> = (0..ROWS as i64).collect();
         let repeated: Vec<i64> =
             (0..ROWS).map(|row| (scattered(row) % 20) as i64 * 1_000_003).collect();
-        let distinct: Vec<i64> = (0..ROWS).map(|row| (scattered(row) % 400_000) as i64).collect();
-        assert_eq!(encoding(Some(&near), 64), Encoding::DeltaBinaryPacked);
-        assert_eq!(encoding(Some(&repeated), 64), Encoding::RleDictionary);
-        assert_eq!(encoding(Some(&distinct), 32), Encoding::DeltaBinaryPacked);
+        let distinct: Vec<u32> = (0..ROWS).map(|row| (scattered(row) % 400_000) as u32).collect();
+        let of_64 = |numbers| encoding(&PrimitiveArray::from_vec(numbers), |number: i64| number);
+        assert_eq!(of_64(near), Encoding::DeltaBinaryPacked);
+        assert_eq!(of_64(repeated), Encoding::RleDictionary);
+        let of_32 =
+            |numbers| encoding(&PrimitiveArray::from_vec(numbers), |number: u32| number.into());
+        assert_eq!(of_32(distinct), Encoding::DeltaBinaryPacked);
+        let wide = vec![u32::MAX; ROWS as usize];
+        assert_eq!(of_32(wide), Encoding::RleDictionary, "Parquet has no such deltas");
     }
 }

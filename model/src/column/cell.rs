@@ -64,11 +64,18 @@ impl<T: Number> Cell for Option<T> {
     type Values = Numbers<T>;
 
     fn column(name: &str, values: Vec<Self>) -> Column {
-        let known = values.iter().filter(|value| value.is_some()).count();
-        let validity = (known < values.len())
-            .then(|| Bitmap::from_trusted_len_iter(values.iter().map(Option::is_some)));
-        let natives = values.into_iter().map(|value| value.unwrap_or_default().into_native());
-        T::into_column(ChunkedArray::from_vec_validity(name.into(), natives.collect(), validity))
+        let mut natives = Vec::with_capacity(values.len());
+        let mut validity = Vec::with_capacity(values.len().div_ceil(8));
+        // So few at a time that they are read from memory once.
+        for values in values.chunks(u64::BITS as usize) {
+            let bits =
+                values.iter().rev().fold(0, |bits, value| bits << 1 | u64::from(value.is_some()));
+            validity.extend(bits.to_le_bytes());
+            natives.extend(values.iter().map(|value| value.unwrap_or_default().into_native()));
+        }
+        let validity = Bitmap::from_u8_vec(validity, values.len());
+        let validity = Some(validity).filter(|validity| validity.unset_bits() > 0);
+        T::into_column(ChunkedArray::from_vec_validity(name.into(), natives, validity))
     }
 
     fn values(column: &Column) -> PolarsResult<Numbers<T>> {
