@@ -12,7 +12,7 @@ use polars::prelude::{DataFrame, PolarsResult};
 use crate::error::ExtractError;
 
 /// Parts made ahead at most.
-const BATCHES_AHEAD: usize = 2;
+const BATCHES_AHEAD: usize = 1;
 
 /// Parts of a table that a second thread makes ahead.
 pub(super) struct BatchesAhead<'scope, P> {
@@ -51,28 +51,29 @@ impl<'scope, P: Send + 'scope> BatchesAhead<'scope, P> {
 
 /// Writes a table from the parts that `next` returns, until it returns `None`.
 ///
-/// A second thread makes the next part while this thread encodes and compresses the last.
+/// A second thread makes the next parts, a third their frames, while this thread encodes and compresses the last.
 pub(super) fn write_in_batches<P: Send>(
     writer: &mut ArchiveWriter,
     table: Table,
     next: impl FnMut() -> Result<Option<P>, Cancelled> + Send,
-    frame: impl Fn(P) -> PolarsResult<DataFrame>,
+    frame: impl Fn(P) -> PolarsResult<DataFrame> + Send,
     cancel: &Cancel,
 ) -> Result<(), ExtractError> {
     thread::scope(|scope| {
         let mut batches = BatchesAhead::start(scope, next);
+        let mut frames = BatchesAhead::start(scope, move || Ok(batches.next()?.map(&frame)));
         let mut made = Ok(());
-        let encoded = writer.encoder().encode_in_batches(table, || match batches.next() {
-            Ok(batch) => batch.filter(|_| !cancel.is_cancelled()).map(&frame),
+        let written = writer.table_in_parts(table, || match frames.next() {
+            Ok(frame) => frame.filter(|_| !cancel.is_cancelled()),
             Err(cancelled) => {
                 made = Err(cancelled);
                 None
             }
         });
-        drop(batches);
+        drop(frames);
         made?;
         cancel.check()?;
-        Ok(writer.append(encoded?)?)
+        Ok(written?)
     })
 }
 
@@ -90,7 +91,7 @@ impl TableAhead {
         frame: fn(P) -> PolarsResult<DataFrame>,
     ) -> (SyncSender<P>, Self) {
         let (sender, parts) = sync_channel(PARTS_WAITING);
-        let encode = move || encoder.encode_in_batches(table, || parts.recv().ok().map(frame));
+        let encode = move || encoder.encode_in_parts(table, || parts.recv().ok().map(frame));
         (sender, Self(thread::spawn(encode)))
     }
 

@@ -72,7 +72,7 @@ impl ProviderEventTables<'_, '_> {
     ) -> Result<LeftOutAndStacks, ExtractError> {
         let mut made = Made { left_out: self.kept.left_out, ..Made::default() };
         let (mut at, mut poll) = (0, Poll::new(cancel));
-        let encoded = writer.encoder().encode_in_batches(Table::EventValues, || {
+        let written = writer.table_in_parts(Table::EventValues, || {
             let mut batch = EventValues::default();
             while at < self.kept.len() && batch.len() < ROW_GROUP_ROWS && poll.round().is_ok() {
                 self.event(at, &mut made, &mut batch);
@@ -81,7 +81,7 @@ impl ProviderEventTables<'_, '_> {
             (!batch.is_empty()).then(|| batch.into_frame())
         });
         cancel.check()?;
-        writer.append(encoded?)?;
+        written?;
         writer.table(Table::EventFields, made.fields.into_frame())?;
         writer.table(Table::ProviderEvents, made.events.into_frame())?;
         Ok(LeftOutAndStacks { left_out: made.left_out, stacks: made.stacks })

@@ -85,9 +85,11 @@ impl BufferIndex {
         let mut bytes = Vec::new();
         let mut offset = 0;
         let mut last_time = i64::MIN;
+        // Most of the time is that of fetching the bytes into the cache of the processor.
+        let leading = if session.is_compressed() { LEADING_COMPRESSED } else { LEADING_BYTES };
         while offset < file.len() {
             cancel.check()?;
-            file.read_at(offset, BUFFER_HEADER_SIZE + LEADING_COMPRESSED, &mut bytes)?;
+            file.read_at(offset, BUFFER_HEADER_SIZE + leading, &mut bytes)?;
             let header = match BufferHeader::parse(&bytes) {
                 Ok(header) => header,
                 Err(bad) => {
@@ -97,6 +99,9 @@ impl BufferIndex {
                     continue;
                 }
             };
+            if header.is_compressed() && leading < LEADING_COMPRESSED {
+                file.read_at(offset, BUFFER_HEADER_SIZE + LEADING_COMPRESSED, &mut bytes)?;
+            }
             let stored = u64::from(header.size).min(file.len() - offset) as u32;
             if header.holds_events() {
                 last_time = first_time(&header, &bytes).unwrap_or(last_time);

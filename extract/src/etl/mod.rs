@@ -13,6 +13,7 @@ mod losses;
 mod lz77;
 mod merge;
 mod reader;
+mod repeated;
 mod stack_parts;
 
 pub use buffer::{BUFFER_HEADER_SIZE, BufferHeader, BufferTimes, IndexedBuffer, Times};

@@ -21,8 +21,9 @@ use super::index::BufferIndex;
 use super::losses::ReadBuffer;
 use super::lz77::decompress;
 use super::merge::{DecodedBuffer, Merge, SelectedEvent};
+use super::repeated::Repeated;
 use super::stack_parts::{BufferPart, RecentEvents, StackPart, StackParts};
-use crate::intern::{Fingerprint, FingerprintTable};
+use crate::intern::Fingerprint;
 
 /// Chooses the events that are handed out; sees every event of the file.
 ///
@@ -59,10 +60,6 @@ const MERGE_BYTES: usize = 256 << 20;
 
 /// Limit on the bytes merged at once, whatever processor count and buffer size the trace claims.
 const MAX_MERGE_BYTES: usize = 512 << 20;
-
-/// Different bytes that are numbered because they may repeat: a hundred megabytes. A trace may have millions of stacks of
-/// events that nothing keeps.
-const MAX_REPEATED: u32 = 1 << 22;
 
 /// Events handed out between two calls of the progress function, which may stop the reading.
 const EVENTS_PER_CHECK: u32 = 1 << 14;
@@ -124,6 +121,7 @@ impl EventReader {
         let Self { file, index, limits, expanders } = self;
         let (buffers, file) = (&index.buffers, &Mutex::new(file));
         let (decoded_tx, decoded_rx) = sync_channel(READ_AHEAD);
+        let repeated = &Repeated::default();
         thread::scope(|scope| {
             let (mut expanded, mut spares) = (Vec::new(), Vec::new());
             for first in 0..expanders {
@@ -143,14 +141,13 @@ impl EventReader {
                 _ => Source::Expanders(expanded),
             };
             let decoder = scope.spawn(move || {
-                let diagnostics = Diagnostics::default();
-                let mut decoder = Decoder::new(selector, diagnostics);
+                let mut decoder = Decoder::new(selector, repeated);
                 let result = decoder.run(buffers, source, &decoded_tx);
                 (result, decoder.diagnostics, decoder.read)
             });
             let mut merger = Merger {
                 merge: Merge::default(),
-                repeated: FingerprintTable::default(),
+                repeated,
                 spares,
                 recycled: 0,
                 bytes: 0,
@@ -243,6 +240,7 @@ impl Source<'_> {
 /// The decoding side.
 struct Decoder<'a> {
     selector: &'a mut dyn Selector,
+    repeated: &'a Repeated,
     diagnostics: Diagnostics,
     /// The buffers read so far.
     read: Vec<ReadBuffer>,
@@ -250,8 +248,14 @@ struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    fn new(selector: &'a mut dyn Selector, diagnostics: Diagnostics) -> Self {
-        Self { selector, diagnostics, read: Vec::new(), recent: RecentEvents::default() }
+    fn new(selector: &'a mut dyn Selector, repeated: &'a Repeated) -> Self {
+        Self {
+            selector,
+            repeated,
+            diagnostics: Diagnostics::default(),
+            read: Vec::new(),
+            recent: RecentEvents::default(),
+        }
     }
 
     /// Decodes all buffers, and hands them on in groups.
@@ -273,6 +277,7 @@ impl<'a> Decoder<'a> {
             group.push(target);
             if bytes >= GROUP_BYTES || position + 1 == buffers.len() {
                 bytes = 0;
+                self.repeated.before_waiting(&mut group);
                 // Fails when the merge has stopped.
                 if decoded.send(std::mem::take(&mut group)).is_err() {
                     break;
@@ -399,8 +404,7 @@ fn is_cut(buffer: &IndexedBuffer) -> bool {
 /// The merging side.
 struct Merger<'a, P, S> {
     merge: Merge,
-    /// Numbers of the bytes that [`Selector::repeated`] returned.
-    repeated: FingerprintTable,
+    repeated: &'a Repeated,
     /// The expanding threads, which get merged buffers in turns.
     spares: Vec<Sender<DecodedBuffer>>,
     recycled: usize,
@@ -424,7 +428,8 @@ impl<P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> Merger<'_, P, S> {
         limits: MergeLimits,
         decoded: &Receiver<Vec<DecodedBuffer>>,
     ) -> ControlFlow<()> {
-        let mut decoded = decoded.iter().flatten();
+        let repeated = self.repeated;
+        let mut decoded = decoded.iter().inspect(|_| repeated.taken()).flatten();
         for buffer in buffers {
             self.catch_up(buffer.first_time, limits)?;
             let Some(decoded) = decoded.next() else { break };
@@ -437,27 +442,9 @@ impl<P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> Merger<'_, P, S> {
 
     fn add(&mut self, mut buffer: DecodedBuffer) {
         self.bytes += buffer.data.len();
-        self.number(&mut buffer);
+        self.repeated.number(&mut buffer);
         if let Some(empty) = self.merge.add(buffer) {
             self.recycle(empty);
-        }
-    }
-
-    /// Numbers the bytes that may repeat, all of a buffer at once: the entries of the table, which are in no cache, are
-    /// fetched side by side then.
-    fn number(&mut self, buffer: &mut DecodedBuffer) {
-        let mut number = |fingerprint| {
-            let number = self.repeated.number_below(MAX_REPEATED, fingerprint);
-            number.and_then(|number| NonZeroU32::new(number + 1))
-        };
-        let DecodedBuffer { events, parts, fingerprints, part_fingerprints, .. } = buffer;
-        for (part, fingerprint) in parts.iter_mut().zip(part_fingerprints.drain(..)) {
-            part.number = number(fingerprint);
-        }
-        for (at, fingerprint) in fingerprints.drain(..) {
-            if let Some(event) = events.get_mut(at as usize) {
-                event.repeated = number(fingerprint);
-            }
         }
     }
 
@@ -545,7 +532,7 @@ mod tests {
             let mut diagnostics = Diagnostics::default();
             let mut merger = Merger {
                 merge: Merge::default(),
-                repeated: FingerprintTable::default(),
+                repeated: &Repeated::default(),
                 spares: Vec::new(),
                 recycled: 0,
                 bytes: 0,
@@ -572,8 +559,8 @@ mod tests {
     fn a_bad_event_counts_unless_the_file_ends_in_its_buffer() {
         let header = BufferHeader::of(0, 0, 0);
         for (stored, count) in [(header.size, 1), (header.size - 1, 0)] {
-            let (selector, diagnostics) = (&mut All, Diagnostics::default());
-            let mut decoder = Decoder::new(selector, diagnostics);
+            let (selector, repeated) = (&mut All, Repeated::default());
+            let mut decoder = Decoder::new(selector, &repeated);
             let buffer = IndexedBuffer { offset: 0, stored, header, first_time: 0 };
             let (data, valid) = (vec![0xEE; stored as usize], stored as usize);
             let mut target = DecodedBuffer { data, valid, ..DecodedBuffer::default() };

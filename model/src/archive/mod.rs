@@ -16,6 +16,7 @@ mod header;
 mod manifest;
 mod members;
 mod parquet;
+mod parts;
 mod reader;
 mod references;
 mod replace;

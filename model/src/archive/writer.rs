@@ -6,12 +6,12 @@ use std::thread;
 use super::error::ArchiveError;
 use super::manifest::{self, Content, Manifest, Stored};
 use super::parquet::ParquetFile;
+use super::parts::{EncodedParts, write_parts};
 use crate::cancel::Cancel;
-use crate::column::ColumnType;
 use crate::noting::{Noting, Reason, is_full, plain};
 use crate::output::{OutputFile, folder_of};
 use crate::table::Table;
-use polars::prelude::{Column, DataFrame, PolarsResult, Schema};
+use polars::prelude::{DataFrame, PolarsResult};
 use sevenz_rust::encoder_options::Lzma2Options;
 use sevenz_rust::{ArchiveEntry, EncoderConfiguration, EncoderMethod};
 
@@ -99,8 +99,28 @@ impl ArchiveWriter {
         table: Table,
         frame: PolarsResult<DataFrame>,
     ) -> Result<(), ArchiveError> {
-        let encoded = self.encoder.encode(table, frame)?;
-        self.append(encoded)
+        let mut frame = Some(frame);
+        self.table_in_parts(table, || frame.take())
+    }
+
+    /// Writes a table part by part: each is encoded when the part before is in the archive.
+    ///
+    /// `next` gives the parts until it gives `None`. Columns a part lacks are written as nulls.
+    ///
+    /// # Errors
+    /// When a part could not be made, does not fit the table, or cannot be written.
+    pub fn table_in_parts(
+        &mut self,
+        table: Table,
+        mut next: impl FnMut() -> Option<PolarsResult<DataFrame>>,
+    ) -> Result<(), ArchiveError> {
+        let not_encoded = |source| ArchiveError::Encode { table: table.name(), source };
+        let mut parts = EncodedParts::new(table, &mut next).map_err(not_encoded)?;
+        let content = BufReader::with_capacity(BUFFER, &mut parts);
+        let content = self.push_until_stopped(&table.member(), content);
+        let rows = parts.finish().map_err(not_encoded)?;
+        self.note_table(table, Stored { rows, content: content? });
+        Ok(())
     }
 
     /// Writes an encoded table.
@@ -193,8 +213,7 @@ impl ArchiveWriter {
         }
         for table in Table::ALL {
             if !is_written(self, table) {
-                let empty = self.encoder.encode_in_batches(table, || None)?;
-                self.append(empty)?;
+                self.table_in_parts(table, || None)?;
             }
         }
         let text = self.manifest.as_ref().map_or_else(String::new, Manifest::to_text);
@@ -227,26 +246,13 @@ impl<T: Write> Write for Stopped<T> {
 }
 
 impl TableEncoder {
-    /// Encodes a complete table.
-    ///
-    /// # Errors
-    /// When the frame could not be made, does not fit the table, or cannot be written.
-    pub fn encode(
-        &self,
-        table: Table,
-        frame: PolarsResult<DataFrame>,
-    ) -> Result<EncodedTable, ArchiveError> {
-        let mut frame = Some(frame);
-        self.encode_in_batches(table, || frame.take())
-    }
-
     /// Encodes a table part by part, so that a large one is never in memory as a whole.
     ///
     /// `next` gives the parts until it gives `None`. Columns a part lacks are written as nulls.
     ///
     /// # Errors
     /// When a part could not be made, does not fit the table, or cannot be written.
-    pub fn encode_in_batches(
+    pub fn encode_in_parts(
         &self,
         table: Table,
         mut next: impl FnMut() -> Option<PolarsResult<DataFrame>>,
@@ -254,7 +260,7 @@ impl TableEncoder {
         let mut content = tempfile::tempfile_in(&self.folder).map_err(|e| self.io(e))?;
         let mut noting = Noting::new(&mut content);
         let out = BufWriter::new(Stopped { inner: &mut noting, cancel: self.cancel.clone() });
-        let rows = match write_batches(table, &mut next, out) {
+        let rows = match write_parts(table, &mut next, out) {
             Ok(rows) => rows,
             Err(source) => {
                 return Err(match noting.failed() {
@@ -278,7 +284,7 @@ impl TableEncoder {
 /// When the frame does not fit the table, or `out` cannot be written.
 pub fn write_parquet(table: Table, frame: DataFrame, out: impl Write) -> PolarsResult<()> {
     let mut frame = Some(Ok(frame));
-    write_batches(table, &mut || frame.take(), out).map(drop)
+    write_parts(table, &mut || frame.take(), out).map(drop)
 }
 
 /// Writes any columns as a Parquet file, with pairs of keys and values in its footer.
@@ -293,42 +299,6 @@ pub fn write_parquet_with(
     let mut file = ParquetFile::new(frame.schema(), |_| true, out)?;
     file.write(frame)?;
     file.finish(pairs)
-}
-
-/// Returns the number of rows.
-fn write_batches(
-    table: Table,
-    next: &mut dyn FnMut() -> Option<PolarsResult<DataFrame>>,
-    out: impl Write,
-) -> PolarsResult<u64> {
-    let schema: Schema = table.columns().iter().map(|c| (c.name.into(), c.dtype.dtype())).collect();
-    // Lists are one column within another, in which nothing is gained.
-    let is_nullable = |name: &str| {
-        table.column(name).is_none_or(|spec| spec.nullable || spec.dtype == ColumnType::U32List)
-    };
-    let mut file = ParquetFile::new(&schema, is_nullable, out)?;
-    let mut rows = 0;
-    while let Some(batch) = next() {
-        let batch = conform(table, &batch?)?;
-        rows += batch.height() as u64;
-        file.write(&batch)?;
-    }
-    file.finish(Vec::new())?;
-    Ok(rows)
-}
-
-/// Puts the columns of a part into the table's order and adds those it lacks.
-fn conform(table: Table, batch: &DataFrame) -> PolarsResult<DataFrame> {
-    let columns: PolarsResult<Vec<Column>> = table
-        .columns()
-        .iter()
-        .map(|spec| match batch.column(spec.name) {
-            Ok(column) => Ok(column.clone()),
-            Err(_) if spec.nullable => Ok(spec.nulls(batch.height())),
-            Err(missing) => Err(missing),
-        })
-        .collect();
-    DataFrame::new(batch.height(), columns?)
 }
 
 pub(super) fn packing(path: &Path, error: &sevenz_rust::Error) -> ArchiveError {

@@ -293,13 +293,12 @@ fn start_handles(main: &Main, names: &mut objects::Names) -> StartHandles {
 
 fn write_names(writer: &mut ArchiveWriter, names: &objects::Names) -> Result<(), ArchiveError> {
     let mut next = 0;
-    let encoded = writer.encoder().encode_in_batches(Table::Names, || {
+    writer.table_in_parts(Table::Names, || {
         let rows = next..names.0.len().min(next + NAMES_PER_PART);
         next = rows.end;
         let batch: Names = rows.map(|row| Name { name: names.0.text(row) }).collect();
         (!batch.is_empty()).then(|| batch.into_frame())
-    })?;
-    writer.append(encoded)
+    })
 }
 
 fn object_types(mut types: BTreeMap<TypeId, String>) -> ObjectTypes {

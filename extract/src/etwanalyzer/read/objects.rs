@@ -380,7 +380,7 @@ impl<'scope, T: TableRows + Extend<T::Row> + Default + Send + 'scope> Stream<'sc
     ) -> Self {
         let (batches, encode): (SyncSender<T>, Receiver<T>) = sync_channel(1);
         let encoded = scope
-            .spawn(move || encoder.encode_in_batches(T::TABLE, || encode.recv().ok().map(frame)));
+            .spawn(move || encoder.encode_in_parts(T::TABLE, || encode.recv().ok().map(frame)));
         Self { batch: T::default(), rows_in_batch: 0, sent: 0, batches, encoded }
     }
 

@@ -1,0 +1,137 @@
+//! Tables encoded part by part, so that a large one is never in memory as a whole.
+
+use std::cell::RefCell;
+use std::io::{self, Read, Write};
+use std::rc::Rc;
+
+use polars::prelude::{Column, DataFrame, PolarsError, PolarsResult, Schema};
+
+use super::parquet::ParquetFile;
+use crate::column::ColumnType;
+use crate::table::Table;
+
+/// Source of the parts of a table: `None` after the last one.
+type NextPart<'a> = &'a mut dyn FnMut() -> Option<PolarsResult<DataFrame>>;
+
+/// A Parquet file that is made of the parts of a table.
+struct TableFile<'a, W: Write> {
+    table: Table,
+    next: NextPart<'a>,
+    /// `None` once it is finished.
+    file: Option<ParquetFile<W>>,
+    /// Rows so far.
+    rows: u64,
+}
+
+impl<'a, W: Write> TableFile<'a, W> {
+    fn new(table: Table, next: NextPart<'a>, out: W) -> PolarsResult<Self> {
+        let columns = table.columns().iter();
+        let schema: Schema = columns.map(|c| (c.name.into(), c.dtype.dtype())).collect();
+        // Lists are one column within another, in which nothing is gained.
+        let is_nullable = |name: &str| {
+            table.column(name).is_none_or(|spec| spec.nullable || spec.dtype == ColumnType::U32List)
+        };
+        let file = Some(ParquetFile::new(&schema, is_nullable, out)?);
+        Ok(Self { table, next, file, rows: 0 })
+    }
+
+    /// Writes the next part, or the end of the file after the last one; returns whether there was anything to write.
+    fn write_next(&mut self) -> PolarsResult<bool> {
+        let Some(file) = &mut self.file else { return Ok(false) };
+        if let Some(part) = (self.next)() {
+            let part = conform(self.table, &part?)?;
+            self.rows += part.height() as u64;
+            file.write(&part)?;
+        } else if let Some(file) = self.file.take() {
+            file.finish(Vec::new())?;
+        }
+        Ok(true)
+    }
+}
+
+/// Writes the parts of a table; returns the number of rows.
+pub(super) fn write_parts(table: Table, next: NextPart<'_>, out: impl Write) -> PolarsResult<u64> {
+    let mut file = TableFile::new(table, next, out)?;
+    while file.write_next()? {}
+    Ok(file.rows)
+}
+
+/// Puts the columns of a part into the table's order and adds those it lacks.
+fn conform(table: Table, part: &DataFrame) -> PolarsResult<DataFrame> {
+    let columns: PolarsResult<Vec<Column>> = table
+        .columns()
+        .iter()
+        .map(|spec| match part.column(spec.name) {
+            Ok(column) => Ok(column.clone()),
+            Err(_) if spec.nullable => Ok(spec.nulls(part.height())),
+            Err(missing) => Err(missing),
+        })
+        .collect();
+    DataFrame::new(part.height(), columns?)
+}
+
+/// The bytes of a table that is encoded while it is read: a part when those before were taken.
+pub(super) struct EncodedParts<'a> {
+    file: TableFile<'a, Encoded>,
+    /// Bytes of the last part, of which those before `taken` were taken.
+    encoded: Encoded,
+    taken: usize,
+    /// Reason why it ends early.
+    failed: Option<PolarsError>,
+}
+
+/// Bytes that were encoded and not taken yet.
+#[derive(Clone, Default)]
+struct Encoded(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Encoded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> EncodedParts<'a> {
+    pub(super) fn new(table: Table, next: NextPart<'a>) -> PolarsResult<Self> {
+        let encoded = Encoded::default();
+        let file = TableFile::new(table, next, encoded.clone())?;
+        Ok(Self { file, encoded, taken: 0, failed: None })
+    }
+
+    /// The number of rows, once all was read; the error with which reading ended if it was one of the table.
+    pub(super) fn finish(self) -> PolarsResult<u64> {
+        match self.failed {
+            Some(error) => Err(error),
+            None => Ok(self.file.rows),
+        }
+    }
+}
+
+impl Read for EncodedParts<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let mut encoded = self.encoded.0.borrow_mut();
+            let left = encoded.get(self.taken..).unwrap_or_default();
+            if !left.is_empty() {
+                let count = left.len().min(bytes.len());
+                bytes[..count].copy_from_slice(&left[..count]);
+                self.taken += count;
+                return Ok(count);
+            }
+            encoded.clear();
+            self.taken = 0;
+            drop(encoded);
+            match self.file.write_next() {
+                Ok(true) => {}
+                Ok(false) => return Ok(0),
+                Err(error) => {
+                    self.failed = Some(error);
+                    return Err(io::Error::other("a part of the table could not be encoded"));
+                }
+            }
+        }
+    }
+}
