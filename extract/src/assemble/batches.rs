@@ -61,16 +61,16 @@ pub(super) fn write_in_batches<P: Send>(
 ) -> Result<(), ExtractError> {
     thread::scope(|scope| {
         let mut batches = BatchesAhead::start(scope, next);
-        let mut frames = BatchesAhead::start(scope, move || Ok(batches.next()?.map(&frame)));
+        let mut made_frames = BatchesAhead::start(scope, move || Ok(batches.next()?.map(&frame)));
         let mut made = Ok(());
-        let written = writer.table_in_parts(table, || match frames.next() {
+        let written = writer.table_in_parts(table, || match made_frames.next() {
             Ok(frame) => frame.filter(|_| !cancel.is_cancelled()),
             Err(cancelled) => {
                 made = Err(cancelled);
                 None
             }
         });
-        drop(frames);
+        drop(made_frames);
         made?;
         cancel.check()?;
         Ok(written?)

@@ -42,7 +42,7 @@ macro_rules! collector {
                     self.stacks.events.carry(row, event);
                 }
                 if let Some(parts) = event.parts {
-                    self.stacks.events.take_parts(row, event, parts, &mut self.shared.timeline);
+                    self.stacks.take_parts(row, event, parts, &mut self.shared);
                 }
             }
 

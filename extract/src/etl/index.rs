@@ -85,7 +85,7 @@ impl BufferIndex {
         let mut bytes = Vec::new();
         let mut offset = 0;
         let mut last_time = i64::MIN;
-        // Most of the time is that of fetching the bytes into the cache of the processor.
+        // Fetching the bytes into the cache dominates the scan, so no more are read than needed.
         let leading = if session.is_compressed() { LEADING_COMPRESSED } else { LEADING_BYTES };
         while offset < file.len() {
             cancel.check()?;

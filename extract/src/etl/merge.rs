@@ -23,7 +23,7 @@ pub(super) struct DecodedBuffer {
     pub(super) valid: usize,
     /// The selected events, without the parts of stacks that are handed out with them.
     pub(super) events: Vec<SelectedEvent>,
-    /// These parts.
+    /// Parts of stacks that are handed out with their events.
     pub(super) parts: Vec<BufferPart>,
     /// The bytes of each part that may repeat.
     pub(super) part_fingerprints: Vec<Fingerprint>,

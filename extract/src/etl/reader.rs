@@ -174,7 +174,7 @@ impl EventReader {
 
 /// A buffer whose bytes are expanded, and not framed yet.
 struct ExpandedBuffer {
-    /// In the memory of a merged one, if there was one, of which nothing else counts.
+    /// Reuses the memory of a merged buffer; only `data` counts.
     buffer: DecodedBuffer,
     /// Whether all of it could be read and expanded.
     is_whole: bool,
@@ -340,13 +340,16 @@ impl<'a> Decoder<'a> {
             times.add(&event);
             if self.selector.select(&event) {
                 let part = self.selector.stack_part(&event);
+                // One that is out of order is handed out by itself, and counted. More events may come with its time.
+                let in_order = part.filter(|part| time == last && part.event_time < time);
                 let joined =
-                    part.and_then(|part| join(&part, &mut self.recent, data, events, parts));
+                    in_order.and_then(|part| join(&part, &mut self.recent, data, events, parts));
                 if let Some(frames) = joined {
                     target.part_fingerprints.push(Fingerprint::of(frames));
                 } else {
                     self.recent.add(time, event.tid, part.is_none());
-                    if let Some(bytes) = self.selector.repeated(&event) {
+                    let frames = part.map(|part| part.frames);
+                    if let Some(bytes) = frames.or_else(|| self.selector.repeated(&event)) {
                         target.fingerprints.push((events.len() as u32, Fingerprint::of(bytes)));
                     }
                     let position = at as u32;

@@ -13,8 +13,8 @@ use crate::intern::FingerprintTable;
 /// events that nothing keeps.
 const MAX_REPEATED: u32 = 1 << 22;
 
-/// Numbers of the bytes that [`Selector::repeated`] returned. Which number is whose does not matter, so that the thread which
-/// has less to do gives them: the one that merges if it waits for buffers, else the one that decodes.
+/// Numbers of the bytes that [`Selector::repeated`] returned. It does not matter which bytes get which number, so whichever
+/// thread has less to do assigns them: the one that merges if it waits for buffers, else the one that decodes.
 ///
 /// [`Selector::repeated`]: super::Selector::repeated
 #[derive(Default)]

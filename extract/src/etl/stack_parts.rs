@@ -11,12 +11,17 @@ pub struct StackPart<'a> {
     pub pid: u32,
     pub tid: u32,
     pub is_user: bool,
-    /// Addresses of eight bytes, innermost first.
+    /// Addresses of [`Self::POINTER_SIZE`], innermost first.
     pub frames: &'a [u8],
     /// As in [`Event::repeated`].
     ///
     /// [`Event::repeated`]: super::Event::repeated
     pub number: Option<u32>,
+}
+
+impl StackPart<'_> {
+    /// Bytes of an address, whatever the pointers of the process are.
+    pub const POINTER_SIZE: usize = 8;
 }
 
 /// A part of the stack of an event of its buffer.
@@ -99,14 +104,14 @@ impl RecentEvents {
         self.count = 0;
     }
 
-    /// Adds an event, which has parts of a stack unless it is one that is handed out by itself.
+    /// Adds an event; `has_parts` is false for a part of a stack that is handed out by itself.
     pub(super) fn add(&mut self, time: i64, tid: Option<u32>, has_parts: bool) {
         let mut is_known = has_parts && self.count > 0;
         if let Some(last) = self.count.checked_sub(1) {
             let last = &mut self.events[last % RECENT];
-            let is_other = last.time != time;
-            last.is_known &= is_other;
-            is_known &= is_other;
+            let is_new_time = last.time != time;
+            last.is_known &= is_new_time;
+            is_known &= is_new_time;
         }
         self.events[self.count % RECENT] = RecentEvent { time, tid, is_known, parts: 0 };
         self.count += 1;
@@ -123,7 +128,13 @@ impl RecentEvents {
         // The kernel part is logged before the user part, and by it an event without ids is known.
         let is_next = event.parts == u8::from(is_user);
         let is_of_thread = event.tid == Some(tid) || event.tid.is_none() && !is_user;
-        if event.time != event_time || !event.is_known || !is_next || !is_of_thread {
+        if event.time != event_time {
+            return None;
+        }
+        // What follows a part of the same time that is not the next one of this event may be that of an event that was not
+        // selected.
+        event.is_known &= is_next && is_of_thread;
+        if !event.is_known {
             return None;
         }
         event.parts += 1;
@@ -162,22 +173,18 @@ mod tests {
     #[test]
     fn the_only_event_of_a_time_gets_its_kernel_part_and_then_its_user_part() {
         let recent = &mut events(&[(10, Some(5)), (12, Some(6))]);
-        assert_eq!(place(recent, 10, 5, true), None, "the kernel part is still to come");
         assert_eq!(place(recent, 10, 5, false), Some(1));
         assert_eq!(place(recent, 12, 6, false), Some(2));
         assert_eq!(place(recent, 10, 5, true), Some(1));
-        for is_user in [false, true] {
-            assert_eq!(place(recent, 10, 5, is_user), None, "it has both");
-        }
-        assert_eq!(place(recent, 12, 5, true), None, "of another thread");
+        assert_eq!(place(recent, 10, 5, true), None, "it has both");
         assert_eq!(place(recent, 11, 6, true), None, "no event of the time");
+        assert_eq!(place(recent, 12, 6, true), Some(2));
     }
 
     #[test]
     fn an_event_without_ids_is_that_of_the_thread_of_its_kernel_part() {
         let recent = &mut events(&[(10, None)]);
         assert_eq!(place(recent, 10, 5, false), Some(1));
-        assert_eq!(place(recent, 10, 6, true), None);
         assert_eq!(place(recent, 10, 5, true), Some(1));
         assert_eq!(place(&mut events(&[(10, None)]), 10, 5, true), None);
     }
@@ -194,5 +201,19 @@ mod tests {
         assert_eq!(place(recent, 12, 5, false), None, "long ago");
         recent.clear();
         assert_eq!(place(recent, 20, 9, false), None, "in another buffer");
+    }
+
+    #[test]
+    fn after_a_part_that_does_not_fit_all_of_the_time_are_left_to_the_search() {
+        for (tid, is_user, reason) in
+            [(5, true, "a user part without kernel part"), (6, false, "of another thread")]
+        {
+            let recent = &mut events(&[(10, Some(5))]);
+            assert_eq!(place(recent, 10, tid, is_user), None, "{reason}");
+            assert_eq!(place(recent, 10, 5, false), None, "{reason}");
+        }
+        let recent = &mut events(&[(10, Some(5))]);
+        let parts = [false, false, true].map(|is_user| place(recent, 10, 5, is_user));
+        assert_eq!(parts, [Some(1), None, None], "a second kernel part");
     }
 }

@@ -105,23 +105,24 @@ impl EventStacks {
         }
     }
 
-    /// Takes the parts of the stack of the event of a row that come with it.
-    pub(crate) fn take_parts(
+    /// Takes the parts of the stack of an event that come with it. If it has a row, it is this one.
+    pub(super) fn take_parts(
         &mut self,
         row: usize,
         event: &Event<'_>,
         parts: &StackParts<'_>,
         timeline: &mut Timeline,
     ) {
-        if timeline.ids.get(row).is_none_or(|ids| *ids == IdSource::Rundown) {
-            return;
-        }
+        let has_row = timeline.ids.get(row).is_some_and(|ids| *ids != IdSource::Rundown);
         for part in parts.iter(event.time) {
             let StackPart { event_time, pid, tid, is_user, frames: bytes, number } = part;
-            let frames = PartFrames::Here(FrameBytes { bytes, number });
-            let fragment = self.fragments.add(frames, event.pointer_size, is_user);
             let part = Part { event_time, pid, tid, processor: event.processor, is_user };
-            self.attach(row, &part, fragment, timeline);
+            let row = if has_row { Some(row) } else { self.row_of(&part, timeline) };
+            if let Some(row) = row {
+                let frames = PartFrames::Here(FrameBytes { bytes, number });
+                let fragment = self.fragments.add(frames, StackPart::POINTER_SIZE, is_user);
+                self.attach(row, &part, fragment, timeline);
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use super::parts::{
     FrameBytes, KEY_DELETE, KEY_KERNEL, KEY_RUNDOWN, KEY_USER, Part, PartFrames, USER_PART, WALK,
     key_frames,
 };
-use crate::etl::{Event, EventId, WarningKind};
+use crate::etl::{Event, EventId, StackParts, WarningKind};
 use crate::payload::Field;
 use crate::raw::{EventFamily, Shared};
 
@@ -34,6 +34,25 @@ impl KeptStacks {
     #[must_use]
     pub fn known_from(self, time: Option<i64>) -> Self {
         Self { known_from: time, ..self }
+    }
+
+    /// Takes the parts of the stack of an event that come with it. If it has a row, it is this one.
+    pub(crate) fn take_parts(
+        &mut self,
+        row: usize,
+        event: &Event<'_>,
+        parts: &StackParts<'_>,
+        shared: &mut Shared,
+    ) {
+        self.forget_keys_at(event.time);
+        self.events.take_parts(row, event, parts, &mut shared.timeline);
+    }
+
+    /// Forgets the keys of earlier events at the first event from which on the trace is complete.
+    fn forget_keys_at(&mut self, time: i64) {
+        if self.known_from.is_some_and(|from| time >= from) {
+            self.forget_keys();
+        }
     }
 
     fn forget_keys(&mut self) {
@@ -67,9 +86,7 @@ impl EventFamily for KeptStacks {
     }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
-        if self.known_from.is_some_and(|from| event.time >= from) {
-            self.forget_keys();
-        }
+        self.forget_keys_at(event.time);
         match event.id {
             WALK | KEY_KERNEL | KEY_USER => {
                 let (part, frames) = Part::decode(event)?;

@@ -85,7 +85,7 @@ pub(crate) fn repeated_frames<'a>(event: &Event<'a>) -> Option<&'a [u8]> {
 
 /// The part of a stack that an event is, with its frames as [`repeated_frames`] returns them; `None` where it does not.
 pub(crate) fn stack_part<'a>(event: &Event<'a>) -> Option<StackPart<'a>> {
-    if event.id != WALK || event.pointer_size != 8 {
+    if event.id != WALK || event.pointer_size != StackPart::POINTER_SIZE {
         return None;
     }
     let (Part { event_time, pid, tid, is_user, .. }, frames) = Part::decode(event)?;

@@ -28,6 +28,9 @@ pub const ROW_GROUP_ROWS: usize = 1 << 18;
 /// Row groups that are encoded at once, so that one column of many rows has several threads, too.
 const GROUPS_AT_ONCE: usize = 4;
 
+/// Rows that are encoded at once at most.
+pub(super) const ROWS_AT_ONCE: usize = GROUPS_AT_ONCE * ROW_GROUP_ROWS;
+
 /// The zstd level: higher ones cost much more time for a few per cent of size.
 const ZSTD_LEVEL: i32 = 1;
 
@@ -148,6 +151,9 @@ const BLOCKS: usize = 1 << 6;
 /// Numbers that are looked at to see how often they repeat.
 const SAMPLE: usize = 1 << 12;
 
+/// 2⁶⁴ over the golden ratio, whose multiples have scattered upper bits (Knuth, The Art of Computer Programming, volume 3, 6.4).
+const SCATTER: u64 = 0x9E37_79B9_7F4A_7C15;
+
 /// Halvings of the range in which an estimate lies, until it is within a hundred-thousandth.
 const HALVINGS: usize = 20;
 
@@ -199,7 +205,7 @@ impl<T: NativeType, F: Fn(T) -> i64> Numbers<'_, T, F> {
     /// Bits of a plain number.
     const BITS: f64 = (size_of::<T>() * 8) as f64;
 
-    /// Whether deltas have room for the numbers: Parquet has signed numbers of 32 bits, and so have these their deltas.
+    /// Whether deltas have room for the numbers: Parquet's 32-bit numbers are signed, and so are their deltas.
     fn have_deltas(&self) -> bool {
         let numbers = self.array.values().iter();
         size_of::<T>() > size_of::<u32>()
@@ -220,13 +226,13 @@ impl<T: NativeType, F: Fn(T) -> i64> Numbers<'_, T, F> {
         let every = (rows / BLOCK / BLOCKS).max(1);
         let (mut bits, mut count) = (0, 0);
         for start in (0..rows).step_by(BLOCK * every) {
-            // The last number of the block before is unknown where that is not looked at.
-            let mut last = None;
+            let mut numbers = self.at(start..rows.min(start + BLOCK * every)).take(BLOCK);
+            let Some(mut last) = numbers.next() else { continue };
             let (mut least, mut greatest, mut in_block) = (i64::MAX, i64::MIN, 0);
-            for number in self.at(start..rows.min(start + BLOCK)) {
-                let delta = number.wrapping_sub(last.unwrap_or(number));
+            for number in numbers {
+                let delta = number.wrapping_sub(last);
                 (least, greatest) = (least.min(delta), greatest.max(delta));
-                last = Some(number);
+                last = number;
                 in_block += 1;
             }
             if in_block > 0 {
@@ -234,7 +240,7 @@ impl<T: NativeType, F: Fn(T) -> i64> Numbers<'_, T, F> {
                 count += in_block;
             }
         }
-        bits as f64 / count as f64
+        if count == 0 { Self::BITS } else { bits as f64 / count as f64 }
     }
 
     /// Bits that a number takes in a dictionary, those of the dictionary included; those of a plain one where a dictionary
@@ -242,9 +248,16 @@ impl<T: NativeType, F: Fn(T) -> i64> Numbers<'_, T, F> {
     fn dictionary_bits(&self) -> f64 {
         let rows = self.array.len();
         let (mut distinct, mut sampled) = (PlHashSet::default(), 0.0);
-        for number in self.at((0..rows).step_by((rows / SAMPLE).max(1))) {
+        let step = (rows / SAMPLE).max(1);
+        // Not one row of each step at the same place, because columns may have a value in every second row.
+        let places = (0..).map(|at: u64| (at.wrapping_mul(SCATTER) >> u32::BITS) as usize % step);
+        let sample = (0..rows).step_by(step).zip(places).map(|(start, place)| start + place);
+        for number in self.at(sample.filter(|row| *row < rows)) {
             distinct.insert(number);
             sampled += 1.0;
+        }
+        if distinct.is_empty() {
+            return Self::BITS;
         }
         let seen = distinct.len() as f64;
         let numbers = (rows - self.array.null_count()) as f64;
@@ -335,5 +348,20 @@ mod tests {
         assert_eq!(of_32(distinct), Encoding::DeltaBinaryPacked);
         let wide = vec![u32::MAX; ROWS as usize];
         assert_eq!(of_32(wide), Encoding::RleDictionary, "Parquet has no such deltas");
+    }
+
+    #[test]
+    fn nulls_between_numbers_do_not_change_what_is_chosen() {
+        let encoding = |every: usize, number: fn(usize) -> i64| {
+            let row = |row: usize| (row % every == 1).then(|| number(row / every));
+            let rows = 0..(MIN_NUMBERS * every).max(ROWS as usize);
+            encoding(&rows.map(row).collect::<PrimitiveArray<i64>>(), |number: i64| number)
+        };
+        for every in [2, 64, 256, 300] {
+            let rising = encoding(every, |row| row as i64 * 1_000_003);
+            assert_eq!(rising, Encoding::DeltaBinaryPacked, "{every}");
+            let repeated = encoding(every, |row| (scattered(row as u64) % 5) as i64 * 1_000_003);
+            assert_eq!(repeated, Encoding::RleDictionary, "{every}");
+        }
     }
 }

@@ -2,11 +2,12 @@
 
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
+use std::mem;
 use std::rc::Rc;
 
 use polars::prelude::{Column, DataFrame, PolarsError, PolarsResult, Schema};
 
-use super::parquet::ParquetFile;
+use super::parquet::{ParquetFile, ROWS_AT_ONCE};
 use crate::column::ColumnType;
 use crate::table::Table;
 
@@ -17,6 +18,8 @@ type NextPart<'a> = &'a mut dyn FnMut() -> Option<PolarsResult<DataFrame>>;
 struct TableFile<'a, W: Write> {
     table: Table,
     next: NextPart<'a>,
+    /// The part whose rows are being written.
+    part: DataFrame,
     /// `None` once it is finished.
     file: Option<ParquetFile<W>>,
     /// Rows so far.
@@ -32,16 +35,21 @@ impl<'a, W: Write> TableFile<'a, W> {
             table.column(name).is_none_or(|spec| spec.nullable || spec.dtype == ColumnType::U32List)
         };
         let file = Some(ParquetFile::new(&schema, is_nullable, out)?);
-        Ok(Self { table, next, file, rows: 0 })
+        Ok(Self { table, next, part: DataFrame::default(), file, rows: 0 })
     }
 
-    /// Writes the next part, or the end of the file after the last one; returns whether there was anything to write.
+    /// Writes the next rows, or the end of the file after the last ones; returns whether there was anything to write.
     fn write_next(&mut self) -> PolarsResult<bool> {
         let Some(file) = &mut self.file else { return Ok(false) };
-        if let Some(part) = (self.next)() {
-            let part = conform(self.table, &part?)?;
-            self.rows += part.height() as u64;
-            file.write(&part)?;
+        if self.part.height() > 0 {
+            let part = mem::take(&mut self.part);
+            file.write(&part.head(Some(ROWS_AT_ONCE)))?;
+            if part.height() > ROWS_AT_ONCE {
+                self.part = part.slice(ROWS_AT_ONCE as i64, part.height());
+            }
+        } else if let Some(part) = (self.next)() {
+            self.part = conform(self.table, &part?)?;
+            self.rows += self.part.height() as u64;
         } else if let Some(file) = self.file.take() {
             file.finish(Vec::new())?;
         }

@@ -116,8 +116,7 @@ impl ArchiveWriter {
     ) -> Result<(), ArchiveError> {
         let not_encoded = |source| ArchiveError::Encode { table: table.name(), source };
         let mut parts = EncodedParts::new(table, &mut next).map_err(not_encoded)?;
-        let content = BufReader::with_capacity(BUFFER, &mut parts);
-        let content = self.push_until_stopped(&table.member(), content);
+        let content = self.push_until_stopped(&table.member(), &mut parts);
         let rows = parts.finish().map_err(not_encoded)?;
         self.note_table(table, Stored { rows, content: content? });
         Ok(())

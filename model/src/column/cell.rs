@@ -65,7 +65,7 @@ impl<T: Number> Cell for Option<T> {
 
     fn column(name: &str, values: Vec<Self>) -> Column {
         let mut natives = Vec::with_capacity(values.len());
-        let mut validity = Vec::with_capacity(values.len().div_ceil(8));
+        let mut validity = Vec::with_capacity(values.len().next_multiple_of(64) / 8);
         // So few at a time that they are read from memory once.
         for values in values.chunks(u64::BITS as usize) {
             let bits =

@@ -4,18 +4,36 @@
 use std::path::Path;
 
 use handlescope_extract::{ExtractOptions, NoObserver, StackChoice, extract};
-use handlescope_model::Cancel;
+use handlescope_model::tables::{Frames, Stacks};
+use handlescope_model::{Cancel, FrameIdx, ModuleIdx, Trace};
 use handlescope_tests::bench::{LargeTrace, write_large_trace};
 use handlescope_tests::binary::sample_trace;
+use handlescope_tests::bytes::PointerSize;
 use handlescope_tests::containers::members_of;
 use handlescope_tests::data::{hostile, shared_data};
+use handlescope_tests::header::{HeaderKind, Stamp};
 use handlescope_tests::needs_data;
+use handlescope_tests::payload::{HandleEvent, HandleRecord, stack_walk};
+use handlescope_tests::scenario::TraceBuilder;
+use proptest::collection::vec;
+use proptest::prelude::{Strategy, any};
 
 use crate::extraction_threads::{traces, traces_of_any_shape};
 use crate::handle_model::with_cases;
 
-/// The tables of events and objects, or the reason why there are none.
-fn tables(trace: &Path, stacks: StackChoice) -> Result<[Vec<u8>; 2], String> {
+/// A frame: module, RVA and address.
+type Frame = (Option<ModuleIdx>, Option<u64>, Option<u64>);
+
+#[derive(Debug, PartialEq)]
+struct Tables {
+    /// Members with the events and the objects.
+    members: [Vec<u8>; 2],
+    /// Those of handle events are first.
+    stacks: Vec<Vec<Frame>>,
+}
+
+/// Tables of the extract of a trace, or the reason why there is none.
+fn tables(trace: &Path, stacks: StackChoice) -> Result<Tables, String> {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("a.json7z");
     let options = ExtractOptions { stacks, ..ExtractOptions::default() };
@@ -23,12 +41,28 @@ fn tables(trace: &Path, stacks: StackChoice) -> Result<[Vec<u8>; 2], String> {
         .map_err(|error| error.to_string())?;
     let members = members_of(&output);
     let content = |name| members.iter().find(|member| member.name == name).unwrap().content.clone();
-    Ok(["events.parquet", "objects.parquet"].map(content))
+    let extract = Trace::open(&output).unwrap();
+    let frames = (
+        extract.values(Frames::module).unwrap(),
+        extract.values(Frames::rva).unwrap(),
+        extract.values(Frames::address).unwrap(),
+    );
+    let frame = |frame: FrameIdx| {
+        let row = frame.row();
+        (frames.0.get(row), frames.1.get(row), frames.2.get(row))
+    };
+    let lists = extract.values(Stacks::frames).unwrap();
+    let stacks = (0..lists.len()).map(|row| lists.get(row).map(frame).collect()).collect();
+    Ok(Tables { members: ["events.parquet", "objects.parquet"].map(content), stacks })
 }
 
 fn assert_same_with_all_stacks(trace: &Path) {
-    let joined = tables(trace, StackChoice::HandleEvents);
-    assert!(joined == tables(trace, StackChoice::All), "{}", trace.display());
+    let (joined, mut searched) =
+        (tables(trace, StackChoice::HandleEvents), tables(trace, StackChoice::All));
+    if let (Ok(joined), Ok(searched)) = (&joined, &mut searched) {
+        searched.stacks.truncate(joined.stacks.len());
+    }
+    assert!(joined == searched, "{}", trace.display());
 }
 
 #[test]
@@ -56,4 +90,106 @@ fn of_traces_of_any_shape() {
         write_large_trace(&path, &trace).unwrap();
         assert_same_with_all_stacks(&path);
     });
+}
+
+const POINTERS: [PointerSize; 2] = [PointerSize::Four, PointerSize::Eight];
+const HEADERS: [HeaderKind; 3] = [HeaderKind::System, HeaderKind::Compact, HeaderKind::PerfInfo];
+
+/// A create of a handle, or a part of a stack, with the time of the action before or later.
+#[derive(Debug, Clone, Copy)]
+struct Action {
+    /// Microseconds after the action before.
+    later: i64,
+    cpu: u16,
+    thread: u32,
+    header: HeaderKind,
+    pointer: PointerSize,
+    /// How many creates of its processor before it the event is whose stack it has a part of. `None` for a create.
+    part_of: Option<usize>,
+    is_user: bool,
+}
+
+fn actions() -> impl Strategy<Value = Vec<Action>> {
+    let of_thread = (0..3_i64, 0..2_u16, 0..2_u32, 0..3_usize, 0..2_usize);
+    let action = (of_thread, proptest::option::of(0..5_usize), any::<bool>());
+    let action = action.prop_map(|((later, cpu, thread, header, pointer), part_of, is_user)| {
+        let (header, pointer) = (HEADERS[header], POINTERS[pointer]);
+        Action {
+            later,
+            cpu,
+            thread: 10 * u32::from(cpu) + thread,
+            header,
+            pointer,
+            part_of,
+            is_user,
+        }
+    });
+    vec(action, 1..80)
+}
+
+/// A trace of a kernel with such pointers.
+fn trace_of(actions: &[Action], kernel: PointerSize) -> TraceBuilder {
+    let mut trace = TraceBuilder::new();
+    trace.process(700, "app.exe");
+    trace.object_type(16, "Event");
+    let (mut ns, mut creates) = (1_000_000, [Vec::new(), Vec::new()]);
+    for (number, action) in (0..).zip(actions) {
+        ns += action.later * 1_000;
+        let raw = |ns| trace.options().raw(ns);
+        let creates = &mut creates[usize::from(action.cpu)];
+        let payload = match action.part_of {
+            None => {
+                creates.push((ns, action.thread));
+                let object = 0x8000_1000 + 0x40 * number;
+                let create = HandleRecord { object, handle: 4, type_id: 16, ..Default::default() };
+                create.payload(HandleEvent::Create, action.pointer)
+            }
+            Some(before) => {
+                let event = creates.iter().rev().nth(before).copied();
+                let (event, thread) = event.unwrap_or((5, action.thread));
+                let space = match (action.is_user, kernel) {
+                    (true, _) => 0x7000_0000,
+                    (false, PointerSize::Four) => 0x8000_0000,
+                    (false, PointerSize::Eight) => 0xFFFF_8000_0000_0000,
+                };
+                let frames = [space + number, space + 1];
+                stack_walk(kernel, raw(event), 700, 701 + thread, &frames)
+            }
+        };
+        let stamp = Stamp::new(raw(ns), 700, 701 + action.thread);
+        let pointer = if action.part_of.is_some() { kernel } else { action.pointer };
+        let event = payload.event(action.header, pointer, stamp);
+        trace.raw_event(ns, action.cpu, event);
+    }
+    trace
+}
+
+/// Times repeat, threads of two processors take turns, some events have no ids, and pointers have both sizes.
+#[test]
+fn of_any_events_and_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("any.etl");
+    with_cases(24, (actions(), 0..2_usize), |(actions, kernel)| {
+        trace_of(&actions, POINTERS[kernel]).write(&path).unwrap();
+        assert_same_with_all_stacks(&path);
+    });
+}
+
+#[test]
+fn of_a_part_with_wider_pointers_than_its_event() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("wide.etl");
+    let first = Action {
+        later: 1,
+        cpu: 0,
+        thread: 1,
+        header: HeaderKind::System,
+        pointer: PointerSize::Four,
+        part_of: None,
+        is_user: false,
+    };
+    let part = Action { part_of: Some(0), ..first };
+    // The first event of a buffer is left to the search.
+    trace_of(&[first, first, part], PointerSize::Eight).write(&path).unwrap();
+    assert_same_with_all_stacks(&path);
 }
