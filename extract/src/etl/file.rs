@@ -40,7 +40,10 @@ impl EtlFile {
     /// When the file cannot be read, or has become shorter than it was.
     pub fn read_at(&mut self, offset: u64, size: usize, into: &mut Vec<u8>) -> io::Result<()> {
         let expected = (size as u64).min(self.len.saturating_sub(offset)) as usize;
-        // Zeroes only what exceeds the previous length. `read_to_end` would read a buffer in four calls.
+        // `read_to_end` would read a buffer in four calls. New memory comes with zeros, which need not be written one by one.
+        if into.capacity() < expected {
+            *into = vec![0; expected];
+        }
         into.resize(expected, 0);
         self.file.seek(SeekFrom::Start(offset))?;
         self.file.read_exact(into).map_err(|error| match error.kind() {
