@@ -41,8 +41,8 @@ macro_rules! collector {
                 if !event.extended.is_empty() && self.shared.timeline.len() > row {
                     self.stacks.events.carry(row, event);
                 }
-                if let Some(parts) = event.parts {
-                    self.stacks.take_parts(row, event, parts, &mut self.shared);
+                if event.parts.is_some() {
+                    self.stacks.take_parts(row, event, &mut self.shared);
                 }
             }
 

@@ -481,9 +481,9 @@ impl<P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> Merger<'_, P, S> {
             let SelectedEvent { position, repeated, parts, .. } = selected;
             let at = position as usize;
             let Some(bytes) = buffer.data.get(at..buffer.valid) else { return };
+            let stack = StackParts::of(&buffer.data, &buffer.parts, parts);
             // The decoder framed it before. It is changed in place: an event is large, and copied where the processor has just
             // written it, which stalls.
-            let stack = StackParts::of(&buffer.data, &buffer.parts, parts);
             if let Ok(Framed { event, .. }) = &mut frame(bytes, *last_time) {
                 event.processor = buffer.processor;
                 event.offset = buffer.offset + if buffer.expanded { 0 } else { at as u64 };

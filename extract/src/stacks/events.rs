@@ -11,7 +11,7 @@ use super::fragments::{FragmentRef, Fragments};
 use super::parts::{
     FrameBytes, KEY_DELETE, KEY_RUNDOWN, Part, PartFrames, USER_PART, carried_parts, key_frames,
 };
-use crate::etl::{Event, StackPart, StackParts};
+use crate::etl::{Event, StackPart};
 use crate::raw::{IdSource, Timeline, UNKNOWN_ID};
 
 /// Parts that may wait for an event that has not been read yet.
@@ -106,13 +106,8 @@ impl EventStacks {
     }
 
     /// Takes the parts of the stack of an event that come with it. If it has a row, it is this one.
-    pub(super) fn take_parts(
-        &mut self,
-        row: usize,
-        event: &Event<'_>,
-        parts: &StackParts<'_>,
-        timeline: &mut Timeline,
-    ) {
+    pub(super) fn take_parts(&mut self, row: usize, event: &Event<'_>, timeline: &mut Timeline) {
+        let Some(parts) = event.parts else { return };
         let has_row = timeline.ids.get(row).is_some_and(|ids| *ids != IdSource::Rundown);
         for part in parts.iter(event.time) {
             let StackPart { event_time, pid, tid, is_user, frames: bytes, number } = part;

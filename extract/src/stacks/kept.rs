@@ -9,7 +9,7 @@ use super::parts::{
     FrameBytes, KEY_DELETE, KEY_KERNEL, KEY_RUNDOWN, KEY_USER, Part, PartFrames, USER_PART, WALK,
     key_frames,
 };
-use crate::etl::{Event, EventId, StackParts, WarningKind};
+use crate::etl::{Event, EventId, WarningKind};
 use crate::payload::Field;
 use crate::raw::{EventFamily, Shared};
 
@@ -37,15 +37,9 @@ impl KeptStacks {
     }
 
     /// Takes the parts of the stack of an event that come with it. If it has a row, it is this one.
-    pub(crate) fn take_parts(
-        &mut self,
-        row: usize,
-        event: &Event<'_>,
-        parts: &StackParts<'_>,
-        shared: &mut Shared,
-    ) {
+    pub(crate) fn take_parts(&mut self, row: usize, event: &Event<'_>, shared: &mut Shared) {
         self.forget_keys_at(event.time);
-        self.events.take_parts(row, event, parts, &mut shared.timeline);
+        self.events.take_parts(row, event, &mut shared.timeline);
     }
 
     /// Forgets the keys of earlier events at the first event from which on the trace is complete.

@@ -181,7 +181,9 @@ fn encodings(array: &dyn Array) -> Vec<Encoding> {
 /// The encoding in which the numbers of a column take the fewest bytes, by a sample of them.
 fn encoding<T: NativeType>(array: &dyn Array, number: impl Fn(T) -> i64) -> Encoding {
     let numbers = match array.as_any().downcast_ref::<PrimitiveArray<T>>() {
-        Some(array) if array.len() - array.null_count() >= MIN_NUMBERS => Numbers { array, number },
+        Some(array) if array.len() - array.null_count() >= MIN_NUMBERS => {
+            NumberColumn { array, number }
+        }
         _ => return Encoding::RleDictionary,
     };
     if !numbers.have_deltas() {
@@ -195,13 +197,13 @@ fn encoding<T: NativeType>(array: &dyn Array, number: impl Fn(T) -> i64) -> Enco
     }
 }
 
-/// The numbers of a column; where it is null, there is none.
-struct Numbers<'a, T: NativeType, F> {
+/// A column of numbers of which an encoding is chosen.
+struct NumberColumn<'a, T: NativeType, F> {
     array: &'a PrimitiveArray<T>,
     number: F,
 }
 
-impl<T: NativeType, F: Fn(T) -> i64> Numbers<'_, T, F> {
+impl<T: NativeType, F: Fn(T) -> i64> NumberColumn<'_, T, F> {
     /// Bits of a plain number.
     const BITS: f64 = (size_of::<T>() * 8) as f64;
 

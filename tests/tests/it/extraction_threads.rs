@@ -15,15 +15,25 @@ use proptest::prelude::{Strategy, any};
 
 use crate::handle_model::with_cases;
 
+/// An archive in a folder, or the reason why there is none.
+pub(crate) fn archive_in(
+    folder: &Path,
+    trace: &Path,
+    options: ExtractOptions,
+) -> Result<PathBuf, String> {
+    let output = folder.join("a.json7z");
+    match extract(trace, &output, options, &NoObserver, &Cancel::default()) {
+        Ok(_) => Ok(output),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// The bytes of the archive, or the reason why there is none.
 fn extracted(trace: &Path, stacks: StackChoice, threads: usize) -> Result<Vec<u8>, String> {
     let folder = tempfile::tempdir().unwrap();
-    let output = folder.path().join("a.json7z");
     let threads = NonZeroUsize::new(threads).unwrap();
     let options = ExtractOptions { stacks, threads, ..ExtractOptions::default() };
-    extract(trace, &output, options, &NoObserver, &Cancel::default())
-        .map(|_| fs::read(&output).unwrap())
-        .map_err(|error| error.to_string())
+    archive_in(folder.path(), trace, options).map(|archive| fs::read(archive).unwrap())
 }
 
 fn assert_same_for_any_number_of_threads(trace: &Path, stacks: StackChoice) {

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use handlescope_extract::{ExtractOptions, NoObserver, StackChoice, extract};
+use handlescope_extract::{ExtractOptions, StackChoice};
 use handlescope_model::tables::{Frames, Stacks};
-use handlescope_model::{Cancel, FrameIdx, ModuleIdx, Trace};
+use handlescope_model::{FrameIdx, ModuleIdx, Trace};
 use handlescope_tests::bench::{LargeTrace, write_large_trace};
 use handlescope_tests::binary::sample_trace;
 use handlescope_tests::bytes::PointerSize;
@@ -18,7 +18,7 @@ use handlescope_tests::scenario::TraceBuilder;
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any};
 
-use crate::extraction_threads::{traces, traces_of_any_shape};
+use crate::extraction_threads::{archive_in, traces, traces_of_any_shape};
 use crate::handle_model::with_cases;
 
 /// A frame: module, RVA and address.
@@ -35,10 +35,8 @@ struct Tables {
 /// Tables of the extract of a trace, or the reason why there is none.
 fn tables(trace: &Path, stacks: StackChoice) -> Result<Tables, String> {
     let folder = tempfile::tempdir().unwrap();
-    let output = folder.path().join("a.json7z");
     let options = ExtractOptions { stacks, ..ExtractOptions::default() };
-    extract(trace, &output, options, &NoObserver, &Cancel::default())
-        .map_err(|error| error.to_string())?;
+    let output = archive_in(folder.path(), trace, options)?;
     let members = members_of(&output);
     let content = |name| members.iter().find(|member| member.name == name).unwrap().content.clone();
     let extract = Trace::open(&output).unwrap();
