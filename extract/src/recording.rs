@@ -97,7 +97,7 @@ impl OpenRecording {
         cancel: &Cancel,
     ) -> Result<Self, ExtractError> {
         let open = |source| ExtractError::Open { path: path.to_path_buf(), source };
-        let mut file = EtlFile::new(file).map_err(open)?;
+        let file = EtlFile::new(file).map_err(open)?;
         let read = |source| ExtractError::Read { path: path.to_path_buf(), source };
         let mut start = Vec::new();
         file.read_at(0, BUFFER_HEADER_SIZE + HEADER_EVENT_BYTES, &mut start).map_err(read)?;
@@ -119,13 +119,12 @@ impl OpenRecording {
             session = Session { buffer_size: first.size.max(least), ..session };
         }
         let mut diagnostics = Diagnostics::default();
-        let index =
-            BufferIndex::scan(&mut file, session, &mut diagnostics, cancel).map_err(|error| {
-                match error {
-                    ScanError::Io(error) => read(error),
-                    ScanError::Cancelled(cancelled) => cancelled.into(),
-                }
-            })?;
+        let index = BufferIndex::scan(&file, session, &mut diagnostics, cancel).map_err(
+            |error| match error {
+                ScanError::Io(error) => read(error),
+                ScanError::Cancelled(cancelled) => cancelled.into(),
+            },
+        )?;
         // Of the file that was named: an archive may pack well what expands well again.
         let limits = ContainerLimits { ratio: limits.ratio / RATIO_SHARE, ..*limits };
         limits.check_content(path, identity.size, index.expanded_bytes())?;
@@ -188,9 +187,7 @@ impl OpenRecording {
         stored: &mut Vec<u8>,
         bytes: &mut Vec<u8>,
     ) -> Result<(), ExtractError> {
-        let file = &mut self.file;
-        let read_at = |offset, size, bytes: &mut Vec<u8>| file.read_at(offset, size, bytes);
-        let read = load(read_at, buffer, stored, bytes);
+        let read = load(&self.file, buffer, stored, bytes);
         read.map(drop).map_err(|source| self.unreadable(source))
     }
 

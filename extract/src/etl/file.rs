@@ -1,7 +1,7 @@
 //! The file as bytes at offsets.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 
 use handlescope_model::Cancelled;
 
@@ -38,15 +38,14 @@ impl EtlFile {
     ///
     /// # Errors
     /// When the file cannot be read, or has become shorter than it was.
-    pub fn read_at(&mut self, offset: u64, size: usize, into: &mut Vec<u8>) -> io::Result<()> {
+    pub fn read_at(&self, offset: u64, size: usize, into: &mut Vec<u8>) -> io::Result<()> {
         let expected = (size as u64).min(self.len.saturating_sub(offset)) as usize;
         // `read_to_end` would read a buffer in four calls. New memory comes with zeros, which need not be written one by one.
         if into.capacity() < expected {
             *into = vec![0; expected];
         }
         into.resize(expected, 0);
-        self.file.seek(SeekFrom::Start(offset))?;
-        self.file.read_exact(into).map_err(|error| match error.kind() {
+        read_exact_at(&self.file, into, offset).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => {
                 io::Error::new(error.kind(), "it became shorter while it was read")
             }
@@ -69,6 +68,29 @@ pub enum ScanError {
     Io(#[from] io::Error),
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
+}
+
+// Threads that read at once have one cursor, so none of them may use it.
+#[cfg(unix)]
+fn read_exact_at(file: &File, into: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, into, offset)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut into: &mut [u8], mut offset: u64) -> io::Result<()> {
+    use std::os::windows::fs::FileExt;
+    while !into.is_empty() {
+        match file.seek_read(into, offset) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(size) => {
+                into = into.get_mut(size..).unwrap_or_default();
+                offset += size as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(target_os = "linux")]
@@ -98,7 +120,7 @@ mod tests {
     fn a_file_that_became_shorter_is_an_error_and_its_end_is_none() {
         let temp = tempfile::NamedTempFile::new().unwrap();
         temp.as_file().write_all(&[7; 100]).unwrap();
-        let mut file = EtlFile::new(temp.reopen().unwrap()).unwrap();
+        let file = EtlFile::new(temp.reopen().unwrap()).unwrap();
         let mut bytes = Vec::new();
         file.read_at(90, 20, &mut bytes).unwrap();
         assert_eq!(bytes, [7; 10]);

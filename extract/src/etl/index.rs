@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::hash::Hasher;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 
 use handlescope_model::Cancel;
 use rustc_hash::FxHasher;
@@ -76,39 +78,19 @@ impl BufferIndex {
     /// # Errors
     /// When the file cannot be read, or `cancel` asks to stop.
     pub fn scan(
-        file: &mut EtlFile,
+        file: &EtlFile,
         session: Session,
         diagnostics: &mut Diagnostics,
         cancel: &Cancel,
     ) -> Result<Self, ScanError> {
         let mut index = Self::default();
-        let mut bytes = Vec::new();
-        let mut offset = 0;
-        let mut last_time = i64::MIN;
-        // Fetching the bytes into the cache dominates the scan, so no more are read than needed.
-        let leading = if session.is_compressed() { LEADING_COMPRESSED } else { LEADING_BYTES };
-        while offset < file.len() {
-            cancel.check()?;
-            file.read_at(offset, BUFFER_HEADER_SIZE + leading, &mut bytes)?;
-            let header = match BufferHeader::parse(&bytes) {
-                Ok(header) => header,
-                Err(bad) => {
-                    let end = skip_bad(bad, offset, file, session, diagnostics);
-                    index.add_skipped(offset, end, bad);
-                    offset = end;
-                    continue;
-                }
-            };
-            if header.is_compressed() && leading < LEADING_COMPRESSED {
-                file.read_at(offset, BUFFER_HEADER_SIZE + LEADING_COMPRESSED, &mut bytes)?;
-            }
-            let stored = u64::from(header.size).min(file.len() - offset) as u32;
-            if header.holds_events() {
-                last_time = first_time(&header, &bytes).unwrap_or(last_time);
-            }
-            index.buffers.push(IndexedBuffer { offset, stored, header, first_time: last_time });
-            offset += u64::from(header.size);
-        }
+        let ahead = FetchAhead::new(file, session);
+        thread::scope(|scope| {
+            ahead.start(scope);
+            let result = index.walk(file, session, diagnostics, cancel);
+            ahead.is_over.store(true, Relaxed);
+            result
+        })?;
         index.duplicates = remove_copies(file, &mut index.buffers, cancel)?;
         for copy in &index.duplicates {
             diagnostics.count(WarningKind::DuplicateBuffer, Some(copy.offset));
@@ -127,6 +109,44 @@ impl BufferIndex {
         Ok(index)
     }
 
+    /// Adds what lies in the file, in its order.
+    fn walk(
+        &mut self,
+        file: &EtlFile,
+        session: Session,
+        diagnostics: &mut Diagnostics,
+        cancel: &Cancel,
+    ) -> Result<(), ScanError> {
+        let mut bytes = Vec::new();
+        let mut offset = 0;
+        let mut last_time = i64::MIN;
+        // Fetching the bytes into the cache dominates the scan, so no more are read than needed.
+        let leading = if session.is_compressed() { LEADING_COMPRESSED } else { LEADING_BYTES };
+        while offset < file.len() {
+            cancel.check()?;
+            file.read_at(offset, BUFFER_HEADER_SIZE + leading, &mut bytes)?;
+            let header = match BufferHeader::parse(&bytes) {
+                Ok(header) => header,
+                Err(bad) => {
+                    let end = skip_bad(bad, offset, file, session, diagnostics);
+                    self.add_skipped(offset, end, bad);
+                    offset = end;
+                    continue;
+                }
+            };
+            if header.is_compressed() && leading < LEADING_COMPRESSED {
+                file.read_at(offset, BUFFER_HEADER_SIZE + LEADING_COMPRESSED, &mut bytes)?;
+            }
+            let stored = u64::from(header.size).min(file.len() - offset) as u32;
+            if header.holds_events() {
+                last_time = first_time(&header, &bytes).unwrap_or(last_time);
+            }
+            self.buffers.push(IndexedBuffer { offset, stored, header, first_time: last_time });
+            offset += u64::from(header.size);
+        }
+        Ok(())
+    }
+
     /// Sum of the sizes that compressed buffers claim to expand to, bytes.
     pub(crate) fn expanded_bytes(&self) -> u64 {
         let compressed = self.buffers.iter().filter(|buffer| buffer.header.is_compressed());
@@ -142,6 +162,55 @@ impl BufferIndex {
             _ => {
                 let (size, is_buffer) = (end - offset, false);
                 self.skipped.push(SkippedRange { offset, size, is_buffer });
+            }
+        }
+    }
+}
+
+/// Buffers in a row that are fetched by one thread, before those of the next one: as many as a disk has near each other.
+const FETCHED_RUN: u64 = 64;
+/// Threads that fetch beside the one that makes the index.
+const MOST_FETCHING: usize = 3;
+
+/// Threads that read the beginnings of buffers into the cache before the index needs them, which takes up to 20 times as
+/// long as reading them from there. Only uncompressed buffers lie where a thread can know.
+struct FetchAhead<'a> {
+    file: &'a EtlFile,
+    buffer_size: u64,
+    threads: usize,
+    /// Whether the index has all buffers.
+    is_over: AtomicBool,
+}
+
+impl<'a> FetchAhead<'a> {
+    fn new(file: &'a EtlFile, session: Session) -> Self {
+        let buffer_size = u64::from(session.buffer_size.max(1));
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        let has_runs = file.len() / buffer_size >= 4 * FETCHED_RUN;
+        let threads = if has_runs && !session.is_compressed() { processors - 1 } else { 0 };
+        Self { file, buffer_size, threads: threads.min(MOST_FETCHING), is_over: false.into() }
+    }
+
+    fn start<'s>(&'s self, scope: &'s thread::Scope<'s, '_>) {
+        for thread in 0..self.threads as u64 {
+            scope.spawn(move || self.fetch(thread + 1));
+        }
+    }
+
+    /// Reads every run of which the turn has come. Errors are left to the thread that makes the index.
+    fn fetch(&self, turn: u64) {
+        let mut bytes = Vec::new();
+        let turns = self.threads as u64 + 1;
+        let buffers = self.file.len() / self.buffer_size;
+        for run in (turn..buffers / FETCHED_RUN).step_by(turns as usize) {
+            for buffer in run * FETCHED_RUN..(run + 1) * FETCHED_RUN {
+                let offset = buffer * self.buffer_size;
+                let size = BUFFER_HEADER_SIZE + LEADING_BYTES;
+                if self.is_over.load(Relaxed)
+                    || self.file.read_at(offset, size, &mut bytes).is_err()
+                {
+                    return;
+                }
             }
         }
     }
@@ -224,7 +293,7 @@ fn first_time(header: &BufferHeader, bytes: &[u8]) -> Option<i64> {
 /// # Errors
 /// When the file cannot be read, or `cancel` asks to stop.
 pub(super) fn remove_copies(
-    file: &mut EtlFile,
+    file: &EtlFile,
     buffers: &mut Vec<IndexedBuffer>,
     cancel: &Cancel,
 ) -> Result<Vec<IndexedBuffer>, ScanError> {
@@ -261,7 +330,7 @@ fn content_size(buffer: &IndexedBuffer) -> usize {
 
 /// Reads the content of buffers.
 struct Contents<'a> {
-    file: &'a mut EtlFile,
+    file: &'a EtlFile,
     bytes: Vec<u8>,
     /// Content of the buffer that `bytes` is compared with.
     reference: Vec<u8>,
@@ -320,7 +389,7 @@ impl Contents<'_> {
 }
 
 fn read_part(
-    file: &mut EtlFile,
+    file: &EtlFile,
     buffer: &IndexedBuffer,
     size: usize,
     bytes: &mut Vec<u8>,
@@ -349,10 +418,10 @@ mod tests {
     fn scan(bytes: &[u8], session: Session) -> (BufferIndex, Diagnostics) {
         let mut temp = tempfile::NamedTempFile::new().unwrap();
         temp.write_all(bytes).unwrap();
-        let mut file = EtlFile::new(temp.reopen().unwrap()).unwrap();
+        let file = EtlFile::new(temp.reopen().unwrap()).unwrap();
         let mut diagnostics = Diagnostics::default();
         let index =
-            BufferIndex::scan(&mut file, session, &mut diagnostics, &Cancel::default()).unwrap();
+            BufferIndex::scan(&file, session, &mut diagnostics, &Cancel::default()).unwrap();
         (index, diagnostics)
     }
 
@@ -360,10 +429,10 @@ mod tests {
     fn a_walk_over_buffers_is_stopped_at_the_next_buffer() {
         let mut temp = tempfile::NamedTempFile::new().unwrap();
         temp.write_all(&[buffer(1), buffer(2), vec![0; 512], buffer(3)].concat()).unwrap();
-        let mut file = EtlFile::new(temp.reopen().unwrap()).unwrap();
+        let file = EtlFile::new(temp.reopen().unwrap()).unwrap();
         for looks in 0..5 {
             let cancel = Cancel::after(looks);
-            let index = BufferIndex::scan(&mut file, SESSION, &mut Diagnostics::default(), &cancel);
+            let index = BufferIndex::scan(&file, SESSION, &mut Diagnostics::default(), &cancel);
             assert!(matches!(index, Err(ScanError::Cancelled(_))), "{looks}");
         }
     }
@@ -376,9 +445,9 @@ mod tests {
         let mut end = temp.reopen().unwrap();
         std::io::Seek::seek(&mut end, std::io::SeekFrom::Start(1 << 20)).unwrap();
         end.write_all(&buffer(2)).unwrap();
-        let mut file = EtlFile::new(temp.reopen().unwrap()).unwrap();
+        let file = EtlFile::new(temp.reopen().unwrap()).unwrap();
         let (mut diagnostics, cancel) = (Diagnostics::default(), Cancel::default());
-        let index = BufferIndex::scan(&mut file, SESSION, &mut diagnostics, &cancel).unwrap();
+        let index = BufferIndex::scan(&file, SESSION, &mut diagnostics, &cancel).unwrap();
         assert_eq!(index.buffers_found, 2);
         assert_eq!(diagnostics.of(WarningKind::EmptyBuffer), (1 << 20) / 256 - 1);
         assert_eq!(diagnostics.of(WarningKind::TruncatedBuffer), 1);

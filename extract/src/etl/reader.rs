@@ -7,11 +7,9 @@
 use std::io;
 use std::num::NonZeroU32;
 use std::ops::ControlFlow;
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
-use handlescope_model::guard::lock;
 
 use super::buffer::{BUFFER_HEADER_SIZE, BufferTimes, IndexedBuffer};
 use super::diagnostics::{Diagnostics, WarningKind};
@@ -119,7 +117,7 @@ impl EventReader {
         sink: impl FnMut(&Event<'_>),
     ) -> io::Result<(ControlFlow<()>, Vec<ReadBuffer>)> {
         let Self { file, index, limits, expanders } = self;
-        let (buffers, file) = (&index.buffers, &Mutex::new(file));
+        let (buffers, file) = (&index.buffers, &file);
         let (decoded_tx, decoded_rx) = sync_channel(READ_AHEAD);
         let repeated = &Repeated::default();
         thread::scope(|scope| {
@@ -182,7 +180,7 @@ struct ExpandedBuffer {
 
 /// Reads and expands buffers, into the memory of earlier ones where there is some.
 struct Expander<'a> {
-    file: &'a Mutex<EtlFile>,
+    file: &'a EtlFile,
     /// Merged buffers.
     spare: Receiver<DecodedBuffer>,
     stored: Vec<u8>,
@@ -190,15 +188,14 @@ struct Expander<'a> {
 
 impl<'a> Expander<'a> {
     /// An expander, and where it takes merged buffers from.
-    fn new(file: &'a Mutex<EtlFile>) -> (Sender<DecodedBuffer>, Self) {
+    fn new(file: &'a EtlFile) -> (Sender<DecodedBuffer>, Self) {
         let (sender, spare) = channel();
         (sender, Self { file, spare, stored: Vec::new() })
     }
 
     fn load(&mut self, buffer: &IndexedBuffer) -> io::Result<ExpandedBuffer> {
         let mut target = self.spare.try_recv().unwrap_or_default();
-        let read = |offset, size, bytes: &mut Vec<u8>| lock(self.file).read_at(offset, size, bytes);
-        let is_whole = load(read, buffer, &mut self.stored, &mut target.data)?;
+        let is_whole = load(self.file, buffer, &mut self.stored, &mut target.data)?;
         Ok(ExpandedBuffer { buffer: target, is_whole })
     }
 
@@ -378,19 +375,19 @@ fn join<'a>(
 }
 
 /// Reads a buffer, from its header on, and expands it if needed; returns whether it expanded to the size that its
-/// header claims. `read_at` reads up to so many bytes at an offset.
+/// header claims.
 pub(crate) fn load(
-    read_at: impl FnOnce(u64, usize, &mut Vec<u8>) -> io::Result<()>,
+    file: &EtlFile,
     buffer: &IndexedBuffer,
     stored: &mut Vec<u8>,
     data: &mut Vec<u8>,
 ) -> io::Result<bool> {
     let size = buffer.stored as usize;
     if !buffer.header.is_compressed() {
-        read_at(buffer.offset, size, data)?;
+        file.read_at(buffer.offset, size, data)?;
         return Ok(true);
     }
-    read_at(buffer.offset, size, stored)?;
+    file.read_at(buffer.offset, size, stored)?;
     data.clear();
     data.extend_from_slice(stored.get(..BUFFER_HEADER_SIZE).unwrap_or_default());
     let length = (buffer.header.filled as usize).saturating_sub(BUFFER_HEADER_SIZE);
