@@ -10,7 +10,6 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
-
 use super::buffer::{BUFFER_HEADER_SIZE, BufferTimes, IndexedBuffer};
 use super::diagnostics::{Diagnostics, WarningKind};
 use super::event::{Event, Framed, frame, is_end};

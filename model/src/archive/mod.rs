@@ -13,6 +13,7 @@ mod container;
 mod decode;
 mod error;
 mod header;
+mod lists;
 mod manifest;
 mod members;
 mod parquet;

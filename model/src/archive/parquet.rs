@@ -22,6 +22,8 @@ use polars_parquet::write::{
 };
 use rayon::prelude::*;
 
+use super::lists::Lists;
+
 /// Rows per row group: large enough for good compression, small enough to build in parts.
 pub const ROW_GROUP_ROWS: usize = 1 << 18;
 
@@ -35,7 +37,7 @@ pub(super) const ROWS_AT_ONCE: usize = GROUPS_AT_ONCE * ROW_GROUP_ROWS;
 const ZSTD_LEVEL: i32 = 1;
 
 /// Bytes of a page before compression, about.
-const PAGE_BYTES: usize = 1 << 20;
+pub(super) const PAGE_BYTES: usize = 1 << 20;
 
 /// A Parquet file that is being written.
 pub struct ParquetFile<W: Write> {
@@ -125,15 +127,27 @@ fn encode(
     of_type: &ParquetType,
     options: WriteOptions,
 ) -> PolarsResult<Vec<Vec<CompressedPage>>> {
-    let encodings = encodings(array);
-    let columns = array_to_columns(array.to_boxed(), of_type.clone(), options, &encodings)?;
+    let columns = match Lists::of(array) {
+        Some(lists) => vec![lists.pages(of_type)?],
+        None => pages(array, of_type, options)?,
+    };
     let compressed = columns.into_iter().map(|pages| {
-        let pages: Vec<Page> = pages.collect::<PolarsResult<_>>()?;
         let pages = pages.into_iter().map(Ok);
         let compressed = Compressor::new(pages, options.compression, Vec::new());
         compressed.map(|page| page.map_err(PolarsError::from)).collect()
     });
     compressed.collect()
+}
+
+/// The pages of a column, or of each column that lies within it, as polars makes them.
+fn pages(
+    array: &dyn Array,
+    of_type: &ParquetType,
+    options: WriteOptions,
+) -> PolarsResult<Vec<Vec<Page>>> {
+    let encodings = encodings(array);
+    let columns = array_to_columns(array.to_boxed(), of_type.clone(), options, &encodings)?;
+    columns.into_iter().map(|pages| pages.collect()).collect()
 }
 
 /// Numbers that the encoder puts into one block, whose widest delta decides how wide all are.

@@ -1,0 +1,205 @@
+//! Pages of a Parquet column of lists of numbers.
+//!
+//! The writer of polars derives the levels of each number three times from descriptions of columns of any depth, which is a
+//! twentieth of an extraction of millions of stacks. Lists of numbers without nulls need little: a number repeats the
+//! list of the number before unless it is the first of its list, and all numbers are there
+//! (<https://parquet.apache.org/docs/file-format/nestedencoding/>).
+
+use std::ops::Range;
+use std::{io, iter};
+
+use polars::prelude::PolarsResult;
+use polars_arrow::array::{Array, ListArray, PrimitiveArray};
+use polars_parquet::parquet::CowBuffer;
+use polars_parquet::parquet::encoding::hybrid_rle::{Encoder, encode};
+use polars_parquet::parquet::encoding::uleb128;
+use polars_parquet::parquet::page::{DataPage, DataPageHeader, DataPageHeaderV1};
+use polars_parquet::parquet::schema::Repetition;
+use polars_parquet::parquet::statistics::PrimitiveStatistics;
+use polars_parquet::write::{Descriptor, Encoding, Page, ParquetType, to_parquet_leaves};
+
+use super::parquet::PAGE_BYTES;
+
+/// Lists of numbers, none of which is null.
+pub(super) struct Lists<'a> {
+    /// Number at which each list starts, and at which the last one ends.
+    offsets: &'a [i64],
+    numbers: &'a [u32],
+}
+
+impl<'a> Lists<'a> {
+    /// The lists of a column; `None` for other columns, and for those with nulls.
+    pub(super) fn of(array: &'a dyn Array) -> Option<Self> {
+        let lists = array.as_any().downcast_ref::<ListArray<i64>>()?;
+        let numbers = lists.values().as_any().downcast_ref::<PrimitiveArray<u32>>()?;
+        let has_nulls = lists.null_count() + numbers.null_count() > 0;
+        let (offsets, numbers) = (lists.offsets().as_slice(), numbers.values().as_slice());
+        (!has_nulls).then_some(Self { offsets, numbers })
+    }
+
+    /// The pages of the column.
+    ///
+    /// # Errors
+    /// None: what is written lies in memory.
+    pub(super) fn pages(&self, of_type: &ParquetType) -> PolarsResult<Vec<Page>> {
+        let mut leaves = to_parquet_leaves(of_type.clone());
+        let Some(primitive_type) = leaves.pop() else { return Ok(Vec::new()) };
+        let is_optional = |of: Repetition| u32::from(of == Repetition::Optional);
+        let of_empty = is_optional(of_type.get_field_info().repetition);
+        let of_number = of_empty + 1 + is_optional(primitive_type.field_info.repetition);
+        let descriptor = Descriptor { primitive_type, max_def_level: 0, max_rep_level: 0 };
+        let page = |rows: Range<usize>| {
+            let numbers = self.numbers(&rows);
+            let statistics = PrimitiveStatistics {
+                primitive_type: descriptor.primitive_type.clone(),
+                null_count: Some(0),
+                distinct_count: None,
+                min_value: numbers.iter().min().map(|number| *number as i32),
+                max_value: numbers.iter().max().map(|number| *number as i32),
+            };
+            let levels = self.lengths(&rows).map(|length| length.max(1)).sum();
+            let header = DataPageHeader::V1(DataPageHeaderV1 {
+                num_values: levels as i32,
+                encoding: Encoding::Plain.into(),
+                definition_level_encoding: Encoding::Rle.into(),
+                repetition_level_encoding: Encoding::Rle.into(),
+                statistics: Some(statistics.serialize()),
+            });
+            let buffer = CowBuffer::Owned(self.page(&rows, levels, [of_empty, of_number])?);
+            Ok(Page::Data(DataPage::new(header, buffer, descriptor.clone(), rows.len())))
+        };
+        self.ranges().map(page).collect()
+    }
+
+    /// Rows of each page: at least one, and else so many that their numbers have [`PAGE_BYTES`].
+    fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
+        let mut start = 0;
+        let mut has_page = true;
+        std::iter::from_fn(move || {
+            let rest = self.offsets.get(start..).filter(|rest| has_page || rest.len() > 1)?;
+            has_page = false;
+            let limit = rest.first()? + (PAGE_BYTES / size_of::<u32>()) as i64;
+            let rows = rest.partition_point(|offset| *offset <= limit) - 1;
+            let end = start + rows.max(1).min(rest.len() - 1);
+            Some(std::mem::replace(&mut start, end)..end)
+        })
+    }
+
+    fn lengths(&self, rows: &Range<usize>) -> impl Iterator<Item = usize> {
+        let offsets = self.offsets.get(rows.start..=rows.end).unwrap_or_default();
+        offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize)
+    }
+
+    fn numbers(&self, rows: &Range<usize>) -> &[u32] {
+        &self.numbers[self.offsets[rows.start] as usize..self.offsets[rows.end] as usize]
+    }
+
+    /// Repetition levels, definition levels and numbers. There are as many levels of each kind as numbers and empty lists.
+    fn page(
+        &self,
+        rows: &Range<usize>,
+        levels: usize,
+        [of_empty, of_number]: [u32; 2],
+    ) -> io::Result<Vec<u8>> {
+        let numbers = self.numbers(rows);
+        let size = levels.div_ceil(8) + size_of_val(numbers) + HEADERS;
+        let mut page = Vec::with_capacity(size);
+        with_length(&mut page, |page| {
+            self.add_repetition_levels(rows, levels, page);
+            Ok(())
+        })?;
+        with_length(&mut page, |page| {
+            let bits = u32::BITS - of_number.leading_zeros();
+            if levels == numbers.len() {
+                return u32::run_length_encode(page, levels, of_number, bits);
+            }
+            let of_list = |length: usize| {
+                let level = if length == 0 { of_empty } else { of_number };
+                iter::repeat_n(level, length.max(1))
+            };
+            encode(page, self.lengths(rows).flat_map(of_list), bits)
+        })?;
+        page.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        Ok(page)
+    }
+
+    /// Adds a bit for each level, which is 0 for the first one of a list, as one run of them.
+    fn add_repetition_levels(&self, rows: &Range<usize>, levels: usize, page: &mut Vec<u8>) {
+        let bytes = levels.div_ceil(8);
+        let mut header = [0; 10];
+        let size = uleb128::encode((bytes as u64) << 1 | 1, &mut header);
+        page.extend_from_slice(&header[..size]);
+        let bits = page.len();
+        page.resize(bits + bytes, u8::MAX);
+        let mut level = 0;
+        for length in self.lengths(rows) {
+            page[bits + level / 8] &= !(1 << (level % 8));
+            level += length.max(1);
+        }
+    }
+}
+
+/// Bytes of a page beside its numbers and bits, at most.
+const HEADERS: usize = 64;
+
+/// Writes something with its length before it.
+fn with_length(
+    page: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>,
+) -> io::Result<()> {
+    let length = page.len()..page.len() + size_of::<u32>();
+    page.extend_from_slice(&[0; size_of::<u32>()]);
+    write(page)?;
+    let written = (page.len() - length.end) as u32;
+    page[length].copy_from_slice(&written.to_le_bytes());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use polars::prelude::{DataFrame, IntoColumn, NamedFrom, ParquetReader, SerReader, Series};
+
+    use super::super::parquet::ParquetFile;
+
+    /// Writes a column of lists and reads it with polars.
+    fn come_back(lists: impl Iterator<Item = Option<Vec<u32>>>) -> usize {
+        let lists: Vec<_> =
+            lists.map(|list| list.map(|list| Series::new("".into(), list))).collect();
+        let column = Series::new("lists".into(), lists).into_column();
+        let frame = DataFrame::new(column.len(), vec![column]).unwrap();
+        let mut bytes = Vec::new();
+        let mut file = ParquetFile::new(frame.schema(), |_| true, &mut bytes).unwrap();
+        file.write(&frame).unwrap();
+        file.finish(Vec::new()).unwrap();
+        let read = ParquetReader::new(std::io::Cursor::new(&bytes)).finish().unwrap();
+        assert!(read.equals_missing(&frame), "{read} {frame}");
+        bytes.len()
+    }
+
+    fn list(length: u32) -> Option<Vec<u32>> {
+        Some((0..length).map(|number| number.wrapping_mul(0x9E37_79B9)).collect())
+    }
+
+    #[test]
+    fn lists_of_any_length_come_back() {
+        come_back((0..5000).map(|row| list(row % 37 + 1)));
+        come_back((0..5000).map(|row| list(row % 3)));
+        come_back((0..100).map(|_| list(0)));
+        come_back([list(3)].into_iter());
+        come_back([list(0), list(1)].into_iter());
+    }
+
+    #[test]
+    fn lists_that_are_null_come_back() {
+        come_back((0..5000).map(|row| list(row % 5).filter(|_| row % 7 > 0)));
+    }
+
+    #[test]
+    fn lists_longer_than_a_page_have_a_page_of_their_own() {
+        let numbers = 3 * (super::PAGE_BYTES / size_of::<u32>()) as u32;
+        come_back(
+            [list(1), list(numbers), list(2), list(numbers / 3), list(numbers / 3 - 1)].into_iter(),
+        );
+        come_back((0..300_000).map(|row| list(row % 9)));
+    }
+}
