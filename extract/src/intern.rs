@@ -71,14 +71,14 @@ impl ByteInterner {
     }
 }
 
-/// 128 bits of hashes of bytes, with keys that are random in each process. That two different strings of bytes share them is
+/// 96 bits of hashes of bytes, with keys that are random in each process. That two different strings of bytes share them is
 /// less likely than a fault of the memory, and cannot be brought about by a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
-    /// Hash that finds an entry.
-    hash: u64,
     /// Hash that says whether it is the one.
     check: u64,
+    /// Hash that finds an entry.
+    hash: u32,
 }
 
 static KEYS: LazyLock<[DefaultHashBuilder; 2]> = LazyLock::new(Default::default);
@@ -87,8 +87,20 @@ impl Fingerprint {
     /// The fingerprint of bytes or numbers.
     pub(crate) fn of<T: Hash>(list: &[T]) -> Self {
         let [hash, check] = KEYS.each_ref().map(|key| key.hash_one(list));
-        Self { hash, check }
+        Self { check, hash: upper(hash) }
     }
+}
+
+/// The upper half of a hash, which is kept beside a number in a table: a table grows without the keys, which lie anywhere in
+/// memory, and keys with other hashes are not compared.
+pub(crate) fn upper(hash: u64) -> u32 {
+    (hash >> u32::BITS) as u32
+}
+
+/// A hash for a table made of the half that is kept: a table takes the place of an entry from the lower bits, and its tag
+/// from the upper ones.
+pub(crate) fn widened(hash: u32) -> u64 {
+    u64::from(hash) << u32::BITS | u64::from(hash)
 }
 
 /// Numbers lists in the order they are first seen, from 0, by their fingerprints alone.
@@ -97,15 +109,12 @@ impl Fingerprint {
 /// kept at all.
 #[derive(Default)]
 pub(crate) struct FingerprintTable {
-    /// Hash of each list, so that growing does not need the lists.
-    hashes: Vec<u64>,
     table: HashTable<FingerprintEntry>,
 }
 
-/// An entry of 16 bytes: fewer than the fingerprint has, whose lower bits are the position of the entry.
+/// An entry of 16 bytes: fewer than a fingerprint and a number, which has room within it.
 struct FingerprintEntry {
     check: u64,
-    /// Upper half.
     hash: u32,
     number: u32,
 }
@@ -116,11 +125,11 @@ impl FingerprintTable {
         if self.len() < limit { Some(self.number(fingerprint)) } else { self.find(fingerprint) }
     }
 
-    fn find(&self, fingerprint: Fingerprint) -> Option<u32> {
-        let Fingerprint { hash, check } = fingerprint;
-        let upper = (hash >> u32::BITS) as u32;
-        let is_known = |entry: &FingerprintEntry| entry.check == check && entry.hash == upper;
-        self.table.find(hash, is_known).map(|entry| entry.number)
+    /// The number of the list with a fingerprint, if it is known.
+    pub(crate) fn find(&self, fingerprint: Fingerprint) -> Option<u32> {
+        let Fingerprint { check, hash } = fingerprint;
+        let is_known = |entry: &FingerprintEntry| entry.check == check && entry.hash == hash;
+        self.table.find(widened(hash), is_known).map(|entry| entry.number)
     }
 
     /// The number of the list with a fingerprint: [`Self::len`] for a new one, which is known from now on.
@@ -128,21 +137,16 @@ impl FingerprintTable {
         if let Some(number) = self.find(fingerprint) {
             return number;
         }
-        let Self { hashes, table } = self;
-        let Fingerprint { hash, check } = fingerprint;
-        let upper = (hash >> u32::BITS) as u32;
-        let number = hashes.len() as u32;
-        hashes.push(hash);
-        let hash_of = |entry: &FingerprintEntry| {
-            hashes.get(entry.number as usize).copied().unwrap_or_default()
-        };
-        table.insert_unique(hash, FingerprintEntry { check, hash: upper, number }, hash_of);
+        let Fingerprint { check, hash } = fingerprint;
+        let number = self.len();
+        let entry = FingerprintEntry { check, hash, number };
+        self.table.insert_unique(widened(hash), entry, |entry| widened(entry.hash));
         number
     }
 
     /// Number of lists.
     pub(crate) fn len(&self) -> u32 {
-        self.hashes.len() as u32
+        self.table.len() as u32
     }
 }
 
@@ -199,8 +203,7 @@ mod tests {
     #[test]
     fn lists_differ_by_either_half_of_their_fingerprints() {
         let mut lists = FingerprintTable::default();
-        let print =
-            |hash: u8, check: u8| Fingerprint { hash: u64::from(hash) << 40, check: check.into() };
+        let print = |hash: u8, check: u8| Fingerprint { hash: hash.into(), check: check.into() };
         let numbers =
             [(1, 1), (1, 2), (2, 1), (1, 1)].map(|(hash, check)| lists.number(print(hash, check)));
         assert_eq!((numbers, lists.len()), ([0, 1, 2, 0], 3));

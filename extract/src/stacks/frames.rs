@@ -8,7 +8,7 @@ use handlescope_model::tables::{Frame, Frames, StackRows};
 use handlescope_model::{MethodIdx, ModuleIdx, ROW_GROUP_ROWS};
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
-use crate::intern::{Fingerprint, FingerprintTable};
+use crate::intern::{Fingerprint, FingerprintTable, upper, widened};
 
 /// Rows of the stacks table that are handed on at once. A stack has dozens of frames, so that these are as many numbers as
 /// other columns have in a row group, and the last part is soon encoded.
@@ -34,11 +34,20 @@ impl StackTable {
         Self { frames, numbers, rows: StackRows::default(), batches }
     }
 
-    /// The row of the stack with these frames, rows of the frames table.
-    pub(super) fn row(&mut self, frames: &[u32]) -> u32 {
+    /// Adds the rows of stacks, whose frames are rows of the frames table, to `into`.
+    pub(super) fn rows(&mut self, stacks: &StackRows, into: &mut Vec<u32>) {
+        let fingerprints: Vec<_> = stacks.iter().map(Fingerprint::of).collect();
+        // All at once: the entries, which are in no cache, are fetched side by side then.
+        let known: Vec<_> = fingerprints.iter().map(|stack| self.numbers.find(*stack)).collect();
+        for ((frames, fingerprint), known) in stacks.iter().zip(fingerprints).zip(known) {
+            into.push(known.unwrap_or_else(|| self.row(frames, fingerprint)));
+        }
+    }
+
+    fn row(&mut self, frames: &[u32], fingerprint: Fingerprint) -> u32 {
         let Self { numbers, rows, .. } = self;
         let before = numbers.len();
-        let row = numbers.number(Fingerprint::of(frames));
+        let row = numbers.number(fingerprint);
         if row == before {
             rows.push(frames);
             if rows.len() == PART_ROWS {
@@ -130,15 +139,20 @@ const RECENT: usize = 1 << 13;
 /// Numbers code locations in the order they are first seen.
 pub struct FrameInterner {
     keys: Vec<FrameKey>,
-    /// Numbers only: a table of millions of locations is searched at random, and the smaller it is, the more of it is in a
-    /// cache.
-    table: HashTable<u32>,
+    /// Numbers and halves of hashes only: a table of millions of locations is searched at random, and the smaller it is, the
+    /// more of it is in a cache.
+    table: HashTable<FrameEntry>,
     hasher: DefaultHashBuilder,
     /// Locations in modules and their numbers, each in the slot that it names: most frames of millions of stacks are of a few
     /// functions.
     recent: Vec<(PackedFrame, u32)>,
     /// Methods of managed code in modules, by the number of the location.
     methods: HashMap<u32, u32>,
+}
+
+struct FrameEntry {
+    hash: u32,
+    number: u32,
 }
 
 impl Default for FrameInterner {
@@ -162,30 +176,49 @@ impl FrameInterner {
 
     /// The number of a location.
     pub fn intern(&mut self, key: FrameKey) -> u32 {
-        let Self { keys, table, hasher, .. } = self;
-        let hash_of = |key: &FrameKey| match PackedFrame::of(*key) {
-            Some(frame) => hasher.hash_one(frame),
-            None => hasher.hash_one(key),
-        };
-        let hash = hash_of(&key);
-        if let Some(number) = table.find(hash, |number| keys[*number as usize] == key) {
-            return *number;
+        let hash = self.hash(&key);
+        if let Some(number) = self.find(&key, hash) {
+            return number;
         }
+        let Self { keys, table, .. } = self;
         let number = keys.len() as u32;
         keys.push(key);
-        table.insert_unique(hash, number, |number| hash_of(&keys[*number as usize]));
+        let entry = FrameEntry { hash, number };
+        table.insert_unique(widened(hash), entry, |entry| widened(entry.hash));
         number
+    }
+
+    fn hash(&self, key: &FrameKey) -> u32 {
+        upper(match PackedFrame::of(*key) {
+            Some(frame) => self.hasher.hash_one(frame),
+            None => self.hasher.hash_one(key),
+        })
+    }
+
+    fn find(&self, key: &FrameKey, hash: u32) -> Option<u32> {
+        let is_known = |entry: &FrameEntry| {
+            entry.hash == hash && self.keys.get(entry.number as usize) == Some(key)
+        };
+        self.table.find(widened(hash), is_known).map(|entry| entry.number)
+    }
+
+    /// The number of a location in a module, if it has one.
+    pub(super) fn find_packed(&mut self, frame: PackedFrame) -> Option<u32> {
+        let slot = spread(frame.0, RECENT);
+        let (recent, number) = self.recent[slot];
+        if recent == frame {
+            return Some(number);
+        }
+        let key = frame.key();
+        let number = self.find(&key, self.hash(&key))?;
+        self.recent[slot] = (frame, number);
+        Some(number)
     }
 
     /// The number of a location in a module.
     pub(super) fn intern_packed(&mut self, frame: PackedFrame) -> u32 {
-        let slot = spread(frame.0, RECENT);
-        let (recent, number) = self.recent[slot];
-        if recent == frame {
-            return number;
-        }
         let number = self.intern(frame.key());
-        self.recent[slot] = (frame, number);
+        self.recent[spread(frame.0, RECENT)] = (frame, number);
         number
     }
 
@@ -271,13 +304,19 @@ mod tests {
         let (sender, batches) = sync_channel(1);
         let mut table = StackTable::new(sender);
         let last = PART_ROWS as u32;
-        let rows: Vec<u32> = (0..=last).map(|frame| table.row(&[7, frame])).collect();
-        assert!(rows.into_iter().eq(0..=last));
-        assert_eq!([table.row(&[7, 0]), table.row(&[7, last])], [0, last]);
+        let mut rows = |stacks: &[[u32; 2]]| {
+            let (mut frames, mut rows) = (StackRows::default(), Vec::new());
+            stacks.iter().for_each(|stack| frames.push(stack));
+            table.rows(&frames, &mut rows);
+            rows
+        };
+        let stacks: Vec<_> = (0..=last).map(|frame| [7, frame]).collect();
+        assert!(rows(&stacks).into_iter().eq(0..=last));
+        assert_eq!(rows(&[[7, 0], [8, 8], [7, last], [8, 8]]), [0, last + 1, last, last + 1]);
         let first = batches.try_recv().unwrap();
         assert_eq!((first.len(), first.iter().nth(5)), (PART_ROWS, Some(&[7, 5][..])));
         assert!(batches.try_recv().is_err());
-        assert_eq!(table.finish().1, u64::from(last) + 1);
-        assert!(batches.recv().unwrap().iter().eq([[7, last]]));
+        assert_eq!(table.finish().1, u64::from(last) + 2);
+        assert!(batches.recv().unwrap().iter().eq([[7, last], [8, 8]]));
     }
 }

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::hash::{Hash, Hasher};
 use std::slice;
 
+use handlescope_model::tables::StackRows;
 use hashbrown::HashSet;
 use rustc_hash::FxHasher;
 
@@ -14,6 +15,9 @@ use super::modules::AddressSpaces;
 use super::shard::{Answers, Context, NewStack, NotedMethod, Query, Request, Shard};
 use crate::raw::Timeline;
 use crate::side_by_side::side_by_side;
+
+/// New stacks that are numbered at once.
+const NUMBERED_AT_ONCE: usize = 64;
 
 /// Turns the parts of stacks into frames and numbers the distinct stacks.
 ///
@@ -203,18 +207,23 @@ impl StackNumbers<'_> {
             answers.iter().map(|(shard, answers)| (*shard, *answers, answers.new.iter())).collect();
         let position =
             |new: &slice::Iter<'_, NewStack>| new.as_slice().first().map(|it| it.position);
-        let mut frames = Vec::new();
-        while let Some((shard, answers, new)) = queues
-            .iter_mut()
-            .filter(|(.., new)| position(new).is_some())
-            .min_by_key(|(.., new)| position(new))
-            && let Some(stack) = new.next()
-        {
-            frames.clear();
-            let codes = answers.frames[stack.frames.clone()].iter();
-            frames.extend(codes.map(|code| self.frame(*shard, *code)));
-            let row = self.table.row(&frames);
-            self.shards[*shard].stacks.push(row);
+        let next = || {
+            let queue = queues
+                .iter_mut()
+                .filter(|(.., new)| position(new).is_some())
+                .min_by_key(|(.., new)| position(new));
+            let (shard, answers, new) = queue?;
+            Some((*shard, &answers.frames[new.next()?.frames.clone()]))
+        };
+        let mut stacks = std::iter::from_fn(next);
+        let mut batch = Vec::with_capacity(NUMBERED_AT_ONCE);
+        loop {
+            batch.clear();
+            batch.extend(stacks.by_ref().take(NUMBERED_AT_ONCE));
+            if batch.is_empty() {
+                break;
+            }
+            self.number_stacks(&batch);
         }
         let mut methods: Vec<_> =
             answers.iter().flat_map(|(_, answers)| answers.methods.iter().copied()).collect();
@@ -223,6 +232,33 @@ impl StackNumbers<'_> {
             let frame = self.table.frames.intern(frame);
             self.table.frames.note_method(frame, method);
         }
+    }
+
+    /// Numbers new stacks of shards.
+    fn number_stacks(&mut self, stacks: &[(usize, &[FrameCode])]) {
+        // All at once: the entries of the table, which are in no cache, are fetched side by side then.
+        let codes = stacks.iter().flat_map(|(_, codes)| codes.iter());
+        let known: Vec<_> = codes.map(|code| self.known_frame(*code)).collect();
+        let mut known = known.into_iter();
+        let (mut frames, mut lists) = (Vec::new(), StackRows::default());
+        for (shard, codes) in stacks {
+            frames.clear();
+            let codes = codes.iter().zip(known.by_ref());
+            frames.extend(
+                codes.map(|(code, known)| known.unwrap_or_else(|| self.frame(*shard, *code))),
+            );
+            lists.push(&frames);
+        }
+        let mut rows = Vec::with_capacity(stacks.len());
+        self.table.rows(&lists, &mut rows);
+        for ((shard, _), row) in stacks.iter().zip(rows) {
+            self.shards[*shard].stacks.push(row);
+        }
+    }
+
+    /// Number of a location in a module, if it has one.
+    fn known_frame(&mut self, code: FrameCode) -> Option<u32> {
+        self.table.frames.find_packed(code.decode().ok()?)
     }
 
     /// Number of a frame that a shard met.

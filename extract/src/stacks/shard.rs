@@ -193,11 +193,15 @@ impl RecentAddresses {
         spread(address ^ u64::from(pid).rotate_left(40), RECENT_SETS)
     }
 
-    fn get(&self, pid: u32, address: u64, time: i64) -> Option<Located> {
+    fn find(&self, pid: u32, address: u64) -> Option<Recent> {
         let RecentSet(ways) = &self.sets[Self::set(pid, address)];
-        let recent = ways.iter().find(|recent| recent.address == address && recent.pid == pid)?;
-        let (from, to) = self.spans.get(recent.span?)?;
-        (from <= time && time < to).then_some(Located { frame: recent.frame, from, to })
+        ways.iter().find(|recent| recent.address == address && recent.pid == pid).copied()
+    }
+
+    /// The location if it holds at a time.
+    fn located(&self, Recent { frame, span, .. }: Recent, time: i64) -> Option<Located> {
+        let (from, to) = self.spans.get(span?)?;
+        (from <= time && time < to).then_some(Located { frame, from, to })
     }
 
     /// Asks for the set of an address that is looked up soon.
@@ -333,22 +337,34 @@ impl Shard {
         let Query { parts, more, pid, time } = *query;
         let mut joined = Answer { from: i64::MIN, to: i64::MAX, stack: None };
         let start = self.answers.frames.len();
-        let addresses = || {
-            let parts = parts.iter().chain(more);
-            parts.flat_map(|part| context.fragments.addresses(*part)).map(|address| {
-                (address, if context.spaces.is_kernel(address) { KERNEL } else { pid })
+        let parts = || {
+            parts.iter().chain(more).map(|part| {
+                context.fragments.addresses(*part).map(|address| {
+                    (address, if context.spaces.is_kernel(address) { KERNEL } else { pid })
+                })
             })
         };
         // Side by side; the loop below waits for one after the other.
-        addresses().for_each(|(address, space)| self.recent.fetch(space, address));
-        for (address, space) in addresses() {
-            let located = match self.recent.get(space, address, time) {
-                Some(located) => located,
-                None => self.locate(position, space, address, time, context),
-            };
-            joined.from = joined.from.max(located.from);
-            joined.to = joined.to.min(located.to);
-            self.answers.frames.push(located.frame);
+        parts().flatten().for_each(|(address, space)| self.recent.fetch(space, address));
+        // Number of the time range of the last address, which most others have, too.
+        let mut last_span = None;
+        for addresses in parts() {
+            for (address, space) in addresses {
+                let recent = self.recent.find(space, address);
+                if let Some(Recent { frame, span: span @ Some(_), .. }) = recent
+                    && span == last_span
+                {
+                    self.answers.frames.push(frame);
+                    continue;
+                }
+                let known = recent.and_then(|recent| self.recent.located(recent, time));
+                last_span = known.and(recent).and_then(|recent| recent.span);
+                let located =
+                    known.unwrap_or_else(|| self.locate(position, space, address, time, context));
+                joined.from = joined.from.max(located.from);
+                joined.to = joined.to.min(located.to);
+                self.answers.frames.push(located.frame);
+            }
         }
         let end = self.answers.frames.len();
         if end > start {
