@@ -18,6 +18,7 @@ use super::events::{EventBatch, EventColumns};
 use crate::collect::Collector;
 use crate::error::ExtractError;
 use crate::lifecycle;
+use crate::prefetch::prefetch;
 use crate::stacks::{LookedUp, StackLookUp, StackResolver};
 
 /// Events whose stacks are looked up before they are numbered: few, so that their frames stay in the cache between.
@@ -99,6 +100,10 @@ fn look_up_in_parts<'s, 'a: 's, 'r: 's>(
     }
 }
 
+/// Objects after which the row of an object is used that is fetched into the cache now: objects were added in the order of
+/// their first events.
+const AHEAD: usize = 8;
+
 /// Goes over the objects in their final order and makes the rows of their events.
 struct EventBuilder<'a> {
     columns: &'a EventColumns<'a>,
@@ -142,6 +147,9 @@ impl<'a> EventBuilder<'a> {
         let positions = self.columns.grouped.part_from(self.position);
         let mut batch = self.columns.batch(positions.clone());
         for position in positions {
+            if let Some(object) = self.columns.grouped.objects_from(position + AHEAD).first() {
+                prefetch(&self.tracked.rows[*object as usize..]);
+            }
             self.object(&mut batch, position)?;
             self.position += 1;
             if self.objects.len() == ROW_GROUP_ROWS || self.position == self.columns.grouped.len() {

@@ -321,38 +321,39 @@ impl<'a> Decoder<'a> {
             if is_end(rest) {
                 break;
             }
-            let Ok(framed) = frame(rest, time) else {
+            // Used and set in place: an event is large, and copied where the processor has just written it, which stalls.
+            let mut framed = frame(rest, time);
+            let Ok(Framed { event, stride, .. }) = &mut framed else {
                 if !is_cut(buffer) {
                     let offset = if target.expanded { 0 } else { at as u64 };
                     self.diagnostics.count(WarningKind::BadEvent, Some(buffer.offset + offset));
                 }
                 return (last, times, false);
             };
-            // Set in place: an event is large, and copied where the processor has just written it, which stalls.
-            let Framed { mut event, stride, .. } = framed;
             event.processor = target.processor;
             time = event.time;
             last = last.max(time);
-            times.add(&event);
-            if self.selector.select(&event) {
-                let part = self.selector.stack_part(&event);
+            times.add(event);
+            if self.selector.select(event) {
+                let part = self.selector.stack_part(event);
+                let part = part.as_ref();
                 // One that is out of order is handed out by itself, and counted. More events may come with its time.
                 let in_order = part.filter(|part| time == last && part.event_time < time);
                 let joined =
-                    in_order.and_then(|part| join(&part, &mut self.recent, data, events, parts));
+                    in_order.and_then(|part| join(part, &mut self.recent, data, events, parts));
                 if let Some(frames) = joined {
                     target.part_fingerprints.push(Fingerprint::of(frames));
                 } else {
                     self.recent.add(time, event.tid, part.is_none());
                     let frames = part.map(|part| part.frames);
-                    if let Some(bytes) = frames.or_else(|| self.selector.repeated(&event)) {
+                    if let Some(bytes) = frames.or_else(|| self.selector.repeated(event)) {
                         target.fingerprints.push((events.len() as u32, Fingerprint::of(bytes)));
                     }
                     let position = at as u32;
                     events.push(SelectedEvent { time, position, ..SelectedEvent::default() });
                 }
             }
-            at += stride;
+            at += *stride;
         }
         (last, times, true)
     }

@@ -58,15 +58,18 @@ impl<'a> StackParts<'a> {
 
     /// The parts in the order in which they were logged, of an event of this raw time.
     pub fn iter(&self, event_time: i64) -> impl Iterator<Item = StackPart<'a>> {
-        let Self { data, parts } = *self;
-        parts.into_iter().zip([false, true]).filter_map(move |(part, is_user)| {
-            let BufferPart { start, length, pid, tid, number } = *part?;
+        let Self { data, parts } = self;
+        // By reference: iterators of arrays are copied where the processor has just written them, which stalls until all earlier
+        // writes are in the cache.
+        (0..parts.len()).filter_map(move |at| {
+            let BufferPart { start, length, pid, tid, number } =
+                *parts.get(at).copied().flatten()?;
             let frames = data.get(start as usize..).and_then(|rest| rest.get(..length as usize));
             Some(StackPart {
                 event_time,
                 pid,
                 tid,
-                is_user,
+                is_user: at > 0,
                 frames: frames.unwrap_or_default(),
                 number: number.map(|number| number.get() - 1),
             })

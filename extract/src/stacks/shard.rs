@@ -48,6 +48,13 @@ pub(super) struct Request {
     pub(super) time: i64,
 }
 
+impl Request {
+    fn key(&self) -> (FragmentRef, FragmentRef, u32) {
+        let [first, second] = self.parts;
+        (first, second, self.pid)
+    }
+}
+
 /// An answer and the raw times for which it holds.
 #[derive(Debug, Clone, Copy)]
 struct Answer {
@@ -115,7 +122,17 @@ impl<K> Default for Memory<K> {
 
 impl<K: Copy + Eq + Hash> Memory<K> {
     fn get(&self, key: K, time: i64) -> Option<Answer> {
-        let first = self.answer(*self.first.get(&key)?)?;
+        self.get_from(self.first(key)?, key, time)
+    }
+
+    /// The first answer, which is the only one of most questions.
+    fn first(&self, key: K) -> Option<StoredAnswer> {
+        self.first.get(&key).copied()
+    }
+
+    /// The answer for a time, which is perhaps the first one.
+    fn get_from(&self, first: StoredAnswer, key: K, time: i64) -> Option<Answer> {
+        let first = self.answer(first)?;
         if first.holds(time) {
             return Some(first);
         }
@@ -288,14 +305,15 @@ impl Shard {
     ) {
         let mut requests = std::mem::take(&mut self.requests);
         let mut new = Vec::with_capacity(LOOKED_UP_AT_ONCE);
+        let mut known = Vec::with_capacity(LOOKED_UP_AT_ONCE);
         for requests in requests.chunks(LOOKED_UP_AT_ONCE) {
-            for request in requests {
-                let Request { position, row, parts: [first, second], pid, time } = *request;
-                let is_plain = more(row).is_empty();
-                let known =
-                    if is_plain { self.stacks.get((first, second, pid), time) } else { None };
-                match known {
-                    Some(answer) => self.note(position, answer),
+            // All at once, and nothing between: the entries, which are in no cache, are fetched side by side then.
+            known.extend(requests.iter().map(|request| self.stacks.first(request.key())));
+            for (request, known) in requests.iter().zip(known.drain(..)) {
+                let known = known.filter(|_| more(request.row).is_empty());
+                let (key, time) = (request.key(), request.time);
+                match known.and_then(|first| self.stacks.get_from(first, key, time)) {
+                    Some(answer) => self.note(request.position, answer),
                     None => new.push(request),
                 }
             }

@@ -147,11 +147,10 @@ fn pair(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) {
         let at = at as u32;
         match events.kind(row) {
             EventKind::HandleCreate | EventKind::HandleDuplicate => {
-                let owner = owner(events, row);
                 if is_large {
-                    many.entry(owner).or_default().push_back(at);
+                    add_to(many, owner(events, row), at);
                 } else {
-                    few.push((owner, at));
+                    few.push((owner(events, row), at));
                 }
             }
             EventKind::HandleClose => {
@@ -183,6 +182,12 @@ fn pair(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) {
             _ => {}
         }
     }
+}
+
+/// Adds an open handle of an object with many events: a function, so that the handles of the others stay in registers.
+#[cold]
+fn add_to(many: &mut HashMap<Owner, VecDeque<u32>>, owner: Owner, at: u32) {
+    many.entry(owner).or_default().push_back(at);
 }
 
 /// Process and handle that a close of the opened handle must match.
