@@ -25,14 +25,16 @@ impl StackPart<'_> {
 }
 
 /// A part of the stack of an event of its buffer.
+///
+/// Its ids are apart, because both at once would be read where each was just written, which stalls.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BufferPart {
+    pid: u32,
     /// Position of its frames in the buffer.
     start: u32,
+    tid: u32,
     /// Bytes of its frames.
     length: u32,
-    pid: u32,
-    tid: u32,
     /// The number of its frames among those that repeat plus one.
     pub(super) number: Option<NonZeroU32>,
 }

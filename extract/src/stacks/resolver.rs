@@ -173,7 +173,7 @@ impl StackLookUp<'_> {
             shard.answer(more, &context);
             Ok::<_, Infallible>(())
         });
-        let answers = shards.iter_mut().map(|shard| std::mem::take(&mut shard.answers)).collect();
+        let answers = shards.iter_mut().map(|shard| shard.answers.take()).collect();
         LookedUp { rows, answers }
     }
 }

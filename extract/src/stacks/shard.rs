@@ -268,6 +268,17 @@ pub(super) struct Answers {
 }
 
 impl Answers {
+    /// Takes the answers, and leaves memory for as many: next time there are about as many.
+    pub(super) fn take(&mut self) -> Self {
+        let next = Self {
+            stacks: Vec::with_capacity(self.stacks.len()),
+            new: Vec::with_capacity(self.new.len()),
+            frames: Vec::with_capacity(self.frames.len()),
+            ..Self::default()
+        };
+        std::mem::replace(self, next)
+    }
+
     /// Removes the answers, and keeps their memory.
     pub(super) fn clear(&mut self) {
         let Self { stacks, new, frames, unpacked, methods } = self;

@@ -184,13 +184,15 @@ fn pair(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) {
     }
 }
 
-/// Adds an open handle of an object with many events: a function, so that the handles of the others stay in registers.
+/// Adds an open handle of an object with many events; called, so that the handles of the others stay in registers.
 #[cold]
 fn add_to(many: &mut HashMap<Owner, VecDeque<u32>>, owner: Owner, at: u32) {
     many.entry(owner).or_default().push_back(at);
 }
 
 /// Process and handle that a close of the opened handle must match.
+// A result in memory is read in one piece where it was just written in several, which stalls.
+#[inline(always)]
 fn owner(events: &impl ObjectEvents, row: u32) -> Owner {
     let inherited_by = match events.kind(row) {
         EventKind::HandleDuplicate => events.inherited_by(row),

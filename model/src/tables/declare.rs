@@ -39,6 +39,7 @@ macro_rules! table {
                 &[ $( Self::$column.spec(), )+ ];
 
             /// Appends one row.
+            #[inline]
             pub fn push(&mut self, row: $row) {
                 $( self.$column.push(row.$column); )+
             }
