@@ -93,6 +93,7 @@ impl<'a> EventBatch<'a> {
 
     /// Adds what was derived for the next event, which is of this object: the position of the event that closed what it
     /// opened. Returns whether the handle or view that it opened leaks.
+    #[inline]
     pub(super) fn push(&mut self, object: usize, closing: Option<u32>) -> Leak {
         let position = self.object.len();
         let leak = self.leak(position, closing);

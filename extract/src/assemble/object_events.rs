@@ -61,7 +61,7 @@ pub(super) fn write_events(
         let batches = BatchesAhead::start(scope, || builder.next_batch());
         let mut looked_up = BatchesAhead::start(scope, look_up_in_parts(batches, look_up));
         let with_stacks = || {
-            let mut stacks = Vec::new();
+            let mut stacks = Vec::with_capacity(ROW_GROUP_ROWS);
             while let Some((looked_up, batch)) = looked_up.next()? {
                 numbers.rows(&looked_up, &mut stacks);
                 if let Some(mut batch) = batch {

@@ -39,7 +39,8 @@ macro_rules! table {
                 &[ $( Self::$column.spec(), )+ ];
 
             /// Appends one row.
-            #[inline]
+            // A row that is passed in memory is read in pieces larger than those in which it was just written, which stalls.
+            #[inline(always)]
             pub fn push(&mut self, row: $row) {
                 $( self.$column.push(row.$column); )+
             }
