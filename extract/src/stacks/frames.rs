@@ -202,16 +202,17 @@ impl FrameInterner {
         self.table.find(widened(hash), is_known).map(|entry| entry.number)
     }
 
+    /// The number of a location in a module that was looked up lately.
+    pub(super) fn recent(&self, frame: PackedFrame) -> Option<u32> {
+        let (recent, number) = self.recent[spread(frame.0, RECENT)];
+        (recent == frame).then_some(number)
+    }
+
     /// The number of a location in a module, if it has one.
     pub(super) fn find_packed(&mut self, frame: PackedFrame) -> Option<u32> {
-        let slot = spread(frame.0, RECENT);
-        let (recent, number) = self.recent[slot];
-        if recent == frame {
-            return Some(number);
-        }
         let key = frame.key();
         let number = self.find(&key, self.hash(&key))?;
-        self.recent[slot] = (frame, number);
+        self.recent[spread(frame.0, RECENT)] = (frame, number);
         Some(number)
     }
 

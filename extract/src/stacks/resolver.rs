@@ -236,9 +236,21 @@ impl StackNumbers<'_> {
 
     /// Numbers new stacks of shards.
     fn number_stacks(&mut self, stacks: &[(usize, &[FrameCode])]) {
-        // All at once: the entries of the table, which are in no cache, are fetched side by side then.
-        let codes = stacks.iter().flat_map(|(_, codes)| codes.iter());
-        let known: Vec<_> = codes.map(|code| self.known_frame(*code)).collect();
+        let mut unknown = Vec::new();
+        let codes = stacks.iter().flat_map(|(_, codes)| codes.iter()).enumerate();
+        let recent = codes.map(|(at, code)| {
+            let frame = code.decode().ok()?;
+            let number = self.table.frames.recent(frame);
+            if number.is_none() {
+                unknown.push((at, frame));
+            }
+            number
+        });
+        let mut known: Vec<_> = recent.collect();
+        // All at once, and nothing between: the entries of the table, which are in no cache, are fetched side by side then.
+        for (at, frame) in unknown {
+            known[at] = self.table.frames.find_packed(frame);
+        }
         let mut known = known.into_iter();
         let (mut frames, mut lists) = (Vec::new(), StackRows::default());
         for (shard, codes) in stacks {
@@ -254,11 +266,6 @@ impl StackNumbers<'_> {
         for ((shard, _), row) in stacks.iter().zip(rows) {
             self.shards[*shard].stacks.push(row);
         }
-    }
-
-    /// Number of a location in a module, if it has one.
-    fn known_frame(&mut self, code: FrameCode) -> Option<u32> {
-        self.table.frames.find_packed(code.decode().ok()?)
     }
 
     /// Number of a frame that a shard met.
