@@ -13,7 +13,7 @@ export WINEPREFIX=$work/prefix WINEDEBUG=-all WINEDLLOVERRIDES='mscoree,mshtml='
 # A new prefix is complete before the first program is tried: once in dozens of runs a program that had Wine make one
 # found no kernel32.dll in it (c0000135). Such a prefix is thrown away.
 for attempt in 1 2 3; do
-    timeout -s KILL 120 "$wine" wineboot --init </dev/null && "$wineserver" -w &&
+    timeout -s KILL 120 "$wine" wineboot --init </dev/null && timeout -s KILL 60 "$wineserver" -w &&
         timeout -s KILL 60 "$wine" cmd /c exit </dev/null && break
     "$wineserver" -k || true
     rm -rf "$WINEPREFIX"

@@ -112,7 +112,7 @@ pub(crate) struct FingerprintTable {
     table: HashTable<FingerprintEntry>,
 }
 
-/// An entry of 16 bytes: fewer than a fingerprint and a number, which has room within it.
+/// A fingerprint and a number in 16 bytes: the number lies where a fingerprint is padded.
 struct FingerprintEntry {
     check: u64,
     hash: u32,
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_differ_by_either_half_of_their_fingerprints() {
+    fn lists_differ_by_either_hash_of_their_fingerprints() {
         let mut lists = FingerprintTable::default();
         let print = |hash: u8, check: u8| Fingerprint { hash: hash.into(), check: check.into() };
         let numbers =

@@ -68,11 +68,6 @@ impl GroupedEvents {
         self.objects[position] as usize
     }
 
-    /// Likewise, of the positions from one on.
-    pub(super) fn objects_from(&self, position: usize) -> &[u32] {
-        self.objects.get(position..).unwrap_or_default()
-    }
-
     /// Rows of the events table with the events of the objects at these positions.
     pub(super) fn events(&self, positions: Range<usize>) -> Range<usize> {
         self.events.of(positions)

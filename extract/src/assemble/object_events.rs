@@ -100,8 +100,8 @@ fn look_up_in_parts<'s, 'a: 's, 'r: 's>(
     }
 }
 
-/// Objects after which the row of an object is used that is fetched into the cache now: objects were added in the order of
-/// their first events.
+/// Objects by which the row of an object is fetched into the cache before it is used: rows lie anywhere, because objects were
+/// added in the order of their first events.
 const AHEAD: usize = 8;
 
 /// Goes over the objects in their final order and makes the rows of their events.
@@ -147,8 +147,9 @@ impl<'a> EventBuilder<'a> {
         let positions = self.columns.grouped.part_from(self.position);
         let mut batch = self.columns.batch(positions.clone());
         for position in positions {
-            if let Some(object) = self.columns.grouped.objects_from(position + AHEAD).first() {
-                prefetch(&self.tracked.rows[*object as usize..]);
+            let grouped = self.columns.grouped;
+            if position + AHEAD < grouped.len() {
+                prefetch(&self.tracked.rows[grouped.object(position + AHEAD)..]);
             }
             self.object(&mut batch, position)?;
             self.position += 1;

@@ -70,7 +70,7 @@ pub enum ScanError {
     Cancelled(#[from] Cancelled),
 }
 
-// Threads that read at once have one cursor, so none of them may use it.
+// Threads that read at once share one cursor, so none may rely on it.
 #[cfg(unix)]
 fn read_exact_at(file: &File, into: &mut [u8], offset: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, into, offset)

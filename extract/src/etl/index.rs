@@ -173,12 +173,13 @@ const FETCHED_RUN: u64 = 64;
 const MOST_FETCHING: usize = 3;
 
 /// Threads that read the beginnings of buffers into the cache before the index needs them, which takes up to 20 times as
-/// long as reading them from there. Only uncompressed buffers lie where a thread can know.
+/// long as reading them from there: one for each further processor, but few, and whatever number of threads does the rest.
+/// Only uncompressed buffers lie where a thread can know.
 struct FetchAhead<'a> {
     file: &'a EtlFile,
     buffer_size: u64,
     threads: usize,
-    /// Whether the index has all buffers.
+    /// Whether the index has all buffers, or is given up.
     is_over: AtomicBool,
 }
 
@@ -197,7 +198,8 @@ impl<'a> FetchAhead<'a> {
         }
     }
 
-    /// Reads every run of which the turn has come. Errors are left to the thread that makes the index.
+    /// Reads one run of each round, the one of this turn. The first run of each round and the end of the file are left to the
+    /// thread that makes the index, and so are errors.
     fn fetch(&self, turn: u64) {
         let mut bytes = Vec::new();
         let turns = self.threads as u64 + 1;

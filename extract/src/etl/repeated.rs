@@ -9,7 +9,7 @@ use handlescope_model::guard::lock;
 use super::merge::DecodedBuffer;
 use crate::intern::FingerprintTable;
 
-/// Different bytes that are numbered because they may repeat: a hundred megabytes. A trace may have millions of stacks of
+/// Different bytes that are numbered because they may repeat: 140 MB. A trace may have millions of stacks of
 /// events that nothing keeps.
 const MAX_REPEATED: u32 = 1 << 22;
 

@@ -28,6 +28,7 @@ impl StackPart<'_> {
 ///
 /// Its ids are apart, because both at once would be read where each was just written, which stalls.
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 pub(super) struct BufferPart {
     pid: u32,
     /// Position of its frames in the buffer.

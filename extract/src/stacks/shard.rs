@@ -375,7 +375,8 @@ impl Shard {
         };
         // Side by side; the loop below waits for one after the other.
         parts().flatten().for_each(|(address, space)| self.recent.fetch(space, address));
-        // Number of the time range of the last address, which most others have, too.
+        // Number of a time range in which `joined` lies already: that of the last address, if it was known. Most others have it,
+        // too.
         let mut last_span = None;
         for addresses in parts() {
             for (address, space) in addresses {

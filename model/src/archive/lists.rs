@@ -6,7 +6,7 @@
 //! (<https://parquet.apache.org/docs/file-format/nestedencoding/>).
 
 use std::ops::Range;
-use std::{io, iter};
+use std::{io, iter, mem};
 
 use polars::prelude::PolarsResult;
 use polars_arrow::array::{Array, ListArray, PrimitiveArray};
@@ -17,8 +17,6 @@ use polars_parquet::parquet::page::{DataPage, DataPageHeader, DataPageHeaderV1};
 use polars_parquet::parquet::schema::Repetition;
 use polars_parquet::parquet::statistics::PrimitiveStatistics;
 use polars_parquet::write::{Descriptor, Encoding, Page, ParquetType, to_parquet_leaves};
-
-use super::parquet::PAGE_BYTES;
 
 /// Lists of numbers, none of which is null.
 pub(super) struct Lists<'a> {
@@ -37,16 +35,21 @@ impl<'a> Lists<'a> {
         (!has_nulls).then_some(Self { offsets, numbers })
     }
 
-    /// The pages of the column.
+    /// The pages of the column, each with so many bytes of numbers at most, but with one list at least.
     ///
     /// # Errors
     /// None: what is written lies in memory.
-    pub(super) fn pages(&self, of_type: &ParquetType) -> PolarsResult<Vec<Page>> {
+    pub(super) fn pages(
+        &self,
+        of_type: &ParquetType,
+        page_bytes: usize,
+    ) -> PolarsResult<Vec<Page>> {
         let mut leaves = to_parquet_leaves(of_type.clone());
         let Some(primitive_type) = leaves.pop() else { return Ok(Vec::new()) };
-        let is_optional = |of: Repetition| u32::from(of == Repetition::Optional);
-        let of_empty = is_optional(of_type.get_field_info().repetition);
-        let of_number = of_empty + 1 + is_optional(primitive_type.field_info.repetition);
+        let levels = |of: Repetition| u32::from(of == Repetition::Optional);
+        // Definition levels of an empty list and of a number.
+        let of_empty = levels(of_type.get_field_info().repetition);
+        let of_number = of_empty + 1 + levels(primitive_type.field_info.repetition);
         let descriptor = Descriptor { primitive_type, max_def_level: 0, max_rep_level: 0 };
         let page = |rows: Range<usize>| {
             let numbers = self.numbers(&rows);
@@ -68,20 +71,18 @@ impl<'a> Lists<'a> {
             let buffer = CowBuffer::Owned(self.page(&rows, levels, [of_empty, of_number])?);
             Ok(Page::Data(DataPage::new(header, buffer, descriptor.clone(), rows.len())))
         };
-        self.ranges().map(page).collect()
+        self.ranges(page_bytes).map(page).collect()
     }
 
-    /// Rows of each page: at least one, and else so many that their numbers have [`PAGE_BYTES`].
-    fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
+    /// Rows of each page.
+    fn ranges(&self, page_bytes: usize) -> impl Iterator<Item = Range<usize>> {
         let mut start = 0;
-        let mut has_page = true;
-        std::iter::from_fn(move || {
-            let rest = self.offsets.get(start..).filter(|rest| has_page || rest.len() > 1)?;
-            has_page = false;
-            let limit = rest.first()? + (PAGE_BYTES / size_of::<u32>()) as i64;
+        iter::from_fn(move || {
+            let rest = self.offsets.get(start..).filter(|rest| rest.len() > 1)?;
+            let limit = rest.first()? + (page_bytes / size_of::<u32>()) as i64;
             let rows = rest.partition_point(|offset| *offset <= limit) - 1;
-            let end = start + rows.max(1).min(rest.len() - 1);
-            Some(std::mem::replace(&mut start, end)..end)
+            let end = start + rows.max(1);
+            Some(mem::replace(&mut start, end)..end)
         })
     }
 
@@ -139,7 +140,7 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// Bytes of a page beside its numbers and bits, at most.
+/// Bytes of a page beside its numbers and repetition levels. Definition levels take more where lists are empty.
 const HEADERS: usize = 64;
 
 /// Writes something with its length before it.
@@ -159,7 +160,7 @@ fn with_length(
 mod tests {
     use polars::prelude::{DataFrame, IntoColumn, NamedFrom, ParquetReader, SerReader, Series};
 
-    use super::super::parquet::ParquetFile;
+    use super::super::parquet::{PAGE_BYTES, ParquetFile};
 
     /// Writes a column of lists and reads it with polars.
     fn come_back(lists: impl Iterator<Item = Option<Vec<u32>>>) -> usize {
@@ -196,7 +197,7 @@ mod tests {
 
     #[test]
     fn lists_longer_than_a_page_have_a_page_of_their_own() {
-        let numbers = 3 * (super::PAGE_BYTES / size_of::<u32>()) as u32;
+        let numbers = 3 * (PAGE_BYTES / size_of::<u32>()) as u32;
         come_back(
             [list(1), list(numbers), list(2), list(numbers / 3), list(numbers / 3 - 1)].into_iter(),
         );

@@ -128,7 +128,7 @@ fn encode(
     options: WriteOptions,
 ) -> PolarsResult<Vec<Vec<CompressedPage>>> {
     let columns = match Lists::of(array) {
-        Some(lists) => vec![lists.pages(of_type)?],
+        Some(lists) => vec![lists.pages(of_type, PAGE_BYTES)?],
         None => pages(array, of_type, options)?,
     };
     let compressed = columns.into_iter().map(|pages| {

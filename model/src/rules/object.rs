@@ -184,8 +184,9 @@ fn pair(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) {
     }
 }
 
-/// Adds an open handle of an object with many events; called, so that the handles of the others stay in registers.
+/// Adds an open handle of an object with many events. Not inlined, so that the handles of the others stay in registers.
 #[cold]
+#[inline(never)]
 fn add_to(many: &mut HashMap<Owner, VecDeque<u32>>, owner: Owner, at: u32) {
     many.entry(owner).or_default().push_back(at);
 }
