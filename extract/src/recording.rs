@@ -182,7 +182,7 @@ impl OpenRecording {
 
     /// Reads a buffer, from its header on, into `bytes`, and expands it if it is `stored` compressed.
     pub(crate) fn expanded(
-        &mut self,
+        &self,
         buffer: &IndexedBuffer,
         stored: &mut Vec<u8>,
         bytes: &mut Vec<u8>,
@@ -193,7 +193,7 @@ impl OpenRecording {
 
     /// Reads up to `size` bytes at an offset.
     pub(crate) fn read_at(
-        &mut self,
+        &self,
         offset: u64,
         size: usize,
         bytes: &mut Vec<u8>,

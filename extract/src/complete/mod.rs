@@ -64,7 +64,7 @@ pub fn complete<W: Write + Seek>(
     observer: &dyn ExtractObserver,
     cancel: &Cancel,
 ) -> Result<Completed, CompleteError> {
-    let mut open = opened(input, cancel)?;
+    let open = opened(input, cancel)?;
     let header = &open.recording.header;
     let (clock, mut losses) = (open.recording.clock, CountedLosses::of(header));
     let mut size = open.largest_buffer();

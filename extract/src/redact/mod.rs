@@ -47,7 +47,7 @@ pub fn redact(
     observer: &dyn ExtractObserver,
     cancel: &Cancel,
 ) -> Result<(), RedactError> {
-    let mut open = OpenRecording::open_cancellable(input, limits, cancel)?;
+    let open = OpenRecording::open_cancellable(input, limits, cancel)?;
     // A damaged or hostile trace may claim to expand without end.
     let content = open.uncompressed_bytes();
     limits.check_content(input, open.len(), content).map_err(ExtractError::from)?;
@@ -72,7 +72,7 @@ pub fn redact(
                 redaction.buffer(&mut bytes, valid, buffer.first_time);
                 out.write_all(&bytes)?;
             }
-            Region::Skipped(range) => write_skipped(&mut open, range, &mut bytes, out, cancel)?,
+            Region::Skipped(range) => write_skipped(&open, range, &mut bytes, out, cancel)?,
         }
     }
     Ok(open.recording.check_unchanged()?)
@@ -83,7 +83,7 @@ const ZEROS_PER_CHECK: u64 = 1 << 20;
 
 /// Writes a range without events: its header if it is a buffer, otherwise bytes that are not a buffer.
 fn write_skipped(
-    open: &mut OpenRecording,
+    open: &OpenRecording,
     range: SkippedRange,
     bytes: &mut Vec<u8>,
     out: &mut dyn Write,

@@ -34,14 +34,17 @@ impl StackTable {
         Self { frames, numbers, rows: StackRows::default(), batches }
     }
 
-    /// Adds the rows of stacks, whose frames are rows of the frames table, to `into`.
-    pub(super) fn rows(&mut self, stacks: &StackRows, into: &mut Vec<u32>) {
+    /// The rows of stacks, whose frames are rows of the frames table.
+    pub(super) fn rows(&mut self, stacks: &StackRows) -> Vec<u32> {
         let fingerprints: Vec<_> = stacks.iter().map(Fingerprint::of).collect();
         // All at once: the entries, which are in no cache, are fetched side by side then.
         let known: Vec<_> = fingerprints.iter().map(|stack| self.numbers.find(*stack)).collect();
-        for ((frames, fingerprint), known) in stacks.iter().zip(fingerprints).zip(known) {
-            into.push(known.unwrap_or_else(|| self.row(frames, fingerprint)));
-        }
+        let stacks = stacks.iter().zip(fingerprints).zip(known);
+        stacks
+            .map(|((frames, fingerprint), known)| {
+                known.unwrap_or_else(|| self.row(frames, fingerprint))
+            })
+            .collect()
     }
 
     fn row(&mut self, frames: &[u32], fingerprint: Fingerprint) -> u32 {
@@ -306,10 +309,9 @@ mod tests {
         let mut table = StackTable::new(sender);
         let last = PART_ROWS as u32;
         let mut rows = |stacks: &[[u32; 2]]| {
-            let (mut frames, mut rows) = (StackRows::default(), Vec::new());
+            let mut frames = StackRows::default();
             stacks.iter().for_each(|stack| frames.push(stack));
-            table.rows(&frames, &mut rows);
-            rows
+            table.rows(&frames)
         };
         let stacks: Vec<_> = (0..=last).map(|frame| [7, frame]).collect();
         assert!(rows(&stacks).into_iter().eq(0..=last));

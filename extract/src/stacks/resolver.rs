@@ -261,9 +261,7 @@ impl StackNumbers<'_> {
             );
             lists.push(&frames);
         }
-        let mut rows = Vec::with_capacity(stacks.len());
-        self.table.rows(&lists, &mut rows);
-        for ((shard, _), row) in stacks.iter().zip(rows) {
+        for ((shard, _), row) in stacks.iter().zip(self.table.rows(&lists)) {
             self.shards[*shard].stacks.push(row);
         }
     }

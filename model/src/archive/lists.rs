@@ -158,23 +158,16 @@ fn with_length(
 
 #[cfg(test)]
 mod tests {
-    use polars::prelude::{DataFrame, IntoColumn, NamedFrom, ParquetReader, SerReader, Series};
+    use polars::prelude::{IntoColumn, NamedFrom, Series};
 
-    use super::super::parquet::{PAGE_BYTES, ParquetFile};
+    use super::super::parquet::PAGE_BYTES;
+    use super::super::parquet::tests::written;
 
     /// Writes a column of lists and reads it with polars.
-    fn come_back(lists: impl Iterator<Item = Option<Vec<u32>>>) -> usize {
+    fn come_back(lists: impl Iterator<Item = Option<Vec<u32>>>) {
         let lists: Vec<_> =
             lists.map(|list| list.map(|list| Series::new("".into(), list))).collect();
-        let column = Series::new("lists".into(), lists).into_column();
-        let frame = DataFrame::new(column.len(), vec![column]).unwrap();
-        let mut bytes = Vec::new();
-        let mut file = ParquetFile::new(frame.schema(), |_| true, &mut bytes).unwrap();
-        file.write(&frame).unwrap();
-        file.finish(Vec::new()).unwrap();
-        let read = ParquetReader::new(std::io::Cursor::new(&bytes)).finish().unwrap();
-        assert!(read.equals_missing(&frame), "{read} {frame}");
-        bytes.len()
+        written(vec![Series::new("lists".into(), lists).into_column()]);
     }
 
     fn list(length: u32) -> Option<Vec<u32>> {

@@ -290,7 +290,7 @@ impl<T: NativeType, F: Fn(T) -> i64> NumberColumn<'_, T, F> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use polars::prelude::{Column, IntoColumn, ParquetReader, SerReader, Series};
 
     use super::*;
@@ -298,7 +298,8 @@ mod tests {
     /// Rows of one row group.
     const ROWS: u64 = 1 << 17;
 
-    fn written(columns: Vec<Column>) -> Vec<u8> {
+    /// Writes columns and checks that polars reads them as they were; returns the bytes.
+    pub(in crate::archive) fn written(columns: Vec<Column>) -> Vec<u8> {
         let frame = DataFrame::new(columns[0].len(), columns).unwrap();
         let mut bytes = Vec::new();
         let mut file = ParquetFile::new(frame.schema(), |_| true, &mut bytes).unwrap();
