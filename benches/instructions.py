@@ -4,7 +4,7 @@
     benches/instructions.py [--update] [--program target/debug/handlescope]
 
 Counts with callgrind (valgrind), on the sample and on a trace that `large-trace` generates, so that the figures do not
-depend on the speed of the machine or on what else runs on it. They are those of the dev profile, which CI builds. Fails
+depend on the speed of the machine or on what else runs on it. They are those of the test profile, which CI builds. Fails
 where a case needs more than 10 % more instructions than its figure; `--update` writes the figures instead. Without
 valgrind it says so and succeeds. Linux only.
 """
