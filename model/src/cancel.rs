@@ -81,6 +81,7 @@ impl<'a> Poll<'a> {
     ///
     /// # Errors
     /// [`Cancelled`], when asked to stop.
+    #[inline]
     pub fn round(&mut self) -> Result<(), Cancelled> {
         if self.rounds.is_multiple_of(EVERY) {
             self.cancel.check()?;

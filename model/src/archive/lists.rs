@@ -6,17 +6,14 @@
 //! (<https://parquet.apache.org/docs/file-format/nestedencoding/>).
 
 use std::ops::Range;
-use std::{io, iter, mem};
+use std::{iter, mem};
 
-use polars::prelude::PolarsResult;
 use polars_arrow::array::{Array, ListArray, PrimitiveArray};
-use polars_parquet::parquet::CowBuffer;
-use polars_parquet::parquet::encoding::hybrid_rle::{Encoder, encode};
-use polars_parquet::parquet::encoding::uleb128;
-use polars_parquet::parquet::page::{DataPage, DataPageHeader, DataPageHeaderV1};
 use polars_parquet::parquet::schema::Repetition;
-use polars_parquet::parquet::statistics::PrimitiveStatistics;
-use polars_parquet::write::{Descriptor, Encoding, Page, ParquetType, to_parquet_leaves};
+use polars_parquet::write::{Encoding, Page, ParquetType, to_parquet_leaves};
+
+use super::hybrid;
+use super::numbers::{data_page, statistics};
 
 /// Lists of numbers, none of which is null.
 pub(super) struct Lists<'a> {
@@ -36,40 +33,19 @@ impl<'a> Lists<'a> {
     }
 
     /// The pages of the column, each with so many bytes of numbers at most, but with one list at least.
-    ///
-    /// # Errors
-    /// None: what is written lies in memory.
-    pub(super) fn pages(
-        &self,
-        of_type: &ParquetType,
-        page_bytes: usize,
-    ) -> PolarsResult<Vec<Page>> {
+    pub(super) fn pages(&self, of_type: &ParquetType, page_bytes: usize) -> Vec<Page> {
         let mut leaves = to_parquet_leaves(of_type.clone());
-        let Some(primitive_type) = leaves.pop() else { return Ok(Vec::new()) };
+        let Some(primitive_type) = leaves.pop() else { return Vec::new() };
         let levels = |of: Repetition| u32::from(of == Repetition::Optional);
         // Definition levels of an empty list and of a number.
         let of_empty = levels(of_type.get_field_info().repetition);
         let of_number = of_empty + 1 + levels(primitive_type.field_info.repetition);
-        let descriptor = Descriptor { primitive_type, max_def_level: 0, max_rep_level: 0 };
         let page = |rows: Range<usize>| {
             let numbers = self.numbers(&rows);
-            let statistics = PrimitiveStatistics {
-                primitive_type: descriptor.primitive_type.clone(),
-                null_count: Some(0),
-                distinct_count: None,
-                min_value: numbers.iter().min().map(|number| *number as i32),
-                max_value: numbers.iter().max().map(|number| *number as i32),
-            };
+            let statistics = statistics(&primitive_type, numbers, numbers.len());
             let levels = self.lengths(&rows).map(|length| length.max(1)).sum();
-            let header = DataPageHeader::V1(DataPageHeaderV1 {
-                num_values: levels as i32,
-                encoding: Encoding::Plain.into(),
-                definition_level_encoding: Encoding::Rle.into(),
-                repetition_level_encoding: Encoding::Rle.into(),
-                statistics: Some(statistics.serialize()),
-            });
-            let buffer = CowBuffer::Owned(self.page(&rows, levels, [of_empty, of_number])?);
-            Ok(Page::Data(DataPage::new(header, buffer, descriptor.clone(), rows.len())))
+            let buffer = self.page(&rows, levels, [of_empty, of_number]);
+            data_page(buffer, Encoding::Plain, rows.len(), levels, statistics)
         };
         self.ranges(page_bytes).map(page).collect()
     }
@@ -96,40 +72,31 @@ impl<'a> Lists<'a> {
     }
 
     /// Repetition levels, definition levels and numbers. There are as many levels of each kind as numbers and empty lists.
-    fn page(
-        &self,
-        rows: &Range<usize>,
-        levels: usize,
-        [of_empty, of_number]: [u32; 2],
-    ) -> io::Result<Vec<u8>> {
+    fn page(&self, rows: &Range<usize>, levels: usize, [of_empty, of_number]: [u32; 2]) -> Vec<u8> {
         let numbers = self.numbers(rows);
         let size = levels.div_ceil(8) + size_of_val(numbers) + HEADERS;
         let mut page = Vec::with_capacity(size);
-        with_length(&mut page, |page| {
-            self.add_repetition_levels(rows, levels, page);
-            Ok(())
-        })?;
-        with_length(&mut page, |page| {
+        hybrid::with_length(&mut page, |page| self.add_repetition_levels(rows, levels, page));
+        hybrid::with_length(&mut page, |page| {
             let bits = u32::BITS - of_number.leading_zeros();
             if levels == numbers.len() {
-                return u32::run_length_encode(page, levels, of_number, bits);
+                return hybrid::add_run(page, of_number, levels, bits);
             }
             let of_list = |length: usize| {
                 let level = if length == 0 { of_empty } else { of_number };
                 iter::repeat_n(level, length.max(1))
             };
-            encode(page, self.lengths(rows).flat_map(of_list), bits)
-        })?;
+            let levels: Vec<u32> = self.lengths(rows).flat_map(of_list).collect();
+            hybrid::add_numbers(page, &levels, bits);
+        });
         page.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-        Ok(page)
+        page
     }
 
     /// Adds a bit for each level, which is 0 for the first one of a list, as one run of them.
     fn add_repetition_levels(&self, rows: &Range<usize>, levels: usize, page: &mut Vec<u8>) {
         let bytes = levels.div_ceil(8);
-        let mut header = [0; 10];
-        let size = uleb128::encode((bytes as u64) << 1 | 1, &mut header);
-        page.extend_from_slice(&header[..size]);
+        hybrid::add_packed_header(page, bytes);
         let bits = page.len();
         page.resize(bits + bytes, u8::MAX);
         let mut level = 0;
@@ -142,19 +109,6 @@ impl<'a> Lists<'a> {
 
 /// Bytes of a page beside its numbers and repetition levels. Definition levels take more where lists are empty.
 const HEADERS: usize = 64;
-
-/// Writes something with its length before it.
-fn with_length(
-    page: &mut Vec<u8>,
-    write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>,
-) -> io::Result<()> {
-    let length = page.len()..page.len() + size_of::<u32>();
-    page.extend_from_slice(&[0; size_of::<u32>()]);
-    write(page)?;
-    let written = (page.len() - length.end) as u32;
-    page[length].copy_from_slice(&written.to_le_bytes());
-    Ok(())
-}
 
 #[cfg(test)]
 mod tests {

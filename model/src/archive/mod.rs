@@ -11,11 +11,14 @@
 mod claims;
 mod container;
 mod decode;
+mod encoding;
 mod error;
 mod header;
+mod hybrid;
 mod lists;
 mod manifest;
 mod members;
+mod numbers;
 mod parquet;
 mod parts;
 mod reader;
