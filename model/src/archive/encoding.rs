@@ -4,15 +4,11 @@
 //! <https://parquet.apache.org/docs/file-format/data-pages/encodings/>) they are small, and need no table of values.
 
 use polars::prelude::PlHashSet;
-use polars_arrow::array::{Array, PrimitiveArray};
 use polars_parquet::write::Encoding;
 
-use super::numbers::{Number, signed};
+use super::numbers::{DeltaBlock, Number, signed};
 
-/// Numbers that the encoder puts into one block, whose widest delta decides how wide all are.
-const BLOCK: usize = 256;
-
-/// Numbers below which a column stays as it is.
+/// Numbers below which deltas are not worth it.
 const MIN_NUMBERS: usize = 1 << 10;
 
 /// Bits of a delta up to which deltas are better than anything else.
@@ -30,101 +26,70 @@ const SCATTER: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Halvings of the range in which an estimate lies, until it is within a hundred-thousandth.
 const HALVINGS: usize = 20;
 
-/// The encoding in which the numbers of a column take the fewest bytes, by a sample of them. A dictionary need not be worth
-/// it where its encoding is chosen.
-pub(super) fn encoding<T: Number>(array: &PrimitiveArray<T>) -> Encoding {
-    let count = array.len() - array.null_count();
-    if count == 0 {
+/// Chooses the encoding in which the numbers of a column, without its nulls, take the fewest bytes, by a sample of them.
+/// A dictionary need not be worth it where its encoding is chosen.
+pub(super) fn choose_encoding<T: Number>(numbers: &[T]) -> Encoding {
+    if numbers.is_empty() {
         return Encoding::Plain;
     }
-    let numbers = NumberColumn { array };
-    if count < MIN_NUMBERS || size_of::<T>() < size_of::<u32>() || !numbers.have_deltas() {
+    let is_small = numbers.len() < MIN_NUMBERS || size_of::<T>() < size_of::<u32>();
+    if is_small || !have_deltas(numbers) {
         return Encoding::RleDictionary;
     }
-    let delta_bits = numbers.delta_bits();
-    if delta_bits <= FEW_BITS || delta_bits < numbers.dictionary_bits() {
+    let delta_bits = delta_bits(numbers);
+    if delta_bits <= FEW_BITS || delta_bits < dictionary_bits(numbers) {
         Encoding::DeltaBinaryPacked
     } else {
         Encoding::RleDictionary
     }
 }
 
-/// A column of numbers of which an encoding is chosen.
-struct NumberColumn<'a, T: Number> {
-    array: &'a PrimitiveArray<T>,
+/// Whether deltas have room for the numbers: Parquet's 32-bit numbers are signed, and so are their deltas.
+fn have_deltas<T: Number>(numbers: &[T]) -> bool {
+    size_of::<T>() > size_of::<u32>()
+        || numbers.iter().fold(0, |all, number| all | signed(*number)) >= 0
 }
 
-impl<T: Number> NumberColumn<'_, T> {
-    /// Bits of a plain number.
-    const BITS: f64 = (size_of::<T>() * 8) as f64;
-
-    /// Whether deltas have room for the numbers: Parquet's 32-bit numbers are signed, and so are their deltas.
-    fn have_deltas(&self) -> bool {
-        let numbers = self.array.values().iter();
-        size_of::<T>() > size_of::<u32>()
-            || numbers.fold(0, |all, number| all | signed(*number)) >= 0
+/// Bits that a number takes as a delta, for at least [`MIN_NUMBERS`] numbers.
+fn delta_bits<T: Number>(numbers: &[T]) -> f64 {
+    let every = (numbers.len() / DeltaBlock::LENGTH / BLOCKS).max(1);
+    let (mut bits, mut count) = (0, 0);
+    for numbers in numbers.chunks(DeltaBlock::LENGTH * every) {
+        let Some((first, rest)) = numbers.split_first() else { continue };
+        let rest = &rest[..rest.len().min(DeltaBlock::LENGTH)];
+        let (block, _) = DeltaBlock::new(signed(*first), rest);
+        bits += block.bits();
+        count += rest.len();
     }
+    bits as f64 / count as f64
+}
 
-    /// The numbers of some rows.
-    fn at(&self, rows: impl Iterator<Item = usize>) -> impl Iterator<Item = i64> {
-        let values = self.array.values().as_slice();
-        let validity = self.array.validity();
-        let is_valid = move |row: &usize| validity.is_none_or(|validity| validity.get_bit(*row));
-        rows.filter(is_valid).filter_map(|row| values.get(row)).map(|value| signed(*value))
-    }
-
-    /// Bits that a number takes as a delta.
-    fn delta_bits(&self) -> f64 {
-        let rows = self.array.len();
-        let every = (rows / BLOCK / BLOCKS).max(1);
-        let (mut bits, mut count) = (0, 0);
-        for start in (0..rows).step_by(BLOCK * every) {
-            let mut numbers = self.at(start..rows.min(start + BLOCK * every)).take(BLOCK);
-            let Some(mut last) = numbers.next() else { continue };
-            let (mut least, mut greatest, mut in_block) = (i64::MAX, i64::MIN, 0);
-            for number in numbers {
-                let delta = number.wrapping_sub(last);
-                (least, greatest) = (least.min(delta), greatest.max(delta));
-                last = number;
-                in_block += 1;
-            }
-            if in_block > 0 {
-                bits += in_block * u64::from(u64::BITS - greatest.abs_diff(least).leading_zeros());
-                count += in_block;
-            }
-        }
-        if count == 0 { Self::BITS } else { bits as f64 / count as f64 }
-    }
-
-    /// Bits that a number takes in a dictionary, those of the dictionary included; those of a plain one where a dictionary
-    /// is not worth it.
-    fn dictionary_bits(&self) -> f64 {
-        let rows = self.array.len();
-        let (mut distinct, mut sampled) =
-            (PlHashSet::with_capacity_and_hasher(SAMPLE, Default::default()), 0.0);
-        let step = (rows / SAMPLE).max(1);
-        // Not one row of each step at the same place, because columns may have a value in every second row.
-        let places = (0..).map(|at: u64| (at.wrapping_mul(SCATTER) >> u32::BITS) as usize % step);
-        let sample = (0..rows).step_by(step).zip(places).map(|(start, place)| start + place);
-        for number in self.at(sample.filter(|row| *row < rows)) {
-            distinct.insert(number);
+/// Bits that a number takes in a dictionary, those of the dictionary included; those of a plain one where a dictionary is
+/// not worth it.
+fn dictionary_bits<T: Number>(numbers: &[T]) -> f64 {
+    let plain_bits = f64::from(u8::BITS) * size_of::<T>() as f64;
+    let step = (numbers.len() / SAMPLE).max(1);
+    let mut distinct = PlHashSet::with_capacity_and_hasher(SAMPLE, Default::default());
+    let mut sampled = 0.0;
+    // Not one number of each step at the same place, because columns may have a value in every second row.
+    let places = (0..).map(|at: u64| (at.wrapping_mul(SCATTER) >> u32::BITS) as usize % step);
+    for (numbers, place) in numbers.chunks(step).zip(places) {
+        if let Some(number) = numbers.get(place) {
+            distinct.insert(*number);
             sampled += 1.0;
         }
-        if distinct.is_empty() {
-            return Self::BITS;
-        }
-        let seen = distinct.len() as f64;
-        let numbers = (rows - self.array.null_count()) as f64;
-        // So many of a sample are expected to be distinct when all numbers have so many values.
-        let expected = |values: f64| values * (1.0 - (-sampled / values).exp());
-        let (mut least, mut most) = (seen, numbers);
-        for _ in 0..HALVINGS {
-            let middle = least.midpoint(most);
-            if expected(middle) < seen { least = middle } else { most = middle }
-        }
-        let entry = Self::BITS * most / numbers;
-        (most.log2().ceil() + entry).min(Self::BITS)
     }
+    let seen = distinct.len() as f64;
+    let count = numbers.len() as f64;
+    // So many of a sample are expected to be distinct when all numbers have so many values.
+    let expected = |values: f64| values * (1.0 - (-sampled / values).exp());
+    let (mut least, mut most) = (seen, count);
+    for _ in 0..HALVINGS {
+        let middle = least.midpoint(most);
+        if expected(middle) < seen { least = middle } else { most = middle }
+    }
+    let entry = plain_bits * most / count;
+    (most.log2().ceil() + entry).min(plain_bits)
 }
 
 #[cfg(test)]
@@ -138,27 +103,10 @@ mod tests {
         let repeated: Vec<i64> =
             (0..ROWS).map(|row| (scattered(row) % 20) as i64 * 1_000_003).collect();
         let distinct: Vec<u32> = (0..ROWS).map(|row| (scattered(row) % 400_000) as u32).collect();
-        let of_64 = |numbers: Vec<i64>| encoding(&PrimitiveArray::from_vec(numbers));
-        assert_eq!(of_64(near), Encoding::DeltaBinaryPacked);
-        assert_eq!(of_64(repeated), Encoding::RleDictionary);
-        let of_32 = |numbers: Vec<u32>| encoding(&PrimitiveArray::from_vec(numbers));
-        assert_eq!(of_32(distinct), Encoding::DeltaBinaryPacked);
+        assert_eq!(choose_encoding(&near), Encoding::DeltaBinaryPacked);
+        assert_eq!(choose_encoding(&repeated), Encoding::RleDictionary);
+        assert_eq!(choose_encoding(&distinct), Encoding::DeltaBinaryPacked);
         let wide = vec![u32::MAX; ROWS as usize];
-        assert_eq!(of_32(wide), Encoding::RleDictionary, "Parquet has no such deltas");
-    }
-
-    #[test]
-    fn nulls_between_numbers_do_not_change_what_is_chosen() {
-        let choice = |every: usize, number: fn(usize) -> i64| {
-            let row = |row: usize| (row % every == 1).then(|| number(row / every));
-            let rows = 0..(MIN_NUMBERS * every).max(ROWS as usize);
-            encoding(&rows.map(row).collect::<PrimitiveArray<i64>>())
-        };
-        for every in [2, 64, 256, 300] {
-            let rising = choice(every, |row| row as i64 * 1_000_003);
-            assert_eq!(rising, Encoding::DeltaBinaryPacked, "{every}");
-            let repeated = choice(every, |row| (scattered(row as u64) % 5) as i64 * 1_000_003);
-            assert_eq!(repeated, Encoding::RleDictionary, "{every}");
-        }
+        assert_eq!(choose_encoding(&wide), Encoding::RleDictionary, "Parquet has no such deltas");
     }
 }

@@ -15,8 +15,8 @@ const GROUP: usize = 8;
 /// Numbers that are packed at once.
 const PACK: usize = 32;
 
-/// Bits that groups take where a run of them takes less.
-const MIN_RUN_BITS: usize = 8;
+/// Packed bytes from which a run is written instead.
+const MIN_RUN_BYTES: usize = 8;
 
 /// Adds numbers below `1 << bits`.
 pub(super) fn add_numbers(out: &mut Vec<u8>, numbers: &[u32], bits: u32) {
@@ -56,13 +56,13 @@ pub(super) fn add_bits(out: &mut Vec<u8>, bits: &Bitmap) {
 
 /// Adds a run of one number below `1 << bits`.
 pub(super) fn add_run(out: &mut Vec<u8>, number: u32, length: usize, bits: u32) {
-    add_header(out, (length as u64) << 1);
+    add_uleb128(out, (length as u64) << 1);
     out.extend_from_slice(&number.to_le_bytes()[..bits.div_ceil(u8::BITS) as usize]);
 }
 
 /// Adds the header of some packed groups.
 pub(super) fn add_packed_header(out: &mut Vec<u8>, groups: usize) {
-    add_header(out, (groups as u64) << 1 | 1);
+    add_uleb128(out, (groups as u64) << 1 | 1);
 }
 
 /// Adds something with its length before it.
@@ -98,7 +98,7 @@ fn add_groups(
         while group < whole && of_one(group) == Some(number) {
             group += 1;
         }
-        if (group - start) * bits as usize >= MIN_RUN_BITS {
+        if (group - start) * bits as usize >= MIN_RUN_BYTES {
             add_packed(out, packed..start);
             add_run(out, number, (group - start) * GROUP, bits);
             packed = group;
@@ -107,9 +107,10 @@ fn add_groups(
     add_packed(out, packed..numbers.div_ceil(GROUP));
 }
 
-fn add_header(out: &mut Vec<u8>, header: u64) {
+/// Adds a number in as many bytes as it needs, seven bits in each.
+pub(super) fn add_uleb128(out: &mut Vec<u8>, number: u64) {
     let mut bytes = [0; 10];
-    let length = uleb128::encode(header, &mut bytes);
+    let length = uleb128::encode(number, &mut bytes);
     out.extend_from_slice(&bytes[..length]);
 }
 

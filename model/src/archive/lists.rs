@@ -13,7 +13,7 @@ use polars_parquet::parquet::schema::Repetition;
 use polars_parquet::write::{Encoding, Page, ParquetType, to_parquet_leaves};
 
 use super::hybrid;
-use super::numbers::{data_page, statistics};
+use super::numbers::{add_plain, data_page, statistics};
 
 /// Lists of numbers, none of which is null.
 pub(super) struct Lists<'a> {
@@ -89,7 +89,7 @@ impl<'a> Lists<'a> {
             let levels: Vec<u32> = self.lengths(rows).flat_map(of_list).collect();
             hybrid::add_numbers(page, &levels, bits);
         });
-        page.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        add_plain(&mut page, numbers);
         page
     }
 

@@ -5,14 +5,13 @@
 
 use std::borrow::Cow;
 use std::hash::Hash;
-use std::ops::Range;
 
 use polars::prelude::PlHashMap;
 use polars_arrow::array::{Array, PrimitiveArray};
 use polars_arrow::bitmap::Bitmap;
 use polars_arrow::types::NativeType;
 use polars_parquet::parquet::CowBuffer;
-use polars_parquet::parquet::encoding::{bitpacked, uleb128, zigzag_leb128};
+use polars_parquet::parquet::encoding::{bitpacked, zigzag_leb128};
 use polars_parquet::parquet::page::{DataPage, DataPageHeader, DataPageHeaderV1, DictPage};
 use polars_parquet::parquet::schema::Repetition;
 use polars_parquet::parquet::schema::types::PrimitiveType;
@@ -29,17 +28,17 @@ pub(super) trait Number: NativeType + Ord + Hash {
     /// The same bits, as Parquet keeps them.
     fn parquet(self) -> Self::Parquet;
 
+    /// The number that is so far above this one.
+    fn add_distance(self, distance: u64) -> Self;
+
     /// The distance from a number that is not greater.
-    fn above(self, least: Self) -> u64 {
+    fn distance_from(self, least: Self) -> u64 {
         let bits = u64::MAX >> (u64::BITS - u8::BITS * size_of::<Self>() as u32);
         signed(self).wrapping_sub(signed(least)) as u64 & bits
     }
-
-    /// The number that is so far above this one.
-    fn plus(self, distance: u64) -> Self;
 }
 
-macro_rules! numbers {
+macro_rules! implement_number {
     ($($number:ty => $parquet:ty),+) => {$(
         impl Number for $number {
             type Parquet = $parquet;
@@ -48,117 +47,76 @@ macro_rules! numbers {
                 self as $parquet
             }
 
-            fn plus(self, distance: u64) -> Self {
+            fn add_distance(self, distance: u64) -> Self {
                 self.wrapping_add(distance as Self)
             }
         }
     )+};
 }
 
-numbers!(u8 => i32, u16 => i32, u32 => i32, u64 => i64, i64 => i64);
+implement_number!(u8 => i32, u16 => i32, u32 => i32, u64 => i64, i64 => i64);
 
 /// A number as Parquet keeps it, with 64 bits.
 pub(super) fn signed<T: Number>(number: T) -> i64 {
     number.parquet().into()
 }
 
-/// The pages of a column, each with so many bytes of plain numbers or keys at most. The encoding is plain, deltas, or a
-/// dictionary, which is only made where it is worth it.
-pub(super) fn pages<T: Number>(
-    array: &PrimitiveArray<T>,
-    of_type: &ParquetType,
-    encoding: Encoding,
-    page_bytes: usize,
-) -> Vec<Page> {
-    let mut leaves = to_parquet_leaves(of_type.clone());
-    let Some(primitive_type) = leaves.pop() else { return Vec::new() };
-    let is_optional = primitive_type.field_info.repetition == Repetition::Optional;
-    let validity = array.validity().filter(|_| is_optional && array.null_count() > 0);
-    let numbers = match validity {
-        Some(_) => Cow::Owned(array.non_null_values_iter().collect()),
-        None => Cow::Borrowed(array.values().as_slice()),
-    };
-    let values = match encoding {
-        Encoding::RleDictionary => Dictionary::of(&numbers).map_or(Values::Plain, Values::Keys),
-        Encoding::DeltaBinaryPacked => Values::Deltas,
-        _ => Values::Plain,
-    };
-    let column = NumberPages { primitive_type, is_optional, validity, numbers, values };
-    column.pages(array.len(), page_bytes)
-}
-
-/// A column as it lies in pages.
-struct NumberPages<'a, T: Number> {
+/// A column of numbers of a row group.
+pub(super) struct NumberColumn<'a, T: Number> {
     primitive_type: PrimitiveType,
     is_optional: bool,
+    rows: usize,
     /// `None` if no number is null.
     validity: Option<&'a Bitmap>,
     /// The numbers that are not null.
-    numbers: Cow<'a, [T]>,
-    values: Values<T>,
+    pub(super) numbers: Cow<'a, [T]>,
 }
 
-/// How numbers are kept.
-enum Values<T> {
-    Plain,
-    Deltas,
-    Keys(Dictionary<T>),
-}
+impl<'a, T: Number> NumberColumn<'a, T> {
+    /// `None` for a column with nulls that may have none, which polars refuses.
+    pub(super) fn new(array: &'a PrimitiveArray<T>, of_type: &ParquetType) -> Option<Self> {
+        let primitive_type = to_parquet_leaves(of_type.clone()).pop()?;
+        let is_optional = primitive_type.field_info.repetition == Repetition::Optional;
+        let validity = array.validity().filter(|_| array.null_count() > 0);
+        let numbers = match validity {
+            Some(_) if !is_optional => return None,
+            Some(_) => Cow::Owned(array.non_null_values_iter().collect()),
+            None => Cow::Borrowed(array.values().as_slice()),
+        };
+        Some(Self { primitive_type, is_optional, rows: array.len(), validity, numbers })
+    }
 
-impl<T: Number> NumberPages<'_, T> {
-    fn pages(&self, rows: usize, page_bytes: usize) -> Vec<Page> {
-        let dictionary = match &self.values {
-            Values::Keys(dictionary) => Some(dictionary.page()),
+    /// The pages of the column: that of a dictionary, which is only made where it is worth it, and one of data. The writer of
+    /// the file would compare the ends of several pages as signed numbers.
+    pub(super) fn pages(&self, encoding: Encoding) -> Vec<Page> {
+        let dictionary = match encoding {
+            Encoding::RleDictionary => Dictionary::new(&self.numbers),
             _ => None,
         };
-        let number_bytes = if dictionary.is_some() { size_of::<u32>() } else { size_of::<T>() };
-        let page_rows = page_bytes / number_bytes;
-        let mut start = 0;
-        let data = (0..rows).step_by(page_rows).map(|row| {
-            let rows = row..rows.min(row + page_rows);
-            let nulls = self.nulls(rows.clone());
-            let numbers = start..start + rows.len() - nulls.as_ref().map_or(0, Bitmap::unset_bits);
-            start = numbers.end;
-            self.page(rows.len(), nulls.as_ref(), numbers)
-        });
-        dictionary.into_iter().chain(data).collect()
-    }
-
-    /// The validity of some rows.
-    fn nulls(&self, rows: Range<usize>) -> Option<Bitmap> {
-        self.validity.map(|validity| validity.clone().sliced(rows.start, rows.len()))
-    }
-
-    /// A page of rows, and of those of their numbers that are not null.
-    fn page(&self, rows: usize, validity: Option<&Bitmap>, range: Range<usize>) -> Page {
-        let numbers = &self.numbers[range.clone()];
         let mut buffer = Vec::new();
         if self.is_optional {
-            hybrid::with_length(&mut buffer, |buffer| match validity {
+            hybrid::with_length(&mut buffer, |buffer| match self.validity {
                 Some(validity) => hybrid::add_bits(buffer, validity),
-                None => hybrid::add_run(buffer, 1, rows, 1),
+                None => hybrid::add_run(buffer, 1, self.rows, 1),
             });
         }
-        let encoding = match &self.values {
-            Values::Plain => {
-                add_plain(&mut buffer, numbers);
-                Encoding::Plain
-            }
-            Values::Deltas => {
-                add_deltas(&mut buffer, numbers);
-                Encoding::DeltaBinaryPacked
-            }
-            Values::Keys(dictionary) => {
-                dictionary.add_keys(&mut buffer, range);
-                Encoding::RleDictionary
-            }
+        let encoding = if let Some(dictionary) = &dictionary {
+            dictionary.add_keys(&mut buffer);
+            Encoding::RleDictionary
+        } else if encoding == Encoding::DeltaBinaryPacked {
+            add_deltas(&mut buffer, &self.numbers);
+            Encoding::DeltaBinaryPacked
+        } else {
+            add_plain(&mut buffer, &self.numbers);
+            Encoding::Plain
         };
-        let statistics = statistics(&self.primitive_type, numbers, rows);
-        data_page(buffer, encoding, rows, rows, statistics)
+        let statistics = statistics(&self.primitive_type, &self.numbers, self.rows);
+        let data = data_page(buffer, encoding, self.rows, self.rows, statistics);
+        dictionary.iter().map(Dictionary::page).chain([data]).collect()
     }
 }
 
-/// A page with levels of rows, or of more values than rows.
+/// Builds a data page of so many rows and levels.
 pub(super) fn data_page<T: ParquetNumber>(
     buffer: Vec<u8>,
     encoding: Encoding,
@@ -179,13 +137,13 @@ pub(super) fn data_page<T: ParquetNumber>(
     Page::Data(DataPage::new(header, CowBuffer::Owned(buffer), descriptor, rows))
 }
 
-/// The statistics of a page with these numbers, besides which the other values are null.
+/// Statistics of a page of `values` values, of which `numbers` are not null.
 pub(super) fn statistics<T: Number>(
     primitive_type: &PrimitiveType,
     numbers: &[T],
     values: usize,
 ) -> PrimitiveStatistics<T::Parquet> {
-    let ends = ends(numbers);
+    let ends = min_max(numbers);
     PrimitiveStatistics {
         primitive_type: primitive_type.clone(),
         null_count: Some((values - numbers.len()) as i64),
@@ -196,22 +154,23 @@ pub(super) fn statistics<T: Number>(
 }
 
 /// The least and the greatest of some numbers.
-fn ends<T: Number>(numbers: &[T]) -> Option<[T; 2]> {
+fn min_max<T: Number>(numbers: &[T]) -> Option<[T; 2]> {
     let (first, rest) = numbers.split_first()?;
-    // By value: with references, the processor compares one number at a time.
+    // By value: with references the loop is not vectorized.
     let ends = |[least, greatest]: [T; 2], number: &T| [least.min(*number), greatest.max(*number)];
     Some(rest.iter().fold([*first; 2], ends))
 }
 
-fn add_plain<T: Number>(buffer: &mut Vec<u8>, numbers: &[T]) {
+/// Adds numbers as they are.
+pub(super) fn add_plain<T: Number>(buffer: &mut Vec<u8>, numbers: &[T]) {
     buffer.reserve(numbers.len() * size_of::<T::Parquet>());
     for number in numbers {
         buffer.extend_from_slice(number.parquet().to_le_bytes().as_ref());
     }
 }
 
-/// Numbers of which a table by value is made, at least.
-const MIN_TABLE: u64 = 1 << 16;
+/// Entries of a table by value, for each number of the column, up to which one is made instead of a hash table.
+const TABLE_ENTRIES: usize = 4;
 
 /// The distinct numbers of a column, and which of them each one is.
 struct Dictionary<T> {
@@ -221,35 +180,39 @@ struct Dictionary<T> {
 
 impl<T: Number> Dictionary<T> {
     /// `None` where most numbers are distinct, so that a dictionary is not worth it.
-    fn of(numbers: &[T]) -> Option<Self> {
-        let [least, greatest] = ends(numbers)?;
-        let distance = greatest.above(least);
-        let most = numbers.len() - numbers.len() / 4;
-        if distance < MIN_TABLE.max(numbers.len() as u64) {
-            Self::near(numbers, least, distance as usize, most)
+    fn new(numbers: &[T]) -> Option<Self> {
+        let [least, greatest] = min_max(numbers)?;
+        let distance = greatest.distance_from(least);
+        let max_values = numbers.len() - numbers.len() / 4;
+        if distance < (numbers.len() * TABLE_ENTRIES) as u64 {
+            Self::by_table(numbers, least, distance as usize, max_values)
         } else {
-            Self::scattered(numbers, most)
+            Self::by_hash(numbers, max_values)
         }
     }
 
-    /// That of numbers which have at most this distance from the least one, by a table of all numbers between.
-    fn near(numbers: &[T], least: T, distance: usize, most: usize) -> Option<Self> {
+    /// Builds the dictionary with a table of all numbers from the least to the greatest one.
+    fn by_table(numbers: &[T], least: T, distance: usize, max_values: usize) -> Option<Self> {
         const NONE: u32 = u32::MAX;
         let mut table = vec![NONE; distance + 1];
         for number in numbers {
-            table[number.above(least) as usize] = 0;
+            table[number.distance_from(least) as usize] = 0;
         }
         let mut values = Vec::new();
-        for (above, key) in table.iter_mut().enumerate().filter(|(_, key)| **key != NONE) {
+        for (distance, key) in table.iter_mut().enumerate().filter(|(_, key)| **key != NONE) {
             *key = values.len() as u32;
-            values.push(least.plus(above as u64));
+            values.push(least.add_distance(distance as u64));
         }
-        let keys = || numbers.iter().map(|number| table[number.above(least) as usize]).collect();
-        (values.len() < most).then(|| Self { keys: keys(), values })
+        if values.len() >= max_values {
+            return None;
+        }
+        let key = |number: &T| table[number.distance_from(least) as usize];
+        let keys = numbers.iter().map(key).collect();
+        Some(Self { values, keys })
     }
 
-    /// That of numbers of any distance, by a hash table.
-    fn scattered(numbers: &[T], most: usize) -> Option<Self> {
+    /// Builds the dictionary with a hash table.
+    fn by_hash(numbers: &[T], max_values: usize) -> Option<Self> {
         let mut table = PlHashMap::default();
         let (mut values, mut keys) = (Vec::new(), Vec::with_capacity(numbers.len()));
         for number in numbers {
@@ -257,7 +220,7 @@ impl<T: Number> Dictionary<T> {
                 values.push(*number);
                 values.len() as u32 - 1
             });
-            if values.len() >= most {
+            if values.len() >= max_values {
                 return None;
             }
             keys.push(key);
@@ -265,7 +228,7 @@ impl<T: Number> Dictionary<T> {
         Some(Self { values, keys })
     }
 
-    /// The page of its values.
+    /// The page of the values.
     fn page(&self) -> Page {
         let mut buffer = Vec::new();
         add_plain(&mut buffer, &self.values);
@@ -273,54 +236,24 @@ impl<T: Number> Dictionary<T> {
     }
 
     /// Adds keys, after a byte with their width.
-    fn add_keys(&self, buffer: &mut Vec<u8>, range: Range<usize>) {
+    fn add_keys(&self, buffer: &mut Vec<u8>) {
         let bits = u32::BITS - (self.values.len() as u32).saturating_sub(1).leading_zeros();
         buffer.push(bits as u8);
-        hybrid::add_numbers(buffer, &self.keys[range], bits);
+        hybrid::add_numbers(buffer, &self.keys, bits);
     }
 }
 
-/// Deltas of a block.
-const BLOCK: usize = 256;
-
-/// Deltas of a block that have one width, and are packed at once.
-const PART: usize = 64;
-
 /// Adds the first number, and the differences of the others from those before them.
 fn add_deltas<T: Number>(buffer: &mut Vec<u8>, numbers: &[T]) {
-    for size in [BLOCK, BLOCK / PART, numbers.len()] {
-        let mut bytes = [0; 10];
-        let length = uleb128::encode(size as u64, &mut bytes);
-        buffer.extend_from_slice(&bytes[..length]);
+    for size in [DeltaBlock::LENGTH, DeltaBlock::LENGTH / DeltaBlock::PART, numbers.len()] {
+        hybrid::add_uleb128(buffer, size as u64);
     }
     let mut last = numbers.first().map_or(0, |first| signed(*first));
     add_signed(buffer, last);
-    for block in numbers.get(1..).unwrap_or_default().chunks(BLOCK) {
-        let mut deltas = [0; BLOCK];
-        let (mut least, mut before) = (i64::MAX, last);
-        for (delta, after) in deltas.iter_mut().zip(block) {
-            let after = signed(*after);
-            *delta = after.wrapping_sub(before);
-            least = least.min(*delta);
-            before = after;
-        }
-        last = before;
-        add_signed(buffer, least);
-        let mut above = [0_u64; BLOCK];
-        for (above, delta) in above.iter_mut().zip(&deltas[..block.len()]) {
-            *above = delta.wrapping_sub(least) as u64;
-        }
-        let (parts, _) = above.as_chunks::<PART>();
-        let bits = |part: &[u64; PART]| {
-            u64::BITS - part.iter().fold(0, |all, delta| all | delta).leading_zeros()
-        };
-        buffer.extend(parts.iter().map(|part| bits(part) as u8));
-        for part in &parts[..block.len().div_ceil(PART)] {
-            let bits = bits(part) as usize;
-            let mut bytes = [0; PART * size_of::<u64>()];
-            bitpacked::encode_pack(part, bits, &mut bytes);
-            buffer.extend_from_slice(&bytes[..PART / 8 * bits]);
-        }
+    for numbers in numbers.get(1..).unwrap_or_default().chunks(DeltaBlock::LENGTH) {
+        let (block, after) = DeltaBlock::new(last, numbers);
+        last = after;
+        block.add_to(buffer);
     }
 }
 
@@ -330,11 +263,73 @@ fn add_signed(buffer: &mut Vec<u8>, number: i64) {
     buffer.extend_from_slice(&bytes[..length]);
 }
 
+/// Some differences of numbers from those before them.
+pub(super) struct DeltaBlock {
+    least: i64,
+    /// Distances from the least difference, and zeros after them.
+    distances: [u64; Self::LENGTH],
+    count: usize,
+}
+
+impl DeltaBlock {
+    /// Differences of a block.
+    pub(super) const LENGTH: usize = 256;
+
+    /// Differences that have one width, and are packed at once.
+    const PART: usize = 64;
+
+    /// The differences of up to [`LENGTH`](Self::LENGTH) numbers, and the last of these.
+    pub(super) fn new<T: Number>(before: i64, numbers: &[T]) -> (Self, i64) {
+        let mut distances = [0; Self::LENGTH];
+        let (mut least, mut last) = (i64::MAX, before);
+        for (delta, number) in distances.iter_mut().zip(numbers) {
+            let number = signed(*number);
+            let difference = number.wrapping_sub(last);
+            *delta = difference as u64;
+            least = least.min(difference);
+            last = number;
+        }
+        for delta in distances.iter_mut().take(numbers.len()) {
+            *delta = delta.wrapping_sub(least as u64);
+        }
+        (Self { least, distances, count: numbers.len() }, last)
+    }
+
+    /// The differences of each part, and the bits that one of them takes.
+    fn parts(&self) -> impl Iterator<Item = (&[u64; Self::PART], u32)> {
+        let (parts, _) = self.distances.as_chunks::<{ Self::PART }>();
+        parts.iter().map(|part| {
+            let all = part.iter().fold(0, |all, distance| all | distance);
+            (part, u64::BITS - all.leading_zeros())
+        })
+    }
+
+    /// Bits of all parts that have differences.
+    pub(super) fn bits(&self) -> usize {
+        let parts = self.parts().take(self.count.div_ceil(Self::PART));
+        parts.map(|(_, bits)| bits as usize * Self::PART).sum()
+    }
+
+    /// Adds the least difference, the widths of all parts, and the parts that have differences.
+    fn add_to(&self, buffer: &mut Vec<u8>) {
+        add_signed(buffer, self.least);
+        buffer.extend(self.parts().map(|(_, bits)| bits as u8));
+        for (part, bits) in self.parts().take(self.count.div_ceil(Self::PART)) {
+            let mut bytes = [0; Self::PART * size_of::<u64>()];
+            bitpacked::encode_pack(part, bits as usize, &mut bytes);
+            buffer.extend_from_slice(&bytes[..Self::PART / 8 * bits as usize]);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use polars::prelude::{IntoColumn, Series};
+    use polars::prelude::{DataFrame, IntoColumn, ParquetReader, SerReader, Series};
+    use polars_parquet::parquet::statistics::Statistics;
 
     use super::super::parquet::tests::{ROWS, scattered, written};
+    use super::super::parquet::{ParquetFile, ROW_GROUP_ROWS};
+    use super::min_max;
 
     #[test]
     fn rising_numbers_take_next_to_nothing_and_come_back() {
@@ -370,5 +365,72 @@ mod tests {
                 .with_name("low".into())
                 .into_column(),
         ]);
+    }
+
+    /// Writes numbers, with and without nulls between them, in whichever encoding is chosen, and reads them with polars.
+    fn come_back(numbers: &[i64]) {
+        let series = |name: &str, numbers: Series| numbers.with_name(name.into()).into_column();
+        let is_valid = |row: usize| !scattered(row as u64).is_multiple_of(3);
+        let holes = numbers.iter().enumerate().map(|(at, number)| is_valid(at).then_some(*number));
+        written(vec![
+            series("i64", Series::from_iter(numbers.iter().copied())),
+            series("holes", Series::from_iter(holes)),
+            series("u64", Series::from_iter(numbers.iter().map(|number| *number as u64))),
+            series("u32", Series::from_iter(numbers.iter().map(|number| *number as u32))),
+            series("i32", Series::from_iter(numbers.iter().map(|number| *number as i32))),
+        ]);
+    }
+
+    #[test]
+    fn numbers_around_the_lengths_of_blocks_come_back() {
+        for length in [1, 2, 63, 64, 65, 66, 255, 256, 257, 258, 1023, 1024, 1025, 1300, 5000] {
+            come_back(&(0..length).collect::<Vec<_>>());
+            come_back(&(0..length).map(|row| scattered(row as u64) as i64).collect::<Vec<_>>());
+            come_back(&(0..length).map(|row| row % 5 * 1_000_003).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn deltas_that_overflow_come_back_in_each_width() {
+        for bits in 0..i64::BITS {
+            let number =
+                |row: u64| (scattered(row).wrapping_mul(0x9E37_79B9) << 32 ^ scattered(row)) as i64;
+            let numbers: Vec<i64> = (0..700).map(|row| number(row) >> bits).collect();
+            come_back(&numbers);
+        }
+        come_back(
+            &(0..2000)
+                .map(|row| if row % 2 == 0 { i64::MIN } else { i64::MAX })
+                .collect::<Vec<_>>(),
+        );
+    }
+
+    /// Ends of numbers above 2⁶³ are those of unsigned numbers in each row group, by which other readers skip it.
+    #[test]
+    fn row_groups_know_their_ends() {
+        let rows = ROW_GROUP_ROWS as u64;
+        let numbers: Vec<u64> =
+            (0..rows).map(|row| scattered(row) << (row * 2 / rows * 20)).collect();
+        let ends = min_max(&numbers);
+        assert!(ends.is_some_and(|[_, greatest]| greatest > i64::MAX as u64));
+        let bytes =
+            written(vec![Series::from_iter(numbers).with_name("number".into()).into_column()]);
+        let mut reader = ParquetReader::new(std::io::Cursor::new(&bytes));
+        let metadata = reader.get_metadata().unwrap();
+        let [group] = &metadata.row_groups[..] else { panic!("one row group") };
+        let statistics = group.parquet_columns()[0].statistics(&metadata.footer_buf);
+        let Some(Ok(Statistics::Int64(statistics))) = statistics else { panic!("statistics") };
+        let known = statistics.min_value.zip(statistics.max_value);
+        assert_eq!(known.map(|(least, greatest)| [least as u64, greatest as u64]), ends);
+    }
+
+    #[test]
+    fn a_null_where_none_may_be_is_refused() {
+        let column =
+            Series::from_iter([Some(1_u32), None]).with_name("number".into()).into_column();
+        let frame = DataFrame::new(2, vec![column]).unwrap();
+        let mut bytes = Vec::new();
+        let mut file = ParquetFile::new(frame.schema(), |_| false, &mut bytes).unwrap();
+        assert!(file.write(&frame).is_err());
     }
 }

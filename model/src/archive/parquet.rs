@@ -16,9 +16,9 @@ use polars_parquet::write::{
 };
 use rayon::prelude::*;
 
-use super::encoding::encoding;
+use super::encoding::choose_encoding;
 use super::lists::Lists;
-use super::numbers::{self, Number};
+use super::numbers::{Number, NumberColumn};
 
 /// Rows per row group: large enough for good compression, small enough to build in parts.
 pub const ROW_GROUP_ROWS: usize = 1 << 18;
@@ -141,18 +141,19 @@ fn encode(
 
 /// The pages of a column that is not left to polars.
 fn pages(array: &dyn Array, of_type: &ParquetType) -> Option<Vec<Page>> {
-    numbers::<u32>(array, of_type)
-        .or_else(|| numbers::<i64>(array, of_type))
-        .or_else(|| numbers::<u64>(array, of_type))
-        .or_else(|| numbers::<u16>(array, of_type))
-        .or_else(|| numbers::<u8>(array, of_type))
+    number_pages::<u32>(array, of_type)
+        .or_else(|| number_pages::<i64>(array, of_type))
+        .or_else(|| number_pages::<u64>(array, of_type))
+        .or_else(|| number_pages::<u16>(array, of_type))
+        .or_else(|| number_pages::<u8>(array, of_type))
         .or_else(|| Lists::of(array).map(|lists| lists.pages(of_type, PAGE_BYTES)))
 }
 
 /// The pages of a column of these numbers.
-fn numbers<T: Number>(array: &dyn Array, of_type: &ParquetType) -> Option<Vec<Page>> {
+fn number_pages<T: Number>(array: &dyn Array, of_type: &ParquetType) -> Option<Vec<Page>> {
     let array = array.as_any().downcast_ref::<PrimitiveArray<T>>()?;
-    Some(numbers::pages(array, of_type, encoding(array), PAGE_BYTES))
+    let column = NumberColumn::new(array, of_type)?;
+    Some(column.pages(choose_encoding(&column.numbers)))
 }
 
 #[cfg(test)]
