@@ -9,7 +9,7 @@ use polars_parquet::write::Encoding;
 use super::numbers::{DeltaBlock, Number, signed};
 
 /// Numbers below which deltas are not worth it.
-const MIN_NUMBERS: usize = 1 << 10;
+pub(super) const MIN_NUMBERS: usize = 1 << 10;
 
 /// Bits of a delta up to which deltas are better than anything else.
 const FEW_BITS: f64 = 4.0;

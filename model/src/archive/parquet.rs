@@ -158,7 +158,10 @@ fn number_pages<T: Number>(array: &dyn Array, of_type: &ParquetType) -> Option<V
 
 #[cfg(test)]
 pub(super) mod tests {
-    use polars::prelude::{Column, ParquetReader, SerReader};
+    use polars::prelude::{Column, IntoColumn, ParquetReader, SerReader, Series};
+    use polars_parquet::write::Encoding;
+
+    use super::super::encoding::MIN_NUMBERS;
 
     use super::*;
 
@@ -180,5 +183,34 @@ pub(super) mod tests {
     /// Numbers without any order.
     pub(in crate::archive) fn scattered(number: u64) -> u64 {
         number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20
+    }
+
+    /// The encoding of a column that may have nulls.
+    fn chosen(numbers: impl Iterator<Item = Option<i64>>) -> Encoding {
+        let frame = DataFrame::new_infer_height(vec![
+            Series::from_iter(numbers).with_name("number".into()).into_column(),
+        ])
+        .unwrap();
+        let file = ParquetFile::new(frame.schema(), |_| true, Vec::new()).unwrap();
+        let batch = frame.iter_chunks(CompatLevel::newest(), false).next().unwrap();
+        let of_type = &file.writer.parquet_schema().fields()[0];
+        let pages = pages(batch.columns()[0].as_ref(), of_type).unwrap();
+        let Some(Page::Data(page)) = pages.last() else { panic!("a page of data") };
+        page.encoding()
+    }
+
+    #[test]
+    fn nulls_between_numbers_do_not_change_what_is_chosen() {
+        let choice = |every: usize, number: fn(usize) -> i64| {
+            let row = |row: usize| (row % every == 1).then(|| number(row / every));
+            let rows = 0..(MIN_NUMBERS * every).max(ROWS as usize);
+            chosen(rows.map(row))
+        };
+        for every in [2, 64, 256, 300] {
+            let rising = choice(every, |row| row as i64 * 1_000_003);
+            assert_eq!(rising, Encoding::DeltaBinaryPacked, "{every}");
+            let repeated = choice(every, |row| (scattered(row as u64) % 5) as i64 * 1_000_003);
+            assert_eq!(repeated, Encoding::RleDictionary, "{every}");
+        }
     }
 }
