@@ -150,9 +150,6 @@ impl FingerprintTable {
     }
 }
 
-/// Bytes that a processor reads at once.
-const CACHE_LINE: usize = 64;
-
 /// Numbers byte strings by their fingerprints, and keeps them.
 #[derive(Default)]
 pub(crate) struct FingerprintInterner {
@@ -178,14 +175,9 @@ impl FingerprintInterner {
         slice(&self.bytes, &self.ends, number)
     }
 
-    /// Asks for what [`Self::fetch`] reads of a string.
+    /// Asks for the place of a string.
     pub(crate) fn fetch_place(&self, number: u32) {
         self.ends.get(number as usize..).into_iter().for_each(prefetch);
-    }
-
-    /// Asks for a string that is read soon.
-    pub(crate) fn fetch(&self, number: u32) {
-        self.get(number).chunks(CACHE_LINE).for_each(prefetch);
     }
 }
 

@@ -39,6 +39,7 @@ pub mod managed;
 mod mapping;
 mod members;
 pub mod metadata;
+mod number_set;
 mod operations;
 mod options;
 pub mod payload;

@@ -1,5 +1,15 @@
 //! Hints for the processor's cache.
 
+/// Bytes that a processor reads at once.
+const CACHE_LINE: usize = 64;
+
+/// Asks the processor to read all lines of the cache that bytes lie in, without waiting for them.
+pub(crate) fn prefetch_all(bytes: &[u8]) {
+    bytes.chunks(CACHE_LINE).for_each(prefetch);
+    // Bytes that begin within a line end in a further one.
+    prefetch(&bytes[bytes.len().saturating_sub(1)..]);
+}
+
 /// Asks the processor to read the line of the cache that the items begin in, without waiting for it.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, reason = "the hint takes a pointer")]

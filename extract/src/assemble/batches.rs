@@ -1,6 +1,7 @@
 //! Tables written in parts.
 
 use std::panic::resume_unwind;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle, Scope, ScopedJoinHandle};
 
@@ -80,8 +81,13 @@ pub(super) fn write_in_batches<P: Send>(
 /// Parts of a table that wait for the thread that encodes it at most.
 const PARTS_WAITING: usize = 1;
 
-/// Thread that encodes a table while its rows are made, beside the table that is written.
-pub(super) struct TableAhead(JoinHandle<Result<EncodedTable, ArchiveError>>);
+/// Thread that encodes a table while its rows are made, or beside the table that is written.
+///
+/// Dropped unfinished, it asks for no further part.
+pub(super) struct TableAhead {
+    thread: JoinHandle<Result<EncodedTable, ArchiveError>>,
+    wanted: Arc<()>,
+}
 
 impl TableAhead {
     /// Starts the thread, which takes the parts of the table until their sender is dropped.
@@ -91,12 +97,26 @@ impl TableAhead {
         frame: fn(P) -> PolarsResult<DataFrame>,
     ) -> (SyncSender<P>, Self) {
         let (sender, parts) = sync_channel(PARTS_WAITING);
-        let encode = move || encoder.encode_in_parts(table, || parts.recv().ok().map(frame));
-        (sender, Self(thread::spawn(encode)))
+        (sender, Self::of_parts(encoder, table, move || parts.recv().ok().map(frame)))
+    }
+
+    /// Starts the thread, which calls `next` for the parts of the table until it returns `None`.
+    pub(super) fn of_parts(
+        encoder: TableEncoder,
+        table: Table,
+        mut next: impl FnMut() -> Option<PolarsResult<DataFrame>> + Send + 'static,
+    ) -> Self {
+        let wanted = Arc::new(());
+        let is_wanted = Arc::downgrade(&wanted);
+        let next = move || if is_wanted.strong_count() > 0 { next() } else { None };
+        Self { thread: thread::spawn(move || encoder.encode_in_parts(table, next)), wanted }
     }
 
     /// The whole table, once the last part came.
     pub(super) fn finish(self) -> Result<EncodedTable, ArchiveError> {
-        self.0.join().unwrap_or_else(|panic| resume_unwind(panic))
+        let Self { thread, wanted } = self;
+        let encoded = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        drop(wanted);
+        encoded
     }
 }

@@ -18,7 +18,7 @@ use std::sync::mpsc::SyncSender;
 use std::thread;
 
 use handlescope_model::tables::{
-    EventCounts, ExistingHandle, ExistingHandles, Frames, Names, ObjectType, ObjectTypes, Objects,
+    EventCounts, ExistingHandle, ExistingHandles, Names, ObjectType, ObjectTypes, Objects,
     StackRows, StartHandle, StartHandles, Symbols, Warnings,
 };
 use handlescope_model::{
@@ -40,7 +40,7 @@ use crate::options::ExtractSummary;
 use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, FrameInterner, KeptRows, StackResolver, StackTable};
 
-use self::batches::{TableAhead, write_in_batches};
+use self::batches::TableAhead;
 use self::events::EventColumns;
 use self::groups::GroupedEvents;
 use self::modules::{MethodTable, ModuleTables};
@@ -128,11 +128,9 @@ pub(crate) fn assemble(
     warnings.add(WarningKind::TooManyEvents, left_out, None);
     cancel.check()?;
     let (frames, stacks_distinct) = stacks.finish();
-    assembly.write_frames(&mut writer, &frames)?;
-    writer.append(objects)?;
     let frames_in_modules = frames.in_modules();
-    drop(frames);
-    cancel.check()?;
+    let frames = assembly.write_methods_and_start_frames(&mut writer, frames)?;
+    writer.append(objects)?;
     writer.table(Table::Symbols, Symbols::default().into_frame())?;
     assembly.write_open_handles(&mut writer)?;
     assembly.write_system(&mut writer, modules)?;
@@ -147,10 +145,11 @@ pub(crate) fn assemble(
     writer.table(Table::Trace, info.into_frame())?;
     cancel.check()?;
     let Followed { tracked, grouped, exits, .. } = followed;
-    // Hundreds of megabytes take their time to free, the last stacks to be encoded, and the archive to reach the disk.
+    // Hundreds of megabytes take their time to free, the last stacks and frames to be encoded, and the archive to reach the disk.
     let output_bytes = thread::scope(|scope| {
         scope.spawn(move || drop((collected, owners, tracked, grouped, exits)));
         writer.append(stacks_ahead.finish()?)?;
+        writer.append(frames.finish()?)?;
         writer.finish()
     })?;
     Ok(ExtractSummary {
@@ -318,22 +317,25 @@ impl Assembly<'_> {
         Ok(EventTotals { counts, left_out, stacks_total: stacks_joined + stacks })
     }
 
-    /// Writes frames and methods.
-    fn write_frames(
+    /// Writes the methods, and starts to encode the frames, which refer to them.
+    fn write_methods_and_start_frames(
         &self,
         writer: &mut ArchiveWriter,
-        frames: &FrameInterner,
-    ) -> Result<(), ExtractError> {
-        let Self { collected, index, spaces, clock, cancel, .. } = *self;
+        frames: FrameInterner,
+    ) -> Result<TableAhead, ArchiveError> {
+        let Self { collected, index, spaces, clock, .. } = *self;
         let methods = MethodTable::new(&collected.methods, frames.methods(), spaces, index, clock);
-        let mut starts = (0..frames.len()).step_by(ROW_GROUP_ROWS);
-        let next = || {
-            let rows = starts.next().map(|start| start..(start + ROW_GROUP_ROWS).min(frames.len()));
-            Ok(rows.map(|rows| frames.rows(rows, |method| methods.row(method))))
+        let (methods, method_rows) = methods.into_parts();
+        let mut start = 0;
+        let next = move || {
+            let part = start..(start + ROW_GROUP_ROWS).min(frames.len());
+            start = part.end;
+            let row = |method| method_rows.get(&method).copied();
+            (!part.is_empty()).then(|| frames.rows(part, row).into_frame())
         };
-        write_in_batches(writer, Table::Frames, next, Frames::into_frame, cancel)?;
-        writer.table(Table::Methods, methods.into_table().into_frame())?;
-        Ok(())
+        let frames = TableAhead::of_parts(writer.encoder(), Table::Frames, next);
+        writer.table(Table::Methods, methods.into_frame())?;
+        Ok(frames)
     }
 
     /// Writes the handles that were open at the end or at the start of the trace.

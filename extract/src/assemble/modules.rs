@@ -222,13 +222,9 @@ impl MethodTable {
         table
     }
 
-    /// Row of a gathered method.
-    pub(super) fn row(&self, gathered: u32) -> Option<MethodIdx> {
-        self.rows.get(&gathered).copied()
-    }
-
-    pub(super) fn into_table(self) -> Methods {
-        self.methods
+    /// The table, and the row of each gathered method in it.
+    pub(super) fn into_parts(self) -> (Methods, HashMap<u32, MethodIdx>) {
+        (self.methods, self.rows)
     }
 }
 

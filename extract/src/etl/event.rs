@@ -82,7 +82,7 @@ pub struct Event<'a> {
     /// Offset in the file; for compressed buffers the offset of the buffer.
     pub offset: u64,
     /// Number of the bytes that [`Selector::repeated`] returned, where buffers are read ahead: the same for the same
-    /// bytes.
+    /// bytes, and below 2²².
     ///
     /// [`Selector::repeated`]: super::Selector::repeated
     pub repeated: Option<u32>,

@@ -27,4 +27,5 @@ pub use losses::{EventLoss, LossSpan, ReadBuffer, SessionClaims, losses};
 pub use lz77::{Lz77Error, decompress};
 pub(crate) use reader::load;
 pub use reader::{EventReader, Selector};
+pub(crate) use repeated::MAX_REPEATED;
 pub use stack_parts::{StackPart, StackParts};

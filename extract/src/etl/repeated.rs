@@ -9,9 +9,9 @@ use handlescope_model::guard::lock;
 use super::merge::DecodedBuffer;
 use crate::intern::FingerprintTable;
 
-/// Different bytes that are numbered because they may repeat: 140 MB. A trace may have millions of stacks of
-/// events that nothing keeps.
-const MAX_REPEATED: u32 = 1 << 22;
+/// Different bytes that are numbered because they may repeat, by numbers below this: 140 MB. A trace may have millions of
+/// stacks of events that nothing keeps.
+pub(crate) const MAX_REPEATED: u32 = 1 << 22;
 
 /// Numbers of the bytes that [`Selector::repeated`] returned. It does not matter which bytes get which number, so whichever
 /// thread has less to do assigns them: the one that merges if it waits for buffers, else the one that decodes.

@@ -18,7 +18,8 @@ use crate::collect::Collector;
 use crate::kernel::ProcessRow;
 use crate::raw::{RowKind, UNKNOWN_ID};
 
-/// Number of the kernel frames of a stack; equal frames have equal numbers.
+/// Number of the kernel frames of a stack; equal frames have equal numbers, because closes have their frames from stack
+/// events of one pointer size.
 type KernelPart = u32;
 
 /// The closes that ends of processes made, as rows of the timeline.

@@ -1,11 +1,12 @@
 //! Distinct parts of stacks, and the keys by which events refer to parts that are written later.
 
-use std::num::NonZeroU32;
-
 use hashbrown::HashMap;
 
 use super::parts::{FrameBytes, PartFrames};
+use crate::etl::MAX_REPEATED;
 use crate::intern::FingerprintInterner;
+use crate::number_set::NumberSet;
+use crate::prefetch::{prefetch, prefetch_all};
 
 /// Number of a part of a stack: of its frames, or of the key whose frames are still to come.
 ///
@@ -41,17 +42,18 @@ impl FragmentRef {
     }
 }
 
-/// Distinct address lists, compared by content.
+/// Distinct address lists: those with the same number of [`Event::repeated`], and others compared by content.
 ///
 /// Lists are kept as the file has them, eight bytes an address, so that interning a list that is
 /// known copies nothing.
+///
+/// [`Event::repeated`]: crate::etl::Event::repeated
 #[derive(Default)]
 pub struct Fragments {
+    /// Lists with a number, which is their index.
+    numbered: NumberedLists,
+    /// Lists without one. Their indexes begin at [`MAX_REPEATED`].
     lists: FingerprintInterner,
-    /// The list of each number of [`Event::repeated`], if one came.
-    ///
-    /// [`Event::repeated`]: crate::etl::Event::repeated
-    repeated: Vec<Option<NonZeroU32>>,
     widened: Vec<u8>,
     /// Fragment with the frames of each key that was referred to, once they came.
     keyed: Vec<Option<u32>>,
@@ -122,8 +124,8 @@ impl Fragments {
         self.forgotten + self.open_keys.len()
     }
 
-    /// The number of a fragment's addresses, equal for equal addresses; none for
-    /// [`FragmentRef::NONE`] and keys without frames.
+    /// The number of a fragment's addresses; none for [`FragmentRef::NONE`] and keys without frames. Equal addresses of stack
+    /// events have one number. Those that an event carries itself, and 32-bit ones, have another.
     pub fn content(&self, fragment: FragmentRef) -> Option<u32> {
         if fragment == FragmentRef::NONE {
             None
@@ -136,27 +138,38 @@ impl Fragments {
 
     /// The addresses of a fragment; none for [`FragmentRef::NONE`] and keys without frames.
     pub fn addresses(&self, fragment: FragmentRef) -> impl Iterator<Item = u64> + Clone + '_ {
-        let list = self.content(fragment).map_or(&[][..], |index| self.lists.get(index));
+        let list = self.content(fragment).map_or(&[][..], |index| self.list(index));
         list.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes))
+    }
+
+    fn list(&self, index: u32) -> &[u8] {
+        match index.checked_sub(MAX_REPEATED) {
+            Some(index) => self.lists.get(index),
+            None => self.numbered.get(index),
+        }
     }
 
     /// Asks for what [`Self::fetch`] reads of a fragment.
     pub(super) fn fetch_place(&self, fragment: FragmentRef) {
-        self.content(fragment).into_iter().for_each(|list| self.lists.fetch_place(list));
+        let Some(index) = self.content(fragment) else { return };
+        match index.checked_sub(MAX_REPEATED) {
+            Some(index) => self.lists.fetch_place(index),
+            None => self.numbered.fetch_place(index),
+        }
     }
 
     /// Asks for the addresses of a fragment, which are read soon: they lie anywhere in hundreds of megabytes.
     pub(super) fn fetch(&self, fragment: FragmentRef) {
-        self.content(fragment).into_iter().for_each(|list| self.lists.fetch(list));
+        self.content(fragment).into_iter().for_each(|index| prefetch_all(self.list(index)));
     }
 
     fn intern_frames(&mut self, frames: FrameBytes<'_>, pointer_size: usize) -> u32 {
         let FrameBytes { bytes, number } = frames;
         if pointer_size == 8 {
-            let addresses = bytes.as_chunks::<8>().0.as_flattened();
+            let addresses = bytes.as_chunks().0;
             return match number {
-                Some(number) => self.intern_repeated(addresses, number as usize),
-                None => self.lists.intern(addresses),
+                Some(number) if self.numbered.keep(number, addresses) => number,
+                _ => self.intern_bytes(addresses.as_flattened()),
             };
         }
         let mut widened = std::mem::take(&mut self.widened);
@@ -165,23 +178,65 @@ impl Fragments {
             widened.extend_from_slice(address);
             widened.extend_from_slice(&[0; 4]);
         }
-        let index = self.lists.intern(&widened);
+        let index = self.intern_bytes(&widened);
         self.widened = widened;
         index
     }
 
-    /// The list with these addresses, which have a number among those that repeat: after the first time, they are not
-    /// read.
-    fn intern_repeated(&mut self, addresses: &[u8], number: usize) -> u32 {
-        if let Some(known) = self.repeated.get(number).copied().flatten() {
-            return known.get() - 1;
+    fn intern_bytes(&mut self, addresses: &[u8]) -> u32 {
+        MAX_REPEATED + self.lists.intern(addresses)
+    }
+}
+
+/// Lists of addresses whose bytes got a number when their buffer was decoded: of a list that is known, only a bit is read.
+#[derive(Default)]
+struct NumberedLists {
+    /// Numbers whose lists are here.
+    known: NumberSet,
+    places: Vec<Place>,
+    addresses: Vec<[u8; 8]>,
+}
+
+/// The range of a list in the addresses of all lists.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    start: u32,
+    length: u32,
+}
+
+impl NumberedLists {
+    /// Keeps the list with a number, if it is not here yet. `false` if it cannot be kept.
+    fn keep(&mut self, number: u32, list: &[[u8; 8]]) -> bool {
+        let at = number as usize;
+        if self.known.has(at) {
+            return true;
         }
-        let list = self.lists.intern(addresses);
-        if self.repeated.len() <= number {
-            self.repeated.resize(number + 1, None);
+        let Self { known, places, addresses } = self;
+        let (Ok(start), Ok(length)) = (addresses.len().try_into(), list.len().try_into()) else {
+            return false;
+        };
+        if number >= MAX_REPEATED {
+            return false;
         }
-        self.repeated[number] = NonZeroU32::new(list + 1);
-        list
+        known.insert(at);
+        if places.len() <= at {
+            places.resize(at + 1, Place::default());
+        }
+        places[at] = Place { start, length };
+        addresses.extend_from_slice(list);
+        true
+    }
+
+    /// The list with a number; empty for a number without one.
+    fn get(&self, number: u32) -> &[u8] {
+        let place = self.places.get(number as usize).copied().unwrap_or_default();
+        let list = self.addresses[place.start as usize..].get(..place.length as usize);
+        list.unwrap_or_default().as_flattened()
+    }
+
+    /// Asks for the place of a list.
+    fn fetch_place(&self, number: u32) {
+        self.places.get(number as usize..).into_iter().for_each(prefetch);
     }
 }
 
@@ -212,6 +267,22 @@ pub(crate) mod tests {
         assert_eq!(addresses(&fragments, a), [1, 2]);
         assert_eq!(addresses(&fragments, b), [3]);
         assert!(fragments.intern(&frames(&[1, 2]), 8, true).is_user());
+    }
+
+    #[test]
+    fn a_part_with_a_number_is_kept_once_and_read_by_it() {
+        let mut fragments = Fragments::default();
+        let mut add = |addresses: &[u64], number| {
+            let frames = FrameBytes { bytes: &frames(addresses), number: Some(number) };
+            fragments.add(PartFrames::Here(frames), 8, false)
+        };
+        let [a, b, again] = [(&[1, 2][..], 70), (&[3], 0), (&[1, 2], 70)].map(|(a, n)| add(a, n));
+        let [c, d] = [MAX_REPEATED, MAX_REPEATED + 1].map(|number| add(&[4], number));
+        assert_eq!((again, d), (a, c), "the bytes of numbers that are too large are compared");
+        let all = [a, b, c].map(|fragment| addresses(&fragments, fragment));
+        assert_eq!(all, [vec![1, 2], vec![3], vec![4]]);
+        let never_kept = FragmentRef::new(69, false, false);
+        assert!(addresses(&fragments, never_kept).is_empty());
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::fragments::{FragmentRef, Fragments};
 use super::frames::{FrameCode, FrameKey, StackTable};
 use super::modules::AddressSpaces;
 use super::shard::{Answers, Context, NewStack, NotedMethod, Query, Request, Shard};
+use crate::number_set::NumberSet;
 use crate::raw::Timeline;
 use crate::side_by_side::side_by_side;
 
@@ -42,8 +43,28 @@ pub struct StackLookUp<'a> {
 pub struct StackNumbers<'a> {
     table: &'a mut StackTable,
     shards: Vec<NumberedShard>,
+    group: StackGroup,
     rows: KeptRows,
     notes_rows: bool,
+}
+
+/// Memory for stacks that are numbered at once.
+#[derive(Default)]
+struct StackGroup {
+    /// Their frames; those in `unknown` are filled in last.
+    rows: StackRows,
+    /// Frames that were not looked up lately, or are not packed.
+    unknown: Vec<UnknownFrame>,
+    /// Numbers of these that the table has.
+    known: Vec<Option<u32>>,
+}
+
+/// A frame that was not looked up lately, or is not packed.
+struct UnknownFrame {
+    /// Position in the frames of the stacks.
+    at: usize,
+    shard: usize,
+    code: FrameCode,
 }
 
 /// Numbers of what a shard met.
@@ -82,6 +103,7 @@ impl<'a> StackResolver<'a> {
             numbers: StackNumbers {
                 table,
                 shards: (0..shards).map(|_| NumberedShard::default()).collect(),
+                group: StackGroup::default(),
                 rows: KeptRows::default(),
                 notes_rows: false,
             },
@@ -236,34 +258,32 @@ impl StackNumbers<'_> {
 
     /// Numbers new stacks of shards.
     fn number_stacks(&mut self, stacks: &[(usize, &[FrameCode])]) {
-        let mut unknown = Vec::new();
-        let codes = stacks.iter().flat_map(|(_, codes)| codes.iter()).enumerate();
-        let recent = codes.map(|(at, code)| {
-            let frame = code.decode().ok()?;
-            let number = self.table.frames.recent(frame);
-            if number.is_none() {
-                unknown.push((at, frame));
-            }
-            number
-        });
-        let mut known: Vec<_> = recent.collect();
-        // All at once, and nothing between: the entries of the table, which are in no cache, are fetched side by side then.
-        for (at, frame) in unknown {
-            known[at] = self.table.frames.find_packed(frame);
-        }
-        let mut known = known.into_iter();
-        let (mut frames, mut lists) = (Vec::new(), StackRows::default());
+        let mut group = std::mem::take(&mut self.group);
+        let StackGroup { rows, unknown, known } = &mut group;
+        let frames = &mut self.table.frames;
+        let mut at = 0;
         for (shard, codes) in stacks {
-            frames.clear();
-            let codes = codes.iter().zip(known.by_ref());
-            frames.extend(
-                codes.map(|(code, known)| known.unwrap_or_else(|| self.frame(*shard, *code))),
-            );
-            lists.push(&frames);
+            rows.push_from(codes.iter().map(|code| {
+                let recent = code.decode().ok().and_then(|frame| frames.recent(frame));
+                at += 1;
+                recent.unwrap_or_else(|| {
+                    unknown.push(UnknownFrame { at: at - 1, shard: *shard, code: *code });
+                    u32::MAX
+                })
+            }));
         }
-        for ((shard, _), row) in stacks.iter().zip(self.table.rows(&lists)) {
+        // All at once, and nothing between: the entries of the table, which are in no cache, are fetched side by side then.
+        let packed = unknown.iter().map(|unknown| unknown.code.decode().ok());
+        known.extend(packed.map(|frame| frames.find_packed(frame?)));
+        for (UnknownFrame { at, shard, code }, known) in unknown.drain(..).zip(known.drain(..)) {
+            let number = known.unwrap_or_else(|| self.frame(shard, code));
+            rows.frames_mut()[at] = number;
+        }
+        for ((shard, _), row) in stacks.iter().zip(self.table.rows(rows)) {
             self.shards[*shard].stacks.push(row);
         }
+        rows.clear();
+        self.group = group;
     }
 
     /// Number of a frame that a shard met.
@@ -290,28 +310,20 @@ fn shard_of([first, second]: [FragmentRef; 2], pid: u32, count: usize) -> usize 
     ((hasher.finish() >> 32) as usize) % count
 }
 
-/// Bits of a word.
-const BITS: usize = u64::BITS as usize;
-
-/// Rows of the timeline whose stacks are in some table, a bit for each.
+/// Rows of the timeline whose stacks are in some table.
 #[derive(Default)]
 pub struct KeptRows {
-    words: Vec<u64>,
+    rows: NumberSet,
     count: u64,
 }
 
 impl KeptRows {
     pub(super) fn add(&mut self, row: usize) {
-        let (word, bit) = (row / BITS, 1 << (row % BITS));
-        if self.words.len() <= word {
-            self.words.resize(word + 1, 0);
-        }
-        self.count += u64::from(self.words[word] & bit == 0);
-        self.words[word] |= bit;
+        self.count += u64::from(self.rows.insert(row));
     }
 
     fn has(&self, row: usize) -> bool {
-        self.words.get(row / BITS).is_some_and(|word| word & (1 << (row % BITS)) != 0)
+        self.rows.has(row)
     }
 
     /// The number of rows.
@@ -341,7 +353,9 @@ mod tests {
 
     use super::*;
     use crate::stacks::fragments::tests::frames;
+    use crate::stacks::frames::PackedFrame;
     use crate::stacks::modules::Mapping;
+    use crate::stacks::parts::{FrameBytes, PartFrames};
 
     const KERNEL: u64 = 0xFFFF_8000_0000_0000;
 
@@ -412,13 +426,52 @@ mod tests {
     #[test]
     fn rows_count_once() {
         let mut rows = KeptRows::default();
-        for row in [3, 64, 3, 1000, 64] {
-            rows.add(row);
-        }
+        [3, 64, 3, 1000, 64].into_iter().for_each(|row| rows.add(row));
         assert_eq!(rows.len(), 3);
-        for row in [3, 64, 1000] {
-            assert!(rows.has(row) && !rows.has(row + 1) && !rows.has(row + 64), "{row}");
-        }
-        assert!(!rows.has(5000));
+    }
+
+    #[test]
+    fn a_part_has_one_stack_with_and_without_a_number() {
+        let (spaces, methods, mut fragments) = (spaces(), no_methods(), Fragments::default());
+        let bytes = frames(&[0x1010, 0x1020]);
+        let mut add = |number| {
+            let frames = FrameBytes { bytes: &bytes, number };
+            [fragments.add(PartFrames::Here(frames), 8, true), FragmentRef::NONE]
+        };
+        let parts = [None, Some(5), Some(5)].map(&mut add);
+        let (sender, batches) = sync_channel(1);
+        let mut table = StackTable::new(sender);
+        let mut resolver = StackResolver::new(&fragments, &spaces, &methods, &mut table, 2);
+        assert_eq!(parts.map(|parts| resolver.stack(parts, &[], 7, 50)), [Some(0); 3]);
+        table.finish();
+        assert!(batches.recv().unwrap().iter().eq([[0, 1]]));
+    }
+
+    #[test]
+    fn frames_are_numbered_in_the_order_in_which_stacks_have_them() {
+        let (spaces, methods, fragments) = (spaces(), no_methods(), Fragments::default());
+        let (sender, batches) = sync_channel(1);
+        let mut table = StackTable::new(sender);
+        let mut resolver = StackResolver::new(&fragments, &spaces, &methods, &mut table, 2);
+        let packed =
+            |rva| FrameCode::of_packed(PackedFrame::of(FrameKey::InModule(1, rva)).unwrap());
+        let stack = |position, frames| NewStack { position, frames };
+        let first = Answers {
+            new: vec![stack(0, 0..3), stack(2, 3..5)],
+            frames: vec![packed(7), FrameCode::of_number(0), packed(7), packed(9), packed(8)],
+            unpacked: vec![FrameKey::Address(7)],
+            ..Answers::default()
+        };
+        let second = Answers {
+            new: vec![stack(1, 0..3)],
+            frames: vec![packed(8), FrameCode::of_number(0), packed(7)],
+            unpacked: vec![FrameKey::Address(8)],
+            ..Answers::default()
+        };
+        resolver.numbers.number(&[(0, &first), (1, &second)]);
+        let (frames, _) = table.finish();
+        let stacks: Vec<Vec<u32>> = batches.recv().unwrap().iter().map(<[u32]>::to_vec).collect();
+        assert_eq!(stacks, [vec![0, 1, 0], vec![2, 3, 0], vec![4, 2]]);
+        assert_eq!((frames.len(), frames.in_modules()), (5, 3));
     }
 }

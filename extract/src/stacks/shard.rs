@@ -48,11 +48,17 @@ pub(super) struct Request {
     pub(super) time: i64,
 }
 
+/// The parts of a stack and its process.
+type StackKey = (FragmentRef, FragmentRef, u32);
+
 impl Request {
-    fn key(&self) -> (FragmentRef, FragmentRef, u32) {
-        let [first, second] = self.parts;
-        (first, second, self.pid)
+    fn key(&self) -> StackKey {
+        key(self.parts, self.pid)
     }
+}
+
+fn key([first, second]: [FragmentRef; 2], pid: u32) -> StackKey {
+    (first, second, pid)
 }
 
 /// An answer and the raw times for which it holds.
@@ -244,7 +250,7 @@ pub(super) struct Shard {
     pub(super) requests: Vec<Request>,
     /// Answers that were not taken yet.
     pub(super) answers: Answers,
-    stacks: Memory<(FragmentRef, FragmentRef, u32)>,
+    stacks: Memory<StackKey>,
     /// Number of stacks so far.
     count: u32,
     recent: RecentAddresses,
@@ -345,11 +351,11 @@ impl Shard {
 
     /// Looks up the stack of the event at a position, and resolves it if it is new.
     pub(super) fn look_up(&mut self, position: u32, query: &Query<'_>, context: &Context<'_>) {
-        let Query { parts: [first, second], more, pid, time } = *query;
-        if first == FragmentRef::NONE {
+        let Query { parts, more, pid, time } = *query;
+        if parts[0] == FragmentRef::NONE {
             return;
         }
-        let key = (first, second, pid);
+        let key = key(parts, pid);
         let known = if more.is_empty() { self.stacks.get(key, time) } else { None };
         let answer = known.unwrap_or_else(|| {
             let answer = self.join(position, query, context);

@@ -13,7 +13,7 @@ use polars_parquet::parquet::schema::Repetition;
 use polars_parquet::write::{Encoding, Page, ParquetType, to_parquet_leaves};
 
 use super::hybrid;
-use super::numbers::{add_plain, data_page, statistics};
+use super::numbers::{add_plain, data_page, min_max, statistics};
 
 /// Lists of numbers, none of which is null.
 pub(super) struct Lists<'a> {
@@ -42,7 +42,7 @@ impl<'a> Lists<'a> {
         let of_number = of_empty + 1 + levels(primitive_type.field_info.repetition);
         let page = |rows: Range<usize>| {
             let numbers = self.numbers(&rows);
-            let statistics = statistics(&primitive_type, numbers, numbers.len());
+            let statistics = statistics(&primitive_type, min_max(numbers), 0);
             let levels = self.lengths(&rows).map(|length| length.max(1)).sum();
             let buffer = self.page(&rows, levels, [of_empty, of_number]);
             data_page(buffer, Encoding::Plain, rows.len(), levels, statistics)

@@ -70,6 +70,8 @@ pub(super) struct NumberColumn<'a, T: Number> {
     validity: Option<&'a Bitmap>,
     /// The numbers that are not null.
     pub(super) numbers: Cow<'a, [T]>,
+    /// The least and the greatest of them.
+    ends: Option<[T; 2]>,
 }
 
 impl<'a, T: Number> NumberColumn<'a, T> {
@@ -83,14 +85,17 @@ impl<'a, T: Number> NumberColumn<'a, T> {
             Some(_) => Cow::Owned(array.non_null_values_iter().collect()),
             None => Cow::Borrowed(array.values().as_slice()),
         };
-        Some(Self { primitive_type, is_optional, rows: array.len(), validity, numbers })
+        let (rows, ends) = (array.len(), min_max(&numbers));
+        Some(Self { primitive_type, is_optional, rows, validity, numbers, ends })
     }
 
     /// The pages of the column: that of a dictionary, which is only made where it is worth it, and one of data. The writer of
     /// the file would compare the ends of several pages as signed numbers.
     pub(super) fn pages(&self, encoding: Encoding) -> Vec<Page> {
         let dictionary = match encoding {
-            Encoding::RleDictionary => Dictionary::new(&self.numbers),
+            Encoding::RleDictionary => {
+                self.ends.and_then(|ends| Dictionary::new(&self.numbers, ends))
+            }
             _ => None,
         };
         let mut buffer = Vec::new();
@@ -110,7 +115,8 @@ impl<'a, T: Number> NumberColumn<'a, T> {
             add_plain(&mut buffer, &self.numbers);
             Encoding::Plain
         };
-        let statistics = statistics(&self.primitive_type, &self.numbers, self.rows);
+        let nulls = self.rows - self.numbers.len();
+        let statistics = statistics(&self.primitive_type, self.ends, nulls);
         let data = data_page(buffer, encoding, self.rows, self.rows, statistics);
         dictionary.iter().map(Dictionary::page).chain([data]).collect()
     }
@@ -137,16 +143,15 @@ pub(super) fn data_page<T: ParquetNumber>(
     Page::Data(DataPage::new(header, CowBuffer::Owned(buffer), descriptor, rows))
 }
 
-/// Statistics of a page of `values` values, of which `numbers` are not null.
+/// Statistics of a page with so many nulls; `ends` are its least and its greatest number.
 pub(super) fn statistics<T: Number>(
     primitive_type: &PrimitiveType,
-    numbers: &[T],
-    values: usize,
+    ends: Option<[T; 2]>,
+    nulls: usize,
 ) -> PrimitiveStatistics<T::Parquet> {
-    let ends = min_max(numbers);
     PrimitiveStatistics {
         primitive_type: primitive_type.clone(),
-        null_count: Some((values - numbers.len()) as i64),
+        null_count: Some(nulls as i64),
         distinct_count: None,
         min_value: ends.map(|[least, _]| least.parquet()),
         max_value: ends.map(|[_, greatest]| greatest.parquet()),
@@ -154,7 +159,7 @@ pub(super) fn statistics<T: Number>(
 }
 
 /// The least and the greatest of some numbers.
-fn min_max<T: Number>(numbers: &[T]) -> Option<[T; 2]> {
+pub(super) fn min_max<T: Number>(numbers: &[T]) -> Option<[T; 2]> {
     let (first, rest) = numbers.split_first()?;
     // By value: with references the loop is not vectorized.
     let ends = |[least, greatest]: [T; 2], number: &T| [least.min(*number), greatest.max(*number)];
@@ -179,9 +184,8 @@ struct Dictionary<T> {
 }
 
 impl<T: Number> Dictionary<T> {
-    /// `None` where most numbers are distinct, so that a dictionary is not worth it.
-    fn new(numbers: &[T]) -> Option<Self> {
-        let [least, greatest] = min_max(numbers)?;
+    /// The dictionary of numbers from the least to the greatest; `None` where most are distinct, so that it is not worth it.
+    fn new(numbers: &[T], [least, greatest]: [T; 2]) -> Option<Self> {
         let distance = greatest.distance_from(least);
         let max_values = numbers.len() - numbers.len() / 4;
         if distance < (numbers.len() * TABLE_ENTRIES) as u64 {

@@ -50,6 +50,23 @@ impl StackRows {
         self.offsets.push(self.frames.len() as i64);
     }
 
+    /// Adds a stack of the rows of the frames table that the iterator gives.
+    pub fn push_from(&mut self, frames: impl Iterator<Item = u32>) {
+        self.frames.extend(frames);
+        self.offsets.push(self.frames.len() as i64);
+    }
+
+    /// The frames of all stacks, one stack after the other.
+    pub fn frames_mut(&mut self) -> &mut [u32] {
+        &mut self.frames
+    }
+
+    /// Removes all stacks, and keeps their memory.
+    pub fn clear(&mut self) {
+        self.frames.clear();
+        self.offsets.truncate(1);
+    }
+
     /// Number of stacks.
     pub fn len(&self) -> usize {
         self.offsets.len() - 1
@@ -161,5 +178,23 @@ table! {
         line: Option<u32>,
         /// Location of the source file according to the PDB: an address, or the command of a source server.
         source: Option<String>,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_are_added_filled_in_and_removed() {
+        let mut rows = StackRows::default();
+        rows.push(&[1, 2]);
+        rows.push_from([3, 0, 5].into_iter());
+        rows.frames_mut()[3] = 4;
+        assert!(rows.iter().eq([&[1, 2][..], &[3, 4, 5]]));
+        rows.clear();
+        assert!(rows.is_empty());
+        rows.push(&[6]);
+        assert!(rows.iter().eq([[6]]));
     }
 }

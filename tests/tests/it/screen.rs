@@ -98,6 +98,20 @@ fn on_a_narrow_screen_sums_and_titles_go_on_in_the_next_line() {
 }
 
 #[test]
+fn the_line_about_an_extraction_is_broken_between_words() {
+    let shell = Shell::new();
+    let lines = on_screen(&shell, 60, ".extract leaky.etl").into_iter();
+    let lines: Vec<_> = lines.skip_while(|line| line.starts_with([' ', 'w'])).collect();
+    let [first, rest @ ..] = &lines[..] else { panic!("{lines:#?}") };
+    assert!(first.contains("leaky.json7z: ") && !rest.is_empty(), "{lines:#?}");
+    assert!(rest.iter().all(|line| line.starts_with("  ")), "{lines:#?}");
+    let words: Vec<&str> = lines.iter().flat_map(|line| line.split_whitespace()).collect();
+    let [counts @ .., _seconds, "s,", _rate, _unit] = &words[..] else { panic!("{lines:#?}") };
+    let whole = in_pipe(&shell, ".extract leaky.etl");
+    assert!(whole[0].starts_with(&counts.join(" ")), "{lines:#?} {whole:#?}");
+}
+
+#[test]
 fn groups_leave_columns_out_of_a_narrow_screen_in_the_order_that_the_help_states() {
     let shell = Shell::new();
     let help = in_pipe(&shell, ".help ObjectRef -Columns").join(" ");

@@ -14,7 +14,7 @@ use crate::cancel::{Cancel, Cancelled};
 use crate::commands::error::CommandError;
 use crate::paths::{Overwrite, TRACE_EXTENSIONS, expand, has_extension};
 use crate::suggest;
-use crate::terminal::Messages;
+use crate::terminal::{Messages, wrapped};
 use crate::trace::extraction::{
     beside, file_name, is_foreign, line, mappings, options, prepare_folder, run, warn,
 };
@@ -33,6 +33,8 @@ pub(super) struct Work<'a> {
     /// Files that may be replaced although they are no extracts.
     pub(super) overwrite: Overwrite,
     pub(super) finish: Option<&'a Finish<'a>>,
+    /// Columns of the screen that summaries go to.
+    pub(super) width: Option<usize>,
 }
 
 /// Result of extracting several traces.
@@ -57,7 +59,7 @@ pub(super) fn extract_files(
     out: &mut dyn Write,
     messages: &mut Messages<'_>,
 ) -> Result<(Tally, RequestedEvents), CommandError> {
-    let Work { args, inputs, overwrite, finish } = work;
+    let Work { args, inputs, overwrite, finish, width } = work;
     let mut outputs: HashMap<PathBuf, PathBuf> = HashMap::new();
     let events = args.events.as_deref().map(EventChoice::of).unwrap_or_default();
     let stacks = args.stacks.unwrap_or_default();
@@ -105,10 +107,10 @@ pub(super) fn extract_files(
             messages,
         ) {
             Ok(summary) => {
-                writeln!(out, "{summary}")?;
+                writeln!(out, "{}", wrapped(&summary, *width))?;
                 match finish.map(|finish| finish(&output, messages)) {
                     None => {}
-                    Some(Ok(line)) => writeln!(out, "{line}")?,
+                    Some(Ok(line)) => writeln!(out, "{}", wrapped(&line, *width))?,
                     Some(Err(_)) if cancel.is_cancelled() => return Err(Cancelled.into()),
                     Some(Err(error)) => {
                         messages.error(error);

@@ -96,7 +96,7 @@ impl Command for Extract {
 
     /// Extracted traces stay unloaded. What is said about symbols counts for the session.
     fn run(args: ExtractArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-        let Context { session, cancel, out, messages, .. } = context;
+        let Context { session, cancel, screen, out, messages, .. } = context;
         write_notes(&args.notes, messages);
         if let Some(path) = args.symbols.symbol_path(&session.settings)? {
             if !args.store_names && !args.etwanalyzer {
@@ -131,7 +131,7 @@ impl Command for Extract {
         let is_unfinished = args.store_names || args.etwanalyzer;
         let finish = is_unfinished.then_some(&finish as &Finish<'_>);
         let overwrite = session.overwrite(args.force);
-        let work = Work { args: &args, inputs: &inputs, overwrite, finish };
+        let work = Work { args: &args, inputs: &inputs, overwrite, finish, width: screen.width };
         let result = extract_files(&work, tally, cancel, out, messages);
         session.warn_of_missing_symbols(messages);
         context.session.search_beside_files();
