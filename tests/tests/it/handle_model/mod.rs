@@ -25,14 +25,14 @@ use self::answer::Answer;
 use self::model::{History, Model};
 use self::operations::{Operation, operation};
 
-/// Runs `check` with so many lists of random operations, and ten times as many where the search is thorough.
+/// Runs `check` with so many lists of random operations, and four times as many where the search is thorough.
 fn with_histories(cases: u32, longest: usize, check: impl Fn(&[Operation])) {
     with_cases(cases, vec(operation(), 1..longest), |operations| check(&operations));
 }
 
-/// Runs `check` with so many random inputs, the same in every run, and ten times as many where the search is thorough.
+/// Runs `check` with so many random inputs, the same in every run, and four times as many where the search is thorough.
 pub(crate) fn with_cases<I: Strategy>(cases: u32, inputs: I, check: impl Fn(I::Value)) {
-    let cases = if thorough::one_of(2) == 1 { cases * 10 } else { cases };
+    let cases = if thorough::one_of(2) == 1 { cases * 4 } else { cases };
     let config =
         Config { cases, failure_persistence: None, max_shrink_iters: 400, ..Config::default() };
     let rng = TestRng::deterministic_rng(config.rng_algorithm);
