@@ -12,6 +12,7 @@ use crate::assemble::assemble;
 use crate::collect::{Collector, EventCounter, KernelSelector};
 use crate::dump;
 use crate::error::ExtractError;
+use crate::etl::{MAX_DECODERS, Selector};
 use crate::htrace::{self, is_htrace};
 use crate::input::Input;
 use crate::options::{EventChoice, ExtractObserver, ExtractOptions, ExtractSummary, StackChoice};
@@ -51,14 +52,15 @@ pub fn extract(
         EventChoice::All | EventChoice::Providers(_) => KernelSelector::with_providers(),
     }
     .following(options.resources.clone());
-    let (mut selector, stacks) = match options.stacks {
+    let (selector, stacks) = match options.stacks {
         StackChoice::HandleEvents => (selector.joining_stacks(), KeptStacks::default()),
         StackChoice::All => (selector, KeptStacks::all()),
     };
     let stacks = stacks.known_from(open.complete_from());
     let mut collector = Collector::new(stacks).keeping(options.events).following(options.resources);
-    let recording = open.read(
-        &mut selector,
+    let mut selectors = vec![selector; MAX_DECODERS];
+    let recording = open.read_with(
+        selectors.iter_mut().map(|selector| selector as &mut dyn Selector).collect(),
         |bytes| {
             observer.on_progress(bytes);
             if cancel.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -67,7 +69,9 @@ pub fn extract(
     )?;
     cancel.check()?;
     observer.on_phase("writing");
-    let summary = write(&recording, collector, &selector.counter, output, options.threads, cancel)?;
+    let mut counter = EventCounter::default();
+    selectors.into_iter().for_each(|selector| counter.add(selector.counter));
+    let summary = write(&recording, collector, &counter, output, options.threads, cancel)?;
     Ok(ExtractSummary { bytes_read, elapsed: begin.elapsed(), ..summary })
 }
 

@@ -11,7 +11,7 @@ use crate::prefetch::prefetch;
 ///
 /// Lists are compared by content: the hash only finds candidates. They lie in one piece of memory,
 /// and interning a list that is known copies nothing.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Interner<T> {
     items: Vec<T>,
     /// End of each list, which is the start of the next.

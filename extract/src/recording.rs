@@ -218,11 +218,25 @@ impl OpenRecording {
         progress: impl FnMut(u64) -> ControlFlow<()>,
         sink: impl FnMut(&Event<'_>),
     ) -> Result<Recording, ExtractError> {
+        self.read_with(vec![selector], progress, sink)
+    }
+
+    /// Hands the selected events out as [`Self::read`] does. The buffers are divided among the selectors, whose number allows as
+    /// many threads to decode.
+    ///
+    /// # Errors
+    /// As those of [`Self::read`].
+    pub(crate) fn read_with(
+        self,
+        selectors: Vec<&mut dyn Selector>,
+        progress: impl FnMut(u64) -> ControlFlow<()>,
+        sink: impl FnMut(&Event<'_>),
+    ) -> Result<Recording, ExtractError> {
         let Self { mut recording, file, index, buffer_size, threads } = self;
         let reader = EventReader::new(file, index, recording.header.cpu_count, buffer_size)
             .on_threads(threads.get());
         let (flow, buffers) = reader
-            .read(selector, &mut recording.diagnostics, progress, sink)
+            .read(selectors, &mut recording.diagnostics, progress, sink)
             .map_err(|source| ExtractError::Read { path: recording.source.clone(), source })?;
         if flow.is_break() {
             return Err(ExtractError::Cancelled(Cancelled));

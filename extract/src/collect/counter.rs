@@ -27,6 +27,12 @@ impl Tally {
         self.first = self.first.min(time);
         self.last = self.last.max(time);
     }
+
+    fn merge(&mut self, further: Self) {
+        self.count += further.count;
+        self.first = self.first.min(further.first);
+        self.last = self.last.max(further.last);
+    }
 }
 
 /// A kind of events that are counted together.
@@ -39,6 +45,7 @@ pub struct Counted {
 }
 
 /// Counts events by kind.
+#[derive(Clone)]
 pub struct EventCounter {
     hooks: Box<[Tally]>,
     /// Events without a hook id, by id.
@@ -86,25 +93,51 @@ impl EventCounter {
     }
 
     fn count_id(&mut self, id: EventId, time: i64) {
+        self.tally(id).add(time);
+    }
+
+    fn tally(&mut self, id: EventId) -> &mut Tally {
         let is_room = self.by_id.len() < MAX_KINDS || self.by_id.contains_key(&id);
         let id = if is_room { id } else { EventId::Message };
-        self.by_id.entry(id).or_insert(Tally::NONE).add(time);
+        self.by_id.entry(id).or_insert(Tally::NONE)
     }
 
     fn trace_logging(&mut self, guid: Guid, schema: &[u8], event: &Event<'_>) {
         let name = event_name(schema).unwrap_or_default();
         let name = name.get(..MAX_NAME).unwrap_or(name);
-        let is_room = self.named.len() < MAX_KINDS;
-        let number = if is_room { Some(self.names.intern(name)) } else { self.names.find(name) };
-        let key = number.map(|number| (event.id, number));
-        match key.filter(|key| is_room || self.named.contains_key(key)) {
-            Some(key) => self.named.entry(key).or_insert(Tally::NONE).add(event.time),
-            None => self.count_id(event.id, event.time),
-        }
+        self.named_tally(event.id, name).add(event.time);
         if self.providers.len() < MAX_KINDS && !self.providers.contains_key(&guid) {
             let name = traits_item(event.extended).and_then(provider_name).unwrap_or_default();
             let name = name.get(..MAX_NAME).unwrap_or(name);
             self.providers.insert(guid, String::from_utf8_lossy(name).into_owned());
+        }
+    }
+
+    fn named_tally(&mut self, id: EventId, name: &[u8]) -> &mut Tally {
+        let is_room = self.named.len() < MAX_KINDS;
+        let number = if is_room { Some(self.names.intern(name)) } else { self.names.find(name) };
+        let key = number.map(|number| (id, number));
+        match key.filter(|key| is_room || self.named.contains_key(key)) {
+            Some(key) => self.named.entry(key).or_insert(Tally::NONE),
+            None => self.tally(id),
+        }
+    }
+
+    /// Adds the counts of further buffers.
+    pub(crate) fn add(&mut self, further: Self) {
+        for (tally, more) in self.hooks.iter_mut().zip(further.hooks) {
+            tally.merge(more);
+        }
+        for (id, more) in further.by_id {
+            self.tally(id).merge(more);
+        }
+        for ((id, name), more) in further.named {
+            self.named_tally(id, further.names.get(name)).merge(more);
+        }
+        for (guid, name) in further.providers {
+            if self.providers.len() < MAX_KINDS {
+                self.providers.entry(guid).or_insert(name);
+            }
         }
     }
 
@@ -151,7 +184,7 @@ impl EventCounter {
 
 /// Counts every event and selects the events of the families, the events that may acquire or release a resource and, on
 /// request, the events of providers.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct KernelSelector {
     pub counter: EventCounter,
     index: FamilyIndex,
@@ -229,6 +262,23 @@ mod tests {
             [("Go".to_owned(), tally(2, 3, 5)), ("Stop".to_owned(), tally(1, 7, 7))]
         );
         assert_eq!((counter.total(), counter.provider(GUID)), (3, Some("Contoso")));
+    }
+
+    #[test]
+    fn counts_of_divided_buffers_are_those_of_all() {
+        let mut parts = [EventCounter::default(), EventCounter::default()];
+        let mut whole = EventCounter::default();
+        let ids = [EventId::Hook(0x1120), EventId::Manifest { guid: GUID, id: 4 }];
+        for (at, time) in [7, 3, 9, 5, 4].into_iter().enumerate() {
+            for counter in [&mut parts[at % 2], &mut whole] {
+                count(counter, ["Go", "Stop", "Wait"][at % 3], time);
+                counter.count(&Event { id: ids[at / 2 % 2], time, ..Event::default() });
+            }
+        }
+        let [mut sum, part] = parts;
+        sum.add(part);
+        assert_eq!(sum.kinds(), whole.kinds());
+        assert_eq!((sum.total(), sum.provider(GUID)), (10, Some("Contoso")));
     }
 
     #[test]

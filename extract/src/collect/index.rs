@@ -73,6 +73,7 @@ const fn hooks() -> [Option<Family>; 1 << 16] {
 }
 
 /// Finds the family of an event.
+#[derive(Clone)]
 pub struct FamilyIndex {
     /// Events without a hook id.
     by_id: FxHashMap<EventId, Family>,

@@ -1,69 +1,14 @@
 //! The events of decoded buffers in time order, by a loser tree (Knuth, The Art of Computer Programming, volume 3, 5.4.1).
 
-use std::num::NonZeroU32;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 
-use super::stack_parts::{BufferPart, PartPlaces};
-use crate::intern::Fingerprint;
+use super::buffer::IndexedBuffer;
+use super::decoded::{DecodedBuffer, SelectedEvent};
+use super::diagnostics::{Diagnostics, WarningKind};
+use super::repeated::Repeated;
 use crate::prefetch::prefetch;
-
-/// A decoded buffer: its bytes and where its selected events are.
-#[derive(Debug, Default)]
-pub(super) struct DecodedBuffer {
-    /// Offset of the buffer in the file.
-    pub(super) offset: u64,
-    /// Sequence number in the session; ascending per processor, also in a circular file.
-    pub(super) sequence: u64,
-    /// Processor of its events.
-    pub(super) processor: u16,
-    /// Whether `data` was expanded, so that positions in it are not positions in the file.
-    pub(super) expanded: bool,
-    /// The buffer from its header on.
-    pub(super) data: Vec<u8>,
-    /// Valid bytes of `data`.
-    pub(super) valid: usize,
-    /// The selected events, without the parts of stacks that are handed out with them.
-    pub(super) events: Vec<SelectedEvent>,
-    /// Parts of stacks that are handed out with their events.
-    pub(super) parts: Vec<BufferPart>,
-    /// The bytes of each part that may repeat.
-    pub(super) part_fingerprints: Vec<Fingerprint>,
-    /// The bytes of events that may repeat, with the positions of these among the selected ones.
-    pub(super) fingerprints: Vec<(u32, Fingerprint)>,
-}
-
-impl DecodedBuffer {
-    /// Removes the events.
-    pub(super) fn clear(&mut self) {
-        self.events.clear();
-        self.parts.clear();
-        self.part_fingerprints.clear();
-        self.fingerprints.clear();
-    }
-
-    /// Fetches the bytes of an event that are read first into the cache, without waiting for them.
-    fn fetch(&self, event: &SelectedEvent) {
-        let at = event.position as usize;
-        for part in [at, at + EVENT_BYTES] {
-            self.data.get(part..).into_iter().for_each(prefetch);
-        }
-    }
-}
-
-/// Bytes of the header and the first fields of most events, less than a line of the cache.
-const EVENT_BYTES: usize = 48;
-
-/// A selected event of a buffer.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct SelectedEvent {
-    /// Raw time.
-    pub(super) time: i64,
-    /// Position in the buffer.
-    pub(super) position: u32,
-    /// The number of its bytes that repeat plus one.
-    pub(super) repeated: Option<NonZeroU32>,
-    /// The parts of its stack in the buffer.
-    pub(super) parts: PartPlaces,
-}
 
 /// Sort key of the next event of a buffer among the events of all buffers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,13 +25,6 @@ impl Key {
     const NONE: Self =
         Self { time: i64::MAX, processor: u16::MAX, sequence: u64::MAX, offset: u64::MAX };
 }
-
-/// Events of a buffer that are fetched into the cache before they are handed out: what the thread that decoded the
-/// buffer has read is in the cache of another processor.
-const AHEAD: usize = 2;
-
-/// Positions of events that are fetched before that.
-const POSITIONS_AHEAD: usize = 8;
 
 /// Buffers whose events are being merged.
 ///
@@ -108,9 +46,14 @@ pub(super) struct Merge {
 
 #[derive(Default)]
 struct Slot {
-    buffer: DecodedBuffer,
+    /// `None` in a free slot.
+    buffer: Option<Arc<DecodedBuffer>>,
     next: usize,
 }
+
+/// Events of a buffer whose times are fetched into the cache before they are compared: what the thread that decoded the
+/// buffer has written is in the cache of another processor.
+const TIMES_AHEAD: usize = 8;
 
 impl Merge {
     /// Number of buffers that still have events.
@@ -123,49 +66,40 @@ impl Merge {
         if self.len() == 0 { None } else { Some(self.keys[self.winner].time) }
     }
 
-    /// Takes a buffer in; gives it back when it has no events.
-    pub(super) fn add(&mut self, buffer: DecodedBuffer) -> Option<DecodedBuffer> {
-        let Some(SelectedEvent { time, .. }) = buffer.events.first().copied() else {
-            return Some(buffer);
-        };
-        let DecodedBuffer { processor, sequence, offset, .. } = buffer;
+    /// Takes a buffer in and returns its slot; `None` for one without events.
+    pub(super) fn add(&mut self, buffer: &Arc<DecodedBuffer>) -> Option<usize> {
+        let SelectedEvent { time, .. } = *buffer.events.first()?;
+        let DecodedBuffer { processor, sequence, offset, .. } = **buffer;
         if self.free.is_empty() {
             self.grow();
         }
         let slot = self.free.pop()?;
-        buffer.events.iter().take(AHEAD).for_each(|event| buffer.fetch(event));
-        self.slots[slot] = Slot { buffer, next: 0 };
+        self.slots[slot] = Slot { buffer: Some(Arc::clone(buffer)), next: 0 };
         self.keys[slot] = Key { time, processor, sequence, offset };
         self.play();
-        None
+        Some(slot)
     }
 
-    /// Hands out the next event; returns its buffer when that was its last event.
-    pub(super) fn next(
-        &mut self,
-        take: impl FnOnce(&DecodedBuffer, SelectedEvent),
-    ) -> Option<DecodedBuffer> {
+    /// The slot whose event is the next one of all. When that was its last event, the slot is free, and its buffer comes back.
+    pub(super) fn next(&mut self) -> Option<(usize, Option<Arc<DecodedBuffer>>)> {
         if self.len() == 0 {
             return None;
         }
         let winner = self.winner;
         let Slot { buffer, next } = &mut self.slots[winner];
-        buffer.events.get(*next + POSITIONS_AHEAD..).into_iter().for_each(prefetch);
-        buffer.events.get(*next + AHEAD).into_iter().for_each(|event| buffer.fetch(event));
-        if let Some(event) = buffer.events.get(*next) {
-            take(buffer, *event);
-        }
         *next += 1;
-        if let Some(event) = buffer.events.get(*next) {
+        let events = buffer.as_ref().map_or(&[][..], |buffer| &buffer.events);
+        events.get(*next + TIMES_AHEAD..).into_iter().for_each(prefetch);
+        let mut done = None;
+        if let Some(event) = events.get(*next) {
             self.keys[winner].time = event.time;
-            self.replay();
-            return None;
+        } else {
+            done = buffer.take();
+            self.keys[winner] = Key::NONE;
+            self.free.push(winner);
         }
-        let buffer = std::mem::take(buffer);
-        self.keys[winner] = Key::NONE;
-        self.free.push(winner);
         self.replay();
-        Some(buffer)
+        Some((winner, done))
     }
 
     /// Adds as many free slots as there are.
@@ -218,6 +152,120 @@ impl Merge {
     }
 }
 
+/// Limits on the data merged at once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MergeLimits {
+    pub(super) buffers: usize,
+    pub(super) bytes: usize,
+}
+
+/// Order of events of buffers, without their bytes.
+#[derive(Default)]
+pub(super) struct Order {
+    /// What comes next: an event of the buffer in a slot, or [`Self::BUFFER`].
+    pub(super) steps: Vec<u32>,
+    /// The buffers that come in, with their slots, which have no buffer then; those without events have none.
+    pub(super) buffers: Vec<(Option<u32>, Arc<DecodedBuffer>)>,
+}
+
+impl Order {
+    /// The step at which the next buffer comes in.
+    pub(super) const BUFFER: u32 = u32::MAX;
+}
+
+/// The merging side: brings the events of all buffers into an order.
+pub(super) struct Merger<'a> {
+    /// Decoded groups of buffers, of each decoder in turns.
+    decoders: Vec<Receiver<Vec<DecodedBuffer>>>,
+    merge: Merge,
+    repeated: &'a Repeated,
+    limits: MergeLimits,
+    /// Bytes of the buffers that are being merged.
+    bytes: usize,
+    order: Order,
+    diagnostics: Diagnostics,
+}
+
+impl<'a> Merger<'a> {
+    pub(super) fn new(
+        decoders: Vec<Receiver<Vec<DecodedBuffer>>>,
+        repeated: &'a Repeated,
+        limits: MergeLimits,
+    ) -> Self {
+        Self {
+            decoders,
+            merge: Merge::default(),
+            repeated,
+            limits,
+            bytes: 0,
+            order: Order::default(),
+            diagnostics: Diagnostics::default(),
+        }
+    }
+
+    /// Orders the events of the decoded groups of buffers, and hands the order on, group by group. Ends early when a decoder
+    /// does, or the order is not taken. Returns the last decision about that, and what was found.
+    pub(super) fn run(
+        mut self,
+        buffers: &[IndexedBuffer],
+        groups: &[Range<usize>],
+        mut take: impl FnMut(Order) -> ControlFlow<()>,
+    ) -> (ControlFlow<()>, Diagnostics) {
+        for (at, group) in groups.iter().enumerate() {
+            let Ok(decoded) = self.decoders[at % self.decoders.len()].recv() else { break };
+            self.repeated.taken();
+            let indexed = buffers.get(group.clone()).unwrap_or_default();
+            for (buffer, decoded) in indexed.iter().zip(decoded) {
+                self.catch_up(buffer.first_time);
+                self.add(decoded);
+            }
+            let flow = take(self.ordered());
+            if flow.is_break() {
+                return (flow, self.diagnostics);
+            }
+        }
+        self.order_while(|merger| merger.merge.len() > 0);
+        (take(self.ordered()), self.diagnostics)
+    }
+
+    /// The order so far.
+    fn ordered(&mut self) -> Order {
+        let steps = Vec::with_capacity(self.order.steps.len());
+        std::mem::replace(&mut self.order, Order { steps, buffers: Vec::new() })
+    }
+
+    fn add(&mut self, mut buffer: DecodedBuffer) {
+        self.repeated.number(&mut buffer);
+        let buffer = Arc::new(buffer);
+        let slot = self.merge.add(&buffer);
+        if slot.is_some() {
+            self.bytes += buffer.data.len();
+        }
+        self.order.steps.push(Order::BUFFER);
+        self.order.buffers.push((slot.map(|slot| slot as u32), buffer));
+    }
+
+    /// Orders the events before `until`, the first time of the next buffer.
+    fn catch_up(&mut self, until: i64) {
+        self.order_while(|merger| merger.merge.next_time().is_some_and(|time| time < until));
+        let MergeLimits { buffers, bytes } = self.limits;
+        if self.merge.len() > buffers || self.bytes > bytes {
+            self.diagnostics.count(WarningKind::MergeOverflow, None);
+            self.order_while(|merger| merger.merge.len() > buffers / 2 || merger.bytes > bytes / 2);
+        }
+    }
+
+    fn order_while(&mut self, is_ready: impl Fn(&Self) -> bool) {
+        while is_ready(self) {
+            let Some((slot, done)) = self.merge.next() else { break };
+            self.order.steps.push(slot as u32);
+            if let Some(buffer) = done {
+                self.bytes = self.bytes.saturating_sub(buffer.data.len());
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,27 +282,48 @@ mod tests {
         }
     }
 
-    fn drain(merge: &mut Merge) -> Vec<u64> {
-        let mut order = Vec::new();
-        while merge.len() > 0 {
-            merge.next(|buffer, _| order.push(buffer.offset));
+    /// A merge, and the offset of the buffer in each slot.
+    #[derive(Default)]
+    struct Merged {
+        merge: Merge,
+        offsets: Vec<u64>,
+    }
+
+    impl Merged {
+        fn of(buffers: impl IntoIterator<Item = DecodedBuffer>) -> Self {
+            let mut merged = Self::default();
+            buffers.into_iter().for_each(|buffer| merged.add(buffer));
+            merged
         }
-        order
+
+        fn add(&mut self, buffer: DecodedBuffer) {
+            if let Some(slot) = self.merge.add(&Arc::new(buffer)) {
+                self.offsets.resize(self.offsets.len().max(slot + 1), 0);
+            }
+            let slots = self.merge.slots.iter().zip(&mut self.offsets);
+            slots.for_each(|(slot, offset)| {
+                slot.buffer.iter().for_each(|buffer| *offset = buffer.offset);
+            });
+        }
+
+        /// The offsets of the buffers whose events come.
+        fn order(mut self) -> Vec<u64> {
+            let slots = std::iter::from_fn(|| self.merge.next());
+            slots.map(|(slot, _)| self.offsets[slot]).collect()
+        }
     }
 
     #[test]
     fn events_of_several_processors_come_in_time_order() {
-        let mut merge = Merge::default();
-        merge.add(buffer(0, &[1, 4, 5]));
-        merge.add(buffer(1, &[2, 3, 6]));
-        assert_eq!(drain(&mut merge), [0, 1, 1, 0, 0, 1]);
+        let merged = Merged::of([buffer(0, &[1, 4, 5]), buffer(1, &[2, 3, 6])]);
+        assert_eq!(merged.order(), [0, 1, 1, 0, 0, 1]);
     }
 
     /// Every number of buffers, added at any time, gives the events in the order of their keys.
     #[test]
     fn many_buffers_come_in_the_order_of_their_keys() {
         for count in [1_u64, 2, 3, 5, 8, 17, 100] {
-            let mut merge = Merge::default();
+            let mut merged = Merged::default();
             let (mut seed, mut order) = (count, Vec::new());
             let mut next = || {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -265,42 +334,56 @@ mod tests {
                 let mut times: Vec<i64> = (0..next()).map(|_| next() as i64).collect();
                 times.sort_unstable();
                 waiting.extend(times.iter().map(|time| (*time, offset)));
-                merge.add(buffer(offset, &times));
+                merged.add(buffer(offset, &times));
             }
             waiting.sort_unstable();
-            while let Some(time) = merge.next_time() {
-                merge.next(|buffer, event| order.push((event.time, buffer.offset)));
-                assert_eq!(order.last().map(|(last, _)| *last), Some(time));
+            let Merged { mut merge, offsets } = merged;
+            while let (Some(time), Some((slot, _))) = (merge.next_time(), merge.next()) {
+                order.push((time, offsets[slot]));
             }
             assert_eq!(order, waiting, "{count} buffers");
-            assert!(merge.next(|_, _| panic!("no event is left")).is_none());
         }
     }
 
     #[test]
     fn equal_times_keep_their_order_in_the_file() {
-        let mut merge = Merge::default();
-        merge.add(buffer(9, &[1, 1]));
-        merge.add(buffer(3, &[1, 1]));
-        assert_eq!(drain(&mut merge), [3, 3, 9, 9]);
+        assert_eq!(Merged::of([buffer(9, &[1, 1]), buffer(3, &[1, 1])]).order(), [3, 3, 9, 9]);
     }
 
     #[test]
     fn equal_times_keep_the_order_of_buffers_where_the_file_was_overwritten() {
-        let mut merge = Merge::default();
-        merge.add(DecodedBuffer { sequence: 8, ..buffer(3, &[1]) });
-        merge.add(DecodedBuffer { sequence: 7, ..buffer(9, &[1]) });
-        assert_eq!(drain(&mut merge), [9, 3]);
+        let later = DecodedBuffer { sequence: 8, ..buffer(3, &[1]) };
+        let earlier = DecodedBuffer { sequence: 7, ..buffer(9, &[1]) };
+        assert_eq!(Merged::of([later, earlier]).order(), [9, 3]);
     }
 
     #[test]
-    fn a_buffer_comes_back_when_it_is_empty() {
+    fn a_buffer_comes_back_with_its_last_event_and_one_without_events_has_no_slot() {
         let mut merge = Merge::default();
-        assert!(merge.add(buffer(0, &[])).is_some());
-        merge.add(buffer(7, &[1, 2]));
-        assert!(merge.next(|_, _| {}).is_none());
+        assert_eq!(merge.add(&Arc::new(buffer(0, &[]))), None);
+        let added = Arc::new(buffer(7, &[1, 2]));
+        assert_eq!(merge.add(&added), Some(0));
+        assert!(matches!(merge.next(), Some((0, None))));
         assert_eq!(merge.next_time(), Some(2));
-        assert_eq!(merge.next(|_, _| {}).map(|buffer| buffer.offset), Some(7));
-        assert_eq!(merge.next_time(), None);
+        let (_, last) = merge.next().unwrap();
+        assert!(last.is_some_and(|last| Arc::ptr_eq(&last, &added)));
+        assert_eq!(Arc::strong_count(&added), 1, "the merge keeps no buffer without events");
+        assert!(merge.next().is_none());
+    }
+
+    #[test]
+    fn too_many_overlapping_buffers_are_merged_down_to_half_the_limit() {
+        for (buffers, bytes) in [(4, usize::MAX), (usize::MAX, 400)] {
+            let repeated = &Repeated::default();
+            let mut merger = Merger::new(Vec::new(), repeated, MergeLimits { buffers, bytes });
+            let mut left = Vec::new();
+            for offset in 0..6 {
+                merger.add(DecodedBuffer { data: vec![0; 100], ..buffer(offset, &[1]) });
+                merger.catch_up(0);
+                left.push(merger.merge.len());
+            }
+            assert_eq!(left, [1, 2, 3, 4, 2, 3], "{buffers} buffers, {bytes} bytes");
+            assert_eq!(merger.diagnostics.of(WarningKind::MergeOverflow), 1);
+        }
     }
 }

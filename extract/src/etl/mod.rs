@@ -5,9 +5,12 @@
 
 mod buffer;
 mod clock;
+mod decode;
+mod decoded;
 mod diagnostics;
 mod event;
 mod file;
+mod hand_out;
 mod index;
 mod losses;
 mod lz77;
@@ -18,6 +21,8 @@ mod stack_parts;
 
 pub use buffer::{BUFFER_HEADER_SIZE, BufferHeader, BufferTimes, IndexedBuffer, Times};
 pub use clock::{Clock, ClockKind};
+pub use decode::Selector;
+pub(crate) use decode::load;
 pub use diagnostics::{Diagnostics, WarningKind, finding_nouns, is_loss, is_loss_of_provider};
 pub use event::{Event, EventId, FrameError, Guid};
 pub(crate) use event::{Framed, frame, is_end};
@@ -25,7 +30,7 @@ pub use file::{EtlFile, ScanError};
 pub use index::{BufferIndex, Session, SkippedRange};
 pub use losses::{EventLoss, LossSpan, ReadBuffer, SessionClaims, losses};
 pub use lz77::{Lz77Error, decompress};
-pub(crate) use reader::load;
-pub use reader::{EventReader, Selector};
+pub use reader::EventReader;
+pub(crate) use reader::MAX_DECODERS;
 pub(crate) use repeated::MAX_REPEATED;
 pub use stack_parts::{StackPart, StackParts};

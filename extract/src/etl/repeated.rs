@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use handlescope_model::guard::lock;
 
-use super::merge::DecodedBuffer;
+use super::decoded::DecodedBuffer;
 use crate::intern::FingerprintTable;
 
 /// Different bytes that are numbered because they may repeat, by numbers below this: 140 MB. A trace may have millions of
@@ -14,7 +14,7 @@ use crate::intern::FingerprintTable;
 pub(crate) const MAX_REPEATED: u32 = 1 << 22;
 
 /// Numbers of the bytes that [`Selector::repeated`] returned. It does not matter which bytes get which number, so whichever
-/// thread has less to do assigns them: the one that merges if it waits for buffers, else the one that decodes.
+/// thread has less to do assigns them: the one that merges if it waits for buffers, else those that decode.
 ///
 /// [`Selector::repeated`]: super::Selector::repeated
 #[derive(Default)]

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fs;
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -107,17 +108,21 @@ fn a_large_buffer_is_left_in_its_middle() {
     trace.process(4, "System");
     trace.noise(100_000, 3);
     fs::write(&input, trace.to_bytes()).unwrap();
-    let handed_out = Cell::new(0);
-    let read = OpenRecording::open(&input).unwrap().read(
-        &mut All,
-        |_| match handed_out.get() {
-            0 => ControlFlow::Continue(()),
-            _ => ControlFlow::Break(()),
-        },
-        |_| handed_out.set(handed_out.get() + 1),
-    );
-    assert!(matches!(read, Err(ExtractError::Cancelled(_))));
-    assert!((1..50_000).contains(&handed_out.get()), "{}", handed_out.get());
+    for threads in [1, 2, 4] {
+        let handed_out = Cell::new(0);
+        let open = OpenRecording::open(&input).unwrap();
+        let read = open.on_threads(NonZeroUsize::new(threads).unwrap()).read(
+            &mut All,
+            |_| match handed_out.get() {
+                0 => ControlFlow::Continue(()),
+                _ => ControlFlow::Break(()),
+            },
+            |_| handed_out.set(handed_out.get() + 1),
+        );
+        assert!(matches!(read, Err(ExtractError::Cancelled(_))));
+        let handed_out = handed_out.get();
+        assert!((1..50_000).contains(&handed_out), "{handed_out} on {threads} threads");
+    }
 }
 
 #[test]

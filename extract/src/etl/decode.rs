@@ -1,0 +1,287 @@
+//! Buffers → where their selected events are, and the parts of stacks that are handed out with them.
+
+use std::io;
+use std::num::NonZeroU32;
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
+
+use super::buffer::{BUFFER_HEADER_SIZE, BufferTimes, IndexedBuffer};
+use super::decoded::{DecodedBuffer, SelectedEvent};
+use super::diagnostics::{Diagnostics, WarningKind};
+use super::event::{Event, Framed, frame, is_end};
+use super::file::EtlFile;
+use super::losses::ReadBuffer;
+use super::lz77::decompress;
+use super::repeated::Repeated;
+use super::stack_parts::{BufferPart, RecentEvents, StackPart};
+use crate::intern::Fingerprint;
+
+/// Chooses the events that are handed out; sees every event of the file.
+///
+/// It runs on a decoding thread and sees the events buffer by buffer, not in time order.
+pub trait Selector: Send {
+    /// Whether the event is to be handed out.
+    fn select(&mut self, event: &Event<'_>) -> bool;
+
+    /// Bytes of a selected event that are likely to be those of others, too, for [`Event::repeated`]. Only the first
+    /// millions of them are numbered.
+    fn repeated<'a>(&self, _event: &Event<'a>) -> Option<&'a [u8]> {
+        None
+    }
+
+    /// The part of a stack that a selected event is, where it may be handed out with the event whose stack it is instead of
+    /// at its own time.
+    fn stack_part<'a>(&self, _event: &Event<'a>) -> Option<StackPart<'a>> {
+        None
+    }
+}
+
+/// Bytes of decoded buffers that go to the merge together: waking its thread for each takes more time than a buffer.
+const GROUP_BYTES: usize = 512 << 10;
+
+/// Divides buffers into groups that are decoded one after the other and go to the merge together.
+pub(super) fn groups(buffers: &[IndexedBuffer]) -> Vec<Range<usize>> {
+    let (mut groups, mut start, mut bytes) = (Vec::new(), 0, 0);
+    for (position, buffer) in buffers.iter().enumerate() {
+        bytes += buffer.stored.max(buffer.header.filled) as usize;
+        if bytes >= GROUP_BYTES || position + 1 == buffers.len() {
+            groups.push(start..position + 1);
+            (start, bytes) = (position + 1, 0);
+        }
+    }
+    groups
+}
+
+/// Decodes some of the groups of buffers.
+pub(super) struct Decoder<'a> {
+    file: &'a EtlFile,
+    /// Merged buffers, whose memory is used again.
+    spare: Receiver<DecodedBuffer>,
+    /// The stored bytes of a compressed buffer.
+    stored: Vec<u8>,
+    repeated: &'a Repeated,
+    recent: RecentEvents,
+    diagnostics: Diagnostics,
+    /// The buffers that were read, with their positions in the index.
+    read: Vec<(usize, ReadBuffer)>,
+}
+
+/// Findings of a decoder.
+pub(super) struct Decoded {
+    pub(super) diagnostics: Diagnostics,
+    /// The buffers that were read, with their positions in the index.
+    pub(super) read: Vec<(usize, ReadBuffer)>,
+}
+
+impl<'a> Decoder<'a> {
+    /// A decoder, and where it takes merged buffers from.
+    pub(super) fn new(file: &'a EtlFile, repeated: &'a Repeated) -> (Sender<DecodedBuffer>, Self) {
+        let (sender, spare) = channel();
+        let decoder = Self {
+            file,
+            spare,
+            stored: Vec::new(),
+            repeated,
+            recent: RecentEvents::default(),
+            diagnostics: Diagnostics::default(),
+            read: Vec::new(),
+        };
+        (sender, decoder)
+    }
+
+    /// Decodes groups of buffers, each with its selector, and hands them on until the merge takes no more.
+    pub(super) fn run(
+        mut self,
+        buffers: &[IndexedBuffer],
+        groups: impl Iterator<Item = Range<usize>>,
+        mut selectors: Vec<&mut dyn Selector>,
+        decoded: &SyncSender<Vec<DecodedBuffer>>,
+    ) -> io::Result<Decoded> {
+        let count = selectors.len().max(1);
+        for (number, positions) in groups.enumerate() {
+            let Some(selector) = selectors.get_mut(number % count) else { break };
+            let mut group = Vec::with_capacity(positions.len());
+            for (position, buffer) in
+                positions.clone().zip(buffers.get(positions).unwrap_or_default())
+            {
+                let (target, read) = self.decode(buffer, &mut **selector)?;
+                self.read.push((position, read));
+                group.push(target);
+            }
+            self.repeated.before_waiting(&mut group);
+            // Fails when the merge has stopped.
+            if decoded.send(group).is_err() {
+                break;
+            }
+        }
+        Ok(Decoded { diagnostics: self.diagnostics, read: self.read })
+    }
+
+    /// Reads a buffer and selects its events.
+    fn decode(
+        &mut self,
+        buffer: &IndexedBuffer,
+        selector: &mut dyn Selector,
+    ) -> io::Result<(DecodedBuffer, ReadBuffer)> {
+        let mut target = self.spare.try_recv().unwrap_or_default();
+        let is_expanded = load(self.file, buffer, &mut self.stored, &mut target.data)?;
+        if !is_expanded && !is_cut(buffer) {
+            self.diagnostics.count(WarningKind::BadCompression, Some(buffer.offset));
+        }
+        let filled = buffer.header.filled as usize;
+        let valid = target.data.len().min(filled);
+        target.valid = valid;
+        target.stored = buffer.stored;
+        target.offset = buffer.offset;
+        target.sequence = buffer.header.sequence;
+        target.processor = buffer.header.processor;
+        target.expanded = buffer.header.is_compressed();
+        target.clear();
+        let (last, times, is_framed) = self.select(buffer, &mut target, selector);
+        let IndexedBuffer { header, first_time: first, .. } = *buffer;
+        let is_whole = is_expanded && valid == filled && is_framed;
+        Ok((target, ReadBuffer { header, first, last, times, is_whole }))
+    }
+
+    /// Frames the events and notes the positions of the selected ones. Returns the raw time of the last event, the time
+    /// ranges of the events by kind, and whether all events could be framed.
+    fn select(
+        &mut self,
+        buffer: &IndexedBuffer,
+        target: &mut DecodedBuffer,
+        selector: &mut dyn Selector,
+    ) -> (i64, BufferTimes, bool) {
+        let DecodedBuffer { data, valid, events, parts, .. } = target;
+        let data = data.get(..*valid).unwrap_or_default();
+        self.recent.clear();
+        let mut at = BUFFER_HEADER_SIZE;
+        let mut time = buffer.first_time;
+        let (mut last, mut times) = (time, BufferTimes::of(buffer));
+        while let Some(rest) = data.get(at..) {
+            if is_end(rest) {
+                break;
+            }
+            // Used and set in place: an event is large, and copied where the processor has just written it, which stalls.
+            let mut framed = frame(rest, time);
+            let Ok(Framed { event, stride, .. }) = &mut framed else {
+                if !is_cut(buffer) {
+                    let offset = if target.expanded { 0 } else { at as u64 };
+                    self.diagnostics.count(WarningKind::BadEvent, Some(buffer.offset + offset));
+                }
+                return (last, times, false);
+            };
+            event.processor = target.processor;
+            time = event.time;
+            last = last.max(time);
+            times.add(event);
+            if selector.select(event) {
+                let part = selector.stack_part(event);
+                let part = part.as_ref();
+                // One that is out of order is handed out by itself, and counted. More events may come with its time.
+                let in_order = part.filter(|part| time == last && part.event_time < time);
+                let joined =
+                    in_order.and_then(|part| join(part, &mut self.recent, data, events, parts));
+                if let Some(frames) = joined {
+                    target.part_fingerprints.push(Fingerprint::of(frames));
+                } else {
+                    self.recent.add(time, event.tid, part.is_none());
+                    let frames = part.map(|part| part.frames);
+                    if let Some(bytes) = frames.or_else(|| selector.repeated(event)) {
+                        target.fingerprints.push((events.len() as u32, Fingerprint::of(bytes)));
+                    }
+                    let position = at as u32;
+                    events.push(SelectedEvent { time, position, ..SelectedEvent::default() });
+                }
+            }
+            at += *stride;
+        }
+        (last, times, true)
+    }
+}
+
+/// Adds a part of a stack to the event whose stack it is, and returns its frames, if that is known for sure.
+fn join<'a>(
+    part: &StackPart<'a>,
+    recent: &mut RecentEvents,
+    data: &[u8],
+    events: &mut [SelectedEvent],
+    parts: &mut Vec<BufferPart>,
+) -> Option<&'a [u8]> {
+    let in_buffer = BufferPart::of(part, data)?;
+    let event = events.get_mut(recent.event_of(part)?)?;
+    parts.push(in_buffer);
+    event.parts[usize::from(part.is_user)] = NonZeroU32::new(parts.len() as u32);
+    Some(part.frames)
+}
+
+/// Reads a buffer, from its header on, and expands it if needed; returns whether it expanded to the size that its
+/// header claims.
+pub(crate) fn load(
+    file: &EtlFile,
+    buffer: &IndexedBuffer,
+    stored: &mut Vec<u8>,
+    data: &mut Vec<u8>,
+) -> io::Result<bool> {
+    let size = buffer.stored as usize;
+    if !buffer.header.is_compressed() {
+        file.read_at(buffer.offset, size, data)?;
+        return Ok(true);
+    }
+    file.read_at(buffer.offset, size, stored)?;
+    data.clear();
+    data.extend_from_slice(stored.get(..BUFFER_HEADER_SIZE).unwrap_or_default());
+    let length = (buffer.header.filled as usize).saturating_sub(BUFFER_HEADER_SIZE);
+    let stream = stored.get(BUFFER_HEADER_SIZE..).unwrap_or_default();
+    let result = decompress(stream, length, data);
+    Ok(result.is_ok() && data.len() == buffer.header.filled as usize)
+}
+
+/// Whether the file ends inside the buffer. The index counted that as damage already.
+fn is_cut(buffer: &IndexedBuffer) -> bool {
+    buffer.stored < buffer.header.size
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::etl::buffer::BufferHeader;
+
+    struct All;
+
+    impl Selector for All {
+        fn select(&mut self, _: &Event<'_>) -> bool {
+            true
+        }
+    }
+
+    fn indexed(size: u32) -> IndexedBuffer {
+        let mut header = BufferHeader::of(0, 0, 0);
+        (header.size, header.filled) = (size, size);
+        IndexedBuffer { offset: 0, stored: size, header, first_time: 0 }
+    }
+
+    #[test]
+    fn groups_have_all_buffers_in_their_order() {
+        assert!(groups(&[]).is_empty());
+        assert_eq!(groups(&[indexed(100)]).first(), Some(&(0..1)));
+        let large = GROUP_BYTES as u32;
+        let sizes = [large / 2, large / 2, large, 100, large, 72];
+        assert_eq!(groups(&sizes.map(indexed)), [0..2, 2..3, 3..5, 5..6]);
+    }
+
+    #[test]
+    fn a_bad_event_counts_unless_the_file_ends_in_its_buffer() {
+        let file = EtlFile::new(tempfile::tempfile().unwrap()).unwrap();
+        let header = BufferHeader::of(0, 0, 0);
+        for (stored, count) in [(header.size, 1), (header.size - 1, 0)] {
+            let repeated = Repeated::default();
+            let (_, mut decoder) = Decoder::new(&file, &repeated);
+            let buffer = IndexedBuffer { offset: 0, stored, header, first_time: 0 };
+            let (data, valid) = (vec![0xEE; stored as usize], stored as usize);
+            let mut target = DecodedBuffer { data, valid, ..DecodedBuffer::default() };
+            let (_, _, is_framed) = decoder.select(&buffer, &mut target, &mut All);
+            assert!(!is_framed);
+            assert_eq!(decoder.diagnostics.of(WarningKind::BadEvent), count, "{stored} bytes");
+        }
+    }
+}
