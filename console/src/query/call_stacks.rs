@@ -21,7 +21,7 @@ use super::frame_view::ModuleBases;
 use super::info::{check_clock, trace_info};
 use super::no_match::{List, NoMatch, Subject};
 use super::source::Source;
-use super::stacks::{StackSet, StackVerdicts};
+use super::stacks::{StackSet, judge};
 use super::tables::{ProcessInfo, ProcessList, SelectedProcesses};
 use crate::cancel::Cancel;
 use crate::query::StackCriteria;
@@ -127,7 +127,7 @@ impl<'a> StacksAnswer<'a> {
         let mut stacks = StackSet::new(frames.stacks.len());
         rows.iter().for_each(|row| stacks.add(Some(row.stack)));
         let verdicts = args.stack_filter.as_ref();
-        let verdicts = verdicts.map(|filter| StackVerdicts::of(filter, &stacks, &frames));
+        let verdicts = verdicts.map(|filter| judge(filter, &stacks, &frames));
         let verdicts = verdicts.transpose()?;
         survivors.keep(Criterion::StackFilter, &verdicts, &mut rows, |verdicts, row| {
             verdicts.passes(Some(row.stack))

@@ -47,7 +47,7 @@ pub(crate) struct Frames<'a> {
     classes: Vec<FrameClass>,
     methods: Vec<ManagedMethod>,
     names: &'a dyn FrameNames,
-    name_cache: &'a FrameNameCache,
+    pub(super) name_cache: &'a FrameNameCache,
     stored: &'a StoredNames,
     cancel: &'a Cancel,
 }

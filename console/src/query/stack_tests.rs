@@ -54,6 +54,26 @@ fn a_stack_filter_removes_events_and_objects_without_any() {
 }
 
 #[test]
+fn a_filter_asked_again_has_the_same_answer_with_other_filters_too() {
+    let pairs: &[(&[&str], &[&str])] = &[(OPEN, CLOSE), (OPEN, EXIT), (CLOSE, &["a.dll+0x1"])];
+    let saved = trace(pairs);
+    let texts = |saved: &Saved, options: &str| {
+        saved.ask(options, |answer| {
+            let caveats = answer.files[0].about.caveats.iter();
+            caveats.map(|caveat| caveat.text.clone()).collect::<Vec<_>>()
+        })
+    };
+    for filter in ["-StackFilter *Open", "-CreateStack *Open", "-StackFilter !*Open"] {
+        for more in ["", "-MinMaxId 2 3", "-MinMaxId 1 2", ""] {
+            let options = format!("{more} {filter}");
+            let fresh = trace(pairs);
+            assert_eq!(saved.kinds(&options), fresh.kinds(&options), "{options}");
+            assert_eq!(texts(&saved, &options), texts(&fresh, &options), "{options}");
+        }
+    }
+}
+
+#[test]
 fn inlined_functions_are_matched_as_lines_of_their_own() {
     let saved = trace(&[(&["app.exe!Find < Cache::Open", "app.exe!main"], CLOSE)]);
     for filter in ["app.exe!Find", "app.exe!Cache::Open", "app.exe!main", "!app.exe!Close"] {

@@ -1,88 +1,51 @@
 //! Stack filters: each distinct frame is tested once, each distinct stack judged once.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
-use handlescope_model::{FrameIdx, StackIdx};
+use handlescope_model::FrameIdx;
 use hashbrown::HashMap;
-use rayon::prelude::*;
 
 use super::frame_names::{Frames, NamedFrames};
 use super::frame_view::{FrameIdentity, FrameView};
 use crate::cancel::Cancelled;
 use crate::filter::{Filter, LineMatch};
+pub(crate) use crate::trace::{StackSet, StackVerdicts};
 
-/// A set of rows of the stacks table.
-#[derive(Debug)]
-pub(crate) struct StackSet(Vec<bool>);
-
-impl StackSet {
-    /// The empty set over a table of `height` stacks.
-    pub(crate) fn new(height: usize) -> Self {
-        Self(vec![false; height])
+/// Judges some stacks by a filter; the names of their frames are looked up for it. The verdicts of earlier queries are used
+/// again.
+pub(crate) fn judge(
+    filter: &Filter,
+    stacks: &StackSet,
+    frames: &Frames<'_>,
+) -> Result<Arc<StackVerdicts>, Cancelled> {
+    // To a filter, an event without stack has the empty text.
+    let without_stack = filter.matches("");
+    if filter.passes_everything() {
+        return Ok(Arc::new(StackVerdicts::everything(filter, stacks)));
     }
-
-    /// Adds the stack of an event, if it has one.
-    pub(crate) fn add(&mut self, stack: Option<StackIdx>) {
-        if let Some(slot) = stack.and_then(|stack| self.0.get_mut(stack.row())) {
-            *slot = true;
-        }
+    if let Some(known) = frames.name_cache.verdicts.find(filter, stacks) {
+        return Ok(known);
     }
-
-    /// Adds the members of another set over the same table.
-    pub(crate) fn add_all(&mut self, other: &Self) {
-        self.0.iter_mut().zip(&other.0).for_each(|(member, other)| *member |= other);
-    }
-
-    /// The members, ascending.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = StackIdx> + '_ {
-        (0..).map(StackIdx).zip(&self.0).filter(|&(_, &member)| member).map(|(stack, _)| stack)
-    }
-}
-
-/// Verdicts of a filter on stacks.
-#[derive(Debug)]
-pub(crate) struct StackVerdicts {
-    by_stack: Vec<bool>,
-    without_stack: bool,
-    /// Modules whose functions have no names, so that no filter can match them.
-    pub(crate) needs_symbols: Vec<String>,
-}
-
-impl StackVerdicts {
-    /// Judges some stacks; the names of their frames are looked up for it.
-    pub(crate) fn of(
-        filter: &Filter,
-        stacks: &StackSet,
-        frames: &Frames<'_>,
-    ) -> Result<Self, Cancelled> {
-        // To a filter, an event without stack has the empty text.
-        let without_stack = filter.matches("");
-        if filter.passes_everything() {
-            let by_stack = vec![true; stacks.0.len()];
-            return Ok(Self { by_stack, without_stack, needs_symbols: Vec::new() });
-        }
-        let distinct = frames.distinct(stacks.iter());
-        frames.resolve_frames(distinct.iter().copied())?;
-        let named = frames.named();
-        let needs_symbols = named.without_names(&distinct);
-        let lines = line_matches(filter, &distinct, &named);
-        let is_needed = stacks.0.par_iter().enumerate();
-        let by_stack = is_needed.map(|(stack, is_needed)| {
-            let frames = is_needed.then(|| frames.stacks.get(stack)).into_iter().flatten();
-            let lines = frames.filter_map(|frame| lines.get(frame.row()).copied());
-            let line = lines.reduce(LineMatch::or);
-            *is_needed && line.map_or(without_stack, |line| filter.accepts(line))
-        });
-        let by_stack = by_stack.collect();
-        Ok(Self { by_stack, without_stack, needs_symbols })
-    }
-
-    /// Whether an event with this stack passes.
-    pub(crate) fn passes(&self, stack: Option<StackIdx>) -> bool {
-        stack.map_or(self.without_stack, |stack| {
-            self.by_stack.get(stack.row()).copied().unwrap_or_default()
-        })
-    }
+    let distinct = frames.distinct(stacks.iter());
+    frames.resolve_frames(distinct.iter().copied())?;
+    let named = frames.named();
+    let needs_symbols = named.without_names(&distinct);
+    let lines = line_matches(filter, &distinct, &named);
+    let passed = stacks.par_filter(|stack| {
+        let lines =
+            frames.stacks.get(stack.row()).filter_map(|frame| lines.get(frame.row()).copied());
+        let line = lines.reduce(LineMatch::or);
+        line.map_or(without_stack, |line| filter.accepts(line))
+    });
+    let verdicts = StackVerdicts {
+        filter: filter.clone(),
+        judged: stacks.clone(),
+        passed,
+        without_stack,
+        needs_symbols,
+    };
+    Ok(frames.name_cache.verdicts.keep(verdicts))
 }
 
 /// Verdicts on some frames, by row of the frames table: each function is tested once, however many frames it has.

@@ -10,6 +10,8 @@ use handlescope_model::guard::lock;
 use handlescope_model::tables::Symbols;
 use handlescope_model::{ArchiveError, FrameIdx, Table, Trace};
 
+use super::stack_verdicts::VerdictCache;
+
 /// Names by row of the frames table; an empty chain has none.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KnownNames(Vec<Option<FrameChain>>);
@@ -46,6 +48,8 @@ pub struct FrameNameCache {
     stored: OnceLock<StoredNames>,
     /// Modules with frames whose names come from the extract.
     served: Mutex<HashSet<ModuleIdentity>>,
+    /// Verdicts of filters on stacks, which follow from the names.
+    pub(crate) verdicts: VerdictCache,
 }
 
 impl FrameNameCache {

@@ -10,6 +10,7 @@ mod loaded;
 mod losses;
 mod resource_caveats;
 mod session;
+mod stack_verdicts;
 mod values;
 
 pub use crate::paths::Access;
@@ -30,5 +31,6 @@ pub(crate) use losses::{
 };
 pub(crate) use resource_caveats::{KindCounts, ResourceFacts};
 pub use session::Session;
+pub(crate) use stack_verdicts::{StackSet, StackVerdicts};
 pub(crate) use values::programs;
 pub use values::{NamedSuspect, TraceValues};

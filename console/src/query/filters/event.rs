@@ -14,7 +14,7 @@ use crate::query::error::QueryError;
 use crate::query::filters::object::HexFilter;
 use crate::query::owners::Owners;
 use crate::query::selection::{EventMask, OBJECTS_AT_ONCE, Selected, Selection};
-use crate::query::stacks::StackVerdicts;
+use crate::query::stacks::judge;
 use crate::trace::unseen_values;
 use crate::values::TimeRange;
 
@@ -123,7 +123,7 @@ pub(in crate::query) fn keep_stacks(
             needed.add(stack.get(event.row()));
         }
     })?;
-    let verdicts = StackVerdicts::of(filter, &needed, frames)?;
+    let verdicts = judge(filter, &needed, frames)?;
     selection.note_symbols(&verdicts.needs_symbols);
     remove_events(file, selection, |event| verdicts.passes(stack.get(event)))
 }
@@ -225,7 +225,7 @@ pub(in crate::query) fn keep_by_stack_of(
     let needed = selection.stacks(frames.stacks.len(), file.cancel, |selected, needed| {
         needed.add(stack_of(selected));
     })?;
-    let verdicts = StackVerdicts::of(filter, &needed, frames)?;
+    let verdicts = judge(filter, &needed, frames)?;
     selection.note_symbols(&verdicts.needs_symbols);
     selection.retain(file.cancel, |selected, _| verdicts.passes(stack_of(selected)))?;
     Ok(())

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use handlescope_model::tables::ResourceEnd;
 use handlescope_model::{AllocatorIdx, ResourceIdx, ResourceMissIdx, StackIdx, Trace};
@@ -19,7 +20,7 @@ use crate::query::criterion::{Criteria, Criterion, Survivors};
 use crate::query::error::QueryError;
 use crate::query::frame_names::Frames;
 use crate::query::no_match::{Candidates, NoMatch, Subject};
-use crate::query::stacks::{StackSet, StackVerdicts};
+use crate::query::stacks::{StackSet, StackVerdicts, judge};
 use crate::query::suspect_rows::SuspectRows;
 use crate::query::tables::ProcessList;
 
@@ -149,13 +150,13 @@ impl<'a> ResourceSelection<'a> {
         &mut self,
         filter: &Filter,
         stack: fn(&Tables<'_>, ResourceRow) -> Option<StackIdx>,
-    ) -> Result<StackVerdicts, QueryError> {
+    ) -> Result<Arc<StackVerdicts>, QueryError> {
         let mut stacks = StackSet::new(self.tables.frames.stacks.len());
         self.tables
             .rows()
             .filter(|row| self.passes_allocator(*row))
             .for_each(|row| stacks.add(stack(self.tables, row)));
-        let verdicts = StackVerdicts::of(filter, &stacks, self.tables.frames)?;
+        let verdicts = judge(filter, &stacks, self.tables.frames)?;
         for module in &verdicts.needs_symbols {
             if !self.needs_symbols.contains(module) {
                 self.needs_symbols.push(module.clone());
