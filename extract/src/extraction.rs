@@ -58,7 +58,8 @@ pub fn extract(
     };
     let stacks = stacks.known_from(open.complete_from());
     let mut collector = Collector::new(stacks).keeping(options.events).following(options.resources);
-    let mut selectors = vec![selector; MAX_DECODERS];
+    // Whatever the number of threads, so that the counts do not depend on it.
+    let mut selectors = selector.divided(MAX_DECODERS);
     let recording = open.read_with(
         selectors.iter_mut().map(|selector| selector as &mut dyn Selector).collect(),
         |bytes| {

@@ -22,9 +22,11 @@ pub(crate) fn judge(
     // To a filter, an event without stack has the empty text.
     let without_stack = filter.matches("");
     if filter.passes_everything() {
-        return Ok(Arc::new(StackVerdicts::everything(filter, stacks)));
+        let (passed, needs_symbols) = (stacks.clone(), Vec::new());
+        return Ok(Arc::new(StackVerdicts { passed, without_stack, needs_symbols }));
     }
-    if let Some(known) = frames.name_cache.verdicts.find(filter, stacks) {
+    let kept = &frames.name_cache.verdicts;
+    if let Some(known) = kept.find(filter, stacks) {
         return Ok(known);
     }
     let distinct = frames.distinct(stacks.iter());
@@ -33,19 +35,13 @@ pub(crate) fn judge(
     let needs_symbols = named.without_names(&distinct);
     let lines = line_matches(filter, &distinct, &named);
     let passed = stacks.par_filter(|stack| {
-        let lines =
-            frames.stacks.get(stack.row()).filter_map(|frame| lines.get(frame.row()).copied());
+        let frames = frames.stacks.get(stack.row());
+        let lines = frames.filter_map(|frame| lines.get(frame.row()).copied());
         let line = lines.reduce(LineMatch::or);
         line.map_or(without_stack, |line| filter.accepts(line))
     });
-    let verdicts = StackVerdicts {
-        filter: filter.clone(),
-        judged: stacks.clone(),
-        passed,
-        without_stack,
-        needs_symbols,
-    };
-    Ok(frames.name_cache.verdicts.keep(verdicts))
+    let verdicts = StackVerdicts { passed, without_stack, needs_symbols };
+    Ok(kept.keep(filter, stacks, verdicts))
 }
 
 /// Verdicts on some frames, by row of the frames table: each function is tested once, however many frames it has.

@@ -38,7 +38,8 @@ impl KnownNames {
     }
 }
 
-/// The requested names of frames, by row of the frames table; an empty chain has none.
+/// The requested names of frames, by row of the frames table, where an empty chain has none; and the verdicts of filters that
+/// follow from them.
 ///
 /// Belongs to one loaded trace and one symbol path: make a new one when either changes.
 #[derive(Debug, Default)]

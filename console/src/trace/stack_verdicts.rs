@@ -45,79 +45,64 @@ impl StackSet {
     fn has(&self, stack: StackIdx) -> bool {
         self.0.get(stack.row()).copied().unwrap_or_default()
     }
-
-    /// Whether all members are those of a set over the same table.
-    fn is_subset(&self, superset: &Self) -> bool {
-        let mut members = self.0.iter().zip(&superset.0);
-        self.0.len() == superset.0.len() && members.all(|(member, superset)| member <= superset)
-    }
 }
 
 /// Verdicts of a filter on some stacks.
 #[derive(Debug)]
 pub(crate) struct StackVerdicts {
-    pub(crate) filter: Filter,
-    /// The stacks that were judged.
-    pub(crate) judged: StackSet,
-    /// The judged stacks that pass.
+    /// The stacks that pass.
     pub(crate) passed: StackSet,
     /// Whether events without stack pass.
     pub(crate) without_stack: bool,
-    /// Modules of judged stacks whose functions have no names, so that no filter can match them.
+    /// Modules whose functions have no names, so that no filter can match them.
     pub(crate) needs_symbols: Vec<String>,
 }
 
 impl StackVerdicts {
-    /// The verdicts of a filter that every text passes.
-    pub(crate) fn everything(filter: &Filter, stacks: &StackSet) -> Self {
-        Self {
-            filter: filter.clone(),
-            judged: stacks.clone(),
-            passed: stacks.clone(),
-            without_stack: true,
-            needs_symbols: Vec::new(),
-        }
-    }
-
     /// Whether an event with this stack passes.
     pub(crate) fn passes(&self, stack: Option<StackIdx>) -> bool {
         stack.map_or(self.without_stack, |stack| self.passed.has(stack))
     }
-
-    /// Whether a query gets the same of these verdicts as of its own ones.
-    fn serves(&self, filter: &Filter, stacks: &StackSet) -> bool {
-        // Modules without names are only those of the stacks that were asked for.
-        let is_judged = match self.needs_symbols.is_empty() {
-            true => stacks.is_subset(&self.judged),
-            false => *stacks == self.judged,
-        };
-        is_judged && self.filter == *filter
-    }
 }
 
-/// Filters whose verdicts are kept: two bytes each for millions of stacks.
-const KEPT_FILTERS: usize = 4;
+/// Questions whose verdicts are kept: two bytes each for millions of stacks.
+const KEPT: usize = 4;
 
-/// The verdicts of the latest filters, the latest last.
+/// The verdicts of the latest filters on the stacks for which they were asked, the latest last. Others would do for fewer
+/// stacks, but not name the modules that need symbols.
 #[derive(Debug, Default)]
-pub(crate) struct VerdictCache(Mutex<VecDeque<Arc<StackVerdicts>>>);
+pub(crate) struct VerdictCache(Mutex<VecDeque<KeptVerdicts>>);
+
+#[derive(Debug)]
+struct KeptVerdicts {
+    filter: Filter,
+    stacks: StackSet,
+    verdicts: Arc<StackVerdicts>,
+}
 
 impl VerdictCache {
     /// Verdicts of a filter on these stacks.
     pub(crate) fn find(&self, filter: &Filter, stacks: &StackSet) -> Option<Arc<StackVerdicts>> {
         let mut kept = lock(&self.0);
-        let at = kept.iter().position(|verdicts| verdicts.serves(filter, stacks))?;
-        let verdicts = kept.remove(at)?;
-        kept.push_back(Arc::clone(&verdicts));
+        let at = kept.iter().position(|kept| kept.filter == *filter && kept.stacks == *stacks)?;
+        let latest = kept.remove(at)?;
+        let verdicts = Arc::clone(&latest.verdicts);
+        kept.push_back(latest);
         Some(verdicts)
     }
 
     /// Keeps verdicts, instead of those that have not been used for the longest time.
-    pub(crate) fn keep(&self, verdicts: StackVerdicts) -> Arc<StackVerdicts> {
+    pub(crate) fn keep(
+        &self,
+        filter: &Filter,
+        stacks: &StackSet,
+        verdicts: StackVerdicts,
+    ) -> Arc<StackVerdicts> {
         let verdicts = Arc::new(verdicts);
+        let (filter, stacks) = (filter.clone(), stacks.clone());
         let mut kept = lock(&self.0);
-        kept.push_back(Arc::clone(&verdicts));
-        if kept.len() > KEPT_FILTERS {
+        kept.push_back(KeptVerdicts { filter, stacks, verdicts: Arc::clone(&verdicts) });
+        if kept.len() > KEPT {
             kept.pop_front();
         }
         verdicts
@@ -134,53 +119,39 @@ mod tests {
         stacks
     }
 
-    fn verdicts(filter: &str, judged: &[u32], needs_symbols: &[&str]) -> StackVerdicts {
-        StackVerdicts {
-            filter: Filter::new(filter).unwrap(),
-            judged: set(judged),
-            passed: set(&judged[1..]),
-            without_stack: false,
-            needs_symbols: needs_symbols.iter().map(ToString::to_string).collect(),
-        }
+    fn keep(cache: &VerdictCache, filter: &str, stacks: &[u32], passed: &[u32]) {
+        let (passed, needs_symbols) = (set(passed), Vec::new());
+        let verdicts = StackVerdicts { passed, without_stack: false, needs_symbols };
+        cache.keep(&Filter::new(filter).unwrap(), &set(stacks), verdicts);
+    }
+
+    fn find(cache: &VerdictCache, filter: &str, stacks: &[u32]) -> Option<Arc<StackVerdicts>> {
+        cache.find(&Filter::new(filter).unwrap(), &set(stacks))
     }
 
     #[test]
-    fn verdicts_serve_the_same_filter_on_no_further_stacks() {
+    fn verdicts_are_found_by_their_filter_and_stacks() {
         let cache = VerdictCache::default();
-        cache.keep(verdicts("*a*", &[1, 2, 3], &[]));
-        let find = |filter, stacks: &[u32]| {
-            cache.find(&Filter::new(filter).unwrap(), &set(stacks)).is_some()
-        };
-        assert!(find("*a*", &[1, 2, 3]) && find("*a*", &[3]) && find("*a*", &[]));
-        assert!(!find("*a*", &[3, 4]), "stack 4 was not judged");
-        assert!(!find("*b*", &[3]), "another filter");
-        let known = cache.find(&Filter::new("*a*").unwrap(), &set(&[1, 3])).unwrap();
+        keep(&cache, "*a*", &[1, 2, 3], &[2, 3]);
+        let known = find(&cache, "*a*", &[1, 2, 3]).unwrap();
         let passes = [None, Some(1), Some(3), Some(8), Some(99)];
-        assert_eq!(
-            passes.map(|row| known.passes(row.map(StackIdx))),
-            [false, false, true, false, false]
-        );
-    }
-
-    #[test]
-    fn where_symbols_are_missing_the_stacks_must_be_the_same() {
-        let cache = VerdictCache::default();
-        cache.keep(verdicts("*a*", &[1, 2, 3], &["app.exe"]));
-        let find =
-            |stacks: &[u32]| cache.find(&Filter::new("*a*").unwrap(), &set(stacks)).is_some();
-        assert!(find(&[1, 2, 3]));
-        assert!(!find(&[3]), "app.exe may have no frame there");
-    }
-
-    #[test]
-    fn the_latest_filters_are_kept() {
-        let cache = VerdictCache::default();
-        let find = |filter| cache.find(&Filter::new(filter).unwrap(), &set(&[1])).is_some();
-        for filter in ["*a*", "*b*", "*c*", "*d*"] {
-            cache.keep(verdicts(filter, &[1], &[]));
+        let passes = passes.map(|row| known.passes(row.map(StackIdx)));
+        assert_eq!(passes, [false, false, true, false, false]);
+        assert!(find(&cache, "*b*", &[1, 2, 3]).is_none(), "another filter");
+        for stacks in [&[1, 2][..], &[1, 2, 3, 4]] {
+            assert!(find(&cache, "*a*", stacks).is_none(), "{stacks:?}");
         }
-        assert!(find("*a*"));
-        cache.keep(verdicts("*e*", &[1], &[]));
-        assert_eq!(["*a*", "*b*", "*c*", "*d*", "*e*"].map(find), [true, false, true, true, true]);
+    }
+
+    #[test]
+    fn the_latest_verdicts_are_kept() {
+        let cache = VerdictCache::default();
+        for filter in ["*a*", "*b*", "*c*", "*d*"] {
+            keep(&cache, filter, &[1], &[]);
+        }
+        assert!(find(&cache, "*a*", &[1]).is_some());
+        keep(&cache, "*e*", &[1], &[]);
+        let kept = ["*a*", "*b*", "*c*", "*d*", "*e*"].map(|filter| find(&cache, filter, &[1]));
+        assert_eq!(kept.map(|kept| kept.is_some()), [true, false, true, true, true]);
     }
 }

@@ -55,6 +55,8 @@ pub struct EventCounter {
     names: ByteInterner,
     /// Names of the providers of TraceLogging.
     providers: FxHashMap<Guid, String>,
+    /// Most kinds, named kinds and providers.
+    max_kinds: usize,
 }
 
 /// Most kinds counted separately: no real trace has a thousand, but a damaged trace may invent
@@ -72,6 +74,7 @@ impl Default for EventCounter {
             named: FxHashMap::default(),
             names: ByteInterner::default(),
             providers: FxHashMap::default(),
+            max_kinds: MAX_KINDS,
         }
     }
 }
@@ -97,7 +100,7 @@ impl EventCounter {
     }
 
     fn tally(&mut self, id: EventId) -> &mut Tally {
-        let is_room = self.by_id.len() < MAX_KINDS || self.by_id.contains_key(&id);
+        let is_room = self.by_id.len() < self.max_kinds || self.by_id.contains_key(&id);
         let id = if is_room { id } else { EventId::Message };
         self.by_id.entry(id).or_insert(Tally::NONE)
     }
@@ -106,7 +109,7 @@ impl EventCounter {
         let name = event_name(schema).unwrap_or_default();
         let name = name.get(..MAX_NAME).unwrap_or(name);
         self.named_tally(event.id, name).add(event.time);
-        if self.providers.len() < MAX_KINDS && !self.providers.contains_key(&guid) {
+        if self.providers.len() < self.max_kinds && !self.providers.contains_key(&guid) {
             let name = traits_item(event.extended).and_then(provider_name).unwrap_or_default();
             let name = name.get(..MAX_NAME).unwrap_or(name);
             self.providers.insert(guid, String::from_utf8_lossy(name).into_owned());
@@ -114,7 +117,7 @@ impl EventCounter {
     }
 
     fn named_tally(&mut self, id: EventId, name: &[u8]) -> &mut Tally {
-        let is_room = self.named.len() < MAX_KINDS;
+        let is_room = self.named.len() < self.max_kinds;
         let number = if is_room { Some(self.names.intern(name)) } else { self.names.find(name) };
         let key = number.map(|number| (id, number));
         match key.filter(|key| is_room || self.named.contains_key(key)) {
@@ -135,8 +138,10 @@ impl EventCounter {
             self.named_tally(id, further.names.get(name)).merge(more);
         }
         for (guid, name) in further.providers {
-            if self.providers.len() < MAX_KINDS {
-                self.providers.entry(guid).or_insert(name);
+            if self.provider(guid).is_none()
+                && (self.providers.len() < self.max_kinds || self.providers.contains_key(&guid))
+            {
+                self.providers.insert(guid, name);
             }
         }
     }
@@ -203,6 +208,14 @@ impl KernelSelector {
     #[must_use]
     pub fn joining_stacks(self) -> Self {
         Self { joins_stacks: true, ..self }
+    }
+
+    /// As many selectors, each for some of the buffers. Together they keep no more kinds than one.
+    #[must_use]
+    pub(crate) fn divided(self, parts: usize) -> Vec<Self> {
+        let max_kinds = MAX_KINDS / parts.max(1);
+        let counter = EventCounter { max_kinds, ..self.counter };
+        vec![Self { counter, ..self }; parts]
     }
 
     /// Selects these events that acquire and release, too.

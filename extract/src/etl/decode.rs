@@ -3,10 +3,10 @@
 use std::io;
 use std::num::NonZeroU32;
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
+use std::sync::mpsc::SyncSender;
 
 use super::buffer::{BUFFER_HEADER_SIZE, BufferTimes, IndexedBuffer};
-use super::decoded::{DecodedBuffer, SelectedEvent};
+use super::decoded::{DecodedBuffer, SelectedEvent, SpareBuffers};
 use super::diagnostics::{Diagnostics, WarningKind};
 use super::event::{Event, Framed, frame, is_end};
 use super::file::EtlFile;
@@ -39,12 +39,18 @@ pub trait Selector: Send {
 /// Bytes of decoded buffers that go to the merge together: waking its thread for each takes more time than a buffer.
 const GROUP_BYTES: usize = 512 << 10;
 
+/// Least groups of a file with as many buffers, so that small files have work for all threads, too.
+const MIN_GROUPS: usize = 16;
+
 /// Divides buffers into groups that are decoded one after the other and go to the merge together.
 pub(super) fn groups(buffers: &[IndexedBuffer]) -> Vec<Range<usize>> {
+    let size = |buffer: &IndexedBuffer| buffer.stored.max(buffer.header.filled) as usize;
+    let whole: usize = buffers.iter().map(size).sum();
+    let full = (whole / MIN_GROUPS).min(GROUP_BYTES);
     let (mut groups, mut start, mut bytes) = (Vec::new(), 0, 0);
     for (position, buffer) in buffers.iter().enumerate() {
-        bytes += buffer.stored.max(buffer.header.filled) as usize;
-        if bytes >= GROUP_BYTES || position + 1 == buffers.len() {
+        bytes += size(buffer);
+        if bytes >= full || position + 1 == buffers.len() {
             groups.push(start..position + 1);
             (start, bytes) = (position + 1, 0);
         }
@@ -55,8 +61,7 @@ pub(super) fn groups(buffers: &[IndexedBuffer]) -> Vec<Range<usize>> {
 /// Decodes some of the groups of buffers.
 pub(super) struct Decoder<'a> {
     file: &'a EtlFile,
-    /// Merged buffers, whose memory is used again.
-    spare: Receiver<DecodedBuffer>,
+    spares: &'a SpareBuffers,
     /// The stored bytes of a compressed buffer.
     stored: Vec<u8>,
     repeated: &'a Repeated,
@@ -67,26 +72,23 @@ pub(super) struct Decoder<'a> {
 }
 
 /// Findings of a decoder.
-pub(super) struct Decoded {
+pub(super) struct Findings {
     pub(super) diagnostics: Diagnostics,
     /// The buffers that were read, with their positions in the index.
     pub(super) read: Vec<(usize, ReadBuffer)>,
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder, and where it takes merged buffers from.
-    pub(super) fn new(file: &'a EtlFile, repeated: &'a Repeated) -> (Sender<DecodedBuffer>, Self) {
-        let (sender, spare) = channel();
-        let decoder = Self {
+    pub(super) fn new(file: &'a EtlFile, spares: &'a SpareBuffers, repeated: &'a Repeated) -> Self {
+        Self {
             file,
-            spare,
+            spares,
             stored: Vec::new(),
             repeated,
             recent: RecentEvents::default(),
             diagnostics: Diagnostics::default(),
             read: Vec::new(),
-        };
-        (sender, decoder)
+        }
     }
 
     /// Decodes groups of buffers, each with its selector, and hands them on until the merge takes no more.
@@ -96,7 +98,7 @@ impl<'a> Decoder<'a> {
         groups: impl Iterator<Item = Range<usize>>,
         mut selectors: Vec<&mut dyn Selector>,
         decoded: &SyncSender<Vec<DecodedBuffer>>,
-    ) -> io::Result<Decoded> {
+    ) -> io::Result<Findings> {
         let count = selectors.len().max(1);
         for (number, positions) in groups.enumerate() {
             let Some(selector) = selectors.get_mut(number % count) else { break };
@@ -114,7 +116,7 @@ impl<'a> Decoder<'a> {
                 break;
             }
         }
-        Ok(Decoded { diagnostics: self.diagnostics, read: self.read })
+        Ok(Findings { diagnostics: self.diagnostics, read: self.read })
     }
 
     /// Reads a buffer and selects its events.
@@ -123,7 +125,7 @@ impl<'a> Decoder<'a> {
         buffer: &IndexedBuffer,
         selector: &mut dyn Selector,
     ) -> io::Result<(DecodedBuffer, ReadBuffer)> {
-        let mut target = self.spare.try_recv().unwrap_or_default();
+        let mut target = self.spares.take();
         let is_expanded = load(self.file, buffer, &mut self.stored, &mut target.data)?;
         if !is_expanded && !is_cut(buffer) {
             self.diagnostics.count(WarningKind::BadCompression, Some(buffer.offset));
@@ -136,7 +138,6 @@ impl<'a> Decoder<'a> {
         target.sequence = buffer.header.sequence;
         target.processor = buffer.header.processor;
         target.expanded = buffer.header.is_compressed();
-        target.clear();
         let (last, times, is_framed) = self.select(buffer, &mut target, selector);
         let IndexedBuffer { header, first_time: first, .. } = *buffer;
         let is_whole = is_expanded && valid == filled && is_framed;
@@ -265,8 +266,20 @@ mod tests {
         assert!(groups(&[]).is_empty());
         assert_eq!(groups(&[indexed(100)]).first(), Some(&(0..1)));
         let large = GROUP_BYTES as u32;
-        let sizes = [large / 2, large / 2, large, 100, large, 72];
-        assert_eq!(groups(&sizes.map(indexed)), [0..2, 2..3, 3..5, 5..6]);
+        let mut sizes = vec![large; MIN_GROUPS];
+        sizes.splice(0..0, [large / 2, large / 2, large, 100, large]);
+        sizes.push(72);
+        let buffers: Vec<_> = sizes.into_iter().map(indexed).collect();
+        let groups = groups(&buffers);
+        assert_eq!(groups[..4], [0..2, 2..3, 3..5, 5..6]);
+        assert_eq!(groups.last(), Some(&(21..22)));
+    }
+
+    #[test]
+    fn a_small_file_has_many_groups() {
+        let buffers: Vec<_> = (0..32).map(|_| indexed(4096)).collect();
+        let groups = groups(&buffers);
+        assert_eq!((groups.len(), groups[1].clone()), (16, 2..4));
     }
 
     #[test]
@@ -274,8 +287,8 @@ mod tests {
         let file = EtlFile::new(tempfile::tempfile().unwrap()).unwrap();
         let header = BufferHeader::of(0, 0, 0);
         for (stored, count) in [(header.size, 1), (header.size - 1, 0)] {
-            let repeated = Repeated::default();
-            let (_, mut decoder) = Decoder::new(&file, &repeated);
+            let (spares, repeated) = (SpareBuffers::default(), Repeated::default());
+            let mut decoder = Decoder::new(&file, &spares, &repeated);
             let buffer = IndexedBuffer { offset: 0, stored, header, first_time: 0 };
             let (data, valid) = (vec![0xEE; stored as usize], stored as usize);
             let mut target = DecodedBuffer { data, valid, ..DecodedBuffer::default() };

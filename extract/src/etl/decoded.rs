@@ -1,6 +1,9 @@
-//! A buffer on its way from the decoder through the merge.
+//! A buffer on its way from a decoder through the merge, and back to a decoder.
 
 use std::num::NonZeroU32;
+use std::sync::Mutex;
+
+use handlescope_model::guard::lock;
 
 use super::stack_parts::{BufferPart, PartPlaces};
 use crate::intern::Fingerprint;
@@ -51,7 +54,7 @@ const EVENT_BYTES: usize = 48;
 
 impl DecodedBuffer {
     /// Removes the events.
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.events.clear();
         self.parts.clear();
         self.part_fingerprints.clear();
@@ -64,5 +67,23 @@ impl DecodedBuffer {
         for part in [at, at + EVENT_BYTES] {
             self.data.get(part..).into_iter().for_each(prefetch);
         }
+    }
+}
+
+/// Buffers whose events were handed out: their memory is used again, the latest first, which may be in a cache.
+#[derive(Default)]
+pub(super) struct SpareBuffers(Mutex<Vec<DecodedBuffer>>);
+
+impl SpareBuffers {
+    /// A buffer without events, whose other fields are those of an earlier one.
+    pub(super) fn take(&self) -> DecodedBuffer {
+        let mut buffer = lock(&self.0).pop().unwrap_or_default();
+        buffer.clear();
+        buffer
+    }
+
+    /// Takes a buffer back.
+    pub(super) fn give(&self, buffer: DecodedBuffer) {
+        lock(&self.0).push(buffer);
     }
 }

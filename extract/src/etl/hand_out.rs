@@ -2,9 +2,8 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 
-use super::decoded::{DecodedBuffer, SelectedEvent};
+use super::decoded::{DecodedBuffer, SelectedEvent, SpareBuffers};
 use super::diagnostics::{Diagnostics, WarningKind};
 use super::event::{Event, Framed, frame};
 use super::merge::Order;
@@ -24,9 +23,7 @@ const POSITIONS_AHEAD: usize = 8;
 /// The side that hands out events.
 pub(super) struct HandOut<'a, P, S> {
     slots: Vec<Slot>,
-    /// The decoding threads, which get merged buffers in turns.
-    spares: Vec<Sender<DecodedBuffer>>,
-    recycled: usize,
+    spares: &'a SpareBuffers,
     /// Raw time of the latest event handed out; the smallest number before the first, so that no event is out of order.
     last_time: i64,
     handed_out: u32,
@@ -39,13 +36,14 @@ pub(super) struct HandOut<'a, P, S> {
 
 #[derive(Default)]
 struct Slot {
-    buffer: Arc<DecodedBuffer>,
+    /// `None` once all of its events are handed out.
+    buffer: Option<Arc<DecodedBuffer>>,
     next: usize,
 }
 
 impl<'a, P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> HandOut<'a, P, S> {
     pub(super) fn new(
-        spares: Vec<Sender<DecodedBuffer>>,
+        spares: &'a SpareBuffers,
         diagnostics: &'a mut Diagnostics,
         progress: P,
         sink: S,
@@ -53,7 +51,6 @@ impl<'a, P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> HandOut<'a, P, 
         Self {
             slots: Vec::new(),
             spares,
-            recycled: 0,
             last_time: i64::MIN,
             handed_out: 0,
             read: 0,
@@ -90,7 +87,7 @@ impl<'a, P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> HandOut<'a, P, 
                 if self.slots.len() <= slot {
                     self.slots.resize_with(slot + 1, Slot::default);
                 }
-                self.slots[slot] = Slot { buffer, next: 0 };
+                self.slots[slot] = Slot { buffer: Some(buffer), next: 0 };
             }
             None => self.recycle(buffer),
         }
@@ -100,7 +97,8 @@ impl<'a, P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> HandOut<'a, P, 
     /// Hands out the next event of the buffer in a slot.
     fn hand_out(&mut self, slot: usize) {
         let Self { slots, last_time, diagnostics, sink, .. } = self;
-        let Slot { buffer, next } = &mut slots[slot];
+        let Slot { buffer: slot, next } = &mut slots[slot];
+        let Some(buffer) = slot else { return };
         let Some(selected) = buffer.events.get(*next) else { return };
         buffer.events.get(*next + POSITIONS_AHEAD..).into_iter().for_each(prefetch);
         buffer.events.get(*next + AHEAD).into_iter().for_each(|event| buffer.fetch(event));
@@ -123,20 +121,18 @@ impl<'a, P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> HandOut<'a, P, 
             }
             sink(event);
         }
-        if *next == buffer.events.len() {
-            let buffer = std::mem::take(buffer);
+        if *next == buffer.events.len()
+            && let Some(buffer) = slot.take()
+        {
             self.recycle(buffer);
         }
     }
 
-    /// Gives a buffer whose events were handed out to a decoder.
-    fn recycle(&mut self, buffer: Arc<DecodedBuffer>) {
-        self.recycled += 1;
-        let spare = self.spares.get(self.recycled % self.spares.len().max(1));
+    /// Gives back a buffer all of whose events are handed out.
+    fn recycle(&self, buffer: Arc<DecodedBuffer>) {
         // The merge has given it up with the order of its last event.
-        if let (Some(spare), Some(buffer)) = (spare, Arc::into_inner(buffer)) {
-            // Fails when all buffers are read; then the memory is freed.
-            let _ = spare.send(buffer);
+        if let Some(buffer) = Arc::into_inner(buffer) {
+            self.spares.give(buffer);
         }
     }
 }

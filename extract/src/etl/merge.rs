@@ -1,4 +1,4 @@
-//! The events of decoded buffers in time order, by a loser tree (Knuth, The Art of Computer Programming, volume 3, 5.4.1).
+//! The order of the events of decoded buffers by time, by a loser tree (Knuth, The Art of Computer Programming, volume 3, 5.4.1).
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -159,10 +159,13 @@ pub(super) struct MergeLimits {
     pub(super) bytes: usize,
 }
 
+/// Steps after which an order is handed on in any case, so that reading can be stopped.
+const MAX_STEPS: usize = 1 << 16;
+
 /// Order of events of buffers, without their bytes.
 #[derive(Default)]
 pub(super) struct Order {
-    /// What comes next: an event of the buffer in a slot, or [`Self::BUFFER`].
+    /// For each step the slot of the buffer whose next event comes, or [`Self::BUFFER`].
     pub(super) steps: Vec<u32>,
     /// The buffers that come in, with their slots, which have no buffer then; those without events have none.
     pub(super) buffers: Vec<(Option<u32>, Arc<DecodedBuffer>)>,
@@ -211,27 +214,33 @@ impl<'a> Merger<'a> {
         groups: &[Range<usize>],
         mut take: impl FnMut(Order) -> ControlFlow<()>,
     ) -> (ControlFlow<()>, Diagnostics) {
+        (self.order(buffers, groups, &mut take), self.diagnostics)
+    }
+
+    fn order(
+        &mut self,
+        buffers: &[IndexedBuffer],
+        groups: &[Range<usize>],
+        take: &mut impl FnMut(Order) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         for (at, group) in groups.iter().enumerate() {
             let Ok(decoded) = self.decoders[at % self.decoders.len()].recv() else { break };
             self.repeated.taken();
             let indexed = buffers.get(group.clone()).unwrap_or_default();
             for (buffer, decoded) in indexed.iter().zip(decoded) {
-                self.catch_up(buffer.first_time);
+                self.catch_up(buffer.first_time, take)?;
                 self.add(decoded);
             }
-            let flow = take(self.ordered());
-            if flow.is_break() {
-                return (flow, self.diagnostics);
-            }
+            self.hand_on(take)?;
         }
-        self.order_while(|merger| merger.merge.len() > 0);
-        (take(self.ordered()), self.diagnostics)
+        self.order_while(|merger| merger.merge.len() > 0, take)?;
+        self.hand_on(take)
     }
 
-    /// The order so far.
-    fn ordered(&mut self) -> Order {
+    /// Hands on the order so far.
+    fn hand_on(&mut self, take: &mut impl FnMut(Order) -> ControlFlow<()>) -> ControlFlow<()> {
         let steps = Vec::with_capacity(self.order.steps.len());
-        std::mem::replace(&mut self.order, Order { steps, buffers: Vec::new() })
+        take(std::mem::replace(&mut self.order, Order { steps, buffers: Vec::new() }))
     }
 
     fn add(&mut self, mut buffer: DecodedBuffer) {
@@ -246,23 +255,39 @@ impl<'a> Merger<'a> {
     }
 
     /// Orders the events before `until`, the first time of the next buffer.
-    fn catch_up(&mut self, until: i64) {
-        self.order_while(|merger| merger.merge.next_time().is_some_and(|time| time < until));
+    fn catch_up(
+        &mut self,
+        until: i64,
+        take: &mut impl FnMut(Order) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let is_before = |merger: &Self| merger.merge.next_time().is_some_and(|time| time < until);
+        self.order_while(is_before, take)?;
         let MergeLimits { buffers, bytes } = self.limits;
         if self.merge.len() > buffers || self.bytes > bytes {
             self.diagnostics.count(WarningKind::MergeOverflow, None);
-            self.order_while(|merger| merger.merge.len() > buffers / 2 || merger.bytes > bytes / 2);
+            let is_much =
+                |merger: &Self| merger.merge.len() > buffers / 2 || merger.bytes > bytes / 2;
+            self.order_while(is_much, take)?;
         }
+        ControlFlow::Continue(())
     }
 
-    fn order_while(&mut self, is_ready: impl Fn(&Self) -> bool) {
+    fn order_while(
+        &mut self,
+        is_ready: impl Fn(&Self) -> bool,
+        take: &mut impl FnMut(Order) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         while is_ready(self) {
             let Some((slot, done)) = self.merge.next() else { break };
             self.order.steps.push(slot as u32);
             if let Some(buffer) = done {
                 self.bytes = self.bytes.saturating_sub(buffer.data.len());
             }
+            if self.order.steps.len() >= MAX_STEPS {
+                self.hand_on(take)?;
+            }
         }
+        ControlFlow::Continue(())
     }
 }
 
@@ -379,7 +404,8 @@ mod tests {
             let mut left = Vec::new();
             for offset in 0..6 {
                 merger.add(DecodedBuffer { data: vec![0; 100], ..buffer(offset, &[1]) });
-                merger.catch_up(0);
+                let flow = merger.catch_up(0, &mut |_| ControlFlow::Continue(()));
+                assert!(flow.is_continue());
                 left.push(merger.merge.len());
             }
             assert_eq!(left, [1, 2, 3, 4, 2, 3], "{buffers} buffers, {bytes} bytes");

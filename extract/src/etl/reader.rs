@@ -1,7 +1,7 @@
 //! Events of a file in time order.
 //!
 //! Threads share the work: decoders read groups of buffers, expand and frame them and select their events, one thread merges
-//! these by time, and one hands them out. With few threads, one does both. Buffers are recycled, so memory depends on the
+//! these by time, and one hands them out; with few threads, one does both. Buffers are recycled, so memory depends on the
 //! number of buffers that overlap in time (about one per processor) and not on the size of the file.
 
 use std::io;
@@ -9,7 +9,8 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, ScopedJoinHandle};
 
-use super::decode::{Decoded, Decoder, Selector, groups};
+use super::decode::{Decoder, Findings, Selector, groups};
+use super::decoded::SpareBuffers;
 use super::diagnostics::Diagnostics;
 use super::event::Event;
 use super::file::EtlFile;
@@ -25,8 +26,11 @@ const READ_AHEAD: usize = 8;
 /// Groups whose order is known and whose events wait to be handed out.
 const ORDERED_AHEAD: usize = 4;
 
-/// Most threads that decode: more would wait for the one that hands out events.
+/// Most threads that decode compressed buffers: more would wait for the one that hands out events.
 pub(crate) const MAX_DECODERS: usize = 4;
+
+/// Most threads that decode buffers that are not compressed.
+const MAX_PLAIN_DECODERS: usize = 2;
 
 /// Threads from which on one merges, and another one hands out events.
 const THREADS_TO_MERGE: usize = 3;
@@ -70,8 +74,8 @@ impl EventReader {
     /// Hands out the selected events in time order; events of equal time in the order of their
     /// buffers.
     ///
-    /// The groups of buffers are divided among the selectors in turns, whatever the number of threads. Each decoding thread has
-    /// its own ones, so that a single one is used by a single thread.
+    /// The groups of buffers are divided among the selectors in turns, whatever the number of threads. A selector is used by one
+    /// thread, so that a single one allows one thread to decode.
     ///
     /// `progress` gets the number of bytes of the file read so far and decides whether to go on. Returns its last
     /// decision, and the buffers read.
@@ -89,13 +93,12 @@ impl EventReader {
         let Self { file, index, limits, threads } = self;
         let (buffers, file) = (&index.buffers, &file);
         let groups = &groups(buffers);
-        let repeated = &Repeated::default();
+        let (spares, repeated) = (&SpareBuffers::default(), &Repeated::default());
         thread::scope(|scope| {
-            let (mut decoders, mut decoded, mut spares) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut decoders, mut decoded) = (Vec::new(), Vec::new());
             for (first, selectors) in divided(selectors, count).into_iter().enumerate() {
                 let (decoded_tx, decoded_rx) = sync_channel(READ_AHEAD.div_ceil(count));
-                let (spare, decoder) = Decoder::new(file, repeated);
-                spares.push(spare);
+                let decoder = Decoder::new(file, spares, repeated);
                 decoded.push(decoded_rx);
                 let every = groups.iter().skip(first).step_by(count).cloned();
                 decoders
@@ -115,12 +118,12 @@ impl EventReader {
                 });
                 let flow = ordered_rx.iter().try_for_each(|order| hand_out.take(order));
                 drop(ordered_rx);
-                (flow, joined(merging).1)
+                (flow, join(merging).1)
             };
             diagnostics.merge(&merged);
             let mut read = Vec::with_capacity(buffers.len());
             for decoder in decoders {
-                let Decoded { diagnostics: findings, read: part } = joined(decoder)?;
+                let Findings { diagnostics: findings, read: part } = join(decoder)?;
                 diagnostics.merge(&findings);
                 read.extend(part);
             }
@@ -129,12 +132,15 @@ impl EventReader {
         })
     }
 
-    /// Number of threads that decode for so many selectors, and which divides their number.
+    /// Number of decoding threads: a divisor of the number of selectors, so that each of these has one thread.
     fn decoders(&self, selectors: usize) -> usize {
         let is_compressed = self.index.buffers.iter().any(|buffer| buffer.header.is_compressed());
         // Expanding takes more than all the rest.
-        let useful = if is_compressed { self.threads } else { self.threads.div_ceil(2).min(2) };
-        let most = useful.clamp(1, MAX_DECODERS);
+        let most = if is_compressed {
+            self.threads.min(MAX_DECODERS)
+        } else {
+            self.threads.div_ceil(2).min(MAX_PLAIN_DECODERS)
+        };
         (1..=most).rev().find(|count| selectors.is_multiple_of(*count)).unwrap_or(1)
     }
 }
@@ -148,6 +154,6 @@ fn divided(selectors: Vec<&mut dyn Selector>, decoders: usize) -> Vec<Vec<&mut d
     parts
 }
 
-fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

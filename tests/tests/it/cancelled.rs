@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use handlescope_extract::etl::{Event, Selector};
@@ -122,6 +123,27 @@ fn a_large_buffer_is_left_in_its_middle() {
         assert!(matches!(read, Err(ExtractError::Cancelled(_))));
         let handed_out = handed_out.get();
         assert!((1..50_000).contains(&handed_out), "{handed_out} on {threads} threads");
+    }
+}
+
+/// A panic where events are collected ends the threads that read, which wait for it to take more.
+#[test]
+fn a_panic_over_an_event_is_passed_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("x.etl");
+    let options = FileOptions { cpus: 2, ..FileOptions::default() };
+    let mut trace = TraceBuilder::with_options(options);
+    trace.process(4, "System");
+    trace.noise(300_000, 3);
+    fs::write(&input, trace.to_bytes()).unwrap();
+    for threads in [1, 2, 4] {
+        let open = OpenRecording::open(&input).unwrap();
+        let open = open.on_threads(NonZeroUsize::new(threads).unwrap());
+        let read = catch_unwind(AssertUnwindSafe(|| {
+            open.read(&mut All, |_| ControlFlow::Continue(()), |_| panic!("over an event"))
+        }));
+        let panic = read.err().unwrap_or_else(|| panic!("no panic on {threads} threads"));
+        assert_eq!(panic.downcast_ref(), Some(&"over an event"));
     }
 }
 

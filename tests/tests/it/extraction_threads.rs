@@ -48,7 +48,7 @@ fn assert_same_for_any_number_of_threads(trace: &Path, stacks: StackChoice) {
 fn a_trace_with_many_stacks_and_processes_becomes_the_same_archive() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("large.etl");
-    let trace = LargeTrace {
+    let compressed = LargeTrace {
         handle_events: 30_000,
         heap_events: 10_000,
         other_events: 500,
@@ -60,9 +60,11 @@ fn a_trace_with_many_stacks_and_processes_becomes_the_same_archive() {
         seed: 11,
         compressed: true,
     };
-    write_large_trace(&path, &trace).unwrap();
-    assert_same_for_any_number_of_threads(&path, StackChoice::HandleEvents);
-    assert_same_for_any_number_of_threads(&path, StackChoice::All);
+    for trace in [LargeTrace { compressed: false, ..compressed.clone() }, compressed] {
+        write_large_trace(&path, &trace).unwrap();
+        assert_same_for_any_number_of_threads(&path, StackChoice::HandleEvents);
+        assert_same_for_any_number_of_threads(&path, StackChoice::All);
+    }
 }
 
 #[test]
