@@ -70,8 +70,7 @@ pub fn extract(
     )?;
     cancel.check()?;
     observer.on_phase("writing");
-    let mut counter = EventCounter::default();
-    selectors.into_iter().for_each(|selector| counter.add(selector.counter));
+    let counter = EventCounter::sum(selectors.into_iter().map(|selector| selector.counter));
     let summary = write(&recording, collector, &counter, output, options.threads, cancel)?;
     Ok(ExtractSummary { bytes_read, elapsed: begin.elapsed(), ..summary })
 }

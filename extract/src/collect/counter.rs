@@ -126,11 +126,18 @@ impl EventCounter {
         }
     }
 
-    /// Adds the counts of further buffers.
-    pub(crate) fn add(&mut self, further: Self) {
-        for (tally, more) in self.hooks.iter_mut().zip(further.hooks) {
-            tally.merge(more);
-        }
+    /// The counts of all buffers, which were divided among counters.
+    pub(crate) fn sum(parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut parts = parts.into_iter();
+        let mut sum = Self { max_kinds: MAX_KINDS, ..parts.next().unwrap_or_default() };
+        parts.for_each(|part| sum.add(part));
+        sum
+    }
+
+    fn add(&mut self, further: Self) {
+        let hooks = self.hooks.iter_mut().zip(&further.hooks);
+        // Nearly all of them have no event.
+        hooks.filter(|(_, more)| more.count > 0).for_each(|(tally, more)| tally.merge(*more));
         for (id, more) in further.by_id {
             self.tally(id).merge(more);
         }
@@ -288,8 +295,7 @@ mod tests {
                 counter.count(&Event { id: ids[at / 2 % 2], time, ..Event::default() });
             }
         }
-        let [mut sum, part] = parts;
-        sum.add(part);
+        let sum = EventCounter::sum(parts);
         assert_eq!(sum.kinds(), whole.kinds());
         assert_eq!((sum.total(), sum.provider(GUID)), (10, Some("Contoso")));
     }
