@@ -17,10 +17,14 @@ pub(crate) fn side_by_side<T: Send, R: Send, E: Send>(
     thread::scope(|scope| {
         let threads: Vec<_> = items.map(|item| scope.spawn(move || work(item))).collect();
         let first = work(first);
-        let results = threads.into_iter().map(|thread| thread.join());
-        let results = results.map(|result| result.unwrap_or_else(|panic| resume_unwind(panic)));
+        let results = threads.into_iter().map(|thread| joined(thread.join()));
         once(first).chain(results).collect()
     })
+}
+
+/// The result of a thread that was joined; its panic is passed on.
+pub(crate) fn joined<T>(result: thread::Result<T>) -> T {
+    result.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// Length of the chunks into which so many items are divided, one for each thread; at least 1.

@@ -1,6 +1,5 @@
 //! Tables written in parts.
 
-use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle, Scope, ScopedJoinHandle};
@@ -11,6 +10,7 @@ use handlescope_model::{
 use polars::prelude::{DataFrame, PolarsResult};
 
 use crate::error::ExtractError;
+use crate::side_by_side::joined;
 
 /// Parts made ahead at most.
 const BATCHES_AHEAD: usize = 1;
@@ -46,7 +46,7 @@ impl<'scope, P: Send + 'scope> BatchesAhead<'scope, P> {
             return Ok(Some(batch));
         }
         let Some(maker) = self.maker.take() else { return Ok(None) };
-        maker.join().unwrap_or_else(|panic| resume_unwind(panic)).map(|()| None)
+        joined(maker.join()).map(|()| None)
     }
 }
 
@@ -115,7 +115,7 @@ impl TableAhead {
     /// The whole table, once the last part came.
     pub(super) fn finish(self) -> Result<EncodedTable, ArchiveError> {
         let Self { thread, wanted } = self;
-        let encoded = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let encoded = joined(thread.join());
         drop(wanted);
         encoded
     }

@@ -12,7 +12,6 @@ mod resources;
 mod trace;
 
 use std::num::NonZeroUsize;
-use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::mpsc::SyncSender;
 use std::thread;
@@ -38,6 +37,7 @@ use crate::lifecycle::{
 use crate::metadata::Decoder;
 use crate::options::ExtractSummary;
 use crate::recording::Recording;
+use crate::side_by_side::joined;
 use crate::stacks::{AddressSpaces, FrameInterner, KeptRows, StackResolver, StackTable};
 
 use self::batches::TableAhead;
@@ -211,13 +211,13 @@ impl<'a> Followed<'a> {
                 Ok::<_, Cancelled>((exits, closed_start_handles(&lifetimes, order)?))
             });
             let (events, reuses) = track(&lifetimes, order, threads, warnings)?;
-            let (exits, closed) = closes.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+            let (exits, closed) = joined(closes.join())?;
             let unseen = UnseenCloses::new(reuses, lifetimes, &exits)?;
             let TrackedEvents { objects: tracked, object } = events;
             let (grouped, (names, table)) = thread::scope(|scope| {
                 let names = scope.spawn(|| ObjectNames::new(lifetimes.collected, &tracked));
                 let grouped = GroupedEvents::new(&lifetimes, &tracked, object, order, threads);
-                (grouped, names.join().unwrap_or_else(|panic| resume_unwind(panic)))
+                (grouped, joined(names.join()))
             });
             let grouped = grouped?;
             Ok((Self { tracked, names, grouped, exits, unseen, closed }, table))

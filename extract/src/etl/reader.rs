@@ -7,7 +7,7 @@
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::mpsc::sync_channel;
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 
 use super::decode::{Decoder, Findings, Selector, groups};
 use super::decoded::SpareBuffers;
@@ -19,6 +19,7 @@ use super::index::BufferIndex;
 use super::losses::ReadBuffer;
 use super::merge::{MergeLimits, Merger};
 use super::repeated::Repeated;
+use crate::side_by_side::joined;
 
 /// Groups of decoded buffers that wait for the merge.
 const READ_AHEAD: usize = 8;
@@ -118,12 +119,12 @@ impl EventReader {
                 });
                 let flow = ordered_rx.iter().try_for_each(|order| hand_out.take(order));
                 drop(ordered_rx);
-                (flow, join(merging).1)
+                (flow, joined(merging.join()).1)
             };
             diagnostics.merge(&merged);
             let mut read = Vec::with_capacity(buffers.len());
             for decoder in decoders {
-                let Findings { diagnostics: findings, read: part } = join(decoder)?;
+                let Findings { diagnostics: findings, read: part } = joined(decoder.join())?;
                 diagnostics.merge(&findings);
                 read.extend(part);
             }
@@ -152,8 +153,4 @@ fn divided(selectors: Vec<&mut dyn Selector>, decoders: usize) -> Vec<Vec<&mut d
         parts[at % decoders].push(selector);
     }
     parts
-}
-
-fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -28,6 +28,7 @@ use super::session::ProcessRows;
 use super::stacks::StackNumbers;
 use crate::etl::{Diagnostics, WarningKind};
 use crate::intern::ByteInterner;
+use crate::side_by_side::joined;
 
 /// ETWAnalyzer's text between two names of one object. It also writes it where the second name is
 /// empty, which is not a name.
@@ -408,7 +409,7 @@ impl<'scope, T: TableRows + Extend<T::Row> + Default + Send + 'scope> Stream<'sc
         self.send();
         let Self { batches, encoded, .. } = self;
         drop(batches);
-        encoded.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        joined(encoded.join())
     }
 }
 
