@@ -66,7 +66,7 @@ pub fn extract(
             observer.on_progress(bytes);
             if cancel.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         },
-        |event| collector.event(event),
+        &mut collector,
     )?;
     cancel.check()?;
     observer.on_phase("writing");

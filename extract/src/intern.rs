@@ -53,6 +53,15 @@ impl<T: Copy + Eq + Hash> Interner<T> {
         slice(&self.items, &self.ends, id)
     }
 
+    /// Forgets all lists.
+    pub(crate) fn clear(&mut self) {
+        let Self { items, ends, hashes, table, hasher: _ } = self;
+        items.clear();
+        ends.clear();
+        hashes.clear();
+        table.clear();
+    }
+
     /// Number of distinct lists.
     pub(crate) fn len(&self) -> u32 {
         self.ends.len() as u32

@@ -14,7 +14,7 @@ use crate::error::ExtractError;
 use crate::etl::{
     BUFFER_HEADER_SIZE, BufferHeader, BufferIndex, BufferTimes, Clock, Diagnostics, EtlFile, Event,
     EventLoss, EventReader, IndexedBuffer, LossSpan, ScanError, Selector, Session, SessionClaims,
-    WarningKind, load, losses,
+    Sink, WarningKind, load, losses,
 };
 use crate::input::{Input, MINIDUMP_MAGIC};
 use crate::options::ExtractOptions;
@@ -216,9 +216,9 @@ impl OpenRecording {
         self,
         selector: &mut dyn Selector,
         progress: impl FnMut(u64) -> ControlFlow<()>,
-        sink: impl FnMut(&Event<'_>),
+        mut sink: impl FnMut(&Event<'_>),
     ) -> Result<Recording, ExtractError> {
-        self.read_with(vec![selector], progress, sink)
+        self.read_with(vec![selector], progress, &mut sink)
     }
 
     /// Hands the selected events out as [`Self::read`] does. The buffers are divided among the selectors, whose number allows as
@@ -230,7 +230,7 @@ impl OpenRecording {
         self,
         selectors: Vec<&mut dyn Selector>,
         progress: impl FnMut(u64) -> ControlFlow<()>,
-        sink: impl FnMut(&Event<'_>),
+        sink: &mut impl Sink,
     ) -> Result<Recording, ExtractError> {
         let Self { mut recording, file, index, buffer_size, threads } = self;
         let reader = EventReader::new(file, index, recording.header.cpu_count, buffer_size)

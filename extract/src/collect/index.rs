@@ -8,7 +8,7 @@ use crate::kernel::{FACTS_GUID, IDENTITY_GUID};
 use crate::mapping::{MappingError, ResourceMapping};
 use crate::metadata::Decoder;
 use crate::payload::Field;
-use crate::raw::{EventFamily, event_families, kernel_classes};
+use crate::raw::{EventFamily, RowKind, event_families, kernel_classes};
 
 /// Declarations of a family.
 pub struct Declared {
@@ -33,6 +33,13 @@ macro_rules! index {
             pub(crate) fn fields(self, event: &Event<'_>) -> &'static [Field] {
                 match self {
                     $(Self::$family => $family::fields(event),)*
+                }
+            }
+
+            /// The family of a row of the timeline.
+            pub(super) fn of_row(kind: RowKind) -> Self {
+                match kind {
+                    $($(RowKind::$kind => Self::$family,)*)*
                 }
             }
         }

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use handlescope_model::Table;
 
 use super::index::{FAMILIES, FamilyIndex};
-use super::{Collector, KernelSelector, event_name};
-use crate::etl::{Event, EventId, Selector, WarningKind};
+use super::{Collector, GatheredRows, KernelSelector, RowGatherer, event_name};
+use crate::etl::{Event, EventId, Gatherer, Selector, Sink, Spare, WarningKind};
 use crate::raw::{id_in_file, id_in_session};
 
 fn event(id: EventId, payload: &[u8]) -> Event<'_> {
@@ -55,6 +55,81 @@ fn an_event_that_is_not_selected_changes_nothing() {
         assert!(!KernelSelector::default().select(&event(id, &[])));
         assert_eq!(undecoded(id, &[]), 0);
     }
+}
+
+/// Events of all families and of none, with payloads of any bytes, at times at which there may be others.
+fn any_events(payloads: &[Vec<u8>]) -> Vec<Event<'_>> {
+    let known = FAMILIES.iter().flat_map(|family| family.events).map(|(id, _)| *id);
+    let ids: Vec<EventId> = known.chain([EventId::Hook(0x1822)]).collect();
+    let events = payloads.iter().enumerate().map(|(at, payload)| {
+        // Most are of handles and objects, as in a trace.
+        let hooks = [0x1120, 0x1121, 0x1122, 0x1130, 0x1131, 0x1132, 0x1133, 0x1021, 0x0262];
+        let id = match at % 3 {
+            0 => ids[at % ids.len()],
+            _ => EventId::Hook(hooks[at % hooks.len()]),
+        };
+        let (time, tid) = (at as i64 / 2, (at % 5 > 0).then_some(at as u32 % 7));
+        Event { time, tid, processor: at as u16 % 4, ..event(id, payload) }
+    });
+    events.collect()
+}
+
+#[test]
+fn rows_gathered_from_parts_of_a_trace_are_those_of_its_events_in_order() {
+    let mut seed = 1_u64;
+    let mut byte = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (seed >> 60) as u8
+    };
+    let payloads: Vec<Vec<u8>> = (0..2_000)
+        .map(|at| (0..if at % 19 == 0 { 5 } else { 64 }).map(|_| byte()).collect())
+        .collect();
+    let events = any_events(&payloads);
+    let (mut whole, mut parts) = (Collector::default(), Collector::default());
+    events.iter().for_each(|event| whole.event(event));
+    let mut gatherers = [RowGatherer::default(), RowGatherer::default()];
+    let (mut rows, mut gathered) = (GatheredRows::default(), 0);
+    for (number, part) in events.chunks(70).enumerate() {
+        rows.clear();
+        let is_gathered: Vec<bool> =
+            part.iter().map(|event| gatherers[number % 2].gather(event, &mut rows)).collect();
+        let mut done = 0;
+        for (event, is_gathered) in part.iter().zip(is_gathered) {
+            if is_gathered {
+                parts.append(&mut rows, done..done + 1);
+                done += 1;
+            } else {
+                parts.take(event);
+            }
+        }
+        gathered += done;
+    }
+    assert!(gathered > 1_000, "{gathered} of {} events are gathered", events.len());
+    for collected in [&whole, &parts] {
+        assert!(collected.heaps.heap.len() > 100 && collected.virtual_memory.rows.len() > 100);
+    }
+    let [whole, parts] = [whole, parts].map(|collected| {
+        let Collector { shared, handles, duplicates, objects, references, .. } = &collected;
+        let timeline = &shared.timeline;
+        let names: Vec<String> = handles.name.iter().map(|name| handles.names.text(*name)).collect();
+        let ids = (timeline.pid.clone(), timeline.tid.clone(), timeline.ids.clone());
+        let rows = (timeline.kind.clone(), timeline.row.clone(), timeline.time.clone());
+        let of_handles = (handles.object.clone(), handles.handle.clone(), handles.type_id.clone());
+        let of_objects = (objects.object.clone(), objects.type_id.clone());
+        let of_references = (references.object.clone(), references.count.clone());
+        let heaps = &collected.heaps;
+        let of_heaps = (heaps.heap.clone(), heaps.address.clone(), heaps.size.clone());
+        format!(
+            "{rows:?} {ids:?} {:?} {of_handles:?} {:?} {names:?} {of_objects:?} {of_references:?} {:?} \
+             {of_heaps:?} {:?} {:?}",
+            timeline.processor,
+            handles.name,
+            duplicates.rows,
+            heaps.moves,
+            collected.virtual_memory.rows,
+        )
+    });
+    assert!(whole == parts);
 }
 
 #[test]

@@ -6,13 +6,14 @@ use std::ops::Range;
 use std::sync::mpsc::SyncSender;
 
 use super::buffer::{BUFFER_HEADER_SIZE, BufferTimes, IndexedBuffer};
-use super::decoded::{DecodedBuffer, SelectedEvent, SpareBuffers};
+use super::decoded::{DecodedBuffer, SelectedEvent};
 use super::diagnostics::{Diagnostics, WarningKind};
 use super::event::{Event, Framed, frame, is_end};
 use super::file::EtlFile;
 use super::losses::ReadBuffer;
 use super::lz77::decompress;
 use super::repeated::Repeated;
+use super::spares::Spares;
 use super::stack_parts::{BufferPart, RecentEvents, StackPart};
 use crate::intern::Fingerprint;
 
@@ -61,7 +62,7 @@ pub(super) fn groups(buffers: &[IndexedBuffer]) -> Vec<Range<usize>> {
 /// Decodes some of the groups of buffers.
 pub(super) struct Decoder<'a> {
     file: &'a EtlFile,
-    spares: &'a SpareBuffers,
+    spares: &'a Spares<DecodedBuffer>,
     /// The stored bytes of a compressed buffer.
     stored: Vec<u8>,
     repeated: &'a Repeated,
@@ -79,7 +80,11 @@ pub(super) struct Findings {
 }
 
 impl<'a> Decoder<'a> {
-    pub(super) fn new(file: &'a EtlFile, spares: &'a SpareBuffers, repeated: &'a Repeated) -> Self {
+    pub(super) fn new(
+        file: &'a EtlFile,
+        spares: &'a Spares<DecodedBuffer>,
+        repeated: &'a Repeated,
+    ) -> Self {
         Self {
             file,
             spares,
@@ -287,7 +292,7 @@ mod tests {
         let file = EtlFile::new(tempfile::tempfile().unwrap()).unwrap();
         let header = BufferHeader::of(0, 0, 0);
         for (stored, count) in [(header.size, 1), (header.size - 1, 0)] {
-            let (spares, repeated) = (SpareBuffers::default(), Repeated::default());
+            let (spares, repeated) = (Spares::default(), Repeated::default());
             let mut decoder = Decoder::new(&file, &spares, &repeated);
             let buffer = IndexedBuffer { offset: 0, stored, header, first_time: 0 };
             let (data, valid) = (vec![0xEE; stored as usize], stored as usize);

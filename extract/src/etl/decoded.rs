@@ -1,10 +1,8 @@
 //! A buffer on its way from a decoder through the merge, and back to a decoder.
 
 use std::num::NonZeroU32;
-use std::sync::Mutex;
 
-use handlescope_model::guard::lock;
-
+use super::spares::Spare;
 use super::stack_parts::{BufferPart, PartPlaces};
 use crate::intern::Fingerprint;
 use crate::prefetch::prefetch;
@@ -53,12 +51,9 @@ pub(super) struct SelectedEvent {
 const EVENT_BYTES: usize = 48;
 
 impl DecodedBuffer {
-    /// Removes the events.
-    fn clear(&mut self) {
-        self.events.clear();
-        self.parts.clear();
-        self.part_fingerprints.clear();
-        self.fingerprints.clear();
+    /// Offset of an event in the file; that of the buffer if it is compressed.
+    pub(super) fn offset_of(&self, event: &SelectedEvent) -> u64 {
+        self.offset + if self.expanded { 0 } else { u64::from(event.position) }
     }
 
     /// Fetches the bytes of an event that are read first into the cache, without waiting for them.
@@ -70,20 +65,12 @@ impl DecodedBuffer {
     }
 }
 
-/// Buffers whose events were handed out: their memory is used again, the latest first, which may be in a cache.
-#[derive(Default)]
-pub(super) struct SpareBuffers(Mutex<Vec<DecodedBuffer>>);
-
-impl SpareBuffers {
-    /// A buffer without events, whose other fields are those of an earlier one.
-    pub(super) fn take(&self) -> DecodedBuffer {
-        let mut buffer = lock(&self.0).pop().unwrap_or_default();
-        buffer.clear();
-        buffer
-    }
-
-    /// Takes a buffer back.
-    pub(super) fn give(&self, buffer: DecodedBuffer) {
-        lock(&self.0).push(buffer);
+impl Spare for DecodedBuffer {
+    /// Removes the events; the other fields stay those of the buffer before.
+    fn clear(&mut self) {
+        self.events.clear();
+        self.parts.clear();
+        self.part_fingerprints.clear();
+        self.fingerprints.clear();
     }
 }

@@ -3,136 +3,120 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::decoded::{DecodedBuffer, SelectedEvent, SpareBuffers};
-use super::diagnostics::{Diagnostics, WarningKind};
+use super::decoded::{DecodedBuffer, SelectedEvent};
 use super::event::{Event, Framed, frame};
-use super::merge::Order;
+use super::gather::{GatheredOrder, Gatherer, Sink};
+use super::merge::{Order, Place};
+use super::spares::Spares;
 use super::stack_parts::StackParts;
 use crate::prefetch::prefetch;
 
-/// Events handed out between two calls of the progress function, which may stop the reading.
-const EVENTS_PER_CHECK: u32 = 1 << 14;
-
-/// Events of a buffer that are fetched into the cache before they are handed out: what the thread that decoded the
-/// buffer has read is in the cache of another processor.
-const AHEAD: usize = 2;
+/// Events that are fetched into the cache before they are handed out: what the thread that decoded their buffer has read
+/// is in the cache of another processor.
+const AHEAD: usize = 4;
 
 /// Positions of events that are fetched before that.
-const POSITIONS_AHEAD: usize = 8;
+const POSITIONS_AHEAD: usize = 12;
+
+/// Events that a gatherer took.
+pub(super) type Part<S> = <<S as Sink>::Gatherer as Gatherer>::Part;
 
 /// The side that hands out events.
-pub(super) struct HandOut<'a, P, S> {
-    slots: Vec<Slot>,
-    spares: &'a SpareBuffers,
-    /// Raw time of the latest event handed out; the smallest number before the first, so that no event is out of order.
-    last_time: i64,
-    handed_out: u32,
-    /// Bytes of the file read so far.
-    read: u64,
-    diagnostics: &'a mut Diagnostics,
+pub(super) struct HandOut<'a, P, S: Sink> {
+    spares: &'a Spares<DecodedBuffer>,
+    spare_parts: &'a Spares<Part<S>>,
     progress: P,
-    sink: S,
+    sink: &'a mut S,
 }
 
-#[derive(Default)]
-struct Slot {
-    /// `None` once all of its events are handed out.
-    buffer: Option<Arc<DecodedBuffer>>,
-    next: usize,
-}
-
-impl<'a, P: FnMut(u64) -> ControlFlow<()>, S: FnMut(&Event<'_>)> HandOut<'a, P, S> {
+impl<'a, P: FnMut(u64) -> ControlFlow<()>, S: Sink> HandOut<'a, P, S> {
     pub(super) fn new(
-        spares: &'a SpareBuffers,
-        diagnostics: &'a mut Diagnostics,
+        spares: &'a Spares<DecodedBuffer>,
+        spare_parts: &'a Spares<Part<S>>,
         progress: P,
-        sink: S,
+        sink: &'a mut S,
     ) -> Self {
-        Self {
-            slots: Vec::new(),
-            spares,
-            last_time: i64::MIN,
-            handed_out: 0,
-            read: 0,
-            diagnostics,
-            progress,
-            sink,
-        }
+        Self { spares, spare_parts, progress, sink }
     }
 
     /// Hands out the events of an order.
     pub(super) fn take(&mut self, order: Order) -> ControlFlow<()> {
-        let mut buffers = order.buffers.into_iter();
-        for step in order.steps {
-            if step == Order::BUFFER {
-                buffers
-                    .next()
-                    .map_or(ControlFlow::Continue(()), |(slot, buffer)| self.add(slot, buffer))?;
-                continue;
-            }
-            self.hand_out(step as usize);
-            self.handed_out = self.handed_out.wrapping_add(1);
-            if self.handed_out.is_multiple_of(EVENTS_PER_CHECK) {
-                (self.progress)(self.read)?;
-            }
-        }
-        ControlFlow::Continue(())
+        order.for_each(|_, event| self.sink.take(event));
+        self.end(order)
     }
 
-    fn add(&mut self, slot: Option<u32>, buffer: Arc<DecodedBuffer>) -> ControlFlow<()> {
-        self.read += u64::from(buffer.stored);
-        match slot.map(|slot| slot as usize) {
-            Some(slot) => {
-                buffer.events.iter().take(AHEAD).for_each(|event| buffer.fetch(event));
-                if self.slots.len() <= slot {
-                    self.slots.resize_with(slot + 1, Slot::default);
-                }
-                self.slots[slot] = Slot { buffer: Some(buffer), next: 0 };
+    /// Hands out the events of an order some of which were gathered.
+    pub(super) fn take_gathered(&mut self, gathered: GatheredOrder<Part<S>>) -> ControlFlow<()> {
+        let Self { sink, spare_parts, .. } = self;
+        let GatheredOrder { order, before, mut part, gathered } = gathered;
+        let (mut done, mut before) = (0, before.into_iter());
+        let mut append = |sink: &mut S, end| {
+            if end > done {
+                sink.append(&mut part, done..end);
+                done = end;
             }
-            None => self.recycle(buffer),
-        }
-        (self.progress)(self.read)
+        };
+        order.for_each(|_, event| {
+            append(sink, before.next().unwrap_or_default());
+            sink.take(event);
+        });
+        append(sink, gathered);
+        spare_parts.give(part);
+        self.end(order)
     }
 
-    /// Hands out the next event of the buffer in a slot.
-    fn hand_out(&mut self, slot: usize) {
-        let Self { slots, last_time, diagnostics, sink, .. } = self;
-        let Slot { buffer: slot, next } = &mut slots[slot];
-        let Some(buffer) = slot else { return };
-        let Some(selected) = buffer.events.get(*next) else { return };
-        buffer.events.get(*next + POSITIONS_AHEAD..).into_iter().for_each(prefetch);
-        buffer.events.get(*next + AHEAD).into_iter().for_each(|event| buffer.fetch(event));
-        *next += 1;
-        let SelectedEvent { position, repeated, parts, .. } = *selected;
-        let at = position as usize;
-        let bytes = buffer.data.get(at..buffer.valid).unwrap_or_default();
-        let stack = StackParts::of(&buffer.data, &buffer.parts, parts);
+    /// Ends an order: gives its buffers back, and says how much of the file was read.
+    fn end(&mut self, order: Order) -> ControlFlow<()> {
+        for buffer in order.buffers {
+            // The merge, and orders around this one, may still have it.
+            Arc::into_inner(buffer).into_iter().for_each(|buffer| self.spares.give(buffer));
+        }
+        (self.progress)(order.read)
+    }
+}
+
+impl Order {
+    /// Frames the events, and hands each out with its place.
+    pub(super) fn for_each(&self, mut each: impl FnMut(Place, &Event<'_>)) {
+        let buffer = |place: &Place| self.buffers.get(place.buffer as usize);
+        for (at, place) in self.events.iter().enumerate() {
+            if let Some(ahead) = self.events.get(at + POSITIONS_AHEAD)
+                && let Some(buffer) = buffer(ahead)
+            {
+                buffer.events.get(ahead.event as usize..).into_iter().for_each(prefetch);
+            }
+            if let Some(ahead) = self.events.get(at + AHEAD)
+                && let Some(buffer) = buffer(ahead)
+            {
+                buffer
+                    .events
+                    .get(ahead.event as usize)
+                    .into_iter()
+                    .for_each(|event| buffer.fetch(event));
+            }
+            if let Some(buffer) = buffer(place)
+                && let Some(event) = buffer.events.get(place.event as usize)
+            {
+                buffer.frame(event, |event| each(*place, event));
+            }
+        }
+    }
+}
+
+impl DecodedBuffer {
+    /// Frames one of its events.
+    fn frame(&self, selected: &SelectedEvent, take: impl FnOnce(&Event<'_>)) {
+        let SelectedEvent { time, position, repeated, parts } = *selected;
+        let bytes = self.data.get(position as usize..self.valid).unwrap_or_default();
+        let stack = StackParts::of(&self.data, &self.parts, parts);
         // The decoder framed it before. It is changed in place: an event is large, and copied where the processor has just
         // written it, which stalls.
-        if let Ok(Framed { event, .. }) = &mut frame(bytes, *last_time) {
-            event.processor = buffer.processor;
-            event.offset = buffer.offset + if buffer.expanded { 0 } else { at as u64 };
+        if let Ok(Framed { event, .. }) = &mut frame(bytes, time) {
+            event.processor = self.processor;
+            event.offset = self.offset_of(selected);
             event.repeated = repeated.map(|number| number.get() - 1);
             event.parts = stack.as_ref();
-            if event.time < *last_time {
-                diagnostics.count(WarningKind::OutOfOrder, Some(event.offset));
-            } else {
-                *last_time = event.time;
-            }
-            sink(event);
-        }
-        if *next == buffer.events.len()
-            && let Some(buffer) = slot.take()
-        {
-            self.recycle(buffer);
-        }
-    }
-
-    /// Gives back a buffer all of whose events are handed out.
-    fn recycle(&self, buffer: Arc<DecodedBuffer>) {
-        // The merge has given it up with the order of its last event.
-        if let Some(buffer) = Arc::into_inner(buffer) {
-            self.spares.give(buffer);
+            take(event);
         }
     }
 }

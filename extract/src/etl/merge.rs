@@ -51,6 +51,17 @@ struct Slot {
     next: usize,
 }
 
+/// An event that comes next.
+pub(super) struct Next {
+    pub(super) slot: usize,
+    /// Place among the selected events of its buffer.
+    at: usize,
+    /// Raw time.
+    time: i64,
+    /// Its buffer, if it was the last event of it.
+    done: Option<Arc<DecodedBuffer>>,
+}
+
 /// Events of a buffer whose times are fetched into the cache before they are compared: what the thread that decoded the
 /// buffer has written is in the cache of another processor.
 const TIMES_AHEAD: usize = 8;
@@ -80,13 +91,14 @@ impl Merge {
         Some(slot)
     }
 
-    /// The slot whose event is the next one of all. When that was its last event, the slot is free, and its buffer comes back.
-    pub(super) fn next(&mut self) -> Option<(usize, Option<Arc<DecodedBuffer>>)> {
+    /// The next event of all. After the last one of a buffer its slot is free, and the merge does not have it any more.
+    pub(super) fn next(&mut self) -> Option<Next> {
         if self.len() == 0 {
             return None;
         }
         let winner = self.winner;
         let Slot { buffer, next } = &mut self.slots[winner];
+        let (at, time) = (*next, self.keys[winner].time);
         *next += 1;
         let events = buffer.as_ref().map_or(&[][..], |buffer| &buffer.events);
         events.get(*next + TIMES_AHEAD..).into_iter().for_each(prefetch);
@@ -99,7 +111,13 @@ impl Merge {
             self.free.push(winner);
         }
         self.replay();
-        Some((winner, done))
+        Some(Next { slot: winner, at, time, done })
+    }
+
+    /// The buffers that still have events, with their slots.
+    fn buffers(&self) -> impl Iterator<Item = (usize, &Arc<DecodedBuffer>)> {
+        let buffers = self.slots.iter().enumerate();
+        buffers.filter_map(|(slot, Slot { buffer, .. })| Some((slot, buffer.as_ref()?)))
     }
 
     /// Adds as many free slots as there are.
@@ -159,21 +177,28 @@ pub(super) struct MergeLimits {
     pub(super) bytes: usize,
 }
 
-/// Steps after which an order is handed on in any case, so that reading can be stopped.
-const MAX_STEPS: usize = 1 << 16;
+/// Events after which an order is handed on in any case, so that reading can be stopped.
+const MAX_EVENTS: usize = 1 << 14;
 
-/// Order of events of buffers, without their bytes.
+/// Events of some buffers in the order in which they come.
 #[derive(Default)]
 pub(super) struct Order {
-    /// For each step the slot of the buffer whose next event comes, or [`Self::BUFFER`].
-    pub(super) steps: Vec<u32>,
-    /// The buffers that come in, with their slots, which have no buffer then; those without events have none.
-    pub(super) buffers: Vec<(Option<u32>, Arc<DecodedBuffer>)>,
+    pub(super) events: Vec<Place>,
+    /// The buffers of the events, and perhaps others.
+    pub(super) buffers: Vec<Arc<DecodedBuffer>>,
+    /// Raw time of the latest event before the order; the smallest number before the first, so that no event is out of order.
+    pub(super) last_time: i64,
+    /// Bytes of the file that were read for this order and all before it.
+    pub(super) read: u64,
 }
 
-impl Order {
-    /// The step at which the next buffer comes in.
-    pub(super) const BUFFER: u32 = u32::MAX;
+/// Place of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Place of its buffer among those of the order.
+    pub(super) buffer: u32,
+    /// Its place among the selected events of the buffer.
+    pub(super) event: u32,
 }
 
 /// The merging side: brings the events of all buffers into an order.
@@ -186,6 +211,10 @@ pub(super) struct Merger<'a> {
     /// Bytes of the buffers that are being merged.
     bytes: usize,
     order: Order,
+    /// For each slot the place of its buffer in the order.
+    places: Vec<u32>,
+    /// As in [`Order`].
+    last_time: i64,
     diagnostics: Diagnostics,
 }
 
@@ -201,7 +230,9 @@ impl<'a> Merger<'a> {
             repeated,
             limits,
             bytes: 0,
-            order: Order::default(),
+            order: Order { last_time: i64::MIN, ..Order::default() },
+            places: Vec::new(),
+            last_time: i64::MIN,
             diagnostics: Diagnostics::default(),
         }
     }
@@ -239,19 +270,33 @@ impl<'a> Merger<'a> {
 
     /// Hands on the order so far.
     fn hand_on(&mut self, take: &mut impl FnMut(Order) -> ControlFlow<()>) -> ControlFlow<()> {
-        let steps = Vec::with_capacity(self.order.steps.len());
-        take(std::mem::replace(&mut self.order, Order { steps, buffers: Vec::new() }))
+        let Self { merge, order, places, last_time, .. } = self;
+        let mut next = Order {
+            events: Vec::with_capacity(order.events.len()),
+            buffers: Vec::new(),
+            last_time: *last_time,
+            read: order.read,
+        };
+        for (slot, buffer) in merge.buffers() {
+            places[slot] = next.buffers.len() as u32;
+            next.buffers.push(Arc::clone(buffer));
+        }
+        take(std::mem::replace(order, next))
     }
 
     fn add(&mut self, mut buffer: DecodedBuffer) {
         self.repeated.number(&mut buffer);
+        let Self { merge, order, places, .. } = self;
+        order.read += u64::from(buffer.stored);
         let buffer = Arc::new(buffer);
-        let slot = self.merge.add(&buffer);
-        if slot.is_some() {
+        if let Some(slot) = merge.add(&buffer) {
             self.bytes += buffer.data.len();
+            if places.len() <= slot {
+                places.resize(slot + 1, 0);
+            }
+            places[slot] = order.buffers.len() as u32;
         }
-        self.order.steps.push(Order::BUFFER);
-        self.order.buffers.push((slot.map(|slot| slot as u32), buffer));
+        order.buffers.push(buffer);
     }
 
     /// Orders the events before `until`, the first time of the next buffer.
@@ -278,16 +323,30 @@ impl<'a> Merger<'a> {
         take: &mut impl FnMut(Order) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         while is_ready(self) {
-            let Some((slot, done)) = self.merge.next() else { break };
-            self.order.steps.push(slot as u32);
+            let Some(Next { slot, at, time, done }) = self.merge.next() else { break };
+            let place = Place { buffer: self.places[slot], event: at as u32 };
+            self.order.events.push(place);
+            if time < self.last_time {
+                self.count_out_of_order(place);
+            } else {
+                self.last_time = time;
+            }
             if let Some(buffer) = done {
                 self.bytes = self.bytes.saturating_sub(buffer.data.len());
             }
-            if self.order.steps.len() >= MAX_STEPS {
+            if self.order.events.len() >= MAX_EVENTS {
                 self.hand_on(take)?;
             }
         }
         ControlFlow::Continue(())
+    }
+
+    #[cold]
+    fn count_out_of_order(&mut self, place: Place) {
+        let buffer = self.order.buffers.get(place.buffer as usize);
+        let offset = buffer
+            .and_then(|buffer| Some(buffer.offset_of(buffer.events.get(place.event as usize)?)));
+        self.diagnostics.count(WarningKind::OutOfOrder, offset);
     }
 }
 
@@ -334,7 +393,7 @@ mod tests {
         /// The offsets of the buffers whose events come.
         fn order(mut self) -> Vec<u64> {
             let slots = std::iter::from_fn(|| self.merge.next());
-            slots.map(|(slot, _)| self.offsets[slot]).collect()
+            slots.map(|next| self.offsets[next.slot]).collect()
         }
     }
 
@@ -363,7 +422,7 @@ mod tests {
             }
             waiting.sort_unstable();
             let Merged { mut merge, offsets } = merged;
-            while let (Some(time), Some((slot, _))) = (merge.next_time(), merge.next()) {
+            while let Some(Next { slot, time, .. }) = merge.next() {
                 order.push((time, offsets[slot]));
             }
             assert_eq!(order, waiting, "{count} buffers");
@@ -388,9 +447,10 @@ mod tests {
         assert_eq!(merge.add(&Arc::new(buffer(0, &[]))), None);
         let added = Arc::new(buffer(7, &[1, 2]));
         assert_eq!(merge.add(&added), Some(0));
-        assert!(matches!(merge.next(), Some((0, None))));
+        assert!(matches!(merge.next(), Some(Next { slot: 0, at: 0, done: None, .. })));
         assert_eq!(merge.next_time(), Some(2));
-        let (_, last) = merge.next().unwrap();
+        let Next { at, done: last, .. } = merge.next().unwrap();
+        assert_eq!(at, 1);
         assert!(last.is_some_and(|last| Arc::ptr_eq(&last, &added)));
         assert_eq!(Arc::strong_count(&added), 1, "the merge keeps no buffer without events");
         assert!(merge.next().is_none());

@@ -10,6 +10,7 @@ mod decoded;
 mod diagnostics;
 mod event;
 mod file;
+mod gather;
 mod hand_out;
 mod index;
 mod losses;
@@ -17,6 +18,7 @@ mod lz77;
 mod merge;
 mod reader;
 mod repeated;
+mod spares;
 mod stack_parts;
 
 pub use buffer::{BUFFER_HEADER_SIZE, BufferHeader, BufferTimes, IndexedBuffer, Times};
@@ -27,10 +29,12 @@ pub use diagnostics::{Diagnostics, WarningKind, finding_nouns, is_loss, is_loss_
 pub use event::{Event, EventId, FrameError, Guid};
 pub(crate) use event::{Framed, frame, is_end};
 pub use file::{EtlFile, ScanError};
+pub use gather::{Gatherer, Sink};
 pub use index::{BufferIndex, Session, SkippedRange};
 pub use losses::{EventLoss, LossSpan, ReadBuffer, SessionClaims, losses};
 pub use lz77::{Lz77Error, decompress};
 pub use reader::EventReader;
 pub(crate) use reader::MAX_DECODERS;
 pub(crate) use repeated::MAX_REPEATED;
+pub use spares::Spare;
 pub use stack_parts::{StackPart, StackParts};

@@ -1,24 +1,26 @@
 //! Events of a file in time order.
 //!
 //! Threads share the work: decoders read groups of buffers, expand and frame them and select their events, one thread merges
-//! these by time, and one hands them out; with few threads, one does both. Buffers are recycled, so memory depends on the
-//! number of buffers that overlap in time (about one per processor) and not on the size of the file.
+//! these by time, gatherers take what they can of the merged events, and one thread the rest, in order; with few threads, one
+//! does all but decoding. Buffers are recycled, so memory depends on the number of buffers that overlap in time (about one per
+//! processor) and not on the size of the file.
 
 use std::io;
-use std::ops::ControlFlow;
-use std::sync::mpsc::sync_channel;
-use std::thread;
+use std::ops::{ControlFlow, Range};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, Scope};
 
+use super::buffer::IndexedBuffer;
 use super::decode::{Decoder, Findings, Selector, groups};
-use super::decoded::SpareBuffers;
 use super::diagnostics::Diagnostics;
-use super::event::Event;
 use super::file::EtlFile;
-use super::hand_out::HandOut;
+use super::gather::{Sink, gather};
+use super::hand_out::{HandOut, Part};
 use super::index::BufferIndex;
 use super::losses::ReadBuffer;
 use super::merge::{MergeLimits, Merger};
 use super::repeated::Repeated;
+use super::spares::Spares;
 use crate::side_by_side::joined;
 
 /// Groups of decoded buffers that wait for the merge.
@@ -27,13 +29,13 @@ const READ_AHEAD: usize = 8;
 /// Groups whose order is known and whose events wait to be handed out.
 const ORDERED_AHEAD: usize = 4;
 
-/// Most threads that decode compressed buffers: more would wait for the one that hands out events.
+/// Most threads that decode: more would wait for the one that takes the events.
 pub(crate) const MAX_DECODERS: usize = 4;
 
-/// Most threads that decode buffers that are not compressed.
-const MAX_PLAIN_DECODERS: usize = 2;
+/// Most threads that gather: more would wait for the one that appends what they gathered.
+const MAX_GATHERERS: usize = 4;
 
-/// Threads from which on one merges, and another one hands out events.
+/// Threads from which on one merges, and others take the events.
 const THREADS_TO_MERGE: usize = 3;
 
 /// Bytes of buffers that may be merged at once when few processors recorded; two buffers of each processor
@@ -76,25 +78,26 @@ impl EventReader {
     /// buffers.
     ///
     /// The groups of buffers are divided among the selectors in turns, whatever the number of threads. A selector is used by one
-    /// thread, so that a single one allows one thread to decode.
+    /// thread, so that a single one allows one thread to decode. With more than two threads, those gather for the sink.
     ///
     /// `progress` gets the number of bytes of the file read so far and decides whether to go on. Returns its last
     /// decision, and the buffers read.
     ///
     /// # Errors
     /// When the file cannot be read. Damage inside it is counted in the diagnostics instead.
-    pub fn read(
+    pub fn read<S: Sink>(
         self,
         selectors: Vec<&mut dyn Selector>,
         diagnostics: &mut Diagnostics,
         progress: impl FnMut(u64) -> ControlFlow<()>,
-        sink: impl FnMut(&Event<'_>),
+        sink: &mut S,
     ) -> io::Result<(ControlFlow<()>, Vec<ReadBuffer>)> {
         let count = self.decoders(selectors.len());
         let Self { file, index, limits, threads } = self;
         let (buffers, file) = (&index.buffers, &file);
         let groups = &groups(buffers);
-        let (spares, repeated) = (&SpareBuffers::default(), &Repeated::default());
+        let (spares, spare_parts, repeated) =
+            (&Spares::default(), &Spares::default(), &Repeated::default());
         thread::scope(|scope| {
             let (mut decoders, mut decoded) = (Vec::new(), Vec::new());
             for (first, selectors) in divided(selectors, count).into_iter().enumerate() {
@@ -106,20 +109,14 @@ impl EventReader {
                     .push(scope.spawn(move || decoder.run(buffers, every, selectors, &decoded_tx)));
             }
             let merger = Merger::new(decoded, repeated, limits);
-            let mut hand_out = HandOut::new(spares, diagnostics, progress, sink);
+            let gatherers: Vec<_> =
+                (0..gatherers(threads)).map_while(|_| sink.gatherer()).collect();
+            let mut hand_out = HandOut::new(spares, spare_parts, progress, sink);
             let (flow, merged) = if threads < THREADS_TO_MERGE {
                 merger.run(buffers, groups, |order| hand_out.take(order))
             } else {
-                let (ordered_tx, ordered_rx) = sync_channel(ORDERED_AHEAD);
-                let merging = scope.spawn(move || {
-                    merger.run(buffers, groups, |order| {
-                        // Fails when nothing more is to be handed out.
-                        ordered_tx.send(order).map_or(ControlFlow::Break(()), ControlFlow::Continue)
-                    })
-                });
-                let flow = ordered_rx.iter().try_for_each(|order| hand_out.take(order));
-                drop(ordered_rx);
-                (flow, joined(merging.join()).1)
+                let merging = Merging { merger, buffers, groups };
+                merging.run_beside(scope, gatherers, spare_parts, &mut hand_out)
             };
             diagnostics.merge(&merged);
             let mut read = Vec::with_capacity(buffers.len());
@@ -137,13 +134,80 @@ impl EventReader {
     fn decoders(&self, selectors: usize) -> usize {
         let is_compressed = self.index.buffers.iter().any(|buffer| buffer.header.is_compressed());
         // Expanding takes more than all the rest.
-        let most = if is_compressed {
-            self.threads.min(MAX_DECODERS)
-        } else {
-            self.threads.div_ceil(2).min(MAX_PLAIN_DECODERS)
-        };
-        (1..=most).rev().find(|count| selectors.is_multiple_of(*count)).unwrap_or(1)
+        let most = if is_compressed { self.threads } else { self.threads.div_ceil(2) };
+        (1..=most.min(MAX_DECODERS))
+            .rev()
+            .find(|count| selectors.is_multiple_of(*count))
+            .unwrap_or(1)
     }
+}
+
+/// A merge that is still to be run.
+struct Merging<'a> {
+    merger: Merger<'a>,
+    buffers: &'a [IndexedBuffer],
+    groups: &'a [Range<usize>],
+}
+
+impl<'a> Merging<'a> {
+    /// Merges on a thread of its own, gathers on one for each gatherer, and hands out on this one. Returns the last decision
+    /// about going on, and the diagnostics of the merge.
+    fn run_beside<'scope, P: FnMut(u64) -> ControlFlow<()>, S: Sink>(
+        self,
+        scope: &'scope Scope<'scope, 'a>,
+        gatherers: Vec<S::Gatherer>,
+        spare_parts: &'a Spares<Part<S>>,
+        hand_out: &mut HandOut<'_, P, S>,
+    ) -> (ControlFlow<()>, Diagnostics)
+    where
+        S::Gatherer: 'scope,
+    {
+        let Self { merger, buffers, groups } = self;
+        let (ordered, orders) = channels(gatherers.len().max(1));
+        let merging = scope.spawn(|| merger.run(buffers, groups, send_in_turns(ordered)));
+        let flow = if gatherers.is_empty() {
+            in_turns(orders).try_for_each(|order| hand_out.take(order))
+        } else {
+            let (gathered, parts) = channels(gatherers.len());
+            let lanes = gatherers.into_iter().zip(orders).zip(gathered);
+            let gathering = lanes.map(|((gatherer, orders), gathered)| {
+                scope.spawn(move || gather(gatherer, spare_parts, orders, &gathered))
+            });
+            let gathering: Vec<_> = gathering.collect();
+            let flow = in_turns(parts).try_for_each(|part| hand_out.take_gathered(part));
+            gathering.into_iter().for_each(|thread| joined(thread.join()));
+            flow
+        };
+        (flow, joined(merging.join()).1)
+    }
+}
+
+/// Number of threads that gather.
+fn gatherers(threads: usize) -> usize {
+    (threads / 2).min(MAX_GATHERERS)
+}
+
+/// Channels to or from as many threads.
+fn channels<T>(count: usize) -> (Vec<SyncSender<T>>, Vec<Receiver<T>>) {
+    (0..count).map(|_| sync_channel(ORDERED_AHEAD)).unzip()
+}
+
+/// Sends each item to the next of some threads, until one of them takes no more.
+fn send_in_turns<T>(senders: Vec<SyncSender<T>>) -> impl FnMut(T) -> ControlFlow<()> {
+    let mut turns = (0..senders.len()).cycle();
+    move |item| {
+        let sender = turns.next().and_then(|turn| senders.get(turn));
+        match sender.map(|sender| sender.send(item)) {
+            Some(Ok(())) => ControlFlow::Continue(()),
+            Some(Err(_)) | None => ControlFlow::Break(()),
+        }
+    }
+}
+
+/// The items of some threads, one of each in turns, until the next one has no more.
+fn in_turns<T>(receivers: Vec<Receiver<T>>) -> impl Iterator<Item = T> {
+    let mut turns = (0..receivers.len()).cycle();
+    std::iter::from_fn(move || receivers.get(turns.next()?)?.recv().ok())
 }
 
 /// The selectors of each decoder, in turns.

@@ -3,13 +3,14 @@
 //! alignment gaps.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use handlescope_model::rules::{HANDLE_RUNDOWN_END, TYPE_RUNDOWN_END};
 use handlescope_model::{EventKind, Table, rules};
 
 use crate::etl::{Event, EventId};
 use crate::payload::{Field, Payload, utf16_bytes};
-use crate::raw::{EventFamily, NameInterner, RowKind, Shared};
+use crate::raw::{EventFamily, GatheredFamily, NameInterner, RowKind, Shared};
 
 const CREATE: EventId = EventId::Hook(0x1120);
 const CLOSE: EventId = EventId::Hook(0x1121);
@@ -92,6 +93,35 @@ impl EventFamily for Handles {
     }
 }
 
+impl GatheredFamily for Handles {
+    /// Not those of rundowns: their rows are not of the process of the header, or none.
+    fn is_gathered(id: EventId) -> bool {
+        matches!(id, CREATE | CLOSE)
+    }
+
+    fn rows(&self) -> usize {
+        self.object.len()
+    }
+
+    fn append(&mut self, part: &Self, rows: Range<usize>) {
+        let Self { object, handle, type_id, name, names, start: _ } = self;
+        object.extend_from_slice(&part.object[rows.clone()]);
+        handle.extend_from_slice(&part.handle[rows.clone()]);
+        type_id.extend_from_slice(&part.type_id[rows.clone()]);
+        name.extend(part.name[rows].iter().map(|name| names.intern(part.names.bytes(*name))));
+    }
+
+    fn clear(&mut self) {
+        let Self { object, handle, type_id, name, names, start } = self;
+        object.clear();
+        handle.clear();
+        type_id.clear();
+        name.clear();
+        names.clear();
+        start.clear();
+    }
+}
+
 const DUPLICATE: EventId = EventId::Hook(0x1122);
 
 #[derive(Default)]
@@ -148,6 +178,20 @@ impl EventFamily for Duplicates {
     }
 }
 
+impl GatheredFamily for Duplicates {
+    fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn append(&mut self, part: &Self, rows: Range<usize>) {
+        self.rows.extend_from_slice(&part.rows[rows]);
+    }
+
+    fn clear(&mut self) {
+        self.rows.clear();
+    }
+}
+
 const OBJECT_CREATE: EventId = EventId::Hook(0x1130);
 const OBJECT_DELETE: EventId = EventId::Hook(0x1131);
 
@@ -181,6 +225,22 @@ impl EventFamily for Objects {
     }
 }
 
+impl GatheredFamily for Objects {
+    fn rows(&self) -> usize {
+        self.object.len()
+    }
+
+    fn append(&mut self, part: &Self, rows: Range<usize>) {
+        self.object.extend_from_slice(&part.object[rows.clone()]);
+        self.type_id.extend_from_slice(&part.type_id[rows]);
+    }
+
+    fn clear(&mut self) {
+        self.object.clear();
+        self.type_id.clear();
+    }
+}
+
 const REFERENCE: EventId = EventId::Hook(0x1132);
 const DEREFERENCE: EventId = EventId::Hook(0x1133);
 
@@ -211,6 +271,22 @@ impl EventFamily for References {
         self.object.push(object);
         self.count.push(count);
         Some(())
+    }
+}
+
+impl GatheredFamily for References {
+    fn rows(&self) -> usize {
+        self.object.len()
+    }
+
+    fn append(&mut self, part: &Self, rows: Range<usize>) {
+        self.object.extend_from_slice(&part.object[rows.clone()]);
+        self.count.extend_from_slice(&part.count[rows]);
+    }
+
+    fn clear(&mut self) {
+        self.object.clear();
+        self.count.clear();
     }
 }
 

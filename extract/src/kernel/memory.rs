@@ -4,12 +4,14 @@
 //! Payloads of heaps are packed; newer systems pad them to 8 bytes. Their layouts are from
 //! `kerneltraceeventparser.mof` and TraceEvent's `HeapTraceProvider`.
 
+use std::ops::Range;
+
 use handlescope_model::{EventKind, Table};
 use rustc_hash::FxHashMap;
 
 use crate::etl::{Event, EventId};
 use crate::payload::{Field, Payload, utf16_bytes};
-use crate::raw::{EventFamily, NameInterner, RowKind, Shared};
+use crate::raw::{EventFamily, GatheredFamily, NameInterner, RowKind, Shared};
 
 const CREATE: EventId = EventId::Hook(0x1020);
 const ALLOC: EventId = EventId::Hook(0x1021);
@@ -84,6 +86,32 @@ impl EventFamily for Heaps {
     }
 }
 
+impl GatheredFamily for Heaps {
+    /// Not reallocations: their rows refer to others.
+    fn is_gathered(id: EventId) -> bool {
+        id != REALLOC
+    }
+
+    fn rows(&self) -> usize {
+        self.heap.len()
+    }
+
+    fn append(&mut self, part: &Self, rows: Range<usize>) {
+        let Self { heap, address, size, moves: _ } = self;
+        heap.extend_from_slice(&part.heap[rows.clone()]);
+        address.extend_from_slice(&part.address[rows.clone()]);
+        size.extend_from_slice(&part.size[rows]);
+    }
+
+    fn clear(&mut self) {
+        let Self { heap, address, size, moves } = self;
+        heap.clear();
+        address.clear();
+        size.clear();
+        moves.clear();
+    }
+}
+
 const VIRTUAL_ALLOC: EventId = EventId::Hook(0x0262);
 const VIRTUAL_FREE: EventId = EventId::Hook(0x0263);
 
@@ -121,6 +149,20 @@ impl EventFamily for VirtualMemory {
         shared.timeline.push(kind, self.rows.len(), event);
         self.rows.push(RangeRow { base, size, pid, flags });
         Some(())
+    }
+}
+
+impl GatheredFamily for VirtualMemory {
+    fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn append(&mut self, part: &Self, rows: Range<usize>) {
+        self.rows.extend_from_slice(&part.rows[rows]);
+    }
+
+    fn clear(&mut self) {
+        self.rows.clear();
     }
 }
 

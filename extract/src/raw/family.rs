@@ -1,5 +1,7 @@
 //! Event families and their shared state.
 
+use std::ops::Range;
+
 use handlescope_model::Table;
 
 use super::Timeline;
@@ -24,6 +26,24 @@ pub trait EventFamily: Default {
 
     /// Finishes the columns at the end of the trace.
     fn finish(&mut self, _shared: &mut Shared) {}
+}
+
+/// A family whose rows need no other events, so that threads can gather those of parts of a trace by themselves.
+pub trait GatheredFamily: EventFamily {
+    /// Whether events of the family with this id are gathered: [`EventFamily::take`] makes of each one row of the family and
+    /// one of the timeline, which belongs to the process of its header.
+    fn is_gathered(_id: EventId) -> bool {
+        true
+    }
+
+    /// Number of rows.
+    fn rows(&self) -> usize;
+
+    /// Adds rows of a part of the trace that follows.
+    fn append(&mut self, part: &Self, rows: Range<usize>);
+
+    /// Removes all rows.
+    fn clear(&mut self);
 }
 
 /// Action of an event on a process, an image or a method.
@@ -60,6 +80,17 @@ impl NameInterner {
     pub fn intern(&mut self, name: &[u8]) -> u32 {
         // Most events have no name; they need no look-up.
         if name.is_empty() { 0 } else { self.0.intern(name) }
+    }
+
+    /// The UTF-16 bytes of a name.
+    pub(crate) fn bytes(&self, id: u32) -> &[u8] {
+        self.0.get(id)
+    }
+
+    /// Forgets all names.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+        self.0.intern(b"");
     }
 
     pub fn text(&self, id: u32) -> String {

@@ -10,7 +10,7 @@ mod list;
 mod timeline;
 
 pub use classes::{id_in_file, id_in_session, kernel_classes};
-pub use family::{Action, EventFamily, NameInterner, Shared};
+pub use family::{Action, EventFamily, GatheredFamily, NameInterner, Shared};
 pub use list::RowKind;
 pub(crate) use list::event_families;
 pub use timeline::{IdSource, Timeline, UNKNOWN_ID};

@@ -1,6 +1,7 @@
 //! The rows of all families whose events belong to a process and can have a stack.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::RowKind;
 use crate::etl::Event;
@@ -82,6 +83,45 @@ impl Timeline {
         self.tid.push(event.tid.unwrap_or(UNKNOWN_ID));
         self.processor.push(event.processor);
         self.ids.push(ids);
+    }
+
+    /// Adds rows of a part of the trace that follows, in time order. Of each kind `row_of` says the row in the columns of its
+    /// family.
+    pub(crate) fn append(
+        &mut self,
+        part: &Self,
+        rows: Range<usize>,
+        row_of: impl FnMut(RowKind) -> u32,
+    ) {
+        let Self { kind, row, time, pid, tid, processor, ids, late: _ } = self;
+        row.extend(part.kind[rows.clone()].iter().copied().map(row_of));
+        kind.extend_from_slice(&part.kind[rows.clone()]);
+        time.extend_from_slice(&part.time[rows.clone()]);
+        pid.extend_from_slice(&part.pid[rows.clone()]);
+        tid.extend_from_slice(&part.tid[rows.clone()]);
+        processor.extend_from_slice(&part.processor[rows.clone()]);
+        ids.extend_from_slice(&part.ids[rows]);
+    }
+
+    /// Removes all rows.
+    pub(crate) fn clear(&mut self) {
+        let Self { kind, row, time, pid, tid, processor, ids, late } = self;
+        kind.clear();
+        row.clear();
+        time.clear();
+        pid.clear();
+        tid.clear();
+        processor.clear();
+        ids.clear();
+        late.clear();
+    }
+
+    /// Gives a row without process or thread those of its stack.
+    pub(crate) fn take_ids(&mut self, row: usize, pid: u32, tid: u32) {
+        if self.tid[row] == UNKNOWN_ID || self.pid[row] == UNKNOWN_ID {
+            (self.tid[row], self.pid[row]) = (tid, pid);
+            self.ids[row] = IdSource::Stack;
+        }
     }
 
     /// Calls `each` with the rows of a raw time, until it returns true.

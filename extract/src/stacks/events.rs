@@ -4,10 +4,12 @@
 //! no table of open stacks is needed.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
 use super::fragments::{FragmentRef, Fragments};
+use super::gathered::GatheredStacks;
 use super::parts::{
     FrameBytes, KEY_DELETE, KEY_RUNDOWN, Part, PartFrames, USER_PART, carried_parts, key_frames,
 };
@@ -121,6 +123,16 @@ impl EventStacks {
         }
     }
 
+    /// Adds the stacks of rows of a part of the trace, of which the first will be `row`.
+    pub(super) fn append(&mut self, row: usize, part: &mut GatheredStacks, rows: Range<usize>) {
+        part.move_lists(&mut self.fragments);
+        let stacks = part.of(rows);
+        if !stacks.is_empty() {
+            self.parts.resize(row, [FragmentRef::NONE; 2]);
+            self.parts.extend_from_slice(stacks);
+        }
+    }
+
     /// Takes the stacks that the event of a row carries itself.
     pub(crate) fn carry(&mut self, row: usize, event: &Event<'_>) {
         let mut missing = 0;
@@ -178,11 +190,7 @@ impl EventStacks {
 
     fn attach(&mut self, row: usize, part: &Part, fragment: FragmentRef, timeline: &mut Timeline) {
         self.put(row, fragment);
-        if timeline.tid[row] == UNKNOWN_ID || timeline.pid[row] == UNKNOWN_ID {
-            timeline.tid[row] = part.tid;
-            timeline.pid[row] = part.pid;
-            timeline.ids[row] = IdSource::Stack;
-        }
+        timeline.take_ids(row, part.pid, part.tid);
     }
 
     /// The row of the event with the part's time and thread.

@@ -22,6 +22,11 @@ impl FragmentRef {
     /// No part of a stack.
     pub const NONE: Self = Self(u32::MAX);
 
+    /// The part whose list of addresses has a number.
+    pub(super) fn numbered(number: u32, is_user: bool) -> Self {
+        Self::new(number as usize, false, is_user)
+    }
+
     fn new(index: usize, is_keyed: bool, is_user: bool) -> Self {
         let keyed = if is_keyed { KEYED } else { 0 };
         let user = if is_user { USER } else { 0 };
@@ -78,6 +83,11 @@ impl Fragments {
             }
             PartFrames::Key(key) => self.refer(key, is_user),
         }
+    }
+
+    /// Keeps the list of addresses with a number.
+    pub(super) fn keep(&mut self, number: u32, addresses: &[[u8; 8]]) {
+        self.numbered.keep(number, addresses);
     }
 
     /// The fragment with these addresses, given as a stack event of a system with pointers of `pointer_size` bytes has

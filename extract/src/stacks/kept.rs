@@ -1,10 +1,13 @@
 //! The event family of stacks: the stacks of the rows of the timeline and, on request, of all events.
 
+use std::ops::Range;
+
 use handlescope_model::Table;
 use hashbrown::HashMap;
 
 use super::events::EventStacks;
 use super::fragments::{FragmentRef, Fragments};
+use super::gathered::GatheredStacks;
 use super::parts::{
     FrameBytes, KEY_DELETE, KEY_KERNEL, KEY_RUNDOWN, KEY_USER, Part, PartFrames, USER_PART, WALK,
     key_frames,
@@ -40,6 +43,18 @@ impl KeptStacks {
     pub(crate) fn take_parts(&mut self, row: usize, event: &Event<'_>, shared: &mut Shared) {
         self.forget_keys_at(event.time);
         self.events.take_parts(row, event, &mut shared.timeline);
+    }
+
+    /// Adds the stacks of rows of a part of the trace, of which the first will be `row`, and the last has this raw time.
+    pub(crate) fn append(
+        &mut self,
+        row: usize,
+        part: &mut GatheredStacks,
+        rows: Range<usize>,
+        time: i64,
+    ) {
+        self.forget_keys_at(time);
+        self.events.append(row, part, rows);
     }
 
     /// Forgets the keys of earlier events at the first event from which on the trace is complete.
