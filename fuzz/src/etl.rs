@@ -3,7 +3,8 @@
 //! The first byte says what the rest is, and what is done with it:
 //!
 //! * 128 is set: a whole file, else a recipe of buffers and events, in which every change leaves headers that are read;
-//! * 64 is set: events are merged and decoded, else they become an archive, which takes a hundred times as long.
+//! * 64 is set: events are merged and decoded, else they become an archive, which takes a hundred times as long;
+//! * 32 is set: the archive has the stacks of its events, else those of all events.
 //!
 //! A recipe has pieces of a kind (one byte), a length (two), and content. The first piece is the event of the trace
 //! header. An event, a buffer header and content of a buffer stand as they would in the file, but sizes and markers are set
@@ -25,6 +26,7 @@ use handlescope_model::{Cancel, ContainerLimits, Table, Trace};
 /// Bits of the first byte.
 pub const WHOLE: u8 = 128;
 pub const DECODED: u8 = 64;
+pub const STACKS_OF_EVENTS: u8 = 32;
 
 /// Kinds of pieces: an event, the header of the next buffer, and content of a buffer as it is stored, expanded or not.
 const EVENT: u8 = 0;
@@ -69,8 +71,10 @@ pub fn read(bytes: &[u8]) -> bool {
         assert!(alone == decoded(&path, 3), "three threads read something else");
         return alone.is_ok();
     }
-    let alone = extracted(&path, 1);
-    assert!(alone == extracted(&path, 3), "three threads make something else");
+    let stacks =
+        if kind & STACKS_OF_EVENTS == 0 { StackChoice::All } else { StackChoice::HandleEvents };
+    let alone = extracted(&path, stacks, 1);
+    assert!(alone == extracted(&path, stacks, 3), "three threads make something else");
     let limits = ContainerLimits::for_members_of(64 << 20);
     let mut redacted = Vec::new();
     let redaction = redact(&path, &limits, &mut redacted, &NoObserver, &Cancel::default());
@@ -98,10 +102,10 @@ fn decoded(trace: &Path, threads: usize) -> Result<Vec<Read>, String> {
 }
 
 /// The bytes of the archive, or the reason why there is none.
-fn extracted(trace: &Path, threads: usize) -> Result<Vec<u8>, String> {
+fn extracted(trace: &Path, stacks: StackChoice, threads: usize) -> Result<Vec<u8>, String> {
     let output = trace.with_extension("json7z");
     let options = ExtractOptions {
-        stacks: StackChoice::All,
+        stacks,
         events: EventChoice::All,
         limits: ContainerLimits::for_members_of(64 << 20),
         threads: NonZeroUsize::new(threads).expect("some threads"),

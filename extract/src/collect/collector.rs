@@ -26,6 +26,7 @@ macro_rules! collector {
         impl Collector {
             /// Takes one event; events must come in time order.
             pub fn event(&mut self, event: &Event<'_>) {
+                self.stacks.forget_keys_at(event.time);
                 self.kept.take(event, &mut self.metadata.decoder);
                 let family = self.index.family(event.id);
                 let row = self.shared.timeline.len();

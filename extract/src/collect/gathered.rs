@@ -1,4 +1,4 @@
-//! Rows of events that need no others, gathered from parts of the trace by further threads.
+//! Rows of events that need no others, gathered into batches by several threads.
 
 use std::ops::Range;
 
@@ -8,21 +8,21 @@ use crate::etl::{Event, EventId, Gatherer, Sink, Spare};
 use crate::kernel::{Duplicates, Handles, Heaps, Objects, References, VirtualMemory};
 use crate::number_set::NumberSet;
 use crate::raw::{EventFamily, GatheredFamily, Shared};
-use crate::stacks::{GatheredStacks, has_gathered_stack};
+use crate::stacks::{GatheredStacks, has_numbered_stack};
 
 macro_rules! gathered_families {
     ($($field:ident: $family:ident,)*) => {
-        /// Rows of a part of the trace, in the order of their events.
+        /// Batch of rows, in the order of their events.
         #[derive(Default)]
         pub struct GatheredRows {
             $($field: $family,)*
             shared: Shared,
             stacks: GatheredStacks,
-            /// Number of rows that were appended to those before.
+            /// Rows that a collector has already.
             appended: Appended,
         }
 
-        /// A number for each family.
+        /// Number of rows of each family.
         #[derive(Default)]
         struct Appended {
             $($field: usize,)*
@@ -49,7 +49,7 @@ macro_rules! gathered_families {
                 }
             }
 
-            /// Adds rows of the timeline, and those of their families, to what was collected before them.
+            /// Adds rows of the timeline, and those of their families, to those of a collector.
             fn append_to(&mut self, collector: &mut Collector, rows: Range<usize>) {
                 let Self { shared, appended, .. } = self;
                 // The row of each family that comes next.
@@ -64,9 +64,11 @@ macro_rules! gathered_families {
                 });
                 $(
                     let count = $field - collector.$field.rows();
-                    let start = appended.$field;
-                    appended.$field += count;
-                    collector.$field.append(&self.$field, start..start + count);
+                    if count > 0 {
+                        let start = appended.$field;
+                        appended.$field += count;
+                        collector.$field.append(&self.$field, start..start + count);
+                    }
                 )*
             }
         }
@@ -82,24 +84,24 @@ gathered_families! {
     virtual_memory: VirtualMemory,
 }
 
-/// Gathers rows of parts of the trace.
+/// Gathers rows for a [`Collector`].
 #[derive(Default)]
 pub struct RowGatherer {
-    index: FamilyIndex,
-    /// Numbers of the lists of addresses in the rows.
+    /// Numbers of the lists of addresses that it has passed on.
     known: NumberSet,
 }
 
 impl Gatherer for RowGatherer {
-    type Part = GatheredRows;
+    type Batch = GatheredRows;
 
     fn gather(&mut self, event: &Event<'_>, rows: &mut GatheredRows) -> bool {
-        // Others may carry a stack or be what a mapping or a provider's description makes of them.
-        let is_of_kernel = matches!(event.id, EventId::Hook(_)) && event.extended.is_empty();
-        if !is_of_kernel || !has_gathered_stack(event) {
+        // Other events may carry stacks, and mean what a mapping or the description of a provider says.
+        let EventId::Hook(hook) = event.id else { return false };
+        let Some(family) = FamilyIndex::of_hook(hook) else { return false };
+        if !event.extended.is_empty() || !has_numbered_stack(event) {
             return false;
         }
-        let taken = self.index.family(event.id).and_then(|family| rows.take(family, event));
+        let taken = rows.take(family, event);
         if taken.is_some() {
             rows.stacks.take(event, &mut rows.shared.timeline, &mut self.known);
         }
@@ -114,15 +116,17 @@ impl Sink for Collector {
         self.event(event);
     }
 
-    fn append(&mut self, part: &mut GatheredRows, rows: Range<usize>) {
-        let times = part.shared.timeline.time.get(rows.clone());
+    fn append(&mut self, batch: &mut GatheredRows, rows: Range<usize>) {
+        let times = batch.shared.timeline.time.get(rows.clone());
         let Some(last) = times.and_then(|times| times.last()).copied() else { return };
-        let row = self.shared.timeline.len();
-        self.stacks.append(row, &mut part.stacks, rows.clone(), last);
-        part.append_to(self, rows);
+        // None of the rows refers to a key.
+        self.stacks.forget_keys_at(last);
+        self.stacks.events.append(self.shared.timeline.len(), &mut batch.stacks, rows.clone());
+        batch.append_to(self, rows);
     }
 
+    /// None if all stacks are kept, as events come one by one between their stacks then.
     fn gatherer(&self) -> Option<RowGatherer> {
-        Some(RowGatherer::default())
+        self.stacks.all.is_none().then(RowGatherer::default)
     }
 }

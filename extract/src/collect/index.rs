@@ -96,9 +96,14 @@ impl Default for FamilyIndex {
 }
 
 impl FamilyIndex {
+    /// The family of the event with a hook id.
+    pub(super) fn of_hook(hook: u16) -> Option<Family> {
+        HOOKS.get(usize::from(hook)).copied().flatten()
+    }
+
     pub fn family(&self, id: EventId) -> Option<Family> {
         match id {
-            EventId::Hook(hook) => HOOKS.get(usize::from(hook)).copied().flatten(),
+            EventId::Hook(hook) => Self::of_hook(hook),
             // A chunk of a manifest has the GUID of its provider.
             id if Decoder::is_metadata(id) => Some(Family::Metadata),
             id => self.by_id.get(&id).copied(),

@@ -7,7 +7,9 @@ use handlescope_model::Table;
 use super::index::{FAMILIES, FamilyIndex};
 use super::{Collector, GatheredRows, KernelSelector, RowGatherer, event_name};
 use crate::etl::{Event, EventId, Gatherer, Selector, Sink, Spare, WarningKind};
+use crate::metadata::encoded_item;
 use crate::raw::{id_in_file, id_in_session};
+use crate::stacks::KeptStacks;
 
 fn event(id: EventId, payload: &[u8]) -> Event<'_> {
     Event { id, version: 2, pid: Some(7), tid: Some(8), payload, ..Event::default() }
@@ -93,19 +95,22 @@ fn rows_gathered_from_parts_of_a_trace_are_those_of_its_events_in_order() {
         rows.clear();
         let is_gathered: Vec<bool> =
             part.iter().map(|event| gatherers[number % 2].gather(event, &mut rows)).collect();
-        let mut done = 0;
+        let (mut done, mut count) = (0, 0);
         for (event, is_gathered) in part.iter().zip(is_gathered) {
             if is_gathered {
-                parts.append(&mut rows, done..done + 1);
-                done += 1;
-            } else {
-                parts.take(event);
+                count += 1;
+                continue;
             }
+            parts.append(&mut rows, done..count);
+            parts.take(event);
+            done = count;
         }
-        gathered += done;
+        parts.append(&mut rows, done..count);
+        gathered += count;
     }
     assert!(gathered > 1_000, "{gathered} of {} events are gathered", events.len());
     for collected in [&whole, &parts] {
+        assert!(collected.shared.diagnostics.of(WarningKind::ShortPayload) > 50);
         assert!(collected.heaps.heap.len() > 100 && collected.virtual_memory.rows.len() > 100);
     }
     let [whole, parts] = [whole, parts].map(|collected| {
@@ -120,8 +125,9 @@ fn rows_gathered_from_parts_of_a_trace_are_those_of_its_events_in_order() {
         let heaps = &collected.heaps;
         let of_heaps = (heaps.heap.clone(), heaps.address.clone(), heaps.size.clone());
         format!(
-            "{rows:?} {ids:?} {:?} {of_handles:?} {:?} {names:?} {of_objects:?} {of_references:?} {:?} \
+            "{:?} {rows:?} {ids:?} {:?} {of_handles:?} {:?} {names:?} {of_objects:?} {of_references:?} {:?} \
              {of_heaps:?} {:?} {:?}",
+            shared.diagnostics.of(WarningKind::ShortPayload),
             timeline.processor,
             handles.name,
             duplicates.rows,
@@ -130,6 +136,40 @@ fn rows_gathered_from_parts_of_a_trace_are_those_of_its_events_in_order() {
         )
     });
     assert!(whole == parts);
+}
+
+/// The frames of a key may be of its use before the time from which on a ring has all events: also where no event with a
+/// stack comes between that time and the event with the key.
+#[test]
+fn keys_are_forgotten_at_the_same_event_whether_rows_are_gathered_or_not() {
+    const KEY_64: u16 = 18;
+    const KEY_RUNDOWN: EventId = EventId::Hook(0x1824);
+    let key = |key: u64| encoded_item(KEY_64, &[0, key].map(u64::to_le_bytes).concat(), false);
+    let (before, after) = (key(5), key(6));
+    let frames = |key: u64| [key, 0x7FF6_0000].map(u64::to_le_bytes).concat();
+    let (frames_before, frames_after) = (frames(5), frames(6));
+    let close = |time, extended| Event { time, extended, ..event(EventId::Hook(0x1121), &[0; 16]) };
+    let rundown = |payload| Event { time: 103, ..event(KEY_RUNDOWN, payload) };
+    let (gathered, no_item) = (101, &[][..]);
+    for gathers in [false, true] {
+        let mut collector = Collector::new(KeptStacks::default().known_from(Some(100)));
+        let mut rows = GatheredRows::default();
+        for event in [close(99, &before), close(gathered, no_item), close(102, &after)] {
+            let mut gatherer = RowGatherer::default();
+            if gathers && gatherer.gather(&event, &mut rows) {
+                assert_eq!(event.time, gathered, "an event that carries a stack is taken in order");
+                collector.append(&mut rows, 0..1);
+            } else {
+                collector.take(&event);
+            }
+        }
+        for frames in [&frames_before, &frames_after] {
+            collector.take(&rundown(frames));
+        }
+        let stacks = &collector.stacks.events;
+        let frames = [0, 2].map(|row| stacks.fragments().addresses(stacks.parts(row)[0]).count());
+        assert_eq!(frames, [0, 1], "gathered: {gathers}");
+    }
 }
 
 #[test]

@@ -65,6 +65,24 @@ impl DecodedBuffer {
     }
 }
 
+#[cfg(test)]
+impl DecodedBuffer {
+    /// A buffer of events by their hooks and times.
+    pub(super) fn of_events(events: &[(u16, i64)]) -> Self {
+        let mut buffer = Self::default();
+        for (hook, time) in events {
+            let position = buffer.data.len() as u32;
+            buffer.events.push(SelectedEvent { time: *time, position, ..SelectedEvent::default() });
+            // A PERFINFO_TRACE_HEADER of 64 bits: version, type, marker, size, hook and time.
+            buffer.data.extend([0, 0, 0x11, 0xC0, 16, 0]);
+            buffer.data.extend(hook.to_le_bytes());
+            buffer.data.extend(time.to_le_bytes());
+        }
+        buffer.valid = buffer.data.len();
+        buffer
+    }
+}
+
 impl Spare for DecodedBuffer {
     /// Removes the events; the other fields stay those of the buffer before.
     fn clear(&mut self) {

@@ -1,40 +1,44 @@
-//! Events that are taken on several threads, as far as the order of all events does not matter for them.
+//! Events of orders, gathered into batches by several threads, as far as they can be taken without those before them.
 
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use super::event::Event;
-use super::merge::{Order, Place};
+use super::merge::Order;
 use super::spares::{Spare, Spares};
 
-/// Takes the events of a trace in time order.
+/// Consumer of the events of a trace, in time order.
 pub trait Sink {
+    /// Takes some of its events on other threads.
     type Gatherer: Gatherer;
 
     /// Takes an event.
     fn take(&mut self, event: &Event<'_>);
 
-    /// Takes some of the events that a gatherer took: these come next, one after the other.
-    fn append(&mut self, part: &mut <Self::Gatherer as Gatherer>::Part, events: Range<usize>);
+    /// Takes the events of a gathered batch in this range, which follow all that were taken before.
+    fn append(&mut self, batch: &mut Batch<Self>, events: Range<usize>);
 
-    /// A gatherer for a further thread; `None` if all events have to be taken in their order.
+    /// A new gatherer; `None` if all events go to [`Self::take`].
     fn gatherer(&self) -> Option<Self::Gatherer>;
 }
 
-/// Takes the events of some parts of a trace, beside others.
-pub trait Gatherer: Send {
-    /// Events of a part of the trace, in time order.
-    type Part: Spare + Send;
+/// Batch of the gatherers of a sink.
+pub type Batch<S> = <<S as Sink>::Gatherer as Gatherer>::Batch;
 
-    /// Adds an event to a part; `false` if it has to be taken in its order.
-    fn gather(&mut self, event: &Event<'_>, part: &mut Self::Part) -> bool;
+/// Collects events for a [`Sink`] on another thread.
+pub trait Gatherer: Send {
+    /// Some events, in time order.
+    type Batch: Spare + Send;
+
+    /// Adds an event to a batch; `false` if it has to go to [`Sink::take`].
+    fn gather(&mut self, event: &Event<'_>, batch: &mut Self::Batch) -> bool;
 }
 
-/// The gatherer of a sink that has none.
+/// Gatherer of a sink without gatherers.
 pub enum NoGatherer {}
 
 impl Gatherer for NoGatherer {
-    type Part = ();
+    type Batch = ();
 
     fn gather(&mut self, _: &Event<'_>, (): &mut ()) -> bool {
         match *self {}
@@ -56,22 +60,22 @@ impl<F: FnMut(&Event<'_>)> Sink for F {
 }
 
 /// An order some of whose events were gathered.
-pub(super) struct GatheredOrder<P> {
+pub(super) struct GatheredOrder<B> {
     /// Events that were not gathered.
     pub(super) order: Order,
     /// For each of these the number of gathered events that come before it.
-    pub(super) before: Vec<usize>,
-    pub(super) part: P,
+    pub(super) before: Vec<u32>,
+    pub(super) batch: B,
     /// Number of gathered events.
-    pub(super) gathered: usize,
+    pub(super) gathered: u32,
 }
 
-/// Gathers the events of orders until there are no more, or nothing more is taken.
+/// Gathers the events of orders until there are no more, or the results are not taken any more.
 pub(super) fn gather<G: Gatherer>(
     mut gatherer: G,
-    spares: &Spares<G::Part>,
+    spares: &Spares<G::Batch>,
     orders: Receiver<Order>,
-    gathered: &SyncSender<GatheredOrder<G::Part>>,
+    gathered: &SyncSender<GatheredOrder<G::Batch>>,
 ) {
     for order in orders {
         if gathered.send(GatheredOrder::of(order, &mut gatherer, spares.take())).is_err() {
@@ -80,15 +84,15 @@ pub(super) fn gather<G: Gatherer>(
     }
 }
 
-impl<P> GatheredOrder<P> {
-    fn of<G: Gatherer<Part = P>>(mut order: Order, gatherer: &mut G, mut part: P) -> Self {
+impl<B> GatheredOrder<B> {
+    fn of<G: Gatherer<Batch = B>>(mut order: Order, gatherer: &mut G, mut batch: B) -> Self {
         let (mut gathered, mut last_time) = (0, order.last_time);
-        let (mut left, mut before): (Vec<Place>, Vec<usize>) = Default::default();
+        let (mut left, mut before) = (Vec::new(), Vec::new());
         order.for_each(|place, event| {
             // One that is out of order stays among the events around it.
             if event.time >= last_time {
                 last_time = event.time;
-                if gatherer.gather(event, &mut part) {
+                if gatherer.gather(event, &mut batch) {
                     gathered += 1;
                     return;
                 }
@@ -97,7 +101,7 @@ impl<P> GatheredOrder<P> {
             before.push(gathered);
         });
         order.events = left;
-        Self { order, before, part, gathered }
+        Self { order, before, batch, gathered }
     }
 }
 
@@ -108,26 +112,18 @@ mod tests {
 
     use super::*;
     use crate::etl::EventId;
-    use crate::etl::decoded::{DecodedBuffer, SelectedEvent};
+    use crate::etl::decoded::DecodedBuffer;
     use crate::etl::hand_out::HandOut;
+    use crate::etl::merge::EventPlace;
 
     const GATHERED: u16 = 0x1120;
     const IN_ORDER: u16 = 0x1820;
 
     /// An order of events of one buffer, by their hooks and times, after an event of `last_time`.
     fn order(last_time: i64, events: &[(u16, i64)]) -> Order {
-        let mut buffer = DecodedBuffer::default();
-        for (hook, time) in events {
-            let position = buffer.data.len() as u32;
-            buffer.events.push(SelectedEvent { time: *time, position, ..SelectedEvent::default() });
-            // A PERFINFO_TRACE_HEADER of 64 bits: version, type, marker, size, hook and time.
-            buffer.data.extend([0, 0, 0x11, 0xC0, 16, 0]);
-            buffer.data.extend(hook.to_le_bytes());
-            buffer.data.extend(time.to_le_bytes());
-        }
-        buffer.valid = buffer.data.len();
-        let places = (0..events.len() as u32).map(|event| Place { buffer: 0, event });
-        Order { events: places.collect(), buffers: vec![Arc::new(buffer)], last_time, read: 100 }
+        let buffers = vec![Arc::new(DecodedBuffer::of_events(events))];
+        let places = (0..events.len() as u32).map(|event| EventPlace { buffer: 0, event });
+        Order { events: places.collect(), buffers, last_time, read: 100 }
     }
 
     impl Spare for Vec<i64> {
@@ -141,11 +137,11 @@ mod tests {
     struct Times(Vec<(i64, &'static str)>);
 
     impl Gatherer for Times {
-        type Part = Vec<i64>;
+        type Batch = Vec<i64>;
 
-        fn gather(&mut self, event: &Event<'_>, part: &mut Vec<i64>) -> bool {
+        fn gather(&mut self, event: &Event<'_>, batch: &mut Vec<i64>) -> bool {
             let is_gathered = event.id == EventId::Hook(GATHERED);
-            part.extend(is_gathered.then_some(event.time));
+            batch.extend(is_gathered.then_some(event.time));
             is_gathered
         }
     }
@@ -157,8 +153,8 @@ mod tests {
             self.0.push((event.time, "taken"));
         }
 
-        fn append(&mut self, part: &mut Vec<i64>, events: Range<usize>) {
-            self.0.extend(part[events].iter().map(|time| (*time, "gathered")));
+        fn append(&mut self, batch: &mut Vec<i64>, events: Range<usize>) {
+            self.0.extend(batch[events].iter().map(|time| (*time, "gathered")));
         }
 
         fn gatherer(&self) -> Option<Self> {
@@ -168,16 +164,16 @@ mod tests {
 
     /// The events of an order as they come after gathering.
     fn handed_out(order: Order) -> Vec<(i64, &'static str)> {
-        let (spares, spare_parts, mut times) =
+        let (spares, spare_batches, mut times) =
             (Spares::default(), Spares::default(), Times::default());
-        let gathered = GatheredOrder::of(order, &mut Times::default(), spare_parts.take());
+        let gathered = GatheredOrder::of(order, &mut Times::default(), spare_batches.take());
         let mut read = 0;
         let progress = |bytes| {
             read = bytes;
             ControlFlow::Continue(())
         };
         let flow =
-            HandOut::new(&spares, &spare_parts, progress, &mut times).take_gathered(gathered);
+            HandOut::new(&spares, &spare_batches, progress, &mut times).take_gathered(gathered);
         assert!(flow.is_continue());
         assert_eq!(read, 100);
         times.0

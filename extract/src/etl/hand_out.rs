@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::decoded::{DecodedBuffer, SelectedEvent};
 use super::event::{Event, Framed, frame};
-use super::gather::{GatheredOrder, Gatherer, Sink};
-use super::merge::{Order, Place};
+use super::gather::{Batch, GatheredOrder, Sink};
+use super::merge::{EventPlace, Order};
 use super::spares::Spares;
 use super::stack_parts::StackParts;
 use crate::prefetch::prefetch;
@@ -18,13 +18,10 @@ const AHEAD: usize = 4;
 /// Positions of events that are fetched before that.
 const POSITIONS_AHEAD: usize = 12;
 
-/// Events that a gatherer took.
-pub(super) type Part<S> = <<S as Sink>::Gatherer as Gatherer>::Part;
-
 /// The side that hands out events.
 pub(super) struct HandOut<'a, P, S: Sink> {
     spares: &'a Spares<DecodedBuffer>,
-    spare_parts: &'a Spares<Part<S>>,
+    pub(super) spare_batches: &'a Spares<Batch<S>>,
     progress: P,
     sink: &'a mut S,
 }
@@ -32,11 +29,11 @@ pub(super) struct HandOut<'a, P, S: Sink> {
 impl<'a, P: FnMut(u64) -> ControlFlow<()>, S: Sink> HandOut<'a, P, S> {
     pub(super) fn new(
         spares: &'a Spares<DecodedBuffer>,
-        spare_parts: &'a Spares<Part<S>>,
+        spare_batches: &'a Spares<Batch<S>>,
         progress: P,
         sink: &'a mut S,
     ) -> Self {
-        Self { spares, spare_parts, progress, sink }
+        Self { spares, spare_batches, progress, sink }
     }
 
     /// Hands out the events of an order.
@@ -46,13 +43,13 @@ impl<'a, P: FnMut(u64) -> ControlFlow<()>, S: Sink> HandOut<'a, P, S> {
     }
 
     /// Hands out the events of an order some of which were gathered.
-    pub(super) fn take_gathered(&mut self, gathered: GatheredOrder<Part<S>>) -> ControlFlow<()> {
-        let Self { sink, spare_parts, .. } = self;
-        let GatheredOrder { order, before, mut part, gathered } = gathered;
+    pub(super) fn take_gathered(&mut self, gathered: GatheredOrder<Batch<S>>) -> ControlFlow<()> {
+        let Self { sink, spare_batches, .. } = self;
+        let GatheredOrder { order, before, mut batch, gathered } = gathered;
         let (mut done, mut before) = (0, before.into_iter());
-        let mut append = |sink: &mut S, end| {
+        let mut append = |sink: &mut S, end: u32| {
             if end > done {
-                sink.append(&mut part, done..end);
+                sink.append(&mut batch, done as usize..end as usize);
                 done = end;
             }
         };
@@ -61,7 +58,7 @@ impl<'a, P: FnMut(u64) -> ControlFlow<()>, S: Sink> HandOut<'a, P, S> {
             sink.take(event);
         });
         append(sink, gathered);
-        spare_parts.give(part);
+        spare_batches.give(batch);
         self.end(order)
     }
 
@@ -77,8 +74,8 @@ impl<'a, P: FnMut(u64) -> ControlFlow<()>, S: Sink> HandOut<'a, P, S> {
 
 impl Order {
     /// Frames the events, and hands each out with its place.
-    pub(super) fn for_each(&self, mut each: impl FnMut(Place, &Event<'_>)) {
-        let buffer = |place: &Place| self.buffers.get(place.buffer as usize);
+    pub(super) fn for_each(&self, mut each: impl FnMut(EventPlace, &Event<'_>)) {
+        let buffer = |place: &EventPlace| self.buffers.get(place.buffer as usize);
         for (at, place) in self.events.iter().enumerate() {
             if let Some(ahead) = self.events.get(at + POSITIONS_AHEAD)
                 && let Some(buffer) = buffer(ahead)

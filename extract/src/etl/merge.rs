@@ -54,7 +54,7 @@ struct Slot {
 /// An event that comes next.
 pub(super) struct Next {
     pub(super) slot: usize,
-    /// Place among the selected events of its buffer.
+    /// EventPlace among the selected events of its buffer.
     at: usize,
     /// Raw time.
     time: i64,
@@ -183,7 +183,7 @@ const MAX_EVENTS: usize = 1 << 14;
 /// Events of some buffers in the order in which they come.
 #[derive(Default)]
 pub(super) struct Order {
-    pub(super) events: Vec<Place>,
+    pub(super) events: Vec<EventPlace>,
     /// The buffers of the events, and perhaps others.
     pub(super) buffers: Vec<Arc<DecodedBuffer>>,
     /// Raw time of the latest event before the order; the smallest number before the first, so that no event is out of order.
@@ -192,19 +192,27 @@ pub(super) struct Order {
     pub(super) read: u64,
 }
 
-/// Place of an event.
+/// EventPlace of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
-    /// Place of its buffer among those of the order.
+pub(super) struct EventPlace {
+    /// EventPlace of its buffer among those of the order.
     pub(super) buffer: u32,
     /// Its place among the selected events of the buffer.
     pub(super) event: u32,
+}
+
+/// Buffers of a file, and their division into groups.
+#[derive(Clone, Copy, Default)]
+pub(super) struct IndexedGroups<'a> {
+    pub(super) buffers: &'a [IndexedBuffer],
+    pub(super) groups: &'a [Range<usize>],
 }
 
 /// The merging side: brings the events of all buffers into an order.
 pub(super) struct Merger<'a> {
     /// Decoded groups of buffers, of each decoder in turns.
     decoders: Vec<Receiver<Vec<DecodedBuffer>>>,
+    indexed: IndexedGroups<'a>,
     merge: Merge,
     repeated: &'a Repeated,
     limits: MergeLimits,
@@ -213,7 +221,7 @@ pub(super) struct Merger<'a> {
     order: Order,
     /// For each slot the place of its buffer in the order.
     places: Vec<u32>,
-    /// As in [`Order`].
+    /// Raw time of the latest event so far; the smallest number before the first.
     last_time: i64,
     diagnostics: Diagnostics,
 }
@@ -223,9 +231,11 @@ impl<'a> Merger<'a> {
         decoders: Vec<Receiver<Vec<DecodedBuffer>>>,
         repeated: &'a Repeated,
         limits: MergeLimits,
+        indexed: IndexedGroups<'a>,
     ) -> Self {
         Self {
             decoders,
+            indexed,
             merge: Merge::default(),
             repeated,
             limits,
@@ -241,19 +251,13 @@ impl<'a> Merger<'a> {
     /// does, or the order is not taken. Returns the last decision about that, and what was found.
     pub(super) fn run(
         mut self,
-        buffers: &[IndexedBuffer],
-        groups: &[Range<usize>],
         mut take: impl FnMut(Order) -> ControlFlow<()>,
     ) -> (ControlFlow<()>, Diagnostics) {
-        (self.order(buffers, groups, &mut take), self.diagnostics)
+        (self.order(&mut take), self.diagnostics)
     }
 
-    fn order(
-        &mut self,
-        buffers: &[IndexedBuffer],
-        groups: &[Range<usize>],
-        take: &mut impl FnMut(Order) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    fn order(&mut self, take: &mut impl FnMut(Order) -> ControlFlow<()>) -> ControlFlow<()> {
+        let IndexedGroups { buffers, groups } = self.indexed;
         for (at, group) in groups.iter().enumerate() {
             let Ok(decoded) = self.decoders[at % self.decoders.len()].recv() else { break };
             self.repeated.taken();
@@ -324,7 +328,7 @@ impl<'a> Merger<'a> {
     ) -> ControlFlow<()> {
         while is_ready(self) {
             let Some(Next { slot, at, time, done }) = self.merge.next() else { break };
-            let place = Place { buffer: self.places[slot], event: at as u32 };
+            let place = EventPlace { buffer: self.places[slot], event: at as u32 };
             self.order.events.push(place);
             if time < self.last_time {
                 self.count_out_of_order(place);
@@ -342,7 +346,7 @@ impl<'a> Merger<'a> {
     }
 
     #[cold]
-    fn count_out_of_order(&mut self, place: Place) {
+    fn count_out_of_order(&mut self, place: EventPlace) {
         let buffer = self.order.buffers.get(place.buffer as usize);
         let offset = buffer
             .and_then(|buffer| Some(buffer.offset_of(buffer.events.get(place.event as usize)?)));
@@ -460,7 +464,12 @@ mod tests {
     fn too_many_overlapping_buffers_are_merged_down_to_half_the_limit() {
         for (buffers, bytes) in [(4, usize::MAX), (usize::MAX, 400)] {
             let repeated = &Repeated::default();
-            let mut merger = Merger::new(Vec::new(), repeated, MergeLimits { buffers, bytes });
+            let mut merger = Merger::new(
+                Vec::new(),
+                repeated,
+                MergeLimits { buffers, bytes },
+                IndexedGroups::default(),
+            );
             let mut left = Vec::new();
             for offset in 0..6 {
                 merger.add(DecodedBuffer { data: vec![0; 100], ..buffer(offset, &[1]) });

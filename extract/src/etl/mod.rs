@@ -29,7 +29,7 @@ pub use diagnostics::{Diagnostics, WarningKind, finding_nouns, is_loss, is_loss_
 pub use event::{Event, EventId, FrameError, Guid};
 pub(crate) use event::{Framed, frame, is_end};
 pub use file::{EtlFile, ScanError};
-pub use gather::{Gatherer, Sink};
+pub use gather::{Batch, Gatherer, Sink};
 pub use index::{BufferIndex, Session, SkippedRange};
 pub use losses::{EventLoss, LossSpan, ReadBuffer, SessionClaims, losses};
 pub use lz77::{Lz77Error, decompress};

@@ -1,24 +1,23 @@
 //! Events of a file in time order.
 //!
 //! Threads share the work: decoders read groups of buffers, expand and frame them and select their events, one thread merges
-//! these by time, gatherers take what they can of the merged events, and one thread the rest, in order; with few threads, one
-//! does all but decoding. Buffers are recycled, so memory depends on the number of buffers that overlap in time (about one per
+//! these by time, gatherers collect some of the merged events in batches, and one hands out batches and all other events in order;
+//! with few threads, one does all but decoding. Buffers are recycled, so memory depends on the number of buffers that overlap in time (about one per
 //! processor) and not on the size of the file.
 
 use std::io;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, Scope};
 
-use super::buffer::IndexedBuffer;
 use super::decode::{Decoder, Findings, Selector, groups};
 use super::diagnostics::Diagnostics;
 use super::file::EtlFile;
 use super::gather::{Sink, gather};
-use super::hand_out::{HandOut, Part};
+use super::hand_out::HandOut;
 use super::index::BufferIndex;
 use super::losses::ReadBuffer;
-use super::merge::{MergeLimits, Merger};
+use super::merge::{IndexedGroups, MergeLimits, Merger};
 use super::repeated::Repeated;
 use super::spares::Spares;
 use crate::side_by_side::joined;
@@ -26,7 +25,7 @@ use crate::side_by_side::joined;
 /// Groups of decoded buffers that wait for the merge.
 const READ_AHEAD: usize = 8;
 
-/// Groups whose order is known and whose events wait to be handed out.
+/// Orders that wait to be gathered, and as many that wait to be handed out.
 const ORDERED_AHEAD: usize = 4;
 
 /// Most threads that decode: more would wait for the one that takes the events.
@@ -78,7 +77,7 @@ impl EventReader {
     /// buffers.
     ///
     /// The groups of buffers are divided among the selectors in turns, whatever the number of threads. A selector is used by one
-    /// thread, so that a single one allows one thread to decode. With more than two threads, those gather for the sink.
+    /// thread, so that a single one allows one thread to decode.
     ///
     /// `progress` gets the number of bytes of the file read so far and decides whether to go on. Returns its last
     /// decision, and the buffers read.
@@ -96,7 +95,7 @@ impl EventReader {
         let Self { file, index, limits, threads } = self;
         let (buffers, file) = (&index.buffers, &file);
         let groups = &groups(buffers);
-        let (spares, spare_parts, repeated) =
+        let (spares, spare_batches, repeated) =
             (&Spares::default(), &Spares::default(), &Repeated::default());
         thread::scope(|scope| {
             let (mut decoders, mut decoded) = (Vec::new(), Vec::new());
@@ -108,15 +107,15 @@ impl EventReader {
                 decoders
                     .push(scope.spawn(move || decoder.run(buffers, every, selectors, &decoded_tx)));
             }
-            let merger = Merger::new(decoded, repeated, limits);
+            let indexed = IndexedGroups { buffers, groups };
+            let merger = Merger::new(decoded, repeated, limits, indexed);
             let gatherers: Vec<_> =
                 (0..gatherers(threads)).map_while(|_| sink.gatherer()).collect();
-            let mut hand_out = HandOut::new(spares, spare_parts, progress, sink);
+            let mut hand_out = HandOut::new(spares, spare_batches, progress, sink);
             let (flow, merged) = if threads < THREADS_TO_MERGE {
-                merger.run(buffers, groups, |order| hand_out.take(order))
+                merger.run(|order| hand_out.take(order))
             } else {
-                let merging = Merging { merger, buffers, groups };
-                merging.run_beside(scope, gatherers, spare_parts, &mut hand_out)
+                merge_beside(scope, merger, gatherers, &mut hand_out)
             };
             diagnostics.merge(&merged);
             let mut read = Vec::with_capacity(buffers.len());
@@ -142,54 +141,44 @@ impl EventReader {
     }
 }
 
-/// A merge that is still to be run.
-struct Merging<'a> {
+/// Merges on a thread, gathers on one for each gatherer, and hands out on this one. Returns the last decision about going on, and
+/// the diagnostics of the merge.
+fn merge_beside<'scope, 'a: 'scope, P: FnMut(u64) -> ControlFlow<()>, S: Sink>(
+    scope: &'scope Scope<'scope, 'a>,
     merger: Merger<'a>,
-    buffers: &'a [IndexedBuffer],
-    groups: &'a [Range<usize>],
+    gatherers: Vec<S::Gatherer>,
+    hand_out: &mut HandOut<'a, P, S>,
+) -> (ControlFlow<()>, Diagnostics)
+where
+    S::Gatherer: 'scope,
+{
+    let (ordered, orders) = channels(gatherers.len().max(1));
+    let merging = scope.spawn(|| merger.run(send_in_turns(ordered)));
+    let flow = if gatherers.is_empty() {
+        in_turns(orders).try_for_each(|order| hand_out.take(order))
+    } else {
+        let spares = hand_out.spare_batches;
+        let (gathered, batches) = channels(gatherers.len());
+        let lanes = gatherers.into_iter().zip(orders).zip(gathered);
+        let gathering = lanes.map(|((gatherer, orders), gathered)| {
+            scope.spawn(move || gather(gatherer, spares, orders, &gathered))
+        });
+        let gathering: Vec<_> = gathering.collect();
+        let flow = in_turns(batches).try_for_each(|batch| hand_out.take_gathered(batch));
+        gathering.into_iter().for_each(|thread| joined(thread.join()));
+        flow
+    };
+    (flow, joined(merging.join()).1)
 }
 
-impl<'a> Merging<'a> {
-    /// Merges on a thread of its own, gathers on one for each gatherer, and hands out on this one. Returns the last decision
-    /// about going on, and the diagnostics of the merge.
-    fn run_beside<'scope, P: FnMut(u64) -> ControlFlow<()>, S: Sink>(
-        self,
-        scope: &'scope Scope<'scope, 'a>,
-        gatherers: Vec<S::Gatherer>,
-        spare_parts: &'a Spares<Part<S>>,
-        hand_out: &mut HandOut<'_, P, S>,
-    ) -> (ControlFlow<()>, Diagnostics)
-    where
-        S::Gatherer: 'scope,
-    {
-        let Self { merger, buffers, groups } = self;
-        let (ordered, orders) = channels(gatherers.len().max(1));
-        let merging = scope.spawn(|| merger.run(buffers, groups, send_in_turns(ordered)));
-        let flow = if gatherers.is_empty() {
-            in_turns(orders).try_for_each(|order| hand_out.take(order))
-        } else {
-            let (gathered, parts) = channels(gatherers.len());
-            let lanes = gatherers.into_iter().zip(orders).zip(gathered);
-            let gathering = lanes.map(|((gatherer, orders), gathered)| {
-                scope.spawn(move || gather(gatherer, spare_parts, orders, &gathered))
-            });
-            let gathering: Vec<_> = gathering.collect();
-            let flow = in_turns(parts).try_for_each(|part| hand_out.take_gathered(part));
-            gathering.into_iter().for_each(|thread| joined(thread.join()));
-            flow
-        };
-        (flow, joined(merging.join()).1)
-    }
-}
-
-/// Number of threads that gather.
+/// Number of threads that gather; none if the thread that hands out merges, too.
 fn gatherers(threads: usize) -> usize {
-    (threads / 2).min(MAX_GATHERERS)
+    if threads < THREADS_TO_MERGE { 0 } else { (threads / 2).min(MAX_GATHERERS) }
 }
 
-/// Channels to or from as many threads.
+/// Channels to or from as many threads, in which [`ORDERED_AHEAD`] orders wait in all.
 fn channels<T>(count: usize) -> (Vec<SyncSender<T>>, Vec<Receiver<T>>) {
-    (0..count).map(|_| sync_channel(ORDERED_AHEAD)).unzip()
+    (0..count).map(|_| sync_channel(ORDERED_AHEAD.div_ceil(count))).unzip()
 }
 
 /// Sends each item to the next of some threads, until one of them takes no more.
@@ -217,4 +206,82 @@ fn divided(selectors: Vec<&mut dyn Selector>, decoders: usize) -> Vec<Vec<&mut d
         parts[at % decoders].push(selector);
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+    use crate::etl::decoded::DecodedBuffer;
+    use crate::etl::{BufferHeader, Event, Gatherer, IndexedBuffer};
+
+    #[test]
+    fn items_of_several_threads_come_in_the_order_in_which_they_were_sent() {
+        for count in [1, 2, 3] {
+            let (senders, receivers) = channels(count);
+            let sending = thread::spawn(move || (0..20).try_for_each(send_in_turns(senders)));
+            let received: Vec<i32> = in_turns(receivers).collect();
+            assert_eq!(received, (0..20).collect::<Vec<_>>(), "{count} channels");
+            assert!(sending.join().is_ok_and(|flow| flow.is_continue()));
+        }
+    }
+
+    /// Gathers nothing but panics.
+    struct Panics;
+
+    impl Gatherer for Panics {
+        type Batch = ();
+
+        fn gather(&mut self, event: &Event<'_>, (): &mut ()) -> bool {
+            panic!("over the event at {}", event.time)
+        }
+    }
+
+    impl Sink for Panics {
+        type Gatherer = Self;
+
+        fn take(&mut self, _: &Event<'_>) {}
+
+        fn append(&mut self, (): &mut (), _: Range<usize>) {}
+
+        fn gatherer(&self) -> Option<Self> {
+            Some(Self)
+        }
+    }
+
+    #[test]
+    fn a_panic_of_a_gatherer_is_passed_on() {
+        let header = BufferHeader::of(0, 0, 0);
+        let buffers = &vec![IndexedBuffer { offset: 0, stored: 0, header, first_time: 0 }; 100];
+        let groups = &(0..100).map(|at| at..at + 1).collect::<Vec<_>>();
+        let (decoded_tx, decoded) = sync_channel(100);
+        let buffer = |time| vec![DecodedBuffer::of_events(&[(0x1120, time)])];
+        (7..107).for_each(|time| decoded_tx.send(buffer(time)).unwrap());
+        let limits = MergeLimits { buffers: 4, bytes: 1 << 20 };
+        let repeated = &Repeated::default();
+        let (spares, spare_batches) = (&Spares::default(), &Spares::default());
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            let indexed = IndexedGroups { buffers, groups };
+            let merger = Merger::new(vec![decoded], repeated, limits, indexed);
+            let progress = |_| ControlFlow::Continue(());
+            let mut sink = Panics;
+            let mut hand_out = HandOut::new(spares, spare_batches, progress, &mut sink);
+            thread::scope(|scope| {
+                let _ = merge_beside(scope, merger, vec![Panics, Panics], &mut hand_out);
+            });
+        }));
+        let panic = result.unwrap_err();
+        let panic = panic.downcast_ref::<String>().unwrap();
+        assert!(panic.starts_with("over the event at "), "{panic}");
+    }
+
+    #[test]
+    fn sending_ends_when_one_thread_takes_no_more() {
+        let (senders, mut receivers) = channels(2);
+        drop(receivers.pop());
+        let mut send = send_in_turns(senders);
+        assert_eq!([send(1), send(2)], [ControlFlow::Continue(()), ControlFlow::Break(())]);
+    }
 }

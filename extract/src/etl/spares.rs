@@ -1,12 +1,12 @@
-//! Values that are used again, for the sake of their memory.
+//! Values whose memory is used again.
 
 use std::sync::Mutex;
 
 use handlescope_model::guard::lock;
 
-/// A value with memory of its own.
+/// A value that can be emptied, and keeps its memory.
 pub trait Spare: Default {
-    /// Removes what it has.
+    /// Empties it.
     fn clear(&mut self);
 }
 
@@ -14,7 +14,7 @@ impl Spare for () {
     fn clear(&mut self) {}
 }
 
-/// Values that are used again, the latest first, which may be in a cache.
+/// Pool of values that are no longer used; the latest one, which may still be in a cache, is used again first.
 #[derive(Default)]
 pub(super) struct Spares<T>(Mutex<Vec<T>>);
 

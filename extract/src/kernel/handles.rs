@@ -94,7 +94,7 @@ impl EventFamily for Handles {
 }
 
 impl GatheredFamily for Handles {
-    /// Not those of rundowns: their rows are not of the process of the header, or none.
+    /// Selects creates and closes. A record of a rundown is about the process in its payload, and one of the start is no row.
     fn is_gathered(id: EventId) -> bool {
         matches!(id, CREATE | CLOSE)
     }
@@ -103,12 +103,12 @@ impl GatheredFamily for Handles {
         self.object.len()
     }
 
-    fn append(&mut self, part: &Self, rows: Range<usize>) {
+    fn append(&mut self, batch: &Self, rows: Range<usize>) {
         let Self { object, handle, type_id, name, names, start: _ } = self;
-        object.extend_from_slice(&part.object[rows.clone()]);
-        handle.extend_from_slice(&part.handle[rows.clone()]);
-        type_id.extend_from_slice(&part.type_id[rows.clone()]);
-        name.extend(part.name[rows].iter().map(|name| names.intern(part.names.bytes(*name))));
+        object.extend_from_slice(&batch.object[rows.clone()]);
+        handle.extend_from_slice(&batch.handle[rows.clone()]);
+        type_id.extend_from_slice(&batch.type_id[rows.clone()]);
+        name.extend(batch.name[rows].iter().map(|name| names.intern(batch.names.bytes(*name))));
     }
 
     fn clear(&mut self) {
@@ -183,8 +183,8 @@ impl GatheredFamily for Duplicates {
         self.rows.len()
     }
 
-    fn append(&mut self, part: &Self, rows: Range<usize>) {
-        self.rows.extend_from_slice(&part.rows[rows]);
+    fn append(&mut self, batch: &Self, rows: Range<usize>) {
+        self.rows.extend_from_slice(&batch.rows[rows]);
     }
 
     fn clear(&mut self) {
@@ -230,9 +230,9 @@ impl GatheredFamily for Objects {
         self.object.len()
     }
 
-    fn append(&mut self, part: &Self, rows: Range<usize>) {
-        self.object.extend_from_slice(&part.object[rows.clone()]);
-        self.type_id.extend_from_slice(&part.type_id[rows]);
+    fn append(&mut self, batch: &Self, rows: Range<usize>) {
+        self.object.extend_from_slice(&batch.object[rows.clone()]);
+        self.type_id.extend_from_slice(&batch.type_id[rows]);
     }
 
     fn clear(&mut self) {
@@ -279,9 +279,9 @@ impl GatheredFamily for References {
         self.object.len()
     }
 
-    fn append(&mut self, part: &Self, rows: Range<usize>) {
-        self.object.extend_from_slice(&part.object[rows.clone()]);
-        self.count.extend_from_slice(&part.count[rows]);
+    fn append(&mut self, batch: &Self, rows: Range<usize>) {
+        self.object.extend_from_slice(&batch.object[rows.clone()]);
+        self.count.extend_from_slice(&batch.count[rows]);
     }
 
     fn clear(&mut self) {

@@ -87,7 +87,7 @@ impl EventFamily for Heaps {
 }
 
 impl GatheredFamily for Heaps {
-    /// Not reallocations: their rows refer to others.
+    /// Selects all but reallocations, whose rows have a place in [`Heaps::moves`].
     fn is_gathered(id: EventId) -> bool {
         id != REALLOC
     }
@@ -96,11 +96,11 @@ impl GatheredFamily for Heaps {
         self.heap.len()
     }
 
-    fn append(&mut self, part: &Self, rows: Range<usize>) {
+    fn append(&mut self, batch: &Self, rows: Range<usize>) {
         let Self { heap, address, size, moves: _ } = self;
-        heap.extend_from_slice(&part.heap[rows.clone()]);
-        address.extend_from_slice(&part.address[rows.clone()]);
-        size.extend_from_slice(&part.size[rows]);
+        heap.extend_from_slice(&batch.heap[rows.clone()]);
+        address.extend_from_slice(&batch.address[rows.clone()]);
+        size.extend_from_slice(&batch.size[rows]);
     }
 
     fn clear(&mut self) {
@@ -157,8 +157,8 @@ impl GatheredFamily for VirtualMemory {
         self.rows.len()
     }
 
-    fn append(&mut self, part: &Self, rows: Range<usize>) {
-        self.rows.extend_from_slice(&part.rows[rows]);
+    fn append(&mut self, batch: &Self, rows: Range<usize>) {
+        self.rows.extend_from_slice(&batch.rows[rows]);
     }
 
     fn clear(&mut self) {

@@ -28,10 +28,12 @@ pub trait EventFamily: Default {
     fn finish(&mut self, _shared: &mut Shared) {}
 }
 
-/// A family whose rows need no other events, so that threads can gather those of parts of a trace by themselves.
+/// A family with events that need no others, so that threads gather their rows in batches.
+///
+/// Of each event that [`Self::is_gathered`] selects, [`EventFamily::take`] makes one row of the family and one of the timeline, of
+/// the process in its header; if it returns `None`, it changes nothing.
 pub trait GatheredFamily: EventFamily {
-    /// Whether events of the family with this id are gathered: [`EventFamily::take`] makes of each one row of the family and
-    /// one of the timeline, which belongs to the process of its header.
+    /// Whether events with this id are gathered.
     fn is_gathered(_id: EventId) -> bool {
         true
     }
@@ -39,8 +41,8 @@ pub trait GatheredFamily: EventFamily {
     /// Number of rows.
     fn rows(&self) -> usize;
 
-    /// Adds rows of a part of the trace that follows.
-    fn append(&mut self, part: &Self, rows: Range<usize>);
+    /// Adds rows of a batch.
+    fn append(&mut self, batch: &Self, rows: Range<usize>);
 
     /// Removes all rows.
     fn clear(&mut self);

@@ -85,22 +85,22 @@ impl Timeline {
         self.ids.push(ids);
     }
 
-    /// Adds rows of a part of the trace that follows, in time order. Of each kind `row_of` says the row in the columns of its
+    /// Adds rows of a batch, which are in time order. `row_of` gets the kind of each, and returns its row in the columns of its
     /// family.
     pub(crate) fn append(
         &mut self,
-        part: &Self,
+        batch: &Self,
         rows: Range<usize>,
         row_of: impl FnMut(RowKind) -> u32,
     ) {
         let Self { kind, row, time, pid, tid, processor, ids, late: _ } = self;
-        row.extend(part.kind[rows.clone()].iter().copied().map(row_of));
-        kind.extend_from_slice(&part.kind[rows.clone()]);
-        time.extend_from_slice(&part.time[rows.clone()]);
-        pid.extend_from_slice(&part.pid[rows.clone()]);
-        tid.extend_from_slice(&part.tid[rows.clone()]);
-        processor.extend_from_slice(&part.processor[rows.clone()]);
-        ids.extend_from_slice(&part.ids[rows]);
+        row.extend(batch.kind[rows.clone()].iter().copied().map(row_of));
+        kind.extend_from_slice(&batch.kind[rows.clone()]);
+        time.extend_from_slice(&batch.time[rows.clone()]);
+        pid.extend_from_slice(&batch.pid[rows.clone()]);
+        tid.extend_from_slice(&batch.tid[rows.clone()]);
+        processor.extend_from_slice(&batch.processor[rows.clone()]);
+        ids.extend_from_slice(&batch.ids[rows]);
     }
 
     /// Removes all rows.

@@ -123,10 +123,10 @@ impl EventStacks {
         }
     }
 
-    /// Adds the stacks of rows of a part of the trace, of which the first will be `row`.
-    pub(super) fn append(&mut self, row: usize, part: &mut GatheredStacks, rows: Range<usize>) {
-        part.move_lists(&mut self.fragments);
-        let stacks = part.of(rows);
+    /// Adds the stacks of gathered rows, of which the first will be `row`.
+    pub(crate) fn append(&mut self, row: usize, gathered: &mut GatheredStacks, rows: Range<usize>) {
+        gathered.move_lists(&mut self.fragments);
+        let stacks = gathered.parts_of(rows);
         if !stacks.is_empty() {
             self.parts.resize(row, [FragmentRef::NONE; 2]);
             self.parts.extend_from_slice(stacks);

@@ -1,5 +1,7 @@
 //! Distinct parts of stacks, and the keys by which events refer to parts that are written later.
 
+use std::ops::Range;
+
 use hashbrown::HashMap;
 
 use super::parts::{FrameBytes, PartFrames};
@@ -207,11 +209,25 @@ struct NumberedLists {
     addresses: Vec<[u8; 8]>,
 }
 
-/// The range of a list in the addresses of all lists.
+/// The range of a list in the addresses of all lists, in eight bytes: there may be millions of them, and more than 2³² addresses.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
-    start: u32,
-    length: u32,
+struct Place(u64);
+
+/// Bits of the length of a list: an event has less than 64 KiB.
+const LENGTH_BITS: u32 = 16;
+
+impl Place {
+    /// `None` for a list that is too long, or too far from the first one.
+    fn new(start: usize, length: usize) -> Option<Self> {
+        let is_far = start as u64 >> (u64::BITS - LENGTH_BITS) != 0;
+        let is_long = length as u64 >> LENGTH_BITS != 0;
+        (!is_far && !is_long).then_some(Self((start as u64) << LENGTH_BITS | length as u64))
+    }
+
+    fn range(self) -> Range<usize> {
+        let start = (self.0 >> LENGTH_BITS) as usize;
+        start..start + (self.0 & ((1 << LENGTH_BITS) - 1)) as usize
+    }
 }
 
 impl NumberedLists {
@@ -222,9 +238,7 @@ impl NumberedLists {
             return true;
         }
         let Self { known, places, addresses } = self;
-        let (Ok(start), Ok(length)) = (addresses.len().try_into(), list.len().try_into()) else {
-            return false;
-        };
+        let Some(place) = Place::new(addresses.len(), list.len()) else { return false };
         if number >= MAX_REPEATED {
             return false;
         }
@@ -232,7 +246,7 @@ impl NumberedLists {
         if places.len() <= at {
             places.resize(at + 1, Place::default());
         }
-        places[at] = Place { start, length };
+        places[at] = place;
         addresses.extend_from_slice(list);
         true
     }
@@ -240,8 +254,7 @@ impl NumberedLists {
     /// The list with a number; empty for a number without one.
     fn get(&self, number: u32) -> &[u8] {
         let place = self.places.get(number as usize).copied().unwrap_or_default();
-        let list = self.addresses[place.start as usize..].get(..place.length as usize);
-        list.unwrap_or_default().as_flattened()
+        self.addresses.get(place.range()).unwrap_or_default().as_flattened()
     }
 
     /// Asks for the place of a list.
@@ -293,6 +306,15 @@ pub(crate) mod tests {
         assert_eq!(all, [vec![1, 2], vec![3], vec![4]]);
         let never_kept = FragmentRef::new(69, false, false);
         assert!(addresses(&fragments, never_kept).is_empty());
+    }
+
+    #[test]
+    fn a_place_has_more_than_32_bits_and_a_list_that_is_longer_than_an_event_has_none() {
+        let place = |start, length| Place::new(start, length).map(Place::range);
+        let start = 5 << 32;
+        assert_eq!(place(start, 8_190), Some(start..start + 8_190));
+        assert_eq!((place(start, 1 << 16), place(1 << 48, 1)), (None, None));
+        assert_eq!(Place::default().range(), 0..0);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Stacks of events of a part of the trace, whose rows follow those before.
+//! Stacks of rows that are gathered apart from those before them.
 
 use std::ops::Range;
 
@@ -10,12 +10,12 @@ use crate::raw::Timeline;
 /// Stacks all parts of which came with their events and have numbers.
 #[derive(Default)]
 pub(crate) struct GatheredStacks {
-    /// First and second part of the stack of each row; rows at the end may have none.
-    pub(super) parts: Vec<[FragmentRef; 2]>,
+    /// First and second part of the stack of each row, up to the last one that has any.
+    parts: Vec<[FragmentRef; 2]>,
     lists: GatheredLists,
 }
 
-/// Lists of addresses that are new to the thread that gathers.
+/// Lists of addresses that the gatherer has not passed on before.
 #[derive(Default)]
 struct GatheredLists {
     /// The number of each list, and its end, which is the start of the next.
@@ -24,13 +24,14 @@ struct GatheredLists {
 }
 
 /// Whether all parts of the stack of an event that come with it have numbers.
-pub(crate) fn has_gathered_stack(event: &Event<'_>) -> bool {
+pub(crate) fn has_numbered_stack(event: &Event<'_>) -> bool {
     let has_number = |number: Option<u32>| number.is_some_and(|number| number < MAX_REPEATED);
     event.parts.is_none_or(|parts| parts.iter(event.time).all(|part| has_number(part.number)))
 }
 
 impl GatheredStacks {
-    /// Takes the stack of the event of the last row. `known` has the numbers of all lists that the thread gathered.
+    /// Adds the stack of the event of the last row of the timeline. `known` has the numbers of the lists that the gatherer has
+    /// passed on.
     pub(crate) fn take(
         &mut self,
         event: &Event<'_>,
@@ -51,13 +52,13 @@ impl GatheredStacks {
         self.parts.push(stack);
     }
 
-    /// The parts of rows; those at the end may lack.
-    pub(super) fn of(&self, rows: Range<usize>) -> &[[FragmentRef; 2]] {
+    /// First and second part of the stacks of these rows, up to the last one that has any.
+    pub(super) fn parts_of(&self, rows: Range<usize>) -> &[[FragmentRef; 2]] {
         let end = rows.end.min(self.parts.len());
         self.parts.get(rows.start..end).unwrap_or_default()
     }
 
-    /// Moves the lists to where they are kept.
+    /// Passes the lists on.
     pub(super) fn move_lists(&mut self, fragments: &mut Fragments) {
         let GatheredLists { ends, addresses } = &mut self.lists;
         let mut start = 0;

@@ -1,13 +1,10 @@
 //! The event family of stacks: the stacks of the rows of the timeline and, on request, of all events.
 
-use std::ops::Range;
-
 use handlescope_model::Table;
 use hashbrown::HashMap;
 
 use super::events::EventStacks;
 use super::fragments::{FragmentRef, Fragments};
-use super::gathered::GatheredStacks;
 use super::parts::{
     FrameBytes, KEY_DELETE, KEY_KERNEL, KEY_RUNDOWN, KEY_USER, Part, PartFrames, USER_PART, WALK,
     key_frames,
@@ -41,24 +38,11 @@ impl KeptStacks {
 
     /// Takes the parts of the stack of an event that come with it. If it has a row, it is this one.
     pub(crate) fn take_parts(&mut self, row: usize, event: &Event<'_>, shared: &mut Shared) {
-        self.forget_keys_at(event.time);
         self.events.take_parts(row, event, &mut shared.timeline);
     }
 
-    /// Adds the stacks of rows of a part of the trace, of which the first will be `row`, and the last has this raw time.
-    pub(crate) fn append(
-        &mut self,
-        row: usize,
-        part: &mut GatheredStacks,
-        rows: Range<usize>,
-        time: i64,
-    ) {
-        self.forget_keys_at(time);
-        self.events.append(row, part, rows);
-    }
-
     /// Forgets the keys of earlier events at the first event from which on the trace is complete.
-    fn forget_keys_at(&mut self, time: i64) {
+    pub(crate) fn forget_keys_at(&mut self, time: i64) {
         if self.known_from.is_some_and(|from| time >= from) {
             self.forget_keys();
         }
@@ -95,7 +79,6 @@ impl EventFamily for KeptStacks {
     }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
-        self.forget_keys_at(event.time);
         match event.id {
             WALK | KEY_KERNEL | KEY_USER => {
                 let (part, frames) = Part::decode(event)?;

@@ -20,7 +20,7 @@ mod shard;
 pub use events::{CarriedStacks, EventStacks};
 pub use fragments::{FragmentRef, Fragments};
 pub use frames::{FrameInterner, FrameKey, StackTable};
-pub(crate) use gathered::{GatheredStacks, has_gathered_stack};
+pub(crate) use gathered::{GatheredStacks, has_numbered_stack};
 pub use kept::{AllStacks, JoinedStack, KeptStacks};
 pub use modules::{AddressSpaces, Located, Mapping};
 pub(crate) use parts::{StackUse, carried_names, item_fields, repeated_frames, stack_part};

@@ -69,7 +69,9 @@ fn a_trace_with_many_stacks_and_processes_becomes_the_same_archive() {
 
 #[test]
 fn the_sample_becomes_the_same_archive() {
-    assert_same_for_any_number_of_threads(&sample_trace(), StackChoice::All);
+    for stacks in [StackChoice::HandleEvents, StackChoice::All] {
+        assert_same_for_any_number_of_threads(&sample_trace(), stacks);
+    }
 }
 
 /// Files of a folder of published traces with these endings.
@@ -99,7 +101,9 @@ fn published_and_hostile_traces_become_the_same_archives() {
 #[test]
 fn real_traces_become_the_same_archives() {
     for path in traces(&shared_data().join("real"), &[".zip", ".7z"]) {
-        assert_same_for_any_number_of_threads(&path, StackChoice::All);
+        for stacks in [StackChoice::HandleEvents, StackChoice::All] {
+            assert_same_for_any_number_of_threads(&path, stacks);
+        }
     }
 }
 

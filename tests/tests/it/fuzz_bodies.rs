@@ -245,8 +245,9 @@ fn no_damage_of_a_trace_ends_in_a_panic_or_makes_threads_differ() {
     let whole = |trace| behind(etl::WHOLE, trace);
     let plain = small_trace(false);
     let inputs = [whole(&plain), whole(&small_trace(true)), etl::recipe(&plain)];
-    let decoded = inputs.clone().map(|input| behind(input[0] | etl::DECODED, &input[1..]));
-    for seed in seeds("etl", inputs.into_iter().chain(decoded)) {
+    let with = |bit| inputs.clone().map(|input| behind(input[0] | bit, &input[1..]));
+    let (decoded, of_events) = (with(etl::DECODED), with(etl::STACKS_OF_EVENTS));
+    for seed in seeds("etl", inputs.into_iter().chain(decoded).chain(of_events)) {
         assert!(etl::read(&seed));
         let times = if seed[0] & etl::DECODED == 0 { 40 } else { 1000 };
         for bad in damaged(&seed, times) {
