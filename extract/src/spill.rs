@@ -32,7 +32,7 @@ const LARGE: usize = 4 << 20;
 const COLUMNS_PART: usize = 4;
 
 /// Time between two looks at the memory of the process. It grows by some megabytes in between.
-const INTERVAL: Duration = Duration::from_millis(10);
+const INTERVAL: Duration = Duration::from_millis(5);
 
 /// Time between two times that pages of hash tables are dropped.
 const TABLES_INTERVAL: Duration = Duration::from_millis(200);

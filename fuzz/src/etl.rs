@@ -1,4 +1,4 @@
-//! What is done with any bytes as an `.etl`: one thread and three make the same of it, and what they make can be read.
+//! What is done with any bytes as an `.etl`: one thread and several make the same of it, and what they make can be read.
 //!
 //! The first byte says what the rest is, and what is done with it:
 //!
@@ -74,7 +74,7 @@ pub fn read(bytes: &[u8]) -> bool {
     let stacks =
         if kind & STACKS_OF_EVENTS == 0 { StackChoice::All } else { StackChoice::HandleEvents };
     let alone = extracted(&path, stacks, 1);
-    assert!(alone == extracted(&path, stacks, 3), "three threads make something else");
+    assert!(alone == extracted(&path, stacks, 4), "four threads make something else");
     let limits = ContainerLimits::for_members_of(64 << 20);
     let mut redacted = Vec::new();
     let redaction = redact(&path, &limits, &mut redacted, &NoObserver, &Cancel::default());

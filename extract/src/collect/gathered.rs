@@ -125,7 +125,8 @@ impl Sink for Collector {
         batch.append_to(self, rows);
     }
 
-    /// None if all stacks are kept, as events come one by one between their stacks then.
+    /// A gatherer, unless all stacks are kept: their events come between the others then, so that few rows could be appended at
+    /// once.
     fn gatherer(&self) -> Option<RowGatherer> {
         self.stacks.all.is_none().then(RowGatherer::default)
     }

@@ -59,7 +59,7 @@ fn an_event_that_is_not_selected_changes_nothing() {
     }
 }
 
-/// Events of all families and of none, with payloads of any bytes, at times at which there may be others.
+/// Events of all families and of none, with payloads of any bytes, two at each time.
 fn any_events(payloads: &[Vec<u8>]) -> Vec<Event<'_>> {
     let known = FAMILIES.iter().flat_map(|family| family.events).map(|(id, _)| *id);
     let ids: Vec<EventId> = known.chain([EventId::Hook(0x1822)]).collect();
@@ -77,7 +77,7 @@ fn any_events(payloads: &[Vec<u8>]) -> Vec<Event<'_>> {
 }
 
 #[test]
-fn rows_gathered_from_parts_of_a_trace_are_those_of_its_events_in_order() {
+fn gathered_rows_of_events_without_stacks_are_those_of_the_events_in_order() {
     let mut seed = 1_u64;
     let mut byte = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -138,8 +138,7 @@ fn rows_gathered_from_parts_of_a_trace_are_those_of_its_events_in_order() {
     assert!(whole == parts);
 }
 
-/// The frames of a key may be of its use before the time from which on a ring has all events: also where no event with a
-/// stack comes between that time and the event with the key.
+/// Keys are forgotten at the first event from which on a ring has all events, even if that event has no stack.
 #[test]
 fn keys_are_forgotten_at_the_same_event_whether_rows_are_gathered_or_not() {
     const KEY_64: u16 = 18;
@@ -154,7 +153,8 @@ fn keys_are_forgotten_at_the_same_event_whether_rows_are_gathered_or_not() {
     for gathers in [false, true] {
         let mut collector = Collector::new(KeptStacks::default().known_from(Some(100)));
         let mut rows = GatheredRows::default();
-        for event in [close(99, &before), close(gathered, no_item), close(102, &after)] {
+        // The last one is out of order, so that only the one before it is late enough.
+        for event in [close(99, &before), close(gathered, no_item), close(98, &after)] {
             let mut gatherer = RowGatherer::default();
             if gathers && gatherer.gather(&event, &mut rows) {
                 assert_eq!(event.time, gathered, "an event that carries a stack is taken in order");

@@ -54,7 +54,7 @@ struct Slot {
 /// An event that comes next.
 pub(super) struct Next {
     pub(super) slot: usize,
-    /// EventPlace among the selected events of its buffer.
+    /// Place among the selected events of its buffer.
     at: usize,
     /// Raw time.
     time: i64,
@@ -192,10 +192,10 @@ pub(super) struct Order {
     pub(super) read: u64,
 }
 
-/// EventPlace of an event.
+/// Place of an event in an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventPlace {
-    /// EventPlace of its buffer among those of the order.
+    /// Place of its buffer among those of the order.
     pub(super) buffer: u32,
     /// Its place among the selected events of the buffer.
     pub(super) event: u32,

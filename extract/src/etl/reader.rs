@@ -1,9 +1,9 @@
 //! Events of a file in time order.
 //!
 //! Threads share the work: decoders read groups of buffers, expand and frame them and select their events, one thread merges
-//! these by time, gatherers collect some of the merged events in batches, and one hands out batches and all other events in order;
-//! with few threads, one does all but decoding. Buffers are recycled, so memory depends on the number of buffers that overlap in time (about one per
-//! processor) and not on the size of the file.
+//! these by time, gatherers collect some of the merged events in batches, and one hands out batches and all other events in
+//! order; with few threads, one does all but decoding. Buffers are recycled, so memory depends on the number of buffers that
+//! overlap in time (about one per processor) and not on the size of the file.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -176,7 +176,7 @@ fn gatherers(threads: usize) -> usize {
     if threads < THREADS_TO_MERGE { 0 } else { (threads / 2).min(MAX_GATHERERS) }
 }
 
-/// Channels to or from as many threads, in which [`ORDERED_AHEAD`] orders wait in all.
+/// Channels to or from as many threads, in which [`ORDERED_AHEAD`] orders wait in all, or a few more.
 fn channels<T>(count: usize) -> (Vec<SyncSender<T>>, Vec<Receiver<T>>) {
     (0..count).map(|_| sync_channel(ORDERED_AHEAD.div_ceil(count))).unzip()
 }
@@ -228,14 +228,21 @@ mod tests {
         }
     }
 
-    /// Gathers nothing but panics.
-    struct Panics;
+    /// Panics over an event, or over the first batch.
+    #[derive(Clone, Copy)]
+    enum Panics {
+        InGather,
+        InAppend,
+    }
 
     impl Gatherer for Panics {
         type Batch = ();
 
         fn gather(&mut self, event: &Event<'_>, (): &mut ()) -> bool {
-            panic!("over the event at {}", event.time)
+            match self {
+                Self::InGather => panic!("over the event at {}", event.time),
+                Self::InAppend => true,
+            }
         }
     }
 
@@ -244,15 +251,17 @@ mod tests {
 
         fn take(&mut self, _: &Event<'_>) {}
 
-        fn append(&mut self, (): &mut (), _: Range<usize>) {}
+        fn append(&mut self, (): &mut (), events: Range<usize>) {
+            panic!("over the {} events of a batch", events.len())
+        }
 
         fn gatherer(&self) -> Option<Self> {
-            Some(Self)
+            Some(*self)
         }
     }
 
-    #[test]
-    fn a_panic_of_a_gatherer_is_passed_on() {
+    /// The message of a panic of the sink or of its gatherers, while a hundred orders wait.
+    fn message(panics: Panics) -> String {
         let header = BufferHeader::of(0, 0, 0);
         let buffers = &vec![IndexedBuffer { offset: 0, stored: 0, header, first_time: 0 }; 100];
         let groups = &(0..100).map(|at| at..at + 1).collect::<Vec<_>>();
@@ -266,15 +275,22 @@ mod tests {
             let indexed = IndexedGroups { buffers, groups };
             let merger = Merger::new(vec![decoded], repeated, limits, indexed);
             let progress = |_| ControlFlow::Continue(());
-            let mut sink = Panics;
+            let mut sink = panics;
             let mut hand_out = HandOut::new(spares, spare_batches, progress, &mut sink);
             thread::scope(|scope| {
-                let _ = merge_beside(scope, merger, vec![Panics, Panics], &mut hand_out);
+                let _ = merge_beside(scope, merger, vec![panics, panics], &mut hand_out);
             });
         }));
         let panic = result.unwrap_err();
-        let panic = panic.downcast_ref::<String>().unwrap();
-        assert!(panic.starts_with("over the event at "), "{panic}");
+        *panic.downcast::<String>().unwrap()
+    }
+
+    #[test]
+    fn a_panic_of_a_sink_or_of_its_gatherers_is_passed_on() {
+        let of_gatherer = message(Panics::InGather);
+        assert!(of_gatherer.starts_with("over the event at "), "{of_gatherer}");
+        let of_sink = message(Panics::InAppend);
+        assert!(of_sink.ends_with(" events of a batch"), "{of_sink}");
     }
 
     #[test]

@@ -61,7 +61,7 @@ fn a_cancelled_extraction_leaves_nothing_behind() {
     let input = source.path().join("x.etl");
     fs::write(&input, trace()).unwrap();
     for threads in [1, 2, 4] {
-        // Once for each group of buffers, and between the steps after them.
+        // Between orders of events, and between the steps after them.
         assert!(stop_everywhere(&input, &target, threads) > 8);
         fs::remove_file(target.path().join("x.json7z")).unwrap();
     }
