@@ -43,7 +43,7 @@ macro_rules! collector {
                     self.stacks.events.carry(row, event);
                 }
                 if event.parts.is_some() {
-                    self.stacks.take_parts(row, event, &mut self.shared);
+                    self.stacks.events.take_parts(row, event, &mut self.shared.timeline);
                 }
             }
 

@@ -10,7 +10,7 @@ use handlescope_model::{EventKind, Table, rules};
 
 use crate::etl::{Event, EventId};
 use crate::payload::{Field, Payload, utf16_bytes};
-use crate::raw::{EventFamily, GatheredFamily, NameInterner, RowKind, Shared};
+use crate::raw::{EventFamily, GatheredFamily, NameInterner, RowKind, Shared, gathered_columns};
 
 const CREATE: EventId = EventId::Hook(0x1120);
 const CLOSE: EventId = EventId::Hook(0x1121);
@@ -178,19 +178,7 @@ impl EventFamily for Duplicates {
     }
 }
 
-impl GatheredFamily for Duplicates {
-    fn rows(&self) -> usize {
-        self.rows.len()
-    }
-
-    fn append(&mut self, batch: &Self, rows: Range<usize>) {
-        self.rows.extend_from_slice(&batch.rows[rows]);
-    }
-
-    fn clear(&mut self) {
-        self.rows.clear();
-    }
-}
+gathered_columns!(Duplicates { rows });
 
 const OBJECT_CREATE: EventId = EventId::Hook(0x1130);
 const OBJECT_DELETE: EventId = EventId::Hook(0x1131);
@@ -225,21 +213,7 @@ impl EventFamily for Objects {
     }
 }
 
-impl GatheredFamily for Objects {
-    fn rows(&self) -> usize {
-        self.object.len()
-    }
-
-    fn append(&mut self, batch: &Self, rows: Range<usize>) {
-        self.object.extend_from_slice(&batch.object[rows.clone()]);
-        self.type_id.extend_from_slice(&batch.type_id[rows]);
-    }
-
-    fn clear(&mut self) {
-        self.object.clear();
-        self.type_id.clear();
-    }
-}
+gathered_columns!(Objects { object, type_id });
 
 const REFERENCE: EventId = EventId::Hook(0x1132);
 const DEREFERENCE: EventId = EventId::Hook(0x1133);
@@ -274,21 +248,7 @@ impl EventFamily for References {
     }
 }
 
-impl GatheredFamily for References {
-    fn rows(&self) -> usize {
-        self.object.len()
-    }
-
-    fn append(&mut self, batch: &Self, rows: Range<usize>) {
-        self.object.extend_from_slice(&batch.object[rows.clone()]);
-        self.count.extend_from_slice(&batch.count[rows]);
-    }
-
-    fn clear(&mut self) {
-        self.object.clear();
-        self.count.clear();
-    }
-}
+gathered_columns!(References { object, count });
 
 const TYPE_RUNDOWN_START: EventId = EventId::Hook(0x1124);
 const TYPE_RUNDOWN: EventId = EventId::Hook(0x1125);

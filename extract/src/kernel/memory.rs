@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::etl::{Event, EventId};
 use crate::payload::{Field, Payload, utf16_bytes};
-use crate::raw::{EventFamily, GatheredFamily, NameInterner, RowKind, Shared};
+use crate::raw::{EventFamily, GatheredFamily, NameInterner, RowKind, Shared, gathered_columns};
 
 const CREATE: EventId = EventId::Hook(0x1020);
 const ALLOC: EventId = EventId::Hook(0x1021);
@@ -152,19 +152,7 @@ impl EventFamily for VirtualMemory {
     }
 }
 
-impl GatheredFamily for VirtualMemory {
-    fn rows(&self) -> usize {
-        self.rows.len()
-    }
-
-    fn append(&mut self, batch: &Self, rows: Range<usize>) {
-        self.rows.extend_from_slice(&batch.rows[rows]);
-    }
-
-    fn clear(&mut self) {
-        self.rows.clear();
-    }
-}
+gathered_columns!(VirtualMemory { rows });
 
 const MAP: EventId = EventId::Hook(0x0425);
 const UNMAP: EventId = EventId::Hook(0x0426);

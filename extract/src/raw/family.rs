@@ -48,6 +48,29 @@ pub trait GatheredFamily: EventFamily {
     fn clear(&mut self);
 }
 
+/// Implements [`GatheredFamily`] for a family all of whose events are gathered, and which has nothing but these columns.
+macro_rules! gathered_columns {
+    ($family:ident { $first:ident $(, $further:ident)* }) => {
+        impl $crate::raw::GatheredFamily for $family {
+            fn rows(&self) -> usize {
+                self.$first.len()
+            }
+
+            fn append(&mut self, batch: &Self, rows: std::ops::Range<usize>) {
+                $(self.$further.extend_from_slice(&batch.$further[rows.clone()]);)*
+                self.$first.extend_from_slice(&batch.$first[rows]);
+            }
+
+            fn clear(&mut self) {
+                self.$first.clear();
+                $(self.$further.clear();)*
+            }
+        }
+    };
+}
+
+pub(crate) use gathered_columns;
+
 /// Action of an event on a process, an image or a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {

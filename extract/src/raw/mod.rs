@@ -10,6 +10,7 @@ mod list;
 mod timeline;
 
 pub use classes::{id_in_file, id_in_session, kernel_classes};
+pub(crate) use family::gathered_columns;
 pub use family::{Action, EventFamily, GatheredFamily, NameInterner, Shared};
 pub use list::RowKind;
 pub(crate) use list::event_families;

@@ -108,7 +108,7 @@ impl EventStacks {
     }
 
     /// Takes the parts of the stack of an event that come with it. If it has a row, it is this one.
-    pub(super) fn take_parts(&mut self, row: usize, event: &Event<'_>, timeline: &mut Timeline) {
+    pub(crate) fn take_parts(&mut self, row: usize, event: &Event<'_>, timeline: &mut Timeline) {
         let Some(parts) = event.parts else { return };
         let has_row = timeline.ids.get(row).is_some_and(|ids| *ids != IdSource::Rundown);
         for part in parts.iter(event.time) {

@@ -36,11 +36,6 @@ impl KeptStacks {
         Self { known_from: time, ..self }
     }
 
-    /// Takes the parts of the stack of an event that come with it. If it has a row, it is this one.
-    pub(crate) fn take_parts(&mut self, row: usize, event: &Event<'_>, shared: &mut Shared) {
-        self.events.take_parts(row, event, &mut shared.timeline);
-    }
-
     /// Forgets the keys of earlier events at the first event from which on the trace is complete.
     pub(crate) fn forget_keys_at(&mut self, time: i64) {
         if self.known_from.is_some_and(|from| time >= from) {
