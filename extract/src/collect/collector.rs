@@ -26,7 +26,7 @@ macro_rules! collector {
         impl Collector {
             /// Takes one event; events must come in time order.
             pub fn event(&mut self, event: &Event<'_>) {
-                self.stacks.forget_keys_at(event.time);
+                self.forget_keys_at(event.time);
                 self.kept.take(event, &mut self.metadata.decoder);
                 let family = self.index.family(event.id);
                 let row = self.shared.timeline.len();
@@ -92,6 +92,13 @@ impl Collector {
     #[must_use]
     pub fn following(self, resources: Vec<ResourceMapping>) -> Self {
         Self { described: Described::new(resources), ..self }
+    }
+
+    /// Forgets the keys of the stacks of earlier events at the first event from which on the trace is complete.
+    pub(super) fn forget_keys_at(&mut self, time: i64) {
+        if self.stacks.forget_keys_at(time) {
+            self.kept.stacks.forget_keys();
+        }
     }
 }
 

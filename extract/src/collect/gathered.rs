@@ -120,7 +120,7 @@ impl Sink for Collector {
         let times = batch.shared.timeline.time.get(rows.clone());
         let Some(last) = times.and_then(|times| times.last()).copied() else { return };
         // None of the rows refers to a key.
-        self.stacks.forget_keys_at(last);
+        self.forget_keys_at(last);
         self.stacks.events.append(self.shared.timeline.len(), &mut batch.stacks, rows.clone());
         batch.append_to(self, rows);
     }

@@ -6,8 +6,9 @@ use handlescope_model::Table;
 
 use super::index::{FAMILIES, FamilyIndex};
 use super::{Collector, GatheredRows, KernelSelector, RowGatherer, event_name};
-use crate::etl::{Event, EventId, Gatherer, Selector, Sink, Spare, WarningKind};
+use crate::etl::{Event, EventId, Gatherer, Guid, Selector, Sink, Spare, WarningKind};
 use crate::metadata::encoded_item;
+use crate::options::EventChoice;
 use crate::raw::{id_in_file, id_in_session};
 use crate::stacks::KeptStacks;
 
@@ -138,17 +139,24 @@ fn gathered_rows_of_events_without_stacks_are_those_of_the_events_in_order() {
     assert!(whole == parts);
 }
 
+const KEY_RUNDOWN: EventId = EventId::Hook(0x1824);
+
+/// The extended item with which an event refers to the frames of a key.
+fn carried_key(key: u64) -> Vec<u8> {
+    const KEY_64: u16 = 18;
+    encoded_item(KEY_64, &[0, key].map(u64::to_le_bytes).concat(), false)
+}
+
+/// The payload that gives a key a single frame.
+fn frames_of_key(key: u64) -> Vec<u8> {
+    [key, 0x7FF6_0000].map(u64::to_le_bytes).concat()
+}
+
 /// Keys are forgotten at the first event from which on a ring has all events, even if that event has no stack.
 #[test]
 fn keys_are_forgotten_at_the_same_event_whether_rows_are_gathered_or_not() {
-    const KEY_64: u16 = 18;
-    const KEY_RUNDOWN: EventId = EventId::Hook(0x1824);
-    let key = |key: u64| encoded_item(KEY_64, &[0, key].map(u64::to_le_bytes).concat(), false);
-    let (before, after) = (key(5), key(6));
-    let frames = |key: u64| [key, 0x7FF6_0000].map(u64::to_le_bytes).concat();
-    let (frames_before, frames_after) = (frames(5), frames(6));
+    let [before, after] = [5, 6].map(carried_key);
     let close = |time, extended| Event { time, extended, ..event(EventId::Hook(0x1121), &[0; 16]) };
-    let rundown = |payload| Event { time: 103, ..event(KEY_RUNDOWN, payload) };
     let (gathered, no_item) = (101, &[][..]);
     for gathers in [false, true] {
         let mut collector = Collector::new(KeptStacks::default().known_from(Some(100)));
@@ -163,12 +171,44 @@ fn keys_are_forgotten_at_the_same_event_whether_rows_are_gathered_or_not() {
                 collector.take(&event);
             }
         }
-        for frames in [&frames_before, &frames_after] {
-            collector.take(&rundown(frames));
+        for frames in [5, 6].map(frames_of_key) {
+            collector.take(&Event { time: 103, ..event(KEY_RUNDOWN, &frames) });
         }
         let stacks = &collector.stacks.events;
         let frames = [0, 2].map(|row| stacks.fragments().addresses(stacks.parts(row)[0]).count());
         assert_eq!(frames, [0, 1], "gathered: {gathers}");
+    }
+}
+
+/// In a ring, the frames of a key that an early provider event refers to may be those of its next use.
+#[test]
+fn keys_of_kept_events_are_forgotten_with_those_of_others() {
+    let [before, after] = [5, 6].map(carried_key);
+    let id = EventId::Manifest { guid: Guid([7; 16]), id: 1 };
+    let kept = |time, extended| Event { time, extended, ..event(id, &[]) };
+    let close = event(EventId::Hook(0x1121), &[0; 16]);
+    for gathers in [false, true] {
+        let stacks = KeptStacks::default().known_from(Some(100));
+        let mut collector = Collector::new(stacks).keeping(EventChoice::All);
+        collector.take(&kept(99, &before));
+        let close = Event { time: 100, ..close };
+        let mut rows = GatheredRows::default();
+        if gathers {
+            assert!(RowGatherer::default().gather(&close, &mut rows));
+            collector.append(&mut rows, 0..1);
+        } else {
+            collector.take(&close);
+        }
+        // Out of order, so that it cannot be what makes the keys forgotten.
+        collector.take(&kept(98, &after));
+        for frames in [5, 6].map(frames_of_key) {
+            collector.take(&Event { time: 103, ..event(KEY_RUNDOWN, &frames) });
+        }
+        let events = &collector.kept;
+        let parts = [0, 1].map(|row| events.get(row).unwrap().stack[0]);
+        let frames = parts.map(|part| events.stacks.fragments.addresses(part).count());
+        assert_eq!(frames, [0, 1], "gathered: {gathers}");
+        assert_eq!(events.stacks.fragments.unresolved_keys(), 1);
     }
 }
 

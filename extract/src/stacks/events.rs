@@ -242,6 +242,11 @@ pub struct CarriedStacks {
 }
 
 impl CarriedStacks {
+    /// Forgets the frames of keys; see [`Fragments::forget_keys`].
+    pub(crate) fn forget_keys(&mut self) {
+        self.fragments.forget_keys();
+    }
+
     /// Takes the first and the second part of the stack that an event carries. Where the user part is still to come,
     /// [`Self::follow`] hands it out with `number`.
     pub(crate) fn take(&mut self, event: &Event<'_>, number: u32) -> [FragmentRef; 2] {

@@ -36,11 +36,14 @@ impl KeptStacks {
         Self { known_from: time, ..self }
     }
 
-    /// Forgets the keys of earlier events at the first event from which on the trace is complete.
-    pub(crate) fn forget_keys_at(&mut self, time: i64) {
-        if self.known_from.is_some_and(|from| time >= from) {
+    /// Forgets the keys of earlier events at the first event from which on the trace is complete. Returns whether this
+    /// event is it.
+    pub(crate) fn forget_keys_at(&mut self, time: i64) -> bool {
+        let is_complete = self.known_from.is_some_and(|from| time >= from);
+        if is_complete {
             self.forget_keys();
         }
+        is_complete
     }
 
     fn forget_keys(&mut self) {
