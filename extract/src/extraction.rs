@@ -56,8 +56,10 @@ pub fn extract(
         StackChoice::HandleEvents => (selector.joining_stacks(), KeptStacks::default()),
         StackChoice::All => (selector, KeptStacks::all()),
     };
-    let stacks = stacks.known_from(open.complete_from());
-    let mut collector = Collector::new(stacks).keeping(options.events).following(options.resources);
+    let mut collector = Collector::new(stacks)
+        .complete_from(open.complete_from())
+        .keeping(options.events)
+        .following(options.resources);
     // Whatever the number of threads, so that the counts do not depend on it.
     let mut selectors = selector.divided(MAX_DECODERS);
     let recording = open.read_with(

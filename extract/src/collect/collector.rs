@@ -21,6 +21,8 @@ macro_rules! collector {
             /// Single events of the providers that were chosen.
             pub kept: KeptEvents,
             index: FamilyIndex,
+            /// Raw time before which the frames of keys may have been overwritten; `None` once an event reached it.
+            complete_from: Option<i64>,
         }
 
         impl Collector {
@@ -94,9 +96,17 @@ impl Collector {
         Self { described: Described::new(resources), ..self }
     }
 
+    /// Marks the trace as complete only from this raw time on.
+    #[must_use]
+    pub fn complete_from(self, time: Option<i64>) -> Self {
+        Self { complete_from: time, ..self }
+    }
+
     /// Forgets the keys of the stacks of earlier events at the first event from which on the trace is complete.
     pub(super) fn forget_keys_at(&mut self, time: i64) {
-        if self.stacks.forget_keys_at(time) {
+        if self.complete_from.is_some_and(|from| time >= from) {
+            self.complete_from = None;
+            self.stacks.forget_keys();
             self.kept.stacks.forget_keys();
         }
     }

@@ -10,7 +10,6 @@ use crate::etl::{Event, EventId, Gatherer, Guid, Selector, Sink, Spare, WarningK
 use crate::metadata::encoded_item;
 use crate::options::EventChoice;
 use crate::raw::{id_in_file, id_in_session};
-use crate::stacks::KeptStacks;
 
 fn event(id: EventId, payload: &[u8]) -> Event<'_> {
     Event { id, version: 2, pid: Some(7), tid: Some(8), payload, ..Event::default() }
@@ -159,7 +158,7 @@ fn keys_are_forgotten_at_the_same_event_whether_rows_are_gathered_or_not() {
     let close = |time, extended| Event { time, extended, ..event(EventId::Hook(0x1121), &[0; 16]) };
     let (gathered, no_item) = (101, &[][..]);
     for gathers in [false, true] {
-        let mut collector = Collector::new(KeptStacks::default().known_from(Some(100)));
+        let mut collector = Collector::default().complete_from(Some(100));
         let mut rows = GatheredRows::default();
         // The last one is out of order, so that only the one before it is late enough.
         for event in [close(99, &before), close(gathered, no_item), close(98, &after)] {
@@ -188,8 +187,7 @@ fn keys_of_kept_events_are_forgotten_with_those_of_others() {
     let kept = |time, extended| Event { time, extended, ..event(id, &[]) };
     let close = event(EventId::Hook(0x1121), &[0; 16]);
     for gathers in [false, true] {
-        let stacks = KeptStacks::default().known_from(Some(100));
-        let mut collector = Collector::new(stacks).keeping(EventChoice::All);
+        let mut collector = Collector::default().complete_from(Some(100)).keeping(EventChoice::All);
         collector.take(&kept(99, &before));
         let close = Event { time: 100, ..close };
         let mut rows = GatheredRows::default();

@@ -18,8 +18,6 @@ use crate::raw::{EventFamily, Shared};
 pub struct KeptStacks {
     pub events: EventStacks,
     pub all: Option<AllStacks>,
-    /// Raw time before which the frames of keys may have been overwritten; `None` once an event reached it.
-    known_from: Option<i64>,
 }
 
 impl KeptStacks {
@@ -30,24 +28,8 @@ impl KeptStacks {
         Self { all: Some(AllStacks::default()), ..Self::default() }
     }
 
-    /// Marks the trace as complete only from this raw time on.
-    #[must_use]
-    pub fn known_from(self, time: Option<i64>) -> Self {
-        Self { known_from: time, ..self }
-    }
-
-    /// Forgets the keys of earlier events at the first event from which on the trace is complete. Returns whether this
-    /// event is it.
-    pub(crate) fn forget_keys_at(&mut self, time: i64) -> bool {
-        let is_complete = self.known_from.is_some_and(|from| time >= from);
-        if is_complete {
-            self.forget_keys();
-        }
-        is_complete
-    }
-
-    fn forget_keys(&mut self) {
-        self.known_from = None;
+    /// Forgets the frames of keys; see [`Fragments::forget_keys`].
+    pub(crate) fn forget_keys(&mut self) {
         self.events.forget_keys();
         if let Some(all) = &mut self.all {
             all.forget_keys();
