@@ -19,6 +19,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use std::time::Instant;
 
+use handlescope_model::rules::handle_slot;
 use handlescope_model::tables::{MINIDUMP, NO_CLOCK, Process, Processes, Stack, Stacks, TraceInfo};
 use handlescope_model::{ArchiveWriter, Cancel, FrameIdx, SCHEMA_VERSION, open_file};
 use minidump_common::format::MINIDUMP_STREAM_TYPE;
@@ -206,7 +207,8 @@ impl Conversion {
         let stack = (!frames.is_empty()).then(|| self.stacks.intern(&frames));
         let process = self.process(operation.pid);
         Entry {
-            handle: operation.handle,
+            handle: handle_slot(operation.handle),
+            shown_handle: operation.handle,
             operation: operation.operation,
             thread: operation.tid,
             process: 0,

@@ -1,5 +1,7 @@
 //! Parser from lines to listings: the output of each `!htrace`, line by line.
 
+use handlescope_model::rules::handle_slot;
+
 use super::frame::FrameLine;
 use super::grammar::{Listing, Statement, Typed};
 use super::history::History;
@@ -258,7 +260,16 @@ impl Parser {
         }
         let process = self.entries.process(process, self.kernel_process);
         let thread = thread.unwrap_or_default();
-        let entry = Entry { handle, operation, thread, process, caller: None, stack, addresses };
+        let entry = Entry {
+            handle: handle_slot(handle),
+            shown_handle: handle,
+            operation,
+            thread,
+            process,
+            caller: None,
+            stack,
+            addresses,
+        };
         self.listing.push(Some(entry));
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use handlescope_model::rules::{is_leak, is_leak_at_exit};
+use handlescope_model::rules::{handle_slot, is_leak, is_leak_at_exit};
 use handlescope_model::tables::{
     ClosedUnseen, Event, Events, ExistingHandle, ExistingHandles, Object, Objects,
 };
@@ -106,7 +106,7 @@ impl Handles {
                 time_ns: i64::from(index),
                 process: ProcessIdx(entry.process),
                 tid: entry.thread,
-                handle: Some(entry.handle),
+                handle: Some(entry.shown_handle),
                 leaked,
                 closed_at_exit: Some(closed_at_exit),
                 closing_event: closing.filter(|_| kind == EventKind::HandleCreate),
@@ -183,7 +183,7 @@ fn lives(
 fn list(lives: &mut Vec<Life>, history: &[&Entry], open: OpenList<'_>, findings: &mut Diagnostics) {
     let mut unfound: HashMap<(u32, u64), u32> = HashMap::new();
     for (row, handle) in (0..).zip(open.handles) {
-        unfound.insert((handle.process, handle.handle), row);
+        unfound.insert((handle.process, handle_slot(handle.handle)), row);
     }
     let mut closed: HashMap<(u32, u64), u32> = HashMap::new();
     for life in lives.iter_mut().filter(|life| !life.is_reopened) {

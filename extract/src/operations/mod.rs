@@ -19,7 +19,10 @@ pub(crate) enum Operation {
 /// An operation as its source has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
+    /// [`handle_slot`](handlescope_model::rules::handle_slot) of the value: `RegCloseKey` closes with a tag bit set.
     pub(crate) handle: u64,
+    /// Handle value as the source shows it.
+    pub(crate) shown_handle: u64,
     pub(crate) operation: Operation,
     /// 0 when it is not known.
     pub(crate) thread: u32,
@@ -37,7 +40,7 @@ pub(crate) struct Entry {
 impl Entry {
     /// Whether two entries of one process are the same event.
     pub(crate) fn is_same(&self, entry: &Self) -> bool {
-        (self.handle, self.operation, self.thread, self.addresses)
-            == (entry.handle, entry.operation, entry.thread, entry.addresses)
+        (self.shown_handle, self.operation, self.thread, self.addresses)
+            == (entry.shown_handle, entry.operation, entry.thread, entry.addresses)
     }
 }

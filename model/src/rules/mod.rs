@@ -4,12 +4,14 @@
 //! [`Kinds`] are sets of kinds; the other functions derive what follows from the events of one object.
 //! The rules are ETWAnalyzer's.
 
+mod handle;
 mod kinds;
 mod leak;
 mod losses;
 mod object;
 mod resource;
 
+pub use handle::{handle_slot, is_kernel_handle, is_pseudo_handle};
 pub use kinds::{
     CLOSING, CREATING, EXIT_FUNCTIONS, HANDLE_RUNDOWN_END, Kinds, OPENING, OPENING_HANDLES,
     REFERENCE_CHANGES, TYPE_RUNDOWN_END, VIEWS, WITH_HANDLE, create_rank, is_exit_function,

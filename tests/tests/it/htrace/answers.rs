@@ -101,6 +101,34 @@ fn limits_of_the_text_are_reported_at_load_with_answers_and_in_stats() {
 }
 
 #[test]
+fn values_that_differ_in_their_tag_bits_are_one_handle() {
+    let entry = |handle: &str, operation: &str| {
+        format!(
+            "--------------------------------------\nHandle = 0x{handle} - {operation}\n\
+             Thread ID = 0x000017ec, Process ID = 0x000017e8\n\n\
+             0x77ca2e4c: ntdll!Nt{operation}+0x0000000c\n"
+        )
+    };
+    // The newest entry comes first.
+    let entries = [entry("34", "OPEN"), entry("1a2", "CLOSE"), entry("1a0", "OPEN")].concat();
+    let rule = "--------------------------------------";
+    let text = format!(
+        "0:000> !htrace\n{entries}{rule}\nParsed 0x3 stack traces.\nDumped 0x3 stack traces.\n"
+    );
+    let run = with(&text).run(&["session.log", "-c", ".dump ObjectRef -json"]).ok();
+    let answer: Value = serde_json::from_str(&run.stdout).unwrap();
+    let objects = answer["objects"].as_array().unwrap().iter();
+    let handles: Vec<Vec<&str>> = objects
+        .map(|object| {
+            let events = object["events"].as_array().unwrap().iter();
+            events.map(|event| event["handle"].as_str().unwrap()).collect()
+        })
+        .collect();
+    assert_eq!(handles, [vec!["0x1A0", "0x1A2"], vec!["0x34"]], "{text}");
+    assert_eq!(answer["totals"]["leaked_handles"], 1);
+}
+
+#[test]
 fn references_to_invalid_handles_are_counted_and_their_stacks_kept() {
     for operation in ["BAD REF", "*** BAD REFERENCE ***:", "BADREF"] {
         let shell = with(SESSION.replace("CLOSE", operation));
