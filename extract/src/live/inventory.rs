@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use handlescope_model::rules::{CLOSING, WITH_HANDLE};
+use handlescope_model::rules::{CLOSING, WITH_HANDLE, handle_slot, is_kernel_handle};
 use handlescope_model::{Cancel, EventKind};
 
 use crate::collect::Collector;
@@ -87,6 +87,9 @@ impl Inventory {
     }
 }
 
+/// The pid of the System process.
+const SYSTEM_PID: u32 = 4;
+
 /// Rows after which what was decoded is forgotten; what is open stays.
 const MAX_ROWS: usize = 1 << 16;
 
@@ -95,8 +98,8 @@ const MAX_ROWS: usize = 1 << 16;
 pub struct OpenHandles {
     /// Image file name; empty while no event names it.
     pub name: String,
-    /// Object and value of the handles that were opened and not closed since the session started.
-    handles: HashSet<(u64, u32)>,
+    /// Object and [`handle_slot`] of the handles that were opened and not closed since the session started.
+    handles: HashSet<(u64, u64)>,
 }
 
 impl OpenHandles {
@@ -107,7 +110,7 @@ impl OpenHandles {
 }
 
 /// Counts the handles that are open: created in, or duplicated into, a process since the session started, and
-/// neither closed nor gone with it. A handle that a child inherits is not counted.
+/// neither closed nor gone with it. A kernel handle counts for System. A handle that a child inherits is not counted.
 ///
 /// Payloads and stacks are decoded by the families. An event whose header has no process counts when its stack names
 /// one.
@@ -119,6 +122,8 @@ pub struct LiveCounts {
     seen: usize,
     /// Handles whose process was not known, by raw time.
     waiting: HashMap<i64, Vec<usize>>,
+    /// Object and [`handle_slot`] of the last close of each thread.
+    just_closed: HashMap<u32, (u64, u64)>,
 }
 
 impl LiveCounts {
@@ -171,6 +176,7 @@ impl LiveCounts {
         let Collector { handles, duplicates, shared: Shared { timeline, .. }, .. } =
             &self.collected;
         let (kind, at, pid) = (timeline.kind[row], timeline.row[row] as usize, timeline.pid[row]);
+        let tid = timeline.tid[row];
         let Some(kind) = event_kind(kind).filter(|kind| WITH_HANDLE.contains(*kind)) else {
             return;
         };
@@ -179,25 +185,38 @@ impl LiveCounts {
             return;
         }
         if CLOSING.contains(kind) {
-            if let Some(process) = self.processes.get_mut(&pid) {
-                process.handles.remove(&(handles.object[at], handles.handle[at]));
+            let value = handles.handle[at].into();
+            let owner = if is_kernel_handle(value) { SYSTEM_PID } else { pid };
+            let closed = (handles.object[at], handle_slot(value));
+            self.just_closed.insert(tid, closed);
+            if let Some(process) = self.processes.get_mut(&owner) {
+                process.handles.remove(&closed);
             }
             return;
         }
+        let just_closed = self.just_closed.remove(&tid);
         let (owner, object, handle) = match kind {
             EventKind::HandleDuplicate => {
                 let row = &duplicates.rows[at];
-                if row.is_inherited() {
+                // `DUPLICATE_CLOSE_SOURCE` closes first, by a thread of any process, and may give the same value again.
+                let source = (row.object, handle_slot(row.source_handle.into()));
+                let is_moved = just_closed == Some(source);
+                if let Some(process) = row.source_pid.filter(|_| is_moved) {
+                    let process = self.processes.get_mut(&process);
+                    process.map(|process| process.handles.remove(&source));
+                }
+                // A child has no pid yet when its creator duplicates a handle for it.
+                if row.target_pid == 0 || row.is_inherited() && !is_moved {
                     return;
                 }
                 // Of a file, the owner is the caller if no event names the target; here one may come later.
-                let target = Some(row.target_pid).filter(|target| *target != 0);
-                (target.unwrap_or(pid), row.object, row.target_handle)
+                (row.target_pid, row.object, u64::from(row.target_handle))
             }
-            _ => (pid, handles.object[at], handles.handle[at]),
+            _ => (pid, handles.object[at], u64::from(handles.handle[at])),
         };
+        let owner = if is_kernel_handle(handle) { SYSTEM_PID } else { owner };
         let process = self.processes.entry(owner).or_default();
-        if process.handles.insert((object, handle)) {
+        if process.handles.insert((object, handle_slot(handle))) {
             changed(owner, process);
         }
     }
