@@ -125,7 +125,7 @@ fn lifetimes(recording: &Recording, collected: &Collector) -> usize {
     let mut diagnostics = Diagnostics::default();
     let index = &ProcessIndex::new(&collected.processes.rows);
     let owners =
-        EventOwners::new(collected, index, clock, NonZeroUsize::MIN, &mut diagnostics, cancel);
+        EventOwners::new(collected, index, None, NonZeroUsize::MIN, &mut diagnostics, cancel);
     let owners = &owners.expect("not cancelled");
     let missing = &MissingEvents::new(&recording.losses);
     let lifetimes = Lifetimes { collected, index, owners, missing, clock, cancel };

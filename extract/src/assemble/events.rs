@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use handlescope_model::rules::{is_leak, is_leak_at_exit};
+use handlescope_model::rules::{is_kernel_handle, is_leak, is_leak_at_exit};
 use handlescope_model::tables::{Events, StackEvent, StackEvents};
 use handlescope_model::{
     Cancel, Cancelled, EventIdx, EventKind, ObjectIdx, Poll, ProcessIdx, StackIdx,
@@ -24,6 +24,7 @@ use crate::stacks::{AddressSpaces, LookedUp, StackLookUp, StackResolver, StackTa
 /// Inputs of the events table.
 pub(super) struct EventColumns<'a> {
     pub(super) collected: &'a Collector,
+    pub(super) index: &'a ProcessIndex,
     pub(super) owners: &'a EventOwners,
     pub(super) exits: &'a ExitCloses,
     pub(super) unseen: &'a UnseenCloses<'a>,
@@ -114,12 +115,14 @@ impl<'a> EventBatch<'a> {
             None => columns.unseen.of(raw.rows[position] as usize),
             Some(_) => None,
         };
+        let is_closed =
+            closing.is_some() || unseen.is_some() || raw.is_of_no_process(position as u32);
         let is_inherited = kind == EventKind::HandleDuplicate
             && raw.duplicate_owners(position as u32).inherited_by != NONE;
         let at_exit =
             closing.is_some_and(|closing| columns.exits.contains(raw.rows[closing as usize]));
         Leak {
-            never_closed: is_leak(kind, closing.is_some() || unseen.is_some()),
+            never_closed: is_leak(kind, is_closed),
             at_exit: is_leak_at_exit(kind, is_inherited, at_exit),
             unseen,
         }
@@ -173,7 +176,7 @@ impl<'a> EventBatch<'a> {
 
     /// The rows, column by column.
     pub(super) fn into_frame(self) -> PolarsResult<DataFrame> {
-        let EventColumns { collected, owners, clock, .. } = self.columns;
+        let EventColumns { collected, index, owners, clock, .. } = self.columns;
         let Collector { duplicates, references, views, shared, .. } = collected;
         let (timeline, raw) = (&shared.timeline, &self.raw);
         let rows = || raw.rows.iter().map(|row| *row as usize);
@@ -196,6 +199,18 @@ impl<'a> EventBatch<'a> {
         let of_owner = |process: fn(DuplicateOwners) -> u32| {
             self.column(&duplicated, |(_, of): Duplicate| known(process(of)).map(ProcessIdx))
         };
+        // Of other events the process of the thread, where the handle is not its own.
+        let is_called = |at: usize| match raw.kind[at] {
+            RowKind::HandleDuplicate => true,
+            RowKind::HandleCreate => is_kernel_handle(raw.handle[at].into()),
+            RowKind::HandleClose => {
+                is_kernel_handle(raw.handle[at].into()) || owners.foreign.contains(&raw.rows[at])
+            }
+            _ => false,
+        };
+        let called = (0..raw.rows.len()).filter(|at| is_called(*at));
+        let called: Vec<_> =
+            called.map(|at| (at, owners.actor(raw.rows[at] as usize, collected, index))).collect();
         let viewed =
             self.events_of(&[RowKind::Map, RowKind::Unmap], |at| views.rows[family_row(at)]);
         let of_view =
@@ -218,7 +233,7 @@ impl<'a> EventBatch<'a> {
             source_pid: self.column(&duplicated, |(raw, _): Duplicate| raw.source_pid),
             source_handle: self
                 .column(&duplicated, |(raw, _): Duplicate| Some(raw.source_handle.into())),
-            caller_process: of_owner(|owners| owners.caller),
+            caller_process: self.column(&called, |actor: Option<u32>| actor.map(ProcessIdx)),
             inherited_by: of_owner(|owners| owners.inherited_by),
             view_base: of_view(|view| view.base),
             view_size: of_view(|view| view.size),

@@ -24,15 +24,15 @@ use handlescope_model::{
     ArchiveError, ArchiveWriter, Cancel, Cancelled, FILE_MAPPING_NAME, FILE_MAPPING_TYPE,
     ObjectIdx, ProcessIdx, ROW_GROUP_ROWS, Table, TypeId,
 };
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 
 use crate::collect::{Collector, EventCounter};
 use crate::error::ExtractError;
-use crate::etl::{Clock, Diagnostics, WarningKind};
+use crate::etl::{Clock, WarningKind};
 use crate::lifecycle::{
-    self, AllocationColumns, AllocationStats, EXIT_GRACE_NS, EventOwners, ExitCloses, Lifetimes,
-    MissingEvents, ProcessIndex, TrackedEvents, UnseenCloses, closed_start_handles,
-    follow_resources, in_time_order, track, unnamed_pids,
+    self, AllocationColumns, AllocationStats, EventOwners, ExitCloses, Lifetimes, MissingEvents,
+    ProcessIndex, TrackedEvents, UnseenCloses, closed_start_handles, follow_resources,
+    in_time_order, track, unnamed_pids,
 };
 use crate::metadata::Decoder;
 use crate::options::ExtractSummary;
@@ -66,12 +66,13 @@ pub(crate) fn assemble(
     let losses = trace::losses(recording, &collected);
     let mut index = ProcessIndex::new(&collected.processes.rows);
     if !losses.is_empty() {
-        let unnamed = unnamed_pids(&collected, &index, clock, cancel)?;
+        let unnamed = unnamed_pids(&collected, &index, cancel)?;
         collected.processes.add_unnamed(unnamed);
         index = ProcessIndex::new(&collected.processes.rows);
     }
     cancel.check()?;
-    let owners = EventOwners::new(&collected, &index, clock, threads, &mut warnings, cancel)?;
+    let mut owners =
+        EventOwners::new(&collected, &index, order.as_deref(), threads, &mut warnings, cancel)?;
     let order = in_time_order(&collected, &index, &owners, order, cancel)?;
     let in_order = order.as_deref();
     let columns = follow_resources(&collected, &index, clock, in_order, cancel)?;
@@ -80,7 +81,11 @@ pub(crate) fn assemble(
     let (index, missing) = (&index, &MissingEvents::new(&losses));
     let lifetimes =
         Lifetimes { collected: &collected, index, owners: &owners, missing, clock, cancel };
-    let (followed, names) = Followed::new(lifetimes, in_order, threads, &mut warnings)?;
+    let (mut events, closed_before) = track(&lifetimes, in_order, threads, &mut warnings)?;
+    owners.set_foreign(std::mem::take(&mut events.foreign));
+    let lifetimes =
+        Lifetimes { collected: &collected, index, owners: &owners, missing, clock, cancel };
+    let (followed, names) = Followed::new(lifetimes, events, closed_before, in_order, threads)?;
     drop(order);
     let modules = ModuleTables::new(&collected.images, index, clock);
     let [spaces, methods] = address_spaces(recording, &collected, &modules, index);
@@ -178,7 +183,7 @@ fn address_spaces(
     modules: &ModuleTables,
     index: &ProcessIndex,
 ) -> [AddressSpaces; 2] {
-    let grace = recording.clock.ticks_apart(EXIT_GRACE_NS);
+    let grace = recording.clock.ticks_apart(modules::LOAD_GRACE_NS);
     let pointer_size = recording.header.pointer_size.clamp(4, 8) as usize;
     [
         AddressSpaces::new(modules.mappings(collected, index, grace), pointer_size),
@@ -198,30 +203,27 @@ struct Followed<'a> {
 }
 
 impl<'a> Followed<'a> {
-    /// Follows all objects; returns the names table, too.
+    /// Groups the events of all objects, and finds the closes; returns the names table, too.
     fn new(
         lifetimes: Lifetimes<'a>,
+        events: TrackedEvents,
+        closed_before: HashMap<u32, i64>,
         order: Option<&[u32]>,
         threads: NonZeroUsize,
-        warnings: &mut Diagnostics,
     ) -> Result<(Self, Names), Cancelled> {
-        thread::scope(|scope| {
+        let TrackedEvents { objects: tracked, object, .. } = events;
+        let (grouped, closes, (names, table)) = thread::scope(|scope| {
             let closes = scope.spawn(|| {
                 let exits = ExitCloses::new(&lifetimes, order)?;
-                Ok::<_, Cancelled>((exits, closed_start_handles(&lifetimes, order)?))
+                let unseen = UnseenCloses::new(closed_before, lifetimes, &exits)?;
+                Ok::<_, Cancelled>((exits, unseen, closed_start_handles(&lifetimes, order)?))
             });
-            let (events, reuses) = track(&lifetimes, order, threads, warnings)?;
-            let (exits, closed) = joined(closes.join())?;
-            let unseen = UnseenCloses::new(reuses, lifetimes, &exits)?;
-            let TrackedEvents { objects: tracked, object } = events;
-            let (grouped, (names, table)) = thread::scope(|scope| {
-                let names = scope.spawn(|| ObjectNames::new(lifetimes.collected, &tracked));
-                let grouped = GroupedEvents::new(&lifetimes, &tracked, object, order, threads);
-                (grouped, joined(names.join()))
-            });
-            let grouped = grouped?;
-            Ok((Self { tracked, names, grouped, exits, unseen, closed }, table))
-        })
+            let names = scope.spawn(|| ObjectNames::new(lifetimes.collected, &tracked));
+            let grouped = GroupedEvents::new(&lifetimes, &tracked, object, order, threads);
+            (grouped, joined(closes.join()), joined(names.join()))
+        });
+        let (grouped, (exits, unseen, closed)) = (grouped?, closes?);
+        Ok((Self { tracked, names, grouped, exits, unseen, closed }, table))
     }
 }
 
@@ -259,13 +261,13 @@ impl Assembly<'_> {
         objects: SyncSender<Objects>,
         allocations: &AllocationColumns,
     ) -> Result<(ObjectStats, KeptRows), ExtractError> {
-        let Self { collected, owners, followed, clock, cancel, .. } = *self;
+        let Self { collected, index, owners, followed, clock, cancel, .. } = *self;
         let fragments = collected.stacks.events.fragments();
         cancel.check()?;
         let mut resolver =
             StackResolver::new(fragments, self.spaces, self.methods, stacks, self.threads);
         let Followed { tracked, names, grouped, exits, unseen, .. } = followed;
-        let columns = EventColumns { collected, owners, exits, unseen, clock, grouped };
+        let columns = EventColumns { collected, index, owners, exits, unseen, clock, grouped };
         // A handle event is in one row of the table, so that counting rows does without noting them. The rows are noted
         // when provider events may carry the same stacks, which count once.
         resolver.note_rows(collected.stacks.events.has_carried());

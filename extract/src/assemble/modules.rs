@@ -17,6 +17,9 @@ use crate::stacks::{AddressSpaces, Mapping};
 /// The time stamp is not part of it, because rundown records do not have it.
 type FileKey<'a> = (u32, u64, u32, Option<(Guid, u32, &'a str)>);
 
+/// Code runs that long before the event that says where it lies, and after the one that says that it is gone.
+pub(super) const LOAD_GRACE_NS: i64 = 2_000_000;
+
 /// The tables of modules and module loads, and the module of each image row.
 pub(super) struct ModuleTables {
     modules: Modules,
@@ -56,7 +59,8 @@ impl ModuleTables {
 
     /// Address ranges of modules, for resolving addresses.
     ///
-    /// An image also explains addresses `grace` ticks before its load and after the end of its process.
+    /// An image also explains addresses `grace` ticks before its load, and those of the sweep after the end of its
+    /// process.
     pub(super) fn mappings<'a>(
         &'a self,
         collected: &'a Collector,
@@ -76,7 +80,11 @@ impl ModuleTables {
                 from: image.load.unwrap_or(i64::MIN),
                 to: image.unload.unwrap_or(i64::MAX),
                 since: image.load.map_or(i64::MIN, |load| load.saturating_sub(grace)),
-                until: end_of(image).map_or(i64::MAX, |end| end.saturating_add(grace)),
+                until: end_of(image).map_or(i64::MAX, |end| {
+                    index
+                        .next_start(image.pid, end)
+                        .map_or(i64::MAX, |start| start.saturating_sub(1))
+                }),
             };
             (image.pid, mapping)
         })

@@ -7,7 +7,7 @@ use handlescope_model::tables::{Process, Processes, Thread, Threads};
 
 use crate::etl::Clock;
 use crate::kernel::{ProcessRow, ThreadRow};
-use crate::lifecycle::{EXIT_GRACE_NS, ProcessIndex};
+use crate::lifecycle::ProcessIndex;
 
 /// Makes the table; rows keep their order, so that row numbers stay valid.
 pub(super) fn table(
@@ -38,13 +38,10 @@ pub(super) fn table(
 
 /// Makes the table of threads; rows keep their order.
 pub(super) fn threads(rows: &[ThreadRow], index: &ProcessIndex, clock: &Clock) -> Threads {
-    let grace = clock.ticks_apart(EXIT_GRACE_NS);
     rows.iter()
         .map(|row| {
             // The last thread of a process may end after it.
-            let process = index
-                .find(row.pid, row.seen)
-                .or_else(|| index.find_ended(row.pid, row.seen, grace));
+            let process = index.find_or_ended(row.pid, row.seen);
             Thread {
                 process: process.map(ProcessIdx),
                 pid: row.pid,

@@ -1,11 +1,14 @@
 //! The raw events of a part of the events table, with what their objects are derived from.
 
-use handlescope_model::rules::ObjectEvents;
+use handlescope_model::rules::{ObjectEvents, handle_slot};
 use handlescope_model::{EventKind, ProcessIdx};
 
 use crate::collect::Collector;
-use crate::lifecycle::{DuplicateOwners, EventOwners, UnseenCloses, event_kind, known};
+use crate::lifecycle::{DuplicateOwners, EventOwners, NONE, UnseenCloses, event_kind, known};
 use crate::raw::RowKind;
+
+/// The process of handles that were duplicated for a process which never started.
+const NO_PROCESS: ProcessIdx = ProcessIdx(NONE);
 
 /// Raw events, grouped by object, and the values of them that are needed several times.
 ///
@@ -51,6 +54,20 @@ impl<'a> RawRows<'a> {
         event_kind(self.kind[position]).unwrap_or(EventKind::HandleClose)
     }
 
+    /// Whether the event at a position is of a process that never started: a duplicate for it, or the close of one.
+    pub(super) fn is_of_no_process(&self, position: u32) -> bool {
+        let EventOwners { failed, failed_closes, .. } = self.owners;
+        if failed.is_empty() {
+            return false;
+        }
+        let row = self.rows[position as usize];
+        match self.kind[position as usize] {
+            RowKind::HandleDuplicate => failed.contains_key(&row),
+            RowKind::HandleClose => failed_closes.contains(&row),
+            _ => false,
+        }
+    }
+
     /// The processes of the duplicate at a position.
     pub(super) fn duplicate_owners(&self, position: u32) -> DuplicateOwners {
         self.owners.duplicates[self.family_row[position as usize] as usize]
@@ -63,11 +80,14 @@ impl ObjectEvents for RawRows<'_> {
     }
 
     fn process(&self, position: u32) -> Option<ProcessIdx> {
+        if self.kind[position as usize] == RowKind::HandleClose && self.is_of_no_process(position) {
+            return Some(NO_PROCESS);
+        }
         known(self.process[position as usize]).map(ProcessIdx)
     }
 
     fn handle(&self, position: u32) -> u64 {
-        self.handle[position as usize].into()
+        handle_slot(self.handle[position as usize].into())
     }
 
     fn source_process(&self, position: u32) -> Option<ProcessIdx> {
@@ -75,6 +95,9 @@ impl ObjectEvents for RawRows<'_> {
     }
 
     fn inherited_by(&self, position: u32) -> Option<ProcessIdx> {
+        if self.is_of_no_process(position) {
+            return Some(NO_PROCESS);
+        }
         known(self.duplicate_owners(position).inherited_by).map(ProcessIdx)
     }
 

@@ -143,6 +143,10 @@ warning_kinds! {
     BadDumpModule => "module of a dump that cannot be read, left out", "unreadable module or PDB identity in the dump, skipped", "unreadable modules or PDB identities in the dump, skipped",
     /// A close whose object was never seen.
     CloseWithoutObject => "close of a handle opened before the trace", "close of a handle opened before the trace", "closes of handles opened before the trace",
+    /// A close that its process did not open, of a value that several other processes have for the object.
+    DoubtfulClose => "close by a thread of another process, of one of several handles", "close by a thread of another process that may be of several handles", "closes by threads of other processes that may be of several handles",
+    /// A duplicate for a child process that does not start in the trace.
+    DuplicateWithoutChild => "duplicate for a child process that does not start", "duplicate for a child process that does not start in the trace", "duplicates for child processes that do not start in the trace",
     /// A delete whose object was never seen or already complete.
     DeleteWithoutObject => "delete of an unknown object", "delete of an unknown object", "deletes of unknown objects",
     /// A reference change whose object was never seen or already complete.

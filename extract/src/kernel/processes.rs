@@ -48,6 +48,8 @@ pub struct ProcessRow {
     pub listed: Option<i64>,
     /// Whether only its pid is known. Such rows are the last.
     pub is_unnamed: bool,
+    /// Process and thread that logged the start: those that called for the process, where the header says so.
+    pub creator: Option<(u32, u32)>,
     /// Position of the start event.
     pub start_position: Option<EventPosition>,
     /// Position of the end event.
@@ -105,19 +107,26 @@ impl EventFamily for Processes {
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
         let rows = shared.timeline.len() as u32;
         let position = EventPosition { processor: event.processor, rows };
-        self.add_event(Process::decode(event)?, event.time, position);
+        let thread = event.pid.zip(event.tid);
+        self.add_event(Process::decode(event)?, event.time, thread, position);
         Some(())
     }
 }
 
 impl Processes {
-    /// Takes one process event, at a raw time.
-    fn add_event(&mut self, process: Process, time: i64, position: EventPosition) {
+    /// Takes one process event, at a raw time, that this thread of a process logged.
+    fn add_event(
+        &mut self,
+        process: Process,
+        time: i64,
+        thread: Option<(u32, u32)>,
+        position: EventPosition,
+    ) {
         let pid = process.pid;
         match process.action {
             Action::Begin => {
                 let row = self.add(process, Some(time));
-                self.rows[row].start_position = Some(position);
+                (self.rows[row].creator, self.rows[row].start_position) = (thread, Some(position));
                 self.live.insert(pid, row);
             }
             Action::End => {
@@ -174,6 +183,7 @@ impl Processes {
             end: None,
             listed: None,
             is_unnamed: false,
+            creator: None,
             start_position: None,
             end_position: None,
         });
@@ -433,10 +443,10 @@ mod tests {
     #[test]
     fn a_reused_pid_is_another_process() {
         let mut processes = Processes::default();
-        processes.add_event(process(Action::Rundown, 7), 10, EventPosition::default());
-        processes.add_event(process(Action::End, 7), 20, EventPosition::default());
-        processes.add_event(process(Action::Begin, 7), 30, EventPosition::default());
-        processes.add_event(process(Action::Rundown, 7), 40, EventPosition::default());
+        processes.add_event(process(Action::Rundown, 7), 10, None, EventPosition::default());
+        processes.add_event(process(Action::End, 7), 20, None, EventPosition::default());
+        processes.add_event(process(Action::Begin, 7), 30, None, EventPosition::default());
+        processes.add_event(process(Action::Rundown, 7), 40, None, EventPosition::default());
         let times: Vec<_> = processes.rows.iter().map(|row| (row.start, row.end)).collect();
         assert_eq!(times, [(None, Some(20)), (Some(30), None)]);
     }
@@ -444,7 +454,7 @@ mod tests {
     #[test]
     fn an_end_without_start_is_a_process_from_before_the_trace() {
         let mut processes = Processes::default();
-        processes.add_event(process(Action::End, 7), 20, EventPosition::default());
+        processes.add_event(process(Action::End, 7), 20, None, EventPosition::default());
         assert_eq!((processes.rows[0].start, processes.rows[0].end), (None, Some(20)));
     }
 }

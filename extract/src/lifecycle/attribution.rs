@@ -9,9 +9,6 @@ use crate::raw::UNKNOWN_ID;
 /// The pid of the System process on every Windows since XP.
 const SYSTEM_PID: u32 = 4;
 
-/// A handle table is swept after the end of its process; events that late still belong to it.
-pub const EXIT_GRACE_NS: i64 = 2_000_000;
-
 /// The number of no row, in columns with an entry for each event or allocation: an `Option` would double their size.
 pub const NONE: u32 = u32::MAX;
 
@@ -80,12 +77,19 @@ impl ProcessIndex {
         Self { lifetimes: lifetimes.collect(), children, unnamed: HashMap::new() }
     }
 
-    /// The lifetime of a pid that has only one: first and last time, and row.
-    pub fn only_lifetime(&self, pid: u32) -> Option<(i64, i64, u32)> {
+    /// The start and the row of a pid that has only one lifetime: all of its later events are of that process.
+    pub fn only_lifetime(&self, pid: u32) -> Option<(i64, u32)> {
         match self.lifetimes.get(&pid)?.list.as_slice() {
-            [only] => Some(*only),
+            [(start, _, row)] => Some((*start, *row)),
             _ => None,
         }
+    }
+
+    /// The next start of a pid after a time.
+    pub fn next_start(&self, pid: u32, time: i64) -> Option<i64> {
+        let list = &self.lifetimes.get(&pid)?.list;
+        let next = list.partition_point(|(start, _, _)| *start <= time);
+        list.get(next).map(|(start, _, _)| *start)
     }
 
     /// The process with this pid at this time, first and last moment included; of several the process
@@ -94,9 +98,17 @@ impl ProcessIndex {
         self.lifetimes.get(&pid)?.find(time, time)
     }
 
-    /// The process with this pid that was alive up to `grace` ticks before a time, however short it lived.
-    pub fn find_ended(&self, pid: u32, time: i64, grace: i64) -> Option<u32> {
-        self.lifetimes.get(&pid)?.find(time, time.saturating_sub(grace))
+    /// The process with this pid at this time, or else the one that ended last under it.
+    ///
+    /// Windows sweeps the handles and views of a process after its end event, however long that takes, and gives
+    /// the pid to another process only then.
+    pub fn find_or_ended(&self, pid: u32, time: i64) -> Option<u32> {
+        self.find(pid, time).or_else(|| self.lifetimes.get(&pid)?.find(time, i64::MIN))
+    }
+
+    /// The row of System.
+    pub fn system(&self) -> Option<u32> {
+        self.lifetimes.get(&SYSTEM_PID)?.list.first().map(|(_, _, row)| *row)
     }
 
     /// The process with this pid whose start, end and name are among the events that are missing.
@@ -206,7 +218,7 @@ pub struct Attribution {
     pub header: u64,
     /// Number of events attributed by the process id of their stack.
     pub stack: u64,
-    /// Number of events attributed to the process that had ended up to 2 ms before.
+    /// Number of events attributed to the process that had ended under the pid.
     pub before_exit: u64,
     /// Number of events attributed to System, because no process was known.
     pub system: u64,
@@ -226,15 +238,12 @@ impl Attribution {
     }
 
     /// The process of an event, counted by the source of the attribution.
-    ///
-    /// `grace` is [`EXIT_GRACE_NS`] in ticks.
     pub fn attribute(
         &mut self,
         index: &ProcessIndex,
         pid: u32,
         is_from_stack: bool,
         time: i64,
-        grace: i64,
         diagnostics: &mut Diagnostics,
     ) -> Option<u32> {
         if pid == 0 {
@@ -248,7 +257,7 @@ impl Attribution {
                 *by_pid += 1;
                 return Some(row);
             }
-            if let Some(row) = index.find_ended(pid, time, grace) {
+            if let Some(row) = index.find_or_ended(pid, time) {
                 self.before_exit += 1;
                 return Some(row);
             }
@@ -295,6 +304,7 @@ mod tests {
             end,
             listed: None,
             is_unnamed: false,
+            creator: None,
             start_position: None,
             end_position: None,
         }
@@ -347,10 +357,17 @@ mod tests {
     fn events_after_the_end_are_of_the_process_however_short_it_lived() {
         let index = ProcessIndex::new(&[process(7, 4, Some(100), Some(101))]);
         assert_eq!(index.find(7, 102), None);
-        assert_eq!(index.find_ended(7, 102, 50), Some(0));
-        assert_eq!(index.find_ended(7, 151, 50), Some(0));
-        assert_eq!(index.find_ended(7, 152, 50), None);
-        assert_eq!(index.find_ended(7, 99, 50), None);
+        assert_eq!(index.find_or_ended(7, 102), Some(0));
+        assert_eq!(index.find_or_ended(7, i64::MAX), Some(0));
+        assert_eq!(index.find_or_ended(7, 99), None);
+    }
+
+    #[test]
+    fn events_after_the_end_are_of_the_process_until_its_pid_is_given_again() {
+        let index = index();
+        assert_eq!([199, 200].map(|time| index.find_or_ended(7, time)), [Some(1), Some(2)]);
+        assert_eq!(index.next_start(7, 100), Some(200));
+        assert_eq!(index.next_start(7, 200), None);
     }
 
     #[test]
@@ -367,7 +384,7 @@ mod tests {
         let index = ProcessIndex::new(&rows);
         assert_eq!([59, 60, 90].map(|time| index.find(7, time)), [Some(0), Some(1), Some(1)]);
         assert_eq!(index.find(7, 91), None);
-        assert_eq!(index.find_ended(7, 91, 2), Some(1));
+        assert_eq!(index.find_or_ended(7, 91), Some(1));
     }
 
     #[test]
@@ -377,9 +394,9 @@ mod tests {
         let rows = [system, process(7, 4, Some(50), Some(90)), unnamed];
         let (index, mut d) = (ProcessIndex::new(&rows), Diagnostics::default());
         let mut a = Attribution::default();
-        let owners = [49, 50, 92, 93].map(|time| a.attribute(&index, 7, false, time, 2, &mut d));
-        assert_eq!(owners, [Some(2), Some(1), Some(1), Some(2)]);
-        assert_eq!(a, Attribution { header: 3, before_exit: 1, ..Attribution::default() });
+        let owners = [49, 50, 93].map(|time| a.attribute(&index, 7, false, time, &mut d));
+        assert_eq!(owners, [Some(2), Some(1), Some(1)]);
+        assert_eq!(a, Attribution { header: 2, before_exit: 1, ..Attribution::default() });
     }
 
     #[test]
@@ -401,12 +418,12 @@ mod tests {
     fn each_fallback_is_counted() {
         let (index, mut d) = (index(), Diagnostics::default());
         let mut a = Attribution::default();
-        assert_eq!(a.attribute(&index, 7, false, 90, 2, &mut d), Some(1));
-        assert_eq!(a.attribute(&index, 7, true, 90, 2, &mut d), Some(1));
-        assert_eq!(a.attribute(&index, 7, false, 102, 2, &mut d), Some(1));
-        assert_eq!(a.attribute(&index, 7, false, 103, 2, &mut d), Some(0));
-        assert_eq!(a.attribute(&index, UNKNOWN_ID, false, 90, 2, &mut d), Some(0));
-        assert_eq!(a.attribute(&index, 0, false, 90, 2, &mut d), None);
+        assert_eq!(a.attribute(&index, 7, false, 90, &mut d), Some(1));
+        assert_eq!(a.attribute(&index, 7, true, 90, &mut d), Some(1));
+        assert_eq!(a.attribute(&index, 7, false, 102, &mut d), Some(1));
+        assert_eq!(a.attribute(&index, 99, false, 103, &mut d), Some(0));
+        assert_eq!(a.attribute(&index, UNKNOWN_ID, false, 90, &mut d), Some(0));
+        assert_eq!(a.attribute(&index, 0, false, 90, &mut d), None);
         let expected = Attribution { header: 1, stack: 1, before_exit: 1, system: 2, dropped: 1 };
         assert_eq!(a, expected);
     }

@@ -10,13 +10,20 @@ use handlescope_model::rules::OPENING_HANDLES;
 use handlescope_model::{Cancelled, EventKind, Poll};
 use hashbrown::{HashMap, HashSet};
 
-use super::attribution::{EXIT_GRACE_NS, NONE};
+use super::attribution::NONE;
 use super::kinds::event_kind;
 use super::lifetimes::Lifetimes;
+use super::objects::slot;
 use super::owners::EventOwners;
 use crate::collect::Collector;
 use crate::kernel::ProcessRow;
 use crate::raw::{RowKind, UNKNOWN_ID};
+
+/// Latest time between the last close of a sweep and the end event that follows it, where the process sweeps itself.
+const SWEEP_AHEAD_NS: i64 = 2_000_000;
+
+/// The same for a sweep by the thread that terminates the process: a debugger, or that of a process without threads.
+const KILL_AHEAD_NS: i64 = 1_000_000_000;
 
 /// Number of the kernel frames of a stack; equal frames have equal numbers, because closes have their frames from stack
 /// events of one pointer size.
@@ -36,7 +43,10 @@ impl ExitCloses {
         let mut search = Search {
             collected,
             owners,
-            grace: clock.ticks_apart(EXIT_GRACE_NS),
+            sweep_ahead: clock.ticks_apart(SWEEP_AHEAD_NS),
+            kill_ahead: clock.ticks_apart(KILL_AHEAD_NS),
+            of_sweeps: HashSet::new(),
+            last_of_sweep: None,
             is_coarse: clock.step > 1,
             ends: vec![ProcessEnd::default(); collected.processes.rows.len()],
             of_programs: HashSet::new(),
@@ -87,8 +97,10 @@ enum Run {
 struct Search<'a> {
     collected: &'a Collector,
     owners: &'a EventOwners,
-    /// [`EXIT_GRACE_NS`] in ticks.
-    grace: i64,
+    /// [`SWEEP_AHEAD_NS`] in ticks.
+    sweep_ahead: i64,
+    /// [`KILL_AHEAD_NS`] in ticks.
+    kill_ahead: i64,
     /// Whether the clock stands still between two ticks of its timer.
     is_coarse: bool,
     /// Ends by process.
@@ -96,6 +108,9 @@ struct Search<'a> {
     /// Kernel frames of closes after which the process went on to open handles.
     of_programs: HashSet<KernelPart>,
     last_of_program: Option<KernelPart>,
+    /// Kernel frames of closes after the end of a process, which no program makes.
+    of_sweeps: HashSet<KernelPart>,
+    last_of_sweep: Option<KernelPart>,
     after_end: HashSet<u32>,
     /// Closes of a run before the end event.
     candidates: Vec<(u32, KernelPart)>,
@@ -112,9 +127,21 @@ impl Search<'_> {
                 let end = &mut self.ends[process as usize];
                 end.opens = true;
                 end.run = Run::Over;
+                self.hand_on(row);
             }
             Some(EventKind::HandleClose) => self.close(row, process as usize),
             _ => {}
+        }
+    }
+
+    /// A close before a duplicate of a handle of the process may be the one that the duplicate asks for.
+    fn hand_on(&mut self, row: usize) {
+        let timeline = &self.collected.shared.timeline;
+        if timeline.kind[row] == RowKind::HandleDuplicate {
+            let source = self.owners.duplicates[timeline.row[row] as usize].source;
+            if let Some(source) = self.ends.get_mut(source as usize) {
+                source.run = Run::Over;
+            }
         }
     }
 
@@ -128,7 +155,10 @@ impl Search<'_> {
         let state = &mut self.ends[process];
         // A close that was given to System because its process is not known proves nothing about System. Most closes
         // are made on the frames of the previous close.
-        let is_of_program = state.opens && timeline.pid[row] == known.process.pid;
+        let is_of_process = timeline.pid[row] == known.process.pid;
+        // A call that fails to create a process sweeps what it opened, and its program goes on.
+        let is_sweep = self.owners.failed_closes.contains(&(row as u32));
+        let is_of_program = state.opens && is_of_process && !is_sweep;
         if is_of_program && kernel != self.last_of_program {
             self.of_programs.extend(kernel);
             self.last_of_program = kernel;
@@ -136,11 +166,19 @@ impl Search<'_> {
         let Some((end, is_after_end)) = end else { return };
         if is_after_end {
             self.after_end.insert(row as u32);
+            if kernel != self.last_of_sweep {
+                self.of_sweeps.extend(kernel);
+                self.last_of_sweep = kernel;
+            }
             state.run = Run::Within { tid, kernel };
             return;
         }
+        let ahead = match self.owners.foreign.contains(&(row as u32)) {
+            true => self.kill_ahead,
+            false => self.sweep_ahead,
+        };
         match &mut state.run {
-            Run::Ahead if end - time <= self.grace => state.run = Run::Within { tid, kernel },
+            Run::Ahead if end - time <= ahead => state.run = Run::Within { tid, kernel },
             Run::Within { tid: same, kernel: run } if *same == tid && tid != UNKNOWN_ID => {
                 match (*run, kernel) {
                     (Some(run), Some(process)) if run != process => state.run = Run::Over,
@@ -174,8 +212,10 @@ impl Search<'_> {
     }
 
     fn finish(self) -> ExitCloses {
-        let Self { of_programs, mut after_end, candidates, .. } = self;
-        let swept = candidates.iter().filter(|(_, kernel)| !of_programs.contains(kernel));
+        let Self { of_programs, of_sweeps, mut after_end, candidates, .. } = self;
+        let swept = candidates
+            .iter()
+            .filter(|(_, kernel)| of_sweeps.contains(kernel) || !of_programs.contains(kernel));
         after_end.extend(swept.map(|(row, _)| *row));
         ExitCloses(after_end)
     }
@@ -197,7 +237,7 @@ pub fn closed_start_handles(
     for (at, handle) in start.iter().enumerate() {
         poll.round()?;
         if let Some(process) = index.find(handle.pid, handle.time) {
-            open.insert((process, handle.handle), at);
+            open.insert((process, slot(handle.handle)), at);
         }
     }
     if open.is_empty() {
@@ -210,7 +250,7 @@ pub fn closed_start_handles(
         if timeline.kind[row] != RowKind::HandleClose || process == NONE {
             continue;
         }
-        let value = collected.handles.handle[timeline.row[row] as usize];
+        let value = slot(collected.handles.handle[timeline.row[row] as usize]);
         let of_value = open.get(&(process, value)).copied();
         if let Some(at) = of_value.filter(|at| start[*at].time <= timeline.time[row]) {
             closed[at] = true;

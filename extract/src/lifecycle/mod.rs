@@ -4,6 +4,8 @@
 //!
 //! * An object is tracked by its kernel address. Creates, duplicates and object creates open one;
 //!   closes, deletes, reference changes and unmaps only continue one.
+//! * A handle belongs to the table that Windows puts it in ([`EventOwners`], [`Tracker`](objects)): that of System for
+//!   kernel handles, that of a child for inherited ones. A close by a thread of another process ends the only handle that it can mean.
 //! * It is complete when creates + duplicates = closes, when it is deleted, or when its view is
 //!   unmapped; the next event of the address opens another. A close that comes after completion
 //!   still belongs to the last completed object of the address.
@@ -11,22 +13,26 @@
 //! * Objects are numbered in the order of completion, then the open ones by their first event.
 
 mod attribution;
+mod evidence;
 mod exits;
+mod inheritance;
 mod kinds;
 mod lifetimes;
 mod objects;
+mod open_handles;
 mod owners;
 mod resources;
 mod same_time;
 mod shards;
 mod unseen;
 
-pub use attribution::{Attribution, EXIT_GRACE_NS, Lifetime, NONE, ProcessIndex, known};
+pub use attribution::{Attribution, Lifetime, NONE, ProcessIndex, known};
 pub use exits::{ExitCloses, closed_start_handles};
+pub use inheritance::DuplicateOwners;
 pub use kinds::{event_kind, subject};
 pub use lifetimes::{Lifetimes, MissingEvents};
 pub use objects::{ObjectRow, Objects};
-pub use owners::{DuplicateOwners, EventOwners, unnamed_pids};
+pub use owners::{EventOwners, unnamed_pids};
 pub use resources::{
     AllocationColumns, AllocationStats, AllocatorRow, Miss, Owner, follow_resources,
 };

@@ -4,11 +4,14 @@ use std::collections::{HashMap, VecDeque};
 
 use slab::Slab;
 
+use handlescope_model::rules::{handle_slot, is_kernel_handle};
 use handlescope_model::{EventKind, FILE_MAPPING_TYPE, TypeId};
 
 use super::attribution::NONE;
+use super::inheritance::DuplicateOwners;
 use super::kinds::{Subject, subject};
-use super::owners::{DuplicateOwners, EventOwners, view_pid};
+use super::open_handles::{HandleList, OpenHandle, OpenHandles, Several};
+use super::owners::{EventOwners, view_pid};
 use crate::collect::Collector;
 use crate::etl::WarningKind;
 use crate::kernel::{DuplicateRow, Handles};
@@ -81,7 +84,7 @@ struct Tracked {
     type_id: TypeId,
     name: u32,
     completed: u32,
-    /// Its handles in [`Tracker::open`] while it is open.
+    /// Its handles in [`Tracker::open`] while it is open; then the row of the close that completed it, or [`NONE`].
     open: u32,
 }
 
@@ -100,6 +103,13 @@ struct OpenObject {
     closed: u32,
     /// Sum over the opened handles less the sum over the closed handles: 0 when they are the same.
     balance: u64,
+    handles: HandleList,
+}
+
+impl OpenObject {
+    fn new(key: Key) -> Self {
+        Self { key, opened: 0, closed: 0, balance: 0, handles: HandleList::default() }
+    }
 }
 
 /// The last object of a key.
@@ -115,6 +125,13 @@ struct Place {
 pub(super) struct Tracker {
     objects: Vec<Tracked>,
     open: Slab<OpenObject>,
+    handles: OpenHandles,
+    /// Closes of handles of other processes than they were made in, with the process that had the handle.
+    foreign: hashbrown::HashMap<u32, u32>,
+    /// Closes that may be of handles of several other processes.
+    doubtful_closes: hashbrown::HashSet<u32>,
+    /// Completions that a later event has undone, by their number.
+    reopened: Vec<u32>,
     more_names: HashMap<u32, Vec<u32>>,
     files: HashMap<u32, u32>,
     places: hashbrown::HashMap<Key, Place>,
@@ -127,7 +144,13 @@ pub(super) struct Tracker {
     known: Option<OpenAt>,
 }
 
-/// A handle of the object at an address: address, process and handle value.
+/// Evidence on the closes of handles by threads of other processes.
+pub(super) trait CloseEvidence {
+    /// Whether a close that a process made can be of a handle of another one.
+    fn allows(&self, close: u32, closer: u32, of: OpenHandle, address: u64) -> bool;
+}
+
+/// A handle of the object at an address: address, process and slot.
 pub(super) type HandleAt = (u64, u32, u32);
 
 /// Objects of the open handles at some addresses, the first one first.
@@ -158,12 +181,36 @@ impl Tracker {
         self.completed as usize
     }
 
+    /// Takes the closes of handles of other processes.
+    pub(super) fn take_foreign(&mut self) -> hashbrown::HashMap<u32, u32> {
+        std::mem::take(&mut self.foreign)
+    }
+
+    /// Number of closes that may be of handles of several other processes.
+    pub(super) fn doubtful_closes(&self) -> u64 {
+        self.doubtful_closes.len() as u64
+    }
+
+    /// Numbers of the completions that were undone, ascending.
+    pub(super) fn reopened(&mut self) -> &[u32] {
+        self.reopened.sort_unstable();
+        &self.reopened
+    }
+
     /// The objects, after the last event.
-    pub(super) fn finish(self) -> Objects {
-        let Self { objects, more_names, files, completed, .. } = self;
+    pub(super) fn finish(mut self) -> Objects {
+        self.reopened.sort_unstable();
+        let Self { objects, more_names, files, completed, reopened, .. } = self;
         // In the memory of the objects.
-        let rows = objects.into_iter().map(Tracked::row).collect();
-        Objects { rows, more_names, files, completed }
+        let rows = objects.into_iter().map(|tracked| {
+            let mut row = tracked.row();
+            if row.is_complete() && !reopened.is_empty() {
+                row.completed -= reopened.partition_point(|undone| *undone < row.completed) as u32;
+            }
+            row
+        });
+        let completed = completed - reopened.len() as u32;
+        Objects { rows: rows.collect(), more_names, files, completed }
     }
 
     /// Gives an event to its object; the error is the reason that it has none.
@@ -173,23 +220,34 @@ impl Tracker {
         owners: &EventOwners,
         row: usize,
         process: u32,
+        evidence: &impl CloseEvidence,
     ) -> Result<u32, WarningKind> {
         let Collector { handles, duplicates, objects, references, views, shared, .. } = collected;
         let kind = shared.timeline.kind[row];
         let at = shared.timeline.row[row] as usize;
         match subject(kind) {
             Subject::Object(EventKind::HandleCreate) => {
-                let object = self.open_handle(handle_of(handles, at, process), handles.type_id[at]);
+                let handle = handle_of(handles, at, process);
+                let object = self.open_handle(handle, handles.type_id[at], row as u32);
                 self.name_if_unnamed(object, handles.name[at]);
                 Ok(object)
             }
             Subject::Object(EventKind::HandleDuplicate) => {
                 let duplicate = &duplicates.rows[at];
                 let handle = duplicated_handle(duplicate, owners.duplicates[at], process);
-                Ok(self.open_handle(handle, duplicate.type_id))
+                let source =
+                    (duplicate.object, owners.duplicates[at].source, slot(duplicate.source_handle));
+                self.go_on(source, duplicate.type_id, collected, owners);
+                Ok(self.open_handle(handle, duplicate.type_id, row as u32))
             }
             Subject::Object(EventKind::HandleClose) => {
-                self.close(handle_of(handles, at, process), handles.name[at])
+                let is_of_kernel = is_kernel_handle(handles.handle[at].into());
+                let handle = handle_of(handles, at, process);
+                let process = match is_of_kernel {
+                    true => process,
+                    false => self.holder(handle, row as u32, evidence),
+                };
+                self.close((handle.0, process, handle.2), handles.name[at], row as u32)
             }
             Subject::HandleAtEnd => {
                 let address = handles.object[at];
@@ -206,7 +264,7 @@ impl Tracker {
                 let key = (KERNEL, address);
                 // Still open: its delete was lost, the address has a new object now.
                 if let Some(old) = self.open_at(key) {
-                    self.complete(old);
+                    self.complete(old, NONE);
                 }
                 Ok(self.open_or_new(key, address, TypeId(objects.type_id[at].into())).object)
             }
@@ -240,13 +298,14 @@ impl Tracker {
         }
     }
 
-    fn open_handle(&mut self, handle: HandleAt, type_id: u16) -> u32 {
-        let (address, ..) = handle;
+    fn open_handle(&mut self, handle: HandleAt, type_id: u16, row: u32) -> u32 {
+        let (address, process, slot) = handle;
         let Place { object, open } =
             self.open_or_new((KERNEL, address), address, TypeId(type_id.into()));
         let handles = &mut self.open[open as usize];
         handles.opened += 1;
         handles.balance = handles.balance.wrapping_add(weight(handle));
+        self.handles.add(&mut handles.handles, object, OpenHandle { process, slot, row });
         if let Some(known) = self.known.as_mut().filter(|known| known.addresses.contains(&address))
         {
             known.objects.entry(handle).or_default().push_back(object);
@@ -257,11 +316,61 @@ impl Tracker {
     /// Ends an open object; `missing` if there is none.
     fn end(&mut self, key: Key, missing: WarningKind) -> Result<u32, WarningKind> {
         let place = self.open_at(key).ok_or(missing)?;
-        self.complete(place);
+        self.complete(place, NONE);
         Ok(place.object)
     }
 
-    fn close(&mut self, handle: HandleAt, name: u32) -> Result<u32, WarningKind> {
+    /// The process whose handle a close ends: the one that made it, unless it has no such handle, and only one handle
+    /// of the object that is open has the value.
+    pub(super) fn holder(
+        &mut self,
+        (address, process, slot): HandleAt,
+        row: u32,
+        evidence: &impl CloseEvidence,
+    ) -> u32 {
+        let Some(Place { object, open }) = self.open_at((KERNEL, address)) else { return process };
+        let list = self.open[open as usize].handles;
+        if self.handles.contains(list, object, process, slot) {
+            return process;
+        }
+        match self.handles.only(list, object, slot) {
+            Ok(Some(other)) if evidence.allows(row, process, other, address) => {
+                self.foreign.insert(row, other.process);
+                other.process
+            }
+            Ok(_) => process,
+            Err(Several) => {
+                self.doubtful_closes.insert(row);
+                process
+            }
+        }
+    }
+
+    /// Opens the object again whose last handle was just closed, because that handle was handed on: the close comes
+    /// first where a duplicate closes its source, and where a message carries the handle.
+    fn go_on(
+        &mut self,
+        (address, process, slot): HandleAt,
+        type_id: u16,
+        collected: &Collector,
+        owners: &EventOwners,
+    ) {
+        let Some(place) = self.places.get_mut(&(KERNEL, address)) else { return };
+        let Some(tracked) = self.objects.get_mut(place.object as usize) else { return };
+        if place.open != NONE || tracked.open == NONE || tracked.type_id != TypeId(type_id.into()) {
+            return;
+        }
+        let row = tracked.open;
+        let closer = self.foreign.get(&row).copied().unwrap_or(owners.process[row as usize]);
+        let at = collected.shared.timeline.row[row as usize] as usize;
+        if handle_of(&collected.handles, at, closer) == (address, process, slot) {
+            let open = self.open.insert(OpenObject::new((KERNEL, address))) as u32;
+            self.reopened.push(tracked.completed);
+            (tracked.completed, tracked.open, place.open) = (NONE, open, open);
+        }
+    }
+
+    fn close(&mut self, handle: HandleAt, name: u32, row: u32) -> Result<u32, WarningKind> {
         let missing = WarningKind::CloseWithoutObject;
         let last = *self.places.get(&(KERNEL, handle.0)).ok_or(missing)?;
         let known = self.known.as_mut();
@@ -274,22 +383,33 @@ impl Tracker {
         {
             handles.closed += 1;
             handles.balance = handles.balance.wrapping_sub(weight(handle));
+            self.handles.remove(&mut handles.handles, object, handle.1, handle.2);
             if handles.opened == handles.closed {
-                self.complete(last);
+                self.complete(last, row);
             }
         }
         Ok(object)
     }
 
     /// Counts the close of a handle of an object, which may be complete.
-    pub(super) fn close_of(&mut self, object: u32, handle: Option<HandleAt>, name: u32) -> u32 {
+    pub(super) fn close_of(
+        &mut self,
+        object: u32,
+        handle: Option<HandleAt>,
+        name: u32,
+        row: u32,
+    ) -> u32 {
         self.add_name(object, name);
-        self.close_unseen(object, handle);
+        self.close_by(object, handle, row);
         object
     }
 
     /// Counts a close of a handle, or an unmap, of an object, which is complete when it was the last one.
     pub(super) fn close_unseen(&mut self, object: u32, handle: Option<HandleAt>) {
+        self.close_by(object, handle, NONE);
+    }
+
+    fn close_by(&mut self, object: u32, handle: Option<HandleAt>, row: u32) {
         if let Some(handle) = handle
             && let Some(known) = &mut self.known
             && let Some(objects) = known.objects.get_mut(&handle)
@@ -297,14 +417,17 @@ impl Tracker {
         {
             objects.remove(at);
         }
-        let open = self.object(object).open;
-        let Some(handles) = self.open.get_mut(open as usize) else { return };
+        let &mut Tracked { open, completed, .. } = self.object(object);
+        let Some(handles) = self.open.get_mut(open as usize).filter(|_| completed == NONE) else {
+            return;
+        };
         handles.closed += 1;
         if let Some(handle) = handle {
             handles.balance = handles.balance.wrapping_sub(weight(handle));
+            self.handles.remove(&mut handles.handles, object, handle.1, handle.2);
         }
         if handles.opened <= handles.closed {
-            self.complete(Place { object, open });
+            self.complete(Place { object, open }, row);
         }
     }
 
@@ -320,23 +443,23 @@ impl Tracker {
             if !self.unbalanced.is_empty() && self.unbalanced.contains(&key.1) {
                 self.doubtful.insert(key.1);
             }
-            let handles = OpenObject { key, opened: 0, closed: 0, balance: 0 };
-            let open = self.open.insert(handles) as u32;
+            let open = self.open.insert(OpenObject::new(key)) as u32;
             *place = Place { object: self.objects.len() as u32, open };
             self.objects.push(Tracked { pointer, type_id, name: 0, completed: NONE, open });
         }
         *place
     }
 
-    /// Completes an open object.
-    fn complete(&mut self, place: Place) {
+    /// Completes an open object; `by` is the row of the close that does it, if one does.
+    fn complete(&mut self, place: Place, by: u32) {
         let Place { object, open } = place;
-        let OpenObject { key, balance, .. } = self.open.remove(open as usize);
+        let OpenObject { key, balance, handles, .. } = self.open.remove(open as usize);
+        self.handles.clear(handles);
         self.places.insert(key, Place { object, open: NONE });
         let completed = self.completed;
         self.completed += 1;
         let tracked = self.object(object);
-        (tracked.completed, tracked.open) = (completed, NONE);
+        (tracked.completed, tracked.open) = (completed, by);
         if balance != 0 {
             self.unbalanced.insert(key.1);
         }
@@ -415,13 +538,27 @@ pub(super) fn opened_handle(
     }
 }
 
+/// The handle that a close by a process ends, unless that is known from its value alone.
+pub(super) fn closed_handle(collected: &Collector, row: usize, process: u32) -> Option<HandleAt> {
+    let Collector { handles, shared, .. } = collected;
+    let at = shared.timeline.row[row] as usize;
+    let is_close = shared.timeline.kind[row] == RowKind::HandleClose;
+    (is_close && !is_kernel_handle(handles.handle[at].into()))
+        .then(|| handle_of(handles, at, process))
+}
+
 /// The handle of a create or a close.
 fn handle_of(handles: &Handles, at: usize, process: u32) -> HandleAt {
-    (handles.object[at], process, handles.handle[at])
+    (handles.object[at], process, slot(handles.handle[at]))
+}
+
+/// The entry of a handle table that a value means.
+pub(super) fn slot(value: u32) -> u32 {
+    handle_slot(value.into()) as u32
 }
 
 /// The handle that a duplicate opened, which is of the child if one inherits it.
 fn duplicated_handle(duplicate: &DuplicateRow, owners: DuplicateOwners, process: u32) -> HandleAt {
     let holder = if owners.inherited_by == NONE { process } else { owners.inherited_by };
-    (duplicate.object, holder, duplicate.target_handle)
+    (duplicate.object, holder, slot(duplicate.target_handle))
 }

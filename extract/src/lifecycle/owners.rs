@@ -3,30 +3,17 @@
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
-use handlescope_model::{Cancel, Cancelled, Poll, rules};
+use handlescope_model::rules::is_kernel_handle;
+use handlescope_model::{Cancel, Cancelled, Poll};
+use hashbrown::{HashMap, HashSet};
 
-use super::attribution::{Attribution, EXIT_GRACE_NS, NONE, ProcessIndex};
+use super::attribution::{Attribution, NONE, ProcessIndex, known};
+use super::inheritance::{DuplicateOwners, Inheritance};
 use super::kinds::subject;
 use crate::collect::Collector;
-use crate::etl::{Clock, Diagnostics};
+use crate::etl::{Diagnostics, WarningKind};
 use crate::raw::{IdSource, RowKind, UNKNOWN_ID};
 use crate::side_by_side::{chunk_length, side_by_side};
-
-/// The processes of a duplicate, rows of the processes table or [`NONE`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DuplicateOwners {
-    /// The process that called.
-    pub caller: u32,
-    /// The process the handle comes from.
-    pub source: u32,
-    /// The child that inherited the handle.
-    pub inherited_by: u32,
-}
-
-impl DuplicateOwners {
-    /// Owner of a duplicate with an unknown caller.
-    const UNKNOWN: Self = Self { caller: NONE, source: NONE, inherited_by: NONE };
-}
 
 /// The processes of the rows of the timeline.
 pub struct EventOwners {
@@ -35,16 +22,23 @@ pub struct EventOwners {
     pub process: Vec<u32>,
     /// Further processes of each duplicate.
     pub duplicates: Vec<DuplicateOwners>,
+    /// Duplicates for processes that never started, and the close of each, or [`NONE`].
+    pub failed: HashMap<u32, u32>,
+    /// The closes in `failed`.
+    pub failed_closes: HashSet<u32>,
+    /// Closes of handles of other processes than they were made in.
+    pub foreign: HashSet<u32>,
     /// Source of the attribution.
     pub attribution: Attribution,
 }
 
 impl EventOwners {
-    /// Attributes all events with so many threads, unless asked to stop.
+    /// Attributes all events with so many threads, unless asked to stop; `order` gives the time order when it is not that
+    /// of the rows.
     pub fn new(
         collected: &Collector,
         index: &ProcessIndex,
-        clock: &Clock,
+        order: Option<&[u32]>,
         threads: NonZeroUsize,
         diagnostics: &mut Diagnostics,
         cancel: &Cancel,
@@ -53,18 +47,55 @@ impl EventOwners {
         let mut process = vec![NONE; count];
         let mut duplicates = vec![DuplicateOwners::UNKNOWN; collected.duplicates.rows.len()];
         let mut attribution = Attribution::default();
-        let grace = clock.ticks_apart(EXIT_GRACE_NS);
         let rows_of_each = chunk_length(count, threads.get());
         let parts = (0..).step_by(rows_of_each).zip(process.chunks_mut(rows_of_each));
         let parts = side_by_side(parts, |(start, process)| {
-            Part::new(collected, index, grace, start, process, cancel)
+            Part::new(collected, index, start, process, cancel)
         })?;
         for part in parts {
             part.duplicates.into_iter().for_each(|(row, owners)| duplicates[row as usize] = owners);
             attribution.add(&part.attribution);
             diagnostics.merge(&part.diagnostics);
         }
-        Ok(Self { process, duplicates, attribution })
+        let Inheritance { children, failed } =
+            Inheritance::new(collected, &process, &duplicates, order, cancel)?;
+        for (row, child) in children {
+            let owners = &mut duplicates[collected.shared.timeline.row[row as usize] as usize];
+            owners.inherited_by = child;
+            // The thread that calls may be of a third process.
+            process[row as usize] = known(owners.source).unwrap_or(process[row as usize]);
+        }
+        let without_child = failed.values().filter(|close| **close == NONE).count() as u64;
+        diagnostics.add(WarningKind::DuplicateWithoutChild, without_child, None);
+        let failed_closes = failed.values().copied().filter(|close| *close != NONE).collect();
+        let foreign = HashSet::new();
+        Ok(Self { process, duplicates, failed, failed_closes, foreign, attribution })
+    }
+
+    /// Gives closes to the processes that had the handles.
+    pub fn set_foreign(&mut self, foreign: HashMap<u32, u32>) {
+        for (row, process) in &foreign {
+            self.process[*row as usize] = *process;
+        }
+        self.foreign = foreign.into_keys().collect();
+    }
+
+    /// The process that acted in a row, where that is not the owner.
+    pub fn actor(&self, row: usize, collected: &Collector, index: &ProcessIndex) -> Option<u32> {
+        let timeline = &collected.shared.timeline;
+        let (owner, pid) = (self.process[row], timeline.pid[row]);
+        let is_owner = |owner: u32| {
+            collected.processes.rows.get(owner as usize).is_some_and(|it| it.process.pid == pid)
+        };
+        if timeline.kind[row] == RowKind::HandleDuplicate {
+            return known(self.duplicates[timeline.row[row] as usize].caller);
+        }
+        if owner == NONE || is_owner(owner) || pid == UNKNOWN_ID {
+            return None;
+        }
+        let time = timeline.time[row];
+        let actor = index.find_or_ended(pid, time).or_else(|| index.find_unnamed(pid));
+        actor.filter(|actor| *actor != owner)
     }
 }
 
@@ -82,12 +113,12 @@ impl Part {
     fn new(
         collected: &Collector,
         index: &ProcessIndex,
-        grace: i64,
         start: usize,
         slots: &mut [u32],
         cancel: &Cancel,
     ) -> Result<Self, Cancelled> {
         let timeline = &collected.shared.timeline;
+        let system = index.system();
         let mut part = Self::default();
         let mut poll = Poll::new(cancel);
         for (row, slot) in (start..).zip(slots) {
@@ -100,14 +131,17 @@ impl Part {
                 event_pid(collected, row),
                 timeline.ids[row] == IdSource::Stack,
                 timeline.time[row],
-                grace,
                 &mut part.diagnostics,
             );
             *slot = match (process, timeline.kind[row]) {
                 (Some(caller), RowKind::HandleDuplicate) => {
-                    let (owner, of) = duplicate_owners(row, caller, collected, index);
+                    let (owner, of) = duplicate_owners(row, caller, system, collected, index);
                     part.duplicates.push((timeline.row[row], of));
                     owner
+                }
+                (Some(process), RowKind::HandleCreate | RowKind::HandleClose) => {
+                    let value = collected.handles.handle[timeline.row[row] as usize];
+                    system.filter(|_| is_kernel_handle(value.into())).unwrap_or(process)
                 }
                 (process, _) => process.unwrap_or(NONE),
             };
@@ -121,11 +155,9 @@ impl Part {
 pub fn unnamed_pids(
     collected: &Collector,
     index: &ProcessIndex,
-    clock: &Clock,
     cancel: &Cancel,
 ) -> Result<BTreeSet<u32>, Cancelled> {
     let timeline = &collected.shared.timeline;
-    let grace = clock.ticks_apart(EXIT_GRACE_NS);
     let mut unnamed = BTreeSet::new();
     let mut poll = Poll::new(cancel);
     for row in 0..timeline.len() {
@@ -138,43 +170,42 @@ pub fn unnamed_pids(
             let duplicate = &collected.duplicates.rows[timeline.row[row] as usize];
             (pids[1], pids[2]) = (Some(duplicate.target_pid), duplicate.source_pid);
         }
+        // The target of a duplicate may start later.
+        pids[1] =
+            pids[1].filter(|pid| index.starts_within(*pid, timeline.time[row], i64::MAX).is_none());
         let pids = pids.into_iter().flatten().filter(|pid| ![0, UNKNOWN_ID].contains(pid));
-        unnamed
-            .extend(pids.filter(|pid| index.find_ended(*pid, timeline.time[row], grace).is_none()));
+        unnamed.extend(pids.filter(|pid| index.find_or_ended(*pid, timeline.time[row]).is_none()));
     }
     Ok(unnamed)
 }
 
 /// The process that owns the new handle of the duplicate in a row of the timeline, and its further processes.
 ///
-/// The owner is the target process of the payload if it is known at the time, else the caller.
+/// The owner is the target process of the payload if it is known at the time or starts later, else the caller; that of a
+/// kernel handle is System.
 fn duplicate_owners(
     row: usize,
     caller: u32,
+    system: Option<u32>,
     collected: &Collector,
     index: &ProcessIndex,
 ) -> (u32, DuplicateOwners) {
-    let (timeline, processes) = (&collected.shared.timeline, &collected.processes.rows);
+    let timeline = &collected.shared.timeline;
     let time = timeline.time[row];
     let duplicate = &collected.duplicates.rows[timeline.row[row] as usize];
-    let known = |pid: u32| match pid {
-        0 => None,
-        _ => index.find(pid, time).or_else(|| index.find_unnamed(pid)),
-    };
-    let target = known(duplicate.target_pid).unwrap_or(caller);
-    let source = duplicate.source_pid.and_then(known);
-    let is_inherited =
-        rules::is_inherited(duplicate.source_handle, duplicate.target_handle, source, Some(target));
-    let parent = is_inherited.then(|| processes.get(target as usize)).flatten();
-    // The parent duplicates and starts the child on one thread, and rarely on two processors.
-    let inheriting_child = parent.and_then(|parent| {
-        index.inheriting_child(parent.process.pid, parent.end, time, |child| {
-            let start = processes[child as usize].start_position;
-            start.map_or(Some(false), |start| start.is_after(row, timeline))
-        })
+    let of_kernel = |value: u32| system.filter(|_| is_kernel_handle(value.into()));
+    let alive = |pid: u32| if pid == 0 { None } else { index.find(pid, time) };
+    let unnamed = |pid: u32| if pid == 0 { None } else { index.find_unnamed(pid) };
+    let owner = of_kernel(duplicate.target_handle)
+        .or_else(|| alive(duplicate.target_pid))
+        .or_else(|| unnamed(duplicate.target_pid))
+        .or_else(|| index.starts_within(duplicate.target_pid, time, i64::MAX));
+    let source = of_kernel(duplicate.source_handle).or_else(|| {
+        let pid = duplicate.source_pid?;
+        alive(pid).or_else(|| unnamed(pid))
     });
-    let [source, inherited_by] = [source, inheriting_child].map(|process| process.unwrap_or(NONE));
-    (target, DuplicateOwners { caller, source, inherited_by })
+    let source = source.unwrap_or(NONE);
+    (owner.unwrap_or(caller), DuplicateOwners { caller, source, inherited_by: NONE })
 }
 
 /// The pid that an event concerns.
@@ -193,8 +224,8 @@ pub(super) fn event_pid(collected: &Collector, row: usize) -> u32 {
 
 /// The pid whose view is mapped or unmapped.
 ///
-/// It is the pid of the event, not of the process it was attributed to: a process that ended more than
-/// the grace time ago still unmaps its views, not views of System.
+/// It is the pid of the event, not of the process it was attributed to: that of a pid which no process of the trace
+/// has is System.
 pub(super) fn view_pid(collected: &Collector, row: usize, process: u32) -> u32 {
     match event_pid(collected, row) {
         UNKNOWN_ID => {

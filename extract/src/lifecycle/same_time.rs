@@ -11,6 +11,7 @@ use hashbrown::{HashMap, HashSet};
 
 use super::attribution::{NONE, ProcessIndex};
 use super::kinds::{Subject, subject};
+use super::objects::slot;
 use super::owners::{EventOwners, view_pid};
 use crate::collect::Collector;
 
@@ -179,7 +180,7 @@ impl Uses<'_> {
         }
         let at = shared.timeline.row[row] as usize;
         let of_handle = |how, how_object| {
-            let (handle, object) = (handles.handle[at], handles.object[at]);
+            let (handle, object) = (slot(handles.handle[at]), handles.object[at]);
             [
                 Some((Key::Handle { process, handle, object }, how)),
                 Some((Key::Value { process, handle }, how)),
@@ -220,9 +221,9 @@ impl Uses<'_> {
         let owners = self.owners.duplicates[at];
         let object = duplicate.object;
         let process = if owners.inherited_by == NONE { target } else { owners.inherited_by };
-        let handle = duplicate.target_handle;
+        let handle = slot(duplicate.target_handle);
         let source =
-            Key::Handle { process: owners.source, handle: duplicate.source_handle, object };
+            Key::Handle { process: owners.source, handle: slot(duplicate.source_handle), object };
         [
             Some((Key::Handle { process, handle, object }, How::Open)),
             Some((Key::Value { process, handle }, How::Open)),
@@ -243,7 +244,7 @@ impl<'a> OpenKeys<'a> {
     fn of_start(collected: &Collector, index: &ProcessIndex, doubtful: &'a HashSet<Key>) -> Self {
         let handles = collected.handles.start.iter().filter_map(|start| {
             let process = index.find(start.pid, start.time)?;
-            Some(Key::Handle { process, handle: start.handle, object: start.object })
+            Some(Key::Handle { process, handle: slot(start.handle), object: start.object })
         });
         let open = handles.filter(|key| doubtful.contains(key)).collect();
         Self { doubtful, open }
@@ -547,6 +548,9 @@ mod tests {
         let owners = EventOwners {
             process: vec![0; rows.len()],
             duplicates: Vec::new(),
+            failed: HashMap::new(),
+            failed_closes: HashSet::new(),
+            foreign: HashSet::new(),
             attribution: Default::default(),
         };
         let uses = Uses { collected: &collected, owners: &owners };

@@ -12,12 +12,14 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use handlescope_model::{Cancel, Cancelled, Poll};
+use hashbrown::HashMap;
 
 use super::attribution::NONE;
+use super::evidence::RundownEvidence;
 use super::lifetimes::Lifetimes;
-use super::objects::{ObjectRow, Objects, Tracker, event_address, opened_handle};
+use super::objects::{ObjectRow, Objects, Tracker, closed_handle, event_address, opened_handle};
 use super::unseen::{Effect, Reuses};
-use crate::etl::Diagnostics;
+use crate::etl::{Diagnostics, WarningKind};
 use crate::side_by_side::{chunk_length, side_by_side};
 
 /// Object of each event.
@@ -26,29 +28,36 @@ pub struct TrackedEvents {
     pub objects: Objects,
     /// Object of each event, a row of `objects`, or [`NONE`].
     pub object: Vec<u32>,
+    /// Closes of handles of other processes than they were made in, with the process that had the handle.
+    pub foreign: HashMap<u32, u32>,
 }
 
 /// Follows all events in time order with so many threads, unless asked to stop; `order` gives it when it is not the
-/// order of the rows. Returns what was opened again, too, if events may be missing.
-pub fn track<'a>(
-    lifetimes: &Lifetimes<'a>,
+/// order of the rows. Returns also, for rows whose handle or view must be closed although the trace has no close, the time
+/// that shows it.
+pub fn track(
+    lifetimes: &Lifetimes<'_>,
     order: Option<&[u32]>,
     threads: NonZeroUsize,
     diagnostics: &mut Diagnostics,
-) -> Result<(TrackedEvents, Option<Reuses<'a>>), Cancelled> {
+) -> Result<(TrackedEvents, HashMap<u32, i64>), Cancelled> {
     let rows = lifetimes.collected.shared.timeline.len();
     let object: Vec<AtomicU32> = repeat_with(|| AtomicU32::new(NONE)).take(rows).collect();
     let threads = if lifetimes.missing.is_none() { threads.get() } else { 1 };
     let shards = Shard::all(rows, threads);
-    let events = shards.map(|shard| ShardEvents { shard, lifetimes, order, object: &object });
+    let evidence = &RundownEvidence::new(*lifetimes);
+    let events =
+        shards.map(|shard| ShardEvents { shard, lifetimes, order, evidence, object: &object });
     let parts = side_by_side(events, ShardEvents::follow)?;
     parts.iter().for_each(|part| diagnostics.merge(&part.course.findings));
-    match <[Part<'a>; 1]>::try_from(parts) {
+    match <[Part<'_>; 1]>::try_from(parts) {
         Ok([Part { objects, course }]) => {
             let object = object.into_iter().map(AtomicU32::into_inner).collect();
-            Ok((TrackedEvents { objects, object }, course.reuses))
+            let Course { reuses, foreign, .. } = course;
+            let closed = reuses.map(Reuses::into_closed).unwrap_or_default();
+            Ok((TrackedEvents { objects, object, foreign }, closed))
         }
-        Err(parts) => Ok((joined(parts, object, lifetimes.cancel)?, None)),
+        Err(parts) => Ok((joined(parts, object, lifetimes.cancel)?, HashMap::new())),
     }
 }
 
@@ -102,6 +111,7 @@ struct Course<'a> {
     completions: Vec<u32>,
     findings: Diagnostics,
     reuses: Option<Reuses<'a>>,
+    foreign: HashMap<u32, u32>,
 }
 
 /// The events of a shard.
@@ -110,6 +120,7 @@ struct ShardEvents<'s, 'a> {
     shard: Shard,
     lifetimes: &'s Lifetimes<'a>,
     order: Option<&'s [u32]>,
+    evidence: &'s RundownEvidence<'a>,
     /// The number of the object of each event.
     object: &'s [AtomicU32],
 }
@@ -124,38 +135,47 @@ impl<'a> ShardEvents<'_, 'a> {
             tracker = Tracker::remembering(doubtful);
             course = self.follow_with(&mut tracker)?;
         }
+        course.foreign = tracker.take_foreign();
+        course.findings.add(WarningKind::DoubtfulClose, tracker.doubtful_closes(), None);
+        course.forget(tracker.reopened());
         Ok(Part { objects: tracker.finish(), course })
     }
 
     fn follow_with(self, tracker: &mut Tracker) -> Result<Course<'a>, Cancelled> {
-        let Self { shard, lifetimes, order, object } = self;
+        let Self { shard, lifetimes, order, evidence, object } = self;
         let Lifetimes { collected, owners, missing, cancel, .. } = *lifetimes;
         let reuses = (!missing.is_none()).then(|| Reuses::new(*lifetimes));
         let mut course = Course { reuses, ..Course::default() };
         let mut poll = Poll::new(cancel);
         for (position, row) in (0..).zip(lifetimes.rows(order)) {
             poll.round()?;
-            let process = owners.process[row];
+            let mut process = owners.process[row];
             let is_of_shard = || event_address(collected, row).is_some_and(|at| shard.has(at));
             if process == NONE || !shard.is_all() && !is_of_shard() {
                 continue;
             }
-            let effect = course.reuses.as_mut().map_or(Effect::None, |reuses| reuses.event(row));
+            if course.reuses.is_some()
+                && let Some(handle) = closed_handle(collected, row, process)
+            {
+                process = tracker.holder(handle, row as u32, evidence);
+            }
+            let effect =
+                course.reuses.as_mut().map_or(Effect::None, |reuses| reuses.event(row, process));
             let opened = |opened: u32| {
                 let handle = opened_handle(collected, owners, opened as usize);
                 (object[opened as usize].load(Relaxed), handle)
             };
             let tracked = match effect {
-                Effect::None => tracker.event(collected, owners, row, process),
+                Effect::None => tracker.event(collected, owners, row, process, evidence),
                 Effect::ClosedBefore(open) => {
                     let (object, handle) = opened(open);
                     tracker.close_unseen(object, handle);
-                    tracker.event(collected, owners, row, process)
+                    tracker.event(collected, owners, row, process, evidence)
                 }
                 Effect::Closes(open) => {
                     let (object, handle) = opened(open);
                     let name = collected.handles.name[collected.shared.timeline.row[row] as usize];
-                    Ok(tracker.close_of(object, handle, name))
+                    Ok(tracker.close_of(object, handle, name, row as u32))
                 }
             };
             let number = tracked.map_or_else(
@@ -175,6 +195,18 @@ impl<'a> ShardEvents<'_, 'a> {
 }
 
 impl Course<'_> {
+    /// Forgets completions that were undone, by their numbers in ascending order.
+    fn forget(&mut self, undone: &[u32]) {
+        if undone.is_empty() || self.completions.is_empty() {
+            return;
+        }
+        let mut number = 0;
+        self.completions.retain(|_| {
+            number += 1;
+            undone.binary_search(&(number - 1)).is_err()
+        });
+    }
+
     /// Notes whether the event at a position began or completed an object.
     fn note(&mut self, position: u32, tracker: &Tracker) {
         if tracker.len() > self.begins.len() {
@@ -195,6 +227,8 @@ fn joined(
     let courses = || parts.iter().map(|part| &part.course);
     let begins = Ranks::new(courses().flat_map(|course| &course.begins), numbers.len());
     let completions = Ranks::new(courses().flat_map(|course| &course.completions), numbers.len());
+    let foreign = courses().flat_map(|course| &course.foreign);
+    let foreign = foreign.map(|(row, process)| (*row, *process)).collect();
     let mut parts = side_by_side(parts, |part| part.ranked(&begins, &completions, cancel))?;
     let count = parts.iter().map(|part| part.objects.rows.len()).sum();
     let mut rows = vec![ObjectRow::default(); count];
@@ -222,7 +256,8 @@ fn joined(
         let files = part.files.drain();
         objects.files.extend(files.map(|(row, name)| (ranks[row as usize], name)));
     }
-    Ok(TrackedEvents { objects, object: numbers.into_iter().map(AtomicU32::into_inner).collect() })
+    let object = numbers.into_iter().map(AtomicU32::into_inner).collect();
+    Ok(TrackedEvents { objects, object, foreign })
 }
 
 /// Objects of a shard, with their ranks among the objects of all shards.

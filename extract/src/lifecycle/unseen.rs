@@ -6,7 +6,7 @@
 //! the open and that evidence: elsewhere the close would be there, and a handle without a close stays leaked. A sweep or rundown of
 //! which events may be missing shows nothing.
 
-use handlescope_model::rules::{OPENING, WITH_HANDLE};
+use handlescope_model::rules::{OPENING, WITH_HANDLE, is_kernel_handle};
 use handlescope_model::tables::ClosedUnseen;
 use handlescope_model::{Cancelled, EventKind, Poll};
 use hashbrown::{HashMap, HashSet};
@@ -15,6 +15,7 @@ use super::attribution::NONE;
 use super::exits::ExitCloses;
 use super::kinds::event_kind;
 use super::lifetimes::{Lifetimes, MissingEvents};
+use super::objects::slot;
 use super::owners::view_pid;
 use crate::collect::Collector;
 use crate::raw::{RowKind, UNKNOWN_ID};
@@ -57,7 +58,7 @@ pub(super) enum Effect {
 
 /// State of open slots while events are followed in time order, and the unobserved closes inferred
 /// so far.
-pub struct Reuses<'a> {
+pub(super) struct Reuses<'a> {
     lifetimes: Lifetimes<'a>,
     /// Row of the open of each slot.
     open: HashMap<Slot, u32>,
@@ -69,11 +70,11 @@ impl<'a> Reuses<'a> {
         Self { lifetimes, open: HashMap::new(), closed_before: HashMap::new() }
     }
 
-    /// Takes the next event.
-    pub(super) fn event(&mut self, row: usize) -> Effect {
+    /// Takes the next event; `process` has the handle of a close.
+    pub(super) fn event(&mut self, row: usize, process: u32) -> Effect {
         let timeline = &self.lifetimes.collected.shared.timeline;
         let Some(kind) = event_kind(timeline.kind[row]) else { return Effect::None };
-        let Some(slot) = self.lifetimes.slot(kind, row) else { return Effect::None };
+        let Some(slot) = self.lifetimes.slot(kind, row, process) else { return Effect::None };
         match kind {
             EventKind::HandleCreate | EventKind::HandleDuplicate | EventKind::Map => {
                 let before = self.open.insert(slot, row as u32);
@@ -127,31 +128,42 @@ impl<'a> Reuses<'a> {
 
 impl Lifetimes<'_> {
     /// Slot that an event opens or closes; `None` if it is not known.
-    fn slot(&self, kind: EventKind, row: usize) -> Option<Slot> {
+    fn slot(&self, kind: EventKind, row: usize, process: u32) -> Option<Slot> {
         let Self { collected, owners, .. } = *self;
         let Collector { handles, duplicates, views, shared, .. } = collected;
         let timeline = &shared.timeline;
         let at = timeline.row[row] as usize;
         match kind {
             EventKind::HandleCreate | EventKind::HandleClose => {
-                let holder = holder(collected, owners.process[row], timeline.pid[row])?;
-                Some(Slot::Handle(holder, handles.handle[at]))
+                let value = handles.handle[at];
+                let is_of_process =
+                    is_kernel_handle(value.into()) || process != owners.process[row];
+                let holder = match is_of_process || owners.foreign.contains(&(row as u32)) {
+                    true => Holder::Process(process),
+                    false => holder(collected, process, timeline.pid[row])?,
+                };
+                Some(Slot::Handle(holder, slot(value)))
             }
+            // It is of no process of the trace.
+            EventKind::HandleDuplicate if owners.failed.contains_key(&(row as u32)) => None,
             EventKind::HandleDuplicate => {
                 let duplicate = &duplicates.rows[at];
                 let holder = match owners.duplicates[at].inherited_by {
                     // The child is not known: the value is of a handle of the parent.
                     NONE if duplicate.is_inherited() => return None,
+                    NONE if is_kernel_handle(duplicate.target_handle.into()) => {
+                        Holder::Process(process)
+                    }
                     NONE => {
                         let pid = Some(duplicate.target_pid).filter(|pid| *pid != 0);
-                        holder(collected, owners.process[row], pid.unwrap_or(timeline.pid[row]))?
+                        holder(collected, process, pid.unwrap_or(timeline.pid[row]))?
                     }
                     child => Holder::Process(child),
                 };
-                Some(Slot::Handle(holder, duplicate.target_handle))
+                Some(Slot::Handle(holder, slot(duplicate.target_handle)))
             }
             EventKind::Map | EventKind::Unmap => {
-                Some(Slot::View(view_pid(collected, row, owners.process[row]), views.rows[at].base))
+                Some(Slot::View(view_pid(collected, row, process), views.rows[at].base))
             }
             _ => None,
         }
@@ -187,10 +199,10 @@ pub struct UnseenCloses<'a> {
 }
 
 impl<'a> UnseenCloses<'a> {
-    /// Infers closes from reused handles, from the ends of processes, and from the rundown at the
+    /// Infers closes from reused handles (`closed_before` has the time of the evidence by row), from the ends of processes, and from the rundown at the
     /// end, unless asked to stop.
     pub fn new(
-        reuses: Option<Reuses<'a>>,
+        closed_before: HashMap<u32, i64>,
         lifetimes: Lifetimes<'a>,
         exits: &ExitCloses,
     ) -> Result<Self, Cancelled> {
@@ -198,7 +210,7 @@ impl<'a> UnseenCloses<'a> {
             handles_at_end: EndRundown::of_handles(&lifetimes)?,
             views_at_end: EndRundown::of_views(&lifetimes),
             sweeps: Sweeps::new(&lifetimes, exits)?,
-            closed_before: reuses.map(Reuses::into_closed).unwrap_or_default(),
+            closed_before,
             lifetimes,
         })
     }
@@ -224,7 +236,7 @@ impl<'a> UnseenCloses<'a> {
         let (evidence, latest) = match self.closed_before.get(&(row as u32)) {
             Some(time) => (ClosedUnseen::Reused, *time),
             None => {
-                let slot = self.lifetimes.slot(kind, row)?;
+                let slot = self.lifetimes.slot(kind, row, self.lifetimes.owners.process[row])?;
                 let rundown = match slot {
                     Slot::Handle(..) => &self.handles_at_end,
                     Slot::View(..) => &self.views_at_end,
@@ -309,9 +321,6 @@ struct EndRundown {
     open: HashMap<Slot, u64>,
 }
 
-/// Bit that is set in kernel handles and not in their numbers in the handle table of System.
-const KERNEL_HANDLE: u32 = 0x8000_0000;
-
 impl EndRundown {
     fn of_handles(lifetimes: &Lifetimes<'_>) -> Result<Self, Cancelled> {
         let Lifetimes { collected, owners, missing, cancel, .. } = *lifetimes;
@@ -326,7 +335,7 @@ impl EndRundown {
             if timeline.kind[row] != RowKind::HandleAtEnd {
                 continue;
             }
-            let handle = collected.handles.handle[timeline.row[row] as usize];
+            let handle = slot(collected.handles.handle[timeline.row[row] as usize]);
             let listed = holder(collected, owners.process[row], timeline.pid[row]);
             let listed = listed.map(|holder| (holder, Slot::Handle(holder, handle)));
             let object = address(collected, row);
@@ -376,11 +385,7 @@ impl EndRundown {
     fn without(&self, slot: Slot, opened: i64, object: impl Fn() -> u64) -> Option<i64> {
         let (start, end) = self.span?;
         let (holder, is_open) = match slot {
-            Slot::Handle(holder, value) => {
-                let of = |value| Slot::Handle(holder, value);
-                let is_listed = |slot| self.open.get(&slot) == Some(&object());
-                (holder, is_listed(of(value)) || is_listed(of(value & !KERNEL_HANDLE)))
-            }
+            Slot::Handle(holder, _) => (holder, self.open.get(&slot) == Some(&object())),
             Slot::View(pid, _) => (Holder::Pid(pid), self.open.contains_key(&slot)),
         };
         let is_closed = self.holders.contains(&holder) && opened < start && !is_open;

@@ -326,14 +326,21 @@ fn old_rows(collected: &mut Collector, before: i64, clock: &Clock) -> Option<Vec
     let mut unused = Diagnostics::default();
     let order = collected.shared.timeline.restore_times();
     let index = ProcessIndex::new(&collected.processes.rows);
-    let owners =
-        EventOwners::new(collected, &index, clock, NonZeroUsize::MIN, &mut unused, &cancel).ok()?;
+    let owners = EventOwners::new(
+        collected,
+        &index,
+        order.as_deref(),
+        NonZeroUsize::MIN,
+        &mut unused,
+        &cancel,
+    )
+    .ok()?;
     let order = in_time_order(collected, &index, &owners, order, &cancel).ok()?;
     let missing = MissingEvents::new(&[]);
     let (owners, index, missing, cancel) = (&owners, &index, &missing, &cancel);
     let lifetimes = Lifetimes { collected, index, owners, missing, clock, cancel };
     let (tracked, _) = track(&lifetimes, order.as_deref(), NonZeroUsize::MIN, &mut unused).ok()?;
-    let TrackedEvents { objects, object } = tracked;
+    let TrackedEvents { objects, object, .. } = tracked;
     let times = &collected.shared.timeline.time;
     let mut last = vec![i64::MIN; objects.rows.len()];
     for (object, time) in object.iter().zip(times) {

@@ -12,7 +12,7 @@ pub trait ObjectEvents {
     fn kind(&self, event: u32) -> EventKind;
     /// The process it belongs to, where known.
     fn process(&self, event: u32) -> Option<ProcessIdx>;
-    /// The handle value of a create, duplicate or close.
+    /// The [`handle_slot`](super::handle_slot) of a create, duplicate or close.
     fn handle(&self, event: u32) -> u64;
     /// The process that a handle was duplicated from, where known.
     fn source_process(&self, event: u32) -> Option<ProcessIdx>;

@@ -72,7 +72,7 @@ table! {
         kind: u32,
         /// Time; only the order of the events where the trace has no clock.
         ["ns since session start"] time_ns: i64,
-        /// The process that owns the handle (the parent, if a child inherited it); for the other kinds the process that acted.
+        /// The process that owns the handle (System for kernel handles; the parent, if a child inherited it); for the other kinds the process that acted.
         process: ProcessIdx,
         /// Thread that made the call.
         tid: u32,
@@ -100,7 +100,7 @@ table! {
         source_pid: Option<u32>,
         /// Handle value in the source process.
         ["hex"] source_handle: Option<u64>,
-        /// Process that called for the duplicate.
+        /// Process whose thread made the call; of creates and closes only where it is not the owner.
         caller_process: Option<ProcessIdx>,
         /// Child process that inherited the handle.
         inherited_by: Option<ProcessIdx>,

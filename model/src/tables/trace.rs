@@ -97,7 +97,7 @@ table! {
         attributed_header: u64,
         /// Events without process and thread that took them from their stack.
         attributed_stack: u64,
-        /// Events given to the process that had ended up to 2 ms before.
+        /// Events given to the process that had ended under their process id.
         attributed_before_exit: u64,
         /// Events given to System because no process was known.
         attributed_system: u64,

@@ -117,8 +117,7 @@ fn tracked(
         (&recording.clock, &Cancel::default(), Diagnostics::default());
     let index = &ProcessIndex::new(&collected.processes.rows);
     let owners =
-        &EventOwners::new(&collected, index, clock, NonZeroUsize::MIN, &mut unused, cancel)
-            .unwrap();
+        &EventOwners::new(&collected, index, None, NonZeroUsize::MIN, &mut unused, cancel).unwrap();
     let missing = &MissingEvents::new(&[]);
     let lifetimes = Lifetimes { collected: &collected, index, owners, missing, clock, cancel };
     // Late rows come earlier than those before them.

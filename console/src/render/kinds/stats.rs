@@ -370,7 +370,7 @@ fn write_attribution(info: &TraceInfo, out: &mut String) -> fmt::Result {
     for (name, count) in [
         ("their own header", info.attributed_header),
         ("their stack", info.attributed_stack),
-        ("a process ended up to 2 ms before", info.attributed_before_exit),
+        ("a process that had ended before", info.attributed_before_exit),
         ("assumed System", info.attributed_system),
         ("nowhere: dropped", info.attributed_dropped),
     ] {
@@ -482,7 +482,7 @@ pub(in crate::render) const TRACE_MEMBERS: Meanings = &[
     ),
     ("attribution", "number of object events by the source of their process"),
     ("attribution.header, attribution.stack", "their own header, their stack"),
-    ("attribution.before_exit", "a process that ended up to 2 ms before"),
+    ("attribution.before_exit", "a process that had ended under the pid"),
     ("attribution.system, attribution.dropped", "none: assigned to System, or dropped"),
     ("extractor, schema_version", "the program that made the extract, and its layout"),
 ];

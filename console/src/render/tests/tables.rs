@@ -121,7 +121,7 @@ fn stats_begin_with_lost_events() {
     Process of object events taken from
       their own header                                   2
       their stack                                        0
-      a process ended up to 2 ms before                  0
+      a process that had ended before                    0
       assumed System                                     0
       nowhere: dropped                                   0
     Count  Event         Kind

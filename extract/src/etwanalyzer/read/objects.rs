@@ -10,7 +10,8 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 use handlescope_model::rules::{
     DeriveScratch, HANDLE_RUNDOWN_END, OPENING_HANDLES, ObjectEvents, REFERENCE_CHANGES, VIEWS,
-    WITH_HANDLE, derive, is_inherited, is_leak, is_leak_at_exit, is_leaked_handle, is_leaked_view,
+    WITH_HANDLE, derive, handle_slot, is_inherited, is_kernel_handle, is_leak, is_leak_at_exit,
+    is_leaked_handle, is_leaked_view,
 };
 use handlescope_model::tables::{
     Event, EventCount, EventCounts, Events, ExistingHandle, ExistingHandles, Object, Objects,
@@ -144,7 +145,8 @@ impl ObjectEvents for EventsOfObject<'_> {
     }
 
     fn handle(&self, row: u32) -> u64 {
-        self.events.get(row as usize).and_then(|(_, event)| event.handle).unwrap_or_default()
+        let handle = self.events.get(row as usize).and_then(|(_, event)| event.handle);
+        handle_slot(handle.unwrap_or_default())
     }
 
     fn source_process(&self, row: u32) -> Option<ProcessIdx> {
@@ -248,8 +250,15 @@ impl ObjectRows<'_, '_> {
     /// it is the process of the caller, as for ETWAnalyzer; extracts of this program have a caller that differs.
     fn owners(&self, kind: EventKind, event: &EventRecord) -> Owners {
         let process = self.process(event.process);
+        let of_kernel = event.handle.is_some_and(|handle| is_kernel_handle(handle));
+        let system = self.processes.system().filter(|_| of_kernel && WITH_HANDLE.contains(kind));
         if kind != EventKind::HandleDuplicate {
-            return Owners { process, ..Owners::default() };
+            let caller = match event.caller_process {
+                Some(number) => self.processes.row(Some(number)),
+                // ETWAnalyzer writes the process of the thread.
+                None => process.filter(|_| system.is_some_and(|system| process != Some(system))),
+            };
+            return Owners { process: system.or(process), caller, ..Owners::default() };
         }
         let caller = match event.caller_process {
             Some(number) => self.processes.row(Some(number)),
@@ -266,7 +275,7 @@ impl ObjectRows<'_, '_> {
                 self.processes.inheriting_child(parent, event.time_ns.unwrap_or_default())
             })
         };
-        Owners { process, caller, source, inherited_by }
+        Owners { process: system.or(process), caller, source, inherited_by }
     }
 
     fn event(

@@ -178,6 +178,11 @@ impl ProcessRows {
         self.lifetimes.get(process.row()).map_or(0, |process| process.pid)
     }
 
+    /// The row of System.
+    pub(super) fn system(&self) -> Option<ProcessIdx> {
+        self.index.system().map(ProcessIdx)
+    }
+
     /// The child that inherits a handle which its parent duplicates at some time.
     pub(super) fn inheriting_child(&self, parent: ProcessIdx, time_ns: i64) -> Option<ProcessIdx> {
         let parent = self.lifetimes.get(parent.row())?;

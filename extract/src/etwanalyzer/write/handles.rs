@@ -125,11 +125,14 @@ pub(super) fn event_record(event: &Event, context: Context<'_>) -> EventRecord {
     };
     let signed = |value: Option<u64>| value.map(|value| value as i64);
     match EventKind::from_code(event.kind) {
-        Some(EventKind::HandleCreate) => {
-            EventRecord { handle: Some(event.handle.unwrap_or_default()), ..common }
-        }
+        Some(EventKind::HandleCreate) => EventRecord {
+            handle: Some(event.handle.unwrap_or_default()),
+            caller_process: event.caller_process.map(|caller| index(Some(caller))),
+            ..common
+        },
         Some(EventKind::HandleClose) => EventRecord {
             handle: Some(event.handle.unwrap_or_default()),
+            caller_process: event.caller_process.map(|caller| index(Some(caller))),
             is_by_exit: event.closed_at_exit.filter(|is_by_exit| *is_by_exit),
             ..common
         },

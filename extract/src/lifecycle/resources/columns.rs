@@ -4,7 +4,7 @@ use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::{HashMap, HashSet};
 
 use crate::etl::Clock;
-use crate::lifecycle::attribution::{EXIT_GRACE_NS, NONE, ProcessIndex};
+use crate::lifecycle::attribution::{NONE, ProcessIndex};
 use crate::raw::UNKNOWN_ID;
 
 /// Row of the allocators table.
@@ -224,8 +224,7 @@ impl Owner {
 /// Finds owners by pid and raw time.
 pub(super) struct OwnerFinder<'a> {
     index: &'a ProcessIndex,
-    /// [`EXIT_GRACE_NS`] and [`START_AHEAD_NS`] in ticks.
-    grace: i64,
+    /// [`START_AHEAD_NS`] in ticks.
     ahead: i64,
     /// Lifetimes that were found last, by their pids: millions of events are of a few processes.
     recent: [Recent; RECENT],
@@ -239,43 +238,36 @@ const RECENT: usize = 64;
 struct Recent {
     pid: u32,
     start: i64,
-    end: i64,
     row: u32,
 }
 
 impl<'a> OwnerFinder<'a> {
     /// Creates a finder of processes with the clock of their times.
     pub(super) fn new(index: &'a ProcessIndex, clock: &Clock) -> Self {
-        let none = Recent { pid: UNKNOWN_ID, start: i64::MAX, end: i64::MIN, row: 0 };
-        let (grace, ahead) = (clock.ticks_apart(EXIT_GRACE_NS), clock.ticks(START_AHEAD_NS));
-        Self { index, grace, ahead, recent: [none; RECENT] }
+        let none = Recent { pid: UNKNOWN_ID, start: i64::MAX, row: 0 };
+        Self { index, ahead: clock.ticks(START_AHEAD_NS), recent: [none; RECENT] }
     }
 
-    /// The process alive at a time, ends included, or else the process that ended up to 2 ms before.
+    /// The process alive at a time, ends included, or else the process that ended last under the pid.
     pub(super) fn find(&mut self, pid: u32, time: i64) -> Owner {
         // Pids are multiples of four.
         let Some(recent) = self.recent.get_mut(pid as usize / 4 % RECENT) else {
             return Owner::Pid(pid);
         };
-        if recent.pid == pid && recent.start <= time && time <= recent.end {
+        if recent.pid == pid && recent.start <= time {
             return Owner::Process(recent.row);
         }
-        if let Some((start, end, row)) = self.index.only_lifetime(pid) {
-            *recent = Recent { pid, start, end, row };
+        if let Some((start, row)) = self.index.only_lifetime(pid) {
+            *recent = Recent { pid, start, row };
         }
-        let alive = self.index.find(pid, time);
-        self.known(pid, alive.or_else(|| self.ended(pid, time)))
+        self.known(pid, self.index.find_or_ended(pid, time))
     }
 
-    /// The process alive at a time, or that starts within a second, or that ended up to 2 ms before.
+    /// The process alive at a time, or that starts within a second, or that ended last under the pid.
     pub(super) fn find_for_memory(&mut self, pid: u32, time: i64) -> Owner {
         let alive = self.index.find(pid, time);
         let process = alive.or_else(|| self.index.starts_within(pid, time, self.ahead));
-        self.known(pid, process.or_else(|| self.ended(pid, time)))
-    }
-
-    fn ended(&self, pid: u32, time: i64) -> Option<u32> {
-        self.index.find_ended(pid, time, self.grace)
+        self.known(pid, process.or_else(|| self.index.find_or_ended(pid, time)))
     }
 
     fn known(&self, pid: u32, process: Option<u32>) -> Owner {

@@ -1,0 +1,285 @@
+//! Handles that are duplicated for a child before the child has a process id.
+//!
+//! Windows duplicates each inheritable handle, with its value, and the standard handles of a console child, with other
+//! values, in the call that creates the process. So the child is the process whose start the same thread logs next.
+//! Traces whose start events name another thread leave the next child of the source process. A child gets each
+//! value once, so that two duplicates of one value are of two children.
+//!
+//! A call that fails sweeps what it duplicated on the same thread, and no process starts: such a duplicate is of no
+//! process of the trace.
+
+use handlescope_model::rules::{handle_slot, is_inherited, is_kernel_handle};
+use handlescope_model::{Cancel, Cancelled, Poll};
+use hashbrown::{HashMap, HashSet};
+
+use super::attribution::NONE;
+use crate::collect::Collector;
+use crate::kernel::{DuplicateRow, ProcessRow};
+use crate::raw::{RowKind, UNKNOWN_ID};
+
+/// The processes of a duplicate, rows of the processes table or [`NONE`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DuplicateOwners {
+    /// The process that called.
+    pub caller: u32,
+    /// The process the handle comes from.
+    pub source: u32,
+    /// The child that inherited the handle.
+    pub inherited_by: u32,
+}
+
+impl DuplicateOwners {
+    /// Owner of a duplicate with an unknown caller.
+    pub(super) const UNKNOWN: Self = Self { caller: NONE, source: NONE, inherited_by: NONE };
+}
+
+/// What became of the handles that were duplicated for children.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Inheritance {
+    /// Rows of the timeline with duplicates, and the child that each is for.
+    pub(super) children: Vec<(u32, u32)>,
+    /// Duplicates for processes that never started, and the close of each: the sweep of the failed call, or [`NONE`].
+    pub(super) failed: HashMap<u32, u32>,
+}
+
+/// A duplicate whose child has not started yet.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    /// Row of the timeline.
+    row: u32,
+    object: u64,
+    slot: u64,
+    /// Row of the process that the child inherits from.
+    source: u32,
+    /// Whether the event says no process, as those of Windows.
+    is_without_target: bool,
+}
+
+/// Conflicting calls that are looked at for one child, so that a hostile trace takes linear time.
+const MAX_CALLS: usize = 64;
+
+impl Inheritance {
+    /// Follows the duplicates in time order, unless asked to stop; `process` has the process of each row, and `order` the
+    /// time order when it is not that of the rows.
+    pub(super) fn new(
+        collected: &Collector,
+        process: &[u32],
+        duplicates: &[DuplicateOwners],
+        order: Option<&[u32]>,
+        cancel: &Cancel,
+    ) -> Result<Self, Cancelled> {
+        let rows = &collected.duplicates.rows;
+        let of_one_value = rows.iter().any(|row| row.target_pid != 0 && has_one_value(row));
+        if !of_one_value && rows.iter().all(|row| row.target_pid != 0) {
+            return Ok(Self::default());
+        }
+        let timeline = &collected.shared.timeline;
+        let mut calls = Calls::new(&collected.processes.rows);
+        let mut starts = calls.starts().into_iter().peekable();
+        // The handle that each thread closed in its last handle event.
+        let mut just_closed: HashMap<u32, (u64, u64)> = HashMap::new();
+        let mut poll = Poll::new(cancel);
+        for at in 0..timeline.len() {
+            poll.round()?;
+            let row = order.map_or(at, |order| order[at] as usize);
+            let (kind, tid) = (timeline.kind[row], timeline.tid[row]);
+            let is_close = kind == RowKind::HandleClose;
+            if kind != RowKind::HandleDuplicate && !(is_close && calls.may_need(of_one_value)) {
+                continue;
+            }
+            while let Some(child) = starts.next_if(|child| {
+                let start = &collected.processes.rows[*child as usize];
+                let position =
+                    start.start_position.filter(|_| start.start == Some(timeline.time[row]));
+                start.start < Some(timeline.time[row])
+                    || position.is_some_and(|it| it.is_after(row, timeline) == Some(false))
+            }) {
+                calls.start(child);
+            }
+            let family_row = timeline.row[row] as usize;
+            if is_close {
+                let handle = &collected.handles;
+                let (object, slot) =
+                    (handle.object[family_row], handle_slot(handle.handle[family_row].into()));
+                calls.close(row as u32, tid, object, slot);
+                if of_one_value {
+                    just_closed.insert(tid, (object, slot));
+                }
+                continue;
+            }
+            let duplicate = &rows[family_row];
+            let owners = duplicates[family_row];
+            let slot = handle_slot(duplicate.target_handle.into());
+            // `DUPLICATE_CLOSE_SOURCE` closes first, and the new handle often gets the same value.
+            let is_moved = just_closed.remove(&tid) == Some((duplicate.object, slot));
+            let is_without_target = duplicate.target_pid == 0;
+            let is_for_child = if is_without_target {
+                !is_kernel_handle(duplicate.target_handle.into())
+            } else {
+                let source = Some(owners.source).filter(|source| *source != NONE);
+                !is_moved
+                    && is_inherited(
+                        duplicate.source_handle,
+                        duplicate.target_handle,
+                        source,
+                        Some(process[row]),
+                    )
+            };
+            if is_for_child && process[row] != NONE {
+                let source = if owners.source == NONE { process[row] } else { owners.source };
+                let row = row as u32;
+                calls.duplicate(
+                    tid,
+                    Pending { row, object: duplicate.object, slot, source, is_without_target },
+                );
+            }
+        }
+        starts.for_each(|child| calls.start(child));
+        Ok(calls.finish())
+    }
+}
+
+/// Whether a duplicate has the value of its source.
+fn has_one_value(row: &DuplicateRow) -> bool {
+    row.source_handle == row.target_handle
+}
+
+/// Calls that create processes, by what they have duplicated so far.
+struct Calls<'a> {
+    processes: &'a [ProcessRow],
+    /// Threads that logged starts of processes.
+    creators: HashSet<u32>,
+    /// Duplicates by thread, in their order.
+    pending: HashMap<u32, Vec<Pending>>,
+    /// For the pid of a source process the threads that logged no start of any process, in the order of their calls.
+    without_start: HashMap<u32, Vec<u32>>,
+    found: Inheritance,
+}
+
+impl<'a> Calls<'a> {
+    fn new(processes: &'a [ProcessRow]) -> Self {
+        let creators = processes.iter().filter(|row| row.start.is_some());
+        Self {
+            processes,
+            creators: creators.filter_map(|row| row.creator).map(|(_, tid)| tid).collect(),
+            pending: HashMap::new(),
+            without_start: HashMap::new(),
+            found: Inheritance::default(),
+        }
+    }
+
+    /// The processes whose start was seen, in time order.
+    fn starts(&self) -> Vec<u32> {
+        let rows = (0..).zip(self.processes).filter(|(_, row)| row.start.is_some());
+        let mut starts: Vec<u32> = rows.map(|(row, _)| row).collect();
+        starts.sort_by_key(|row| {
+            let row = &self.processes[*row as usize];
+            (row.start, row.start_position.map(|position| position.rows))
+        });
+        starts
+    }
+
+    /// Whether a close can change anything.
+    fn may_need(&self, of_one_value: bool) -> bool {
+        of_one_value || !self.pending.is_empty()
+    }
+
+    fn pid(&self, source: u32) -> u32 {
+        self.processes.get(source as usize).map_or(UNKNOWN_ID, |row| row.process.pid)
+    }
+
+    fn duplicate(&mut self, tid: u32, duplicate: Pending) {
+        let call = self.pending.entry(tid).or_default();
+        call.push(duplicate);
+        let is_first = call.len() == 1;
+        if is_first && !self.creators.contains(&tid) {
+            self.without_start.entry(self.pid(duplicate.source)).or_default().push(tid);
+        }
+    }
+
+    /// A thread that is in the call closes nothing but what it duplicated, and only when the call fails.
+    fn close(&mut self, row: u32, tid: u32, object: u64, slot: u64) {
+        let Some(call) = self.pending.get_mut(&tid) else { return };
+        let swept = call.iter().position(|it| it.object == object && it.slot == slot);
+        // Older traces have the parent as target, and do not say which of its handles is closed.
+        if let Some(at) = swept.filter(|at| call[*at].is_without_target) {
+            let duplicate = call.remove(at);
+            self.found.failed.insert(duplicate.row, row);
+            self.forget_if_empty(tid);
+        }
+    }
+
+    fn forget_if_empty(&mut self, tid: u32) {
+        if self.pending.get(&tid).is_some_and(Vec::is_empty) {
+            self.pending.remove(&tid);
+        }
+    }
+
+    /// A process starts: what is pending for it is its own from now on.
+    fn start(&mut self, child: u32) {
+        let Some(ProcessRow { process, start, creator, .. }) = self.processes.get(child as usize)
+        else {
+            return;
+        };
+        let (parent_pid, start) = (process.parent_pid, start.unwrap_or(i64::MIN));
+        let creator = creator.map(|(_, tid)| tid).filter(|tid| self.pending.contains_key(tid));
+        if let Some(tid) = creator {
+            let call = self.take(tid, parent_pid, start);
+            if !call.is_empty() {
+                return self.give(call, child);
+            }
+        }
+        let Some(mut threads) = self.without_start.remove(&parent_pid) else { return };
+        let mut taken: HashSet<u64> = HashSet::new();
+        let (mut at, mut conflicts) = (0, 0);
+        while at < threads.len() && conflicts < MAX_CALLS {
+            let call = self.pending.get(&threads[at]).map_or(&[][..], Vec::as_slice);
+            if call.iter().any(|it| taken.contains(&it.slot)) {
+                (at, conflicts) = (at + 1, conflicts + 1);
+                continue;
+            }
+            let call = self.take(threads[at], parent_pid, start);
+            taken.extend(call.iter().map(|it| it.slot));
+            self.give(call, child);
+            threads.remove(at);
+        }
+        if !threads.is_empty() {
+            self.without_start.insert(parent_pid, threads);
+        }
+    }
+
+    /// Takes what a thread duplicated from the parent of a child that starts, if the parent was alive then.
+    fn take(&mut self, tid: u32, parent_pid: u32, start: i64) -> Vec<Pending> {
+        let call = self.pending.remove(&tid).unwrap_or_default();
+        let is_of_parent = |it: &Pending| {
+            let parent = self.processes.get(it.source as usize);
+            parent.is_some_and(|parent| {
+                parent.process.pid == parent_pid && parent.end.is_none_or(|end| start <= end)
+            })
+        };
+        let (taken, left): (Vec<_>, Vec<_>) = call.into_iter().partition(is_of_parent);
+        if !left.is_empty() {
+            self.pending.insert(tid, left);
+        }
+        taken
+    }
+
+    /// Gives what one call duplicated to its child. Of two duplicates of one value the first is of a call that failed.
+    fn give(&mut self, call: Vec<Pending>, child: u32) {
+        let mut values = HashSet::new();
+        for duplicate in call.into_iter().rev() {
+            if values.insert(duplicate.slot) {
+                self.found.children.push((duplicate.row, child));
+            } else if duplicate.is_without_target {
+                self.found.failed.insert(duplicate.row, NONE);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Inheritance {
+        for duplicate in self.pending.into_values().flatten().filter(|it| it.is_without_target) {
+            self.found.failed.insert(duplicate.row, NONE);
+        }
+        self.found
+    }
+}
