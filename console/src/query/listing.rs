@@ -204,6 +204,15 @@ impl Listing {
         })
     }
 
+    /// The process whose thread made an event; of a duplicate the owner of its handle.
+    pub fn actor(&self, row: usize, event: &EventRow) -> ProcessIdx {
+        let caller = match event.kind {
+            EventKind::HandleDuplicate => None,
+            _ => self.caller_process.get(row),
+        };
+        caller.unwrap_or(event.process)
+    }
+
     /// Additional values of a duplicate.
     pub fn duplicate(&self, event: usize) -> DuplicateRow {
         DuplicateRow {

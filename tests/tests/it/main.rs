@@ -109,3 +109,4 @@ mod volumes;
 mod ways_in;
 mod why;
 mod why_commands;
+mod windows_handles;

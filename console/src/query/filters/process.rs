@@ -53,7 +53,16 @@ fn keep_created(
     let Some(verdicts) = creator_verdicts(creator, is_plain, file) else { return Ok(()) };
     let (kind, process) = (file.trace.values(Events::kind)?, file.trace.values(Events::process)?);
     let owner = file.trace.values(ExistingHandles::process)?;
-    let passes = |event: usize| process.get(event).is_some_and(|row| *verdicts.get(Some(row)));
+    let caller = file.trace.values(Events::caller_process)?;
+    // Of what a thread does with the handle of another process, its own process is asked.
+    let actor = |event: usize| match kind.get(event) {
+        Some(kind) if kind != EventKind::HandleDuplicate.code() => caller.get(event),
+        _ => None,
+    };
+    let passes = |event: usize| {
+        let process = actor(event).or_else(|| process.get(event));
+        process.is_some_and(|row| *verdicts.get(Some(row)))
+    };
     let may_create = |event: usize| {
         passes(event) && kind.get(event).is_some_and(|kind| CREATING.contains_code(kind))
     };
@@ -90,10 +99,9 @@ pub(in crate::query) fn keep_related(
         |process: Option<ProcessIdx>| process.is_some_and(|process| *verdicts.get(Some(process)));
     let event_passes = |event: usize| {
         passes(process.get(event))
+            || passes(caller.get(event))
             || (kind.get(event) == Some(EventKind::HandleDuplicate.code())
-                && (*verdicts.get(source.get(event))
-                    || passes(caller.get(event))
-                    || passes(inherited_by.get(event))))
+                && (*verdicts.get(source.get(event)) || passes(inherited_by.get(event))))
     };
     selection.retain(file.cancel, |selected, mask| {
         let object = selected.object();

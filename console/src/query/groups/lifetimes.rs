@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use handlescope_model::rules::{CLOSING, OPENING, is_leaked_handle};
+use handlescope_model::rules::{CLOSING, OPENING, handle_slot, is_leaked_handle};
 use handlescope_model::tables::{Events, ExistingHandles};
 use handlescope_model::{
     EventIdx, EventKind, Flags, Numbers, ObjectIdx, ProcessIdx, RowSet, Sparse, Trace, sentinel,
@@ -213,11 +213,12 @@ impl<'a> Lifetimes<'a> {
         let owners = tables.existing_owner.range(existing.clone());
         let mut open: HashMap<(ProcessIdx, u64), u32> = HashMap::new();
         for handle in owners.zip(tables.existing_handle.range(existing)) {
-            *open.entry(handle).or_default() += 1;
+            *open.entry((handle.0, handle_slot(handle.1))).or_default() += 1;
         }
         // Of the handles with one value, the last opened are the open ones.
         for lifetime in self.lifetimes.iter_mut().rev().filter(|it| it.closed.is_none()) {
             let value = lifetime.opened.and_then(|event| tables.handle.get(event.row()));
+            let value = value.map(handle_slot);
             let count = lifetime.owner.zip(value).and_then(|handle| open.get_mut(&handle));
             if let Some(count) = count.filter(|count| **count > 0) {
                 *count -= 1;

@@ -444,7 +444,7 @@ impl Causes<'_> {
                 closed = self.first_closes(handle.object);
             }
             let opened = handle.opened.row();
-            let value = self.columns.owners.of(opened).zip(self.columns.handle.get(opened));
+            let value = self.columns.owners.of(opened).zip(self.columns.slot(opened));
             let before = value.and_then(|value| closed.get(&value));
             reused.extend(before.is_some_and(|close| *close < opened).then_some(*handle));
         }
@@ -457,7 +457,7 @@ impl Causes<'_> {
         let mut closes = HashMap::new();
         let events = self.file.objects.events(object);
         for event in events.filter(|event| self.columns.is_opening(*event)) {
-            let value = self.columns.owners.of(event).zip(self.columns.handle.get(event));
+            let value = self.columns.owners.of(event).zip(self.columns.slot(event));
             if let (Some(value), Some(close)) = (value, self.columns.closed_by_program(event)) {
                 closes
                     .entry(value)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use handlescope_model::rules::OPENING;
+use handlescope_model::rules::{OPENING, handle_slot};
 use handlescope_model::tables::Events;
 use handlescope_model::{
     ArchiveError, EventIdx, EventKind, Flags, Numbers, ObjectIdx, ProcessIdx, RowSet, Sparse,
@@ -17,11 +17,11 @@ pub(super) struct EventColumns {
     pub(super) time_ns: Numbers<i64>,
     pub(super) owners: Owners,
     source_process: Sparse<Numbers<ProcessIdx>>,
-    pub(super) source_handle: Sparse<Numbers<u64>>,
+    source_handle: Sparse<Numbers<u64>>,
     pub(super) view_size: Sparse<Numbers<u64>>,
     caller_process: Sparse<Numbers<ProcessIdx>>,
     pub(super) tid: Sparse<Numbers<u32>>,
-    pub(super) handle: Sparse<Numbers<u64>>,
+    handle: Sparse<Numbers<u64>>,
     pub(super) stack: Numbers<StackIdx>,
     closing_event: Numbers<EventIdx>,
     closed_at_exit: Flags,
@@ -55,6 +55,16 @@ impl EventColumns {
 
     pub(super) fn is_opening(&self, event: usize) -> bool {
         self.kind.get(event).is_some_and(|kind| OPENING.contains_code(kind))
+    }
+
+    /// The slot of the handle that an event opened or closed.
+    pub(super) fn slot(&self, event: usize) -> Option<u64> {
+        self.handle.get(event).map(handle_slot)
+    }
+
+    /// The slot of the handle that a duplicate was made of.
+    pub(super) fn source_slot(&self, event: usize) -> Option<u64> {
+        self.source_handle.get(event).map(handle_slot)
     }
 
     /// The process a duplicate was made of, and the one that made it.

@@ -133,11 +133,11 @@ impl Causes<'_> {
     /// Closes of the value of a leaked handle in other processes, after it was opened.
     fn unmatched_closes(&self, handle: Opened) -> impl Iterator<Item = usize> {
         let opened = handle.opened.row();
-        let (owner, value) = (self.columns.owners.of(opened), self.columns.handle.get(opened));
+        let (owner, value) = (self.columns.owners.of(opened), self.columns.slot(opened));
         let later = (opened + 1..self.file.objects.events(handle.object).end).take(MAX_EVENTS);
         later.filter(move |event| {
             self.columns.kind(*event) == Some(EventKind::HandleClose)
-                && self.columns.handle.get(*event) == value
+                && self.columns.slot(*event) == value
                 && self.columns.owners.process(*event) != owner
                 && handle.closed().is_none()
         })

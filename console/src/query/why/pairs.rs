@@ -58,19 +58,19 @@ impl Causes<'_> {
         let events = self.file.objects.events(handle.object);
         let other = match columns.kind(opening)? {
             EventKind::HandleDuplicate => {
-                let source = (columns.duplicated(opening).0?, columns.source_handle.get(opening)?);
+                let source = (columns.duplicated(opening).0?, columns.source_slot(opening)?);
                 let is_source = |event: &usize| {
                     columns.is_opening(*event)
-                        && columns.owners.of(*event).zip(columns.handle.get(*event)) == Some(source)
+                        && columns.owners.of(*event).zip(columns.slot(*event)) == Some(source)
                 };
                 (events.start..opening).rev().take(MAX_EVENTS).find(is_source)?
             }
             EventKind::HandleCreate => {
-                let value = columns.handle.get(opening)?;
+                let value = columns.slot(opening)?;
                 let is_copy = |event: &usize| {
                     columns.kind(*event) == Some(EventKind::HandleDuplicate)
                         && columns.duplicated(*event).0 == Some(owner)
-                        && columns.source_handle.get(*event) == Some(value)
+                        && columns.source_slot(*event) == Some(value)
                 };
                 (opening + 1..events.end).take(MAX_EVENTS).find(is_copy)?
             }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use handlescope_model::rules::{REFERENCE_CHANGES, VIEWS};
+use handlescope_model::rules::{REFERENCE_CHANGES, VIEWS, handle_slot};
 use handlescope_model::{EventKind, ProcessIdx};
 
 use super::layout::Layout;
@@ -56,7 +56,7 @@ struct InheritedHandle {
 impl InheritedHandle {
     /// Whether a close is the child's, of this handle.
     fn is_closed_by(&self, close: &EventRow) -> bool {
-        self.child == close.process && self.handle == close.handle
+        self.child == close.process && self.handle.map(handle_slot) == close.handle.map(handle_slot)
     }
 }
 
@@ -84,7 +84,7 @@ impl EventWriter<'_> {
     ) -> io::Result<()> {
         let Layout { time, pid, tid, handle } = self.layout;
         let screen = self.display.screen;
-        let process = self.processes.get(Some(event.process));
+        let process = self.processes.get(Some(self.listing.actor(row, event)));
         let (indent, time_text) =
             (self.display.indent(1), self.clock.at(event.time_ns.unwrap_or_default()).to_string());
         let id = screen.paint(Role::Process, OrUnknown(process.pid));
@@ -172,19 +172,27 @@ impl EventWriter<'_> {
         if let Some(child) = duplicate.inherited_by {
             let child = &self.processes.get(Some(child)).marked;
             let child = self.display.screen.paint(Role::Notable, child);
-            return write!(out, "Inherited by process {child} ");
+            write!(out, "Inherited by process {child} ")?;
+            return self.write_caller(out, duplicate.caller_process, event);
         }
         let source = &self.processes.get(duplicate.source_process).marked;
         let source = self.display.screen.paint(Role::Process, source);
         let handle = duplicate.source_handle.unwrap_or_default();
         let line_break = self.display.line_break();
         write!(out, "SourceProcess: {source} {line_break}SourceHandle: 0x{handle:X} ")?;
-        match duplicate.caller_process.filter(|&caller| caller != event.process) {
-            None => Ok(()),
-            Some(caller) => {
-                write!(out, "{line_break}Caller: {} ", self.processes.get(Some(caller)).label)
-            }
-        }
+        self.write_caller(out, duplicate.caller_process, event)
+    }
+
+    /// Names the process that called, if that is not the one of the event.
+    fn write_caller(
+        &self,
+        out: &mut impl Write,
+        caller: Option<ProcessIdx>,
+        event: &EventRow,
+    ) -> io::Result<()> {
+        let Some(caller) = caller.filter(|caller| *caller != event.process) else { return Ok(()) };
+        let line_break = self.display.line_break();
+        write!(out, "{line_break}Caller: {} ", self.processes.get(Some(caller)).label)
     }
 
     fn write_map(&self, out: &mut impl Write, row: usize) -> io::Result<()> {

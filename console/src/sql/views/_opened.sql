@@ -55,7 +55,8 @@ SELECT
     stacks_function(stack) AS function,
     stacks_text(stack) AS stack_text,
     events_stack(closing_event) AS close_stack,
-    processes_name(events_process(closing_event)) AS close_process,
+    processes_name(COALESCE(events_caller_process(closing_event), events_process(closing_event)))
+        AS close_process,
     processes_name(source_process) AS source_process,
     processes_name(inherited_by) AS inherited_by,
     objects_pointer(object) AS pointer,
