@@ -64,6 +64,7 @@ pub(crate) fn assemble(
     let mut decoder = std::mem::take(&mut collected.metadata.decoder);
     let order = collected.shared.timeline.restore_times();
     let losses = trace::losses(recording, &collected);
+    collected.stacks.withdraw_across(&losses);
     let mut index = ProcessIndex::new(&collected.processes.rows);
     if !losses.is_empty() {
         let unnamed = unnamed_pids(&collected, &index, cancel)?;
@@ -312,7 +313,8 @@ impl Assembly<'_> {
             false => kept_rows.carried_events(event_stacks, &collected.shared.timeline),
         };
         // One event after the other.
-        let resolver = &mut StackResolver::new(&kept.stacks.fragments, spaces, methods, stacks, 1);
+        let resolver =
+            &mut StackResolver::new(event_stacks.fragments(), spaces, methods, stacks, 1);
         let provider_events =
             ProviderEventTables { kept, decoder, rows: &rows, index, clock, carried, resolver };
         let LeftOutAndStacks { left_out, stacks } = provider_events.write(writer, cancel)?;

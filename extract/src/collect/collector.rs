@@ -7,7 +7,7 @@ use crate::mapping::ResourceMapping;
 use crate::metadata::{Decoded, Decoder, Schema, SchemaId};
 use crate::options::EventChoice;
 use crate::raw::{EventFamily, Shared, UNKNOWN_ID, event_families};
-use crate::stacks::{CarriedStacks, FragmentRef};
+use crate::stacks::{EventStacks, FragmentRef};
 
 macro_rules! collector {
     ($($field:ident: $family:ident in $module:ident [$($kind:ident),*],)*) => {
@@ -29,7 +29,7 @@ macro_rules! collector {
             /// Takes one event; events must come in time order.
             pub fn event(&mut self, event: &Event<'_>) {
                 self.forget_keys_at(event.time);
-                self.kept.take(event, &mut self.metadata.decoder);
+                self.kept.take(event, &mut self.metadata.decoder, &mut self.stacks.events);
                 let family = self.index.family(event.id);
                 let row = self.shared.timeline.len();
                 let decoder = &mut self.metadata.decoder;
@@ -42,11 +42,17 @@ macro_rules! collector {
                     self.take(family, event);
                 }
                 if !event.extended.is_empty() && self.shared.timeline.len() > row {
-                    self.stacks.events.carry(row, event);
+                    self.stacks.events.carry(row, event, &mut self.shared.timeline);
                 }
                 if event.parts.is_some() {
                     self.stacks.events.take_parts(row, event, &mut self.shared.timeline);
                 }
+                if family == Some(Family::Threads)
+                    && let Some((pid, tid)) = Threads::changed(event)
+                {
+                    self.stacks.end_thread(pid, tid, event.time, &mut self.shared.timeline);
+                }
+                self.kept.complete_stacks(&mut self.stacks.events);
             }
 
             fn take(&mut self, family: Family, event: &Event<'_>) {
@@ -61,9 +67,8 @@ macro_rules! collector {
             /// Finishes the families at the end of the trace.
             pub fn finish(&mut self) {
                 self.described.decide(&mut self.metadata.decoder, &mut self.shared);
-                let unresolved = self.kept.stacks.fragments.unresolved_keys() as u64;
-                self.shared.diagnostics.add(WarningKind::UnresolvedStackKey, unresolved, None);
                 $(self.$field.finish(&mut self.shared);)*
+                self.kept.complete_stacks(&mut self.stacks.events);
                 self.methods.native_images.identify(&mut self.images);
             }
         }
@@ -107,7 +112,6 @@ impl Collector {
         if self.complete_from.is_some_and(|from| time >= from) {
             self.complete_from = None;
             self.stacks.forget_keys();
-            self.kept.stacks.forget_keys();
         }
     }
 }
@@ -144,7 +148,6 @@ pub struct KeptEvents {
     selected: Vec<Option<bool>>,
     events: Vec<KeptEvent>,
     payloads: Vec<u8>,
-    pub stacks: CarriedStacks,
     /// Events left out because there are too many.
     pub left_out: u64,
 }
@@ -156,16 +159,15 @@ impl KeptEvents {
     }
 
     /// Keeps an event if its provider was chosen, or is not known yet.
-    pub(super) fn take(&mut self, event: &Event<'_>, decoder: &mut Decoder) {
+    pub(super) fn take(
+        &mut self,
+        event: &Event<'_>,
+        decoder: &mut Decoder,
+        stacks: &mut EventStacks,
+    ) {
         if self.choice == EventChoice::None || Decoder::is_metadata(event.id) {
             return;
         }
-        let events = &mut self.events;
-        self.stacks.follow(event, |number, part| {
-            if let Some(event) = events.get_mut(number as usize) {
-                event.stack[1] = part;
-            }
-        });
         let schema = match event.id {
             // A manifest may come after its events; a class of WMI comes before.
             EventId::Manifest { .. } => decoder.schema_of(event),
@@ -183,7 +185,7 @@ impl KeptEvents {
             return;
         }
         self.payloads.extend_from_slice(event.payload);
-        let stack = self.stacks.take(event, self.events.len() as u32);
+        let stack = stacks.carry_kept(event, self.events.len() as u32);
         self.events.push(KeptEvent {
             id: event.id,
             version: event.version,
@@ -195,6 +197,17 @@ impl KeptEvents {
             end: self.payloads.len() as u64,
             stack,
         });
+    }
+
+    /// Adds user parts that came after their events.
+    pub(super) fn complete_stacks(&mut self, stacks: &mut EventStacks) {
+        for (number, part) in stacks.take_for_kept() {
+            if let Some(KeptEvent { stack: [_, user], .. }) = self.events.get_mut(number as usize)
+                && *user == FragmentRef::NONE
+            {
+                *user = part;
+            }
+        }
     }
 
     /// Whether events of a schema are kept; each schema is examined once.

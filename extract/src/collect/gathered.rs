@@ -121,8 +121,10 @@ impl Sink for Collector {
         let Some(last) = times.and_then(|times| times.last()).copied() else { return };
         // None of the rows refers to a key.
         self.forget_keys_at(last);
-        self.stacks.events.append(self.shared.timeline.len(), &mut batch.stacks, rows.clone());
-        batch.append_to(self, rows);
+        let row = self.shared.timeline.len();
+        batch.append_to(self, rows.clone());
+        let Self { stacks, shared, .. } = self;
+        stacks.events.append(row, &mut batch.stacks, rows, &mut shared.timeline);
     }
 
     /// A gatherer, unless all stacks are kept: their events come between the others then, so that few rows could be appended at

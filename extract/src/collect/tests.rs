@@ -204,9 +204,10 @@ fn keys_of_kept_events_are_forgotten_with_those_of_others() {
         }
         let events = &collector.kept;
         let parts = [0, 1].map(|row| events.get(row).unwrap().stack[0]);
-        let frames = parts.map(|part| events.stacks.fragments.addresses(part).count());
+        let fragments = collector.stacks.events.fragments();
+        let frames = parts.map(|part| fragments.addresses(part).count());
         assert_eq!(frames, [0, 1], "gathered: {gathers}");
-        assert_eq!(events.stacks.fragments.unresolved_keys(), 1);
+        assert_eq!(fragments.unresolved_keys(), 1);
     }
 }
 

@@ -8,6 +8,8 @@ use std::num::NonZeroU32;
 pub struct StackPart<'a> {
     /// Raw time of the event whose stack it is.
     pub event_time: i64,
+    /// Raw time at which the part itself was written.
+    pub written: i64,
     pub pid: u32,
     pub tid: u32,
     pub is_user: bool,
@@ -36,6 +38,8 @@ pub(super) struct BufferPart {
     tid: u32,
     /// Bytes of its frames.
     length: u32,
+    /// Raw time from its event to the moment when it was written.
+    delay: u32,
     /// The number of its frames among those that repeat plus one.
     pub(super) number: Option<NonZeroU32>,
 }
@@ -65,11 +69,12 @@ impl<'a> StackParts<'a> {
         // By reference: iterators of arrays are copied where the processor has just written them, which stalls until all earlier
         // writes are in the cache.
         (0..parts.len()).filter_map(move |at| {
-            let BufferPart { start, length, pid, tid, number } =
+            let BufferPart { start, length, pid, tid, delay, number } =
                 *parts.get(at).copied().flatten()?;
             let frames = data.get(start as usize..).and_then(|rest| rest.get(..length as usize));
             Some(StackPart {
                 event_time,
+                written: event_time.saturating_add(delay.into()),
                 pid,
                 tid,
                 is_user: at > 0,
@@ -150,11 +155,12 @@ impl RecentEvents {
 }
 
 impl BufferPart {
-    /// A part whose frames lie in this buffer.
+    /// A part whose frames lie in this buffer; `None` if it was written too long after its event.
     pub(super) fn of(part: &StackPart<'_>, data: &[u8]) -> Option<Self> {
-        let StackPart { pid, tid, frames, .. } = *part;
-        let start = frames.as_ptr().addr().checked_sub(data.as_ptr().addr())?;
-        Some(Self { start: start as u32, length: frames.len() as u32, pid, tid, number: None })
+        let StackPart { event_time, written, pid, tid, frames, .. } = *part;
+        let start = frames.as_ptr().addr().checked_sub(data.as_ptr().addr())? as u32;
+        let delay = u32::try_from(written.checked_sub(event_time)?).ok()?;
+        Some(Self { start, length: frames.len() as u32, delay, pid, tid, number: None })
     }
 }
 
@@ -172,7 +178,9 @@ mod tests {
 
     /// Position of the event of a part of this time and thread.
     fn place(recent: &mut RecentEvents, event_time: i64, tid: u32, is_user: bool) -> Option<usize> {
-        let part = StackPart { event_time, pid: 7, tid, is_user, frames: &[], number: None };
+        let written = event_time + 1;
+        let part =
+            StackPart { event_time, written, pid: 7, tid, is_user, frames: &[], number: None };
         recent.event_of(&part)
     }
 

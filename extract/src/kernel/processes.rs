@@ -354,6 +354,15 @@ impl EventFamily for Threads {
     }
 }
 
+impl Threads {
+    /// Process and thread id of a thread that starts or ends with an event.
+    pub(crate) fn changed(event: &Event<'_>) -> Option<(u32, u32)> {
+        let is_change = [THREAD_START, THREAD_END].contains(&event.id);
+        let thread = is_change.then(|| decode_thread(event)).flatten()?;
+        Some((thread.pid, thread.tid))
+    }
+}
+
 /// Decodes versions 0 to 4 of the event, as the row of a thread that was not seen before.
 ///
 /// Version 0 has the thread id first, and nothing else (Thread_V0_TypeGroup1). Since version 1 four limits of

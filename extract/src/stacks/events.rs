@@ -1,18 +1,18 @@
 //! The stacks of handle events, and of events that are kept one by one.
 //!
 //! The events are in time order, so a part finds its event by searching the column of times, however late it comes:
-//! no table of open stacks is needed.
+//! no table of open stacks is needed. Only stacks that may get the user part of an earlier event wait for it, in [`Stays`].
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
+use handlescope_model::rules::LossTimes;
 use rustc_hash::FxHashMap;
 
 use super::fragments::{FragmentRef, Fragments};
 use super::gathered::GatheredStacks;
-use super::parts::{
-    FrameBytes, KEY_DELETE, KEY_RUNDOWN, Part, PartFrames, USER_PART, carried_parts, key_frames,
-};
+use super::parts::{FrameBytes, Part, PartFrames, carried_parts};
+use super::stays::{Completed, KernelStack, Stays, Thread, UserPart};
 use crate::etl::{Event, StackPart};
 use crate::raw::{IdSource, Timeline, UNKNOWN_ID};
 
@@ -28,21 +28,58 @@ pub struct EventStacks {
     /// Parts beyond the second; no known trace has any.
     more: HashMap<u32, Vec<FragmentRef>>,
     /// Parts whose event may still come, because its time is not before the time at which the part came.
-    waiting: Vec<(Part, FragmentRef)>,
+    waiting: Vec<WaitingPart>,
     /// A bound: no part waits for an earlier event. It spares looking at all of them for each part, because
     /// thousands may wait within one tick of a coarse clock. The largest number when none waits.
     first_waiting: i64,
     dropped: u64,
-    /// Rows whose stacks get their user part from a later event.
-    unfinished: Matches<u32>,
+    /// Events that carry a kernel part, and get their user part from a later event.
+    unfinished: Matches<(StackOwner, i64)>,
     /// Rows of events that carry their stacks themselves, ascending.
     carried: Vec<u32>,
+    /// Stacks that may get the user part of an earlier event.
+    stays: Stays<StackOwner>,
+    /// Stacks that got it.
+    shared: Vec<SharedPart>,
+    /// User parts for events that are kept one by one, and were not handed out yet.
+    for_kept: Vec<(u32, FragmentRef)>,
+}
+
+/// Whose stack it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StackOwner {
+    /// The event of a row of the timeline.
+    Row(u32),
+    /// The event with the time and thread of the stack, which may not have been read yet.
+    AtTime,
+    /// An event that is kept one by one, by its number.
+    Kept(u32),
+}
+
+/// A part whose event has not been read yet.
+struct WaitingPart {
+    part: Part,
+    fragment: FragmentRef,
+    /// Raw times at which the kernel part and the user part were written, if the user part is that of another event.
+    shared: Option<(i64, i64)>,
+}
+
+/// A stack with the user part of another event.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SharedPart {
+    /// Row of the stack.
+    pub(super) row: u32,
+    /// Raw time at which its kernel part was written.
+    pub(super) from: i64,
+    /// Raw time at which the user part was written.
+    pub(super) to: i64,
 }
 
 impl EventStacks {
     /// The parts of an event's stack, in the order they were logged.
     pub fn parts(&self, row: usize) -> [FragmentRef; 2] {
-        self.parts.get(row).copied().unwrap_or([FragmentRef::NONE; 2])
+        let parts = self.parts.get(row).copied().unwrap_or([FragmentRef::NONE; 2]);
+        parts.map(FragmentRef::without_origin)
     }
 
     /// Parts of an event's stack beyond the second.
@@ -71,16 +108,56 @@ impl EventStacks {
         self.fragments.define(key, frames, pointer_size);
     }
 
-    /// Forgets the frames of keys; see [`Fragments::forget_keys`].
+    /// Forgets the frames of keys (see [`Fragments::forget_keys`]), and user parts that are not known to belong to the same
+    /// stay in the kernel.
     pub(super) fn forget_keys(&mut self) {
         self.fragments.forget_keys();
+        self.stays.forget();
+        self.withdraw(|_| true);
     }
 
     /// Attaches the parts that still wait, at the end of the trace. Returns how many parts were dropped, and how many
     /// keys have no frames.
     pub(super) fn finish(&mut self, timeline: &mut Timeline) -> (u64, u64) {
         self.retry(i64::MAX, timeline);
+        self.stays.finish();
+        self.complete(i64::MAX, timeline);
+        if self.fragments.has_whole_keys() {
+            let Self { parts, fragments, .. } = self;
+            let whole = parts.iter_mut().filter(|[kernel, _]| fragments.is_whole_key(*kernel));
+            whole.for_each(|[_, user]| *user = FragmentRef::NONE);
+        }
         (self.dropped + self.waiting.len() as u64, self.fragments.unresolved_keys() as u64)
+    }
+
+    /// Forgets a thread that starts or ends.
+    pub(super) fn end_thread(&mut self, pid: u32, tid: u32, time: i64, timeline: &mut Timeline) {
+        self.stays.end(Thread::new(pid, tid), time);
+        self.complete(time, timeline);
+    }
+
+    /// Takes user parts of other events back from stacks between whose kernel part and user part events are missing.
+    pub(crate) fn withdraw_across(&mut self, missing: &LossTimes) {
+        self.withdraw(|shared| missing.is_between(shared.from, shared.to));
+    }
+
+    fn withdraw(&mut self, is_doubtful: impl Fn(&SharedPart) -> bool) {
+        let Self { shared, parts, .. } = self;
+        shared.retain(|shared| {
+            let is_doubtful = is_doubtful(shared);
+            if is_doubtful
+                && let Some([_, user]) = parts.get_mut(shared.row as usize)
+                && user.is_shared()
+            {
+                *user = FragmentRef::NONE;
+            }
+            !is_doubtful
+        });
+    }
+
+    /// User parts for events that are kept one by one, by their numbers.
+    pub(crate) fn take_for_kept(&mut self) -> impl Iterator<Item = (u32, FragmentRef)> {
+        self.for_kept.drain(..)
     }
 
     /// Attaches a part to its event, or lets it wait for it. Parts of events that are not kept are
@@ -93,72 +170,208 @@ impl EventStacks {
         timeline: &mut Timeline,
     ) {
         self.retry(event.time, timeline);
+        let mut stack = None;
         if part.event_time < event.time {
             if let Some(row) = self.row_of(&part, timeline) {
                 let fragment = self.fragments.add(frames, event.pointer_size, part.is_user);
                 self.attach(row, &part, fragment, timeline);
+                stack = Some((fragment, StackOwner::Row(row as u32)));
             }
         } else if self.waiting.len() < MAX_WAITING {
             let fragment = self.fragments.add(frames, event.pointer_size, part.is_user);
-            self.first_waiting = self.first_waiting.min(part.event_time);
-            self.waiting.push((part, fragment));
+            self.let_wait(WaitingPart { part, fragment, shared: None });
+            stack = Some((fragment, StackOwner::AtTime));
         } else {
             self.dropped += 1;
         }
+        let Part { event_time, pid, tid, is_user, is_whole, .. } = part;
+        let (thread, written) = (Thread::new(pid, tid), event.time);
+        let Self { stays, fragments, .. } = self;
+        match stack {
+            _ if is_user => stays.leave(thread, event_time, written, || match stack {
+                Some((fragment, _)) => fragment,
+                None => fragments.add(frames, event.pointer_size, true),
+            }),
+            Some((_, owner)) if !is_whole => {
+                stays.wait(thread, KernelStack { owner, event_time, written }, event.time);
+            }
+            _ => {}
+        }
+        self.complete(event.time, timeline);
     }
 
     /// Takes the parts of the stack of an event that come with it. If it has a row, it is this one.
     pub(crate) fn take_parts(&mut self, row: usize, event: &Event<'_>, timeline: &mut Timeline) {
         let Some(parts) = event.parts else { return };
         let has_row = timeline.ids.get(row).is_some_and(|ids| *ids != IdSource::Rundown);
+        let mut end = None;
         for part in parts.iter(event.time) {
-            let StackPart { event_time, pid, tid, is_user, frames: bytes, number } = part;
-            let part = Part { event_time, pid, tid, processor: event.processor, is_user };
+            let StackPart { written, is_user, frames: bytes, number, .. } = part;
+            let part = Part::with_event(&part, event.processor);
             let row = if has_row { Some(row) } else { self.row_of(&part, timeline) };
-            if let Some(row) = row {
+            // A later event of the same stay may need a user part whose own event is not kept.
+            if row.is_some() || is_user {
                 let frames = PartFrames::Here(FrameBytes { bytes, number });
                 let fragment = self.fragments.add(frames, StackPart::POINTER_SIZE, is_user);
-                self.attach(row, &part, fragment, timeline);
+                if let Some(row) = row {
+                    self.attach(row, &part, fragment, timeline);
+                }
+                let owner = row.map_or(StackOwner::AtTime, |row| StackOwner::Row(row as u32));
+                end = LastPart::new(&part, fragment, written).map(|last| (owner, last));
+            }
+        }
+        if let Some((owner, last)) = end {
+            self.take_last(owner, last, event.time);
+            self.complete(event.time, timeline);
+        }
+    }
+
+    /// Notes what the last part that came with an event of this time tells about its thread.
+    fn take_last(&mut self, owner: StackOwner, last: LastPart, event_time: i64) {
+        match last {
+            LastPart::User { thread, fragment, written } => {
+                self.stays.foresee(thread, UserPart { event_time, written, fragment });
+            }
+            LastPart::Kernel { thread, written } => {
+                self.stays.wait(thread, KernelStack { owner, event_time, written }, event_time);
             }
         }
     }
 
-    /// Adds the stacks of gathered rows, of which the first will be `row`.
-    pub(crate) fn append(&mut self, row: usize, gathered: &mut GatheredStacks, rows: Range<usize>) {
+    /// Adds the stacks of gathered rows, which begin at `row` of the timeline.
+    pub(crate) fn append(
+        &mut self,
+        row: usize,
+        gathered: &mut GatheredStacks,
+        rows: Range<usize>,
+        timeline: &mut Timeline,
+    ) {
         gathered.move_lists(&mut self.fragments);
-        let stacks = gathered.parts_of(rows);
-        if !stacks.is_empty() {
-            self.parts.resize(row, [FragmentRef::NONE; 2]);
-            self.parts.extend_from_slice(stacks);
+        let (stacks, last) = gathered.of_rows(rows);
+        if stacks.is_empty() {
+            return;
+        }
+        self.parts.resize(row, [FragmentRef::NONE; 2]);
+        self.parts.extend_from_slice(stacks);
+        for (row, last) in (row..).zip(last) {
+            if let Some(last) = *last {
+                let time = timeline.time[row];
+                self.take_last(StackOwner::Row(row as u32), last, time);
+                if self.stays.has_completed() {
+                    self.complete(time, timeline);
+                }
+            }
         }
     }
 
     /// Takes the stacks that the event of a row carries itself.
-    pub(crate) fn carry(&mut self, row: usize, event: &Event<'_>) {
+    pub(crate) fn carry(&mut self, row: usize, event: &Event<'_>, timeline: &mut Timeline) {
+        let is_first = self.carried.last() != Some(&(row as u32));
+        if is_first && carried_parts(event).next().is_some() {
+            self.carried.push(row as u32);
+        }
+        let put = |stacks: &mut Self, _, fragment| stacks.put(row, fragment);
+        self.add_carried(event, StackOwner::Row(row as u32), put);
+        self.complete(event.time, timeline);
+    }
+
+    /// Takes the first and the second part of the stack of an event that is kept one by one. If the user part is still to
+    /// come, [`Self::take_for_kept`] hands it out with `number`.
+    pub(crate) fn carry_kept(&mut self, event: &Event<'_>, number: u32) -> [FragmentRef; 2] {
+        let mut parts = [FragmentRef::NONE; 2];
+        if !event.extended.is_empty() {
+            self.add_carried(event, StackOwner::Kept(number), |_, at, fragment| {
+                parts.get_mut(at).into_iter().for_each(|slot| *slot = fragment);
+            });
+        }
+        parts
+    }
+
+    /// Passes the parts that an event carries to `put`, with their positions, and lets the stack wait for its user part.
+    fn add_carried(
+        &mut self,
+        event: &Event<'_>,
+        owner: StackOwner,
+        mut put: impl FnMut(&mut Self, usize, FragmentRef),
+    ) {
         let mut missing = 0;
         for (at, part) in carried_parts(event).enumerate() {
-            let fragment = self.fragments.add(part.frames, part.pointer_size, at > 0);
-            self.put(row, fragment);
+            let fragment = self.fragments.add_carried(&part, at);
+            put(self, at, fragment);
             missing = if at == 0 { part.match_id } else { 0 };
-            if at == 0 {
-                self.carried.push(row as u32);
-            }
         }
         if missing != 0
-            && let Some(tid) = event.tid
+            && let (Some(pid), Some(tid)) = (event.pid, event.tid)
         {
-            self.unfinished.wait(missing, tid, row as u32);
+            let (event_time, written) = (event.time, event.time);
+            self.unfinished.wait(missing, tid, (owner, event_time));
+            let stack = KernelStack { owner, event_time, written };
+            self.stays.wait(Thread::new(pid, tid), stack, event.time);
         }
     }
 
     /// Takes an event that carries the user part of the stack of an earlier one.
-    pub(super) fn finish_carried(&mut self, event: &Event<'_>) {
+    pub(super) fn finish_carried(&mut self, event: &Event<'_>, timeline: &mut Timeline) {
         let (Some(part), Some(tid)) = (carried_parts(event).next(), event.tid) else { return };
-        let rows = self.unfinished.take(part.match_id, tid);
-        if !rows.is_empty() {
-            let fragment = self.fragments.add(part.frames, part.pointer_size, true);
-            rows.into_iter().for_each(|row| self.put(row as usize, fragment));
+        let owners = self.unfinished.take(part.match_id, tid);
+        let Some(event_time) = owners.iter().map(|(_, time)| *time).min() else { return };
+        let fragment = self.fragments.add(part.frames, part.pointer_size, true);
+        for (owner, _) in owners {
+            match owner {
+                StackOwner::Row(row) if self.has_room(row as usize, true) => {
+                    self.put(row as usize, fragment);
+                }
+                StackOwner::Kept(number) => self.for_kept.push((number, fragment)),
+                StackOwner::Row(_) | StackOwner::AtTime => {}
+            }
         }
+        if let Some(pid) = event.pid {
+            self.stays.leave(Thread::new(pid, tid), event_time, event.time, || fragment);
+            self.complete(event.time, timeline);
+        }
+    }
+
+    /// Adds the user parts of earlier events to the stacks that they complete.
+    fn complete(&mut self, now: i64, timeline: &mut Timeline) {
+        if !self.stays.has_completed() {
+            return;
+        }
+        let completed = self.stays.take_completed();
+        for Completed { stack, thread, part } in &completed {
+            let (written, fragment) = ((stack.written, part.written), part.fragment);
+            match stack.owner {
+                StackOwner::Row(row) => self.share(row as usize, fragment, written),
+                StackOwner::Kept(number) => self.for_kept.push((number, fragment)),
+                StackOwner::AtTime => {
+                    let (pid, tid, event_time) = (thread.pid(), thread.tid(), stack.event_time);
+                    let part =
+                        Part { event_time, pid, tid, processor: 0, is_user: true, is_whole: true };
+                    let part = WaitingPart { part, fragment, shared: Some(written) };
+                    match event_time < now {
+                        true => self.attach_late(&part, timeline),
+                        false => self.let_wait(part),
+                    }
+                }
+            }
+        }
+        self.stays.reuse(completed);
+    }
+
+    /// Adds the user part of an earlier event to a stack that has only a kernel part; both were written at these times.
+    fn share(&mut self, row: usize, fragment: FragmentRef, (from, to): (i64, i64)) {
+        if let Some([kernel, user]) = self.parts.get_mut(row)
+            && *kernel != FragmentRef::NONE
+            && *user == FragmentRef::NONE
+        {
+            *user = fragment.shared();
+            self.shared.push(SharedPart { row: row as u32, from, to });
+        }
+    }
+
+    /// Lets a part wait for its event.
+    fn let_wait(&mut self, waiting: WaitingPart) {
+        self.first_waiting = self.first_waiting.min(waiting.part.event_time);
+        self.waiting.push(waiting);
     }
 
     /// Attaches the parts whose events must have been read by now.
@@ -167,22 +380,33 @@ impl EventStacks {
             return;
         }
         self.first_waiting = i64::MAX;
-        for (part, fragment) in std::mem::take(&mut self.waiting) {
-            if part.event_time >= now {
-                self.first_waiting = self.first_waiting.min(part.event_time);
-                self.waiting.push((part, fragment));
-            } else if let Some(row) = self.row_of(&part, timeline) {
-                self.attach(row, &part, fragment, timeline);
+        for waiting in std::mem::take(&mut self.waiting) {
+            match waiting.part.event_time < now {
+                true => self.attach_late(&waiting, timeline),
+                false => self.let_wait(waiting),
             }
         }
     }
 
-    /// Adds a part to the stack of a row.
+    /// Attaches a part to its event, which must have been read by now.
+    fn attach_late(&mut self, waiting: &WaitingPart, timeline: &mut Timeline) {
+        let WaitingPart { part, fragment, shared } = waiting;
+        let Some(row) = self.row_of(part, timeline) else { return };
+        match *shared {
+            Some(written) => self.share(row, *fragment, written),
+            None => self.attach(row, part, *fragment, timeline),
+        }
+    }
+
+    /// Adds a part to the stack of a row. The event's own user part replaces that of another event.
     fn put(&mut self, row: usize, fragment: FragmentRef) {
         if self.parts.len() <= row {
             self.parts.resize(row + 1, [FragmentRef::NONE; 2]);
         }
-        match self.parts[row].iter_mut().find(|slot| **slot == FragmentRef::NONE) {
+        let is_free = |slot: &FragmentRef| {
+            *slot == FragmentRef::NONE || slot.is_shared() && fragment.is_user()
+        };
+        match self.parts[row].iter_mut().find(|slot| is_free(slot)) {
             Some(slot) => *slot = fragment,
             None => self.more.entry(row as u32).or_default().push(fragment),
         }
@@ -225,69 +449,32 @@ impl EventStacks {
 
     /// Whether an event still lacks a kernel part, or a user part.
     fn has_room(&self, row: usize, is_user: bool) -> bool {
-        let parts = self.parts(row);
+        let Some(parts) = self.parts.get(row) else { return true };
         if is_user {
-            !parts.iter().any(|part| part.is_user())
+            !parts.iter().any(|part| part.is_user() && !part.is_shared())
         } else {
             parts[0] == FragmentRef::NONE
         }
     }
 }
 
-/// Parts of stacks that events carry; an event is known by a number.
-#[derive(Default)]
-pub struct CarriedStacks {
-    pub fragments: Fragments,
-    waiting: Matches<u32>,
+/// The last part that came with an event, as far as other stacks of its thread need it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum LastPart {
+    /// The kernel part, written at this raw time; the user part is missing.
+    Kernel { thread: Thread, written: i64 },
+    /// The user part, written at this raw time.
+    User { thread: Thread, fragment: FragmentRef, written: i64 },
 }
 
-impl CarriedStacks {
-    /// Forgets the frames of keys; see [`Fragments::forget_keys`].
-    pub(crate) fn forget_keys(&mut self) {
-        self.fragments.forget_keys();
-    }
-
-    /// Takes the first and the second part of the stack that an event carries. Where the user part is still to come,
-    /// [`Self::follow`] hands it out with `number`.
-    pub(crate) fn take(&mut self, event: &Event<'_>, number: u32) -> [FragmentRef; 2] {
-        let mut parts = [FragmentRef::NONE; 2];
-        if event.extended.is_empty() {
-            return parts;
-        }
-        let mut missing = 0;
-        for ((at, slot), part) in parts.iter_mut().enumerate().zip(carried_parts(event)) {
-            *slot = self.fragments.add(part.frames, part.pointer_size, at > 0);
-            missing = part.match_id;
-        }
-        if missing != 0
-            && parts[1] == FragmentRef::NONE
-            && let Some(tid) = event.tid
-        {
-            self.waiting.wait(missing, tid, number);
-        }
-        parts
-    }
-
-    /// Takes an event that is not kept itself but may have the rest of the stacks of earlier events: hands out their
-    /// user parts, and keeps the frames of keys.
-    pub(crate) fn follow(&mut self, event: &Event<'_>, mut second: impl FnMut(u32, FragmentRef)) {
-        match event.id {
-            USER_PART => {
-                let (Some(part), Some(tid)) = (carried_parts(event).next(), event.tid) else {
-                    return;
-                };
-                let events = self.waiting.take(part.match_id, tid);
-                if !events.is_empty() {
-                    let fragment = self.fragments.add(part.frames, part.pointer_size, true);
-                    events.into_iter().for_each(|event| second(event, fragment));
-                }
-            }
-            KEY_DELETE | KEY_RUNDOWN => {
-                if let Some((key, frames)) = key_frames(event) {
-                    self.fragments.define(key, frames, event.pointer_size);
-                }
-            }
-            _ => {}
+impl LastPart {
+    /// `None` for a kernel part that no user part follows.
+    pub(super) fn new(part: &Part, fragment: FragmentRef, written: i64) -> Option<Self> {
+        let thread = Thread::new(part.pid, part.tid);
+        match (part.is_user, part.is_whole) {
+            (true, _) => Some(Self::User { thread, fragment, written }),
+            (false, false) => Some(Self::Kernel { thread, written }),
+            (false, true) => None,
         }
     }
 }

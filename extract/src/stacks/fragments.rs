@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use hashbrown::HashMap;
 
-use super::parts::{FrameBytes, PartFrames};
+use super::parts::{CarriedPart, FrameBytes, PartFrames};
 use crate::etl::MAX_REPEATED;
 use crate::intern::FingerprintInterner;
 use crate::number_set::NumberSet;
@@ -18,7 +18,8 @@ pub struct FragmentRef(u32);
 
 const KEYED: u32 = 1 << 31;
 const USER: u32 = 1 << 30;
-const INDEX: u32 = USER - 1;
+const SHARED: u32 = 1 << 29;
+const INDEX: u32 = SHARED - 1;
 
 impl FragmentRef {
     /// No part of a stack.
@@ -40,6 +41,21 @@ impl FragmentRef {
         self != Self::NONE && self.0 & USER != 0
     }
 
+    /// The same part, for the stack of another event of the same stay in the kernel.
+    pub(super) fn shared(self) -> Self {
+        if self == Self::NONE { self } else { Self(self.0 | SHARED) }
+    }
+
+    /// Whether it came with the stack of another event.
+    pub(super) fn is_shared(self) -> bool {
+        self != Self::NONE && self.0 & SHARED != 0
+    }
+
+    /// The part without its origin, so that equal parts are equal.
+    pub(super) fn without_origin(self) -> Self {
+        if self == Self::NONE { self } else { Self(self.0 & !SHARED) }
+    }
+
     fn index(self) -> usize {
         (self.0 & INDEX) as usize
     }
@@ -47,6 +63,15 @@ impl FragmentRef {
     fn is_keyed(self) -> bool {
         self.0 & KEYED != 0
     }
+}
+
+/// What the frames of a key are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyKind {
+    Kernel,
+    User,
+    /// Of either: events that carry a single key do not say.
+    Any,
 }
 
 /// Distinct address lists: those with the same number of [`Event::repeated`], and others compared by content.
@@ -64,10 +89,13 @@ pub struct Fragments {
     widened: Vec<u8>,
     /// Fragment with the frames of each key that was referred to, once they came.
     keyed: Vec<Option<u32>>,
-    /// Keys that were referred to and whose frames have not come yet.
-    open_keys: HashMap<u64, u32>,
+    /// Keys that were referred to and whose frames have not come yet. One key may stand for a kernel part and a user part at
+    /// once.
+    open_keys: HashMap<(u64, KeyKind), u32>,
     /// Keys whose frames may have been overwritten.
     forgotten: usize,
+    /// Whether a key of a kernel part has frames that end in user mode.
+    has_whole_keys: bool,
 }
 
 impl Fragments {
@@ -83,7 +111,18 @@ impl Fragments {
                 let index = self.intern_frames(frames, pointer_size);
                 FragmentRef::new(index as usize, false, is_user)
             }
-            PartFrames::Key(key) => self.refer(key, is_user),
+            PartFrames::Key(key) => {
+                self.refer(key, if is_user { KeyKind::User } else { KeyKind::Kernel })
+            }
+        }
+    }
+
+    /// Takes a part that an event carries, by its position in the event. Where no user part is missing, the first one may be
+    /// of either kind.
+    pub(super) fn add_carried(&mut self, part: &CarriedPart<'_>, at: usize) -> FragmentRef {
+        match part.frames {
+            PartFrames::Key(key) if at == 0 && part.match_id == 0 => self.refer(key, KeyKind::Any),
+            frames => self.add(frames, part.pointer_size, at > 0),
         }
     }
 
@@ -102,21 +141,35 @@ impl Fragments {
     /// The fragment that a key refers to from now until its frames come.
     ///
     /// Keys are reused, so a reference means the first frames written for the key after it.
-    pub fn refer(&mut self, key: u64, is_user: bool) -> FragmentRef {
+    pub fn refer(&mut self, key: u64, kind: KeyKind) -> FragmentRef {
         let Self { keyed, open_keys, .. } = self;
-        let index = *open_keys.entry(key).or_insert_with(|| {
+        let index = *open_keys.entry((key, kind)).or_insert_with(|| {
             keyed.push(None);
             keyed.len() as u32 - 1
         });
-        FragmentRef::new(index as usize, true, is_user)
+        FragmentRef::new(index as usize, true, kind == KeyKind::User)
     }
 
-    /// Takes the frames of a key.
+    /// Takes the frames of a key, given as for [`Self::intern`].
     ///
-    /// They are given as for [`Self::intern`].
+    /// The last frame tells whether they are of a user part. On ARM64, a kernel part may have the user's frames as well.
     pub(super) fn define(&mut self, key: u64, frames: FrameBytes<'_>, pointer_size: usize) {
-        if let Some(index) = self.open_keys.remove(&key) {
-            let fragment = self.intern_frames(frames, pointer_size);
+        if self.open_keys.is_empty() {
+            return;
+        }
+        let is_user = frames.ends_in_user_mode(pointer_size);
+        let kind = if is_user { KeyKind::User } else { KeyKind::Kernel };
+        let mut open = self.open_keys.remove(&(key, kind));
+        if open.is_none() && is_user && !frames.begins_in_user_mode(pointer_size) {
+            open = self.open_keys.remove(&(key, KeyKind::Kernel));
+            self.has_whole_keys |= open.is_some();
+        }
+        let any = self.open_keys.remove(&(key, KeyKind::Any));
+        if open.is_none() && any.is_none() {
+            return;
+        }
+        let fragment = self.intern_frames(frames, pointer_size);
+        for index in open.into_iter().chain(any) {
             if let Some(slot) = self.keyed.get_mut(index as usize) {
                 *slot = Some(fragment);
             }
@@ -134,6 +187,23 @@ impl Fragments {
     /// Keys that were referred to and never defined.
     pub fn unresolved_keys(&self) -> usize {
         self.forgotten + self.open_keys.len()
+    }
+
+    /// Whether the frames of a kernel part that came as a key end in user mode, so that no user part is missing.
+    pub(super) fn is_whole_key(&self, fragment: FragmentRef) -> bool {
+        let is_kernel_key =
+            fragment != FragmentRef::NONE && fragment.is_keyed() && !fragment.is_user();
+        self.has_whole_keys
+            && is_kernel_key
+            && self.content(fragment).is_some_and(|index| {
+                let frames = FrameBytes { bytes: self.list(index), number: None };
+                frames.ends_in_user_mode(8)
+            })
+    }
+
+    /// Whether [`Self::is_whole_key`] may be true of a part.
+    pub(super) fn has_whole_keys(&self) -> bool {
+        self.has_whole_keys
     }
 
     /// The number of a fragment's addresses; none for [`FragmentRef::NONE`] and keys without frames. Equal addresses of stack
@@ -333,9 +403,9 @@ pub(crate) mod tests {
     fn a_reference_means_the_first_frames_after_it() {
         let mut fragments = Fragments::default();
         define(&mut fragments, 7, &[9]);
-        let before = fragments.refer(7, false);
+        let before = fragments.refer(7, KeyKind::User);
         define(&mut fragments, 7, &[1]);
-        let after = fragments.refer(7, false);
+        let after = fragments.refer(7, KeyKind::User);
         define(&mut fragments, 7, &[2]);
         define(&mut fragments, 7, &[3]);
         assert_eq!(addresses(&fragments, before), [1]);
@@ -343,12 +413,31 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn one_key_stands_for_a_kernel_part_and_a_user_part_at_once() {
+        const KERNEL: u64 = 0xFFFF_8000_0000_0000;
+        let mut fragments = Fragments::default();
+        let kernel = fragments.refer(7, KeyKind::Kernel);
+        let user = fragments.refer(7, KeyKind::User);
+        let any = fragments.refer(7, KeyKind::Any);
+        define(&mut fragments, 7, &[1, 2]);
+        define(&mut fragments, 7, &[KERNEL]);
+        assert_eq!(addresses(&fragments, kernel), [KERNEL]);
+        assert_eq!(addresses(&fragments, user), [1, 2]);
+        assert_eq!(addresses(&fragments, any), [1, 2], "the first frames");
+        assert!(!fragments.has_whole_keys());
+        let whole = fragments.refer(8, KeyKind::Kernel);
+        define(&mut fragments, 8, &[KERNEL, 5]);
+        assert_eq!(addresses(&fragments, whole), [KERNEL, 5]);
+        assert!(fragments.is_whole_key(whole) && !fragments.is_whole_key(kernel));
+    }
+
+    #[test]
     fn frames_that_may_be_of_the_next_use_of_a_key_are_not_taken() {
         let mut fragments = Fragments::default();
-        let [defined, open] = [7, 8].map(|key| fragments.refer(key, false));
+        let [defined, open] = [7, 8].map(|key| fragments.refer(key, KeyKind::User));
         define(&mut fragments, 7, &[1]);
         fragments.forget_keys();
-        let after = fragments.refer(8, false);
+        let after = fragments.refer(8, KeyKind::User);
         define(&mut fragments, 8, &[2]);
         assert!([defined, open].iter().all(|key| addresses(&fragments, *key).is_empty()));
         assert_eq!((addresses(&fragments, after), fragments.unresolved_keys()), (vec![2], 2));
@@ -357,7 +446,7 @@ pub(crate) mod tests {
     #[test]
     fn a_key_without_frames_is_no_stack() {
         let mut fragments = Fragments::default();
-        let lost = fragments.refer(7, true);
+        let lost = fragments.refer(7, KeyKind::User);
         assert!(addresses(&fragments, lost).is_empty());
         assert_eq!(fragments.unresolved_keys(), 1);
     }

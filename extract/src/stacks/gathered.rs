@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
+use super::events::LastPart;
 use super::fragments::{FragmentRef, Fragments};
+use super::parts::Part;
 use crate::etl::{Event, MAX_REPEATED};
 use crate::number_set::NumberSet;
 use crate::raw::Timeline;
@@ -12,6 +14,8 @@ use crate::raw::Timeline;
 pub(crate) struct GatheredStacks {
     /// First and second part of the stack of each row, up to the last one that has any.
     parts: Vec<[FragmentRef; 2]>,
+    /// The last part of each of them, if other stacks of its thread need it.
+    last: Vec<Option<LastPart>>,
     lists: GatheredLists,
 }
 
@@ -40,6 +44,7 @@ impl GatheredStacks {
     ) {
         let (Some(parts), Some(row)) = (event.parts, timeline.len().checked_sub(1)) else { return };
         let mut stack = [FragmentRef::NONE; 2];
+        let mut last = None;
         for (slot, part) in stack.iter_mut().zip(parts.iter(event.time)) {
             let Some(number) = part.number else { continue };
             if known.insert(number as usize) {
@@ -47,15 +52,20 @@ impl GatheredStacks {
             }
             *slot = FragmentRef::numbered(number, part.is_user);
             timeline.take_ids(row, part.pid, part.tid);
+            last = LastPart::new(&Part::with_event(&part, event.processor), *slot, part.written);
         }
         self.parts.resize(row, [FragmentRef::NONE; 2]);
         self.parts.push(stack);
+        self.last.resize(row, None);
+        self.last.push(last);
     }
 
-    /// First and second part of the stacks of these rows, up to the last one that has any.
-    pub(super) fn parts_of(&self, rows: Range<usize>) -> &[[FragmentRef; 2]] {
-        let end = rows.end.min(self.parts.len());
-        self.parts.get(rows.start..end).unwrap_or_default()
+    /// First and second part of the stacks of these rows, up to the last one that has any, and what other stacks need of
+    /// their last parts.
+    pub(super) fn of_rows(&self, rows: Range<usize>) -> (&[[FragmentRef; 2]], &[Option<LastPart>]) {
+        let rows = rows.start..rows.end.min(self.parts.len());
+        let parts = self.parts.get(rows.clone()).unwrap_or_default();
+        (parts, self.last.get(rows).unwrap_or_default())
     }
 
     /// Passes the lists on.
@@ -72,6 +82,7 @@ impl GatheredStacks {
     /// Removes all rows.
     pub(crate) fn clear(&mut self) {
         self.parts.clear();
+        self.last.clear();
         self.lists.ends.clear();
         self.lists.addresses.clear();
     }

@@ -16,9 +16,10 @@ mod modules;
 mod parts;
 mod resolver;
 mod shard;
+mod stays;
 
-pub use events::{CarriedStacks, EventStacks};
-pub use fragments::{FragmentRef, Fragments};
+pub use events::EventStacks;
+pub use fragments::{FragmentRef, Fragments, KeyKind};
 pub use frames::{FrameInterner, FrameKey, StackTable};
 pub(crate) use gathered::{GatheredStacks, has_numbered_stack};
 pub use kept::{AllStacks, JoinedStack, KeptStacks};

@@ -22,7 +22,10 @@ pub(super) struct Part {
     pub(super) pid: u32,
     pub(super) tid: u32,
     pub(super) processor: u16,
+    /// Whether it begins in user mode.
     pub(super) is_user: bool,
+    /// Whether no user part is missing: its last frame is in user mode. Keys are not known to be whole.
+    pub(super) is_whole: bool,
 }
 
 /// Addresses, innermost first, as wide as the pointers of the system.
@@ -33,6 +36,21 @@ pub(super) struct FrameBytes<'a> {
     pub(super) number: Option<u32>,
 }
 
+impl FrameBytes<'_> {
+    /// Whether the innermost frame is in user mode, where the top bit of an address is 0.
+    pub(super) fn begins_in_user_mode(&self, pointer_size: usize) -> bool {
+        let first = self.bytes.get(..pointer_size).unwrap_or_default();
+        // Little-endian: the top bit of the address is in its last byte.
+        first.last().is_some_and(|byte| byte & 0x80 == 0)
+    }
+
+    /// Whether the outermost frame is in user mode; a cut last address is left out.
+    pub(super) fn ends_in_user_mode(&self, pointer_size: usize) -> bool {
+        let whole = self.bytes.len() - self.bytes.len() % pointer_size.max(1);
+        self.bytes[..whole].last().is_some_and(|byte| byte & 0x80 == 0)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PartFrames<'a> {
     Here(FrameBytes<'a>),
@@ -41,19 +59,30 @@ pub(super) enum PartFrames<'a> {
 }
 
 impl Part {
+    /// A part that came with its event, which this processor logged.
+    pub(super) fn with_event(part: &StackPart<'_>, processor: u16) -> Self {
+        let StackPart { event_time, pid, tid, is_user, frames, number, .. } = *part;
+        let is_whole =
+            FrameBytes { bytes: frames, number }.ends_in_user_mode(StackPart::POINTER_SIZE);
+        Self { event_time, pid, tid, processor, is_user, is_whole }
+    }
+
     /// Decodes a stack walk, or a reference to one.
     pub(super) fn decode<'a>(event: &Event<'a>) -> Option<(Self, PartFrames<'a>)> {
         let mut p = Payload::of(event);
         let (event_time, pid, tid) = (p.i64()?, p.u32()?, p.u32()?);
-        let (frames, is_user) = if event.id == WALK {
-            let first = p.rest().get(..event.pointer_size).unwrap_or_default();
-            // Little-endian: the top bit of the address is in its last byte.
+        let (frames, is_user, is_whole) = if event.id == WALK {
             let frames = FrameBytes { bytes: p.rest(), number: event.repeated };
-            (PartFrames::Here(frames), first.last().is_some_and(|byte| byte & 0x80 == 0))
+            let size = event.pointer_size;
+            (
+                PartFrames::Here(frames),
+                frames.begins_in_user_mode(size),
+                frames.ends_in_user_mode(size),
+            )
         } else {
-            (PartFrames::Key(p.pointer()?), event.id == KEY_USER)
+            (PartFrames::Key(p.pointer()?), event.id == KEY_USER, false)
         };
-        Some((Self { event_time, pid, tid, processor: event.processor, is_user }, frames))
+        Some((Self { event_time, pid, tid, processor: event.processor, is_user, is_whole }, frames))
     }
 }
 
@@ -91,7 +120,8 @@ pub(crate) fn stack_part<'a>(event: &Event<'a>) -> Option<StackPart<'a>> {
     let (Part { event_time, pid, tid, is_user, .. }, frames) = Part::decode(event)?;
     let PartFrames::Here(FrameBytes { bytes, .. }) = frames else { return None };
     let frames = bytes.as_chunks::<8>().0.as_flattened();
-    Some(StackPart { event_time, pid, tid, is_user, frames, number: None })
+    let written = event.time;
+    Some(StackPart { event_time, written, pid, tid, is_user, frames, number: None })
 }
 
 /// EVENT_HEADER_EXT_TYPE_STACK_TRACE32 and 64: a match id, then frames.

@@ -352,6 +352,7 @@ mod tests {
     use std::sync::mpsc::sync_channel;
 
     use super::*;
+    use crate::stacks::fragments::KeyKind;
     use crate::stacks::fragments::tests::frames;
     use crate::stacks::frames::PackedFrame;
     use crate::stacks::modules::Mapping;
@@ -416,7 +417,7 @@ mod tests {
     #[test]
     fn a_stack_without_frames_is_none() {
         let (spaces, methods, mut fragments) = (spaces(), no_methods(), Fragments::default());
-        let lost = fragments.refer(1, false);
+        let lost = fragments.refer(1, KeyKind::Kernel);
         let mut table = StackTable::new(sync_channel(1).0);
         let mut resolver = StackResolver::new(&fragments, &spaces, &methods, &mut table, 2);
         assert_eq!(resolver.stack([lost, FragmentRef::NONE], &[], 7, 50), None);

@@ -46,6 +46,22 @@ impl TraceBuilder {
         self
     }
 
+    /// The user part of a stay in the kernel: a thread returns to user mode at `ns`, and logs the frames with the time of the
+    /// event that asked for them first. Later events of the stay have kernel frames only; see [`Self::stack`].
+    pub fn user_part(
+        &mut self,
+        ns: i64,
+        event_ns: i64,
+        caller: impl Into<Caller>,
+        user: &[u64],
+    ) -> &mut Self {
+        let (time, event_time) = (self.options.raw(ns), self.options.raw(event_ns));
+        let key = (self.config.stack_mode == StackMode::Keys).then_some(StackPart::User);
+        let (caller, frames) = (caller.into(), user.to_vec());
+        self.fragments.push(Fragment { time, event_time, caller, key, frames });
+        self
+    }
+
     /// Turns fragments into events. Definitions of keys follow their references.
     pub(super) fn add_stacks(&mut self) {
         let mut fragments = std::mem::take(&mut self.fragments);

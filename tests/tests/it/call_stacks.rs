@@ -56,7 +56,7 @@ fn frames_of_real_traces_lie_where_a_reference_reader_found_them() {
         assert_eq!(frames, figure("frames_total"), "{name}");
         assert_eq!(events, expected["merged"].as_u64().unwrap(), "{name}");
         if name == "net.4.5.2.x64" {
-            assert_eq!(kinds, [171_134, 29_666, 328]);
+            assert_eq!(kinds, [178_116, 30_087, 330]);
         }
     }
 }

@@ -55,6 +55,7 @@ mod hunts;
 mod interrupts;
 mod joined_stacks;
 mod json_members;
+mod kernel_stays;
 mod lifecycle;
 mod live;
 mod live_view;
