@@ -9,14 +9,16 @@
 //!   and nothing was overwritten after that;
 //! * one whose only events are the rundown at the end (see [`BufferTimes`]).
 //!
-//! A processor with its own ring is complete from its first event on. The log file mode shows whether buffers were
-//! overwritten, and so do the buffer numbers, which start at 0: the lowest are missing. A merge (`wpr -stop`,
-//! `xperf -merge`) renumbers the buffers and sets another mode, so in a merged file only the times show it: the first
-//! eighth of the session has no events.
+//! A processor with its own ring is complete from its first event on. Three things show whether a ring overwrote events:
+//!
+//! * the log file mode: without the bits of a ring, nothing was overwritten, however late the first event is;
+//! * the buffer numbers, which start at 0: a ring that was full lacks the lowest;
+//! * the times, only where a merge (`wpr -stop`, `xperf -merge`) has set another mode and renumbered the buffers, or where
+//!   the numbers contradict each other: the first eighth of the session has no events, and some buffer is half full.
 
 use std::collections::HashSet;
 
-use handlescope_model::tables::is_ring;
+use handlescope_model::tables::{is_merged, is_ring};
 
 use crate::etl::{BufferTimes, Clock, Times};
 use crate::payload::TraceHeader;
@@ -62,7 +64,14 @@ impl RecordedTime {
         let last_ns = clock.ns(last?);
         let processors = Processor::of(buffers, times, clock);
         let are_all_there = processors.len() as u64 >= u64::from(header.cpu_count);
-        let numbers = is_ring(header.log_file_mode).then(|| Numbers::of(buffers)).flatten();
+        let mode = header.log_file_mode;
+        let numbers = is_ring(mode).then(|| Numbers::of(buffers)).flatten();
+        // A ring that overwrote something was full.
+        let is_full = |buffer: &BufferTimes| {
+            buffer.all.is_some() && buffer.bytes.saturating_mul(2) >= header.buffer_size
+        };
+        let may_lack_any = (is_merged(mode) || (is_ring(mode) && numbers.is_none()))
+            && buffers.iter().any(is_full);
         let from_ns = match numbers {
             Some(numbers)
                 if processors.iter().any(|processor| numbers.misses_before(processor.number)) =>
@@ -71,7 +80,7 @@ impl RecordedTime {
                 let left: Vec<&Processor> = processors.iter().filter(left).collect();
                 Some(first_of_all(&left, &processors, are_all_there, Some(&numbers)))
             }
-            _ if is_late(&processors, last_ns) => {
+            _ if may_lack_any && is_late(&processors, last_ns) => {
                 let left: Vec<&Processor> = processors.iter().collect();
                 Some(first_of_all(&left, &processors, are_all_there, None))
             }
@@ -83,7 +92,11 @@ impl RecordedTime {
             // Clocks drift apart in hours, and other sessions of a merged file may have ended later.
             Some(from_ns) => Self { from_ns, to_ns: last_ns.max(from_ns) },
             // A quiet time at the start or the end was recorded, too.
-            None => Self { from_ns: 0, to_ns: session_ns.unwrap_or(last_ns).max(0) },
+            None => {
+                let last = buffers.iter().filter_map(|buffer| buffer.all).map(|times| times.last);
+                let last_ns = last.max().map_or(last_ns, |last| clock.ns(last));
+                Self { from_ns: 0, to_ns: session_ns.unwrap_or(last_ns).max(0) }
+            }
         })
     }
 
@@ -204,6 +217,10 @@ mod tests {
     type Buffers<'a> = &'a [(u16, u64, i64, i64)];
 
     fn recorded(mode: u32, end_s: i64, buffers: Buffers<'_>) -> (i64, i64) {
+        recorded_with(0, mode, end_s, buffers)
+    }
+
+    fn recorded_with(buffer_size: u32, mode: u32, end_s: i64, buffers: Buffers<'_>) -> (i64, i64) {
         let kind = ClockKind::PerformanceCounter;
         let clock = Clock { kind, base: 0, frequency: SECOND, step: 1 };
         let times = buffers.iter().map(|(processor, number, first, last)| {
@@ -218,6 +235,7 @@ mod tests {
         let header = BufferTimes { processor: 0, number: 0, bytes: 500, kernel: None, all: None };
         let times: Vec<BufferTimes> = [header].into_iter().chain(times).collect();
         let header = TraceHeader {
+            buffer_size,
             log_file_mode: mode,
             start_time: 1,
             end_time: if end_s == 0 { 0 } else { 1 + end_s * 10_000_000 },
@@ -302,6 +320,34 @@ mod tests {
     fn a_ring_that_was_not_full_has_all() {
         let ring = [(0, 1, 0, 30), (1, 2, 20, 58), (0, 3, 30, 59)];
         assert_eq!(recorded(IN_MEMORY, 60, &ring), (0, 60));
+        let late = [(0, 1, 45, 50), (1, 2, 46, 58), (0, 3, 50, 59)];
+        for mode in [CIRCULAR, IN_MEMORY] {
+            assert_eq!(recorded(mode, 60, &late), (0, 60), "{mode:#x}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_a_ring_has_its_session_however_late_its_first_event_is() {
+        let late = [(0, 1, 45, 50), (1, 2, 46, 58), (0, 3, 50, 59)];
+        // Sequential; by default; for a system logger; preallocated, secure and compressed.
+        for mode in [0x1, 0x0, 0x200_0080, 0x400_00a1] {
+            assert_eq!(recorded(mode, 60, &late), (0, 60), "{mode:#x}");
+        }
+        assert_eq!(recorded(MERGED, 60, &late), (46, 59), "a merge hides the mode");
+    }
+
+    #[test]
+    fn a_merged_file_whose_buffers_are_nearly_empty_was_no_ring() {
+        let late = [(0, 1, 57, 58), (1, 2, 57, 59)];
+        let recorded = |buffer_size| recorded_with(buffer_size, MERGED, 60, &late);
+        assert_eq!(recorded(0x1_0000), (0, 60));
+        assert_eq!(recorded(150), (57, 59));
+    }
+
+    #[test]
+    fn the_times_decide_for_a_ring_whose_numbers_contradict_each_other() {
+        let ring = [(0, 9, 3540, 3570), (1, 9, 3543, 3560), (0, 9, 3570, 3599)];
+        assert_eq!(recorded(CIRCULAR, 3600, &ring), (3543, 3599));
     }
 
     #[test]

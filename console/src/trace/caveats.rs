@@ -244,7 +244,7 @@ fn part_of_session(info: &TraceInfo) -> Option<String> {
     let session = Length(info.length_ns().unwrap_or(to_ns).max(to_ns));
     let reason = match is_ring(info.log_file_mode) {
         true => "older events were overwritten",
-        false => "it has no older events, like a ring that overwrites them",
+        false => "older events are missing or incomplete, as in a ring that overwrites them",
     };
     Some(format!("the trace has the last {length} of a session of {session}: {reason}"))
 }
@@ -387,7 +387,7 @@ mod tests {
         let ring = TraceInfo { log_file_mode: 0x400, ..merged.clone() };
         let text = "the trace has the last 60.0 s of a session of 60.0 min: ";
         for (info, reason) in
-            [(ring, "older events were overwritten"), (merged, "it has no older events")]
+            [(ring, "older events were overwritten"), (merged, "older events are missing")]
         {
             let caveat = part_of_session(&info).expect("a caveat");
             assert!(caveat.starts_with(&format!("{text}{reason}")), "{caveat}");

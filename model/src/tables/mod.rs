@@ -35,5 +35,6 @@ pub use stacks::{
     Symbols,
 };
 pub use trace::{
-    MINIDUMP, NO_CLOCK, SYSTEM_CLOCK, TraceInfo, TraceInfos, UNKNOWN_CLOCK, UtcOffsets, is_ring,
+    MINIDUMP, NO_CLOCK, SYSTEM_CLOCK, TraceInfo, TraceInfos, UNKNOWN_CLOCK, UtcOffsets, is_merged,
+    is_ring,
 };

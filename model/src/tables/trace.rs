@@ -173,6 +173,15 @@ pub fn is_ring(log_file_mode: u32) -> bool {
     log_file_mode & RING_MODES != 0
 }
 
+/// EVENT_TRACE_RELOG_MODE, which a merge sets in place of the mode of the session.
+const MERGED_MODE: u32 = 0x1_0000;
+
+/// Whether a file with this log file mode was merged or relogged, so that neither its mode nor the numbers of its buffers
+/// are those of the session.
+pub fn is_merged(log_file_mode: u32) -> bool {
+    log_file_mode & MERGED_MODE != 0
+}
+
 impl TraceInfo {
     /// Whether this came from the output of another program, which does not hold all figures of a trace.
     pub fn is_converted(&self) -> bool {

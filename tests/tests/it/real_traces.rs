@@ -1,4 +1,4 @@
-//! The four published real traces: everything the reader finds in them equals their known answers.
+//! The published real traces: everything the reader finds in them equals their known answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -13,12 +13,11 @@ use handlescope_tests::needs_data;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-const TRACES: [&str; 4] = [
-    "real/TraceLoggingTester",
-    "real/slow-ppt-2011",
-    "real/net.4.5.2.x64",
-    "real/ShutdownPerfDiagLogger",
-];
+/// Files of a session that were neither merged nor relogged.
+const UNMERGED: [&str; 3] = ["real/WsRm01", "real/HTTP_Server", "real/ShutdownPerfDiagLogger"];
+
+const MERGED: [&str; 4] =
+    ["real/TraceLoggingTester", "real/slow-ppt-2011", "real/net.4.5.2.x64", "real/PktMon"];
 
 /// Selects every event, and counts them.
 #[derive(Default)]
@@ -32,7 +31,7 @@ impl Selector for Everything {
 }
 
 fn for_each_trace(check: impl Fn(&SharedTrace, &Value)) {
-    for name in TRACES {
+    for name in UNMERGED.into_iter().chain(MERGED) {
         let trace = SharedTrace::open(name);
         let text = std::fs::read_to_string(trace.expected()).unwrap();
         check(&trace, &serde_json::from_str(&text).unwrap());
@@ -90,8 +89,33 @@ fn the_header_is_read() {
         assert_eq!(known["buffers_lost"], header.buffers_lost);
         assert_eq!(known["pointer_size"], header.pointer_size);
         assert_eq!(known["tz_bias_minutes"], header.time_zone.bias);
+        assert_eq!(known["cpu_mhz"], header.cpu_mhz);
+        assert_eq!(known["max_file_size_mb"], header.maximum_file_size);
+        assert_eq!(known["timer_resolution"], header.timer_resolution);
+        assert_eq!(known["version"], header.version.map(|part| part.to_string()).join("."));
         assert_eq!(expected["buffers"], open.recording.buffers_found);
         assert_eq!(expected["uncompressed_bytes"], open.uncompressed_bytes());
+        let clock = open.recording.clock;
+        let known = &expected["clock"];
+        assert_eq!(known["type"], header.clock_type);
+        assert_eq!(known["base_raw"], clock.base);
+        assert_eq!(known["frequency"], clock.frequency);
+        assert_eq!(known["last_ns"], clock.ns(known["last_raw"].as_i64().unwrap()));
+    });
+}
+
+#[needs_data]
+#[test]
+fn the_recorded_time_is_the_session_where_no_ring_was_used() {
+    for_each_trace(|trace, expected| {
+        let (recording, _) = collect(trace);
+        let header = &expected["header"];
+        let filetime = |name: &str| header[name].as_i64().unwrap();
+        let session_ns = (filetime("end_time") - filetime("start_time")) * 100;
+        let recorded = recording.recorded.unwrap();
+        let name = trace.etl().display();
+        assert_eq!((recorded.from_ns, recorded.to_ns), (0, session_ns), "{name}");
+        assert_eq!(recording.losses, [], "{name}");
     });
 }
 
@@ -104,6 +128,7 @@ fn every_event_is_read_and_in_the_right_order() {
         let mut selector = Everything::default();
         let mut lines = Vec::new();
         let mut order = Vec::new();
+        let mut by_processor: BTreeMap<String, u64> = BTreeMap::new();
         let recording = open
             .read(
                 &mut selector,
@@ -117,6 +142,7 @@ fn every_event_is_read_and_in_the_right_order() {
                         event.payload.len()
                     ));
                     order.push((clock.ns(event.time), event.id, event.processor));
+                    *by_processor.entry(event.processor.to_string()).or_default() += 1;
                 },
             )
             .unwrap();
@@ -126,6 +152,7 @@ fn every_event_is_read_and_in_the_right_order() {
         }
         assert_eq!(json!(counts), expected["events_by_kind"]);
         assert_eq!(expected["total_events"], selector.0.total());
+        assert_eq!(json!(by_processor), expected["events_by_cpu"]);
         assert_eq!(expected["events_digest"], sha256_of_sorted(lines));
         let rows = |events: &[(i64, EventId, u16)]| -> Value {
             events.iter().map(|(ns, id, cpu)| json!([ns, id.to_string(), cpu])).collect()

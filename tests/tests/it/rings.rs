@@ -35,9 +35,11 @@ struct Program {
 impl Program {
     /// Recorded in a session that lasts `length`.
     fn new(layout: Layout, length: i64) -> Self {
-        let buffer_size = BUFFER;
-        let options =
-            FileOptions { buffer_size, layout, cpus: CPUS.into(), ..FileOptions::default() };
+        Self::with_options(FileOptions { layout, ..FileOptions::default() }, length)
+    }
+
+    fn with_options(options: FileOptions, length: i64) -> Self {
+        let options = FileOptions { buffer_size: BUFFER, cpus: CPUS.into(), ..options };
         let mut trace = TraceBuilder::with_options(options);
         trace.process(4, "System");
         trace.process(PID, "server.exe").parent(4);
@@ -172,6 +174,21 @@ fn a_ring_is_said_and_a_file_is_not() {
         assert!(kinds(&name).contains(&part), "{name}: {:?}", kinds(&name));
         let run = shell().run(&[&name, "-c", ".list"]).ok();
         assert!(run.stderr.contains("of a session of "), "{run:?}");
+    }
+}
+
+#[test]
+fn a_file_whose_first_event_comes_late_is_no_ring() {
+    let merge = FileOptions::default().mode;
+    for (name, mode, is_part) in [("late.etl", 0, false), ("late-merged.etl", merge, true)] {
+        let options = FileOptions { mode, merged: mode != 0, ..FileOptions::default() };
+        let program = Program::with_options(options, MINUTE).works(SECOND / 20, MINUTE / 2, MINUTE);
+        program.trace.write(shell().path(name)).unwrap();
+        let (from, to) = recorded(name);
+        assert!(to >= MINUTE - SECOND && (from > MINUTE / 2) == is_part, "{name}: {from} to {to}");
+        let run = shell().run(&[name, "-c", ".list"]).ok();
+        assert_eq!(run.stderr.contains("of a session of "), is_part, "{run:?}");
+        assert!(!run.stderr.contains("no older events"), "{run:?}");
     }
 }
 
