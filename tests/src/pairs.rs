@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::file::{FileOptions, Layout, Ring};
 use crate::rng::Rng;
-use crate::scenario::TraceBuilder;
+use crate::scenario::{KERNEL_HANDLE, TraceBuilder};
 
 const SECOND: i64 = 1_000_000_000;
 const EVENT: u16 = 16;
@@ -192,6 +192,7 @@ impl Pair {
         trace.object_type(EVENT, "Event");
         let end = recorded.seconds * SECOND;
         trace.end(end);
+        drivers(&mut trace, end);
         let mut writer = Writer { trace, end, phases: phases(end, rng), handles: 0 };
         for group in 0..self.groups {
             writer.group(self.behaviour, 0x100 + group * 0x40, group, rng);
@@ -201,6 +202,17 @@ impl Pair {
             writer.open(ns, 0xf000, None);
         }
         writer.trace
+    }
+}
+
+/// Kernel handles that a driver opens in the context of the program and closes in that of System.
+fn drivers(trace: &mut TraceBuilder, end: i64) {
+    let (file, bit) = (0xffff_8a00_0000_0000, KERNEL_HANDLE);
+    for ns in (SECOND..end - SECOND).step_by(7 * SECOND as usize) {
+        trace
+            .create_kernel_handle(ns, (PID, PID + 4), file, 0x40, EVENT)
+            .stack(&[], &[BASE + 0xf800])
+            .close_handle(ns + 1_000_000, (4, 8), file, 0x40 | bit, EVENT, "");
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::bytes::PointerSize;
 use crate::payload::{DuplicateRecord, file_name};
 use crate::rng::Rng;
-use crate::scenario::{TraceBuilder, View};
+use crate::scenario::{KERNEL_HANDLE, TraceBuilder, View};
 
 const MS: i64 = 1_000_000;
 const SECOND: i64 = 1_000 * MS;
@@ -13,6 +13,8 @@ const END: i64 = 600 * SECOND;
 
 const EVENT: u16 = 16;
 const THREAD: u16 = 8;
+const FILE: u16 = 37;
+const KEY: u16 = 44;
 
 const KERNEL: [u64; 1] = [0xffff_f800_0000_1000];
 
@@ -92,7 +94,9 @@ impl Script {
         trace
             .module(0, r"\SystemRoot\ntoskrnl.exe", 0xffff_f800_0000_0000, 0x10_0000)
             .rundown_only();
-        trace.object_type(EVENT, "Event").object_type(THREAD, "Thread");
+        for (id, name) in [(EVENT, "Event"), (THREAD, "Thread"), (FILE, "File"), (KEY, "Key")] {
+            trace.object_type(id, name);
+        }
         trace.end(END);
         let mut rng = Rng::new(seed);
         let programs = rng.index(NAMES.len());
@@ -307,6 +311,60 @@ impl Script {
             let opened = self.open(ns, &program, program.pid + 1, EVENT, function);
             let life = MS + self.rng.below(50) as i64 * MS;
             self.close(ns + life, &program, program.pid + 1, opened, EVENT);
+        }
+        self.drivers(&program);
+        self.classes(&program);
+        self.children(&program);
+    }
+
+    /// A driver opens kernel handles of files in the context of a program and closes them in that of another process.
+    fn drivers(&mut self, program: &Program) {
+        let thread = (program.pid, program.pid + 1);
+        for ns in self.times(120, 3, 595) {
+            let (object, handle) = self.object();
+            let closer = if self.rng.percent(50) { (4, 8) } else { thread };
+            self.trace
+                .create_kernel_handle(ns, thread, object, handle, FILE)
+                .stack(&KERNEL, &[PROGRAM + 0xe_1000])
+                .close_handle(ns + 3 * MS, closer, object, handle | KERNEL_HANDLE, FILE, "")
+                .stack(&KERNEL, &[]);
+        }
+    }
+
+    /// Keys of HKEY_CLASSES_ROOT, which the program closes with a tag bit.
+    fn classes(&mut self, program: &Program) {
+        let thread = (program.pid, program.pid + 1);
+        for ns in self.times(60, 4, 594) {
+            let (object, handle) = self.open(ns, program, thread.1, KEY, 0xe_2000);
+            self.trace
+                .close_tagged(ns + 2 * MS, thread, object, handle, KEY, "")
+                .stack(&KERNEL, &[PROGRAM + 0xf_1000]);
+        }
+    }
+
+    /// Children that inherit a handle, get a standard handle and end with both open.
+    fn children(&mut self, program: &Program) {
+        let thread = (program.pid, program.pid + 1);
+        for (number, ns) in (0..).zip(self.times(6, 20, 560)) {
+            let pid = 900_000 + 4 * number;
+            let opened = self.open(ns, program, thread.1, EVENT, 0xe_3000);
+            let (object, source_handle) = opened;
+            for (after, target_handle) in [(MS, source_handle), (MS + 2_000, 0x1_0000)] {
+                let duplicate = DuplicateRecord {
+                    object,
+                    source_handle,
+                    target_handle,
+                    target_pid: 0,
+                    type_id: EVENT,
+                    source_pid: Some(program.pid),
+                };
+                let inherited = self.trace.inherit_handle(ns + after, thread, duplicate);
+                inherited.stack(&KERNEL, &[PROGRAM + 0xe_3000]);
+            }
+            let child = self.trace.process(pid, "worker.exe");
+            child.parent(program.pid).creator_thread(thread.1);
+            child.started(ns + 2 * MS).ended(ns + 20 * SECOND);
+            self.close(ns + 3 * MS, program, thread.1, opened, EVENT);
         }
     }
 }

@@ -19,9 +19,8 @@ const PDB: &str = "leaky_program.pdb";
 /// Place of the program in memory.
 const BASE: u64 = 0x7ff6_0000_0000;
 
-/// Kernel frames of a call, and of the sweep of a handle table.
+/// Kernel frames of a call.
 const KERNEL: [u64; 1] = [0xffff_f800_0000_1000];
-const SWEEP: [u64; 3] = [0xffff_f800_0000_1500, 0xffff_f800_0000_1600, 0xffff_f800_0000_2000];
 
 /// Bytes from the start of a function to an address in it.
 const WITHIN: u64 = 4;
@@ -140,9 +139,11 @@ impl Replay<'_> {
             let end_ns = exits.map(|exit| self.ns(exit.at_us));
             let parent = first.map_or(4, |first| if first.pid == line.pid { 4 } else { first.pid });
             let process = self.trace.process(line.pid, PROGRAM).parent(parent).started(start_ns);
+            if let Some(creator) = first.filter(|first| first.pid != line.pid) {
+                process.creator_thread(creator.tid);
+            }
             if let Some(end_ns) = end_ns {
-                // The kernel sweeps the handle table first.
-                process.ended(end_ns + 1_000_000);
+                process.ended(end_ns);
             }
             let Image { guid, age, size, timestamp } = self.program.image;
             let path = format!(r"\Device\HarddiskVolume3\tests\{PROGRAM}");
@@ -176,9 +177,9 @@ impl Replay<'_> {
             }
             Call::Inherited { by, handle, object_type, name } => {
                 let object = self.object(object_type, name.as_deref());
-                // The event names the parent on both sides, and comes before the child's start.
+                // The event comes before the child's start, when it has no pid.
                 let ns = self.starts.get(by).copied().unwrap_or(ns) - 1_000;
-                self.duplicate(ns, caller, (*by, *handle), line.pid, object, &stack);
+                self.duplicate(ns, caller, (*by, *handle), 0, object, &stack);
             }
             Call::Mapped { address, size } => {
                 let view = view(line.pid, *address, *size);
@@ -205,7 +206,8 @@ impl Replay<'_> {
                     RangeRecord { base: *key, size: 0x4000, pid: line.pid, flags: MEM_RELEASE };
                 self.trace.virtual_free(ns, caller, range);
             }
-            Call::Exits => self.exit(line, ns, caller),
+            // The kernel closes what is open.
+            Call::Exits => self.objects.retain(|(pid, _), _| *pid != line.pid),
             // GDI and USER objects are recorded by other providers.
             Call::Started { .. } | Call::Waits | Call::Allocated { .. } | Call::Freed { .. } => {}
         }
@@ -275,17 +277,6 @@ impl Replay<'_> {
         self.trace
             .close_handle(ns, caller, *address, handle as u32, *type_id, name)
             .stack(kernel, user);
-    }
-
-    /// The kernel closes what a process leaves open.
-    fn exit(&mut self, line: &Line, ns: i64, caller: Caller) {
-        let is_ours = |(pid, _): &(u32, u64)| *pid == line.pid;
-        let left: Vec<_> = self.objects.keys().copied().filter(is_ours).collect();
-        for (number, key) in (1..).zip(left) {
-            if let Some(object) = self.objects.remove(&key) {
-                self.close(ns + number * 1_000, caller, key.1, &object, &SWEEP, &[]);
-            }
-        }
     }
 
     /// Ends the recording with the rundown of types and of open handles.

@@ -4,6 +4,7 @@ use super::large_trace::LargeTrace;
 use crate::bytes::PointerSize;
 use crate::payload::{DuplicateRecord, HandleEvent, HandleRecord, KernelPayload};
 use crate::rng::Rng;
+use crate::scenario::{KERNEL_HANDLE, TAG_BITS};
 
 /// Ids and names of the object types.
 pub(super) const OBJECT_TYPES: [(u16, &str); 4] =
@@ -15,6 +16,12 @@ const MAX_OPEN: usize = 4000;
 const OBJECTS: u64 = 0xffff_8103_0000_0000;
 /// Objects of leaked handles.
 const LEAKED_OBJECTS: u64 = 0xffff_8a00_0000_0000;
+/// Type of keys, which are closed with a tag bit.
+const KEY: u16 = 44;
+/// Part of the created handles that are in the table of System, %.
+const KERNEL_PERCENT: u32 = 3;
+/// Process that has them.
+const SYSTEM: u32 = 4;
 /// Leaked handles have values above all others of their process.
 const LEAKED_HANDLES: u32 = 0x0100_0000;
 
@@ -31,9 +38,21 @@ pub(super) struct Action {
 /// A handle that will be closed.
 #[derive(Debug, Clone, Copy)]
 struct Open {
+    /// The process that opened it.
     process: usize,
     handle: u32,
     object: usize,
+}
+
+impl Open {
+    /// The process that has the handle.
+    fn owner(&self) -> u32 {
+        if self.is_of_kernel() { SYSTEM } else { OpenHandles::pid(self.process) }
+    }
+
+    fn is_of_kernel(&self) -> bool {
+        self.handle & KERNEL_HANDLE != 0
+    }
 }
 
 /// Values that can be taken and given back.
@@ -61,6 +80,7 @@ pub(super) struct OpenHandles {
     objects: Values,
     /// Open handles per object.
     counts: Vec<u32>,
+    /// Values of each process, then those of System.
     handles: Vec<Values>,
     leaked: Vec<u64>,
     pub(super) creates: u64,
@@ -77,7 +97,7 @@ impl OpenHandles {
             open: Vec::new(),
             objects: Values::default(),
             counts: Vec::new(),
-            handles: (0..processes).map(|_| Values::default()).collect(),
+            handles: (0..=processes).map(|_| Values::default()).collect(),
             leaked: vec![0; processes],
             creates: 0,
             duplicates: 0,
@@ -140,7 +160,8 @@ impl OpenHandles {
     fn create(&mut self, rng: &mut Rng) -> Action {
         let object = self.objects.take();
         self.counts.resize(self.counts.len().max(object + 1), 0);
-        let open = self.open_handle(rng.index(self.processes()), object);
+        let is_of_kernel = rng.percent(KERNEL_PERCENT);
+        let open = self.open_handle(rng.index(self.processes()), object, is_of_kernel);
         self.creates += 1;
         let payload = Self::record(open).payload(HandleEvent::Create, PointerSize::Eight);
         Action { payload, pid: Self::pid(open.process), leaks: false }
@@ -148,7 +169,7 @@ impl OpenHandles {
 
     fn duplicate(&mut self, rng: &mut Rng) -> Action {
         let source = self.open[rng.index(self.open.len())];
-        let target = self.open_handle(rng.index(self.processes()), source.object);
+        let target = self.open_handle(rng.index(self.processes()), source.object, false);
         self.duplicates += 1;
         let HandleRecord { object, type_id, .. } = Self::record(source);
         let duplicate = DuplicateRecord {
@@ -157,7 +178,7 @@ impl OpenHandles {
             target_handle: target.handle,
             target_pid: Self::pid(target.process),
             type_id,
-            source_pid: Some(Self::pid(source.process)),
+            source_pid: Some(source.owner()),
         };
         let payload = duplicate.payload(PointerSize::Eight);
         Action { payload, pid: Self::pid(source.process), leaks: false }
@@ -167,7 +188,8 @@ impl OpenHandles {
         let index = rng.index(self.open.len());
         let open = self.open.swap_remove(index);
         self.closes += 1;
-        self.handles[open.process].free.push(open.handle as usize / 4 - 1);
+        let table = self.table(open.process, open.is_of_kernel());
+        self.handles[table].free.push((open.handle & !KERNEL_HANDLE) as usize / 4 - 1);
         self.counts[open.object] -= 1;
         if self.counts[open.object] == 0 {
             self.objects.free.push(open.object);
@@ -177,13 +199,24 @@ impl OpenHandles {
             3 => format!(r"\REGISTRY\MACHINE\SOFTWARE\Large\Key{}", open.object % 500),
             _ => String::new(),
         };
-        let record = HandleRecord { name, ..Self::record(open) };
+        let record = Self::record(open);
+        let tag = if record.type_id == KEY { TAG_BITS & 2 } else { 0 };
+        let record = HandleRecord { name, handle: record.handle | tag, ..record };
         let payload = record.payload(HandleEvent::Close, PointerSize::Eight);
-        Action { payload, pid: Self::pid(open.process), leaks: false }
+        // A thread of any process closes a kernel handle.
+        let of = if open.is_of_kernel() { rng.index(self.processes()) } else { open.process };
+        Action { payload, pid: Self::pid(of), leaks: false }
     }
 
-    fn open_handle(&mut self, process: usize, object: usize) -> Open {
-        let handle = 4 * (self.handles[process].take() as u32 + 1);
+    /// The place of a handle table.
+    fn table(&self, process: usize, is_of_kernel: bool) -> usize {
+        if is_of_kernel { self.processes() } else { process }
+    }
+
+    fn open_handle(&mut self, process: usize, object: usize, is_of_kernel: bool) -> Open {
+        let table = self.table(process, is_of_kernel);
+        let value = 4 * (self.handles[table].take() as u32 + 1);
+        let handle = if is_of_kernel { value | KERNEL_HANDLE } else { value };
         let open = Open { process, handle, object };
         self.counts[object] += 1;
         self.open.push(open);

@@ -50,11 +50,21 @@ fn the_counts_are_those_of_the_written_events() {
     let (bytes, counts) = write(&small());
     let mut seen: HashMap<u64, u64> = HashMap::new();
     let mut open: HashSet<(u64, u64)> = HashSet::new();
+    let (mut tagged, mut of_kernel) = (0, 0);
     for (hook, _, pid, payload) in events(&bytes) {
         *seen.entry(hook).or_default() += 1;
+        // Bit 31 stands for the table of System, and the two low bits for nothing.
+        let handle = |pid: u64| {
+            let value = number(payload, 8, 4);
+            (if value >> 31 == 1 { 4 } else { pid }, value & 0x7fff_fffc)
+        };
         match hook {
-            0x1120 => assert!(open.insert((pid, number(payload, 8, 4)))),
-            0x1121 => assert!(open.remove(&(pid, number(payload, 8, 4)))),
+            0x1120 => assert!(open.insert(handle(pid))),
+            0x1121 => {
+                tagged += u64::from(number(payload, 8, 4) & 3 != 0);
+                of_kernel += u64::from(handle(pid).0 == 4);
+                assert!(open.remove(&handle(pid)));
+            }
             0x1122 => assert!(open.insert((number(payload, 16, 4), number(payload, 12, 4)))),
             _ => {}
         }
@@ -71,6 +81,7 @@ fn the_counts_are_those_of_the_written_events() {
         assert_eq!(of_pid.count() as u64, *leaked);
     }
     assert!(counts.leaked > 50 && counts.duplicates > 500);
+    assert!(tagged > 500 && of_kernel > 100, "{tagged} {of_kernel}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::program::{Build, PROGRAM};
 use crate::file::FileOptions;
 use crate::rng::Rng;
-use crate::scenario::{Caller, TraceBuilder};
+use crate::scenario::{Caller, KERNEL_HANDLE, TAG_BITS, TraceBuilder};
 use crate::stacks::{
     CLOSE, CLOSE_KEY, CREATE_EVENT, CREATE_FILE, OPEN_KEY, PROCESS_EXIT, Service, Stack,
 };
@@ -155,6 +155,7 @@ impl<'b> Session<'b> {
             trace.object_type(id, name);
         }
         trace.process(SYSTEM, "System");
+        trace.sweep_stack(&build.stacks.kernel(PROCESS_EXIT));
         let mut session = Self { build, trace, rng, end, objects: 0, taken: HashSet::new() };
         session.module(0, "ntoskrnl.exe");
         session
@@ -234,7 +235,7 @@ impl<'b> Session<'b> {
         }
     }
 
-    /// A second process of the program, at whose end two handles are still open.
+    /// A second process of the program, at whose end two handles are still open, which the kernel closes.
     fn end_of_child(&mut self, parent: u32) {
         let pid = parent + 0x4000;
         let started = 20 * SECOND + self.rng.below(60_000) as i64 * MS;
@@ -243,11 +244,9 @@ impl<'b> Session<'b> {
         self.modules(pid);
         let program = "fleet::Session::Begin Main";
         let stack = self.build.stacks.called(CREATE_EVENT, PROGRAM, program);
-        let exit = Stack { kernel: self.build.stacks.kernel(PROCESS_EXIT), user: Vec::new() };
         let caller = Caller::new(pid, pid + 4);
         for number in 1..3 {
-            let handle = self.open(started + number * SECOND, caller, EVENT, &stack);
-            self.close(ended + number * MS / 10, caller, handle, &exit);
+            self.open(started + number * SECOND, caller, EVENT, &stack);
         }
     }
 
@@ -264,6 +263,15 @@ impl<'b> Session<'b> {
             let handle = self.open(ns, caller, FILE, &opening);
             let life_ms = 1 + self.rng.below(3_000);
             self.close(ns + life_ms as i64 * MS, caller, handle, &closing);
+            // A driver looks at the file; a thread of System closes its kernel handle.
+            let [opened, closed] = [20_000, MS].map(|after| self.free(ns + after));
+            let (object, value) = (handle.object + 0x80, handle.value);
+            let system = Caller::new(SYSTEM, SYSTEM + 4);
+            self.trace
+                .create_kernel_handle(opened, caller, object, value, FILE)
+                .stack(&opening.kernel, &opening.user)
+                .close_handle(closed, system, object, value | KERNEL_HANDLE, FILE, "")
+                .stack(&closing.kernel, &[]);
         }
     }
 
@@ -294,6 +302,8 @@ impl<'b> Session<'b> {
         }
         let ns = self.free(ns);
         let caller = caller.on(self.rng.below(CPUS.into()) as u16);
+        // Keys are those of HKEY_CLASSES_ROOT, which are closed with a tag bit.
+        let value = if kind == KEY { value | TAG_BITS & 2 } else { value };
         let closed = self.trace.close_handle(ns, caller, object, value, kind, "");
         closed.stack(&stack.kernel, &stack.user);
     }

@@ -2,11 +2,15 @@
 
 use super::builder::TraceBuilder;
 use super::caller::Caller;
+use super::changes::{KERNEL_HANDLE, TAG_BITS, What};
 use crate::header::Stamp;
 use crate::payload::{
     DuplicateRecord, HandleEvent, HandleRecord, ManagedModule, MethodEvent, MethodRecord,
     ObjectEvent, ReferenceEvent, ViewEvent, ViewRecord, reference,
 };
+
+/// Time between the close and the duplicate of a moved handle, in nanoseconds: a tick.
+const MOVE: i64 = 100;
 
 /// A duplicated handle, with its source and target; see [`DuplicateRecord`] for the fields.
 pub type Duplicate = DuplicateRecord;
@@ -52,7 +56,15 @@ impl TraceBuilder {
         event: HandleEvent,
         record: &HandleRecord,
     ) -> &mut Self {
-        let payload = record.payload(event, self.options.pointer);
+        let (caller, payload) = (caller.into(), record.payload(event, self.options.pointer));
+        let change = match event {
+            HandleEvent::Create => Some(What::Create(record.clone())),
+            HandleEvent::Close => Some(What::Close(record.clone())),
+            HandleEvent::RundownStart | HandleEvent::RundownEnd => None,
+        };
+        if let Some(change) = change {
+            self.changed(ns, caller, change);
+        }
         self.kernel_event(ns, caller, &payload)
     }
 
@@ -63,8 +75,58 @@ impl TraceBuilder {
         caller: impl Into<Caller>,
         duplicate: Duplicate,
     ) -> &mut Self {
-        let payload = duplicate.payload(self.options.pointer);
+        let (caller, payload) = (caller.into(), duplicate.payload(self.options.pointer));
+        self.changed(ns, caller, What::Duplicate(duplicate));
         self.kernel_event(ns, caller, &payload)
+    }
+
+    /// A thread that creates a process gives it a handle before it has a pid: the same value for an inherited handle,
+    /// another one for a standard handle. The source is the parent, which the thread need not belong to.
+    pub fn inherit_handle(
+        &mut self,
+        ns: i64,
+        creator: impl Into<Caller>,
+        duplicate: Duplicate,
+    ) -> &mut Self {
+        self.duplicate_handle(ns, creator, Duplicate { target_pid: 0, ..duplicate })
+    }
+
+    /// A thread moves a handle (`DUPLICATE_CLOSE_SOURCE`): it closes the source first, then it opens the target. The close
+    /// is the caller's, whichever process has the source.
+    pub fn move_handle(
+        &mut self,
+        ns: i64,
+        caller: impl Into<Caller>,
+        duplicate: Duplicate,
+    ) -> &mut Self {
+        let (caller, Duplicate { object, source_handle, type_id, .. }) = (caller.into(), duplicate);
+        self.close_handle(ns, caller, object, source_handle, type_id, "");
+        self.duplicate_handle(ns + MOVE, caller, duplicate)
+    }
+
+    /// A driver opens a handle in the table of System, in the context of any process; any may close it.
+    pub fn create_kernel_handle(
+        &mut self,
+        ns: i64,
+        caller: impl Into<Caller>,
+        object: u64,
+        handle: u32,
+        type_id: u16,
+    ) -> &mut Self {
+        self.create_handle(ns, caller, object, handle | KERNEL_HANDLE, type_id)
+    }
+
+    /// A thread closes a handle whose low bits it uses for itself, as `RegCloseKey` does for keys of `HKEY_CLASSES_ROOT`.
+    pub fn close_tagged(
+        &mut self,
+        ns: i64,
+        caller: impl Into<Caller>,
+        object: u64,
+        handle: u32,
+        type_id: u16,
+        name: &str,
+    ) -> &mut Self {
+        self.close_handle(ns, caller, object, handle | TAG_BITS & 2, type_id, name)
     }
 
     /// A handle of the rundown at the start.
@@ -77,7 +139,9 @@ impl TraceBuilder {
         name: &str,
     ) -> &mut Self {
         let name = name.into();
-        self.handles_at_start.push(HandleRecord { object, pid, handle, type_id, name });
+        let record = HandleRecord { object, pid, handle, type_id, name };
+        self.changed(i64::MIN, (pid, 0), What::Before(record.clone()));
+        self.handles_at_start.push(record);
         self
     }
 
@@ -152,13 +216,17 @@ impl TraceBuilder {
 
     /// A thread maps a view of a file.
     pub fn map(&mut self, ns: i64, caller: impl Into<Caller>, view: View) -> &mut Self {
-        let payload = view.payload(ViewEvent::Map, 3, self.options.pointer);
+        let (caller, payload) =
+            (caller.into(), view.payload(ViewEvent::Map, 3, self.options.pointer));
+        self.changed(ns, caller, What::Map(view));
         self.kernel_event(ns, caller, &payload)
     }
 
     /// A thread unmaps a view of a file.
     pub fn unmap(&mut self, ns: i64, caller: impl Into<Caller>, view: View) -> &mut Self {
-        let payload = view.payload(ViewEvent::Unmap, 3, self.options.pointer);
+        let (caller, payload) =
+            (caller.into(), view.payload(ViewEvent::Unmap, 3, self.options.pointer));
+        self.changed(ns, caller, What::Unmap(view));
         self.kernel_event(ns, caller, &payload)
     }
 

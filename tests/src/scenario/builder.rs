@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::actors::Actors;
 use super::caller::Caller;
+use super::changes::{Change, What};
 use super::config::Config;
 use super::specs::{ModuleSpec, ProcessSpec, ThreadSpec};
 use crate::file::FileOptions;
@@ -56,6 +58,12 @@ pub struct TraceBuilder {
     pub(super) owner: Option<Owner>,
     /// Threads (pid, tid) that logged events.
     pub(super) callers: BTreeSet<(u32, u32)>,
+    /// Raw times of the stated events, with their threads.
+    pub(super) acts: Vec<(i64, Caller)>,
+    /// Stated changes to what is open.
+    pub(super) changes: Vec<Change>,
+    /// Known when the file is built.
+    pub(super) actors: Actors,
 }
 
 impl TraceBuilder {
@@ -143,7 +151,13 @@ impl TraceBuilder {
     pub(super) fn logged(&mut self, time: i64, caller: Caller) -> &mut Self {
         self.owner = Some(Owner { time, caller });
         self.callers.insert((caller.pid, caller.tid));
+        self.acts.push((time, caller));
         self
+    }
+
+    /// Notes a change to what is open.
+    pub(super) fn changed(&mut self, ns: i64, caller: impl Into<Caller>, what: What) {
+        self.changes.push(Change { ns, caller: caller.into(), what });
     }
 
     pub(super) fn last_ns(&self) -> i64 {

@@ -27,6 +27,12 @@ impl TraceBuilder {
 
 /// Choices for the whole file.
 impl TraceBuilder {
+    /// Kernel frames of what the ends of processes close, if events have stacks. Default: some addresses.
+    pub fn sweep_stack(&mut self, kernel: &[u64]) -> &mut Self {
+        self.config.sweep_stack = kernel.to_vec();
+        self
+    }
+
     /// Number of stack keys before old ones are thrown out and used again. Default: 1024.
     pub fn stack_key_slots(&mut self, slots: usize) -> &mut Self {
         self.config.key_slots = slots;

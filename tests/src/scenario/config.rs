@@ -24,6 +24,8 @@ pub(super) struct Config {
     pub(super) header: HeaderKind,
     pub(super) stack_mode: StackMode,
     pub(super) user_stack_delay: i64,
+    /// Kernel frames of the closes of a sweep, if events have stacks.
+    pub(super) sweep_stack: Vec<u64>,
     pub(super) key_slots: usize,
     pub(super) context_switches: bool,
     pub(super) identities: bool,
@@ -53,6 +55,7 @@ impl Default for Config {
             header: HeaderKind::Compact,
             stack_mode: StackMode::Fragments,
             user_stack_delay: 5_000,
+            sweep_stack: vec![0xffff_f800_0000_5500, 0xffff_f800_0000_5600, 0xffff_f800_0000_5700],
             key_slots: 1024,
             context_switches: false,
             identities: true,

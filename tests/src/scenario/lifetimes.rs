@@ -14,8 +14,7 @@ impl TraceBuilder {
     pub(super) fn add_starts(&mut self) {
         for process in self.processes.clone() {
             if let (Some(ns), false) = (process.started, process.unrecorded) {
-                let caller = Caller::new(process.record.parent, process.creator_tid)
-                    .on(process.processors[0]);
+                let caller = self.creating_thread(&process);
                 self.add_process(ProcessEvent::Start, ns, caller, &process.record);
             }
         }
@@ -46,8 +45,8 @@ impl TraceBuilder {
         }
         for process in self.processes.clone() {
             if let (Some((ns, exit_status)), false) = (process.ended, process.unrecorded) {
+                let caller = self.ending_thread(&process);
                 let record = ProcessRecord { exit_status, ..process.record };
-                let caller = Caller::new(record.pid, process.creator_tid).on(process.processors[1]);
                 self.add_process(ProcessEvent::End, ns, caller, &record);
             }
         }
@@ -62,7 +61,11 @@ impl TraceBuilder {
 
     /// Time at which an event unloads a module.
     pub(super) fn unload_time(&self, module: &ModuleSpec) -> Option<i64> {
-        let with_process = || Some(self.process_of(module)?.ended?.0);
+        // The kernel unloads images once handles and views are gone.
+        let with_process = || {
+            let process = self.process_of(module)?;
+            process.gone.or(process.ended.map(|(ns, _)| ns))
+        };
         let event = || module.unloaded.or_else(with_process);
         (!module.rundown_only).then(event).flatten()
     }

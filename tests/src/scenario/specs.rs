@@ -12,10 +12,14 @@ pub struct ProcessSpec {
     pub(super) record: ProcessRecord,
     pub(super) started: Option<i64>,
     pub(super) ended: Option<(i64, i32)>,
-    pub(super) creator_tid: u32,
+    /// Process and thread that create it, where stated.
+    pub(super) creator: (Option<u32>, Option<u32>),
     /// Processors that log its start and its end.
     pub(super) processors: [u16; 2],
     pub(super) unrecorded: bool,
+    pub(super) unswept: bool,
+    /// When its sweep is over, once that is known.
+    pub(super) gone: Option<i64>,
 }
 
 impl ProcessSpec {
@@ -35,9 +39,11 @@ impl ProcessSpec {
             record,
             started: None,
             ended: None,
-            creator_tid: 0,
+            creator: (None, None),
             processors: [0, 0],
             unrecorded: false,
+            unswept: false,
+            gone: None,
         }
     }
 
@@ -47,9 +53,15 @@ impl ProcessSpec {
         self
     }
 
-    /// The thread of the parent that started the process. Default: 0.
+    /// The thread of the parent that starts the process. Default: the one that acted last.
     pub fn creator_thread(&mut self, tid: u32) -> &mut Self {
-        self.creator_tid = tid;
+        self.creator.1 = Some(tid);
+        self
+    }
+
+    /// The thread that starts the process for the parent, which another process chose.
+    pub fn creator(&mut self, pid: u32, tid: u32) -> &mut Self {
+        self.creator = (Some(pid), Some(tid));
         self
     }
 
@@ -103,6 +115,13 @@ impl ProcessSpec {
     /// Ended during the trace with this exit status.
     pub fn exited(&mut self, ns: i64, status: i32) -> &mut Self {
         self.ended = Some((ns, status));
+        self
+    }
+
+    /// The trace has nothing of what the end closes and unmaps. Default: the ending thread closes the open handles 0.3 to
+    /// 50 ms after the end, then it unmaps the views.
+    pub fn unswept(&mut self) -> &mut Self {
+        self.unswept = true;
         self
     }
 

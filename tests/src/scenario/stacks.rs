@@ -9,7 +9,7 @@ use crate::payload::{
 };
 
 /// Ticks between an event and the kernel part of its stack.
-const KERNEL_DELAY: i64 = 3;
+pub(super) const KERNEL_DELAY: i64 = 3;
 /// Address of the first stack key.
 const FIRST_KEY: u64 = 0xffff_c20e_4000_0000;
 

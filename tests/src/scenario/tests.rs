@@ -99,21 +99,14 @@ fn a_process_lifetime_brackets_its_modules() {
     trace.process(10, "app.exe").started(1_000).exited(5_000, 3);
     trace.module(10, r"C:\app.exe", 0x1_0000, 0x1000).pdb("app.pdb", Guid::new(1), 1);
     trace.create_handle(5_000, (10, 11), OBJECT, 4, 16);
-    let order: Vec<(u16, i64)> =
-        read(&trace.to_bytes()).iter().skip(2).map(|seen| (seen.hook, seen.time)).collect();
-    // Two identity events follow each image event with its time.
-    let expected = [
-        (0x0301, raw(1_000)),
-        (0x030a, raw(1_000)),
-        (0xffff, raw(1_000)),
-        (0xffff, raw(1_000)),
-        (0x1120, raw(5_000)),
-        (0x1402, raw(5_000)),
-        (0xffff, raw(5_000)),
-        (0xffff, raw(5_000)),
-        (0x0302, raw(5_000)),
-    ];
-    assert_eq!(order[..9], expected);
+    let events = read(&trace.to_bytes());
+    let hooks: Vec<u16> = events.iter().skip(2).map(|seen| seen.hook).collect();
+    // Two identity events follow each image event with its time. Images are unloaded once the handles are closed.
+    let expected = [0x0301, 0x030a, 0xffff, 0xffff, 0x1120, 0x0302, 0x1121, 0x1402, 0xffff, 0xffff];
+    assert_eq!(hooks[..10], expected);
+    let times: Vec<i64> = events.iter().skip(2).map(|seen| seen.time).collect();
+    assert_eq!(times[..6], [1_000, 1_000, 1_000, 1_000, 5_000, 5_000].map(raw));
+    assert!(times[6] >= raw(305_000) && times[7] == times[9], "{times:?}");
 }
 
 #[test]
@@ -125,7 +118,7 @@ fn the_end_rundown_lists_what_is_still_there() {
     trace.module(0, r"C:\Windows\system32\ntoskrnl.exe", 0xffff_f801_0000_0000, 0x1_0000);
     trace.module(10, r"C:\gone.exe", 0x1_0000, 0x1000);
     trace.create_handle(50, (4, 8), OBJECT, 4, 16).handle_rundown_end(4, OBJECT, 4, 16, "n");
-    let expected = [0x1120, 0x1402, 0x0302, 0x1127, 0x1125, 0x0304, 0x0504, 0x1404, 0x0008];
+    let expected = [0x1120, 0x0302, 0x1402, 0x1127, 0x1125, 0x0304, 0x0504, 0x1404, 0x0008];
     assert_eq!(hooks(&trace)[2..], expected);
     let image = &of_hook(&trace, 0x1404)[0].payload;
     assert_ne!(number(image, 24, 4), 0, "kernel images have their time stamp in the rundown");
@@ -265,4 +258,68 @@ fn noise_of_every_kind_keeps_the_file_readable() {
     let mut trace = bare();
     trace.noise(100, 1).create_object(1_000_000, (1, 2), OBJECT, 16);
     assert_eq!(read(&trace.to_bytes()).len(), 2 + 100 + 1);
+}
+
+#[test]
+fn the_end_of_a_process_closes_its_handles_within_50_ms_and_then_unmaps_its_views() {
+    let mut trace = bare();
+    trace.process(4, "System");
+    trace.process(10, "app.exe").ended(10_000_000);
+    trace.handle_rundown_start(10, OBJECT, 4, 16, "");
+    for number in 1..200 {
+        trace.create_handle(1_000 * number, (10, 11), OBJECT, 4 + 4 * number as u32, 16);
+    }
+    trace.create_handle(300_000, (10, 11), OBJECT, 4 | KERNEL_HANDLE, 16);
+    trace.close_tagged(400_000, (10, 11), OBJECT, 8, 16, "");
+    trace.map(500_000, (10, 12), View { base: 0x1_0000, pid: 10, ..View::default() });
+    let events = read(&trace.to_bytes());
+    let after: Vec<&Seen> = events.iter().filter(|seen| seen.time > raw(10_000_000)).collect();
+    let closes = after.iter().filter(|seen| seen.hook == 0x1121).count();
+    assert_eq!(closes, 199, "the one of System stays, and one was closed before");
+    let times =
+        |hook: u16| after.iter().filter(move |seen| seen.hook == hook).map(|seen| seen.time);
+    let ns = |time: i64| FileOptions::default().nanoseconds(time) - 10_000_000;
+    assert!(times(0x1121).all(|time| (300_000..50_000_000).contains(&ns(time))));
+    assert!(times(0x0426).min() > times(0x1121).max() && times(0x0426).count() == 1);
+    let end = events.iter().find(|seen| seen.hook == 0x0302).unwrap();
+    assert_eq!(end.time, raw(10_000_000));
+}
+
+#[test]
+fn a_child_closes_what_it_inherits_and_its_creator_starts_it() {
+    let mut trace = bare();
+    trace.process(10, "parent.exe");
+    trace.process(20, "first.exe").parent(10).creator(30, 32).started(3_000).ended(9_000);
+    trace.process(24, "second.exe").parent(10).creator(30, 31).started(4_000).ended(9_000);
+    let duplicate = Duplicate { object: OBJECT, source_handle: 4, ..Duplicate::default() };
+    let duplicate = Duplicate { target_handle: 4, source_pid: Some(10), ..duplicate };
+    trace.inherit_handle(1_000, (30, 31), duplicate).inherit_handle(2_000, (30, 32), duplicate);
+    trace.inherit_handle(2_100, (30, 32), Duplicate { target_handle: 8, ..duplicate });
+    let events = read(&trace.to_bytes());
+    let closes = events.iter().filter(|seen| seen.hook == 0x1121);
+    assert_eq!(closes.count(), 3);
+    let targets: Vec<u64> =
+        of_hook(&trace, 0x1122).iter().map(|seen| number(&seen.payload, 16, 4)).collect();
+    assert_eq!(targets, [0, 0, 0]);
+}
+
+#[test]
+fn an_unswept_process_and_a_pid_that_is_given_again_at_once_are_possible() {
+    let mut trace = bare();
+    trace.process(10, "lost.exe").ended(5_000).unswept();
+    trace.create_handle(1_000, (10, 11), OBJECT, 4, 16);
+    assert!(of_hook(&trace, 0x1121).is_empty());
+    let mut trace = bare();
+    trace.process(10, "first.exe").ended(5_000);
+    trace.process(10, "second.exe").started(8_000);
+    trace.create_handle(1_000, (10, 11), OBJECT, 4, 16).create_handle(
+        2_000,
+        (10, 11),
+        OBJECT,
+        8,
+        16,
+    );
+    let closes = of_hook(&trace, 0x1121);
+    assert_eq!(closes.len(), 2);
+    assert!(closes.iter().all(|close| (raw(5_000)..raw(8_000)).contains(&close.time)));
 }

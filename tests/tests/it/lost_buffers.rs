@@ -338,14 +338,14 @@ fn a_view_at_the_address_of_another_and_the_end_of_a_process_are_evidence_too() 
         trace.map(11 * MS, (700, 1), view(0x2000_0000));
         trace.map(80 * MS, (700, 1), view(0x1000_0000));
         // Its handles are swept at its end: of the two that it opened before the loss one is still there.
-        trace.process(900, "swept.exe").started(5 * MS).ended(90 * MS);
+        trace.process(900, "swept.exe").started(5 * MS).ended(90 * MS).unswept();
         trace.create_handle(12 * MS, (900, 1), OBJECT, 4, EVENT);
         trace.create_handle(13 * MS, (900, 1), OBJECT + 0x100, 8, EVENT);
         trace.create_handle(85 * MS, (900, 1), OBJECT + 0x200, 12, EVENT);
         trace.close_handle(90 * MS + 1000, (900, 1), OBJECT + 0x100, 8, EVENT, "");
         trace.map(14 * MS, (900, 1), View { pid: 900, ..view(0x3000_0000) });
         // No close is of its end: it may have left all that it opened.
-        trace.process(910, "killed.exe").started(5 * MS).ended(91 * MS);
+        trace.process(910, "killed.exe").started(5 * MS).ended(91 * MS).unswept();
         trace.create_handle(15 * MS, (910, 1), OBJECT + 0x300, 4, EVENT);
     }));
     assert_eq!(extract.evidence(10), Some(ClosedUnseen::Reused));

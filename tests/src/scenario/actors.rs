@@ -1,0 +1,54 @@
+//! Threads that logged events, and starts of processes, of a scenario.
+
+use std::collections::HashMap;
+
+use super::caller::Caller;
+use super::specs::{ProcessSpec, ThreadSpec};
+
+/// Threads and starts, by process id.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Actors {
+    /// Raw times at which threads of the process logged events, in order.
+    acts: HashMap<u32, Vec<(i64, u32)>>,
+    /// First declared thread.
+    declared: HashMap<u32, u32>,
+    /// Starts of the processes in nanoseconds, in order.
+    starts: HashMap<u32, Vec<i64>>,
+}
+
+impl Actors {
+    pub(super) fn new(
+        acts: &[(i64, Caller)],
+        threads: &[ThreadSpec],
+        processes: &[ProcessSpec],
+    ) -> Self {
+        let mut actors = Self::default();
+        for (time, caller) in acts.iter().filter(|(_, caller)| caller.tid != 0) {
+            actors.acts.entry(caller.pid).or_default().push((*time, caller.tid));
+        }
+        for thread in threads {
+            actors.declared.entry(thread.pid).or_insert(thread.tid);
+        }
+        for process in processes {
+            actors.starts.entry(process.record.pid).or_default().extend(process.started);
+        }
+        actors.acts.values_mut().for_each(|acts| acts.sort_by_key(|(time, _)| *time));
+        actors.starts.values_mut().for_each(|starts| starts.sort_unstable());
+        actors
+    }
+
+    /// The thread of a process that acted last until a raw time, or else any one.
+    pub(super) fn last_thread(&self, pid: u32, until: i64) -> u32 {
+        let acts = self.acts.get(&pid).map_or(&[][..], Vec::as_slice);
+        let acted = acts.partition_point(|(time, _)| *time <= until);
+        let last = acted.checked_sub(1).map(|last| acts[last].1);
+        let declared = || self.declared.get(&pid).copied();
+        last.or_else(declared).unwrap_or(if pid == 0 { 0 } else { pid + 4 })
+    }
+
+    /// The first start of a pid after a time.
+    pub(super) fn next_start(&self, pid: u32, ns: i64) -> Option<i64> {
+        let starts = self.starts.get(&pid)?;
+        starts.get(starts.partition_point(|start| *start <= ns)).copied()
+    }
+}

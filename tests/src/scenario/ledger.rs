@@ -1,0 +1,146 @@
+//! Handles and views that the processes of a scenario have open, from the events that are stated.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::builder::TraceBuilder;
+use super::caller::Caller;
+use super::changes::{Change, KERNEL_HANDLE, Left, TAG_BITS, What};
+use crate::payload::{DuplicateRecord, HandleRecord, ViewRecord};
+
+/// Process that has the kernel handles.
+const SYSTEM: u32 = 4;
+
+/// Handle tables and address spaces by the number of the process.
+#[derive(Debug, Default)]
+struct Ledger {
+    /// Lifetimes of each pid: start and number, in the order of their starts.
+    lifetimes: HashMap<u32, Vec<(i64, usize)>>,
+    /// Starts with the creating thread, the parent and the number, in the order of time.
+    starts: Vec<(i64, (u32, u32), u32, usize)>,
+    tables: Vec<BTreeMap<u32, Vec<HandleRecord>>>,
+    views: Vec<BTreeMap<u64, ViewRecord>>,
+}
+
+impl TraceBuilder {
+    /// Finds what each process still has open after all that is stated, by the number of the process.
+    pub(super) fn left_open(&self) -> Vec<Left> {
+        let mut ledger = Ledger::new(self);
+        let mut changes: Vec<&Change> = self.changes.iter().collect();
+        changes.sort_by_key(|change| change.ns);
+        for change in changes {
+            ledger.change(change);
+        }
+        let tables = ledger.tables.into_iter().zip(ledger.views);
+        let left = tables.map(|(table, views)| Left {
+            handles: table.into_values().flatten().collect(),
+            views: views.into_values().collect(),
+        });
+        left.collect()
+    }
+}
+
+impl Ledger {
+    fn new(trace: &TraceBuilder) -> Self {
+        let mut ledger = Self {
+            tables: vec![BTreeMap::new(); trace.processes.len()],
+            views: vec![BTreeMap::new(); trace.processes.len()],
+            ..Self::default()
+        };
+        for (number, process) in trace.processes.iter().enumerate() {
+            let start = process.started.unwrap_or(i64::MIN);
+            ledger.lifetimes.entry(process.record.pid).or_default().push((start, number));
+            if process.started.is_some() {
+                let Caller { pid, tid, .. } = trace.creating_thread(process);
+                ledger.starts.push((start, (pid, tid), process.record.parent, number));
+            }
+        }
+        ledger.lifetimes.values_mut().for_each(|list| list.sort_unstable());
+        ledger.starts.sort_unstable();
+        ledger
+    }
+
+    fn change(&mut self, Change { ns, caller, what }: &Change) {
+        match what {
+            What::Before(handle) => self.open(self.process(handle.pid, i64::MIN), handle),
+            What::Create(handle) => {
+                let is_of_kernel = handle.handle & KERNEL_HANDLE != 0;
+                let pid = if is_of_kernel { SYSTEM } else { caller.pid };
+                self.open(self.process(pid, *ns), handle);
+            }
+            What::Duplicate(duplicate) => {
+                let handle = HandleRecord {
+                    object: duplicate.object,
+                    handle: duplicate.target_handle,
+                    type_id: duplicate.type_id,
+                    ..HandleRecord::default()
+                };
+                self.open(self.receiver(*ns, *caller, duplicate), &handle);
+            }
+            What::Close(handle) => self.close(*ns, caller.pid, handle),
+            What::Map(view) => {
+                if let Some(process) = self.process(address_space(view, *caller), *ns) {
+                    self.views[process].insert(view.base, *view);
+                }
+            }
+            What::Unmap(view) => {
+                if let Some(process) = self.process(address_space(view, *caller), *ns) {
+                    self.views[process].remove(&view.base);
+                }
+            }
+        }
+    }
+
+    /// The process of a pid at a time; a pid is known before the process starts.
+    fn process(&self, pid: u32, ns: i64) -> Option<usize> {
+        let list = self.lifetimes.get(&pid)?;
+        let started = list.partition_point(|(start, _)| *start <= ns);
+        list.get(started.saturating_sub(1)).map(|(_, number)| *number)
+    }
+
+    /// The process that a duplicate gives a handle: a child that has no pid yet, or the target.
+    fn receiver(&self, ns: i64, caller: Caller, duplicate: &DuplicateRecord) -> Option<usize> {
+        let DuplicateRecord { source_handle, target_handle, target_pid, .. } = *duplicate;
+        let source_pid = duplicate.source_pid.unwrap_or(caller.pid);
+        let is_older_form = target_pid == source_pid && source_handle == target_handle;
+        if target_pid != 0 && !is_older_form {
+            return self.process(target_pid, ns);
+        }
+        let next = self.starts.partition_point(|(start, ..)| *start < ns);
+        let later = || self.starts[next..].iter();
+        let lacks = |number: usize| !self.tables[number].contains_key(&(target_handle & !TAG_BITS));
+        let by_thread =
+            later().find(|(_, creator, _, at)| *creator == (caller.pid, caller.tid) && lacks(*at));
+        by_thread
+            .or_else(|| later().find(|(_, _, parent, at)| *parent == source_pid && lacks(*at)))
+            .map(|(.., number)| *number)
+    }
+
+    fn open(&mut self, process: Option<usize>, handle: &HandleRecord) {
+        if let Some(process) = process {
+            let value = handle.handle & !(KERNEL_HANDLE | TAG_BITS);
+            self.tables[process].entry(value).or_default().push(handle.clone());
+        }
+    }
+
+    /// Closes the caller's own handle, a kernel handle, or that of any other process.
+    fn close(&mut self, ns: i64, pid: u32, handle: &HandleRecord) {
+        let own = self.process(pid, ns).into_iter().chain(self.process(SYSTEM, ns));
+        let value = handle.handle & !(KERNEL_HANDLE | TAG_BITS);
+        for process in own.chain(0..self.tables.len()).collect::<Vec<_>>() {
+            let Some(open) = self.tables[process].get_mut(&value) else { continue };
+            let Some(at) = open.iter().position(|open| open.object == handle.object) else {
+                continue;
+            };
+            open.remove(at);
+            if open.is_empty() {
+                self.tables[process].remove(&value);
+            }
+            return;
+        }
+    }
+}
+
+/// The process that has a view.
+fn address_space(view: &ViewRecord, caller: Caller) -> u32 {
+    if view.pid == 0 { caller.pid } else { view.pid }
+}
