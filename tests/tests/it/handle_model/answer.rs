@@ -66,7 +66,7 @@ impl Answer {
             if !OPENING.contains(kind) {
                 continue;
             }
-            let name = &names[event.process.row()];
+            let name = &names[event.inherited_by.unwrap_or(event.process).row()];
             let count = |counts: &mut ByProcess| *counts.entry(name.clone()).or_default() += 1;
             handles.opened += u64::from(is_handle);
             handles.closed += u64::from(event.closing_event.is_some());

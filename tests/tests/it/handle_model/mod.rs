@@ -1,11 +1,14 @@
 //! Random histories of handles against a model of them.
 //!
-//! [`model`] states what programs do, one operation after the other, and knows from that alone what is open, leaked and
-//! closed. It writes each history as a trace, which the extraction reads, and both must agree: with an exact clock
+//! [`model`] states what programs and Windows do, one operation after the other, and knows from that alone what is open,
+//! leaked and closed: handles of processes and of System, moved, sent and inherited ones, closes by other processes, ends of
+//! processes that close their handles later. It writes each history as a trace, which the extraction reads, and both must agree: with an exact clock
 //! exactly, as of what a ring holds of all processors; with clocks that stand still for 1 and for 15.6 ms but for a few
 //! closes. Where buffers are missing no leak may be hidden, and what the rest of the trace shows to be closed may not leak.
 
 mod answer;
+mod history;
+mod lifetimes;
 mod model;
 mod operations;
 
@@ -22,7 +25,8 @@ use proptest::test_runner::{Config, TestRng, TestRunner};
 use serde_json::Value;
 
 use self::answer::Answer;
-use self::model::{History, Model};
+use self::history::History;
+use self::model::{Model, Setup};
 use self::operations::{Operation, operation};
 
 /// Runs `check` with so many lists of random operations, and four times as many where the search is thorough.
@@ -53,8 +57,9 @@ fn system_clock() -> FileOptions {
 #[test]
 fn an_exact_clock_says_all_of_handles_and_objects() {
     with_histories(60, 120, |operations| {
-        for with_objects in [false, true] {
-            let history = Model::run(operations, with_objects);
+        for (with_objects, names_parent) in [(false, false), (true, false), (false, true)] {
+            let setup = Setup { with_objects, names_parent, ..Setup::EXACT };
+            let history = Model::run(operations, setup);
             let answer = Answer::of(&history.trace(FileOptions::default()).to_bytes());
             assert_eq!(answer.handles, history.handles());
             assert_eq!(answer.objects, history.objects());
@@ -70,7 +75,8 @@ fn a_clock_that_stands_still_loses_next_to_no_close() {
         let (closed, missing) = (Cell::new(0), Cell::new(0));
         with_histories(60, 200, |operations| {
             for with_objects in [false, true] {
-                let history = Model::run(operations, with_objects);
+                let setup = Setup { with_objects, is_coarse: true, ..Setup::EXACT };
+                let history = Model::run(operations, setup);
                 let file = history.trace(system_clock()).build();
                 let answer = Answer::of(&file.on_coarse_clock(step).to_bytes()).handles;
                 let expected = history.handles();
@@ -111,7 +117,7 @@ fn a_ring_says_all_of_what_was_opened_since_it_has_all_and_no_more_than_is_shown
     for cpus in [1, 4] {
         let (overwritten, tried) = (Cell::new(0), Cell::new(0));
         with_histories(30, 600, |operations| {
-            let mut history = Model::run(operations, false);
+            let mut history = Model::run(operations, Setup::EXACT);
             if cpus == 1 {
                 history = history.on_one_processor();
             }
@@ -142,7 +148,7 @@ fn a_ring_says_all_of_what_was_opened_since_it_has_all_and_no_more_than_is_shown
 fn a_lost_buffer_hides_no_leak_and_what_is_shown_to_be_closed_does_not_leak() {
     let (lost, wrong, unseen) = (Cell::new(0), Cell::new(0), Cell::new(0));
     with_histories(30, 200, |operations| {
-        let history = Model::run(operations, false);
+        let history = Model::run(operations, Setup::EXACT);
         let mut trace = history.trace(small_buffers(Layout::Sequential));
         history.rundown(&mut trace);
         let whole = trace.to_bytes();
@@ -169,7 +175,7 @@ fn a_lost_buffer_hides_no_leak_and_what_is_shown_to_be_closed_does_not_leak() {
 #[test]
 fn the_program_says_what_the_model_says() {
     with_histories(3, 200, |operations| {
-        let history = Model::run(operations, false);
+        let history = Model::run(operations, Setup::EXACT);
         let home = tempfile::tempdir().unwrap();
         history.trace(FileOptions::default()).write(home.path().join("trace.etl")).unwrap();
         let script = ".dump ObjectRef -json\n";

@@ -1,90 +1,60 @@
 //! Model of programs that use handles, and of what becomes of the handles.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, VecDeque};
 
-use handlescope_tests::file::FileOptions;
 use handlescope_tests::payload::DuplicateRecord;
-use handlescope_tests::scenario::{Caller, TraceBuilder, View};
+use handlescope_tests::scenario::KERNEL_HANDLE;
 
-use super::answer::{ByProcess, Handles, ObjectCounts};
+use super::answer::ObjectCounts;
+use super::history::{Closed, EVENT, Event, History, Opened, Process, Recorded, SYSTEM};
 use super::operations::{Operation, What};
 
-const EVENT: u16 = 16;
-const SYSTEM: usize = 0;
 /// Time between two events of one operation: a tick of the finest clock.
-const NEXT: i64 = 100;
-/// Windows gives process ids again, but not within a tick.
-const PID_REST: i64 = 40_000_000;
-/// Longer than the slowest tick.
-const STARTS_APART: i64 = 32_000_000;
-const MAX_PROCESSES: usize = 7;
+pub(super) const NEXT: i64 = 100;
+/// Pseudo handles of the current process and thread.
+const PSEUDO: [u32; 2] = [0xffff_ffff, 0xffff_fffe];
 
-#[derive(Debug, Clone, Default)]
-struct Process {
-    pid: u32,
-    name: String,
-    parent: u32,
-    /// Time and processor.
-    started: Option<(i64, u16)>,
-    ended: Option<(i64, u16)>,
-    /// Open handles by value: places in [`Model::opened`].
-    handles: BTreeMap<u32, usize>,
-    /// Open views by address: places in [`Model::opened`].
-    views: BTreeMap<u64, usize>,
-}
-
+/// Differences between histories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Closed {
-    ByProgram,
-    ByEnd,
+pub(super) struct Setup {
+    /// Events say when objects come and go.
+    pub with_objects: bool,
+    /// The clock stands still for up to 15.6 ms, so that some things must not happen that soon after each other.
+    pub is_coarse: bool,
+    /// Duplicates that a child inherits name the parent as their target, as older generated traces do.
+    pub names_parent: bool,
 }
 
-/// A handle or view that was opened.
-#[derive(Debug, Clone, Copy)]
-struct Opened {
-    ns: i64,
-    /// The process it is counted for: of an inherited handle the parent.
-    process: usize,
-    /// The process in whose table it is, and its value there; of a view 0.
-    holder: usize,
-    value: u32,
-    object: u64,
-    is_view: bool,
-    is_inherited: bool,
-    closed: Option<Closed>,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Event {
-    Create { object: u64, handle: u32 },
-    Close { object: u64, handle: u32 },
-    Duplicate(DuplicateRecord),
-    Map(u64),
-    Unmap(u64),
-    ObjectCreate(u64),
-    ObjectDelete(u64),
-}
-
-/// Events of a history, and their known outcome.
-pub(super) struct History {
-    processes: Vec<Process>,
-    opened: Vec<Opened>,
-    events: Vec<(i64, u16, u32, Event)>,
-    objects: ObjectCounts,
+impl Setup {
+    pub(super) const EXACT: Self =
+        Self { with_objects: false, is_coarse: false, names_parent: false };
 }
 
 /// The state in which operations take effect.
 pub(super) struct Model {
-    with_objects: bool,
-    now: i64,
-    history: History,
-    /// Handles of the objects that there are, by address.
+    pub(super) setup: Setup,
+    pub(super) now: i64,
+    pub(super) history: History,
+    /// References to the objects that there are, by address: handles, and messages with one.
     alive: BTreeMap<u64, u32>,
+    /// What ends of processes still have to close, in the order of time.
+    pub(super) sweeps: VecDeque<Sweep>,
+}
+
+/// A close or unmap that the end of a process makes later.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sweep {
+    pub(super) ns: i64,
+    pub(super) process: usize,
+    pub(super) cpu: u16,
+    /// A handle, or else a view.
+    pub(super) handle: Option<u32>,
+    pub(super) view: Option<u64>,
 }
 
 impl Model {
-    /// Lets operations happen; `with_objects` records when objects come and go, too.
-    pub(super) fn run(operations: &[Operation], with_objects: bool) -> History {
+    /// Lets operations happen.
+    pub(super) fn run(operations: &[Operation], setup: Setup) -> History {
         let process = |pid: u32| Process { pid, name: format!("p{pid}.exe"), ..Process::default() };
         let processes = [4, 700, 704].map(process).to_vec();
         let history = History {
@@ -93,51 +63,95 @@ impl Model {
             events: Vec::new(),
             objects: ObjectCounts::default(),
         };
-        let mut model = Self { with_objects, now: 1_000_000, history, alive: BTreeMap::new() };
+        let (alive, sweeps) = (BTreeMap::new(), VecDeque::new());
+        let mut model = Self { setup, now: 1_000_000, history, alive, sweeps };
+        // A program goes on after a close, so that its frames are known for those of programs.
+        model.create(1, 1, model.free_address(), 0);
+        model.close(1, (1, 4), 0, Closed::ByProgram, 0);
+        model.create(1, 1, model.free_address(), 0);
         for operation in operations {
-            model.now += i64::from(operation.pause_us) * 1_000;
+            model.pause(i64::from(operation.pause_us) * 1_000);
             model.operate(*operation);
         }
+        model.pause(60_000_000);
         model.history
     }
 
     fn operate(&mut self, operation: Operation) {
-        let Operation { what, which, partner, processor, .. } = operation;
+        let Operation { what, which, partner, processor, tag, .. } = operation;
         let process = self.living(operation.process);
         let partner = self.living(partner);
-        let (which, cpu) = (usize::from(which), u16::from(processor));
+        let (which, cpu, tag) = (usize::from(which), u16::from(processor), u32::from(tag));
         match what {
-            What::Create => self.create(process, self.free_address(), cpu),
+            What::Create => self.create(process, process, self.free_address(), cpu),
             What::Open => {
                 let objects: Vec<u64> = self.alive.keys().copied().collect();
                 if let Some(object) = objects.get(which % objects.len().max(1)) {
-                    self.create(process, *object, cpu);
+                    self.create(process, process, *object, cpu);
+                }
+            }
+            What::CreateKernel => self.create(process, SYSTEM, self.free_address(), cpu),
+            What::CloseKernel => {
+                if let Some(value) = self.handle(SYSTEM, which) {
+                    self.close(process, (SYSTEM, value), tag, Closed::ByProgram, cpu);
                 }
             }
             What::Pull => self.duplicate(process, (partner, which), process, cpu),
             What::Push => self.duplicate(process, (process, which), partner, cpu),
+            What::Pseudo => self.duplicate_pseudo(process, which, cpu),
+            What::Give => self.transfer(process, (process, which), partner, cpu),
+            What::Take => self.transfer(process, (partner, which), process, cpu),
+            What::Send => self.send((process, which), partner, cpu),
             What::Close => {
-                if let Some(handle) = self.handle(process, which) {
-                    self.close(process, handle, Closed::ByProgram, cpu);
+                if let Some(value) = self.handle(process, which) {
+                    self.close(process, (process, value), tag, Closed::ByProgram, cpu);
+                }
+            }
+            What::CloseOther => {
+                if let Some(value) = self.handle(partner, which)
+                    && self.is_unique(process, (partner, value))
+                {
+                    self.close(process, (partner, value), tag, Closed::ByProgram, cpu);
                 }
             }
             What::Replace => {
-                if let Some(handle) = self.handle(process, which) {
-                    self.close(process, handle, Closed::ByProgram, cpu);
-                    self.create(process, self.free_address(), (cpu + 1) % 4);
+                if let Some(value) = self.handle(process, which) {
+                    self.close(process, (process, value), tag, Closed::ByProgram, cpu);
+                    self.create(process, process, self.free_address(), (cpu + 1) % 4);
                 }
             }
-            What::Start => self.start(process, which, cpu),
+            What::Start => self.start(process, process, which, cpu),
+            What::StartFor => self.start(process, partner, which, cpu),
+            What::StartTwo => self.start_two(process, which, cpu),
+            What::StartFails => self.start_fails(process, partner, which, cpu),
+            What::Fork => self.fork(process, which, cpu),
             What::End => self.end(process, cpu),
+            What::Kill => self.kill(partner, process, cpu),
             What::Map => self.map(process, cpu),
             What::Unmap => {
                 let views = &self.history.processes[process].views;
                 let base = views.keys().nth(which % views.len().max(1)).copied();
                 if let Some(base) = base {
-                    self.unmap(process, base, cpu);
+                    self.unmap(process, base, Closed::ByProgram, cpu);
                 }
             }
         }
+    }
+
+    /// Lets time pass, in which ends of processes close what is open.
+    pub(super) fn pause(&mut self, ns: i64) {
+        let until = self.now + ns;
+        while let Some(sweep) = self.sweeps.pop_front_if(|sweep| sweep.ns <= until) {
+            self.now = self.now.max(sweep.ns);
+            let Sweep { process, cpu, handle, view, .. } = sweep;
+            if let Some(value) = handle {
+                self.close(process, (process, value), 0, Closed::ByEnd, cpu);
+            }
+            if let Some(base) = view {
+                self.unmap(process, base, Closed::ByEnd, cpu);
+            }
+        }
+        self.now = self.now.max(until);
     }
 
     fn living(&self, number: u8) -> usize {
@@ -153,152 +167,187 @@ impl Model {
     }
 
     /// The lowest address that no object has: addresses are used again soon.
-    fn free_address(&self) -> u64 {
+    pub(super) fn free_address(&self) -> u64 {
         let addresses = (0..).map(|place| 0xffff_8100_0000_1000 + 0x100 * place);
         addresses.into_iter().find(|address| !self.alive.contains_key(address)).unwrap_or_default()
     }
 
-    fn free_value(&self, process: usize) -> u32 {
+    pub(super) fn free_value(&self, process: usize) -> u32 {
         let handles = &self.history.processes[process].handles;
         (1..).map(|place| 4 * place).find(|value| !handles.contains_key(value)).unwrap_or_default()
     }
 
-    fn record(&mut self, process: usize, cpu: u16, event: Event) -> i64 {
+    pub(super) fn object_of(&self, (process, value): (usize, u32)) -> u64 {
+        self.history.opened[self.history.processes[process].handles[&value]].object
+    }
+
+    /// Whether a close by another process can only be of this handle: that process has none of this value and object, and
+    /// no third one has.
+    pub(super) fn is_unique(&self, caller: usize, handle: (usize, u32)) -> bool {
+        let (owner, value) = handle;
+        let object = self.object_of(handle);
+        let has = |process: usize| {
+            let place = self.history.processes[process].handles.get(&value);
+            place.is_some_and(|place| self.history.opened[*place].object == object)
+        };
+        caller != owner
+            && owner != SYSTEM
+            && (0..self.history.processes.len()).filter(|process| has(*process)).count() == 1
+    }
+
+    pub(super) fn record(&mut self, process: usize, cpu: u16, event: Event) -> i64 {
         self.now += NEXT;
         let pid = self.history.processes[process].pid;
-        self.history.events.push((self.now, cpu, pid, event));
+        self.history.events.push(Recorded { ns: self.now, cpu, pid, event });
         self.now
     }
 
     /// A handle is there; returns its place.
-    fn opened(&mut self, ns: i64, process: usize, object: u64, value: u32) -> usize {
+    pub(super) fn open(&mut self, ns: i64, owner: Option<usize>, object: u64, value: u32) -> usize {
         let opened = Opened {
             ns,
-            process,
-            holder: process,
+            owner,
             value,
             object,
             is_view: false,
             is_inherited: false,
+            is_early: false,
             closed: None,
         };
         self.history.opened.push(opened);
-        *self.alive.entry(object).or_default() += 1;
-        self.history.opened.len() - 1
-    }
-
-    fn create(&mut self, process: usize, object: u64, cpu: u16) {
-        if !self.alive.contains_key(&object) {
-            self.history.objects.created += 1;
-            if self.with_objects {
-                self.record(process, cpu, Event::ObjectCreate(object));
-            }
+        self.refer(object);
+        let place = self.history.opened.len() - 1;
+        if let Some(owner) = owner {
+            self.history.processes[owner].handles.insert(value, place);
         }
-        let handle = self.free_value(process);
-        let ns = self.record(process, cpu, Event::Create { object, handle });
-        let opened = self.opened(ns, process, object, handle);
-        self.history.processes[process].handles.insert(handle, opened);
+        place
     }
 
-    fn duplicate(&mut self, caller: usize, from: (usize, usize), target: usize, cpu: u16) {
-        let Some(source_handle) = self.handle(from.0, from.1) else { return };
-        let object = self.object_of(from.0, source_handle);
-        let target_handle = self.free_value(target);
-        let ns = self.record(
-            caller,
-            cpu,
-            Event::Duplicate(DuplicateRecord {
-                object,
-                source_handle,
-                target_handle,
-                target_pid: self.history.processes[target].pid,
-                type_id: EVENT,
-                source_pid: Some(self.history.processes[from.0].pid),
-            }),
-        );
-        let opened = self.opened(ns, target, object, target_handle);
-        self.history.processes[target].handles.insert(target_handle, opened);
+    /// One more reference to an object.
+    fn refer(&mut self, object: u64) {
+        *self.alive.entry(object).or_default() += 1;
     }
 
-    fn object_of(&self, process: usize, handle: u32) -> u64 {
-        self.history.opened[self.history.processes[process].handles[&handle]].object
-    }
-
-    fn close(&mut self, process: usize, handle: u32, how: Closed, cpu: u16) {
-        let object = self.object_of(process, handle);
-        self.record(process, cpu, Event::Close { object, handle });
-        let place = self.history.processes[process].handles.remove(&handle).unwrap();
-        self.history.opened[place].closed = Some(how);
-        let handles = self.alive.get_mut(&object).unwrap();
-        *handles -= 1;
-        if *handles == 0 {
+    /// One reference less, by a thread of a process.
+    pub(super) fn forget(&mut self, object: u64, process: usize, cpu: u16) {
+        let references = self.alive.get_mut(&object).unwrap();
+        *references -= 1;
+        if *references == 0 {
             self.alive.remove(&object);
             self.history.objects.ended += 1;
-            if self.with_objects {
+            if self.setup.with_objects {
                 self.record(process, cpu, Event::ObjectDelete(object));
             }
         }
     }
 
-    fn start(&mut self, parent: usize, which: usize, cpu: u16) {
-        if self.history.processes.len() >= MAX_PROCESSES {
-            return;
+    /// Counts an object that there was not before.
+    fn begin(&mut self, object: u64, process: usize, cpu: u16) {
+        if !self.alive.contains_key(&object) {
+            self.history.objects.created += 1;
+            if self.setup.with_objects {
+                self.record(process, cpu, Event::ObjectCreate(object));
+            }
         }
-        // Which of two children that start within a tick inherits a handle is not known.
-        let last = self.history.processes.iter().filter_map(|process| process.started).max();
-        self.now = self.now.max(last.map_or(0, |(ns, _)| ns + STARTS_APART));
-        let child = self.history.processes.len();
-        let taken: Vec<u32> = (self.history.processes.iter())
-            .filter(|process| {
-                let rests = |(ns, _)| self.now < ns + PID_REST;
-                process.ended.is_none_or(rests) || !process.views.is_empty()
-            })
-            .map(|process| process.pid)
-            .collect();
-        let pid = (175..).map(|place| 4 * place).find(|pid| !taken.contains(pid)).unwrap();
-        let parent_pid = self.history.processes[parent].pid;
-        let inherited: Vec<u32> =
-            self.history.processes[parent].handles.keys().copied().take(which % 3).collect();
-        let mut handles = BTreeMap::new();
-        for handle in inherited {
-            let object = self.object_of(parent, handle);
-            let duplicate = DuplicateRecord {
-                object,
-                source_handle: handle,
-                target_handle: handle,
-                target_pid: parent_pid,
-                type_id: EVENT,
-                source_pid: Some(parent_pid),
-            };
-            let ns = self.record(parent, cpu, Event::Duplicate(duplicate));
-            let place = self.opened(ns, parent, object, handle);
-            self.history.opened[place].is_inherited = true;
-            self.history.opened[place].holder = child;
-            handles.insert(handle, place);
-        }
-        self.now += NEXT;
-        self.history.processes.push(Process {
-            pid,
-            name: format!("p{pid}-{child}.exe"),
-            parent: parent_pid,
-            started: Some((self.now, cpu)),
-            handles,
-            ..Process::default()
-        });
     }
 
-    /// The kernel closes what is open after the event that says the end.
-    fn end(&mut self, process: usize, cpu: u16) {
-        if process == SYSTEM {
+    /// A thread of a process opens a handle in its own table or that of System.
+    fn create(&mut self, process: usize, owner: usize, object: u64, cpu: u16) {
+        self.begin(object, process, cpu);
+        let value = self.free_value(owner);
+        // Threads of System open handles in its table with and without the bit.
+        let is_marked = owner == SYSTEM && (process != SYSTEM || cpu == 0);
+        let handle = value | if is_marked { KERNEL_HANDLE } else { 0 };
+        let ns = self.record(process, cpu, Event::Create { object, handle });
+        self.open(ns, Some(owner), object, value);
+    }
+
+    /// The value of a handle as an event has it: in the table of System, other processes use the bit, and System may.
+    fn shown(&self, owner: usize, value: u32, caller: usize, cpu: u16) -> u32 {
+        let is_marked = owner == SYSTEM && (caller != SYSTEM || cpu.is_multiple_of(2));
+        value | if is_marked { KERNEL_HANDLE } else { 0 }
+    }
+
+    fn duplicate(&mut self, caller: usize, from: (usize, usize), target: usize, cpu: u16) {
+        let Some(value) = self.handle(from.0, from.1) else { return };
+        let object = self.object_of((from.0, value));
+        let source_handle = self.shown(from.0, value, caller, cpu);
+        self.duplicate_from(caller, (from.0, source_handle), target, object, cpu);
+    }
+
+    /// Duplicates a handle, or one that was just closed, into a process.
+    fn duplicate_from(
+        &mut self,
+        caller: usize,
+        (source, source_handle): (usize, u32),
+        target: usize,
+        object: u64,
+        cpu: u16,
+    ) {
+        let value = self.free_value(target);
+        let record = DuplicateRecord {
+            object,
+            source_handle,
+            target_handle: self.shown(target, value, caller, cpu),
+            target_pid: self.history.processes[target].pid,
+            type_id: EVENT,
+            source_pid: Some(self.history.processes[source].pid),
+        };
+        let ns = self.record(caller, cpu, Event::Duplicate(record));
+        self.open(ns, Some(target), object, value);
+    }
+
+    fn duplicate_pseudo(&mut self, process: usize, which: usize, cpu: u16) {
+        let object = self.free_address();
+        self.begin(object, process, cpu);
+        let pseudo = PSEUDO[which % PSEUDO.len()];
+        self.duplicate_from(process, (process, pseudo), process, object, cpu);
+    }
+
+    /// Moves a handle: the caller closes the source, then it makes the duplicate.
+    fn transfer(&mut self, caller: usize, from: (usize, usize), target: usize, cpu: u16) {
+        let Some(value) = self.handle(from.0, from.1) else { return };
+        if from.0 == SYSTEM || caller != from.0 && !self.is_unique(caller, (from.0, value)) {
             return;
         }
-        self.now += NEXT;
-        self.history.processes[process].ended = Some((self.now, cpu));
-        let handles: BTreeSet<u32> =
-            self.history.processes[process].handles.keys().copied().collect();
-        for handle in handles {
-            self.close(process, handle, Closed::ByEnd, cpu);
+        let object = self.object_of((from.0, value));
+        self.refer(object);
+        self.close(caller, (from.0, value), 0, Closed::ByProgram, cpu);
+        self.duplicate_from(caller, (from.0, value), target, object, cpu);
+        self.forget(object, caller, cpu);
+    }
+
+    /// Sends a handle, which the receiver duplicates after the sender closed it.
+    fn send(&mut self, from: (usize, usize), receiver: usize, cpu: u16) {
+        let Some(value) = self.handle(from.0, from.1) else { return };
+        if from.0 == SYSTEM || from.0 == receiver {
+            return;
         }
+        let object = self.object_of((from.0, value));
+        self.refer(object);
+        self.close(from.0, (from.0, value), 0, Closed::ByProgram, cpu);
+        self.pause(20_000);
+        if self.history.processes[receiver].ended.is_none() {
+            self.duplicate_from(receiver, (from.0, value), receiver, object, (cpu + 1) % 4);
+        }
+        self.forget(object, from.0, cpu);
+    }
+
+    /// Closes a handle of a process, with these low bits.
+    pub(super) fn close(
+        &mut self,
+        caller: usize,
+        (owner, value): (usize, u32),
+        tag: u32,
+        how: Closed,
+        cpu: u16,
+    ) {
+        let object = self.object_of((owner, value));
+        let handle = self.shown(owner, value, caller, cpu) | tag;
+        self.record(caller, cpu, Event::Close { object, handle, how });
+        let place = self.history.processes[owner].handles.remove(&value).unwrap();
+        self.history.opened[place].closed = Some(how);
+        self.forget(object, caller, cpu);
     }
 
     fn map(&mut self, process: usize, cpu: u16) {
@@ -308,12 +357,12 @@ impl Model {
         let ns = self.record(process, cpu, Event::Map(base));
         let view = Opened {
             ns,
-            process,
-            holder: process,
+            owner: Some(process),
             value: 0,
             object: base,
             is_view: true,
             is_inherited: false,
+            is_early: false,
             closed: None,
         };
         self.history.opened.push(view);
@@ -322,121 +371,10 @@ impl Model {
         self.history.objects.created += 1;
     }
 
-    fn unmap(&mut self, process: usize, base: u64, cpu: u16) {
-        self.record(process, cpu, Event::Unmap(base));
+    pub(super) fn unmap(&mut self, process: usize, base: u64, how: Closed, cpu: u16) {
+        self.record(process, cpu, Event::Unmap { base, how });
         let place = self.history.processes[process].views.remove(&base).unwrap();
-        self.history.opened[place].closed = Some(Closed::ByProgram);
+        self.history.opened[place].closed = Some(how);
         self.history.objects.ended += 1;
-    }
-}
-
-impl History {
-    /// Moves all events to one processor.
-    pub(super) fn on_one_processor(mut self) -> Self {
-        self.events.iter_mut().for_each(|(_, cpu, _, _)| *cpu = 0);
-        for process in &mut self.processes {
-            let ends = [&mut process.started, &mut process.ended];
-            ends.into_iter().flatten().for_each(|(_, cpu)| *cpu = 0);
-        }
-        self
-    }
-
-    /// Expected counts of handles.
-    pub(super) fn handles(&self) -> Handles {
-        let mut handles = Handles::default();
-        let mut count = |counts: fn(&mut Handles) -> &mut ByProcess, opened: &Opened| {
-            let name = self.processes[opened.process].name.clone();
-            *counts(&mut handles).entry(name).or_default() += 1;
-        };
-        for opened in &self.opened {
-            match (opened.closed, opened.is_view) {
-                (None, false) => count(|handles| &mut handles.leaked, opened),
-                (None, true) => count(|handles| &mut handles.leaked_views, opened),
-                (Some(Closed::ByEnd), _) if !opened.is_inherited => {
-                    count(|handles| &mut handles.closed_at_exit, opened);
-                }
-                _ => {}
-            }
-        }
-        handles.opened = self.opened.iter().filter(|opened| !opened.is_view).count() as u64;
-        handles.closed = self.opened.iter().filter(|opened| opened.closed.is_some()).count() as u64;
-        handles
-    }
-
-    /// Expected counts of objects and views.
-    pub(super) fn objects(&self) -> ObjectCounts {
-        self.objects
-    }
-
-    /// The handles that were opened since a time, by their time, with whether they leak.
-    pub(super) fn opened_since(&self, ns: i64) -> BTreeMap<i64, bool> {
-        let handles = self.opened.iter().filter(|opened| !opened.is_view && opened.ns >= ns);
-        handles.map(|opened| (opened.ns, opened.closed.is_none())).collect()
-    }
-
-    /// The handles that a part of the trace, with the opens at these times, shows to be closed: their values are used
-    /// again.
-    pub(super) fn reused(&self, opened: &BTreeMap<i64, bool>) -> BTreeSet<i64> {
-        let mut latest = BTreeMap::new();
-        let mut reused = BTreeSet::new();
-        // Whose handle an inherited one is depends on events of processes, which may be missing.
-        let is_there = |handle: &&Opened| !handle.is_inherited && opened.contains_key(&handle.ns);
-        for handle in self.opened.iter().filter(|handle| !handle.is_view).filter(is_there) {
-            reused.extend(latest.insert((handle.holder, handle.value), handle.ns));
-        }
-        reused
-    }
-
-    /// The handles of processes that are there at the end, which a rundown lists if they are open.
-    pub(super) fn listed(&self) -> BTreeSet<i64> {
-        let is_listed = |handle: &&Opened| {
-            let is_alive = self.processes[handle.holder].ended.is_none();
-            is_alive && !handle.is_inherited && !handle.is_view
-        };
-        self.opened.iter().filter(is_listed).map(|handle| handle.ns).collect()
-    }
-
-    /// Adds the rundown of what is open at the end to a trace of the history.
-    pub(super) fn rundown(&self, trace: &mut TraceBuilder) {
-        for process in &self.processes {
-            for (handle, place) in &process.handles {
-                let object = self.opened[*place].object;
-                trace.handle_rundown_end(process.pid, object, *handle, EVENT, "");
-            }
-        }
-    }
-
-    /// The history as a trace.
-    pub(super) fn trace(&self, options: FileOptions) -> TraceBuilder {
-        let mut trace = TraceBuilder::with_options(options);
-        trace.object_type(EVENT, "Event");
-        for process in &self.processes {
-            let spec = trace.process(process.pid, &process.name).parent(process.parent);
-            if let Some((ns, cpu)) = process.started {
-                spec.started(ns).start_processor(cpu);
-            }
-            if let Some((ns, cpu)) = process.ended {
-                spec.ended(ns).end_processor(cpu);
-            }
-        }
-        for (ns, cpu, pid, event) in &self.events {
-            // Each process has a thread on each processor.
-            let caller = Caller::new(*pid, pid + 1 + u32::from(*cpu)).on(*cpu);
-            let view = |base| View { base, size: 0x1000, pid: *pid, ..View::default() };
-            match *event {
-                Event::Create { object, handle } => {
-                    trace.create_handle(*ns, caller, object, handle, EVENT)
-                }
-                Event::Close { object, handle } => {
-                    trace.close_handle(*ns, caller, object, handle, EVENT, "")
-                }
-                Event::Duplicate(record) => trace.duplicate_handle(*ns, caller, record),
-                Event::Map(base) => trace.map(*ns, caller, view(base)),
-                Event::Unmap(base) => trace.unmap(*ns, caller, view(base)),
-                Event::ObjectCreate(object) => trace.create_object(*ns, caller, object, EVENT),
-                Event::ObjectDelete(object) => trace.delete_object(*ns, caller, object, EVENT),
-            };
-        }
-        trace
     }
 }

@@ -15,6 +15,8 @@ pub(super) struct Operation {
     pub partner: u8,
     /// The processor it happens on.
     pub processor: u8,
+    /// The two low bits of the handle value of a close, which belong to the caller.
+    pub tag: u8,
     /// Microseconds since the operation before.
     pub pause_us: u16,
 }
@@ -25,17 +27,41 @@ pub(super) enum What {
     Create,
     /// One more handle of an object that there is.
     Open,
+    /// A driver opens a handle in the table of System, in the context of the process.
+    CreateKernel,
+    /// A thread of any process closes a handle in the table of System.
+    CloseKernel,
     /// The caller takes a handle from a process.
     Pull,
     /// The caller gives a handle to a process.
     Push,
+    /// A handle of the caller's own process or thread, duplicated from a pseudo handle.
+    Pseudo,
+    /// The caller moves a handle of its own to a process, itself perhaps (`DUPLICATE_CLOSE_SOURCE`).
+    Give,
+    /// The caller moves a handle of a process to itself.
+    Take,
+    /// The caller sends a handle in a message and closes its own before the other process gets it.
+    Send,
     Close,
+    /// The caller closes a handle of another process.
+    CloseOther,
     /// Closes a handle and opens another one of the same value at once, on two processors.
     Replace,
     /// Starts a child, which inherits some handles.
     Start,
-    /// Ends a process; what it has open is closed.
+    /// Starts a child of another process.
+    StartFor,
+    /// Two threads start a child each at the same time; the one that inherits last starts first.
+    StartTwo,
+    /// A child does not start after it got handles.
+    StartFails,
+    /// A child that has a pid gets handles before it starts.
+    Fork,
+    /// Ends a process; what it has open is closed later.
     End,
+    /// A debugger ends a process, and its thread closes what that has open.
+    Kill,
     Map,
     Unmap,
 }
@@ -44,24 +70,39 @@ pub(super) fn operation() -> impl Strategy<Value = Operation> {
     let what = prop_oneof![
         8 => Just(What::Create),
         3 => Just(What::Open),
+        3 => Just(What::CreateKernel),
+        2 => Just(What::CloseKernel),
         3 => Just(What::Pull),
         3 => Just(What::Push),
-        10 => Just(What::Close),
+        1 => Just(What::Pseudo),
+        2 => Just(What::Give),
+        1 => Just(What::Take),
+        1 => Just(What::Send),
+        9 => Just(What::Close),
+        1 => Just(What::CloseOther),
         3 => Just(What::Replace),
-        1 => Just(What::Start),
-        1 => Just(What::End),
+        2 => prop_oneof![
+            Just(What::Start),
+            Just(What::StartFor),
+            Just(What::StartTwo),
+            Just(What::StartFails),
+            Just(What::Fork),
+        ],
+        1 => prop_oneof![3 => Just(What::End), 1 => Just(What::Kill)],
         2 => Just(What::Map),
         2 => Just(What::Unmap),
     ];
     // Most happens within a tick of the system clock.
     let pause = prop_oneof![6 => 1..200_u16, 2 => 200..3_000_u16, 1 => 3_000..40_000_u16];
-    let rest = (any::<u8>(), any::<u8>(), any::<u8>(), 0..4_u8, pause);
-    (what, rest).prop_map(|(what, (process, which, partner, processor, pause_us))| Operation {
+    let tag = prop_oneof![5 => Just(0), 1 => 1..4_u8];
+    let rest = (any::<u8>(), any::<u8>(), any::<u8>(), 0..4_u8, tag, pause);
+    (what, rest).prop_map(|(what, (process, which, partner, processor, tag, pause_us))| Operation {
         what,
         process,
         which,
         partner,
         processor,
+        tag,
         pause_us,
     })
 }

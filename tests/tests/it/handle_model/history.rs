@@ -1,0 +1,214 @@
+//! What happened in a history, its expected outcome, and the history as a trace.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use handlescope_tests::file::FileOptions;
+use handlescope_tests::payload::DuplicateRecord;
+use handlescope_tests::scenario::{Caller, KERNEL_HANDLE, TraceBuilder, View};
+
+use super::answer::{ByProcess, Handles, ObjectCounts};
+
+pub(super) const EVENT: u16 = 16;
+pub(super) const SYSTEM: usize = 0;
+
+/// Kernel frames of opens, of closes by programs and of those of a sweep.
+const OPEN_FRAMES: [u64; 2] = [0xffff_f800_0000_1100, 0xffff_f800_0000_2000];
+const CLOSE_FRAMES: [u64; 2] = [0xffff_f800_0000_1200, 0xffff_f800_0000_2000];
+const SWEEP_FRAMES: [u64; 2] = [0xffff_f800_0000_1300, 0xffff_f800_0000_2100];
+const USER: [u64; 1] = [0x7ff8_0000_1000];
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    pub(super) name: String,
+    pub(super) parent: u32,
+    /// The thread that created it.
+    pub(super) creator: Caller,
+    /// Time and processor.
+    pub(super) started: Option<(i64, u16)>,
+    pub(super) ended: Option<(i64, u16)>,
+    /// When the last of what it had open was closed.
+    pub(super) gone: Option<i64>,
+    /// Open handles by value, without the bit of kernel handles: places in [`History::opened`].
+    pub(super) handles: BTreeMap<u32, usize>,
+    /// Open views by address: places in [`History::opened`].
+    pub(super) views: BTreeMap<u64, usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Closed {
+    ByProgram,
+    ByEnd,
+}
+
+/// A handle or view that was opened.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Opened {
+    pub(super) ns: i64,
+    /// The process in whose table it is, and its value there; of a view 0. `None`: of a child that did not start.
+    pub(super) owner: Option<usize>,
+    pub(super) value: u32,
+    pub(super) object: u64,
+    pub(super) is_view: bool,
+    pub(super) is_inherited: bool,
+    /// Whether events of processes say whose it is.
+    pub(super) is_early: bool,
+    pub(super) closed: Option<Closed>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Event {
+    Create { object: u64, handle: u32 },
+    Close { object: u64, handle: u32, how: Closed },
+    Duplicate(DuplicateRecord),
+    Map(u64),
+    Unmap { base: u64, how: Closed },
+    ObjectCreate(u64),
+    ObjectDelete(u64),
+}
+
+/// An event with time and thread.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Recorded {
+    pub(super) ns: i64,
+    pub(super) cpu: u16,
+    pub(super) pid: u32,
+    pub(super) event: Event,
+}
+
+/// Events of a history, and their known outcome.
+pub(super) struct History {
+    pub(super) processes: Vec<Process>,
+    pub(super) opened: Vec<Opened>,
+    pub(super) events: Vec<Recorded>,
+    pub(super) objects: ObjectCounts,
+}
+
+/// The thread of a process on a processor: each process has one on each.
+pub(super) fn thread(pid: u32, cpu: u16) -> Caller {
+    Caller::new(pid, pid + 1 + u32::from(cpu)).on(cpu)
+}
+
+impl History {
+    /// Moves all events to one processor; the threads stay.
+    pub(super) fn on_one_processor(mut self) -> Self {
+        self.events.iter_mut().for_each(|event| event.cpu = 0);
+        for process in &mut self.processes {
+            let ends = [&mut process.started, &mut process.ended];
+            ends.into_iter().flatten().for_each(|(_, cpu)| *cpu = 0);
+            process.creator = thread(process.creator.pid, 0);
+        }
+        self
+    }
+
+    /// Expected counts of handles.
+    pub(super) fn handles(&self) -> Handles {
+        let mut handles = Handles::default();
+        let mut count = |counts: fn(&mut Handles) -> &mut ByProcess, opened: &Opened| {
+            if let Some(owner) = opened.owner {
+                let name = self.processes[owner].name.clone();
+                *counts(&mut handles).entry(name).or_default() += 1;
+            }
+        };
+        for opened in &self.opened {
+            match (opened.closed, opened.is_view) {
+                (None, false) => count(|handles| &mut handles.leaked, opened),
+                (None, true) => count(|handles| &mut handles.leaked_views, opened),
+                (Some(Closed::ByEnd), _) if !opened.is_inherited => {
+                    count(|handles| &mut handles.closed_at_exit, opened);
+                }
+                _ => {}
+            }
+        }
+        handles.opened = self.opened.iter().filter(|opened| !opened.is_view).count() as u64;
+        handles.closed = self.opened.iter().filter(|opened| opened.closed.is_some()).count() as u64;
+        handles
+    }
+
+    /// Expected counts of objects and views.
+    pub(super) fn objects(&self) -> ObjectCounts {
+        self.objects
+    }
+
+    /// The handles that were opened since a time, by their time, with whether they leak.
+    pub(super) fn opened_since(&self, ns: i64) -> BTreeMap<i64, bool> {
+        let handles = self.opened.iter().filter(|opened| !opened.is_view && opened.ns >= ns);
+        handles.map(|opened| (opened.ns, opened.closed.is_none())).collect()
+    }
+
+    /// The handles that a part of the trace, with the opens at these times, shows to be closed: their values are used
+    /// again.
+    pub(super) fn reused(&self, opened: &BTreeMap<i64, bool>) -> BTreeSet<i64> {
+        let mut latest = BTreeMap::new();
+        let mut reused = BTreeSet::new();
+        let is_there = |handle: &&Opened| !handle.is_early && opened.contains_key(&handle.ns);
+        for handle in self.opened.iter().filter(|handle| !handle.is_view).filter(is_there) {
+            reused.extend(latest.insert((handle.owner, handle.value), handle.ns));
+        }
+        reused
+    }
+
+    /// The handles of processes that are there at the end, which a rundown lists if they are open.
+    pub(super) fn listed(&self) -> BTreeSet<i64> {
+        let is_listed = |handle: &&Opened| {
+            let is_alive = |owner: usize| self.processes[owner].ended.is_none();
+            handle.owner.is_some_and(is_alive) && !handle.is_early && !handle.is_view
+        };
+        self.opened.iter().filter(is_listed).map(|handle| handle.ns).collect()
+    }
+
+    /// Adds the rundown of what is open at the end to a trace of the history.
+    pub(super) fn rundown(&self, trace: &mut TraceBuilder) {
+        for (number, process) in self.processes.iter().enumerate() {
+            for (value, place) in &process.handles {
+                let object = self.opened[*place].object;
+                let bit = if number == SYSTEM { KERNEL_HANDLE } else { 0 };
+                trace.handle_rundown_end(process.pid, object, value | bit, EVENT, "");
+            }
+        }
+    }
+
+    /// The history as a trace.
+    pub(super) fn trace(&self, options: FileOptions) -> TraceBuilder {
+        let mut trace = TraceBuilder::with_options(options);
+        trace.object_type(EVENT, "Event");
+        for process in &self.processes {
+            // The history has the sweep at the end.
+            let spec = trace.process(process.pid, &process.name).parent(process.parent).unswept();
+            if let Some((ns, cpu)) = process.started {
+                spec.started(ns).start_processor(cpu);
+                spec.creator(process.creator.pid, process.creator.tid);
+            }
+            if let Some((ns, cpu)) = process.ended {
+                spec.ended(ns).end_processor(cpu);
+            }
+        }
+        for Recorded { ns, cpu, pid, event } in &self.events {
+            let caller = thread(*pid, *cpu);
+            let view = |base| View { base, size: 0x1000, pid: *pid, ..View::default() };
+            let event_of = match *event {
+                Event::Create { object, handle } => {
+                    trace.create_handle(*ns, caller, object, handle, EVENT)
+                }
+                Event::Close { object, handle, .. } => {
+                    trace.close_handle(*ns, caller, object, handle, EVENT, "")
+                }
+                Event::Duplicate(record) => trace.duplicate_handle(*ns, caller, record),
+                Event::Map(base) => trace.map(*ns, caller, view(base)),
+                Event::Unmap { base, .. } => trace.unmap(*ns, caller, view(base)),
+                Event::ObjectCreate(object) => trace.create_object(*ns, caller, object, EVENT),
+                Event::ObjectDelete(object) => trace.delete_object(*ns, caller, object, EVENT),
+            };
+            match event {
+                Event::Close { how: Closed::ByEnd, .. }
+                | Event::Unmap { how: Closed::ByEnd, .. } => event_of.stack(&SWEEP_FRAMES, &[]),
+                Event::Close { .. } | Event::Unmap { .. } => event_of.stack(&CLOSE_FRAMES, &USER),
+                Event::Create { .. } | Event::Duplicate(_) | Event::Map(_) => {
+                    event_of.stack(&OPEN_FRAMES, &USER)
+                }
+                Event::ObjectCreate(_) | Event::ObjectDelete(_) => event_of,
+            };
+        }
+        trace
+    }
+}

@@ -1,0 +1,199 @@
+//! Starts and ends of the processes of the model.
+
+use handlescope_tests::payload::DuplicateRecord;
+
+use super::history::{Closed, EVENT, Event, Process, SYSTEM, thread};
+use super::model::{Model, NEXT, Sweep};
+
+const US: i64 = 1_000;
+/// From the end of a sweep until the pid is given again: with a clock that stands still for 15.6 ms more than a tick.
+const PID_REST: [i64; 2] = [100 * US, 20_000 * US];
+/// Between two starts: longer than the slowest tick, within which it is not known which child is which.
+const STARTS_APART: i64 = 32_000 * US;
+const MAX_PROCESSES: usize = 9;
+
+/// A child on its way: the processes that create it and that are its parent, and what it inherits.
+#[derive(Debug, Clone)]
+struct Child {
+    creator: usize,
+    parent: usize,
+    /// The thread that creates it is the creator's on this processor.
+    cpu: u16,
+    /// Values in the child with places among what was opened.
+    inherited: Vec<(u32, usize)>,
+}
+
+impl Model {
+    /// A process creates a child, of itself or of another parent.
+    pub(super) fn start(&mut self, creator: usize, parent: usize, which: usize, cpu: u16) {
+        if self.can_start(1) {
+            let child = self.inherit(creator, parent, which, cpu);
+            self.begin_process(child);
+        }
+    }
+
+    /// Two threads create children at once; the one that inherits last starts first.
+    pub(super) fn start_two(&mut self, parent: usize, which: usize, cpu: u16) {
+        if self.can_start(2) {
+            let first = self.inherit(parent, parent, which, cpu);
+            let second = self.inherit(parent, parent, which + 1, (cpu + 1) % 4);
+            self.begin_process(second);
+            self.begin_process(first);
+        }
+    }
+
+    /// A child inherits, and the thread that creates it closes all of that again.
+    pub(super) fn start_fails(&mut self, creator: usize, parent: usize, which: usize, cpu: u16) {
+        // In the older form nothing says whose handles the call closes.
+        if self.setup.names_parent {
+            return;
+        }
+        let child = self.inherit(creator, parent, which, cpu);
+        self.pause(30 * US);
+        for (value, place) in child.inherited {
+            let object = self.history.opened[place].object;
+            let how = Closed::ByEnd;
+            self.record(creator, cpu, Event::Close { object, handle: value, how });
+            self.history.opened[place].closed = Some(how);
+            self.forget(object, creator, cpu);
+        }
+    }
+
+    /// A child that has a pid gets handles before the event that says its start.
+    pub(super) fn fork(&mut self, parent: usize, which: usize, cpu: u16) {
+        if !self.can_start(1) {
+            return;
+        }
+        // Until the start, a pid that was given before is that of the process that ended.
+        let pids = self.history.processes.iter().map(|process| process.pid);
+        let pid = pids.max().unwrap_or_default() + 4;
+        let parent_pid = self.history.processes[parent].pid;
+        let child = self.history.processes.len();
+        self.add_process(pid, parent, (parent, cpu));
+        for (number, source_handle) in self.heritable(parent, which).into_iter().enumerate() {
+            let object = self.object_of((parent, source_handle));
+            let value = 4 * (number as u32 + 1);
+            let record = DuplicateRecord {
+                object,
+                source_handle,
+                target_handle: value,
+                target_pid: pid,
+                type_id: EVENT,
+                source_pid: Some(parent_pid),
+            };
+            let ns = self.record(parent, cpu, Event::Duplicate(record));
+            let place = self.open(ns, Some(child), object, value);
+            self.history.opened[place].is_early = true;
+        }
+        self.now += NEXT;
+        self.history.processes[child].started = Some((self.now, cpu));
+    }
+
+    /// Ends a process. Some time after the event that says it, its handles are closed, then its views unmapped.
+    pub(super) fn end(&mut self, process: usize, cpu: u16) {
+        if process == SYSTEM {
+            return;
+        }
+        self.now += NEXT;
+        let ended = &mut self.history.processes[process];
+        ended.ended = Some((self.now, cpu));
+        let handles = ended.handles.keys().map(|value| (Some(*value), None));
+        let swept: Vec<_> =
+            handles.chain(ended.views.keys().map(|base| (None, Some(*base)))).collect();
+        // From microseconds to more than ten milliseconds for each.
+        let step = [7, 90, 700, 4_000][usize::from(cpu)] * US;
+        let mut ns = self.now + (300 + 170 * i64::from(cpu)) * US;
+        for (handle, view) in swept {
+            self.sweeps.push_back(Sweep { ns, process, cpu, handle, view });
+            ns += step.min(40_000 * US / 12);
+        }
+        self.history.processes[process].gone = Some(ns);
+        self.sweeps.make_contiguous().sort_by_key(|sweep| sweep.ns);
+    }
+
+    /// A debugger ends a process: its thread closes the handles, before the event that says the end.
+    pub(super) fn kill(&mut self, debugger: usize, process: usize, cpu: u16) {
+        let values: Vec<u32> = self.history.processes[process].handles.keys().copied().collect();
+        let is_known = |value: &u32| self.is_unique(debugger, (process, *value));
+        if process == SYSTEM || debugger == process || !values.iter().all(is_known) {
+            return self.end(process, cpu);
+        }
+        for value in values {
+            self.close(debugger, (process, value), 0, Closed::ByEnd, cpu);
+        }
+        self.pause(500 * US);
+        self.end(process, cpu);
+    }
+
+    /// Whether so many more processes may start; waits until it is known which is which.
+    fn can_start(&mut self, count: usize) -> bool {
+        if self.history.processes.len() + count > MAX_PROCESSES {
+            return false;
+        }
+        if self.setup.is_coarse {
+            let last = self.history.processes.iter().filter_map(|process| process.started).max();
+            self.pause(last.map_or(0, |(ns, _)| ns + STARTS_APART - self.now).max(0));
+        }
+        true
+    }
+
+    /// Handles that a child is given.
+    fn heritable(&self, parent: usize, which: usize) -> Vec<u32> {
+        let handles = self.history.processes[parent].handles.keys().copied();
+        // Kernel handles are not inherited.
+        handles.skip(which % 5).take(if parent == SYSTEM { 0 } else { which % 3 }).collect()
+    }
+
+    /// A thread of the creator gives a child handles of the parent, before the child has a pid.
+    fn inherit(&mut self, creator: usize, parent: usize, which: usize, cpu: u16) -> Child {
+        let source_pid = self.history.processes[parent].pid;
+        let names_parent = self.setup.names_parent && creator == parent;
+        // Standard handles get other values.
+        let is_standard = which & 0x40 != 0 && !names_parent;
+        let mut inherited = Vec::new();
+        for (number, source_handle) in self.heritable(parent, which).into_iter().enumerate() {
+            let object = self.object_of((parent, source_handle));
+            let value = if is_standard { 0x800 + 4 * number as u32 } else { source_handle };
+            let record = DuplicateRecord {
+                object,
+                source_handle,
+                target_handle: value,
+                target_pid: if names_parent { source_pid } else { 0 },
+                type_id: EVENT,
+                source_pid: Some(source_pid),
+            };
+            let ns = self.record(creator, cpu, Event::Duplicate(record));
+            let place = self.open(ns, None, object, value);
+            let opened = &mut self.history.opened[place];
+            (opened.is_inherited, opened.is_early) = (true, true);
+            inherited.push((value, place));
+        }
+        Child { creator, parent, cpu, inherited }
+    }
+
+    /// The child starts, in the creating thread.
+    fn begin_process(&mut self, child: Child) {
+        let Child { creator, parent, cpu, inherited } = child;
+        let rest = PID_REST[usize::from(self.setup.is_coarse)];
+        let is_free = |process: &Process| process.gone.is_some_and(|gone| gone + rest < self.now);
+        let taken = self.history.processes.iter().filter(|process| !is_free(process));
+        let taken: Vec<u32> = taken.map(|process| process.pid).collect();
+        let pid = (175..).map(|place| 4 * place).find(|pid| !taken.contains(pid)).unwrap();
+        let number = self.history.processes.len();
+        self.add_process(pid, parent, (creator, cpu));
+        self.now += NEXT;
+        self.history.processes[number].started = Some((self.now, cpu));
+        for (value, place) in inherited {
+            self.history.opened[place].owner = Some(number);
+            self.history.processes[number].handles.insert(value, place);
+        }
+    }
+
+    fn add_process(&mut self, pid: u32, parent: usize, (creator, cpu): (usize, u16)) {
+        let processes = &mut self.history.processes;
+        let creator = thread(processes[creator].pid, cpu);
+        let parent = processes[parent].pid;
+        let name = format!("p{pid}-{}.exe", processes.len());
+        processes.push(Process { pid, name, parent, creator, ..Process::default() });
+    }
+}
