@@ -64,6 +64,14 @@ impl<'a> EventItem<'a> {
         self.answer.file.processes.get(self.process_row())
     }
 
+    /// The process whose thread logged it, or that has the handle.
+    pub(super) fn actor_row(&self) -> ProcessIdx {
+        match &self.entry {
+            Entry::Event(row, event) => self.listing.actor(*row, event),
+            Entry::Existing { owner, .. } => *owner,
+        }
+    }
+
     pub(super) fn process_row(&self) -> ProcessIdx {
         match &self.entry {
             Entry::Event(_, event) => event.process,

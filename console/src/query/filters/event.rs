@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use handlescope_model::rules::{self, CLOSING, OPENING, WITH_HANDLE, has_overlap};
+use handlescope_model::rules::{self, CLOSING, OPENING, WITH_HANDLE, handle_slot, has_overlap};
 use handlescope_model::tables::Events;
 use handlescope_model::{EventIdx, EventKind};
 use rayon::prelude::*;
@@ -168,8 +168,8 @@ fn first_create(kinds: &[u32], events: Range<usize>, mask: &EventMask) -> Option
     rules::creation(kinds).map(EventIdx::of)
 }
 
-/// `-Handle`: keeps creates, duplicates and closes of some handle values. Mappings have none and
-/// are not asked.
+/// `-Handle`: keeps creates, duplicates and closes of some handle values, to which closes may have added tag bits.
+/// Mappings have none and are not asked.
 pub(in crate::query) fn keep_handles(
     filter: &Option<Filter>,
     file: &FileContext<'_>,
@@ -188,7 +188,9 @@ pub(in crate::query) fn keep_handles(
             if !kind.get(event).is_some_and(|kind| WITH_HANDLE.contains_code(kind)) {
                 return true;
             }
-            let matches = handle.get(event).is_some_and(|handle| hex.matches(handle));
+            let matches = handle
+                .get(event)
+                .is_some_and(|handle| hex.matches(handle) || hex.matches(handle_slot(handle)));
             has_match |= matches;
             matches
         });

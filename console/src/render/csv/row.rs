@@ -164,7 +164,7 @@ fn inherited_by(file: &FileFacts<'_>, object: ObjectIdx) -> String {
 impl<'a> CsvRow<'a> {
     /// The process that acted, or that has the handle.
     pub(super) fn process(&self) -> &ProcessFacts<'a> {
-        self.file.process(Some(self.item.process_row()))
+        self.file.process(Some(self.item.actor_row()))
     }
 }
 

@@ -190,9 +190,12 @@ fn write_objects(
     // A pipe gets whole times, because its lines may be read separately.
     let clock = if display.clip { clock.without_start_date() } else { clock };
     let shown = file.selection.objects().iter().flat_map(|&selected| file.events(selected));
-    let shown = shown.filter_map(|row| listing.event(row)).filter(|event| is_shown(event, args));
-    let layout =
-        Layout::of(shown.map(|event| (event, file.file.processes.get(event.process).pid)), &clock);
+    let shown = shown.filter_map(|row| Some((row, listing.event(row)?)));
+    let shown = shown.filter(|(_, event)| is_shown(event, args)).map(|(row, event)| {
+        let actor = listing.actor(row, &event);
+        (event, file.file.processes.get(actor).pid)
+    });
+    let layout = Layout::of(shown, &clock);
     let events = EventWriter {
         answer: file,
         listing,
