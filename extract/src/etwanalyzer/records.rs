@@ -138,6 +138,9 @@ records! {
         /// Not ETWAnalyzer's: the positions of the events, unless they follow from the time and, at one
         /// time, by the list they stand in.
         "EventOrder" => order: Option<Rows<usize>>,
+        /// Not ETWAnalyzer's: for each event the position of the one that closed what it opened, [`NEVER_CLOSED`] or
+        /// [`CLOSED_WITHOUT_EVENT`], unless all follow from processes and handle values.
+        "ClosingEvents" => closings: Option<Rows<i64>>,
     }
 
     /// A handle of the rundown.
@@ -276,6 +279,11 @@ impl ObjectRecord {
         lists.flat_map(|(list, events)| events.into_iter().map(move |of| event(list, of))).collect()
     }
 }
+
+/// No event closed what an event opened, or it opened nothing.
+pub(super) const NEVER_CLOSED: i64 = -1;
+/// It was closed, and no event says so.
+pub(super) const CLOSED_WITHOUT_EVENT: i64 = -2;
 
 /// The member of a part that holds our tables.
 pub(super) const HANDLESCOPE_MEMBER: &str = "Handlescope";

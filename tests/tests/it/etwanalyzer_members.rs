@@ -24,7 +24,7 @@ const TRACES: [&str; 6] =
     ["eventleak", "threadleak", "registry", "objectref", "filemap", "duplicates"];
 
 /// Members that are ours; ETWAnalyzer passes over them.
-const OWN: [&str; 7] = [
+const OWN: [&str; 8] = [
     "Handlescope",
     "CallerProcessIdx",
     "InheritedByIdx",
@@ -32,6 +32,7 @@ const OWN: [&str; 7] = [
     "StackRow",
     "IsByExit",
     "EventOrder",
+    "ClosingEvents",
 ];
 
 /// The four parts of an extract.

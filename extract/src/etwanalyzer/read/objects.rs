@@ -9,9 +9,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use handlescope_model::rules::{
-    DeriveScratch, HANDLE_RUNDOWN_END, OPENING_HANDLES, ObjectEvents, REFERENCE_CHANGES, VIEWS,
-    WITH_HANDLE, derive, handle_slot, is_inherited, is_kernel_handle, is_leak, is_leak_at_exit,
-    is_leaked_handle, is_leaked_view,
+    CLOSING, DeriveScratch, HANDLE_RUNDOWN_END, OPENING_HANDLES, ObjectEvents, REFERENCE_CHANGES,
+    VIEWS, WITH_HANDLE, derive, handle_slot, is_inherited, is_kernel_handle, is_leak,
+    is_leak_at_exit, is_leaked_handle, is_leaked_view,
 };
 use handlescope_model::tables::{
     Event, EventCount, EventCounts, Events, ExistingHandle, ExistingHandles, Object, Objects,
@@ -24,7 +24,7 @@ use polars::prelude::{DataFrame, PolarsResult};
 use serde::de::MapAccess;
 
 use super::super::record::{Elements, Fill, Member, Record};
-use super::super::records::{EventRecord, ObjectRecord, rank};
+use super::super::records::{CLOSED_WITHOUT_EVENT, EventRecord, ObjectRecord, rank};
 use super::session::ProcessRows;
 use super::stacks::StackNumbers;
 use crate::etl::{Diagnostics, WarningKind};
@@ -111,6 +111,7 @@ pub(super) struct Scratch {
 struct Closed {
     /// The row of the close.
     by: Option<u32>,
+    is_closed: bool,
     at_exit: bool,
 }
 
@@ -181,6 +182,11 @@ impl ObjectRows<'_, '_> {
         scratch.rows.extend(0..events.len() as u32);
         let object_events = EventsOfObject { events: &events, owners: &scratch.owners };
         let derived = derive(&object_events, &scratch.rows, &mut scratch.derive);
+        let stated = record.closings.map_or(Vec::new(), |closings| closings.0);
+        let stated = Some(stated).filter(|stated| are_closings(stated, &events));
+        for (closing, stated) in scratch.derive.closing.iter_mut().zip(stated.iter().flatten()) {
+            *closing = u32::try_from(*stated).unwrap_or(sentinel());
+        }
         scratch.by_exit.clear();
         let of_event = events.iter().zip(&scratch.owners);
         scratch.by_exit.extend(of_event.map(|(event, owners)| self.is_by_exit(event, *owners)));
@@ -190,8 +196,10 @@ impl ObjectRows<'_, '_> {
             let is_by_exit = |at: usize| scratch.by_exit.get(at).copied().unwrap_or_default();
             let at_exit = closing.is_some_and(|closing| is_by_exit(*closing as usize));
             let kind = event.0;
+            let stated = stated.as_ref().and_then(|stated| stated.get(at));
             let closed = Closed {
                 by: closing.map(|closing| first_event + closing),
+                is_closed: closing.is_some() || stated == Some(&CLOSED_WITHOUT_EVENT),
                 at_exit: is_by_exit(at)
                     || is_leak_at_exit(kind, owners.inherited_by.is_some(), at_exit),
             };
@@ -229,12 +237,13 @@ impl ObjectRows<'_, '_> {
 
     /// Whether the end of a process made a close: an extract of this program says so, its stack shows it, or it comes later.
     fn is_by_exit(&self, (kind, event): &(EventKind, EventRecord), owners: Owners) -> bool {
-        *kind == EventKind::HandleClose
-            && (event.is_by_exit == Some(true)
-                || self.stacks.is_of_exit(event.stack)
-                || owners.process.is_some_and(|process| {
-                    self.processes.has_ended(process, event.time_ns.unwrap_or_default())
-                }))
+        let is_stated = CLOSING.contains(*kind) && event.is_by_exit == Some(true);
+        is_stated
+            || *kind == EventKind::HandleClose
+                && (self.stacks.is_of_exit(event.stack)
+                    || owners.process.is_some_and(|process| {
+                        self.processes.has_ended(process, event.time_ns.unwrap_or_default())
+                    }))
     }
 
     /// The process of a number, if there is one.
@@ -290,7 +299,7 @@ impl ObjectRows<'_, '_> {
         let is_view = VIEWS.contains(kind);
         let is_handle = WITH_HANDLE.contains(kind);
         let is_reference = REFERENCE_CHANGES.contains(kind);
-        let leaked = is_leak(kind, closed.by.is_some());
+        let leaked = is_leak(kind, closed.is_closed);
         let stack = self.stacks.handlescope_row(event.stack_row);
         let stack = stack.or_else(|| self.stacks.row(event.stack)).map(StackIdx);
         if stack.is_none()
@@ -357,6 +366,17 @@ fn reorder<T>(events: &mut Vec<T>, positions: Vec<usize>) {
     let mut sorted: Vec<(usize, T)> = positions.into_iter().zip(std::mem::take(events)).collect();
     sorted.sort_by_key(|(position, _)| *position);
     events.extend(sorted.into_iter().map(|(_, event)| event));
+}
+
+/// Whether these are positions of closes behind the events that they close.
+fn are_closings(positions: &[i64], events: &[(EventKind, EventRecord)]) -> bool {
+    let is_close = |at: usize, position: i64| {
+        let close = usize::try_from(position).ok().filter(|close| *close > at);
+        let close = close.and_then(|close| events.get(close));
+        position < 0 || close.is_some_and(|(kind, _)| CLOSING.contains(*kind))
+    };
+    positions.len() == events.len()
+        && positions.iter().enumerate().all(|(at, position)| is_close(at, *position))
 }
 
 /// A process that is not known points to no row.

@@ -1,12 +1,15 @@
 //! The handle part: objects with the records of their events, in the order of the objects table.
 
+use handlescope_model::rules::{DeriveScratch, ObjectEvents, derive, handle_slot, is_leak};
 use handlescope_model::tables::{Event, Events, ExistingHandles, ObjectTypes, Objects};
-use handlescope_model::{ArchiveError, EventKind, ProcessIdx, Texts, Trace, sentinel};
+use handlescope_model::{ArchiveError, EventIdx, EventKind, ProcessIdx, Texts, Trace, sentinel};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::super::record::Rows;
-use super::super::records::{EventRecord, ExistingRecord, ObjectRecord, TypeMap, rank};
+use super::super::records::{
+    CLOSED_WITHOUT_EVENT, EventRecord, ExistingRecord, NEVER_CLOSED, ObjectRecord, TypeMap, rank,
+};
 use super::json::{TryEach, Window};
 use super::stacks::StackTexts;
 
@@ -28,6 +31,7 @@ impl Serialize for HandlePart<'_> {
             names: self.names,
             context: self.context,
             next: 0,
+            scratch: DeriveScratch::default(),
         };
         map.serialize_entry("ObjectReferences", &TryEach::new(|| objects.next()))?;
         map.end()
@@ -42,6 +46,7 @@ struct ObjectRecords<'a> {
     names: &'a Texts,
     context: Context<'a>,
     next: usize,
+    scratch: DeriveScratch,
 }
 
 impl ObjectRecords<'_> {
@@ -59,16 +64,19 @@ impl ObjectRecords<'_> {
             ..ObjectRecord::default()
         };
         let mut keys = Vec::with_capacity(object.event_count.0.min(1 << 16) as usize);
+        let mut pairs = Pairs { first: object.first_event.0, ..Pairs::default() };
         for row in rows(object.first_event.0, object.event_count.0) {
             let Some(event) = self.events.row(row)? else { break };
             // None for a kind of a later version.
             let kind = EventKind::from_code(event.kind);
             keys.push((event.time_ns, kind.map(rank)));
+            pairs.events.push(PairedEvent::from(&event));
             if let Some(kind) = kind {
                 record.add(kind, event_record(&event, self.context));
             }
         }
         record.order = order_of_lists(&keys).map(Rows);
+        record.closings = pairs.closings(&mut self.scratch).map(Rows);
         for row in rows(object.first_existing.0, object.existing_count.0) {
             let Some(handle) = self.existing.row(row)? else { break };
             record.existing.get_or_insert_default().push(ExistingRecord {
@@ -91,6 +99,90 @@ fn order_of_lists(keys: &[(i64, Option<u8>)]) -> Option<Vec<usize>> {
     let mut order: Vec<usize> = (0..keys.len()).collect();
     order.sort_by_key(|at| keys.get(*at));
     (!order.is_sorted()).then_some(order)
+}
+
+/// The part of an event that says which close is of which open.
+struct PairedEvent {
+    kind: EventKind,
+    process: ProcessIdx,
+    slot: u64,
+    source_process: Option<ProcessIdx>,
+    inherited_by: Option<ProcessIdx>,
+    closing: Option<EventIdx>,
+    /// Whether it opened something that was closed by an event that the trace has, or never.
+    is_plain: bool,
+}
+
+impl From<&Event> for PairedEvent {
+    fn from(event: &Event) -> Self {
+        let kind = EventKind::from_code(event.kind).unwrap_or(EventKind::Reference);
+        let is_closed = event.closing_event.is_some();
+        Self {
+            kind,
+            process: event.process,
+            slot: handle_slot(event.handle.unwrap_or_default()),
+            source_process: event.source_process,
+            inherited_by: event.inherited_by,
+            closing: event.closing_event,
+            // Closes that the trace lost have no place in the format.
+            is_plain: event.leaked == is_leak(kind, is_closed) || event.closed_unseen.is_some(),
+        }
+    }
+}
+
+/// The events of an object.
+#[derive(Default)]
+struct Pairs {
+    /// Row of the first one.
+    first: u32,
+    events: Vec<PairedEvent>,
+}
+
+impl Pairs {
+    /// The position of the event that closed what each event opened; `None` if the events say it themselves.
+    fn closings(&self, scratch: &mut DeriveScratch) -> Option<Vec<i64>> {
+        let rows: Vec<u32> = (0..self.events.len() as u32).collect();
+        derive(self, &rows, scratch);
+        let position =
+            |event: &PairedEvent| event.closing.map(|row| row.0.wrapping_sub(self.first));
+        let derived = scratch.closing.iter().map(|at| Some(*at).filter(|at| *at != sentinel()));
+        if self.events.iter().map(position).eq(derived) && self.events.iter().all(|it| it.is_plain)
+        {
+            return None;
+        }
+        let closing = |event: &PairedEvent| match position(event) {
+            Some(position) => i64::from(position),
+            None if event.is_plain => NEVER_CLOSED,
+            None => CLOSED_WITHOUT_EVENT,
+        };
+        Some(self.events.iter().map(closing).collect())
+    }
+
+    fn event(&self, event: u32) -> Option<&PairedEvent> {
+        self.events.get(event as usize)
+    }
+}
+
+impl ObjectEvents for Pairs {
+    fn kind(&self, event: u32) -> EventKind {
+        self.event(event).map_or(EventKind::Reference, |event| event.kind)
+    }
+
+    fn process(&self, event: u32) -> Option<ProcessIdx> {
+        self.event(event).map(|event| event.process).filter(|process| process.0 != sentinel())
+    }
+
+    fn handle(&self, event: u32) -> u64 {
+        self.event(event).map_or(0, |event| event.slot)
+    }
+
+    fn source_process(&self, event: u32) -> Option<ProcessIdx> {
+        self.event(event)?.source_process
+    }
+
+    fn inherited_by(&self, event: u32) -> Option<ProcessIdx> {
+        self.event(event)?.inherited_by
+    }
 }
 
 /// Inputs of the records.
@@ -154,6 +246,9 @@ pub(super) fn event_record(event: &Event, context: Context<'_>) -> EventRecord {
             byte_offset: signed(event.byte_offset),
             file_object: signed(event.file_object),
             misc_info: Some(0),
+            is_by_exit: event
+                .closed_at_exit
+                .filter(|is_by_exit| *is_by_exit && event.kind == EventKind::Unmap.code()),
             ..common
         },
         Some(EventKind::ObjectCreate) => EventRecord { ref_change: Some(1), ..common },
