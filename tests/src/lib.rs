@@ -13,6 +13,7 @@
 //! * [`allocations`]: a trace with allocations,
 //! * [`fleet`]: traces of many machines and builds, and the truth about them,
 //! * [`planted`]: traces with planted leaks of any seed, and the truth about them,
+//! * [`mod@windows_handles`]: a trace with all that Windows does with handles,
 //! * [`corrupt`]: repeatable damage,
 //! * [`data`]: the published traces, for tests that are marked [`needs_data`],
 //! * [`dump`]: minidumps of processes,
@@ -65,3 +66,4 @@ pub mod symbol_server;
 #[cfg(unix)]
 pub mod terminal;
 pub mod thorough;
+pub mod windows_handles;

@@ -7,6 +7,7 @@ use handlescope_tests::binary::{Run, handlescope, run_script, sample_symbols, sa
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::foreign::{json_members, pack};
 use handlescope_tests::needs_data;
+use handlescope_tests::windows_handles::windows_handles;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -99,6 +100,16 @@ fn check(what: &str, etl: &Path, symbols: Option<&Path>, script: &str) {
 fn the_sample_has_the_same_answers_with_and_without_symbols() {
     check("sample", &sample_trace(), None, QUESTIONS);
     check("sample with symbols", &sample_trace(), Some(&sample_symbols()), QUESTIONS);
+}
+
+#[test]
+fn handles_of_system_and_moved_and_inherited_ones_have_the_same_answers() {
+    let home = tempfile::tempdir().unwrap();
+    let etl = home.path().join("windows.etl");
+    windows_handles().write(&etl).unwrap();
+    let script =
+        format!("{QUESTIONS}.dump ObjectRef -LeakAtExit -json\n.sql SELECT * FROM leaks\n");
+    check("windows", &etl, None, &script);
 }
 
 #[needs_data]

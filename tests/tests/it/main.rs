@@ -45,6 +45,7 @@ mod golden;
 mod groups;
 mod gui_handles;
 mod handle_model;
+mod handle_owners;
 #[cfg(unix)]
 mod hostile_files;
 mod hostile_text;

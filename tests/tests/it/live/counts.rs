@@ -12,6 +12,7 @@ use handlescope_tests::binary::sample_trace;
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;
 use handlescope_tests::scenario::StackMode;
+use handlescope_tests::windows_handles::windows_handles;
 
 use super::{MS, extracted, growing, leaked, until};
 
@@ -40,6 +41,18 @@ fn handles_counted_while_they_come_are_those_that_a_file_that_ends_there_leaves_
         assert_eq!(counted(&path), leaked(&extracted(&path)), "{ms} ms");
     }
     assert_eq!(counted(&sample_trace()), leaked(&extracted(&sample_trace())));
+}
+
+#[test]
+fn handles_of_system_moved_and_inherited_ones_are_counted_as_in_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("part.etl");
+    let trace = windows_handles().build();
+    for ms in [4, 6, 8, 10, 14, 15, 17, 26, 35, 45, 54, 60, 200] {
+        until(&trace, trace.options.raw(ms * MS) + 500).write(&path).unwrap();
+        assert_eq!(counted(&path), leaked(&extracted(&path)), "{ms} ms");
+    }
+    assert_eq!(counted(&path), BTreeMap::from([(4, 2), (700, 1)]));
 }
 
 #[needs_data]
