@@ -2,6 +2,7 @@
 
 mod batches;
 mod events;
+mod files;
 mod groups;
 mod modules;
 mod object_events;
@@ -29,6 +30,7 @@ use hashbrown::{HashMap, HashSet};
 use crate::collect::{Collector, EventCounter};
 use crate::error::ExtractError;
 use crate::etl::{Clock, WarningKind};
+use crate::kernel::ImagePaths;
 use crate::lifecycle::{
     self, AllocationColumns, AllocationStats, EventOwners, ExitCloses, Lifetimes, MissingEvents,
     ProcessIndex, TrackedEvents, UnseenCloses, closed_start_handles, follow_resources,
@@ -88,7 +90,8 @@ pub(crate) fn assemble(
         Lifetimes { collected: &collected, index, owners: &owners, missing, clock, cancel };
     let (followed, names) = Followed::new(lifetimes, events, closed_before, in_order, threads)?;
     drop(order);
-    let modules = ModuleTables::new(&collected.images, index, clock);
+    let paths = ImagePaths::new(&collected.system.volumes);
+    let modules = ModuleTables::new(&collected.images, &paths, index, clock);
     let [spaces, methods] = address_spaces(recording, &collected, &modules, index);
     cancel.check()?;
     let mut writer = ArchiveWriter::create(output)?.stopped_by(cancel);

@@ -5,17 +5,13 @@ use std::collections::HashMap;
 use handlescope_model::tables::{Method, Methods, Module, ModuleLoad, ModuleLoads, Modules};
 use handlescope_model::{MethodIdx, ModuleIdx, ProcessIdx};
 
+use super::files::{File, Files};
 use crate::collect::Collector;
-use crate::etl::{Clock, Guid};
-use crate::kernel::{ImageRow, Images};
+use crate::etl::Clock;
+use crate::kernel::{ImagePaths, ImageRow, Images};
 use crate::lifecycle::ProcessIndex;
 use crate::managed::{self, MethodRow};
 use crate::stacks::{AddressSpaces, Mapping};
-
-/// Identity of a file: path, size, checksum and PDB identity.
-///
-/// The time stamp is not part of it, because rundown records do not have it.
-type FileKey<'a> = (u32, u64, u32, Option<(Guid, u32, &'a str)>);
 
 /// Code runs that long before the event that says where it lies, and after the one that says that it is gone.
 pub(super) const LOAD_GRACE_NS: i64 = 2_000_000;
@@ -29,22 +25,21 @@ pub(super) struct ModuleTables {
 
 impl ModuleTables {
     /// Finds the distinct files among the images.
-    pub(super) fn new(images: &Images, index: &ProcessIndex, clock: &Clock) -> Self {
+    pub(super) fn new(
+        images: &Images,
+        paths: &ImagePaths,
+        index: &ProcessIndex,
+        clock: &Clock,
+    ) -> Self {
+        let Files { rows, of_image } = Files::new(images, paths);
         let mut tables = Self {
-            modules: Modules::default(),
+            modules: rows.iter().map(|file| module(images, file)).collect(),
             loads: ModuleLoads::default(),
-            module_of_image: Vec::with_capacity(images.rows.len()),
+            module_of_image: of_image,
         };
-        let mut known: HashMap<FileKey<'_>, u32> = HashMap::new();
-        for image in &images.rows {
-            let pdb = image.file.pdb.as_ref().map(|(guid, age, name)| (*guid, *age, name.as_str()));
-            let key = (image.path, image.size, image.checksum, pdb);
-            let module = *known.entry(key).or_insert_with(|| {
-                tables.modules.push(module(images, image));
-                tables.modules.len() as u32 - 1
-            });
+        for (at, image) in images.rows.iter().enumerate() {
+            let module = tables.module_of_image[at];
             tables.complete(module as usize, images, image);
-            tables.module_of_image.push(module);
             tables.loads.push(ModuleLoad {
                 module: ModuleIdx(module),
                 pid: image.pid,
@@ -143,18 +138,17 @@ fn moment(image: &ImageRow) -> i64 {
     image.load.or(image.unload).unwrap_or(i64::MIN)
 }
 
-fn module(images: &Images, image: &ImageRow) -> Module {
-    let path = images.paths.get(image.path as usize).cloned().unwrap_or_default();
+fn module(images: &Images, file: &File<'_>) -> Module {
+    let path = images.paths.get(file.path as usize).cloned().unwrap_or_default();
     let name = path.rsplit(['\\', '/']).next().unwrap_or_default().to_owned();
-    let pdb = image.file.pdb.as_ref();
     Module {
         name,
         path,
-        size: image.size,
-        checksum: image.checksum,
-        pdb_name: pdb.map(|(_, _, name)| name.clone()),
-        pdb_guid: pdb.map(|(guid, _, _)| guid.to_string()),
-        pdb_age: pdb.map(|(_, age, _)| *age),
+        size: file.size,
+        checksum: file.checksum,
+        pdb_name: file.pdb.map(|(_, _, name)| name.to_owned()),
+        pdb_guid: file.pdb.map(|(guid, _, _)| guid.to_string()),
+        pdb_age: file.pdb.map(|(_, age, _)| age),
         // `complete` adds these, from all images of the file.
         timestamp: None,
         file_version: None,

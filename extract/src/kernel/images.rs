@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use handlescope_model::Table;
 use uuid::uuid;
 
+use super::ImagePath;
 use crate::etl::{Event, EventId, Guid, WarningKind};
 use crate::intern::ByteInterner;
 use crate::payload::{Field, Payload, utf16_bytes, utf16_text};
@@ -229,6 +230,8 @@ pub struct Images {
     pub rows: Vec<ImageRow>,
     /// Distinct paths.
     pub paths: Vec<String>,
+    /// Rows of paths that have the volume, by rows whose first event lacks it.
+    whole_paths: HashMap<usize, u32>,
     /// Version resources by size and time stamp.
     pub versions: HashMap<(u32, u32), FileVersion>,
     path_ids: ByteInterner,
@@ -303,6 +306,7 @@ impl Images {
             (_, Some(row)) => *row,
             (_, None) => self.add(image, None),
         };
+        self.complete_path(row, image.path);
         if image.action == Action::End {
             self.live.remove(&key);
             if let Some(row) = self.rows.get_mut(row) {
@@ -398,11 +402,39 @@ impl Images {
         }
     }
 
-    fn add(&mut self, image: &Image<'_>, load: Option<i64>) -> usize {
-        let path = self.path_ids.intern(image.path);
-        if path as usize == self.paths.len() {
-            self.paths.push(utf16_text(image.path));
+    /// Takes the path of another event of a mapping, if only that event has the volume.
+    fn complete_path(&mut self, row: usize, path: &[u8]) {
+        let number = self.path(path);
+        let Self { rows, paths, whole_paths, .. } = self;
+        let Some(first) = rows.get(row).map(|row| row.path).filter(|path| *path != number) else {
+            return;
+        };
+        let split = |number: u32| paths.get(number as usize).map(|path| ImagePath::parse(path));
+        if let (Some(known), Some(path)) = (split(first), split(number))
+            && known.volume.is_none()
+            && path.volume.is_some()
+            && known.rest == path.rest
+        {
+            whole_paths.insert(row, number);
         }
+    }
+
+    /// The row of the path of a mapping, with the volume if any of its events has that.
+    pub fn whole_path(&self, row: usize) -> u32 {
+        let whole = self.whole_paths.get(&row).copied();
+        whole.or_else(|| self.rows.get(row).map(|row| row.path)).unwrap_or_default()
+    }
+
+    fn path(&mut self, path: &[u8]) -> u32 {
+        let number = self.path_ids.intern(path);
+        if number as usize == self.paths.len() {
+            self.paths.push(utf16_text(path));
+        }
+        number
+    }
+
+    fn add(&mut self, image: &Image<'_>, load: Option<i64>) -> usize {
+        let path = self.path(image.path);
         self.rows.push(ImageRow {
             pid: image.pid,
             base: image.base,

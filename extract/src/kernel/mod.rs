@@ -1,6 +1,7 @@
 //! The event families of the kernel: payload layouts, and raw columns.
 
 mod handles;
+mod image_paths;
 mod images;
 mod memory;
 mod processes;
@@ -9,6 +10,7 @@ mod system;
 pub use handles::{
     DuplicateRow, Duplicates, Handles, ObjectTypes, Objects, References, StartHandle,
 };
+pub use image_paths::{ImagePath, ImagePaths};
 pub(crate) use images::Image;
 pub use images::{FileVersion, IDENTITY_GUID, ImageRow, Images};
 pub use memory::{HeapMove, Heaps, RangeRow, ViewRow, Views, VirtualMemory};
