@@ -7,7 +7,8 @@
 //!
 //! Layouts are from the manifests in dotnet/runtime (`ClrEtwAll.man`): MethodLoadUnloadVerbose
 //! and MethodDCStart/EndVerbose (templates `MethodLoadUnloadVerbose*`), ModuleLoadUnload and
-//! ModuleDCStart/End (templates `ModuleLoadUnload*`). Addresses have 64 bits in them also when the
+//! ModuleDCStart/End (templates `ModuleLoadUnload*`). CLR 2.0 logs its rundown with ids of its own (`*V2`), in the layout of the
+//! first versions of these events. Addresses have 64 bits in them also when the
 //! process has 32.
 
 use std::collections::HashMap;
@@ -16,12 +17,10 @@ use handlescope_model::Table;
 use uuid::uuid;
 
 use crate::etl::{Event, EventId, Guid};
-use crate::kernel::Images;
+use crate::kernel::{ImagePath, Images};
 use crate::payload::{Field, Payload, utf16_bytes, utf16_text};
 use crate::raw::{Action, EventFamily, NameInterner, Shared};
-
-/// Microsoft-Windows-DotNETRuntime.
-const RUNTIME: Guid = Guid::of(uuid!("e13c0d23-ccbc-4e12-931b-d9cc2eee27e4"));
+use crate::stacks::RUNTIME;
 
 /// Microsoft-Windows-DotNETRuntimeRundown.
 const RUNDOWN: Guid = Guid::of(uuid!("a669021c-c450-4609-a035-5af59af4df18"));
@@ -36,9 +35,18 @@ pub(super) const METHOD_LOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 1
 pub(super) const METHOD_UNLOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 144 };
 pub(super) const METHOD_DC_START: EventId = EventId::Manifest { guid: RUNDOWN, id: 143 };
 pub(super) const METHOD_DC_END: EventId = EventId::Manifest { guid: RUNDOWN, id: 144 };
+/// CLR 2.0 has no provider of its own for rundowns.
+pub(super) const METHOD_DC_START_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 139 };
+pub(super) const METHOD_DC_END_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 140 };
 pub(super) const MODULE_LOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 152 };
 pub(super) const MODULE_DC_START: EventId = EventId::Manifest { guid: RUNDOWN, id: 153 };
 pub(super) const MODULE_DC_END: EventId = EventId::Manifest { guid: RUNDOWN, id: 154 };
+pub(super) const MODULE_DC_START_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 149 };
+pub(super) const MODULE_DC_END_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 150 };
+
+/// Events of modules.
+const MODULES: [EventId; 5] =
+    [MODULE_LOAD, MODULE_DC_START, MODULE_DC_END, MODULE_DC_START_V2, MODULE_DC_END_V2];
 
 /// A method with its name; texts are UTF-16 as they stand in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +72,9 @@ impl<'a> MethodEvent<'a> {
         let action = match event.id {
             METHOD_LOAD => Action::Begin,
             METHOD_UNLOAD => Action::End,
-            METHOD_DC_START | METHOD_DC_END => Action::Rundown,
+            METHOD_DC_START | METHOD_DC_END | METHOD_DC_START_V2 | METHOD_DC_END_V2 => {
+                Action::Rundown
+            }
             _ => return None,
         };
         let mut p = Payload::of(event);
@@ -105,7 +115,7 @@ pub(crate) struct NativeImage<'a> {
 impl<'a> ModuleEvent<'a> {
     /// Decodes an event; `None` when it is another one, or too short.
     pub(crate) fn decode(event: &Event<'a>) -> Option<Self> {
-        if !matches!(event.id, MODULE_LOAD | MODULE_DC_START | MODULE_DC_END) {
+        if !MODULES.contains(&event.id) {
             return None;
         }
         let mut p = Payload::of(event);
@@ -175,9 +185,13 @@ impl EventFamily for Methods {
         (METHOD_UNLOAD, "MethodUnloadVerbose"),
         (METHOD_DC_START, "MethodDCStartVerbose"),
         (METHOD_DC_END, "MethodDCEndVerbose"),
+        (METHOD_DC_START_V2, "MethodDCStartVerboseV2"),
+        (METHOD_DC_END_V2, "MethodDCEndVerboseV2"),
         (MODULE_LOAD, "ModuleLoad"),
         (MODULE_DC_START, "ModuleDCStart"),
         (MODULE_DC_END, "ModuleDCEnd"),
+        (MODULE_DC_START_V2, "ModuleDCStartV2"),
+        (MODULE_DC_END_V2, "ModuleDCEndV2"),
     ];
     const TABLES: &'static [Table] = &[Table::Methods];
 
@@ -185,7 +199,7 @@ impl EventFamily for Methods {
         use Field::{Bytes, Utf16};
         match event.id {
             // Paths of assembly and native image, and for each of them the identity of its PDB.
-            MODULE_LOAD | MODULE_DC_START | MODULE_DC_END => {
+            id if MODULES.contains(&id) => {
                 &[Bytes(24), Utf16, Utf16, Bytes(22), Utf16, Bytes(20), Utf16]
             }
             _ => &[Bytes(36), Utf16, Utf16, Utf16],
@@ -278,14 +292,15 @@ impl Methods {
 /// GUID, age and file name of a PDB.
 type Pdb = (Guid, u32, String);
 
-/// The PDBs of native images, by process and path.
+/// The PDBs of native images, by process and path on its volume: the kernel writes `\Device\HarddiskVolume3\Windows` where
+/// the runtime writes `C:\Windows`.
 #[derive(Debug, Default)]
 pub struct NativeImages(HashMap<(u32, String), Pdb>);
 
 impl NativeImages {
     /// Takes what the runtime said in a process; `path` has a drive.
     pub fn add(&mut self, pid: u32, path: &str, pdb: Pdb) {
-        self.0.insert((pid, on_volume(path)), pdb);
+        self.0.insert((pid, ImagePath::parse(path).rest), pdb);
     }
 
     /// Gives the identities to the images that have none.
@@ -293,23 +308,13 @@ impl NativeImages {
         if self.0.is_empty() {
             return;
         }
-        let paths: Vec<String> = images.paths.iter().map(|path| on_volume(path)).collect();
+        let paths: Vec<String> =
+            images.paths.iter().map(|path| ImagePath::parse(path).rest).collect();
         for row in images.rows.iter_mut().filter(|row| row.file.pdb.is_none()) {
             let Some(path) = paths.get(row.path as usize) else { continue };
             row.file.pdb = self.0.get(&(row.pid, path.clone())).cloned();
         }
     }
-}
-
-/// A path without its volume, in lower case: the kernel writes `\Device\HarddiskVolume3\Windows`
-/// where the runtime writes `C:\Windows`.
-fn on_volume(path: &str) -> String {
-    let path = path.to_lowercase();
-    let rest = match path.strip_prefix(r"\device\") {
-        Some(rest) => rest.find('\\').and_then(|at| rest.get(at..)),
-        None => path.get(1..).and_then(|rest| rest.strip_prefix(':')),
-    };
-    rest.map_or_else(|| path.clone(), str::to_owned)
 }
 
 #[cfg(test)]
@@ -347,6 +352,8 @@ mod tests {
             (METHOD_UNLOAD, Action::End),
             (METHOD_DC_START, Action::Rundown),
             (METHOD_DC_END, Action::Rundown),
+            (METHOD_DC_START_V2, Action::Rundown),
+            (METHOD_DC_END_V2, Action::Rundown),
         ] {
             let event = event(id, &payload);
             let method = MethodEvent::decode(&event).expect("a method");
@@ -467,16 +474,6 @@ mod native_images_tests {
 
     fn utf16(text: &str) -> Vec<u8> {
         text.encode_utf16().flat_map(u16::to_le_bytes).collect()
-    }
-
-    #[test]
-    fn a_path_has_no_volume_however_it_is_written() {
-        for path in [r"\Device\HarddiskVolume3\Windows\a.dll", r"C:\windows\A.dll"] {
-            assert_eq!(on_volume(path), r"\windows\a.dll");
-        }
-        assert_eq!(on_volume(r"\SystemRoot\a.sys"), r"\systemroot\a.sys");
-        assert_eq!(on_volume(""), "");
-        assert_eq!(on_volume("ä"), "ä");
     }
 
     #[test]

@@ -29,7 +29,9 @@ macro_rules! collector {
             /// Takes one event; events must come in time order.
             pub fn event(&mut self, event: &Event<'_>) {
                 self.forget_keys_at(event.time);
+                let kept = self.kept.len();
                 self.kept.take(event, &mut self.metadata.decoder, &mut self.stacks.events);
+                let kept = Some(kept).filter(|number| self.kept.has_no_stack(*number));
                 let family = self.index.family(event.id);
                 let row = self.shared.timeline.len();
                 let decoder = &mut self.metadata.decoder;
@@ -41,9 +43,11 @@ macro_rules! collector {
                 if let Some(family) = family {
                     self.take(family, event);
                 }
-                if !event.extended.is_empty() && self.shared.timeline.len() > row {
+                let has_row = self.shared.timeline.len() > row;
+                if !event.extended.is_empty() && has_row {
                     self.stacks.events.carry(row, event, &mut self.shared.timeline);
                 }
+                self.stacks.events.note_runtime(event, has_row.then_some(row), kept);
                 if event.parts.is_some() {
                     self.stacks.events.take_parts(row, event, &mut self.shared.timeline);
                 }
@@ -199,13 +203,18 @@ impl KeptEvents {
         });
     }
 
-    /// Adds user parts that came after their events.
+    /// Whether an event is kept and carries no stack.
+    pub(super) fn has_no_stack(&self, number: usize) -> bool {
+        self.events.get(number).is_some_and(|event| event.stack[0] == FragmentRef::NONE)
+    }
+
+    /// Adds parts that came after their events.
     pub(super) fn complete_stacks(&mut self, stacks: &mut EventStacks) {
         for (number, part) in stacks.take_for_kept() {
-            if let Some(KeptEvent { stack: [_, user], .. }) = self.events.get_mut(number as usize)
-                && *user == FragmentRef::NONE
-            {
-                *user = part;
+            let parts = self.events.get_mut(number as usize).map(|event| event.stack.iter_mut());
+            let slot = parts.into_iter().flatten().find(|slot| **slot == FragmentRef::NONE);
+            if let Some(slot) = slot {
+                *slot = part;
             }
         }
     }

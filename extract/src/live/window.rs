@@ -20,7 +20,7 @@ use crate::lifecycle::{
 use crate::options::{ExtractOptions, ExtractSummary};
 use crate::raw::{RowKind, id_in_file};
 use crate::recording::Recording;
-use crate::stacks::{StackUse, carried_names};
+use crate::stacks::{RuntimeThread, RuntimeUse, StackUse, carried_names};
 
 /// Bytes of events below which none are dropped.
 const MIN_MEMORY: usize = 4 << 20;
@@ -280,29 +280,45 @@ pub(super) fn kept_events(
     // Keys whose frames are still missing, and stacks whose user part is.
     let (mut keys, mut unfinished) = (HashSet::new(), HashSet::new());
     let families = FamilyIndex::default();
-    let keeps = events.iter().zip(&rows).map(|(event, row)| match (row, StackUse::of(&event)) {
-        (Some(row), _) => {
-            let is_kept = !is_old(row);
-            if is_kept && !event.extended.is_empty() {
-                let (carried_keys, match_id) = carried_names(&event);
-                keys.extend(carried_keys);
-                unfinished.extend(match_id.map(|id| (id, event.tid)));
+    // Threads whose last event of the .NET runtime is kept, which the next one may be the stack of.
+    let mut runtime: HashSet<RuntimeThread> = HashSet::new();
+    let keeps = events.iter().zip(&rows).map(|(event, row)| {
+        let runtime_use = RuntimeUse::of(&event);
+        if let Some((RuntimeUse::IsStack, thread)) = runtime_use {
+            return runtime.remove(&thread) || event.time >= before;
+        }
+        let is_kept = match (row, StackUse::of(&event)) {
+            (Some(row), _) => {
+                let is_kept = !is_old(row);
+                if is_kept && !event.extended.is_empty() {
+                    let (carried_keys, match_id) = carried_names(&event);
+                    keys.extend(carried_keys);
+                    unfinished.extend(match_id.map(|id| (id, event.tid)));
+                }
+                is_kept
             }
-            is_kept
-        }
-        (None, Some(StackUse::UserPart { match_id })) => {
-            event.time >= before || unfinished.contains(&(match_id, event.tid))
-        }
-        (None, Some(StackUse::Part { event_time, key })) => {
-            let is_kept = event_time >= before || kept_times.contains(&event_time);
-            if is_kept {
-                keys.extend(key);
+            (None, Some(StackUse::UserPart { match_id })) => {
+                event.time >= before || unfinished.contains(&(match_id, event.tid))
             }
-            is_kept
+            (None, Some(StackUse::Part { event_time, key })) => {
+                let is_kept = event_time >= before || kept_times.contains(&event_time);
+                if is_kept {
+                    keys.extend(key);
+                }
+                is_kept
+            }
+            (None, Some(StackUse::Frames { key })) => keys.remove(&key) || event.time >= before,
+            // The family has the data of an event without a row; events of no family are not tracked.
+            (None, None) => event.time >= before || families.family(event.id).is_some(),
+        };
+        if let Some((RuntimeUse::HasStack, thread)) = runtime_use {
+            if is_kept && row.is_some() {
+                runtime.insert(thread);
+            } else {
+                runtime.remove(&thread);
+            }
         }
-        (None, Some(StackUse::Frames { key })) => keys.remove(&key) || event.time >= before,
-        // The family has the data of an event without a row; events of no family are not tracked.
-        (None, None) => event.time >= before || families.family(event.id).is_some(),
+        is_kept
     });
     let keeps: Vec<bool> = keeps.collect();
     let decoder = &mut collected.metadata.decoder;

@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use super::fragments::{FragmentRef, Fragments};
 use super::gathered::GatheredStacks;
 use super::parts::{FrameBytes, Part, PartFrames, carried_parts};
+use super::runtime::RuntimeStacks;
 use super::stays::{Completed, KernelStack, Stays, Thread, UserPart};
 use crate::etl::{Event, StackPart};
 use crate::raw::{IdSource, Timeline, UNKNOWN_ID};
@@ -35,14 +36,15 @@ pub struct EventStacks {
     dropped: u64,
     /// Events that carry a kernel part, and get their user part from a later event.
     unfinished: Matches<(StackOwner, i64)>,
-    /// Rows of events that carry their stacks themselves, ascending.
+    /// Rows of events that carry their stacks themselves or have them in the next event, ascending at the end.
     carried: Vec<u32>,
     /// Stacks that may get the user part of an earlier event.
     stays: Stays<StackOwner>,
     /// Stacks that got it.
     shared: Vec<SharedPart>,
-    /// User parts for events that are kept one by one, and were not handed out yet.
+    /// Parts for events that are kept one by one, and were not handed out yet.
     for_kept: Vec<(u32, FragmentRef)>,
+    runtime: RuntimeStacks,
 }
 
 /// Whose stack it is.
@@ -120,6 +122,8 @@ impl EventStacks {
     /// keys have no frames.
     pub(super) fn finish(&mut self, timeline: &mut Timeline) -> (u64, u64) {
         self.retry(i64::MAX, timeline);
+        // Stacks of the .NET runtime come after events of other threads.
+        self.carried.sort_unstable();
         self.stays.finish();
         self.complete(i64::MAX, timeline);
         if self.fragments.has_whole_keys() {
@@ -155,7 +159,29 @@ impl EventStacks {
         });
     }
 
-    /// User parts for events that are kept one by one, by their numbers.
+    /// Notes an event of the .NET runtime, with its row and its number among the events that are kept one by one, if it has
+    /// them: it gets the stack that follows.
+    pub(crate) fn note_runtime(
+        &mut self,
+        event: &Event<'_>,
+        row: Option<usize>,
+        kept: Option<usize>,
+    ) {
+        self.runtime.note(event, row.map(|row| row as u32), kept.map(|number| number as u32));
+    }
+
+    /// Takes a stack of the .NET runtime. An event that carries its stack itself keeps that.
+    pub(super) fn take_runtime(&mut self, event: &Event<'_>) {
+        let Some((row, kept, frames)) = self.runtime.stack(event) else { return };
+        let fragment = self.fragments.add(frames, event.pointer_size, true);
+        if let Some(row) = row.filter(|row| self.parts(*row as usize)[0] == FragmentRef::NONE) {
+            self.put(row as usize, fragment);
+            self.carried.push(row);
+        }
+        self.for_kept.extend(kept.map(|number| (number, fragment)));
+    }
+
+    /// Parts for events that are kept one by one, by their numbers.
     pub(crate) fn take_for_kept(&mut self) -> impl Iterator<Item = (u32, FragmentRef)> {
         self.for_kept.drain(..)
     }

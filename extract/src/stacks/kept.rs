@@ -10,6 +10,7 @@ use super::parts::{
     FrameBytes, KEY_DELETE, KEY_KERNEL, KEY_RUNDOWN, KEY_USER, Part, PartFrames, USER_PART, WALK,
     key_frames,
 };
+use super::runtime::{PRIVATE_WALK, RUNTIME_WALK};
 use super::stays::{Completed, KernelStack, Stays, Thread};
 use crate::etl::{Event, EventId, EventLoss, WarningKind};
 use crate::payload::Field;
@@ -69,6 +70,8 @@ impl EventFamily for KeptStacks {
         (KEY_KERNEL, "StackKeyKernel"),
         (KEY_USER, "StackKeyUser"),
         (USER_PART, "StackUserPart"),
+        (RUNTIME_WALK, "CLRStackWalk"),
+        (PRIVATE_WALK, "CLRStackWalkPrivate"),
     ];
     const TABLES: &'static [Table] = &[Table::Stacks, Table::Frames, Table::StackEvents];
 
@@ -77,6 +80,7 @@ impl EventFamily for KeptStacks {
             WALK => &[Field::Bytes(16), Field::Addresses],
             KEY_KERNEL | KEY_USER => &[Field::Bytes(16), Field::Pointers(1)],
             KEY_DELETE | KEY_RUNDOWN => &[Field::Pointers(1), Field::Addresses],
+            RUNTIME_WALK | PRIVATE_WALK => &[Field::Bytes(8), Field::Addresses],
             // USER_PART carries its part in an extended item.
             _ => &[],
         }
@@ -99,6 +103,7 @@ impl EventFamily for KeptStacks {
                 }
             }
             USER_PART => self.events.finish_carried(event, &mut shared.timeline),
+            RUNTIME_WALK | PRIVATE_WALK => self.events.take_runtime(event),
             _ => return None,
         }
         Some(())

@@ -5,7 +5,7 @@
 //! part may be a key whose frames are written when the key leaves a cache, after the references.
 //!
 //! Events of providers carry their stacks themselves. Where only the kernel part fits, a later event of the same thread
-//! with the same match id carries the user part.
+//! with the same match id carries the user part. The .NET runtime logs the stack of an event in the next one of its thread.
 
 mod events;
 mod fragments;
@@ -15,6 +15,7 @@ mod kept;
 mod modules;
 mod parts;
 mod resolver;
+mod runtime;
 mod shard;
 mod stays;
 
@@ -26,3 +27,4 @@ pub use kept::{AllStacks, JoinedStack, KeptStacks};
 pub use modules::{AddressSpaces, Located, Mapping};
 pub(crate) use parts::{StackUse, carried_names, item_fields, repeated_frames, stack_part};
 pub use resolver::{KeptRows, LookedUp, StackLookUp, StackNumbers, StackResolver};
+pub(crate) use runtime::{RUNTIME, RuntimeThread, RuntimeUse};

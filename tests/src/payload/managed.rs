@@ -22,6 +22,8 @@ pub enum MethodEvent {
     Unload,
     /// MethodDCEndVerbose.
     RundownEnd,
+    /// MethodDCEndVerboseV2, of CLR 2.0.
+    RundownEndV2,
 }
 
 /// A method of managed code.
@@ -47,6 +49,7 @@ impl MethodRecord {
             MethodEvent::Load => (CLR_PROVIDER, 143),
             MethodEvent::Unload => (CLR_PROVIDER, 144),
             MethodEvent::RundownEnd => (CLR_RUNDOWN_PROVIDER, 144),
+            MethodEvent::RundownEndV2 => (CLR_PROVIDER, 140),
         };
         let payload = Bytes::new()
             .u64(self.address ^ 0x55) // the method's own number
@@ -57,8 +60,9 @@ impl MethodRecord {
             .u32(1) // flags
             .utf16z(&self.type_name)
             .utf16z(&self.name)
-            .utf16z(&self.signature)
-            .u16(9); // instance of the runtime
+            .utf16z(&self.signature);
+        // CLR 2.0 was the only runtime of its process, and had no number.
+        let payload = if event == MethodEvent::RundownEndV2 { payload } else { payload.u16(9) };
         manifest(provider, id, pointer, stamp, payload)
     }
 }
@@ -94,6 +98,14 @@ impl ManagedModule {
             .u32(self.native_pdb.age)
             .utf16z(&self.native_pdb.name);
         manifest(CLR_RUNDOWN_PROVIDER, 154, pointer, stamp, payload)
+    }
+
+    /// The rundown event of CLR 2.0 (ModuleDCEndV2), which has no PDBs.
+    #[must_use]
+    pub fn rundown_v2(&self, pointer: PointerSize, stamp: Stamp) -> Vec<u8> {
+        let payload = Bytes::new().u64(self.module_id).u64(1).u32(0).u32(0);
+        let payload = payload.utf16z(&self.path).utf16z(&self.native_path);
+        manifest(CLR_PROVIDER, 150, pointer, stamp, payload)
     }
 }
 

@@ -252,6 +252,18 @@ impl TraceBuilder {
         self.raw_event(ns, cpu, method.event(event, self.options.pointer, stamp))
     }
 
+    /// CLR 2.0 in a process reports a module in its rundown at the end.
+    pub fn managed_module_v2(
+        &mut self,
+        ns: i64,
+        caller: impl Into<Caller>,
+        module: &ManagedModule,
+    ) -> &mut Self {
+        let Caller { pid, tid, cpu } = caller.into();
+        let stamp = Stamp::new(self.options.raw(ns), pid, tid);
+        self.raw_event(ns, cpu, module.rundown_v2(self.options.pointer, stamp))
+    }
+
     /// The runtime of a process reports a module in its rundown at the end.
     pub fn managed_module(
         &mut self,

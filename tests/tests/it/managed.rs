@@ -93,6 +93,24 @@ fn code_compiled_before_and_at_run_time_has_names_by_process_address_and_time() 
     );
 }
 
+#[test]
+fn the_rundown_of_clr_2_names_methods() {
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    trace.process(700, "net.exe");
+    let user = [COMPILED + 5];
+    trace.create_handle(2 * MS, NET, 0xFFFF_8000_0000_1000, 4, 16).stack(&[], &user);
+    trace.method(20 * MS, NET, MethodEvent::RundownEndV2, &method(COMPILED, "Get"));
+    let module =
+        ManagedModule { module_id: 9, path: r"C:\app\Leaky.dll".into(), ..Default::default() };
+    trace.managed_module_v2(20 * MS, NET, &module);
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("a.etl"), folder.path().join("a.json7z"));
+    trace.write(&input).unwrap();
+    extract(&input, &output, ExtractOptions::default(), &NoObserver, &Cancel::default()).unwrap();
+    assert_eq!(methods_of_stacks(&Trace::open(&output).unwrap()), ["Leaky.dll Leaky.Cache Get"]);
+}
+
 #[needs_data]
 #[test]
 fn most_frames_outside_of_all_images_are_managed_methods() {

@@ -1,9 +1,11 @@
 //! The stacks that events carry.
 
+use handlescope_extract::ResourceMapping;
 use handlescope_model::TableRows;
 use handlescope_model::tables::ProviderEvents;
-use handlescope_tests::bytes::Bytes;
+use handlescope_tests::bytes::{Bytes, PointerSize};
 use handlescope_tests::header::{ExtendedItem, KernelEvent, ManifestEvent};
+use handlescope_tests::payload::{CLR_PROVIDER, EventInfo};
 
 use super::{Described, EVENT_TRACING, MS, win32k, win32k_info};
 
@@ -36,6 +38,74 @@ fn with_stacks() -> Described {
     let event = KernelEvent { hook: 0x1824, stamp, payload, ..Default::default() };
     described.trace.raw_event(20 * MS, 0, event.encode());
     described
+}
+
+/// An event of the .NET runtime about a handle of its garbage collector.
+fn gc_handle(id: u16, value: u64) -> ManifestEvent {
+    let payload = Bytes::new().u64(value).into_vec();
+    ManifestEvent { provider: CLR_PROVIDER, id, payload, ..Default::default() }
+}
+
+/// The event of the .NET runtime that is the stack of the event before it.
+fn runtime_stack(frames: &[u64]) -> ManifestEvent {
+    let payload = Bytes::new().u16(9).u16(0).u32(frames.len() as u32);
+    let payload = payload.ptrs(PointerSize::Eight, frames).into_vec();
+    ManifestEvent { provider: CLR_PROVIDER, id: 82, payload, ..Default::default() }
+}
+
+/// Handles 1 to 4 of two processes, of which the last has no stack.
+fn with_runtime_stacks() -> Described {
+    let mut described = Described::new();
+    described.describe(&EventInfo {
+        provider: CLR_PROVIDER,
+        provider_name: "Microsoft-Windows-DotNETRuntime".into(),
+        id: 30,
+        version: 0,
+        task: "GarbageCollection".into(),
+        opcode: "SetGCHandle".into(),
+        fields: vec![("HandleID".into(), 21)],
+    });
+    described.event(10, 700, gc_handle(30, 1));
+    described.event(11, 800, gc_handle(30, 2));
+    described.event(12, 700, runtime_stack(&[0x7000, 0x7100]));
+    described.event(
+        13,
+        700,
+        ManifestEvent { items: vec![ExtendedItem::stack64(&[0x7200])], ..gc_handle(30, 3) },
+    );
+    described.event(14, 700, runtime_stack(&[0x7300]));
+    described.event(15, 800, runtime_stack(&[0x8000]));
+    described.event(16, 700, gc_handle(30, 4));
+    described.event(17, 700, gc_handle(31, 9));
+    described.event(18, 700, runtime_stack(&[0x7400]));
+    described
+}
+
+const RUNTIME_STACKS: [&[u64]; 4] = [&[0x7000, 0x7100], &[0x8000], &[0x7200], &[]];
+
+#[test]
+fn a_stack_of_the_dotnet_runtime_is_of_the_event_before_on_its_thread() {
+    let mut described = with_runtime_stacks();
+    described.options.resources = ResourceMapping::of_words(
+        "Microsoft-Windows-DotNETRuntime/GarbageCollection/SetGCHandle acquire handle=HandleID",
+    )
+    .unwrap();
+    let tables = described.tables();
+    let mut resources = tables.resources();
+    resources.sort_by_key(|own| own.key);
+    let found: Vec<Vec<u64>> = resources.iter().map(|own| tables.addresses(own.stack)).collect();
+    assert_eq!(found, RUNTIME_STACKS.map(<[u64]>::to_vec));
+}
+
+#[test]
+fn kept_events_of_the_dotnet_runtime_have_these_stacks() {
+    let mut described = with_runtime_stacks();
+    described.options.events =
+        handlescope_extract::EventChoice::of("microsoft-windows-dotnetruntime");
+    let tables = described.tables();
+    let events: Vec<_> = ProviderEvents::read(&tables.0).unwrap().rows().collect();
+    let found: Vec<Vec<u64>> = events.iter().map(|own| tables.addresses(own.stack)).collect();
+    assert_eq!(found, RUNTIME_STACKS.map(<[u64]>::to_vec));
 }
 
 /// The stacks of [`with_stacks`], by handle.
