@@ -1,7 +1,7 @@
 //! A trace with allocations, for tests of what is said of them.
 
 use crate::bytes::{Bytes, Guid, PointerSize};
-use crate::header::{ManifestEvent, Stamp};
+use crate::header::{ExtendedItem, ManifestEvent, Stamp};
 use crate::payload::{HeapCall, MEM_COMMIT, MEM_RELEASE, MEM_RESERVE, RangeRecord};
 use crate::scenario::TraceBuilder;
 
@@ -39,13 +39,63 @@ pub fn trace() -> TraceBuilder {
 
 /// Creates a handle of GDI, which has no bytes, on a stack of its own process.
 pub fn gdi_handle(trace: &mut TraceBuilder, ns: i64, pid: u32, value: u64) {
+    gui_event(trace, ns, (pid, pid + 1), GuiEvent::CREATE_GDI, &[value], pid);
+}
+
+/// Kind of event of a handle of GDI or USER, and its stack.
+#[derive(Debug, Clone, Copy)]
+pub struct GuiEvent<'a> {
+    id: u16,
+    stack: &'a [u64],
+}
+
+impl<'a> GuiEvent<'a> {
+    pub const CREATE_USER: Self = Self::new(452);
+    pub const DESTROY_USER: Self = Self::new(453);
+    pub const CREATE_GDI: Self = Self::new(455);
+    pub const DESTROY_GDI: Self = Self::new(456);
+    /// The handle gets another owner.
+    pub const OWNER_GDI: Self = Self::new(457);
+    /// The handle gets another value.
+    pub const TRANSFORM: Self = Self::new(458);
+
+    const fn new(id: u16) -> Self {
+        Self { id, stack: &[] }
+    }
+
+    /// The event on a stack, innermost frame first.
+    #[must_use]
+    pub fn on(self, stack: &'a [u64]) -> Self {
+        Self { stack, ..self }
+    }
+}
+
+/// An event of a bitmap or window that a thread logs; `values` are the value of the handle or, of a transformed handle, the
+/// value before and after.
+pub fn gui_event(
+    trace: &mut TraceBuilder,
+    ns: i64,
+    (pid, tid): (u32, u32),
+    event: GuiEvent<'_>,
+    values: &[u64],
+    owner: u32,
+) {
     const WIN32K: Guid = Guid::new(0x8c41_6c79_d49b_4f01_a467_e56d_3aa8_234c);
-    const CREATE: u16 = 455;
     const BITMAP: u32 = 5;
-    let payload = Bytes::new().ptrs(PointerSize::Eight, &[value]);
-    let payload = payload.u32(BITMAP).u32(1).u32(pid).into_vec();
-    let stamp = Stamp::new(trace.options().raw(ns), pid, pid + 1);
-    let event =
-        ManifestEvent { stamp, provider: WIN32K, id: CREATE, payload, ..Default::default() };
+    let payload = Bytes::new().ptrs(PointerSize::Eight, values);
+    let payload = payload.u32(BITMAP).u32(1).u32(owner).into_vec();
+    let stamp = Stamp::new(trace.options().raw(ns), pid, tid);
+    let items = match event.stack {
+        [] => Vec::new(),
+        stack => vec![ExtendedItem::stack64(stack)],
+    };
+    let event = ManifestEvent {
+        stamp,
+        provider: WIN32K,
+        id: event.id,
+        payload,
+        items,
+        ..Default::default()
+    };
     trace.raw_event(ns, 0, event.encode());
 }

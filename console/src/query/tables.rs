@@ -15,6 +15,9 @@ use crate::filter::ProcessFilter;
 /// Name printed for an unknown process, as ETWAnalyzer does.
 const INVALID: &str = "Invalid";
 
+/// The owner of handles of GDI and USER that every process may use and none owns.
+const PUBLIC: &str = "public";
+
 /// Name printed for a process whose program the source does not give.
 const UNKNOWN: &str = "unknown";
 
@@ -137,6 +140,16 @@ impl ProcessList {
         row.map_or_else(|| ProcessInfo { pid, ..self.invalid.clone() }, |row| self.get(row).clone())
     }
 
+    /// The owner of allocations. What has the id 0 and no process is public.
+    pub(crate) fn owner(&self, row: Option<ProcessIdx>, pid: Option<u32>) -> ProcessInfo {
+        match (row, pid) {
+            (None, Some(0)) => {
+                ProcessInfo { name: PUBLIC.to_owned(), is_of_text: false, ..self.invalid.clone() }
+            }
+            (row, pid) => self.known_or_pid(row, pid.unwrap_or_default()),
+        }
+    }
+
     /// Every process.
     pub(crate) fn rows(&self) -> &[ProcessInfo] {
         &self.rows
@@ -183,6 +196,14 @@ impl<'a> SelectedProcesses<'a> {
         match row {
             Some(row) => verdicts.get(row.row()).copied().unwrap_or_default(),
             None => filter.matches("", pid),
+        }
+    }
+
+    /// Whether the owner of allocations is chosen; see [`ProcessList::owner`].
+    pub(crate) fn has_owner(&self, row: Option<ProcessIdx>, pid: Option<u32>) -> bool {
+        match (&self.filter, row, pid) {
+            (Some((filter, _)), None, Some(0)) => filter.matches(PUBLIC, 0),
+            (_, row, pid) => self.has(row, pid.unwrap_or_default()),
         }
     }
 }

@@ -54,20 +54,24 @@ impl GuiChange {
     ];
 }
 
-/// An event of a handle.
+/// An event of a handle. Values have 32 bits: the kernel, and 32-bit processes, extend one value now with zeros and now
+/// with its sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuiRow {
-    pub handle: u64,
+    pub handle: u32,
     /// The previous value of the handle; it differs from [`Self::handle`] only after [`GuiChange::Transform`].
-    pub previous: u64,
+    pub previous: u32,
     pub class: GuiClass,
     /// Number of the type; the manifest has no names of types.
     pub type_id: u32,
     /// Session; handles of different sessions are unrelated.
     pub session: u32,
-    /// Process that owns the handle from now on.
+    /// Process that owns the handle from now on, or [`PUBLIC`].
     pub owner_pid: u32,
 }
+
+/// Owner of a public handle, which every process may use and none owns.
+pub const PUBLIC: u32 = 0;
 
 /// Returns the change and class of the events of a schema; `None` for other providers and tasks.
 pub(super) fn by_names(schema: &Schema) -> Option<(GuiChange, GuiClass)> {
@@ -113,8 +117,8 @@ impl GuiRow {
             _ => (number("HandleValue")?, number("HandleValue")?),
         };
         Some(Self {
-            handle,
-            previous,
+            handle: handle as u32,
+            previous: previous as u32,
             class,
             type_id: small("HandleType")?,
             session: small("SessionId")?,
@@ -130,6 +134,7 @@ impl GuiRow {
     ) -> Option<Self> {
         let previous = p.pointer()?;
         let handle = if change == GuiChange::Transform { p.pointer()? } else { previous };
+        let (handle, previous) = (handle as u32, previous as u32);
         let (type_id, session, owner_pid) = (p.u32()?, p.u32()?, p.u32()?);
         Some(Self { handle, previous, class, type_id, session, owner_pid })
     }
@@ -156,12 +161,12 @@ mod tests {
         let row =
             |change, payload| GuiRow::by_layout(change, GuiClass::Gdi, Payload::new(payload, 8));
         let created = row(GuiChange::Create, &payload[..20]).unwrap();
-        assert_eq!(created.handle, 0x0807_0605_0403_0201);
+        assert_eq!(created.handle, 0x0403_0201);
         assert_eq!((created.handle, created.owner_pid), (created.previous, 0x1413_1211));
         assert_eq!(row(GuiChange::Create, &payload[..19]), None);
         let moved = row(GuiChange::Transform, &payload).unwrap();
-        assert_eq!((moved.previous, moved.owner_pid), (0x0807_0605_0403_0201, 0x1C1B_1A19));
-        assert_eq!(moved.handle, 0x100F_0E0D_0C0B_0A09);
+        assert_eq!((moved.previous, moved.owner_pid), (0x0403_0201, 0x1C1B_1A19));
+        assert_eq!(moved.handle, 0x0C0B_0A09);
         assert_eq!(row(GuiChange::Transform, &payload[..27]), None);
     }
 }

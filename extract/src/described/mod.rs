@@ -10,5 +10,5 @@ mod rules;
 
 pub use family::{AllocatorNames, Described, DescribedProvider, ResourceRow, UndescribedKinds};
 
-pub use gui::{GuiChange, GuiClass, GuiRow};
+pub use gui::{GuiChange, GuiClass, GuiRow, PUBLIC};
 pub use rules::Interest;

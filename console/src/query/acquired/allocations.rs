@@ -317,7 +317,7 @@ impl Acquired for Allocations<'_> {
 fn process<'a>(processes: &'a ProcessList, allocator: &Allocator) -> Cow<'a, ProcessInfo> {
     match allocator.process {
         Some(row) => Cow::Borrowed(processes.get(row)),
-        None => Cow::Owned(processes.known_or_pid(None, allocator.pid.unwrap_or_default())),
+        None => Cow::Owned(processes.owner(None, allocator.pid)),
     }
 }
 

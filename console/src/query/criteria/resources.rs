@@ -102,7 +102,7 @@ criteria! {
         }));
         Process => process: ProcessFilter, Effect::Allocators(|args, tables| {
             let processes = SelectedProcesses::new(tables.processes, args.process.as_ref());
-            Box::new(move |allocator| processes.has(allocator.process, allocator.pid.unwrap_or_default()))
+            Box::new(move |allocator| processes.has_owner(allocator.process, allocator.pid))
         });
         Suspect => suspect: SuspectId, Effect::Rows(|_, tables| match tables.suspect {
             // A free without an allocation belongs to no suspect.

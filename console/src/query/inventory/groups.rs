@@ -82,7 +82,7 @@ impl InventoryGroup {
         share: &Share,
         members: Members,
     ) -> Self {
-        let process = acquired.processes().known_or_pid(share.row, share.pid.unwrap_or_default());
+        let process = acquired.processes().owner(share.row, share.pid);
         let allocator = group.descriptive_allocator().or(group.lasting_allocator());
         let lifetimes = &share.lifetimes.lifetimes;
         let unreleased = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none());

@@ -217,7 +217,7 @@ impl<'a> ResourcesAnswer<'a> {
     /// The process of an allocator; of an unknown one only the id is known, and `None` where not even that is.
     pub(super) fn owner(&self, allocator: &Allocator) -> Option<ProcessInfo> {
         let process = allocator.process.map(|row| self.processes.get(row).clone());
-        process.or_else(|| Some(self.processes.known_or_pid(None, allocator.pid?)))
+        process.or_else(|| Some(self.processes.owner(None, Some(allocator.pid?))))
     }
 
     pub(super) fn processes(&self) -> &ProcessList {

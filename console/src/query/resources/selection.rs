@@ -286,8 +286,7 @@ pub(super) fn no_match(
             Criterion::Kind | Criterion::Type => Some(kind_name(allocator.kind).to_owned()),
             Criterion::Allocator => Some(allocator.name.clone()),
             Criterion::Process => {
-                let pid = allocator.pid.unwrap_or_default();
-                let process = tables.processes.known_or_pid(allocator.process, pid);
+                let process = tables.processes.owner(allocator.process, allocator.pid);
                 Some(process.shown_name(false).to_owned())
             }
             _ => None,

@@ -99,7 +99,7 @@ impl Sums {
 
 impl SuspectProcess {
     fn of(share: &Share, processes: &ProcessList, is_plain: bool) -> Self {
-        let process = processes.known_or_pid(share.row, share.pid.unwrap_or_default());
+        let process = processes.owner(share.row, share.pid);
         Self {
             process: process.shown_label(is_plain),
             row: share.row,

@@ -2,14 +2,17 @@
 //!
 //! A handle that is acquired means something in its process, with its provider and its allocator only. It may be acquired
 //! several times; a release then ends the last acquisition. A handle of GDI or USER is unique in its session. It belongs
-//! to the process that its events name, and may get a new owner and a new value while it is open.
+//! to the process that its events name, or to none if it is public, and may get a new owner and a new value while it is
+//! open.
 
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::HashMap;
 
 use super::columns::{AllocationColumns, AllocatorRow, AtRow, Owner, OwnerFinder};
+use super::exits::ExitSweeps;
 use crate::collect::Collector;
-use crate::described::{DescribedProvider, GuiChange, GuiClass, GuiRow, ResourceRow};
+use crate::described::{DescribedProvider, GuiChange, GuiClass, GuiRow, PUBLIC, ResourceRow};
+use crate::etl::Clock;
 use crate::lifecycle::attribution::NONE;
 use crate::lifecycle::kinds::AcquiredChange;
 use crate::raw::UNKNOWN_ID;
@@ -95,7 +98,8 @@ pub(super) struct GuiHandles {
     /// Rows of the allocators by owner, class and number of the type.
     allocators: HashMap<(Owner, GuiClass, u32), u32>,
     /// Allocations by session, class and value.
-    open: HashMap<(u32, GuiClass, u64), u32>,
+    open: HashMap<(u32, GuiClass, u32), u32>,
+    sweeps: ExitSweeps,
 }
 
 impl GuiHandles {
@@ -111,14 +115,18 @@ impl GuiHandles {
         let row = timeline.row[at.row] as usize;
         let Some(event) = collected.described.handles.get(row) else { return };
         let (caller_pid, time) = (timeline.pid[at.row], timeline.time[at.row]);
-        let owner = finder.find(event.owner_pid, time);
+        let owner = match event.owner_pid {
+            PUBLIC => Owner::Pid(PUBLIC),
+            pid => finder.find(pid, time),
+        };
         let allocator = self.allocator(owner, event, at.columns);
-        let mut miss = |kind| at.miss(kind, allocator, event.previous, 0);
+        let mut miss = |kind| at.miss(kind, allocator, event.previous.into(), 0);
         match change {
             GuiChange::Create if event.handle == 0 => miss(ResourceMissKind::Ignored),
             GuiChange::Create => {
-                let allocation = at.open(allocator, event.handle, 0);
+                let allocation = at.open(allocator, event.handle.into(), 0);
                 self.put(event, allocation, &mut at);
+                self.sweeps.opened(owner.process(), true);
                 if caller_pid != event.owner_pid
                     && caller_pid != UNKNOWN_ID
                     && let Some(caller) = finder.find(caller_pid, time).process()
@@ -127,17 +135,32 @@ impl GuiHandles {
                 }
             }
             GuiChange::Destroy => match self.open.remove(&key(event, event.handle)) {
-                Some(allocation) => at.end(allocation, ResourceEnd::Freed),
+                Some(allocation) => {
+                    let process = owner_of(allocation, &at);
+                    at.end(allocation, ResourceEnd::Freed);
+                    self.sweeps.destroyed(process, allocation, collected, at.row);
+                }
                 None => miss(ResourceMissKind::OrphanFree),
             },
             GuiChange::Owner => match self.open.get(&key(event, event.handle)) {
-                Some(allocation) => at.columns.move_to(*allocation, allocator),
+                Some(allocation) => {
+                    let process = owner_of(*allocation, &at);
+                    self.sweeps.given(process);
+                    self.sweeps.opened(owner.process(), false);
+                    at.columns.move_to(*allocation, allocator);
+                    // A public handle has no process but the one that made it.
+                    if event.owner_pid == PUBLIC
+                        && let Some(process) = process
+                    {
+                        at.columns.origin_mut(*allocation).caller = process;
+                    }
+                }
                 None => miss(ResourceMissKind::Ignored),
             },
             // It goes on under its new value.
             GuiChange::Transform => match self.open.remove(&key(event, event.previous)) {
                 Some(allocation) => {
-                    at.columns.key[allocation as usize] = event.handle;
+                    at.columns.key[allocation as usize] = event.handle.into();
                     self.put(event, allocation, &mut at);
                 }
                 None => miss(ResourceMissKind::Ignored),
@@ -145,9 +168,20 @@ impl GuiHandles {
         }
     }
 
+    /// Lets the handles that the ends of processes destroyed end with these.
+    pub(super) fn finish(
+        self,
+        collected: &Collector,
+        clock: &Clock,
+        columns: &mut AllocationColumns,
+    ) {
+        self.sweeps.finish(collected, clock, columns);
+    }
+
     /// Gives a value to a handle. If a handle has the value already, its destruction was lost.
     fn put(&mut self, event: &GuiRow, allocation: u32, at: &mut AtRow<'_>) {
         if let Some(old) = self.open.insert(key(event, event.handle), allocation) {
+            self.sweeps.given(owner_of(old, at));
             at.end(old, ResourceEnd::Replaced);
         }
     }
@@ -171,8 +205,14 @@ impl GuiHandles {
     }
 }
 
-fn key(event: &GuiRow, value: u64) -> (u32, GuiClass, u64) {
+fn key(event: &GuiRow, value: u32) -> (u32, GuiClass, u32) {
     (event.session, event.class, value)
+}
+
+/// The row of the process that owns a handle.
+fn owner_of(allocation: u32, at: &AtRow<'_>) -> Option<u32> {
+    let allocator = at.columns.allocator[allocation as usize];
+    at.columns.allocators[allocator as usize].owner.process()
 }
 
 /// Name of a GDI type (`ntgdi.h` of phnt).

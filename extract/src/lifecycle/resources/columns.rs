@@ -156,16 +156,29 @@ impl AllocationColumns {
         self.origins.entry(allocation).or_insert(Origin::NONE)
     }
 
-    /// Ends what is open in processes that ended.
-    pub(super) fn end_at_exit(&mut self, has_ended: impl Fn(u32) -> bool) {
-        let ended: Vec<bool> = self
-            .allocators
-            .iter()
-            .map(|allocator| allocator.owner.process().is_some_and(&has_ended))
-            .collect();
-        for (end, allocator) in self.end.iter_mut().zip(&self.allocator) {
-            if *end == ResourceEnd::Open && ended[*allocator as usize] {
-                *end = ResourceEnd::AtExit;
+    /// Ends what is open in processes that ended, and what was freed after the end of its process, which only the kernel
+    /// can have done. `end_of` and `time_of` give the times of ends and of rows.
+    pub(super) fn end_at_exit(
+        &mut self,
+        end_of: impl Fn(u32) -> Option<i64>,
+        time_of: impl Fn(usize) -> i64,
+    ) {
+        let ends = self.allocators.iter().map(|allocator| end_of(allocator.owner.process()?));
+        let ends: Vec<Option<i64>> = ends.collect();
+        for allocation in 0..self.len() {
+            let Some(end) = ends[self.allocator[allocation] as usize] else { continue };
+            let is_at_exit = match self.end[allocation] {
+                ResourceEnd::Open => true,
+                ResourceEnd::Freed | ResourceEnd::Destroyed => {
+                    time_of(self.end_row[allocation] as usize) > end
+                }
+                _ => false,
+            };
+            if is_at_exit {
+                (self.end[allocation], self.end_row[allocation]) = (ResourceEnd::AtExit, NONE);
+                if let Some(origin) = self.origins.get_mut(&(allocation as u32)) {
+                    origin.free_call = NONE;
+                }
             }
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! A heap is known by its process and handle; its addresses are addresses of the process. According to TraceEvent's reader
 //! of these events, a reallocation that moves its block may be accompanied by the events of an allocation
-//! and a free, which then must not count twice.
+//! and a free, which then must not count twice. The same thread logs them before the reallocation, with any number of other
+//! events between, so they are recognized by what they did: a block of the new size is at the new address.
 
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::HashMap;
@@ -11,6 +12,7 @@ use super::columns::{AllocationColumns, AllocatorRow, AtRow, Owner, bytes};
 use crate::collect::Collector;
 use crate::lifecycle::attribution::NONE;
 use crate::lifecycle::kinds::HeapChange;
+use crate::raw::{RowKind, Timeline};
 
 /// The heaps of all processes with their live blocks.
 pub(super) struct HeapBlocks {
@@ -18,8 +20,6 @@ pub(super) struct HeapBlocks {
     heaps: Vec<Heap>,
     /// Numbers of heaps that were used last: millions of events are of a few heaps.
     last: [Option<(Owner, u64, u32)>; LAST],
-    /// The last two events of blocks of each pid and tid, the older one first; kept where there are reallocations.
-    recent: HashMap<(u32, u32), [Recent; 2]>,
 }
 
 /// Number of heaps in the cache of [`HeapBlocks::last`].
@@ -33,27 +33,13 @@ struct Heap {
     is_destroyed: bool,
     /// Live blocks: numbers of allocations by address.
     blocks: HashMap<u64, u32>,
-}
-
-/// An event of a block, as reallocations look back at it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Recent {
-    #[default]
-    Neither,
-    /// Made a block; `None` for a call that failed.
-    Alloc { heap: u64, address: u64, size: u64, allocation: Option<u32> },
-    /// Freed an address; the allocation that ended, if there was one.
-    Free { heap: u64, address: u64, allocation: Option<u32> },
+    /// The block that was freed last at each address; kept where there are reallocations.
+    freed: HashMap<u64, u32>,
 }
 
 impl Default for HeapBlocks {
     fn default() -> Self {
-        Self {
-            numbers: HashMap::new(),
-            heaps: Vec::new(),
-            last: [None; LAST],
-            recent: HashMap::new(),
-        }
+        Self { numbers: HashMap::new(), heaps: Vec::new(), last: [None; LAST] }
     }
 }
 
@@ -95,46 +81,35 @@ impl HeapBlocks {
         let at = &mut at;
         let number = self.number(owner, handle) as usize;
         let Some(heap) = self.heaps.get_mut(number) else { return };
-        let recent = match change {
-            HeapChange::Create => return heap.create(owner, handle, at),
-            HeapChange::Destroy => return heap.destroy(owner, handle, at),
+        match change {
+            HeapChange::Create => heap.create(owner, handle, at),
+            HeapChange::Destroy => heap.destroy(owner, handle, at),
             HeapChange::Alloc => {
                 let allocator = heap.allocator_for_block(owner, handle, at.columns);
-                let allocation = heap.alloc(allocator, address, size, at);
-                Recent::Alloc { heap: handle, address, size, allocation }
+                heap.alloc(allocator, address, size, at);
             }
             HeapChange::Free => {
                 let allocator = heap.known_allocator(owner, handle, at.columns);
-                let allocation = heap.free(allocator, address, at);
-                Recent::Free { heap: handle, address, allocation }
+                let freed = heap.free(allocator, address, at);
+                if let Some(freed) = freed
+                    && !heaps.moves.is_empty()
+                {
+                    heap.freed.insert(address, freed);
+                }
             }
             HeapChange::ReAlloc => {
                 let allocator = heap.allocator_for_block(owner, handle, at.columns);
                 let moved = heaps.moves[size as usize];
-                let ids = (timeline.pid[at.row], timeline.tid[at.row]);
-                let before = self.recent.get(&ids).copied().unwrap_or_default();
-                let change = Reallocation {
-                    heap: handle,
-                    address,
-                    old_address: moved.old_address,
-                    size: moved.size,
-                };
-                heap.reallocate(allocator, &change, before, at);
-                Recent::Neither
+                let change =
+                    Reallocation { address, old_address: moved.old_address, size: moved.size };
+                heap.reallocate(allocator, &change, timeline, at);
             }
-        };
-        if heaps.moves.is_empty() {
-            return;
         }
-        let ids = (timeline.pid[at.row], timeline.tid[at.row]);
-        let last = self.recent.entry(ids).or_default();
-        *last = [last[1], recent];
     }
 }
 
 /// Fields of a reallocation.
 struct Reallocation {
-    heap: u64,
     address: u64,
     old_address: u64,
     size: u64,
@@ -227,41 +202,21 @@ impl Heap {
         &mut self,
         allocator: u32,
         change: &Reallocation,
-        before: [Recent; 2],
+        timeline: &Timeline,
         at: &mut AtRow<'_>,
     ) {
-        let Reallocation { heap, address, old_address, size } = *change;
+        let Reallocation { address, old_address, size } = *change;
         if address == 0 {
             at.miss(ResourceMissKind::Ignored, allocator, old_address, bytes(size));
             return;
         }
-        let is_moved = address != old_address;
-        let freed = before.iter().rev().find_map(|recent| match *recent {
-            Recent::Free { heap: freed_heap, address, allocation }
-                if is_moved && (freed_heap, address) == (heap, old_address) =>
-            {
-                Some(allocation)
-            }
-            _ => None,
-        });
-        let old = freed.unwrap_or_else(|| self.free(allocator, old_address, at));
+        let made = self.made_by_reallocation(change, timeline, at);
+        let freed =
+            made.and_then(|made| self.freed_by_reallocation(old_address, made, timeline, at));
+        let old = freed.or_else(|| self.free(allocator, old_address, at));
         if let Some(old) = old {
             at.columns.end[old as usize] = ResourceEnd::Reallocated;
         }
-        let made = before.iter().rev().find_map(|recent| match *recent {
-            Recent::Alloc {
-                heap: allocated_heap,
-                address: made,
-                size: made_size,
-                allocation: Some(allocation),
-            } if is_moved
-                && (allocated_heap, made, made_size) == (heap, address, size)
-                && self.blocks.get(&made) == Some(&allocation) =>
-            {
-                Some(allocation)
-            }
-            _ => None,
-        });
         let allocation = match made {
             Some(allocation) => {
                 at.columns.row[allocation as usize] = at.row as u32;
@@ -272,6 +227,40 @@ impl Heap {
         if let (Some(old), Some(allocation)) = (old, allocation) {
             at.columns.origin_mut(allocation).grown_from = old;
         }
+    }
+
+    /// The block at the new address, if the thread of a reallocation has made it by an event of its own.
+    fn made_by_reallocation(
+        &self,
+        change: &Reallocation,
+        timeline: &Timeline,
+        at: &AtRow<'_>,
+    ) -> Option<u32> {
+        let made = *self.blocks.get(&change.address)?;
+        let columns = &at.columns;
+        let (row, made_size) = (columns.row[made as usize] as usize, columns.size[made as usize]);
+        let is_made = change.address != change.old_address
+            && made_size == bytes(change.size)
+            && timeline.kind[row] == RowKind::HeapAlloc
+            && timeline.tid[row] == timeline.tid[at.row];
+        is_made.then_some(made)
+    }
+
+    /// The block that was at the old address, if the thread of a reallocation that made `made` has freed it by an event of
+    /// its own. The address may be in use again.
+    fn freed_by_reallocation(
+        &self,
+        old_address: u64,
+        made: u32,
+        timeline: &Timeline,
+        at: &AtRow<'_>,
+    ) -> Option<u32> {
+        let freed = *self.freed.get(&old_address)?;
+        let columns = &at.columns;
+        let (made_row, row) =
+            (columns.row[made as usize], columns.end_row[freed as usize] as usize);
+        let is_free = row > made_row as usize || !self.blocks.contains_key(&old_address);
+        (is_free && timeline.tid[row] == timeline.tid[at.row]).then_some(freed)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Events → allocations, with their processes and ends.
 //!
-//! A *process* is one lifetime of a pid. Nothing happens to an allocation when its process ends: the allocations left over
-//! then are known only when all events were seen.
+//! A *process* is one lifetime of a pid; events after its end belong to it until the pid is given again. Nothing happens to
+//! an allocation when its process ends: the allocations left over then are known only when all events were seen.
 
 mod acquired;
 mod columns;
+mod exits;
 mod heaps;
 mod pages;
 
@@ -52,8 +53,8 @@ pub fn follow_resources(
         }
     }
     pages.finish(&mut columns);
-    columns.end_at_exit(|process| {
-        collected.processes.rows.get(process as usize).is_some_and(|process| process.end.is_some())
-    });
+    gui.finish(collected, clock, &mut columns);
+    let end_of = |process: u32| collected.processes.rows.get(process as usize)?.end;
+    columns.end_at_exit(end_of, |row| timeline.time[row]);
     Ok(columns)
 }

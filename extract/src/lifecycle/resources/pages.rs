@@ -1,6 +1,6 @@
 //! Reserved and committed pages, as ranges of addresses, each with the allocation that owns it.
 //!
-//! Pages belong to the process that the event names, not to the process that called. Flags are from `VirtualAlloc` and
+//! Pages belong to the process that the event names, not to the process that called. Flags are from `VirtualAlloc2` and
 //! `VirtualFree` (learn.microsoft.com). An allocation owns the pages that it reserved or committed first; a part that ends
 //! separately is counted separately.
 
@@ -19,8 +19,17 @@ const MEM_COMMIT: u32 = 0x1000;
 const MEM_RESERVE: u32 = 0x2000;
 const MEM_DECOMMIT: u32 = 0x4000;
 const MEM_RELEASE: u32 = 0x8000;
+/// Of an allocation: it takes the place of a placeholder, which goes on to be reserved.
+const MEM_REPLACE_PLACEHOLDER: u32 = 0x4000;
+/// Of a release: adjoining placeholders become one. Nothing is freed.
+const MEM_COALESCE_PLACEHOLDERS: u32 = 0x1;
+/// Of a release: the addresses become a placeholder of their own, and stay reserved.
+const MEM_PRESERVE_PLACEHOLDER: u32 = 0x2;
 
 const PAGE: u64 = 4096;
+
+/// Reservations begin at multiples of the allocation granularity.
+const GRANULARITY: u64 = 64 << 10;
 
 /// The name of the only allocator of pages.
 const ALLOCATOR: &str = "VirtualAlloc";
@@ -40,6 +49,9 @@ pub(super) struct Pages {
 struct Space {
     reserved: Layer,
     committed: Layer,
+    /// The regions that a release without size frees: reservations, and placeholders, which may be parts of one or of
+    /// several. The end of each by its first address.
+    regions: BTreeMap<u64, u64>,
 }
 
 #[derive(Default)]
@@ -84,12 +96,22 @@ impl Pages {
             PageChange::Alloc => {
                 let caller = finder.find(timeline.pid[at.row], time);
                 let caller = caller.process().filter(|_| caller != owner).unwrap_or(NONE);
-                self.alloc(owner, caller, range, &mut at);
+                let process = owner.process().map(|row| &collected.processes.rows[row as usize]);
+                let knows_all = process.is_some_and(|process| process.start.is_some());
+                self.alloc(owner, caller, range, knows_all, &mut at);
             }
         }
     }
 
-    fn alloc(&mut self, owner: Owner, caller: u32, range: RangeRow, at: &mut AtRow<'_>) {
+    /// `knows_all` says that the trace has all reservations of the owner, because it has its start.
+    fn alloc(
+        &mut self,
+        owner: Owner,
+        caller: u32,
+        range: RangeRow,
+        knows_all: bool,
+        at: &mut AtRow<'_>,
+    ) {
         let (from, to) = pages(range.base, range.size);
         let Self { spaces, allocations, ended, .. } = self;
         let space = spaces.entry(owner).or_default();
@@ -105,12 +127,23 @@ impl Pages {
             let base = range.base;
             allocations.push(PageAllocation { allocator, base, row: row as u32, caller, size });
         };
-        if range.flags & MEM_RESERVE != 0 {
+        let reserves = range.flags & MEM_RESERVE != 0
+            || space.is_reserved_by_commit(from, to, range, knows_all);
+        // What takes the place of a placeholder was reserved with that, and only a release ends it.
+        let is_placeholder = range.flags & MEM_REPLACE_PLACEHOLDER != 0;
+        if reserves {
             // If pages are there, their release was lost.
             let mut ends = Ends { how: ResourceEnd::Replaced, row, free_call: NONE, ended };
-            for layer in [&mut space.reserved, &mut space.committed] {
+            let mut end = |layer: &mut Layer| {
                 layer.ranges.remove(from, to, |allocation, bytes| ends.add(allocation, bytes));
+            };
+            if !is_placeholder {
+                end(&mut space.reserved);
             }
+            end(&mut space.committed);
+            space.set_region(from, to);
+        }
+        if reserves && !is_placeholder {
             take(&mut space.reserved, ResourceKind::Reserve);
         }
         if range.flags & MEM_COMMIT != 0 {
@@ -124,11 +157,21 @@ impl Pages {
         let (from, to) = match range.size {
             0 => {
                 let from = range.base - range.base % PAGE;
-                (from, space.reserved.ranges.end_of(from).unwrap_or(from))
+                (from, space.end_of(from))
             }
             size => pages(range.base, size),
         };
         let is_release = range.flags & MEM_RELEASE != 0;
+        let of_placeholders = MEM_COALESCE_PLACEHOLDERS | MEM_PRESERVE_PLACEHOLDER;
+        let keeps_reserved = !is_release || range.flags & of_placeholders != 0;
+        if is_release && keeps_reserved {
+            space.set_region(from, to);
+        } else if is_release {
+            space.cut_regions(from, to);
+        }
+        if is_release && range.flags & MEM_COALESCE_PLACEHOLDERS != 0 {
+            return;
+        }
         let mut miss = |kind, committed: &mut Layer| {
             let allocator = committed.allocator(ResourceKind::Commit, owner, at.columns);
             at.miss(kind, allocator, range.base, bytes(to - from));
@@ -141,12 +184,12 @@ impl Pages {
         let (free_call, ended) = (self.free_calls, &mut self.ended);
         let mut ends = Ends { how: ResourceEnd::Freed, row, free_call, ended };
         space.committed.ranges.remove(from, to, |allocation, bytes| ends.add(allocation, bytes));
-        if is_release {
+        if !keeps_reserved {
             space.reserved.ranges.remove(from, to, |allocation, bytes| ends.add(allocation, bytes));
         }
         if self.ended.len() > before {
             self.free_calls += 1;
-        } else if is_release || !is_reserved {
+        } else if !keeps_reserved || !is_reserved {
             miss(ResourceMissKind::OrphanFree, &mut space.committed);
         }
     }
@@ -186,6 +229,56 @@ impl Pages {
                 left => add(left, ResourceEnd::Open, NONE, NONE),
             }
         }
+    }
+}
+
+impl Space {
+    /// Whether a call that only commits reserves, too, as `VirtualAlloc` does without an address. The event does not have
+    /// the address that was asked for. A reservation from before the trace may be there, so of a process that is
+    /// older than the trace only whole units of the granularity count.
+    fn is_reserved_by_commit(&self, from: u64, to: u64, range: RangeRow, knows_all: bool) -> bool {
+        let unit = if knows_all { PAGE } else { GRANULARITY };
+        let is_whole = range.base.is_multiple_of(GRANULARITY) && (to - from).is_multiple_of(unit);
+        is_whole
+            && self.reserved.ranges.is_free(from, to)
+            && self.committed.ranges.is_free(from, to)
+    }
+
+    /// Makes one region of a range.
+    fn set_region(&mut self, from: u64, to: u64) {
+        if from < to {
+            self.cut_regions(from, to);
+            self.regions.insert(from, to);
+        }
+    }
+
+    /// Takes a range out of the regions in which it lies.
+    fn cut_regions(&mut self, from: u64, to: u64) {
+        while let Some((start, end)) = self.last_region(to).filter(|(_, end)| *end > from) {
+            self.regions.remove(&start);
+            if start < from {
+                self.regions.insert(start, from);
+            }
+            if end > to {
+                self.regions.insert(to, end);
+            }
+        }
+    }
+
+    /// The last region that begins before an address.
+    fn last_region(&self, address: u64) -> Option<(u64, u64)> {
+        let (start, end) = self.regions.range(..address).next_back()?;
+        Some((*start, *end))
+    }
+
+    /// End of the region that contains an address. Where none is known, because it is older than the trace, but one may
+    /// begin there, the end of what was committed there.
+    fn end_of(&self, address: u64) -> u64 {
+        let region = self.last_region(address.saturating_add(1)).map(|(_, end)| end);
+        let end = region.filter(|end| *end > address);
+        let may_begin = address.is_multiple_of(GRANULARITY);
+        let committed = || self.committed.ranges.end_of(address).filter(|_| may_begin);
+        end.or_else(committed).unwrap_or(address)
     }
 }
 
@@ -247,6 +340,11 @@ impl Ranges {
     pub(super) fn owner(&self, address: u64) -> Option<u32> {
         let (_, owned) = self.pieces.range(..=address).next_back()?;
         (address < owned.end).then_some(owned.allocation)
+    }
+
+    /// Whether no address of a range has an owner.
+    fn is_free(&self, from: u64, to: u64) -> bool {
+        self.last_covered(to).is_none_or(|(_, end)| end <= from)
     }
 
     /// End of the allocation's range that contains an address: past all adjoining ranges of the
