@@ -34,7 +34,7 @@ pub struct ExtractSummary {
     pub leaked_handles: u64,
     /// Views that nothing unmaps.
     pub leaked_views: u64,
-    /// Creates and duplicates that only the end of their process closed.
+    /// Creates, duplicates and maps that only the end of their process closed.
     pub closed_at_exit: u64,
     /// Handles and views whose close is missing, but shown by later events.
     pub closed_unseen: u64,

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 use std::ops::AddAssign;
 
-use handlescope_model::StackIdx;
-use handlescope_model::rules::{CLOSING, is_exit_function};
+use handlescope_model::rules::is_exit_function;
 use handlescope_model::tables::Events;
+use handlescope_model::{EventKind, StackIdx};
 use serde::Serialize;
 
 use super::context::FileContext;
@@ -64,8 +64,7 @@ impl ExitStacks {
         for selected in selection.objects() {
             poll.round()?;
             for event in file.objects.events(selected.object()).filter(|event| {
-                at_exit.get(*event)
-                    && kind.get(*event).is_some_and(|kind| CLOSING.contains_code(kind))
+                at_exit.get(*event) && kind.get(*event) == Some(EventKind::HandleClose.code())
             }) {
                 let end = process.get(event).and_then(|process| file.processes.get(process).end_ns);
                 let is_after_end = time.get(event).zip(end).is_some_and(|(time, end)| time >= end);

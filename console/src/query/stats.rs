@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use handlescope_model::rules::{OPENING_HANDLES, VIEWS, WITH_HANDLE};
+use handlescope_model::rules::{OPENING, OPENING_HANDLES, VIEWS, WITH_HANDLE};
 use handlescope_model::tables::{
     EventCount, EventCounts, Events, Loss, Losses, TraceInfo, Warning, Warnings,
 };
@@ -41,7 +41,7 @@ pub struct StatsAnswer<'a> {
     pub leaked_handles: usize,
     /// Views that nothing in the trace unmaps.
     pub leaked_views: usize,
-    /// Creates and duplicates that only the end of their process closed; `None` when the extract does
+    /// Creates, duplicates and maps that only the end of their process closed; `None` when the extract does
     /// not say.
     pub closed_at_exit: Option<u64>,
     /// Creates, duplicates and maps whose close the trace lost; `None` when the extract does not say.
@@ -70,12 +70,12 @@ impl<'a> StatsAnswer<'a> {
             trace.column_of(Events::leaked)?,
             trace.column_of(Events::closed_at_exit)?,
         ];
-        let opened = |is: &str| is_one_of(OPENING_HANDLES).and(col(is)).sum();
+        let opened = |opening, is: &str| is_one_of(opening).and(col(is)).sum();
         let sums = DataFrame::new_infer_height(columns)?.lazy().select([
             is_one_of(WITH_HANDLE).sum().alias("handle_events"),
-            opened(Events::leaked.name()).alias("leaked_handles"),
-            is_one_of(VIEWS).and(col(Events::leaked.name())).sum().alias("leaked_views"),
-            opened(Events::closed_at_exit.name()).alias("closed_at_exit"),
+            opened(OPENING_HANDLES, Events::leaked.name()).alias("leaked_handles"),
+            opened(VIEWS, Events::leaked.name()).alias("leaked_views"),
+            opened(OPENING, Events::closed_at_exit.name()).alias("closed_at_exit"),
         ]);
         let sums = sums.collect()?;
         let sum = |name| -> PolarsResult<usize> {

@@ -37,7 +37,7 @@ pub(super) struct ObjectStats {
     pub(super) leaked_handles: u64,
     /// Views that nothing unmaps.
     pub(super) leaked_views: u64,
-    /// Creates and duplicates that only the end of their process closed.
+    /// Creates, duplicates and maps that only the end of their process closed.
     pub(super) closed_at_exit: u64,
     /// Handles and views whose close is missing, but shown by later events.
     pub(super) closed_unseen: u64,

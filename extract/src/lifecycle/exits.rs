@@ -15,6 +15,7 @@ use super::kinds::event_kind;
 use super::lifetimes::Lifetimes;
 use super::objects::slot;
 use super::owners::EventOwners;
+use super::view_exits::exit_unmaps;
 use crate::collect::Collector;
 use crate::kernel::ProcessRow;
 use crate::raw::{RowKind, UNKNOWN_ID};
@@ -31,7 +32,10 @@ type KernelPart = u32;
 
 /// The closes that ends of processes made, as rows of the timeline.
 #[derive(Debug, Default)]
-pub struct ExitCloses(HashSet<u32>);
+pub struct ExitCloses {
+    of_handles: HashSet<u32>,
+    of_views: HashSet<u32>,
+}
 
 impl ExitCloses {
     /// Finds the closes, unless asked to stop; `order` gives the time order when it is not the order of the rows.
@@ -60,17 +64,17 @@ impl ExitCloses {
             poll.round()?;
             search.event(row);
         }
-        Ok(search.finish())
+        Ok(Self { of_handles: search.finish(), of_views: exit_unmaps(lifetimes, order)? })
     }
 
-    /// The rows, in no order.
-    pub fn rows(&self) -> impl Iterator<Item = u32> + '_ {
-        self.0.iter().copied()
+    /// The rows of handles, in no order.
+    pub fn rows_of_handles(&self) -> impl Iterator<Item = u32> + '_ {
+        self.of_handles.iter().copied()
     }
 
     /// Whether the end of a process made the close in this row.
     pub fn contains(&self, row: u32) -> bool {
-        self.0.contains(&row)
+        self.of_handles.contains(&row) || self.of_views.contains(&row)
     }
 }
 
@@ -211,13 +215,13 @@ impl Search<'_> {
         stacks.fragments().content(*kernel)
     }
 
-    fn finish(self) -> ExitCloses {
+    fn finish(self) -> HashSet<u32> {
         let Self { of_programs, of_sweeps, mut after_end, candidates, .. } = self;
         let swept = candidates
             .iter()
             .filter(|(_, kernel)| of_sweeps.contains(kernel) || !of_programs.contains(kernel));
         after_end.extend(swept.map(|(row, _)| *row));
-        ExitCloses(after_end)
+        after_end
     }
 }
 

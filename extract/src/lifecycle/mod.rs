@@ -25,6 +25,7 @@ mod resources;
 mod same_time;
 mod shards;
 mod unseen;
+mod view_exits;
 
 pub use attribution::{Attribution, Lifetime, NONE, ProcessIndex, known};
 pub use exits::{ExitCloses, closed_start_handles};

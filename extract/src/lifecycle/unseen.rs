@@ -271,7 +271,7 @@ impl Sweeps {
         let mut poll = Poll::new(cancel);
         // First and last close of each.
         let mut swept: HashMap<u32, (i64, i64)> = HashMap::new();
-        for row in exits.rows() {
+        for row in exits.rows_of_handles() {
             poll.round()?;
             let time = timeline.time[row as usize];
             let (first, last) = swept.entry(owners.process[row as usize]).or_insert((time, time));

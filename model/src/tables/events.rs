@@ -80,7 +80,7 @@ table! {
         ["hex"] handle: Option<u64>,
         /// Whether nothing in the trace closes what a create, duplicate or map opened, and nothing shows that it was closed.
         leaked: bool,
-        /// Whether the end of the process made this close; of a create or duplicate, whether that alone closed it (not: an inherited handle).
+        /// Whether the end of the process made this close or unmap; of a create, duplicate or map, whether that alone closed it (not: an inherited handle).
         closed_at_exit: Option<bool>,
         /// The close or unmap that ended a create, duplicate or map.
         closing_event: Option<EventIdx>,

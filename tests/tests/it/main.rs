@@ -112,3 +112,4 @@ mod ways_in;
 mod why;
 mod why_commands;
 mod windows_handles;
+mod windows_memory;

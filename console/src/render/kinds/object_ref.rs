@@ -143,8 +143,8 @@ pub(in crate::render) const TOTALS_MEMBERS: Meanings = &[
     ("leaked_views", "the maps among these"),
     (
         "closed_at_exit",
-        "creates and duplicates with `closed_at_exit` true; with `-Leak`, which omits them, those \
-         that `-LeakAtExit` would keep",
+        "creates, duplicates and maps with `closed_at_exit` true; with `-Leak`, which omits them, \
+         those that `-LeakAtExit` would keep",
     ),
     (
         "closed_unseen",

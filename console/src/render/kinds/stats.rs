@@ -459,8 +459,8 @@ pub(in crate::render) const TRACE_MEMBERS: Meanings = &[
     ),
     (
         "closed_at_exit",
-        "creates and duplicates that only the end of their process closed; null: the extract does \
-         not record it",
+        "creates, duplicates and maps that only the end of their process closed; null: the extract \
+         does not record it",
     ),
     (
         "closed_unseen",

@@ -1,0 +1,80 @@
+//! Unmaps of views that the end of a process made, not its program.
+//!
+//! They come last, after the handles were closed, and mostly after the event that ends the process. Those before it are the
+//! last ones of the process, on one thread, one right after the other, on kernel frames on which no program ever
+//! unmapped a view and then went on to map another one.
+
+use handlescope_model::{Cancelled, Poll};
+use hashbrown::{HashMap, HashSet};
+
+use super::attribution::NONE;
+use super::lifetimes::Lifetimes;
+use crate::collect::Collector;
+use crate::raw::RowKind;
+
+/// Most nanoseconds between two unmaps before the end event, and between the last of them and that event.
+const GAP_NS: i64 = 2_000_000;
+
+/// An unmap, as a row of the timeline.
+struct Unmapped {
+    row: u32,
+    /// Number of the kernel frames of its stack.
+    kernel: Option<u32>,
+}
+
+/// Finds the unmaps, unless asked to stop; `order` gives the time order when it is not the order of the rows.
+pub(super) fn exit_unmaps(
+    lifetimes: &Lifetimes<'_>,
+    order: Option<&[u32]>,
+) -> Result<HashSet<u32>, Cancelled> {
+    let Lifetimes { collected, owners, clock, .. } = *lifetimes;
+    if collected.views.rows.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let timeline = &collected.shared.timeline;
+    // The unmaps of each process since it mapped a view.
+    let mut last: HashMap<u32, Vec<Unmapped>> = HashMap::new();
+    let mut of_programs = HashSet::new();
+    let mut poll = Poll::new(lifetimes.cancel);
+    for row in lifetimes.rows(order) {
+        poll.round()?;
+        let process = owners.process[row];
+        match timeline.kind[row] {
+            _ if process == NONE => {}
+            RowKind::Map => {
+                let unmapped = last.get_mut(&process).map(|last| last.drain(..));
+                of_programs.extend(unmapped.into_iter().flatten().filter_map(|last| last.kernel));
+            }
+            RowKind::Unmap => {
+                let unmapped = Unmapped { row: row as u32, kernel: kernel_part(collected, row) };
+                last.entry(process).or_default().push(unmapped);
+            }
+            _ => {}
+        }
+    }
+    let gap = clock.ticks_apart(GAP_NS);
+    let mut unmaps = HashSet::new();
+    for (process, last) in last {
+        let Some(end) = collected.processes.rows[process as usize].end else { continue };
+        let (mut until, mut thread) = (end, None);
+        for Unmapped { row, kernel } in last.into_iter().rev() {
+            let (time, tid) = (timeline.time[row as usize], timeline.tid[row as usize]);
+            let is_after = time > end;
+            let is_next = until.saturating_sub(time) <= gap && *thread.get_or_insert(tid) == tid;
+            if !is_after && !(is_next && kernel.is_some_and(|part| !of_programs.contains(&part))) {
+                break;
+            }
+            until = time.min(end);
+            unmaps.insert(row);
+        }
+    }
+    Ok(unmaps)
+}
+
+fn kernel_part(collected: &Collector, row: usize) -> Option<u32> {
+    let stacks = &collected.stacks.events;
+    let parts = stacks.parts(row);
+    let mut parts = parts.iter().chain(stacks.more_parts(row));
+    let kernel = parts.find(|part| !part.is_user())?;
+    stacks.fragments().content(*kernel)
+}
