@@ -238,6 +238,20 @@ impl Cli {
         program
     }
 
+    /// Whether the program, or one of its actions, has an option of this name, with its dashes.
+    pub fn has_option(name: &str) -> bool {
+        fn has(command: &clap::Command, name: &str) -> bool {
+            let mut options = command.get_arguments();
+            options.any(|option| {
+                let is_long =
+                    option.get_long().is_some_and(|long| name.strip_prefix("--") == Some(long));
+                let letter = option.get_short().map(|short| format!("-{short}"));
+                is_long || letter.as_deref() == Some(name)
+            }) || command.get_subcommands().any(|action| has(action, name))
+        }
+        has(&Cli::command(), name)
+    }
+
     /// Whether a word is the name of one of the actions.
     pub fn is_subcommand(word: &str) -> bool {
         Cli::command().get_subcommands().any(|action| action.get_name() == word)

@@ -133,11 +133,13 @@ fn main() -> ExitCode {
 fn parse() -> Result<OneShot, Refusal> {
     let words: Result<Vec<String>, _> = env::args_os().skip(1).map(OsString::into_string).collect();
     let words = words.map_err(|word| ParseError::NotText { word })?;
+    let words = one_shot::with_plain_dashes(words);
     if let Some(start) = one_shot::parse(&words) {
         return start;
     }
     let cli = || -> Result<Cli, clap::Error> {
-        let mut matches = Cli::program().try_get_matches()?;
+        let line = env::args_os().take(1).chain(words.iter().map(OsString::from));
+        let mut matches = Cli::program().try_get_matches_from(line)?;
         let cli = Cli::from_arg_matches_mut(&mut matches)?;
         cli.check().map(|()| cli)
     };

@@ -16,7 +16,7 @@ use super::shared::options::{SHARED, check_output};
 use super::topics::TopicSpec;
 use crate::grammar::{
     Arguments, Example, GroupView, OptionGroup, OptionSpec, ParseError, Quotes, Redirect, Token,
-    definition_start, join, parse, split, starts_comment, without_comments,
+    definition_start, join, parse, split, starts_comment, with_plain_dashes, without_comments,
 };
 use crate::render::OutputOptions;
 use crate::render::output::COLUMNS;
@@ -414,6 +414,8 @@ impl Registry {
         aliases: &Aliases,
         syntax: Syntax,
     ) -> Result<Option<Box<dyn Invocation>>, ParseError> {
+        let plain = self.with_plain_dashes(tokens);
+        let tokens = plain.as_deref().unwrap_or(tokens);
         let Some((first, rest)) = tokens.split_first() else { return Ok(None) };
         let Some(command) = self.command(&first.text) else {
             return Err(self.unknown_command(&first.text, aliases));
@@ -435,6 +437,30 @@ impl Registry {
             None => Ok(Some(command)),
             Some(file) => Redirected::boxed(command, file).map(Some),
         }
+    }
+
+    /// Tokens in which typographic dashes in front of options are plain ones; `None` if there are none.
+    fn with_plain_dashes(&self, tokens: &[Token]) -> Option<Vec<Token>> {
+        let is_known = |name: &str| self.has_option(name);
+        let plain = |token: &Token| {
+            let text = Some(token).filter(|token| token.quotes == Quotes::No)?;
+            with_plain_dashes(&text.text, is_known)
+        };
+        if !tokens.iter().any(Token::has_typographic_dash) {
+            return None;
+        }
+        let tokens = tokens.iter().map(|token| {
+            let text = plain(token).unwrap_or_else(|| token.text.clone());
+            Token { text, ..token.clone() }
+        });
+        Some(tokens.collect())
+    }
+
+    /// Whether any command or kind of `.dump` has an option of this name.
+    pub(crate) fn has_option(&self, name: &str) -> bool {
+        let commands = self.commands.iter().map(|command| command.options());
+        let mut options = commands.chain(self.kinds.iter().map(|kind| kind.options())).flatten();
+        name.eq_ignore_ascii_case(HELP) || options.any(|option| option.is_named(name))
     }
 
     /// The error, with the commands and kinds that have the option that it is about.

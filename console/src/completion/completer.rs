@@ -332,7 +332,7 @@ impl Position<'_> {
 
     fn values(&self, option: &dyn OptionSpec, known: &Known) -> Vec<Suggestion> {
         match option.value() {
-            ValueKind::Choice(words) => self.words(words),
+            ValueKind::Choice(words) | ValueKind::MaybeChoice(words) => self.words(words),
             ValueKind::List(words) => self.list(words),
             ValueKind::Processes => self.filters(filter_values::processes(self.word, known)),
             ValueKind::Filter(texts) => self.filters(filter_values::texts(self.word, texts, known)),

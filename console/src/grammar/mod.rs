@@ -14,4 +14,4 @@ pub use option::{
 pub(crate) use option::{Choices, choice, words};
 pub use parse::ParseError;
 pub(crate) use redirect::{Redirect, Target, definition, definition_start};
-pub use token::{Quotes, Token, join, split};
+pub use token::{Quotes, Token, join, split, with_plain_dashes};

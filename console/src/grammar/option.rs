@@ -122,6 +122,8 @@ pub enum Take<A: 'static> {
     Size(fn(&mut A) -> &mut Option<u64>),
     /// One of a few words with their meanings, and what its index among them does.
     Choice(fn() -> Words, fn(&mut A, usize)),
+    /// Like [`Take::Choice`]; without a value it is the first word.
+    MaybeChoice(fn() -> Words, fn(&mut A, usize)),
     /// Some of them, divided by commas, in their order.
     List(fn() -> Words, fn(&mut A, usize)),
     /// A whole number, at least 1.
@@ -237,6 +239,8 @@ pub enum ValueKind {
     Size,
     /// One of these words, each with its meaning.
     Choice(Words),
+    /// One of these words, which may be missing.
+    MaybeChoice(Words),
     /// Some of these words, divided by commas.
     List(Words),
     /// A whole number, at least 1, which may be missing.
@@ -304,6 +308,9 @@ impl ValueKind {
             ValueKind::Address => ("ADDRESS", 1, 1),
             ValueKind::Size => ("BYTES", 1, 1),
             ValueKind::Choice(words) => return (choice_placeholder(words).into(), 1, 1),
+            ValueKind::MaybeChoice(words) => {
+                return (format!("[{}]", choice_placeholder(words)).into(), 0, 1);
+            }
             ValueKind::List(_) => ("WORD,…", 1, 1),
             ValueKind::Number { may_be_missing: false } => ("N", 1, 1),
             ValueKind::Number { may_be_missing: true } => ("[N]", 0, 1),
@@ -390,6 +397,7 @@ impl<A: Default> OptionSpec for Opt<A> {
             Take::Address(_) => ValueKind::Address,
             Take::Size(_) => ValueKind::Size,
             Take::Choice(words, _) => ValueKind::Choice(words()),
+            Take::MaybeChoice(words, _) => ValueKind::MaybeChoice(words()),
             Take::List(words, _) => ValueKind::List(words()),
             Take::Number(_) => ValueKind::Number { may_be_missing: false },
             Take::MaybeNumber(..) => ValueKind::Number { may_be_missing: true },
@@ -450,6 +458,9 @@ impl<A> Opt<A> {
             Take::Address(field) => *field(args) = Some(address(first)?),
             Take::Size(field) => *field(args) = Some(bytes(first)?),
             Take::Choice(words, choose) => choose(args, index_of(&words(), first)?),
+            Take::MaybeChoice(words, choose) => {
+                choose(args, value(0).map_or(Ok(0), |word| index_of(&words(), word))?);
+            }
             Take::List(words, add) => {
                 for word in first.split(',') {
                     add(args, index_of(&words(), word)?);

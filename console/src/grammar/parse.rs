@@ -123,7 +123,9 @@ pub(crate) fn items<'t, T>(
     while let Some((token, rest)) = tokens.split_first() {
         tokens = rest;
         if !token.is_switch() {
-            items.push(Item::Word(token));
+            // An option of a pasted line is never taken for a word.
+            let is_option = token.has_typographic_dash();
+            items.push(if is_option { Item::Unknown(token) } else { Item::Word(token) });
             continue;
         }
         let Some((spec, most)) = find(&token.text) else {

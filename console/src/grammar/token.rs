@@ -24,7 +24,36 @@ pub enum Quotes {
     Open,
 }
 
+/// Dashes that word processors and web pages put in the place of `-`: hyphens, figure, en and em dash, bar, minus, and the
+/// small and the full-width one.
+const DASHES: [char; 10] = [
+    '\u{2010}', '\u{2011}', '\u{2012}', '\u{2013}', '\u{2014}', '\u{2015}', '\u{2212}', '\u{FE58}',
+    '\u{FE63}', '\u{FF0D}',
+];
+
+/// A word that starts with typographic dashes, without these: `pn` of `–pn`.
+fn behind_dashes(word: &str) -> Option<&str> {
+    let name = word.trim_start_matches(|c| c == '-' || DASHES.contains(&c));
+    let (dashes, _) = word.split_at(word.len() - name.len());
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '?');
+    (is_name && dashes.contains(DASHES)).then_some(name)
+}
+
+/// The option that a word with typographic dashes in front names, with plain ones, if it `is_known`; a value may follow the
+/// name after `=`.
+pub fn with_plain_dashes(word: &str, is_known: impl Fn(&str) -> bool) -> Option<String> {
+    let name = behind_dashes(word)?;
+    let options = [format!("-{name}"), format!("--{name}")];
+    let name_of = |option: &str| option.split('=').next().unwrap_or_default().to_owned();
+    options.into_iter().find(|option| is_known(&name_of(option)))
+}
+
 impl Token {
+    /// Whether it looks like an option whose dash a word processor has changed. Quotes make it a word.
+    pub(crate) fn has_typographic_dash(&self) -> bool {
+        self.quotes == Quotes::No && behind_dashes(&self.text).is_some()
+    }
+
     /// Whether the token is read as the name of an option rather than as a value: it starts with
     /// `-` and is not a number. A lone `-` is a value, `-5` is a value, `-5ms` is not.
     pub fn is_switch(&self) -> bool {
@@ -146,6 +175,28 @@ mod tests {
             assert_eq!(tokens.into_iter().map(|token| token.text).collect::<Vec<_>>(), words);
         }
         assert_eq!(join(&["a".to_owned(), String::new()]).0, "a");
+    }
+
+    #[test]
+    fn typographic_dashes_in_front_of_a_known_option_are_plain_ones() {
+        let is_known = |name: &str| ["-pn", "--symbol-path"].contains(&name);
+        for (word, expected) in [
+            ("–pn", Some("-pn")),
+            ("—pn", Some("-pn")),
+            ("−pn", Some("-pn")),
+            ("–-pn", Some("-pn")),
+            ("——symbol-path", Some("--symbol-path")),
+            ("—symbol-path=x=y", Some("--symbol-path=x=y")),
+            ("-pn", None),
+            ("–pnn", None),
+            ("–", None),
+            ("– pn", None),
+            ("–5", None),
+            ("p–n", None),
+        ] {
+            let plain = with_plain_dashes(word, is_known);
+            assert_eq!(plain.as_deref(), expected, "{word}");
+        }
     }
 
     #[test]

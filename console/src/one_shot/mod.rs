@@ -11,7 +11,7 @@ use crate::commands::load::Load;
 use crate::commands::shared::options;
 use crate::commands::{Command, Invocation, Registry};
 use crate::dataset::Dataset;
-use crate::grammar::{ParseError, Token, join, parse};
+use crate::grammar::{self, ParseError, Token, join, parse};
 use crate::paths::with_home;
 use crate::paths::{ExpandError, expand, has_extension};
 use crate::registry::{explained, registry};
@@ -118,6 +118,28 @@ impl Form {
         COMMANDS.iter().find(|(form, ..)| *form == self).map_or(".load", |(_, command, _)| command)
     }
 }
+
+/// The words of a command line, with plain dashes in front of the options that the program and its commands have.
+pub fn with_plain_dashes(words: Vec<String>) -> Vec<String> {
+    let mut is_plain = false;
+    let is_known = |name: &str| {
+        Form::of_switch(name).is_some()
+            || names_files(name)
+            || FURTHER.iter().any(|option| option.eq_ignore_ascii_case(name))
+            || about_symbols(name).is_some()
+            || Cli::has_option(name)
+            || [false, true].iter().any(|over_dataset| registry(*over_dataset).has_option(name))
+    };
+    let words = words.into_iter().map(|word| {
+        is_plain |= word == "--";
+        let plain = if is_plain { None } else { grammar::with_plain_dashes(&word, is_known) };
+        plain.unwrap_or(word)
+    });
+    words.collect()
+}
+
+/// Options of ETWAnalyzer's command lines that no command has.
+const FURTHER: [&str; 7] = ["-recursive", "-nocolor", "-debug", "-help", "--help", "-h", "-?"];
 
 /// Options about symbols, in ETWAnalyzer's spelling with one dash or in that of [`Cli`] with two.
 const ABOUT_SYMBOLS: [&str; 4] = ["symbol-path", "symserver", "symcache", "symfolder"];

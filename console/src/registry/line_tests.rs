@@ -124,6 +124,7 @@ fn every_option_of_object_ref_fills_its_field() {
         ("-Inherit", ObjectCriteria { inherit: true, ..none() }),
         ("-ShowRef", ObjectCriteria { show_ref: true, ..none() }),
         ("-ShowTotal total", ObjectCriteria { show_total: Some(ShowTotal::Total), ..none() }),
+        ("-ShowTotal", ObjectCriteria { show_total: Some(ShowTotal::Total), ..none() }),
         ("-ShowTotal Process", ObjectCriteria { show_total: Some(ShowTotal::Process), ..none() }),
         ("-ShowTotal None", ObjectCriteria { show_total: Some(ShowTotal::None), ..none() }),
         ("-TopN 5", ObjectCriteria { top: Some(TopN { take: 5, skip: 0 }), ..none() }),
@@ -221,7 +222,7 @@ fn a_bad_value_names_its_option_and_what_that_takes() {
     assert_eq!(
         error(".dump ObjectRef -ShowTotal Totl"),
         "-ShowTotal: 'Totl' is not one of Total, Process, File, Method, None, did you mean Total?\n  \
-         -ShowTotal Total|…  count open or leaked handles: Total, Process, File, Method or None"
+         -ShowTotal [Total|…]  count open or leaked handles: Total (the default), Process, File, Method or None"
     );
     assert_eq!(
         error(".dump ObjectRef -MinMaxTime 0,5"),

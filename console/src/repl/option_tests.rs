@@ -180,7 +180,7 @@ fn a_bad_value_is_reported_with_the_help_line_of_its_option() {
             ValueKind::Count(_) => &["many", "1.5", "2 1", "1s"],
             ValueKind::Top => &["all", "-1", "1.5", "5 x"],
             ValueKind::Address => &["here", "0x", "0x1ffffffffffffffff"],
-            ValueKind::Choice(_) => &["nonsense"],
+            ValueKind::Choice(_) | ValueKind::MaybeChoice(_) => &["nonsense"],
             ValueKind::List(_) => &["nonsense", "type,nonsense", "type,"],
             ValueKind::Number { .. } => &["many", "1.5", "0"],
             ValueKind::Size => &["many", "1.5", "1s"],

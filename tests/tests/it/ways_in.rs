@@ -435,3 +435,47 @@ fn bash_completes_options_kinds_and_values() {
     let next = completed(&[&groups[..], &["process\\,type\\,namep"]].concat());
     assert_eq!(next, "process\\,type\\,namepattern");
 }
+
+#[test]
+fn typographic_dashes_in_front_of_options_are_plain_ones_in_every_command() {
+    let shell = Shell::new();
+    let same = |plain: &[&str], typographic: &[&str]| {
+        let [plain, typographic] = [plain, typographic].map(|words| shell.run(words));
+        let shown = |run: &Run| (run.status, run.stdout.clone());
+        assert_eq!(shown(&plain), shown(&typographic), "{typographic:?}");
+        assert_eq!(plain.status, Some(0), "{plain:?}");
+    };
+    for dash in ["–", "—", "−", "‐", "‑"] {
+        let option = |name: &str| format!("{dash}{name}");
+        let [dump, pn, leak, fd] = ["dump", "pn", "Leak", "fd"].map(option);
+        same(
+            &["-dump", "ObjectRef", "-pn", "explorer", "-Leak", "-fd", "leaky.etl"],
+            &[&dump, "ObjectRef", &pn, "explorer", &leak, &fd, "leaky.etl"],
+        );
+        let line = format!(".dump ObjectRef {dash}pn explorer {dash}Leak");
+        same(
+            &["leaky.etl", "-c", ".dump ObjectRef -pn explorer -Leak"],
+            &["leaky.etl", "-c", &line],
+        );
+        let line = format!(".sql SELECT count(*) AS n FROM leaks {dash}csv");
+        let plain = ".sql SELECT count(*) AS n FROM leaks -csv";
+        same(&["leaky.etl", "-c", plain], &["leaky.etl", "-c", &line]);
+        same(&["why", "leaky.etl", "-pn", "leaky"], &["why", "leaky.etl", &pn, "leaky"]);
+    }
+    same(
+        &["--color", "never", "leaky.etl", "-c", ".list"],
+        &["—color", "never", "leaky.etl", "–c", ".list"],
+    );
+}
+
+#[test]
+fn a_typographic_dash_in_front_of_no_option_is_an_error_and_a_quoted_one_is_a_word() {
+    let shell = Shell::new();
+    let run = shell.run(&["leaky.etl", "-c", ".dump ObjectRef –pnn explorer -Leak"]);
+    assert_eq!((run.status, run.stdout.as_str()), (Some(1), ""), "{run:?}");
+    assert!(run.stderr.contains("'–pnn'"), "{}", run.stderr);
+    let run = shell.run(&["-dump", "ObjectRef", "–pnn", "explorer", "-Leak", "-fd", "leaky.etl"]);
+    assert!(run.status != Some(0) && run.stdout.is_empty(), "{run:?}");
+    fs::copy(shell.path("leaky.etl"), shell.path("–a.etl")).unwrap();
+    let _ = shell.run(&["-c", ".load \"–a.etl\""]).ok();
+}

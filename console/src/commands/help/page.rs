@@ -145,7 +145,9 @@ impl<'a> Page<'a> {
     pub(super) fn option(mut self, option: &dyn OptionSpec) -> Result<(), CommandError> {
         writeln!(self.out, "{}", self.bold(option.usage()))?;
         self.paragraph(option.doc().help)?;
-        if let ValueKind::Choice(words) | ValueKind::List(words) = option.value() {
+        if let ValueKind::Choice(words) | ValueKind::MaybeChoice(words) | ValueKind::List(words) =
+            option.value()
+        {
             let words: Vec<_> =
                 words.iter().map(|(word, help)| [(*word).to_owned(), (*help).to_owned()]).collect();
             self.rows(&words)?;

@@ -19,12 +19,12 @@ const TOTALS_OF: &Choices<ShowTotal> = &[
 pub(super) static TOTALS: &[Opt<ObjectRefArgs>] = &[
     Opt {
         names: &["-ShowTotal"],
-        help: "count open or leaked handles: Total, Process, File, Method or None",
+        help: "count open or leaked handles: Total (the default), Process, File, Method or None",
         details: "Counts handles in the rundown at the end of the trace, of all objects that pass \
              the filters; with -Leak or -LeakAtExit, the handles these print. A leaked handle \
              that a child inherited counts for the parent; with -GroupBy process for the child.",
         example: "-ShowTotal Process",
-        take: Take::Choice(
+        take: Take::MaybeChoice(
             || words(TOTALS_OF),
             |args, index| args.criteria.show_total = choice(TOTALS_OF, index),
         ),

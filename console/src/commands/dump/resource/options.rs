@@ -149,11 +149,16 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
     stack_from_option("-GroupBy createstack -StackFrom *leaky::*"),
     Opt {
         names: &["-ShowTotal"],
-        help: "sums: Total, Kind, Allocator, Process or File",
+        help: "sums: Total (the default), Kind, Allocator, Process or File",
         details: "Of all allocations that pass the filters; with -Leak or -LeakAtExit, of the \
              leaked ones.",
         example: "-ShowTotal Process",
-        take: Take::Choice(|| words(TOTALS), |args, index| args.total = choice(TOTALS, index)),
+        take: Take::MaybeChoice(
+            || words(TOTALS),
+            |args, index| {
+                args.total = choice(TOTALS, index);
+            },
+        ),
     },
     Opt {
         names: &["-ShowTime"],
