@@ -10,6 +10,7 @@ mod frame;
 mod grammar;
 mod history;
 mod output;
+mod owners;
 mod parser;
 #[cfg(test)]
 mod session_tests;

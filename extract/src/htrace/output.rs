@@ -44,6 +44,17 @@ impl Output {
         all.iter().flatten().chain(some)
     }
 
+    pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        let (all, some): (&mut [Option<Entry>], &mut [Entry]) = match self {
+            Self::Enabled | Self::Snapshot => (&mut [], &mut []),
+            Self::All { entries, .. } => (entries, &mut []),
+            Self::Difference { opens: entries, .. } | Self::Some { entries, .. } => {
+                (&mut [], entries)
+            }
+        };
+        all.iter_mut().flatten().chain(some)
+    }
+
     /// Extracts the part of one process from an output about several.
     pub(super) fn of_process(&self, process: u32) -> Self {
         let is_of = |entry: &&Entry| entry.process == process;

@@ -6,6 +6,7 @@ use super::frame::FrameLine;
 use super::grammar::{Listing, Statement, Typed};
 use super::history::History;
 use super::output::{Output, Step};
+use super::owners;
 use super::tables::Entries;
 use crate::etl::{Diagnostics, WarningKind};
 use crate::operations::{Entry, Operation};
@@ -201,6 +202,8 @@ impl Parser {
     /// Returns the entries and diagnostics after the last line.
     pub(super) fn finish(mut self) -> (Entries, Diagnostics) {
         self.end_command();
+        let outputs = self.steps.iter_mut().map(|step| &mut step.output);
+        owners::assign(outputs, |process| self.entries.is_pid(process));
         self.entries.history = History::of(std::mem::take(&mut self.steps));
         self.findings.add(WarningKind::UncertainSnapshot, self.entries.history.uncertain, None);
         (self.entries, self.findings)

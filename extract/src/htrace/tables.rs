@@ -155,6 +155,11 @@ impl Entries {
         }])
     }
 
+    /// Whether a row is that of a process with a pid.
+    pub(super) fn is_pid(&self, process: u32) -> bool {
+        matches!(self.processes.get(process), [(ProcessKey::Pid, _)])
+    }
+
     /// Notes the program of a pid.
     pub(super) fn program(&mut self, pid: u32, path: &str) {
         let path = path.to_owned();

@@ -166,3 +166,27 @@ fn a_handle_value_that_is_used_again_has_a_new_life() {
     assert_eq!(objects.len(), 3);
     assert_eq!(events(&answer)[3], "create 0x34 6120/1 my_app!Worker::Run+0x14");
 }
+
+#[test]
+fn entries_that_another_process_made_are_of_the_traced_one() {
+    let text = "0:001> !htrace\n\
+        --------------------------------------\n\
+        Handle = 0x00000048 - OPEN\nThread ID = 0x00000065, Process ID = 0x00000064\n\n\
+        0x77ca2e3c: ntdll!NtCreateEvent+0x0000000c\n\
+        --------------------------------------\n\
+        Handle = 0x00000044 - CLOSE\nThread ID = 0x00000065, Process ID = 0x00000064\n\n\
+        0x77ca310c: ntdll!NtClose+0x0000000c\n\
+        --------------------------------------\n\
+        Handle = 0x00000044 - OPEN\nThread ID = 0x00000208, Process ID = 0x000001f4\n\n\
+        0x77ca2e3c: ntdll!ZwDuplicateObject+0x0000000c\n\
+        --------------------------------------\n\
+        Parsed 0x3 stack traces.\nDumped 0x3 stack traces.\n";
+    let shell = with(text);
+    let ask = |question: &str| shell.run(&["session.log", "-c", question]).ok().stdout;
+    let answer: Value = serde_json::from_str(&ask(".dump ObjectRef -json")).unwrap();
+    let totals = &answer["totals"];
+    let counts = ["handles_created", "handles_closed", "leaked_handles"].map(|name| &totals[name]);
+    assert_eq!(counts, [2, 1, 1]);
+    let pids = ask(".sql SELECT DISTINCT pid FROM handles -csv");
+    assert_eq!(pids, "pid\n100\n");
+}
