@@ -11,14 +11,15 @@ use super::tables::{
     SuspectRow, TraceRow, What,
 };
 use crate::query::{
-    Acquisition, Inventory, InventoryGroup, OpenAt, PRIVATE_HEAP, StackIdentity, Suspect,
+    Acquisition, Inventory, InventoryGroup, OpenAt, PRIVATE_HEAP, StackIdentity, StackOfProcess,
+    Suspect,
 };
 
 /// The inventory of a trace, with the identities of its stacks.
 pub(super) struct Rows<'t> {
     pub(super) origin: &'t Origin,
     pub(super) inventory: &'t Inventory<'t>,
-    stacks: HashMap<StackIdx, StackIdentity>,
+    stacks: HashMap<StackOfProcess, StackIdentity>,
 }
 
 impl<'t> Rows<'t> {
@@ -27,8 +28,12 @@ impl<'t> Rows<'t> {
         Self { origin, inventory, stacks }
     }
 
-    fn stack(&self, stack: Option<StackIdx>) -> Option<&StackIdentity> {
-        self.stacks.get(&stack?)
+    fn stack(
+        &self,
+        stack: Option<StackIdx>,
+        process: Option<ProcessIdx>,
+    ) -> Option<&StackIdentity> {
+        self.stacks.get(&self.inventory.stack_of(stack?, process))
     }
 
     fn stack_text(&self, stack: Option<StackIdx>) -> Option<String> {
@@ -40,7 +45,7 @@ impl<'t> Rows<'t> {
             kind: &group.kind,
             type_name: &group.type_name,
             allocator: group.allocator.as_deref(),
-            stack: self.stack(group.stack),
+            stack: self.stack(group.stack, group.process),
         }
     }
 
@@ -67,7 +72,7 @@ impl<'t> Rows<'t> {
             ended: acquisition.ended,
             is_leaked: acquisition.is_leaked,
             is_part: acquisition.is_part,
-            close_stack: self.stack(acquisition.close_stack),
+            close_stack: self.stack(acquisition.close_stack, group.process),
         }
     }
 
@@ -121,7 +126,7 @@ impl<'t> Rows<'t> {
                 kind: kind(suspect),
                 type_name: &suspect.type_name,
                 allocator: suspect.allocator.as_deref(),
-                stack: self.stack(suspect.create_stack),
+                stack: self.stack(suspect.create_stack, process),
             },
             stack_text: self.stack_text(suspect.create_stack),
             id: suspect.id.text(),
@@ -145,7 +150,7 @@ impl<'t> Rows<'t> {
     /// The stacks, each once by its functions, by identity.
     pub(super) fn stacks(&self) -> Vec<(StackIdx, &StackIdentity)> {
         let mut stacks: Vec<(StackIdx, &StackIdentity)> =
-            self.stacks.iter().map(|(stack, identity)| (*stack, identity)).collect();
+            self.stacks.iter().map(|((stack, _), identity)| (*stack, identity)).collect();
         stacks.sort_unstable_by_key(|(stack, identity)| (identity.key(), *stack));
         stacks.dedup_by_key(|(_, identity)| identity.key());
         stacks
@@ -169,7 +174,7 @@ impl<'t> Rows<'t> {
     pub(super) fn acquired_by_stack(&self) -> HashMap<(&str, &str), u64> {
         let mut acquired = HashMap::new();
         for group in &self.inventory.groups {
-            if let Some(stack) = self.stack(group.stack) {
+            if let Some(stack) = self.stack(group.stack, group.process) {
                 *acquired.entry(stack.key()).or_default() += group.counts.opened;
             }
         }

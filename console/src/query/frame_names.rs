@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use handlescope_extract::symbols::{
     CodeAddress, FrameChain, ModuleIdentity, ModuleReport, PdbIdentity,
 };
-use handlescope_model::tables::{Frames as FramesTable, Module, Modules, Stacks};
+use handlescope_model::tables::{Frames as FramesTable, Module, Modules, Stacks, TraceInfos};
 use handlescope_model::{
     ArchiveError, FrameIdx, Lists, MethodIdx, ModuleIdx, Numbers, StackIdx, TableRows, Trace,
 };
@@ -49,6 +49,8 @@ pub(crate) struct Frames<'a> {
     names: &'a dyn FrameNames,
     pub(super) name_cache: &'a FrameNameCache,
     stored: &'a StoredNames,
+    /// Pointer size of the recording system, bytes.
+    pointer_size: u32,
     cancel: &'a Cancel,
 }
 
@@ -67,6 +69,7 @@ impl<'a> Frames<'a> {
             method: trace.values(FramesTable::method)?,
             modules: module_identities(trace)?,
             methods: ManagedMethod::load_all(trace)?,
+            pointer_size: trace.values(TraceInfos::pointer_size)?.get(0).unwrap_or_default(),
             ..Self::none(trace, names, name_cache, cancel)?
         })
     }
@@ -91,6 +94,7 @@ impl<'a> Frames<'a> {
             names,
             name_cache,
             stored: name_cache.load(trace)?,
+            pointer_size: 0,
             cancel,
         })
     }
@@ -157,6 +161,12 @@ impl<'a> Frames<'a> {
     /// Number of rows of the frames table.
     pub(super) fn height(&self) -> usize {
         self.module.len()
+    }
+
+    /// Whether an address belongs to the kernel, which is the same in every process: the top bit of a pointer is set.
+    fn is_of_kernel(&self, address: u64) -> bool {
+        let bits = if self.pointer_size == 4 { u32::BITS } else { u64::BITS };
+        address >> (bits - 1) & 1 == 1
     }
 
     /// What frames of a module say.
@@ -336,6 +346,12 @@ impl NamedFrames<'_> {
     pub(crate) fn stack(&self, stack: StackIdx) -> impl Iterator<Item = FrameView<'_>> {
         let frames = self.frames.stacks.get(stack.row());
         frames.flat_map(|frame| self.frames_at(frame))
+    }
+
+    /// Whether a frame is unknown code of a program: its address means this code in one process only.
+    pub(crate) fn is_of_one_process(&self, frame: FrameIdx) -> bool {
+        let mut addresses = self.frames_at(frame).filter_map(|view| view.identity().address());
+        addresses.any(|address| !self.frames.is_of_kernel(address))
     }
 
     /// The frames without their names.

@@ -82,13 +82,32 @@ impl<'a> FrameView<'a> {
     }
 }
 
-/// Identity that frames are compared by: their text, in parts.
+/// Identity that frames are compared by: their text, in parts, and the address of unknown code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum FrameIdentity<'a> {
-    Function { module: &'a str, function: &'a str },
-    Place { module: &'a str, rva: u64 },
+    Function {
+        module: &'a str,
+        function: &'a str,
+    },
+    Place {
+        module: &'a str,
+        rva: u64,
+    },
     Module(&'a str),
+    /// Code outside of all modules and known methods, as just-in-time compiled code without names. The same address in
+    /// another process is other code, so [`TrimmedStacks`](super::TrimmedStacks) also compares the processes.
+    Address(u64),
     Unknown,
+}
+
+impl FrameIdentity<'_> {
+    /// The address of unknown code, if that is all there is to know.
+    pub(crate) fn address(self) -> Option<u64> {
+        match self {
+            Self::Address(address) => Some(address),
+            _ => None,
+        }
+    }
 }
 
 impl<'a> FrameView<'a> {
@@ -107,7 +126,9 @@ impl<'a> FrameView<'a> {
             (None, None, Some(name)) => {
                 FrameIdentity::Function { module: UNKNOWN_ASSEMBLY, function: &name.function }
             }
-            (None, None, None) => FrameIdentity::Unknown,
+            (None, None, None) => {
+                self.address.map_or(FrameIdentity::Unknown, FrameIdentity::Address)
+            }
         }
     }
 }
@@ -118,7 +139,7 @@ impl fmt::Display for FrameView<'_> {
             FrameIdentity::Function { module, function } => write!(f, "{module}!{function}"),
             FrameIdentity::Place { module, rva } => write!(f, "{module}+0x{rva:X}"),
             FrameIdentity::Module(module) => f.write_str(module),
-            FrameIdentity::Unknown => f.write_str(UNKNOWN_METHOD),
+            FrameIdentity::Address(_) | FrameIdentity::Unknown => f.write_str(UNKNOWN_METHOD),
         }
     }
 }

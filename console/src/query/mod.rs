@@ -58,6 +58,7 @@ mod suspect_rows;
 mod symbols;
 mod tables;
 mod totals;
+mod unnamed_methods;
 mod volumes;
 mod why;
 
@@ -122,7 +123,8 @@ pub(crate) use self::frame_view::{FrameView, ModuleBases, frame_lines};
 pub(crate) use self::groups::{StackTrims, TrimmedStacks};
 pub(crate) use self::info::trace_info;
 pub(crate) use self::inventory::{
-    Acquisition, Inventory, InventoryGroup, OpenAt, OpenOverTime, StackIdentity, build_id,
+    Acquisition, Inventory, InventoryGroup, OpenAt, OpenOverTime, StackIdentity, StackOfProcess,
+    build_id,
 };
 pub(crate) use self::polars_reason::{KnownNames, polars_reason, type_name};
 pub(crate) use self::program_frames::{is_of_process_start, with_program};

@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 
 use handlescope_model::rules::{self, OPENING, VIEWS, WITH_HANDLE};
 use handlescope_model::tables::Events;
-use handlescope_model::{EventIdx, StackIdx, Trace};
+use handlescope_model::{EventIdx, StackIdx, Table, Trace};
 use rayon::prelude::*;
 
 use super::acquired::events_of_suspect;
@@ -19,6 +19,7 @@ use super::frame_view::ModuleBases;
 use super::groups::{Groups, TrimmedStacks};
 use super::gui_handles::{GuiHandles, gui_handles};
 use super::handle_counts::{CountBy, Counted, HandleCounts};
+use super::info::trace_info;
 use super::listing::Listing;
 use super::no_match::NoMatch;
 use super::objects::ObjectTable;
@@ -27,9 +28,10 @@ use super::source::Source;
 use super::stacks::StackSet;
 use super::suspect_rows::check;
 use super::totals::Totals;
+use super::unnamed_methods;
 use crate::cancel::{Cancel, Cancelled};
 use crate::query::criteria::ObjectCriteria;
-use crate::trace::{Caveat, unseen_values};
+use crate::trace::{Caveat, has_handle_events, unseen_values};
 use crate::values::TopN;
 
 /// The answer for all traces, in the order they are loaded.
@@ -58,6 +60,10 @@ pub struct FileAnswer<'a> {
     /// Objects that `-Leak` or `-LeakAtExit` found, and of which other filters left nothing that leaks: they stay
     /// for their creation or end.
     pub without_leak: u64,
+    /// Whether only what leaks was asked for.
+    pub is_of_leaks: bool,
+    /// Whether the trace has events of handles or views, without which it says nothing of leaks.
+    pub knows_leaks: bool,
     /// Handles of GDI and USER, if they were asked for.
     pub gui_handles: Vec<GuiHandles>,
     /// Objects and groups that `-TopN` leaves out of the output.
@@ -155,7 +161,7 @@ fn caveats(
     if args.leak || args.leak_at_exit {
         caveats.extend(Caveat::of_unknown_exits(file.trace)?);
     }
-    if file.frames.is_some() {
+    if let Some(frames) = &file.frames {
         let kind = file.trace.values(Events::kind)?;
         let stack = file.trace.values(Events::stack)?;
         let opened = (0..kind.len()).into_par_iter();
@@ -165,9 +171,23 @@ fn caveats(
         let (opened, without_stack) =
             opened.reduce(|| (0, 0), |sums, event| (sums.0 + event.0, sums.1 + event.1));
         caveats.extend(Caveat::of_missing_stacks(without_stack, opened));
+        let process = file.trace.values(Events::process)?;
+        let stacks = (0..stack.len()).map(|event| (stack.get(event), process.get(event)));
+        caveats.extend(unnamed_methods::caveat(file.trace, frames, &file.processes, stacks)?);
     }
     caveats.extend(Caveat::of_missing_symbols(&selection.needs_symbols));
     Ok(caveats)
+}
+
+/// Whether a trace has events of handles or views, or at least the rundown of a session that recorded them.
+fn knows_leaks(trace: &Trace) -> Result<bool, QueryError> {
+    if has_handle_events(trace)? {
+        return Ok(true);
+    }
+    let kinds = trace.values(Events::kind)?;
+    let has_views = kinds.values().iter().any(|kind| VIEWS.contains_code(*kind));
+    let has_rundown = trace.height(Table::ExistingHandles)? > 0;
+    Ok(has_views || (has_rundown && !trace_info(trace)?.is_dump()))
 }
 
 /// Objects of which no event is left that opens anything: with leaks, these all leak.
@@ -301,6 +321,8 @@ impl<'a> FileAnswer<'a> {
             exit_stacks,
             gui_handles: Vec::new(),
             left_out: LeftOut::default(),
+            is_of_leaks: args.leak || args.leak_at_exit,
+            knows_leaks: knows_leaks(file.trace)?,
             without_leak: match args.leak || args.leak_at_exit {
                 true => without_leak(&file, &selection)?,
                 false => 0,

@@ -43,8 +43,10 @@ pub enum CaveatKind {
     PartOfSession,
     ExitsUnknown,
     ExitsDoubtful,
+    ProgramsDiffer,
     StacksMissing,
     SymbolsMissing,
+    MethodsUnnamed,
     BuildsDiffer,
     NoResourceEvents,
     OlderUnknown,
@@ -68,8 +70,16 @@ impl Caveat {
                 0 => "",
                 _ => "its allocations are in .dump Resource and .why; for handles ",
             };
-            let text =
-                format!("no handle events: not recorded with handle tracing; {hint}{RECORD}");
+            let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+            let text = match info.is_converted() {
+                true => format!(
+                    "no handle events: the extract has no object references; {hint}extract the trace \
+                     with them, or load the trace itself"
+                ),
+                false => {
+                    format!("no handle events: not recorded with handle tracing; {hint}{RECORD}")
+                }
+            };
             add(CaveatKind::NoHandleEvents, text);
         } else if !has_rundown {
             let text = "no rundown of open handles at the end of the trace: handles older than the trace \
@@ -185,6 +195,28 @@ impl Caveat {
         Some(Caveat { kind: CaveatKind::StacksMissing, text })
     }
 
+    /// Caveat about two dumps, or texts, of different programs.
+    pub(crate) fn of_two_programs(programs: [&str; 2]) -> Option<Caveat> {
+        let [before, after] = programs.map(Untrusted);
+        let text = format!(
+            "the first is of {before} and the second of {after}: handles of different programs are \
+             not compared with each other"
+        );
+        let differ = !programs.contains(&"") && !programs[0].eq_ignore_ascii_case(programs[1]);
+        differ.then_some(Caveat { kind: CaveatKind::ProgramsDiffer, text })
+    }
+
+    /// Caveat about processes whose managed methods have no names.
+    pub(crate) fn of_unnamed_methods(processes: &[String]) -> Option<Caveat> {
+        let text = format!(
+            "methods of .NET have no names in {}, so each address there counts as code of its own, in \
+             each process; record with `handlescope record --clr`, or with the profile of \
+             `handlescope wprp --clr`",
+            listed(processes, MAX_MODULES)
+        );
+        (!processes.is_empty()).then_some(Caveat { kind: CaveatKind::MethodsUnnamed, text })
+    }
+
     /// Caveat about symbols that a filter on stacks needs and that are missing.
     pub(crate) fn of_missing_symbols(modules: &[String]) -> Option<Caveat> {
         let text = format!(
@@ -264,7 +296,7 @@ fn lost_while_recording(events: u64, buffers: u64, subject: &str) -> Option<Stri
 fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
     let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
     if info.is_dump() {
-        return of_dump(trace).map(Some);
+        return of_dump(trace, &info).map(Some);
     }
     let names = trace.values(Processes::name)?;
     let unnamed = (0..names.len()).any(|row| names.text(row).is_empty());
@@ -277,7 +309,7 @@ fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
 }
 
 /// Text about what a dump does not say: when handles were opened, and often where.
-fn of_dump(trace: &Trace) -> Result<String, ArchiveError> {
+fn of_dump(trace: &Trace, info: &TraceInfo) -> Result<String, ArchiveError> {
     let open = trace.height(Table::ExistingHandles)? as u64;
     let (created, listed) =
         (trace.values(Objects::create_event)?, trace.values(Objects::existing_count)?);
@@ -290,6 +322,11 @@ fn of_dump(trace: &Trace) -> Result<String, ArchiveError> {
             "it does not list the open handles: the dump was written without MiniDumpWithHandleData"
                 .to_owned()
         }
+        (true, 0) if info.product.is_some() => format!(
+            "nothing says what opened its {}; .dump ObjectRef -ShowTotal counts them, and .diff of \
+             two dumps shows which become more",
+            Counted(open, "file descriptor")
+        ),
         (true, 0) => format!(
             "nothing says what opened its {}, because neither handle tracing (!htrace -enable) nor \
              Application Verifier was on; .dump ObjectRef -ShowTotal counts them, and .diff of two \
@@ -318,7 +355,7 @@ fn coarse_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
     }))
 }
 
-fn has_handle_events(trace: &Trace) -> Result<bool, ArchiveError> {
+pub(crate) fn has_handle_events(trace: &Trace) -> Result<bool, ArchiveError> {
     let kinds = trace.values(Events::kind)?;
     if kinds.values().iter().any(|kind| WITH_HANDLE.contains_code(*kind)) {
         return Ok(true);

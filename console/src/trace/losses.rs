@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use handlescope_extract::is_loss;
-use handlescope_model::rules::{LossTimes, is_of_end_rundown};
+use handlescope_model::rules::{LossTimes, OPENING_HANDLES, is_of_end_rundown};
 use handlescope_model::tables::{
-    EventCounts, Events, LossKind, Losses, ObjectTypes, TraceInfos, Warnings,
+    EventCounts, Events, LossKind, Losses, ObjectTypes, Processes, TraceInfos, Warnings,
 };
 use handlescope_model::{
     ArchiveError, Cell, FILE_MAPPING_TYPE, Key, RowSet, Sparse, Table, TableRows, Trace,
@@ -136,6 +136,30 @@ pub fn has_end_rundown(trace: &Trace) -> Result<bool, ArchiveError> {
     }
     let counts = EventCounts::read(trace)?;
     Ok(counts.rows().any(|row| row.name.as_deref().is_some_and(is_of_end_rundown)))
+}
+
+/// Whether the rundown at the end lists what was open: without a handle in it, only if the events leave none open in a process
+/// that outlives the trace.
+///
+/// # Errors
+/// When the archive is damaged.
+pub(crate) fn lists_open_handles(trace: &Trace) -> Result<bool, ArchiveError> {
+    if trace.height(Table::ExistingHandles)? > 0 {
+        return Ok(true);
+    }
+    Ok(has_end_rundown(trace)? && !has_open_handles(trace)?)
+}
+
+fn has_open_handles(trace: &Trace) -> Result<bool, ArchiveError> {
+    let (leaked, kind) = (trace.values(Events::leaked)?, trace.values(Events::kind)?);
+    let (process, child) = (trace.values(Events::process)?, trace.values(Events::inherited_by)?);
+    let end_ns = trace.values(Processes::end_ns)?;
+    let lives_on = |event: usize| {
+        let owner = child.get(event).or_else(|| process.get(event));
+        owner.is_some_and(|owner| end_ns.get(owner.row()).is_none())
+    };
+    let opens = |event: usize| kind.get(event).is_some_and(|it| OPENING_HANDLES.contains_code(it));
+    Ok((0..kind.len()).any(|event| leaked.get(event) && opens(event) && lives_on(event)))
 }
 
 /// Whether an extract says which closes the ends of processes made, as older ones do not.

@@ -14,8 +14,8 @@ mod stack_verdicts;
 mod values;
 
 pub use crate::paths::Access;
-pub(crate) use caveats::warn_of;
 pub use caveats::{Caveat, CaveatKind};
+pub(crate) use caveats::{has_handle_events, warn_of};
 pub use error::{LoadError, NoFile};
 pub use extraction::MappingsError;
 pub use frame_name_cache::FrameNameCache;
@@ -25,6 +25,7 @@ pub(crate) use load::Loading;
 pub use loaded::{LoadedTrace, Snapshot};
 pub(crate) use loaded::{filter_of, passes};
 pub use losses::has_end_rundown;
+pub(crate) use losses::lists_open_handles;
 pub(crate) use losses::{
     knows_exits, knows_losses, loss_times, most_lost_events, unseen_closes, unseen_values,
     unseen_values_at,

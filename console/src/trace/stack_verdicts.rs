@@ -42,7 +42,7 @@ impl StackSet {
         Self(members.map(|(row, &member)| member && passes(StackIdx::of(row))).collect())
     }
 
-    fn has(&self, stack: StackIdx) -> bool {
+    pub(crate) fn has(&self, stack: StackIdx) -> bool {
         self.0.get(stack.row()).copied().unwrap_or_default()
     }
 }

@@ -105,6 +105,7 @@ mod synthetic;
 mod terminal;
 mod threads;
 mod totals;
+mod unknown_code;
 mod versions;
 mod views;
 mod volumes;

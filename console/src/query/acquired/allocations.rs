@@ -25,6 +25,8 @@ use crate::query::info::{recorded, trace_info};
 use crate::query::no_match::NoMatch;
 use crate::query::resources::{AllocatorList, Origin, ResourceTable, choose, kind_name};
 use crate::query::tables::{ProcessInfo, ProcessList};
+use crate::query::unnamed_methods;
+use crate::trace::Caveat;
 
 /// The allocations of a trace.
 pub(crate) struct Allocations<'a> {
@@ -92,6 +94,13 @@ impl<'a> Allocations<'a> {
     /// Number of chosen allocations, in parts.
     pub(crate) fn selected_count(&self) -> usize {
         self.sites.selected_count
+    }
+
+    /// Caveat about processes of .NET whose methods have no names.
+    pub(crate) fn methods_unnamed(&self) -> Result<Option<Caveat>, QueryError> {
+        let Origin { trace, frames, processes, .. } = self.origin;
+        let stacks = self.table.stacks_of_processes(&self.allocators);
+        Ok(unnamed_methods::caveat(trace, frames, processes, stacks)?)
     }
 
     /// Reason why no allocation matches; `None` when the trace has none, or some match.

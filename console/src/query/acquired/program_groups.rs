@@ -27,6 +27,8 @@ impl<'t> ProgramGroup<'t> {
             let owners = acquired.owners(&group);
             let owner = owners.first().and_then(|(row, _)| *row);
             let program = programs.get(owner).filter(|_| !by_process);
+            // Unknown code of other processes of the program is other code.
+            let program = program.filter(|_| !is_of_one_process(acquired, &group));
             let key = program.map(|program| -> Key<'t> {
                 (program, group.type_name, group.descriptive_allocator(), group.create_stack)
             });
@@ -34,6 +36,8 @@ impl<'t> ProgramGroup<'t> {
         });
         let by_program = united(groups).into_iter().map(|groups| {
             let (groups, owners): (Vec<Group<'t>>, Vec<Vec<_>>) = groups.into_iter().unzip();
+            let is_alone = groups.first().is_some_and(|group| is_of_one_process(acquired, group));
+            let by_process = by_process || is_alone;
             let owners = Owners::new(owners.into_iter().flatten(), &programs, by_process);
             Self { groups, owners }
         });
@@ -56,10 +60,19 @@ impl<'t> ProgramGroup<'t> {
             let named = frames.named();
             // A frame is one part including its inlined functions, as in the comparison of stacks.
             parts.extend(stacks.frames(frames, stack).map(|frame| {
-                let views = named.frames_at(frame).map(|view| view.to_string());
+                let views = named.frames_at(frame).map(|view| match view.identity().address() {
+                    Some(address) => format!("0x{address:X}"),
+                    None => view.to_string(),
+                });
                 views.collect::<Vec<_>>().join("\n")
             }));
         }
         SuspectId::of_parts(parts.iter().map(String::as_bytes))
     }
+}
+
+/// Whether the stack of a group leads through unknown code of its process.
+fn is_of_one_process(acquired: &impl Acquired, group: &Group<'_>) -> bool {
+    let stack = acquired.stacks().zip(group.create_stack);
+    stack.is_some_and(|(stacks, stack)| stacks.is_of_one_process(stack))
 }

@@ -19,6 +19,15 @@ pub(super) struct Builds {
     names: Vec<String>,
 }
 
+/// A stack as it is compared.
+#[derive(Default)]
+pub(super) struct StackText {
+    /// Functions and places, innermost first.
+    pub(super) names: String,
+    /// Addresses of its unknown code, innermost first.
+    pub(super) addresses: Vec<u64>,
+}
+
 /// Occurrences of a module in the stacks of a trace.
 #[derive(Default)]
 struct InStacks<'f> {
@@ -73,8 +82,8 @@ impl Builds {
 
     /// The text of a stack that is compared. Frames of a module that follow each other are one where nothing but the
     /// module is compared, because builds inline functions differently.
-    pub(super) fn text(&self, named: &NamedFrames<'_>, stack: StackIdx) -> String {
-        let mut text = String::new();
+    pub(super) fn text(&self, named: &NamedFrames<'_>, stack: StackIdx) -> StackText {
+        let mut text = StackText::default();
         let mut last = None;
         for frame in named.stack(stack) {
             let module = self.module(&frame);
@@ -83,10 +92,11 @@ impl Builds {
             }
             last = module;
             match module {
-                Some(module) => text.push_str(module),
-                None => text.push_str(&frame.to_string()),
+                Some(module) => text.names.push_str(module),
+                None => text.names.push_str(&frame.to_string()),
             }
-            text.push('\n');
+            text.names.push('\n');
+            text.addresses.extend(frame.identity().address());
         }
         text
     }

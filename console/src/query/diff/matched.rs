@@ -8,6 +8,7 @@ use hashbrown::hash_map::Entry;
 
 use super::builds::Builds;
 use super::tally::{Sample, Share};
+use super::unknown_code::UnknownCode;
 use crate::query::acquired::{Acquired, Group};
 use crate::query::amounts::Amount;
 use crate::query::error::QueryError;
@@ -31,30 +32,46 @@ pub(super) struct MatchedGroup {
     pub(super) sides: [MatchedSide; 2],
     /// Whether it belongs to the requested suspect in either trace; always if none is requested.
     pub(super) is_of_suspect: bool,
+    /// The functions of a stack through unknown code, which may be those of other groups.
+    pub(super) around_unknown: Option<String>,
 }
 
-/// Program, type and whether there is a stack: handle tracing keeps only the last operations, so that groups of one type
-/// lose handles to the group without a stack, and get handles from it when tracing is switched on.
-type Traced<'m> = (Option<&'m str>, &'m str, bool);
+/// Where the handles of a group may be in the other trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Elsewhere<'m> {
+    /// Handle tracing keeps only the last operations, so that groups of one type lose handles to the group without a stack,
+    /// and get handles from it when tracing is switched on.
+    Stack(bool),
+    /// Code that was compiled just in time, and has no names, lies elsewhere in every process.
+    AroundUnknown(&'m str),
+}
 
-/// Numbers of handles that the groups of dumps lost from one dump to the next.
+/// Program, type, allocator and the groups that may share handles.
+type Related<'m> = (Option<&'m str>, &'m str, Option<&'m str>, Elsewhere<'m>);
+
+/// Numbers of handles that groups lost from one trace to the next, and that may be in other groups.
 #[derive(Default)]
-pub(super) struct Decreases<'m>(HashMap<Traced<'m>, u64>);
+pub(super) struct Decreases<'m>(HashMap<Related<'m>, u64>);
 
 impl<'m> Decreases<'m> {
-    pub(super) fn of(groups: &'m [MatchedGroup]) -> Self {
-        let mut decreases: HashMap<Traced<'m>, u64> = HashMap::new();
+    /// Decreases of groups; `is_of_dumps` where stacks may be forgotten.
+    pub(super) fn of(groups: &'m [MatchedGroup], is_of_dumps: bool) -> Self {
+        let mut decreases: HashMap<Related<'m>, u64> = HashMap::new();
         for group in groups {
             let [before, after] = group.sides.each_ref().map(|side| side.leaked.count);
-            *decreases.entry(group.traced(group.has_stack())).or_default() +=
-                before.saturating_sub(after);
+            let traced = is_of_dumps.then(|| group.traced(group.has_stack()));
+            for related in traced.into_iter().chain(group.around_unknown()) {
+                *decreases.entry(related).or_default() += before.saturating_sub(after);
+            }
         }
         Self(decreases)
     }
 
-    /// Number of handles that may have come to a group because their stacks were forgotten, or became known.
+    /// Number of handles that may have come to a group because their stacks were forgotten, or became known, or lead through
+    /// unknown code.
     pub(super) fn to(&self, group: &'m MatchedGroup) -> u64 {
-        self.0.get(&group.traced(!group.has_stack())).copied().unwrap_or_default()
+        let related = [Some(group.traced(!group.has_stack())), group.around_unknown()];
+        related.into_iter().flatten().filter_map(|related| self.0.get(&related)).sum()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -67,8 +84,13 @@ impl MatchedGroup {
         self.sides.iter().any(|side| side.create_stack.is_some())
     }
 
-    fn traced(&self, has_stack: bool) -> Traced<'_> {
-        (self.process.as_deref(), &self.type_name, has_stack)
+    fn traced(&self, has_stack: bool) -> Related<'_> {
+        (self.process.as_deref(), &self.type_name, None, Elsewhere::Stack(has_stack))
+    }
+
+    fn around_unknown(&self) -> Option<Related<'_>> {
+        let around = Elsewhere::AroundUnknown(self.around_unknown.as_deref()?);
+        Some((self.process.as_deref(), &self.type_name, self.allocator.as_deref(), around))
     }
 
     /// Size of the largest allocation of the group, which lost events may hide.
@@ -112,6 +134,7 @@ struct Matching<'t, T> {
     /// Rows of the requested suspect in each trace, if one is requested.
     suspects: &'t [Option<&'t SuspectRows>],
     builds: Builds,
+    unknown_code: UnknownCode,
     groups: Vec<MatchedGroup>,
     /// Index of a group, by its key and the text of its stack.
     by_key: HashMap<(Key, String), usize>,
@@ -121,10 +144,11 @@ struct Matching<'t, T> {
 pub(super) fn matched<T: Acquired>(
     traces: &[T],
     suspects: &[Option<&SuspectRows>],
+    unknown_code: UnknownCode,
 ) -> Result<(Vec<MatchedGroup>, Vec<String>), QueryError> {
     let builds = builds(traces);
     let (groups, by_key) = (Vec::new(), HashMap::new());
-    let mut matching = Matching { traces, suspects, builds, groups, by_key };
+    let mut matching = Matching { traces, suspects, builds, unknown_code, groups, by_key };
     for side in 0..traces.len() {
         matching.add(side, true)?;
     }
@@ -164,7 +188,7 @@ impl<'t, T: Acquired> Matching<'t, T> {
             if !leaks && !known_keys.contains(&key) {
                 continue;
             }
-            let Some(index) = self.index(trace, &group, &key, leaks) else { continue };
+            let Some(index) = self.index((side, trace), &group, &key, leaks) else { continue };
             let shares = shares_by_group
                 .entry(index)
                 .or_insert_with(|| ProgramShares { program: key.0, by_process: HashMap::new() });
@@ -212,11 +236,23 @@ impl<'t, T: Acquired> Matching<'t, T> {
     }
 
     /// Index of the matching group, which is added if there is none and `may_add`.
-    fn index(&mut self, trace: &T, group: &Group<'_>, key: &Key, may_add: bool) -> Option<usize> {
+    fn index(
+        &mut self,
+        (side, trace): (usize, &T),
+        group: &Group<'_>,
+        key: &Key,
+        may_add: bool,
+    ) -> Option<usize> {
         let frames = trace.frames().map(Frames::named);
         let stack = frames.as_ref().zip(group.create_stack);
         let text = stack.map(|(named, stack)| self.builds.text(named, stack)).unwrap_or_default();
-        let key = (key.clone(), text);
+        let has_unknown = !text.addresses.is_empty();
+        let mut whole = text.names.clone();
+        if has_unknown {
+            let life = self.unknown_code.life(side, &group.process);
+            whole.push_str(&format!("{:X?} of {life}", text.addresses));
+        }
+        let key = (key.clone(), whole);
         if let Some(index) = self.by_key.get(&key) {
             return Some(*index);
         }
@@ -236,6 +272,7 @@ impl<'t, T: Acquired> Matching<'t, T> {
             function: module.or_else(|| trace.function(group.create_stack?)),
             sides: Default::default(),
             is_of_suspect: false,
+            around_unknown: has_unknown.then_some(text.names),
         });
         Some(index)
     }

@@ -10,6 +10,7 @@ mod rule;
 mod samples;
 mod tally;
 mod traces;
+mod unknown_code;
 
 use handlescope_model::StackIdx;
 use handlescope_model::tables::TraceInfo;

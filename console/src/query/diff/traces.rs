@@ -1,11 +1,13 @@
 //! Two traces: what the second one leaks more or less of than the first.
 
 use handlescope_model::rules::LossTimes;
+use handlescope_model::tables::Processes;
 use handlescope_model::{StackIdx, Trace};
 
 use super::matched::{Decreases, MatchedGroup, Start, matched};
 use super::rule::{self, Chances};
 use super::tally::{Kind, Sample, Tally};
+use super::unknown_code::UnknownCode;
 use super::{Compared, NS_PER_MINUTE, extent, minutes, per_minute, rows_of_suspect};
 use crate::cancel::Cancel;
 use crate::query::acquired::{Acquired, Kept};
@@ -182,7 +184,9 @@ pub(crate) fn compare_traces<'a, F: Compared<'a>>(
     for (side, file) in files.iter_mut().enumerate() {
         file.show_stacks(stacks(&groups, side))?;
     }
+    let programs = programs_of_dumps(&files)?;
     if let Some(file) = files.get_mut(1) {
+        file.about_mut().caveats.extend(programs);
         file.about_mut().caveats.extend(Caveat::of_other_builds(&not_comparable));
     }
     let no_match = files
@@ -191,6 +195,20 @@ pub(crate) fn compare_traces<'a, F: Compared<'a>>(
         .filter(|no_match| !files.iter().any(|file| file.knows_choice(criteria, no_match)));
     let no_match = no_match.cloned();
     Ok(TracesDiff { files, windows, minutes: lengths, groups, no_match })
+}
+
+/// A caveat if two dumps are of different programs. The first process of a dump is its own.
+fn programs_of_dumps<'a, F: Compared<'a>>(files: &[F]) -> Result<Option<Caveat>, QueryError> {
+    let [before, after] = files else { return Ok(None) };
+    if ![before, after].iter().all(|file| file.about().info.is_dump()) {
+        return Ok(None);
+    }
+    let name = |file: &F| -> Result<String, QueryError> {
+        let names = file.about().trace.values(Processes::name)?;
+        Ok(names.get(0).unwrap_or_default().to_owned())
+    };
+    let [before, after] = [name(before)?, name(after)?];
+    Ok(Caveat::of_two_programs([&before, &after]))
 }
 
 /// The groups of two traces, and the modules whose frames cannot be compared.
@@ -206,15 +224,18 @@ fn compared<T: Acquired>(
     suspects: &[Option<&SuspectRows>],
     lengths: &[Option<f64>],
 ) -> Result<ComparedGroups, QueryError> {
-    let (matched, not_comparable) = matched(traces, suspects)?;
+    let unknown_code = match sources {
+        [before, after, ..] => UnknownCode::of([before.trace, after.trace])?,
+        _ => UnknownCode::default(),
+    };
+    let (matched, not_comparable) = matched(traces, suspects, unknown_code)?;
     let has_lengths = lengths.iter().all(Option::is_some);
     let losses = sources.iter().zip(traces);
     let losses = losses.map(|(source, trace)| Losses::of(source.trace, trace.extent()));
     let groups = match losses.collect::<Result<Vec<_>, _>>()?.as_slice() {
         [before, after] => {
             let is_of_dumps = traces.iter().all(Acquired::is_of_one_moment);
-            let decreases =
-                if is_of_dumps { Decreases::of(&matched) } else { Decreases::default() };
+            let decreases = Decreases::of(&matched, is_of_dumps);
             with_states(&matched, has_lengths, [before, after], &decreases)
         }
         _ => Vec::new(),
@@ -333,7 +354,7 @@ enum Assumed<'l> {
     Between([&'l Losses; 2]),
     /// Assumes that this many more handles of a group leak in each trace, or fewer.
     Unseen([f64; 2]),
-    /// Assumes that as many handles as possible only got a stack, or lost it.
+    /// Assumes that as many handles as possible only got a stack, or lost it, or have unknown code at another address.
     Regrouped(&'l Decreases<'l>),
 }
 
@@ -395,12 +416,12 @@ fn sure<'m>(
     let worse = |comparisons: &[Both], level| -> Vec<bool> {
         comparisons.iter().map(|both| both[0].is_more(level)).collect()
     };
+    let is_worse_regrouped = match decreases.is_empty() {
+        true => vec![true; groups.len()],
+        false => worse(&compare(Assumed::Regrouped(decreases)), level),
+    };
     if before.times.is_empty() && after.times.is_empty() {
-        if decreases.is_empty() {
-            return vec![true; groups.len()];
-        }
-        let surely_worse = worse(&compare(Assumed::Regrouped(decreases)), level);
-        let is_sure = worse(comparisons, level).into_iter().zip(surely_worse);
+        let is_sure = worse(comparisons, level).into_iter().zip(is_worse_regrouped);
         return is_sure.map(|(is_worse, is_surely_worse)| !is_worse || is_surely_worse).collect();
     }
     let between = has_lengths.then(|| {
@@ -423,7 +444,10 @@ fn sure<'m>(
     let is_sure = worse(comparisons, level).into_iter().enumerate().map(|(index, is_worse)| {
         let is_worse_between = has_verdict(&between, index, true);
         match is_worse {
-            true => is_worse_between || has_verdict(&explained, index, true),
+            true => {
+                is_worse_regrouped[index]
+                    && (is_worse_between || has_verdict(&explained, index, true))
+            }
             false => has_verdict(&hidden, index, false) || (shows_all && !is_worse_between),
         }
     });
@@ -556,6 +580,7 @@ mod tests {
                 function: None,
                 sides: [(); 2].map(|()| side(at_once, &mut rng)),
                 is_of_suspect: true,
+                around_unknown: None,
             };
             let is_worse = (0..1_000).map(|_| {
                 let groups: Vec<MatchedGroup> = (0..6).map(|_| group()).collect();

@@ -9,6 +9,7 @@ use handlescope_model::{
 
 use super::lifetimes::{Lifetime, Times, code};
 use super::name_pattern::NamePattern;
+use super::process_stacks::{ProcessStacks, StackNumbers};
 use super::stacks::TrimmedStacks;
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
@@ -42,9 +43,9 @@ macro_rules! columns {
 
 columns! {
     CreateStack: "createstack", "stack of the event that opened the handle", Some("no stack");
-        OPENINGS, |rows, lifetime| rows.stack(lifetime.opened) => Key::Stack;
+        OPENINGS, |rows, lifetime| rows.stack_in_process(lifetime.opened) => Key::Stack;
     CloseStack: "closestack", "stack of the event that closed it", Some("not closed, or no stack");
-        CLOSES, |rows, lifetime| rows.stack(lifetime.closed) => Key::Stack;
+        CLOSES, |rows, lifetime| rows.stack_in_process(lifetime.closed) => Key::Stack;
     Type: "type", "type of the object", None;
         NEITHER, |rows, lifetime| rows.objects.type_id(lifetime.object).0
         => Key::Text(|texts, row| texts.file.types.get(TypeId(row)).to_owned());
@@ -131,6 +132,7 @@ pub(super) struct KeyRows<'a> {
     objects: &'a ObjectTable,
     times: Times,
     stacks: Option<&'a TrimmedStacks>,
+    process_stacks: Option<&'a ProcessStacks>,
     stack: Numbers<StackIdx>,
     tid: Numbers<u32>,
     name: Numbers<NameIdx>,
@@ -166,7 +168,10 @@ struct Coder {
 }
 
 /// Texts of the numbers of all columns.
-pub(super) struct KeyTexts(Vec<(GroupColumn, Vec<String>)>);
+pub(super) struct KeyTexts {
+    columns: Vec<(GroupColumn, Vec<String>)>,
+    stacks: StackNumbers,
+}
 
 impl<'a> Keys<'a> {
     pub(super) fn new(
@@ -217,8 +222,11 @@ impl<'a> Keys<'a> {
         self.coders.iter().zip(rows).map(|(coder, row)| coder.known(*row).unwrap_or(sentinel()))
     }
 
-    pub(super) fn into_texts(self) -> KeyTexts {
-        KeyTexts(self.coders.into_iter().map(|coder| (coder.column, coder.texts)).collect())
+    /// The texts, and the rows of stacks of single processes.
+    pub(super) fn into_texts(self, process_stacks: Option<&ProcessStacks>) -> KeyTexts {
+        let columns = self.coders.into_iter().map(|coder| (coder.column, coder.texts));
+        let stacks = process_stacks.map(|stacks| stacks.rows().clone()).unwrap_or_default();
+        KeyTexts { columns: columns.collect(), stacks }
     }
 }
 
@@ -259,6 +267,7 @@ impl<'a> KeyRows<'a> {
         file: &'a FileContext<'_>,
         columns: &[GroupColumn],
         stacks: Option<&'a TrimmedStacks>,
+        process_stacks: Option<&'a ProcessStacks>,
     ) -> Result<Self, QueryError> {
         let trace = file.trace;
         let has_any = |wanted: &[GroupColumn]| columns.iter().any(|column| wanted.contains(column));
@@ -273,6 +282,7 @@ impl<'a> KeyRows<'a> {
             times: Times::load(trace)?,
             objects: &file.objects,
             stacks,
+            process_stacks,
             stack: stack.unwrap_or_default(),
             tid: tid.unwrap_or_default(),
             name: name.unwrap_or_default(),
@@ -291,7 +301,10 @@ impl<'a> KeyRows<'a> {
         let columns = self.columns.iter().enumerate();
         for (index, _) in columns.filter(|(_, column)| column.needs_stacks() != (false, false)) {
             for row in rows.iter_mut().skip(index).step_by(self.columns.len()) {
-                *row = stacks.equal(StackIdx(*row)).0;
+                // Larger numbers are of stacks of single processes, and are equal to no other.
+                if (*row as usize) < stacks.height() {
+                    *row = stacks.equal(StackIdx(*row)).0;
+                }
             }
         }
     }
@@ -299,6 +312,16 @@ impl<'a> KeyRows<'a> {
     /// The stack of an event.
     fn stack(&self, event: Option<EventIdx>) -> u32 {
         event.and_then(|event| self.stack.get(event.row())).unwrap_or(StackIdx::NONE).0
+    }
+
+    /// The stack of an event; of one through unknown code, its number in the process.
+    fn stack_in_process(&self, event: Option<EventIdx>) -> u32 {
+        let stack = self.stack(event);
+        let of_process = || {
+            let (stacks, process_stacks) = (self.stacks?, self.process_stacks?);
+            process_stacks.of_event(stacks, StackIdx(stack), event?)
+        };
+        of_process().map_or(stack, |stack| stack.0)
     }
 
     /// The name of an object.
@@ -352,12 +375,12 @@ impl KeyTexts {
             return GroupKey::None;
         }
         match column.declared().key {
-            Key::Stack => GroupKey::Stack(StackIdx(code)),
+            Key::Stack => GroupKey::Stack(self.stacks.row(code)),
             Key::Number => GroupKey::Number(code.into()),
             Key::Word(word) => GroupKey::Text(word(code)),
             Key::Text(_) => {
-                let texts =
-                    self.0.iter().find(|(known, _)| *known == column).map(|(_, texts)| texts);
+                let texts = self.columns.iter().find(|(known, _)| *known == column);
+                let texts = texts.map(|(_, texts)| texts);
                 let text = texts.and_then(|texts| texts.get(code as usize));
                 text.map_or(GroupKey::None, |text| GroupKey::Text(text))
             }

@@ -13,6 +13,7 @@ mod lifetimes;
 mod name_pattern;
 mod nodes;
 mod parts;
+mod process_stacks;
 mod ranked;
 mod stacks;
 mod stats;
@@ -34,6 +35,7 @@ use handlescope_model::StackIdx;
 use self::columns::{KeyRows, KeyTexts, Keys};
 use self::lifetimes::LifeTables;
 use self::parts::Parts;
+use self::process_stacks::ProcessStacks;
 use super::context::FileContext;
 use super::criteria::ObjectCriteria;
 use super::error::QueryError;
@@ -71,19 +73,20 @@ impl Groups {
         let selections = || [Some(selection), beside].into_iter().flatten();
         let (needs, trims) = (criteria.groups.needs_stacks(), &criteria.groups.trims);
         let stacks = TrimmedStacks::needed(file, selections(), needs, trims)?;
+        let process_stacks = ProcessStacks::number(file.trace, stacks.as_ref(), file.cancel)?;
         // The executable identifies a process.
         let is_plain = criteria.plain_process_names || criteria.with_identities;
         let mut keys = Keys::new(file, &by, stacks.as_ref(), is_plain)?;
         let mut tree = GroupTree::new(by.len());
         let parts = Parts {
             lifetimes: LifeTables::load(file)?,
-            keys: KeyRows::load(file, &by, stacks.as_ref())?,
+            keys: KeyRows::load(file, &by, stacks.as_ref(), process_stacks.as_ref())?,
             cancel: file.cancel,
         };
         for (selection, is_beside) in selections().zip([false, true]) {
             parts.count(selection, is_beside, &mut keys, |part| tree.add(part))?;
         }
-        let texts = keys.into_texts();
+        let texts = keys.into_texts(process_stacks.as_ref());
         by.truncate(criteria.groups.depth.unwrap_or(usize::MAX).max(1));
         let handles =
             tree.arrange(&criteria.groups, criteria.top, &parts.lifetimes.times, file.cancel)?;

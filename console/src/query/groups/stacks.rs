@@ -1,4 +1,5 @@
-//! Equality of stacks: stacks of the same functions are equal, whatever their addresses.
+//! Equality of stacks: stacks of the same functions are equal, whatever their addresses. Code without a module and without a
+//! name is equal only at the same address of the same process.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -42,6 +43,8 @@ pub(crate) struct TrimmedStacks {
     /// Facts about frames, by row of the frames table.
     frames: Vec<FrameFacts>,
     has_start: bool,
+    /// Stacks with unknown code of a program; `None` if there are none.
+    of_one_process: Option<StackSet>,
 }
 
 /// Facts about a row of the frames table.
@@ -51,6 +54,8 @@ struct FrameFacts {
     text: u32,
     is_folded: bool,
     is_start: bool,
+    /// Whether it is an address that means this code in one process only.
+    is_of_one_process: bool,
 }
 
 impl TrimmedStacks {
@@ -88,11 +93,17 @@ impl TrimmedStacks {
         needed: &StackSet,
         trims: &StackTrims,
     ) -> Result<Self, QueryError> {
-        let unknown = FrameFacts { text: sentinel(), is_folded: false, is_start: false };
+        let unknown = FrameFacts {
+            text: sentinel(),
+            is_folded: false,
+            is_start: false,
+            is_of_one_process: false,
+        };
         let mut stacks = Self {
             equal: Vec::new(),
             frames: vec![unknown; frames.height()],
             has_start: trims.from.is_some(),
+            of_one_process: None,
         };
         let named = frames.named();
         let mut is_needed = vec![false; frames.height()];
@@ -103,6 +114,15 @@ impl TrimmedStacks {
         }
         let texts = FrameTexts { named: &named, trims, hasher: Default::default() };
         stacks.number(&is_needed, &texts);
+        if stacks.frames.iter().any(|facts| facts.is_of_one_process) {
+            let is_of_one_process = |stack| {
+                let mut left = stacks.frames(frames, stack);
+                left.any(|frame| {
+                    stacks.frames.get(frame.row()).is_some_and(|facts| facts.is_of_one_process)
+                })
+            };
+            stacks.of_one_process = Some(needed.par_filter(is_of_one_process));
+        }
         let hasher = hashbrown::DefaultHashBuilder::default();
         let needed: Vec<StackIdx> = needed.iter().collect();
         let hashes = needed.into_par_iter().map(|stack| {
@@ -136,10 +156,25 @@ impl TrimmedStacks {
         }
     }
 
+    /// Number of rows of the table of stacks.
+    pub(super) fn height(&self) -> usize {
+        self.equal.len()
+    }
+
     /// The first of the stacks that are equal to one; that of no row for one that was not compared, and
     /// for none.
     pub(crate) fn equal(&self, stack: StackIdx) -> StackIdx {
         self.equal.get(stack.row()).copied().unwrap_or(StackIdx::NONE)
+    }
+
+    /// Whether a stack leads through unknown code of a program, so that the equal stacks of another process are other stacks.
+    pub(crate) fn is_of_one_process(&self, stack: StackIdx) -> bool {
+        self.of_one_process.as_ref().is_some_and(|stacks| stacks.has(stack))
+    }
+
+    /// Whether there is any such stack.
+    pub(crate) fn has_stacks_of_one_process(&self) -> bool {
+        self.of_one_process.is_some()
     }
 
     /// The frames of a stack that are left, innermost first.
@@ -249,7 +284,12 @@ impl FrameTexts<'_> {
                 self.named.frames_at(frame).any(|view| filter.matches(&view.to_string()))
             })
         };
-        FrameFacts { text, is_folded: is(&self.trims.fold), is_start: is(&self.trims.from) }
+        FrameFacts {
+            text,
+            is_folded: is(&self.trims.fold),
+            is_start: is(&self.trims.from),
+            is_of_one_process: self.named.is_of_one_process(frame),
+        }
     }
 }
 

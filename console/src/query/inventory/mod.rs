@@ -6,18 +6,21 @@ mod groups;
 mod open_over_time;
 mod stacks;
 
-use handlescope_model::{ProcessIdx, StackIdx, Table};
+use std::collections::BTreeSet;
+
+use handlescope_model::tables::TraceInfos;
+use handlescope_model::{ProcessIdx, StackIdx, Table, Trace};
 
 pub(crate) use self::acquisitions::{Acquisition, AcquisitionColumns};
 pub(crate) use self::groups::InventoryGroup;
 pub(crate) use self::open_over_time::{OpenAt, OpenOverTime};
-pub(crate) use self::stacks::{StackIdentity, build_id};
+pub(crate) use self::stacks::{StackIdentity, StackOfProcess, build_id};
 
 use self::stacks::identities;
 use super::acquired::{Allocations, Handles, Kept};
 use super::criteria::{ObjectCriteria, ResourceCriteria, WhyCriteria};
 use super::error::QueryError;
-use super::frame_names::FrameNames;
+use super::frame_names::{FrameNames, NamedFrames};
 use super::frame_view::frame_lines;
 use super::growth::Window;
 use super::resources::{AllocatorList, Needed, Origin, ResourceTable};
@@ -33,8 +36,12 @@ pub(crate) struct Inventory<'a> {
     why: WhyAnswer<'a>,
     /// Groups of one process each: those of handles and views, then those of allocations; by process, type and stack.
     pub(crate) groups: Vec<InventoryGroup>,
-    /// The stacks of groups and of the ends of their acquisitions.
-    stacks: StackSet,
+    /// The stacks of groups and of the ends of their acquisitions, ascending.
+    stacks: BTreeSet<StackOfProcess>,
+    /// Stacks through unknown code, which are other stacks in each process.
+    of_one_process: StackSet,
+    /// Identity of the trace, for the stacks of its processes.
+    trace_id: String,
     /// Columns with the details of acquisitions.
     pub(crate) columns: AcquisitionColumns,
     /// Time of the trace; `None` without a clock.
@@ -62,15 +69,19 @@ impl<'a> Inventory<'a> {
         let why = why(std::slice::from_ref(source), &criteria, names, cancel)?.swap_remove(0);
         let file = &why.file.file;
         let height = source.trace.height(Table::Stacks)?;
-        let mut stacks = StackSet::new(height);
+        let mut stacks: BTreeSet<StackOfProcess> = BTreeSet::new();
+        let mut add = |stack: Option<StackIdx>, process| {
+            stacks.extend(stack.map(|stack| (stack, process)));
+        };
         let mut groups = Vec::new();
         let handles = Handles::of(file, why.file.groups.as_ref(), None, true);
         if let Some(handles) = &handles {
             groups.extend(InventoryGroup::of_handles(handles));
         }
         let columns = AcquisitionColumns::load(source.trace)?;
-        for event in groups.iter().flat_map(InventoryGroup::closing_events) {
-            stacks.add(columns.stack_of_event(event));
+        for group in &groups {
+            let closing = group.closing_events();
+            closing.for_each(|event| add(columns.stack_of_event(event), group.process));
         }
         let (mut allocation_count, mut unfreed) = (0, 0);
         if let Some(allocations) = allocations(&why)? {
@@ -79,19 +90,41 @@ impl<'a> Inventory<'a> {
                 allocation_count += group.counts.opened;
                 unfreed += group.counts.unreleased();
                 for resource in group.resources() {
-                    stacks.add(allocations.table.end_stack.get(resource.row()));
+                    add(allocations.table.end_stack.get(resource.row()), group.process);
                 }
             }
             groups.extend(of_allocations);
         }
-        groups.iter().for_each(|group| stacks.add(group.stack));
-        why.suspects.iter().for_each(|suspect| stacks.add(suspect.create_stack));
-        if let Some(frames) = &file.frames {
-            frames.resolve(stacks.iter())?;
+        groups.iter().for_each(|group| add(group.stack, group.process));
+        for suspect in &why.suspects {
+            let process = suspect.processes.iter().find_map(|process| process.row);
+            add(suspect.create_stack, process);
         }
+        let mut distinct = StackSet::new(height);
+        stacks.iter().for_each(|(stack, _)| distinct.add(Some(*stack)));
+        let mut of_one_process = StackSet::new(height);
+        if let Some(frames) = &file.frames {
+            frames.resolve(distinct.iter())?;
+            of_one_process = of_one_process_only(&frames.named(), &distinct);
+        }
+        let stacks = stacks
+            .into_iter()
+            .map(|(stack, process)| (stack, process.filter(|_| of_one_process.has(stack))));
+        let stacks = stacks.collect();
+        let trace_id = trace_id(source.trace)?;
         let window = handles.as_ref().and_then(|handles| handles.groups.window);
         groups.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
-        Ok(Self { window, groups, stacks, columns, allocations: allocation_count, unfreed, why })
+        Ok(Self {
+            window,
+            groups,
+            stacks,
+            of_one_process,
+            trace_id,
+            columns,
+            allocations: allocation_count,
+            unfreed,
+            why,
+        })
     }
 
     /// Suspects of `.why`, the worst first.
@@ -115,9 +148,19 @@ impl<'a> Inventory<'a> {
     }
 
     /// Identities of all stacks, ascending by row.
-    pub(crate) fn stacks(&self) -> Vec<(StackIdx, StackIdentity)> {
+    pub(crate) fn stacks(&self) -> Vec<(StackOfProcess, StackIdentity)> {
+        let process_id = |row: ProcessIdx| {
+            let process = self.process(row);
+            format!("{} {} {:?}", self.trace_id, process.pid, process.start_ns)
+        };
+        let stacks = self.stacks.iter().copied();
         let frames = self.why.file.file.frames.as_ref();
-        frames.map(|frames| identities(frames, self.stacks.iter())).unwrap_or_default()
+        frames.map(|frames| identities(frames, stacks, process_id)).unwrap_or_default()
+    }
+
+    /// The stack of a process, as [`Self::stacks`] has it.
+    pub(crate) fn stack_of(&self, stack: StackIdx, process: Option<ProcessIdx>) -> StackOfProcess {
+        (stack, process.filter(|_| self.of_one_process.has(stack)))
     }
 
     /// Frames of a stack, a line for each, innermost first.
@@ -125,6 +168,20 @@ impl<'a> Inventory<'a> {
         let named = self.why.file.file.frames.as_ref()?.named();
         Some(frame_lines(named.stack(stack)).0)
     }
+}
+
+/// The stacks through unknown code.
+fn of_one_process_only(named: &NamedFrames<'_>, stacks: &StackSet) -> StackSet {
+    stacks.par_filter(|stack| {
+        let mut frames = named.frames().stacks.get(stack.row());
+        frames.any(|frame| named.is_of_one_process(frame))
+    })
+}
+
+/// Identity of a trace: its source's content, or else that of its tables.
+fn trace_id(trace: &Trace) -> Result<String, QueryError> {
+    let contents = trace.values(TraceInfos::source_content)?;
+    Ok(contents.get(0).map_or_else(|| trace.id(), str::to_owned))
 }
 
 /// All allocations of the trace, if it has any.

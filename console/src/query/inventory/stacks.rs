@@ -2,7 +2,7 @@
 
 use handlescope_extract::symbols::ModuleIdentity;
 use handlescope_model::stable_hash::identity_of;
-use handlescope_model::{FrameIdx, StackIdx};
+use handlescope_model::{FrameIdx, ProcessIdx, StackIdx};
 use hashbrown::HashMap;
 
 use crate::query::frame_class::FrameClass;
@@ -13,7 +13,8 @@ use crate::query::frame_view::FrameView;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StackIdentity {
     /// 128 bits, in hex, of the functions of the program's modules; of a frame without a name, its place and the build of
-    /// its module. Of a stack without such frames those of Windows' libraries, or else of all frames.
+    /// its module. Of a stack without such frames those of Windows' libraries, or else of all frames. Of one through unknown
+    /// code also its addresses and the process.
     pub(crate) id: String,
     /// The same of all frames.
     pub(crate) frames_id: String,
@@ -31,23 +32,30 @@ impl StackIdentity {
     }
 }
 
+/// A stack; of one through unknown code, that of a process.
+pub(crate) type StackOfProcess = (StackIdx, Option<ProcessIdx>);
+
 /// Facts about a frame, or about a function inlined into it.
 struct FrameFacts {
     /// Text that is compared.
     text: String,
     class: FrameClass,
     has_name: bool,
+    /// Whether it is unknown code, which is the same in one process only.
+    is_of_one_process: bool,
 }
 
-/// Identities of some stacks, the names of whose frames were looked up.
+/// Identities of some stacks, the names of whose frames were looked up; `process_id` identifies a process among those of all
+/// traces.
 pub(super) fn identities(
     frames: &Frames<'_>,
-    stacks: impl Iterator<Item = StackIdx>,
-) -> Vec<(StackIdx, StackIdentity)> {
+    stacks: impl Iterator<Item = StackOfProcess>,
+    process_id: impl Fn(ProcessIdx) -> String,
+) -> Vec<(StackOfProcess, StackIdentity)> {
     let named = frames.named();
     // Stacks share most of their frames.
     let mut known: HashMap<FrameIdx, Vec<FrameFacts>> = HashMap::new();
-    let identities = stacks.map(|stack| {
+    let identities = stacks.map(|(stack, process_row)| {
         let rows = || frames.stacks.get(stack.row());
         for frame in rows() {
             known.entry(frame).or_insert_with(|| facts(&named, frame));
@@ -55,7 +63,8 @@ pub(super) fn identities(
         let facts: Vec<&FrameFacts> =
             rows().filter_map(|frame| known.get(&frame)).flatten().collect();
         let function = named.representative(stack).map(|view| view.to_string());
-        (stack, identity(&facts, function.unwrap_or_default()))
+        let process = process_row.map(&process_id).unwrap_or_default();
+        ((stack, process_row), identity(&facts, &process, function.unwrap_or_default()))
     });
     identities.collect()
 }
@@ -65,20 +74,25 @@ fn facts(named: &NamedFrames<'_>, frame: FrameIdx) -> Vec<FrameFacts> {
         text: compared(named, &view),
         class: view.class(),
         has_name: view.function().is_some(),
+        is_of_one_process: named.is_of_one_process(frame),
     });
     views.collect()
 }
 
-fn identity(facts: &[&FrameFacts], function: String) -> StackIdentity {
+fn identity(facts: &[&FrameFacts], process: &str, function: String) -> StackIdentity {
     let best = facts.iter().map(|facts| facts.class).min();
     let chosen = best.filter(|best| *best <= FrameClass::Windows);
     let of_program = || {
-        let is_chosen = |facts: &&&FrameFacts| chosen.is_none_or(|class| facts.class == class);
+        let is_chosen = |facts: &&&FrameFacts| {
+            facts.is_of_one_process || chosen.is_none_or(|class| facts.class == class)
+        };
         facts.iter().filter(is_chosen)
     };
+    // Without unknown code, a stack is the same in every process.
+    let process = facts.iter().any(|facts| facts.is_of_one_process).then_some(process.as_bytes());
     StackIdentity {
-        id: identity_of(of_program().map(|facts| facts.text.as_bytes())),
-        frames_id: identity_of(facts.iter().map(|facts| facts.text.as_bytes())),
+        id: identity_of(of_program().map(|facts| facts.text.as_bytes()).chain(process)),
+        frames_id: identity_of(facts.iter().map(|facts| facts.text.as_bytes()).chain(process)),
         function,
         frames: facts.len(),
         has_symbols: of_program().all(|facts| facts.has_name),
@@ -91,6 +105,9 @@ fn compared(named: &NamedFrames<'_>, view: &FrameView<'_>) -> String {
     let module = view.module_name().unwrap_or_default().to_lowercase();
     if let Some(function) = view.function() {
         return format!("{module}!{function}");
+    }
+    if let Some(address) = view.identity().address() {
+        return format!("0x{address:X}");
     }
     let Some(place) = view.module else { return view.to_string() };
     let build = named.frames().identity(place.row).and_then(build_id).unwrap_or_default();

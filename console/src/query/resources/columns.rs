@@ -135,8 +135,9 @@ impl ResourceColumn {
     /// Columns of comparisons: groups of one kind, allocator, owner and stack.
     pub const COMPARED: [Self; 4] = [Self::Kind, Self::Allocator, Self::Process, Self::CreateStack];
 
-    /// Number of 32-bit numbers in a key: what allocators have in common, then the values of the other columns.
-    pub(super) const KEY_WIDTH: usize = Self::width_before(u8::MAX, 0);
+    /// Number of 32-bit numbers in a key: what allocators have in common, then the values of the other columns, and the
+    /// process of stacks through unknown code.
+    pub(super) const KEY_WIDTH: usize = Self::width_before(u8::MAX, 0) + 1;
 
     /// Columns in the order of [`Self::accepted_words`].
     pub(crate) fn accepted() -> impl Iterator<Item = Self> {

@@ -77,7 +77,12 @@ pub(super) struct Keys<'a> {
     base: Vec<u32>,
     /// The first allocator of each base.
     firsts: Vec<AllocatorIdx>,
+    /// Number of the process of each allocator, by row, if any stack is of one process.
+    process: Vec<u32>,
 }
+
+/// Index of the process in keys whose stacks lead through unknown code.
+const PROCESS: usize = ResourceColumn::KEY_WIDTH - 1;
 
 /// Value of an allocator in a column.
 #[derive(PartialEq, Eq, Hash)]
@@ -141,7 +146,11 @@ impl<'a> Keys<'a> {
                 firsts.push(row);
             }
         }
-        Self { table, misses, columns, stacks, base, firsts }
+        let process = match stacks.is_some_and(TrimmedStacks::has_stacks_of_one_process) {
+            true => numbers_of_processes(allocators),
+            false => Vec::new(),
+        };
+        Self { table, misses, columns, stacks, base, firsts, process }
     }
 
     /// The number of bases, where nothing but these is grouped by.
@@ -171,13 +180,21 @@ impl<'a> Keys<'a> {
         values: impl Fn(&KeyColumn) -> &Values,
     ) -> Key {
         let mut key = Key([sentinel(); ResourceColumn::KEY_WIDTH]);
-        let base = allocator.get(row).and_then(|allocator| self.base.get(allocator.row()));
+        let allocator = allocator.get(row);
+        let base = allocator.and_then(|allocator| self.base.get(allocator.row()));
         key.set(0, base.copied().unwrap_or(sentinel()));
         for column in &self.columns.0 {
             let index = column.index;
             let number = match values(column) {
                 Values::Processes(rows) => rows.get(row).unwrap_or(ProcessIdx::NONE).0,
-                Values::Stacks(rows) => self.stack(rows.get(row)).0,
+                Values::Stacks(rows) => {
+                    let stack = rows.get(row);
+                    if self.is_of_one_process(stack) {
+                        let process = allocator.and_then(|it| self.process.get(it.row()));
+                        key.set(PROCESS, process.copied().unwrap_or(sentinel()));
+                    }
+                    self.stack(stack).0
+                }
                 Values::Numbers(rows) => rows.get(row).unwrap_or(sentinel()),
                 Values::Bytes(rows) => {
                     let [high, low] = halves(rows.get(row).unwrap_or_default());
@@ -190,10 +207,26 @@ impl<'a> Keys<'a> {
         key
     }
 
+    fn is_of_one_process(&self, stack: Option<StackIdx>) -> bool {
+        let stack = self.stacks.zip(stack);
+        stack.is_some_and(|(stacks, stack)| stacks.is_of_one_process(stack))
+    }
+
     fn stack(&self, stack: Option<StackIdx>) -> StackIdx {
         let Some(stack) = stack else { return StackIdx::NONE };
         self.stacks.map_or(stack, |stacks| stacks.equal(stack))
     }
+}
+
+/// Numbers the processes of allocators, by row; an unknown process is known by its id.
+fn numbers_of_processes(allocators: &AllocatorList) -> Vec<u32> {
+    let mut numbers = HashMap::new();
+    let rows = allocators.rows().iter();
+    rows.map(|allocator| {
+        let next = numbers.len() as u32;
+        *numbers.entry((allocator.process, allocator.pid)).or_insert(next)
+    })
+    .collect()
 }
 
 /// The halves of a number, in an order that is that of the number.
@@ -224,6 +257,6 @@ mod tests {
         let mut indexes: Vec<usize> = columns.map(|column| column.key_index()).collect();
         indexes.sort_unstable();
         assert!(indexes.windows(2).all(|pair| pair[0] < pair[1]));
-        assert!(indexes.first() == Some(&1) && indexes.last() < Some(&ResourceColumn::KEY_WIDTH));
+        assert!(indexes.first() == Some(&1) && indexes.last() < Some(&PROCESS));
     }
 }

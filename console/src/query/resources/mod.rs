@@ -47,6 +47,7 @@ use super::source::Source;
 use super::stacks::StackSet;
 use super::suspect_rows::{SuspectRows, check};
 use super::tables::{ProcessInfo, ProcessList};
+use super::unnamed_methods;
 use crate::cancel::Cancel;
 use crate::query::criteria::ResourceCriteria;
 use crate::query::criterion::Criterion;
@@ -164,6 +165,8 @@ impl<'a> ResourcesAnswer<'a> {
         let facts = facts(&tables, criteria, &rows, &misses_selected);
         caveats.extend(Caveat::of_resources(trace, &facts)?);
         caveats.extend(Caveat::of_missing_symbols(&needs_symbols));
+        let stacks = resources.stacks_of_processes(&allocators);
+        caveats.extend(unnamed_methods::caveat(trace, &frames, &processes, stacks)?);
         let bases = ModuleBases::load(trace)?;
         Ok(Self {
             about: About { caveats, no_match, bases, ..About::of(source, cancel)? },

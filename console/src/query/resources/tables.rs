@@ -5,7 +5,8 @@ use handlescope_model::tables::{
     Allocator, Allocators, ResourceEnd, ResourceKind, ResourceMissKind, ResourceMisses, Resources,
 };
 use handlescope_model::{
-    AllocatorIdx, Key, Number, Numbers, ResourceIdx, ResourceMissIdx, StackIdx, TableRows, Trace,
+    AllocatorIdx, Key, Number, Numbers, ProcessIdx, ResourceIdx, ResourceMissIdx, StackIdx,
+    TableRows, Trace,
 };
 
 use crate::cancel::Cancel;
@@ -61,6 +62,17 @@ pub(crate) struct ResourceTable {
 }
 
 impl ResourceTable {
+    /// The stack of each allocation, with the process of its allocator.
+    pub(crate) fn stacks_of_processes<'t>(
+        &'t self,
+        allocators: &'t AllocatorList,
+    ) -> impl Iterator<Item = (Option<StackIdx>, Option<ProcessIdx>)> + 't {
+        (0..self.len()).map(|row| {
+            let allocator = self.allocator.get(row).and_then(|row| allocators.get(row));
+            (self.stack.get(row), allocator.and_then(|allocator| allocator.process))
+        })
+    }
+
     pub(crate) fn load(trace: &Trace, needed: Needed) -> Result<Self, QueryError> {
         let part_of = trace.values(Resources::part_of)?;
         Ok(Self {

@@ -48,7 +48,7 @@ use super::source::Source;
 use super::suspect_rows::check;
 use super::totals::Totals;
 use crate::cancel::Cancel;
-use crate::trace::Caveat;
+use crate::trace::{Caveat, CaveatKind};
 
 /// Default for the maximum distance between the opens of a race: 1 ms.
 const RACE_WINDOW_NS: i64 = 1_000_000;
@@ -132,11 +132,16 @@ impl<'a> WhyAnswer<'a> {
         let young_handles = file.totals.leaked_handles.saturating_sub(of_suspects);
         let (mut allocation_count, mut no_match) = (0, file.about.no_match.clone());
         let mut not_counted = Vec::new();
+        let mut methods_unnamed = None;
         if let Some(allocations) = allocations(&file, tables, criteria)? {
             let (of_allocations, rest) = suspects_of_allocations(&allocations, criteria)?;
             suspects.extend(of_allocations);
             not_counted = rest;
             allocation_count = allocations.selected_count();
+            let caveats = &file.about.caveats;
+            if !caveats.iter().any(|caveat| caveat.kind == CaveatKind::MethodsUnnamed) {
+                methods_unnamed = allocations.methods_unnamed()?;
+            }
             if allocation_count > 0 {
                 no_match = None;
             } else if file.totals.handles_created + file.totals.handles_duplicated == 0
@@ -146,6 +151,7 @@ impl<'a> WhyAnswer<'a> {
             }
         }
         file.about.no_match = no_match;
+        file.about.caveats.extend(methods_unnamed);
         let least = criteria.min_leaked.unwrap_or_default();
         let requests = Requests::load(file.file.trace)?;
         for (rank, suspect) in (1..).zip(&mut suspects) {

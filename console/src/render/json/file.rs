@@ -184,7 +184,9 @@ pub(in crate::render) const CAVEAT_MEMBERS: Meanings = &[
          from process exits), `\"exits_doubtful\"` (see `exit_stacks.doubtful`), \
          `\"builds_differ\"` (comparisons only: frames of modules with different builds and \
          without names are compared by module), `\"stacks_missing\"` (stacks of creates are \
-         missing, if stacks are shown or filtered), `\"symbols_missing\"` (for a stack filter); \
+         missing, if stacks are shown or filtered), `\"symbols_missing\"` (for a stack filter), \
+         `\"methods_unnamed\"` (processes of .NET recorded without names of methods), \
+         `\"programs_differ\"` (comparisons of dumps only: they are of two programs); \
          only in `.dump Resource`: `\"no_resource_events\"` (nothing requested was recorded), \
          `\"older_unknown\"` (a process is older than the trace), `\"processes_unknown\"` (of \
          allocators)",

@@ -159,6 +159,11 @@ impl PictureFrame {
         let file = name.and_then(|name| name.file.as_deref());
         let line = name.and_then(|name| name.line);
         let source = file.map(|file| (Untrusted(file).to_string(), line));
-        Self { source, is_of_program, ..Self::named(&frame.to_string()) }
+        // Unknown code is equal only at one address.
+        let name = match frame.identity().address() {
+            Some(address) => format!("{frame} 0x{address:X}"),
+            None => frame.to_string(),
+        };
+        Self { source, is_of_program, ..Self::named(&name) }
     }
 }
