@@ -39,12 +39,12 @@ pub enum ExtractError {
         offset: u64,
     },
     /// The minidump has neither the open handles nor operations on handles.
-    #[error(
-        "{}: the dump has no handle data; write it with .dump /mh FILE in WinDbg or cdb, procdump -ma, or \
-         MiniDumpWriteDump with MiniDumpWithHandleData",
-        Untrusted(.path)
-    )]
-    NoHandleData { path: PathBuf },
+    #[error("{}: the dump has no handle data; {}", Untrusted(.path), with_handles(*.system))]
+    NoHandleData {
+        path: PathBuf,
+        /// The system of the process, if it is not Windows.
+        system: Option<&'static str>,
+    },
     /// A minidump where only a trace has what is needed: it has no events of a session.
     #[error("{}: a minidump cannot be redacted or replayed; load it: handlescope {}", Untrusted(.path), Untrusted(.path))]
     OnlyLoaded { path: PathBuf },
@@ -90,5 +90,18 @@ impl ExtractError {
     /// Whether a higher limit lets a user who trusts the file read it.
     pub fn is_about_size(&self) -> bool {
         matches!(self, Self::Container(error) if error.is_about_size())
+    }
+}
+
+/// Advice how to write a dump with handles.
+fn with_handles(system: Option<&str>) -> String {
+    match system {
+        None => "write it with .dump /mh FILE in WinDbg or cdb, procdump -ma, or MiniDumpWriteDump with \
+                 MiniDumpWithHandleData"
+            .to_owned(),
+        Some(system) => format!(
+            "it is of {system}; Mozilla's minidump-writer writes the open files of processes of Linux, other \
+             writers may write none"
+        ),
     }
 }

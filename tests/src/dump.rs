@@ -74,6 +74,10 @@ pub struct DumpOperation {
 #[derive(Debug, Clone)]
 pub struct Dump {
     pub pointer_size: PointerSize,
+    /// Whether it is of Linux, as Mozilla's minidump-writer writes it: without a version.
+    pub is_linux: bool,
+    /// UTC = local time + bias, minutes, of a zone without daylight saving time.
+    pub zone: Option<i32>,
     pub written: u32,
     pub pid: u32,
     pub modules: Vec<DumpModule>,
@@ -94,6 +98,8 @@ impl Default for Dump {
     fn default() -> Self {
         Self {
             pointer_size: PointerSize::Eight,
+            is_linux: false,
+            zone: None,
             written: WRITTEN,
             pid: 4711,
             modules: Vec::new(),
@@ -192,21 +198,27 @@ impl Dump {
             PointerSize::Four => 0,
             PointerSize::Eight => 9,
         };
+        let [major, build, platform] = if self.is_linux { [0, 0, 0x8201] } else { [10, 19045, 2] };
         let info = Bytes::new()
             .u16(architecture)
             .zeros(4)
             .u8(8)
             .u8(1)
-            .u32(10)
+            .u32(major)
             .u32(0)
-            .u32(19045)
-            .u32(2)
+            .u32(build)
+            .u32(platform)
             .zeros(4 + 4 + 24);
         file.add(info)
     }
 
     fn misc_info(&self, file: &mut File) -> u32 {
-        file.add(Bytes::new().u32(24).u32(1).u32(self.pid).zeros(12))
+        let Some(bias) = self.zone else {
+            return file.add(Bytes::new().u32(24).u32(1).u32(self.pid).zeros(12));
+        };
+        // MINIDUMP_MISC_INFO_3 with MINIDUMP_MISC3_TIMEZONE.
+        let info = Bytes::new().u32(232).u32(0x41).u32(self.pid).zeros(12 + 20 + 12);
+        file.add(info.u32(0).u32(bias as u32).zeros(64 + 16 + 4 + 64 + 16 + 4))
     }
 
     fn module_list(&self, file: &mut File) -> u32 {

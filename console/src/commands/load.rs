@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use handlescope_model::Untrusted;
+use handlescope_model::tables::TraceInfos;
+use handlescope_model::{TableRows, Untrusted};
 
 use super::shared::groups;
 use super::shared::options::{max_size_option, recursive_queries_option};
@@ -11,7 +12,7 @@ use crate::dataset::{Dataset, LocalFile};
 use crate::grammar::{Arguments, Opt, OptionGroup, ParseError, Take};
 use crate::paths::with_home;
 use crate::terminal::Messages;
-use crate::trace::{LoadArgs, Loading};
+use crate::trace::{LoadArgs, LoadedTrace, Loading};
 use crate::values::Counted;
 
 pub(crate) struct Load;
@@ -130,9 +131,28 @@ pub(crate) fn load(args: &LoadArgs, context: &mut Context<'_, '_>) -> Result<(),
     }
     if !args.as_named {
         session.sort_files();
+    } else if are_dumps(&session.files)? {
+        // Dumps say when they were written.
+        let named: Vec<PathBuf> = session.files.iter().map(|file| file.path.clone()).collect();
+        session.sort_files();
+        let first = session.files.first().filter(|first| named.first() != Some(&first.path));
+        if let Some(first) = first {
+            let first = Untrusted(&first.path);
+            messages.note(format_args!("note: {first} is older, so it is the dump before"));
+        }
     }
     session.search_beside_files();
     if errors.is_empty() { Ok(()) } else { Err(CommandError::Load { errors }) }
+}
+
+/// Whether all files are minidumps.
+fn are_dumps(files: &[LoadedTrace]) -> Result<bool, CommandError> {
+    for file in files {
+        if !TraceInfos::read(&*file.trace)?.row(0).unwrap_or_default().is_dump() {
+            return Ok(false);
+        }
+    }
+    Ok(!files.is_empty())
 }
 
 /// The first query that is a dataset.

@@ -10,6 +10,7 @@ use minidump_common::format::{
 
 use super::container::{Container, Stream, TextReader};
 use super::information;
+use super::process::ProcessFacts;
 use crate::etl::{Diagnostics, WarningKind};
 use crate::intern::ByteInterner;
 use crate::operations::{OpenHandle, OpenList};
@@ -49,7 +50,7 @@ impl HandleList {
     /// Reads the handles of a process, which is row 0 of the processes; `None` for a dump without them.
     pub(super) fn of(
         dump: &Container<'_>,
-        mask: u64,
+        facts: &ProcessFacts,
         cancel: &Cancel,
         findings: &mut Diagnostics,
     ) -> Result<Option<Self>, Cancelled> {
@@ -64,7 +65,7 @@ impl HandleList {
         };
         let beyond = count.saturating_sub(MAX_HANDLES);
         findings.add(WarningKind::MissingEntries, beyond.into(), Some(stream.offset));
-        let mut reading = Reading::new(dump, mask);
+        let mut reading = Reading::new(dump, facts);
         let most = count.min(MAX_HANDLES);
         let entries = stream.entries(start as usize, size as usize, most, findings);
         let mut present = 0;
@@ -83,6 +84,8 @@ impl HandleList {
 struct Reading<'d> {
     dump: &'d Container<'d>,
     mask: u64,
+    /// Smallest handle value: file descriptors of other systems than Windows start with 0.
+    least: u64,
     known: HashSet<u64>,
     handles: Vec<OpenHandle>,
     /// Type ids by place of the name, and by name.
@@ -95,10 +98,11 @@ struct Reading<'d> {
 }
 
 impl<'d> Reading<'d> {
-    fn new(dump: &'d Container<'d>, mask: u64) -> Self {
+    fn new(dump: &'d Container<'d>, facts: &ProcessFacts) -> Self {
         Self {
             dump,
-            mask,
+            mask: facts.mask(),
+            least: u64::from(facts.other_system.is_none()),
             known: HashSet::new(),
             handles: Vec::new(),
             type_ids: HashMap::new(),
@@ -109,10 +113,10 @@ impl<'d> Reading<'d> {
         }
     }
 
-    /// Adds the handle of a descriptor. A value of 0 is no handle, and one value is one handle.
+    /// Adds the handle of a descriptor. In Windows a value of 0 is no handle, and one value is one handle.
     fn add(&mut self, entry: &Stream<'_>, findings: &mut Diagnostics) {
         let raw: Option<MINIDUMP_HANDLE_DESCRIPTOR> = self.dump.read(entry.offset as usize);
-        let Some(raw) = raw.filter(|raw| raw.handle & self.mask != 0) else {
+        let Some(raw) = raw.filter(|raw| raw.handle & self.mask >= self.least) else {
             findings.count(WarningKind::BadDumpEntry, Some(entry.offset));
             return;
         };

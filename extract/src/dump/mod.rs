@@ -1,4 +1,4 @@
-//! A minidump of a process of Windows → the tables of a trace.
+//! A minidump of a process → the tables of a trace.
 //!
 //! `container` finds the streams, `handles` reads the handles that were open, `information` which threads and processes they
 //! refer to, `operations` the last operations on handles, `modules` what addresses lie in, and `process` whose they are. Of the
@@ -20,7 +20,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use handlescope_model::rules::handle_slot;
-use handlescope_model::tables::{MINIDUMP, NO_CLOCK, Process, Processes, Stack, Stacks, TraceInfo};
+use handlescope_model::tables::{
+    MINIDUMP, NO_CLOCK, Process, Processes, Stack, Stacks, TraceInfo, UtcOffsets,
+};
 use handlescope_model::{ArchiveWriter, Cancel, FrameIdx, SCHEMA_VERSION, open_file};
 use minidump_common::format::MINIDUMP_STREAM_TYPE;
 use symbolic::common::ByteView;
@@ -128,11 +130,11 @@ fn tables(bytes: &[u8], source: Source<'_>, cancel: &Cancel) -> Result<Tables, E
     })?;
     let streams =
         [MINIDUMP_STREAM_TYPE::HandleDataStream, MINIDUMP_STREAM_TYPE::HandleOperationListStream];
-    if !streams.into_iter().any(|kind| dump.has(kind)) {
-        return Err(ExtractError::NoHandleData { path: path() });
-    }
     let facts = ProcessFacts::of(&dump, &mut findings);
-    let list = HandleList::of(&dump, facts.mask(), cancel, &mut findings)?;
+    if !streams.into_iter().any(|kind| dump.has(kind)) {
+        return Err(ExtractError::NoHandleData { path: path(), system: facts.other_system });
+    }
+    let list = HandleList::of(&dump, &facts, cancel, &mut findings)?;
     let operations = operations::operations(&dump, facts.mask(), cancel, &mut findings)?;
     let mut operations = operations.unwrap_or_default();
     let values = list.as_ref().and_then(HandleList::values);
@@ -268,12 +270,17 @@ fn info(
         os_version: facts.os_version.clone(),
         os_build: facts.os_build,
         os_build_string: facts.os_build_string.clone(),
+        product: facts.other_system.map(str::to_owned),
         clock: NO_CLOCK.to_owned(),
         cpu_count: facts.cpu_count,
         pointer_size: facts.pointer_size,
         session_start_filetime: if dump.header.time_date_stamp == 0 { 0 } else { written },
         tz_bias_minutes: facts.tz_bias_minutes,
         utc_offset_minutes: facts.utc_offset_minutes,
+        // Says that the offset is known.
+        utc_offsets: facts
+            .has_zone
+            .then(|| UtcOffsets::text(&[(written, facts.utc_offset_minutes)])),
         events_total: events as u64,
         ..TraceInfo::default()
     }

@@ -3,7 +3,7 @@
 use minidump_common::format::{
     MINIDUMP_MEMORY_DESCRIPTOR, MINIDUMP_MEMORY_DESCRIPTOR64, MINIDUMP_MISC_INFO,
     MINIDUMP_MISC_INFO_3, MINIDUMP_MISC_INFO_4, MINIDUMP_STREAM_TYPE, MINIDUMP_SYSTEM_INFO,
-    MINIDUMP_THREAD, MiscInfoFlags, ProcessorArchitecture,
+    MINIDUMP_THREAD, MiscInfoFlags, PlatformId, ProcessorArchitecture,
 };
 use scroll::{LE, Pread};
 
@@ -26,8 +26,12 @@ pub(super) struct ProcessFacts {
     pub(super) pid: Option<u32>,
     /// Empty where the dump has not the memory that it lies in.
     pub(super) command_line: String,
+    /// Empty where the dump does not say.
     pub(super) os_version: String,
+    /// 0 where the dump does not say.
     pub(super) os_build: u32,
+    /// The system, if it is not Windows.
+    pub(super) other_system: Option<&'static str>,
     pub(super) os_build_string: Option<String>,
     pub(super) cpu_count: u32,
     /// Bytes; 0 where it is not known.
@@ -36,7 +40,19 @@ pub(super) struct ProcessFacts {
     pub(super) tz_bias_minutes: i32,
     /// Local time minus UTC when the dump was written.
     pub(super) utc_offset_minutes: i32,
+    /// Whether the dump has these two.
+    pub(super) has_zone: bool,
 }
+
+/// Systems of `MINIDUMP_SYSTEM_INFO::PlatformId` beside those of Windows, as Breakpad defines them.
+const OTHER_SYSTEMS: [(PlatformId, &str); 6] = [
+    (PlatformId::Unix, "Unix"),
+    (PlatformId::MacOs, "macOS"),
+    (PlatformId::Ios, "iOS"),
+    (PlatformId::Linux, "Linux"),
+    (PlatformId::Solaris, "Solaris"),
+    (PlatformId::Android, "Android"),
+];
 
 impl ProcessFacts {
     pub(super) fn of(dump: &Container<'_>, findings: &mut Diagnostics) -> Self {
@@ -56,7 +72,13 @@ impl ProcessFacts {
         let stream = dump.stream(MINIDUMP_STREAM_TYPE::SystemInfoStream, findings);
         let info = stream.and_then(|stream| stream.read::<MINIDUMP_SYSTEM_INFO>(0));
         let Some(info) = info else { return };
-        self.os_version = format!("{}.{}", info.major_version, info.minor_version);
+        let mut others = OTHER_SYSTEMS.iter();
+        let other = others.find(|(platform, _)| info.platform_id == *platform as u32);
+        self.other_system = other.map(|(_, name)| *name);
+        // Writers of other systems leave these at 0, and their name and version in a text.
+        if info.major_version != 0 || info.minor_version != 0 {
+            self.os_version = format!("{}.{}", info.major_version, info.minor_version);
+        }
         self.os_build = info.build_number;
         self.cpu_count = info.number_of_processors.into();
         let is = |architecture: ProcessorArchitecture| {
@@ -92,6 +114,7 @@ impl ProcessFacts {
                 2 => info.time_zone.daylight_bias,
                 _ => 0,
             };
+            self.has_zone = true;
             self.tz_bias_minutes = info.time_zone.bias;
             self.utc_offset_minutes = info.time_zone.bias.saturating_add(seasonal).saturating_neg();
         }

@@ -182,8 +182,11 @@ fn lives(
 /// operations.
 fn list(lives: &mut Vec<Life>, history: &[&Entry], open: OpenList<'_>, findings: &mut Diagnostics) {
     let mut unfound: HashMap<(u32, u64), u32> = HashMap::new();
+    // File descriptors of Linux differ in the tag bits of handles, and no operation is known of them.
+    let mut alike: Vec<((u32, u64), u32)> = Vec::new();
     for (row, handle) in (0..).zip(open.handles) {
-        unfound.insert((handle.process, handle_slot(handle.handle)), row);
+        let key = (handle.process, handle_slot(handle.handle));
+        alike.extend(unfound.insert(key, row).map(|before| (key, before)));
     }
     let mut closed: HashMap<(u32, u64), u32> = HashMap::new();
     for life in lives.iter_mut().filter(|life| !life.is_reopened) {
@@ -198,7 +201,7 @@ fn list(lives: &mut Vec<Life>, history: &[&Entry], open: OpenList<'_>, findings:
             (None, None) => {}
         }
     }
-    let mut listed: Vec<((u32, u64), u32)> = unfound.into_iter().collect();
+    let mut listed: Vec<((u32, u64), u32)> = unfound.into_iter().chain(alike).collect();
     listed.sort_unstable_by_key(|(_, row)| *row);
     let reopened = listed.iter().filter(|(handle, _)| closed.contains_key(handle)).count();
     findings.add(WarningKind::ListedAfterClose, reopened as u64, None);

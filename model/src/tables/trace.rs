@@ -228,6 +228,16 @@ impl TraceInfo {
         ticks.checked_mul(100).filter(|length| *length >= 0)
     }
 
+    /// Version of the system, if it is known.
+    pub fn known_os_version(&self) -> Option<&str> {
+        Some(self.os_version.as_str()).filter(|version| !version.is_empty())
+    }
+
+    /// Whether the offset of local time from UTC is known: dumps may lack it, and text has none.
+    pub fn knows_utc_offset(&self) -> bool {
+        self.has_clock() || self.utc_offsets.is_some() || self.utc_offset_minutes != 0
+    }
+
     /// A figure that is never 0 in a trace, if it is known.
     pub fn known(&self, figure: u64) -> Option<u64> {
         (figure != 0 || !self.is_converted()).then_some(figure)

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use handlescope_model::rules::{self, CLOSING, OPENING, WITH_HANDLE, handle_slot, has_overlap};
-use handlescope_model::tables::Events;
+use handlescope_model::tables::{Events, ExistingHandles};
 use handlescope_model::{EventIdx, EventKind};
 use rayon::prelude::*;
 
@@ -12,6 +12,7 @@ use crate::filter::{Filter, ProcessFilter};
 use crate::query::context::FileContext;
 use crate::query::error::QueryError;
 use crate::query::filters::object::HexFilter;
+use crate::query::info::trace_info;
 use crate::query::owners::Owners;
 use crate::query::selection::{EventMask, OBJECTS_AT_ONCE, Selected, Selection};
 use crate::query::stacks::judge;
@@ -169,7 +170,7 @@ fn first_create(kinds: &[u32], events: Range<usize>, mask: &EventMask) -> Option
 }
 
 /// `-Handle`: keeps creates, duplicates and closes of some handle values, to which closes may have added tag bits.
-/// Mappings have none and are not asked.
+/// Mappings have none and are not asked. Of a dump also handles that are open, which have no events.
 pub(in crate::query) fn keep_handles(
     filter: &Option<Filter>,
     file: &FileContext<'_>,
@@ -177,13 +178,16 @@ pub(in crate::query) fn keep_handles(
 ) -> Result<(), QueryError> {
     let kind = file.trace.values(Events::kind)?;
     let handle = file.trace.values(Events::handle)?;
+    let is_dump = trace_info(file.trace)?.is_dump();
+    let open = is_dump.then(|| file.trace.values(ExistingHandles::handle)).transpose()?;
     let mut hex = HexFilter::new(filter);
     selection.retain(file.cancel, |selected, mask| {
         let object = selected.object();
         if file.objects.is_mapping(object) {
             return true;
         }
-        let mut has_match = false;
+        let listed = open.iter().flat_map(|open| open.range(file.objects.existing(object)));
+        let mut has_match = listed.into_iter().any(|handle| hex.matches(handle));
         mask.restrict(file.objects.event_count(), file.objects.events(object), |event| {
             if !kind.get(event).is_some_and(|kind| WITH_HANDLE.contains_code(kind)) {
                 return true;

@@ -41,8 +41,11 @@ pub fn loaded<'a>(files: &[(&'a Path, &'a TraceInfo)]) -> io::Result<Table<'a>> 
 }
 
 fn windows(info: &TraceInfo) -> Option<String> {
-    let is_known = info.has_clock() || !info.os_version.is_empty();
-    is_known.then(|| format!("{} ({})", info.os_version, info.os_build))
+    let version = info.known_os_version()?;
+    Some(match info.os_build {
+        0 => version.to_owned(),
+        build => format!("{version} ({build})"),
+    })
 }
 
 /// Returns the seconds of which the trace has the events, if that is known.

@@ -29,6 +29,8 @@ pub(crate) struct ProcessRow<'a> {
     file: u32,
     listed: &'a ListedProcess,
     clock: Rc<Clock>,
+    /// Whether it is of a trace, which has the events of processes; dumps and text have not.
+    is_traced: bool,
 }
 
 /// Declares the columns of a process, whose times are seconds in text or have a format of their
@@ -38,14 +40,14 @@ pub(crate) fn process_columns<'a>(times: TimeFormat) -> Columns<'a, ProcessRow<'
     let mut columns = Columns::<ProcessRow<'a>>::default();
     columns.add("file", |row| row.file);
     columns.add("pid", |row| row.process().pid).title("Pid").rank(-2);
-    columns.add("parent_pid", |row| row.process().parent_pid).title("Parent");
+    columns.add("parent_pid", ProcessRow::parent_pid).title("Parent");
     let name = columns.add("name", |row| row.process().name.as_str());
     name.title("Name").texts(ProcessRow::indented_name).rank(-1);
     columns
         .add("pretty_name", ProcessRow::pretty_name)
         .omit_unknown(|row| row.pretty_name().is_some());
     columns.add("image_path", |row| row.process().image_path.as_deref());
-    let command_line = columns.add("command_line", |row| row.process().command_line.as_str());
+    let command_line = columns.add("command_line", ProcessRow::command_line);
     command_line.title("Command line").rank(1);
     columns.add("session_id", |row| row.process().session_id).title("Session");
     columns.add("sid", |row| row.process().sid.as_deref());
@@ -68,10 +70,12 @@ pub fn processes<'a>(answers: &'a [ProcessAnswer<'_>], display: &Display) -> io:
     let rows = answers.iter().flat_map(|answer| {
         let clock = Clock::new(&answer.info, display.time_format, display.time_digits);
         let (file, clock) = (index(answer.index), Rc::new(clock));
+        let is_traced = answer.info.has_clock();
         answer.processes.iter().map(move |listed| ProcessRow {
             file,
             listed,
             clock: Rc::clone(&clock),
+            is_traced,
         })
     });
     let file_rows = answers.iter().map(|answer| {
@@ -90,6 +94,16 @@ pub fn processes<'a>(answers: &'a [ProcessAnswer<'_>], display: &Display) -> io:
 impl<'a> ProcessRow<'a> {
     fn process(&self) -> &'a Process {
         &self.listed.process
+    }
+
+    fn parent_pid(&self) -> Option<u32> {
+        let parent = self.process().parent_pid;
+        Some(parent).filter(|parent| *parent != 0 || self.is_traced)
+    }
+
+    fn command_line(&self) -> Option<&'a str> {
+        let line = self.process().command_line.as_str();
+        Some(line).filter(|line| !line.is_empty() || self.is_traced)
     }
 
     fn pretty_name(&self) -> Option<&'static str> {
@@ -119,11 +133,14 @@ pub(in crate::render) const PROCESSES_MEMBERS: Meanings = &[
 /// Meanings of the members of `processes` in `.dump Process`.
 pub(in crate::render) const PROCESS_MEMBERS: Meanings = &[
     ("file", "index of the trace"),
-    ("pid, parent_pid", "process ids"),
+    ("pid, parent_pid", "process ids; dumps and text do not name the parent: null"),
     ("name", "executable, as in `\"cmd.exe\"`"),
     ("pretty_name", "a better name, as in `\"svchost RDP Service\"`; omitted if there is none"),
     ("image_path", "path of the executable"),
-    ("command_line", "command line; Windows cuts it at 1024 characters"),
+    (
+        "command_line",
+        "command line; Windows cuts it at 1024 characters; null where a dump or text lacks it",
+    ),
     ("session_id", "Windows session"),
     ("sid", "security identifier of the user; in ETWAnalyzer's extracts it may be the name"),
     ("start_ns, end_ns", "start and end; null outside of the trace"),

@@ -66,8 +66,8 @@ pub(crate) fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     columns.add("source_etl", |row| row.info().source_path.as_str());
     columns.add("source_size", |row| row.info().source_size);
     columns.add("computer", |row| row.info().computer.as_deref()).fact("Computer");
-    columns.add("os_version", |row| row.info().os_version.as_str());
-    columns.add("os_build", |row| row.info().os_build);
+    columns.add("os_version", |row| row.info().known_os_version());
+    columns.add("os_build", |row| Some(row.info().os_build).filter(|build| *build != 0));
     columns.add("os_build_string", |row| row.info().os_build_string.as_deref());
     columns.add("product", |row| row.info().product.as_deref());
     columns.add("windows", |row| windows(row.info())).fact("Windows").text_only();
@@ -79,8 +79,11 @@ pub(crate) fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     columns.add("recorded_to_ns", |row| Some(*row.info().recorded_ns()?.end()));
     columns.add("recorded", |row| recorded(row.info())).fact("Recorded").text_only();
     columns.add("boot_time_utc", |row| utc(row.info().boot_filetime)).fact("Boot (UTC)");
-    columns.add("tz_bias_minutes", |row| row.info().tz_bias_minutes);
-    columns.add("utc_offset_minutes", |row| row.info().utc_offset_minutes);
+    let known = |row: &TraceRow<'a>, minutes: fn(&TraceInfo) -> i32| {
+        row.info().knows_utc_offset().then(|| minutes(row.info()))
+    };
+    columns.add("tz_bias_minutes", move |row| known(row, |info| info.tz_bias_minutes));
+    columns.add("utc_offset_minutes", move |row| known(row, |info| info.utc_offset_minutes));
     columns.add("zone", |row| utc_offset(row.info())).fact("Local time").text_only();
     columns.add("cpu_count", |row| row.info().known(row.info().cpu_count.into()));
     columns.add("cpu_mhz", |row| row.info().cpu_mhz);
@@ -322,18 +325,24 @@ fn source(info: &TraceInfo) -> String {
 
 /// Version, build and product, where the source names them.
 fn windows(info: &TraceInfo) -> Option<String> {
-    let is_known = info.has_clock() || !info.os_version.is_empty();
     let build =
         info.os_build_string.as_deref().map_or_else(String::new, |build| format!(" ({build})"));
     let product = info.product.as_deref().map_or_else(String::new, |product| format!(" {product}"));
-    is_known.then(|| format!("{} build {}{build}{product}", info.os_version, info.os_build))
+    let Some(version) = info.known_os_version() else {
+        return info.product.clone();
+    };
+    let number = match info.os_build {
+        0 => String::new(),
+        number => format!(" build {number}"),
+    };
+    Some(format!("{version}{number}{build}{product}"))
 }
 
 /// An offset as in `UTC+02:00`.
 fn utc_offset(info: &TraceInfo) -> Option<String> {
     let sign = if info.utc_offset_minutes < 0 { '-' } else { '+' };
     let minutes = info.utc_offset_minutes.unsigned_abs();
-    info.has_clock().then(|| format!("UTC{sign}{:02}:{:02}", minutes / 60, minutes % 60))
+    info.knows_utc_offset().then(|| format!("UTC{sign}{:02}:{:02}", minutes / 60, minutes % 60))
 }
 
 fn processors(info: &TraceInfo) -> String {

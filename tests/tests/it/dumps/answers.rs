@@ -199,3 +199,64 @@ fn stacks_have_the_functions_that_the_pdbs_of_the_module_list_name() {
     let run = dumped.run(&["why", "a.dmp"]);
     assert!(run.stdout.contains("leaky::"), "{run:?}");
 }
+
+#[test]
+fn what_a_dump_does_not_say_is_unknown_and_no_zero() {
+    let process = answer(&traced(), ".dump Process -json").0;
+    let process = &process["processes"][0];
+    assert_eq!((&process["parent_pid"], &process["command_line"]), (&Value::Null, &Value::Null));
+    let stats = answer(&traced(), ".dump Stats -json").0;
+    let stats = &stats["files"][0];
+    assert_eq!((&stats["os_version"], &stats["os_build"]), (&json!("10.0"), &json!(19045)));
+    assert_eq!(stats["utc_offset_minutes"], Value::Null);
+    let of_linux = Dump { is_linux: true, ..traced() };
+    let stats = answer(&of_linux, ".dump Stats -json").0;
+    let stats = &stats["files"][0];
+    assert_eq!((&stats["os_version"], &stats["os_build"]), (&Value::Null, &Value::Null));
+    assert_eq!(stats["product"], "Linux");
+}
+
+#[test]
+fn the_time_zone_of_a_dump_is_known_also_where_it_is_utc() {
+    for (bias, offset, text) in [(-120, 120, "UTC+02:00"), (0, 0, "UTC+00:00")] {
+        let dump = Dump { zone: Some(bias), ..traced() };
+        let stats = answer(&dump, ".dump Stats -json").0;
+        assert_eq!(stats["files"][0]["utc_offset_minutes"], offset);
+        let shown = with(&dump).run(&["a.dmp", "-c", ".dump Stats"]).ok().stdout;
+        assert!(shown.contains(text), "{shown}");
+    }
+    let shown = with(&traced()).run(&["a.dmp", "-c", ".dump Stats"]).ok().stdout;
+    assert!(!shown.contains("UTC+"), "{shown}");
+}
+
+#[test]
+fn a_handle_value_chooses_handles_that_are_only_listed() {
+    let listed = |question: &str| objects(&answer(&traced(), question).0);
+    let handle = listed(".dump ObjectRef -Handle 0x4 -json");
+    assert_eq!(handle, [r"Event \BaseNamedObjects\Go  0x4"]);
+    assert_eq!(listed(".dump ObjectRef -Handle 0xC -json"), ["Event - handle_create 0xC"]);
+    assert_eq!(listed(".dump ObjectRef -Handle 0x10 -json").len(), 1);
+}
+
+#[test]
+fn files_of_linux_are_handles_from_0_on() {
+    let dump = Dump { is_linux: true, ..Dump::default() }
+        .handle(0, "", "/dev/null")
+        .handle(1, "", "pipe:[4711]")
+        .handle(5, "", "/var/log/app.log");
+    let (answer, messages) = answer(&dump, ".dump ObjectRef -json");
+    let expected = ["/dev/null  0x0", "pipe:[4711]  0x1", "/var/log/app.log  0x5"]
+        .map(|it| format!("UnknownType {it}"));
+    assert_eq!(objects(&answer), expected);
+    assert!(messages.contains("nothing says what opened its 3 file descriptors"), "{messages}");
+    assert!(!messages.contains("!htrace") && !messages.contains("BAD"), "{messages}");
+    let empty = with(&Dump { is_linux: true, ..Dump::default() }).run(&["a.dmp", "-c", ".list"]);
+    assert!(empty.stderr.contains("it is of Linux"), "{empty:?}");
+    assert!(!empty.stderr.contains("WinDbg"), "{empty:?}");
+    // In Windows, 0 is no handle.
+    let (answer, _) = self::answer(
+        &program().handle(0, "Event", "").handle(4, "Event", ""),
+        ".dump ObjectRef -json",
+    );
+    assert_eq!(objects(&answer).len(), 1);
+}

@@ -3,7 +3,7 @@
 use std::fs;
 
 use handlescope_tests::binary::Shell;
-use handlescope_tests::dump::{Dump, Traced, WRITTEN};
+use handlescope_tests::dump::{Dump, DumpModule, Traced, WRITTEN};
 use serde_json::Value;
 
 use super::{PROGRAM, program};
@@ -142,4 +142,34 @@ fn a_dump_and_a_trace_are_compared_by_what_leaks() {
     let run = shell.run(&["diff", "a.dmp", "leaky.etl", "-pn", "server", "-json"]);
     let document: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(groups(&document), [("Key", None, "gone", 1, 0, false)], "{run:?}");
+}
+
+#[test]
+fn dumps_are_put_in_the_order_of_their_times() {
+    let shell = Shell::new();
+    let newer = Dump { written: WRITTEN + 60, ..listed(&[(60, "Event", "")]) };
+    fs::write(shell.path("old.dmp"), listed(&[(2, "Event", "")]).to_bytes()).unwrap();
+    fs::write(shell.path("new.dmp"), newer.to_bytes()).unwrap();
+    let run = shell.run(&["diff", "old.dmp", "new.dmp", "-json"]);
+    let swapped = shell.run(&["diff", "new.dmp", "old.dmp", "-json"]);
+    assert_eq!((run.status, swapped.status), (Some(1), Some(1)), "{swapped:?}");
+    let [run_document, swapped_document]: [Value; 2] =
+        [&run, &swapped].map(|run| serde_json::from_str(&run.stdout).unwrap());
+    assert_eq!(groups(&run_document), groups(&swapped_document));
+    assert!(swapped.stderr.contains("old.dmp is older"), "{}", swapped.stderr);
+    assert!(!run.stderr.contains("is older"), "{}", run.stderr);
+}
+
+#[test]
+fn dumps_of_two_programs_are_said_to_be_so() {
+    let shell = Shell::new();
+    let other = DumpModule::new(r"C:\demo\Client.exe", PROGRAM, 0x10_0000);
+    let other = Dump { modules: vec![other], written: WRITTEN + 60, ..Dump::default() };
+    fs::write(shell.path("a.dmp"), listed(&[(2, "Event", "")]).to_bytes()).unwrap();
+    fs::write(shell.path("b.dmp"), other.handle(4, "Event", "").to_bytes()).unwrap();
+    let run = shell.run(&["diff", "a.dmp", "b.dmp"]);
+    let said = "the first is of server.exe and the second of Client.exe";
+    assert!(run.stderr.contains(said), "{}", run.stderr);
+    let same = shell.run(&["diff", "a.dmp", "a.dmp"]);
+    assert!(!same.stderr.contains("the first is of"), "{}", same.stderr);
 }

@@ -120,7 +120,8 @@ pub(super) static CHOICE: &[Opt<ObjectRefArgs>] = &[
         help: "only events of this handle value; no mappings",
         details: "Compared with the value as 0x and hex digits, so write 0x in front: that of the event, or \
              that of its entry in the handle table, without tag bits and the bit of kernel handles. Objects \
-             without such an event are left out; handles known only from the rundown do not count.",
+             without such an event are left out; handles known only from the rundown do not count, \
+             but those that a dump lists do.",
         example: "-Handle 0xC0;0xC4",
         take: Take::Filter(Texts::Other, |args| &mut args.criteria.handle),
     },
