@@ -75,8 +75,19 @@ fn rate(group: &OpenGroup) -> f64 {
 fn growth(group: &OpenGroup) -> String {
     match group.growth.map(|growth| growth.verdict) {
         None => "unknown".to_owned(),
-        Some(Verdict::Steady) if rate(group) > 0.0 => format!("+{:.1}/min", rate(group)),
+        Some(Verdict::Steady) if rate(group) > 0.0 => rate_text(rate(group)),
         Some(verdict) => verdict.word().to_owned(),
+    }
+}
+
+/// A rate, per hour or day if it is slow, so that no leak is shown as none.
+fn rate_text(per_minute: f64) -> String {
+    const LEAST: f64 = 0.05;
+    let [per_hour, per_day] = [60.0, 1_440.0].map(|minutes| per_minute * minutes);
+    match per_minute {
+        _ if per_minute >= LEAST => format!("+{per_minute:.1}/min"),
+        _ if per_hour >= LEAST => format!("+{per_hour:.1}/h"),
+        _ => format!("+{per_day:.1}/day"),
     }
 }
 

@@ -30,7 +30,8 @@ enum Entry {
 }
 
 impl<'a> EventItem<'a> {
-    /// The events of an object that are left, and after them its handles that were open at the end.
+    /// The events of an object that are left, and after them its handles that were open at the end, unless only what
+    /// leaks was asked for: the rundown also lists what leaks.
     pub(super) fn of_object(
         answer: &'a FileAnswer<'a>,
         listing: &'a Listing,
@@ -39,6 +40,7 @@ impl<'a> EventItem<'a> {
         let events = answer.events(object);
         let events = events.filter_map(|row| Some(Entry::Event(row, listing.event(row)?)));
         let handles = listing.existing(answer.file.objects.existing(object.object()));
+        let handles = handles.filter(|_| !answer.is_of_leaks);
         let handles = handles.map(|(owner, handle)| Entry::Existing { owner, handle });
         events.chain(handles).map(move |entry| EventItem { answer, listing, entry })
     }

@@ -328,3 +328,56 @@ fn totals_end_with_the_largest_unless_another_order_is_asked_for_and_json_names_
         "{refused:?}"
     );
 }
+
+#[test]
+fn handles_open_at_the_end_of_a_trace_without_any_in_its_rundown_are_those_that_leak() {
+    let mut trace = trace();
+    create(&mut trace, 1, 700, 4);
+    create(&mut trace, 2, 800, 8);
+    for options in ["-ShowTotal Process", "-ShowTotal", "-ShowTotal Total"] {
+        let run = run_over(&trace, &format!(".dump ObjectRef {options}\n")).ok();
+        assert!(run.stdout.contains("opened and not closed in the trace"), "{}", run.stdout);
+        assert!(run.stdout.lines().any(|line| line.ends_with(":       2")), "{}", run.stdout);
+    }
+    close(&mut trace, 3, 700, 4);
+    close(&mut trace, 4, 800, 8);
+    let run = run_over(&trace, ".dump ObjectRef -ShowTotal Process\n").ok();
+    assert!(run.stdout.contains("(rundown)"), "{}", run.stdout);
+}
+
+#[test]
+fn show_total_alone_counts_by_type() {
+    let mut trace = trace();
+    create(&mut trace, 1, 700, 4);
+    for command in [".dump ObjectRef -Leak", ".dump Resource -Leak"] {
+        let shown = |options: &str| run_over(&trace, &format!("{command} {options}\n")).ok().stdout;
+        assert_eq!(shown("-ShowTotal"), shown("-ShowTotal Total"), "{command}");
+    }
+}
+
+#[test]
+fn a_trace_without_handle_events_counts_no_leaks() {
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    for options in ["-Leak", "-LeakAtExit", "-Leak -LeakAtExit"] {
+        let run = run_over(&trace, &format!(".dump ObjectRef {options}\n")).ok();
+        assert!(!run.stdout.to_lowercase().contains("leaked"), "{options}: {}", run.stdout);
+        assert!(!run.stdout.contains("closed only by"), "{options}: {}", run.stdout);
+        assert!(run.stderr.contains("no handle events"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn rows_of_leaks_are_events_and_not_the_rundown() {
+    let mut trace = trace();
+    create(&mut trace, 1, 700, 4);
+    let object = OBJECT + 4 * 0x100 + 700 * 0x10_0000;
+    trace.handle_rundown_end(700, object, 4, EVENT, "");
+    let rows = |options: &str| {
+        let run = run_over(&trace, &format!(".dump ObjectRef {options} -ndjson\n")).ok();
+        run.stdout.lines().filter(|line| line.starts_with('{')).count()
+    };
+    assert_eq!((rows(""), rows("-Leak"), rows("-Leak -LeakAtExit")), (2, 1, 1));
+    let csv = run_over(&trace, ".dump ObjectRef -Leak -csv\n").ok().stdout;
+    assert!(!csv.contains("Existing Handle"), "{csv}");
+}

@@ -176,9 +176,10 @@ impl Acquired for Handles<'_> {
         let mut between = Between::default();
         for handle in self.of_group(group).iter() {
             poll.round()?;
-            let Some(lifetime) = self.timed.lifetime(*handle) else { continue };
+            let Some(lifetime) = self.timed.open_time(*handle) else { continue };
             let amount = Amount { count: 1, bytes: 0 };
-            if between.add(span, lifetime, handle.closed().is_none(), amount) {
+            let never_ends = handle.closed().is_none() && lifetime.closed_ns.is_none();
+            if between.add(span, lifetime, never_ends, amount) {
                 between.sample(u64::from(handle.object.0) + 1);
             }
         }

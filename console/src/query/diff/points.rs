@@ -10,7 +10,7 @@ use crate::query::acquired::{Acquired, Between, Group, Kept, Span};
 use crate::query::criteria::DiffCriteria;
 use crate::query::error::QueryError;
 use crate::query::frame_names::FrameNames;
-use crate::query::growth::Window;
+use crate::query::growth::{Growth, Lifetime, ProcessLifetimes, Verdict, Window};
 use crate::query::source::Source;
 use crate::query::suspect_rows::SuspectRows;
 use crate::query::tables::ProcessInfo;
@@ -88,6 +88,7 @@ fn of_file<'a, F: Compared<'a>>(
             acquired.cancel().check()?;
             let between = acquired.between(&group, span)?;
             if between.kept.count > 0 || (criteria.all_open && between.at_second.count > 0) {
+                let minutes = minutes.filter(|_| has_rate(acquired, &group, window));
                 groups.push(OpenedGroup::of(acquired, &group, between, minutes));
             }
         }
@@ -96,6 +97,27 @@ fn of_file<'a, F: Compared<'a>>(
     groups.sort_by_key(|group| Reverse((group.between.kept.bytes, group.between.kept.count)));
     file.show_stacks(groups.iter().filter_map(|group| group.create_stack).collect())?;
     Ok(PointsDiff { file, window, groups })
+}
+
+/// Whether what a group opened between two points is enough for a rate, as `.why` decides it.
+fn has_rate(acquired: &impl Acquired, group: &Group<'_>, window: Window) -> bool {
+    let is_between =
+        |lifetime: &Lifetime| (window.start_ns..=window.end_ns).contains(&lifetime.opened_ns);
+    let processes = acquired.shares(group).into_iter().map(|share| {
+        let ProcessLifetimes { mut lifetimes, window: of_process } = share.lifetimes;
+        lifetimes.retain(is_between);
+        // What was closed later was open at the second point.
+        for lifetime in &mut lifetimes {
+            lifetime.closed_ns = lifetime.closed_ns.filter(|closed| *closed <= window.end_ns);
+        }
+        let of_process = Window {
+            start_ns: of_process.start_ns.max(window.start_ns),
+            end_ns: of_process.end_ns.min(window.end_ns),
+        };
+        ProcessLifetimes { lifetimes, window: of_process }
+    });
+    let processes: Vec<ProcessLifetimes> = processes.collect();
+    Growth::of_processes(&processes, window).verdict != Verdict::Short
 }
 
 impl OpenedGroup {

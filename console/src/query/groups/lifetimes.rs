@@ -15,7 +15,7 @@ use crate::query::info::trace_info;
 use crate::query::objects::ObjectTable;
 use crate::query::owners::Owners;
 use crate::query::selection::{EventMask, Selected};
-use crate::trace::{has_end_rundown, unseen_values};
+use crate::trace::{lists_open_handles, unseen_values};
 
 /// A handle or view: what is known of its opening and its close, and what of both a query counts.
 ///
@@ -105,7 +105,7 @@ impl<'a> LifeTables<'a> {
             closed_unseen: unseen_values(trace, Events::closed_unseen)?,
             existing_owner: trace.values(ExistingHandles::process)?,
             existing_handle: trace.values(ExistingHandles::handle)?,
-            has_end_rundown: has_end_rundown(trace)?,
+            has_end_rundown: lists_open_handles(trace)?,
         })
     }
 

@@ -96,15 +96,17 @@ impl TimedGroups {
     /// Times at which the handles of a group were opened and were open no more: the close, whatever made it, or the
     /// end of their process, which leaves none open even where the trace has no close.
     pub(super) fn open_times(&self, handles: &[Opened]) -> Vec<growth::Lifetime> {
-        let open_time = |handle: &Opened| {
-            let lifetime = self.lifetime(*handle)?;
-            let end_ns = || {
-                let owner = self.owners.of(handle.opened.row())?;
-                self.process_end_ns.get(owner.row())
-            };
-            Some(growth::Lifetime { closed_ns: lifetime.closed_ns.or_else(end_ns), ..lifetime })
+        handles.iter().filter_map(|handle| self.open_time(*handle)).collect()
+    }
+
+    /// Times at which one handle was opened and was open no more, likewise.
+    pub(crate) fn open_time(&self, handle: Opened) -> Option<growth::Lifetime> {
+        let lifetime = self.lifetime(handle)?;
+        let end_ns = || {
+            let owner = self.owners.of(handle.opened.row())?;
+            self.process_end_ns.get(owner.row())
         };
-        handles.iter().filter_map(open_time).collect()
+        Some(growth::Lifetime { closed_ns: lifetime.closed_ns.or_else(end_ns), ..lifetime })
     }
 
     /// Times at which the handles of a group were opened and closed, without closes by the end of the process, and only

@@ -70,7 +70,8 @@ pub(in crate::render) fn object_ref(
         if has_totals {
             let (criteria, exit_stacks) = (args.criteria, file.exit_stacks);
             let (totals, without_leak) = (file.totals, file.without_leak);
-            let lines = LeakLines { criteria, totals, without_leak, exit_stacks };
+            let knows_leaks = file.knows_leaks;
+            let lines = LeakLines { criteria, totals, without_leak, exit_stacks, knows_leaks };
             let label =
                 if is_single { String::new() } else { format!("Totals of {}\n", Untrusted(name)) };
             let lines = wrapped(&lines.to_string(), display.screen.width);
@@ -149,7 +150,9 @@ fn write_totals(
     }
     let (criteria, exit_stacks) = (args.criteria, answer.exit_stacks());
     let without_leak = answer.files.iter().map(|file| file.without_leak).sum();
-    let lines = LeakLines { criteria, totals: answer.totals(), without_leak, exit_stacks };
+    let knows_leaks = answer.files.iter().any(|file| file.knows_leaks);
+    let totals = answer.totals();
+    let lines = LeakLines { criteria, totals, without_leak, exit_stacks, knows_leaks };
     let summary = format!("{summary}{}", wrapped(&lines.to_string(), display.screen.width));
     writeln!(out, "{}", display.screen.paint(Role::Alarm, summary))
 }

@@ -66,11 +66,15 @@ pub(super) struct LeakLines<'a> {
     /// Objects that stay for their creation or end alone.
     pub(super) without_leak: u64,
     pub(super) exit_stacks: Option<ExitStacks>,
+    /// Whether there are any events of handles, without which nothing is known of leaks.
+    pub(super) knows_leaks: bool,
 }
 
 impl fmt::Display for LeakLines<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write_leaks(f)?;
+        if self.knows_leaks {
+            self.write_leaks(f)?;
+        }
         let is_single = self.totals.closed_unseen == 1;
         match self.totals.closed_unseen {
             0 => Ok(()),

@@ -45,8 +45,7 @@ fn groups_between_points_have_process_type_stack_rate_and_examples() {
         (&group["process"], &group["pid"], &group["type"]),
         (&json!("leaky.exe(7316)"), &json!(7316), &json!("Event"))
     );
-    let open = group["still_open"].as_f64().unwrap();
-    assert!((group["per_minute"].as_f64().unwrap() - open * 60.0).abs() < 1e-6, "{group}");
+    assert_eq!(group["per_minute"], Value::Null, "a second of a cache says nothing of a rate");
     assert_eq!(group["sample_ids"].as_array().unwrap().len(), 3);
     let stack = found["stacks"][group["create_stack"].to_string()].as_array().unwrap();
     assert!(stack.iter().any(|frame| frame["function"] == "leaky::EventCache::GetOrCreate"));
@@ -204,4 +203,67 @@ fn of_a_suspect_only_its_groups_are_listed() {
         "{}",
         unknown.stderr
     );
+}
+
+#[test]
+fn what_a_process_has_open_ends_with_it_also_without_a_sweep() {
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    trace.process(700, "gone.exe").ended(20 * SECOND);
+    trace.process(800, "stays.exe");
+    trace.object_type(EVENT, "Event");
+    for (number, pid) in (1_u32..).zip([700, 800].repeat(10)) {
+        let object = 0xffff_8100_0000_0000 + u64::from(number) * 0x100;
+        trace.create_handle(
+            (3 + i64::from(number) / 3) * SECOND,
+            (pid, 1),
+            object,
+            number * 4,
+            EVENT,
+        );
+    }
+    trace.end(60 * SECOND);
+    let shown = |line: &str| -> Value {
+        serde_json::from_str(&run_over(&trace, line).ok().stdout).unwrap()
+    };
+    let at = |to: &str| {
+        let document = shown(&format!(".diff 2s {to} -json\n"));
+        let groups = groups(&document).iter();
+        groups
+            .map(|group| (group["pid"].as_u64().unwrap(), group["still_open"].as_u64().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    let mut before = at("15s");
+    before.sort_unstable();
+    assert_eq!(before, [(700, 10), (800, 10)]);
+    assert_eq!(at("50s"), [(800, 10)]);
+    let over_time = shown(".dump ObjectRef -GroupBy process -ShowTime 6 -json\n");
+    let last = |name: &str| {
+        let mut groups = over_time["groups"].as_array().unwrap().iter();
+        let group = groups.find(|group| group["keys"]["process"] == name).unwrap();
+        group["outstanding"].as_array().unwrap().last().unwrap().clone()
+    };
+    assert_eq!((last("gone.exe(700)"), last("stays.exe(800)")), (json!(0), json!(10)));
+}
+
+#[test]
+fn between_a_point_and_itself_nothing_is_opened_and_backwards_is_an_error() {
+    let run = sample(".diff 1s 1s -json\n").ok();
+    let document: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(groups(&document).len(), 0);
+    let run = sample(".snapshot one 1s\n.snapshot two 1s\n.diff one two\n").ok();
+    assert!(run.stdout.contains("Nothing that was opened after one is open at two"), "{run:?}");
+    assert_ne!(sample(".diff 1s 0.9s\n").status, Some(0));
+}
+
+#[test]
+fn a_rate_needs_as_much_data_as_in_why() {
+    let recording = |count| Recording::new(700, 0x7ff6_0000_0000, 60).opens(0x300, count, None);
+    let rate = |count: i64| {
+        let run = run_over(&recording(count).trace, ".diff 1s 50s -json\n").ok();
+        let document: Value = serde_json::from_str(&run.stdout).unwrap();
+        groups(&document)[0]["per_minute"].clone()
+    };
+    assert_eq!(rate(3), Value::Null);
+    assert!(rate(100).as_f64().unwrap() > 50.0);
 }

@@ -30,7 +30,8 @@ fn span(file: &LoadedTrace, args: &DiffArgs) -> Result<Span, CommandError> {
     let (after, until) = (point_of(&args.from)?, point_of(&args.to)?);
     // The end of a trace is after all that is in it.
     let ns = |point: Option<i64>| point.unwrap_or(i64::MAX);
-    if after.is_some_and(|after| ns(after) >= ns(until.flatten())) {
+    // Between a point and itself nothing is opened.
+    if after.is_some_and(|after| ns(after) > ns(until.flatten())) {
         let text =
             |text: &Option<String>, default: &str| text.clone().unwrap_or(default.to_owned());
         let (from, to) = (text(&args.from, "start"), text(&args.to, "end"));

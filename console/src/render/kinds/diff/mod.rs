@@ -99,7 +99,15 @@ fn write_stack(
 /// A number of handles by minutes, as people read it; nothing where the minutes are unknown.
 pub(super) fn rate(per_minute: Option<f64>) -> Option<String> {
     let rate = per_minute?;
-    Some(if rate >= 100.0 { format!("{rate:.0}") } else { format!("{rate:.1}") })
+    Some(match rate.abs() {
+        100.0.. => format!("{rate:.0}"),
+        // Two digits of a slow leak, which is not none.
+        size if size > 0.0 && size < 0.05 => {
+            let decimals = (1.0 - size.log10().floor()).clamp(1.0, 9.0) as usize;
+            format!("{rate:.decimals$}")
+        }
+        _ => format!("{rate:.1}"),
+    })
 }
 
 /// Meanings of the members of the document of `.dump Diff`.
