@@ -86,8 +86,8 @@ pub use self::frame_names::{FrameNames, FrameStats};
 pub use self::group_columns::GroupKey;
 pub use self::groups::{GroupColumn, GroupTree, Groups, GroupsLeftOut, NodeIdx, Stats};
 pub use self::growth::{
-    Change, Evidence, Growth, Lifetime, Rate, Verdict, Window, Words, long_sparkline, most_at_once,
-    most_in_order, outstanding, sparkline,
+    Change, Evidence, Growth, Lifetime, Outlived, Rate, Verdict, Window, Words, long_sparkline,
+    most_at_once, most_in_order, outstanding, sparkline,
 };
 pub use self::gui_handles::GuiHandles;
 pub use self::handle_counts::{CountBy, Counted, HandleCounts};

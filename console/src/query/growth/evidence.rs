@@ -6,6 +6,7 @@ use indicatif::HumanCount;
 
 use super::kept::Kept;
 use super::lifetime::{Bounds, Lifetime, Window};
+use super::outlived::Outlived;
 use super::rate::Rate;
 use super::verdict::Verdict;
 use crate::values::Length;
@@ -62,6 +63,8 @@ pub struct Evidence {
     pub unreleased: usize,
     /// Leaked handles that are older than handles of the group get that are closed.
     pub kept: usize,
+    /// Leaked handles whose age is no chance beside the lifetimes of closed ones.
+    pub outlived: Outlived,
     /// Kept handles that the verdict speaks of: of a burst those in it, of a leak those of its rate.
     pub count: usize,
     /// Time at which the first of them was opened, in nanoseconds since session start.
@@ -97,6 +100,7 @@ impl Evidence {
             mean_lifetime_ns: None,
             unreleased,
             kept: unreleased,
+            outlived: Outlived::default(),
             count: unreleased,
             first_ns: None,
             last_ns: None,
@@ -129,6 +133,7 @@ impl Evidence {
             mean_lifetime_ns: kept.mean_lifetime_ns,
             unreleased: kept.opens.len() + kept.young,
             kept: kept.opens.len(),
+            outlived: kept.outlived,
             count: opens.len(),
             first_ns,
             last_ns: opens.last().copied(),
@@ -162,11 +167,33 @@ impl Evidence {
     pub(super) fn sentence(&self, verdict: Verdict, words: Words<'_>, opened: u64) -> String {
         let closed = (self.closed > 0).then(|| self.closes(words.closed, opened));
         let leaks = self.leaks(verdict, words);
+        let outlived = match verdict {
+            Verdict::Balanced => self.outlived(words.closed),
+            _ => String::new(),
+        };
         match (closed, verdict, self.kept) {
             (None, ..) => leaks,
-            (Some(closed), Verdict::Balanced, 0) => format!("{closed}, {leaks}"),
-            (Some(closed), ..) => format!("{leaks}; {closed}"),
+            (Some(closed), Verdict::Balanced, 0) => format!("{closed}, {leaks}{outlived}"),
+            (Some(closed), ..) => format!("{leaks}{outlived}; {closed}"),
         }
+    }
+
+    /// Number and age of those that are older than chance explains, as in ", 4 of them at least 5.1 times as old as any
+    /// that was closed".
+    fn outlived(&self, closed: &str) -> String {
+        let Outlived { count, times, .. } = self.outlived;
+        let these = match (count, self.unreleased) {
+            (0, _) => return String::new(),
+            (1, 1) => String::new(),
+            (count, unreleased) if count == unreleased => "all ".to_owned(),
+            (count, _) => format!("{} of them ", HumanCount(count as u64)),
+        };
+        // They are as old or older.
+        let times = if times < 10.0 { (times * 10.0).floor() / 10.0 } else { times.floor() };
+        let times =
+            if times < 10.0 { format!("{times:.1}") } else { HumanCount(times as u64).to_string() };
+        let least = if count > 1 { "at least " } else { "" };
+        format!(", {these}{least}{times} times as old as any that was {closed}")
     }
 
     /// Number and lifetime of those that are closed.

@@ -1,9 +1,21 @@
 //! Distinction between leaked handles of a group that are kept and those that are only young.
 
+use super::cure::Sample;
 use super::lifetime::{Lifetime, ProcessLifetimes, Window};
+use super::outlived::Outlived;
+use super::sweeps::unswept_ns;
 
 /// Handles that the estimate needs at an age, to say anything about older ones.
 const MIN_AT_RISK: usize = 5;
+
+/// Logarithm of how much likelier lifetimes have to be with handles that are never closed than without.
+const CURED: f64 = 4.0;
+
+/// The same of handles that are older than the young ones.
+const CURED_LATE: f64 = 1.5;
+
+/// Kept handles for each close of an older handle, from which on the close is an exception.
+const KEPT_PER_LATE_CLOSE: usize = 3;
 
 /// The leaked handles of a group.
 pub(super) struct Kept {
@@ -17,6 +29,8 @@ pub(super) struct Kept {
     pub(super) closed: usize,
     /// Mean lifetime of the closed handles in nanoseconds; `None` without any.
     pub(super) mean_lifetime_ns: Option<i64>,
+    /// Leaked handles whose age is no chance beside the lifetimes of closed ones.
+    pub(super) outlived: Outlived,
     /// Whether of several open handles it is the last one that is closed, so that those at the bottom are old, leaked
     /// or not.
     pub(super) is_stack: bool,
@@ -31,13 +45,22 @@ impl Kept {
     /// of age t is kept if this share is at least two thirds of S(t).
     ///
     /// S ends where fewer than [`MIN_AT_RISK`] handles are left, so that one very late close does not make all other
-    /// handles young. If handles as old as a third of the window are young, the window is too short to distinguish any;
-    /// if lifetimes are a considerable part of the window, handles are only distinguished if [`some_are_never_closed`].
+    /// handles young. No handle is kept if the trace is too short to distinguish any: if handles as old as a third of the
+    /// window are young, or if lifetimes without handles that are never closed explain the group nearly as well
+    /// ([`are_never_closed`]). Handles opened since the last close say nothing if that may be chance ([`unswept_ns`]).
     pub(super) fn of(lifetimes: &[Lifetime], window: Window) -> Self {
-        // With fewer handles, no verdict depends on `is_stack`.
         let mut kept = Self::aged(lifetimes, window);
-        kept.is_stack = kept.opens.len() >= MIN_AT_RISK && is_stack(lifetimes);
+        kept.judge_stack(|| is_stack(lifetimes));
         kept
+    }
+
+    /// Handles at the bottom of a stack are old, leaked or not. With fewer handles, nothing depends on it.
+    fn judge_stack(&mut self, is_stack: impl FnOnce() -> bool) {
+        let matters = self.opens.len() >= MIN_AT_RISK || self.outlived.count > 0;
+        self.is_stack = matters && is_stack();
+        if self.is_stack {
+            self.outlived = self.outlived.by_chance();
+        }
     }
 
     /// Parts the kept handles of several processes from young ones by their ages at the end of their process, whose mean
@@ -69,9 +92,9 @@ impl Kept {
         let mut opens: Vec<i64> = opens.collect();
         opens.sort_unstable();
         let young = kept.young + kept.opens.len() - opens.len();
-        let is_stack = opens.len() >= MIN_AT_RISK
-            && processes.iter().any(|process| is_stack(&process.lifetimes));
-        Self { opens, young, is_stack, ..kept }
+        let mut kept = Self { opens, young, ..kept };
+        kept.judge_stack(|| processes.iter().any(|process| is_stack(&process.lifetimes)));
+        kept
     }
 
     /// The first that each of several processes keeps.
@@ -111,20 +134,53 @@ impl Kept {
         let plateau = still_open.last().copied().unwrap_or(1.0);
         let young = still_open[..opens.len()].partition_point(|share| *share > 1.5 * plateau);
         let young_age_ns = young.checked_sub(1).map_or(0, |oldest| age(opens[oldest]));
-        let mean_lifetime_ns = mean_lifetime_ns(lifetimes);
         let closed = lifetimes.len() - opens.len();
+        let ages: Vec<i64> = opens.iter().map(|opened| age(*opened)).collect();
         // A few handles, or a few lifetimes, are not evidence of long lifetimes.
-        let is_long = opens.len() >= MIN_AT_RISK
-            && 2 * closed >= opens.len()
-            && mean_lifetime_ns.is_some_and(|mean| mean > window.length_ns() / 30);
+        let is_evidence = opens.len() >= MIN_AT_RISK && 2 * closed >= opens.len();
         let can_tell = young_age_ns <= window.length_ns() / 3
-            && (!is_long || some_are_never_closed(lifetimes, window));
-        let young = if can_tell { young } else { opens.len() };
-        let young_age_ns = young.checked_sub(1).map_or(0, |oldest| age(opens[oldest]));
+            && (!is_evidence || are_never_closed(lifetimes, &ages, young));
+        let unswept_ns = unswept_ns(lifetimes, window);
+        let young = match can_tell {
+            true if is_evidence => young.max(ages.partition_point(|age| *age < unswept_ns)),
+            true => young,
+            false => opens.len(),
+        };
+        let young_age_ns = young.checked_sub(1).map_or(0, |oldest| ages[oldest]);
         opens.drain(..young);
         opens.reverse();
-        Self { opens, young, young_age_ns, closed, mean_lifetime_ns, is_stack: false }
+        Self {
+            opens,
+            young,
+            young_age_ns,
+            closed,
+            mean_lifetime_ns: mean_lifetime_ns(lifetimes),
+            outlived: Outlived::new(lifetimes, &ages, unswept_ns),
+            is_stack: false,
+        }
     }
+}
+
+/// Whether lifetimes of a usual kind do not explain the `ages` of open handles, in order, unless some handles are never
+/// closed, and neither do lifetimes of a second kind explain those of handles that are older than the `young` ones.
+fn are_never_closed(lifetimes: &[Lifetime], ages: &[i64], young: usize) -> bool {
+    let (young, kept) = ages.split_at(young);
+    if kept.is_empty() {
+        return true;
+    }
+    let lengths: Vec<i64> = lifetimes.iter().filter_map(Lifetime::length_ns).collect();
+    // Some handles of a pool may live much longer than the others.
+    let late_ns = young.last().copied().unwrap_or_default();
+    let late = lengths.iter().filter(|length| **length > late_ns);
+    let late: Vec<i64> = late.map(|length| length.saturating_sub(late_ns)).collect();
+    if KEPT_PER_LATE_CLOSE * late.len() >= kept.len() {
+        let kept: Vec<i64> = kept.iter().map(|age| age.saturating_sub(late_ns)).collect();
+        let sample = Sample::of_late(&late, &kept);
+        if sample.is_some_and(|sample| sample.exponential_evidence() <= CURED_LATE) {
+            return false;
+        }
+    }
+    Sample::of_group(lengths, ages).is_none_or(|sample| sample.evidence() > CURED)
 }
 
 /// S at the age of each leaked handle, youngest first, and where it ends.
@@ -144,7 +200,7 @@ fn still_open(lifetimes: &[Lifetime], opens: &[i64], age: impl Fn(i64) -> i64) -
         has_ended |= at_risk < MIN_AT_RISK;
         if !has_ended {
             let surviving = at_risk - closes;
-            share *= surviving.max(MIN_AT_RISK) as f64 / at_risk as f64;
+            share *= surviving as f64 / at_risk as f64;
         }
         shares.push(share);
         // The leaked handle of this age is not at risk at greater ages.
@@ -152,45 +208,6 @@ fn still_open(lifetimes: &[Lifetime], opens: &[i64], age: impl Fn(i64) -> i64) -
     }
     shares
 }
-
-/// Logarithm of how much likelier lifetimes have to be with handles that are never closed than without.
-const CURED: f64 = 4.0;
-
-/// Whether exponential lifetimes explain the group less well than such of a part of it, when the others are never
-/// closed: a mixture cure model (Berkson and Gage 1952), its two parameters found by expectation maximization.
-fn some_are_never_closed(lifetimes: &[Lifetime], window: Window) -> bool {
-    let share = |ns: i64| ns.max(0) as f64 / window.length_ns().max(1) as f64;
-    let (mut closes, mut durations, mut ages) = (0.0, 0.0, Vec::new());
-    for lifetime in lifetimes {
-        match lifetime.closed_ns {
-            Some(closed_ns) => {
-                closes += 1.0;
-                durations += share(closed_ns.saturating_sub(lifetime.opened_ns));
-            }
-            None => ages.push(share(window.end_ns.saturating_sub(lifetime.opened_ns))),
-        }
-    }
-    let likelihood = |never: f64, rate: f64| {
-        closes * ((1.0 - never).ln() + rate.ln()) - rate * durations
-            + ages.iter().map(|age| (never + (1.0 - never) * (-rate * age).exp()).ln()).sum::<f64>()
-    };
-    let all_closed = closes / (durations + ages.iter().sum::<f64>());
-    let (mut never, mut rate) =
-        (ages.len() as f64 / lifetimes.len() as f64 / 2.0, closes / durations);
-    for _ in 0..STEPS {
-        let kept = |age: &f64| never / (never + (1.0 - never) * (-rate * age).exp());
-        let (kept, aged) = ages
-            .iter()
-            .map(|age| (kept(age), age))
-            .fold((0.0, 0.0), |sums, (kept, age)| (sums.0 + kept, sums.1 + (1.0 - kept) * age));
-        never = (kept / lifetimes.len() as f64).min(1.0 - f64::EPSILON);
-        rate = closes / (durations + aged);
-    }
-    likelihood(never, rate) - likelihood(0.0, all_closed) > CURED
-}
-
-/// Steps of the maximization; the last ones change nothing that counts.
-const STEPS: usize = 60;
 
 /// Whether handles are closed in the reverse order of their opens: of ten closes or more while three handles or more
 /// are open that are closed later, nine of ten close the last one that was opened.
@@ -228,9 +245,7 @@ fn is_stack(lifetimes: &[Lifetime]) -> bool {
 
 /// The mean lifetime of those that were closed.
 fn mean_lifetime_ns(lifetimes: &[Lifetime]) -> Option<i64> {
-    let durations = lifetimes
-        .iter()
-        .filter_map(|lifetime| Some(lifetime.closed_ns?.saturating_sub(lifetime.opened_ns)));
+    let durations = lifetimes.iter().filter_map(Lifetime::length_ns);
     let (sum, count) = durations
         .fold((0i128, 0i128), |(sum, count), lifetime| (sum + i128::from(lifetime), count + 1));
     sum.checked_div(count).and_then(|mean| i64::try_from(mean).ok())

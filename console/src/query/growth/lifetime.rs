@@ -8,6 +8,13 @@ pub struct Lifetime {
     pub closed_ns: Option<i64>,
 }
 
+impl Lifetime {
+    /// The time from the open to the close, if its program closed it.
+    pub(super) fn length_ns(&self) -> Option<i64> {
+        Some(self.closed_ns?.saturating_sub(self.opened_ns))
+    }
+}
+
 /// The handles of a group that one process opened, and the time in which it could.
 #[derive(Debug, Clone)]
 pub struct ProcessLifetimes {

@@ -14,10 +14,14 @@
 //!
 //! A group of n handles, m of them leaked, costs O(n log m) time and O(m) memory.
 
+mod cure;
 mod evidence;
+#[cfg(test)]
+mod family_tests;
 mod kept;
 mod lifetime;
 mod most;
+mod outlived;
 mod outstanding;
 #[cfg(test)]
 mod program_tests;
@@ -26,6 +30,8 @@ mod published_tests;
 mod rate;
 mod segments;
 mod shape;
+mod slowing;
+mod sweeps;
 #[cfg(test)]
 mod tests;
 mod time_parts;
@@ -35,6 +41,7 @@ pub use self::evidence::{Evidence, Words};
 pub(crate) use self::lifetime::ProcessLifetimes;
 pub use self::lifetime::{Lifetime, Window};
 pub use self::most::{Change, most_at_once, most_in_order};
+pub use self::outlived::Outlived;
 pub use self::outstanding::{long_sparkline, outstanding, sparkline};
 pub use self::rate::Rate;
 pub(crate) use self::time_parts::TimeParts;

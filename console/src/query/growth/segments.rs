@@ -7,7 +7,7 @@ const BINS: usize = 256;
 
 /// Logarithm of how much likelier a change of the rate has to make the times of the leaks. With it, one in a thousand groups that
 /// leak at random at one rate is split.
-const PENALTY: f64 = 7.0;
+pub(super) const PENALTY: f64 = 7.0;
 
 /// A part of the time in which the rate is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,12 +34,19 @@ impl Segment {
     }
 }
 
+/// Parts of the time.
+pub(super) struct Parts {
+    pub(super) parts: Vec<Segment>,
+    /// Factor by which the number of leaks varies more than it does at random.
+    pub(super) dispersion: f64,
+}
+
 /// Splits the time between two points where the rate of `opens`, ascending, changes: of all ways to split it, the one
 /// with the greatest likelihood less a penalty for each part, found by optimal partitioning (Jackson et al. 2005).
 ///
 /// The opens of a part are a Poisson process. Opens in batches vary more, so that their likelihood is divided by their
 /// dispersion.
-pub(super) fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Vec<Segment> {
+pub(super) fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Parts {
     let length = i128::from(to_ns.saturating_sub(from_ns).max(1));
     let edge = |bin: usize| from_ns.saturating_add((length * bin as i128 / BINS as i128) as i64);
     let before = (0..=BINS).map(|bin| match bin {
@@ -81,7 +88,7 @@ pub(super) fn segments(opens: &[i64], from_ns: i64, to_ns: i64) -> Vec<Segment> 
         end = first;
     }
     segments.reverse();
-    segments
+    Parts { parts: segments, dispersion }
 }
 
 /// Factor by which the counts of neighbouring bins differ more than those of a Poisson process do, at least 1: the
@@ -106,7 +113,11 @@ mod tests {
     fn parts(opens: &[i64]) -> Vec<(i64, i64, usize)> {
         let percent = |ns: i64| (ns + 5_000) / 10_000;
         let segments = segments(opens, 0, 1_000_000);
-        segments.iter().map(|s| (percent(s.from_ns), percent(s.to_ns), s.opens.len())).collect()
+        segments
+            .parts
+            .iter()
+            .map(|s| (percent(s.from_ns), percent(s.to_ns), s.opens.len()))
+            .collect()
     }
 
     fn evenly(count: i64, from: i64, to: i64) -> impl Iterator<Item = i64> {
@@ -145,7 +156,7 @@ mod tests {
         let opens = [i64::MIN, -1, 0, 999_999, 1_000_000, i64::MAX];
         assert_eq!(parts(&opens).iter().map(|part| part.2).sum::<usize>(), 6);
         assert_eq!(
-            segments(&opens, i64::MAX, i64::MIN).iter().map(|s| s.opens.len()).sum::<usize>(),
+            segments(&opens, i64::MAX, i64::MIN).parts.iter().map(|s| s.opens.len()).sum::<usize>(),
             6
         );
     }

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use super::kept::Kept;
 use super::lifetime::Window;
-use super::segments::segments;
+use super::rate::without_strays;
+use super::segments::{Parts, segments};
+use super::slowing::is_slowing;
 use super::verdict::Verdict;
 
 /// Number of handles up to which there are too few for any verdict.
@@ -88,30 +90,30 @@ impl Time {
     /// The leaked handles of the last part of the time that lasts, if handles leak in it: a part without any lasts for a
     /// quarter of the time, others for a tenth. It leaks if it continues, with leaked handles in the last quarter.
     fn steady(&self, opens: &[i64]) -> Option<Range<usize>> {
-        let parts = segments(opens, self.window.start_ns, self.horizon_ns);
+        let Parts { parts, dispersion } = segments(opens, self.window.start_ns, self.horizon_ns);
         let until = parts.iter().rposition(|part| match part.opens.len() < MIN_STEADY {
             true => part.length_ns() > self.length_ns / 4,
             false => part.length_ns() >= self.length_ns / 10,
         })?;
-        let [before @ .., part] = parts.get(..=until)? else { return None };
-        // A leak that slowed down twice in a row, and not long ago, is about to end.
-        let is_slowing = before.len() >= 2
-            && parts[until - 2..=until].windows(2).all(|pair| pair[0].is_faster_than(&pair[1]));
-        let is_young = part.length_ns() < self.length_ns / 2;
+        let parts = &parts[..=until];
+        let opens_of_part = parts[until].opens.clone();
         let goes_on =
             opens.last().is_some_and(|last| self.quiet_after(*last) <= self.length_ns / 4);
-        let is_steady =
-            goes_on && !(is_slowing && is_young) && self.is_steady(&opens[part.opens.clone()]);
-        is_steady.then(|| part.opens.clone())
+        let is_steady = goes_on
+            && self.is_steady(&opens[opens_of_part.clone()])
+            && !is_slowing(opens, parts, dispersion);
+        is_steady.then(|| {
+            let strays = without_strays(&opens[opens_of_part.clone()], dispersion);
+            opens_of_part.start + strays.start..opens_of_part.start + strays.end
+        })
     }
 
-    /// Whether handles leak one after the other, over a tenth of the time or more, and not ever more slowly.
+    /// Whether handles leak one after the other, over a tenth of the time or more.
     fn is_steady(&self, opens: &[i64]) -> bool {
         let [first, .., last] = opens else { return false };
         opens.len() >= MIN_STEADY
             && last.saturating_sub(*first) >= self.length_ns / 10
             && moments(opens) >= MIN_MOMENTS
-            && !is_falling(opens)
     }
 
     /// The verdict on handles that leaked within a very short time.
