@@ -11,7 +11,7 @@ const MIN_AT_RISK: usize = 5;
 /// Logarithm of how much likelier lifetimes have to be with handles that are never closed than without.
 const CURED: f64 = 4.0;
 
-/// The same of handles that are older than the young ones.
+/// Like [`CURED`], for handles that are older than the young ones.
 const CURED_LATE: f64 = 1.5;
 
 /// Kept handles for each close of an older handle, from which on the close is an exception.

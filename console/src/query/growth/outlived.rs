@@ -59,7 +59,7 @@ impl Outlived {
         Self { older, count, times }
     }
 
-    /// The same where ages are no evidence.
+    /// Keeps only the number of older handles, where ages are no evidence.
     pub(super) fn by_chance(self) -> Self {
         Self { count: 0, times: 0.0, ..self }
     }

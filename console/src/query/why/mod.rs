@@ -8,6 +8,8 @@ mod causes;
 mod columns;
 mod exits;
 mod names;
+mod no_suspect;
+mod not_counted;
 mod owner_ends;
 mod pairs;
 mod score;
@@ -21,9 +23,11 @@ use handlescope_model::{RowSet, Trace};
 use rayon::iter::Either;
 use rayon::prelude::*;
 
-pub use self::allocations::{NotCounted, Reason, causes_of_allocations};
+pub use self::allocations::causes_of_allocations;
 pub use self::causes::{Diagnosis, causes_of_handles};
 pub use self::names::{LeakedNames, ObjectNames};
+pub use self::no_suspect::Reason;
+pub use self::not_counted::NotCounted;
 pub use self::suspect::{Suspect, SuspectProcess};
 
 use self::allocations::{SiteCauses, remove_backed};
@@ -31,6 +35,7 @@ use self::causes::{Causes, Findings, proved};
 use self::columns::EventColumns;
 use self::exits::OwnerEnds;
 use self::names::NameTable;
+use self::not_counted::Unsuspected;
 use self::suspect::Sums;
 use self::targets::Targets;
 use super::acquired::{Acquired, Allocations, Handles, Kept, ProgramGroup, allocations_of_suspect};
@@ -39,6 +44,7 @@ use super::error::QueryError;
 use super::filters::event::keep_owners;
 use super::frame_names::FrameNames;
 use super::groups::Opened;
+use super::handle_counts::HandleCounts;
 use super::info::trace_info;
 use super::no_owner::note_owners;
 use super::object_ref::{FileAnswer, unchecked_object_ref};
@@ -48,7 +54,7 @@ use super::source::Source;
 use super::suspect_rows::check;
 use super::totals::Totals;
 use crate::cancel::Cancel;
-use crate::trace::{Caveat, CaveatKind};
+use crate::trace::{Caveat, CaveatKind, has_handle_events};
 
 /// Default for the maximum distance between the opens of a race: 1 ms.
 const RACE_WINDOW_NS: i64 = 1_000_000;
@@ -63,10 +69,12 @@ pub struct WhyAnswer<'a> {
     pub allocations: usize,
     /// Number of groups of handles that leak only a few young ones, and are no suspects.
     pub young_groups: usize,
-    /// Number of handles and views that they leak.
-    pub young_handles: u64,
-    /// Leaked allocations that are of no suspect.
+    /// Leaked handles and allocations that are of no suspect.
     pub not_counted: Vec<NotCounted>,
+    /// Whether the trace has events of handles.
+    pub has_events: bool,
+    /// The handles that are open in a trace without such events.
+    pub open: Option<HandleCounts>,
     /// Caveats that do not depend on which suspects are shown.
     caveats: usize,
 }
@@ -127,16 +135,17 @@ impl<'a> WhyAnswer<'a> {
         tables: Option<AllocationTables>,
         criteria: &WhyCriteria,
     ) -> Result<Self, QueryError> {
-        let (mut suspects, young_groups) = suspects_of_handles(&file, criteria)?;
-        let of_suspects: u64 = suspects.iter().map(Suspect::leaked_in_totals).sum();
-        let young_handles = file.totals.leaked_handles.saturating_sub(of_suspects);
+        let (mut suspects, young_groups, mut not_counted) = suspects_of_handles(&file, criteria)?;
+        let has_events = has_handle_events(file.file.trace)?;
+        let open = (!has_events)
+            .then(|| HandleCounts::of(&file.file, &file.selection, &criteria.handles))
+            .transpose()?;
         let (mut allocation_count, mut no_match) = (0, file.about.no_match.clone());
-        let mut not_counted = Vec::new();
         let mut methods_unnamed = None;
         if let Some(allocations) = allocations(&file, tables, criteria)? {
             let (of_allocations, rest) = suspects_of_allocations(&allocations, criteria)?;
             suspects.extend(of_allocations);
-            not_counted = rest;
+            not_counted.extend(rest);
             allocation_count = allocations.selected_count();
             let caveats = &file.about.caveats;
             if !caveats.iter().any(|caveat| caveat.kind == CaveatKind::MethodsUnnamed) {
@@ -165,8 +174,9 @@ impl<'a> WhyAnswer<'a> {
             suspects,
             allocations: allocation_count,
             young_groups,
-            young_handles,
             not_counted,
+            has_events,
+            open,
             caveats,
         };
         answer.show(|index| criteria.shown.is_none_or(|count| index < count))?;
@@ -203,14 +213,14 @@ fn allocations<'f>(
     Allocations::of(origin, allocators, table, chosen, criteria.is_plain(), Kept::Leaking)
 }
 
-/// The suspects among handles, and the number of groups that leak but are no suspects.
+/// The suspects among handles, the number of groups that leak but are no suspects, and what these leak.
 fn suspects_of_handles(
     file: &FileAnswer<'_>,
     criteria: &WhyCriteria,
-) -> Result<(Vec<Suspect>, usize), QueryError> {
+) -> Result<(Vec<Suspect>, usize, Vec<NotCounted>), QueryError> {
     let (process, is_plain) = (criteria.process.as_ref(), criteria.is_plain());
     let Some(handles) = Handles::of(&file.file, file.groups.as_ref(), process, is_plain) else {
-        return Ok((Vec::new(), 0));
+        return Ok((Vec::new(), 0, Vec::new()));
     };
     let trace = file.file.trace;
     // A trace shows no distances shorter than a step of its clock.
@@ -225,7 +235,7 @@ fn suspects_of_handles(
     let targets = Targets::load(trace, &leaking)?;
     let names = NameTable::load(trace, &leaking)?;
     let ends = OwnerEnds::load(trace, &file.file.processes)?;
-    let (suspects, young) = suspects(&handles, criteria, |group, sums| {
+    let (suspects, others) = suspects(&handles, criteria, |group, sums| {
         let handles_of_group = handles.handles(&group.groups);
         let unreleased =
             handles_of_group.iter().copied().filter(|handle| handles.timed.is_unreleased(*handle));
@@ -253,7 +263,10 @@ fn suspects_of_handles(
         let closed_after_exit = causes.owners_of_late_closes();
         Some(Findings { diagnoses, names, create_stacks, grown: None, ended, closed_after_exit })
     })?;
-    Ok((suspects, young.len()))
+    let of_suspects: u64 = suspects.iter().map(Suspect::leaked_in_totals).sum();
+    let rest = file.totals.leaked_handles.saturating_sub(of_suspects);
+    let not_counted = NotCounted::of_handles(&others, rest);
+    Ok((suspects, others.len(), not_counted))
 }
 
 /// The suspects among allocations, and what leaks but is of none.
@@ -262,30 +275,29 @@ fn suspects_of_allocations(
     criteria: &WhyCriteria,
 ) -> Result<(Vec<Suspect>, Vec<NotCounted>), QueryError> {
     let causes = SiteCauses::load(allocations)?;
-    let (mut suspects, young) =
+    let (mut suspects, others) =
         suspects(allocations, criteria, |group, sums| causes.findings(&group.groups, sums))?;
     let backed = remove_backed(&mut suspects);
-    let not_counted = NotCounted::all(allocations, &young, &backed);
+    let not_counted = NotCounted::of_allocations(allocations, &others, &backed);
     Ok((suspects, not_counted))
 }
 
 /// The suspects among what was acquired, those with the highest score first, and the groups that leak but are
-/// none: what they leak is young. `findings` says why a group leaks, and `None`
-/// of what it cannot say anything of.
+/// none. `findings` says why a group leaks, and `None` of what it cannot say anything of.
 fn suspects<'t>(
     acquired: &'t impl Acquired,
     criteria: &WhyCriteria,
     findings: impl Fn(&ProgramGroup<'_>, &Sums) -> Option<Findings> + Sync,
-) -> Result<(Vec<Suspect>, Vec<ProgramGroup<'t>>), QueryError> {
+) -> Result<(Vec<Suspect>, Vec<Unsuspected<'t>>), QueryError> {
     let groups = ProgramGroup::all(acquired, criteria.by_process);
     let cancel = acquired.cancel();
-    let (mut suspects, others): (Vec<Suspect>, Vec<ProgramGroup<'t>>) =
-        groups.into_par_iter().partition_map(|group| {
-            let suspect = match cancel.is_cancelled() {
-                true => None,
-                false => Suspect::of(acquired, &group, criteria.is_plain(), &findings),
-            };
-            suspect.map_or(Either::Right(group), Either::Left)
+    let groups = groups.into_par_iter().filter(|_| !cancel.is_cancelled());
+    let (mut suspects, others): (Vec<Suspect>, Vec<Unsuspected<'t>>) =
+        groups.partition_map(|group| {
+            match Suspect::of(acquired, &group, criteria.is_plain(), &findings) {
+                Ok(suspect) => Either::Left(suspect),
+                Err(why) => Either::Right(Unsuspected { group, why }),
+            }
         });
     cancel.check()?;
     suspects.sort_by(|a, b| b.score.total_cmp(&a.score));

@@ -1,45 +1,29 @@
 //! Score by which suspects are ranked.
 
-use crate::query::growth::{Growth, ProcessLifetimes, Verdict};
-
-/// A leaked handle outlived its group when it is this many times as old as any handle that was closed.
-const OUTLIVED: i64 = 10;
+use crate::query::growth::{Growth, Verdict};
 
 /// The score of a group: how many handles it keeps for ever, weighted by how likely it is to continue. `None`
 /// for a group that is not a suspect.
 ///
 /// A steady leak continues, a burst may happen again, a few handles are no evidence, and a fill at the start is more often
-/// a cache than a leak. Of an otherwise balanced group, handles that `raced` leaked or that outlived it by far count.
-pub(super) fn of(growth: &Growth, processes: &[ProcessLifetimes], raced: u64) -> Option<f64> {
+/// a cache than a leak. Of a group without growth, handles that `raced` leaked or that outlived it count.
+pub(super) fn of(growth: &Growth, raced: u64) -> Option<f64> {
     let kept = growth.evidence.kept as u64;
+    let few = raced.max(growth.evidence.outlived.count as u64);
     let (weight, count) = match growth.verdict {
         Verdict::Steady => (1.0, kept),
         Verdict::Burst => (0.5, kept),
-        Verdict::Short => (0.25, kept.max(raced)),
+        Verdict::Short => (0.25, kept.max(few)),
         Verdict::Once => (0.1, kept),
-        Verdict::Balanced => (0.25, raced.max(outlived(processes))),
+        Verdict::Balanced => (0.25, few),
     };
     (count > 0).then_some(weight * count as f64)
-}
-
-/// Number of leaked handles that outlived their group.
-fn outlived(processes: &[ProcessLifetimes]) -> u64 {
-    let lifetimes = processes.iter().flat_map(|process| &process.lifetimes);
-    let durations = lifetimes.filter_map(|it| Some(it.closed_ns?.saturating_sub(it.opened_ns)));
-    let Some(longest_ns) = durations.max() else { return 0 };
-    let outlived = processes.iter().flat_map(|ProcessLifetimes { lifetimes, window }| {
-        lifetimes.iter().filter(move |lifetime| {
-            let age_ns = window.end_ns.saturating_sub(lifetime.opened_ns);
-            lifetime.closed_ns.is_none() && age_ns > longest_ns.saturating_mul(OUTLIVED)
-        })
-    });
-    outlived.count() as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::growth::{Lifetime, Window};
+    use crate::query::growth::{Lifetime, ProcessLifetimes, Window};
 
     const SECOND: i64 = 1_000_000_000;
     const WINDOW: Window = Window { start_ns: 0, end_ns: 600 * SECOND };
@@ -53,7 +37,7 @@ mod tests {
 
     fn score_of(lifetimes: Vec<Lifetime>) -> Option<f64> {
         let processes = [ProcessLifetimes { lifetimes, window: WINDOW }];
-        of(&Growth::of_processes(&processes, WINDOW), &processes, 0)
+        of(&Growth::of_processes(&processes, WINDOW), 0)
     }
 
     #[test]
@@ -70,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_outlives_all_others_by_far_makes_a_balanced_group_a_suspect() {
+    fn one_that_outlives_all_others_makes_a_balanced_group_a_suspect() {
         let pool = |open_s: i64| -> Vec<Lifetime> {
             let closed = (0..60).map(|at| Lifetime {
                 opened_ns: at * 10 * SECOND,

@@ -6,6 +6,7 @@ use handlescope_model::{FILE_MAPPING_NAME, ProcessIdx, StackIdx};
 
 use super::causes::{CLOSED_AFTER_EXIT, Diagnosis, Findings, RACE};
 use super::names::LeakedNames;
+use super::no_suspect::NoSuspect;
 use super::score;
 use crate::query::acquired::{Acquired, Ends, PRIVATE_HEAP, ProgramGroup, Share};
 use crate::query::amounts::{Bytes, Counts};
@@ -119,13 +120,16 @@ impl SuspectProcess {
 }
 
 impl Suspect {
-    /// Judges what the processes of a program have; `None` where it is no suspect.
+    /// Judges what the processes of a program have.
+    ///
+    /// # Errors
+    /// Where it is no suspect, why.
     pub(super) fn of<A: Acquired>(
         acquired: &A,
         group: &ProgramGroup<'_>,
         is_plain: bool,
         findings: impl Fn(&ProgramGroup<'_>, &Sums) -> Option<Findings>,
-    ) -> Option<Self> {
+    ) -> Result<Self, NoSuspect> {
         let shares = group.groups.iter().flat_map(|group| acquired.shares(group));
         let shares: Vec<Share> = shares.collect();
         let sums = Sums::of(&shares);
@@ -140,9 +144,11 @@ impl Suspect {
                 Growth::without_clock(&lifetimes.copied().collect::<Vec<Lifetime>>())
             }
         };
-        let is_beyond_chance = acquired.window().is_some() && growth.evidence.kept > 0;
+        let is_old = growth.evidence.kept > 0 || growth.evidence.outlived.count > 0;
+        let is_beyond_chance = acquired.window().is_some() && is_old;
         let mut sums = Sums { is_beyond_chance, ..sums };
-        let findings = findings(group, &sums)?;
+        let no_suspect = NoSuspect::new(&growth, sums.counts.leaked, sums.counts.closed_at_exit);
+        let findings = findings(group, &sums).ok_or(no_suspect)?;
         let Findings { diagnoses, names, create_stacks, grown, ended, closed_after_exit } =
             findings;
         for owner in closed_after_exit {
@@ -154,19 +160,18 @@ impl Suspect {
         let Sums { counts, bytes, .. } = sums;
         // Of allocations with bytes, the score counts the mean bytes of each.
         let mean_size = (bytes.unreleased as f64 / counts.unreleased().max(1) as f64).max(1.0);
-        let score = score::of(&growth, &lifetimes, races.map_or(0, |races| races.count));
+        let score = score::of(&growth, races.map_or(0, |races| races.count));
         // A block that grows leaks like many blocks.
         let grown_score = grown.map(|(bytes, _)| GROWN_WEIGHT * bytes as f64);
         let score = score.map(|score| score * mean_size).into_iter().chain(grown_score);
-        let score = score.reduce(f64::max)?;
+        let score = score.reduce(f64::max).ok_or(no_suspect)?;
         let rate = growth.evidence.rate.filter(|_| growth.verdict == Verdict::Steady);
         let per_minute =
             rate.filter(|_| bytes.unreleased > 0).map(|rate| rate.per_minute * mean_size);
         let per_minute = per_minute.or(grown.map(|(_, per_minute)| per_minute));
         let ProgramGroup { groups, owners } = group;
-        let first = groups.first()?;
-        let first_process = processes.first()?;
-        Some(Self {
+        let (first, first_process) = groups.first().zip(processes.first()).ok_or(no_suspect)?;
+        Ok(Self {
             id: group.id(acquired),
             rank: 0,
             process: owners

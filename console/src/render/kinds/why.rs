@@ -9,18 +9,17 @@ use serde::Serialize;
 use super::{index, no_match_line};
 use crate::render::json::Meanings;
 use crate::{
-    query::{
-        Diagnosis, NotCounted, ObjectNames, Reason, Suspect, SuspectProcess, Totals, Verdict,
-        WhyAnswer,
-    },
+    query::{Diagnosis, ObjectNames, Suspect, SuspectProcess, Verdict, WhyAnswer},
     render::{
         json::{Document, StackNumbers, traces},
         table::{Columns, FileRows, Table},
-        text::{StackStyle, amounts, capitalized, handles_and_views, headline, more, verdict},
+        text::{
+            StackStyle, amounts, capitalized, headline, lines_of_not_counted,
+            lines_without_suspects, more, verdict,
+        },
     },
     settings::{Display, StackDisplayArgs},
     terminal::Role,
-    trace::CaveatKind,
     values::Counted,
 };
 
@@ -145,7 +144,7 @@ fn part(
     all: Option<&str>,
     display: &Display,
 ) -> FileRows {
-    let part = FileRows::of(answer.file.about.path, rows.len());
+    let part = FileRows::of(answer.file.about.path, rows.len()).of_each("more suspect");
     if rows.is_empty() {
         return without_suspects(part, answer);
     }
@@ -158,8 +157,7 @@ fn part(
         lines = lines_of_left_out(answer, rows, &left_out, command);
         part = part.only(shown);
     }
-    lines.extend(line_of_young(answer));
-    lines.extend(answer.not_counted.iter().map(line_of_not_counted));
+    lines.extend(lines_of_not_counted(answer));
     if lines.is_empty() { part } else { part.below(lines.join("\n")) }
 }
 
@@ -189,69 +187,19 @@ fn lines_of_left_out(
         lines.push(format!("and {}; list them with {}", more(&others), Untrusted(command)));
     }
     if !starts.is_empty() {
-        let groups = Counted(starts.len() as u64, "more group");
+        let groups = Counted(starts.len() as u64, "more suspect");
         let handles = "of handles opened at process start";
         lines.push(format!("and {groups} {handles}; list them with {}", Untrusted(command)));
     }
     lines
 }
 
-/// A line about handles that are leaked, but of no suspect.
-fn line_of_young(answer: &WhyAnswer<'_>) -> Option<String> {
-    let WhyAnswer { young_groups, young_handles, .. } = *answer;
-    let handles = handles_and_views(young_handles, answer.file.totals.map_count > 0, true);
-    let groups = Counted(young_groups as u64, "group");
-    (young_handles > 0).then(|| {
-        format!(
-            "not counted: {handles}, opened shortly before the end by {groups} whose handles are usually \
-             closed; also in .dump ObjectRef -Leak"
-        )
-    })
-}
-
-/// A line about allocations that are leaked, but of no suspect.
-fn line_of_not_counted(not_counted: &NotCounted) -> String {
-    let NotCounted { kind, reason, groups, count } = not_counted;
-    let plural = Counted(*count, "allocation").plural();
-    let allocations = format!("{} {kind} allocation{plural}", HumanCount(*count));
-    let groups = Counted(*groups, "group");
-    let reason = match reason {
-        Reason::Young => {
-            format!(", made shortly before the end by {groups} whose allocations are usually freed")
-        }
-        Reason::Committed => format!(" of {groups} whose commit allocations are counted"),
-    };
-    format!("not counted: {allocations}{reason}; also in .dump Resource -Leak")
-}
-
 /// Adds the reason why there are no suspects.
 fn without_suspects(part: FileRows, answer: &WhyAnswer<'_>) -> FileRows {
-    let has_events =
-        !answer.file.about.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents);
     if let Some(no_match) = &answer.file.about.no_match {
         return part.below(no_match_line(no_match));
     }
-    if answer.allocations > 0 && !has_events {
-        let allocations = Counted(answer.allocations as u64, "allocation");
-        return part.below(format!(
-            "Nothing leaks: {allocations}, and none that is left is older than others from its \
-             stack"
-        ));
-    }
-    let Totals { handles_created, handles_duplicated, map_count, .. } = answer.file.totals;
-    let opened = handles_created.saturating_add(handles_duplicated).saturating_add(map_count);
-    let opened = match map_count {
-        0 => Counted(opened, "handle").to_string(),
-        _ => format!("{} handles and views", HumanCount(opened)),
-    };
-    part.below(match has_events {
-        true => format!(
-            "Nothing leaks: {opened} opened, {} not closed by their programs, none older than \
-             closed ones of their groups",
-            HumanCount(answer.file.totals.unreleased())
-        ),
-        false => "Unknown whether anything leaks".to_owned(),
-    })
+    lines_without_suspects(answer).into_iter().fold(part, FileRows::below)
 }
 
 /// Returns the leaks of each of several processes, the most first.

@@ -46,7 +46,7 @@ fn file<'a>(
     command: &impl Fn(usize, &Suspect) -> String,
     table: &mut FrameTable,
 ) -> Document<'a> {
-    let WhyAnswer { file, suspects, allocations, .. } = &answer.why;
+    let WhyAnswer { file, suspects, allocations, has_events, .. } = &answer.why;
     let (suspects, rest) = suspects.split_at(suspects.len().min(SUSPECTS));
     let has_handles =
         !file.about.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents);
@@ -87,7 +87,7 @@ fn file<'a>(
         )
         .with("allocations", allocations)
         .with("has_handles", has_handles)
-        .with("has_events", *allocations > 0 || has_handles)
+        .with("has_events", *allocations > 0 || *has_events)
         .with("suspects", suspects.collect::<Vec<_>>())
         .with("suspects_left_out", rest.len())
         .with("unit", Measure::Handles.unit());

@@ -73,6 +73,8 @@ pub(crate) struct FileRows {
     first: usize,
     /// Number of rows that `-TopN` has left out.
     left_out: usize,
+    /// Noun for rows that are left out, as in "more suspect".
+    noun: Option<&'static str>,
     /// Text between the path and the rows, lines ended.
     above: String,
     /// Text after the number of rows in the line that counts them; without it that line only counts
@@ -117,6 +119,11 @@ impl FileRows {
     /// Keeps only some of its rows, counted from its first.
     pub(crate) fn only(self, rows: Vec<usize>) -> FileRows {
         FileRows { order: Some(rows), ..self }
+    }
+
+    /// Names rows that are left out, as in "more suspect".
+    pub(crate) fn of_each(self, noun: &'static str) -> FileRows {
+        FileRows { noun: Some(noun), ..self }
     }
 
     /// Adds text between the path and the rows, lines ended.

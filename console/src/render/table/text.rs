@@ -10,6 +10,7 @@ use super::{FileRows, Table};
 use crate::{
     settings::Display,
     terminal::{Role, clip::Clip, table, wrapped},
+    values::Counted,
 };
 
 /// Rows that are measured to choose between a line for each row and a line for each value.
@@ -179,7 +180,11 @@ impl FileRows {
                 )?;
             }
             None if self.left_out > 0 => {
-                writeln!(out, "+ {} more", HumanCount(self.left_out as u64))?;
+                let count = self.left_out as u64;
+                match self.noun {
+                    Some(noun) => writeln!(out, "+ {}", Counted(count, noun))?,
+                    None => writeln!(out, "+ {} more", HumanCount(count))?,
+                }
             }
             None => {}
         }

@@ -3,6 +3,7 @@
 mod event;
 mod groups;
 mod layout;
+mod not_counted;
 mod numbers;
 mod object_ref;
 mod process;
@@ -12,7 +13,7 @@ mod totals;
 
 pub(super) use self::groups::TreeColumns;
 pub(crate) use self::groups::tree_columns;
-pub(super) use self::numbers::handles_and_views;
+pub(super) use self::not_counted::{lines_of_not_counted, lines_without_suspects};
 pub(super) use self::object_ref::object_ref;
 pub(super) use self::process::ProcessStyle;
 pub(super) use self::stack::{StackStyle, within};

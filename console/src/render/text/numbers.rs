@@ -37,7 +37,7 @@ pub(super) fn counted(count: u64, noun: &'static str) -> String {
 }
 
 /// A number of handles, and views where there are any.
-pub(in crate::render) fn handles_and_views(count: u64, has_views: bool, separate: bool) -> String {
+pub(super) fn handles_and_views(count: u64, has_views: bool, separate: bool) -> String {
     let number = grouped(count, separate);
     match (count, has_views) {
         (_, false) => format!("{number} handle{}", Counted(count, "handle").plural()),

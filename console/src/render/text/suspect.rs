@@ -109,27 +109,20 @@ fn sentence(suspects: &[&Suspect]) -> String {
         false => format!("the exit of {}", named(&of_exits)),
     };
     let exits_shown = HumanCount(exits);
+    // Suspects that are not counted as those that leak.
+    let more = match suspects.len().saturating_sub(shown.len()) {
+        0 => String::new(),
+        more => format!(" ({})", Counted(more as u64, "more suspect")),
+    };
     let (verb, rest) = match (leaks, exits, first.bytes) {
         (_, 0, _) => ("leaked", String::new()),
         (0, _, None) => ("opened", format!(", {closed} only by {exit}")),
         (0, _, Some(_)) => ("allocated", format!(", {closed} only by {exit}")),
-        (_, _, None) => ("leaked", format!("; {exits_shown} more {closed} only by {exit}")),
+        (_, _, None) => ("leaked", format!("; {exits_shown} more {closed} only by {exit}{more}")),
         (..) => ("leaked", format!(", including {exits_shown} {closed} only by {exit}")),
     };
-    format!("{bytes}{acquired} {verb} by {}{}{rest}", call_sites(&shown), named(&programs))
-}
-
-/// The number of stacks and of groups without one, as in "3 call sites (and 1 group without stack) of ".
-fn call_sites(suspects: &[&Suspect]) -> String {
-    let stacks = suspects.iter().filter_map(|suspect| suspect.create_stack);
-    let known = stacks.collect::<BTreeSet<_>>().len();
-    let unknown = suspects.iter().filter(|suspect| suspect.create_stack.is_none()).count();
-    let unknown = Counted(unknown as u64, "group");
-    match (known, unknown.0) {
-        (0, _) => String::new(),
-        (_, 0) => format!("{} of ", Counted(known as u64, "call site")),
-        _ => format!("{} (and {unknown} without stack) of ", Counted(known as u64, "call site")),
-    }
+    let suspects = Counted(shown.len() as u64, "suspect");
+    format!("{bytes}{acquired} {verb} by {suspects} of {}{rest}", named(&programs))
 }
 
 fn programs<'a>(suspects: &[&'a Suspect]) -> BTreeSet<&'a str> {
@@ -156,8 +149,8 @@ fn has_views(suspects: &[&Suspect]) -> bool {
     suspects.iter().any(|suspect| suspect.type_name == FILE_MAPPING_NAME)
 }
 
-/// The number of suspects that are left out, and the range of their leaks, as in "11 more with 1 to
-/// 3 handles each".
+/// The number of suspects that are left out, and the range of their leaks, as in "11 more suspects with 1 to 3 handles
+/// each".
 pub(in crate::render) fn more(left_out: &[&Suspect]) -> String {
     let (of_handles, of_allocations): (Vec<&Suspect>, Vec<&Suspect>) =
         left_out.iter().partition(|suspect| suspect.bytes.is_none());
@@ -181,9 +174,10 @@ pub(in crate::render) fn more(left_out: &[&Suspect]) -> String {
         [(of_handles.len(), unreleased), (sized, bytes), (without_size, counts)].into_iter();
     let texts = texts.filter_map(|(count, range)| Some((count, range?))).enumerate();
     let texts = texts.map(|(index, (count, range))| {
-        let more = if index == 0 { " more" } else { "" };
+        let (more, suspects) = if index == 0 { (" more", " suspect") } else { ("", "") };
+        let plural = if index == 0 { Counted(count as u64, suspects).plural() } else { "" };
         let each = if count == 1 { "" } else { " each" };
-        format!("{}{more} with {range}{each}", HumanCount(count as u64))
+        format!("{}{more}{suspects}{plural} with {range}{each}", HumanCount(count as u64))
     });
     texts.collect::<Vec<_>>().join(" and ")
 }

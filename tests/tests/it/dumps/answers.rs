@@ -72,6 +72,9 @@ fn counts_by_type_and_process_answer_without_operations() {
     assert_eq!(run.stdout, "type,process,pid,n\nEvent,server.exe,4711,2\nKey,server.exe,4711,1\n");
     let run = shell.run(&["why", "a.dmp"]);
     assert!(run.stderr.contains(".diff of two dumps"), "{run:?}");
+    let open = "Unknown whether anything leaks\n3 handles are open, and no event says what opened them: 2 Event, 1 Key; \
+                also in .dump ObjectRef -ShowTotal Total\n";
+    assert!(run.stdout.ends_with(open), "{run:?}");
 }
 
 #[test]

@@ -46,6 +46,51 @@ fn error_paths_are_advised_where_closing_is_the_rule_and_chance_does_not_explain
     assert_eq!((suspects(&document).len(), &document["young_groups"]), (0, &1.into()));
 }
 
+/// A second in most lives, and up to six.
+fn life(number: u32) -> i64 {
+    300 * MS + 5700 * MS * i64::from(number * 37 % 110).pow(4) / 110_i64.pow(4)
+}
+
+#[test]
+fn handles_that_outlive_many_closed_ones_by_far_are_leaked() {
+    let trace = opened(110, |number| (number != 10 && number != 50).then(|| life(number)));
+    let document = asked(&trace, "");
+    let [suspect] = suspects(&document) else { panic!("{document}") };
+    assert_eq!((&suspect["verdict"], &suspect["leaked"]), (&"balanced".into(), &2.into()));
+    let evidence = suspect["evidence"].as_str().unwrap();
+    let outlived = "2 leaked, the last one opened 34.5 s before the end of the trace, all at least 5.9 times as old as \
+                    any that was closed; 108 of 110 closed";
+    assert!(evidence.starts_with(outlived), "{evidence}");
+    let text = run_over(&trace, ".why\n").ok().stdout;
+    assert!(!text.contains("not counted") && !text.contains("Nothing leaks"), "{text}");
+}
+
+#[test]
+fn handles_that_are_no_older_than_chance_explains_are_said_to_be_left_out() {
+    let why = |trace: &TraceBuilder| run_over(trace, ".why\n").ok().stdout;
+    // Eight lives of 0.1 to 12.8 s, and one that is 55.5 s old.
+    let few = why(&opened(9, |number| (number < 8).then(|| (100 * MS) << number)));
+    let lines = "Nothing leaks: 9 handles opened, 1 not closed by their programs\n\
+                 not counted: 1 handle of 1 group whose handles are usually closed; 1 is older than any closed one \
+                 became, but not more than chance explains; also in .dump ObjectRef -Leak\n";
+    assert!(few.ends_with(lines), "{few}");
+    let young = why(&opened(110, |number| (number < 98).then_some(10 * SECOND + 600 * MS)));
+    let lines = "Nothing leaks: 110 handles opened, 12 not closed by their programs\n\
+                 not counted: 12 handles of 1 group whose handles are usually closed, none older than closed ones \
+                 became; also in .dump ObjectRef -Leak\n";
+    assert!(young.ends_with(lines), "{young}");
+    let long = why(&opened(110, |number| (number < 29).then_some(45 * SECOND)));
+    let lines = "Nothing is known to leak: 110 handles opened, 81 not closed by their programs\n\
+                 not counted: 81 handles of 1 group whose handles live too long for this trace to tell whether any \
+                 is leaked; also in .dump ObjectRef -Leak\n";
+    assert!(long.ends_with(lines), "{long}");
+    let none = why(&opened(110, |_| Some(8 * MS)));
+    assert!(
+        none.ends_with("Nothing leaks: 110 handles opened, 0 not closed by their programs\n"),
+        "{none}"
+    );
+}
+
 #[test]
 fn a_workload_that_stopped_is_no_fill_of_a_cache() {
     let leaks = |number: u32| (number >= 48 || !number.is_multiple_of(4)).then_some(8 * MS);

@@ -2,7 +2,6 @@
 
 mod causes;
 mod commits;
-mod not_counted;
 
 use std::collections::HashSet;
 
@@ -11,7 +10,6 @@ use handlescope_model::tables::ResourceKind;
 
 pub(super) use self::causes::SiteCauses;
 use self::causes::{RESERVE_WITHOUT_COMMIT, Site};
-pub use self::not_counted::{NotCounted, Reason};
 use super::causes::{causes_of_handles, words};
 use super::suspect::{Sums, Suspect};
 

@@ -109,7 +109,7 @@ pub(crate) fn fleet_why<'a>(
     columns.row_text(move |row, out| row.write(all_frames, &display, out));
     let (machines, traces) = (answer.machines as u64, answer.traces as u64);
     let of = format!("{} of {}", Counted(traces, "trace"), Counted(machines, "machine"));
-    let mut part = FileRows::rows_of(rows.len());
+    let mut part = FileRows::rows_of(rows.len()).of_each("more suspect");
     part = match rows.len() {
         0 => part.below(format!("Nothing leaks in {of}")),
         _ => {
@@ -134,21 +134,33 @@ fn headline(answer: &FleetWhy, of: &str) -> String {
         Some(program) if programs.len() == 1 => Untrusted(program).to_string(),
         _ => Counted(programs.len() as u64, "program").to_string(),
     };
-    let sites = Counted(answer.suspects.len() as u64, "call site");
+    let all = answer.suspects.len() as u64;
+    let of_handles = handles().count() as u64;
+    // Without suspects of handles, all are of allocations.
+    let suspects = Counted(if of_handles > 0 { of_handles } else { all }, "suspect");
+    let rest = match all.saturating_sub(of_handles) {
+        0 => String::new(),
+        _ if of_handles == 0 => String::new(),
+        rest => format!("; {} of allocations", Counted(rest, "more suspect")),
+    };
     let (leaked, at_exit) = (count(leaked), count(at_exit));
     match (leaked, at_exit) {
-        (0, 0) => format!("{sites} of {programs} leak in {of}"),
+        (0, 0) => format!("{suspects} of {programs} leak in {of}{rest}"),
         (0, _) => {
             let handles = Counted(at_exit, "handle");
             format!(
-                "{handles} opened by {sites} of {programs}, closed only by process exit, in {of}"
+                "{handles} opened by {suspects} of {programs}, closed only by process exit, in {of}{rest}"
             )
         }
-        (_, 0) => format!("{} leaked by {sites} of {programs} in {of}", Counted(leaked, "handle")),
+        (_, 0) => format!(
+            "{} leaked by {suspects} of {programs} in {of}{rest}",
+            Counted(leaked, "handle")
+        ),
         (_, _) => {
             let (leaked, more) = (Counted(leaked, "handle"), HumanCount(at_exit));
             format!(
-                "{leaked} leaked by {sites} of {programs} in {of}; {more} more closed only by process exit"
+                "{leaked} leaked by {suspects} of {programs} in {of}; {more} more closed only by process \
+                 exit{rest}"
             )
         }
     }
