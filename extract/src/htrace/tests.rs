@@ -241,31 +241,31 @@ fn snapshots_lie_between_the_events_that_the_text_puts_around_them() {
 #[test]
 fn entries_that_listings_have_in_common_count_once() {
     for (session, expected) in [
-        (&[(ALL, "o2 c1 o1"), RUN, (ALL, "o3 c2 o2 c1 o1")][..], "o1 c1 o2 c2 o3"),
-        (&[(ALL, "o2 o1"), RUN, (ALL, "o2 o1")], "o1 o2"),
+        (&[(ALL, "o8 c4 o4"), RUN, (ALL, "oc c8 o8 c4 o4")][..], "o4 c4 o8 c8 oc"),
+        (&[(ALL, "o8 o4"), RUN, (ALL, "o8 o4")], "o4 o8"),
         // Tracing has forgotten the first two.
-        (&[(ALL, "o1 c1 o2 o1"), RUN, (ALL, "c2 o1 c1")], "o1 o2 c1 o1 c2"),
+        (&[(ALL, "o4 c4 o8 o4"), RUN, (ALL, "c8 o4 c4")], "o4 o8 c4 o4 c8"),
         // The last open of `-diff`, and then all.
-        (&[(DIFF, "3 o2"), RUN, (ALL, "o3 c2 o2 c1 o1")], "o1 c1 o2 c2 o3"),
+        (&[(DIFF, "3 o8"), RUN, (ALL, "oc c8 o8 c4 o4")], "o4 c4 o8 c8 oc"),
         // Of one handle after the other, and then all.
-        (&[("!htrace 2", "c2 o2"), ("!htrace 1", "o1"), RUN, (ALL, "o3 c2 o2 o1")], "o1 o2 c2 o3"),
-        (&[(ALL, "c2 o2"), RUN, ("!htrace 2", "o2 c2 o2")], "o2 c2 o2"),
+        (&[("!htrace 2", "c8 o8"), ("!htrace 1", "o4"), RUN, (ALL, "oc c8 o8 o4")], "o4 o8 c8 oc"),
+        (&[(ALL, "c8 o8"), RUN, ("!htrace 2", "o8 c8 o8")], "o8 c8 o8"),
         // Closed before or after the snapshot and opened again, unless there are too few events for that: one of
         // them is the close of what the difference does not list.
-        (&[(ALL, "o1"), RUN, (SNAPSHOT, ""), RUN, (DIFF, "1 o1")], "o1 o1"),
-        (&[(ALL, "o1"), (SNAPSHOT, ""), RUN, (DIFF, "1 o1")], "o1"),
-        (&[(ALL, "o1"), (SNAPSHOT, ""), RUN, ("!htrace 2", "o2"), RUN, (DIFF, "3 o1")], "o1 o2"),
-        (&[(ALL, "o1"), (SNAPSHOT, ""), RUN, ("!htrace 2", "o2"), RUN, (DIFF, "4 o1")], "o1 o2 o1"),
+        (&[(ALL, "o4"), RUN, (SNAPSHOT, ""), RUN, (DIFF, "1 o4")], "o4 o4"),
+        (&[(ALL, "o4"), (SNAPSHOT, ""), RUN, (DIFF, "1 o4")], "o4"),
+        (&[(ALL, "o4"), (SNAPSHOT, ""), RUN, ("!htrace 2", "o8"), RUN, (DIFF, "3 o4")], "o4 o8"),
+        (&[(ALL, "o4"), (SNAPSHOT, ""), RUN, ("!htrace 2", "o8"), RUN, (DIFF, "4 o4")], "o4 o8 o4"),
         // Opened again by other and by the same code.
-        (&[("!htrace 1", "c1 o1"), RUN, (DIFF, "1 o1@8")], "o1 c1 o1"),
-        (&[(ALL, "c1 o1"), RUN, (DIFF, "1 o1")], "o1 c1 o1"),
-        (&[(ALL, "o1 c1 o1"), RUN, (ALL, "o1 c1 o1 c1 o1")], "o1 c1 o1 c1 o1"),
-        (&[(DIFF, "1 o1"), RUN, (DIFF, "2 o1@8"), RUN, (ALL, "o1@8 c1 o1")], "o1 c1 o1"),
-        (&[(ALL, "x1 o1"), RUN, (ALL, "x1 x1 o1")], "o1 x1 x1"),
+        (&[("!htrace 1", "c4 o4"), RUN, (DIFF, "1 o4@8")], "o4 c4 o4"),
+        (&[(ALL, "c4 o4"), RUN, (DIFF, "1 o4")], "o4 c4 o4"),
+        (&[(ALL, "o4 c4 o4"), RUN, (ALL, "o4 c4 o4 c4 o4")], "o4 c4 o4 c4 o4"),
+        (&[(DIFF, "1 o4"), RUN, (DIFF, "2 o4@8"), RUN, (ALL, "o4@8 c4 o4")], "o4 c4 o4"),
+        (&[(ALL, "x4 o4"), RUN, (ALL, "x4 x4 o4")], "o4 x4 x4"),
         // Nothing in common: a handle value is not opened twice in a row, so something is missing.
-        (&[(ALL, "o2 o1"), RUN, (ALL, "o2 o1@8")], "o1 o2 o1 o2"),
+        (&[(ALL, "o8 o4"), RUN, (ALL, "o8 o4@8")], "o4 o8 o4 o8"),
         // What is enabled again starts anew.
-        (&[(ALL, "c1 o1"), ("!htrace -enable", ""), RUN, (ALL, "c1 o1")], "o1 c1 o1 c1"),
+        (&[(ALL, "c4 o4"), ("!htrace -enable", ""), RUN, (ALL, "c4 o4")], "o4 c4 o4 c4"),
     ] {
         assert_eq!(history(session).0, expected, "{session:?}");
     }
