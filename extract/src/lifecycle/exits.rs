@@ -177,10 +177,8 @@ impl Search<'_> {
             state.run = Run::Within { tid, kernel };
             return;
         }
-        let ahead = match self.owners.foreign.contains(&(row as u32)) {
-            true => self.kill_ahead,
-            false => self.sweep_ahead,
-        };
+        let is_by_other = self.owners.foreign.contains(&(row as u32));
+        let ahead = if is_by_other { self.kill_ahead } else { self.sweep_ahead };
         match &mut state.run {
             Run::Ahead if end - time <= ahead => state.run = Run::Within { tid, kernel },
             Run::Within { tid: same, kernel: run } if *same == tid && tid != UNKNOWN_ID => {

@@ -283,3 +283,100 @@ impl<'a> Calls<'a> {
         self.found
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Process;
+    use crate::raw::Action;
+
+    const PARENT: u32 = 0;
+
+    /// A process of pid 10 to 19 that its parent, of pid 7, starts at a time, in a call of this thread.
+    fn child(number: u32, start: i64, tid: u32) -> ProcessRow {
+        ProcessRow { start: Some(start), creator: Some((7, tid)), ..process(10 + number) }
+    }
+
+    fn process(pid: u32) -> ProcessRow {
+        ProcessRow {
+            process: Process {
+                action: Action::Begin,
+                key: 0,
+                pid,
+                parent_pid: 7,
+                session_id: Some(0),
+                exit_status: 0,
+                sid: None,
+                name: String::new(),
+                command_line: String::new(),
+            },
+            start: None,
+            end: None,
+            listed: None,
+            is_unnamed: false,
+            creator: None,
+            start_position: None,
+            end_position: None,
+        }
+    }
+
+    /// A duplicate in this row, of the handle with this slot of the parent.
+    fn duplicate(row: u32, slot: u64) -> Pending {
+        Pending { row, object: 0x1000 + slot, slot, source: PARENT, is_without_target: true }
+    }
+
+    fn children(found: Inheritance) -> Vec<(u32, u32)> {
+        let mut children = found.children;
+        children.sort_unstable();
+        children
+    }
+
+    #[test]
+    fn the_child_is_the_process_whose_start_the_thread_logs_next() {
+        let rows = [process(7), child(1, 10, 72), child(2, 20, 71)];
+        let mut calls = Calls::new(&rows);
+        for (row, tid, slot) in [(1, 71, 4), (2, 72, 4), (3, 71, 8), (4, 72, 8)] {
+            calls.duplicate(tid, duplicate(row, slot));
+        }
+        assert_eq!(calls.starts(), [1, 2]);
+        [1, 2].into_iter().for_each(|row| calls.start(row));
+        assert_eq!(children(calls.finish()), [(1, 2), (2, 1), (3, 2), (4, 1)]);
+    }
+
+    #[test]
+    fn of_threads_that_no_start_names_the_calls_get_the_next_children_and_each_value_once() {
+        let rows = [process(7), child(1, 10, 99), child(2, 20, 99)];
+        let mut calls = Calls::new(&rows);
+        for (row, tid, slot) in [(1, 71, 4), (2, 72, 4), (3, 72, 8), (4, 73, 12)] {
+            calls.duplicate(tid, duplicate(row, slot));
+        }
+        [1, 2].into_iter().for_each(|row| calls.start(row));
+        assert_eq!(children(calls.finish()), [(1, 1), (2, 2), (3, 2), (4, 1)]);
+    }
+
+    #[test]
+    fn what_a_failed_call_duplicated_is_of_no_child() {
+        let rows = [process(7), child(1, 10, 71)];
+        let mut calls = Calls::new(&rows);
+        calls.duplicate(71, duplicate(1, 4));
+        calls.close(2, 71, 0x1004, 4);
+        // That of another object, and that of another thread, are no sweep of this call.
+        calls.duplicate(71, duplicate(3, 4));
+        calls.close(4, 71, 0x2000, 4);
+        calls.close(5, 72, 0x1004, 4);
+        calls.start(1);
+        calls.duplicate(71, duplicate(6, 4));
+        let found = calls.finish();
+        assert_eq!(found.failed, HashMap::from([(1, 2), (6, NONE)]));
+        assert_eq!(children(found), [(3, 1)]);
+    }
+
+    #[test]
+    fn a_child_gets_nothing_of_a_parent_that_had_ended() {
+        let rows = [ProcessRow { end: Some(5), ..process(7) }, child(1, 10, 71)];
+        let mut calls = Calls::new(&rows);
+        calls.duplicate(71, duplicate(1, 4));
+        calls.start(1);
+        assert_eq!(children(calls.finish()), []);
+    }
+}

@@ -243,10 +243,8 @@ impl Tracker {
             Subject::Object(EventKind::HandleClose) => {
                 let is_of_kernel = is_kernel_handle(handles.handle[at].into());
                 let handle = handle_of(handles, at, process);
-                let process = match is_of_kernel {
-                    true => process,
-                    false => self.holder(handle, row as u32, evidence),
-                };
+                let process =
+                    if is_of_kernel { process } else { self.holder(handle, row as u32, evidence) };
                 self.close((handle.0, process, handle.2), handles.name[at], row as u32)
             }
             Subject::HandleAtEnd => {

@@ -138,9 +138,10 @@ impl Lifetimes<'_> {
                 let value = handles.handle[at];
                 let is_of_process =
                     is_kernel_handle(value.into()) || process != owners.process[row];
-                let holder = match is_of_process || owners.foreign.contains(&(row as u32)) {
-                    true => Holder::Process(process),
-                    false => holder(collected, process, timeline.pid[row])?,
+                let holder = if is_of_process || owners.foreign.contains(&(row as u32)) {
+                    Holder::Process(process)
+                } else {
+                    holder(collected, process, timeline.pid[row])?
                 };
                 Some(Slot::Handle(holder, slot(value)))
             }

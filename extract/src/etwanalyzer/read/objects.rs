@@ -259,7 +259,7 @@ impl ObjectRows<'_, '_> {
     /// it is the process of the caller, as for ETWAnalyzer; extracts of this program have a caller that differs.
     fn owners(&self, kind: EventKind, event: &EventRecord) -> Owners {
         let process = self.process(event.process);
-        let of_kernel = event.handle.is_some_and(|handle| is_kernel_handle(handle));
+        let of_kernel = event.handle.is_some_and(is_kernel_handle);
         let system = self.processes.system().filter(|_| of_kernel && WITH_HANDLE.contains(kind));
         if kind != EventKind::HandleDuplicate {
             let caller = match event.caller_process {
