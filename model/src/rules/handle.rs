@@ -14,7 +14,7 @@ const FIRST_PSEUDO: u64 = 0xFFFF_FFF0;
 #[inline]
 pub const fn handle_slot(value: u64) -> u64 {
     let value = value & !TAG_BITS;
-    if is_kernel_handle(value) { value & !KERNEL_BIT } else { value }
+    if is_kernel_handle(value) { value & (KERNEL_BIT - 1) } else { value }
 }
 
 /// Whether a value is of a handle in the table of System, whichever process opened it: any process may close it.
@@ -38,7 +38,8 @@ mod tests {
     #[test]
     fn tag_bits_and_the_bit_of_kernel_handles_are_no_part_of_the_slot() {
         assert_eq!([0x1A0, 0x1A1, 0x1A2, 0x1A3].map(handle_slot), [0x1A0; 4]);
-        assert_eq!([0x8000_FD28, 0x8000_FD2A, 0xFD28].map(handle_slot), [0xFD28; 3]);
+        let of_kernel = [0x8000_FD28, 0xFFFF_FFFF_8000_FD28, 0x8000_FD2A, 0xFD28];
+        assert_eq!(of_kernel.map(handle_slot), [0xFD28; 4]);
         assert_ne!(handle_slot(0xFFFF_FFFF), handle_slot(0x7FFF_FFFF));
     }
 
