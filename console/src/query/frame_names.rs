@@ -7,9 +7,12 @@ use std::sync::{Arc, OnceLock};
 use handlescope_extract::symbols::{
     CodeAddress, FrameChain, ModuleIdentity, ModuleReport, PdbIdentity,
 };
-use handlescope_model::tables::{Frames as FramesTable, Module, Modules, Stacks, TraceInfos};
+use handlescope_model::tables::{
+    Frames as FramesTable, Module, ModuleLoads, Modules, Stacks, TraceInfos,
+};
 use handlescope_model::{
-    ArchiveError, FrameIdx, Lists, MethodIdx, ModuleIdx, Numbers, StackIdx, TableRows, Trace,
+    ArchiveError, FrameIdx, Lists, MethodIdx, ModuleIdx, Numbers, ProcessIdx, StackIdx, Table,
+    TableRows, Trace,
 };
 
 use super::frame_class::FrameClass;
@@ -51,6 +54,8 @@ pub(crate) struct Frames<'a> {
     stored: &'a StoredNames,
     /// Pointer size of the recording system, bytes.
     pointer_size: u32,
+    /// Whether the trace has modules of a process, by row of the processes.
+    knows_modules: Vec<bool>,
     cancel: &'a Cancel,
 }
 
@@ -70,6 +75,7 @@ impl<'a> Frames<'a> {
             modules: module_identities(trace)?,
             methods: ManagedMethod::load_all(trace)?,
             pointer_size: trace.values(TraceInfos::pointer_size)?.get(0).unwrap_or_default(),
+            knows_modules: with_modules(trace)?,
             ..Self::none(trace, names, name_cache, cancel)?
         })
     }
@@ -95,6 +101,7 @@ impl<'a> Frames<'a> {
             name_cache,
             stored: name_cache.load(trace)?,
             pointer_size: 0,
+            knows_modules: Vec::new(),
             cancel,
         })
     }
@@ -167,6 +174,13 @@ impl<'a> Frames<'a> {
     fn is_of_kernel(&self, address: u64) -> bool {
         let bits = if self.pointer_size == 4 { u32::BITS } else { u64::BITS };
         address >> (bits - 1) & 1 == 1
+    }
+
+    /// Whether the trace has modules of a process, so that code outside of them was made at run time and is its own.
+    /// Otherwise it may lie in a module that processes share.
+    pub(crate) fn knows_modules(&self, process: Option<ProcessIdx>) -> bool {
+        let known = process.and_then(|process| self.knows_modules.get(process.row()));
+        known.copied().unwrap_or_default()
     }
 
     /// What frames of a module say.
@@ -434,6 +448,18 @@ impl NamedFrames<'_> {
         let named = chain.iter().map(move |name| FrameView { name: Some(name), ..plain });
         named.chain(chain.is_empty().then_some(plain))
     }
+}
+
+/// Whether the trace has modules of a process, by row.
+fn with_modules(trace: &Trace) -> Result<Vec<bool>, ArchiveError> {
+    let process = trace.values(ModuleLoads::process)?;
+    let mut with_modules = vec![false; trace.height(Table::Processes)?];
+    for process in (0..process.len()).filter_map(|row| process.get(row)) {
+        if let Some(with_modules) = with_modules.get_mut(process.row()) {
+            *with_modules = true;
+        }
+    }
+    Ok(with_modules)
 }
 
 /// Identities of the modules, by row.

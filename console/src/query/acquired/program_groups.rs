@@ -74,5 +74,7 @@ impl<'t> ProgramGroup<'t> {
 /// Whether the stack of a group leads through unknown code of its process.
 fn is_of_one_process(acquired: &impl Acquired, group: &Group<'_>) -> bool {
     let stack = acquired.stacks().zip(group.create_stack);
-    stack.is_some_and(|(stacks, stack)| stacks.is_of_one_process(stack))
+    let is_unknown = stack.is_some_and(|(stacks, stack)| stacks.is_of_one_process(stack));
+    let owner = || acquired.owners(group).first().and_then(|(row, _)| *row);
+    is_unknown && acquired.frames().is_some_and(|frames| frames.knows_modules(owner()))
 }

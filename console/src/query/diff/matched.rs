@@ -249,7 +249,9 @@ impl<'t, T: Acquired> Matching<'t, T> {
         let has_unknown = !text.addresses.is_empty();
         let mut whole = text.names.clone();
         if has_unknown {
-            let life = self.unknown_code.life(side, &group.process);
+            let owner = trace.owners(group).first().and_then(|(row, _)| *row);
+            let knows_modules = trace.frames().is_some_and(|it| it.knows_modules(owner));
+            let life = self.unknown_code.life(side, &group.process, knows_modules);
             whole.push_str(&format!("{:X?} of {life}", text.addresses));
         }
         let key = (key.clone(), whole);

@@ -21,7 +21,7 @@ impl UnknownCode {
     }
 
     /// The life of a process of one of the traces, as text: equal in both for one that both of them show, else of no other.
-    pub(super) fn life(&self, side: usize, process: &ProcessInfo) -> String {
+    pub(super) fn life(&self, side: usize, process: &ProcessInfo, knows_modules: bool) -> String {
         let [before, after] = &self.traces;
         let name = process.name.to_lowercase();
         // Of processes in dumps and text, nothing but the id says which it is.
@@ -38,6 +38,10 @@ impl UnknownCode {
         let is_earlier = (started(before) < started(after)) == (side == 0);
         let lives_in_both =
             if is_earlier { process.end_ns.is_none() } else { process.start_ns.is_none() };
+        // Without its modules, the code may be shared by all processes since the system was booted.
+        if !knows_modules {
+            return if is_same_boot { String::new() } else { format!("trace {side}") };
+        }
         if is_same_boot && lives_in_both {
             return format!("{name} {}", process.pid);
         }

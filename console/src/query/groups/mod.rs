@@ -73,7 +73,8 @@ impl Groups {
         let selections = || [Some(selection), beside].into_iter().flatten();
         let (needs, trims) = (criteria.groups.needs_stacks(), &criteria.groups.trims);
         let stacks = TrimmedStacks::needed(file, selections(), needs, trims)?;
-        let process_stacks = ProcessStacks::number(file.trace, stacks.as_ref(), file.cancel)?;
+        let process_stacks =
+            ProcessStacks::number(file.trace, file.frames.as_ref(), stacks.as_ref(), file.cancel)?;
         // The executable identifies a process.
         let is_plain = criteria.plain_process_names || criteria.with_identities;
         let mut keys = Keys::new(file, &by, stacks.as_ref(), is_plain)?;

@@ -1,12 +1,13 @@
 //! Stacks through unknown code: one row of the table stands for other code in each process that has it.
 
 use handlescope_model::tables::Events;
-use handlescope_model::{EventIdx, Numbers, ProcessIdx, StackIdx, Trace};
+use handlescope_model::{EventIdx, Numbers, ProcessIdx, StackIdx, Table, Trace};
 use hashbrown::HashMap;
 
 use super::stacks::TrimmedStacks;
 use crate::cancel::{Cancel, Poll};
 use crate::query::error::QueryError;
+use crate::query::frame_names::Frames;
 
 /// Numbers of the stacks of each process: the first process has the row of the table, others have numbers after it.
 pub(super) struct ProcessStacks {
@@ -19,6 +20,7 @@ pub(super) struct ProcessStacks {
 struct EventProcesses {
     process: Numbers<ProcessIdx>,
     caller: Numbers<ProcessIdx>,
+    knows_modules: Vec<bool>,
 }
 
 /// Rows of the table of stacks, by number.
@@ -32,7 +34,9 @@ pub(super) struct StackNumbers {
 
 impl EventProcesses {
     fn get(&self, event: usize) -> Option<ProcessIdx> {
-        self.caller.get(event).or_else(|| self.process.get(event))
+        let process = self.caller.get(event).or_else(|| self.process.get(event));
+        // Processes without modules share their code.
+        process.filter(|process| self.knows_modules.get(process.row()).copied().unwrap_or_default())
     }
 }
 
@@ -54,16 +58,19 @@ impl ProcessStacks {
     /// Numbers the stacks that are equal in one process only; `None` if there are none.
     pub(super) fn number(
         trace: &Trace,
+        frames: Option<&Frames<'_>>,
         stacks: Option<&TrimmedStacks>,
         cancel: &Cancel,
     ) -> Result<Option<Self>, QueryError> {
-        let Some(stacks) = stacks.filter(|stacks| stacks.has_stacks_of_one_process()) else {
-            return Ok(None);
-        };
+        let stacks = stacks.filter(|stacks| stacks.has_stacks_of_one_process());
+        let Some((stacks, frames)) = stacks.zip(frames) else { return Ok(None) };
         let stack = trace.values(Events::stack)?;
         let events = EventProcesses {
             process: trace.values(Events::process)?,
             caller: trace.values(Events::caller_process)?,
+            knows_modules: (0..trace.height(Table::Processes)?)
+                .map(|row| frames.knows_modules(Some(ProcessIdx::of(row))))
+                .collect(),
         };
         let mut rows = StackNumbers { height: stacks.height(), further: Vec::new() };
         let mut firsts: HashMap<StackIdx, Option<ProcessIdx>> = HashMap::new();
@@ -137,7 +144,8 @@ mod tests {
         let (here, there) = (["0x1F4B0000123", MAIN], ["0x1F4B0000456", MAIN]);
         assert_eq!(counts(&trace(&[(APP, &here), (APP, &here), (APP, &there)])), [1, 2]);
         assert_eq!(counts(&trace(&[(APP, &here), (OTHER, &here), (APP, &here)])), [1, 2]);
-        assert_eq!(counts(&trace(&[(APP, &here), (OTHER, &here), (CHILD, &here)])), [1, 1, 1]);
+        // The fixture has modules of APP alone, so that the other two share their code.
+        assert_eq!(counts(&trace(&[(APP, &here), (OTHER, &here), (CHILD, &here)])), [1, 2]);
     }
 
     #[test]

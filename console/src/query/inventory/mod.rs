@@ -107,9 +107,11 @@ impl<'a> Inventory<'a> {
             frames.resolve(distinct.iter())?;
             of_one_process = of_one_process_only(&frames.named(), &distinct);
         }
-        let stacks = stacks
-            .into_iter()
-            .map(|(stack, process)| (stack, process.filter(|_| of_one_process.has(stack))));
+        let knows_modules =
+            |process| file.frames.as_ref().is_some_and(|frames| frames.knows_modules(process));
+        let stacks = stacks.into_iter().map(|(stack, process)| {
+            (stack, process.filter(|_| of_one_process.has(stack) && knows_modules(process)))
+        });
         let stacks = stacks.collect();
         let trace_id = trace_id(source.trace)?;
         let window = handles.as_ref().and_then(|handles| handles.groups.window);
@@ -155,12 +157,16 @@ impl<'a> Inventory<'a> {
         };
         let stacks = self.stacks.iter().copied();
         let frames = self.why.file.file.frames.as_ref();
-        frames.map(|frames| identities(frames, stacks, process_id)).unwrap_or_default()
+        frames
+            .map(|frames| identities(frames, stacks, &self.trace_id, process_id))
+            .unwrap_or_default()
     }
 
     /// The stack of a process, as [`Self::stacks`] has it.
     pub(crate) fn stack_of(&self, stack: StackIdx, process: Option<ProcessIdx>) -> StackOfProcess {
-        (stack, process.filter(|_| self.of_one_process.has(stack)))
+        let frames = self.why.file.file.frames.as_ref();
+        let knows_modules = frames.is_some_and(|frames| frames.knows_modules(process));
+        (stack, process.filter(|_| knows_modules && self.of_one_process.has(stack)))
     }
 
     /// Frames of a stack, a line for each, innermost first.

@@ -50,6 +50,7 @@ struct FrameFacts {
 pub(super) fn identities(
     frames: &Frames<'_>,
     stacks: impl Iterator<Item = StackOfProcess>,
+    trace_id: &str,
     process_id: impl Fn(ProcessIdx) -> String,
 ) -> Vec<(StackOfProcess, StackIdentity)> {
     let named = frames.named();
@@ -63,7 +64,7 @@ pub(super) fn identities(
         let facts: Vec<&FrameFacts> =
             rows().filter_map(|frame| known.get(&frame)).flatten().collect();
         let function = named.representative(stack).map(|view| view.to_string());
-        let process = process_row.map(&process_id).unwrap_or_default();
+        let process = process_row.map_or_else(|| trace_id.to_owned(), &process_id);
         ((stack, process_row), identity(&facts, &process, function.unwrap_or_default()))
     });
     identities.collect()

@@ -102,7 +102,9 @@ impl Request<'_> {
         let columns = KeyColumns::load(self.trace, by)?;
         let stacks = self.equal_stacks(&columns, rows, misses)?;
         let misses_table = self.tables.misses;
-        let keys = Keys::new(by, allocators, resources, misses_table, &columns, stacks.as_ref());
+        let frames = self.tables.frames;
+        let keys =
+            Keys::new(by, allocators, resources, misses_table, &columns, stacks.as_ref(), frames);
         let parts = self.criteria.buckets.filter(|_| self.info.has_clock());
         let timeline = parts.map(|parts| TimeParts::new(self.window(), parts));
         let counter = Counter {

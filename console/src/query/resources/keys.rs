@@ -2,6 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
+use handlescope_model::tables::Allocator;
 use handlescope_model::{
     AllocatorIdx, Numbers, ProcessIdx, ResourceIdx, ResourceMissIdx, StackIdx, Trace, sentinel,
 };
@@ -10,6 +11,7 @@ use hashbrown::HashMap;
 use super::columns::{KeyKind, ResourceColumn};
 use super::tables::{AllocatorList, MissTable, ResourceTable};
 use crate::query::error::QueryError;
+use crate::query::frame_names::Frames;
 use crate::query::groups::TrimmedStacks;
 
 /// Values that the allocations of a group have in common: of their allocators, then of columns at their
@@ -126,6 +128,7 @@ impl<'a> Keys<'a> {
         misses: &'a MissTable,
         columns: &'a KeyColumns,
         stacks: Option<&'a TrimmedStacks>,
+        frames: &Frames<'_>,
     ) -> Self {
         let mut base = vec![0; allocators.rows().len()];
         for column in by {
@@ -147,7 +150,7 @@ impl<'a> Keys<'a> {
             }
         }
         let process = match stacks.is_some_and(TrimmedStacks::has_stacks_of_one_process) {
-            true => numbers_of_processes(allocators),
+            true => numbers_of_processes(allocators, frames),
             false => Vec::new(),
         };
         Self { table, misses, columns, stacks, base, firsts, process }
@@ -218,15 +221,13 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// Numbers the processes of allocators, by row; an unknown process is known by its id.
-fn numbers_of_processes(allocators: &AllocatorList) -> Vec<u32> {
-    let mut numbers = HashMap::new();
+/// Numbers the processes of allocators, by row; those without modules share their code.
+fn numbers_of_processes(allocators: &AllocatorList, frames: &Frames<'_>) -> Vec<u32> {
+    let process = |allocator: &Allocator| {
+        allocator.process.filter(|process| frames.knows_modules(Some(*process)))
+    };
     let rows = allocators.rows().iter();
-    rows.map(|allocator| {
-        let next = numbers.len() as u32;
-        *numbers.entry((allocator.process, allocator.pid)).or_insert(next)
-    })
-    .collect()
+    rows.map(|allocator| process(allocator).map_or(sentinel(), |process| process.0)).collect()
 }
 
 /// The halves of a number, in an order that is that of the number.
