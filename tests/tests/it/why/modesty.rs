@@ -79,7 +79,7 @@ fn handles_that_are_no_older_than_chance_explains_are_said_to_be_left_out() {
                  not counted: 12 handles of 1 group whose handles are usually closed, none older than closed ones \
                  became; also in .dump ObjectRef -Leak\n";
     assert!(young.ends_with(lines), "{young}");
-    let long = why(&opened(110, |number| (number < 29).then_some(45 * SECOND)));
+    let long = why(&opened(110, |number| (number < 29).then_some(45 * SECOND + 100 * MS)));
     let lines = "Nothing is known to leak: 110 handles opened, 81 not closed by their programs\n\
                  not counted: 81 handles of 1 group whose handles live too long for this trace to tell whether any \
                  is leaked; also in .dump ObjectRef -Leak\n";
