@@ -48,6 +48,8 @@ pub fn windows_handles() -> TraceBuilder {
     trace.process(APP.pid, "app.exe").parent(DEBUGGER.pid).started(2 * MS).ended(55 * MS);
     trace.object_type(EVENT, "Event");
     trace.sweep_stack(&SWEEP);
+    // So that System is known in parts of the trace, too.
+    trace.rundowns(true, true);
     kernel_handles(&mut trace);
     moved(&mut trace);
     inherited(&mut trace);

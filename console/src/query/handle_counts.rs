@@ -14,7 +14,7 @@ use super::error::QueryError;
 use super::filters;
 use super::selection::Selection;
 use crate::cancel::Poll;
-use crate::trace::lists_open_handles;
+use crate::trace::has_end_rundown;
 use crate::values::TopN;
 
 const VALUE: &str = "value";
@@ -49,7 +49,7 @@ impl Counted {
     /// Kind of count that the criteria request of a trace.
     pub(crate) fn of_file(criteria: &ObjectCriteria, trace: &Trace) -> Result<Self, ArchiveError> {
         let counted = Self::of(criteria);
-        if counted != Self::OpenAtEnd || lists_open_handles(trace)? {
+        if counted != Self::OpenAtEnd || has_end_rundown(trace)? {
             return Ok(counted);
         }
         Ok(Self::OpenByEvents { has_start: trace.height(Table::StartHandles)? > 0 })

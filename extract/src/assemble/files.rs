@@ -20,7 +20,7 @@ pub(super) struct Files<'a> {
     pub(super) of_image: Vec<u32>,
 }
 
-/// What is known of a file.
+/// Identity of a file, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct File<'a> {
     /// Row of [`Images::paths`]; one with a volume, if there is one.
@@ -112,7 +112,7 @@ fn merge<'a>(images: &[(u32, File<'a>)], system: Option<u32>) -> Vec<(usize, Fil
 }
 
 impl<'a> File<'a> {
-    /// How much is known of it.
+    /// Number of its known properties.
     fn known(&self) -> usize {
         let Self { volume, checksum, pdb, .. } = self;
         usize::from(volume.is_some()) + usize::from(*checksum != 0) + usize::from(pdb.is_some())

@@ -23,7 +23,7 @@ use crate::raw::{RowKind, UNKNOWN_ID};
 /// Latest time between the last close of a sweep and the end event that follows it, where the process sweeps itself.
 const SWEEP_AHEAD_NS: i64 = 2_000_000;
 
-/// The same for a sweep by the thread that terminates the process: a debugger, or that of a process without threads.
+/// Likewise for a sweep by the thread that terminates the process: a debugger, or that of a process without threads.
 const KILL_AHEAD_NS: i64 = 1_000_000_000;
 
 /// Number of the kernel frames of a stack; equal frames have equal numbers, because closes have their frames from stack

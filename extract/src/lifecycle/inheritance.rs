@@ -33,7 +33,7 @@ impl DuplicateOwners {
     pub(super) const UNKNOWN: Self = Self { caller: NONE, source: NONE, inherited_by: NONE };
 }
 
-/// What became of the handles that were duplicated for children.
+/// Fates of the handles that were duplicated for children.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Inheritance {
     /// Rows of the timeline with duplicates, and the child that each is for.

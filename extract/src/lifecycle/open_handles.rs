@@ -23,9 +23,9 @@ pub(super) struct Several;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HandleList {
     first: u32,
-    /// How many are in the list.
+    /// Number of handles in the list.
     listed: u32,
-    /// How many more are in [`OpenHandles::more`].
+    /// Number of further ones in [`OpenHandles::more`].
     more: u32,
 }
 

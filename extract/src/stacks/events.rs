@@ -13,7 +13,7 @@ use super::fragments::{FragmentRef, Fragments};
 use super::gathered::GatheredStacks;
 use super::parts::{FrameBytes, Part, PartFrames, carried_parts};
 use super::runtime::RuntimeStacks;
-use super::stays::{Completed, KernelStack, Stays, Thread, UserPart};
+use super::stays::{Completed, KernelStack, LastPart, Stays, Thread, UserPart};
 use crate::etl::{Event, StackPart};
 use crate::raw::{IdSource, Timeline, UNKNOWN_ID};
 
@@ -252,7 +252,7 @@ impl EventStacks {
         }
     }
 
-    /// Notes what the last part that came with an event of this time tells about its thread.
+    /// Follows the thread of the last part that came with an event of this time.
     fn take_last(&mut self, owner: StackOwner, last: LastPart, event_time: i64) {
         match last {
             LastPart::User { thread, fragment, written } => {
@@ -480,27 +480,6 @@ impl EventStacks {
             !parts.iter().any(|part| part.is_user() && !part.is_shared())
         } else {
             parts[0] == FragmentRef::NONE
-        }
-    }
-}
-
-/// The last part that came with an event, as far as other stacks of its thread need it.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum LastPart {
-    /// The kernel part, written at this raw time; the user part is missing.
-    Kernel { thread: Thread, written: i64 },
-    /// The user part, written at this raw time.
-    User { thread: Thread, fragment: FragmentRef, written: i64 },
-}
-
-impl LastPart {
-    /// `None` for a kernel part that no user part follows.
-    pub(super) fn new(part: &Part, fragment: FragmentRef, written: i64) -> Option<Self> {
-        let thread = Thread::new(part.pid, part.tid);
-        match (part.is_user, part.is_whole) {
-            (true, _) => Some(Self::User { thread, fragment, written }),
-            (false, false) => Some(Self::Kernel { thread, written }),
-            (false, true) => None,
         }
     }
 }

@@ -41,7 +41,7 @@ impl FragmentRef {
         self != Self::NONE && self.0 & USER != 0
     }
 
-    /// The same part, for the stack of another event of the same stay in the kernel.
+    /// Marks the part as that of another event of the same stay in the kernel.
     pub(super) fn shared(self) -> Self {
         if self == Self::NONE { self } else { Self(self.0 | SHARED) }
     }
@@ -65,12 +65,12 @@ impl FragmentRef {
     }
 }
 
-/// What the frames of a key are of.
+/// Half of a stack that a key stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyKind {
     Kernel,
     User,
-    /// Of either: events that carry a single key do not say.
+    /// Either of them: events that carry a single key do not say which.
     Any,
 }
 
@@ -152,7 +152,7 @@ impl Fragments {
 
     /// Takes the frames of a key, given as for [`Self::intern`].
     ///
-    /// The last frame tells whether they are of a user part. On ARM64, a kernel part may have the user's frames as well.
+    /// They are of a user part if the last frame is in user mode. On ARM64, a kernel part may have the user's frames as well.
     pub(super) fn define(&mut self, key: u64, frames: FrameBytes<'_>, pointer_size: usize) {
         if self.open_keys.is_empty() {
             return;

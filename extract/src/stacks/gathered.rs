@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::events::LastPart;
 use super::fragments::{FragmentRef, Fragments};
 use super::parts::Part;
+use super::stays::LastPart;
 use crate::etl::{Event, MAX_REPEATED};
 use crate::number_set::NumberSet;
 use crate::raw::Timeline;

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashMap;
 
 use super::fragments::FragmentRef;
+use super::parts::Part;
 
 /// A thread, by process and thread id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,6 +59,27 @@ pub(super) struct Completed<T> {
     pub(super) part: UserPart,
 }
 
+/// The last part that came with an event, as far as other stacks of its thread need it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum LastPart {
+    /// The kernel part, written at this raw time; the user part is missing.
+    Kernel { thread: Thread, written: i64 },
+    /// The user part, written at this raw time.
+    User { thread: Thread, fragment: FragmentRef, written: i64 },
+}
+
+impl LastPart {
+    /// `None` for a kernel part that no user part follows.
+    pub(super) fn new(part: &Part, fragment: FragmentRef, written: i64) -> Option<Self> {
+        let thread = Thread::new(part.pid, part.tid);
+        match (part.is_user, part.is_whole) {
+            (true, _) => Some(Self::User { thread, fragment, written }),
+            (false, false) => Some(Self::Kernel { thread, written }),
+            (false, true) => None,
+        }
+    }
+}
+
 /// Stacks that wait for a user part, in all threads together. Threads of System never return to user mode.
 const MAX_WAITING: usize = 1 << 18;
 
@@ -82,7 +104,7 @@ pub(super) struct Stays<T> {
     completed: Vec<Completed<T>>,
 }
 
-/// What is known of a thread since it entered the kernel.
+/// State of a thread since it entered the kernel.
 struct Stay<T> {
     /// In the order in which their kernel parts were written.
     waiting: VecDeque<KernelStack<T>>,

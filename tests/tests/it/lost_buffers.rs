@@ -188,7 +188,7 @@ fn small(options: FileOptions) -> TraceBuilder {
     let mut trace = TraceBuilder::with_options(FileOptions { cpus: 1, ..options });
     trace.process(4, "System");
     trace.process(700, "app.exe");
-    trace.process(800, "child.exe").parent(700).started(20 * MS);
+    trace.process(800, "child.exe").parent(700).creator_thread(1).started(20 * MS);
     trace.object_type(EVENT, "Event");
     trace
 }

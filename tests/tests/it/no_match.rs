@@ -46,7 +46,7 @@ fn a_filter_that_no_allocation_passes_is_named() {
         ("-CreateStack leaky", "-CreateStack leaky", ", did you mean -CreateStack *leaky*?"),
         ("-CreateStack nope", "-CreateStack nope", ""),
         ("-FreeStack nope", "-FreeStack nope", ""),
-        ("-pn leaky -MinMaxTime 100", "-MinMaxTime", "; there are events from 0 to 0.0910004 s"),
+        ("-pn leaky -MinMaxTime 100", "-MinMaxTime", "; there are events from 0 to 0.0913004 s"),
         ("-MinMaxSize 1GB", "-MinMaxSize", ""),
         ("-Leak -pn tool", "-Leak", ""),
         ("-Leak -LeakAtExit -MinMaxSize 1GB", "-MinMaxSize", ""),

@@ -5,7 +5,7 @@ use handlescope_tests::binary::Shell;
 #[cfg(unix)]
 use handlescope_tests::terminal::{Key, Terminal};
 
-const COUNTED: &str = "type,count\nEvent,14\nThread,6\n";
+const COUNTED: &str = "type,count\nEvent,13\nThread,6\n";
 
 #[test]
 fn a_query_of_a_script_ends_with_a_semicolon_an_empty_line_options_or_the_next_command() {
@@ -99,7 +99,7 @@ mod at_the_prompt {
             let has = |start: &str, end: &str| {
                 lines.iter().any(|line| line.trim().starts_with(start) && line.ends_with(end))
             };
-            has("Event", "14") && has("Thread", "6") && view.before_cursor() == PROMPT
+            has("Event", "13") && has("Thread", "6") && view.before_cursor() == PROMPT
         });
     }
 

@@ -330,22 +330,6 @@ fn totals_end_with_the_largest_unless_another_order_is_asked_for_and_json_names_
 }
 
 #[test]
-fn handles_open_at_the_end_of_a_trace_without_any_in_its_rundown_are_those_that_leak() {
-    let mut trace = trace();
-    create(&mut trace, 1, 700, 4);
-    create(&mut trace, 2, 800, 8);
-    for options in ["-ShowTotal Process", "-ShowTotal", "-ShowTotal Total"] {
-        let run = run_over(&trace, &format!(".dump ObjectRef {options}\n")).ok();
-        assert!(run.stdout.contains("opened and not closed in the trace"), "{}", run.stdout);
-        assert!(run.stdout.lines().any(|line| line.ends_with(":       2")), "{}", run.stdout);
-    }
-    close(&mut trace, 3, 700, 4);
-    close(&mut trace, 4, 800, 8);
-    let run = run_over(&trace, ".dump ObjectRef -ShowTotal Process\n").ok();
-    assert!(run.stdout.contains("(rundown)"), "{}", run.stdout);
-}
-
-#[test]
 fn show_total_alone_counts_by_type() {
     let mut trace = trace();
     create(&mut trace, 1, 700, 4);

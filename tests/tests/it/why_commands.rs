@@ -178,7 +178,7 @@ fn same_pid(second: &str) -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");
     trace.object_type(EVENT, "Event");
-    trace.process(700, "first.exe").started(MS).ended(5_000 * MS);
+    trace.process(700, "first.exe").started(MS).ended(5_000 * MS).unswept();
     trace.process(700, second).started(6_000 * MS);
     trace.end(20_000 * MS);
     for step in 0..20_u32 {

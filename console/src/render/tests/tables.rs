@@ -96,7 +96,7 @@ fn stats_begin_with_lost_events() {
       1 x buffer cut short, first at offset 0x1000
     Source                      (0 bytes)
     Computer                   unknown
-    Windows                     build 0
+    Windows                    unknown
     Processors                 0, 0 byte pointers
     Session start (UTC)        2024-05-10T10:46:34.5000000Z
     Session end (UTC)          unknown

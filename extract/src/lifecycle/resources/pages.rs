@@ -19,11 +19,11 @@ const MEM_COMMIT: u32 = 0x1000;
 const MEM_RESERVE: u32 = 0x2000;
 const MEM_DECOMMIT: u32 = 0x4000;
 const MEM_RELEASE: u32 = 0x8000;
-/// Of an allocation: it takes the place of a placeholder, which goes on to be reserved.
+/// Flag of an allocation: it takes the place of a placeholder, which goes on to be reserved.
 const MEM_REPLACE_PLACEHOLDER: u32 = 0x4000;
-/// Of a release: adjoining placeholders become one. Nothing is freed.
+/// Flag of a release: adjoining placeholders become one. Nothing is freed.
 const MEM_COALESCE_PLACEHOLDERS: u32 = 0x1;
-/// Of a release: the addresses become a placeholder of their own, and stay reserved.
+/// Flag of a release: the addresses become a placeholder of their own, and stay reserved.
 const MEM_PRESERVE_PLACEHOLDER: u32 = 0x2;
 
 const PAGE: u64 = 4096;

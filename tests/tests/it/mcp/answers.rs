@@ -249,7 +249,7 @@ fn every_question_can_choose_among_several_traces() {
         ("groups", json!({"by": ["type"], "leak": true}), 2),
         ("objects", json!({}), 101),
         ("stack", json!({}), 30),
-        ("sql", json!({"query": "SELECT pid FROM leaks"}), 20),
+        ("sql", json!({"query": "SELECT pid FROM leaks"}), 19),
         ("stats", json!({}), 1),
     ] {
         assert_eq!(server.call(tool, &arguments).unwrap()["total"], 2 * total, "{tool}");

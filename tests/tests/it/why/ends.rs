@@ -19,7 +19,7 @@ fn text(trace: &TraceBuilder, cause: &str) -> Option<String> {
 fn ended(status: Option<i32>) -> TraceBuilder {
     let mut trace = trace();
     let process = trace.process(900, "worker.exe");
-    process.started(MS);
+    process.started(MS).unswept();
     if let Some(status) = status {
         process.exited(40 * MS, status);
     }

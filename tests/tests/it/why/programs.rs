@@ -26,7 +26,7 @@ fn runs(leaked_at: [i64; 3]) -> TraceBuilder {
     trace.object_type(EVENT, "Event");
     for run in 0..40 {
         let (start, pid) = (run * 180 * SECOND, 1_000 + 4 * run as u32);
-        trace.process(pid, "worker.exe").started(start).ended(start + 60 * SECOND);
+        trace.process(pid, "worker.exe").started(start).ended(start + 60 * SECOND).unswept();
         let object = |number: i64| OBJECT + (run * 100 + number) as u64 * 0x100;
         for (number, second) in (0..).zip(leaked_at) {
             open(
