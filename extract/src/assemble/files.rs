@@ -120,13 +120,13 @@ impl<'a> File<'a> {
 
     /// Whether nothing that is known of both differs.
     fn may_be(&self, image: &Self) -> bool {
-        fn fits<T: PartialEq>(one: Option<T>, other: Option<T>) -> bool {
+        fn fits<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {
             one.is_none() || other.is_none() || one == other
         }
         let checksum = |file: &Self| Some(file.checksum).filter(|checksum| *checksum != 0);
-        fits(self.volume, image.volume)
-            && fits(checksum(self), checksum(image))
-            && fits(self.pdb, image.pdb)
+        fits(self.volume.as_ref(), image.volume.as_ref())
+            && fits(checksum(self).as_ref(), checksum(image).as_ref())
+            && fits(self.pdb.as_ref(), image.pdb.as_ref())
     }
 
     /// Adds what is known of an image of the file.

@@ -59,8 +59,11 @@ impl CloseEvidence for RundownEvidence<'_> {
             holder.start.is_none_or(|start| start <= closed)
                 && reused.is_none_or(|start| closed < start)
         });
+        // The closing process may have a handle of its own, whose open is among the missing events.
+        let process = collected.processes.rows.get(closer as usize);
+        let since = process.and_then(|process| process.start).unwrap_or(i64::MIN);
         had_handles
-            && !self.lifetimes.missing.times.is_between(opened, closed)
+            && !self.lifetimes.missing.times.is_between(opened.min(since), closed)
             && !self.at_start().contains(&(address, closer, of.slot))
             && !self.at_end().contains(&(address, of.process, of.slot))
     }

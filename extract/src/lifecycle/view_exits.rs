@@ -61,7 +61,8 @@ pub(super) fn exit_unmaps(
             let (time, tid) = (timeline.time[row as usize], timeline.tid[row as usize]);
             let is_after = time > end;
             let is_next = until.saturating_sub(time) <= gap && *thread.get_or_insert(tid) == tid;
-            if !is_after && !(is_next && kernel.is_some_and(|part| !of_programs.contains(&part))) {
+            let is_of_sweep = kernel.is_some_and(|part| !of_programs.contains(&part));
+            if !(is_after || is_next && is_of_sweep) {
                 break;
             }
             until = time.min(end);

@@ -132,7 +132,7 @@ fn a_completed_copy_has_the_same_answers() {
     drop(out);
     let [before, after] = ["trace.etl", "whole/trace.etl"]
         .map(|file| run_script(handlescope(home.path()).arg(file), QUESTIONS).ok().stdout);
-    assert_eq!(before, after);
+    assert_eq!(before, after.replace("whole/trace.etl", "trace.etl"));
 }
 
 #[test]

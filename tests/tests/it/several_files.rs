@@ -146,7 +146,7 @@ fn sums_over_all_files_stand_below_a_heading_of_their_own() {
         let shown =
             run_script(command.args(files), ".dump ObjectRef -ShowTotal File\n").ok().stdout;
         assert_eq!(
-            shown.matches("\nAll 2 files\nHandles opened and not closed ").count(),
+            shown.matches("\nAll 2 files\nHandles not closed ").count(),
             headings,
             "{shown}"
         );
