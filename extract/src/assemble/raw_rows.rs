@@ -22,7 +22,7 @@ pub(super) struct RawRows<'a> {
     pub(super) kind: Vec<RowKind>,
     /// Rows in the columns of the families of the events.
     pub(super) family_row: Vec<u32>,
-    /// Rows of the processes, or [`NONE`](crate::lifecycle::NONE).
+    /// Rows of the processes, or [`NONE`].
     pub(super) process: Vec<u32>,
     /// Handle values of creates, duplicates and closes; 0 for all others.
     pub(super) handle: Vec<u32>,

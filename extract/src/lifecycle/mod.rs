@@ -4,7 +4,7 @@
 //!
 //! * An object is tracked by its kernel address. Creates, duplicates and object creates open one;
 //!   closes, deletes, reference changes and unmaps only continue one.
-//! * A handle belongs to the table that Windows puts it in ([`EventOwners`], [`Tracker`](objects)): that of System for
+//! * A handle belongs to the table that Windows puts it in ([`EventOwners`], `objects`): that of System for
 //!   kernel handles, that of a child for inherited ones. A close by a thread of another process ends the only handle that it can mean.
 //! * It is complete when creates + duplicates = closes, when it is deleted, or when its view is
 //!   unmapped; the next event of the address opens another. A close that comes after completion
