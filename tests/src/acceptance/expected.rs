@@ -156,13 +156,15 @@ impl Expected {
         expected
     }
 
-    /// Functions that leave handles open, each with their number, and with all that it opened.
+    /// Functions that leave handles or views open, each with their number, and with all that it opened.
     #[must_use]
     pub fn leaking(&self) -> BTreeMap<&str, (usize, usize)> {
         let mut functions: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-        for handle in &self.handles {
-            let counts = functions.entry(&handle.function).or_default();
-            counts.0 += usize::from(handle.fate != Fate::Closed);
+        let handles = self.handles.iter().map(|handle| (&handle.function, handle.fate));
+        let views = self.views.iter().map(|view| (&view.function, view.fate));
+        for (function, fate) in handles.chain(views) {
+            let counts = functions.entry(function).or_default();
+            counts.0 += usize::from(fate != Fate::Closed);
             counts.1 += 1;
         }
         functions.retain(|_, (leaked, _)| *leaked > 0);
