@@ -282,6 +282,7 @@ impl Recording {
         let Self { header, diagnostics, clock, .. } = self;
         let unreadable = [WarningKind::BadBuffer, WarningKind::UnreadableRest];
         SessionClaims {
+            is_stopped: header.end_time != 0,
             written: if header.end_time == 0 { 0 } else { header.buffers_written.into() },
             is_ring: is_ring(header.log_file_mode),
             processors: header.cpu_count,

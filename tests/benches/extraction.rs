@@ -124,13 +124,12 @@ fn lifetimes(recording: &Recording, collected: &Collector) -> usize {
     let (clock, cancel) = (&recording.clock, &Cancel::default());
     let mut diagnostics = Diagnostics::default();
     let index = &ProcessIndex::new(&collected.processes.rows);
-    let owners =
-        EventOwners::new(collected, index, None, NonZeroUsize::MIN, &mut diagnostics, cancel);
-    let owners = &owners.expect("not cancelled");
     let missing = &MissingEvents::new(&recording.losses);
+    let one = NonZeroUsize::MIN;
+    let owners = EventOwners::new(collected, index, None, missing, one, &mut diagnostics, cancel);
+    let owners = &owners.expect("not cancelled");
     let lifetimes = Lifetimes { collected, index, owners, missing, clock, cancel };
-    let (tracked, _) =
-        track(&lifetimes, None, NonZeroUsize::MIN, &mut diagnostics).expect("not cancelled");
+    let (tracked, _) = track(&lifetimes, None, one, &mut diagnostics).expect("not cancelled");
     tracked.objects.rows.len()
 }
 

@@ -29,12 +29,12 @@ use hashbrown::{HashMap, HashSet};
 
 use crate::collect::{Collector, EventCounter};
 use crate::error::ExtractError;
-use crate::etl::{Clock, WarningKind};
+use crate::etl::{Clock, Diagnostics, WarningKind};
 use crate::kernel::ImagePaths;
 use crate::lifecycle::{
     self, AllocationColumns, AllocationStats, EventOwners, ExitCloses, Lifetimes, MissingEvents,
-    ProcessIndex, TrackedEvents, UnseenCloses, closed_start_handles, follow_resources,
-    in_time_order, track, unnamed_pids,
+    ProcessIndex, TrackedEvents, UnseenCloses, closed_start_handles, find_lost_starts,
+    follow_resources, in_time_order, track, unnamed_pids,
 };
 use crate::metadata::Decoder;
 use crate::options::ExtractSummary;
@@ -67,21 +67,35 @@ pub(crate) fn assemble(
     let order = collected.shared.timeline.restore_times();
     let losses = trace::losses(recording, &collected);
     collected.stacks.withdraw_across(&losses);
+    let missing = &MissingEvents::new(&losses);
+    let doubtful = find_lost_starts(&mut collected, missing, clock, cancel)?;
+    warnings.add(WarningKind::DoubtfulPid, doubtful, None);
     let mut index = ProcessIndex::new(&collected.processes.rows);
-    if !losses.is_empty() {
-        let unnamed = unnamed_pids(&collected, &index, cancel)?;
-        collected.processes.add_unnamed(unnamed);
-        index = ProcessIndex::new(&collected.processes.rows);
+    let attribute = |collected: &Collector, index: &ProcessIndex| {
+        let mut found = Diagnostics::default();
+        let in_order = order.as_deref();
+        let owners =
+            EventOwners::new(collected, index, in_order, missing, threads, &mut found, cancel)?;
+        Ok::<_, Cancelled>((owners, found))
+    };
+    let (mut owners, mut found) = attribute(&collected, &index)?;
+    let is_lossy = !losses.is_empty();
+    if is_lossy || owners.attribution.dropped > 0 {
+        let unnamed = unnamed_pids(&collected, &index, is_lossy, cancel)?;
+        if !unnamed.is_empty() {
+            collected.processes.add_unnamed(unnamed);
+            index = ProcessIndex::new(&collected.processes.rows);
+            (owners, found) = attribute(&collected, &index)?;
+        }
     }
+    warnings.merge(&found);
     cancel.check()?;
-    let mut owners =
-        EventOwners::new(&collected, &index, order.as_deref(), threads, &mut warnings, cancel)?;
     let order = in_time_order(&collected, &index, &owners, order, cancel)?;
     let in_order = order.as_deref();
     let columns = follow_resources(&collected, &index, clock, in_order, cancel)?;
     // Millions of rows that `columns` makes superfluous.
     (collected.heaps, collected.virtual_memory, collected.described) = Default::default();
-    let (index, missing) = (&index, &MissingEvents::new(&losses));
+    let index = &index;
     let lifetimes =
         Lifetimes { collected: &collected, index, owners: &owners, missing, clock, cancel };
     let (mut events, closed_before) = track(&lifetimes, in_order, threads, &mut warnings)?;

@@ -9,6 +9,8 @@ pub const BUFFER_HEADER_SIZE: usize = 72;
 /// Largest buffer that is believed: Windows limits session buffers to 16 MiB.
 const MAX_BUFFER_SIZE: u32 = 64 << 20;
 
+/// Buffer flag: the last buffer of a session that was stopped, and the buffer of the header.
+const FLAG_LAST: u16 = 0x01;
 /// Buffer flag: events were lost before this buffer.
 const FLAG_EVENTS_LOST: u16 = 0x02;
 /// Buffer flag: a buffer was lost before this one.
@@ -124,6 +126,11 @@ impl BufferHeader {
     /// Whether it has events besides the header of the trace.
     pub(super) fn has_session_events(&self) -> bool {
         self.kind != 4
+    }
+
+    /// Whether the session wrote it last, when it was stopped.
+    pub(super) fn is_last(&self) -> bool {
+        self.has_session_events() && self.flags & FLAG_LAST != 0
     }
 
     /// Whether the session lost a buffer before this buffer, according to the flags.

@@ -91,6 +91,8 @@ warning_kinds! {
     NoStart => "no session start in this extract, so that absolute times are unknown", "", "no session start in this extract, so absolute times are unknown",
     /// Events of a process that is not known, with no System process to take them.
     UnknownProcess => "handle event of an unknown process", "handle event of an unknown process", "handle events of unknown processes",
+    /// Processes whose start is missing, after another one with their pid whose end is missing, where no event shows when.
+    DoubtfulPid => "process id given again while events are missing, its handles may be of either process", "process id given again while events are missing, so its handles may be of either process", "process ids given again while events are missing, so their handles may be of either process",
     /// Events with a stack number that is not in the extract.
     UnknownStack => "handle event with an unknown stack", "handle event with an unknown stack", "handle events with unknown stacks",
     /// Objects that were left out because row numbers end.
@@ -158,7 +160,7 @@ warning_kinds! {
 }
 
 /// Kinds that mean that events are missing. Archives have their texts, which must not change.
-const LOSSES: [WarningKind; 20] = [
+const LOSSES: [WarningKind; 21] = [
     WarningKind::TruncatedBuffer,
     WarningKind::BadBuffer,
     WarningKind::UnreadableRest,
@@ -171,6 +173,7 @@ const LOSSES: [WarningKind; 20] = [
     WarningKind::LossFlag,
     WarningKind::LossRecord,
     WarningKind::UnknownProcess,
+    WarningKind::DoubtfulPid,
     WarningKind::TooMany,
     WarningKind::BadLine,
     WarningKind::CutLine,

@@ -70,7 +70,9 @@ pub struct ReadBuffer {
 /// Buffer counts claimed by a session, and the parts of the file that could not be read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SessionClaims {
-    /// Buffers that it wrote; 0 when it was not closed.
+    /// Whether it was stopped; if not, it had not written all buffers.
+    pub is_stopped: bool,
+    /// Buffers that it wrote; 0 when it was not stopped.
     pub written: u64,
     /// Whether new buffers overwrite old ones.
     pub is_ring: bool,
@@ -104,6 +106,9 @@ pub fn losses(buffers: &[ReadBuffer], claims: SessionClaims) -> Vec<EventLoss> {
         }
         placed += numbers.count;
         losses.extend(processors.holes(&numbers, &claims));
+    }
+    if processors.lack_end(&claims) {
+        losses.extend(processors.ends(&claims));
     }
     let mut add = |kind, count: u64| {
         losses.extend((count > 0).then(|| EventLoss::new(kind, None, Some(count), None)));
@@ -164,7 +169,16 @@ fn missing_numbers(buffers: &[ReadBuffer], claims: &SessionClaims) -> Vec<Missin
 }
 
 /// The buffers of each processor in the order of their numbers.
-struct Processors(BTreeMap<u16, Vec<ReadBuffer>>);
+struct Processors {
+    buffers: BTreeMap<u16, Vec<ReadBuffer>>,
+    /// Time of the first event of the session.
+    start: i64,
+    /// Longest time that is too short for a buffer.
+    shortest_hole: i64,
+}
+
+/// Part of the time in which the fastest buffer was filled that is too short for another one.
+const FILLED_PART: i64 = 8;
 
 impl Processors {
     fn new(buffers: &[ReadBuffer]) -> Self {
@@ -173,14 +187,42 @@ impl Processors {
             buffers_of.entry(buffer.header.processor).or_default().push(*buffer);
         }
         buffers_of.values_mut().for_each(|list| list.sort_by_key(|buffer| buffer.header.sequence));
-        Self(buffers_of)
+        let of_session = || buffers.iter().filter(|buffer| buffer.header.has_session_events());
+        let start = of_session().map(|buffer| buffer.first).min().unwrap_or(i64::MIN);
+        let largest = of_session().map(|buffer| buffer.header.filled).max().unwrap_or_default();
+        // A buffer that was written before it was full says nothing about the time that a buffer takes.
+        let full = of_session().filter(|buffer| buffer.header.filled >= largest / 2);
+        let fastest = full.map(|buffer| buffer.last.saturating_sub(buffer.first)).min();
+        let shortest_hole = fastest.unwrap_or_default() / FILLED_PART;
+        Self { buffers: buffers_of, start, shortest_hole }
+    }
+
+    /// Whether the last buffers of processors are missing, although no number says it.
+    fn lack_end(&self, claims: &SessionClaims) -> bool {
+        let buffers = || self.buffers.values().flatten();
+        let has_last = || buffers().any(|buffer| buffer.header.is_last());
+        !claims.is_stopped || claims.is_ring && buffers().next().is_some() && !has_last()
+    }
+
+    /// The times after the last buffer of each processor, and all times of processors without any.
+    fn ends(&self, claims: &SessionClaims) -> Vec<EventLoss> {
+        let ends = self
+            .buffers
+            .iter()
+            .map(|(processor, list)| (list.last().map(|buffer| buffer.last), Some(*processor)));
+        let lacks_processors = (self.buffers.len() as u64) < u64::from(claims.processors);
+        let ends = ends.chain(lacks_processors.then_some((None, None)));
+        ends.map(|(from, processor)| {
+            let span = LossSpan { from, to: None };
+            EventLoss::new(LossKind::Unwritten, Some(span), None, processor)
+        })
+        .collect()
     }
 
     /// The times in which the events of missing buffers may have been.
     fn holes(&self, numbers: &MissingNumbers, claims: &SessionClaims) -> Vec<EventLoss> {
         let mut holes = Vec::new();
-        let (start, end) = self.extent();
-        for (processor, list) in &self.0 {
+        for (processor, list) in &self.buffers {
             let next = list.partition_point(|buffer| buffer.header.sequence < numbers.first);
             let (before, after) = (next.checked_sub(1).and_then(|at| list.get(at)), list.get(next));
             let (from, to) = (before.map(|buffer| buffer.last), after.map(|buffer| buffer.first));
@@ -188,15 +230,17 @@ impl Processors {
             let (from, to) = span.bounds();
             // Events of one time may lie on both sides of a missing buffer.
             if from <= to {
-                let length = to.min(end).saturating_sub(from.max(start));
-                // A whole buffer may have been filled between two ticks.
-                let is_clear = claims.clock_step > 1 || is_clear_hole(length, [before, after]);
+                let length = to.saturating_sub(from.max(self.start));
+                // A whole buffer may have been filled between two ticks, and behind the last one of a processor, as the
+                // last event of the file need not be the last event of the session.
+                let is_clear =
+                    claims.clock_step > 1 || after.is_none() || length > self.shortest_hole;
                 holes.push((span, Some(*processor), is_clear));
             }
         }
         let any_clear = holes.iter().any(|(.., is_clear)| *is_clear);
         // The buffers may be all buffers of a processor without any.
-        if (self.0.len() as u64) < u64::from(claims.processors) {
+        if (self.buffers.len() as u64) < u64::from(claims.processors) {
             holes.push((LossSpan { from: None, to: None }, None, false));
         }
         let counted = holes.iter().position(|(.., is_clear)| *is_clear).unwrap_or_default();
@@ -206,15 +250,6 @@ impl Processors {
             EventLoss { is_doubtful: any_clear && !is_clear, ..loss }
         };
         holes.into_iter().enumerate().map(loss).collect()
-    }
-
-    /// The times of the first and the last event.
-    fn extent(&self) -> (i64, i64) {
-        let buffers = || self.0.values().flatten();
-        let sessions = buffers().filter(|buffer| buffer.header.has_session_events());
-        let first = sessions.map(|buffer| buffer.first).min();
-        let last = buffers().map(|buffer| buffer.last).max();
-        LossSpan { from: first, to: last }.bounds()
     }
 
     /// Ranges from the last event read of a buffer to the next buffer, where the rest could not be
@@ -230,7 +265,7 @@ impl Processors {
             })
             .collect::<Vec<_>>()
         };
-        self.0.iter().flat_map(damaged).collect()
+        self.buffers.iter().flat_map(damaged).collect()
     }
 
     /// Ranges from the buffer before a marked one to its end: no documentation says whether events
@@ -247,16 +282,8 @@ impl Processors {
                 })
                 .collect::<Vec<_>>()
         };
-        self.0.iter().flat_map(marked).collect()
+        self.buffers.iter().flat_map(marked).collect()
     }
-}
-
-/// Whether a time without events of a processor is long enough for a buffer: an eighth of the time that one of the two
-/// adjacent buffers took.
-fn is_clear_hole(length: i64, beside: [Option<&ReadBuffer>; 2]) -> bool {
-    let beside = beside.into_iter().flatten().filter(|buffer| buffer.header.has_session_events());
-    let shortest = beside.map(|buffer| buffer.last.saturating_sub(buffer.first)).min();
-    shortest.is_some_and(|shortest| length > shortest / 8)
 }
 
 #[cfg(test)]
@@ -281,6 +308,7 @@ mod tests {
         let buffers_found = buffers.len() as u64;
         let written = buffers_found + missing;
         SessionClaims {
+            is_stopped: true,
             written,
             processors: 2,
             buffers_found,
@@ -335,6 +363,38 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_cut_file_is_missing_also_on_the_processor_with_the_last_event() {
+        let [a, b, c, _] = whole();
+        let missing = losses(&[a, b, c], claims(&[a, b, c], 1));
+        let end =
+            |from, processor| (LossKind::MissingBuffers, Some((from, i64::MAX)), Some(processor));
+        assert_eq!(certain(&missing), [end(99, 0), end(200, 1)]);
+    }
+
+    #[test]
+    fn a_session_that_was_not_stopped_lacks_the_end_of_each_processor() {
+        let [a, b, c, d] = whole();
+        let buffers = [a, b, c, d];
+        let end = |from, processor| (LossKind::Unwritten, Some((from, i64::MAX)), processor);
+        let running = SessionClaims { is_stopped: false, written: 0, ..claims(&buffers, 0) };
+        assert_eq!(certain(&losses(&buffers, running)), [end(201, Some(0)), end(200, Some(1))]);
+        let more = SessionClaims { processors: 3, ..running };
+        assert_eq!(certain(&losses(&buffers, more))[2], end(i64::MIN, None));
+    }
+
+    #[test]
+    fn a_ring_without_its_last_buffer_lacks_the_end_of_each_processor() {
+        let [a, b, c, d] = whole();
+        let kinds = |last| {
+            let buffers = [a, b, c, last];
+            let ring = SessionClaims { is_ring: true, ..claims(&buffers, 0) };
+            losses(&buffers, ring).iter().map(|loss| loss.kind).collect::<Vec<_>>()
+        };
+        assert_eq!(kinds(d), [LossKind::Unwritten; 2]);
+        assert_eq!(kinds(marked(1, d)), []);
+    }
+
+    #[test]
     fn all_that_a_processor_had_may_be_missing() {
         let buffers = [buffer(0, 0, 0, 100), buffer(2, 0, 101, 200)];
         let losses = losses(&buffers, claims(&buffers, 1));
@@ -359,9 +419,9 @@ mod tests {
             certain(&losses(buffers, claims))
         };
         // The processor with few events kept an old buffer.
-        let (old, a, b) = (buffer(5, 1, 10, 900), buffer(91, 0, 500, 600), buffer(92, 0, 601, 700));
-        assert_eq!(ring(&[old, a, b]), []);
-        let lost = [old, a, buffer(94, 0, 801, 900)];
+        let (old, a) = (buffer(5, 1, 10, 900), buffer(91, 0, 500, 600));
+        assert_eq!(ring(&[old, a, marked(1, buffer(92, 0, 601, 700))]), []);
+        let lost = [old, a, marked(1, buffer(94, 0, 801, 900))];
         assert_eq!(ring(&lost)[0], (LossKind::MissingBuffers, Some((600, 801)), Some(0)));
     }
 

@@ -46,6 +46,8 @@ pub struct ProcessRow {
     pub end: Option<i64>,
     /// Time of the last rundown that listed it.
     pub listed: Option<i64>,
+    /// Since when the events of its pid are of it, where its start was not seen and other events show it.
+    pub since: Option<i64>,
     /// Whether only its pid is known. Such rows are the last.
     pub is_unnamed: bool,
     /// Process and thread that logged the start: those that called for the process, where the header says so.
@@ -123,6 +125,14 @@ impl Processes {
         position: EventPosition,
     ) {
         let pid = process.pid;
+        // Another key is another process: the end of the one before and the start of this one are missing.
+        if process.action != Action::Begin
+            && let Some(row) = self.live.get(&pid).and_then(|row| self.rows.get(*row))
+            && ![0, process.key].contains(&row.process.key)
+            && process.key != 0
+        {
+            self.live.remove(&pid);
+        }
         match process.action {
             Action::Begin => {
                 let row = self.add(process, Some(time));
@@ -160,20 +170,15 @@ impl Processes {
     /// Adds processes of which only the pid is known.
     pub fn add_unnamed(&mut self, pids: impl IntoIterator<Item = u32>) {
         for pid in pids {
-            let process = Process {
-                action: Action::Rundown,
-                key: 0,
-                pid,
-                parent_pid: 0,
-                session_id: None,
-                exit_status: 0,
-                sid: None,
-                name: String::new(),
-                command_line: String::new(),
-            };
-            let row = self.add(process, None);
+            let row = self.add(Process::nameless(pid), None);
             self.rows[row].is_unnamed = true;
         }
+    }
+
+    /// Adds a process of which only the pid is known, and since when its events are there.
+    pub fn add_nameless(&mut self, pid: u32, since: i64) {
+        let row = self.add(Process::nameless(pid), None);
+        self.rows[row].since = Some(since);
     }
 
     fn add(&mut self, process: Process, start: Option<i64>) -> usize {
@@ -182,6 +187,7 @@ impl Processes {
             start,
             end: None,
             listed: None,
+            since: None,
             is_unnamed: false,
             creator: None,
             start_position: None,
@@ -205,6 +211,21 @@ fn complete(known: &mut Process, more: &Process) {
 }
 
 impl Process {
+    /// A process of which only the pid is known.
+    fn nameless(pid: u32) -> Self {
+        Self {
+            action: Action::Rundown,
+            key: 0,
+            pid,
+            parent_pid: 0,
+            session_id: None,
+            exit_status: 0,
+            sid: None,
+            name: String::new(),
+            command_line: String::new(),
+        }
+    }
+
     /// Decodes versions 0 to 5 of the event.
     fn decode(event: &Event<'_>) -> Option<Self> {
         let action = match event.id {
@@ -458,6 +479,24 @@ mod tests {
         processes.add_event(process(Action::Rundown, 7), 40, None, EventPosition::default());
         let times: Vec<_> = processes.rows.iter().map(|row| (row.start, row.end)).collect();
         assert_eq!(times, [(None, Some(20)), (Some(30), None)]);
+    }
+
+    #[test]
+    fn another_key_is_another_process_although_an_end_and_a_start_are_missing() {
+        let with_key = |action, key| Process { key, ..process(action, 7) };
+        for last in [Action::Rundown, Action::End] {
+            let mut processes = Processes::default();
+            processes.add_event(with_key(Action::Begin, 1), 10, None, EventPosition::default());
+            processes.add_event(with_key(last, 2), 40, None, EventPosition::default());
+            let times: Vec<_> = processes.rows.iter().map(|row| (row.start, row.end)).collect();
+            let end = (last == Action::End).then_some(40);
+            assert_eq!(times, [(Some(10), None), (None, end)]);
+        }
+        // Versions without a key say nothing.
+        let mut processes = Processes::default();
+        processes.add_event(with_key(Action::Begin, 1), 10, None, EventPosition::default());
+        processes.add_event(with_key(Action::End, 0), 40, None, EventPosition::default());
+        assert_eq!(processes.rows.len(), 1);
     }
 
     #[test]

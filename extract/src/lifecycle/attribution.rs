@@ -35,6 +35,8 @@ pub struct Lifetime {
     pub parent_pid: u32,
     /// Start, if it was seen.
     pub start: Option<i64>,
+    /// Since when its events are there, if its start was not seen and that is known.
+    pub since: Option<i64>,
     /// End, if it was seen.
     pub end: Option<i64>,
 }
@@ -47,6 +49,7 @@ impl ProcessIndex {
             pid: row.process.pid,
             parent_pid: row.process.parent_pid,
             start: row.start,
+            since: row.since,
             end: row.end,
         }));
         let unnamed = unnamed.iter().map(|row| row.process.pid).zip(named.len() as u32..);
@@ -62,7 +65,7 @@ impl ProcessIndex {
             let before: Option<i64> = last_ends.get(&process.pid).copied();
             // A lost start of a reused pid was not before the end of the process before.
             let earliest = before.map_or(i64::MIN, |end| end.saturating_add(1));
-            let start = process.start.unwrap_or(earliest);
+            let start = process.start.or(process.since).unwrap_or(earliest);
             if let Some(end) = process.end {
                 last_ends.insert(process.pid, end);
             }
@@ -109,6 +112,11 @@ impl ProcessIndex {
     /// The row of System.
     pub fn system(&self) -> Option<u32> {
         self.lifetimes.get(&SYSTEM_PID)?.list.first().map(|(_, _, row)| *row)
+    }
+
+    /// The row of System, if it is known at this time: it takes the events of processes that are not known.
+    pub fn system_at(&self, time: i64) -> Option<u32> {
+        self.find(SYSTEM_PID, time)
     }
 
     /// The process with this pid whose start, end and name are among the events that are missing.
@@ -266,7 +274,7 @@ impl Attribution {
                 return Some(row);
             }
         }
-        if let Some(row) = index.find(SYSTEM_PID, time) {
+        if let Some(row) = index.system_at(time) {
             self.system += 1;
             return Some(row);
         }
@@ -303,6 +311,7 @@ mod tests {
             start,
             end,
             listed: None,
+            since: None,
             is_unnamed: false,
             creator: None,
             start_position: None,

@@ -11,8 +11,11 @@ use handlescope_model::{Cancelled, EventKind, Poll};
 use hashbrown::{HashMap, HashSet};
 
 use super::attribution::NONE;
+use super::close_frames::{CloseFrames, KernelPart, kernel_part};
 use super::kinds::event_kind;
 use super::lifetimes::Lifetimes;
+use super::lost_ends::closes_of_lost_ends;
+use super::missing::MissingEvents;
 use super::objects::slot;
 use super::owners::EventOwners;
 use super::view_exits::exit_unmaps;
@@ -26,10 +29,6 @@ const SWEEP_AHEAD_NS: i64 = 2_000_000;
 /// Likewise for a sweep by the thread that terminates the process: a debugger, or that of a process without threads.
 const KILL_AHEAD_NS: i64 = 1_000_000_000;
 
-/// Number of the kernel frames of a stack; equal frames have equal numbers, because closes have their frames from stack
-/// events of one pointer size.
-type KernelPart = u32;
-
 /// The closes that ends of processes made, as rows of the timeline.
 #[derive(Debug, Default)]
 pub struct ExitCloses {
@@ -40,8 +39,9 @@ pub struct ExitCloses {
 impl ExitCloses {
     /// Finds the closes, unless asked to stop; `order` gives the time order when it is not the order of the rows.
     pub fn new(lifetimes: &Lifetimes<'_>, order: Option<&[u32]>) -> Result<Self, Cancelled> {
-        let Lifetimes { collected, owners, clock, .. } = *lifetimes;
-        if collected.processes.rows.iter().all(|process| process.end.is_none()) {
+        let Lifetimes { collected, owners, missing, clock, .. } = *lifetimes;
+        let processes = &collected.processes.rows;
+        if missing.is_none() && processes.iter().all(|process| process.end.is_none()) {
             return Ok(Self::default());
         }
         let mut search = Search {
@@ -49,12 +49,14 @@ impl ExitCloses {
             owners,
             sweep_ahead: clock.ticks_apart(SWEEP_AHEAD_NS),
             kill_ahead: clock.ticks_apart(KILL_AHEAD_NS),
-            of_sweeps: HashSet::new(),
-            last_of_sweep: None,
             is_coarse: clock.step > 1,
             ends: vec![ProcessEnd::default(); collected.processes.rows.len()],
+            missing,
+            opening: HashSet::new(),
             of_programs: HashSet::new(),
             last_of_program: None,
+            of_sweeps: HashSet::new(),
+            last_of_sweep: None,
             after_end: HashSet::new(),
             candidates: Vec::new(),
         };
@@ -64,7 +66,9 @@ impl ExitCloses {
             poll.round()?;
             search.event(row);
         }
-        Ok(Self { of_handles: search.finish(), of_views: exit_unmaps(lifetimes, order)? })
+        let (mut of_handles, frames) = search.finish();
+        of_handles.extend(closes_of_lost_ends(lifetimes, order, &frames)?);
+        Ok(Self { of_handles, of_views: exit_unmaps(lifetimes, order)? })
     }
 
     /// The rows of handles, in no order.
@@ -81,8 +85,8 @@ impl ExitCloses {
 /// Handle events of a process from some time until its end.
 #[derive(Clone, Default)]
 struct ProcessEnd {
-    /// Whether a handle was opened.
-    opens: bool,
+    /// Time of the first open.
+    next_open: Option<i64>,
     run: Run,
 }
 
@@ -109,6 +113,10 @@ struct Search<'a> {
     is_coarse: bool,
     /// Ends by process.
     ends: Vec<ProcessEnd>,
+    missing: &'a MissingEvents,
+    /// Processes and threads that open handles later, where events are missing: a process whose end is missing may go
+    /// on as the next one with its pid, but no thread does.
+    opening: HashSet<(u32, u32)>,
     /// Kernel frames of closes after which the process went on to open handles.
     of_programs: HashSet<KernelPart>,
     last_of_program: Option<KernelPart>,
@@ -129,8 +137,11 @@ impl Search<'_> {
         match event_kind(self.collected.shared.timeline.kind[row]) {
             Some(kind) if OPENING_HANDLES.contains(kind) => {
                 let end = &mut self.ends[process as usize];
-                end.opens = true;
+                end.next_open = Some(self.collected.shared.timeline.time[row]);
                 end.run = Run::Over;
+                if !self.missing.is_none() {
+                    self.opening.insert((process, self.collected.shared.timeline.tid[row]));
+                }
                 self.hand_on(row);
             }
             Some(EventKind::HandleClose) => self.close(row, process as usize),
@@ -152,7 +163,7 @@ impl Search<'_> {
     fn close(&mut self, row: usize, process: usize) {
         let timeline = &self.collected.shared.timeline;
         let (tid, time) = (timeline.tid[row], timeline.time[row]);
-        let kernel = self.kernel_part(row);
+        let kernel = kernel_part(self.collected, row);
         let known = &self.collected.processes.rows[process];
         let is_after_end = |end: i64| time > end || time == end && self.is_after_end(row, known);
         let end = known.end.map(|end| (end, is_after_end(end)));
@@ -162,7 +173,11 @@ impl Search<'_> {
         let is_of_process = timeline.pid[row] == known.process.pid;
         // A call that fails to create a process sweeps what it opened, and its program goes on.
         let is_sweep = self.owners.failed_closes.contains(&(row as u32));
-        let is_of_program = state.opens && is_of_process && !is_sweep;
+        let goes_on = state.next_open.is_some_and(|next| {
+            let by_same = || self.opening.contains(&(process as u32, tid));
+            !self.missing.times.is_between(time, next) || by_same()
+        });
+        let is_of_program = goes_on && is_of_process && !is_sweep;
         if is_of_program && kernel != self.last_of_program {
             self.of_programs.extend(kernel);
             self.last_of_program = kernel;
@@ -204,22 +219,16 @@ impl Search<'_> {
         !self.is_coarse || is_end_after.is_some_and(|is_after| is_after == Some(false))
     }
 
-    /// The kernel frames of a close.
-    fn kernel_part(&self, row: usize) -> Option<KernelPart> {
-        let stacks = &self.collected.stacks.events;
-        let parts = stacks.parts(row);
-        let mut parts = parts.iter().chain(stacks.more_parts(row));
-        let kernel = parts.find(|part| !part.is_user())?;
-        stacks.fragments().content(*kernel)
-    }
-
-    fn finish(self) -> HashSet<u32> {
-        let Self { of_programs, of_sweeps, mut after_end, candidates, .. } = self;
-        let swept = candidates
-            .iter()
-            .filter(|(_, kernel)| of_sweeps.contains(kernel) || !of_programs.contains(kernel));
-        after_end.extend(swept.map(|(row, _)| *row));
-        after_end
+    /// The closes, and the frames of closes.
+    fn finish(self) -> (HashSet<u32>, CloseFrames) {
+        let Self { of_programs, mut of_sweeps, mut after_end, candidates, .. } = self;
+        for (row, kernel) in candidates {
+            if of_sweeps.contains(&kernel) || !of_programs.contains(&kernel) {
+                after_end.insert(row);
+                of_sweeps.insert(kernel);
+            }
+        }
+        (after_end, CloseFrames { of_sweeps, of_programs })
     }
 }
 

@@ -13,6 +13,7 @@ use handlescope_model::{Cancel, Cancelled, Poll};
 use hashbrown::{HashMap, HashSet};
 
 use super::attribution::NONE;
+use super::missing::MissingEvents;
 use crate::collect::Collector;
 use crate::kernel::{DuplicateRow, ProcessRow};
 use crate::raw::{RowKind, UNKNOWN_ID};
@@ -40,13 +41,16 @@ pub(super) struct Inheritance {
     pub(super) children: Vec<(u32, u32)>,
     /// Duplicates for processes that never started, and the close of each: the sweep of the failed call, or [`NONE`].
     pub(super) failed: HashMap<u32, u32>,
+    /// Duplicates of `children` whose child may have been another one, the start of which is missing.
+    pub(super) doubtful: HashSet<u32>,
 }
 
 /// A duplicate whose child has not started yet.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
-    /// Row of the timeline.
+    /// Row of the timeline, and its time.
     row: u32,
+    time: i64,
     object: u64,
     slot: u64,
     /// Row of the process that the child inherits from.
@@ -66,6 +70,7 @@ impl Inheritance {
         process: &[u32],
         duplicates: &[DuplicateOwners],
         order: Option<&[u32]>,
+        missing: &MissingEvents,
         cancel: &Cancel,
     ) -> Result<Self, Cancelled> {
         let rows = &collected.duplicates.rows;
@@ -74,7 +79,7 @@ impl Inheritance {
             return Ok(Self::default());
         }
         let timeline = &collected.shared.timeline;
-        let mut calls = Calls::new(&collected.processes.rows);
+        let mut calls = Calls::new(&collected.processes.rows, missing);
         let mut starts = calls.starts().into_iter().peekable();
         // The handle that each thread closed in its last handle event.
         let mut just_closed: HashMap<u32, (u64, u64)> = HashMap::new();
@@ -127,11 +132,10 @@ impl Inheritance {
             };
             if is_for_child && process[row] != NONE {
                 let source = if owners.source == NONE { process[row] } else { owners.source };
-                let row = row as u32;
-                calls.duplicate(
-                    tid,
-                    Pending { row, object: duplicate.object, slot, source, is_without_target },
-                );
+                let (row, time) = (row as u32, timeline.time[row]);
+                let object = duplicate.object;
+                let pending = Pending { row, time, object, slot, source, is_without_target };
+                calls.duplicate(tid, pending);
             }
         }
         starts.for_each(|child| calls.start(child));
@@ -147,6 +151,7 @@ fn has_one_value(row: &DuplicateRow) -> bool {
 /// Calls that create processes, by what they have duplicated so far.
 struct Calls<'a> {
     processes: &'a [ProcessRow],
+    missing: &'a MissingEvents,
     /// Threads that logged starts of processes.
     creators: HashSet<u32>,
     /// Duplicates by thread, in their order.
@@ -157,10 +162,11 @@ struct Calls<'a> {
 }
 
 impl<'a> Calls<'a> {
-    fn new(processes: &'a [ProcessRow]) -> Self {
+    fn new(processes: &'a [ProcessRow], missing: &'a MissingEvents) -> Self {
         let creators = processes.iter().filter(|row| row.start.is_some());
         Self {
             processes,
+            missing,
             creators: creators.filter_map(|row| row.creator).map(|(_, tid)| tid).collect(),
             pending: HashMap::new(),
             without_start: HashMap::new(),
@@ -267,9 +273,13 @@ impl<'a> Calls<'a> {
     /// Gives what one call duplicated to its child. Of two duplicates of one value the first is of a call that failed.
     fn give(&mut self, call: Vec<Pending>, child: u32) {
         let mut values = HashSet::new();
+        let start = self.processes.get(child as usize).and_then(|child| child.start);
         for duplicate in call.into_iter().rev() {
             if values.insert(duplicate.slot) {
                 self.found.children.push((duplicate.row, child));
+                if start.is_some_and(|start| self.missing.times.is_between(duplicate.time, start)) {
+                    self.found.doubtful.insert(duplicate.row);
+                }
             } else if duplicate.is_without_target {
                 self.found.failed.insert(duplicate.row, NONE);
             }
@@ -278,7 +288,10 @@ impl<'a> Calls<'a> {
 
     fn finish(mut self) -> Inheritance {
         for duplicate in self.pending.into_values().flatten().filter(|it| it.is_without_target) {
-            self.found.failed.insert(duplicate.row, NONE);
+            // A start that is missing is of a child that is not known.
+            if !self.missing.times.is_between(duplicate.time, i64::MAX) {
+                self.found.failed.insert(duplicate.row, NONE);
+            }
         }
         self.found
     }
@@ -286,7 +299,10 @@ impl<'a> Calls<'a> {
 
 #[cfg(test)]
 mod tests {
+    use handlescope_model::tables::LossKind;
+
     use super::*;
+    use crate::etl::{EventLoss, LossSpan};
     use crate::kernel::Process;
     use crate::raw::Action;
 
@@ -313,6 +329,7 @@ mod tests {
             start: None,
             end: None,
             listed: None,
+            since: None,
             is_unnamed: false,
             creator: None,
             start_position: None,
@@ -322,7 +339,15 @@ mod tests {
 
     /// A duplicate in this row, of the handle with this slot of the parent.
     fn duplicate(row: u32, slot: u64) -> Pending {
-        Pending { row, object: 0x1000 + slot, slot, source: PARENT, is_without_target: true }
+        // At one time after another.
+        Pending {
+            row,
+            time: 8 * i64::from(row),
+            object: 0x1000 + slot,
+            slot,
+            source: PARENT,
+            is_without_target: true,
+        }
     }
 
     fn children(found: Inheritance) -> Vec<(u32, u32)> {
@@ -334,7 +359,8 @@ mod tests {
     #[test]
     fn the_child_is_the_process_whose_start_the_thread_logs_next() {
         let rows = [process(7), child(1, 10, 72), child(2, 20, 71)];
-        let mut calls = Calls::new(&rows);
+        let nothing = MissingEvents::new(&[]);
+        let mut calls = Calls::new(&rows, &nothing);
         for (row, tid, slot) in [(1, 71, 4), (2, 72, 4), (3, 71, 8), (4, 72, 8)] {
             calls.duplicate(tid, duplicate(row, slot));
         }
@@ -346,7 +372,8 @@ mod tests {
     #[test]
     fn of_threads_that_no_start_names_the_calls_get_the_next_children_and_each_value_once() {
         let rows = [process(7), child(1, 10, 99), child(2, 20, 99)];
-        let mut calls = Calls::new(&rows);
+        let nothing = MissingEvents::new(&[]);
+        let mut calls = Calls::new(&rows, &nothing);
         for (row, tid, slot) in [(1, 71, 4), (2, 72, 4), (3, 72, 8), (4, 73, 12)] {
             calls.duplicate(tid, duplicate(row, slot));
         }
@@ -357,7 +384,8 @@ mod tests {
     #[test]
     fn what_a_failed_call_duplicated_is_of_no_child() {
         let rows = [process(7), child(1, 10, 71)];
-        let mut calls = Calls::new(&rows);
+        let nothing = MissingEvents::new(&[]);
+        let mut calls = Calls::new(&rows, &nothing);
         calls.duplicate(71, duplicate(1, 4));
         calls.close(2, 71, 0x1004, 4);
         // That of another object, and that of another thread, are no sweep of this call.
@@ -372,9 +400,26 @@ mod tests {
     }
 
     #[test]
+    fn a_child_that_starts_after_a_hole_may_be_another_one() {
+        let rows = [process(7), child(1, 10, 71), child(2, 30, 71)];
+        let span = Some(LossSpan { from: Some(20), to: Some(25) });
+        let hole = EventLoss::new(LossKind::MissingBuffers, span, None, None);
+        let missing = MissingEvents::new(&[hole]);
+        let mut calls = Calls::new(&rows, &missing);
+        calls.duplicate(71, duplicate(1, 4));
+        calls.start(1);
+        calls.duplicate(71, duplicate(2, 4));
+        calls.start(2);
+        let found = calls.finish();
+        assert_eq!(found.doubtful, HashSet::from([2]));
+        assert_eq!(children(found), [(1, 1), (2, 2)]);
+    }
+
+    #[test]
     fn a_child_gets_nothing_of_a_parent_that_had_ended() {
         let rows = [ProcessRow { end: Some(5), ..process(7) }, child(1, 10, 71)];
-        let mut calls = Calls::new(&rows);
+        let nothing = MissingEvents::new(&[]);
+        let mut calls = Calls::new(&rows, &nothing);
         calls.duplicate(71, duplicate(1, 4));
         calls.start(1);
         assert_eq!(children(calls.finish()), []);

@@ -1,42 +1,12 @@
-//! Inputs for following lifetimes, and gaps in the events.
+//! Inputs for following lifetimes.
 
 use handlescope_model::Cancel;
-use handlescope_model::rules::LossTimes;
-use hashbrown::HashSet;
 
 use super::attribution::ProcessIndex;
+use super::missing::MissingEvents;
 use super::owners::EventOwners;
 use crate::collect::Collector;
-use crate::etl::{Clock, EventLoss, LossSpan};
-
-/// Gaps in the events of a trace; times are raw.
-pub struct MissingEvents<'a> {
-    losses: &'a [EventLoss],
-    pub(super) times: LossTimes,
-}
-
-impl<'a> MissingEvents<'a> {
-    pub fn new(losses: &'a [EventLoss]) -> Self {
-        Self { losses, times: LossTimes::new(losses.iter().map(bounds)) }
-    }
-
-    /// Whether no events are missing.
-    pub(super) fn is_none(&self) -> bool {
-        self.losses.is_empty()
-    }
-
-    /// Whether events of some processors may be missing from one time to another.
-    pub(super) fn is_between(&self, from: i64, to: i64, processors: &HashSet<u16>) -> bool {
-        let losses = self.losses.iter().filter(|loss| {
-            !loss.is_doubtful && loss.processor.is_none_or(|number| processors.contains(&number))
-        });
-        LossTimes::new(losses.map(bounds)).is_between(from, to)
-    }
-}
-
-fn bounds(loss: &EventLoss) -> Option<(i64, i64)> {
-    loss.span.map(LossSpan::bounds)
-}
+use crate::etl::Clock;
 
 /// Inputs for following lifetimes.
 #[derive(Clone, Copy)]
@@ -44,7 +14,7 @@ pub struct Lifetimes<'a> {
     pub collected: &'a Collector,
     pub index: &'a ProcessIndex,
     pub owners: &'a EventOwners,
-    pub missing: &'a MissingEvents<'a>,
+    pub missing: &'a MissingEvents,
     pub clock: &'a Clock,
     pub cancel: &'a Cancel,
 }

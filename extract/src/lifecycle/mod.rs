@@ -13,11 +13,15 @@
 //! * Objects are numbered in the order of completion, then the open ones by their first event.
 
 mod attribution;
+mod close_frames;
 mod evidence;
 mod exits;
 mod inheritance;
 mod kinds;
 mod lifetimes;
+mod lost_ends;
+mod lost_starts;
+mod missing;
 mod objects;
 mod open_handles;
 mod owners;
@@ -31,7 +35,9 @@ pub use attribution::{Attribution, Lifetime, NONE, ProcessIndex, known};
 pub use exits::{ExitCloses, closed_start_handles};
 pub use inheritance::DuplicateOwners;
 pub use kinds::{event_kind, subject};
-pub use lifetimes::{Lifetimes, MissingEvents};
+pub use lifetimes::Lifetimes;
+pub use lost_starts::find_lost_starts;
+pub use missing::MissingEvents;
 pub use objects::{ObjectRow, Objects};
 pub use owners::{EventOwners, unnamed_pids};
 pub use resources::{

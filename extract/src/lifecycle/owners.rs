@@ -10,6 +10,7 @@ use hashbrown::{HashMap, HashSet};
 use super::attribution::{Attribution, NONE, ProcessIndex, known};
 use super::inheritance::{DuplicateOwners, Inheritance};
 use super::kinds::subject;
+use super::missing::MissingEvents;
 use crate::collect::Collector;
 use crate::etl::{Diagnostics, WarningKind};
 use crate::raw::{IdSource, RowKind, UNKNOWN_ID};
@@ -26,6 +27,8 @@ pub struct EventOwners {
     pub failed: HashMap<u32, u32>,
     /// The closes in `failed`.
     pub failed_closes: HashSet<u32>,
+    /// Duplicates whose child may have been another one, the start of which is missing.
+    pub doubtful: HashSet<u32>,
     /// Closes of handles of other processes than they were made in.
     pub foreign: HashSet<u32>,
     /// Source of the attribution.
@@ -39,6 +42,7 @@ impl EventOwners {
         collected: &Collector,
         index: &ProcessIndex,
         order: Option<&[u32]>,
+        missing: &MissingEvents,
         threads: NonZeroUsize,
         diagnostics: &mut Diagnostics,
         cancel: &Cancel,
@@ -57,8 +61,8 @@ impl EventOwners {
             attribution.add(&part.attribution);
             diagnostics.merge(&part.diagnostics);
         }
-        let Inheritance { children, failed } =
-            Inheritance::new(collected, &process, &duplicates, order, cancel)?;
+        let Inheritance { children, failed, doubtful } =
+            Inheritance::new(collected, &process, &duplicates, order, missing, cancel)?;
         for (row, child) in children {
             let owners = &mut duplicates[collected.shared.timeline.row[row as usize] as usize];
             owners.inherited_by = child;
@@ -69,7 +73,7 @@ impl EventOwners {
         diagnostics.add(WarningKind::DuplicateWithoutChild, without_child, None);
         let failed_closes = failed.values().copied().filter(|close| *close != NONE).collect();
         let foreign = HashSet::new();
-        Ok(Self { process, duplicates, failed, failed_closes, foreign, attribution })
+        Ok(Self { process, duplicates, failed, failed_closes, doubtful, foreign, attribution })
     }
 
     /// Gives closes to the processes that had the handles.
@@ -150,11 +154,12 @@ impl Part {
     }
 }
 
-/// The pids of object events of which no process is known at their time, because what would tell is among the events that
-/// the trace lost; unless asked to stop.
+/// The pids of object events of which no process is known at their time, unless asked to stop. Where no events are missing
+/// only those that System cannot take; elsewhere also those that duplicates name.
 pub fn unnamed_pids(
     collected: &Collector,
     index: &ProcessIndex,
+    is_lossy: bool,
     cancel: &Cancel,
 ) -> Result<BTreeSet<u32>, Cancelled> {
     let timeline = &collected.shared.timeline;
@@ -162,19 +167,20 @@ pub fn unnamed_pids(
     let mut poll = Poll::new(cancel);
     for row in 0..timeline.len() {
         poll.round()?;
-        if !subject(timeline.kind[row]).is_of_object() {
+        let time = timeline.time[row];
+        let is_of_system = !is_lossy && index.system_at(time).is_some();
+        if is_of_system || !subject(timeline.kind[row]).is_of_object() {
             continue;
         }
         let mut pids = [Some(event_pid(collected, row)), None, None];
-        if timeline.kind[row] == RowKind::HandleDuplicate {
+        if is_lossy && timeline.kind[row] == RowKind::HandleDuplicate {
             let duplicate = &collected.duplicates.rows[timeline.row[row] as usize];
             (pids[1], pids[2]) = (Some(duplicate.target_pid), duplicate.source_pid);
         }
         // The target of a duplicate may start later.
-        pids[1] =
-            pids[1].filter(|pid| index.starts_within(*pid, timeline.time[row], i64::MAX).is_none());
+        pids[1] = pids[1].filter(|pid| index.starts_within(*pid, time, i64::MAX).is_none());
         let pids = pids.into_iter().flatten().filter(|pid| ![0, UNKNOWN_ID].contains(pid));
-        unnamed.extend(pids.filter(|pid| index.find_or_ended(*pid, timeline.time[row]).is_none()));
+        unnamed.extend(pids.filter(|pid| index.find_or_ended(*pid, time).is_none()));
     }
     Ok(unnamed)
 }

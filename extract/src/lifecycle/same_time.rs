@@ -550,6 +550,7 @@ mod tests {
             duplicates: Vec::new(),
             failed: HashMap::new(),
             failed_closes: HashSet::new(),
+            doubtful: HashSet::new(),
             foreign: HashSet::new(),
             attribution: Default::default(),
         };

@@ -3,8 +3,10 @@
 //! A handle value is of one handle until it is closed. So a handle was closed when its process opens the
 //! same value again, or closes it for another object; when the sweep of its handle table at its end does not close it; and
 //! when the rundown at the end of the trace does not list it. This is looked at only where events may be missing between
-//! the open and that evidence: elsewhere the close would be there, and a handle without a close stays leaked. A sweep or rundown of
-//! which events may be missing shows nothing.
+//! the open and that evidence: elsewhere the close would be there, and a handle without a close stays leaked.
+//!
+//! A sweep or rundown of which events may be missing shows nothing. That it was whole needs an event that comes after its
+//! end: the events that are missing often begin with the last event that was read of it, and the file may end there.
 
 use handlescope_model::rules::{OPENING, WITH_HANDLE, is_kernel_handle};
 use handlescope_model::tables::ClosedUnseen;
@@ -14,7 +16,8 @@ use hashbrown::{HashMap, HashSet};
 use super::attribution::NONE;
 use super::exits::ExitCloses;
 use super::kinds::event_kind;
-use super::lifetimes::{Lifetimes, MissingEvents};
+use super::lifetimes::Lifetimes;
+use super::lost_ends::{Presence, presences};
 use super::objects::slot;
 use super::owners::view_pid;
 use crate::collect::Collector;
@@ -60,6 +63,10 @@ pub(super) enum Effect {
 /// so far.
 pub(super) struct Reuses<'a> {
     lifetimes: Lifetimes<'a>,
+    /// Whether each process may have ended unseen, so that later events with its pid are of another one.
+    may_have_ended: Vec<bool>,
+    /// First event of each thread of these processes.
+    threads: HashMap<(u32, u32), i64>,
     /// Row of the open of each slot.
     open: HashMap<Slot, u32>,
     closed_before: HashMap<u32, i64>,
@@ -67,7 +74,17 @@ pub(super) struct Reuses<'a> {
 
 impl<'a> Reuses<'a> {
     pub(super) fn new(lifetimes: Lifetimes<'a>) -> Self {
-        Self { lifetimes, open: HashMap::new(), closed_before: HashMap::new() }
+        let presences = presences(&lifetimes);
+        let processes = lifetimes.collected.processes.rows.iter().zip(&presences);
+        let may_have_ended = processes
+            .map(|(process, presence)| process.end.is_none() && *presence == Presence::Gone);
+        Self {
+            may_have_ended: may_have_ended.collect(),
+            threads: HashMap::new(),
+            lifetimes,
+            open: HashMap::new(),
+            closed_before: HashMap::new(),
+        }
     }
 
     /// Takes the next event; `process` has the handle of a close.
@@ -75,7 +92,17 @@ impl<'a> Reuses<'a> {
         let timeline = &self.lifetimes.collected.shared.timeline;
         let Some(kind) = event_kind(timeline.kind[row]) else { return Effect::None };
         let Some(slot) = self.lifetimes.slot(kind, row, process) else { return Effect::None };
+        if self.may_have_ended.get(process as usize) == Some(&true) {
+            self.threads.entry((process, timeline.tid[row])).or_insert(timeline.time[row]);
+        }
         match kind {
+            // Only the child that it was for has the value from now on.
+            EventKind::HandleDuplicate
+                if self.lifetimes.owners.doubtful.contains(&(row as u32)) =>
+            {
+                self.open.entry(slot).or_insert(row as u32);
+                Effect::None
+            }
             EventKind::HandleCreate | EventKind::HandleDuplicate | EventKind::Map => {
                 let before = self.open.insert(slot, row as u32);
                 before.map_or(Effect::None, |before| self.reuse(before, row))
@@ -108,11 +135,26 @@ impl<'a> Reuses<'a> {
     /// Notes that the handle or view that a row opened is closed. That counts only if its close may be missing; later evidence
     /// does not count then either.
     fn reuse(&mut self, opened: u32, row: usize) -> Effect {
+        if !self.is_of_one_process(opened, row) {
+            return Effect::None;
+        }
         self.closed_before.insert(opened, self.lifetimes.collected.shared.timeline.time[row]);
         match self.is_lossy(opened, row) {
             true => Effect::ClosedBefore(opened),
             false => Effect::None,
         }
+    }
+
+    /// Whether the process that opened a handle is the one of a later event: a thread that was there before shows it.
+    fn is_of_one_process(&self, opened: u32, row: usize) -> bool {
+        let Lifetimes { collected, owners, .. } = &self.lifetimes;
+        let timeline = &collected.shared.timeline;
+        let process = owners.process[row];
+        self.may_have_ended.get(process as usize) != Some(&true)
+            || self
+                .threads
+                .get(&(process, timeline.tid[row]))
+                .is_some_and(|first| *first <= timeline.time[opened as usize])
     }
 
     fn is_lossy(&self, opened: u32, row: usize) -> bool {
@@ -150,15 +192,12 @@ impl Lifetimes<'_> {
             EventKind::HandleDuplicate => {
                 let duplicate = &duplicates.rows[at];
                 let holder = match owners.duplicates[at].inherited_by {
-                    // The child is not known: the value is of a handle of the parent.
-                    NONE if duplicate.is_inherited() => return None,
                     NONE if is_kernel_handle(duplicate.target_handle.into()) => {
                         Holder::Process(process)
                     }
-                    NONE => {
-                        let pid = Some(duplicate.target_pid).filter(|pid| *pid != 0);
-                        holder(collected, process, pid.unwrap_or(timeline.pid[row]))?
-                    }
+                    // The child is not known: the value is of a handle of the parent.
+                    NONE if duplicate.is_inherited() || duplicate.target_pid == 0 => return None,
+                    NONE => holder(collected, process, duplicate.target_pid)?,
                     child => Holder::Process(child),
                 };
                 Some(Slot::Handle(holder, slot(duplicate.target_handle)))
@@ -294,8 +333,12 @@ impl Sweeps {
                 *start = time.max(*start);
             }
         }
+        let mut ends = swept_ends(lifetimes, &swept);
         // A hole that touches the sweep may have held a part of it.
-        starts.retain(|process, start| !missing.times.is_between(*start, swept[process].1));
+        starts.retain(|process, start| {
+            let end = ends.remove(process).unwrap_or(i64::MAX);
+            !missing.times.is_between(*start, end)
+        });
         Ok(Self { starts })
     }
 
@@ -309,18 +352,48 @@ impl Sweeps {
     }
 }
 
-/// Handles open at the end, if nothing of the rundown is missing: one thread writes it, so that it
-/// is whole where the processors that have it miss nothing of the time.
+/// For each swept process a time at which its sweep was over: images are unloaded after it, and then the pid may be
+/// given again. A process has none without such events.
+fn swept_ends(lifetimes: &Lifetimes<'_>, swept: &HashMap<u32, (i64, i64)>) -> HashMap<u32, i64> {
+    let processes = &lifetimes.collected.processes.rows;
+    // By pid, because images say no more.
+    let mut of_pid: HashMap<u32, Vec<(u32, i64)>> = HashMap::new();
+    for (process, (_, last)) in swept {
+        if let Some(row) = processes.get(*process as usize) {
+            let last = row.end.map_or(*last, |end| end.max(*last));
+            of_pid.entry(row.process.pid).or_default().push((*process, last));
+        }
+    }
+    of_pid.values_mut().for_each(|list| list.sort_unstable_by_key(|(_, last)| *last));
+    let images = lifetimes.collected.images.rows.iter();
+    let unloads = images.filter_map(|image| Some((image.pid, image.unload?)));
+    let starts = processes.iter().filter_map(|row| Some((row.process.pid, row.start?)));
+    let mut ends: HashMap<u32, i64> = HashMap::new();
+    for (pid, time) in unloads.chain(starts) {
+        let Some(list) = of_pid.get(&pid) else { continue };
+        // Of the sweep before it, which the next one of the pid does not precede.
+        let before = list.partition_point(|(_, last)| *last < time);
+        if let Some((process, _)) = before.checked_sub(1).and_then(|at| list.get(at)) {
+            let end = ends.entry(*process).or_insert(time);
+            *end = time.min(*end);
+        }
+    }
+    ends
+}
+
+/// Handles open at the end, if nothing of the rundown is missing.
 #[derive(Default)]
 struct EndRundown {
     /// Raw times of its first and last event.
     span: Option<(i64, i64)>,
-    processors: HashSet<u16>,
     /// Holders whose handles and views it lists, even if there are none.
     holders: HashSet<Holder>,
     /// Open slots, with the objects of handles.
     open: HashMap<Slot, u64>,
 }
+
+/// Longest pause of the thread that writes a rundown, for which its first event need not be the first one that was read.
+const RUNDOWN_PAUSE_NS: i64 = 500_000;
 
 impl EndRundown {
     fn of_handles(lifetimes: &Lifetimes<'_>) -> Result<Self, Cancelled> {
@@ -339,10 +412,9 @@ impl EndRundown {
             let handle = slot(collected.handles.handle[timeline.row[row] as usize]);
             let listed = holder(collected, owners.process[row], timeline.pid[row]);
             let listed = listed.map(|holder| (holder, Slot::Handle(holder, handle)));
-            let object = address(collected, row);
-            rundown.event(timeline.time[row], timeline.processor[row], listed, object);
+            rundown.event(timeline.time[row], listed, address(collected, row));
         }
-        let mut rundown = rundown.if_whole(missing);
+        let mut rundown = rundown.if_whole(lifetimes);
         // Processes that are alive are listed after the handles.
         let start = rundown.span.map(|(start, _)| start);
         let processes = (0..).zip(&collected.processes.rows);
@@ -351,34 +423,37 @@ impl EndRundown {
         Ok(rundown)
     }
 
-    fn of_views(Lifetimes { collected, missing, .. }: &Lifetimes<'_>) -> Self {
+    fn of_views(lifetimes: &Lifetimes<'_>) -> Self {
         let mut rundown = Self::default();
-        if !missing.is_none() {
-            for view in &collected.views.at_end {
+        if !lifetimes.missing.is_none() {
+            for view in &lifetimes.collected.views.at_end {
                 let listed = (Holder::Pid(view.pid), Slot::View(view.pid, view.base));
-                rundown.event(view.time, view.processor, Some(listed), 0);
+                rundown.event(view.time, Some(listed), 0);
             }
         }
-        rundown.if_whole(missing)
+        rundown.if_whole(lifetimes)
     }
 
     /// Adds what an event lists, if its process is known.
-    fn event(&mut self, time: i64, processor: u16, listed: Option<(Holder, Slot)>, object: u64) {
+    fn event(&mut self, time: i64, listed: Option<(Holder, Slot)>, object: u64) {
         let (start, end) = self.span.get_or_insert((time, time));
         (*start, *end) = (time.min(*start), time.max(*end));
-        self.processors.insert(processor);
         if let Some((holder, slot)) = listed {
             self.holders.insert(holder);
             self.open.insert(slot, object);
         }
     }
 
-    fn if_whole(self, missing: &MissingEvents<'_>) -> Self {
-        match self.span {
-            Some((start, end)) if missing.is_between(start, end, &self.processors) => {
-                Self::default()
-            }
-            _ => self,
+    fn if_whole(self, lifetimes: &Lifetimes<'_>) -> Self {
+        let Some((start, end)) = self.span else { return self };
+        // Processes are listed after handles and views, so that the first of them ends these; else the trace does.
+        let processes = lifetimes.collected.processes.rows.iter();
+        let after = processes.filter_map(|row| row.listed.filter(|listed| *listed > end)).min();
+        let pause = lifetimes.clock.ticks_apart(RUNDOWN_PAUSE_NS);
+        let (from, to) = (start.saturating_sub(pause), after.unwrap_or(i64::MAX));
+        match lifetimes.missing.is_certain_between(from, to) {
+            true => Self::default(),
+            false => self,
         }
     }
 

@@ -93,6 +93,9 @@ const SYSTEM_PID: u32 = 4;
 /// Rows after which what was decoded is forgotten; what is open stays.
 const MAX_ROWS: usize = 1 << 16;
 
+/// Threads whose last calls are remembered for longer than that.
+const MAX_THREADS: usize = 1 << 16;
+
 /// The handles of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenHandles {
@@ -124,6 +127,17 @@ pub struct LiveCounts {
     waiting: HashMap<i64, Vec<usize>>,
     /// Object and [`handle_slot`] of the last close of each thread.
     just_closed: HashMap<u32, (u64, u64)>,
+    /// What each thread duplicated for a process that it is creating.
+    calls: HashMap<u32, Call>,
+}
+
+/// Handles for a process that does not exist yet.
+#[derive(Default)]
+struct Call {
+    /// The process that the child inherits from.
+    parent: u32,
+    /// Object and [`handle_slot`].
+    handles: HashSet<(u64, u64)>,
 }
 
 impl LiveCounts {
@@ -169,6 +183,11 @@ impl LiveCounts {
             } else {
                 self.processes.entry(pid).or_default().name = row.process.name;
             }
+            // The start ends the call of its thread, or where the event names another thread, all of the parent's.
+            if row.start.is_some() && event.tid.is_none_or(|tid| self.calls.remove(&tid).is_none())
+            {
+                self.calls.retain(|_, call| call.parent != row.process.parent_pid);
+            }
         }
     }
 
@@ -188,6 +207,10 @@ impl LiveCounts {
             let value = handles.handle[at].into();
             let owner = if is_kernel_handle(value) { SYSTEM_PID } else { pid };
             let closed = (handles.object[at], handle_slot(value));
+            // A call that fails to create a process sweeps what it duplicated.
+            if self.calls.get_mut(&tid).is_some_and(|call| call.handles.remove(&closed)) {
+                return;
+            }
             self.just_closed.insert(tid, closed);
             if let Some(process) = self.processes.get_mut(&owner) {
                 process.handles.remove(&closed);
@@ -206,7 +229,13 @@ impl LiveCounts {
                     process.map(|process| process.handles.remove(&source));
                 }
                 // A child has no pid yet when its creator duplicates a handle for it.
-                if row.target_pid == 0 || row.is_inherited() && !is_moved {
+                let is_without_target = row.target_pid == 0;
+                if is_without_target && !is_kernel_handle(row.target_handle.into()) {
+                    let call = self.calls.entry(tid).or_default();
+                    call.parent = row.source_pid.unwrap_or(pid);
+                    call.handles.insert((row.object, handle_slot(row.target_handle.into())));
+                }
+                if is_without_target || row.is_inherited() && !is_moved {
                     return;
                 }
                 // Of a file, the owner is the caller if no event names the target; here one may come later.
@@ -226,5 +255,9 @@ impl LiveCounts {
         self.collected = Collector::default();
         self.seen = 0;
         self.waiting.clear();
+        if self.calls.len().max(self.just_closed.len()) > MAX_THREADS {
+            self.calls.clear();
+            self.just_closed.clear();
+        }
     }
 }

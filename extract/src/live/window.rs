@@ -342,18 +342,19 @@ fn old_rows(collected: &mut Collector, before: i64, clock: &Clock) -> Option<Vec
     let mut unused = Diagnostics::default();
     let order = collected.shared.timeline.restore_times();
     let index = ProcessIndex::new(&collected.processes.rows);
+    let missing = &MissingEvents::new(&[]);
     let owners = EventOwners::new(
         collected,
         &index,
         order.as_deref(),
+        missing,
         NonZeroUsize::MIN,
         &mut unused,
         &cancel,
     )
     .ok()?;
     let order = in_time_order(collected, &index, &owners, order, &cancel).ok()?;
-    let missing = MissingEvents::new(&[]);
-    let (owners, index, missing, cancel) = (&owners, &index, &missing, &cancel);
+    let (owners, index, cancel) = (&owners, &index, &cancel);
     let lifetimes = Lifetimes { collected, index, owners, missing, clock, cancel };
     let (tracked, _) = track(&lifetimes, order.as_deref(), NonZeroUsize::MIN, &mut unused).ok()?;
     let TrackedEvents { objects, object, .. } = tracked;

@@ -55,6 +55,8 @@ codes! {
         BuffersLost = "buffers_lost",
         /// A ring overwrote its older events: nothing of the time that it recorded is missing by that.
         Overwritten = "overwritten",
+        /// The end of a session that was not stopped, or of a ring without its last buffer.
+        Unwritten = "unwritten",
     }
 }
 
@@ -63,7 +65,7 @@ table! {
     Losses => Losses,
     /// A time in which events may be missing; nothing is known to be missing outside of all of them.
     Loss {
-        /// 0 missing_buffers, 1 damaged_buffer, 2 loss_flag, 3 loss_record, 4 events_lost, 5 buffers_lost, 6 overwritten.
+        /// 0 missing_buffers, 1 damaged_buffer, 2 loss_flag, 3 loss_record, 4 events_lost, 5 buffers_lost, 6 overwritten, 7 unwritten.
         what: u32,
         /// Events before it are there; null where it may be anywhere in the trace.
         ["ns since session start"] from_ns: Option<i64>,

@@ -102,12 +102,21 @@ fn a_trace_without_rundown_at_its_end_says_what_is_unknown() {
 }
 
 #[test]
-fn handle_events_of_unknown_processes_are_not_taken_for_none() {
+fn handles_of_a_trace_without_processes_are_of_processes_without_a_name() {
     let mut trace = trace();
     trace.rundowns(false, false);
     let run = run_over(&trace, QUERY).ok();
-    assert_eq!(kinds(&run), ["no_end_rundown", "missing_in_file"]);
-    assert!(run.stderr.contains("handle event of an unknown process"), "{}", run.stderr);
+    assert_eq!(kinds(&run), ["no_end_rundown"]);
+    let why = run_over(&trace, ".why").ok();
+    assert!(!why.stdout.contains("Nothing leaks: 0 handles"), "{}", why.stdout);
+    let stats = run_over(&trace, ".dump Stats -json").ok();
+    let stats: Value = serde_json::from_str(&stats.stdout).unwrap();
+    let attribution = &stats["files"][0]["attribution"];
+    assert_eq!(
+        (&attribution["system"], &attribution["dropped"]),
+        (&0.into(), &0.into()),
+        "{stats}"
+    );
 }
 
 #[test]

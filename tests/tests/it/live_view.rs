@@ -97,14 +97,14 @@ fn it_ends_at_the_event_with_which_a_process_has_too_many_handles() {
 }
 
 /// Writes a trace of ten minutes, at whose beginning handles are opened: three by a program whose process, type and
-/// module only the records at the end name, two by a process that nothing names.
+/// module only the records at the end name, two by a process that nothing names, and one by an unknown process.
 fn write_named_at_the_end(shell: &Shell) {
     const MS: i64 = 1_000_000;
     let mut trace = TraceBuilder::new();
     trace.process(700, "server.exe");
     trace.object_type(16, "Event");
     trace.module(700, r"\Device\HarddiskVolume3\server.exe", 0x7ff0_0000, 0x10_0000);
-    for (number, pid) in (1..).zip([700, 999, 700, 700, 999]) {
+    for (number, pid) in (1..).zip([0, 700, 999, 700, 700, 999]) {
         let (object, handle) = (0xffff_8100_0000_0000 + u64::from(number) * 0x100, number * 4);
         trace.create_handle(i64::from(number) * MS, (pid, 1), object, handle, 16);
         trace.stack(&[], &[0x7ff0_1000]);
@@ -113,19 +113,20 @@ fn write_named_at_the_end(shell: &Shell) {
 }
 
 #[test]
-fn names_from_records_at_the_end_apply_to_earlier_events_and_unnamed_ones_are_counted() {
+fn names_from_records_at_the_end_apply_to_earlier_events_and_the_others_are_shown_or_counted() {
     let shell = Shell::new();
     write_named_at_the_end(&shell);
     let arguments = ["live", "--replay", "server.etl"];
     let whole = shell.run(&arguments).ok();
     let stop = &["--stop-when", "pn server.exe handles > 2"];
     let stopped = shell.run(&[&arguments[..], stop].concat()).ok();
-    for (run, hidden) in [(whole, 2), (stopped, 1)] {
+    for (run, nameless) in [(whole, 2), (stopped, 1)] {
         // The stack of the handle at which it stopped would have come next.
         assert_eq!(rows(&run.stdout)[0][3..], ["server.exe(700)", "Event", "server.exe+0x1000"]);
-        assert_eq!(open(&run.stdout), BTreeMap::from([("server.exe(700)", 3)]));
-        let said = format!("  {hidden} of unknown processes not shown  ended\n");
-        assert!(run.stdout.contains(&said), "{}", run.stdout);
+        let counted = BTreeMap::from([("server.exe(700)", 3), ("unknown(999)", nameless)]);
+        assert_eq!(open(&run.stdout), counted);
+        let said = "  1 of unknown processes not shown  ended\n";
+        assert!(run.stdout.contains(said), "{}", run.stdout);
     }
 }
 
@@ -233,7 +234,7 @@ mod on_a_terminal {
         let arguments = ["live", "--replay", "server.etl"];
         let mut terminal = Terminal::spawn(140, 24, &arguments, &shell.path(""));
         has_row(&terminal, "3 3 short server.exe(700) Event server.exe+0x1000");
-        terminal.wait_for("2 of unknown processes not shown  running");
+        terminal.wait_for("1 of unknown processes not shown  running");
         terminal.send("q");
         assert_eq!(terminal.wait_for_exit(), Some(0));
     }

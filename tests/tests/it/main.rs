@@ -61,6 +61,7 @@ mod lifecycle;
 mod live;
 mod live_view;
 mod loading;
+mod losses;
 mod lost_buffers;
 mod managed;
 mod many_allocations;

@@ -116,9 +116,10 @@ fn tracked(
     let (clock, cancel, mut unused) =
         (&recording.clock, &Cancel::default(), Diagnostics::default());
     let index = &ProcessIndex::new(&collected.processes.rows);
-    let owners =
-        &EventOwners::new(&collected, index, None, NonZeroUsize::MIN, &mut unused, cancel).unwrap();
     let missing = &MissingEvents::new(&[]);
+    let one = NonZeroUsize::MIN;
+    let owners = EventOwners::new(&collected, index, None, missing, one, &mut unused, cancel);
+    let owners = &owners.unwrap();
     let lifetimes = Lifetimes { collected: &collected, index, owners, missing, clock, cancel };
     // Late rows come earlier than those before them.
     let mut order: Vec<u32> = (0..collected.shared.timeline.len() as u32).collect();

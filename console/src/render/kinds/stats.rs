@@ -481,7 +481,8 @@ pub(in crate::render) const TRACE_MEMBERS: Meanings = &[
         "losses.what",
         "`\"missing_buffers\"`, `\"damaged_buffer\"`, `\"loss_flag\"`, `\"loss_record\"`, \
          `\"events_lost\"`, `\"buffers_lost\"`, `\"overwritten\"`: older events of a ring, which \
-         are missing before its recorded time",
+         are missing before its recorded time, `\"unwritten\"`: the end of a session that was not \
+         stopped, or of a ring without its last buffer",
     ),
     ("losses.from_ns, losses.to_ns", "from when to when; null: anywhere in the trace"),
     (

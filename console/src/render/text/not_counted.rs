@@ -65,11 +65,16 @@ fn line_of_not_counted(not_counted: &NotCounted, has_views: bool) -> String {
 pub(in crate::render) fn lines_without_suspects(answer: &WhyAnswer<'_>) -> Vec<String> {
     let Totals { handles_created, handles_duplicated, map_count, .. } = answer.file.totals;
     let verdict = nothing_leaks(answer);
+    let dropped = answer.file.about.info.attributed_dropped;
     let mut lines = vec![match (answer.has_events, answer.allocations) {
         (false, 0) => return lines_of_unknown(answer),
         (false, allocations) => {
             format!("{verdict}: {}", Counted(allocations as u64, "allocation"))
         }
+        (true, _) if dropped > 0 => format!(
+            "Unknown whether anything leaks: {} of unknown processes, which are not counted",
+            Counted(dropped, "event")
+        ),
         (true, _) => {
             let opened = handles_created.saturating_add(handles_duplicated);
             let opened = opened.saturating_add(map_count);

@@ -142,6 +142,7 @@ impl ProcessRows {
             pid: process.pid,
             parent_pid: process.parent_pid,
             start: process.start_ns,
+            since: None,
             end: process.end_ns,
         };
         let lifetimes: Vec<Lifetime> = if main.is_by_handlescope() {
@@ -153,6 +154,7 @@ impl ProcessRows {
                     pid: process.pid(),
                     parent_pid: process.parent_pid(),
                     start: since(process.seen_start()),
+                    since: None,
                     end: since(process.seen_end()),
                 })
                 .collect()

@@ -1,0 +1,147 @@
+//! What the extraction says of a part of a trace, compared with the truth.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
+use handlescope_extract::{ExtractOptions, NoObserver, extract};
+use handlescope_model::rules::OPENING_HANDLES;
+use handlescope_model::tables::{Events, Processes, TraceInfos};
+use handlescope_model::{Cancel, EventKind, TableRows, Trace};
+
+use super::programs::{Fate, Programs};
+
+/// A handle as the extraction says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Said {
+    program: String,
+    is_leaked: bool,
+    at_exit: bool,
+    /// Time of the close that ended it.
+    closed: Option<i64>,
+    unseen: Option<u32>,
+}
+
+pub(super) struct Answer {
+    /// By the time at which each was opened.
+    opened: BTreeMap<i64, Said>,
+    dropped: u64,
+    /// Times of all closes in the file.
+    closes: Vec<i64>,
+}
+
+/// Counts of handles in traces of which something is missing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub cases: u64,
+    /// Leaks whose opens the file has, and how many of them are reported.
+    pub leaks: u64,
+    pub reported: u64,
+    /// Leaks that are called closed.
+    pub hidden: u64,
+    /// Handles that only the end of a process closed, with that close in the file, and how many of them are said to be.
+    pub exits: u64,
+    pub exits_reported: u64,
+    /// Handles that only the end of a process closed, and that are called closed by their program.
+    pub exits_hidden: u64,
+    /// Closes of programs that are called closes by the end of a process.
+    pub false_exits: u64,
+    /// Handles that their program closed in a part that is missing, and that are called leaked.
+    pub unproven: u64,
+    /// Handles that their program closed in a part that is missing, and that are called closed.
+    pub unseen: u64,
+    /// Handles that are given to another program with the same pid.
+    pub strangers: u64,
+    /// Opens that are in the file and in no answer.
+    pub dropped: u64,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, more: Self) {
+        let add = |to: &mut u64, of: u64| *to += of;
+        add(&mut self.cases, more.cases);
+        add(&mut self.leaks, more.leaks);
+        add(&mut self.reported, more.reported);
+        add(&mut self.hidden, more.hidden);
+        add(&mut self.exits, more.exits);
+        add(&mut self.exits_reported, more.exits_reported);
+        add(&mut self.exits_hidden, more.exits_hidden);
+        add(&mut self.false_exits, more.false_exits);
+        add(&mut self.unproven, more.unproven);
+        add(&mut self.unseen, more.unseen);
+        add(&mut self.strangers, more.strangers);
+        add(&mut self.dropped, more.dropped);
+    }
+}
+
+impl Answer {
+    pub(super) fn of(etl: &[u8]) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let (input, output) = (home.path().join("t.etl"), home.path().join("t.json7z"));
+        std::fs::write(&input, etl).unwrap();
+        extract(&input, &output, ExtractOptions::default(), &NoObserver, &Cancel::default())
+            .unwrap();
+        let trace = Trace::open(&output).unwrap();
+        let names: Vec<String> =
+            Processes::read(&trace).unwrap().rows().map(|process| process.name).collect();
+        let times = trace.values(Events::time_ns).unwrap();
+        let (mut opened, mut closes) = (BTreeMap::new(), Vec::new());
+        for event in Events::read(&trace).unwrap().rows() {
+            let kind = EventKind::from_code(event.kind).unwrap();
+            if kind == EventKind::HandleClose {
+                closes.push(event.time_ns);
+            }
+            if !OPENING_HANDLES.contains(kind) {
+                continue;
+            }
+            let said = Said {
+                program: names[event.process.row()].clone(),
+                is_leaked: event.leaked,
+                at_exit: event.closed_at_exit == Some(true),
+                closed: event.closing_event.and_then(|close| times.get(close.row())),
+                unseen: event.closed_unseen,
+            };
+            opened.insert(event.time_ns, said);
+        }
+        let dropped = trace.values(TraceInfos::attributed_dropped).unwrap().get(0).unwrap();
+        closes.sort_unstable();
+        Self { opened, closes, dropped }
+    }
+
+    /// Compares with the truth; `what` describes the case, and `wrong` gets what contradicts it.
+    pub(super) fn tally(&self, programs: &Programs, wrong: &mut Vec<String>, what: &str) -> Tally {
+        let mut tally = Tally { cases: 1, dropped: self.dropped, ..Tally::default() };
+        for (ns, said) in &self.opened {
+            let truth = &programs.handles[ns];
+            let mut count = |is_wrong: bool, counter: &mut u64| {
+                if is_wrong {
+                    *counter += 1;
+                    wrong.push(format!("{what}: opened at {ns}: {said:?}, right {truth:?}"));
+                }
+            };
+            count(!said.program.is_empty() && said.program != truth.program, &mut tally.strangers);
+            let has_close = |closed: &i64| self.closes.binary_search(closed).is_ok();
+            match truth.fate {
+                Fate::Leaked => {
+                    tally.leaks += 1;
+                    tally.reported += u64::from(said.is_leaked);
+                    count(!said.is_leaked, &mut tally.hidden);
+                }
+                Fate::AtExit(closed) => {
+                    let is_there = has_close(&closed);
+                    tally.exits += u64::from(is_there);
+                    tally.exits_reported += u64::from(is_there && said.at_exit);
+                    count(!said.is_leaked && !said.at_exit, &mut tally.exits_hidden);
+                }
+                Fate::Closed(closed) => {
+                    // Where its close and the next open of the value are missing, the next close looks like it.
+                    count(said.at_exit && said.closed == Some(closed), &mut tally.false_exits);
+                    if !has_close(&closed) {
+                        tally.unproven += u64::from(said.is_leaked);
+                        tally.unseen += u64::from(said.unseen.is_some());
+                    }
+                }
+            }
+        }
+        tally
+    }
+}
