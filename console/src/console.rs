@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use handlescope_model::guard::{Panicked, quietly};
+use handlescope_model::take_loss;
 
 use crate::cancel::{Cancel, Cancelled};
 use crate::commands::load::load;
@@ -110,6 +111,7 @@ impl Console {
             });
         let flow = context.flow;
         spinner.stop();
+        let result = if take_loss() { result.and(Err(CommandError::FileChanged)) } else { result };
         match result {
             // A reader that leaves early does not change what a comparison says.
             Err(error) if error.is_broken_pipe() && (out.was_left() || flow != Flow::Continue) => {

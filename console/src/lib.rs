@@ -12,6 +12,7 @@ pub mod commands;
 pub mod completion;
 pub mod console;
 pub mod dataset;
+pub mod environment;
 pub mod filter;
 pub mod fleet;
 pub mod grammar;

@@ -25,9 +25,9 @@ use handlescope_console::terminal::{
     ColorChoice, Messages, Screen, print_usage, report_panics, standard,
 };
 use handlescope_console::trace::LoadArgs;
-use handlescope_console::{live, maintenance, mcp, recording, repl, shell};
+use handlescope_console::{environment, live, maintenance, mcp, recording, repl, shell};
 use handlescope_extract::SpillingAllocator;
-use handlescope_model::Reason;
+use handlescope_model::{Reason, survive_lost_pages};
 
 /// The exit status of a command line that means nothing.
 const BAD_USAGE: u8 = 2;
@@ -76,12 +76,25 @@ fn limit_reads() {
 #[global_allocator]
 static ALLOCATOR: SpillingAllocator = SpillingAllocator;
 
+/// Removes variables that libraries cannot use; returns what was ignored, and why.
+#[allow(unsafe_code, reason = "the environment is the only place, and has no other reader yet")]
+fn drop_unusable() -> Vec<String> {
+    let unusable = environment::unusable();
+    for (name, _) in &unusable {
+        // SAFETY: there are no other threads.
+        unsafe { env::remove_var(name) };
+    }
+    unusable.into_iter().map(|(_, reason)| reason).collect()
+}
+
 fn main() -> ExitCode {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     limit_arenas();
+    let ignored = drop_unusable();
     #[cfg(unix)]
     limit_reads();
     report_panics();
+    survive_lost_pages();
     let start = match parse() {
         Ok(start) => start,
         Err(Refusal::Globals(error)) => {
@@ -105,11 +118,19 @@ fn main() -> ExitCode {
             return ExitCode::from(BAD_USAGE);
         }
     };
-    start_engine();
+    let threads = environment::try_threads();
+    if threads.is_ok() {
+        start_engine();
+    }
     let settings = settings(&start.globals);
     let color = settings.as_ref().map(Settings::color).ok().or(start.globals.color);
     let mut stderr = standard::error();
     let mut messages = Messages::to_stderr(&mut stderr, color.unwrap_or_default());
+    if let Err(error) = threads {
+        messages.error(error);
+        return ExitCode::FAILURE;
+    }
+    ignored.iter().for_each(|reason| messages.warning(reason));
     let failure = if start.is_comparison { ExitCode::from(TROUBLE) } else { ExitCode::FAILURE };
     match settings.and_then(|settings| run(start, settings, &mut messages)) {
         Ok(Outcome::Worked) => ExitCode::SUCCESS,

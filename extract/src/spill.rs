@@ -160,6 +160,22 @@ impl Blocks {
         Some(start)
     }
 
+    /// The content of a block of a file that cannot grow, in a larger block of memory; null where there is none.
+    ///
+    /// # Safety
+    /// The size is at least that of the layout, which is the block's, and not too large for its alignment.
+    #[allow(unsafe_code, reason = "allocators are unsafe")]
+    unsafe fn copied(&self, block: &MappedBlock, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller's.
+        let new = unsafe { System.alloc(Layout::from_size_align_unchecked(size, layout.align())) };
+        if !new.is_null() {
+            // SAFETY: both blocks have at least so many bytes and do not overlap.
+            unsafe { ptr::copy_nonoverlapping(block.map.as_ptr(), new, layout.size()) };
+            self.in_memory.fetch_add(size, Ordering::Relaxed);
+        }
+        new
+    }
+
     /// Takes a block that lies in a file.
     fn take(&self, start: *mut u8) -> Option<MappedBlock> {
         lock(&self.mapped).remove(&(start as usize))
@@ -207,13 +223,23 @@ unsafe impl GlobalAlloc for Blocks {
         }
         if !was_small && !is_small {
             if let Some(block) = self.take(start) {
-                let (mut block, is_resized) = match block.resized(size) {
-                    Ok(block) => (block, true),
-                    Err(block) => (block, false),
+                let (block, resized) = match block.resized(size) {
+                    Ok(mut block) => {
+                        let start = block.start();
+                        (block, start)
+                    }
+                    // The disk is full.
+                    Err(block) => {
+                        // SAFETY: the caller's.
+                        let copy = unsafe { self.copied(&block, layout, size) };
+                        if !copy.is_null() {
+                            return copy;
+                        }
+                        (block, copy)
+                    }
                 };
-                let start = block.start();
                 lock(&self.mapped).insert(block.address(), block);
-                return if is_resized { start } else { ptr::null_mut() };
+                return resized;
             }
             let others = self.in_memory.load(Ordering::Relaxed).saturating_sub(layout.size());
             let is_shrunk = size <= layout.size();
@@ -529,6 +555,25 @@ mod tests {
             let start = blocks.alloc(layout(LARGE));
             start.write_bytes(1, LARGE);
             blocks.dealloc(start, layout(LARGE));
+        }
+        assert_eq!(blocks.in_memory.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_block_whose_file_cannot_grow_moves_to_memory_with_its_content() {
+        let (blocks, _folder) = blocks(0);
+        // SAFETY: the layouts are those of the block at the time, and all that is read was written.
+        unsafe {
+            let start = blocks.alloc(layout(LARGE));
+            start.write_bytes(7, LARGE);
+            // As on a full disk, no room can be reserved.
+            let full = File::open("/dev/null").unwrap();
+            lock(&blocks.mapped).get_mut(&(start as usize)).unwrap().file = full;
+            let start = blocks.realloc(start, layout(LARGE), 3 * LARGE);
+            assert_eq!((mapped(&blocks), blocks.in_memory.load(Ordering::Relaxed)), (0, 3 * LARGE));
+            assert_eq!((*start, *start.add(LARGE - 1)), (7, 7));
+            start.add(LARGE).write_bytes(8, 2 * LARGE);
+            blocks.dealloc(start, layout(3 * LARGE));
         }
         assert_eq!(blocks.in_memory.load(Ordering::Relaxed), 0);
     }

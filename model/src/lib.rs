@@ -18,6 +18,7 @@ mod file;
 pub mod guard;
 mod index;
 mod key;
+mod mapped;
 mod noting;
 pub mod output;
 pub mod rules;
@@ -43,6 +44,7 @@ pub use index::{
     ResourceMissIdx, RowCount, RowIndex, StackIdx, TypeId, sentinel,
 };
 pub use key::{Columns, Key};
+pub use mapped::{PageWatch, survive_lost_pages, take_loss};
 pub use noting::{Noting, PolarsReason, Reason, innermost, is_full, remedy, without_plan};
 pub use output::OutputFile;
 pub use table::Table;

@@ -269,6 +269,12 @@ pub enum CommandError {
         /// `file:line:column`
         location: String,
     },
+    /// A mapped file lost pages while the command read it.
+    #[error(
+        "a file that the command reads was cut or cannot be read any more, so that the answer may be wrong; run it again \
+         when nothing writes to the file any more"
+    )]
+    FileChanged,
     /// The output cannot be written.
     #[error("cannot write the output: {}", Reason(.source))]
     Output {

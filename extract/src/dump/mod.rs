@@ -23,7 +23,7 @@ use handlescope_model::rules::handle_slot;
 use handlescope_model::tables::{
     MINIDUMP, NO_CLOCK, Process, Processes, Stack, Stacks, TraceInfo, UtcOffsets,
 };
-use handlescope_model::{ArchiveWriter, Cancel, FrameIdx, SCHEMA_VERSION, open_file};
+use handlescope_model::{ArchiveWriter, Cancel, FrameIdx, PageWatch, SCHEMA_VERSION, open_file};
 use minidump_common::format::MINIDUMP_STREAM_TYPE;
 use symbolic::common::ByteView;
 
@@ -99,10 +99,13 @@ pub(crate) fn extract(
     observer.on_started(identity.size);
     let bytes = ByteView::map_file(input.file).map_err(opened)?;
     let source = Source { path, name: &input.name, identity: &identity };
-    let tables = tables(&bytes, source, cancel)?;
-    if SourceIdentity::of(path).map_err(opened)? != identity {
+    let watch = PageWatch::start();
+    let tables = tables(&bytes, source, cancel);
+    // What is read of a file that changes may be damaged.
+    if watch.has_lost() || SourceIdentity::of(path).map_err(opened)? != identity {
         return Err(ExtractError::Changed { path: path.to_path_buf() });
     }
+    let tables = tables?;
     observer.on_progress(identity.size);
     observer.on_phase("writing");
     let writer = ArchiveWriter::create(output)?.stopped_by(cancel);

@@ -166,6 +166,15 @@ pub enum SymbolFileError {
         /// Error of the parser.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The file was written while it was read.
+    #[error(
+        "{} changed while it was read, use it again when nothing writes to it any more",
+        Untrusted(path)
+    )]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file, or what is packed in it, is larger than it may be.
     #[error("{} is larger than {limit} bytes", Untrusted(path))]
     TooLarge {

@@ -8,6 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use handlescope_model::PageWatch;
 use handlescope_model::guard::lock;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -295,9 +296,17 @@ impl Search {
         let known = known.filter(|symcaches| symcaches.source.size == stamp.size);
         let known: Vec<_> = known.collect();
         let opened = PdbFile::open(file)?;
+        // A build may write the PDB again while it is read.
+        let watch = PageWatch::start();
+        let unless_changed = |read: Result<_, SymbolFileError>| {
+            if watch.has_lost() || FileStamp::of(file).ok() != Some(stamp) {
+                return Err(SymbolFileError::Changed { path: file.to_owned() });
+            }
+            read
+        };
         // A copy of the same PDB is as good, but a changed file has to show its identity.
         if known.first().is_none_or(|symcaches| symcaches.source != stamp) {
-            opened.verify(pdb)?;
+            unless_changed(opened.verify(pdb).map(|()| Vec::new()))?;
         }
         if let Some(symcaches) = known.iter().find(|symcaches| symcaches.cover(addresses)) {
             result.succeed(symcaches.clone(), file.to_owned(), true);
@@ -308,7 +317,7 @@ impl Search {
             let _permit = self.conversions.acquire(stamp.size);
             let (covered, whole_up_to) = (&known.ranges(), self.whole_up_to);
             let request = Conversion { addresses, covered, whole_up_to };
-            opened.to_symcaches(&request, limits.watch.cancel)?
+            unless_changed(opened.to_symcaches(&request, limits.watch.cancel))?
         };
         let (symcaches, error) = self.store.save(key, known.with(&added, stamp));
         result.unsaved = error.map(Arc::new);

@@ -72,9 +72,11 @@ impl Members {
         let mut part = vec![0; PART_BYTES.min(entry.size as usize)];
         self.read(entry, &mut |content| {
             loop {
-                match content.read(&mut part)? {
-                    0 => return Ok(()),
-                    count => {
+                match content.read(&mut part) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error.into()),
+                    Ok(0) => return Ok(()),
+                    Ok(count) => {
                         size += count as u64;
                         if stored.is_none() {
                             unpacked.extend_from_slice(&part[..count]);

@@ -228,8 +228,14 @@ struct Stopped<T> {
 
 impl<T: Read> Read for Stopped<T> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.cancel.check().map_err(io::Error::other)?;
-        self.inner.read(buffer)
+        loop {
+            self.cancel.check().map_err(io::Error::other)?;
+            match self.inner.read(buffer) {
+                // The packer does not read again after a signal.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
     }
 }
 

@@ -9,8 +9,13 @@ use handlescope_tests::binary::handlescope_path;
 
 /// Extracts a trace with at most so many KiB of memory that is no file.
 fn extract(trace: &Path, kilobytes: u64, options: &[&str]) -> Output {
+    extract_with(trace, &format!("ulimit -d {kilobytes}"), options)
+}
+
+/// Extracts a trace after a line of `sh`.
+fn extract_with(trace: &Path, line: &str, options: &[&str]) -> Output {
     Command::new("sh")
-        .args(["-c", &format!("ulimit -d {kilobytes}; exec \"$@\""), "sh"])
+        .args(["-c", &format!("{line}; exec \"$@\""), "sh"])
         .arg(handlescope_path())
         .args(["extract", "-o"])
         .arg(trace.with_extension("out"))
@@ -57,4 +62,11 @@ fn a_trace_that_needs_more_memory_than_it_may_have_is_extracted_with_files() {
     assert!(fs::read(&archive).unwrap() == expected);
     let names: Vec<_> = fs::read_dir(archive.parent().unwrap()).unwrap().collect();
     assert_eq!(names.len(), 1, "no temporary file is left: {names:?}");
+    fs::remove_file(&archive).unwrap();
+
+    // A block whose file cannot grow, as on a full disk, moves to memory.
+    let limit = "trap '' XFSZ; ulimit -f 32768";
+    let full = extract_with(&path, limit, &["-MaxMemory", "256MiB"]);
+    assert!(full.status.success(), "{full:?}");
+    assert!(fs::read(&archive).unwrap() == expected);
 }

@@ -240,3 +240,52 @@ fn without_a_cache_everything_works_once_more_each_time() {
     terminal.press(Key::Ctrl('d'));
     assert_eq!(terminal.wait_for_exit(), Some(0));
 }
+
+/// The program as a user who may have only so many processes and threads.
+#[cfg(target_os = "linux")]
+fn with_threads(threads: usize, arguments: &[&str]) -> Run {
+    use std::fs::File;
+    use std::os::unix::process::CommandExt as _;
+    // Its folder may be closed to that user, but not the open file.
+    let program = File::open(handlescope_path()).unwrap();
+    let mut bash = Command::new("bash");
+    let line = format!("ulimit -u {threads}; exec /proc/self/fd/0 \"$@\"");
+    bash.args(["-c", &line, "bash"]).args(arguments).stdin(program).current_dir("/");
+    bash.env("HOME", "/nonexistent").env_remove("RUST_MIN_STACK");
+    // The limit does not hold for root.
+    if fs::metadata("/proc/self").is_ok_and(|it| std::os::unix::fs::MetadataExt::uid(&it) == 0) {
+        bash.uid(54_321).gid(54_321);
+    }
+    bash.output().unwrap().into()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_that_may_have_too_few_threads_says_so_and_ends() {
+    for threads in [1, 2, 5] {
+        let run = with_threads(threads, &["-c", ".list"]);
+        let is_said = run.stderr.starts_with("error: the system lets this program have ");
+        assert!(run.status == Some(1) && is_said, "{threads}: {run:?}");
+        assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
+    }
+    let run = with_threads(1000, &["-c", ".list"]).ok();
+    assert_eq!(run.stdout, "No traces are loaded.\n");
+}
+
+#[test]
+fn variables_that_libraries_cannot_use_are_ignored_with_a_warning() {
+    let shell = Shell::new();
+    for (name, value) in [
+        ("POLARS_MAX_THREADS", "0"),
+        ("POLARS_MAX_THREADS", "many"),
+        ("TOKIO_WORKER_THREADS", "0"),
+        ("POLARS_ROW_GROUP_PREFETCH_SIZE", "0"),
+        ("RUST_MIN_STACK", "1"),
+    ] {
+        let mut command = shell.command(&["leaky.etl", "-c", ".why"]);
+        let run: Run = command.env(name, value).output().unwrap().into();
+        let said = format!("warning: {name}={value} is no number of at least ");
+        assert!(run.stderr.contains(&said) && run.status == Some(0), "{run:?}");
+        assert!(run.stdout.contains("EventCache"), "{run:?}");
+    }
+}

@@ -16,6 +16,8 @@ mod changed;
 mod completed;
 mod configuration;
 mod copied_buffers;
+#[cfg(unix)]
+mod cut_while_read;
 mod damage;
 mod dataset;
 mod described;

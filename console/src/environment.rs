@@ -1,0 +1,87 @@
+//! What the program needs of its environment before it starts: variables that its libraries can use, and threads.
+
+use std::env;
+use std::num::NonZeroUsize;
+use std::sync::mpsc;
+use std::thread;
+
+use thiserror::Error;
+
+/// Variables that libraries read as numbers of at least 1, and panic over anything else: polars and tokio.
+const NUMBERS: [&str; 3] =
+    ["POLARS_MAX_THREADS", "POLARS_ROW_GROUP_PREFETCH_SIZE", "TOKIO_WORKER_THREADS"];
+
+/// Bytes of the stacks of new threads, which Rust's library reads.
+const STACK: &str = "RUST_MIN_STACK";
+
+/// Bytes of stack that the threads need: what Rust's library gives them without the variable.
+const LEAST_STACK: usize = 2 << 20;
+
+/// Threads beside those of each processor: signals, progress, queries, reading and packing.
+const OWN_THREADS: usize = 8;
+
+/// Threads of each processor: the pools of polars, rayon and tokio, and the search for symbols.
+const THREADS_OF_PROCESSOR: usize = 4;
+
+/// Bytes of the stack of a thread that only waits.
+const WAITING_STACK: usize = 64 << 10;
+
+/// The system does not let the program have the threads that it needs.
+#[derive(Debug, Error)]
+#[error(
+    "the system lets this program have {possible} more threads, and it needs {needed}; raise the limit (ulimit -u, or \
+     pids.max of the container)"
+)]
+pub struct TooFewThreads {
+    possible: usize,
+    needed: usize,
+}
+
+/// A variable that is ignored, and the reason.
+pub type Ignored = (&'static str, String);
+
+/// Finds the variables that libraries cannot use. The caller removes them.
+#[must_use]
+pub fn unusable() -> Vec<Ignored> {
+    let value = |name| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+    let numbers = NUMBERS.into_iter().filter_map(|name| {
+        let value = value(name)?;
+        let is_usable = value.parse::<NonZeroUsize>().is_ok();
+        (!is_usable).then(|| (name, format!("{name}={value} is no number of at least 1: ignored")))
+    });
+    let stack = value(STACK).and_then(|value| {
+        let is_usable = value.parse::<usize>().is_ok_and(|bytes| bytes >= LEAST_STACK);
+        let reason = format!("{STACK}={value} is no number of at least {LEAST_STACK}: ignored");
+        (!is_usable).then_some((STACK, reason))
+    });
+    numbers.chain(stack).collect()
+}
+
+/// Makes as many threads at once as the program may need, and ends them: libraries panic or wait for ever when they cannot
+/// make one of theirs.
+///
+/// # Errors
+/// When one of them cannot be made.
+pub fn try_threads() -> Result<(), TooFewThreads> {
+    let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let needed = OWN_THREADS + THREADS_OF_PROCESSOR * processors;
+    let mut waiting = Vec::with_capacity(needed);
+    let mut result = Ok(());
+    while waiting.len() < needed {
+        let (end, ended) = mpsc::channel::<()>();
+        let wait = move || drop(ended.recv());
+        match thread::Builder::new().stack_size(WAITING_STACK).spawn(wait) {
+            Ok(thread) => waiting.push((end, thread)),
+            Err(_) => {
+                result = Err(TooFewThreads { possible: waiting.len(), needed });
+                break;
+            }
+        }
+    }
+    for (end, thread) in waiting {
+        drop(end);
+        // It does nothing that could fail.
+        let _ = thread.join();
+    }
+    result
+}
