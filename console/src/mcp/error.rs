@@ -1,5 +1,6 @@
 //! Reasons why a tool has no answer.
 
+use handlescope_model::Untrusted;
 use thiserror::Error;
 
 use crate::commands::CommandError;
@@ -40,9 +41,12 @@ pub(super) enum ToolError {
         "one row alone has more than {most} bytes of JSON; select fewer columns or shorter texts"
     )]
     RowTooLarge { most: usize },
-    /// Some files were not loaded.
+    /// Nothing could be loaded: the loaded traces are those from before.
     #[error("{error}\nloaded now: {loaded}")]
     Load { error: Box<CommandError>, loaded: String },
+    /// A name that neither a table nor a view has.
+    #[error("there is no table or view '{}'{hint}", Untrusted(.name))]
+    NoTable { name: String, hint: String },
     #[error("no trace is loaded; call load first")]
     NothingLoaded,
     #[error(transparent)]

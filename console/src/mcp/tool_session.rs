@@ -2,7 +2,8 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::mem;
+use std::path::{Path, PathBuf};
 use std::slice::from_ref;
 use std::sync::Arc;
 
@@ -34,9 +35,10 @@ use crate::paths::Roots;
 use crate::registry::REGISTRY;
 use crate::render;
 use crate::settings::DisplayArgs;
-use crate::sql::Views;
+use crate::sql::{Relation, Views};
+use crate::suggest;
 use crate::terminal::{Activity, Messages, Screen};
-use crate::trace::{Access, LoadArgs, passes};
+use crate::trace::{Access, LoadArgs, filter_of, passes};
 use crate::values::{Format, JsonMode};
 
 /// The largest document that is read into memory, bytes of JSON.
@@ -63,6 +65,13 @@ pub(super) struct ToolSession {
     kept: Option<(u64, Kept)>,
     /// Number of loads so far: cursors from before a load are invalid.
     loads: u64,
+}
+
+/// Where names of functions are searched.
+struct SymbolSearch {
+    path: SymbolPath,
+    /// Folders that were named by the agent: nothing in them may lead out of them.
+    closed_folders: Vec<PathBuf>,
 }
 
 /// An answer that has more pages.
@@ -105,7 +114,8 @@ impl ToolSession {
         let kept = session.scratch.as_ref().map(|folder| folder.path().to_owned());
         session.console.session.symbol_options.symcache_folder = kept;
         if !session.symbol_path.is_empty() {
-            session.look_for_symbols(Vec::new())?;
+            let symbols = session.symbols_with(Vec::new())?;
+            session.search(symbols);
         }
         Ok(session)
     }
@@ -147,7 +157,7 @@ impl ToolSession {
             }
         };
         let traces = self.traces(inputs.text(FILES))?;
-        let answer = briefed(tool, answer, rows, &inputs, traces.len() == 1);
+        let answer = self.briefed(tool, answer, rows, &inputs, arguments, &traces);
         let next = |at: Position| next_page(tool, arguments, question, at);
         let warnings = warnings
             .into_iter()
@@ -160,20 +170,60 @@ impl ToolSession {
         let has_rows_of_traces = !matches!(tool.work, Work::Schema | Work::Load);
         let document = page["document"].as_object_mut().filter(|_| has_rows_of_traces);
         if let Some(document) = document {
-            document.insert("traces".to_owned(), traces.into());
+            let names = traces.into_iter().map(|(_, name)| name);
+            document.insert("traces".to_owned(), names.collect());
         }
         Ok(page)
     }
 
-    /// The names of the loaded traces that a filter leaves, in the order of their numbers.
-    fn traces(&self, filter: Option<&str>) -> Result<Vec<String>, ToolError> {
+    /// The numbers and names of the loaded traces that a filter leaves.
+    fn traces(&self, filter: Option<&str>) -> Result<Vec<(usize, String)>, ToolError> {
         let filter = filter.map(Filter::new).transpose();
         let filter =
             filter.map_err(|error| ToolError::Filter { name: FILES, reason: error.to_string() })?;
-        let files = self.console.session.files.iter();
-        let selected =
-            files.filter(|file| filter.as_ref().is_none_or(|filter| passes(filter, &file.path)));
-        Ok(selected.map(|file| self.roots.name(&file.path)).collect())
+        let files = self.console.session.files.iter().enumerate();
+        let is_selected = |path: &Path| filter.as_ref().is_none_or(|filter| passes(filter, path));
+        let selected = files.filter(|(_, file)| is_selected(&file.path));
+        Ok(selected.map(|(number, file)| (number, self.roots.name(&file.path))).collect())
+    }
+
+    /// Leaves of the rows of a page what its reader asks first, unless it asks for the details.
+    fn briefed(
+        &self,
+        tool: &Tool,
+        answer: Answer,
+        rows: usize,
+        inputs: &Inputs<'_>,
+        arguments: &Map<String, Value>,
+        traces: &[(usize, String)],
+    ) -> Answer {
+        let has_detail = inputs.flag(DETAIL);
+        let has_names = !inputs.texts("tables").is_empty();
+        let files = &self.console.session.files;
+        let document = |document: &mut Map<String, Value>| {
+            brief::document(document);
+            document.get_mut("no_match").into_iter().for_each(|value| translate(tool, value));
+        };
+        answer.map(rows, document, |row| {
+            let number = row["file"].as_u64().and_then(|number| usize::try_from(number).ok());
+            let file = number.filter(|_| files.len() > 1).and_then(|file| filter_of(files, file));
+            let next = next_of_row(tool, row, arguments, file);
+            match tool.brief {
+                Brief::Suspects if !has_detail => brief::suspect(row),
+                Brief::Modules if !has_detail => brief::module(row),
+                Brief::Facts if !has_detail => brief::facts(row),
+                Brief::Tables => brief::table(row, has_names),
+                Brief::Values => brief::values(row),
+                _ => brief::row(row),
+            }
+            let Some(row) = row.as_object_mut() else { return };
+            if tool.brief != Brief::Values {
+                row.remove("file");
+                let position = number.and_then(|number| position_of(number, traces));
+                row.extend(position.map(|position| ("file".to_owned(), position.into())));
+            }
+            row.extend(next.map(|next| ("next".to_owned(), next)));
+        })
     }
 
     /// Returns a number that identifies a question, whatever the page.
@@ -189,11 +239,9 @@ impl ToolSession {
     }
 
     fn load(&mut self, tool: &Tool, inputs: &Inputs<'_>) -> WithWarnings<Answer> {
-        let symbols = self.real(inputs.texts("symbols"))?;
+        let folders = self.real(inputs.texts("symbols"))?;
+        let symbols = self.symbols_with(folders)?;
         let queries = self.real(inputs.texts("paths"))?;
-        if !symbols.is_empty() {
-            self.look_for_symbols(symbols)?;
-        }
         let text = |path: PathBuf| path.to_string_lossy().into_owned();
         let args = LoadArgs {
             append: inputs.flag("append"),
@@ -201,31 +249,69 @@ impl ToolSession {
             access: self.access.clone(),
             ..LoadArgs::replacing(queries.into_iter().map(text).collect())
         };
+        let mut warnings = self.loaded(&args)?;
         self.loads += 1;
         self.kept = None;
-        let (result, warnings) = self.run(&mut io::sink(), |context| load(&args, context));
-        let files = &self.console.session.files;
-        if let Err(error) = result {
-            let names = files.iter().map(|file| Untrusted(&file.path).to_string());
-            let mut loaded: Vec<String> = names.take(MAX_NAMED).collect();
-            match files.len().saturating_sub(MAX_NAMED) {
-                0 if loaded.is_empty() => loaded.push("nothing".to_owned()),
-                0 => {}
-                more => loaded.push(format!("and {more} more")),
-            }
-            return Err(ToolError::Load { error: Box::new(error), loaded: loaded.join(", ") });
+        if !symbols.closed_folders.is_empty() {
+            self.search(symbols);
         }
+        let files = &self.console.session.files;
         let loaded = (0_u32..).zip(files).map(|(number, file)| LoadedFile {
             number,
             path: self.roots.name(&file.path),
             is_temporary: file.is_temporary(),
         });
         let answer = tool.answer(file_columns(), loaded, Position::default())?;
-        let symbols = self.symbols()?;
+        let symbols = self.symbols().unwrap_or_else(|error| {
+            warnings.push(error.to_string());
+            None
+        });
         let note = |document: &mut Map<String, Value>| {
             document.extend(symbols.map(|symbols| ("symbols".to_owned(), symbols)));
         };
         Ok((answer.map(usize::MAX, note, |_| {}), warnings))
+    }
+
+    /// Loads traces, and returns what limits their answers. Files that cannot be loaded beside others are among it.
+    ///
+    /// # Errors
+    /// When nothing can be loaded, or the call was cancelled: the loaded traces are then those from before.
+    fn loaded(&mut self, args: &LoadArgs) -> Result<Vec<String>, ToolError> {
+        let before = match args.append {
+            true => Vec::new(),
+            false => mem::take(&mut self.console.session.files),
+        };
+        let kept = self.console.session.files.len();
+        let (result, mut warnings) = self.run(&mut io::sink(), |context| load(args, context));
+        let has_new = self.console.session.files.len() > kept;
+        match result {
+            Ok(()) => Ok(warnings),
+            Err(CommandError::Load { errors }) if has_new => {
+                warnings.extend(errors.iter().map(|error| format!("warning: not loaded: {error}")));
+                Ok(warnings)
+            }
+            Err(error) => {
+                if !args.append {
+                    self.console.session.files = before;
+                    self.console.session.search_beside_files();
+                }
+                let error = Box::new(error);
+                Err(ToolError::Load { error, loaded: self.names_of_loaded() })
+            }
+        }
+    }
+
+    /// The names of the loaded traces, for an error.
+    fn names_of_loaded(&self) -> String {
+        let files = &self.console.session.files;
+        let names = files.iter().map(|file| Untrusted(&file.path).to_string());
+        let mut loaded: Vec<String> = names.take(MAX_NAMED).collect();
+        match files.len().saturating_sub(MAX_NAMED) {
+            0 if loaded.is_empty() => loaded.push("nothing".to_owned()),
+            0 => {}
+            more => loaded.push(format!("and {more} more")),
+        }
+        loaded.join(", ")
     }
 
     /// How many frames of the loaded traces have names, and which modules lack them; `None` where symbol servers would be
@@ -353,16 +439,20 @@ impl ToolSession {
         names.iter().map(|name| Ok(self.roots.resolve(name)?)).collect()
     }
 
-    /// Searches these folders, and then the symbol path of the command line or the environment.
-    fn look_for_symbols(&mut self, folders: Vec<PathBuf>) -> Result<(), CommandError> {
+    /// A search of these folders, and then of the symbol path of the command line or the environment.
+    fn symbols_with(&self, closed_folders: Vec<PathBuf>) -> Result<SymbolSearch, CommandError> {
         let rest =
             Some(self.symbol_path.text().to_owned()).filter(|_| !self.symbol_path.is_empty());
         let servers = rest.map(ServerChoice::Path).into_iter().collect();
         let cache = self.scratch.as_ref().map(|folder| folder.path().to_owned());
-        self.console.session.symbol_options.closed_folders = folders.clone();
+        let folders = closed_folders.clone();
         let path = SymbolSources { servers, cache, folders }.symbol_path()?;
-        self.console.session.set_symbol_path(&path);
-        Ok(())
+        Ok(SymbolSearch { path, closed_folders })
+    }
+
+    fn search(&mut self, symbols: SymbolSearch) {
+        self.console.session.symbol_options.closed_folders = symbols.closed_folders;
+        self.console.session.set_symbol_path(&symbols.path);
     }
 
     /// Runs something that writes a document, and returns its JSON and the messages.
@@ -391,38 +481,10 @@ impl ToolSession {
     }
 }
 
-/// Leaves of the rows of a page what its reader asks first, unless it asks for the details.
-fn briefed(
-    tool: &Tool,
-    answer: Answer,
-    rows: usize,
-    inputs: &Inputs<'_>,
-    is_single: bool,
-) -> Answer {
-    let has_detail = inputs.flag(DETAIL);
-    let has_names = !inputs.texts("tables").is_empty();
-    let since = inputs.text("since");
-    let document = |document: &mut Map<String, Value>| {
-        brief::document(document);
-        document.get_mut("no_match").into_iter().for_each(|value| translate(tool, value));
-    };
-    answer.map(rows, document, |row| {
-        let next = next_of_row(tool, row, inputs.text(FILES), since);
-        match tool.brief {
-            Brief::Suspects if !has_detail => brief::suspect(row),
-            Brief::Modules if !has_detail => brief::module(row),
-            Brief::Facts if !has_detail => brief::facts(row),
-            Brief::Tables => brief::table(row, has_names),
-            Brief::Values => brief::values(row),
-            _ => brief::row(row),
-        }
-        if let Some(row) = row.as_object_mut() {
-            if is_single && tool.brief != Brief::Values {
-                row.remove("file");
-            }
-            row.extend(next.map(|next| ("next".to_owned(), next)));
-        }
-    })
+/// Position of a trace among those that are asked; `None` where it is the only one.
+fn position_of(number: usize, traces: &[(usize, String)]) -> Option<usize> {
+    let position = traces.iter().position(|(known, _)| *known == number);
+    position.filter(|_| traces.len() > 1)
 }
 
 /// Position of a page, from a cursor that belongs to this question.
@@ -447,15 +509,27 @@ fn next_page(tool: &Tool, arguments: &Map<String, Value>, question: u64, at: Pos
 }
 
 /// The tables and views of these names, or all.
-fn schema(
-    tool: &Tool,
-    at: Position,
-    names: &[String],
-    views: &Views,
-) -> serde_json::Result<Answer> {
-    let named: Vec<&str> = names.iter().flat_map(|names| names.split(',')).collect();
-    let relations = views.relations().filter(|r| named.is_empty() || named.contains(&r.name()));
-    tool.answer(relation_columns(), relations, at)
+///
+/// # Errors
+/// Names the first that is neither.
+fn schema(tool: &Tool, at: Position, names: &[String], views: &Views) -> Result<Answer, ToolError> {
+    let named = names.iter().flat_map(|names| names.split(',')).map(str::trim);
+    let mut relations = Vec::new();
+    for name in named {
+        let relation = views.relation(name).ok_or_else(|| {
+            let hint = suggest::nearest(name, views.relations().map(Relation::name));
+            let hint = hint.map(suggest::did_you_mean);
+            let hint = hint.unwrap_or_else(|| "; schema without `tables` lists them".to_owned());
+            ToolError::NoTable { name: name.to_owned(), hint }
+        })?;
+        if !relations.contains(&relation) {
+            relations.push(relation);
+        }
+    }
+    if relations.is_empty() {
+        relations.extend(views.relations());
+    }
+    Ok(tool.answer(relation_columns(), relations.into_iter(), at)?)
 }
 
 /// A document in memory that is not too large.
