@@ -150,30 +150,52 @@ fn count_young(document: &mut Map<String, Value>, asked: &Map<String, Value>) {
     }
 }
 
-/// Leaves the suspects out that say next to nothing beside the others, and says how many those are and how to see them.
-pub(super) fn leave_out_small(document: &mut Map<String, Value>, arguments: &Map<String, Value>) {
-    count_young(document, arguments);
-    let Some(Value::Array(suspects)) = document.get_mut("suspects") else { return };
-    let count = |suspect: &Value| {
-        let count = |member: &str| suspect[member].as_u64().unwrap_or_default();
-        count("leaked") + count("closed_at_exit")
-    };
-    let is_small = |suspect: &Value| suspect["is_small"] == true && count(suspect) <= MAX_SMALL;
-    if suspects.iter().all(is_small) {
-        return;
+/// The suspects that say next to nothing beside the others, and are left out.
+#[derive(Default)]
+pub(super) struct SmallSuspects {
+    number: u64,
+    least: u64,
+    most: u64,
+    /// Whether there are others.
+    has_others: bool,
+}
+
+impl SmallSuspects {
+    /// Counts a suspect.
+    pub(super) fn count(&mut self, suspect: &Value) {
+        let Some(count) = small(suspect) else {
+            self.has_others = true;
+            return;
+        };
+        self.least = if self.number == 0 { count } else { self.least.min(count) };
+        self.most = self.most.max(count);
+        self.number += 1;
     }
-    let small = suspects.iter().filter(|suspect| is_small(suspect));
-    let (number, least, most) =
-        small.map(count).fold((0, u64::MAX, 0), |(number, least, most), count| {
-            (number + 1, least.min(count), most.max(count))
-        });
-    suspects.retain(|suspect| !is_small(suspect));
-    if number > 0 {
-        let mut arguments = arguments.clone();
+
+    /// Whether a suspect is left out, when all were counted.
+    pub(super) fn has(&self, suspect: &Value) -> bool {
+        self.has_others && small(suspect).is_some()
+    }
+
+    /// Says how many suspects are left out, and how to see them.
+    pub(super) fn describe(&self, document: &mut Map<String, Value>, asked: &Map<String, Value>) {
+        count_young(document, asked);
+        if self.number == 0 || !self.has_others {
+            return;
+        }
+        let mut arguments = asked.clone();
         arguments.retain(|name, value| name != CURSOR && !value.is_null());
         arguments.insert(ALL.to_owned(), true.into());
         let see = json!({"tool": "why", "arguments": arguments});
-        let small = json!({"suspects": number, "each_leaked": [least, most], "see": see});
+        let each = [self.least, self.most];
+        let small = json!({"suspects": self.number, "each_leaked": each, "see": see});
         document.insert("left_out_as_small".to_owned(), small);
     }
+}
+
+/// The handles of a suspect that is small.
+fn small(suspect: &Value) -> Option<u64> {
+    let count = |member: &str| suspect[member].as_u64().unwrap_or_default();
+    let count = count("leaked") + count("closed_at_exit");
+    (suspect["is_small"] == true && count <= MAX_SMALL).then_some(count)
 }
