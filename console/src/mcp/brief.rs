@@ -1,5 +1,7 @@
 //! Briefs documents for readers that pay by the byte: no nulls, a line for each frame, and of a row what is asked first.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::text::TEXT;
@@ -224,29 +226,51 @@ pub(super) fn facts(row: &mut Value) {
 }
 
 /// Names of the frames of all modules: how many there are, the folders they are from, and the modules that lack most.
-pub(super) fn symbols(modules: &[Value]) -> Value {
-    let number = |module: &Value, member: &str| module[member].as_u64().unwrap_or_default();
-    let sum = |member: &str| modules.iter().map(|module| number(module, member)).sum::<u64>();
-    let lacking = modules.iter().filter(|m| number(m, "frames") > number(m, "frames_named"));
-    let lacking = lacking.map(|module| {
-        let reason = module["status"].as_str().unwrap_or_default();
-        let frames = number(module, "frames") - number(module, "frames_named");
-        json!({"module": module["module"], "frames": frames, "reason": reason})
-    });
-    let mut places: Vec<&str> =
-        modules.iter().filter_map(|module| module["found_in"]["place"].as_str()).collect();
-    places.sort_unstable();
-    places.dedup();
-    let mut symbols = json!({
-        "frames": sum("frames"),
-        "frames_named": sum("frames_named"),
-        "found_in": places,
-        "modules_without_names": lacking.clone().count(),
-        "most_without_names": lacking.take(MAX_MODULES).collect::<Vec<_>>(),
-    });
-    if modules.iter().all(|module| module["status"] != "pdb") {
-        symbols["source_lines"] = "none: no PDB was found, and only PDBs have lines".into();
+#[derive(Default)]
+pub(super) struct Symbols {
+    frames: u64,
+    frames_named: u64,
+    places: BTreeSet<String>,
+    modules_without_names: u64,
+    /// The first modules that lack names.
+    most_without_names: Vec<Value>,
+    has_pdb: bool,
+}
+
+impl Symbols {
+    /// Counts a module.
+    pub(super) fn count(&mut self, module: &Value) {
+        let number = |member: &str| module[member].as_u64().unwrap_or_default();
+        let (frames, named) = (number("frames"), number("frames_named"));
+        self.frames += frames;
+        self.frames_named += named;
+        self.places.extend(module["found_in"]["place"].as_str().map(str::to_owned));
+        self.has_pdb |= module["status"] == "pdb";
+        if frames <= named {
+            return;
+        }
+        self.modules_without_names += 1;
+        if self.most_without_names.len() < MAX_MODULES {
+            let reason = module["status"].as_str().unwrap_or_default();
+            let frames = frames - named;
+            let lacking = json!({"module": module["module"], "frames": frames, "reason": reason});
+            self.most_without_names.push(lacking);
+        }
     }
-    prune(&mut symbols, true);
-    symbols
+
+    /// Describes the modules that were counted.
+    pub(super) fn described(self) -> Value {
+        let mut symbols = json!({
+            "frames": self.frames,
+            "frames_named": self.frames_named,
+            "found_in": self.places,
+            "modules_without_names": self.modules_without_names,
+            "most_without_names": self.most_without_names,
+        });
+        if !self.has_pdb {
+            symbols["source_lines"] = "none: no PDB was found, and only PDBs have lines".into();
+        }
+        prune(&mut symbols, true);
+        symbols
+    }
 }

@@ -1,5 +1,8 @@
 //! Reasons why a tool has no answer.
 
+use std::io;
+
+use handlescope_model::Untrusted;
 use thiserror::Error;
 
 use crate::commands::CommandError;
@@ -35,14 +38,17 @@ pub(super) enum ToolError {
          start again, as after each load"
     )]
     Cursor,
-    /// A row too large for any page.
+    /// A page without room for its row, because the call of the next page repeats the arguments.
     #[error(
-        "one row alone has more than {most} bytes of JSON; select fewer columns or shorter texts"
+        "with these arguments a page takes at least {least} bytes; ask for more `max_bytes`, or shorten them"
     )]
-    RowTooLarge { most: usize },
-    /// Some files were not loaded.
+    PageTooSmall { least: usize },
+    /// Nothing could be loaded: the loaded traces are those from before.
     #[error("{error}\nloaded now: {loaded}")]
     Load { error: Box<CommandError>, loaded: String },
+    /// A name that neither a table nor a view has.
+    #[error("there is no table or view '{}'{hint}", Untrusted(.name))]
+    NoTable { name: String, hint: String },
     #[error("no trace is loaded; call load first")]
     NothingLoaded,
     #[error(transparent)]
@@ -63,8 +69,17 @@ impl From<CommandError> for ToolError {
     }
 }
 
+impl From<io::Error> for ToolError {
+    fn from(source: io::Error) -> ToolError {
+        CommandError::Output { source }.into()
+    }
+}
+
 impl From<serde_json::Error> for ToolError {
     fn from(error: serde_json::Error) -> ToolError {
-        ToolError::Bug { reason: format!("not JSON: {error}") }
+        match error.is_io() {
+            true => io::Error::from(error).into(),
+            false => ToolError::Bug { reason: format!("not JSON: {error}") },
+        }
     }
 }

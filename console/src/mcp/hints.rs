@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::tools::{ALL, Brief, FILES, TOOLS, Tool};
+use super::tools::{ALL, Brief, CURSOR, FILES, TOOLS, Tool};
+use crate::filter::word;
 
 /// Texts of the command line, and what an agent does instead.
 const PHRASES: [(&str, &str); 11] = [
@@ -30,6 +31,20 @@ const PHRASES: [(&str, &str); 11] = [
 
 /// Number of handles or allocations up to which a small suspect is left out.
 const MAX_SMALL: u64 = 3;
+
+/// Filters of groups that objects have, too.
+const OF_OBJECTS: [&str; 10] = [
+    "process",
+    "type",
+    "name",
+    "stack_filter",
+    "create_stack",
+    "suspect",
+    "leak",
+    "leak_at_exit",
+    "time",
+    FILES,
+];
 
 /// Beginnings of notes about what was done, which limits no answer.
 const NOTES: [&str; 2] = ["loaded ", "note: -fd "];
@@ -76,14 +91,14 @@ pub(super) fn translate(tool: &Tool, value: &mut Value) {
     }
 }
 
-/// The call that shows more of a row.
+/// The call that shows more of a row, of one trace where several are loaded.
 pub(super) fn next_of_row(
     tool: &Tool,
     row: &Value,
-    files: Option<&str>,
-    since: Option<&str>,
+    asked: &Map<String, Value>,
+    file: Option<String>,
 ) -> Option<Value> {
-    let (next, mut arguments) = match tool.brief {
+    let (next, of_row) = match tool.brief {
         Brief::Suspects if row["bytes"].is_null() => ("objects", json!({"suspect": row["id"]})),
         Brief::Suspects => {
             ("allocations", json!({"by": ["allocator", "createstack"], "suspect": row["id"]}))
@@ -91,11 +106,23 @@ pub(super) fn next_of_row(
         Brief::Rows if tool.name == "groups" => ("objects", objects_of(&row["keys"])?),
         _ => return None,
     };
-    if let Some(arguments) = arguments.as_object_mut() {
-        arguments.extend(files.map(|files| (FILES.to_owned(), files.into())));
-        arguments.extend(since.map(|since| ("time".to_owned(), json!({"from": since}))));
-    }
+    let mut arguments = match tool.brief {
+        // The id of a suspect stands for its process and its type.
+        Brief::Suspects => kept(asked, &[FILES]),
+        _ => kept(asked, &OF_OBJECTS),
+    };
+    let since = asked.get("since").filter(|since| !since.is_null());
+    arguments.extend(since.map(|since| ("time".to_owned(), json!({"from": since}))));
+    arguments.extend(file.map(|file| (FILES.to_owned(), file.into())));
+    arguments.extend(of_row.as_object().cloned().into_iter().flatten());
     Some(json!({"tool": next, "arguments": arguments}))
+}
+
+/// The arguments of these names.
+fn kept(asked: &Map<String, Value>, names: &[&str]) -> Map<String, Value> {
+    let is_kept = |name: &str, value: &Value| names.contains(&name) && !value.is_null();
+    let arguments = asked.iter().filter(|(name, value)| is_kept(name, value));
+    arguments.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// The arguments that choose the objects of a group; `None` where they choose others, too.
@@ -105,44 +132,70 @@ fn objects_of(keys: &Value) -> Option<Value> {
         if !matches!(column.as_str(), "process" | "type" | "name") {
             return None;
         }
-        arguments.insert(column.clone(), value.as_str()?.into());
+        let value = value.as_str().filter(|value| !value.is_empty())?;
+        arguments.insert(column.clone(), word(value).into());
     }
     Some(arguments.into())
 }
 
 /// Says how many groups leak only young handles, and how to see them.
-fn count_young(document: &mut Map<String, Value>) {
+fn count_young(document: &mut Map<String, Value>, asked: &Map<String, Value>) {
     if let Some(groups) = document.remove("young_groups").filter(|groups| *groups != 0) {
-        let arguments = json!({"by": ["process", "type"], "leak": true});
+        let mut arguments = kept(asked, &["process", "type", FILES]);
+        arguments.insert("by".to_owned(), json!(["process", "type"]));
+        arguments.insert("leak".to_owned(), true.into());
         let see = json!({"tool": "groups", "arguments": arguments});
         let young = json!({"groups": groups, "see": see});
         document.insert("left_out_as_young".to_owned(), young);
     }
 }
 
-/// Leaves the suspects out that say next to nothing beside the others, and says how many those are and how to see them.
-pub(super) fn leave_out_small(document: &mut Map<String, Value>, arguments: &Map<String, Value>) {
-    count_young(document);
-    let Some(Value::Array(suspects)) = document.get_mut("suspects") else { return };
-    let count = |suspect: &Value| {
-        let count = |member: &str| suspect[member].as_u64().unwrap_or_default();
-        count("leaked") + count("closed_at_exit")
-    };
-    let is_small = |suspect: &Value| suspect["is_small"] == true && count(suspect) <= MAX_SMALL;
-    if suspects.iter().all(is_small) {
-        return;
+/// The suspects that say next to nothing beside the others, and are left out.
+#[derive(Default)]
+pub(super) struct SmallSuspects {
+    number: u64,
+    least: u64,
+    most: u64,
+    /// Whether there are others.
+    has_others: bool,
+}
+
+impl SmallSuspects {
+    /// Counts a suspect.
+    pub(super) fn count(&mut self, suspect: &Value) {
+        let Some(count) = small(suspect) else {
+            self.has_others = true;
+            return;
+        };
+        self.least = if self.number == 0 { count } else { self.least.min(count) };
+        self.most = self.most.max(count);
+        self.number += 1;
     }
-    let small = suspects.iter().filter(|suspect| is_small(suspect));
-    let (number, least, most) =
-        small.map(count).fold((0, u64::MAX, 0), |(number, least, most), count| {
-            (number + 1, least.min(count), most.max(count))
-        });
-    suspects.retain(|suspect| !is_small(suspect));
-    if number > 0 {
-        let mut arguments = arguments.clone();
+
+    /// Whether a suspect is left out, when all were counted.
+    pub(super) fn has(&self, suspect: &Value) -> bool {
+        self.has_others && small(suspect).is_some()
+    }
+
+    /// Says how many suspects are left out, and how to see them.
+    pub(super) fn describe(&self, document: &mut Map<String, Value>, asked: &Map<String, Value>) {
+        count_young(document, asked);
+        if self.number == 0 || !self.has_others {
+            return;
+        }
+        let mut arguments = asked.clone();
+        arguments.retain(|name, value| name != CURSOR && !value.is_null());
         arguments.insert(ALL.to_owned(), true.into());
         let see = json!({"tool": "why", "arguments": arguments});
-        let small = json!({"suspects": number, "each_leaked": [least, most], "see": see});
+        let each = [self.least, self.most];
+        let small = json!({"suspects": self.number, "each_leaked": each, "see": see});
         document.insert("left_out_as_small".to_owned(), small);
     }
+}
+
+/// The handles of a suspect that is small.
+fn small(suspect: &Value) -> Option<u64> {
+    let count = |member: &str| suspect[member].as_u64().unwrap_or_default();
+    let count = count("leaked") + count("closed_at_exit");
+    (suspect["is_small"] == true && count <= MAX_SMALL).then_some(count)
 }

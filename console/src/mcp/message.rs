@@ -13,12 +13,16 @@ use super::lines::{Line, MAX_BYTES};
 
 pub(super) type Message = RxJsonRpcMessage<RoleServer>;
 
-/// Parameters of the methods that need some: `NAME:TYPE` of JSON schema, with `?` for those that may be missing.
-const PARAMETERS: [(&str, &str); 4] = [
+/// Parameters of the methods that take some: `NAME:TYPE` of JSON schema, with `?` for those that may be missing.
+const PARAMETERS: [(&str, &str); 8] = [
     ("initialize", "protocolVersion:string capabilities:object clientInfo:object"),
     ("tools/call", "name:string arguments:object?"),
     ("resources/read", "uri:string"),
     ("prompts/get", "name:string arguments:object?"),
+    ("tools/list", "cursor:string?"),
+    ("resources/list", "cursor:string?"),
+    ("resources/templates/list", "cursor:string?"),
+    ("prompts/list", "cursor:string?"),
 ];
 
 /// The mark that some programs put in front of UTF-8.

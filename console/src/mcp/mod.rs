@@ -5,6 +5,7 @@
 
 mod answer;
 mod brief;
+mod cut;
 mod error;
 mod hints;
 mod input;
@@ -17,6 +18,7 @@ mod text;
 mod tool_session;
 mod tools;
 mod transport;
+mod window;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;

@@ -1,8 +1,9 @@
 //! The session that all tools share, and their answers.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::io::{self, BufReader, Read, Seek, Write};
+use std::mem;
+use std::path::{Path, PathBuf};
 use std::slice::from_ref;
 use std::sync::Arc;
 
@@ -10,18 +11,20 @@ use handlescope_extract::symbols::{ServerChoice, SymbolPath, SymbolSources};
 use handlescope_model::Untrusted;
 use handlescope_model::output::temporary_folder;
 use polars::prelude::DataFrame;
-use serde_json::{Map, Value, json};
-use tempfile::TempDir;
+use serde::de::DeserializeSeed as _;
+use serde_json::{Deserializer, Map, Value, json};
+use tempfile::{SpooledTempFile, TempDir, spooled_tempfile};
 
-use super::answer::{Answer, Position};
+use super::answer::{Answer, MAX_BYTES, Names, Position};
 use super::brief;
 use super::error::ToolError;
-use super::hints::{as_warning, leave_out_small, next_of_row, translate};
+use super::hints::{SmallSuspects, as_warning, next_of_row, translate};
 use super::input::Inputs;
 use super::tools::{
     ALL, Brief, CURSOR, DETAIL, FILES, LoadedFile, SIZE, TOP, Tool, USUAL_ROWS, Work, file_columns,
     relation_columns,
 };
+use super::window::{Part, Window};
 use crate::cancel::Cancel;
 use crate::commands::load::load;
 use crate::commands::schema::views;
@@ -34,13 +37,17 @@ use crate::paths::Roots;
 use crate::registry::REGISTRY;
 use crate::render;
 use crate::settings::DisplayArgs;
-use crate::sql::Views;
+use crate::sql::{Relation, Views};
+use crate::suggest;
 use crate::terminal::{Activity, Messages, Screen};
-use crate::trace::{Access, LoadArgs, passes};
+use crate::trace::{Access, LoadArgs, filter_of, passes};
 use crate::values::{Format, JsonMode};
 
-/// The largest document that is read into memory, bytes of JSON.
-const MAX_BYTES: usize = 64 << 20;
+/// Bytes of a document in memory; a larger one is in an unnamed temporary file.
+const IN_MEMORY: usize = 8 << 20;
+
+/// Bytes of a document that are read at once.
+const READ_BYTES: usize = 64 << 10;
 
 /// Loaded files that an error names.
 const MAX_NAMED: usize = 20;
@@ -65,13 +72,34 @@ pub(super) struct ToolSession {
     loads: u64,
 }
 
+/// Where names of functions are searched.
+struct SymbolSearch {
+    path: SymbolPath,
+    /// Folders that were named by the agent: nothing in them may lead out of them.
+    closed_folders: Vec<PathBuf>,
+}
+
+/// A call of a tool.
+#[derive(Clone, Copy)]
+struct Call<'a> {
+    tool: &'a Tool,
+    inputs: &'a Inputs<'a>,
+    arguments: &'a Map<String, Value>,
+    /// The number of its question.
+    question: u64,
+    /// Position of its page.
+    at: Position,
+    /// Maximum number of rows of its page.
+    rows: usize,
+}
+
 /// An answer that has more pages.
 enum Kept {
     /// Rows of a query: groups without an order may come in another one when they are asked for
     /// again.
     Rows(DataFrame),
     /// The JSON of a command.
-    Document(Vec<u8>),
+    Document(SpooledTempFile),
 }
 
 impl ToolSession {
@@ -105,7 +133,8 @@ impl ToolSession {
         let kept = session.scratch.as_ref().map(|folder| folder.path().to_owned());
         session.console.session.symbol_options.symcache_folder = kept;
         if !session.symbol_path.is_empty() {
-            session.look_for_symbols(Vec::new())?;
+            let symbols = session.symbols_with(Vec::new())?;
+            session.search(symbols);
         }
         Ok(session)
     }
@@ -134,46 +163,81 @@ impl ToolSession {
         self.kept.take_if(|_| cursor.is_none());
         let usual_rows = if tool.is_paged() { USUAL_ROWS } else { usize::MAX };
         let rows = inputs.number(TOP).unwrap_or(usual_rows);
+        let call = Call { tool, inputs: &inputs, arguments, question, at, rows };
         let (answer, warnings) = match tool.work {
-            Work::Load => self.load(tool, &inputs)?,
-            Work::Dump { kind, windowed: false } => {
-                self.dump(tool, kind, question, at, &inputs, arguments)?
-            }
-            Work::Dump { kind, windowed: true } => self.window(tool, kind, at, rows, &inputs)?,
-            Work::Sql => self.sql(tool, question, at, rows, &inputs)?,
+            Work::Load => self.load(&call)?,
+            Work::Dump { kind, windowed: false } => self.dump(&call, kind)?,
+            Work::Dump { kind, windowed: true } => self.window(&call, kind)?,
+            Work::Sql => self.sql(&call)?,
             Work::Schema => {
                 let views = views(&self.console.session.settings).map_err(CommandError::from)?;
-                (schema(tool, at, inputs.texts("tables"), &views)?, Vec::new())
+                (schema(&call, &views)?, Vec::new())
             }
         };
-        let traces = self.traces(inputs.text(FILES))?;
-        let answer = briefed(tool, answer, rows, &inputs, traces.len() == 1);
+        let answer = self.briefed(&call, answer)?;
         let next = |at: Position| next_page(tool, arguments, question, at);
         let warnings = warnings
             .into_iter()
             .filter_map(|line| Some(self.roots.shortened(&as_warning(tool, &line)?)));
-        let bytes = inputs.number(SIZE).unwrap_or(tool.bytes);
-        let mut page = answer.page(bytes, warnings.collect(), next)?;
+        // Those of the first page count for all.
+        let warnings: Vec<String> = warnings.filter(|_| cursor.is_none()).collect();
+        let bytes =
+            inputs.number(SIZE).unwrap_or(if tool.is_paged() { tool.bytes } else { MAX_BYTES });
+        let page = answer.page(bytes, &warnings, next)?;
         if page.get("next").is_none() || !tool.is_paged() {
             self.kept = None;
-        }
-        let has_rows_of_traces = !matches!(tool.work, Work::Schema | Work::Load);
-        let document = page["document"].as_object_mut().filter(|_| has_rows_of_traces);
-        if let Some(document) = document {
-            document.insert("traces".to_owned(), traces.into());
         }
         Ok(page)
     }
 
-    /// The names of the loaded traces that a filter leaves, in the order of their numbers.
-    fn traces(&self, filter: Option<&str>) -> Result<Vec<String>, ToolError> {
+    /// The numbers and names of the loaded traces that a filter leaves.
+    fn traces(&self, filter: Option<&str>) -> Result<Vec<(usize, String)>, ToolError> {
         let filter = filter.map(Filter::new).transpose();
         let filter =
             filter.map_err(|error| ToolError::Filter { name: FILES, reason: error.to_string() })?;
-        let files = self.console.session.files.iter();
-        let selected =
-            files.filter(|file| filter.as_ref().is_none_or(|filter| passes(filter, &file.path)));
-        Ok(selected.map(|file| self.roots.name(&file.path)).collect())
+        let files = self.console.session.files.iter().enumerate();
+        let is_selected = |path: &Path| filter.as_ref().is_none_or(|filter| passes(filter, path));
+        let selected = files.filter(|(_, file)| is_selected(&file.path));
+        Ok(selected.map(|(number, file)| (number, self.roots.name(&file.path))).collect())
+    }
+
+    /// Leaves of the rows of a page what its reader asks first, unless it asks for the details.
+    fn briefed(&self, call: &Call<'_>, answer: Answer) -> Result<Answer, ToolError> {
+        let Call { tool, inputs, arguments, .. } = *call;
+        let traces = self.traces(inputs.text(FILES))?;
+        let has_rows_of_traces = !matches!(tool.work, Work::Schema | Work::Load);
+        let has_detail = inputs.flag(DETAIL);
+        let has_names = !inputs.texts("tables").is_empty();
+        let files = &self.console.session.files;
+        let document = |document: &mut Map<String, Value>| {
+            brief::document(document);
+            document.get_mut("no_match").into_iter().for_each(|value| translate(tool, value));
+            if has_rows_of_traces {
+                let names = traces.iter().map(|(_, name)| name.as_str());
+                document.insert("traces".to_owned(), names.collect());
+            }
+        };
+        let answer = answer.map(document, |row| {
+            let number = row["file"].as_u64().and_then(|number| usize::try_from(number).ok());
+            let file = number.filter(|_| files.len() > 1).and_then(|file| filter_of(files, file));
+            let next = next_of_row(tool, row, arguments, file);
+            match tool.brief {
+                Brief::Suspects if !has_detail => brief::suspect(row),
+                Brief::Modules if !has_detail => brief::module(row),
+                Brief::Facts if !has_detail => brief::facts(row),
+                Brief::Tables => brief::table(row, has_names),
+                Brief::Values => brief::values(row),
+                _ => brief::row(row),
+            }
+            let Some(row) = row.as_object_mut() else { return };
+            if tool.brief != Brief::Values {
+                row.remove("file");
+                let position = number.and_then(|number| position_of(number, &traces));
+                row.extend(position.map(|position| ("file".to_owned(), position.into())));
+            }
+            row.extend(next.map(|next| ("next".to_owned(), next)));
+        });
+        Ok(answer)
     }
 
     /// Returns a number that identifies a question, whatever the page.
@@ -188,12 +252,11 @@ impl ToolSession {
         hasher.finish()
     }
 
-    fn load(&mut self, tool: &Tool, inputs: &Inputs<'_>) -> WithWarnings<Answer> {
-        let symbols = self.real(inputs.texts("symbols"))?;
+    fn load(&mut self, call: &Call<'_>) -> WithWarnings<Answer> {
+        let Call { tool, inputs, at, rows, .. } = *call;
+        let folders = self.real(inputs.texts("symbols"))?;
+        let symbols = self.symbols_with(folders)?;
         let queries = self.real(inputs.texts("paths"))?;
-        if !symbols.is_empty() {
-            self.look_for_symbols(symbols)?;
-        }
         let text = |path: PathBuf| path.to_string_lossy().into_owned();
         let args = LoadArgs {
             append: inputs.flag("append"),
@@ -201,31 +264,69 @@ impl ToolSession {
             access: self.access.clone(),
             ..LoadArgs::replacing(queries.into_iter().map(text).collect())
         };
+        let mut warnings = self.loaded(&args)?;
         self.loads += 1;
         self.kept = None;
-        let (result, warnings) = self.run(&mut io::sink(), |context| load(&args, context));
-        let files = &self.console.session.files;
-        if let Err(error) = result {
-            let names = files.iter().map(|file| Untrusted(&file.path).to_string());
-            let mut loaded: Vec<String> = names.take(MAX_NAMED).collect();
-            match files.len().saturating_sub(MAX_NAMED) {
-                0 if loaded.is_empty() => loaded.push("nothing".to_owned()),
-                0 => {}
-                more => loaded.push(format!("and {more} more")),
-            }
-            return Err(ToolError::Load { error: Box::new(error), loaded: loaded.join(", ") });
+        if !symbols.closed_folders.is_empty() {
+            self.search(symbols);
         }
+        let files = &self.console.session.files;
         let loaded = (0_u32..).zip(files).map(|(number, file)| LoadedFile {
             number,
             path: self.roots.name(&file.path),
             is_temporary: file.is_temporary(),
         });
-        let answer = tool.answer(file_columns(), loaded, Position::default())?;
-        let symbols = self.symbols()?;
+        let answer = tool.answer(file_columns(), loaded, at, rows)?;
+        let symbols = self.symbols().unwrap_or_else(|error| {
+            warnings.push(error.to_string());
+            None
+        });
         let note = |document: &mut Map<String, Value>| {
             document.extend(symbols.map(|symbols| ("symbols".to_owned(), symbols)));
         };
-        Ok((answer.map(usize::MAX, note, |_| {}), warnings))
+        Ok((answer.map(note, |_| {}), warnings))
+    }
+
+    /// Loads traces, and returns what limits their answers. Files that cannot be loaded beside others are among it.
+    ///
+    /// # Errors
+    /// When nothing can be loaded, or the call was cancelled: the loaded traces are then those from before.
+    fn loaded(&mut self, args: &LoadArgs) -> Result<Vec<String>, ToolError> {
+        let before = match args.append {
+            true => Vec::new(),
+            false => mem::take(&mut self.console.session.files),
+        };
+        let kept = self.console.session.files.len();
+        let (result, mut warnings) = self.run(&mut io::sink(), |context| load(args, context));
+        let has_new = self.console.session.files.len() > kept;
+        match result {
+            Ok(()) => Ok(warnings),
+            Err(CommandError::Load { errors }) if has_new => {
+                warnings.extend(errors.iter().map(|error| format!("warning: not loaded: {error}")));
+                Ok(warnings)
+            }
+            Err(error) => {
+                if !args.append {
+                    self.console.session.files = before;
+                    self.console.session.search_beside_files();
+                }
+                let error = Box::new(error);
+                Err(ToolError::Load { error, loaded: self.names_of_loaded() })
+            }
+        }
+    }
+
+    /// The names of the loaded traces, for an error.
+    fn names_of_loaded(&self) -> String {
+        let files = &self.console.session.files;
+        let names = files.iter().map(|file| Untrusted(&file.path).to_string());
+        let mut loaded: Vec<String> = names.take(MAX_NAMED).collect();
+        match files.len().saturating_sub(MAX_NAMED) {
+            0 if loaded.is_empty() => loaded.push("nothing".to_owned()),
+            0 => {}
+            more => loaded.push(format!("and {more} more")),
+        }
+        loaded.join(", ")
     }
 
     /// How many frames of the loaded traces have names, and which modules lack them; `None` where symbol servers would be
@@ -234,62 +335,78 @@ impl ToolSession {
         if self.console.session.settings.symbol_path().has_servers() && !self.access.read_only {
             return Ok(None);
         }
-        let (text, _) = self.printed("Symbols", &[])?;
-        let document: Map<String, Value> = serde_json::from_slice(&text)?;
-        Ok(document.get("symbols").and_then(Value::as_array).map(|modules| brief::symbols(modules)))
+        let (mut text, _) = self.printed("Symbols", &[])?;
+        let mut symbols = brief::Symbols::default();
+        let names = Names { rows: "symbols", list: None };
+        let mut count = |module: &Value| {
+            symbols.count(module);
+            true
+        };
+        let counts: Option<&mut dyn FnMut(&Value) -> bool> = Some(&mut count);
+        self.part(&mut text, Window { names, first: Position::default(), count: 0, counts })?;
+        Ok(Some(symbols.described()))
     }
 
     /// Prints a kind.
-    fn dump(
-        &mut self,
-        tool: &Tool,
-        kind: &str,
-        question: u64,
-        at: Position,
-        inputs: &Inputs<'_>,
-        arguments: &Map<String, Value>,
-    ) -> WithWarnings<Answer> {
-        let (text, warnings) = match self.kept.take() {
+    fn dump(&mut self, call: &Call<'_>, kind: &str) -> WithWarnings<Answer> {
+        let Call { tool, inputs, arguments, question, at, rows } = *call;
+        let (mut text, warnings) = match self.kept.take() {
             Some((of, Kept::Document(text))) if of == question => (text, Vec::new()),
             _ => self.printed(kind, &inputs.options())?,
         };
-        let mut document = serde_json::from_slice(&text)?;
+        let window = Window { names: tool.names, first: at, count: rows, counts: None };
         let has_all = inputs.flag(ALL) || inputs.text("suspect").is_some();
-        if tool.brief == Brief::Suspects && !has_all {
-            leave_out_small(&mut document, arguments);
-        }
-        let answer = Answer::of(document, tool.names, at);
+        let part = match tool.brief {
+            Brief::Suspects if !has_all => self.large_suspects(&mut text, window, arguments)?,
+            _ => self.part(&mut text, window)?,
+        };
         self.kept = Some((question, Kept::Document(text)));
-        Ok((answer, warnings))
+        let total = part.total;
+        Ok((Answer::new(part, tool.names, at, total), warnings))
+    }
+
+    /// Reads suspects without those that say next to nothing beside the others.
+    fn large_suspects(
+        &self,
+        text: &mut SpooledTempFile,
+        window: Window<'_>,
+        asked: &Map<String, Value>,
+    ) -> Result<Part, ToolError> {
+        let mut small = SmallSuspects::default();
+        let mut count = |suspect: &Value| {
+            small.count(suspect);
+            true
+        };
+        let Window { names, first, .. } = window;
+        self.part(text, Window { names, first, count: 0, counts: Some(&mut count) })?;
+        let mut is_shown = |suspect: &Value| !small.has(suspect);
+        let mut part = self.part(text, Window { counts: Some(&mut is_shown), ..window })?;
+        small.describe(&mut part.document, asked);
+        Ok(part)
     }
 
     /// Prints a kind whose `-TopN` counts rows: only those of the page.
-    fn window(
-        &mut self,
-        tool: &Tool,
-        kind: &str,
-        at: Position,
-        top: usize,
-        inputs: &Inputs<'_>,
-    ) -> WithWarnings<Answer> {
+    fn window(&mut self, call: &Call<'_>, kind: &str) -> WithWarnings<Answer> {
+        let Call { tool, inputs, at, rows: top, .. } = *call;
         let skip = at.row;
         // It counts those of each file.
         let is_one = self.console.session.files.len() == 1;
         let (take, left) = if is_one { (top, skip) } else { (top.saturating_add(skip), 0) };
         let mut options = inputs.options();
         options.extend(["-TopN".to_owned(), take.to_string(), left.to_string()]);
-        let (text, warnings) = self.printed(kind, &options)?;
-        let mut document: Map<String, Value> = serde_json::from_slice(&text)?;
-        let shown = document.get(tool.names.rows).and_then(Value::as_array).map_or(0, Vec::len);
-        let left_out = document.remove("left_out");
+        let (mut text, warnings) = self.printed(kind, &options)?;
+        let first = Position { row: skip - left, ..at };
+        let window = Window { names: tool.names, first, count: top, counts: None };
+        let mut part = self.part(&mut text, window)?;
+        let left_out = part.document.remove("left_out");
         let left_out =
             left_out.and_then(|left| left.get(tool.names.rows)?.as_u64()).unwrap_or_default();
-        let total = shown + usize::try_from(left_out).unwrap_or(usize::MAX);
-        Ok((Answer::of_window(document, tool.names, at, skip - left, total), warnings))
+        let total = part.total + usize::try_from(left_out).unwrap_or(usize::MAX);
+        Ok((Answer::new(part, tool.names, at, total), warnings))
     }
 
     /// The JSON of a kind with these options, and the messages.
-    fn printed(&mut self, kind: &str, options: &[String]) -> WithWarnings<Vec<u8>> {
+    fn printed(&mut self, kind: &str, options: &[String]) -> WithWarnings<SpooledTempFile> {
         let head = [".dump", kind, "-json"].map(str::to_owned);
         let (line, tokens) = join(&[&head[..], options].concat());
         let rest = tokens.get(2..).unwrap_or_default();
@@ -300,30 +417,36 @@ impl ToolSession {
         self.written(|context| command.run(context))
     }
 
-    fn sql(
-        &mut self,
-        tool: &Tool,
-        question: u64,
-        at: Position,
-        top: usize,
-        inputs: &Inputs<'_>,
-    ) -> WithWarnings<Answer> {
+    /// Reads of a document what a page may show.
+    fn part(&self, text: &mut SpooledTempFile, window: Window<'_>) -> Result<Part, ToolError> {
+        text.rewind()?;
+        let cancel = &self.console.cancel;
+        let text = BufReader::with_capacity(READ_BYTES, Watched { text, cancel });
+        let part = window.deserialize(&mut Deserializer::from_reader(text));
+        cancel.check().map_err(|_| ToolError::Cancelled)?;
+        Ok(part?)
+    }
+
+    fn sql(&mut self, call: &Call<'_>) -> WithWarnings<Answer> {
+        let Call { tool, inputs, question, at, rows, .. } = *call;
         let query = inputs.text("query").unwrap_or_default();
         let (frame, mut warnings) = match self.kept.take() {
             Some((of, Kept::Rows(frame))) if of == question => (frame, Vec::new()),
             _ => self.frame(query, inputs.text("files"))?,
         };
         let (offset, total) = (i64::try_from(at.row).unwrap_or(i64::MAX), frame.height());
-        let table = render::frame(frame.slice(offset, top), &format!(".sql {query}"));
+        let table = render::frame(frame.slice(offset, rows), &format!(".sql {query}"));
         self.kept = Some((question, Kept::Rows(frame)));
-        let (text, more) = self.written(|context| {
+        let (mut text, more) = self.written(|context| {
             let display = context.session.settings.display(&DisplayArgs::default(), Screen::PLAIN);
             let json = Format::Json(JsonMode::Lines);
             Ok(table.write_as(json, &display, context.cancel, context.out)?)
         })?;
         warnings.extend(more);
-        let document = serde_json::from_slice(&text)?;
-        Ok((Answer::of_window(document, tool.names, at, 0, total), warnings))
+        let first = Position::default();
+        let window = Window { names: tool.names, first, count: rows, counts: None };
+        let part = self.part(&mut text, window)?;
+        Ok((Answer::new(part, tool.names, at, total), warnings))
     }
 
     /// Runs a query. The text is one word in quotes, so that nothing in it is an option or a file.
@@ -353,27 +476,31 @@ impl ToolSession {
         names.iter().map(|name| Ok(self.roots.resolve(name)?)).collect()
     }
 
-    /// Searches these folders, and then the symbol path of the command line or the environment.
-    fn look_for_symbols(&mut self, folders: Vec<PathBuf>) -> Result<(), CommandError> {
+    /// A search of these folders, and then of the symbol path of the command line or the environment.
+    fn symbols_with(&self, closed_folders: Vec<PathBuf>) -> Result<SymbolSearch, CommandError> {
         let rest =
             Some(self.symbol_path.text().to_owned()).filter(|_| !self.symbol_path.is_empty());
         let servers = rest.map(ServerChoice::Path).into_iter().collect();
         let cache = self.scratch.as_ref().map(|folder| folder.path().to_owned());
-        self.console.session.symbol_options.closed_folders = folders.clone();
+        let folders = closed_folders.clone();
         let path = SymbolSources { servers, cache, folders }.symbol_path()?;
-        self.console.session.set_symbol_path(&path);
-        Ok(())
+        Ok(SymbolSearch { path, closed_folders })
+    }
+
+    fn search(&mut self, symbols: SymbolSearch) {
+        self.console.session.symbol_options.closed_folders = symbols.closed_folders;
+        self.console.session.set_symbol_path(&symbols.path);
     }
 
     /// Runs something that writes a document, and returns its JSON and the messages.
     fn written(
         &mut self,
         work: impl FnOnce(&mut Context<'_, '_>) -> Result<(), CommandError>,
-    ) -> WithWarnings<Vec<u8>> {
-        let mut out = Limited(Vec::new());
+    ) -> WithWarnings<SpooledTempFile> {
+        let mut out = spooled_tempfile(IN_MEMORY);
         let (result, warnings) = self.run(&mut out, work);
         result?;
-        Ok((out.0, warnings))
+        Ok((out, warnings))
     }
 
     /// Runs something with the session, and returns its messages as lines.
@@ -391,38 +518,10 @@ impl ToolSession {
     }
 }
 
-/// Leaves of the rows of a page what its reader asks first, unless it asks for the details.
-fn briefed(
-    tool: &Tool,
-    answer: Answer,
-    rows: usize,
-    inputs: &Inputs<'_>,
-    is_single: bool,
-) -> Answer {
-    let has_detail = inputs.flag(DETAIL);
-    let has_names = !inputs.texts("tables").is_empty();
-    let since = inputs.text("since");
-    let document = |document: &mut Map<String, Value>| {
-        brief::document(document);
-        document.get_mut("no_match").into_iter().for_each(|value| translate(tool, value));
-    };
-    answer.map(rows, document, |row| {
-        let next = next_of_row(tool, row, inputs.text(FILES), since);
-        match tool.brief {
-            Brief::Suspects if !has_detail => brief::suspect(row),
-            Brief::Modules if !has_detail => brief::module(row),
-            Brief::Facts if !has_detail => brief::facts(row),
-            Brief::Tables => brief::table(row, has_names),
-            Brief::Values => brief::values(row),
-            _ => brief::row(row),
-        }
-        if let Some(row) = row.as_object_mut() {
-            if is_single && tool.brief != Brief::Values {
-                row.remove("file");
-            }
-            row.extend(next.map(|next| ("next".to_owned(), next)));
-        }
-    })
+/// Position of a trace among those that are asked; `None` where it is the only one.
+fn position_of(number: usize, traces: &[(usize, String)]) -> Option<usize> {
+    let position = traces.iter().position(|(known, _)| *known == number);
+    position.filter(|_| traces.len() > 1)
 }
 
 /// Position of a page, from a cursor that belongs to this question.
@@ -446,32 +545,41 @@ fn next_page(tool: &Tool, arguments: &Map<String, Value>, question: u64, at: Pos
     json!({"tool": tool.name, "arguments": arguments})
 }
 
-/// The tables and views of these names, or all.
-fn schema(
-    tool: &Tool,
-    at: Position,
-    names: &[String],
-    views: &Views,
-) -> serde_json::Result<Answer> {
-    let named: Vec<&str> = names.iter().flat_map(|names| names.split(',')).collect();
-    let relations = views.relations().filter(|r| named.is_empty() || named.contains(&r.name()));
-    tool.answer(relation_columns(), relations, at)
+/// The tables and views that are named, or all.
+///
+/// # Errors
+/// Names the first that is neither.
+fn schema(call: &Call<'_>, views: &Views) -> Result<Answer, ToolError> {
+    let Call { tool, inputs, at, rows, .. } = *call;
+    let names = inputs.texts("tables");
+    let named = names.iter().flat_map(|names| names.split(',')).map(str::trim);
+    let mut relations = Vec::new();
+    for name in named {
+        let relation = views.relation(name).ok_or_else(|| {
+            let hint = suggest::nearest(name, views.relations().map(Relation::name));
+            let hint = hint.map(suggest::did_you_mean);
+            let hint = hint.unwrap_or_else(|| "; schema without `tables` lists them".to_owned());
+            ToolError::NoTable { name: name.to_owned(), hint }
+        })?;
+        if !relations.contains(&relation) {
+            relations.push(relation);
+        }
+    }
+    if relations.is_empty() {
+        relations.extend(views.relations());
+    }
+    Ok(tool.answer(relation_columns(), relations.into_iter(), at, rows)?)
 }
 
-/// A document in memory that is not too large.
-struct Limited(Vec<u8>);
+/// The text of a document that is read until the call is cancelled.
+struct Watched<'a> {
+    text: &'a mut SpooledTempFile,
+    cancel: &'a Cancel,
+}
 
-impl Write for Limited {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > MAX_BYTES {
-            let mib = MAX_BYTES >> 20;
-            let text = format!("it has more than {mib} MiB; choose less with the other arguments");
-            return Err(io::Error::other(text));
-        }
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+impl Read for Watched<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.cancel.check().map_err(io::Error::other)?;
+        self.text.read(bytes)
     }
 }

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use rmcp::model::{Tool as Described, ToolAnnotations};
+use serde::de::DeserializeSeed as _;
 use serde_json::{Map, Value, json, to_value};
 
 use super::answer::{Answer, MAX_BYTES, Names, Position};
 use super::error::ToolError;
 use super::input::{Input, Inputs, Shape, argument, option, schema};
+use super::window::Window;
 use crate::grammar::OptionSpec;
 use crate::registry::REGISTRY;
 use crate::render::{Columns, RowOf};
@@ -303,12 +305,16 @@ impl Tool {
         columns: Columns<'a, R>,
         rows: impl Iterator<Item = R>,
         at: Position,
+        count: usize,
     ) -> serde_json::Result<Answer> {
         let members = columns.in_document();
         let rows = rows.map(|row| to_value(RowOf(&members, &row)));
         let rows = rows.collect::<serde_json::Result<Vec<Value>>>()?;
-        let document = Map::from_iter([(self.names.rows.to_owned(), rows.into())]);
-        Ok(Answer::of(document, self.names, at))
+        let document = Value::Object(Map::from_iter([(self.names.rows.to_owned(), rows.into())]));
+        let part = Window { names: self.names, first: at, count, counts: None };
+        let part = part.deserialize(document)?;
+        let total = part.total;
+        Ok(Answer::new(part, self.names, at, total))
     }
 
     /// Whether it answers page by page. Loading again would be another answer.

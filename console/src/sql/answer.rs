@@ -22,7 +22,7 @@ use super::{
     joins::{Refused, TooLarge, collect},
     memory::{Memory, MemoryLimit},
     names::{POLARS_COUNT, names_of_with, with_names},
-    planner::{context, too_long, with_stack},
+    planner::{context, execute, too_long, with_stack},
     relations::Relation,
     stack_texts::stack_texts,
     tables::{QueriedTrace, Tables},
@@ -120,7 +120,7 @@ fn planned(
     // Names of tables are case-insensitive.
     for typed in &named {
         if let Some(name) = views.relation(typed).map(Relation::name).filter(|name| name != typed) {
-            let frame = context.execute(&format!("SELECT * FROM {name}"))?;
+            let frame = execute(&mut context, &format!("SELECT * FROM {name}"))?;
             context.register(typed, frame);
         }
     }
@@ -131,16 +131,16 @@ fn planned(
         named.iter().filter_map(|name| views.relation(name)).flat_map(Relation::columns).collect();
     let converted = with_literals(query, &columns);
     let query = converted.as_deref().unwrap_or(query);
-    let mut execute = |text: &str| collect(context.execute(text)?, refused);
-    let answer = execute(query);
+    let mut run = |text: &str| collect(execute(&mut context, text)?, refused);
+    let answer = run(query);
     let may_be_named = answer.is_err() && refused.get().is_none();
     let answer = match may_be_named.then(|| with_names(query)).flatten() {
-        Some(renamed) => execute(&renamed).or(answer),
+        Some(renamed) => run(&renamed).or(answer),
         None => answer,
     };
     answer.map_err(|error| {
         let failing = match refused.get() {
-            None => failing_view(&error, views.of_user(&named), &mut execute),
+            None => failing_view(&error, views.of_user(&named), &mut run),
             Some(_) => None,
         };
         match failing {
@@ -155,7 +155,7 @@ fn planned(
 fn failing_view<'v>(
     error: &PolarsError,
     views: Vec<&'v View>,
-    execute: &mut impl FnMut(&str) -> PolarsResult<DataFrame>,
+    run: &mut impl FnMut(&str) -> PolarsResult<DataFrame>,
 ) -> Option<(&'v View, PolarsError)> {
     // The query may drop rows, so numbers and values in its error may differ.
     let kind = |error: &PolarsError| -> String {
@@ -164,7 +164,7 @@ fn failing_view<'v>(
         reason.chars().filter(|c| !c.is_ascii_digit()).collect()
     };
     views.into_iter().find_map(|view| {
-        let failure = execute(&format!("SELECT * FROM \"{}\"", view.name)).err()?;
+        let failure = run(&format!("SELECT * FROM \"{}\"", view.name)).err()?;
         (kind(&failure) == kind(error)).then_some((view, failure))
     })
 }

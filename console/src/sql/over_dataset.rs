@@ -14,7 +14,7 @@ use super::{
     joins::{Refused, TooLarge, collect},
     memory::MemoryLimit,
     names::{names_of_with, with_names},
-    planner::too_long,
+    planner::{execute, too_long},
 };
 use crate::{
     cancel::Cancel,
@@ -102,11 +102,11 @@ fn planned(
     for name in names_of_with(query) {
         context.unregister(&name);
     }
-    let mut execute = |text: &str| streamed(context.execute(text)?, refused);
+    let mut run = |text: &str| streamed(execute(&mut context, text)?, refused);
     // In a stream, ORDER BY count(*) of a column without a name would order nothing, and report no error.
     let answer = match with_names(query) {
-        Some(renamed) => execute(&renamed).or_else(|_| execute(query)),
-        None => execute(query),
+        Some(renamed) => run(&renamed).or_else(|_| run(query)),
+        None => run(query),
     };
     answer.map_err(|error| {
         let tables = named.iter().filter_map(|name| fleet::table(name));

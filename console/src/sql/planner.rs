@@ -3,12 +3,21 @@
 
 use std::{
     io,
+    ops::ControlFlow,
     sync::Arc,
     thread::{Builder, JoinHandle},
 };
 
 use handlescope_model::{Table, guard::quietly};
-use polars::{prelude::PolarsResult, sql::SQLContext};
+use polars::{
+    prelude::{LazyFrame, PolarsResult, polars_bail},
+    sql::SQLContext,
+};
+use sqlparser::{
+    ast::{TableFactor, Visit as _, Visitor},
+    dialect::GenericDialect,
+    parser::{Parser, ParserOptions},
+};
 
 use super::{functions::Functions, scan::scan, tables::Tables};
 
@@ -47,6 +56,38 @@ pub(super) fn context(tables: &Arc<Tables>) -> PolarsResult<SQLContext> {
         context.register(table.name(), scan(Arc::clone(tables), table)?);
     }
     Ok(context)
+}
+
+/// Plans a query, which reads nothing but tables and views: the functions that polars has in their place open any file
+/// and any URL.
+pub(super) fn execute(context: &mut SQLContext, query: &str) -> PolarsResult<LazyFrame> {
+    // Polars reads a query in this way.
+    let options = ParserOptions { trailing_commas: true, ..ParserOptions::default() };
+    let parser = Parser::new(&GenericDialect {}).with_options(options).try_with_sql(query);
+    let statements = parser.and_then(|mut parser| parser.parse_statements()).unwrap_or_default();
+    match statements.visit(&mut TableFunctions) {
+        ControlFlow::Break(name) => polars_bail!(
+            SQLInterface: "FROM takes tables and views, not a function like {name}"
+        ),
+        ControlFlow::Continue(()) => context.execute(query),
+    }
+}
+
+/// Finds the first function that stands in place of a table.
+struct TableFunctions;
+
+impl Visitor for TableFunctions {
+    type Break = String;
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<String> {
+        match factor {
+            TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => {
+                ControlFlow::Break(name.to_string())
+            }
+            TableFactor::TableFunction { expr, .. } => ControlFlow::Break(expr.to_string()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
 }
 
 /// Runs something on a thread of its own with enough stack. The thread ends with `None` where the

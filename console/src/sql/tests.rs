@@ -6,7 +6,8 @@ use handlescope_extract::symbols::{CodeAddress, FrameChain, ModuleIdentity};
 use handlescope_model::rules::{LeakClass, OPENING, is_never_freed};
 use handlescope_model::tables::{ClosedUnseen, Event, ResourceEnd, ResourceKind};
 use handlescope_model::{Cancel, Cancelled, EventKind, StackIdx};
-use polars::prelude::{Column, DataFrame};
+use polars::prelude::{Column, DataFrame, ParquetWriter};
+use polars::sql::keywords::all_functions;
 use tempfile::TempDir;
 
 use super::planner::MAX_BYTES;
@@ -111,6 +112,54 @@ fn leaks_are_as_many_as_the_totals_say() {
     let files = [LoadedTrace::new(Path::new("a.etl").into(), trace)];
     assert_eq!(rows(&files, "SELECT count(*) FROM leaks"), [leaked.to_string()]);
     assert_eq!(rows(&files, "SELECT type, handle FROM leaks WHERE kind = 'map'"), ["FileMapping,"]);
+}
+
+#[test]
+fn a_function_in_place_of_a_table_is_refused_wherever_it_stands() {
+    let files = [trace(vec![vec![create(APP, 1, 4)]])];
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut frame = Column::new("a".into(), [1]).into_frame();
+    let path = folder.path().join("a.parquet");
+    ParquetWriter::new(fs::File::create(&path).expect("a file")).finish(&mut frame).expect("rows");
+    let places = [path.to_str().expect("text"), "*.parquet", "http://127.0.0.1:9/a", "/none"];
+    let (known, refused) = (all_functions(), "FROM takes tables and views, not a function like ");
+    assert!(known.contains(&"read_parquet"), "{known:?}");
+    // It makes rows of an array in the query.
+    for function in known.iter().filter(|function| **function != "unnest") {
+        let query = format!("SELECT * FROM {function}('/none') x");
+        let error = answer(&files, &query).expect_err(&query);
+        assert!(error.starts_with(refused), "{query}: {error}");
+    }
+    let readers = known.into_iter().filter(|function| function.starts_with("read_"));
+    for function in readers.chain(["READ_Parquet", "read_csv", "\"read_parquet\""]) {
+        for place in places {
+            let call = format!("{function}('{place}')");
+            for query in [
+                format!("SELECT * FROM {call}"),
+                format!("SELECT *, FROM {call}"),
+                format!("FROM {call}"),
+                format!("SELECT * FROM events, {call}"),
+                format!("SELECT * FROM events e JOIN {call} f ON e.row = f.a"),
+                format!("SELECT * FROM (events CROSS JOIN {call})"),
+                format!("WITH x AS (SELECT * FROM {call}) SELECT * FROM x"),
+                format!("WITH x AS (SELECT 1 AS a) SELECT * FROM (SELECT * FROM {call}) y, x"),
+                format!("SELECT row FROM events WHERE row IN (SELECT a FROM {call})"),
+                format!("SELECT row FROM events WHERE EXISTS (SELECT 1 FROM {call})"),
+                format!("SELECT (SELECT max(a) FROM {call}) AS a"),
+                format!("SELECT row FROM events UNION SELECT a FROM {call}"),
+                format!("SELECT row FROM events ORDER BY (SELECT a FROM {call})"),
+                format!("SELECT a FROM LATERAL {call} x"),
+                format!("SELECT * FROM TABLE({call})"),
+                format!("EXPLAIN SELECT * FROM {call}"),
+                format!("CREATE TABLE x AS SELECT * FROM {call}"),
+            ] {
+                let error = answer(&files, &query).expect_err(&query);
+                // What polars does not parse, it does not read either.
+                let is_refused = error.starts_with(refused) || error.starts_with("expected ");
+                assert!(is_refused, "{query}: {error}");
+            }
+        }
+    }
 }
 
 #[test]

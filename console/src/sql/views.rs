@@ -16,7 +16,7 @@ use polars::{
 use super::{
     columns::{RelationColumn, specs},
     hex::with_literals,
-    planner::{context, with_stack},
+    planner::{context, execute, with_stack},
     view_file::{ViewError, ViewFile},
 };
 use crate::paths::has_extension;
@@ -124,7 +124,7 @@ impl Views {
                 file.uses.iter().flat_map(|name| columns_of(name, &views.planned)).collect();
             let text = with_literals(&file.text, &known);
             let text = text.unwrap_or_else(|| file.text.clone());
-            let planned = context.execute(&text).and_then(|mut frame| {
+            let planned = execute(&mut context, &text).and_then(|mut frame| {
                 let schema = frame.collect_schema()?;
                 context.register(&file.name, frame);
                 Ok(schema)
@@ -165,7 +165,7 @@ impl Views {
         let used = self.used(named);
         for view in &self.planned {
             let frame = match used.contains(&view.name) {
-                true => context.execute(&view.planned)?,
+                true => execute(context, &view.planned)?,
                 false if view.is_hidden() => continue,
                 // Errors only list its name.
                 false => DataFrame::empty().lazy(),

@@ -192,6 +192,18 @@ fn the_leaks_of_the_sample_are_found() {
     let open =
         json!({"query": "SELECT count(*) AS n FROM open_handles WHERE process = 'leaky.exe'"});
     assert_eq!(server.call("sql", &open).unwrap()["document"]["rows"], json!([{"n": 19}]));
+    for (name, hint) in [
+        ("leak", ", did you mean leaks?"),
+        ("leaks;", ", did you mean leaks?"),
+        ("read_parquet('x')", "; schema without `tables` lists them"),
+        ("\u{202e}", "; schema without `tables` lists them"),
+    ] {
+        let error = server.call("schema", &json!({"tables": ["events", name]})).unwrap_err();
+        assert!(error.starts_with("there is no table or view '"), "{error}");
+        assert!(error.ends_with(hint), "{error}");
+    }
+    let twice = server.call("schema", &json!({"tables": ["Leaks", "leaks, EVENTS"]})).unwrap();
+    assert_eq!(twice["total"], 2, "{twice}");
     let columns = schema["document"]["tables"][0]["columns"].as_array().unwrap().clone();
     assert!(
         columns.iter().any(|column| column.as_str().unwrap().starts_with("pid: ")),

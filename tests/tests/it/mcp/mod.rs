@@ -2,6 +2,8 @@
 
 mod answers;
 mod benchmark;
+mod leads;
+mod loads;
 mod pages;
 mod protocol;
 mod seeds;

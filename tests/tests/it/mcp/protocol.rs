@@ -76,6 +76,24 @@ fn requests_before_initialize_are_refused_and_messages_without_an_answer_passed_
 }
 
 #[test]
+fn lists_have_one_page_and_refuse_the_cursor_of_another() {
+    let shell = Shell::new();
+    let mut server = McpServer::of_sample(&shell, &[]);
+    for list in ["tools", "resources", "resources/templates", "prompts"] {
+        let method = format!("{list}/list");
+        for cursor in [json!("nonsense"), json!(""), json!(1), json!({}), json!(["a"])] {
+            let answer = server.request(&method, &json!({"cursor": cursor}));
+            assert_eq!(answer["error"]["code"], -32602, "{method} {cursor}: {answer}");
+        }
+        for params in [json!({}), json!({"cursor": null})] {
+            let answer = server.request(&method, &params);
+            assert!(answer["result"].is_object(), "{method}: {answer}");
+            assert!(answer["result"].get("nextCursor").is_none(), "{method}: {answer}");
+        }
+    }
+}
+
+#[test]
 fn a_version_that_demands_batches_is_not_agreed_to() {
     let shell = Shell::new();
     for (asked, agreed) in [
