@@ -7,6 +7,8 @@ use handlescope_tests::file::FileOptions;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::Value;
 
+use crate::dataset::unfinished;
+
 const SECOND: i64 = 1_000_000_000;
 /// 100 ns units of a day, the unit of FILETIME.
 const DAY: i64 = 864_000_000_000;
@@ -227,7 +229,9 @@ fn queries_see_the_tables_of_the_dataset_without_unfinished_traces() {
     // As if the last trace were not added to its end.
     let partition =
         fs::read_dir(shell.path(&format!("fleet/traces/date={}", day.as_str().unwrap())));
-    fs::remove_dir_all(partition.unwrap().next().unwrap().unwrap().path()).unwrap();
+    let partition = partition.unwrap().next().unwrap().unwrap().path();
+    unfinished(&shell, partition.to_str().unwrap().split_once("trace=").unwrap().1);
+    fs::remove_dir_all(partition).unwrap();
     assert_eq!(sql("SELECT count(distinct trace) AS n FROM groups")[0]["n"], 5);
     assert_eq!(asked(&shell, ".why -json")["traces"], 5);
 }
