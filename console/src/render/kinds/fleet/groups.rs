@@ -101,18 +101,15 @@ pub(crate) fn fleet_groups<'a>(
         columns.row_text(move |row, out| row.write(&display, out));
     }
     let rows = answer.groups.iter().map(|group| GroupRow { answer, group });
+    let handles: Vec<Amounts> = answer.groups.iter().map(|group| group.handles).collect();
+    let allocations: Vec<Amounts> = answer.groups.iter().map(|group| group.allocations).collect();
+    let mut amounts = sums(&handles, ["opened", "leaked", "closed"]);
+    if has_bytes {
+        let of_allocations = sums(&allocations, ["made", "unfreed", "freed"]);
+        amounts += &format!(" of handles; {of_allocations} of allocations");
+    }
     let below = format!(
-        "{}{} in {} of {}",
-        sums(answer.groups.iter().map(|group| group.handles), ["opened", "leaked", "closed"]),
-        if has_bytes {
-            let allocations = answer.groups.iter().map(|group| group.allocations);
-            format!(
-                " of handles; {} of allocations,",
-                sums(allocations, ["made", "unfreed", "freed"])
-            )
-        } else {
-            ",".to_owned()
-        },
+        "{amounts}, in {} of {}",
         Counted(answer.traces as u64, "trace"),
         Counted(answer.machines as u64, "machine"),
     );
@@ -129,12 +126,9 @@ pub(crate) fn fleet_groups<'a>(
 }
 
 /// Sums of amounts with the words for them.
-fn sums(
-    amounts: impl Iterator<Item = Amounts> + Clone,
-    [acquired, leaked, released]: [&str; 3],
-) -> String {
-    let sum = |amount: fn(Amounts) -> i64| -> HumanCount {
-        HumanCount(amounts.clone().map(|amounts| count(amount(amounts))).sum())
+fn sums(amounts: &[Amounts], [acquired, leaked, released]: [&str; 3]) -> String {
+    let sum = |amount: fn(&Amounts) -> i64| -> HumanCount {
+        HumanCount(amounts.iter().map(|amounts| count(amount(amounts))).sum())
     };
     format!(
         "{} {acquired}, {} {leaked}, {} {released} only by process exit",
