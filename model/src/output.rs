@@ -121,11 +121,40 @@ pub fn named_in(folder: &Path) -> io::Result<NamedTempFile> {
 /// # Errors
 /// When it cannot be made.
 pub fn temporary_folder() -> io::Result<TempDir> {
-    let folder = env::temp_dir();
-    sweep(&folder);
     let mut builder = named();
     set_mode(&mut builder, 0o700);
+    folder_in(&env::temp_dir(), &builder)
+}
+
+/// A folder for work in progress within another one, as open to others as any new folder. It goes like a file of
+/// [`named_in`].
+///
+/// # Errors
+/// When it cannot be made.
+pub fn working_folder_in(folder: &Path) -> io::Result<TempDir> {
+    let mut builder = named();
+    set_mode(&mut builder, 0o777);
+    folder_in(folder, &builder)
+}
+
+fn folder_in(folder: &Path, builder: &tempfile::Builder<'_, '_>) -> io::Result<TempDir> {
+    sweep(folder);
     builder.tempdir_in(folder)
+}
+
+/// Whether a temporary file or folder belongs to a process that may still run.
+#[must_use]
+pub fn is_in_use(path: &Path) -> bool {
+    let kind = path.symlink_metadata();
+    is_abandoned(path, kind.is_ok_and(|data| data.is_dir())) == Some(false)
+}
+
+/// Whether the owner of a temporary file or folder is gone; `None` if the name is not that of one.
+fn is_abandoned(path: &Path, is_folder: bool) -> Option<bool> {
+    let name = path.file_name()?.to_str()?.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+    let max_age = if is_folder { FOREIGN_FOLDER_AGE } else { FOREIGN_AGE };
+    let age = || path.symlink_metadata().ok()?.modified().ok()?.elapsed().ok();
+    Some(is_gone(name, max_age, age))
 }
 
 /// Sets what users may do with a temporary file or folder, less what is denied to new files anyway.
@@ -293,12 +322,8 @@ fn sweep(folder: &Path) {
         .get_or_insert_default()
         .insert(std::path::absolute(folder).unwrap_or_default());
     for entry in fs::read_dir(folder).into_iter().flatten().flatten().filter(|_| is_new) {
-        let name = entry.file_name();
-        let name = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX));
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let max_age = if is_folder { FOREIGN_FOLDER_AGE } else { FOREIGN_AGE };
-        let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
-        if name.is_some_and(|name| is_gone(name, max_age, age)) {
+        if is_abandoned(&entry.path(), is_folder) == Some(true) {
             let _ = if is_folder {
                 fs::remove_dir_all(entry.path())
             } else {

@@ -33,7 +33,8 @@
 //! Mistakes of a test author (an event larger than a buffer, for example) panic.
 
 pub use handlescope_needs::{
-    needs_bash, needs_chromium, needs_data, needs_duckdb, needs_linker, needs_mcp, needs_spark,
+    needs_bash, needs_chromium, needs_data, needs_duckdb, needs_linker, needs_mcp, needs_pandas,
+    needs_spark,
 };
 
 pub mod acceptance;

@@ -365,6 +365,7 @@ fn with_advice(error: &SqlError) -> String {
         SqlError::JoinTooLarge { .. }
         | SqlError::View(_)
         | SqlError::Archive(_)
+        | SqlError::Dataset { .. }
         | SqlError::Cancelled(_) => error.to_string(),
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::BufWriter;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use handlescope_model::tables::{Modules, Processes};
-use handlescope_model::{TableRows, Trace};
+use handlescope_model::{Noting, TableRows, Trace};
+use polars::prelude::PolarsError;
 use tempfile::TempDir;
 
 use super::column::{DatasetRow, RowFile};
@@ -16,7 +17,7 @@ use super::manifest::{Manifest, TableSummary};
 use super::origin::{Given, Origin, trace_id};
 use super::rows::Rows;
 use super::tables::{AcquisitionRow, SCHEMA_VERSION, TABLES};
-use crate::cancel::Cancel;
+use crate::cancel::{Cancel, Cancelled};
 use crate::query::{FrameNames, Inventory, OpenOverTime, Source};
 
 /// Steps of a trace at which open handles are counted.
@@ -64,6 +65,17 @@ impl Dataset {
         names: &dyn FrameNames,
         cancel: &Cancel,
     ) -> Result<Added, DatasetError> {
+        let added = self.add_new(source, options, names, cancel);
+        added.map_err(|error| error.within(self.root()))
+    }
+
+    fn add_new(
+        &self,
+        source: &Source<'_>,
+        options: &AddOptions,
+        names: &dyn FrameNames,
+        cancel: &Cancel,
+    ) -> Result<Added, DatasetError> {
         let id = trace_id(source.trace)?;
         if let Some(partition) = self.find(&id)? {
             return Ok(Added::before(partition));
@@ -91,12 +103,14 @@ impl Dataset {
     ) -> Result<Option<Added>, DatasetError> {
         let before = self.manifest(&partition.trace)?;
         let id = partition.trace.clone();
-        let staged = self.stage(source, id, &before.given, names, cancel)?;
+        let staged = self.stage(source, id, &before.given, names, cancel);
+        let staged = staged.map_err(|error| error.within(self.root()))?;
         if staged.manifest.tables == before.tables {
             return Ok(None);
         }
         let _lock = self.store.lock(&partition.trace)?;
-        self.publish(staged, None).map(Some)
+        let added = self.publish(staged, None).map_err(|error| error.within(self.root()));
+        added.map(Some)
     }
 
     /// Writes the tables of a trace aside.
@@ -114,26 +128,30 @@ impl Dataset {
         let inventory = Inventory::of(source, names, cancel)?;
         let mut tables = Tables { folder: folder.path(), tables: BTreeMap::new() };
         tables.write_all(source.trace, &origin, &inventory, cancel)?;
-        let manifest = Manifest::new(given.clone(), tables.tables);
+        let manifest = Manifest::new(given.clone(), &partition, tables.tables);
         Ok(Staged { folder, partition, manifest })
     }
 
     /// Gives tables their places in the dataset, that of complete traces last; the trace is locked.
     fn publish(&self, staged: Staged, extract: Option<&Path>) -> Result<Added, DatasetError> {
-        let Staged { folder, partition, manifest } = staged;
-        // Rows of a process that was interrupted here, or those that are replaced: their manifest came before them. Without
-        // one, no folder of any day has to be looked at.
-        if self.store.size(&manifest_name(&partition.trace))?.is_some() {
-            self.remove_rows(&partition.trace)?;
-        }
+        let Staged { folder, partition, mut manifest } = staged;
         if let Some(extract) = extract {
             self.keep_extract(extract, &partition.trace)?;
         }
+        // Rows of a process that was interrupted here, or those that are replaced: their manifest came before them. Without
+        // one, no folder of any day has to be looked at.
+        let may_have_rows = self.store.size(&manifest_name(&partition.trace))?.is_some();
+        // From here to the end questions leave the trace out while `traces` lacks it.
         self.write_manifest(&partition.trace, &manifest)?;
+        if may_have_rows {
+            self.remove_rows(&partition.trace)?;
+        }
         for table in &TABLES {
             let staged = folder.path().join(table.name);
             self.store.place(&staged, &partition.folder(table.name))?;
         }
+        manifest.unfinished = false;
+        self.write_manifest(&partition.trace, &manifest)?;
         Ok(Added::now(partition, &manifest))
     }
 
@@ -202,47 +220,77 @@ impl Tables<'_> {
         let columns = &rows.inventory.columns;
         let window = rows.inventory.window;
         let mut growth = window.map(|window| OpenOverTime::new(window, STEPS));
-        let (path, mut file) = self.start::<AcquisitionRow<'_>>()?;
-        for group in &rows.inventory.groups {
-            cancel.check()?;
-            for acquisition in columns.of(group) {
-                if let Some(growth) = &mut growth {
-                    growth.add(group, &acquisition);
+        self.write_rows(|file| {
+            for group in &rows.inventory.groups {
+                cancel.check()?;
+                for acquisition in columns.of(group) {
+                    if let Some(growth) = &mut growth {
+                        growth.add(group, &acquisition);
+                    }
+                    file.push(rows.acquisition(group, &acquisition))?;
                 }
-                let row = rows.acquisition(group, &acquisition);
-                file.push(row).map_err(DatasetError::parquet(&path))?;
             }
-        }
-        self.finish(&path, file)?;
+            Ok(())
+        })?;
         self.write(growth.iter().flat_map(OpenOverTime::rows).map(|at| rows.growth(&at)))
     }
 
-    fn write<R: DatasetRow>(&mut self, rows: impl Iterator<Item = R>) -> Result<(), DatasetError> {
-        let (path, mut file) = self.start::<R>()?;
-        for row in rows {
-            file.push(row).map_err(DatasetError::parquet(&path))?;
-        }
-        self.finish(&path, file)
+    fn write<R: DatasetRow>(
+        &mut self,
+        mut rows: impl Iterator<Item = R>,
+    ) -> Result<(), DatasetError> {
+        self.write_rows(|file| Ok(rows.try_for_each(|row| file.push(row))?))
     }
 
-    fn start<R: DatasetRow>(&self) -> Result<(PathBuf, RowFile<R, BufWriter<File>>), DatasetError> {
+    /// Writes the rows that `push` adds.
+    fn write_rows<R: DatasetRow>(
+        &mut self,
+        push: impl FnOnce(&mut RowFile<R, &mut Out>) -> Result<(), Failed>,
+    ) -> Result<(), DatasetError> {
         let folder = self.folder.join(R::TABLE);
         fs::create_dir_all(&folder).map_err(DatasetError::io(&folder))?;
         let path = folder.join(PART);
-        let out = BufWriter::new(File::create(&path).map_err(DatasetError::io(&path))?);
-        let file = RowFile::new(out).map_err(DatasetError::parquet(&path))?;
-        Ok((path, file))
-    }
-
-    fn finish<R: DatasetRow>(
-        &mut self,
-        path: &Path,
-        file: RowFile<R, BufWriter<File>>,
-    ) -> Result<(), DatasetError> {
-        let version = (VERSION_KEY.to_owned(), SCHEMA_VERSION.to_string());
-        let rows = file.finish(vec![version]).map_err(DatasetError::parquet(path))?;
-        let summary = TableSummary::of(path, rows)?;
+        let file = File::create(&path).map_err(DatasetError::io(&path))?;
+        let mut out = Noting::new(BufWriter::new(file));
+        let rows = rows_written(push, &mut out).map_err(|failed| match (failed, out.failed()) {
+            (_, Some(source)) => DatasetError::Io { path: path.clone(), source },
+            (Failed::Polars(source), None) => DatasetError::Parquet { path: path.clone(), source },
+            (Failed::Cancelled(cancelled), None) => cancelled.into(),
+        })?;
+        let summary = TableSummary::of(&path, rows)?;
         self.tables.insert(R::TABLE.to_owned(), summary);
         Ok(())
     }
+}
+
+/// A file whose first failed write is known: polars reports it in other words.
+type Out = Noting<BufWriter<File>>;
+
+/// Reason why rows were not written.
+enum Failed {
+    Polars(PolarsError),
+    Cancelled(Cancelled),
+}
+
+impl From<PolarsError> for Failed {
+    fn from(error: PolarsError) -> Self {
+        Self::Polars(error)
+    }
+}
+
+impl From<Cancelled> for Failed {
+    fn from(cancelled: Cancelled) -> Self {
+        Self::Cancelled(cancelled)
+    }
+}
+
+/// Writes the rows that `push` adds as a whole file, and returns their number.
+fn rows_written<R: DatasetRow>(
+    push: impl FnOnce(&mut RowFile<R, &mut Out>) -> Result<(), Failed>,
+    out: &mut Out,
+) -> Result<u64, Failed> {
+    let mut file = RowFile::new(out)?;
+    push(&mut file)?;
+    let version = (VERSION_KEY.to_owned(), SCHEMA_VERSION.to_string());
+    Ok(file.finish(vec![version])?)
 }

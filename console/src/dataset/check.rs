@@ -1,17 +1,18 @@
 //! Reading a dataset as a whole: its traces, and whether its files are those that were written.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use handlescope_model::Untrusted;
+use jiff::civil::Date;
 use polars::prelude::{DataFrame, ParquetReader, SerReader};
 use thiserror::Error;
 
 use super::error::DatasetError;
-use super::layout::{Dataset, LAST, Partition, extract_name, manifest_name};
-use super::manifest::TableSummary;
+use super::layout::{Dataset, LAST, PART, Partition, extract_name, is_id, manifest_name};
+use super::manifest::{Manifest, TableSummary};
+use super::store::open;
 use super::tables::TABLES;
 use crate::cancel::Cancel;
 
@@ -41,10 +42,6 @@ pub(crate) struct Checked {
 /// A difference between a dataset and what was written.
 #[derive(Debug, Error)]
 pub(crate) enum Problem {
-    #[error("{}: missing; remove the trace and add it again", Untrusted(.0))]
-    Missing(PathBuf),
-    #[error("{}: not the content that was written; remove the trace and add it again", Untrusted(.0))]
-    Changed(PathBuf),
     #[error(
         "{}: version {version}, and the dataset is marked as {marked}; remove the trace and add it \
          again", Untrusted(.path)
@@ -55,22 +52,25 @@ pub(crate) enum Problem {
         Untrusted(.path)
     )]
     Orphan { path: PathBuf, trace: String },
+    #[error("{}: left by a process that ended before its end; remove it", Untrusted(.0))]
+    LeftBehind(PathBuf),
     #[error("{0}")]
-    Unreadable(DatasetError),
+    Dataset(#[from] DatasetError),
 }
 
 impl Dataset {
     /// The traces with what their table says, by day.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// When a file of a trace is missing, or cannot be read.
     pub(crate) fn listed(&self) -> Result<Vec<ListedTrace>, DatasetError> {
-        let partitions = self.traces()?.into_iter();
+        let partitions = self.complete_traces(|_| true)?.into_iter();
         partitions.map(|partition| self.listed_trace(partition)).collect()
     }
 
     fn listed_trace(&self, partition: Partition) -> Result<ListedTrace, DatasetError> {
         let path = self.part(LAST, &partition);
+        self.part_to_read(LAST, &partition, u64::MAX)?;
         let content = self.store.read(&partition.part(LAST))?.unwrap_or_default();
         let frame = ParquetReader::new(Cursor::new(content)).finish();
         let frame = frame.map_err(DatasetError::parquet(path))?;
@@ -101,13 +101,20 @@ impl Dataset {
         Ok(stored)
     }
 
-    /// The id of the trace that begins with some digits, and of which anything is stored.
+    /// The id of the trace that begins with some digits, and of which anything is stored; `None` where it was removed
+    /// before.
     ///
     /// # Errors
-    /// When there is none, or several.
-    pub(crate) fn stored(&self, id: &str) -> Result<String, DatasetError> {
+    /// When there never was one, or there are several.
+    pub(crate) fn stored(&self, id: &str) -> Result<Option<String>, DatasetError> {
         let ids = self.stored_traces()?.into_keys();
-        super::layout::the_only(id, ids)
+        let id = match super::layout::the_only(id, ids) {
+            Err(DatasetError::NoTrace(id)) => id,
+            stored => return stored.map(Some),
+        };
+        // A bucket has no locks, by which it would be known.
+        let was_there = self.store.was_locked(&id)? || (!self.store.is_folder() && is_id(&id));
+        if was_there { Ok(None) } else { Err(DatasetError::NoTrace(id)) }
     }
 
     /// Compares all files with what was written.
@@ -116,26 +123,94 @@ impl Dataset {
     /// When a folder cannot be read, or `cancel` asks to stop.
     pub(crate) fn check(&self, cancel: &Cancel) -> Result<Checked, DatasetError> {
         let mut checked = Checked::default();
-        let mut complete = BTreeSet::new();
+        let mut complete = BTreeMap::new();
         for partition in self.traces()? {
             cancel.check()?;
             checked.traces += 1;
             self.check_trace(&partition, &mut checked);
-            complete.insert(partition.trace);
+            complete.insert(partition.trace, partition.date);
         }
         for (trace, path) in self.stored_traces()? {
-            if !complete.contains(&trace) {
-                checked.problems.push(Problem::Orphan { path, trace });
+            if complete.contains_key(&trace) {
+                continue;
+            }
+            let unfinished = self.manifest(&trace).is_ok_and(|manifest| manifest.unfinished);
+            checked.problems.push(match self.expect_trace(&trace, |_| true) {
+                Err(error) if !unfinished => error.into(),
+                _ => Problem::Orphan { path, trace },
+            });
+        }
+        let planted = self.planted(&complete)?;
+        checked.problems.extend(planted.into_iter().map(Problem::Dataset));
+        checked.problems.extend(self.store.left_behind()?.into_iter().map(Problem::LeftBehind));
+        Ok(checked)
+    }
+
+    /// Files and folders beside those of the traces, and links in place of folders. Hidden files are read by no engine.
+    fn planted(
+        &self,
+        complete: &BTreeMap<String, Date>,
+    ) -> Result<Vec<DatasetError>, DatasetError> {
+        let mut planted = Vec::new();
+        let mut visit = |name: String, is_expected: bool| {
+            let path = self.store.path(&name);
+            let is_hidden = || {
+                let is_file = matches!(self.store.size(&name), Ok(Some(_)));
+                is_file && name.rsplit('/').next().is_some_and(|name| name.starts_with(['_', '.']))
+            };
+            if self.store.is_link(&name) {
+                planted.push(DatasetError::Link(path));
+            } else if !is_expected && is_hidden() {
+                return false;
+            } else if !is_expected {
+                planted.push(DatasetError::Planted(path));
+            } else {
+                return true;
+            }
+            false
+        };
+        for table in self.store.names("")? {
+            let is_own = table.starts_with(['_', '.']);
+            let is_table = TABLES.iter().any(|known| known.name == table);
+            // A newer program may have more tables.
+            let is_newer = self.unread().is_some();
+            if !visit(table.clone(), is_own || is_table || is_newer) || !is_table {
+                continue;
+            }
+            for day in self.store.names(&table)? {
+                let folder = format!("{table}/{day}");
+                let date = day.strip_prefix("date=").and_then(|day| day.parse::<Date>().ok());
+                if !visit(folder.clone(), date.is_some()) {
+                    continue;
+                }
+                for trace in self.store.names(&folder)? {
+                    let folder = format!("{folder}/{trace}");
+                    let id = trace.strip_prefix("trace=");
+                    let known = id.and_then(|id| complete.get(id));
+                    // Those of other traces are named as such.
+                    let is_expected =
+                        id.is_some() && known.is_none_or(|known| Some(*known) == date);
+                    if visit(folder.clone(), is_expected) && known.is_some() {
+                        for part in self.store.names(&folder)? {
+                            visit(format!("{folder}/{part}"), part == PART);
+                        }
+                    }
+                }
             }
         }
-        Ok(checked)
+        Ok(planted)
     }
 
     fn check_trace(&self, partition: &Partition, checked: &mut Checked) {
         let manifest = match self.manifest(&partition.trace) {
             Ok(manifest) => manifest,
-            Err(error) => return checked.problems.push(Problem::Unreadable(error)),
+            Err(error) => return checked.problems.push(error.into()),
         };
+        let day = partition.date.to_string();
+        if manifest.date.as_ref().is_some_and(|date| *date != day) {
+            let path = self.part(LAST, partition);
+            checked.problems.push(DatasetError::Planted(path).into());
+        }
         let (version, marked) = (manifest.schema_version, self.version);
         if version > marked {
             let path = self.part(LAST, partition);
@@ -145,11 +220,14 @@ impl Dataset {
             let path = self.part(table, partition);
             checked.rows += written.rows;
             checked.bytes += written.bytes;
-            match self.summary(table, partition) {
+            let summary = self
+                .expect_part(table, partition, written)
+                .and_then(|()| self.summary(table, partition));
+            match summary {
                 Ok(Some(now)) if now == *written => {}
-                Ok(Some(_)) => checked.problems.push(Problem::Changed(path)),
-                Ok(None) => checked.problems.push(Problem::Missing(path)),
-                Err(error) => checked.problems.push(Problem::Unreadable(error)),
+                Ok(Some(_)) => checked.problems.push(DatasetError::Changed(path).into()),
+                Ok(None) => checked.problems.push(DatasetError::Missing(path).into()),
+                Err(error) => checked.problems.push(error.into()),
             }
         }
     }
@@ -172,6 +250,10 @@ impl Dataset {
     /// When a file cannot be removed.
     pub(crate) fn remove(&self, trace: &str) -> Result<(), DatasetError> {
         let _lock = self.store.lock(trace)?;
+        if let Ok(manifest) = self.manifest(trace) {
+            // On a full disk it stays as it is: if this is interrupted, questions fail until it is repeated.
+            let _ = self.write_manifest(trace, &Manifest { unfinished: true, ..manifest });
+        }
         self.remove_rows(trace)?;
         self.store.remove(&extract_name(trace))?;
         self.store.remove(&manifest_name(trace))
@@ -180,7 +262,7 @@ impl Dataset {
 
 /// Number of rows in a file.
 fn rows_of(path: &Path) -> Result<u64, DatasetError> {
-    let file = File::open(path).map_err(DatasetError::io(path))?;
+    let file = open(path).map_err(DatasetError::io(path))?;
     let rows = ParquetReader::new(file).num_rows().map_err(DatasetError::parquet(path))?;
     Ok(rows as u64)
 }

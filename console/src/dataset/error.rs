@@ -1,9 +1,9 @@
 //! Errors of datasets.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use handlescope_model::{ArchiveError, Reason, Untrusted};
+use handlescope_model::{ArchiveError, PolarsReason, Reason, Untrusted, is_full};
 use polars::prelude::PolarsError;
 use thiserror::Error;
 
@@ -28,6 +28,14 @@ pub enum DatasetError {
     Newer { path: PathBuf, version: i32 },
     #[error("{}: damaged: {reason}", Untrusted(.path))]
     Damaged { path: PathBuf, reason: String },
+    #[error("{}: missing; remove the trace and add it again", Untrusted(.0))]
+    Missing(PathBuf),
+    #[error("{}: not the content that was written; remove the trace and add it again", Untrusted(.0))]
+    Changed(PathBuf),
+    #[error("{}: no file that handlescope wrote there; remove it", Untrusted(.0))]
+    Planted(PathBuf),
+    #[error("{}: a link, and no folder of the dataset; remove it, or put the folder in its place", Untrusted(.0))]
+    Link(PathBuf),
     /// A URL without the feature of object stores.
     #[cfg(not(feature = "object-store"))]
     #[error(
@@ -41,10 +49,12 @@ pub enum DatasetError {
     Url { url: String, reason: String },
     #[error("{}: {}", Untrusted(.path), Reason(.source))]
     Io { path: PathBuf, source: io::Error },
-    #[error("{}: {source}", Untrusted(.path))]
+    #[error("{}: {}", Untrusted(.path), PolarsReason(.source))]
     Parquet { path: PathBuf, source: PolarsError },
     #[error("no trace of the dataset is {0:?}; handlescope dataset list shows their ids")]
     NoTrace(String),
+    #[error("\"\" is no id; handlescope dataset list shows the ids of the traces")]
+    NoId,
     #[error("several traces begin with {id:?}: {}; write more digits", .ids.join(", "))]
     Ambiguous { id: String, ids: Vec<String> },
     #[error(transparent)]
@@ -66,5 +76,15 @@ impl DatasetError {
     pub(super) fn parquet(path: impl Into<PathBuf>) -> impl FnOnce(PolarsError) -> Self {
         let path = path.into();
         |source| Self::Parquet { path, source }
+    }
+
+    /// Names the folder that the user named, if there is no space left in it: names of work in progress mean nothing.
+    pub(super) fn within(self, root: &Path) -> Self {
+        match self {
+            Self::Io { source, .. } if is_full(&source) => {
+                Self::Io { path: root.to_path_buf(), source }
+            }
+            error => error,
+        }
     }
 }

@@ -10,8 +10,10 @@
 //!
 //! Spark, DuckDB and others read `key=value` in the names of folders as columns (Hive's partitions), and Spark ignores
 //! names that begin with an underscore. Tables of a trace appear one after the other, each at once, and that of
-//! `traces` last, so that a trace is complete when `traces` has it.
+//! `traces` last, so that a trace is complete when `traces` has it. Then its manifest says so, too, and what it names has
+//! to be there.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -150,6 +152,10 @@ impl Dataset {
     /// # Errors
     /// When the folder has other files, or a dataset of a newer version, or cannot be written.
     pub(crate) fn create(location: &Path) -> Result<Self, DatasetError> {
+        Self::create_in(location).map_err(|error| error.within(location))
+    }
+
+    fn create_in(location: &Path) -> Result<Self, DatasetError> {
         let store = Store::at(location)?;
         if store.size(MARKER)?.is_some() {
             return Self::open_to_change(location)?.raised();
@@ -200,6 +206,13 @@ impl Dataset {
         self.store.path(&partition.part(table))
     }
 
+    /// The folder of the dataset, without links and `..`, or its URL: engines make URLs of paths, which have none.
+    pub(crate) fn resolved_root(&self) -> PathBuf {
+        let root = self.root();
+        // A URL is no path here.
+        root.canonicalize().unwrap_or_else(|_| root.to_path_buf())
+    }
+
     /// Bytes of the rows of a table of a trace; `None` where it has none.
     ///
     /// # Errors
@@ -220,11 +233,11 @@ impl Dataset {
         self.store.local(&extract_name(trace))
     }
 
-    /// Traces that are complete, by day and id.
+    /// Traces that `traces` has, by day and id; questions ask [`Self::complete_traces`].
     ///
     /// # Errors
     /// When a folder cannot be read.
-    pub fn traces(&self) -> Result<Vec<Partition>, DatasetError> {
+    pub(crate) fn traces(&self) -> Result<Vec<Partition>, DatasetError> {
         self.partitions(LAST)
     }
 
@@ -282,6 +295,12 @@ impl Dataset {
         Ok(())
     }
 
+    /// Ids of traces that have a manifest.
+    pub(super) fn manifests(&self) -> Result<BTreeSet<String>, DatasetError> {
+        let names = self.store.names(MANIFESTS)?.into_iter();
+        Ok(names.filter_map(|name| Some(name.strip_suffix(".json")?.to_owned())).collect())
+    }
+
     /// Ids of traces that have an extract or a manifest, each with its path.
     pub(super) fn beside_tables(&self) -> Result<Vec<(String, PathBuf)>, DatasetError> {
         let mut traces = Vec::new();
@@ -314,6 +333,9 @@ pub(super) fn the_only(
     id: &str,
     ids: impl Iterator<Item = String>,
 ) -> Result<String, DatasetError> {
+    if id.is_empty() {
+        return Err(DatasetError::NoId);
+    }
     let id = id.to_ascii_lowercase();
     let mut ids: Vec<String> = ids.filter(|known| known.starts_with(&id)).collect();
     match ids.len() {

@@ -1,20 +1,25 @@
-//! Manifest of a trace: what was written for it, by which damage is noticed.
+//! Manifest of a trace: what was written for it, by which questions and checks notice what is missing or damaged.
 
-use std::collections::BTreeMap;
-use std::fs::File;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::error::DatasetError;
-use super::layout::{Dataset, manifest_name};
+use super::layout::{Dataset, LAST, Partition, manifest_name};
 use super::origin::Given;
+use super::store::open;
 use super::tables::SCHEMA_VERSION;
+use crate::cancel::Cancel;
 
 /// Bytes that are hashed at once.
 const BUFFER_BYTES: usize = 1 << 16;
+
+/// Bytes of a part whose content a query compares with the manifest, though it may not read it. Of larger ones it compares
+/// the size, and damage shows where they cannot be read.
+pub(crate) const COMPARED_BYTES: u64 = 4 << 20;
 
 /// What was written for a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +29,12 @@ pub(crate) struct Manifest {
     pub(crate) extractor: String,
     /// What was given for the trace, which holds when its rows are made again.
     pub(crate) given: Given,
+    /// Day of the session start; `None` of older versions.
+    #[serde(default)]
+    pub(crate) date: Option<String>,
+    /// Whether the tables are being placed or removed, or a process that did so was killed.
+    #[serde(default)]
+    pub(crate) unfinished: bool,
     pub(crate) tables: BTreeMap<String, TableSummary>,
 }
 
@@ -36,9 +47,16 @@ pub(crate) struct TableSummary {
 }
 
 impl Manifest {
-    pub(super) fn new(given: Given, tables: BTreeMap<String, TableSummary>) -> Self {
+    /// The manifest of a trace whose tables are not in their places yet.
+    pub(super) fn new(
+        given: Given,
+        partition: &Partition,
+        tables: BTreeMap<String, TableSummary>,
+    ) -> Self {
         let extractor = env!("CARGO_PKG_VERSION").to_owned();
-        Self { schema_version: SCHEMA_VERSION, extractor, given, tables }
+        let date = Some(partition.date.to_string());
+        let schema_version = SCHEMA_VERSION;
+        Self { schema_version, extractor, given, date, unfinished: true, tables }
     }
 }
 
@@ -48,7 +66,7 @@ impl TableSummary {
     /// # Errors
     /// When it cannot be read.
     pub(crate) fn of(path: &Path, rows: u64) -> Result<Self, DatasetError> {
-        let mut file = File::open(path).map_err(DatasetError::io(path))?;
+        let mut file = open(path).map_err(DatasetError::io(path))?;
         let (mut hasher, mut bytes) = (Sha256::new(), 0);
         let mut buffer = vec![0; BUFFER_BYTES];
         loop {
@@ -72,10 +90,137 @@ impl Dataset {
     pub(crate) fn manifest(&self, trace: &str) -> Result<Manifest, DatasetError> {
         let name = manifest_name(trace);
         let path = self.store.path(&name);
-        let missing = || DatasetError::Damaged { path: path.clone(), reason: "missing".to_owned() };
-        let text = self.store.read(&name)?.ok_or_else(missing)?;
+        let text = self.store.read(&name)?.ok_or_else(|| DatasetError::Missing(path.clone()))?;
         serde_json::from_slice(&text)
             .map_err(|error| DatasetError::Damaged { path, reason: error.to_string() })
+    }
+
+    /// Traces for a question about some days, by day and id, once every file is there that their manifests name. Those
+    /// of an interrupted process are left out.
+    ///
+    /// # Errors
+    /// When a part or a manifest is missing, or a part has another size than was written.
+    pub(crate) fn complete_traces(
+        &self,
+        is_chosen: impl Fn(&str) -> bool,
+    ) -> Result<Vec<Partition>, DatasetError> {
+        let mut traces = self.traces()?;
+        let mut ids = BTreeSet::new();
+        for partition in &traces {
+            if !ids.insert(partition.trace.clone()) {
+                return Err(DatasetError::Planted(self.part(LAST, partition)));
+            }
+        }
+        traces.retain(|partition| is_chosen(&partition.date.to_string()));
+        for partition in &traces {
+            self.expect_parts(partition)?;
+        }
+        for trace in self.manifests()?.difference(&ids) {
+            self.expect_trace(trace, &is_chosen)?;
+        }
+        Ok(traces)
+    }
+
+    /// Fails if a part of a trace is missing or has another size than was written.
+    fn expect_parts(&self, partition: &Partition) -> Result<(), DatasetError> {
+        let manifest = self.manifest(&partition.trace)?;
+        let day = partition.date.to_string();
+        if manifest.date.is_some_and(|date| date != day) {
+            return Err(DatasetError::Planted(self.part(LAST, partition)));
+        }
+        for (table, written) in &manifest.tables {
+            self.expect_part(table, partition, written)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn expect_part(
+        &self,
+        table: &str,
+        partition: &Partition,
+        written: &TableSummary,
+    ) -> Result<(), DatasetError> {
+        match self.part_bytes(table, partition)? {
+            Some(bytes) if bytes == written.bytes => Ok(()),
+            Some(_) => Err(DatasetError::Changed(self.part(table, partition))),
+            None => Err(DatasetError::Missing(self.part(table, partition))),
+        }
+    }
+
+    /// Fails if a trace that `traces` lacks was added to the end.
+    pub(super) fn expect_trace(
+        &self,
+        trace: &str,
+        is_chosen: impl Fn(&str) -> bool,
+    ) -> Result<(), DatasetError> {
+        let manifest = match self.manifest(trace) {
+            // It was removed in the meantime.
+            Err(DatasetError::Missing(_)) => return Ok(()),
+            manifest => manifest?,
+        };
+        let Some(date) = manifest.date.filter(|date| !manifest.unfinished && is_chosen(date))
+        else {
+            return Ok(());
+        };
+        let Ok(date) = date.parse() else { return Ok(()) };
+        let partition = Partition { date, trace: trace.to_owned() };
+        // Another process may have placed it since the traces were listed.
+        match self.part_bytes(LAST, &partition)? {
+            Some(_) => Ok(()),
+            None => Err(DatasetError::Missing(self.part(LAST, &partition))),
+        }
+    }
+
+    /// Path or URL and size of a part that a question may read; `None` for a table that is newer than the trace. The content
+    /// of a part of up to `compared` bytes is compared with the manifest.
+    ///
+    /// # Errors
+    /// When the part is not the one that was written.
+    pub(crate) fn part_to_read(
+        &self,
+        table: &str,
+        partition: &Partition,
+        compared: u64,
+    ) -> Result<Option<(PathBuf, u64)>, DatasetError> {
+        let manifest = self.manifest(&partition.trace)?;
+        let Some(written) = manifest.tables.get(table) else { return Ok(None) };
+        self.expect_part(table, partition, written)?;
+        if self.store.is_folder() && written.bytes <= compared {
+            self.compare_content(table, partition, written)?;
+        }
+        Ok(Some((self.part(table, partition), written.bytes)))
+    }
+
+    /// The first of some parts whose content is not what was written.
+    pub(crate) fn first_damage<'p>(
+        &self,
+        table: &str,
+        partitions: impl Iterator<Item = &'p Partition>,
+        cancel: &Cancel,
+    ) -> Option<DatasetError> {
+        let mut results = partitions.map(|partition| {
+            cancel.check()?;
+            let manifest = self.manifest(&partition.trace)?;
+            let Some(written) = manifest.tables.get(table) else { return Ok(()) };
+            self.expect_part(table, partition, written)?;
+            self.compare_content(table, partition, written)
+        });
+        results.find_map(Result::err)
+    }
+
+    /// Compares the content of a part with what was written.
+    pub(super) fn compare_content(
+        &self,
+        table: &str,
+        partition: &Partition,
+        written: &TableSummary,
+    ) -> Result<(), DatasetError> {
+        let path = self.part(table, partition);
+        let Some(file) = self.store.local(&partition.part(table))? else {
+            return Err(DatasetError::Missing(path));
+        };
+        let now = TableSummary::of(&file.path, written.rows)?;
+        if now == *written { Ok(()) } else { Err(DatasetError::Changed(path)) }
     }
 
     pub(super) fn write_manifest(
@@ -85,5 +230,16 @@ impl Dataset {
     ) -> Result<(), DatasetError> {
         let text = serde_json::to_vec_pretty(manifest).unwrap_or_default();
         self.store.write(&manifest_name(trace), &mut text.as_slice())
+    }
+}
+
+#[cfg(test)]
+impl Dataset {
+    /// Writes the manifest of a trace of one table, as the table is now.
+    pub(crate) fn write_manifest_of(&self, table: &str, partition: &Partition) {
+        let summary = TableSummary::of(&self.part(table, partition), 1).expect("a file");
+        let tables = BTreeMap::from([(table.to_owned(), summary)]);
+        let manifest = Manifest::new(Given::default(), partition, tables);
+        self.write_manifest(&partition.trace, &manifest).expect("a manifest");
     }
 }

@@ -21,6 +21,7 @@ pub(crate) use self::check::ListedTrace;
 pub use self::error::DatasetError;
 pub(crate) use self::layout::short;
 pub use self::layout::{Dataset, Partition};
+pub(crate) use self::manifest::COMPARED_BYTES;
 pub(crate) use self::origin::{Given, source_id};
 pub(crate) use self::store::LocalFile;
 pub(crate) use self::tables::{DatasetTable, SCHEMA_VERSION, TABLES};

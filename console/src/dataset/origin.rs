@@ -54,8 +54,14 @@ impl Origin {
 
     /// Session start, microseconds since 1970; `None` where the trace has no clock.
     pub(super) fn start_us(&self) -> Option<i64> {
-        let start_us = self.info.session_start_filetime / 10;
-        self.info.has_clock().then(|| start_us.saturating_sub(FILETIME_EPOCH_US))
+        self.session_start_us().filter(|_| self.info.has_clock())
+    }
+
+    /// Session start, also of a dump, which has no clock, and says when it was written; `None` where nothing says it.
+    pub(super) fn session_start_us(&self) -> Option<i64> {
+        let start = self.info.session_start_filetime;
+        let is_known = self.info.has_clock() || start > 0;
+        is_known.then(|| (start / 10).saturating_sub(FILETIME_EPOCH_US))
     }
 
     /// A time of the trace, microseconds since 1970.
@@ -69,10 +75,10 @@ impl Origin {
         self.info.has_clock().then(|| seconds(ns))
     }
 
-    /// Time that the day of the trace is of: that of its file, where it has no clock.
+    /// Time that the day of the trace is of: that of its file, where it does not say its own.
     pub(super) fn day_us(&self) -> i64 {
         let of_file = self.info.source_modified_ns.map(|ns| ns / 1_000);
-        self.start_us().or(of_file).unwrap_or_default()
+        self.session_start_us().or(of_file).unwrap_or_default()
     }
 
     /// Machine and build of a process.

@@ -194,7 +194,7 @@ impl<'t> Rows<'t> {
             source: info.source_name.clone(),
             source_bytes: count(info.source_size),
             windows_build: i32::try_from(info.os_build).ok().filter(|build| *build != 0),
-            started_us: self.origin.start_us(),
+            started_us: self.origin.session_start_us(),
             ended_us: recorded.and_then(|times| self.origin.utc_us(*times.end())),
             recorded_s: length_ns.map(seconds),
             events: info.known(info.events_total).map(count),

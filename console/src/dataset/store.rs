@@ -5,9 +5,10 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use handlescope_model::OutputFile;
+use handlescope_model::output::{is_in_use, working_folder_in};
+use handlescope_model::{OutputFile, open_file};
+use indicatif::HumanBytes;
 use tempfile::TempDir;
 
 #[cfg(feature = "object-store")]
@@ -17,8 +18,8 @@ use super::error::DatasetError;
 const STAGING: &str = "_staging";
 const LOCKS: &str = "_locks";
 
-/// Age from which on work in progress is that of a process that was killed.
-const LEFT_BEHIND: Duration = Duration::from_hours(24);
+/// Bytes of a file that is read at once, at most: a manifest has one or two thousand.
+const MAX_BYTES: u64 = 16 << 20;
 
 /// Attempts at moving a folder to its place while other processes remove empty ones.
 const ATTEMPTS: usize = 16;
@@ -74,20 +75,24 @@ impl Store {
         match self {
             Self::Folder(folder) => {
                 let path = folder.join(name);
-                present(fs::read(&path)).map_err(DatasetError::io(path))
+                present(read_file(&path)).map_err(DatasetError::io(path))
             }
             #[cfg(feature = "object-store")]
             Self::Bucket(bucket) => bucket.read(name),
         }
     }
 
-    /// Bytes of a file; `None` where it is not there.
+    /// Bytes of a file; `None` where it is not there. A pipe, device or folder in its place is an error.
     pub(super) fn size(&self, name: &str) -> Result<Option<u64>, DatasetError> {
         match self {
             Self::Folder(folder) => {
                 let path = folder.join(name);
-                let metadata = present(fs::metadata(&path)).map_err(DatasetError::io(path))?;
-                Ok(metadata.filter(fs::Metadata::is_file).map(|metadata| metadata.len()))
+                let metadata = present(fs::metadata(&path)).map_err(DatasetError::io(&path))?;
+                match metadata {
+                    Some(data) if data.is_file() => Ok(Some(data.len())),
+                    Some(_) => open(&path).map(|_| None).map_err(DatasetError::io(path)),
+                    None => Ok(None),
+                }
             }
             #[cfg(feature = "object-store")]
             Self::Bucket(bucket) => bucket.size(name),
@@ -116,7 +121,10 @@ impl Store {
     /// Writes a file, which appears when it is whole.
     pub(super) fn write(&self, name: &str, content: &mut dyn Read) -> Result<(), DatasetError> {
         match self {
-            Self::Folder(folder) => write_file(&folder.join(name), content),
+            Self::Folder(folder) => {
+                refuse_links(folder, name)?;
+                write_file(&folder.join(name), content)
+            }
             #[cfg(feature = "object-store")]
             Self::Bucket(bucket) => bucket.write(name, content),
         }
@@ -126,6 +134,7 @@ impl Store {
     pub(super) fn place(&self, staged: &Path, name: &str) -> Result<(), DatasetError> {
         match self {
             Self::Folder(folder) => {
+                refuse_links(folder, name)?;
                 let target = folder.join(name);
                 for _ in 0..ATTEMPTS {
                     make_folder_of(&target)?;
@@ -151,13 +160,16 @@ impl Store {
         }
     }
 
-    /// Removes a file or a folder with all in it, if it is there.
+    /// Removes a file or a folder with all in it, if it is there. Of a link only the link goes.
     pub(super) fn remove(&self, name: &str) -> Result<(), DatasetError> {
         match self {
             Self::Folder(folder) => {
                 let path = folder.join(name);
+                let data = present(path.symlink_metadata()).map_err(DatasetError::io(&path))?;
+                let Some(data) = data else { return Ok(()) };
+                refuse_links(folder, name)?;
                 let removed =
-                    if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+                    if data.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
                 present(removed).map(drop).map_err(DatasetError::io(path))
             }
             #[cfg(feature = "object-store")]
@@ -199,8 +211,7 @@ impl Store {
             Self::Folder(folder) => {
                 let staging = folder.join(STAGING);
                 fs::create_dir_all(&staging).map_err(DatasetError::io(&staging))?;
-                sweep(&staging);
-                TempDir::new_in(&staging).map_err(DatasetError::io(staging))
+                working_folder_in(&staging).map_err(DatasetError::io(staging))
             }
             #[cfg(feature = "object-store")]
             Self::Bucket(_) => {
@@ -209,12 +220,41 @@ impl Store {
         }
     }
 
+    /// Files and folders of work in progress whose process is gone.
+    pub(super) fn left_behind(&self) -> Result<Vec<PathBuf>, DatasetError> {
+        let paths = self.names(STAGING)?.into_iter().map(|name| format!("{STAGING}/{name}"));
+        let paths = paths.map(|name| self.path(&name));
+        Ok(paths.filter(|path| !is_in_use(path)).collect())
+    }
+
+    /// Whether a process once changed a trace, which may be removed now.
+    pub(super) fn was_locked(&self, trace: &str) -> Result<bool, DatasetError> {
+        let locks = self.names(LOCKS)?.into_iter();
+        Ok(locks
+            .filter_map(|name| name.strip_suffix(".lock").map(str::to_owned))
+            .any(|id| id.starts_with(trace)))
+    }
+
+    /// Whether it is a folder of this machine or its network.
+    pub(super) fn is_folder(&self) -> bool {
+        matches!(self, Self::Folder(_))
+    }
+
+    /// Whether a file or folder is a link to another one.
+    pub(super) fn is_link(&self, name: &str) -> bool {
+        match self {
+            Self::Folder(folder) => folder.join(name).is_symlink(),
+            #[cfg(feature = "object-store")]
+            Self::Bucket(_) => false,
+        }
+    }
+
     /// A file on this machine with the content of a file; `None` where that is not there.
     pub(super) fn local(&self, name: &str) -> Result<Option<LocalFile>, DatasetError> {
         match self {
             Self::Folder(folder) => {
                 let path = folder.join(name);
-                Ok(path.is_file().then_some(LocalFile { path, copy: None }))
+                Ok(self.size(name)?.map(|_| LocalFile { path, copy: None }))
             }
             #[cfg(feature = "object-store")]
             Self::Bucket(bucket) => {
@@ -256,15 +296,37 @@ fn write_file(path: &Path, content: &mut dyn Read) -> Result<(), DatasetError> {
     write().map_err(DatasetError::io(path))
 }
 
-/// Removes old work in progress. What cannot be removed is another's.
-fn sweep(staging: &Path) {
-    for entry in fs::read_dir(staging).into_iter().flatten().flatten() {
-        let modified = entry.metadata().and_then(|data| data.modified());
-        let age = modified.ok().and_then(|modified| modified.elapsed().ok());
-        if age.is_some_and(|age| age > LEFT_BEHIND) {
-            let _ = fs::remove_dir_all(entry.path());
+/// Refuses a name whose folders include a link: its files may not be those of the dataset.
+fn refuse_links(root: &Path, name: &str) -> Result<(), DatasetError> {
+    let mut folder = root.to_path_buf();
+    let (folders, _) = name.rsplit_once('/').unwrap_or_default();
+    for part in folders.split('/').filter(|part| !part.is_empty()) {
+        folder.push(part);
+        if folder.is_symlink() {
+            return Err(DatasetError::Link(folder));
         }
     }
+    Ok(())
+}
+
+/// Opens a file to read it; a pipe, device or folder is refused.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    let file = open_file(path)?;
+    if file.metadata()?.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    Ok(file)
+}
+
+/// Reads a small file.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    open(path)?.take(MAX_BYTES + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > MAX_BYTES {
+        let reason = format!("it has more than {}", HumanBytes(MAX_BYTES));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+    }
+    Ok(content)
 }
 
 #[cfg(test)]

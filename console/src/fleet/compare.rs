@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::caveats::FleetCaveat;
 use super::choice::{FleetCriteria, RowTest};
 use super::error::FleetError;
+use super::no_match::no_match;
 use super::traces::Fleet;
 use crate::cancel::Cancel;
 use crate::query::{Sampled, SampledState, State, TraceLeaks, Verdict, compare_samples};
@@ -144,7 +145,10 @@ pub(crate) fn compare_builds(
         // The words are in the order in which they matter.
         group.verdicts[side] = known.into_iter().chain(verdict).min();
     })?;
-    Ok(compared(fleet, builds, &times, groups))
+    let no_match = if groups.is_empty() { no_match(fleet, criteria, cancel)? } else { None };
+    let mut diff = compared(fleet, builds, &times, groups);
+    diff.caveats.splice(..0, no_match);
+    Ok(diff)
 }
 
 /// Columns of a key, and those that choose rows.
@@ -190,6 +194,11 @@ fn times(
             known_builds.insert(order.to_owned(), build.to_owned());
         }
     })?;
+    if known_builds.is_empty()
+        && let Some(no_match) = no_match(fleet, criteria, cancel)?
+    {
+        return Err(FleetError::NoMatch(no_match.text));
+    }
     for (build, times) in builds.iter().zip(&times) {
         if times.is_empty() {
             let names: Vec<String> = known_builds.into_values().collect();

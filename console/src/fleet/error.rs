@@ -32,6 +32,9 @@ pub enum FleetError {
         /// Builds that there are, with a separator in front.
         known: String,
     },
+    /// A filter that nothing passes.
+    #[error("{0}")]
+    NoMatch(String),
     /// The user does not want the answer any more.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),

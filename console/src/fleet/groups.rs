@@ -5,8 +5,10 @@ use std::collections::{BTreeSet, HashMap};
 use super::caveats::FleetCaveat;
 use super::choice::{FleetCriteria, RowTest};
 use super::error::FleetError;
+use super::no_match::no_match;
 use super::scan::Row;
 use super::traces::{Fleet, FleetTrace};
+use super::why::is_of_allocations;
 use crate::cancel::Cancel;
 
 /// A column by which groups are made.
@@ -83,6 +85,21 @@ impl FleetColumn {
     }
 }
 
+/// Number of handles and views, or of allocations.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Amounts {
+    pub(crate) acquired: i64,
+    pub(crate) released: i64,
+    pub(crate) leaked: i64,
+    pub(crate) closed_at_exit: i64,
+}
+
+impl Amounts {
+    fn unreleased(self) -> i64 {
+        self.leaked.saturating_add(self.closed_at_exit)
+    }
+}
+
 /// Sums of handles and allocations that many processes acquired.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FleetGroup {
@@ -90,10 +107,8 @@ pub(crate) struct FleetGroup {
     pub(crate) keys: Vec<Option<String>>,
     pub(crate) machines: usize,
     pub(crate) traces: usize,
-    pub(crate) acquired: i64,
-    pub(crate) released: i64,
-    pub(crate) leaked: i64,
-    pub(crate) closed_at_exit: i64,
+    pub(crate) handles: Amounts,
+    pub(crate) allocations: Amounts,
     pub(crate) bytes_acquired: i64,
     pub(crate) bytes_unreleased: i64,
     /// Part of what all groups leak, 0 to 1; where nothing is leaked, of what they acquired.
@@ -120,7 +135,11 @@ pub(crate) struct FleetGroups {
 
 impl FleetGroup {
     pub(crate) fn unreleased(&self) -> i64 {
-        self.leaked.saturating_add(self.closed_at_exit)
+        self.handles.unreleased().saturating_add(self.allocations.unreleased())
+    }
+
+    fn acquired(&self) -> i64 {
+        self.handles.acquired.saturating_add(self.allocations.acquired)
     }
 }
 
@@ -170,6 +189,7 @@ pub(crate) fn fleet_groups(
         "process",
         "pid",
         "type",
+        "kind",
         "acquired",
         "released",
         "leaked",
@@ -177,7 +197,6 @@ pub(crate) fn fleet_groups(
         "bytes_acquired",
         "bytes_unreleased",
     ];
-    columns.extend(needs(FleetColumn::Kind).then_some("kind"));
     columns.extend(needs(FleetColumn::Allocator).then_some("allocator"));
     columns.extend(
         needs(FleetColumn::CreateStack).then_some(["stack", "stack_text"]).into_iter().flatten(),
@@ -187,14 +206,15 @@ pub(crate) fn fleet_groups(
     let mut test = RowTest::new(criteria);
     let mut sums: HashMap<Vec<Option<String>>, Sums> = HashMap::new();
     let mut stacks: HashMap<String, StackTexts> = HashMap::new();
+    let mut matches = false;
     fleet.each("groups", &columns, cancel, |trace, number, row| {
         let text = |name| row.text(name).unwrap_or_default();
         let count = |name| row.whole(name).unwrap_or_default();
-        let passes = leaks.passes(count("leaked"), count("closed_at_exit"))
-            && test.passes_process(text("process"), row.whole("pid"))
+        let passes = test.passes_process(text("process"), row.whole("pid"))
             && test.passes_type(text("type"))
             && test.passes_build(row.text("build"));
-        if !passes {
+        matches |= passes;
+        if !passes || !leaks.passes(count("leaked"), count("closed_at_exit")) {
             return;
         }
         if let Some(stack) = row.text("stack").filter(|stack| !stacks.contains_key(*stack)) {
@@ -206,17 +226,22 @@ pub(crate) fn fleet_groups(
         sums.machines.insert(trace.machine);
         sums.group.traces += usize::from(sums.last != Some(number));
         sums.last = Some(number);
+        let amounts = match is_of_allocations(text("kind")) {
+            true => &mut sums.group.allocations,
+            false => &mut sums.group.handles,
+        };
         for (sum, name) in [
-            (&mut sums.group.acquired, "acquired"),
-            (&mut sums.group.released, "released"),
-            (&mut sums.group.leaked, "leaked"),
-            (&mut sums.group.closed_at_exit, "closed_at_exit"),
+            (&mut amounts.acquired, "acquired"),
+            (&mut amounts.released, "released"),
+            (&mut amounts.leaked, "leaked"),
+            (&mut amounts.closed_at_exit, "closed_at_exit"),
             (&mut sums.group.bytes_acquired, "bytes_acquired"),
             (&mut sums.group.bytes_unreleased, "bytes_unreleased"),
         ] {
             *sum = sum.saturating_add(count(name));
         }
     })?;
+    let no_match = if matches { None } else { no_match(fleet, criteria, cancel)? };
     let groups = sums.into_iter().map(|(keys, Sums { machines, group, .. })| FleetGroup {
         keys,
         machines: machines.len(),
@@ -225,14 +250,14 @@ pub(crate) fn fleet_groups(
     let mut groups: Vec<FleetGroup> = groups.collect();
     with_shares(&mut groups);
     groups.sort_by(|a, b| {
-        let order = |group: &FleetGroup| (group.unreleased(), group.acquired);
+        let order = |group: &FleetGroup| (group.unreleased(), group.acquired());
         order(b).cmp(&order(a)).then_with(|| a.keys.cmp(&b.keys))
     });
     Ok(FleetGroups {
         by: by.to_vec(),
         groups,
         stacks,
-        caveats: fleet.caveats(),
+        caveats: no_match.into_iter().chain(fleet.caveats()).collect(),
         machines: fleet.machines.len(),
         traces: fleet.traces.len(),
     })
@@ -242,11 +267,11 @@ fn with_shares(groups: &mut [FleetGroup]) {
     let sum = |amount: fn(&FleetGroup) -> i64| {
         groups.iter().map(|group| amount(group) as f64).sum::<f64>()
     };
-    let (unreleased, acquired) = (sum(FleetGroup::unreleased), sum(|group| group.acquired));
+    let (unreleased, acquired) = (sum(FleetGroup::unreleased), sum(FleetGroup::acquired));
     for group in groups {
         let (part, all) = match unreleased > 0.0 {
             true => (group.unreleased(), unreleased),
-            false => (group.acquired, acquired),
+            false => (group.acquired(), acquired),
         };
         group.share = if all > 0.0 { part as f64 / all } else { 0.0 };
     }

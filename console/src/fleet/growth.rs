@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::caveats::FleetCaveat;
 use super::choice::{FleetCriteria, RowTest};
 use super::error::FleetError;
+use super::no_match::no_match;
 use super::traces::Fleet;
+use super::why::is_of_allocations;
 use crate::cancel::Cancel;
 
 /// Column that divides a picture into lines.
@@ -42,6 +45,7 @@ pub(crate) struct FleetGrowth {
     pub(crate) labels: Vec<String>,
     pub(crate) lines: Vec<GrowthLine>,
     pub(crate) has_bytes: bool,
+    pub(crate) caveats: Vec<FleetCaveat>,
 }
 
 /// Steps of a trace in `growth`.
@@ -76,11 +80,12 @@ pub(crate) fn fleet_growth(
         }
     }
     let mut test = RowTest::new(criteria);
+    let mut matches = false;
     let mut lines: HashMap<String, Vec<f64>> = HashMap::new();
     let columns = ["build", "process", "pid", "kind", "type", "step", "open", "open_bytes"];
     fleet.each("growth", &columns, cancel, |trace, _, row| {
         let text = |name| row.text(name).unwrap_or_default();
-        let is_of_handles = matches!(text("kind"), "handle" | "view");
+        let is_of_handles = !is_of_allocations(text("kind"));
         let step = row.whole("step").and_then(|step| usize::try_from(step).ok());
         let place = match axis {
             GrowthAxis::Days => {
@@ -89,10 +94,11 @@ pub(crate) fn fleet_growth(
             }
             GrowthAxis::Steps => step,
         };
-        let passes = is_of_handles != of_bytes
-            && test.passes_process(text("process"), row.whole("pid"))
+        let passes = test.passes_process(text("process"), row.whole("pid"))
             && test.passes_type(text("type"))
             && test.passes_build(row.text("build"));
+        matches |= passes;
+        let passes = passes && is_of_handles != of_bytes;
         let Some(place) = place.filter(|_| passes) else { return };
         let name = match by {
             GrowthColumn::Process => text("process"),
@@ -117,5 +123,7 @@ pub(crate) fn fleet_growth(
     let peak = |line: &GrowthLine| line.open.iter().copied().fold(0.0, f64::max);
     lines.retain(|line| peak(line) > 0.0);
     lines.sort_by(|a, b| peak(b).total_cmp(&peak(a)).then_with(|| a.name.cmp(&b.name)));
-    Ok(FleetGrowth { axis, labels, lines, has_bytes: of_bytes })
+    let no_match = if matches { None } else { no_match(fleet, criteria, cancel)? };
+    let caveats = no_match.into_iter().chain(fleet.caveats()).collect();
+    Ok(FleetGrowth { axis, labels, lines, has_bytes: of_bytes, caveats })
 }

@@ -10,6 +10,7 @@ mod compare;
 mod error;
 mod groups;
 mod growth;
+mod no_match;
 mod processes;
 mod scan;
 mod traces;
@@ -19,7 +20,9 @@ pub(crate) use self::caveats::FleetCaveat;
 pub(crate) use self::choice::FleetCriteria;
 pub(crate) use self::compare::{BuildSide, BuildsDiff, ComparedStack, compare_builds};
 pub use self::error::FleetError;
-pub(crate) use self::groups::{FleetColumn, FleetGroup, FleetGroups, LeaksOnly, fleet_groups};
+pub(crate) use self::groups::{
+    Amounts, FleetColumn, FleetGroup, FleetGroups, LeaksOnly, fleet_groups,
+};
 pub(crate) use self::growth::{FleetGrowth, GrowthAxis, GrowthColumn, GrowthLine, fleet_growth};
 pub(crate) use self::scan::{scan, table};
 pub(crate) use self::traces::{Fleet, FleetTrace};

@@ -7,16 +7,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use handlescope_model::guard::quietly;
 use polars::prelude::{
     CastColumnsPolicy, DataFrame, DataType, ExtraColumnsPolicy, Field, Float64Chunked, HiveOptions,
     IdxSize, Int64Chunked, IntoLazy, LazyFrame, MissingColumnsPolicy, ParquetOptions, PlRefPath,
-    PolarsResult, Schema, SchemaRef, StringChunked, UnifiedScanArgs, col,
+    PolarsError, PolarsResult, Schema, SchemaRef, StringChunked, UnifiedScanArgs, col, lit,
 };
 use polars_plan::dsl::{DslBuilder, ScanSources};
 
 use super::error::FleetError;
 use crate::cancel::Cancel;
-use crate::dataset::{Dataset, DatasetError, DatasetTable, Partition, TABLES};
+use crate::dataset::{COMPARED_BYTES, Dataset, DatasetTable, Partition, TABLES};
 
 /// Bytes of the files that are read at once, as they are on disk. A larger file is read in parts, because its columns may
 /// have many times as many bytes in memory.
@@ -32,20 +33,29 @@ const BATCH_FILES: usize = 256;
 pub(crate) const DATE: &str = "date";
 pub(crate) const TRACE: &str = "trace";
 
+/// Column with the path of the file of a row, and the partition at its end.
+const FILE: &str = "part_file";
+const PARTITION: &str = r"date=([^/\\]+)[/\\]trace=([^/\\]+)[/\\][^/\\]+$";
+
 /// A table by its name.
 pub(crate) fn table(name: &str) -> Option<&'static DatasetTable> {
     TABLES.iter().find(|table| table.name.eq_ignore_ascii_case(name))
 }
 
 /// The files of a table; none for a trace that was added before there was such a table.
+///
+/// # Errors
+/// When one is not the one that was written.
 fn files<'p>(
     dataset: &Dataset,
     table: &str,
     traces: impl Iterator<Item = &'p Partition>,
-) -> Result<Vec<(PathBuf, u64)>, DatasetError> {
+    compared: u64,
+    cancel: &Cancel,
+) -> Result<Vec<(PathBuf, u64)>, FleetError> {
     let files = traces.filter_map(|partition| {
-        let length = dataset.part_bytes(table, partition).transpose()?;
-        Some(length.map(|length| (dataset.part(table, partition), length)))
+        let file = cancel.check().map_err(FleetError::from);
+        file.and_then(|()| Ok(dataset.part_to_read(table, partition, compared)?)).transpose()
     });
     files.collect()
 }
@@ -53,18 +63,31 @@ fn files<'p>(
 /// A frame over the rows that some traces have in a table.
 ///
 /// # Errors
-/// When the storage cannot be asked.
+/// When a file is missing or damaged, or `cancel` asks to stop.
 pub(crate) fn scan<'p>(
     dataset: &Dataset,
     table: &DatasetTable,
     traces: impl Iterator<Item = &'p Partition>,
+    cancel: &Cancel,
 ) -> Result<LazyFrame, FleetError> {
-    let files = files(dataset, table.name, traces)?;
-    Ok(scan_files(files.into_iter().map(|(path, _)| path), (table.schema)())?)
+    let files = files(dataset, table.name, traces, COMPARED_BYTES, cancel)?;
+    Ok(scan_files(dataset, files.into_iter().map(|(path, _)| path), (table.schema)())?)
 }
 
-fn scan_files(files: impl Iterator<Item = PathBuf>, schema: Schema) -> PolarsResult<LazyFrame> {
-    let paths = files.map(source).collect::<PolarsResult<Vec<_>>>()?;
+/// A frame over files of a dataset, whose partitions are those of the path within it.
+fn scan_files(
+    dataset: &Dataset,
+    files: impl Iterator<Item = PathBuf>,
+    schema: Schema,
+) -> PolarsResult<LazyFrame> {
+    let root = dataset.resolved_root();
+    let within = |path: PathBuf| match path.strip_prefix(dataset.root()) {
+        Ok(name) => root.join(name),
+        Err(_) => path,
+    };
+    let paths = files.map(within).map(source).collect::<PolarsResult<Vec<_>>>()?;
+    // Polars takes names of folders above the dataset for partitions, too.
+    let is_hive = !root.to_string_lossy().contains('=');
     let partitions = Schema::from_iter([
         Field::new(DATE.into(), DataType::Date),
         Field::new(TRACE.into(), DataType::String),
@@ -73,6 +96,7 @@ fn scan_files(files: impl Iterator<Item = PathBuf>, schema: Schema) -> PolarsRes
         let columns = [schema, partitions].into_iter().flatten();
         return Ok(DataFrame::empty_with_schema(&columns.collect()).lazy());
     }
+    let names: Vec<_> = schema.iter_names().map(|name| col(name.clone())).collect();
     let options = ParquetOptions {
         schema: Some(SchemaRef::new(schema)),
         use_statistics: true,
@@ -80,11 +104,12 @@ fn scan_files(files: impl Iterator<Item = PathBuf>, schema: Schema) -> PolarsRes
     };
     let args = UnifiedScanArgs {
         hive_options: HiveOptions {
-            enabled: Some(true),
-            hive_start_idx: 0,
-            schema: Some(Arc::new(partitions)),
+            enabled: Some(is_hive),
+            schema: is_hive.then(|| Arc::new(partitions)),
             try_parse_dates: true,
+            ..HiveOptions::default()
         },
+        include_file_paths: (!is_hive).then(|| FILE.into()),
         glob: false,
         cast_columns_policy: CastColumnsPolicy {
             integer_upcast: true,
@@ -97,7 +122,13 @@ fn scan_files(files: impl Iterator<Item = PathBuf>, schema: Schema) -> PolarsRes
         ..UnifiedScanArgs::default()
     };
     let sources = ScanSources::Paths(paths.into());
-    Ok(DslBuilder::scan_parquet(sources, options, args)?.build().into())
+    let frame: LazyFrame = DslBuilder::scan_parquet(sources, options, args)?.build().into();
+    if is_hive {
+        return Ok(frame);
+    }
+    let part = |group| col(FILE).str().extract(lit(PARTITION), group);
+    let partitions = [part(1).cast(DataType::Date).alias(DATE), part(2).alias(TRACE)];
+    Ok(frame.select([names, partitions.into()].concat()))
 }
 
 /// A file as polars is to read it. It maps files that have a path, and reads what it needs of those that have a URL: only
@@ -108,9 +139,10 @@ fn source(path: PathBuf) -> PolarsResult<PlRefPath> {
         return Ok(path);
     }
     let absolute = path.to_absolute_path()?.into_owned();
-    // Polars would make a path of the URL, and map its file.
-    let is_encoded = absolute.as_str().contains('%');
-    Ok(if is_encoded { absolute } else { PlRefPath::new(format!("file://{absolute}")) })
+    // Polars would make a path of the URL, and map its file; others are no characters of a URL.
+    let is_no_url =
+        absolute.as_str().contains(|letter: char| letter == '%' || letter.is_ascii_control());
+    Ok(if is_no_url { absolute } else { PlRefPath::new(format!("file://{absolute}")) })
 }
 
 /// Reads columns of a table, some files at a time.
@@ -126,7 +158,12 @@ pub(super) fn each<'p>(
     mut visit: impl FnMut(&mut dyn Iterator<Item = Row<'_>>) -> Result<(), FleetError>,
 ) -> Result<(), FleetError> {
     let Some(table) = table(table_name) else { return Ok(()) };
-    let files = files(dataset, table.name, traces)?;
+    let traces: Vec<&Partition> = traces.collect();
+    let files = files(dataset, table.name, traces.iter().copied(), u64::MAX, cancel)?;
+    let damaged = |error: PolarsError| -> FleetError {
+        let damage = dataset.first_damage(table.name, traces.iter().copied(), cancel);
+        damage.map_or(error.into(), FleetError::from)
+    };
     let wanted: Vec<_> = columns.iter().map(|name| col(*name)).collect();
     let mut rest = files.as_slice();
     while !rest.is_empty() {
@@ -139,7 +176,7 @@ pub(super) fn each<'p>(
         let count = fitting.count().max(1);
         let (batch, behind) = rest.split_at(count.min(rest.len()));
         let paths = batch.iter().map(|(path, _)| path.clone());
-        let frame = scan_files(paths, (table.schema)())?.select(wanted.clone());
+        let frame = scan_files(dataset, paths, (table.schema)())?.select(wanted.clone());
         let is_large = batch.iter().any(|(_, length)| *length > BATCH_BYTES);
         let mut first = 0;
         loop {
@@ -148,7 +185,7 @@ pub(super) fn each<'p>(
                 true => frame.clone().slice(first, BATCH_ROWS),
                 false => frame.clone(),
             };
-            let rows = part.collect()?;
+            let rows = collect(part).map_err(damaged)?;
             let cells = Cells::of(&rows, columns)?;
             visit(&mut (0..rows.height()).map(|index| Row { cells: &cells, index }))?;
             first += i64::from(BATCH_ROWS);
@@ -159,6 +196,12 @@ pub(super) fn each<'p>(
         rest = behind;
     }
     Ok(())
+}
+
+/// The rows of a frame. Some decoders of polars panic on damaged files.
+fn collect(frame: LazyFrame) -> PolarsResult<DataFrame> {
+    let rows = quietly(|| frame.collect());
+    rows.unwrap_or_else(|panicked| Err(PolarsError::ComputeError(panicked.message.into())))
 }
 
 /// Columns of rows, by their names.
@@ -221,16 +264,20 @@ impl<'c> Row<'c> {
 #[cfg(test)]
 mod tests {
     use handlescope_model::ParquetFile;
-    use polars::prelude::{Column, lit};
+    use polars::prelude::Column;
     use tempfile::TempDir;
 
     use super::*;
 
     /// A dataset whose traces have these columns in `suspects`, each trace in a partition of its own.
     fn dataset(traces: &[Vec<Column>]) -> (TempDir, Dataset, Vec<Partition>) {
-        let folder = tempfile::tempdir().expect("a folder");
         // Characters that mean something in URLs.
-        let dataset = Dataset::create(&folder.path().join("a #?ü")).expect("a dataset");
+        dataset_in("a #?ü", traces)
+    }
+
+    fn dataset_in(name: &str, traces: &[Vec<Column>]) -> (TempDir, Dataset, Vec<Partition>) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dataset = Dataset::create(&folder.path().join(name)).expect("a dataset");
         let partitions = traces.iter().enumerate().map(|(number, columns)| {
             let date = format!("2026-11-2{number}").parse().expect("a day");
             let partition = Partition { date, trace: format!("{number:032}") };
@@ -241,6 +288,7 @@ mod tests {
             let mut file = ParquetFile::new(rows.schema(), |_| true, file).expect("a file");
             file.write(&rows).expect("rows");
             file.finish(Vec::new()).expect("a file");
+            dataset.write_manifest_of("suspects", &partition);
             partition
         });
         let partitions = partitions.collect();
@@ -283,15 +331,41 @@ mod tests {
     fn partitions_are_columns_that_skip_files() {
         let rows = || vec![column("process", ["a.exe"])];
         let (_folder, dataset, partitions) = dataset(&[rows(), rows()]);
-        // A file that is skipped is not opened.
+        // A file that is skipped is not read.
         std::fs::write(dataset.part("suspects", &partitions[0]), "damaged").expect("a file");
+        dataset.write_manifest_of("suspects", &partitions[0]);
         let table = table("suspects").expect("a table");
         let read = |trace: &str| {
-            let frame = scan(&dataset, table, partitions.iter()).expect("a frame");
-            frame.filter(col(TRACE).eq(lit(trace))).select([col("process")]).collect()
+            let frame = scan(&dataset, table, partitions.iter(), &Cancel::default());
+            let frame = frame.expect("a frame").filter(col(TRACE).eq(lit(trace)));
+            frame.select([col("process")]).collect()
         };
         assert_eq!(read(&partitions[1].trace).expect("a row").height(), 1);
         assert!(read(&partitions[0].trace).is_err());
+    }
+
+    #[test]
+    fn partitions_are_those_within_the_dataset() {
+        for name in
+            ["date=2020-01-01", "trace=x", "a=b/date=1/trace=2", "tab\t%20", "a/../b", "a\\b"]
+        {
+            let rows = vec![column("process", ["a.exe"])];
+            let (_folder, dataset, partitions) = dataset_in(name, &[rows]);
+            let table = table("suspects").expect("a table");
+            let frame = scan(&dataset, table, partitions.iter(), &Cancel::default());
+            let frame =
+                frame.expect("a frame").select([col(DATE).cast(DataType::String), col(TRACE)]);
+            let rows = frame.collect().unwrap_or_else(|error| panic!("{name}: {error}"));
+            let text = |column: &str| {
+                rows.column(column).unwrap().str().unwrap().get(0).map(str::to_owned)
+            };
+            let Partition { date, trace } = &partitions[0];
+            assert_eq!(
+                (text(DATE), text(TRACE)),
+                (Some(date.to_string()), Some(trace.clone())),
+                "{name}"
+            );
+        }
     }
 
     #[test]
@@ -302,13 +376,15 @@ mod tests {
             assert!(url("fleet").starts_with("file:///"), "{}", url("fleet"));
         }
         assert_eq!(url("/a%20/x"), "/a%20/x");
+        assert_eq!(url("/a\t/x"), "/a\t/x");
         assert_eq!(url("s3://bucket/x"), "s3://bucket/x");
     }
 
     #[test]
     fn a_table_without_files_is_empty() {
         let (_folder, dataset, _) = dataset(&[]);
-        let frame = scan(&dataset, table("Suspects").expect("a table"), [].iter());
+        let table = table("Suspects").expect("a table");
+        let frame = scan(&dataset, table, [].iter(), &Cancel::default());
         let rows = frame.expect("a frame").select([col(DATE), col("score")]).collect();
         assert_eq!(rows.expect("no rows").height(), 0);
     }

@@ -49,16 +49,13 @@ impl Fleet {
         criteria: &FleetCriteria,
         cancel: &Cancel,
     ) -> Result<Self, FleetError> {
-        let partitions = dataset.traces()?;
-        if partitions.is_empty() {
+        let days = criteria.days.as_ref();
+        let chosen = dataset.complete_traces(|day| days.is_none_or(|days| days.matches(day)))?;
+        if chosen.is_empty() && dataset.traces()?.is_empty() {
             return Err(FleetError::Empty);
         }
-        let days = criteria.days.as_ref();
-        let chosen = partitions
-            .into_iter()
-            .filter(|partition| days.is_none_or(|days| days.matches(&partition.date.to_string())));
         let partitions: BTreeMap<String, Partition> =
-            chosen.map(|partition| (partition.trace.clone(), partition)).collect();
+            chosen.into_iter().map(|partition| (partition.trace.clone(), partition)).collect();
         let mut fleet = Self {
             dataset: dataset.clone(),
             traces: Vec::new(),

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::caveats::FleetCaveat;
 use super::choice::{FleetCriteria, RowTest};
 use super::error::FleetError;
+use super::no_match::no_match;
 use super::processes::{Program, programs};
 use super::scan::Row;
 use super::traces::{Fleet, FleetTrace};
@@ -19,6 +20,8 @@ use crate::cancel::Cancel;
 /// Suspects of a fleet.
 pub(crate) struct FleetWhy {
     pub(crate) suspects: Vec<FleetSuspect>,
+    /// Whether anything in the traces passes the filters.
+    pub(crate) matches: bool,
     pub(crate) caveats: Vec<FleetCaveat>,
     pub(crate) machines: usize,
     pub(crate) traces: usize,
@@ -105,8 +108,13 @@ impl FleetSuspect {
 
     /// Whether it counts allocations.
     pub(crate) fn is_of_allocations(&self) -> bool {
-        !matches!(self.kind.as_str(), "handle" | "view")
+        is_of_allocations(&self.kind)
     }
+}
+
+/// Whether a kind is one of allocations.
+pub(super) fn is_of_allocations(kind: &str) -> bool {
+    !matches!(kind, "handle" | "view")
 }
 
 /// Columns of `suspects` that are read.
@@ -165,6 +173,7 @@ pub(crate) fn fleet_why(
         }
     })?;
     let none = Program::default();
+    let no_match = if sums.is_empty() { no_match(fleet, criteria, cancel)? } else { None };
     let suspects = sums.into_iter().map(|(key, sums)| {
         let program = programs.get(&key.process).unwrap_or(&none);
         (sums.score(), key.clone(), sums.suspect(key, program))
@@ -177,7 +186,8 @@ pub(crate) fn fleet_why(
     };
     Ok(FleetWhy {
         suspects: ranked.filter(is_enough).collect(),
-        caveats: fleet.caveats(),
+        matches: no_match.is_none(),
+        caveats: no_match.into_iter().chain(fleet.caveats()).collect(),
         machines: fleet.machines.len(),
         traces: fleet.traces.len(),
     })

@@ -9,8 +9,10 @@ mod symbolize;
 
 pub use self::args::{AddArgs, CheckArgs, DatasetAction, ListArgs, RemoveArgs, SymbolizeArgs};
 
+use handlescope_model::Untrusted;
+
 use crate::commands::{CommandError, Context};
-use crate::dataset::Dataset;
+use crate::dataset::{Dataset, DatasetError};
 
 /// Carries out an action on a dataset.
 ///
@@ -29,11 +31,18 @@ pub fn run(action: &DatasetAction, context: &mut Context<'_, '_>) -> Result<(), 
 
 fn remove(args: &RemoveArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     let dataset = Dataset::open_to_change(&args.folder)?;
-    for id in &args.traces {
+    // No id may turn out to be wrong once traces are gone.
+    let traces: Result<Vec<_>, _> =
+        args.traces.iter().map(|id| Ok((id, dataset.stored(id)?))).collect();
+    for (id, trace) in traces.map_err(|error: DatasetError| error)? {
         context.cancel.check()?;
-        let trace = dataset.stored(id)?;
-        dataset.remove(&trace)?;
-        writeln!(context.out, "{trace}: removed")?;
+        match trace {
+            Some(trace) => {
+                dataset.remove(&trace)?;
+                writeln!(context.out, "{trace}: removed")?;
+            }
+            None => writeln!(context.out, "{}: removed before", Untrusted(id))?,
+        }
     }
     Ok(())
 }

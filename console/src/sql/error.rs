@@ -40,6 +40,9 @@ pub enum SqlError {
     /// An archive is damaged.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+    /// A file of a dataset is missing or damaged.
+    #[error("{reason}")]
+    Dataset { reason: String },
     /// The user cancelled the query.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),

@@ -1,9 +1,13 @@
 //! Queries over the tables of a dataset, which polars carries out in a stream: neither tables nor joins have to fit into
 //! memory.
 
-use handlescope_model::guard::quietly;
+use std::fmt::Display;
+
+use handlescope_model::{guard::quietly, innermost};
 use polars::{
-    prelude::{Column, DataFrame, DataType, Engine, IntoLazy, LazyFrame, PolarsResult},
+    prelude::{
+        Column, DataFrame, DataType, Engine, IntoLazy, LazyFrame, PolarsError, PolarsResult,
+    },
     sql::{SQLContext, extract_table_identifiers},
 };
 
@@ -18,7 +22,7 @@ use super::{
 };
 use crate::{
     cancel::Cancel,
-    dataset::{Dataset, DatasetTable, Partition, TABLES},
+    dataset::{Dataset, DatasetError, DatasetTable, Partition, TABLES},
     fleet,
     query::{KnownNames, polars_reason},
     suggest,
@@ -63,13 +67,17 @@ pub(crate) fn sql_over_dataset(
     if let Some(name) = described(query) {
         return describe(name);
     }
-    let traces = dataset.traces().map_err(|error| SqlError::failed(error.to_string()))?;
+    // The session resets its flag for the next command, while this query may still check it.
+    let stop = Cancel::default();
     let refused = Refused::default();
     let work = {
-        let (dataset, query, refused) = (dataset.clone(), query.to_owned(), refused.clone());
-        move || planned(&dataset, &traces, &query, &refused)
+        let (dataset, query) = (dataset.clone(), query.to_owned());
+        let (refused, stop) = (refused.clone(), stop.clone());
+        move || planned(&dataset, &query, &refused, &stop)
     };
-    let answer = apart(work, |_| Ok(()), limit, cancel)?;
+    let answer = apart(work, |_| Ok(()), limit, cancel);
+    stop.cancel();
+    let answer = answer?;
     if let Some(&TooLarge { rows, most }) = refused.get() {
         return Err(SqlError::JoinTooLarge { rows, most });
     }
@@ -79,11 +87,13 @@ pub(crate) fn sql_over_dataset(
 /// Plans a query and runs it.
 fn planned(
     dataset: &Dataset,
-    traces: &[Partition],
     query: &str,
     refused: &Refused,
+    stop: &Cancel,
 ) -> Result<DataFrame, SqlError> {
     let named = extract_table_identifiers(query, false, true)?;
+    let traces = dataset.complete_traces(|_| true);
+    let traces = traces.map_err(of_dataset)?;
     let mut context = SQLContext::new();
     for table in &TABLES {
         let spellings = named.iter().filter(|typed| typed.eq_ignore_ascii_case(table.name));
@@ -93,8 +103,7 @@ fn planned(
             context.register(table.name, DataFrame::empty().lazy());
             continue;
         }
-        let frame = fleet::scan(dataset, table, traces.iter())
-            .map_err(|error| SqlError::failed(error.to_string()))?;
+        let frame = fleet::scan(dataset, table, traces.iter(), stop).map_err(of_dataset)?;
         for name in spellings.into_iter().chain([table.name]) {
             context.register(name, frame.clone());
         }
@@ -109,6 +118,9 @@ fn planned(
         None => run(query),
     };
     answer.map_err(|error| {
+        if let Some(damage) = damage(&error, dataset, &named, &traces, stop) {
+            return of_dataset(damage);
+        }
         let tables = named.iter().filter_map(|name| fleet::table(name));
         let columns: Vec<RelationColumn> = tables.flat_map(dataset_columns).collect();
         let names = KnownNames {
@@ -117,6 +129,27 @@ fn planned(
         };
         SqlError::failed(polars_reason(&error, &names))
     })
+}
+
+fn of_dataset(error: impl Display) -> SqlError {
+    SqlError::Dataset { reason: error.to_string() }
+}
+
+/// The file of the named tables for which a query may have failed.
+fn damage(
+    error: &PolarsError,
+    dataset: &Dataset,
+    named: &[String],
+    traces: &[Partition],
+    stop: &Cancel,
+) -> Option<DatasetError> {
+    // The others are about the query.
+    let is_of_files = matches!(
+        innermost(error),
+        PolarsError::IO { .. } | PolarsError::ComputeError(_) | PolarsError::OutOfBounds(_)
+    );
+    let mut tables = named.iter().filter_map(|name| fleet::table(name)).filter(|_| is_of_files);
+    tables.find_map(|table| dataset.first_damage(table.name, traces.iter(), stop))
 }
 
 /// Carries a plan out in a stream; what polars cannot stream, it does in memory.

@@ -7,6 +7,7 @@ use std::io::Write;
 use polars::polars_utils::compression::ZstdLevel;
 use polars::prelude::{CompatLevel, DataFrame, PolarsError, PolarsResult, Schema, SchemaExt};
 use polars_arrow::array::{Array, PrimitiveArray};
+use polars_arrow::datatypes::{ArrowDataType, ArrowSchema, Field};
 use polars_arrow::record_batch::RecordBatch;
 use polars_core::runtime::RAYON;
 use polars_parquet::write::{
@@ -66,6 +67,8 @@ impl<W: Write> ParquetFile<W> {
     /// # Errors
     /// When they cannot be encoded or written.
     pub fn write(&mut self, frame: &DataFrame) -> PolarsResult<()> {
+        let mut frame = frame.clone();
+        frame.align_chunks_par();
         let starts: Vec<usize> = (0..frame.height()).step_by(ROW_GROUP_ROWS).collect();
         for starts in starts.chunks(GROUPS_AT_ONCE) {
             let slices = starts.iter().map(|start| frame.slice(*start as i64, ROW_GROUP_ROWS));
@@ -98,10 +101,34 @@ impl<W: Write> ParquetFile<W> {
     /// When it cannot be written.
     pub fn finish(mut self, pairs: Vec<(String, String)>) -> PolarsResult<()> {
         let pairs = pairs.into_iter().map(|(key, value)| KeyValue::new(key, Some(value)));
-        let schema = schema_to_metadata_key(self.writer.schema());
+        let schema = schema_to_metadata_key(&with_plain_texts(self.writer.schema()));
         self.writer.end(Some([schema].into_iter().chain(pairs).collect()))?;
         self.writer.into_inner().flush()?;
         Ok(())
+    }
+}
+
+/// The schema that Arrow's readers see, with texts as UTF-8 where polars has views: pyarrow and pandas filter no views.
+fn with_plain_texts(schema: &ArrowSchema) -> ArrowSchema {
+    let mut schema = schema.clone();
+    schema.iter_values_mut().for_each(|field| field.dtype = with_plain_text(&field.dtype));
+    schema
+}
+
+fn with_plain_text(dtype: &ArrowDataType) -> ArrowDataType {
+    let within = |field: &Field| Field { dtype: with_plain_text(&field.dtype), ..field.clone() };
+    match dtype {
+        ArrowDataType::Utf8View => ArrowDataType::Utf8,
+        ArrowDataType::BinaryView => ArrowDataType::Binary,
+        ArrowDataType::LargeList(field) => ArrowDataType::LargeList(Box::new(within(field))),
+        ArrowDataType::FixedSizeList(field, size) => {
+            ArrowDataType::FixedSizeList(Box::new(within(field)), *size)
+        }
+        ArrowDataType::Struct(fields) => ArrowDataType::Struct(fields.iter().map(within).collect()),
+        ArrowDataType::Dictionary(keys, values, is_sorted) => {
+            ArrowDataType::Dictionary(*keys, Box::new(with_plain_text(values)), *is_sorted)
+        }
+        other => other.clone(),
     }
 }
 

@@ -37,6 +37,13 @@ pub fn needs_duckdb(_: TokenStream, test: TokenStream) -> TokenStream {
 }
 
 /// A test with the Python interpreter that the variable `HANDLESCOPE_PYTHON` names, which has the
+/// packages `pandas`, `pyarrow` and `duckdb`.
+#[proc_macro_attribute]
+pub fn needs_pandas(_: TokenStream, test: TokenStream) -> TokenStream {
+    ignored_unless(cfg!(has_pandas), "needs HANDLESCOPE_PYTHON with pandas and pyarrow", test)
+}
+
+/// A test with the Python interpreter that the variable `HANDLESCOPE_PYTHON` names, which has the
 /// package `mcp`.
 #[proc_macro_attribute]
 pub fn needs_mcp(_: TokenStream, test: TokenStream) -> TokenStream {

@@ -54,6 +54,15 @@ fn sample() -> Shell {
     shell
 }
 
+/// Marks a trace as one that a process was adding when it was killed.
+pub(super) fn unfinished(shell: &Shell, trace: &str) {
+    let path = shell.path(&format!("fleet/_manifests/{trace}.json"));
+    let text = fs::read_to_string(&path).unwrap();
+    let marked = text.replace(r#""unfinished": false"#, r#""unfinished": true"#);
+    assert_ne!(marked, text);
+    fs::write(path, marked).unwrap();
+}
+
 fn add(shell: &Shell, traces: &[&str]) -> Run {
     let symbols = sample_symbols();
     let options = ["--symbol-path", symbols.to_str().unwrap()];
@@ -120,6 +129,7 @@ fn rows_of_a_process_that_was_killed_are_found_and_replaced() {
     let shell = sample();
     let before = tables(&shell.path("fleet"));
     fs::remove_dir_all(shell.path("fleet/traces")).unwrap();
+    unfinished(&shell, SAMPLE);
     let groups = format!("fleet/groups/date=2026-02-10/trace={SAMPLE}/part-0.parquet");
     fs::write(shell.path(&groups), "half of a file").unwrap();
     let check = shell.run(&["dataset", "check", "fleet"]);

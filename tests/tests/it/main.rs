@@ -73,6 +73,7 @@ mod no_match;
 mod object_shards;
 mod output;
 mod overwriting;
+mod parquet_readers;
 mod pictures;
 mod process_exit;
 mod processes;

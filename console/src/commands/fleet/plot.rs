@@ -84,7 +84,7 @@ fn draw(args: &FleetPlotArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comm
     let usual = if fleet.days().len() > 1 { GrowthAxis::Days } else { GrowthAxis::Steps };
     let axis = args.axis.unwrap_or(usual);
     let growth = fleet_growth(&fleet, &args.criteria, by, axis, of_bytes, dump.cancel)?;
-    warn_of(&fleet.caveats(), dump.messages);
+    warn_of(&growth.caveats, dump.messages);
     let top = usize::try_from(args.top.unwrap_or(MAX_LINES)).unwrap_or(usize::MAX);
     let name = stem(fleet.dataset.root());
     let timeline = Timeline::of_fleet(growth, Path::new(&name), top);

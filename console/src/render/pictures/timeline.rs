@@ -131,7 +131,7 @@ impl Timeline {
 
     /// Builds the timeline of a dataset with this name: the first lines by themselves, and the others as one.
     pub(crate) fn of_fleet(growth: FleetGrowth, dataset: &Path, top: usize) -> Self {
-        let FleetGrowth { axis, labels, mut lines, has_bytes } = growth;
+        let FleetGrowth { axis, labels, mut lines, has_bytes, .. } = growth;
         let rest = lines.split_off(lines.len().min(top));
         if !rest.is_empty() {
             let sums = (0..labels.len())

@@ -2,39 +2,37 @@
 
 use std::io::{self, Write};
 
-use polars::{
-    io::parquet::write::BatchedWriter,
-    prelude::{Column, DataFrame, IdxCa, IdxSize, ParquetWriter, PolarsResult},
-};
+use handlescope_model::ParquetFile;
+use polars::prelude::{Column, DataFrame, IdxCa, IdxSize, PolarsResult};
 
 use super::{ColumnSpec, Table, value::hex};
 
 /// A file that takes tables of the same columns one after the other.
 pub(crate) struct Parquet<W: Write> {
     out: Option<W>,
-    writer: Option<BatchedWriter<W>>,
+    file: Option<ParquetFile<W>>,
 }
 
 impl<W: Write> Parquet<W> {
     pub(crate) fn new(out: W) -> Parquet<W> {
-        Parquet { out: Some(out), writer: None }
+        Parquet { out: Some(out), file: None }
     }
 
     /// Adds the rows of a table that are left.
     pub(crate) fn add(&mut self, table: &Table<'_>) -> io::Result<()> {
         let frame = table.data_frame().map_err(io::Error::other)?;
         if let Some(out) = self.out.take() {
-            let writer = ParquetWriter::new(out).batched(frame.schema());
-            self.writer = Some(writer.map_err(io::Error::other)?);
+            let file = ParquetFile::new(frame.schema(), |_| true, out);
+            self.file = Some(file.map_err(io::Error::other)?);
         }
-        let Some(writer) = &mut self.writer else { return Ok(()) };
-        writer.write_batch(&frame).map_err(io::Error::other)
+        let Some(file) = &mut self.file else { return Ok(()) };
+        file.write(&frame).map_err(io::Error::other)
     }
 
     /// Completes the file.
     pub(crate) fn finish(self) -> io::Result<()> {
-        let Some(writer) = self.writer else { return Ok(()) };
-        writer.finish().map(drop).map_err(io::Error::other)
+        let Some(file) = self.file else { return Ok(()) };
+        file.finish(Vec::new()).map_err(io::Error::other)
     }
 }
 

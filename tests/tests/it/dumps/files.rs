@@ -146,3 +146,16 @@ fn the_memory_in_a_full_dump_is_not_read() {
     let run = shell.run(&["full.dmp", "-c", sql]).ok();
     assert!(run.stdout.contains("server.exe"), "{run:?}");
 }
+
+#[test]
+fn a_dump_in_a_dataset_is_of_the_day_on_which_it_was_written() {
+    // 2019-05-06 07:08:09 UTC; the file is of today.
+    let shell = with(&Dump { written: 1_557_126_489, ..traced() });
+    let _ = shell.run(&["dataset", "add", "fleet", "a.dmp"]).ok();
+    let run = shell.run(&["dataset", "list", "fleet", "--json"]).ok();
+    let listed: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(listed["traces"][0]["date"], "2019-05-06", "{listed}");
+    let query = ".sql SELECT CAST(started_utc AS VARCHAR) AS t FROM traces -json";
+    let run = shell.run(&["fleet", "-c", query]).ok();
+    assert!(run.stdout.contains("2019-05-06 07:08:09"), "{run:?}");
+}

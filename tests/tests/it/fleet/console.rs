@@ -2,10 +2,13 @@
 
 use std::fs;
 
+use handlescope_tests::allocations;
 use handlescope_tests::binary::{Run, Shell};
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::Value;
+
+use crate::dataset::unfinished;
 
 const SECOND: i64 = 1_000_000_000;
 /// 100 ns units of a day, the unit of FILETIME.
@@ -128,6 +131,67 @@ fn traces_and_processes_are_chosen_by_machine_build_and_day() {
 }
 
 #[test]
+fn a_filter_that_nothing_passes_is_named() {
+    let shell = small_fleet();
+    for (options, said) in [
+        ("-build 9.9", "none of 12 processes passes -build 9.9, did you mean -build 1.9?"),
+        ("-pn nope.exe", "none of 12 processes passes -pn nope.exe; there are System, server.exe"),
+        (
+            "-build 1.9 -pn serve.exe",
+            "none of 6 processes passes -pn serve.exe, did you mean -pn server.exe?",
+        ),
+        ("-Type Evnt", "none of 8 groups passes -Type Evnt, did you mean -Type Event?"),
+    ] {
+        for command in [".why", ".dump ObjectRef", ".dump ObjectRef -Leak -GroupBy machine"] {
+            let run = shell.run(&["fleet", "-c", &format!("{command} {options}")]).ok();
+            assert!(
+                run.stderr.contains(&format!("nothing matches: {said}\n")),
+                "{options}: {run:?}"
+            );
+            assert!(!run.stdout.contains("Nothing leaks"), "{options}: {run:?}");
+            let document = asked(&shell, &format!("{command} {options} -json"));
+            let caveat = &document["caveats"][0];
+            assert_eq!(caveat["kind"], "no_match", "{options}: {document}");
+        }
+        let run = shell.run(&["fleet", "-c", &format!(".plot {options}")]);
+        assert!(run.stderr.contains(said), "{options}: {run:?}");
+        let _ = shell.run(&["fleet", "-c", &format!(".report page.html -Force {options}")]);
+    }
+    let run = shell.run(&["diff", "fleet", "-build", "1.9", "1.10", "-pn", "nope.exe"]);
+    assert!(run.stderr.contains("none of 12 processes passes -pn nope.exe"), "{run:?}");
+    // Something passes, and does not leak.
+    let run = shell.run(&["why", "fleet", "-pn", "System"]).ok();
+    assert!(run.stdout.contains("Nothing leaks in 6 traces"), "{run:?}");
+    assert!(!run.stderr.contains("nothing matches"), "{run:?}");
+}
+
+#[test]
+fn allocations_are_no_leaked_handles() {
+    let shell = Shell::new();
+    allocations::trace().write(shell.path("memory.etl")).unwrap();
+    let _ = shell.run(&["dataset", "add", "fleet", "leaky.etl", "memory.etl"]).ok();
+    for by in ["process", "kind", "machine", "trace"] {
+        let answer = asked(&shell, &format!(".dump ObjectRef -GroupBy {by} -json"));
+        let sum = |name: &str| -> i64 {
+            answer["groups"].as_array().unwrap().iter().filter_map(|row| row[name].as_i64()).sum()
+        };
+        let query = "SELECT sum(CASE WHEN kind IN ('handle', 'view') THEN leaked ELSE 0 END) AS leaked, \
+            sum(CASE WHEN kind IN ('handle', 'view') THEN acquired ELSE 0 END) AS created, \
+            sum(CASE WHEN kind IN ('handle', 'view') THEN 0 ELSE leaked END) AS unfreed, \
+            sum(CASE WHEN kind IN ('handle', 'view') THEN 0 ELSE acquired END) AS allocations FROM groups";
+        let row = asked(&shell, &format!(".sql {query} -json"))["rows"][0].clone();
+        for name in ["leaked", "created", "unfreed", "allocations"] {
+            assert_eq!(row[name], sum(name), "{by}: {name}");
+        }
+        assert_eq!((sum("leaked"), sum("created")), (19, 101));
+        assert!(sum("unfreed") > 0 && sum("allocations") > sum("unfreed"));
+        let run = shell.run(&["fleet", "-c", &format!(".dump ObjectRef -GroupBy {by}")]).ok();
+        let handles = "101 opened, 19 leaked, 1 closed only by process exit of handles; ";
+        assert!(run.stdout.contains(handles), "{run:?}");
+    }
+}
+
+#[test]
 fn a_build_that_leaks_anew_is_worse_and_ends_with_status_1() {
     let shell = small_fleet();
     let members = ["before", "after", "state", "got_worse", "after_machines"];
@@ -227,7 +291,9 @@ fn queries_see_the_tables_of_the_dataset_without_unfinished_traces() {
     // As if the last trace were not added to its end.
     let partition =
         fs::read_dir(shell.path(&format!("fleet/traces/date={}", day.as_str().unwrap())));
-    fs::remove_dir_all(partition.unwrap().next().unwrap().unwrap().path()).unwrap();
+    let partition = partition.unwrap().next().unwrap().unwrap().path();
+    unfinished(&shell, partition.to_str().unwrap().split_once("trace=").unwrap().1);
+    fs::remove_dir_all(partition).unwrap();
     assert_eq!(sql("SELECT count(distinct trace) AS n FROM groups")[0]["n"], 5);
     assert_eq!(asked(&shell, ".why -json")["traces"], 5);
 }

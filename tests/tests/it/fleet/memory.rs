@@ -49,28 +49,35 @@ fn write_trace(path: &Path, seed: u64) {
 /// Links the tables of the traces of a dataset into another one, under ids of other traces, until it has so many bytes.
 /// Returns the number of its traces, and their bytes.
 fn multiply(from: &Path, to: &Path, least: u64) -> (u64, u64) {
-    fs::create_dir(to).unwrap();
+    fs::create_dir_all(to.join("_manifests")).unwrap();
     fs::copy(from.join("_dataset.json"), to.join("_dataset.json")).unwrap();
+    let manifests: Vec<(String, Value)> = fs::read_dir(from.join("_manifests"))
+        .unwrap()
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let manifest = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+            (path.file_stem().unwrap().to_str().unwrap().to_owned(), manifest)
+        })
+        .collect();
     let (mut traces, mut bytes) = (0, 0);
     while bytes < least {
-        for table in fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()) {
-            let name = table.file_name().unwrap().to_str().unwrap();
-            if name.starts_with('_') {
-                continue;
-            }
-            let days = fs::read_dir(&table)
-                .unwrap()
-                .flat_map(|day| fs::read_dir(day.unwrap().path()).unwrap());
-            for (place, trace) in (0..).zip(days) {
-                let part = trace.unwrap().path().join("part-0.parquet");
-                let (day, id) = (1 + traces % 28, traces + place);
-                let folder = to.join(format!("{name}/date=2026-10-{day:02}/trace={id:032x}"));
+        let day = format!("2026-10-{:02}", 1 + traces % 28);
+        for (trace, manifest) in &manifests {
+            let id = format!("{traces:032x}");
+            for table in manifest["tables"].as_object().unwrap().keys() {
+                let of_trace = manifest["date"].as_str().unwrap();
+                let part =
+                    from.join(format!("{table}/date={of_trace}/trace={trace}/part-0.parquet"));
+                let folder = to.join(format!("{table}/date={day}/trace={id}"));
                 fs::create_dir_all(&folder).unwrap();
-                fs::hard_link(&part, folder.join("part-0.parquet")).unwrap();
                 bytes += part.metadata().unwrap().len();
+                fs::hard_link(part, folder.join("part-0.parquet")).unwrap();
             }
+            let mut manifest = manifest.clone();
+            manifest["date"] = day.clone().into();
+            fs::write(to.join(format!("_manifests/{id}.json")), manifest.to_string()).unwrap();
+            traces += 1;
         }
-        traces += 2;
     }
     (traces, bytes)
 }

@@ -2,6 +2,7 @@
 
 mod cluster;
 pub(crate) mod console;
+mod damaged;
 mod engines;
 mod memory;
 mod published;

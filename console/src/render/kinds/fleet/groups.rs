@@ -9,14 +9,15 @@ use indicatif::HumanCount;
 use super::stack::lines;
 use super::{count, with_caveats};
 use crate::dataset::short;
-use crate::fleet::{FleetColumn, FleetGroup, FleetGroups};
+use crate::fleet::{Amounts, FleetColumn, FleetGroup, FleetGroups};
 use crate::render::json::{Document, Meanings};
 use crate::render::table::{Columns, FileRows, Show, Table};
 use crate::settings::Display;
 use crate::values::{Counted, Size};
 
 /// Columns that the text leaves out where a screen is too narrow for all, in this order.
-const SPARE: [&str; 6] = ["Share", "Closed", "Bytes", "At exit", "Opened", "Traces"];
+const SPARE: [&str; 8] =
+    ["Share", "Closed", "Allocated", "Bytes", "At exit", "Opened", "Traces", "Unfreed"];
 
 /// A group and its presentation.
 pub(crate) struct GroupRow<'a> {
@@ -34,11 +35,30 @@ pub(crate) fn fleet_group_columns<'a>(
     columns.nest("keys", "object", move |row| row.keys(&columns_of_keys));
     columns.add("machines", |row| row.group.machines as u64).title("Machines");
     columns.add("traces", |row| row.group.traces as u64).title("Traces");
-    columns.add("leaked", |row| count(row.group.leaked)).title("Leaked").show(Show::Grouped);
-    let at_exit = columns.add("closed_at_exit", |row| count(row.group.closed_at_exit));
+    let handles = |row: &GroupRow<'a>| row.group.handles;
+    columns
+        .add("leaked", move |row| count(handles(row).leaked))
+        .title("Leaked")
+        .show(Show::Grouped);
+    let at_exit = columns.add("closed_at_exit", move |row| count(handles(row).closed_at_exit));
     at_exit.title("At exit").show(Show::Grouped);
-    columns.add("created", |row| count(row.group.acquired)).title("Opened").show(Show::Grouped);
-    columns.add("closed", |row| count(row.group.released)).title("Closed").show(Show::Grouped);
+    columns
+        .add("created", move |row| count(handles(row).acquired))
+        .title("Opened")
+        .show(Show::Grouped);
+    columns
+        .add("closed", move |row| count(handles(row).released))
+        .title("Closed")
+        .show(Show::Grouped);
+    let unfreed = columns.add("unfreed", |row| count(row.group.allocations.leaked));
+    if has_bytes {
+        unfreed.title("Unfreed").show(Show::Grouped);
+    }
+    columns.add("freed_at_exit", |row| count(row.group.allocations.closed_at_exit));
+    let allocated = columns.add("allocations", |row| count(row.group.allocations.acquired));
+    if has_bytes {
+        allocated.title("Allocated").show(Show::Grouped);
+    }
     columns.add("bytes_created", |row| row.group.bytes_acquired);
     let bytes = columns.add("bytes", |row| row.group.bytes_unreleased);
     if has_bytes {
@@ -81,14 +101,15 @@ pub(crate) fn fleet_groups<'a>(
         columns.row_text(move |row, out| row.write(&display, out));
     }
     let rows = answer.groups.iter().map(|group| GroupRow { answer, group });
-    let sum = |amount: fn(&FleetGroup) -> i64| -> u64 {
-        answer.groups.iter().map(|group| count(amount(group))).sum()
-    };
+    let handles: Vec<Amounts> = answer.groups.iter().map(|group| group.handles).collect();
+    let allocations: Vec<Amounts> = answer.groups.iter().map(|group| group.allocations).collect();
+    let mut amounts = sums(&handles, ["opened", "leaked", "closed"]);
+    if has_bytes {
+        let of_allocations = sums(&allocations, ["made", "unfreed", "freed"]);
+        amounts += &format!(" of handles; {of_allocations} of allocations");
+    }
     let below = format!(
-        "{} acquired, {} leaked, {} closed only by process exit, in {} of {}",
-        HumanCount(sum(|group| group.acquired)),
-        HumanCount(sum(|group| group.leaked)),
-        HumanCount(sum(|group| group.closed_at_exit)),
+        "{amounts}, in {} of {}",
         Counted(answer.traces as u64, "trace"),
         Counted(answer.machines as u64, "machine"),
     );
@@ -102,6 +123,19 @@ pub(crate) fn fleet_groups<'a>(
     let tail = with_caveats(Document::default(), &answer.caveats);
     let table = Table::new("groups", columns, rows.collect(), [part])?;
     Ok(table.with_members(head, tail).with_spare(SPARE).counting_left_out())
+}
+
+/// Sums of amounts with the words for them.
+fn sums(amounts: &[Amounts], [acquired, leaked, released]: [&str; 3]) -> String {
+    let sum = |amount: fn(&Amounts) -> i64| -> HumanCount {
+        HumanCount(amounts.iter().map(|amounts| count(amount(amounts))).sum())
+    };
+    format!(
+        "{} {acquired}, {} {leaked}, {} {released} only by process exit",
+        sum(|amounts| amounts.acquired),
+        sum(|amounts| amounts.leaked),
+        sum(|amounts| amounts.closed_at_exit),
+    )
 }
 
 impl<'a> GroupRow<'a> {
@@ -144,7 +178,8 @@ impl GroupRow<'_> {
 
     /// Writes a line about the group, then a line for each frame of its stack.
     fn write(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
-        let FleetGroup { machines, traces, leaked, closed_at_exit, acquired, .. } = *self.group;
+        let FleetGroup { machines, traces, handles, allocations, .. } = *self.group;
+        let Amounts { leaked, closed_at_exit, acquired, .. } = handles;
         let mut text = format!(
             "{}, {}: {} leaked of {}",
             Counted(machines as u64, "machine"),
@@ -154,6 +189,16 @@ impl GroupRow<'_> {
         );
         if closed_at_exit > 0 {
             text += &format!(", {} closed only by process exit", HumanCount(count(closed_at_exit)));
+        }
+        if allocations.acquired > 0 {
+            let Amounts { leaked, closed_at_exit, acquired, .. } = allocations;
+            let (leaked, acquired) =
+                (HumanCount(count(leaked)), Counted(count(acquired), "allocation"));
+            text += &format!("; {leaked} unfreed of {acquired}");
+            if closed_at_exit > 0 {
+                text +=
+                    &format!(", {} freed only by process exit", HumanCount(count(closed_at_exit)));
+            }
         }
         if self.group.bytes_unreleased > 0 {
             text += &format!(", {}", Size(self.group.bytes_unreleased));
@@ -202,9 +247,11 @@ pub(in crate::render) const FLEET_GROUP_MEMBERS: Meanings = &[
     ("keys.createstack", "identity of the stack"),
     ("keys.stack", "only with `createstack`: frames of the stack, a line each"),
     ("machines, traces", "number of machines and traces that have something of the group"),
-    ("leaked", "handles, views and allocations that nothing released"),
+    ("leaked", "handles and views that nothing released"),
     ("closed_at_exit", "those that only the end of their process released"),
-    ("created, closed", "number acquired, and released by the program"),
+    ("created, closed", "number opened, and closed by the program"),
+    ("allocations, unfreed", "allocations, and those of them that nothing freed"),
+    ("freed_at_exit", "allocations that only the end of their process freed"),
     ("bytes_created, bytes", "bytes of the allocations, and of those never freed"),
     ("share", "share of this group, 0 to 1, in what all groups leak; if nothing leaks, acquire"),
 ];

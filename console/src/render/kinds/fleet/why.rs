@@ -111,7 +111,8 @@ pub(crate) fn fleet_why<'a>(
     let of = format!("{} of {}", Counted(traces, "trace"), Counted(machines, "machine"));
     let mut part = FileRows::rows_of(rows.len()).of_each("more suspect");
     part = match rows.len() {
-        0 => part.below(format!("Nothing leaks in {of}")),
+        0 if answer.matches => part.below(format!("Nothing leaks in {of}")),
+        0 => part.below(format!("Nothing matches in {of}")),
         _ => {
             let headline = display.whole(&headline(answer, &of));
             let headline = display.screen.paint(Role::Heading, headline);
@@ -331,7 +332,10 @@ pub(in crate::render) const FLEET_WHY_MEMBERS: Meanings = &[
     ("left_out", "only if `-TopN` omits something"),
     ("left_out.suspects", "number of omitted suspects"),
     ("caveats", "what makes the answer wrong or incomplete"),
-    ("caveats.kind", "`events_lost`, `symbols_missing` or `no_clock`"),
+    (
+        "caveats.kind",
+        "`events_lost`, `symbols_missing`, `no_clock`, or `no_match` (a filter that nothing passes)",
+    ),
     ("caveats.text", "a sentence"),
     ("caveats.traces", "number of traces concerned"),
 ];
