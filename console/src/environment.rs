@@ -69,7 +69,10 @@ pub fn try_threads() -> Result<(), TooFewThreads> {
     let mut result = Ok(());
     while waiting.len() < needed {
         let (end, ended) = mpsc::channel::<()>();
-        let wait = move || drop(ended.recv());
+        // The other end is dropped, which is all that it waits for.
+        let wait = move || {
+            let _ = ended.recv();
+        };
         match thread::Builder::new().stack_size(WAITING_STACK).spawn(wait) {
             Ok(thread) => waiting.push((end, thread)),
             Err(_) => {

@@ -1,15 +1,15 @@
 //! Files that change while they are mapped into memory.
 //!
-//! Who reads a page of a mapping that its file no longer has, or that its device cannot read, gets the signal SIGBUS, which
-//! ends a program. Here such a page becomes one of zeros, and whoever reads mapped files asks afterwards whether that
-//! happened: what was read then means nothing. On Windows a mapped file cannot be cut.
+//! A program that reads a page of a mapping gets the signal SIGBUS, and ends, if the file no longer has that page or its
+//! device cannot read it. Here such a page becomes one of zeros. Readers of mapped files ask afterwards whether that
+//! happened: what they read then means nothing. On Windows a mapped file cannot be cut.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Pages that were lost.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// Whether one was lost that nobody has reported.
+/// Whether one was lost that is not reported yet.
 static IS_UNREPORTED: AtomicBool = AtomicBool::new(false);
 
 /// Lets the program survive the loss of mapped pages, from now on. Once, at its start.

@@ -65,8 +65,8 @@ fn a_trace_that_needs_more_memory_than_it_may_have_is_extracted_with_files() {
     fs::remove_file(&archive).unwrap();
 
     // A block whose file cannot grow, as on a full disk, moves to memory.
-    let limit = "trap '' XFSZ; ulimit -f 32768";
-    let full = extract_with(&path, limit, &["-MaxMemory", "256MiB"]);
+    let limit = format!("trap '' XFSZ; ulimit -f {}", 3 * expected.len() / 1024);
+    let full = extract_with(&path, &limit, &["-MaxMemory", "256MiB"]);
     assert!(full.status.success(), "{full:?}");
     assert!(fs::read(&archive).unwrap() == expected);
 }
