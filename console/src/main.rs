@@ -27,7 +27,7 @@ use handlescope_console::terminal::{
 use handlescope_console::trace::LoadArgs;
 use handlescope_console::{environment, live, maintenance, mcp, recording, repl, shell};
 use handlescope_extract::SpillingAllocator;
-use handlescope_model::{Reason, survive_lost_pages};
+use handlescope_model::{Cancel, Reason, survive_lost_pages};
 
 /// The exit status of a command line that means nothing.
 const BAD_USAGE: u8 = 2;
@@ -250,7 +250,13 @@ fn act(
         }
         Action::Schema { members: true, .. } => members(out)?,
         Action::Schema { tables, markdown, .. } => {
-            schema(tables, &*views(settings)?, *markdown, out, Screen::stdout(settings.color()))?;
+            schema(
+                tables,
+                &*views(settings, &Cancel::default())?,
+                *markdown,
+                out,
+                Screen::stdout(settings.color()),
+            )?;
         }
         Action::Record(args) => {
             let cancel = cancel_on_signals(messages);

@@ -18,7 +18,7 @@ use crate::paths::{ExpandError, OverwriteError, RootError};
 use crate::query::{NoMatch, QueryError};
 use crate::render::{self, OutputError};
 use crate::settings::{AliasError, ConfigError};
-use crate::sql::SqlError;
+use crate::sql::{SqlError, ViewError};
 use crate::suggest::followed_by;
 use crate::trace::{LoadError, MappingsError, NoFile};
 use crate::values::{Counted, SuspectId};
@@ -330,7 +330,9 @@ impl CommandError {
             CommandError::Cancelled(_)
                 | CommandError::Query(QueryError::Cancelled(_))
                 | CommandError::Fleet(FleetError::Cancelled(_))
-                | CommandError::Sql(SqlError::Cancelled(_))
+                | CommandError::Sql(
+                    SqlError::Cancelled(_) | SqlError::View(ViewError::Cancelled(_))
+                )
                 | CommandError::Save(SaveError::Cancelled(_))
                 | CommandError::Redact(ExtractError::Cancelled(_))
         )

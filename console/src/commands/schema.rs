@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use handlescope_model::{SCHEMA_VERSION, Table, Untrusted};
+use handlescope_model::{Cancel, SCHEMA_VERSION, Table, Untrusted};
 use thiserror::Error;
 
 use super::shared::groups;
@@ -77,7 +77,7 @@ impl Command for Schema {
         if context.session.dataset.is_some() {
             return dataset_schema(&args.names, context.out, context.screen);
         }
-        let views = views(&context.session.settings)?;
+        let views = views(&context.session.settings, context.cancel)?;
         let relations: Result<Vec<Relation<'_>>, _> =
             args.names.iter().map(|word| relation(&views, word)).collect();
         Ok(schema(&relations?, &views, args.markdown, context.out, context.screen)?)
@@ -105,9 +105,9 @@ fn relation<'a>(views: &'a Views, word: &Token) -> Result<Relation<'a>, ParseErr
 /// The views that queries know with these settings.
 ///
 /// # Errors
-/// When one of the user cannot be read or planned.
-pub fn views(settings: &Settings) -> Result<Arc<Views>, SqlError> {
-    Ok(Views::with(settings.sql_views())?)
+/// When one of the user cannot be read or planned, or `cancel` asks to stop.
+pub fn views(settings: &Settings, cancel: &Cancel) -> Result<Arc<Views>, SqlError> {
+    Ok(Views::with(settings.sql_views(), cancel)?)
 }
 
 /// Describes tables and views, all if none is named.
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     fn printed(relations: &[Relation<'_>], is_markdown: bool) -> String {
-        let (mut out, views) = (Vec::new(), Views::with(None).expect("views"));
+        let (mut out, views) = (Vec::new(), Views::with(None, &Cancel::default()).expect("views"));
         schema(relations, &views, is_markdown, &mut out, Screen::PLAIN).expect("written");
         String::from_utf8(out).expect("text")
     }
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn an_unknown_table_names_the_nearest_or_how_to_list_them() {
-        let views = Views::with(None).expect("views");
+        let views = Views::with(None, &Cancel::default()).expect("views");
         let error = |name: &str| {
             let (_, tokens) = crate::grammar::join(&[name.to_owned()]);
             relation(&views, &tokens[0]).map(drop).expect_err("unknown").to_string()

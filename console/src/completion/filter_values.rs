@@ -50,7 +50,9 @@ impl KnownViews {
     /// The views, without those that cannot be planned: the next query will say what is wrong with them.
     pub(super) fn get(&self) -> &Views {
         self.planned.get_or_init(|| {
-            let views = Views::with(self.folder.as_deref()).or_else(|_| Views::with(None));
+            let cancel = &handlescope_model::Cancel::default();
+            let views = Views::with(self.folder.as_deref(), cancel);
+            let views = views.or_else(|_| Views::with(None, cancel));
             views.unwrap_or_default()
         })
     }

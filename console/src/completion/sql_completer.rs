@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     fn built_in() -> Arc<Views> {
-        Views::with(None).expect("the views of the program")
+        Views::with(None, &handlescope_model::Cancel::default()).expect("the views of the program")
     }
 
     /// Candidates at the `|`.

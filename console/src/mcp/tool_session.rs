@@ -170,7 +170,8 @@ impl ToolSession {
             Work::Dump { kind, windowed: true } => self.window(&call, kind)?,
             Work::Sql => self.sql(&call)?,
             Work::Schema => {
-                let views = views(&self.console.session.settings).map_err(CommandError::from)?;
+                let views = views(&self.console.session.settings, &self.console.cancel)
+                    .map_err(CommandError::from)?;
                 (schema(&call, &views)?, Vec::new())
             }
         };

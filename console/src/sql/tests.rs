@@ -11,7 +11,7 @@ use polars::sql::keywords::all_functions;
 use tempfile::TempDir;
 
 use super::planner::MAX_BYTES;
-use super::{MemoryLimit, Relation, SqlError, Views, sql};
+use super::{MemoryLimit, Relation, SqlError, ViewError, Views, sql};
 use crate::{
     filter::SystemModules,
     query::{
@@ -400,7 +400,7 @@ fn views_of_the_user_are_added_or_replace_others() {
         ("handles.sql", "-- Without maps.\nSELECT row AS event, tid FROM events WHERE kind < 2"),
         ("notes.txt", "no view"),
     ]);
-    let views = Views::with(Some(folder.path())).expect("views");
+    let views = Views::with(Some(folder.path()), &Cancel::default()).expect("views");
     let file = trace(vec![vec![create(APP, 1, 4).leaked(), create(APP, 2, 8)]]);
     let ask = |query| {
         let answer = sql(
@@ -483,11 +483,33 @@ fn a_view_that_cannot_be_is_named_with_its_line() {
         ),
     ] {
         let folder = folder(files);
-        let error = Views::with(Some(folder.path())).expect_err(expected).to_string();
+        let error =
+            Views::with(Some(folder.path()), &Cancel::default()).expect_err(expected).to_string();
         assert!(error.contains(expected), "{error}");
     }
-    let missing = Views::with(Some(Path::new("/no/such/folder"))).expect_err("nothing").to_string();
+    let missing = Views::with(Some(Path::new("/no/such/folder")), &Cancel::default())
+        .expect_err("nothing")
+        .to_string();
     assert!(missing.starts_with("/no/such/folder: the views cannot be read: "), "{missing}");
+}
+
+#[test]
+fn a_query_plans_only_the_views_that_it_needs_until_it_is_cancelled() {
+    let folder = folder(&[
+        ("broken.sql", "SELECT nothing FROM leaks"),
+        ("a.sql", "SELECT type FROM leaks"),
+        ("b.sql", "SELECT type FROM A"),
+    ]);
+    let (cancel, file) = (Cancel::default(), trace(vec![vec![create(APP, 1, 4).leaked()]]));
+    let planned = |query| Views::of_query(Some(folder.path()), query, &cancel);
+    let (query, system) = ("SELECT * FROM b", SystemModules::usual());
+    let views = planned(query).expect("views");
+    let answer = sql(&[(0, &file)], query, &views, UNLIMITED, &NoNames, system, &cancel);
+    assert_eq!(answer.expect("an answer").height(), 1);
+    let error = planned("SELECT * FROM Broken").expect_err("broken").to_string();
+    assert!(error.contains("broken.sql: line 1: "), "{error}");
+    cancel.cancel();
+    assert!(matches!(planned(query), Err(ViewError::Cancelled(_))));
 }
 
 #[test]
@@ -497,7 +519,7 @@ fn an_error_while_a_view_of_the_user_runs_names_its_file() {
         ("ORDER.sql", "SELECT row, number + 1 AS next FROM numbers"),
         ("sound.sql", "SELECT row, kind_name FROM events"),
     ]);
-    let views = Views::with(Some(folder.path())).expect("views");
+    let views = Views::with(Some(folder.path()), &Cancel::default()).expect("views");
     let file = trace(vec![vec![create(APP, 1, 4).leaked(), create(APP, 2, 8)]]);
     let refused = |query: &str| {
         let answer = sql(

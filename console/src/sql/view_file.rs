@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use handlescope_model::{Reason, Table, Untrusted, open_file};
+use handlescope_model::{Cancelled, Reason, Table, Untrusted, open_file};
 use polars::{prelude::PolarsError, sql::extract_table_identifiers};
 use thiserror::Error;
 
@@ -19,6 +19,9 @@ pub enum ViewError {
     Unread { path: PathBuf, source: io::Error },
     #[error("{}: line {line}: {problem}", Untrusted(.path))]
     Content { path: PathBuf, line: usize, problem: String },
+    /// The user cancelled it.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
 }
 
 impl ViewError {

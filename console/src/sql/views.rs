@@ -4,13 +4,13 @@ use std::{
     collections::{HashMap, HashSet},
     fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, LazyLock},
+    sync::{Arc, LazyLock, mpsc},
 };
 
-use handlescope_model::Table;
+use handlescope_model::{Cancel, Table};
 use polars::{
     prelude::{DataFrame, IntoLazy, PolarsResult, Schema},
-    sql::SQLContext,
+    sql::{SQLContext, extract_table_identifiers},
 };
 
 use super::{
@@ -35,15 +35,23 @@ static FILES: [(&str, &str); 8] = [
 ];
 
 static BUILT_IN: LazyLock<Arc<Views>> = LazyLock::new(|| {
-    Arc::new(planned_apart(built_in).ok().flatten().and_then(Result::ok).unwrap_or_default())
+    Arc::new(
+        planned_apart(built_in, &Cancel::default())
+            .ok()
+            .flatten()
+            .and_then(Result::ok)
+            .unwrap_or_default(),
+    )
 });
 
 /// Plans views on a thread of their own: polars may need much stack, and refuses to plan within another runtime, as that
 /// of the server for agents. `None` where it panics.
 fn planned_apart(
     files: impl FnOnce() -> Result<Vec<ViewFile>, ViewError> + Send + 'static,
+    cancel: &Cancel,
 ) -> io::Result<Option<Result<Views, ViewError>>> {
-    let thread = with_stack(move || files().and_then(|files| Views::planned(&files)))?;
+    let cancel = cancel.clone();
+    let thread = with_stack(move || files().and_then(|files| Views::planned(&files, &cancel)))?;
     Ok(thread.join().ok().flatten())
 }
 
@@ -69,6 +77,8 @@ pub struct Views {
     planned: Vec<View>,
     /// Indexes of the views in the order in which they are shown.
     shown: Vec<usize>,
+    /// Names of further views, which the query does not need that these are for.
+    others: Vec<String>,
 }
 
 impl Views {
@@ -80,14 +90,43 @@ impl Views {
     /// The views of the program, and those of the files in a folder.
     ///
     /// # Errors
-    /// When one of the folder cannot be read or planned.
-    pub fn with(folder: Option<&Path>) -> Result<Arc<Views>, ViewError> {
+    /// When one of the folder cannot be read or planned, or `cancel` asks to stop.
+    pub fn with(folder: Option<&Path>, cancel: &Cancel) -> Result<Arc<Views>, ViewError> {
+        Self::among(folder, cancel, |files| (files, Vec::new()))
+    }
+
+    /// The same for a query: of views that it does not need, only the names are known.
+    ///
+    /// # Errors
+    /// When one of the folder cannot be read, one that the query needs cannot be planned, or `cancel` asks to stop.
+    pub fn of_query(
+        folder: Option<&Path>,
+        query: &str,
+        cancel: &Cancel,
+    ) -> Result<Arc<Views>, ViewError> {
+        // The query says later what is wrong with it.
+        let named = extract_table_identifiers(query, false, true).unwrap_or_default();
+        Self::among(folder, cancel, move |files| needed(files, &named))
+    }
+
+    /// The views of the program, or those that are chosen of it and of a folder.
+    fn among(
+        folder: Option<&Path>,
+        cancel: &Cancel,
+        choose: impl FnOnce(Vec<ViewFile>) -> (Vec<ViewFile>, Vec<String>) + Send + 'static,
+    ) -> Result<Arc<Views>, ViewError> {
         let Some(folder) = folder.map(Path::to_path_buf) else { return Ok(Arc::clone(&BUILT_IN)) };
         let unread = |source| ViewError::Unread { path: folder.clone(), source };
-        let read = folder.clone();
-        let views = planned_apart(move || files(&read)).map_err(unread)?;
-        let views = views.unwrap_or_else(|| Err(unread(io::Error::other("polars panicked"))));
-        views.map(Arc::new)
+        let (read, (names, others)) = (folder.clone(), mpsc::channel());
+        let chosen = move || {
+            let (files, others) = choose(files(&read)?);
+            // Its receiver outlives the thread.
+            let _ = names.send(others);
+            Ok(files)
+        };
+        let views = planned_apart(chosen, cancel).map_err(unread)?;
+        let views = views.unwrap_or_else(|| Err(unread(io::Error::other("polars panicked"))))?;
+        Ok(Arc::new(Views { others: others.recv().unwrap_or_default(), ..views }))
     }
 
     /// Returns the views in the order in which they are shown: those of the program first.
@@ -109,13 +148,16 @@ impl Views {
     }
 
     /// Plans views, which gives the types of their columns.
-    fn planned(files: &[ViewFile]) -> Result<Views, ViewError> {
+    fn planned(files: &[ViewFile], cancel: &Cancel) -> Result<Views, ViewError> {
         let order = sorted(files)?;
         let Some(first) = files.first() else { return Ok(Views::default()) };
         let context = context(&Arc::default());
         let mut context = context.map_err(|error| first.wrong(&error, &KnownNames::default()))?;
-        let mut views = Views { planned: Vec::new(), shown: vec![0; files.len()] };
+        let shown = vec![0; files.len()];
+        let mut views = Views { planned: Vec::new(), shown, others: Vec::new() };
         for index in order {
+            // Plans of a long chain take long.
+            cancel.check()?;
             let Some((file, slot)) = files.get(index).zip(views.shown.get_mut(index)) else {
                 continue;
             };
@@ -172,8 +214,33 @@ impl Views {
             };
             context.register(&view.name, frame);
         }
+        for name in &self.others {
+            context.register(name, DataFrame::empty().lazy());
+        }
         Ok(())
     }
+}
+
+/// The files of the program and of views that a query needs, and the names of the others.
+fn needed(files: Vec<ViewFile>, named: &[String]) -> (Vec<ViewFile>, Vec<String>) {
+    let uses: HashMap<&str, &[String]> =
+        files.iter().map(|file| (file.name.as_str(), file.uses.as_slice())).collect();
+    let mut needed: HashSet<String> = HashSet::new();
+    let mut open: Vec<String> = named.iter().map(|name| name.to_lowercase()).collect();
+    while let Some(name) = open.pop() {
+        let used = uses.get(name.as_str()).copied().unwrap_or_default();
+        if needed.insert(name) {
+            open.extend(used.iter().map(|name| name.to_lowercase()));
+        }
+    }
+    let is_built_in = |file: &ViewFile| !file.is_of_user;
+    // A view of the program may use one that replaces another of the program.
+    for file in files.iter().filter(|file| is_built_in(file)) {
+        needed.extend(file.uses.iter().map(|name| name.to_lowercase()));
+    }
+    let (needed, others): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|file| is_built_in(file) || needed.contains(&file.name));
+    (needed, others.into_iter().map(|file| file.name).collect())
 }
 
 impl View {

@@ -74,7 +74,7 @@ impl Members {
             loop {
                 match content.read(&mut part) {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(error.into()),
+                    Err(error) => return Err(error),
                     Ok(0) => return Ok(()),
                     Ok(count) => {
                         size += count as u64;

@@ -14,7 +14,6 @@ use polars::prelude::DataFrame;
 
 use self::args::OPTIONS;
 use self::words::is_file;
-use super::schema::views;
 use super::shared::groups;
 use super::shared::names::WatchedSymbols;
 use super::shared::options::check_output;
@@ -24,7 +23,7 @@ use crate::grammar::{Arguments, OptionGroup, ParseError, Token, parse};
 use crate::paths::with_home;
 use crate::render;
 use crate::settings::DisplayArgs;
-use crate::sql::{self, MemoryLimit};
+use crate::sql::{self, MemoryLimit, SqlError, Views};
 use crate::terminal::{ColorChoice, Messages, standard};
 use crate::trace::NoFile;
 
@@ -137,7 +136,8 @@ pub(crate) fn answer(
         return Ok(sql::sql_over_dataset(&dataset, &query, limit, cancel)?);
     }
     let files = session.choose(&args.shared.files, messages)?;
-    let views = views(&session.settings)?;
+    let views = Views::of_query(session.settings.sql_views(), &query, cancel);
+    let views = views.map_err(SqlError::from)?;
     messages.wait("searching");
     let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
     let system = session.settings.system_modules();
