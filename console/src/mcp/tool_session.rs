@@ -345,7 +345,7 @@ impl ToolSession {
 
     /// Prints a kind.
     fn dump(&mut self, call: &Call<'_>, kind: &str) -> WithWarnings<Answer> {
-        let Call { tool, inputs, arguments, question, at, rows } = *call;
+        let Call { tool, inputs, question, at, rows, .. } = *call;
         let (mut text, warnings) = match self.kept.take() {
             Some((of, Kept::Document(text))) if of == question => (text, Vec::new()),
             _ => self.printed(kind, &inputs.options())?,
@@ -353,7 +353,7 @@ impl ToolSession {
         let window = Window { names: tool.names, first: at, count: rows, counts: None };
         let has_all = inputs.flag(ALL) || inputs.text("suspect").is_some();
         let part = match tool.brief {
-            Brief::Suspects if !has_all => self.large_suspects(&mut text, window, arguments)?,
+            Brief::Suspects if !has_all => self.large_suspects(&mut text, call)?,
             _ => self.part(&mut text, window)?,
         };
         self.kept = Some((question, Kept::Document(text)));
@@ -365,19 +365,20 @@ impl ToolSession {
     fn large_suspects(
         &self,
         text: &mut SpooledTempFile,
-        window: Window<'_>,
-        asked: &Map<String, Value>,
+        call: &Call<'_>,
     ) -> Result<Part, ToolError> {
+        let Call { tool, arguments, at: first, rows: count, .. } = *call;
         let mut small = SmallSuspects::default();
-        let mut count = |suspect: &Value| {
+        let mut count_small = |suspect: &Value| {
             small.count(suspect);
             true
         };
-        let Window { names, first, .. } = window;
-        self.part(text, Window { names, first, count: 0, counts: Some(&mut count) })?;
+        let names = tool.names;
+        self.part(text, Window { names, first, count: 0, counts: Some(&mut count_small) })?;
         let mut is_shown = |suspect: &Value| !small.has(suspect);
-        let mut part = self.part(text, Window { counts: Some(&mut is_shown), ..window })?;
-        small.describe(&mut part.document, asked);
+        let mut part =
+            self.part(text, Window { names, first, count, counts: Some(&mut is_shown) })?;
+        small.describe(&mut part.document, arguments);
         Ok(part)
     }
 

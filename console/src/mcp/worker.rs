@@ -217,7 +217,7 @@ fn open(console: &mut Console, setup: &str) -> Result<(), CommandError> {
 fn reply(console: &mut Console, frame: &mut DataFrame, line: &str) -> Reply {
     let page = serde_json::from_str(line)
         .map_err(|error| CommandError::from(io::Error::from(error)))
-        .and_then(|question| page(console, frame, question));
+        .and_then(|question| page(console, frame, &question));
     match page {
         Ok(page) => Reply::Page(page),
         // It goes on to take memory.
@@ -231,7 +231,7 @@ fn reply(console: &mut Console, frame: &mut DataFrame, line: &str) -> Reply {
 fn page(
     console: &mut Console,
     frame: &mut DataFrame,
-    question: Question,
+    question: &Question,
 ) -> Result<Page, CommandError> {
     if let Some(query) = &question.query {
         *frame = DataFrame::empty();

@@ -11,7 +11,7 @@ use serde_json::json;
 fn growing(steps: usize) -> String {
     let mut query = String::from("WITH s0 AS (SELECT lpad('x', 1000000) AS x)");
     for step in 1..=steps {
-        let tenfold = vec!["x"; 10].join(" || ");
+        let tenfold = ["x"; 10].join(" || ");
         write!(query, ", s{step} AS (SELECT {tenfold} AS x FROM s{})", step - 1).unwrap();
     }
     format!("{query} SELECT length(x) AS n FROM s{steps}")
