@@ -425,6 +425,10 @@ pub struct McpArgs {
     /// Allow writing extracts beside their traces, and keeping symbols that servers send.
     #[arg(long)]
     pub allow_write: bool,
+
+    /// Answer the SQL of a server that started this process.
+    #[arg(long, hide = true)]
+    pub worker: bool,
 }
 
 /// Words that are read elsewhere.

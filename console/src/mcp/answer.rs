@@ -6,7 +6,7 @@ use super::brief::frames_as_lines;
 use super::cut::{cut_value, shorten_warnings};
 use super::error::ToolError;
 use super::text;
-use super::window::{Part, Row, collect_stacks};
+use super::window::{Names, Part, Position, Row, STACKS, collect_stacks};
 
 /// The largest answer that may be requested, bytes.
 pub(super) const MAX_BYTES: usize = 128 << 10;
@@ -16,25 +16,6 @@ const MAX_SHARE_BESIDE: usize = 4;
 
 /// Bytes of a message around an answer.
 const FRAME_BYTES: usize = 200;
-
-/// The member with the stacks that rows refer to.
-pub(super) const STACKS: &str = "stacks";
-
-/// Position of a page: rows before it, and elements of the list of its first row that were there before.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Position {
-    pub(super) row: usize,
-    pub(super) element: usize,
-}
-
-/// Names of members of the rows.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Names {
-    /// Member of the document with the rows.
-    pub(super) rows: &'static str,
-    /// List of a row that may be continued on the next page.
-    pub(super) list: Option<&'static str>,
-}
 
 /// The rows that a page may have, and what stands beside them.
 pub(super) struct Answer {

@@ -46,6 +46,15 @@ pub(super) enum ToolError {
     /// Nothing could be loaded: the loaded traces are those from before.
     #[error("{error}\nloaded now: {loaded}")]
     Load { error: Box<CommandError>, loaded: String },
+    /// A query without an answer.
+    #[error("{reason}")]
+    Query { reason: String, has_ended: bool },
+    /// The process of a query has ended without an answer.
+    #[error(
+        "the query was stopped, because it takes more memory than there is; ask for less: fewer rows, columns or \
+         shorter texts"
+    )]
+    QueryEnded,
     /// A name that neither a table nor a view has.
     #[error("there is no table or view '{}'{hint}", Untrusted(.name))]
     NoTable { name: String, hint: String },

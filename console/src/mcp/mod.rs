@@ -19,6 +19,7 @@ mod tool_session;
 mod tools;
 mod transport;
 mod window;
+mod worker;
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -69,6 +70,10 @@ pub fn run(
     let roots = Arc::new(Roots::new(if args.roots.is_empty() { &here } else { &args.roots })?);
     let opened = Arc::clone(&roots);
     inspect_opened(Box::new(move |path, file| opened.check_opened(path, file)));
+    if args.worker {
+        worker::serve(console)?;
+        return Ok(Outcome::Worked);
+    }
     let signals = console.cancel.clone();
     if io::stdin().is_terminal() {
         messages.note(

@@ -4,18 +4,16 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufReader, Read, Seek, Write};
 use std::mem;
 use std::path::{Path, PathBuf};
-use std::slice::from_ref;
 use std::sync::Arc;
 
 use handlescope_extract::symbols::{ServerChoice, SymbolPath, SymbolSources};
 use handlescope_model::Untrusted;
 use handlescope_model::output::temporary_folder;
-use polars::prelude::DataFrame;
 use serde::de::DeserializeSeed as _;
 use serde_json::{Deserializer, Map, Value, json};
 use tempfile::{SpooledTempFile, TempDir, spooled_tempfile};
 
-use super::answer::{Answer, MAX_BYTES, Names, Position};
+use super::answer::{Answer, MAX_BYTES};
 use super::brief;
 use super::error::ToolError;
 use super::hints::{SmallSuspects, as_warning, next_of_row, translate};
@@ -24,27 +22,21 @@ use super::tools::{
     ALL, Brief, CURSOR, DETAIL, FILES, LoadedFile, SIZE, TOP, Tool, USUAL_ROWS, Work, file_columns,
     relation_columns,
 };
-use super::window::{Part, Window};
+use super::window::{IN_MEMORY, Names, Part, Position, Window};
+use super::worker::{Question, Worker};
 use crate::cancel::Cancel;
 use crate::commands::load::load;
 use crate::commands::schema::views;
-use crate::commands::sql::{self, Query, Sql, SqlArgs};
-use crate::commands::{Command, CommandError, Context};
+use crate::commands::{CommandError, Context};
 use crate::console::Console;
 use crate::filter::Filter;
-use crate::grammar::{Quotes, Token, join};
+use crate::grammar::join;
 use crate::paths::Roots;
 use crate::registry::REGISTRY;
-use crate::render;
-use crate::settings::DisplayArgs;
 use crate::sql::{Relation, Views};
 use crate::suggest;
 use crate::terminal::{Activity, Messages, Screen};
 use crate::trace::{Access, LoadArgs, filter_of, passes};
-use crate::values::{Format, JsonMode};
-
-/// Bytes of a document in memory; a larger one is in an unnamed temporary file.
-const IN_MEMORY: usize = 8 << 20;
 
 /// Bytes of a document that are read at once.
 const READ_BYTES: usize = 64 << 10;
@@ -68,6 +60,8 @@ pub(super) struct ToolSession {
     scratch: Option<TempDir>,
     /// The last answer that has more pages, with the number of its question.
     kept: Option<(u64, Kept)>,
+    /// The process that answers queries, from the first one after a load on.
+    worker: Option<Worker>,
     /// Number of loads so far: cursors from before a load are invalid.
     loads: u64,
 }
@@ -95,9 +89,9 @@ struct Call<'a> {
 
 /// An answer that has more pages.
 enum Kept {
-    /// Rows of a query: groups without an order may come in another one when they are asked for
+    /// Rows of a query, which its process has: groups without an order may come in another one when they are asked for
     /// again.
-    Rows(DataFrame),
+    Rows,
     /// The JSON of a command.
     Document(SpooledTempFile),
 }
@@ -128,6 +122,7 @@ impl ToolSession {
             symbol_path,
             scratch: read_only.then(temporary_folder).transpose()?,
             kept: None,
+            worker: None,
             loads: 0,
         };
         let kept = session.scratch.as_ref().map(|folder| folder.path().to_owned());
@@ -268,6 +263,7 @@ impl ToolSession {
         let mut warnings = self.loaded(&args)?;
         self.loads += 1;
         self.kept = None;
+        self.worker = None;
         if !symbols.closed_folders.is_empty() {
             self.search(symbols);
         }
@@ -350,7 +346,7 @@ impl ToolSession {
 
     /// Prints a kind.
     fn dump(&mut self, call: &Call<'_>, kind: &str) -> WithWarnings<Answer> {
-        let Call { tool, inputs, arguments, question, at, rows } = *call;
+        let Call { tool, inputs, question, at, rows, .. } = *call;
         let (mut text, warnings) = match self.kept.take() {
             Some((of, Kept::Document(text))) if of == question => (text, Vec::new()),
             _ => self.printed(kind, &inputs.options())?,
@@ -358,7 +354,7 @@ impl ToolSession {
         let window = Window { names: tool.names, first: at, count: rows, counts: None };
         let has_all = inputs.flag(ALL) || inputs.text("suspect").is_some();
         let part = match tool.brief {
-            Brief::Suspects if !has_all => self.large_suspects(&mut text, window, arguments)?,
+            Brief::Suspects if !has_all => self.large_suspects(&mut text, call)?,
             _ => self.part(&mut text, window)?,
         };
         self.kept = Some((question, Kept::Document(text)));
@@ -370,19 +366,20 @@ impl ToolSession {
     fn large_suspects(
         &self,
         text: &mut SpooledTempFile,
-        window: Window<'_>,
-        asked: &Map<String, Value>,
+        call: &Call<'_>,
     ) -> Result<Part, ToolError> {
+        let Call { tool, arguments, at: first, rows: count, .. } = *call;
         let mut small = SmallSuspects::default();
-        let mut count = |suspect: &Value| {
+        let mut count_small = |suspect: &Value| {
             small.count(suspect);
             true
         };
-        let Window { names, first, .. } = window;
-        self.part(text, Window { names, first, count: 0, counts: Some(&mut count) })?;
+        let names = tool.names;
+        self.part(text, Window { names, first, count: 0, counts: Some(&mut count_small) })?;
         let mut is_shown = |suspect: &Value| !small.has(suspect);
-        let mut part = self.part(text, Window { counts: Some(&mut is_shown), ..window })?;
-        small.describe(&mut part.document, asked);
+        let mut part =
+            self.part(text, Window { names, first, count, counts: Some(&mut is_shown) })?;
+        small.describe(&mut part.document, arguments);
         Ok(part)
     }
 
@@ -428,48 +425,34 @@ impl ToolSession {
         Ok(part?)
     }
 
+    /// Runs a query, or reads further rows of the last one, in a process of its own.
     fn sql(&mut self, call: &Call<'_>) -> WithWarnings<Answer> {
         let Call { tool, inputs, question, at, rows, .. } = *call;
-        let query = inputs.text("query").unwrap_or_default();
-        let (frame, mut warnings) = match self.kept.take() {
-            Some((of, Kept::Rows(frame))) if of == question => (frame, Vec::new()),
-            _ => self.frame(query, inputs.text("files"))?,
+        self.traces(inputs.text(FILES))?;
+        if self.console.session.files.is_empty() {
+            return Err(ToolError::NothingLoaded);
+        }
+        let kept = self.kept.take();
+        let is_kept = matches!(kept, Some((of, Kept::Rows)) if of == question);
+        let mut worker = match self.worker.take() {
+            Some(worker) => worker,
+            None => Worker::start(&self.console.session)?,
         };
-        let (offset, total) = (i64::try_from(at.row).unwrap_or(i64::MAX), frame.height());
-        let table = render::frame(frame.slice(offset, rows), &format!(".sql {query}"));
-        self.kept = Some((question, Kept::Rows(frame)));
-        let (mut text, more) = self.written(|context| {
-            let display = context.session.settings.display(&DisplayArgs::default(), Screen::PLAIN);
-            let json = Format::Json(JsonMode::Lines);
-            Ok(table.write_as(json, &display, context.cancel, context.out)?)
-        })?;
-        warnings.extend(more);
-        let first = Position::default();
-        let window = Window { names: tool.names, first, count: rows, counts: None };
-        let part = self.part(&mut text, window)?;
-        Ok((Answer::new(part, tool.names, at, total), warnings))
-    }
-
-    /// Runs a query. The text is one word in quotes, so that nothing in it is an option or a file.
-    fn frame(&mut self, query: &str, files: Option<&str>) -> WithWarnings<DataFrame> {
-        let token = Token { text: query.to_owned(), span: 0..query.len(), quotes: Quotes::Closed };
-        let entered = REGISTRY.entered(".sql", query, from_ref(&token));
-        let mut args: SqlArgs = Sql::parse(&entered).map_err(CommandError::from)?;
-        // Not the name of a file with one.
-        args.query = Query::Text(query.to_owned());
-        args.shared.files = match files.map(Filter::new).transpose() {
-            Ok(filter) => filter.into_iter().collect(),
-            Err(error) => {
-                return Err(ToolError::Filter { name: "files", reason: error.to_string() });
-            }
-        };
-        let mut frame = None;
-        let (result, warnings) = self.run(&mut io::sink(), |context| {
-            frame = Some(sql::answer(&args, context)?);
-            Ok(())
-        });
-        result?;
-        Ok((frame.unwrap_or_default(), warnings))
+        let query = inputs.text("query").filter(|_| !is_kept).map(str::to_owned);
+        let files = inputs.text(FILES).map(str::to_owned);
+        let asked = Question { query, files, first: at.row, count: rows };
+        let answer = worker.ask(&asked, &self.console.cancel);
+        if !matches!(
+            answer,
+            Err(ToolError::QueryEnded
+                | ToolError::Cancelled
+                | ToolError::Query { has_ended: true, .. })
+        ) {
+            self.worker = Some(worker);
+        }
+        let (part, total) = answer?;
+        self.kept = Some((question, Kept::Rows));
+        Ok((Answer::new(part, tool.names, at, total), Vec::new()))
     }
 
     /// Resolves names of files and folders within the roots.

@@ -6,10 +6,10 @@ use rmcp::model::{Tool as Described, ToolAnnotations};
 use serde::de::DeserializeSeed as _;
 use serde_json::{Map, Value, json, to_value};
 
-use super::answer::{Answer, MAX_BYTES, Names, Position};
+use super::answer::{Answer, MAX_BYTES};
 use super::error::ToolError;
 use super::input::{Input, Inputs, Shape, argument, option, schema};
-use super::window::Window;
+use super::window::{Names, Position, Window};
 use crate::grammar::OptionSpec;
 use crate::registry::REGISTRY;
 use crate::render::{Columns, RowOf};

@@ -7,7 +7,27 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::answer::{Names, Position, STACKS};
+/// The member with the stacks that rows refer to.
+pub(super) const STACKS: &str = "stacks";
+
+/// Position of a page: rows before it, and elements of the list of its first row that were there before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Position {
+    pub(super) row: usize,
+    pub(super) element: usize,
+}
+
+/// Names of members of the rows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Names {
+    /// Member of the document with the rows.
+    pub(super) rows: &'static str,
+    /// List of a row that may be continued on the next page.
+    pub(super) list: Option<&'static str>,
+}
+
+/// Bytes of a document in memory; a larger one is in an unnamed temporary file.
+pub(super) const IN_MEMORY: usize = 8 << 20;
 
 /// Elements of a list that are read: more than any page has.
 const MAX_LIST: usize = 1000;

@@ -14,7 +14,10 @@ use polars::{
     sql::SQLContext,
 };
 use sqlparser::{
-    ast::{TableFactor, Visit as _, Visitor},
+    ast::{
+        BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, TableFactor,
+        UnaryOperator, Value, Visit as _, Visitor,
+    },
     dialect::GenericDialect,
     parser::{Parser, ParserOptions},
 };
@@ -32,6 +35,12 @@ pub(super) const MAX_BYTES: usize = 8 << 10;
 /// Maximum number of texts that a query may concatenate: the threads of polars recurse into each
 /// `||`, and have less stack.
 const MAX_JOINED: usize = 500;
+
+/// Functions that make texts as long as a number says.
+const PADDING: [&str; 2] = ["lpad", "rpad"];
+
+/// The longest text that they make: polars makes it letter by letter, and cannot be stopped.
+const MAX_PADDED: f64 = 1e6;
 
 /// Returns the reason why a query would take all memory or stack before it is carried out; `None`
 /// if it would not.
@@ -65,28 +74,70 @@ pub(super) fn execute(context: &mut SQLContext, query: &str) -> PolarsResult<Laz
     let options = ParserOptions { trailing_commas: true, ..ParserOptions::default() };
     let parser = Parser::new(&GenericDialect {}).with_options(options).try_with_sql(query);
     let statements = parser.and_then(|mut parser| parser.parse_statements()).unwrap_or_default();
-    match statements.visit(&mut TableFunctions) {
-        ControlFlow::Break(name) => polars_bail!(
-            SQLInterface: "FROM takes tables and views, not a function like {name}"
-        ),
+    match statements.visit(&mut Harm) {
+        ControlFlow::Break(reason) => polars_bail!(SQLInterface: "{reason}"),
         ControlFlow::Continue(()) => context.execute(query),
     }
 }
 
-/// Finds the first function that stands in place of a table.
-struct TableFunctions;
+/// Finds the first part of a query that would read files, or fill the memory with one text.
+struct Harm;
 
-impl Visitor for TableFunctions {
+impl Visitor for Harm {
     type Break = String;
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<String> {
-        match factor {
+        let name = match factor {
             TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => {
-                ControlFlow::Break(name.to_string())
+                name.to_string()
             }
-            TableFactor::TableFunction { expr, .. } => ControlFlow::Break(expr.to_string()),
-            _ => ControlFlow::Continue(()),
+            TableFactor::TableFunction { expr, .. } => expr.to_string(),
+            _ => return ControlFlow::Continue(()),
+        };
+        let reason = "FROM takes tables and views, not a function like";
+        ControlFlow::Break(format!("{reason} {name}"))
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+        let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
+        let name = function.name.to_string().to_lowercase();
+        if !PADDING.contains(&name.trim_matches('"')) {
+            return ControlFlow::Continue(());
         }
+        let FunctionArguments::List(arguments) = &function.args else {
+            return ControlFlow::Continue(());
+        };
+        let numbers = arguments.args.iter().filter_map(|argument| match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => number(argument),
+            _ => None,
+        });
+        match numbers.fold(0.0, f64::max) > MAX_PADDED {
+            true => ControlFlow::Break(format!("{name} makes at most {MAX_PADDED} characters")),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// The value of an expression that consists of numbers only.
+fn number(expr: &Expr) -> Option<f64> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::Number(number, _) => number.parse().ok(),
+            _ => None,
+        },
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => number(inner),
+        Expr::UnaryOp { op: UnaryOperator::Plus, expr } => number(expr),
+        Expr::BinaryOp { left, op, right } => {
+            let (left, right) = (number(left)?, number(right)?);
+            match op {
+                BinaryOperator::Plus => Some(left + right),
+                BinaryOperator::Minus => Some(left - right),
+                BinaryOperator::Multiply => Some(left * right),
+                BinaryOperator::Divide => Some(left / right),
+                _ => None,
+            }
+        }
+        _ => None,
     }
 }
 

@@ -6,6 +6,7 @@ mod leads;
 mod loads;
 mod pages;
 mod protocol;
+mod queries;
 mod seeds;
 
 use std::fs;
