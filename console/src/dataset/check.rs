@@ -152,53 +152,64 @@ impl Dataset {
         complete: &BTreeMap<String, Date>,
     ) -> Result<Vec<DatasetError>, DatasetError> {
         let mut planted = Vec::new();
-        let mut visit = |name: String, is_expected: bool| {
-            let path = self.store.path(&name);
-            let is_hidden = || {
-                let is_file = matches!(self.store.size(&name), Ok(Some(_)));
-                is_file && name.rsplit('/').next().is_some_and(|name| name.starts_with(['_', '.']))
-            };
-            if self.store.is_link(&name) {
-                planted.push(DatasetError::Link(path));
-            } else if !is_expected && is_hidden() {
-                return false;
-            } else if !is_expected {
-                planted.push(DatasetError::Planted(path));
-            } else {
-                return true;
-            }
-            false
-        };
         for table in self.store.names("")? {
-            let is_own = table.starts_with(['_', '.']);
             let is_table = TABLES.iter().any(|known| known.name == table);
             // A newer program may have more tables.
-            let is_newer = self.unread().is_some();
-            if !visit(table.clone(), is_own || is_table || is_newer) || !is_table {
-                continue;
-            }
-            for day in self.store.names(&table)? {
+            let is_known = is_table || table.starts_with(['_', '.']) || self.unread().is_some();
+            let days = match self.expect_name(&table, is_known, &mut planted) && is_table {
+                true => self.store.names(&table)?,
+                false => Vec::new(),
+            };
+            for day in days {
                 let folder = format!("{table}/{day}");
-                let date = day.strip_prefix("date=").and_then(|day| day.parse::<Date>().ok());
-                if !visit(folder.clone(), date.is_some()) {
-                    continue;
-                }
-                for trace in self.store.names(&folder)? {
-                    let folder = format!("{folder}/{trace}");
-                    let id = trace.strip_prefix("trace=");
-                    let known = id.and_then(|id| complete.get(id));
-                    // Those of other traces are named as such.
-                    let is_expected =
-                        id.is_some() && known.is_none_or(|known| Some(*known) == date);
-                    if visit(folder.clone(), is_expected) && known.is_some() {
-                        for part in self.store.names(&folder)? {
-                            visit(format!("{folder}/{part}"), part == PART);
-                        }
-                    }
+                let date = day.strip_prefix("date=").and_then(|day| day.parse().ok());
+                if self.expect_name(&folder, date.is_some(), &mut planted) {
+                    self.planted_on(&folder, date, complete, &mut planted)?;
                 }
             }
         }
         Ok(planted)
+    }
+
+    /// Those in the folder of a day.
+    fn planted_on(
+        &self,
+        day: &str,
+        date: Option<Date>,
+        complete: &BTreeMap<String, Date>,
+        planted: &mut Vec<DatasetError>,
+    ) -> Result<(), DatasetError> {
+        for trace in self.store.names(day)? {
+            let folder = format!("{day}/{trace}");
+            let id = trace.strip_prefix("trace=");
+            let known = id.and_then(|id| complete.get(id));
+            // What is left of other traces is named as such.
+            let is_known = id.is_some() && known.is_none_or(|known| Some(*known) == date);
+            if !self.expect_name(&folder, is_known, planted) || known.is_none() {
+                continue;
+            }
+            for part in self.store.names(&folder)? {
+                self.expect_name(&format!("{folder}/{part}"), part == PART, planted);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a file or folder is one of the dataset; `planted` gets it otherwise.
+    fn expect_name(&self, name: &str, is_known: bool, planted: &mut Vec<DatasetError>) -> bool {
+        let path = self.store.path(name);
+        let is_hidden = || {
+            let is_file = matches!(self.store.size(name), Ok(Some(_)));
+            is_file && name.rsplit('/').next().is_some_and(|name| name.starts_with(['_', '.']))
+        };
+        if self.store.is_link(name) {
+            planted.push(DatasetError::Link(path));
+        } else if !is_known && !is_hidden() {
+            planted.push(DatasetError::Planted(path));
+        } else {
+            return is_known;
+        }
+        false
     }
 
     fn check_trace(&self, partition: &Partition, checked: &mut Checked) {

@@ -206,11 +206,12 @@ impl Dataset {
         self.store.path(&partition.part(table))
     }
 
-    /// The folder of the dataset, without links and `..`, or its URL: engines make URLs of paths, which have none.
+    /// The folder of the dataset without links and `..`, which no URL of a file may have, or its own URL.
     pub(crate) fn resolved_root(&self) -> PathBuf {
         let root = self.root();
-        // A URL is no path here.
-        root.canonicalize().unwrap_or_else(|_| root.to_path_buf())
+        // Windows would add `\\?\`, and files have no URLs there.
+        let resolved = if cfg!(windows) { None } else { root.canonicalize().ok() };
+        resolved.unwrap_or_else(|| root.to_path_buf())
     }
 
     /// Bytes of the rows of a table of a trace; `None` where it has none.

@@ -17,8 +17,8 @@ use crate::cancel::Cancel;
 /// Bytes that are hashed at once.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Bytes of a part whose content a query compares with the manifest, though it may not read it. Of larger ones it compares
-/// the size, and damage shows where they cannot be read.
+/// Bytes of a part whose content a query compares with the manifest though it may skip it. Of larger ones it compares the
+/// size, and damage shows where they cannot be read.
 pub(crate) const COMPARED_BYTES: u64 = 4 << 20;
 
 /// What was written for a trace.
@@ -112,13 +112,27 @@ impl Dataset {
             }
         }
         traces.retain(|partition| is_chosen(&partition.date.to_string()));
-        for partition in &traces {
-            self.expect_parts(partition)?;
+        let mut complete = Vec::new();
+        for partition in traces {
+            match self.expect_parts(&partition) {
+                Ok(()) => complete.push(partition),
+                Err(_) if self.was_removed(&partition)? => {}
+                Err(error) => return Err(error),
+            }
         }
         for trace in self.manifests()?.difference(&ids) {
             self.expect_trace(trace, &is_chosen)?;
         }
-        Ok(traces)
+        Ok(complete)
+    }
+
+    /// Whether another process has removed a trace, or begun to replace it, since it was listed.
+    fn was_removed(&self, partition: &Partition) -> Result<bool, DatasetError> {
+        let is_expected = match self.manifest(&partition.trace) {
+            Err(DatasetError::Missing(_)) => false,
+            manifest => !manifest?.unfinished,
+        };
+        Ok(!is_expected && self.part_bytes(LAST, partition)?.is_none())
     }
 
     /// Fails if a part of a trace is missing or has another size than was written.

@@ -17,7 +17,7 @@ use polars_plan::dsl::{DslBuilder, ScanSources};
 
 use super::error::FleetError;
 use crate::cancel::Cancel;
-use crate::dataset::{COMPARED_BYTES, Dataset, DatasetTable, Partition, TABLES};
+use crate::dataset::{Dataset, DatasetTable, Partition, TABLES};
 
 /// Bytes of the files that are read at once, as they are on disk. A larger file is read in parts, because its columns may
 /// have many times as many bytes in memory.
@@ -60,7 +60,8 @@ fn files<'p>(
     files.collect()
 }
 
-/// A frame over the rows that some traces have in a table.
+/// A frame over the rows that some traces have in a table. The content of files of up to `compared` bytes is compared with
+/// what was written before.
 ///
 /// # Errors
 /// When a file is missing or damaged, or `cancel` asks to stop.
@@ -68,9 +69,10 @@ pub(crate) fn scan<'p>(
     dataset: &Dataset,
     table: &DatasetTable,
     traces: impl Iterator<Item = &'p Partition>,
+    compared: u64,
     cancel: &Cancel,
 ) -> Result<LazyFrame, FleetError> {
-    let files = files(dataset, table.name, traces, COMPARED_BYTES, cancel)?;
+    let files = files(dataset, table.name, traces, compared, cancel)?;
     Ok(scan_files(dataset, files.into_iter().map(|(path, _)| path), (table.schema)())?)
 }
 
@@ -336,7 +338,7 @@ mod tests {
         dataset.write_manifest_of("suspects", &partitions[0]);
         let table = table("suspects").expect("a table");
         let read = |trace: &str| {
-            let frame = scan(&dataset, table, partitions.iter(), &Cancel::default());
+            let frame = scan(&dataset, table, partitions.iter(), u64::MAX, &Cancel::default());
             let frame = frame.expect("a frame").filter(col(TRACE).eq(lit(trace)));
             frame.select([col("process")]).collect()
         };
@@ -352,7 +354,7 @@ mod tests {
             let rows = vec![column("process", ["a.exe"])];
             let (_folder, dataset, partitions) = dataset_in(name, &[rows]);
             let table = table("suspects").expect("a table");
-            let frame = scan(&dataset, table, partitions.iter(), &Cancel::default());
+            let frame = scan(&dataset, table, partitions.iter(), u64::MAX, &Cancel::default());
             let frame =
                 frame.expect("a frame").select([col(DATE).cast(DataType::String), col(TRACE)]);
             let rows = frame.collect().unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -384,7 +386,7 @@ mod tests {
     fn a_table_without_files_is_empty() {
         let (_folder, dataset, _) = dataset(&[]);
         let table = table("Suspects").expect("a table");
-        let frame = scan(&dataset, table, [].iter(), &Cancel::default());
+        let frame = scan(&dataset, table, [].iter(), u64::MAX, &Cancel::default());
         let rows = frame.expect("a frame").select([col(DATE), col("score")]).collect();
         assert_eq!(rows.expect("no rows").height(), 0);
     }

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     cancel::Cancel,
-    dataset::{Dataset, DatasetError, DatasetTable, Partition, TABLES},
+    dataset::{COMPARED_BYTES, Dataset, DatasetError, DatasetTable, Partition, TABLES},
     fleet,
     query::{KnownNames, polars_reason},
     suggest,
@@ -84,6 +84,12 @@ pub(crate) fn sql_over_dataset(
     Ok(named_count(answer?, query)?)
 }
 
+/// Whether a query may read few of the files of its tables, by the columns that names of folders have.
+fn may_skip_files(query: &str) -> bool {
+    let mut words = query.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    words.any(|word| PARTITIONS.iter().any(|(name, ..)| word.eq_ignore_ascii_case(name)))
+}
+
 /// Plans a query and runs it.
 fn planned(
     dataset: &Dataset,
@@ -94,6 +100,7 @@ fn planned(
     let named = extract_table_identifiers(query, false, true)?;
     let traces = dataset.complete_traces(|_| true);
     let traces = traces.map_err(of_dataset)?;
+    let compared = if may_skip_files(query) { COMPARED_BYTES } else { u64::MAX };
     let mut context = SQLContext::new();
     for table in &TABLES {
         let spellings = named.iter().filter(|typed| typed.eq_ignore_ascii_case(table.name));
@@ -103,7 +110,8 @@ fn planned(
             context.register(table.name, DataFrame::empty().lazy());
             continue;
         }
-        let frame = fleet::scan(dataset, table, traces.iter(), stop).map_err(of_dataset)?;
+        let frame = fleet::scan(dataset, table, traces.iter(), compared, stop);
+        let frame = frame.map_err(of_dataset)?;
         for name in spellings.into_iter().chain([table.name]) {
             context.register(name, frame.clone());
         }
