@@ -104,9 +104,18 @@ impl<'a> Payload<'a> {
 
 /// The bytes of UTF-16 text up to its terminator, for interning without decoding.
 pub fn utf16_bytes(rest: &[u8]) -> &[u8] {
-    let units = rest.chunks_exact(2);
-    let end = units.clone().position(|pair| pair == [0, 0]).unwrap_or(units.len());
-    &rest[..end * 2]
+    // Four units at once, as every name of an object comes through here. The lowest unit that is 0 borrows from its sign
+    // bit in the subtraction.
+    const ONES: u64 = 0x0001_0001_0001_0001;
+    let words = rest.as_chunks::<8>().0;
+    let has_end = |word: &[u8; 8]| {
+        let word = u64::from_le_bytes(*word);
+        word.wrapping_sub(ONES) & !word & (ONES << 15) != 0
+    };
+    let start = words.iter().position(has_end).unwrap_or(words.len()) * 8;
+    let units = rest[start..].as_chunks::<2>().0;
+    let end = units.iter().position(|unit| *unit == [0, 0]).unwrap_or(units.len());
+    &rest[..start + end * 2]
 }
 
 /// Text of such bytes.
@@ -144,6 +153,21 @@ mod tests {
     fn text_without_terminator_ends_with_the_payload() {
         assert_eq!(Payload::new(b"a\0b\0c", 8).utf16(), "ab");
         assert_eq!(Payload::new(b"abc", 8).ansi(), "abc");
+    }
+
+    #[test]
+    fn a_terminator_ends_text_at_any_place_and_bytes_of_units_that_are_zero_do_not() {
+        for length in 0..40 {
+            // Units like 0x0100 and 0x8000 have bytes that are 0.
+            let bytes: Vec<u8> =
+                (0..length).map(|at| [0x00, 0x01, 0x00, 0x80, 0xFF, 0x00][at % 6]).collect();
+            assert_eq!(utf16_bytes(&bytes).len(), length / 2 * 2);
+            for end in (0..length.saturating_sub(1)).step_by(2) {
+                let mut ended = bytes.clone();
+                ended[end..end + 2].fill(0);
+                assert_eq!(utf16_bytes(&ended), &bytes[..end], "{length}");
+            }
+        }
     }
 
     #[test]
