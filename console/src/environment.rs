@@ -1,4 +1,4 @@
-//! What the program needs of its environment before it starts: variables that its libraries can use, and threads.
+//! Needs of the program before it starts: variables that its libraries can use, and threads.
 
 use std::env;
 use std::num::NonZeroUsize;

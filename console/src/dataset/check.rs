@@ -171,7 +171,7 @@ impl Dataset {
         Ok(planted)
     }
 
-    /// Those in the folder of a day.
+    /// Parts in the folder of a day.
     fn planted_on(
         &self,
         day: &str,

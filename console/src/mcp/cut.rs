@@ -96,7 +96,7 @@ fn remove_largest(value: &mut Value, fits: impl Fn(&Value) -> bool) {
     *value = without(enough);
 }
 
-/// As many warnings as an answer can take in so many bytes, shortened, and how many more there are.
+/// Warnings that fit into so many bytes of an answer, shortened, and the number of the others.
 pub(super) fn shorten_warnings(warnings: &[String], bytes: usize) -> Vec<String> {
     let mut shown = Vec::new();
     let mut left = bytes;

@@ -84,7 +84,7 @@ struct Page {
 enum Reply {
     Page(Page),
     Refused(String),
-    /// As [`Reply::Refused`], and the process ends.
+    /// Like [`Reply::Refused`], and the process ends.
     Ended(String),
 }
 

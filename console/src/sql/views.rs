@@ -95,7 +95,7 @@ impl Views {
         Self::among(folder, cancel, |files| (files, Vec::new()))
     }
 
-    /// The same for a query: of views that it does not need, only the names are known.
+    /// The views that a query may name. Of those that it does not need, only the names are known.
     ///
     /// # Errors
     /// When one of the folder cannot be read, one that the query needs cannot be planned, or `cancel` asks to stop.
