@@ -224,7 +224,7 @@ pub(super) static TOOLS: &[Tool] = &[
     Tool {
         name: "stack",
         about: "Frames of a stack by its number in other answers (the same `files`), or all stacks, most frequent first.",
-        work: Work::Dump { kind: "Stack", windowed: false },
+        work: Work::Dump { kind: "Stack", windowed: true },
         names: Names { rows: "stacks", list: Some("frames") },
         brief: Brief::Rows,
         bytes: PAGE,

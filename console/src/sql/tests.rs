@@ -498,7 +498,7 @@ fn a_query_plans_only_the_views_that_it_needs_until_it_is_cancelled() {
     let folder = folder(&[
         ("broken.sql", "SELECT nothing FROM leaks"),
         ("a.sql", "SELECT type FROM leaks"),
-        ("b.sql", "SELECT type FROM A"),
+        ("b.sql", "SELECT type FROM a"),
     ]);
     let (cancel, file) = (Cancel::default(), trace(vec![vec![create(APP, 1, 4).leaked()]]));
     let planned = |query| Views::of_query(Some(folder.path()), query, &cancel);

@@ -79,12 +79,19 @@ pub fn call_stacks<'a>(
     }
     let mut stats = FrameStats::default();
     answers.iter().for_each(|answer| stats += answer.stats);
+    let left_out: usize = answers
+        .iter()
+        .map(|answer| (answer.passed as usize).saturating_sub(answer.rows.len()))
+        .sum();
+    let left_out = Some(left_out).filter(|left_out| *left_out > 0);
+    let left_out = left_out.map(|left_out| Document::default().with("stacks", left_out));
     let head = Document::default()
         .with("frames_total", stats.frames_total)
         .with("frames_in_modules", stats.frames_in_modules)
         .with("frames_managed", stats.frames_managed)
         .with("frames_unknown", stats.frames_unknown)
-        .with("has_every_stack", answers.iter().all(|answer| answer.has_every_stack));
+        .with("has_every_stack", answers.iter().all(|answer| answer.has_every_stack))
+        .with_some("left_out", left_out);
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     let tail = Document::default().no_match(no_match);
     let table = Table::new("stacks", columns, rows.collect(), answers.iter().map(file_rows))?;
@@ -154,6 +161,8 @@ pub(in crate::render) const STACKS_MEMBERS: Meanings = &[
          `handlescope extract -stacks all` keeps all. Stacks carried by provider events exist if \
          the extract has these events (`-events`)",
     ),
+    ("left_out", "only if `-TopN` omits something"),
+    ("left_out.stacks", "number of omitted stacks"),
     ("stacks", "the stacks, by file, then the most frequent first"),
     (
         "no_match",
