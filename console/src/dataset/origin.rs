@@ -9,10 +9,7 @@ use handlescope_model::{ArchiveError, ModuleIdx, ProcessIdx, TableRows, Trace};
 use serde::{Deserialize, Serialize};
 
 use super::tables::{Build, Owner, Place};
-use crate::query::{build_id, module_identities};
-
-/// Microseconds from 1601 to 1970.
-const FILETIME_EPOCH_US: i64 = 11_644_473_600_000_000;
+use crate::query::{build_id, module_identities, start_us};
 
 /// Facts that were given for a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,8 +51,7 @@ impl Origin {
 
     /// Session start, microseconds since 1970; `None` where the trace has no clock.
     pub(super) fn start_us(&self) -> Option<i64> {
-        let start_us = self.info.session_start_filetime / 10;
-        self.info.has_clock().then(|| start_us.saturating_sub(FILETIME_EPOCH_US))
+        start_us(&self.info)
     }
 
     /// A time of the trace, microseconds since 1970.

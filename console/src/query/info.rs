@@ -12,9 +12,18 @@ use super::growth::Window;
 
 const NANOSECONDS_PER_SECOND: i64 = 1_000_000_000;
 
+/// Microseconds from 1601 to 1970.
+const FILETIME_EPOCH_US: i64 = 11_644_473_600_000_000;
+
 /// Reads the trace table.
 pub(crate) fn trace_info(trace: &Trace) -> Result<TraceInfo, ArchiveError> {
     Ok(TraceInfos::read(trace)?.row(0).unwrap_or_default())
+}
+
+/// Session start, microseconds since 1970; `None` where the trace has no clock.
+pub(crate) fn start_us(info: &TraceInfo) -> Option<i64> {
+    let start_us = info.session_start_filetime / 10;
+    info.has_clock().then(|| start_us.saturating_sub(FILETIME_EPOCH_US))
 }
 
 /// The time of which a trace has the events, until its last event `last_ns` of what is asked for at least; of a trace

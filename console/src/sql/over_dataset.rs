@@ -1,6 +1,8 @@
 //! Queries over the tables of a dataset, which polars carries out in a stream: neither tables nor joins have to fit into
 //! memory.
 
+use std::sync::Arc;
+
 use handlescope_model::guard::quietly;
 use polars::{
     prelude::{Column, DataFrame, DataType, Engine, IntoLazy, LazyFrame, PolarsResult},
@@ -11,6 +13,7 @@ use super::{
     answer::{apart, described, named_count},
     columns::RelationColumn,
     error::SqlError,
+    functions::Functions,
     joins::{Refused, TooLarge, collect},
     memory::MemoryLimit,
     names::{names_of_with, with_names},
@@ -84,7 +87,8 @@ fn planned(
     refused: &Refused,
 ) -> Result<DataFrame, SqlError> {
     let named = extract_table_identifiers(query, false, true)?;
-    let mut context = SQLContext::new();
+    let functions = Functions::new(None);
+    let mut context = SQLContext::new().with_function_registry(Arc::new(functions));
     for table in &TABLES {
         let spellings = named.iter().filter(|typed| typed.eq_ignore_ascii_case(table.name));
         let spellings: Vec<&str> = spellings.map(String::as_str).collect();

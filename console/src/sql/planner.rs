@@ -3,23 +3,27 @@
 
 use std::{
     io,
-    ops::ControlFlow,
     sync::Arc,
     thread::{Builder, JoinHandle},
 };
 
 use handlescope_model::{Table, guard::quietly};
 use polars::{
-    prelude::{LazyFrame, PolarsResult, polars_bail},
+    prelude::{Column, DataFrame, IntoLazy as _, LazyFrame, PolarsResult, polars_bail},
     sql::SQLContext,
 };
 use sqlparser::{
-    ast::{TableFactor, Visit as _, Visitor},
     dialect::GenericDialect,
     parser::{Parser, ParserOptions},
 };
 
-use super::{functions::Functions, scan::scan, tables::Tables};
+use super::{
+    dialect::{ONE_ROW, translate},
+    functions::Functions,
+    nested::plan_nested,
+    scan::scan,
+    tables::Tables,
+};
 
 /// Stack size of a query, of which only the used part takes memory: the planner recurses into each
 /// operator of a chain.
@@ -50,7 +54,7 @@ pub(super) fn too_long(query: &str) -> Option<String> {
 
 /// A context that knows the tables, and no view.
 pub(super) fn context(tables: &Arc<Tables>) -> PolarsResult<SQLContext> {
-    let functions = Functions { tables: Arc::clone(tables) };
+    let functions = Functions::new(Some(Arc::clone(tables)));
     let context = SQLContext::new().with_function_registry(Arc::new(functions));
     for table in Table::ALL {
         context.register(table.name(), scan(Arc::clone(tables), table)?);
@@ -58,35 +62,28 @@ pub(super) fn context(tables: &Arc<Tables>) -> PolarsResult<SQLContext> {
     Ok(context)
 }
 
-/// Plans a query, which reads nothing but tables and views: the functions that polars has in their place open any file
-/// and any URL.
+/// Plans a query in the SQL that [`translate`] knows.
 pub(super) fn execute(context: &mut SQLContext, query: &str) -> PolarsResult<LazyFrame> {
     // Polars reads a query in this way.
     let options = ParserOptions { trailing_commas: true, ..ParserOptions::default() };
     let parser = Parser::new(&GenericDialect {}).with_options(options).try_with_sql(query);
-    let statements = parser.and_then(|mut parser| parser.parse_statements()).unwrap_or_default();
-    match statements.visit(&mut TableFunctions) {
-        ControlFlow::Break(name) => polars_bail!(
-            SQLInterface: "FROM takes tables and views, not a function like {name}"
-        ),
-        ControlFlow::Continue(()) => context.execute(query),
+    // Polars says what is wrong with a text that is no query, or more than one.
+    let Ok(statements) = parser.and_then(|mut parser| parser.parse_statements()) else {
+        return context.execute(query);
+    };
+    let [statement] = statements.as_slice() else { return context.execute(query) };
+    let mut translated = statement.clone();
+    if let Err(reason) = translate(&mut translated) {
+        polars_bail!(SQLInterface: "{reason}");
     }
-}
-
-/// Finds the first function that stands in place of a table.
-struct TableFunctions;
-
-impl Visitor for TableFunctions {
-    type Break = String;
-
-    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<String> {
-        match factor {
-            TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => {
-                ControlFlow::Break(name.to_string())
-            }
-            TableFactor::TableFunction { expr, .. } => ControlFlow::Break(expr.to_string()),
-            _ => ControlFlow::Continue(()),
-        }
+    if translated.to_string().contains(ONE_ROW) {
+        let row = DataFrame::new_infer_height(vec![Column::new("_".into(), [0])])?;
+        context.register(ONE_ROW, row.lazy());
+    }
+    plan_nested(context, &mut translated)?;
+    match translated == *statement {
+        true => context.execute(query),
+        false => context.execute(&translated.to_string()),
     }
 }
 
