@@ -125,7 +125,9 @@ numbers AS (
 -- The binomial distribution of chances with fractions is the incomplete beta function: terms of its series, which fall.
 terms AS (
     SELECT process, place, test, k,
-        SUM(LN(share * (more + less + k) / (more + k))) OVER (PARTITION BY process, place, test ORDER BY k) AS term
+        SUM(LN(share * (more + less + k) / (more + k))) OVER (
+            PARTITION BY process, place, test ORDER BY k ROWS UNBOUNDED PRECEDING
+        ) AS term
     FROM increased
     CROSS JOIN numbers
 ),

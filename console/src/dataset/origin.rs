@@ -9,10 +9,7 @@ use handlescope_model::{ArchiveError, ModuleIdx, ProcessIdx, TableRows, Trace};
 use serde::{Deserialize, Serialize};
 
 use super::tables::{Build, Owner, Place};
-use crate::query::{build_id, module_identities};
-
-/// Microseconds from 1601 to 1970.
-const FILETIME_EPOCH_US: i64 = 11_644_473_600_000_000;
+use crate::query::{build_id, module_identities, session_start_us, start_us};
 
 /// Facts that were given for a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,14 +51,12 @@ impl Origin {
 
     /// Session start, microseconds since 1970; `None` where the trace has no clock.
     pub(super) fn start_us(&self) -> Option<i64> {
-        self.session_start_us().filter(|_| self.info.has_clock())
+        start_us(&self.info)
     }
 
     /// Session start, also of a dump, which has no clock, and says when it was written; `None` where nothing says it.
     pub(super) fn session_start_us(&self) -> Option<i64> {
-        let start = self.info.session_start_filetime;
-        let is_known = self.info.has_clock() || start > 0;
-        is_known.then(|| (start / 10).saturating_sub(FILETIME_EPOCH_US))
+        session_start_us(&self.info)
     }
 
     /// A time of the trace, microseconds since 1970.

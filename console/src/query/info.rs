@@ -12,9 +12,24 @@ use super::growth::Window;
 
 const NANOSECONDS_PER_SECOND: i64 = 1_000_000_000;
 
+/// Microseconds from 1601 to 1970.
+const FILETIME_EPOCH_US: i64 = 11_644_473_600_000_000;
+
 /// Reads the trace table.
 pub(crate) fn trace_info(trace: &Trace) -> Result<TraceInfo, ArchiveError> {
     Ok(TraceInfos::read(trace)?.row(0).unwrap_or_default())
+}
+
+/// Session start, microseconds since 1970; `None` where the trace has no clock.
+pub(crate) fn start_us(info: &TraceInfo) -> Option<i64> {
+    session_start_us(info).filter(|_| info.has_clock())
+}
+
+/// Session start, also of a dump, which has no clock and says when it was written; `None` where nothing says it.
+pub(crate) fn session_start_us(info: &TraceInfo) -> Option<i64> {
+    let start = info.session_start_filetime;
+    let is_known = info.has_clock() || start > 0;
+    is_known.then(|| (start / 10).saturating_sub(FILETIME_EPOCH_US))
 }
 
 /// The time of which a trace has the events, until its last event `last_ns` of what is asked for at least; of a trace

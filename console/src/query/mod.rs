@@ -121,7 +121,7 @@ pub use self::why::{
 pub(crate) use self::frame_names::{Frames, NamedFrames, module_identities};
 pub(crate) use self::frame_view::{FrameView, ModuleBases, frame_lines};
 pub(crate) use self::groups::{StackTrims, TrimmedStacks};
-pub(crate) use self::info::trace_info;
+pub(crate) use self::info::{session_start_us, start_us, trace_info};
 pub(crate) use self::inventory::{
     Acquisition, Inventory, InventoryGroup, OpenAt, OpenOverTime, StackIdentity, StackOfProcess,
     build_id,

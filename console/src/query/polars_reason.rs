@@ -35,6 +35,41 @@ const MESSAGES: &[(&str, Words)] = &[
     (r"(?i)^.*\bone \(and only one\) statement .*$", |_| {
         Some("a query is one statement; ask one after the other".to_owned())
     }),
+    (r"(?s)^expression (\w+)\b.* is not currently supported$", |captures| {
+        let name = spaced(captures.get(1)?.as_str());
+        Some(format!("{name} is not possible here; write it with joins, CASE and GROUP BY"))
+    }),
+    (r"(?s)^unsupported join constraint (?:expression|operator).*$", |_| {
+        let reason = "ON compares columns of both tables, joined by AND";
+        Some(format!("{reason}; write other conditions in WHERE"))
+    }),
+    (r"(?s)^(?:unary )?operator \W?(\w+?)\W? is not (?:currently )?supported$", |captures| {
+        let name = spaced(captures.get(1)?.as_str());
+        Some(format!("the operator {name} is not known; calculate with + - * / // % and | &"))
+    }),
+    (r"^unsupported function '(.+)'$", |captures| {
+        let name = captures.get(1)?.as_str();
+        if name.starts_with('_') {
+            let reason = "EXISTS takes conditions without calculations";
+            return Some(format!("{reason}; join the tables, or calculate in a subquery in FROM"));
+        }
+        Some(format!("unsupported function '{name}'{}", function_hint(name)))
+    }),
+    (r#"^cannot parse literal: "(.+)"$"#, |captures| {
+        let number = captures.get(1)?.as_str();
+        Some(format!(
+            "{number} has more than 64 bits; write {number}.0 for a number with a fraction"
+        ))
+    }),
+    (r"^datatype (\w+).* is not currently supported$", |captures| {
+        let name = captures.get(1)?.as_str().to_uppercase();
+        Some(format!(
+            "the type {name} is not known here; use BIGINT, DOUBLE, VARCHAR, BOOLEAN or DATE"
+        ))
+    }),
+    (r"^cannot cast List type .*$", |_| {
+        Some("HAVING takes what is counted of groups; filter columns with WHERE".to_owned())
+    }),
     (r"^no table or struct column named '(.+)' found$", |captures| {
         Some(format!("the query names no table '{}'", captures.get(1)?.as_str()))
     }),
@@ -140,8 +175,62 @@ pub(crate) struct KnownNames<'a> {
 
 /// Explains an error in terms of the query. Unknown messages stay as polars has them.
 pub(crate) fn polars_reason(error: &PolarsError, names: &KnownNames<'_>) -> String {
-    let reworded = reworded(without_plan(message(innermost(error))), names);
-    reworded.unwrap_or_else(|| PolarsReason(error).to_string())
+    let text = without_plan(message(innermost(error)));
+    // What follows are options of polars.
+    let text = text.split("\n\nYou might want").next().unwrap_or(text);
+    let reworded = reworded(text, names);
+    reworded.unwrap_or_else(|| {
+        let reason = PolarsReason(error).to_string();
+        match TREES.iter().any(|part| reason.contains(part)) {
+            true => {
+                "the query has a part that is not known here; write it in another way".to_owned()
+            }
+            false => reason.lines().next().unwrap_or_default().to_owned(),
+        }
+    })
+}
+
+/// Parts of messages in which polars prints the tree of its parser.
+const TREES: [&str; 3] = ["Span(", "Ident {", "quote_style"];
+
+/// A name of the parser, such as `SimilarTo`, in words of SQL.
+fn spaced(name: &str) -> String {
+    let letters = name.trim_start_matches("PG").chars().flat_map(|letter| {
+        let space = letter.is_uppercase().then_some(' ');
+        space.into_iter().chain(letter.to_uppercase())
+    });
+    letters.collect::<String>().trim_start().to_owned()
+}
+
+/// Functions that a query may have meant.
+const FUNCTIONS: &str = "abs array_agg avg cbrt ceil coalesce concat concat_ws corr cos count covar_pop date_part degrees \
+    dense_rank ends_with exp first_value floor greatest hex ifnull lag lead least left length ln log10 log2 lower lpad ltrim \
+    max median min mod nullif number octet_length pow quantile_cont quantile_disc radians rank regexp_like replace reverse \
+    right round row_number rpad rtrim sign sin split_part sqrt starts_with stddev strftime string_agg strpos strptime substr \
+    sum tan trunc upper utc_time variance";
+
+/// Beginnings of names of functions that other databases have, and the one to use here.
+const OTHER_NAMES: [(&str, &str); 9] = [
+    ("regexp_", "regexp_like"),
+    ("instr", "strpos"),
+    ("contains", "strpos"),
+    ("locate", "strpos"),
+    ("from_unixtime", "utc_time"),
+    ("to_timestamp", "utc_time"),
+    ("make_timestamp", "utc_time"),
+    ("date_trunc", "strftime"),
+    ("len", "length"),
+];
+
+fn function_hint(name: &str) -> String {
+    let name = name.to_lowercase();
+    let other = OTHER_NAMES.iter().find(|(start, _)| name.starts_with(start));
+    let known = other.map(|(_, known)| *known);
+    // Short names are like too many others.
+    let is_long = name.len() > 3;
+    let nearest = || suggest::nearest(&name, FUNCTIONS.split_whitespace()).filter(|_| is_long);
+    let known = known.or_else(nearest);
+    known.map_or_else(String::new, suggest::did_you_mean)
 }
 
 /// Message of polars, for the kinds of errors whose wording is known.
@@ -264,6 +353,10 @@ pub(crate) fn type_name(dtype: &str) -> Option<String> {
         "f64" | "Float64" => "f64",
         "dyn int" => "a whole number",
         "dyn float" => "a number",
+        "date" | "Date" => "date",
+        "time" | "Time" => "time of day",
+        _ if dtype.to_lowercase().starts_with("datetime") => "time",
+        _ if dtype.to_lowercase().starts_with("duration") => "duration",
         _ => return None,
     };
     Some(name.to_owned())
@@ -397,6 +490,19 @@ mod tests {
         ("SELECT upper(pid) FROM t", "text is needed, not u32, which 'pid' is"),
         ("SELECT starts_with(pid, 'a') FROM t", "text is needed, not u32"),
         ("SELECT pid FROM t WHERE pid IN ('a')", "IN cannot look for u32 among text"),
+        ("SELECT pid FROM t WHERE name SIMILAR TO 'a'", "SIMILAR TO is not possible here; write"),
+        (
+            "SELECT a.pid FROM t a JOIN t b ON a.pid = b.pid OR a.pid = 1",
+            "ON compares columns of both tables",
+        ),
+        ("SELECT pid << 1 FROM t", "the operator BITWISE SHIFT LEFT is not known"),
+        ("SELECT regexp_matches(name, 'a') FROM t", "did you mean regexp_like?"),
+        ("SELECT 9223372036854775808", "9223372036854775808 has more than 64 bits"),
+        ("SELECT CAST(pid AS DECIMAL(10, 2)) FROM t", "the type DECIMAL is not known here"),
+        (
+            "SELECT name FROM t GROUP BY name HAVING name LIKE 'I%'",
+            "HAVING takes what is counted of groups",
+        ),
         ("SELECT pid FROM tt", "table 'tt' not found"),
         ("SELECT nme FROM t", "column 'nme' not found, did you mean name?"),
         ("SELECT p.nme FROM t p", "column 'nme' not found in 'p', did you mean name?"),

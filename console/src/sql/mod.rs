@@ -5,16 +5,21 @@
 
 mod answer;
 mod columns;
+mod dialect;
 mod error;
+mod exact;
 mod functions;
+mod groups;
 mod hex;
 mod joins;
 mod memory;
 mod names;
+mod nested;
 mod over_dataset;
 mod planner;
 mod relations;
 mod scan;
+mod shapes;
 mod stack_texts;
 mod tables;
 #[cfg(test)]

@@ -57,10 +57,7 @@ impl VisitorMut for Names {
             if let SelectItem::UnnamedExpr(expr) = item
                 && is_calculated(expr)
             {
-                let text = expr.to_string();
-                let is_count = text.eq_ignore_ascii_case(COUNT);
-                let name = if is_count { POLARS_COUNT } else { &text };
-                let (expr, alias) = (expr.clone(), Ident::with_quote('"', name));
+                let (expr, alias) = (expr.clone(), column_name(expr));
                 *item = SelectItem::ExprWithAlias { expr, alias };
                 self.has_new = true;
             }
@@ -95,8 +92,21 @@ fn alias_of(column: &Expr, projection: &[SelectItem]) -> Option<Ident> {
     })
 }
 
+/// The name of a column that has none of its own.
+pub(super) fn column_name(expr: &Expr) -> Ident {
+    match expr {
+        Expr::Identifier(name) => name.clone(),
+        Expr::CompoundIdentifier(names) if !names.is_empty() => names[names.len() - 1].clone(),
+        _ => {
+            let text = expr.to_string();
+            let is_count = text.eq_ignore_ascii_case(COUNT);
+            Ident::with_quote('"', if is_count { POLARS_COUNT } else { &text })
+        }
+    }
+}
+
 /// Whether a column is more than one of a table.
-fn is_calculated(expr: &Expr) -> bool {
+pub(super) fn is_calculated(expr: &Expr) -> bool {
     !matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
 }
 

@@ -1,7 +1,7 @@
 //! Queries over the tables of a dataset, which polars carries out in a stream: neither tables nor joins have to fit into
 //! memory.
 
-use std::fmt::Display;
+use std::{fmt::Display, sync::Arc};
 
 use handlescope_model::{guard::quietly, innermost};
 use polars::{
@@ -15,6 +15,7 @@ use super::{
     answer::{apart, described, named_count},
     columns::RelationColumn,
     error::SqlError,
+    functions::Functions,
     joins::{Refused, TooLarge, collect},
     memory::MemoryLimit,
     names::{names_of_with, with_names},
@@ -101,7 +102,8 @@ fn planned(
     let traces = dataset.complete_traces(|_| true);
     let traces = traces.map_err(of_dataset)?;
     let compared = if may_skip_files(query) { COMPARED_BYTES } else { u64::MAX };
-    let mut context = SQLContext::new();
+    let functions = Functions::new(None);
+    let mut context = SQLContext::new().with_function_registry(Arc::new(functions));
     for table in &TABLES {
         let spellings = named.iter().filter(|typed| typed.eq_ignore_ascii_case(table.name));
         let spellings: Vec<&str> = spellings.map(String::as_str).collect();

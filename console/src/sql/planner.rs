@@ -10,19 +10,25 @@ use std::{
 
 use handlescope_model::{Table, guard::quietly};
 use polars::{
-    prelude::{LazyFrame, PolarsResult, polars_bail},
+    prelude::{Column, DataFrame, IntoLazy as _, LazyFrame, PolarsResult, polars_bail},
     sql::SQLContext,
 };
 use sqlparser::{
     ast::{
-        BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, TableFactor,
-        UnaryOperator, Value, Visit as _, Visitor,
+        BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator,
+        Value, Visit as _, Visitor,
     },
     dialect::GenericDialect,
     parser::{Parser, ParserOptions},
 };
 
-use super::{functions::Functions, scan::scan, tables::Tables};
+use super::{
+    dialect::{ONE_ROW, translate},
+    functions::Functions,
+    nested::plan_nested,
+    scan::scan,
+    tables::Tables,
+};
 
 /// Stack size of a query, of which only the used part takes memory: the planner recurses into each
 /// operator of a chain.
@@ -59,7 +65,7 @@ pub(super) fn too_long(query: &str) -> Option<String> {
 
 /// A context that knows the tables, and no view.
 pub(super) fn context(tables: &Arc<Tables>) -> PolarsResult<SQLContext> {
-    let functions = Functions { tables: Arc::clone(tables) };
+    let functions = Functions::new(Some(Arc::clone(tables)));
     let context = SQLContext::new().with_function_registry(Arc::new(functions));
     for table in Table::ALL {
         context.register(table.name(), scan(Arc::clone(tables), table)?);
@@ -67,36 +73,39 @@ pub(super) fn context(tables: &Arc<Tables>) -> PolarsResult<SQLContext> {
     Ok(context)
 }
 
-/// Plans a query, which reads nothing but tables and views: the functions that polars has in their place open any file
-/// and any URL.
+/// Plans a query in the SQL that [`translate`] knows.
 pub(super) fn execute(context: &mut SQLContext, query: &str) -> PolarsResult<LazyFrame> {
     // Polars reads a query in this way.
     let options = ParserOptions { trailing_commas: true, ..ParserOptions::default() };
     let parser = Parser::new(&GenericDialect {}).with_options(options).try_with_sql(query);
-    let statements = parser.and_then(|mut parser| parser.parse_statements()).unwrap_or_default();
-    match statements.visit(&mut Harm) {
-        ControlFlow::Break(reason) => polars_bail!(SQLInterface: "{reason}"),
-        ControlFlow::Continue(()) => context.execute(query),
+    // Polars says what is wrong with a text that is no query, or more than one.
+    let Ok(statements) = parser.and_then(|mut parser| parser.parse_statements()) else {
+        return context.execute(query);
+    };
+    let [statement] = statements.as_slice() else { return context.execute(query) };
+    if let ControlFlow::Break(reason) = statement.visit(&mut LongTexts) {
+        polars_bail!(SQLInterface: "{reason}");
+    }
+    let mut translated = statement.clone();
+    if let Err(reason) = translate(&mut translated) {
+        polars_bail!(SQLInterface: "{reason}");
+    }
+    if translated.to_string().contains(ONE_ROW) {
+        let row = DataFrame::new_infer_height(vec![Column::new("_".into(), [0])])?;
+        context.register(ONE_ROW, row.lazy());
+    }
+    plan_nested(context, &mut translated)?;
+    match translated == *statement {
+        true => context.execute(query),
+        false => context.execute(&translated.to_string()),
     }
 }
 
-/// Finds the first part of a query that would read files, or fill the memory with one text.
-struct Harm;
+/// Finds the first function that would fill the memory with one text.
+struct LongTexts;
 
-impl Visitor for Harm {
+impl Visitor for LongTexts {
     type Break = String;
-
-    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<String> {
-        let name = match factor {
-            TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => {
-                name.to_string()
-            }
-            TableFactor::TableFunction { expr, .. } => expr.to_string(),
-            _ => return ControlFlow::Continue(()),
-        };
-        let reason = "FROM takes tables and views, not a function like";
-        ControlFlow::Break(format!("{reason} {name}"))
-    }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
         let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };

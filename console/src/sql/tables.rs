@@ -11,7 +11,10 @@ use polars::prelude::{
 
 use super::columns::{TableColumn, Values, failed};
 use super::hex::hex_of;
-use crate::{cancel::Cancel, query::trace_info};
+use crate::{
+    cancel::Cancel,
+    query::{start_us, trace_info},
+};
 
 /// A trace that is queried.
 pub(super) struct QueriedTrace {
@@ -63,6 +66,14 @@ impl Tables {
             Some(column) => Ok(column.rechunk()),
             None => polars_bail!(ColumnNotFound: "{}", column.spec.name),
         }
+    }
+
+    /// Session starts by file number, microseconds since 1970; `None` where a trace has no clock.
+    pub(super) fn starts_us(&self) -> PolarsResult<Vec<(u32, Option<i64>)>> {
+        let start = |trace: &QueriedTrace| {
+            Ok((trace.file, start_us(&trace_info(&trace.trace).map_err(failed)?)))
+        };
+        self.traces.iter().map(start).collect()
     }
 
     fn stack_texts(&self) -> PolarsResult<DataFrame> {

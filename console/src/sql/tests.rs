@@ -300,6 +300,58 @@ fn a_wrong_query_is_refused_with_the_nearest_names() {
 }
 
 #[test]
+fn a_shape_that_polars_gets_wrong_is_refused_with_another_way_to_write_it() {
+    let files = [trace(vec![vec![create(APP, 1, 4)], vec![create(APP, 2, 8)]])];
+    for (query, way) in [
+        ("SELECT sum(tid) OVER (ORDER BY id) FROM handles", "ROWS UNBOUNDED PRECEDING"),
+        ("SELECT avg(tid) OVER (ORDER BY id) FROM handles", "write sum, min, max or count"),
+        ("SELECT rank() OVER (ORDER BY close_ns) FROM handles", "WHERE close_ns IS NOT NULL"),
+        ("SELECT sum(1) FROM handles", "count(*)"),
+        ("SELECT id FROM handles WHERE tid = (SELECT max(tid) FROM handles)", "CROSS JOIN"),
+        ("SELECT h.id FROM handles h LEFT JOIN processes p ON h.pid < p.pid", "LEFT JOIN (SELECT"),
+        ("SELECT id FROM handles WHERE row_number() OVER (ORDER BY id) = 1", "in a subquery"),
+        ("WITH leaks AS (SELECT tid FROM leaks) SELECT tid FROM leaks", "a name of its own"),
+        ("SELECT 9223372036854775807 + tid FROM handles", "CAST(… AS DOUBLE)"),
+        ("SELECT regexp_matches(type, 'E') FROM handles", "did you mean regexp_like?"),
+        ("SELECT id FROM handles WHERE type SIMILAR TO 'E'", "SIMILAR TO is not possible here"),
+        ("SELECT id FROM handles WHERE EXISTS (SELECT 1 FROM leaks)", "EXISTS is not possible"),
+    ] {
+        let reason = answer(&files, query).expect_err(query);
+        assert!(reason.contains(way) && !reason.contains("Span("), "{query}: {reason}");
+    }
+}
+
+#[test]
+fn our_functions_are_known_in_queries_inside_queries() {
+    let files = [trace(vec![vec![create(APP, 1, 0xC0)], vec![create(APP, 2, 0xC4)]])];
+    let queries = [
+        "SELECT x FROM (SELECT hex(number(handle) - 1) AS x FROM handles) AS t ORDER BY x",
+        "WITH t AS (SELECT hex(number(handle) - 1) AS x FROM handles) SELECT x FROM t ORDER BY x",
+        "WITH t AS (SELECT number(handle) AS n FROM handles), u AS (SELECT hex(n - 1) AS x FROM t) \
+         SELECT a.x FROM (SELECT x FROM u) AS a ORDER BY x",
+        "SELECT hex(number(handle) - 1) AS x FROM handles WHERE id = 1 UNION ALL SELECT \
+         hex(number(handle) - 1) AS x FROM handles WHERE id = 2 ORDER BY x",
+    ];
+    for query in queries {
+        assert_eq!(rows(&files, query), ["0xBF", "0xC3"], "{query}");
+    }
+}
+
+#[test]
+fn a_time_of_the_trace_becomes_a_calendar_time() {
+    let file = trace(vec![vec![create(APP, 1_500_000, 4)]]);
+    let files = std::slice::from_ref(&file);
+    let start = "SELECT strftime(utc_time(0), '%Y-%m-%d %H:%M:%S') AS t FROM handles";
+    let later = "SELECT strftime(utc_time(open_ns), '%Y-%m-%d %H:%M:%S') AS t FROM handles";
+    let of_file = later.replace("open_ns", "open_ns, file_index");
+    assert_eq!(rows(files, start), ["2024-05-10 10:46:34"]);
+    assert_eq!(rows(files, later), ["2024-05-10 10:46:36"]);
+    assert_eq!(rows(files, &of_file), rows(files, later));
+    let none = "SELECT utc_time(close_ns) AS t FROM handles";
+    assert_eq!(rows(files, none), [""]);
+}
+
+#[test]
 fn names_of_tables_count_in_any_case_and_slices_are_exact() {
     let files = [trace((0..9).map(|i| vec![create(APP, i, 4)]).collect())];
     assert_eq!(rows(&files, "SELECT id FROM Handles LIMIT 2 OFFSET 3"), ["4", "5"]);
@@ -421,8 +473,6 @@ fn views_of_the_user_are_added_or_replace_others() {
     assert_eq!(ask("SELECT * FROM BY_TYPE"), "type,n\nEvent,1\n");
     assert_eq!(ask("SELECT * FROM handles"), "event,tid\n0,7\n1,7\n");
     assert_eq!(ask("WITH leaks AS (SELECT 1 AS a) SELECT * FROM leaks"), "a\n1\n");
-    let shadowing = "WITH leaks AS (SELECT tid FROM leaks) SELECT tid FROM leaks";
-    assert_eq!(ask(shadowing), "tid\n7\n");
     let described = ask("DESCRIBE by_type");
     // The column of a table or view means the same.
     let type_of = "type,text,,\"Type of the object, as in Event.\"";

@@ -98,6 +98,7 @@ mod several_processes;
 #[cfg(unix)]
 mod shell_help;
 mod sql;
+mod sql_queries;
 mod stale;
 mod stats;
 mod symbol_servers;

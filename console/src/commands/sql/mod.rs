@@ -45,10 +45,14 @@ impl Command for Sql {
              they join, and are compared with literals: WHERE pointer = 0xffffad8f1234. number(x) \
              makes them numbers to calculate with, hex(x) makes text of a number, and \
              TABLE_COLUMN(row), as in \
-             processes_name(process), looks up a column of another table. Files in the folder \
+             processes_name(process), looks up a column of another table. utc_time(open_ns) makes a \
+             calendar time of any column in ns since session start, for strftime, extract and CAST to \
+             DATE; if traces started at different times, utc_time(open_ns, file_index) does. Files in the folder \
              named by the setting sql-views add views: .schema leaks shows what one looks like. \
-             The dialect is that of polars: joins, groups, WITH, window functions, LIKE, ~ for \
-             regular expressions. Column names are in lower case. A query may span lines: it ends \
+             The dialect is DuckDB's: joins, groups, WITH, window functions, LIKE, ~ for regular \
+             expressions. What is not possible is refused with another way to write it: a running \
+             sum needs ROWS UNBOUNDED PRECEDING behind ORDER BY, one value of another table a CROSS \
+             JOIN with a subquery. Column names are in lower case. A query may span lines: it ends \
              with ; or an empty line, options come after it, and in a script it ends at the next \
              command. Comments, lines that begin with --, may be in front of it, and FILE.sql reads it \
              from a file. Text shows the first 1000 rows. > FILE at the end writes a file if it has a \
@@ -64,6 +68,8 @@ impl Command for Sql {
              -json",
             ".sql SELECT o.id, o.type, h.process, h.handle FROM objects o JOIN open_handles h ON \
              h.pointer = o.pointer WHERE h.handle < 0x120 ORDER BY o.id LIMIT 3",
+            ".sql SELECT strftime(utc_time(open_ns), '%H:%M:%S') AS time, type, 100.0 * count(*) / \
+             sum(count(*)) OVER () AS percent FROM leaks GROUP BY 1, type ORDER BY time, type LIMIT 3",
             ".sql SELECT m.name, l.base FROM module_loads l JOIN modules m ON m.row = l.module \
              WHERE l.pid = 0 -csv modules.csv",
         ],
