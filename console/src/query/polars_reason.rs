@@ -176,8 +176,8 @@ pub(crate) struct KnownNames<'a> {
 /// Explains an error in terms of the query. Unknown messages stay as polars has them.
 pub(crate) fn polars_reason(error: &PolarsError, names: &KnownNames<'_>) -> String {
     let text = without_plan(message(innermost(error)));
-    // What follows are options of polars.
-    let text = text.split("\n\nYou might want").next().unwrap_or(text);
+    // What follows is advice about polars.
+    let text = text.split("\n\n").next().unwrap_or(text);
     let reworded = reworded(text, names);
     reworded.unwrap_or_else(|| {
         let reason = PolarsReason(error).to_string();

@@ -4,9 +4,10 @@
 
 use std::ops::ControlFlow;
 
+use jiff::civil::Date;
 use sqlparser::{
     ast::{
-        BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+        BinaryOperator, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
         FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, JoinConstraint,
         JoinOperator, NamedWindowExpr, ObjectName, OrderByExpr, OrderByKind, Query, Select,
         SelectItem, SetExpr, Statement, TableFactor, UnaryOperator, Value, ValueWithSpan, VisitMut,
@@ -218,6 +219,15 @@ fn simplify_joins(select: &mut Select) -> Result<(), Refusal> {
     let mut joins = select.from.iter().flat_map(|table| &table.joins);
     let all_inner = joins.all(|join| is_inner(&join.join_operator));
     for join in select.from.iter_mut().flat_map(|table| &mut table.joins) {
+        use JoinOperator::{FullOuter, Right, RightOuter};
+        if let Right(constraint) | RightOuter(constraint) | FullOuter(constraint) =
+            &join.join_operator
+            && matches!(constraint, JoinConstraint::Using(_) | JoinConstraint::Natural)
+        {
+            return Err("USING in RIGHT and FULL JOIN is not possible; write ON a.x = b.x, and \
+                        coalesce(a.x, b.x) in SELECT"
+                .to_owned());
+        }
         let may_differ = all_inner || is_inner(&join.join_operator);
         let Some(on) = condition(&mut join.join_operator) else { continue };
         let (kept, moved): (Vec<Expr>, Vec<Expr>) =
@@ -306,6 +316,13 @@ fn check_expr(expr: &Expr) -> Result<(), Refusal> {
         Expr::InList { list, .. } if list.iter().any(is_null) => {
             Err("IN with NULL in its list is never false; leave NULL out, and write IS NULL for it".to_owned())
         }
+        Expr::TypedString(time) if time.data_type == DataType::Date => match &time.value.value {
+            // Polars takes it for NULL.
+            Value::SingleQuotedString(text) if text.parse::<Date>().is_err() => {
+                Err(format!("'{text}' is no date; write one like DATE '2026-02-10'"))
+            }
+            _ => Ok(()),
+        },
         Expr::Substring { substring_from: Some(from), .. } if is_negative(from) => {
             Err("substr counts from 1; write right(text, n) for the last letters".to_owned())
         }
@@ -448,6 +465,14 @@ fn rewritten(expr: &mut Expr) -> Option<Expr> {
             **expr = call(Exact::Textual, vec![(**expr).clone()]);
             return None;
         }
+        Expr::Position { r#in, .. } => {
+            let text = (**r#in).clone();
+            null_with(expr, text)
+        }
+        // Polars has a fraction.
+        Expr::Extract {
+            field: DateTimeField::Millisecond | DateTimeField::Milliseconds, ..
+        } => named_call("floor", vec![expr.clone()]),
         Expr::Function(function) => return rewritten_function(function),
         _ => return None,
     })
@@ -501,6 +526,12 @@ fn is_text_type(name: &str) -> bool {
     ["VARCHAR", "TEXT", "STRING", "CHAR"].iter().any(|text| name.starts_with(text))
 }
 
+/// A number, or NULL where a text is NULL.
+fn null_with(number_of: &Expr, text: Expr) -> Expr {
+    let nothing = call(Exact::Times, vec![number(0), named_call("length", vec![text])]);
+    call(Exact::Plus, vec![number_of.clone(), nothing])
+}
+
 fn floating(expr: &Expr) -> Expr {
     let one = Expr::Value(Value::Number("1.0".to_owned(), false).into());
     call(Exact::Times, vec![expr.clone(), one])
@@ -528,6 +559,18 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
         ("round", [_] | [_, _]) => call(Exact::Round, values),
         ("pow" | "power", [base, exponent]) => {
             named_call("pow", vec![floating(base), exponent.clone()])
+        }
+        ("strpos", [text, _]) => null_with(&Expr::Function(function.clone()), text.clone()),
+        ("concat" | "concat_ws", [_, ..]) => {
+            let FunctionArguments::List(list) = &mut function.args else { return None };
+            for argument in &mut list.args {
+                if let FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) = argument
+                    && is_column(value)
+                {
+                    *value = call(Exact::Textual, vec![value.clone()]);
+                }
+            }
+            return None;
         }
         ("mod", [_, _]) => call(Exact::Remainder, values),
         _ => return None,
