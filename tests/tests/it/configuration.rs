@@ -99,7 +99,9 @@ fn views_in_the_folder_that_the_file_names_are_asked_and_described() {
     let rows = server.call("sql", &json!({"query": "SELECT * FROM by_type LIMIT 1"})).unwrap();
     assert!(rows.to_string().contains("Event"), "{rows}");
     fs::write(shell.path("views/broken.sql"), "SELECT type\nFROM leak").unwrap();
-    for command in [".sql SELECT 1", ".schema"] {
+    let run = configured(&shell, &[".sql SELECT type FROM by_type LIMIT 1 -csv"]).ok();
+    assert_eq!(run.stdout, "type\nEvent\n", "a query needs only the views that it names");
+    for command in [".sql SELECT type FROM broken", ".schema"] {
         let run = configured(&shell, &[command]);
         let expected = "broken.sql: line 2: table 'leak' not found, did you mean leaks?";
         assert!(run.stderr.contains(expected), "{command}: {run:?}");
