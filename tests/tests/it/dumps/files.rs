@@ -155,7 +155,7 @@ fn a_dump_in_a_dataset_is_of_the_day_on_which_it_was_written() {
     let run = shell.run(&["dataset", "list", "fleet", "--json"]).ok();
     let listed: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(listed["traces"][0]["date"], "2019-05-06", "{listed}");
-    let query = ".sql SELECT CAST(started_utc AS VARCHAR) AS t FROM traces -json";
+    let query = ".sql SELECT strftime(started_utc, '%Y-%m-%d %H:%M:%S') AS t FROM traces -json";
     let run = shell.run(&["fleet", "-c", query]).ok();
     assert!(run.stdout.contains("2019-05-06 07:08:09"), "{run:?}");
 }
