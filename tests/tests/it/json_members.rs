@@ -160,6 +160,7 @@ fn written() -> Members {
     commands.push(".dump ObjectRef -Type Evnt -json".to_owned());
     commands.push(".dump Why -Type Evnt -json".to_owned());
     commands.push(".dump Why -TopN 1 -json".to_owned());
+    commands.push(".dump Stack -TopN 1 -json".to_owned());
     commands.push(".dump Resource -ShowStack -ShowTime 2 -json".to_owned());
     for kind in ["Process -pn", "Module -pn", "Version -pn", "Stack -pn", "Events -Event"] {
         commands.push(format!(".dump {kind} nope -json"));
