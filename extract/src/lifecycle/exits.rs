@@ -175,7 +175,7 @@ impl Search<'_> {
         let is_sweep = self.owners.failed_closes.contains(&(row as u32));
         let goes_on = state.next_open.is_some_and(|next| {
             let by_same = || self.opening.contains(&(process as u32, tid));
-            !self.missing.times.is_between(time, next) || by_same()
+            !self.missing.is_located_between(time, next) || by_same()
         });
         let is_of_program = goes_on && is_of_process && !is_sweep;
         if is_of_program && kernel != self.last_of_program {

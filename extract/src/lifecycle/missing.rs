@@ -9,6 +9,8 @@ pub struct MissingEvents {
     pub(super) times: LossTimes,
     /// Without those that are probably of another processor.
     certain: LossTimes,
+    /// Without those that may be anywhere.
+    located: LossTimes,
 }
 
 impl MissingEvents {
@@ -17,12 +19,18 @@ impl MissingEvents {
         Self {
             times: LossTimes::new(losses.iter().map(bounds)),
             certain: LossTimes::new(certain.map(bounds)),
+            located: LossTimes::new(losses.iter().map(bounds).filter(Option::is_some)),
         }
     }
 
     /// Whether no events are missing.
     pub(super) fn is_none(&self) -> bool {
         self.times.is_empty()
+    }
+
+    /// Whether events may be missing between two times, these included, as far as it is known when they were.
+    pub(super) fn is_located_between(&self, from: i64, to: i64) -> bool {
+        self.located.is_between(from, to)
     }
 
     /// Whether events of some processor are missing between two times, these included.

@@ -151,10 +151,10 @@ fn whatever_is_missing_no_leak_is_called_closed_and_hardly_an_exit_a_close_of_th
         // Where so much is missing that neither frames nor threads nor the rundown are left, an end leaves no trace.
         let is_little = !matches!(way, Way::SomeBuffers | Way::LostBuffers);
         let most_in_thousand = match (way, is_as_windows) {
-            (Way::OneBuffer, true) => 0,
+            (Way::OneBuffer, true) => 1,
             _ if is_little => 10,
-            (_, true) => 40,
-            (_, false) => 80,
+            (_, true) => 60,
+            (_, false) => 90,
         };
         assert!(tally.exits_hidden * 1000 <= tally.exits * most_in_thousand, "{what}");
         assert!(tally.false_exits * 1000 <= tally.exits, "{what}");
