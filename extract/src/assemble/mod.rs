@@ -29,7 +29,7 @@ use hashbrown::{HashMap, HashSet};
 
 use crate::collect::{Collector, EventCounter};
 use crate::error::ExtractError;
-use crate::etl::{Clock, Diagnostics, WarningKind};
+use crate::etl::{Clock, WarningKind};
 use crate::kernel::ImagePaths;
 use crate::lifecycle::{
     self, AllocationColumns, AllocationStats, EventOwners, ExitCloses, Lifetimes, MissingEvents,
@@ -71,25 +71,18 @@ pub(crate) fn assemble(
     let doubtful = find_lost_starts(&mut collected, missing, clock, cancel)?;
     warnings.add(WarningKind::DoubtfulPid, doubtful, None);
     let mut index = ProcessIndex::new(&collected.processes.rows);
-    let attribute = |collected: &Collector, index: &ProcessIndex| {
-        let mut found = Diagnostics::default();
-        let in_order = order.as_deref();
-        let owners =
-            EventOwners::new(collected, index, in_order, missing, threads, &mut found, cancel)?;
-        Ok::<_, Cancelled>((owners, found))
-    };
-    let (mut owners, mut found) = attribute(&collected, &index)?;
     let is_lossy = !losses.is_empty();
-    if is_lossy || owners.attribution.dropped > 0 {
+    // System takes events of unknown processes where it is known from the first moment to the last.
+    let is_system_known = [i64::MIN, i64::MAX].iter().all(|time| index.system_at(*time).is_some());
+    if is_lossy || !is_system_known {
         let unnamed = unnamed_pids(&collected, &index, is_lossy, cancel)?;
-        if !unnamed.is_empty() {
-            collected.processes.add_unnamed(unnamed);
-            index = ProcessIndex::new(&collected.processes.rows);
-            (owners, found) = attribute(&collected, &index)?;
-        }
+        collected.processes.add_unnamed(unnamed);
+        index = ProcessIndex::new(&collected.processes.rows);
     }
-    warnings.merge(&found);
     cancel.check()?;
+    let in_order = order.as_deref();
+    let mut owners =
+        EventOwners::new(&collected, &index, in_order, missing, threads, &mut warnings, cancel)?;
     let order = in_time_order(&collected, &index, &owners, order, cancel)?;
     let in_order = order.as_deref();
     let columns = follow_resources(&collected, &index, clock, in_order, cancel)?;
