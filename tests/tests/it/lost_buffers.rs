@@ -174,8 +174,9 @@ fn whatever_buffer_is_lost_the_leaks_of_the_others_are_those_of_the_whole_trace(
             }
         }
     }
-    // A buffer may have held the beginning of the rundown, as far as the numbers tell.
-    assert!(5 * unproven.len() <= tried, "{unproven:?} of {tried}");
+    // As far as the numbers tell, a buffer may have held the beginning of the rundown. That is so for the last buffer of
+    // each processor: three of the about thirty buffers of a trace.
+    assert!(4 * unproven.len() <= tried, "{unproven:?} of {tried}");
     assert!(unseen > 100 && was_leaked > 2 * unseen / 3, "{unseen} of {was_leaked}");
     assert!(
         wrong < unseen / 4,
