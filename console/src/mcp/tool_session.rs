@@ -19,8 +19,8 @@ use super::error::ToolError;
 use super::hints::{SmallSuspects, as_warning, next_of_row, translate};
 use super::input::Inputs;
 use super::tools::{
-    ALL, Brief, CURSOR, DETAIL, FILES, LoadedFile, SIZE, TOP, Tool, USUAL_ROWS, Work, file_columns,
-    relation_columns,
+    ALL, BY, Brief, CURSOR, DETAIL, FILES, LoadedFile, MIN_COUNT, Paging, SIZE, TOP, Tool,
+    USUAL_ROWS, Work, file_columns, relation_columns,
 };
 use super::window::{IN_MEMORY, Names, Part, Position, Window};
 use super::worker::{Question, Worker};
@@ -161,8 +161,10 @@ impl ToolSession {
         let call = Call { tool, inputs: &inputs, arguments, question, at, rows };
         let (answer, warnings) = match tool.work {
             Work::Load => self.load(&call)?,
-            Work::Dump { kind, windowed: false } => self.dump(&call, kind)?,
-            Work::Dump { kind, windowed: true } => self.window(&call, kind)?,
+            Work::Dump { kind, paging } if is_windowed(paging, &inputs) => {
+                self.window(&call, kind)?
+            }
+            Work::Dump { kind, .. } => self.dump(&call, kind)?,
             Work::Sql => self.sql(&call)?,
             Work::Schema => {
                 let views = views(&self.console.session.settings, &self.console.cancel)
@@ -499,6 +501,19 @@ impl ToolSession {
         let result = self.console.with_context(out, &mut messages, work).map(drop);
         let lines = String::from_utf8_lossy(&lines).lines().map(str::to_owned).collect();
         (result, lines)
+    }
+}
+
+/// Whether only the rows of a page are printed. What `-MinCount` leaves out is counted with what `-TopN` leaves out, so that
+/// the number of all rows would not be known.
+fn is_windowed(paging: Paging, inputs: &Inputs<'_>) -> bool {
+    match paging {
+        Paging::Document => false,
+        Paging::Rows => true,
+        Paging::Groups => {
+            let columns = inputs.texts(BY).iter().flat_map(|columns| columns.split(','));
+            columns.count() == 1 && inputs.text(MIN_COUNT).is_none()
+        }
     }
 }
 

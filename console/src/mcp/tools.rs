@@ -31,13 +31,20 @@ pub(super) struct Tool {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Work {
     Load,
-    /// Prints a kind of `.dump`; only the rows of the page are `windowed` by `-TopN`, if that counts rows.
-    Dump {
-        kind: &'static str,
-        windowed: bool,
-    },
+    Dump { kind: &'static str, paging: Paging },
     Sql,
     Schema,
+}
+
+/// Which rows of a kind of `.dump` are printed for a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Paging {
+    /// All of them; the document is kept for the next page.
+    Document,
+    /// Only those of the page: `-TopN` counts rows.
+    Rows,
+    /// Only those of the page where there is one level of groups: `-TopN` counts the groups of each level.
+    Groups,
 }
 
 /// Rows of an answer, and what is left of them unless the details are asked for.
@@ -73,6 +80,8 @@ pub(super) const SIZE: &str = "max_bytes";
 pub(super) const DETAIL: &str = "detail";
 pub(super) const ALL: &str = "all";
 pub(super) const FILES: &str = "files";
+pub(super) const BY: &str = "by";
+pub(super) const MIN_COUNT: &str = "min_count";
 
 /// Arguments of every tool that answers page by page.
 static PAGED: [Input; 3] = [
@@ -127,7 +136,7 @@ pub(super) static TOOLS: &[Tool] = &[
         name: "why",
         about: "What leaks, worst first: how much, in which process and function, how fast, why, with the program's \
                 calls. Start here.",
-        work: Work::Dump { kind: "Why", windowed: false },
+        work: Work::Dump { kind: "Why", paging: Paging::Document },
         names: Names { rows: "suspects", list: None },
         brief: Brief::Suspects,
         bytes: BRIEF,
@@ -147,7 +156,7 @@ pub(super) static TOOLS: &[Tool] = &[
     Tool {
         name: "objects",
         about: "Kernel objects with the events of their handles: opened, duplicated, closed, by whom and when.",
-        work: Work::Dump { kind: "ObjectRef", windowed: true },
+        work: Work::Dump { kind: "ObjectRef", paging: Paging::Rows },
         names: Names { rows: "objects", list: Some("events") },
         brief: Brief::Rows,
         bytes: PAGE,
@@ -173,12 +182,12 @@ pub(super) static TOOLS: &[Tool] = &[
     Tool {
         name: "groups",
         about: "Counts handles by columns, most leaked first.",
-        work: Work::Dump { kind: "ObjectRef", windowed: false },
+        work: Work::Dump { kind: "ObjectRef", paging: Paging::Groups },
         names: Names { rows: "groups", list: None },
         brief: Brief::Rows,
         bytes: PAGE,
         inputs: &[
-            option("by", "-GroupBy", "columns").required(),
+            option(BY, "-GroupBy", "columns").required(),
             RELATED,
             TYPE,
             NAME,
@@ -188,7 +197,7 @@ pub(super) static TOOLS: &[Tool] = &[
             LEAK,
             LEAK_AT_EXIT,
             TIME,
-            option("min_count", "-MinCount", "minimum handles of a group"),
+            option(MIN_COUNT, "-MinCount", "minimum handles of a group"),
             FOLD_STACK,
             STACK_FROM,
             SHOW_TIME,
@@ -199,12 +208,12 @@ pub(super) static TOOLS: &[Tool] = &[
         name: "allocations",
         about: "Counts heap blocks, virtual memory, GDI and USER handles and other resources by columns, most leaked \
                 bytes first.",
-        work: Work::Dump { kind: "Resource", windowed: false },
+        work: Work::Dump { kind: "Resource", paging: Paging::Document },
         names: Names { rows: "groups", list: None },
         brief: Brief::Rows,
         bytes: PAGE,
         inputs: &[
-            option("by", "-GroupBy", "columns").required(),
+            option(BY, "-GroupBy", "columns").required(),
             option("kind", "-Kind", "heap, commit, reserve, gdi, user, …"),
             OWNER,
             option("allocator", "-Allocator", "heap address or name"),
@@ -224,7 +233,7 @@ pub(super) static TOOLS: &[Tool] = &[
     Tool {
         name: "stack",
         about: "Frames of a stack by its number in other answers (the same `files`), or all stacks, most frequent first.",
-        work: Work::Dump { kind: "Stack", windowed: true },
+        work: Work::Dump { kind: "Stack", paging: Paging::Rows },
         names: Names { rows: "stacks", list: Some("frames") },
         brief: Brief::Rows,
         bytes: PAGE,
@@ -238,7 +247,7 @@ pub(super) static TOOLS: &[Tool] = &[
     Tool {
         name: "symbols",
         about: "Which modules have names for their frames, from where, and why others have none.",
-        work: Work::Dump { kind: "Symbols", windowed: false },
+        work: Work::Dump { kind: "Symbols", paging: Paging::Document },
         names: Names { rows: "symbols", list: None },
         brief: Brief::Modules,
         bytes: PAGE,
@@ -266,7 +275,7 @@ pub(super) static TOOLS: &[Tool] = &[
     Tool {
         name: "stats",
         about: "Facts about each trace: machine, clock, losses.",
-        work: Work::Dump { kind: "Stats", windowed: false },
+        work: Work::Dump { kind: "Stats", paging: Paging::Document },
         names: Names { rows: "files", list: Some("events") },
         brief: Brief::Facts,
         bytes: PAGE,

@@ -49,6 +49,8 @@ fn pages_hold_every_row_once() {
         let queries = [
             ("why", "suspects", json!({}), 1),
             ("groups", "groups", json!({"by": ["process", "type", "name"]}), 7),
+            ("groups", "groups", json!({"by": ["createstack"]}), 3),
+            ("groups", "groups", json!({"by": ["name"], "leak": true, "show_time": 4}), 2),
             ("objects", "objects", json!({"stacks": true}), 9),
             ("stack", "stacks", json!({"process": "leaky"}), 4),
             (
