@@ -293,6 +293,10 @@ impl<'a> UnseenCloses<'a> {
     }
 }
 
+/// Longest time that a sweep is known to take. Where no event says that a sweep is over, it is if the trace goes on for
+/// longer than this, and for longer than the sweep took.
+const LONGEST_SWEEP_NS: i64 = 50_000_000;
+
 /// The sweeps of handle tables that ended processes left, of which nothing is missing.
 #[derive(Default)]
 struct Sweeps {
@@ -320,9 +324,12 @@ impl Sweeps {
         if swept.is_empty() {
             return Ok(Self::default());
         }
+        let listed = collected.processes.rows.iter().filter_map(|process| process.listed);
+        let mut last_event = listed.max().unwrap_or(i64::MIN);
         let mut starts: HashMap<u32, i64> = HashMap::new();
         for row in 0..timeline.len() {
             poll.round()?;
+            last_event = last_event.max(timeline.time[row]);
             let kind = event_kind(timeline.kind[row]).filter(|kind| WITH_HANDLE.contains(*kind));
             let Some((first, _)) = kind.and_then(|_| swept.get(&owners.process[row])) else {
                 continue;
@@ -333,11 +340,16 @@ impl Sweeps {
                 *start = time.max(*start);
             }
         }
-        let mut ends = swept_ends(lifetimes, &swept);
-        // A hole that touches the sweep may have held a part of it.
+        let ends = swept_ends(lifetimes, &swept);
+        let longest = lifetimes.clock.ticks_apart(LONGEST_SWEEP_NS);
         starts.retain(|process, start| {
-            let end = ends.remove(process).unwrap_or(i64::MAX);
-            !missing.times.is_between(*start, end)
+            let end = ends.get(process).copied().or_else(|| {
+                let (first, last) = swept.get(process)?;
+                let is_over = last_event.saturating_sub(*last) > longest.max(last - first);
+                is_over.then_some(i64::MAX)
+            });
+            // A hole that touches the sweep may have held a part of it.
+            end.is_some_and(|end| !missing.times.is_between(*start, end))
         });
         Ok(Self { starts })
     }

@@ -334,26 +334,33 @@ fn a_child_reuses_the_handle_it_inherited_and_not_that_of_its_parent() {
 #[test]
 fn a_view_at_the_address_of_another_and_the_end_of_a_process_are_evidence_too() {
     let view = |base| View { base, size: 0x1000, pid: 700, ..View::default() };
-    let extract = Extract::of(&with_hole(|trace| {
-        trace.map(10 * MS, (700, 1), view(0x1000_0000));
-        trace.map(11 * MS, (700, 1), view(0x2000_0000));
-        trace.map(80 * MS, (700, 1), view(0x1000_0000));
-        // Its handles are swept at its end: of the two that it opened before the loss one is still there.
-        trace.process(900, "swept.exe").started(5 * MS).ended(90 * MS).unswept();
-        trace.create_handle(12 * MS, (900, 1), OBJECT, 4, EVENT);
-        trace.create_handle(13 * MS, (900, 1), OBJECT + 0x100, 8, EVENT);
-        trace.create_handle(85 * MS, (900, 1), OBJECT + 0x200, 12, EVENT);
-        trace.close_handle(90 * MS + 1000, (900, 1), OBJECT + 0x100, 8, EVENT, "");
-        trace.map(14 * MS, (900, 1), View { pid: 900, ..view(0x3000_0000) });
-        // No close is of its end: it may have left all that it opened.
-        trace.process(910, "killed.exe").started(5 * MS).ended(91 * MS).unswept();
-        trace.create_handle(15 * MS, (910, 1), OBJECT + 0x300, 4, EVENT);
-    }));
+    let end_of_sweep = 90 * MS + 1000;
+    let extract = |last_ms: i64| {
+        Extract::of(&with_hole(|trace| {
+            trace.map(10 * MS, (700, 1), view(0x1000_0000));
+            trace.map(11 * MS, (700, 1), view(0x2000_0000));
+            trace.map(last_ms * MS, (700, 1), view(0x4000_0000));
+            trace.map(80 * MS, (700, 1), view(0x1000_0000));
+            // Its handles are swept at its end: of the two that it opened before the loss one is still there.
+            trace.process(900, "swept.exe").started(5 * MS).ended(90 * MS).unswept();
+            trace.create_handle(12 * MS, (900, 1), OBJECT, 4, EVENT);
+            trace.create_handle(13 * MS, (900, 1), OBJECT + 0x100, 8, EVENT);
+            trace.create_handle(85 * MS, (900, 1), OBJECT + 0x200, 12, EVENT);
+            trace.close_handle(end_of_sweep, (900, 1), OBJECT + 0x100, 8, EVENT, "");
+            trace.map(14 * MS, (900, 1), View { pid: 900, ..view(0x3000_0000) });
+            // No close is of its end: it may have left all that it opened.
+            trace.process(910, "killed.exe").started(5 * MS).ended(91 * MS).unswept();
+            trace.create_handle(15 * MS, (910, 1), OBJECT + 0x300, 4, EVENT);
+        }))
+    };
+    // The trace may end in the middle of the sweep.
+    assert_eq!(extract(92).evidence(12), None);
+    let extract = extract(150);
     assert_eq!(extract.evidence(10), Some(ClosedUnseen::Reused));
     assert_eq!(extract.evidence(12), Some(ClosedUnseen::ProcessEnded));
     let exit = extract.lives[&(13 * MS)];
-    assert_eq!((exit.closed_ns, exit.unseen), (Some(90 * MS + 1000), None));
-    assert_eq!(extract.leaked(), [11, 14, 15, 80, 85].map(|ms| ms * MS));
+    assert_eq!((exit.closed_ns, exit.unseen), (Some(end_of_sweep), None));
+    assert_eq!(extract.leaked(), [11, 14, 15, 80, 85, 150].map(|ms| ms * MS));
 }
 
 #[test]

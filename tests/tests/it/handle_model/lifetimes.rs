@@ -105,7 +105,7 @@ impl Model {
         let mut ns = self.now + (300 + 170 * i64::from(cpu)) * US;
         for (handle, view) in swept {
             self.sweeps.push_back(Sweep { ns, process, cpu, handle, view });
-            ns += step.min(40_000 * US / 12);
+            ns += step.min(3_333 * US);
         }
         self.history.processes[process].gone = Some(ns);
         self.sweeps.make_contiguous().sort_by_key(|sweep| sweep.ns);

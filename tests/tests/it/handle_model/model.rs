@@ -65,10 +65,14 @@ impl Model {
         };
         let (alive, sweeps) = (BTreeMap::new(), VecDeque::new());
         let mut model = Self { setup, now: 1_000_000, history, alive, sweeps };
-        // A program goes on after a close, so that its frames are known for those of programs.
+        // A program goes on after a close and an unmap, so that their frames are known for those of programs.
         model.create(1, 1, model.free_address(), 0);
         model.close(1, (1, 4), 0, Closed::ByProgram, 0);
         model.create(1, 1, model.free_address(), 0);
+        model.map(1, 0);
+        let view = *model.history.processes[1].views.keys().next().unwrap();
+        model.unmap(1, view, Closed::ByProgram, 0);
+        model.map(1, 0);
         for operation in operations {
             model.pause(i64::from(operation.pause_us) * 1_000);
             model.operate(*operation);
