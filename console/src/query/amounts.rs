@@ -47,12 +47,6 @@ impl Counts {
         self.opened += counts.opened;
     }
 
-    /// Counts one that seemed to be leaked as closed by the end of its process.
-    pub(in crate::query) fn move_to_exit(&mut self) {
-        self.leaked = self.leaked.saturating_sub(1);
-        self.closed_at_exit += 1;
-    }
-
     /// All that the program did not close or free.
     pub fn unreleased(&self) -> u64 {
         self.leaked + self.closed_at_exit

@@ -33,10 +33,9 @@ const THREAD: &str = "Thread";
 pub(super) const RACE: &str = "race";
 
 /// Causes with facts beside those of the others, which the text always has.
-pub(super) const CLOSED_AFTER_EXIT: &str = "closed_after_exit";
 const PID_REUSED: &str = "pid_reused";
 const OTHER_SIDE_OPEN: &str = "other_side_open";
-const FACTS_BESIDE: [&str; 3] = [CLOSED_AFTER_EXIT, PID_REUSED, OTHER_SIDE_OPEN];
+const FACTS_BESIDE: [&str; 2] = [PID_REUSED, OTHER_SIDE_OPEN];
 
 /// A cause of what a `T` leaks, which is a group of handles, a site of allocations, or heaps: the word it goes by,
 /// which stays the same, what the help says of it, and what proves it, as a diagnosis with that word.
@@ -159,8 +158,6 @@ pub(super) struct Findings {
     pub(super) grown: Option<(i64, f64)>,
     /// Word for the end of those that are not leaked, as in "closed".
     pub(super) ended: String,
-    /// Owners of handles that process exit closed, though no close counts as theirs: one for each.
-    pub(super) closed_after_exit: Vec<ProcessIdx>,
 }
 
 /// A group of handles, and what causes are found in.
@@ -181,7 +178,7 @@ pub(super) struct Causes<'a> {
 
 impl Causes<'_> {
     /// Causes of leaked handles, in the order in which they are reported.
-    pub(super) const ALL: [Cause<Self>; 15] = [
+    pub(super) const ALL: [Cause<Self>; 14] = [
         (RACE, "two threads opened one object within 1 ms; only one handle was closed", Self::race),
         (
             "opened_twice",
@@ -200,11 +197,6 @@ impl Causes<'_> {
         ),
         ("thread_or_process_handle", "the thread or process it refers to has ended", Self::targets),
         ("view_not_unmapped", "a view of a file was never unmapped", Self::views),
-        (
-            CLOSED_AFTER_EXIT,
-            "closed by process exit, after the end event of the process",
-            Self::closed_after_exit,
-        ),
         ("owner_crashed", "the process crashed with the handle open", Self::crashes),
         (
             "owner_ended",

@@ -260,10 +260,9 @@ fn suspects_of_handles(
             .filter_map(|handle| columns.stack.get(handle.opened.row()))
             .collect();
         let (create_stacks, ended) = (Some(stacks.len()), causes.ended().to_owned());
-        let closed_after_exit = causes.owners_of_late_closes();
-        Some(Findings { diagnoses, names, create_stacks, grown: None, ended, closed_after_exit })
+        Some(Findings { diagnoses, names, create_stacks, grown: None, ended })
     })?;
-    let of_suspects: u64 = suspects.iter().map(Suspect::leaked_in_totals).sum();
+    let of_suspects: u64 = suspects.iter().map(|suspect| suspect.counts.leaked).sum();
     let rest = file.totals.leaked_handles.saturating_sub(of_suspects);
     let not_counted = NotCounted::of_handles(&others, rest);
     Ok((suspects, others.len(), not_counted))

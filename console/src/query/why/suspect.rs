@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use handlescope_model::{FILE_MAPPING_NAME, ProcessIdx, StackIdx};
 
-use super::causes::{CLOSED_AFTER_EXIT, Diagnosis, Findings, RACE};
+use super::causes::{Diagnosis, Findings, RACE};
 use super::names::LeakedNames;
 use super::no_suspect::NoSuspect;
 use super::score;
@@ -134,7 +134,7 @@ impl Suspect {
         let shares: Vec<Share> = shares.collect();
         let sums = Sums::of(&shares);
         let process = |share| SuspectProcess::of(share, acquired.processes(), is_plain);
-        let mut processes: Vec<SuspectProcess> = shares.iter().map(process).collect();
+        let processes: Vec<SuspectProcess> = shares.iter().map(process).collect();
         let lifetimes: Vec<ProcessLifetimes> =
             shares.into_iter().map(|share| share.lifetimes).collect();
         let growth = match acquired.window() {
@@ -146,16 +146,10 @@ impl Suspect {
         };
         let is_old = growth.evidence.kept > 0 || growth.evidence.outlived.count > 0;
         let is_beyond_chance = acquired.window().is_some() && is_old;
-        let mut sums = Sums { is_beyond_chance, ..sums };
+        let sums = Sums { is_beyond_chance, ..sums };
         let no_suspect = NoSuspect::new(&growth, sums.counts.leaked, sums.counts.closed_at_exit);
         let findings = findings(group, &sums).ok_or(no_suspect)?;
-        let Findings { diagnoses, names, create_stacks, grown, ended, closed_after_exit } =
-            findings;
-        for owner in closed_after_exit {
-            let process = processes.iter_mut().find(|process| process.row == Some(owner));
-            let counts = process.map(|process| &mut process.counts).into_iter();
-            counts.chain([&mut sums.counts]).for_each(Counts::move_to_exit);
-        }
+        let Findings { diagnoses, names, create_stacks, grown, ended } = findings;
         let races = diagnoses.iter().find(|diagnosis| diagnosis.cause == RACE);
         let Sums { counts, bytes, .. } = sums;
         // Of allocations with bytes, the score counts the mean bytes of each.
@@ -201,13 +195,6 @@ impl Suspect {
         let pid = self.pid.map(|pid| format!("({pid})"));
         let name = pid.and_then(|pid| self.process.strip_suffix(&pid));
         name.unwrap_or(&self.process)
-    }
-
-    /// Number of its handles that count as leaked in the totals, even if process exit closed them after the end of their
-    /// process.
-    pub(super) fn leaked_in_totals(&self) -> u64 {
-        let late = self.diagnoses.iter().filter(|diagnosis| diagnosis.cause == CLOSED_AFTER_EXIT);
-        self.counts.leaked + late.map(|diagnosis| diagnosis.count).sum::<u64>()
     }
 
     /// The end of those that are not leaked, in a word.

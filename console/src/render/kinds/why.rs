@@ -523,7 +523,7 @@ pub(in crate::render) const SUSPECT_MEMBERS: Meanings = &[
         "diagnoses.cause",
         "`race`, `duplicate_not_closed`, `inherited_not_closed`, `thread_or_process_handle`, \
          `view_not_unmapped`, `sometimes_closed`, `never_closed`, `exit_only`, `handle_reuse`, \
-         `opened_twice`, `closed_after_exit`, `owner_crashed`, `owner_ended`, `pid_reused`, \
+         `opened_twice`, `owner_crashed`, `owner_ended`, `pid_reused`, \
          `other_side_open`, `never_freed`, `sometimes_freed`, `realloc_growth`, \
          `reserve_without_commit` or `heap_not_destroyed`",
     ),

@@ -84,14 +84,7 @@ impl<'a> SiteCauses<'a> {
         if type_name == PRIVATE_HEAP {
             let diagnoses = proved(&Sums::CAUSES_OF_HEAPS, sums);
             let (names, ended) = (LeakedNames::default(), "destroyed".to_owned());
-            return Some(Findings {
-                diagnoses,
-                names,
-                create_stacks: None,
-                grown: None,
-                ended,
-                closed_after_exit: Vec::new(),
-            });
+            return Some(Findings { diagnoses, names, create_stacks: None, grown: None, ended });
         }
         ResourceKind::ALL.iter().find(|kind| kind.name() == type_name)?;
         let rows = self.allocations.resources(groups);
@@ -104,14 +97,7 @@ impl<'a> SiteCauses<'a> {
         let site = Site { causes: self, rows: &rows, sums, leaked, chains };
         let diagnoses = proved(&Site::CAUSES, &site);
         let (names, ended) = (LeakedNames::default(), sums.ends.words());
-        Some(Findings {
-            diagnoses,
-            names,
-            create_stacks: None,
-            grown,
-            ended,
-            closed_after_exit: Vec::new(),
-        })
+        Some(Findings { diagnoses, names, create_stacks: None, grown, ended })
     }
 
     /// The reallocations that made a block, if there are some and each made it larger.
