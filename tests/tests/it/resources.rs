@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
 use handlescope_tests::allocations::{HEAP, MS, trace};
 use handlescope_tests::binary::{Run, handlescope, run_over, run_script};
@@ -306,15 +305,6 @@ fn a_trace_without_allocations_says_so_and_how_to_record_them() {
     let document = documents.last().unwrap().unwrap();
     assert_eq!(document["caveats"][0]["kind"], "no_resource_events");
     assert_eq!(document["totals"], Value::Array(Vec::new()));
-}
-
-#[test]
-fn an_extract_from_before_there_were_allocations_says_so() {
-    let home = tempfile::tempdir().unwrap();
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/layout-5.json7z");
-    fs::copy(golden, home.path().join("old.json7z")).unwrap();
-    let run = run_script(handlescope(home.path()).arg("old.json7z"), ".dump Resource\n").ok();
-    assert!(run.stderr.contains("made by an older version without allocations"), "{run:?}");
 }
 
 #[test]
