@@ -4,54 +4,33 @@ use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use handlescope_model::tables::{NO_CLOCK, Name, Names, Object, Objects, TraceInfo, TraceInfos};
+use handlescope_model::tables::{Name, Names, Object, Objects, TraceInfo, TraceInfos};
 use handlescope_model::{
     ArchiveLimits, ArchiveWriter, ContainerLimits, RowCount, SCHEMA_VERSION, Table, Trace,
-    write_parquet,
 };
-use polars::prelude::{Column, DataFrame};
 use sevenz_rust::{ArchiveEntry, ArchiveReader, EncoderConfiguration, EncoderMethod, Password};
 use tempfile::TempDir;
 
-/// The last layout without a manifest, so that what a table claims is believed until it is read.
-const LAYOUT: u32 = 6;
-
-/// The tables of a small trace as members: of a conversion, which may have names that no other table has.
+/// The members of a sound archive with some names.
 fn members(names: u32) -> Vec<(String, Vec<u8>)> {
+    members_with(Objects::default(), names)
+}
+
+/// The members of an archive with these objects, whatever they claim.
+fn members_with(objects: Objects, names: u32) -> Vec<(String, Vec<u8>)> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.json7z");
     let mut info = TraceInfos::default();
-    let clock = NO_CLOCK.to_owned();
-    info.push(TraceInfo { schema_version: LAYOUT, clock, ..TraceInfo::default() });
-    let mut table = Names::default();
-    for _ in 0..names {
-        table.push(Name { name: "x".into() });
-    }
-    let mut members: Vec<_> = Table::ALL
-        .into_iter()
-        .map(|table| (table.member(), parquet(table, empty(table))))
-        .collect();
-    replace(&mut members, Table::Trace, info.into_frame().unwrap());
-    replace(&mut members, Table::Names, table.into_frame().unwrap());
-    members
-}
-
-fn empty(table: Table) -> DataFrame {
-    let columns = table
-        .columns()
-        .iter()
-        .map(|spec| Column::new_empty(spec.name.into(), &spec.dtype.dtype()))
-        .collect();
-    DataFrame::new(0, columns).unwrap()
-}
-
-fn parquet(table: Table, frame: DataFrame) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    write_parquet(table, frame, &mut bytes).unwrap();
-    bytes
-}
-
-fn replace(members: &mut [(String, Vec<u8>)], table: Table, frame: DataFrame) {
-    let member = members.iter_mut().find(|(name, _)| *name == table.member()).unwrap();
-    member.1 = parquet(table, frame);
+    info.push(TraceInfo { schema_version: SCHEMA_VERSION, ..TraceInfo::default() });
+    let names: Names = (0..names).map(|_| Name { name: "x".into() }).collect();
+    let mut writer = ArchiveWriter::create(&path).unwrap();
+    writer.table(Table::Trace, info.into_frame()).unwrap();
+    writer.table(Table::Objects, objects.into_frame()).unwrap();
+    writer.table(Table::Names, names.into_frame()).unwrap();
+    writer.finish().unwrap();
+    let mut archive = ArchiveReader::open(&path, Password::empty()).unwrap();
+    let names: Vec<_> = archive.archive().files.iter().map(|file| file.name.clone()).collect();
+    names.into_iter().map(|name| (name.clone(), archive.read_file(&name).unwrap())).collect()
 }
 
 struct Built {
@@ -130,8 +109,8 @@ fn a_column_of_more_values_than_its_bytes_can_hold_is_refused() {
     let built = built(EncoderMethod::COPY, &members(2_000_000));
     let usual = ArchiveLimits::default();
     let trusted = usual.trusted_with(1 << 30);
-    let names = |limits| Trace::open_within(&built.path, limits).unwrap().height(Table::Names);
-    assert_eq!(names(trusted).unwrap(), 2_000_000);
+    let names = |limits| Trace::open_within(&built.path, limits).unwrap().frame(Table::Names);
+    assert_eq!(names(trusted).unwrap().height(), 2_000_000);
     for limits in [usual, ArchiveLimits { values: 1_000_000, ..trusted }] {
         let error = names(limits).unwrap_err().to_string();
         assert!(error.contains("names.parquet") && error.contains("2000000 values"), "{error}");
@@ -144,9 +123,9 @@ fn objects_that_share_more_events_than_there_are_are_refused() {
     for _ in 0..2 {
         objects.push(Object { event_count: RowCount::new(u32::MAX), ..Object::default() });
     }
-    let mut members = members(1);
-    replace(&mut members, Table::Objects, objects.into_frame().unwrap());
-    let error = refusal(&built(EncoderMethod::COPY, &members).path);
+    let built = built(EncoderMethod::COPY, &members_with(objects, 1));
+    let trace = Trace::open(&built.path).unwrap();
+    let error = trace.values(Objects::event_count).map(drop).unwrap_err().to_string();
     assert!(error.contains("adds up to 8589934590, but events has 0 rows"), "{error}");
 }
 
@@ -181,24 +160,9 @@ fn a_cut_archive_is_refused_wherever_it_is_cut() {
     }
 }
 
-/// The members of a sound archive of the current layout.
-fn current() -> Vec<(String, Vec<u8>)> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.json7z");
-    let mut info = TraceInfos::default();
-    info.push(TraceInfo { schema_version: SCHEMA_VERSION, ..TraceInfo::default() });
-    let mut writer = ArchiveWriter::create(&path).unwrap();
-    writer.table(Table::Trace, info.into_frame()).unwrap();
-    writer.table(Table::Names, Names::from_iter([Name { name: "x".into() }]).into_frame()).unwrap();
-    writer.finish().unwrap();
-    let mut archive = ArchiveReader::open(&path, Password::empty()).unwrap();
-    let names: Vec<_> = archive.archive().files.iter().map(|file| file.name.clone()).collect();
-    names.into_iter().map(|name| (name.clone(), archive.read_file(&name).unwrap())).collect()
-}
-
 #[test]
-fn every_member_of_the_current_layout_has_to_be_there_as_it_was_written() {
-    let sound = current();
+fn every_member_has_to_be_there_as_it_was_written() {
+    let sound = members(1);
     for method in [EncoderMethod::COPY, EncoderMethod::LZMA] {
         assert!(Trace::open(&built(method, &sound).path).is_ok(), "packed by another program");
     }

@@ -217,8 +217,7 @@ impl Dataset {
             Ok(manifest) => manifest,
             Err(error) => return checked.problems.push(error.into()),
         };
-        let day = partition.date.to_string();
-        if manifest.date.as_ref().is_some_and(|date| *date != day) {
+        if manifest.date != partition.date.to_string() {
             let path = self.part(LAST, partition);
             checked.problems.push(DatasetError::Planted(path).into());
         }

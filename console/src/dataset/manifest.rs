@@ -29,9 +29,8 @@ pub(crate) struct Manifest {
     pub(crate) extractor: String,
     /// What was given for the trace, which holds when its rows are made again.
     pub(crate) given: Given,
-    /// Day of the session start; `None` of older versions.
-    #[serde(default)]
-    pub(crate) date: Option<String>,
+    /// Day of the session start.
+    pub(crate) date: String,
     /// Whether the tables are being placed or removed, or a process that did so was killed.
     #[serde(default)]
     pub(crate) unfinished: bool,
@@ -54,7 +53,7 @@ impl Manifest {
         tables: BTreeMap<String, TableSummary>,
     ) -> Self {
         let extractor = env!("CARGO_PKG_VERSION").to_owned();
-        let date = Some(partition.date.to_string());
+        let date = partition.date.to_string();
         let schema_version = SCHEMA_VERSION;
         Self { schema_version, extractor, given, date, unfinished: true, tables }
     }
@@ -138,8 +137,7 @@ impl Dataset {
     /// Fails if a part of a trace is missing or has another size than was written.
     fn expect_parts(&self, partition: &Partition) -> Result<(), DatasetError> {
         let manifest = self.manifest(&partition.trace)?;
-        let day = partition.date.to_string();
-        if manifest.date.is_some_and(|date| date != day) {
+        if manifest.date != partition.date.to_string() {
             return Err(DatasetError::Planted(self.part(LAST, partition)));
         }
         for (table, written) in &manifest.tables {
@@ -172,11 +170,10 @@ impl Dataset {
             Err(DatasetError::Missing(_)) => return Ok(()),
             manifest => manifest?,
         };
-        let Some(date) = manifest.date.filter(|date| !manifest.unfinished && is_chosen(date))
-        else {
+        if manifest.unfinished || !is_chosen(&manifest.date) {
             return Ok(());
-        };
-        let Ok(date) = date.parse() else { return Ok(()) };
+        }
+        let Ok(date) = manifest.date.parse() else { return Ok(()) };
         let partition = Partition { date, trace: trace.to_owned() };
         // Another process may have placed it since the traces were listed.
         match self.part_bytes(LAST, &partition)? {

@@ -61,9 +61,8 @@ pub struct EventRow {
     pub stack: Option<StackIdx>,
     /// Whether nothing closes what it opened.
     pub leaked: bool,
-    /// Whether the end of the process made this close, or nothing else closes what it opened; `None`
-    /// when the extract does not say.
-    pub closed_at_exit: Option<bool>,
+    /// Whether the end of the process made this close, or nothing else closes what it opened.
+    pub closed_at_exit: bool,
     pub handle: Option<u64>,
 }
 
@@ -180,7 +179,7 @@ impl Listing {
             tid: self.tid.get(event).filter(|tid| self.has_clock || *tid != 0),
             stack: self.stack.get(event),
             leaked: self.leaked.get(event),
-            closed_at_exit: self.closed_at_exit.known(event),
+            closed_at_exit: self.closed_at_exit.get(event),
             handle: self.handle.get(event),
         })
     }

@@ -152,15 +152,8 @@ fn objects_for(args: &ObjectCriteria, trace: &Trace) -> Result<ObjectTable, Quer
 }
 
 /// Reasons why the answer for a trace is wrong or incomplete.
-fn caveats(
-    file: &FileContext<'_>,
-    args: &ObjectCriteria,
-    selection: &Selection,
-) -> Result<Vec<Caveat>, QueryError> {
+fn caveats(file: &FileContext<'_>, selection: &Selection) -> Result<Vec<Caveat>, QueryError> {
     let mut caveats = Caveat::of_trace(file.trace)?;
-    if args.leak || args.leak_at_exit {
-        caveats.extend(Caveat::of_unknown_exits(file.trace)?);
-    }
     if let Some(frames) = &file.frames {
         let kind = file.trace.values(Events::kind)?;
         let stack = file.trace.values(Events::stack)?;
@@ -312,7 +305,7 @@ impl<'a> FileAnswer<'a> {
         let frames = file.frames.as_ref().filter(|_| args.leak_at_exit);
         let exit_stacks = frames.map(|frames| ExitStacks::of(&file, frames, &selection));
         let exit_stacks = exit_stacks.transpose()?;
-        let mut caveats = caveats(&file, args, &selection)?;
+        let mut caveats = caveats(&file, &selection)?;
         caveats.extend(exit_stacks.and_then(|stacks| Caveat::of_doubtful_exits(stacks.doubtful)));
         let about = About::of(source, cancel)?;
         let bases = bases.unwrap_or_default();

@@ -139,7 +139,7 @@ fn closed_at_exit(at: i64, stack: &[&str]) -> Saved {
     let mut fixture = Fixture::new();
     let stack = fixture.stack(stack);
     let mut events = vec![create(CHILD, 1, 4), close(CHILD, at, 4).on(stack)];
-    events.iter_mut().for_each(|event| event.closed_at_exit = Some(true));
+    events.iter_mut().for_each(|event| event.closed_at_exit = true);
     fixture.event_object(events);
     fixture.save()
 }

@@ -15,7 +15,7 @@ use super::error::QueryError;
 use super::info::trace_info;
 use super::source::Source;
 use crate::cancel::Cancel;
-use crate::trace::{knows_exits, knows_losses, unseen_closes};
+use crate::trace::{knows_losses, unseen_closes};
 
 /// The figures of one trace.
 pub struct StatsAnswer<'a> {
@@ -41,9 +41,8 @@ pub struct StatsAnswer<'a> {
     pub leaked_handles: usize,
     /// Views that nothing in the trace unmaps.
     pub leaked_views: usize,
-    /// Creates, duplicates and maps that only the end of their process closed; `None` when the extract does
-    /// not say.
-    pub closed_at_exit: Option<u64>,
+    /// Creates, duplicates and maps that only the end of their process closed.
+    pub closed_at_exit: u64,
     /// Creates, duplicates and maps whose close the trace lost; `None` when the extract does not say.
     pub closed_unseen: Option<u64>,
     /// Times when events may be missing.
@@ -81,7 +80,6 @@ impl<'a> StatsAnswer<'a> {
         let sum = |name| -> PolarsResult<usize> {
             Ok(sums.column(name)?.idx()?.get(0).unwrap_or_default() as usize)
         };
-        let at_exit = knows_exits(trace)?.then(|| sum("closed_at_exit")).transpose()?;
         Ok(Self {
             path: source.path,
             index: source.index,
@@ -96,7 +94,7 @@ impl<'a> StatsAnswer<'a> {
             leaked_views: sum("leaked_views")?,
             closed_unseen: knows_losses(trace)?.then(|| unseen_closes(trace)).transpose()?,
             losses: Losses::read(trace)?.rows().collect(),
-            closed_at_exit: at_exit.map(|closed| closed as u64),
+            closed_at_exit: sum("closed_at_exit")? as u64,
         })
     }
 }

@@ -11,7 +11,7 @@ use handlescope_model::{ArchiveError, EventKind, RowCount, Table, TableRows, Tra
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::losses::{has_end_rundown, knows_exits, loss_times, unseen_closes};
+use super::losses::{has_end_rundown, loss_times, unseen_closes};
 use crate::terminal::Messages;
 use crate::values::{Counted, Length, finding, listed};
 
@@ -41,7 +41,6 @@ pub enum CaveatKind {
     ClosedUnseen,
     NoEndRundown,
     PartOfSession,
-    ExitsUnknown,
     ExitsDoubtful,
     ProgramsDiffer,
     StacksMissing,
@@ -163,14 +162,6 @@ impl Caveat {
              or at the end of the trace, so not counted as leaked"
         );
         Ok((count > 0).then_some(Caveat { kind: CaveatKind::ClosedUnseen, text }))
-    }
-
-    /// Caveat about leaks when the extract does not say which handles were closed by process exit.
-    pub(crate) fn of_unknown_exits(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
-        let text = "the extract was made by an older version, so handles closed only by process \
-             exit are unknown; extract the trace again";
-        Ok((!knows_exits(trace)?)
-            .then(|| Caveat { kind: CaveatKind::ExitsUnknown, text: text.to_owned() }))
     }
 
     /// Caveat about closes at exit whose stacks name functions, but none of process exit.

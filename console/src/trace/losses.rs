@@ -11,9 +11,6 @@ use handlescope_model::{
     ArchiveError, Cell, FILE_MAPPING_TYPE, Key, RowSet, Sparse, Table, TableRows, Trace,
 };
 
-/// Layouts from this on say when events may be missing.
-const WITH_TIMES: u32 = 7;
-
 /// Times at which events that belong to the trace may be missing, nanoseconds since session start: anywhere, if the
 /// extract says only that some are.
 ///
@@ -73,7 +70,7 @@ pub(crate) fn most_lost_events(trace: &Trace) -> Result<Option<u64>, ArchiveErro
 /// When the archive is damaged.
 pub(crate) fn knows_losses(trace: &Trace) -> Result<bool, ArchiveError> {
     let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
-    Ok(info.schema_version >= WITH_TIMES && !info.is_converted())
+    Ok(!info.is_converted())
 }
 
 /// Number of handles and views that were closed unseen.
@@ -160,13 +157,4 @@ fn has_open_handles(trace: &Trace) -> Result<bool, ArchiveError> {
     };
     let opens = |event: usize| kind.get(event).is_some_and(|it| OPENING_HANDLES.contains_code(it));
     Ok((0..kind.len()).any(|event| leaked.get(event) && opens(event) && lives_on(event)))
-}
-
-/// Whether an extract says which closes the ends of processes made, as older ones do not.
-///
-/// # Errors
-/// When the archive is damaged.
-pub(crate) fn knows_exits(trace: &Trace) -> Result<bool, ArchiveError> {
-    Ok(trace.height(Table::Events)? == 0
-        || trace.values(Events::closed_at_exit)?.known(0).is_some())
 }

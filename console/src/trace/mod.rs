@@ -27,8 +27,7 @@ pub(crate) use loaded::{filter_of, passes};
 pub use losses::has_end_rundown;
 pub(crate) use losses::lists_open_handles;
 pub(crate) use losses::{
-    knows_exits, knows_losses, loss_times, most_lost_events, unseen_closes, unseen_values,
-    unseen_values_at,
+    knows_losses, loss_times, most_lost_events, unseen_closes, unseen_values, unseen_values_at,
 };
 pub(crate) use resource_caveats::{KindCounts, ResourceFacts};
 pub use session::Session;

@@ -2,7 +2,7 @@
 
 use handlescope_extract::is_loss_of_provider;
 use handlescope_model::rules::Recording;
-use handlescope_model::tables::{Allocator, ResourceKind, TraceInfos};
+use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{ArchiveError, Table, Trace};
 
 use super::caveats::{Caveat, CaveatKind, counted};
@@ -17,13 +17,6 @@ const RECORD_PAGES: &str =
 
 /// Advice how to record everything else.
 const RECORD_OTHERS: &str = "for other resources record a provider of their events";
-
-/// The first layout of extracts that has allocations.
-const WITH_ALLOCATIONS: u32 = 6;
-
-/// Text about extracts with an older layout.
-const OLDER_EXTRACT: &str =
-    "the extract was made by an older version without allocations; extract the trace again";
 
 /// Advice how to record what is missing.
 fn remedy(recording: Recording) -> &'static str {
@@ -123,12 +116,7 @@ impl Caveat {
             add(CaveatKind::MissingInFile, text);
         }
         if facts.total(|kind| kind.allocators) == 0 {
-            let version = trace.values(TraceInfos::schema_version)?.get(0).unwrap_or_default();
-            let text = match version < WITH_ALLOCATIONS {
-                true => OLDER_EXTRACT.to_owned(),
-                false => without_events(facts),
-            };
-            add(CaveatKind::NoResourceEvents, text);
+            add(CaveatKind::NoResourceEvents, without_events(facts));
             return Ok(caveats);
         }
         if facts.total(|kind| kind.older) > 0 {

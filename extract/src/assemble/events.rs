@@ -245,7 +245,7 @@ impl<'a> EventBatch<'a> {
             closed_before_ns: of_unseen(&|unseen| clock.ns(unseen.before)),
             object: self.object,
             leaked: self.leaked,
-            closed_at_exit: self.closed_at_exit.into_iter().map(Some).collect(),
+            closed_at_exit: self.closed_at_exit,
             closing_event: self.closing.into_iter().map(|row| known(row).map(EventIdx)).collect(),
             stack: self.stack.into_iter().map(|stack| stack.map(StackIdx)).collect(),
         }

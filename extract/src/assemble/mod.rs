@@ -414,7 +414,7 @@ fn write_start_handles(
             handle: u64::from(handle.handle),
             type_id: TypeId(handle.type_id.into()),
             name: names.of_interned(handle.name),
-            closed: Some(*closed),
+            closed: *closed,
         });
     }
     writer.table(Table::StartHandles, table.into_frame())

@@ -99,8 +99,8 @@ warning_kinds! {
     TooMany => "object left out because there are too many events", "object skipped, because there are too many events", "objects skipped, because there are too many events",
     /// Bytes of an extract that are not UTF-8, and halves of surrogate pairs.
     NoText => "no character in a text of this extract, replaced by U+FFFD", "invalid character in a text of this extract, replaced by U+FFFD", "invalid characters in texts of this extract, replaced by U+FFFD",
-    /// An extract that a newer version of this program wrote.
-    Newer => "written by a newer handlescope; what ETWAnalyzer does not support is left out", "", "written by a newer handlescope; what ETWAnalyzer does not support is left out",
+    /// An extract that another version of this program wrote.
+    OtherVersion => "written by another version of handlescope; what ETWAnalyzer does not support is left out; extract the trace again", "", "written by another version of handlescope; what ETWAnalyzer does not support is left out; extract the trace again",
     /// A reference to a handle that was not open, in text of `!htrace`.
     BadReference => "reference to an invalid handle (BAD REF); .dump Stack has its stack", "reference to an invalid handle (BAD REF); .dump Stack has its stack", "references to invalid handles (BAD REF); .dump Stack has their stacks",
     /// An entry of `!htrace` without frames.

@@ -298,7 +298,7 @@ pub(super) struct NamedStartHandle {
     pub(super) handle: u64,
     pub(super) type_id: TypeId,
     pub(super) name: Option<String>,
-    pub(super) closed: Option<bool>,
+    pub(super) closed: bool,
 }
 
 /// Placeholder for an unknown module.

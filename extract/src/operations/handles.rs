@@ -108,7 +108,7 @@ impl Handles {
                 tid: entry.thread,
                 handle: Some(entry.shown_handle),
                 leaked,
-                closed_at_exit: Some(closed_at_exit),
+                closed_at_exit,
                 closing_event: closing.filter(|_| kind == EventKind::HandleCreate),
                 closed_unseen: unseen.map(|_| ClosedUnseen::NotInRundown.code()),
                 closed_after_ns: unseen.map(|_| i64::from(index)),

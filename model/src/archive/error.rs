@@ -27,15 +27,15 @@ pub enum ArchiveError {
     /// A member is damaged or is not what its table needs.
     #[error("{}: member {} is damaged: {reason}; extract the trace again", Untrusted(.path), Untrusted(.member))]
     Member { path: PathBuf, member: String, reason: String },
-    /// A member that the layout has is not there.
+    /// A member is not there.
     #[error("{}: member {member} is missing; extract the trace again", Untrusted(.path))]
     Missing { path: PathBuf, member: String },
     /// The archive holds no trace table, so it is not one of ours.
     #[error("{}: no member trace.parquet, so this is not a handlescope extract", Untrusted(.path))]
     NotAnExtract { path: PathBuf },
-    /// The archive was made by a newer version.
-    #[error("{}: layout version {version}, this program reads up to {supported}; use a newer handlescope", Untrusted(.path))]
-    NewerSchema { path: PathBuf, version: u32, supported: u32 },
+    /// The archive was made by another version.
+    #[error("{}: layout version {version}, this program reads {supported}; {remedy}", Untrusted(.path))]
+    Layout { path: PathBuf, version: u32, supported: u32, remedy: &'static str },
     /// A table could not be encoded.
     #[error("table {table}: cannot be written: {}", PolarsReason(.source))]
     Encode { table: &'static str, source: PolarsError },

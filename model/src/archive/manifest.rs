@@ -13,9 +13,6 @@ use crate::table::Table;
 /// The name of the member.
 pub(super) const MEMBER: &str = "tables.tsv";
 
-/// The first layout whose archives have it.
-pub(super) const SINCE: u32 = 7;
-
 /// Bytes that are read of it; it has about 40 for each table.
 pub(super) const MAX_BYTES: u64 = 64 << 10;
 
@@ -114,14 +111,6 @@ impl Manifest {
     pub(super) fn id(&self) -> String {
         name_of([self.to_text().as_bytes()])
     }
-}
-
-/// Whether an archive of a layout has a table. Before there were manifests, archives made of another program's output
-/// lacked tables that such output has nothing of.
-pub(super) fn is_required(table: Table, layout: u32, is_converted: bool) -> bool {
-    /// The first layout with a table that they lacked.
-    const LEFT_OUT: u32 = 4;
-    table.since() <= layout && (layout >= SINCE || !is_converted || table.since() < LEFT_OUT)
 }
 
 #[cfg(test)]

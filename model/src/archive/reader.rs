@@ -13,17 +13,15 @@ use super::claims::{ArchiveLimits, TableProblem};
 use super::container::{Container, ContainerLimits, unpack_reason};
 use super::decode::ParquetTable;
 use super::error::ArchiveError;
-use super::manifest::{self, Content, ContentProblem, Manifest, is_required};
+use super::manifest::{self, Content, ContentProblem, Manifest, Stored};
 use super::members::{MemberBytes, Members};
-use super::references::{self, Misfit};
+use super::references;
 use super::writer::{ArchiveWriter, is_full_disk, packing};
-use crate::column::{Cell, ColumnSpec, Reference, RowSet, Sparse};
+use crate::column::{Cell, ColumnSpec, RowSet, Sparse};
 use crate::guard::{lock, quietly};
 use crate::key::{Columns, Key};
-use crate::noting::PolarsReason;
-use crate::stable_hash::name_of;
 use crate::table::Table;
-use crate::tables::{Cells, Frames, Modules, NO_CLOCK, SCHEMA_VERSION, TraceInfos, UNKNOWN_CLOCK};
+use crate::tables::{Cells, SCHEMA_VERSION, TraceInfos};
 
 /// Rows are few if they are less than one of so many.
 const FEW: usize = 4;
@@ -44,11 +42,8 @@ pub struct Trace {
     path: PathBuf,
     limits: ArchiveLimits,
     archive: Members,
-    /// `None` in an archive of an older layout.
-    manifest: Option<Manifest>,
-    /// Whether only their rows show that tables belong together: in a trace of an older layout.
-    is_tied_by_rows: bool,
-    members: Mutex<HashMap<Table, Option<Member>>>,
+    manifest: Manifest,
+    members: Mutex<HashMap<Table, Member>>,
     columns: Mutex<HashMap<(Table, &'static str), Column>>,
     /// Rows of columns that were read last, of columns that were not read as a whole.
     parts: Mutex<HashMap<(Table, &'static str), ReadRows>>,
@@ -62,7 +57,7 @@ impl Trace {
     ///
     /// # Errors
     /// When the file cannot be opened, is not a 7z archive or is refused, holds no trace table,
-    /// was made by a newer version, or a table is missing or not what was written with the others.
+    /// was made by another version, or a table is missing or not what was written with the others.
     pub fn open(path: &Path) -> Result<Self, ArchiveError> {
         Self::open_within(path, ArchiveLimits::default())
     }
@@ -77,24 +72,14 @@ impl Trace {
             path: path.to_path_buf(),
             limits,
             archive,
-            manifest: None,
-            is_tied_by_rows: false,
+            manifest: Manifest::default(),
             members: Mutex::default(),
             columns: Mutex::default(),
             parts: Mutex::default(),
         };
-        let layout = trace.layout()?;
-        trace.manifest = trace.read_manifest(layout)?;
-        let is_converted = trace.is_converted()?;
-        trace.check_tables(layout, is_converted)?;
-        if trace.manifest.is_none() {
-            trace.is_tied_by_rows = true;
-            trace.check_counted()?;
-            if !is_converted {
-                trace.check_referenced()?;
-                trace.check_offsets()?;
-            }
-        }
+        trace.check_layout()?;
+        trace.manifest = trace.read_manifest()?;
+        trace.check_tables()?;
         Ok(trace)
     }
 
@@ -111,26 +96,7 @@ impl Trace {
     /// Identity of the content: 16 hexadecimal digits that depend on the content of all tables and
     /// not on the file name.
     pub fn id(&self) -> String {
-        match &self.manifest {
-            Some(manifest) => manifest.id(),
-            None => name_of(self.listed().iter().map(String::as_bytes)),
-        }
-    }
-
-    /// Content of each table according to the table of contents, for an archive without a manifest.
-    fn listed(&self) -> Vec<String> {
-        Table::ALL
-            .iter()
-            .map(|table| {
-                let content = self.content(&table.member());
-                format!("{} {content:?}", table.name())
-            })
-            .collect()
-    }
-
-    /// The manifest of an archive that has one.
-    fn manifest(&self) -> Option<&Manifest> {
-        self.manifest.as_ref()
+        self.manifest.id()
     }
 
     /// The names of all members.
@@ -147,16 +113,13 @@ impl Trace {
         to: &mut ArchiveWriter,
         is_selected: impl Fn(&str) -> bool,
     ) -> Result<(), ArchiveError> {
-        if self.manifest.is_none() {
-            to.is_of_older_layout();
-        }
         let copied = self.archive.for_each(|entry, content| {
             if entry.name == manifest::MEMBER || !is_selected(&entry.name) {
                 return Ok(true);
             }
             let copy = to.push(&entry.name, content)?;
             let table = Table::ALL.into_iter().find(|table| table.member() == entry.name);
-            let stored = table.and_then(|table| Some((table, self.manifest()?.get(table)?)));
+            let stored = table.and_then(|table| Some((table, self.manifest.get(table)?)));
             if let Some((table, stored)) = stored {
                 // The archive may contain more or less than it claims.
                 stored
@@ -194,10 +157,8 @@ impl Trace {
 
     /// One column of a table, in one chunk and with the declared type.
     ///
-    /// A column that the archive lacks is read as nulls if the table allows it, and a missing table as empty.
-    ///
     /// # Errors
-    /// When the member is damaged, or the table has no such column.
+    /// When the member is damaged or lacks the column, or the table has no such column.
     pub fn column(&self, table: Table, name: &str) -> Result<Column, ArchiveError> {
         let spec =
             table.column(name).ok_or_else(|| self.damaged(table, &format!("no column {name}")))?;
@@ -242,7 +203,7 @@ impl Trace {
         let (table, spec) = (C::TABLE, key.spec());
         let is_few = rows.len() < rows.height() / FEW;
         let is_known = lock(&self.columns).contains_key(&(table, spec.name));
-        let is_compared = references::compared_with(&spec, self.is_tied_by_rows).is_some();
+        let is_compared = references::counted(&spec).is_some();
         if is_known || is_compared || !is_few || rows.height() != self.height(table)? {
             return Ok(Sparse::new(self.values(key)?, None));
         }
@@ -259,132 +220,76 @@ impl Trace {
         Ok(Sparse::new(values, Some(rows)))
     }
 
-    /// Refuses a column whose numbers of rows do not fit the table they belong to.
+    /// Refuses a column that counts more rows of another table than that has.
     fn check_references(
         &self,
         table: Table,
         spec: &ColumnSpec,
         column: &Column,
     ) -> Result<(), ArchiveError> {
-        let is_strict = self.is_tied_by_rows;
-        let Some(target) = references::compared_with(spec, is_strict) else { return Ok(()) };
-        let rows = self.height(target)? as u64;
-        references::check(table, spec, column, rows, is_strict)
+        let Some(counted) = references::counted(spec) else { return Ok(()) };
+        let rows = self.height(counted)? as u64;
+        references::check_counts(spec, column, counted, rows)
             .map_err(|misfit| self.damaged(table, &misfit))
     }
 
-    /// Refuses an archive whose tables lack rows that others count, whatever the query.
-    fn check_counted(&self) -> Result<(), ArchiveError> {
-        for table in Table::ALL {
-            for spec in table.columns() {
-                if let Some(Reference::Count(_)) = spec.refers_to {
-                    self.column(table, spec.name)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Refuses an archive with unreferenced rows in tables that only have referenced ones.
-    fn check_referenced(&self) -> Result<(), ArchiveError> {
-        for table in references::REFERENCED {
-            let mut last = None;
-            for (by, spec) in references::columns_of_rows(table) {
-                let column = self.column(by, spec.name)?;
-                let largest = references::largest(spec, &column);
-                last = last.max(largest.map_err(|error| self.damaged(by, &PolarsReason(&error)))?);
-            }
-            references::check_last(last, self.height(table)? as u64)
-                .map_err(|misfit| self.damaged(table, &misfit))?;
-        }
-        Ok(())
-    }
-
-    /// Refuses an archive with frames beyond the ends of their modules.
-    fn check_offsets(&self) -> Result<(), ArchiveError> {
-        let (modules, offsets) = (self.values(Frames::module)?, self.values(Frames::rva)?);
-        let sizes = self.values(Modules::size)?;
-        for (module, offset) in modules.iter().zip(offsets.iter()) {
-            let size = module.and_then(|module| sizes.get(module.row()));
-            if let (Some(size), Some(offset)) = (size, offset)
-                && offset > size
-            {
-                let misfit = Misfit::Offset { offset, size };
-                return Err(self.damaged(Table::Modules, &misfit));
-            }
-        }
-        Ok(())
-    }
-
-    /// Number of rows of a table; 0 when the archive lacks it.
+    /// Number of rows of a table.
     ///
     /// # Errors
-    /// When the member is damaged.
+    /// When there are more than this platform can count.
     pub fn height(&self, table: Table) -> Result<usize, ArchiveError> {
-        if let Some(stored) = self.manifest().and_then(|manifest| manifest.get(table)) {
-            return usize::try_from(stored.rows).map_err(|error| self.damaged(table, &error));
-        }
-        match self.member(table)? {
-            None => Ok(0),
-            Some(member) => Ok(member.metadata.num_rows),
-        }
+        let stored = self.stored(table)?;
+        usize::try_from(stored.rows).map_err(|error| self.damaged(table, &error))
     }
 
-    /// The layout, if this program can read it.
-    fn layout(&self) -> Result<u32, ArchiveError> {
+    /// Refuses a layout that this program does not read.
+    fn check_layout(&self) -> Result<(), ArchiveError> {
         let version = self.values(TraceInfos::schema_version)?;
         let version = version.get(0).ok_or_else(|| self.damaged(Table::Trace, &"no row"))?;
-        if version > SCHEMA_VERSION {
-            return Err(ArchiveError::NewerSchema {
-                path: self.path.clone(),
-                version,
-                supported: SCHEMA_VERSION,
-            });
+        if version == SCHEMA_VERSION {
+            return Ok(());
         }
-        Ok(version)
+        let remedy = match version > SCHEMA_VERSION {
+            true => "use a newer handlescope",
+            false => "extract the trace again",
+        };
+        Err(ArchiveError::Layout {
+            path: self.path.clone(),
+            version,
+            supported: SCHEMA_VERSION,
+            remedy,
+        })
     }
 
-    /// The manifest, which an archive of an older layout does not have.
-    fn read_manifest(&self, layout: u32) -> Result<Option<Manifest>, ArchiveError> {
+    fn read_manifest(&self) -> Result<Manifest, ArchiveError> {
         let member = manifest::MEMBER;
-        let Some(size) = self.entry(member).map(|entry| entry.size) else {
-            return match layout < manifest::SINCE {
-                true => Ok(None),
-                false => Err(self.missing(member)),
-            };
-        };
-        let text = match size <= manifest::MAX_BYTES {
-            true => self.read_member(member)?,
-            false => None,
-        };
-        let text = text.map(|text| self.bytes(&text, 0..text.len())).transpose();
+        let unlike = || self.damaged_member(member, &"it is not a list of tables");
+        let entry = self.entry(member).ok_or_else(|| self.missing(member))?;
+        if entry.size > manifest::MAX_BYTES {
+            return Err(unlike());
+        }
+        let content = self.read_member(member)?;
+        let text = self.bytes(&content, 0..content.len());
         let text = text.map_err(|problem| self.damaged_member(member, &problem))?;
-        let parsed = text.and_then(|text| Manifest::parse(&text));
-        parsed.map(Some).ok_or_else(|| self.damaged_member(member, &"it is not a list of tables"))
+        Manifest::parse(&text).ok_or_else(unlike)
     }
 
-    /// Refuses an archive that lacks a table of its layout, or has one that was not written with the others.
-    fn check_tables(&self, layout: u32, is_converted: bool) -> Result<(), ArchiveError> {
+    /// Refuses an archive that lacks a table, or has one that was not written with the others.
+    fn check_tables(&self) -> Result<(), ArchiveError> {
         for table in Table::ALL {
             let member = table.member();
-            let stored = self.manifest().and_then(|manifest| manifest.get(table));
-            let Some(content) = self.content(&member) else {
-                match stored.is_some() || is_required(table, layout, is_converted) {
-                    true => return Err(self.missing(&member)),
-                    false => continue,
-                }
-            };
+            let content = self.content(&member).ok_or_else(|| self.missing(&member))?;
+            let stored = self.stored(table)?;
             content
-                .and_then(|content| stored.map_or(Ok(()), |stored| stored.check(content)))
+                .and_then(|content| stored.check(content))
                 .map_err(|problem| self.damaged(table, &problem))?;
         }
         Ok(())
     }
 
-    /// Whether this was made of another program's output.
-    fn is_converted(&self) -> Result<bool, ArchiveError> {
-        let clock = self.values(TraceInfos::clock)?;
-        Ok(clock.get(0).is_some_and(|clock| [UNKNOWN_CLOCK, NO_CLOCK].contains(&clock)))
+    /// A table as the manifest lists it, which lists all.
+    fn stored(&self, table: Table) -> Result<Stored, ArchiveError> {
+        self.manifest.get(table).ok_or_else(|| self.missing(&table.member()))
     }
 
     /// Content of a member according to the table of contents, if it exists.
@@ -396,7 +301,7 @@ impl Trace {
         self.archive.entries().iter().find(|entry| entry.name == member)
     }
 
-    fn member(&self, table: Table) -> Result<Option<Member>, ArchiveError> {
+    fn member(&self, table: Table) -> Result<Member, ArchiveError> {
         let mut members = lock(&self.members);
         if let Some(member) = members.get(&table) {
             return Ok(member.clone());
@@ -405,7 +310,7 @@ impl Trace {
             let metadata =
                 self.limits.checked_metadata(content.len(), |range| self.bytes(&content, range))?;
             let metadata = Arc::new(metadata);
-            match self.manifest().and_then(|manifest| manifest.get(table)) {
+            match self.manifest.get(table) {
                 Some(stored) if stored.rows != metadata.num_rows as u64 => {
                     Err(TableProblem::Rows { rows: metadata.num_rows, written: stored.rows })
                 }
@@ -416,23 +321,21 @@ impl Trace {
             }
         };
         let content = self.read_member(&table.member())?;
-        let member = content
-            .map(|content| decoded(|| checked(content)))
-            .transpose()
-            .map_err(|problem| self.damaged(table, &problem))?;
+        let member =
+            decoded(|| checked(content)).map_err(|problem| self.damaged(table, &problem))?;
         members.insert(table, member.clone());
         Ok(member)
     }
 
-    /// The content of a member, which is all that the archive says it has; `None` when there is no such member.
-    fn read_member(&self, name: &str) -> Result<Option<MemberBytes>, ArchiveError> {
-        let Some(entry) = self.entry(name) else { return Ok(None) };
+    /// The content of a member, which is all that the archive says it has.
+    fn read_member(&self, name: &str) -> Result<MemberBytes, ArchiveError> {
+        let entry = self.entry(name).ok_or_else(|| self.missing(name))?;
         // The checksum is verified at the end of a member, so a member that ends early must be refused here.
         if let Err(problem) = Content::of(entry) {
             return Err(self.damaged_member(name, &problem));
         }
         let content = self.archive.content(entry);
-        content.map(Some).map_err(|error| self.damaged_member(name, &unpack_reason(&error)))
+        content.map_err(|error| self.damaged_member(name, &unpack_reason(&error)))
     }
 
     /// A part of the content of a member.
@@ -448,25 +351,21 @@ impl Trace {
         rows: Option<&RowSet>,
     ) -> Result<Column, ArchiveError> {
         let name = spec.name;
-        let column = match self.member(table)? {
-            None => spec.nulls(0),
-            Some(Member { content, metadata, schema }) => {
-                let most = self.limits.most_of_column(content.len());
-                let read = |range| self.bytes(&content, range);
-                let parquet = ParquetTable { metadata: &metadata, schema: &schema, most, read };
-                let bits = rows.map(RowSet::bits);
-                let column = decoded(|| parquet.column(name, bits.as_ref()));
-                let column = column.map_err(|problem| self.damaged(table, &problem))?;
-                let height = rows.map_or(metadata.num_rows, RowSet::len);
-                let column = column.unwrap_or_else(|| spec.nulls(height));
-                if column.len() != height {
-                    let rows = column.len();
-                    let reason = format!("column {name} has {rows} rows, the table {height}");
-                    return Err(self.damaged(table, &reason));
-                }
-                column
-            }
-        };
+        let Member { content, metadata, schema } = self.member(table)?;
+        let most = self.limits.most_of_column(content.len());
+        let read = |range| self.bytes(&content, range);
+        let parquet = ParquetTable { metadata: &metadata, schema: &schema, most, read };
+        let bits = rows.map(RowSet::bits);
+        let column = decoded(|| parquet.column(name, bits.as_ref()));
+        let column = column.map_err(|problem| self.damaged(table, &problem))?;
+        let column =
+            column.ok_or_else(|| self.damaged(table, &format!("it has no column {name}")))?;
+        let height = rows.map_or(metadata.num_rows, RowSet::len);
+        if column.len() != height {
+            let rows = column.len();
+            let reason = format!("column {name} has {rows} rows, the table {height}");
+            return Err(self.damaged(table, &reason));
+        }
         let dtype = spec.dtype.dtype();
         if column.dtype() != &dtype {
             let reason = format!("column {name} is {}, expected {dtype}", column.dtype());

@@ -35,8 +35,8 @@ const MAX_THREADS: usize = 4;
 pub struct ArchiveWriter {
     encoder: TableEncoder,
     archive: sevenz_rust::ArchiveWriter<BufWriter<OutputFile>>,
-    /// Content of the tables written so far; `None` in the copy of an archive that has no manifest.
-    manifest: Option<Manifest>,
+    /// Content of the tables written so far.
+    manifest: Manifest,
 }
 
 /// Encodes tables for an archive; a clone does so on another thread.
@@ -70,7 +70,7 @@ impl ArchiveWriter {
         let file = BufWriter::with_capacity(BUFFER, file);
         let archive = sevenz_rust::ArchiveWriter::new(file).map_err(|e| packing(path, &e))?;
         let encoder = TableEncoder { path: path.to_path_buf(), folder, cancel: Cancel::default() };
-        Ok(Self { encoder, archive, manifest: Some(Manifest::default()) })
+        Ok(Self { encoder, archive, manifest: Manifest::default() })
     }
 
     /// Makes the writer fail when `cancel` requests a stop: at the next row group, and within packed members.
@@ -136,14 +136,7 @@ impl ArchiveWriter {
 
     /// Records a written table for the manifest.
     pub(super) fn note_table(&mut self, table: Table, stored: Stored) {
-        if let Some(manifest) = &mut self.manifest {
-            manifest.insert(table, stored);
-        }
-    }
-
-    /// Writes no manifest, as the archive that is copied has none.
-    pub(super) fn is_of_older_layout(&mut self) {
-        self.manifest = None;
+        self.manifest.insert(table, stored);
     }
 
     /// Writes a member that is not a table. JSON is compressed, anything else is stored.
@@ -204,10 +197,8 @@ impl ArchiveWriter {
 
     /// Writes the tables that are not there yet, and the manifest. An archive without a trace has none.
     fn tie(&mut self) -> Result<(), ArchiveError> {
-        let is_written = |writer: &Self, table| {
-            writer.manifest.as_ref().is_none_or(|manifest| manifest.get(table).is_some())
-        };
-        if self.manifest.is_none() || !is_written(self, Table::Trace) {
+        let is_written = |writer: &Self, table| writer.manifest.get(table).is_some();
+        if !is_written(self, Table::Trace) {
             return Ok(());
         }
         for table in Table::ALL {
@@ -215,7 +206,7 @@ impl ArchiveWriter {
                 self.table_in_parts(table, || None)?;
             }
         }
-        let text = self.manifest.as_ref().map_or_else(String::new, Manifest::to_text);
+        let text = self.manifest.to_text();
         self.member(manifest::MEMBER, text.as_bytes())
     }
 }

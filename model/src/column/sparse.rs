@@ -144,11 +144,6 @@ impl Sparse<Flags> {
     pub fn get(&self, row: usize) -> bool {
         self.place(row).is_some_and(|place| self.values.get(place))
     }
-
-    /// The value of a row; `None` where the column is null, or was not read.
-    pub fn known(&self, row: usize) -> Option<bool> {
-        self.values.known(self.place(row)?)
-    }
 }
 
 #[cfg(test)]

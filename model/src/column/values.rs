@@ -112,11 +112,6 @@ impl Flags {
         self.column.any()
     }
 
-    /// The value of a row; `None` where the column is null or has no such row.
-    pub fn known(&self, row: usize) -> Option<bool> {
-        self.column.get(row)
-    }
-
     /// The values of all rows.
     pub fn iter(&self) -> impl Iterator<Item = bool> + '_ {
         self.column.iter().map(Option::unwrap_or_default)

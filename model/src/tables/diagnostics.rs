@@ -15,7 +15,7 @@ table! {
         name: Option<String>,
         /// Number of events.
         count: u64,
-        /// Time of the first event; null in extracts of text and of ETWAnalyzer, and of older versions.
+        /// Time of the first event; null in extracts of text and of ETWAnalyzer.
         ["ns since session start"] first_ns: Option<i64>,
         /// Time of the last event.
         ["ns since session start"] last_ns: Option<i64>,

@@ -81,7 +81,7 @@ table! {
         /// Whether nothing in the trace closes what a create, duplicate or map opened, and nothing shows that it was closed.
         leaked: bool,
         /// Whether the end of the process made this close or unmap; of a create, duplicate or map, whether that alone closed it (not: an inherited handle).
-        closed_at_exit: Option<bool>,
+        closed_at_exit: bool,
         /// The close or unmap that ended a create, duplicate or map.
         closing_event: Option<EventIdx>,
         /// Evidence of the close, for opens whose close the trace lost: 0 reused, 1 not_in_rundown, 2 process_ended.

@@ -107,6 +107,6 @@ table! {
         /// Object name.
         name: Option<NameIdx>,
         /// Whether its process closed a handle of this value later in the trace.
-        closed: Option<bool>,
+        closed: bool,
     }
 }

@@ -9,21 +9,7 @@ use super::{
 use crate::column::ColumnSpec;
 use crate::table::Table;
 
-/// Version of the table layout, stored in the trace table and in the name of no member.
-///
-/// * 1: the first layout.
-/// * 2: product, description and company of modules; managed methods (table `methods`, column
-///   `method` of `frames`), stacks of any event (table `stack_events`).
-/// * 3: closes by the end of a process (column `closed_at_exit` of `events`) and of handles
-///   open at the start (column `closed` of `start_handles`); drive letters (table `volumes`).
-/// * 4: threads (table `threads`).
-/// * 5: providers of events, with the first and last of each (columns of `event_counts`); single events of
-///   providers (tables `provider_events`, `event_fields`, `event_values`).
-/// * 6: allocations (tables `allocators`, `resources`, `resource_misses`).
-/// * 7: all tables are there and tied together (member `tables.tsv`); the time of which a trace has the events, and changes
-///   of the local clocks (columns `recorded_from_ns`, `recorded_to_ns`, `utc_offsets` of `trace`); when events are
-///   missing (table `losses`), and handles that were closed unseen because of that (columns `closed_unseen`,
-///   `closed_after_ns` and `closed_before_ns` of `events`).
+/// Version of the table layout, stored in the trace table. An archive of another layout is not read.
 pub const SCHEMA_VERSION: u32 = 7;
 
 impl Table {
@@ -56,19 +42,6 @@ impl Table {
             Self::ResourceMisses => ResourceMisses::COLUMNS,
             Self::Losses => Losses::COLUMNS,
             Self::Warnings => Warnings::COLUMNS,
-        }
-    }
-
-    /// The first layout that has the table.
-    pub const fn since(self) -> u32 {
-        match self {
-            Self::Methods | Self::StackEvents => 2,
-            Self::Volumes => 3,
-            Self::Threads => 4,
-            Self::ProviderEvents | Self::EventFields | Self::EventValues => 5,
-            Self::Allocators | Self::Resources | Self::ResourceMisses => 6,
-            Self::Losses => 7,
-            _ => 1,
         }
     }
 

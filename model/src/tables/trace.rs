@@ -207,8 +207,8 @@ impl TraceInfo {
     /// The time of which the file has the events, in nanoseconds since session start: shorter than the session where a
     /// ring overwrote its older events. All that is counted by time is counted by this one.
     ///
-    /// An archive of an older layout, or of another program, does not say, so that it is the session; `None` where
-    /// its end is not known either, or there is no clock.
+    /// An archive of another program does not say, so that it is the session; `None` where its end is not known either,
+    /// or there is no clock.
     pub fn recorded_ns(&self) -> Option<RangeInclusive<i64>> {
         let from_ns = self.recorded_from_ns.unwrap_or_default();
         let to_ns =

@@ -4,16 +4,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use handlescope_model::{ArchiveError, Table, Trace, write_parquet};
+use handlescope_model::{ArchiveError, ParquetFile, Table, Trace, write_parquet};
 use handlescope_tests::allocations;
-use handlescope_tests::binary::{Run, Shell, examples};
+use handlescope_tests::binary::{Run, Shell};
 use handlescope_tests::containers::{
     Claimed, contents_7z, members_of, stored_7z, with_contents_7z,
 };
-use handlescope_tests::foreign::{Members, pack_with};
+use handlescope_tests::foreign::pack_with;
 use handlescope_tests::thorough::one_of;
 use polars::prelude::{Column, DataFrame};
 use sevenz_rust::EncoderMethod;
+
+use crate::golden::golden;
 
 const MANIFEST: &str = "tables.tsv";
 
@@ -25,10 +27,6 @@ fn extracts() -> (Shell, PathBuf, PathBuf) {
     let [sample, other] = ["leaky.json7z", "memory.json7z"].map(|name| shell.path(name));
     fs::remove_file(shell.path("leaky.etl")).unwrap();
     (shell, sample, other)
-}
-
-fn golden(layout: u32) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("golden/layout-{layout}.json7z"))
 }
 
 fn ask(shell: &Shell, members: &[Claimed]) -> Run {
@@ -108,94 +106,6 @@ fn other_members_may_be_added_and_removed() {
     assert_eq!(ask(&shell, &members).ok().stdout, answer);
 }
 
-/// Tables with rows that others count or refer to.
-const COUNTED: [Table; 10] = [
-    Table::Trace,
-    Table::Objects,
-    Table::Events,
-    Table::ExistingHandles,
-    Table::Names,
-    Table::ObjectTypes,
-    Table::Stacks,
-    Table::Frames,
-    Table::Processes,
-    Table::Modules,
-];
-
-/// Asks an archive in which a table has no rows, for each table that has some.
-#[track_caller]
-fn assert_no_table_can_be_empty(shell: &Shell, sound: &[Claimed], what: &str) {
-    let answer = ask(shell, sound).ok().stdout;
-    for table in COUNTED {
-        if content(sound, &table.member()) == empty(table) {
-            continue;
-        }
-        let run = ask(shell, &with(sound, &table.member(), empty(table)));
-        assert_ne!(run.status, Some(0), "{what}, {}: {run:?}", table.name());
-        assert!(run.stderr.contains("extract the trace again"), "{run:?}");
-        assert_ne!(run.stdout, answer);
-    }
-}
-
-#[test]
-fn an_older_layout_has_all_its_tables_and_rows_that_others_refer_to() {
-    let shell = Shell::new();
-    fs::remove_file(shell.path("leaky.etl")).unwrap();
-    for layout in 1..=6 {
-        let sound = members_of(&golden(layout));
-        for member in &sound {
-            assert_refused(&ask(&shell, &without(&sound, &member.name)), &member.name);
-        }
-        assert_no_table_can_be_empty(&shell, &sound, &format!("layout {layout}"));
-    }
-}
-
-/// The rows of a table of an archive.
-fn rows(archive: &Path, table: Table) -> DataFrame {
-    Trace::open(archive).unwrap().frame(table).unwrap()
-}
-
-#[test]
-fn members_of_other_programs_keep_their_rows_after_conversion_to_an_older_layout() {
-    let shell = Shell::new();
-    Members::default().pack(&shell.path("demo.json7z"), "demo");
-    fs::copy(examples().join("htrace.log"), shell.path("htrace.log")).unwrap();
-    for source in ["demo.json7z", "htrace.log"] {
-        let converted = shell.path("converted.json7z");
-        let _ = shell.run(&[source, "-c", ".save converted.json7z"]).ok();
-        let mut trace = rows(&converted, Table::Trace);
-        trace.with_column(Column::new("schema_version".into(), [6_u32])).unwrap();
-        let trace_member = Table::Trace.member();
-        let sound = with(&members_of(&converted), &trace_member, member(Table::Trace, trace));
-        let sound = without(&without(&sound, MANIFEST), &Table::Losses.member());
-        for table in COUNTED {
-            assert_refused(&ask(&shell, &without(&sound, &table.member())), &table.member());
-        }
-        assert_no_table_can_be_empty(&shell, &sound, source);
-        fs::remove_file(converted).unwrap();
-    }
-}
-
-#[test]
-fn tables_of_a_larger_trace_do_not_fit_an_older_layout() {
-    let shell = Shell::new();
-    fs::remove_file(shell.path("leaky.etl")).unwrap();
-    for layout in 1..=6 {
-        let sound = members_of(&golden(layout));
-        for table in [Table::Names, Table::Stacks, Table::Frames] {
-            let rows = rows(&golden(layout), table);
-            let larger = member(table, rows.vstack(&rows.slice(0, 1)).unwrap());
-            assert_refused(&ask(&shell, &with(&sound, &table.member(), larger)), &table.member());
-        }
-        let mut modules = rows(&golden(layout), Table::Modules);
-        let sizes = vec![16_u64; modules.height()];
-        modules.with_column(Column::new("size".into(), sizes)).unwrap();
-        let name = Table::Modules.member();
-        let smaller = with(&sound, &name, member(Table::Modules, modules));
-        assert_refused(&ask(&shell, &smaller), &name);
-    }
-}
-
 /// All tables of an archive, or the error.
 fn tables(folder: &Path, archive: &[u8]) -> Result<Vec<DataFrame>, ArchiveError> {
     let path = folder.join("damaged.json7z");
@@ -221,32 +131,28 @@ fn assert_same_or_refused(folder: &Path, archive: &[u8], sound: &[DataFrame], wh
     }
 }
 
-/// Archives of the current layout and the one before, with the tables that they have.
-fn archives(folder: &Path) -> Vec<(Vec<Claimed>, Vec<DataFrame>)> {
+/// The members of the sample as an extract, and its tables.
+fn sample(folder: &Path) -> (Vec<Claimed>, Vec<DataFrame>) {
     let (_shell, sample, _) = extracts();
-    let archives = [members_of(&sample), members_of(&golden(6))];
-    let with_tables = |members: Vec<Claimed>| {
-        let tables = tables(folder, &stored_7z(&members)).unwrap();
-        (members, tables)
-    };
-    archives.map(with_tables).into()
+    let members = members_of(&sample);
+    let tables = tables(folder, &stored_7z(&members)).unwrap();
+    (members, tables)
 }
 
 #[test]
 fn no_bit_of_an_archive_changes_an_answer() {
     let folder = tempfile::tempdir().unwrap();
-    for (members, sound) in archives(folder.path()) {
-        let archive = stored_7z(&members);
-        let contents = archive.len() - contents_7z(&members).len();
-        // The signature, version, checksum and header at the start; members; the table of contents.
-        let places = (0..32)
-            .chain((32..contents).step_by(61 * one_of(16)))
-            .chain((contents..archive.len()).step_by(one_of(8)));
-        for place in places {
-            let mut bad = archive.clone();
-            bad[place] ^= 1 << (place % 8);
-            assert_same_or_refused(folder.path(), &bad, &sound, &format!("byte {place}"));
-        }
+    let (members, sound) = sample(folder.path());
+    let archive = stored_7z(&members);
+    let contents = archive.len() - contents_7z(&members).len();
+    // The signature, version, checksum and header at the start; members; the table of contents.
+    let places = (0..32)
+        .chain((32..contents).step_by(61 * one_of(16)))
+        .chain((contents..archive.len()).step_by(one_of(8)));
+    for place in places {
+        let mut bad = archive.clone();
+        bad[place] ^= 1 << (place % 8);
+        assert_same_or_refused(folder.path(), &bad, &sound, &format!("byte {place}"));
     }
 }
 
@@ -254,7 +160,7 @@ fn no_bit_of_an_archive_changes_an_answer() {
 fn no_bit_of_a_packed_archive_changes_an_answer() {
     let folder = tempfile::tempdir().unwrap();
     let packed = folder.path().join("packed.json7z");
-    let members = members_of(&golden(7)).into_iter().map(|member| (member.name, member.content));
+    let members = members_of(&golden()).into_iter().map(|member| (member.name, member.content));
     pack_with(&packed, &members.collect::<Vec<_>>(), EncoderMethod::LZMA2);
     let archive = fs::read(packed).unwrap();
     let sound = tables(folder.path(), &archive).unwrap();
@@ -268,16 +174,15 @@ fn no_bit_of_a_packed_archive_changes_an_answer() {
 #[test]
 fn a_table_of_contents_that_says_something_else_changes_no_answer() {
     let folder = tempfile::tempdir().unwrap();
-    for (members, sound) in archives(folder.path()) {
-        let contents = contents_7z(&members);
-        for place in (0..contents.len()).step_by(one_of(8)) {
-            for change in [0x01, 0x80, 0xFF] {
-                let mut bad = contents.clone();
-                bad[place] ^= change;
-                let archive = with_contents_7z(&members, &bad);
-                let what = format!("byte {place} ^ {change:#x} of the table of contents");
-                assert_same_or_refused(folder.path(), &archive, &sound, &what);
-            }
+    let (members, sound) = sample(folder.path());
+    let contents = contents_7z(&members);
+    for place in (0..contents.len()).step_by(one_of(8)) {
+        for change in [0x01, 0x80, 0xFF] {
+            let mut bad = contents.clone();
+            bad[place] ^= change;
+            let archive = with_contents_7z(&members, &bad);
+            let what = format!("byte {place} ^ {change:#x} of the table of contents");
+            assert_same_or_refused(folder.path(), &archive, &sound, &what);
         }
     }
 }
@@ -285,23 +190,60 @@ fn a_table_of_contents_that_says_something_else_changes_no_answer() {
 #[test]
 fn sizes_that_are_off_by_one_and_missing_checksums_are_errors() {
     let folder = tempfile::tempdir().unwrap();
-    for (members, _) in archives(folder.path()) {
-        let refused = |changed: &[Claimed], what: &str, member: &str| {
-            let error = tables(folder.path(), &stored_7z(changed)).expect_err(what).to_string();
-            assert!(error.contains(&format!("member {member}")), "{what}: {error}");
-            assert!(error.contains("extract the trace again"), "{what}: {error}");
-        };
-        for place in 0..members.len() {
-            let name = &members[place].name;
-            let size = members[place].size;
-            for claimed in [size + 1, size - 1] {
-                let mut changed = members.clone();
-                changed[place].size = claimed;
-                refused(&changed, &format!("{name} claims {claimed} of {size} bytes"), name);
-            }
+    let (members, _) = sample(folder.path());
+    let refused = |changed: &[Claimed], what: &str, member: &str| {
+        let error = tables(folder.path(), &stored_7z(changed)).expect_err(what).to_string();
+        assert!(error.contains(&format!("member {member}")), "{what}: {error}");
+        assert!(error.contains("extract the trace again"), "{what}: {error}");
+    };
+    for place in 0..members.len() {
+        let name = &members[place].name;
+        let size = members[place].size;
+        for claimed in [size + 1, size - 1] {
+            let mut changed = members.clone();
+            changed[place].size = claimed;
+            refused(&changed, &format!("{name} claims {claimed} of {size} bytes"), name);
         }
-        let mut changed = members.clone();
-        changed.iter_mut().for_each(|member| member.checksum = None);
-        refused(&changed, "no checksums", "");
+    }
+    let mut changed = members.clone();
+    changed.iter_mut().for_each(|member| member.checksum = None);
+    refused(&changed, "no checksums", "");
+}
+
+/// Members with a table of this content, which the manifest lists as if it had been written so.
+fn with_listed(members: &[Claimed], table: Table, bytes: Vec<u8>) -> Vec<Claimed> {
+    let member = Claimed::sound(&table.member(), bytes.clone());
+    let (size, checksum) = (member.size, member.checksum.unwrap());
+    let manifest = str::from_utf8(content(members, MANIFEST)).unwrap();
+    let lines = manifest.lines().map(|line| match line.split('\t').collect::<Vec<_>>()[..] {
+        [name, rows, ..] if name == table.name() => {
+            format!("{name}\t{rows}\t{size}\t{checksum:08x}\n")
+        }
+        _ => format!("{line}\n"),
+    });
+    let manifest: String = lines.collect();
+    with(&with(members, &table.member(), bytes), MANIFEST, manifest.into_bytes())
+}
+
+#[test]
+fn a_table_has_all_its_columns_whatever_the_manifest_lists() {
+    let folder = tempfile::tempdir().unwrap();
+    let (members, sound) = sample(folder.path());
+    for (table, rows) in Table::ALL.into_iter().zip(&sound).filter(|(_, rows)| rows.width() > 1) {
+        for column in table.columns() {
+            let rest = rows.drop(column.name).unwrap();
+            let mut bytes = Vec::new();
+            let mut file = ParquetFile::new(rest.schema(), |_| true, &mut bytes).unwrap();
+            file.write(&rest).unwrap();
+            file.finish(Vec::new()).unwrap();
+            let archive = stored_7z(&with_listed(&members, table, bytes));
+            let error = tables(folder.path(), &archive).unwrap_err().to_string();
+            let said = format!(
+                "damaged.json7z: member {} is damaged: it has no column {}; extract the trace again",
+                table.member(),
+                column.name
+            );
+            assert!(error.ends_with(&said), "{error}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use handlescope_model::SCHEMA_VERSION;
 use handlescope_tests::binary::{Run, handlescope, run_script, sample_symbols, sample_trace};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::foreign::{json_members, pack};
@@ -100,6 +101,34 @@ fn check(what: &str, etl: &Path, symbols: Option<&Path>, script: &str) {
 fn the_sample_has_the_same_answers_with_and_without_symbols() {
     check("sample", &sample_trace(), None, QUESTIONS);
     check("sample with symbols", &sample_trace(), Some(&sample_symbols()), QUESTIONS);
+}
+
+#[test]
+fn tables_of_another_version_are_not_read_and_that_is_said() {
+    let three = ThreeWays::of_trace(&sample_trace(), None);
+    let said = "written by another version of handlescope; what ETWAnalyzer does not support is \
+                left out; extract the trace again";
+    let script = ".dump ObjectRef -ShowStack\n";
+    let current = three.ask("members", None, script);
+    assert!(!current.stderr.contains("another version"), "{}", current.stderr);
+    let (mut members, mut changed) = (json_members(&three.archive("both")), 0);
+    let sound = members.clone();
+    for version in [SCHEMA_VERSION - 1, SCHEMA_VERSION + 1] {
+        let (now, other) = (
+            format!("\"schema_version\":{SCHEMA_VERSION}"),
+            format!("\"schema_version\":{version}"),
+        );
+        for ((_, content), (_, sound)) in members.iter_mut().zip(&sound) {
+            let text = str::from_utf8(sound).unwrap();
+            changed += text.matches(&now).count();
+            *content = text.replace(&now, &other).into_bytes();
+        }
+        pack(&three.archive("members"), &members);
+        let found = three.ask("members", None, script);
+        assert!(found.stderr.contains(said), "{version}: {}", found.stderr);
+        assert!(found.stdout.contains("leaky.exe"), "{version}: {}", found.stdout);
+    }
+    assert_eq!(changed, 2);
 }
 
 #[test]

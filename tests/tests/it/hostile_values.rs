@@ -45,7 +45,7 @@ const QUESTIONS: [&str; 33] = [
     ".dump Resource",
     ".dump Resource -Leak -LeakAtExit -ShowStack -json",
     ".dump Resource -GroupBy process,kind,allocator,createstack,freestack,thread,end,size -ShowTime",
-    ".dump Resource -GroupBy createstack,by -MinMaxTime 0 1 -json",
+    ".dump Resource -GroupBy createstack,allocated_by -MinMaxTime 0 1 -json",
     ".dump Resource -MinMaxSize 0 9 -CreateStack a* -FreeStack b*",
     ".why",
     ".why -json",

@@ -169,7 +169,7 @@ fn written() -> Members {
     commands.push(".dump Resource -pn nope -GroupBy kind -json".to_owned());
     commands.push(".dump Diff -pn nope -From 0.001s -json".to_owned());
     commands.push(".dump Diff -Kind heap -pn nope -From 0.001s -json".to_owned());
-    let columns = "createstack,freestack,kind,allocator,process,by,thread,end,size";
+    let columns = "createstack,freestack,kind,allocator,process,allocated_by,thread,end,size";
     let options = "-ShowTime 2 -ShowStack -json";
     commands.push(format!(".dump Resource -GroupBy {columns} {options}"));
     let mut members = Members::new();

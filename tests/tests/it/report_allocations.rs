@@ -90,7 +90,7 @@ fn a_page_about_allocations_has_pictures_of_each_kind_and_nothing_of_handles() {
     assert_eq!(names, ["leaky.exe(700)", "leaky.exe+0x10", "[heap 0x10000]"]);
     let row = &list(file, "allocated")[2];
     assert_eq!(
-        (&row["kind"], &row["function"], &row["outstanding"], &row["bytes"]),
+        (&row["kind"], &row["function"], &row["leaked"], &row["bytes"]),
         (&json!("heap"), &json!("leaky.exe+0x10"), &json!(3), &json!(36))
     );
     let older = "allocations from before the trace are unknown; 1 free is of these or of nothing";

@@ -45,7 +45,7 @@ fn counted(options: &str, rows: &str, count: &str, stack: &str) -> Value {
 
 #[test]
 fn leaks_that_differ_in_folded_frames_are_one_group() {
-    let leaks = |options: &str| counted(options, "outstanding", "count", "/stack");
+    let leaks = |options: &str| counted(options, "leaked", "count", "/stack");
     let (first, second) = ("first.dll+0x20", "second.dll+0x30");
     let own = ["app.exe+0x10", "app.exe+0x50"];
     assert_eq!(
@@ -59,7 +59,7 @@ fn leaks_that_differ_in_folded_frames_are_one_group() {
 
 #[test]
 fn stacks_begin_at_the_first_frame_that_matches() {
-    let leaks = |options: &str| counted(options, "outstanding", "count", "/stack");
+    let leaks = |options: &str| counted(options, "leaked", "count", "/stack");
     let own = ["app.exe+0x10", "app.exe+0x50"];
     assert_eq!(leaks("-Leak -StackFrom app.exe*"), json!([[2, own]]));
     let (first, second) = ("first.dll+0x20", "second.dll+0x30");

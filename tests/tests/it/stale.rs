@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
@@ -12,6 +12,8 @@ use handlescope_tests::containers::trace_of_handles;
 use handlescope_tests::foreign::Members;
 use serde_json::Value;
 use zip::write::SimpleFileOptions;
+
+use crate::golden::give_layout;
 
 const AGAIN: &str = "extracting the trace again";
 
@@ -105,26 +107,29 @@ fn an_archive_replaced_by_one_of_the_same_size_and_time_is_extracted_again() {
     assert!(objects == 3 && run.stderr.contains(AGAIN), "{run:?}");
 }
 
-/// An extract of the last layout before this one, which does not say what its trace holds either.
-fn without_identity() -> PathBuf {
-    let name = format!("golden/layout-{}.json7z", SCHEMA_VERSION - 1);
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
-}
-
 #[test]
-fn an_extract_that_does_not_know_its_trace_is_used_only_without_it() {
+fn an_extract_of_another_layout_is_made_again_where_its_trace_lies() {
     let shell = Shell::new();
-    fs::create_dir(shell.path("Extract")).unwrap();
-    fs::copy(without_identity(), shell.path("Extract/leaky.json7z")).unwrap();
-    let (known, alone) = objects(&shell, "Extract/leaky.json7z");
-    assert!(!alone.stderr.contains(AGAIN), "{alone:?}");
-    let (found, beside) = objects(&shell, "leaky.etl");
-    assert!(beside.stderr.contains("was made by an older version"), "{beside:?}");
-    assert!(beside.stderr.contains(AGAIN), "{beside:?}");
-    assert_eq!(found, known);
+    let (known, _) = objects(&shell, "leaky.etl");
+    let extract = shell.path("Extract/leaky.json7z");
+    for (version, reason) in [
+        (SCHEMA_VERSION - 1, "was made by an older version"),
+        (SCHEMA_VERSION + 1, "was made by a newer version"),
+    ] {
+        give_layout(&extract, version);
+        let listed = shell.run(&["-c", ".dir leaky.etl"]).ok();
+        assert!(listed.stdout.contains("extract outdated"), "{listed:?}");
+        let (found, run) = objects(&shell, "leaky.etl");
+        assert!(run.stderr.contains(&format!("{reason}; {AGAIN}")), "{run:?}");
+        assert_eq!(found, known);
+        let (found, run) = objects(&shell, "leaky.etl");
+        assert!(found == known && !run.stderr.contains(AGAIN), "{run:?}");
+    }
+    give_layout(&extract, SCHEMA_VERSION - 1);
     fs::remove_file(shell.path("leaky.etl")).unwrap();
-    let (again, alone) = objects(&shell, "leaky.json7z");
-    assert!(again == known && !alone.stderr.contains(AGAIN), "{alone:?}");
+    let alone = shell.run(&["leaky.json7z", "-c", ".dump Stats"]);
+    assert_eq!(alone.status, Some(1), "{alone:?}");
+    assert!(alone.stderr.ends_with("; extract the trace again\n"), "{alone:?}");
 }
 
 #[test]

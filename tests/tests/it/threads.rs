@@ -53,17 +53,6 @@ fn a_thread_is_a_lifetime_of_its_id_with_its_process_and_creator() {
     assert_eq!(rows(&run.stdout), expected);
 }
 
-#[test]
-fn an_extract_of_an_older_layout_has_no_threads() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
-    let count = |layout: u32| {
-        let path = golden.join(format!("layout-{layout}.json7z"));
-        query(&path, "SELECT count(*) AS threads FROM threads")[0]["threads"].as_u64().unwrap()
-    };
-    assert_eq!((count(1), count(2), count(3)), (0, 0, 0));
-    assert!(count(4) > 0);
-}
-
 #[needs_data]
 #[test]
 fn the_published_trace_has_a_thread_for_each_of_its_thread_events() {

@@ -46,7 +46,7 @@ fn totals(document: &Value, kind: &str, process: &str, members: &[&str]) -> Vec<
     members.iter().map(|member| total(document, kind, process, member)).collect()
 }
 
-const ENDS: [&str; 5] = ["allocs", "frees", "at_exit", "outstanding", "orphan_frees"];
+const ENDS: [&str; 5] = ["allocs", "frees", "closed_at_exit", "leaked", "orphan_frees"];
 
 #[needs_data]
 #[test]
@@ -85,7 +85,7 @@ fn views_and_handles_that_the_end_of_a_process_closed_are_no_leaks() {
 #[test]
 fn a_commit_without_an_address_reserves() {
     let document = fault("implicit", ".dump Resource -json");
-    let members = ["outstanding", "outstanding_bytes", "orphan_frees"];
+    let members = ["leaked", "leaked_bytes", "orphan_frees"];
     assert_eq!(totals(&document, "reserve", "plain.exe(6100)", &members), [20, 20 << 20, 0]);
     assert_eq!(totals(&document, "commit", "plain.exe(6100)", &members), [0, 0, 0]);
 }
@@ -94,7 +94,7 @@ fn a_commit_without_an_address_reserves() {
 #[test]
 fn placeholders_stay_reserved() {
     let document = fault("holder", ".dump Resource -json");
-    let members = ["outstanding", "outstanding_bytes", "orphan_frees", "replaced_bytes"];
+    let members = ["leaked", "leaked_bytes", "orphan_frees", "replaced_bytes"];
     assert_eq!(totals(&document, "reserve", "v8host.exe(6100)", &members), [20, 20 << 20, 0, 0]);
     assert_eq!(totals(&document, "commit", "v8host.exe(6100)", &members), [0; 4]);
 }
@@ -103,7 +103,7 @@ fn placeholders_stay_reserved() {
 #[test]
 fn a_reallocation_is_one_whatever_its_thread_does_between() {
     let document = fault("reheap", ".dump Resource -json");
-    let members = ["allocs", "frees", "replaced", "outstanding", "orphan_frees"];
+    let members = ["allocs", "frees", "replaced", "leaked", "orphan_frees"];
     assert_eq!(totals(&document, "heap", "grow.exe(6100)", &members), [60, 60, 0, 0, 0]);
 }
 
@@ -263,8 +263,8 @@ fn a_public_handle_is_of_no_process() {
     let document = over(&trace, ".dump Resource -pn public -json");
     assert_eq!(totals(&document, "gdi", "public(0)", &ENDS), [1, 0, 0, 1, 0]);
     assert_eq!(totals(&document, "user", "public(0)", &ENDS), [1, 0, 0, 1, 0]);
-    let by = over(&trace, ".dump Resource -GroupBy by -json");
-    assert_eq!(by["groups"][0]["keys"]["by"], "app.exe(700)", "{by}");
+    let callers = over(&trace, ".dump Resource -GroupBy allocated_by -json");
+    assert_eq!(callers["groups"][0]["keys"]["allocated_by"], "app.exe(700)", "{callers}");
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn a_release_without_size_ends_with_its_placeholder() {
     call(true, 0x10_0000, 0x2_0000, COALESCE);
     call(true, 0x10_0000, 0, MEM_RELEASE);
     let document = over(&trace, ".dump Resource -json");
-    let members = ["allocs", "freed_bytes", "outstanding_bytes", "replaced_bytes", "orphan_frees"];
+    let members = ["allocs", "freed_bytes", "leaked_bytes", "replaced_bytes", "orphan_frees"];
     assert_eq!(
         totals(&document, "reserve", "other.exe(800)", &members),
         [3, 0x3_0000, 0x2_0000, 0, 0]
@@ -347,7 +347,7 @@ fn a_commit_reserves_where_nothing_is_reserved_and_units_of_reservations_are() {
     call(false, 800, 0x30_0000, 0x1_0000, MEM_COMMIT);
     call(true, 800, 0x10_0000, 0, MEM_RELEASE);
     let document = over(&trace, ".dump Resource -json");
-    let members = ["allocs", "frees", "outstanding", "orphan_frees"];
+    let members = ["allocs", "frees", "leaked", "orphan_frees"];
     assert_eq!(totals(&document, "reserve", "app.exe(700)", &members), [1, 1, 0, 0]);
     assert_eq!(totals(&document, "commit", "app.exe(700)", &members), [2, 2, 0, 0]);
     assert_eq!(totals(&document, "reserve", "other.exe(800)", &members), [1, 0, 1, 0]);
@@ -370,6 +370,6 @@ fn a_reallocation_is_followed_though_its_old_address_is_in_use_again() {
         trace.heap(20 * MS, other, HEAP, HeapCall::Free { address });
     }
     let document = over(&trace, ".dump Resource -json");
-    let members = ["allocs", "frees", "replaced", "outstanding", "orphan_frees"];
+    let members = ["allocs", "frees", "replaced", "leaked", "orphan_frees"];
     assert_eq!(totals(&document, "heap", "other.exe(800)", &members), [4, 4, 0, 0, 0]);
 }

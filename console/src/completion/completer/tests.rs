@@ -227,7 +227,7 @@ fn kinds_of_allocations_are_offered_wherever_they_choose() {
         assert_eq!(filter("heap;!g"), ["heap;!gdi"], "{command}");
     }
     assert_eq!(offered(".dump Resource -GroupBy kind,cr"), ["kind,createstack"]);
-    assert_eq!(offered(".dump Resource -SortBy outs"), ["outstanding", "outstanding_bytes"]);
+    assert_eq!(offered(".dump Resource -SortBy lea"), ["leaked", "leaked_bytes"]);
     assert_eq!(offered(".dump Resource -SortBy co"), ["count"]);
     assert_eq!(offered(".dump Resource -ShowTotal A"), ["Allocator"]);
 }

@@ -54,7 +54,7 @@ fn groups(trace: &Trace, symbols: &Value) -> HashMap<GroupName, (Vec<Lifetime>, 
     let stacks = stack_texts(trace, symbols);
     let closed_ns = |event: &Event| {
         let close = event.closing_event?.row();
-        (events.closed_at_exit[close] != Some(true)).then(|| events.time_ns[close])
+        (!events.closed_at_exit[close]).then(|| events.time_ns[close])
     };
     let mut groups = HashMap::new();
     for event in events.rows().filter(|event| OPENING.contains_code(event.kind)) {

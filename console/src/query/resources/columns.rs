@@ -139,29 +139,9 @@ impl ResourceColumn {
     /// process of stacks through unknown code.
     pub(super) const KEY_WIDTH: usize = Self::width_before(u8::MAX, 0) + 1;
 
-    /// Columns in the order of [`Self::accepted_words`].
-    pub(crate) fn accepted() -> impl Iterator<Item = Self> {
-        let renamed = Self::ALL.iter().filter(|column| column.old_word().is_some());
-        Self::ALL.iter().chain(renamed).copied()
-    }
-
-    /// Words of all columns, each with its help, and then the old words.
-    pub(crate) fn accepted_words() -> Vec<(&'static str, &'static str)> {
-        let old = Self::ALL.iter().filter_map(|column| Some((column.old_word()?, "old name")));
-        Self::words().into_iter().chain(old).collect()
-    }
-
     /// Name in files.
     pub(crate) fn name(self) -> &'static str {
         self.declared().name
-    }
-
-    /// Name it had before, which is accepted and written for one more version.
-    pub(crate) fn old_word(self) -> Option<&'static str> {
-        match self {
-            Self::Caller => Some("by"),
-            _ => None,
-        }
     }
 
     /// Title in text.

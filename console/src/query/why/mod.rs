@@ -54,7 +54,7 @@ use super::source::Source;
 use super::suspect_rows::check;
 use super::totals::Totals;
 use crate::cancel::Cancel;
-use crate::trace::{Caveat, CaveatKind, has_handle_events};
+use crate::trace::{CaveatKind, has_handle_events};
 
 /// Default for the maximum distance between the opens of a race: 1 ms.
 const RACE_WINDOW_NS: i64 = 1_000_000;
@@ -197,7 +197,6 @@ impl<'a> WhyAnswer<'a> {
         });
         file.about.caveats.truncate(*caveats);
         file.show_named_stacks(stacks.collect())?;
-        file.about.caveats.extend(Caveat::of_unknown_exits(file.file.trace)?);
         Ok(())
     }
 }

@@ -180,8 +180,7 @@ pub(in crate::render) const CAVEAT_MEMBERS: Meanings = &[
          they do), `\"lost_while_recording\"`, `\"missing_in_file\"`, `\"closed_unseen\"` \
          (handles and views whose closes are missing, but which other events show to be closed), \
          `\"no_end_rundown\"`, `\"part_of_session\"` (a ring overwrote older events), \
-         `\"exits_unknown\"` (an extract of an older version does not record which closes came \
-         from process exits), `\"exits_doubtful\"` (see `exit_stacks.doubtful`), \
+         `\"exits_doubtful\"` (see `exit_stacks.doubtful`), \
          `\"builds_differ\"` (comparisons only: frames of modules with different builds and \
          without names are compared by module), `\"stacks_missing\"` (stacks of creates are \
          missing, if stacks are shown or filtered), `\"symbols_missing\"` (for a stack filter), \

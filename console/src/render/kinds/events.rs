@@ -212,7 +212,7 @@ event_members! {
         "handle" of WITH_HANDLE => |row| row.item.handle().map(Hex);
         "leaked" of OPENING => |row| Some(row.item.event_of(OPENING).and(row.item.event())?.leaked);
         "closed_at_exit" of WITH_HANDLE => |row| {
-            row.item.event_of(WITH_HANDLE).and(row.item.event())?.closed_at_exit
+            Some(row.item.event_of(WITH_HANDLE).and(row.item.event())?.closed_at_exit)
         };
     }
     {
@@ -384,8 +384,7 @@ pub(in crate::render) const EVENT_MEMBERS: Meanings = &[
     (
         "closed_at_exit",
         "only in handle events; for a close: the end of the process made it; for a create or \
-         duplicate: nothing else closed it, and the process had not inherited it; null: the \
-         extract does not record it",
+         duplicate: nothing else closed it, and the process had not inherited it",
     ),
     (
         "closed_unseen",

@@ -98,7 +98,7 @@ pub(crate) fn member_tables() -> Vec<MemberTable> {
         table(".dump Resource", "totals", RESOURCE_TOTALS_MEMBERS, total_columns().members()),
         table(
             ".dump Resource",
-            "leaked, closed_at_exit, outstanding, at_exit",
+            "leaked, closed_at_exit",
             RESOURCE_LEAK_MEMBERS,
             leak_columns().members(),
         ),

@@ -466,11 +466,7 @@ pub(in crate::render) const TRACE_MEMBERS: Meanings = &[
         "creates and duplicates that nothing closes, and views that nothing unmaps; \
          `totals.leaked_handles` of `.dump ObjectRef` is their sum",
     ),
-    (
-        "closed_at_exit",
-        "creates, duplicates and maps that only the end of their process closed; null: the extract \
-         does not record it",
-    ),
+    ("closed_at_exit", "creates, duplicates and maps that only the end of their process closed"),
     (
         "closed_unseen",
         "creates, duplicates and maps whose closes the trace lost, while other events show that \

@@ -35,7 +35,7 @@ fn json_has_the_fields_of_the_contract() {
         events[0],
         json!({
             "kind": "handle_create", "time_ns": 1_000_000, "pid": 100, "process": "app.exe",
-            "tid": 7, "handle": "0xC0", "leaked": false, "closed_at_exit": null, "stack": 0,
+            "tid": 7, "handle": "0xC0", "leaked": false, "closed_at_exit": false, "stack": 0,
             "closed_unseen": null, "closed_after_ns": null, "closed_before_ns": null,
         })
     );
@@ -43,7 +43,7 @@ fn json_has_the_fields_of_the_contract() {
         events[1],
         json!({
             "kind": "handle_duplicate", "time_ns": 2_000_000, "pid": 300, "process": "other.exe",
-            "tid": 7, "handle": "0x80001DDC", "leaked": true, "closed_at_exit": null,
+            "tid": 7, "handle": "0x80001DDC", "leaked": true, "closed_at_exit": false,
             "source_pid": 100, "source_handle": "0xC0", "caller_pid": 300, "inherited_by_pid": null, "stack": null,
             "closed_unseen": null, "closed_after_ns": null, "closed_before_ns": null,
         })

@@ -110,7 +110,7 @@ fn stats_begin_with_lost_events() {
     Handle events              2
     Leaked handles             1
     Leaked views               0
-    Closed only at exit        unknown
+    Closed only at exit        0
     Closed unseen              0
     Stack events               0
     Stacks kept                0

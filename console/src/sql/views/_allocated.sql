@@ -8,7 +8,6 @@
 -- process?: Executable that owns it.
 -- pid?: Its process id.
 -- allocated_by?: Executable that allocated it, where that is not the owner.
--- by?: Old name of allocated_by, to be removed in the next version.
 -- key [hex]: Address or handle like 0xC0.
 -- size [bytes]: Its bytes; those of the part where an allocation ended in parts.
 -- time_ns [ns since session start]: When it was allocated.
@@ -32,7 +31,6 @@ SELECT
     processes_name(allocators_process(allocator)) AS process,
     allocators_pid(allocator) AS pid,
     processes_name(caller) AS allocated_by,
-    processes_name(caller) AS "by",
     key,
     size,
     time_ns,

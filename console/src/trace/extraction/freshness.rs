@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use handlescope_extract::SourceIdentity;
 use handlescope_model::tables::TraceInfos;
-use handlescope_model::{ArchiveError, Reason, SCHEMA_VERSION, Table, Trace};
+use handlescope_model::{ArchiveError, Reason, Table, Trace};
 
 use crate::paths::{EXTRACT_FOLDER, stem};
 
@@ -25,7 +25,7 @@ pub(crate) fn is_foreign(extract: &Path) -> bool {
     matches!(Trace::open(extract), Err(ArchiveError::NotAnExtract { .. }))
 }
 
-/// Compares an extract with its trace: it must have the current layout, be readable, and say that it was
+/// Compares an extract with its trace: it must be of the current layout, be readable, and say that it was
 /// made of a file that is the trace in all: size, time and content. Its own time says nothing: a trace may
 /// be replaced by an older one, and an extract for ETWAnalyzer has the time of the session.
 pub(crate) fn freshness(trace: &Path, extract: &Path) -> Freshness {
@@ -35,6 +35,10 @@ pub(crate) fn freshness(trace: &Path, extract: &Path) -> Freshness {
     let recorded = Trace::open(extract).and_then(|opened| Ok((Recorded::of(&opened)?, opened)));
     let (recorded, opened) = match recorded {
         Err(ArchiveError::NotAnExtract { .. }) => return Freshness::Foreign,
+        Err(ArchiveError::Layout { version, supported, .. }) => {
+            let age = if version < supported { "an older" } else { "a newer" };
+            return Freshness::Stale(format!("was made by {age} version"));
+        }
         Err(error) => return Freshness::Stale(format!("cannot be used ({error})")),
         Ok(recorded) => recorded,
     };
@@ -74,24 +78,22 @@ pub(crate) fn differing_trace(extract: &Path, opened: &Trace) -> Option<(PathBuf
     first
 }
 
-/// Layout of an extract and identity of the file that it was made of, as it states them.
-pub(super) struct Recorded {
-    pub(super) version: u32,
+/// Identity of the file that an extract was made of, as it states it.
+struct Recorded {
     size: u64,
     modified_ns: Option<i64>,
-    /// `None` in the extracts of older versions.
+    /// `None` in an extract that ETWAnalyzer made.
     content: Option<String>,
     path: String,
     name: String,
 }
 
 impl Recorded {
-    pub(super) fn of(trace: &Trace) -> Result<Self, ArchiveError> {
+    fn of(trace: &Trace) -> Result<Self, ArchiveError> {
         let text = trace.values(TraceInfos::source_content)?.get(0).map(str::to_owned);
         let paths = trace.values(TraceInfos::source_path)?;
         let names = trace.values(TraceInfos::source_name)?;
         Ok(Self {
-            version: trace.values(TraceInfos::schema_version)?.get(0).unwrap_or_default(),
             size: trace.values(TraceInfos::source_size)?.get(0).unwrap_or_default(),
             modified_ns: trace.values(TraceInfos::source_modified_ns)?.get(0),
             content: text,
@@ -102,9 +104,7 @@ impl Recorded {
 
     /// Difference because of which the trace is not, or may not be, the file that the extract was made of.
     fn difference(&self, trace: &Path, now: &SourceIdentity) -> Option<String> {
-        let difference = if self.version != SCHEMA_VERSION {
-            "was made by an older version"
-        } else if self.size != now.size {
+        let difference = if self.size != now.size {
             "belongs to a trace of another size"
         } else if self.content.is_none() {
             "does not identify its trace"
@@ -154,7 +154,6 @@ mod tests {
     fn every_part_of_the_identity_counts() {
         let now = SourceIdentity { size: 7, modified_ns: Some(100), content: "ab".to_owned() };
         let recorded = |archive: &str| Recorded {
-            version: SCHEMA_VERSION,
             size: 7,
             modified_ns: Some(100),
             content: Some("ab".to_owned()),
@@ -170,7 +169,6 @@ mod tests {
         }
         assert_eq!(difference(&recorded(r"C:\traces\a.etl")), None);
         for (recorded, reason) in [
-            (Recorded { version: 2, ..same() }, "made by an older version"),
             (Recorded { size: 8, ..same() }, "another size"),
             (Recorded { modified_ns: Some(99), ..same() }, "older than the trace"),
             (Recorded { modified_ns: None, ..same() }, "older than the trace"),

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 
 use handlescope_extract::{ExtractError, ImportLimits, SourceIdentity, import, import_sources};
 use handlescope_model::stable_hash::name_of;
-use handlescope_model::{SCHEMA_VERSION, Trace, Untrusted};
+use handlescope_model::{Trace, Untrusted};
 
-use super::freshness::Recorded;
 use super::{Kept, Opened, for_session, kept, line, paths};
 use crate::cancel::Cancel;
 use crate::paths::{Access, shortened, stem};
@@ -68,7 +67,6 @@ pub(crate) fn imported(
     let before = State::of(extract);
     let output = folder.join(file_name(&name, &before.name()));
     if let Ok(trace) = Trace::open(&output)
-        && Recorded::of(&trace).is_ok_and(|recorded| recorded.version == SCHEMA_VERSION)
         && trace.verify().is_ok()
     {
         return Ok(Opened::found(trace));

@@ -121,8 +121,8 @@ impl Reading<'_> {
         if start.is_none() && !main.is_by_handlescope() {
             self.count(WarningKind::NoStart);
         }
-        if main.is_newer() {
-            self.count(WarningKind::Newer);
+        if main.is_of_another_version() {
+            self.count(WarningKind::OtherVersion);
         }
         let processes = ProcessRows::new(&main, start);
         let mut modules = ModulesPart::default();

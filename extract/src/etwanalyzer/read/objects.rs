@@ -327,7 +327,7 @@ impl ObjectRows<'_, '_> {
             tid: event.tid.unwrap_or_default(),
             handle: is_handle.then(|| event.handle.unwrap_or_default()),
             leaked,
-            closed_at_exit: Some(closed.at_exit),
+            closed_at_exit: closed.at_exit,
             closed_unseen: None,
             closed_after_ns: None,
             closed_before_ns: None,

@@ -18,16 +18,16 @@ impl Main {
         self.processes.as_deref().unwrap_or_default()
     }
 
-    /// Whether a version of this program has written the extract whose tables are known here.
+    /// Whether this program has written the extract with the layout it has now.
     pub(super) fn is_by_handlescope(&self) -> bool {
         let version = self.handlescope.trace.as_ref().map(|trace| trace.schema_version);
-        version.is_some_and(|version| version <= SCHEMA_VERSION)
+        version == Some(SCHEMA_VERSION)
             && self.handlescope.processes.0.len() <= self.processes().len()
     }
 
-    /// Whether a newer version has written it: its tables are not read, all further members are.
-    pub(super) fn is_newer(&self) -> bool {
-        self.handlescope.trace.as_ref().is_some_and(|trace| trace.schema_version > SCHEMA_VERSION)
+    /// Whether another version has written it: its tables are not read, all further members are.
+    pub(super) fn is_of_another_version(&self) -> bool {
+        self.handlescope.trace.as_ref().is_some_and(|trace| trace.schema_version != SCHEMA_VERSION)
     }
 }
 
@@ -77,7 +77,7 @@ pub(super) fn info(input: &Path, main: &Main, stats: &TraceStats) -> TraceInfo {
     let name = main.source.as_deref().and_then(|path| path.rsplit(['/', '\\']).next());
     let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
     if let Some(trace) = main.handlescope.trace.as_ref().filter(|_| main.is_by_handlescope()) {
-        return TraceInfo { schema_version: SCHEMA_VERSION, ..trace.clone() };
+        return trace.clone();
     }
     TraceInfo {
         schema_version: SCHEMA_VERSION,

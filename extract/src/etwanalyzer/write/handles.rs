@@ -225,7 +225,7 @@ pub(super) fn event_record(event: &Event, context: Context<'_>) -> EventRecord {
         Some(EventKind::HandleClose) => EventRecord {
             handle: Some(event.handle.unwrap_or_default()),
             caller_process: event.caller_process.map(|caller| index(Some(caller))),
-            is_by_exit: event.closed_at_exit.filter(|is_by_exit| *is_by_exit),
+            is_by_exit: event.closed_at_exit.then_some(true),
             ..common
         },
         Some(EventKind::HandleDuplicate) => EventRecord {
@@ -246,9 +246,8 @@ pub(super) fn event_record(event: &Event, context: Context<'_>) -> EventRecord {
             byte_offset: signed(event.byte_offset),
             file_object: signed(event.file_object),
             misc_info: Some(0),
-            is_by_exit: event
-                .closed_at_exit
-                .filter(|is_by_exit| *is_by_exit && event.kind == EventKind::Unmap.code()),
+            is_by_exit: (event.closed_at_exit && event.kind == EventKind::Unmap.code())
+                .then_some(true),
             ..common
         },
         Some(EventKind::ObjectCreate) => EventRecord { ref_change: Some(1), ..common },

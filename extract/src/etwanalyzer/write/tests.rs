@@ -66,9 +66,7 @@ impl Tables {
         let first_event = self.events.len() as u32;
         let event_count = RowCount::new(events.len() as u32);
         for event in events {
-            // A trace always says whether the end of a process made a close.
-            let closed_at_exit = event.closed_at_exit.or(Some(false));
-            self.events.push(Event { object: row, closed_at_exit, ..event });
+            self.events.push(Event { object: row, ..event });
         }
         let first_event = EventIdx(first_event);
         self.objects.push(Object { first_event, event_count, ..object.clone() });

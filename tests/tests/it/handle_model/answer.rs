@@ -75,7 +75,7 @@ impl Answer {
                 (false, true) => count(&mut handles.leaked_views),
                 _ => {}
             }
-            if event.closed_at_exit == Some(true) {
+            if event.closed_at_exit {
                 count(&mut handles.closed_at_exit);
             }
             if is_handle {

@@ -96,7 +96,7 @@ impl Answer {
             let said = Said {
                 program: names[event.process.row()].clone(),
                 is_leaked: event.leaked,
-                at_exit: event.closed_at_exit == Some(true),
+                at_exit: event.closed_at_exit,
                 closed: event.closing_event.and_then(|close| times.get(close.row())),
                 unseen: event.closed_unseen,
             };

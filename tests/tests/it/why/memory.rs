@@ -124,7 +124,7 @@ fn a_trace_with_handles_and_allocations_answers_both() {
         document.pointer(member).cloned()
     };
     let handles = count(".dump ObjectRef -Leak -json\n", "/totals/leaked_handles");
-    let blocks = count(".dump Resource -json\n", "/totals/0/outstanding");
+    let blocks = count(".dump Resource -json\n", "/totals/0/leaked");
     assert_eq!((handles, blocks), (Some(json!(30)), Some(json!(30))));
 }
 

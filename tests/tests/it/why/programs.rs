@@ -180,7 +180,7 @@ fn allocations_of_several_processes_of_a_program_are_one_suspect() {
     let rows = shown.as_object().unwrap().values().filter_map(Value::as_array).flatten();
     let left: Vec<(&Value, &Value)> = rows
         .filter(|row| row["allocs"].is_u64())
-        .map(|row| (&row["process"], &row["outstanding"]))
+        .map(|row| (&row["process"], &row["leaked"]))
         .collect();
     let (first, second) = (json!("leaky.exe(700)"), json!("leaky.exe(704)"));
     assert_eq!(left, [(&first, &json!(20)), (&second, &json!(20))], "{shown:#}");

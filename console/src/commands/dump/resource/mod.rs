@@ -78,7 +78,7 @@ impl Kind for Resource {
 fn column(criteria: &ResourceCriteria, word: Option<&str>) -> Option<String> {
     let word = word?;
     let is_unreleased = criteria.shows_leaks();
-    let names = [("count", "outstanding"), ("bytes", "outstanding_bytes")];
+    let names = [("count", "leaked"), ("bytes", "leaked_bytes")];
     let alias = names.iter().find(|(name, _)| word.eq_ignore_ascii_case(name));
     let column = alias.filter(|_| !is_unreleased).map_or(word, |(_, column)| *column);
     Some(column.to_owned())

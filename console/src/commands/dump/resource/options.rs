@@ -141,8 +141,8 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
         details: "Columns in any order, separated by commas. Groups with the most leaked bytes \
              come first. Stacks are equal if their functions are.",
         example: "-GroupBy process,createstack",
-        take: Take::List(ResourceColumn::accepted_words, |args, index| {
-            add_column(&mut args.by, ResourceColumn::accepted().nth(index).as_ref());
+        take: Take::List(ResourceColumn::words, |args, index| {
+            add_column(&mut args.by, ResourceColumn::ALL.get(index));
         }),
     },
     fold_stack_option("-GroupBy createstack -FoldStack *!std::*"),

@@ -30,16 +30,12 @@ pub(crate) fn add_amounts<'a, R>(
     orphan_frees.title("Orphan frees").show(Show::Grouped);
     columns.add("orphan_bytes", move |row| stats(row).orphan_bytes);
     columns.add("ignored", move |row| stats(row).ignored);
-    columns.add("at_exit", move |row| stats(row).at_exit).title("At exit").show(Show::Grouped);
-    let at_exit = columns.add("at_exit_bytes", move |row| stats(row).at_exit_bytes);
+    let at_exit = columns.add("closed_at_exit", move |row| stats(row).at_exit);
+    at_exit.title("At exit").show(Show::Grouped);
+    let at_exit = columns.add("closed_at_exit_bytes", move |row| stats(row).at_exit_bytes);
     at_exit.title("Bytes at exit").show(Show::Bytes);
-    let outstanding = columns.add("outstanding", move |row| stats(row).outstanding);
-    outstanding.title("Leaked").show(Show::Grouped);
-    let outstanding = columns.add("outstanding_bytes", move |row| stats(row).outstanding_bytes);
-    outstanding.title("Bytes leaked").show(Show::Bytes);
-    // The names that handles have; the names above stay for one version.
-    columns.nest("leaked", "integer", move |row| stats(row).outstanding);
-    columns.nest("leaked_bytes", "integer", move |row| stats(row).outstanding_bytes);
-    columns.nest("closed_at_exit", "integer", move |row| stats(row).at_exit);
-    columns.nest("closed_at_exit_bytes", "integer", move |row| stats(row).at_exit_bytes);
+    let leaked = columns.add("leaked", move |row| stats(row).outstanding);
+    leaked.title("Leaked").show(Show::Grouped);
+    let leaked = columns.add("leaked_bytes", move |row| stats(row).outstanding_bytes);
+    leaked.title("Bytes leaked").show(Show::Bytes);
 }

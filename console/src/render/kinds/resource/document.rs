@@ -47,7 +47,6 @@ pub(in crate::render) fn leak_columns<'a>() -> Columns<'a, AllocationRow<'a>> {
 fn add_leaks<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
     columns.add("stack", |row| row.number(row.group.create_stack()));
     columns.add("allocated_by", |row| row.text(ResourceColumn::Caller));
-    columns.add("by", |row| row.text(ResourceColumn::Caller));
     columns.add("count", |row| row.stats().unreleased());
     columns.add("bytes", |row| row.stats().unreleased_bytes());
     columns.add("first_ns", |row| row.stats().first_ns);
@@ -81,8 +80,6 @@ pub(super) fn with_lists<'d, 'a: 'd>(
     let totals = Rc::new(total_columns().in_document());
     document
         .with("totals", RowsOf(totals, move || rows(|answer| answer.totals.as_ref())))
-        .with("outstanding", of_end(ResourceEnd::Open))
-        .with("at_exit", of_end(ResourceEnd::AtExit))
         .with("leaked", of_end(ResourceEnd::Open))
         .with("closed_at_exit", of_end(ResourceEnd::AtExit))
 }
@@ -121,11 +118,6 @@ pub(in crate::render) const RESOURCE_MEMBERS: Meanings = &[
     (
         "closed_at_exit",
         "the same for what only the end of its process freed; `[]` with `-Leak` alone",
-    ),
-    (
-        "outstanding, at_exit",
-        "old names of `leaked` and `closed_at_exit`, to be removed in the next version; columns \
-         of tables and files, and `-SortBy`, have the old names in this version",
     ),
     (
         "stacks",
@@ -178,19 +170,14 @@ pub(in crate::render) const RESOURCE_TOTALS_MEMBERS: Meanings = &[
         "allocations that only the end of their process freed",
     ),
     ("leaked, leaked_bytes", "allocations that nothing freed"),
-    (
-        "at_exit, at_exit_bytes, outstanding, outstanding_bytes",
-        "old names of these, to be removed in the next version",
-    ),
     ("over_time", "only with `-ShowTime`: bytes allocated at the end of each part of the trace"),
 ];
 
-/// Meanings of the members of `leaked` and `closed_at_exit` and `outstanding` and `at_exit` in `.dump Resource`.
+/// Meanings of the members of `leaked` and `closed_at_exit` in `.dump Resource`.
 pub(in crate::render) const RESOURCE_LEAK_MEMBERS: Meanings = &[
     ("file, kind, allocator, process, pid, process_start_ns", "as in `totals`"),
     ("stack", "number of the allocating stack: one of those with equal functions; null for none"),
     ("allocated_by", "process that allocated, `name.exe(pid)`; null if it is the owner"),
-    ("by", "old name of `allocated_by`, to be removed in the next version"),
     ("count, bytes", "allocations, and their remaining bytes"),
     ("first_ns, last_ns", "time of the first and last allocation"),
     ("over_time", "only with `-ShowTime`: bytes allocated at the end of each part of the trace"),

@@ -206,7 +206,6 @@ pub(in crate::render) const RESOURCE_GROUP_MEMBERS: Meanings = &[
     ("file", "index of the trace"),
     ("keys", "for each column, the value shared by the allocations of the group; null for nothing"),
     ("keys.kind, keys.allocator, keys.process, keys.allocated_by", "as in `totals` and `leaked`"),
-    ("keys.by", "old name of `keys.allocated_by`, to be removed in the next version"),
     ("keys.createstack, keys.freestack", "number of a stack: one of those with equal functions"),
     ("keys.thread", "id of the thread that allocated"),
     (
@@ -225,10 +224,6 @@ pub(in crate::render) const RESOURCE_GROUP_MEMBERS: Meanings = &[
          destroyed_bytes, orphan_frees, orphan_bytes, ignored, closed_at_exit, \
          closed_at_exit_bytes, leaked, leaked_bytes",
         "as in `totals`",
-    ),
-    (
-        "at_exit, at_exit_bytes, outstanding, outstanding_bytes",
-        "old names of these, to be removed in the next version",
     ),
     ("first_ns, last_ns", "time of the first and last allocation; null if there are none"),
     ("over_time", "only with `-ShowTime`: bytes allocated at the end of each part of the trace"),

@@ -60,8 +60,7 @@ impl<'a> AllocationRow<'a> {
     /// Returns what the allocations of the group have in common, by column.
     pub(super) fn keys(&self, by: &[ResourceColumn]) -> Document<'a> {
         by.iter().fold(Document::default(), |keys, column| {
-            let names = [Some(column.word()), column.old_word()].into_iter().flatten();
-            names.fold(keys, |keys, name| keys.with_key(name, self.key(*column), self.file.numbers))
+            keys.with_key(column.word(), self.key(*column), self.file.numbers)
         })
     }
 
