@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use clap::error::ErrorKind;
 use clap::{Args, Command, CommandFactory, Parser, Subcommand};
 
-use crate::commands::help::{shell_examples, shell_usage};
-use crate::commands::shared::symbols::{self, SymbolArgs, SymbolLimitArgs, path};
 use crate::maintenance::DatasetAction;
 use crate::recording::{LiveArgs, RecordArgs, WprpArgs};
-use crate::registry::REGISTRY;
-use crate::sql::Relation;
-use crate::terminal::ColorChoice;
+use handlescope_commands::help::{shell_examples, shell_usage};
+use handlescope_commands::registry::REGISTRY;
+use handlescope_commands::shared::symbols::{self, SymbolArgs, SymbolLimitArgs, path};
+use handlescope_mcp::McpArgs;
+use handlescope_session::terminal::ColorChoice;
+use handlescope_sql::Relation;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -414,23 +415,6 @@ fn table_named(name: &str) -> Result<Relation<'static>, UnknownTable> {
     Relation::named(name).ok_or_else(|| UnknownTable { names: names() })
 }
 
-/// Access that `mcp` has.
-#[derive(Debug, Args)]
-pub struct McpArgs {
-    /// Folder whose files may be read, with its subfolders; may be given several times. Default: the current
-    /// folder.
-    #[arg(long = "root", value_name = "FOLDER")]
-    pub roots: Vec<PathBuf>,
-
-    /// Allow writing extracts beside their traces, and keeping symbols that servers send.
-    #[arg(long)]
-    pub allow_write: bool,
-
-    /// Answer the SQL of a server that started this process.
-    #[arg(long, hide = true)]
-    pub worker: bool,
-}
-
 /// Words that are read elsewhere.
 #[derive(Debug, Args)]
 pub struct Words {
@@ -442,7 +426,7 @@ pub struct Words {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Key;
+    use handlescope_session::settings::Key;
 
     fn parsed(line: &[&str]) -> Cli {
         Cli::try_parse_from(line).unwrap_or_else(|error| panic!("{line:?}: {error}"))

@@ -8,26 +8,28 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
-#[cfg(unix)]
-use handlescope_console::addresses::most_addresses;
-use handlescope_console::cancel::{self, Cancelled, ScriptInput};
+use handlescope_commands::console::Console;
+use handlescope_commands::registry::REGISTRY;
+use handlescope_commands::schema::{members, schema, views};
+use handlescope_commands::script::{self, Outcome};
+use handlescope_commands::{CommandError, Flow};
 use handlescope_console::cli::{Action, Cli};
-use handlescope_console::commands::schema::{members, schema, views};
-use handlescope_console::commands::{CommandError, Flow};
-use handlescope_console::console::Console;
-use handlescope_console::grammar::ParseError;
 use handlescope_console::one_shot::{self, OneShot, Refusal};
-use handlescope_console::query::start_engine;
-use handlescope_console::registry::REGISTRY;
-use handlescope_console::script::{self, Outcome};
-use handlescope_console::settings::{Choices, ConfigFile, Settings, settled};
-use handlescope_console::terminal::{
+use handlescope_console::{live, maintenance, recording, repl, shell};
+use handlescope_extract::SpillingAllocator;
+use handlescope_mcp as mcp;
+use handlescope_model::{Cancel, Reason, survive_lost_pages};
+use handlescope_query::start_engine;
+#[cfg(unix)]
+use handlescope_session::addresses::most_addresses;
+use handlescope_session::cancel::{self, Cancelled, ScriptInput};
+use handlescope_session::environment;
+use handlescope_session::grammar::ParseError;
+use handlescope_session::settings::{Choices, ConfigFile, Settings, settled};
+use handlescope_session::terminal::{
     ColorChoice, Messages, Screen, print_usage, report_panics, standard,
 };
-use handlescope_console::trace::LoadArgs;
-use handlescope_console::{environment, live, maintenance, mcp, recording, repl, shell};
-use handlescope_extract::SpillingAllocator;
-use handlescope_model::{Cancel, Reason, survive_lost_pages};
+use handlescope_session::trace::LoadArgs;
 
 /// The exit status of a command line that means nothing.
 const BAD_USAGE: u8 = 2;

@@ -3,10 +3,8 @@
 
 use std::collections::HashSet;
 
-use handlescope_console::{
-    grammar::{OptionSpec, ValueKind},
-    registry::REGISTRY,
-};
+use handlescope_commands::registry::REGISTRY;
+use handlescope_session::grammar::{OptionSpec, ValueKind};
 use handlescope_tests::binary::{Shell, sample_symbols};
 use handlescope_tests::payload::DuplicateRecord;
 use handlescope_tests::scenario::{TraceBuilder, View};

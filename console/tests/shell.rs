@@ -8,7 +8,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use handlescope_console::registry::REGISTRY;
+use handlescope_commands::registry::REGISTRY;
 use handlescope_tests::binary::{Run, Shell, sample_symbols};
 
 #[test]

@@ -27,7 +27,6 @@
 //! * [`mcp`]: the program as a server for agents,
 //! * [`symbol_server`]: a server of PDBs, good or bad,
 //! * [`thorough`]: how many cases a long test tries,
-//! * [`source`]: the modules of the crates, for rules about them,
 //! * `terminal`: the program in a terminal (on Unix).
 //!
 //! Mistakes of a test author (an event larger than a buffer, for example) panic.
@@ -61,7 +60,6 @@ pub mod planted;
 pub mod published;
 pub mod rng;
 pub mod scenario;
-pub mod source;
 pub mod stacks;
 pub mod symbol_server;
 #[cfg(unix)]

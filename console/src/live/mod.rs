@@ -12,11 +12,11 @@ use std::io::Write;
 
 use self::picture::{TITLES, cells};
 use self::state::Live;
-use crate::commands::CommandError;
-use crate::console::Console;
 use crate::recording::LiveArgs;
-use crate::terminal::{ColorChoice, Messages, Screen, table};
-use crate::trace::{Caveat, warn_of};
+use handlescope_commands::CommandError;
+use handlescope_commands::console::Console;
+use handlescope_session::terminal::{ColorChoice, Messages, Screen, table};
+use handlescope_session::trace::{Caveat, warn_of};
 
 /// Shows what is open until a key or Ctrl-C ends it; without a terminal, prints it once at the end.
 ///

@@ -8,19 +8,19 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Row, Table};
 
-use crate::query::{OpenGroup, Verdict};
-use crate::terminal::clip::{cut, shortened};
-use crate::terminal::{Role, neutral};
+use handlescope_query::{OpenGroup, Verdict};
+use handlescope_session::terminal::clip::{cut, shortened};
+use handlescope_session::terminal::{Role, neutral};
 
 /// The titles of the table.
-pub(super) const TITLES: [&str; 6] = ["Open", "Opened", "Growth", "Process", "Type", "Opened by"];
+pub const TITLES: [&str; 6] = ["Open", "Opened", "Growth", "Process", "Type", "Opened by"];
 
 /// No column but the last one is wider: names may be long.
 const WIDEST: usize = 40;
 
 /// Sort order of the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Order {
+pub enum Order {
     #[default]
     Open,
     Growth,
@@ -30,7 +30,7 @@ pub(super) enum Order {
 
 impl Order {
     /// The order that a key stands for.
-    pub(super) fn of(letter: char) -> Option<Order> {
+    pub fn of(letter: char) -> Option<Order> {
         Some(match letter {
             'o' => Order::Open,
             'g' => Order::Growth,
@@ -54,7 +54,7 @@ impl Order {
     }
 
     /// Sorts groups; those that agree by what is open.
-    pub(super) fn sort(self, groups: &mut [OpenGroup]) {
+    pub fn sort(self, groups: &mut [OpenGroup]) {
         groups.sort_by_key(|group| std::cmp::Reverse(group.open));
         match self {
             Order::Open => {}
@@ -92,7 +92,7 @@ fn rate_text(per_minute: f64) -> String {
 }
 
 /// A row of the table; nothing in it acts on a terminal.
-pub(super) fn cells(group: &OpenGroup) -> [String; 6] {
+pub fn cells(group: &OpenGroup) -> [String; 6] {
     let text = |text: &str| neutral(&Untrusted(text).to_string());
     [
         group.open.to_string(),
@@ -106,21 +106,21 @@ pub(super) fn cells(group: &OpenGroup) -> [String; 6] {
 
 /// Texts above and below the table.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Heading {
-    pub(super) source: String,
-    pub(super) seconds: f64,
-    pub(super) events: u64,
-    pub(super) lost: u64,
+pub struct Heading {
+    pub source: String,
+    pub seconds: f64,
+    pub events: u64,
+    pub lost: u64,
     /// Events whose process is not known.
-    pub(super) hidden: u64,
-    pub(super) state: &'static str,
+    pub hidden: u64,
+    pub state: &'static str,
     /// The last thing that was done, or failed.
-    pub(super) message: String,
+    pub message: String,
 }
 
 impl Heading {
     /// The first line.
-    pub(super) fn line(&self) -> String {
+    pub fn line(&self) -> String {
         let hidden = match self.hidden {
             0 => String::new(),
             hidden => format!("  {} of unknown processes not shown", HumanCount(hidden)),
@@ -139,7 +139,7 @@ impl Heading {
 const KEYS: &str = "q quit  s save  w why  sort: o open  g growth  p process  t type  ↑↓ scroll";
 
 /// Draws the groups from one of them on, as many as the screen holds; the others below are counted.
-pub(super) fn draw_table(
+pub fn draw_table(
     frame: &mut Frame<'_>,
     heading: &Heading,
     groups: &[OpenGroup],
@@ -198,7 +198,7 @@ fn widths(titles: &[String; 6], rows: &[[String; 6]]) -> [Constraint; 6] {
 }
 
 /// Draws a text from one of its lines on.
-pub(super) fn draw_text(frame: &mut Frame<'_>, lines: &[String], first: usize) {
+pub fn draw_text(frame: &mut Frame<'_>, lines: &[String], first: usize) {
     let areas = Layout::vertical([Constraint::Min(1), Constraint::Length(1)]);
     let [text, bottom] = areas.areas(frame.area());
     let width = text.width.into();

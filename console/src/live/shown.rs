@@ -6,17 +6,17 @@ use handlescope_model::Untrusted;
 
 use super::picture::{Order, draw_table, draw_text};
 use super::state::{Live, TICK, quietly};
-use crate::commands::CommandError;
-use crate::console::Console;
-use crate::query::OpenGroup;
-use crate::terminal::{FullScreen, Messages, Pressed};
+use handlescope_commands::CommandError;
+use handlescope_commands::console::Console;
+use handlescope_query::OpenGroup;
+use handlescope_session::terminal::{FullScreen, Messages, Pressed};
 
 /// Lines that a page scrolls.
 const PAGE: usize = 20;
 
 /// State of the screen.
 #[derive(Default)]
-pub(super) struct Shown {
+pub struct Shown {
     groups: Vec<OpenGroup>,
     /// The first group on the screen.
     first: usize,
@@ -27,7 +27,7 @@ pub(super) struct Shown {
 }
 
 /// Shows the table until q is pressed.
-pub(super) fn run(
+pub fn run(
     live: &mut Live,
     console: &mut Console,
     messages: &mut Messages<'_>,

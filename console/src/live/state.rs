@@ -16,19 +16,19 @@ use handlescope_record::{Running, SessionEvent, Stats};
 use tempfile::TempDir;
 
 use super::picture::Heading;
-use crate::cancel::Cancel;
-use crate::commands::{CommandError, SharedArgs, answer};
-use crate::console::Console;
-use crate::query::{OpenGroup, open_groups, trace_info};
 use crate::recording::{LiveArgs, Reached, StopWatch, decodable, live_session};
-use crate::terminal::{Messages, Screen};
-use crate::trace::LoadArgs;
+use handlescope_commands::console::Console;
+use handlescope_commands::{CommandError, SharedArgs, answer};
+use handlescope_query::{OpenGroup, open_groups, trace_info};
+use handlescope_session::cancel::Cancel;
+use handlescope_session::terminal::{Messages, Screen};
+use handlescope_session::trace::LoadArgs;
 
 /// Bytes of events that may wait while tables are made.
 const QUEUE: usize = 64 << 20;
 
 /// Time to wait for events, and for keys once no more events come.
-pub(super) const TICK: Duration = Duration::from_millis(50);
+pub const TICK: Duration = Duration::from_millis(50);
 
 /// Least time between two tables.
 const REFRESH: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ const REFRESH: Duration = Duration::from_secs(1);
 const SHARE: u32 = 4;
 
 /// A session and its window.
-pub(super) struct Live {
+pub struct Live {
     /// Source of the events; `None` once stopped.
     source: Option<Source>,
     receiver: EventReceiver,
@@ -46,7 +46,7 @@ pub(super) struct Live {
     /// Whether no more events come.
     is_over: bool,
     /// The condition that ended it.
-    pub(super) reached: Option<Reached>,
+    pub reached: Option<Reached>,
     stats: Stats,
     /// Events of the last tables that are of no process, so that nothing shows them.
     hidden: u64,
@@ -59,11 +59,7 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub(super) fn start(
-        args: &LiveArgs,
-        is_watched: bool,
-        cancel: &Cancel,
-    ) -> Result<Live, CommandError> {
+    pub fn start(args: &LiveArgs, is_watched: bool, cancel: &Cancel) -> Result<Live, CommandError> {
         let mut watch = StopWatch::new(&args.stop_when)?;
         let limit = Duration::from_secs(60 * u64::from(args.window));
         let window = |recording| LiveWindow::new(recording, Some(limit));
@@ -98,7 +94,7 @@ impl Live {
     }
 
     /// Takes the events that are there, or waits a moment for some.
-    pub(super) fn receive(&mut self) -> Result<(), CommandError> {
+    pub fn receive(&mut self) -> Result<(), CommandError> {
         if self.has_ended() {
             return Ok(());
         }
@@ -116,12 +112,12 @@ impl Live {
     }
 
     /// Whether no event is taken any more.
-    pub(super) fn has_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         self.is_over || self.reached.is_some()
     }
 
     /// Ends the session, if that was not done.
-    pub(super) fn stop(&mut self) -> Result<(), CommandError> {
+    pub fn stop(&mut self) -> Result<(), CommandError> {
         let Some(source) = self.source.take() else { return Ok(()) };
         self.stats = source.stats();
         let is_complete = self.is_over;
@@ -145,7 +141,7 @@ impl Live {
     }
 
     /// The groups of open handles, if it is time for them.
-    pub(super) fn refreshed(
+    pub fn refreshed(
         &mut self,
         console: &mut Console,
     ) -> Result<Option<Vec<OpenGroup>>, CommandError> {
@@ -159,7 +155,7 @@ impl Live {
     }
 
     /// Loads the tables of all events so far, and asks what is open. What is missing for names of functions is said.
-    pub(super) fn open_groups(
+    pub fn open_groups(
         &mut self,
         console: &mut Console,
         messages: &mut Messages<'_>,
@@ -177,7 +173,7 @@ impl Live {
     }
 
     /// Makes the tables of all events so far, and loads them in place of the last ones.
-    pub(super) fn load(&mut self, console: &mut Console) -> Result<(), CommandError> {
+    pub fn load(&mut self, console: &mut Console) -> Result<(), CommandError> {
         if let Some(source) = &self.source {
             self.stats = source.stats();
             self.note_lost();
@@ -202,7 +198,7 @@ impl Live {
     }
 
     /// Writes all events so far as an extract that there was not before; returns its name.
-    pub(super) fn save(&self, cancel: &Cancel) -> Result<PathBuf, CommandError> {
+    pub fn save(&self, cancel: &Cancel) -> Result<PathBuf, CommandError> {
         let stem = self.window.recording.source.file_stem().unwrap_or_default().to_string_lossy();
         let stem = if stem == "live" { stem.into_owned() } else { format!("{stem}.live") };
         let mut paths = (1..).map(|number: u32| match number {
@@ -214,7 +210,7 @@ impl Live {
         Ok(path)
     }
 
-    pub(super) fn heading(&self) -> Heading {
+    pub fn heading(&self) -> Heading {
         let header = &self.window.recording.header;
         Heading {
             source: Untrusted(&self.window.recording.source_name).to_string(),
@@ -232,7 +228,7 @@ impl Live {
 }
 
 /// Runs `work` without its messages, which would disturb the picture and come again with each table.
-pub(super) fn quietly<T>(work: impl FnOnce(&mut Messages<'_>) -> T) -> T {
+pub fn quietly<T>(work: impl FnOnce(&mut Messages<'_>) -> T) -> T {
     let mut nowhere = io::sink();
     work(&mut Messages::new(&mut nowhere, Screen::PLAIN))
 }

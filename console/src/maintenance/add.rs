@@ -8,19 +8,19 @@ use handlescope_model::Untrusted;
 use indicatif::HumanBytes;
 
 use super::args::AddArgs;
-use crate::commands::shared::names::WatchedSymbols;
-use crate::commands::{CommandError, Context};
-use crate::dataset::{AddOptions, Added, Dataset, DatasetError, Given, source_id};
-use crate::paths::{Access, expand, is_extract};
-use crate::query::Source;
-use crate::trace::{LoadArgs, Loading, NoFile};
-use crate::values::Counted;
+use handlescope_commands::shared::names::WatchedSymbols;
+use handlescope_commands::{CommandError, Context};
+use handlescope_fleet::dataset::{AddOptions, Added, Dataset, DatasetError, Given, source_id};
+use handlescope_query::Source;
+use handlescope_session::paths::{Access, expand, is_extract};
+use handlescope_session::trace::{LoadArgs, Loading, NoFile};
+use handlescope_session::values::Counted;
 
 /// Adds traces to a dataset, which is made if it is not there.
 ///
 /// # Errors
 /// When the dataset cannot be made, or after all others were added, a trace could not be.
-pub(super) fn add(args: &AddArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+pub fn add(args: &AddArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     let dataset = Dataset::create(&args.folder)?;
     let options = AddOptions {
         given: Given { machine: args.machine.clone(), build: args.build.clone() },
@@ -74,7 +74,7 @@ fn add_file(
 }
 
 /// Opens a file in place of those that are loaded. Nothing is written beside it.
-pub(super) fn open_alone(path: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+pub fn open_alone(path: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     let access = Access { read_only: true, ..Access::default() };
     let query = path.to_string_lossy().into_owned();
     let args = LoadArgs { access, ..LoadArgs::replacing(vec![query]) };
@@ -92,12 +92,12 @@ pub(super) fn open_alone(path: &Path, context: &mut Context<'_, '_>) -> Result<(
 }
 
 /// Works on the loaded trace, with names of functions.
-pub(super) fn with_source<T>(
+pub fn with_source<T>(
     context: &mut Context<'_, '_>,
     work: impl FnOnce(
         &Source<'_>,
         &WatchedSymbols<'_>,
-        &crate::cancel::Cancel,
+        &handlescope_session::cancel::Cancel,
     ) -> Result<T, DatasetError>,
 ) -> Result<T, CommandError> {
     let Context { session, cancel, messages, .. } = context;

@@ -4,16 +4,16 @@ use std::path::Path;
 
 use indicatif::{HumanBytes, HumanCount};
 
-use crate::commands::load::note_unread;
-use crate::commands::{CommandError, Context};
-use crate::dataset::Dataset;
-use crate::values::Counted;
+use handlescope_commands::load::note_unread;
+use handlescope_commands::{CommandError, Context};
+use handlescope_fleet::dataset::Dataset;
+use handlescope_session::values::Counted;
 
 /// Compares all files of a dataset with what was written, and names what differs.
 ///
 /// # Errors
 /// When the dataset cannot be read, anything differs, or it was cancelled.
-pub(super) fn check(folder: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+pub fn check(folder: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     context.messages.wait("checking");
     let dataset = Dataset::open(folder)?;
     note_unread(&dataset, context.messages);

@@ -1,18 +1,18 @@
 //! `dataset list`: the traces of a dataset.
 
 use super::args::ListArgs;
-use crate::commands::load::note_unread;
-use crate::commands::{CommandError, Context};
-use crate::dataset::Dataset;
-use crate::render::dataset_traces;
-use crate::settings::DisplayArgs;
-use crate::values::{Format, JsonMode};
+use handlescope_commands::load::note_unread;
+use handlescope_commands::{CommandError, Context};
+use handlescope_fleet::dataset::Dataset;
+use handlescope_render::dataset_traces;
+use handlescope_session::settings::DisplayArgs;
+use handlescope_session::values::{Format, JsonMode};
 
 /// Lists the traces of a dataset, by day.
 ///
 /// # Errors
 /// When the dataset or a trace of it cannot be read, or `out` cannot be written.
-pub(super) fn list(args: &ListArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+pub fn list(args: &ListArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     let dataset = Dataset::open(&args.folder)?;
     note_unread(&dataset, context.messages);
     let traces = dataset.listed()?;

@@ -11,8 +11,8 @@ pub use self::args::{AddArgs, CheckArgs, DatasetAction, ListArgs, RemoveArgs, Sy
 
 use handlescope_model::Untrusted;
 
-use crate::commands::{CommandError, Context};
-use crate::dataset::{Dataset, DatasetError};
+use handlescope_commands::{CommandError, Context};
+use handlescope_fleet::dataset::{Dataset, DatasetError};
 
 /// Carries out an action on a dataset.
 ///

@@ -4,13 +4,13 @@ use std::io::{self, Write};
 
 use polars::prelude::DataType;
 
-use crate::dataset::{SCHEMA_VERSION, TABLES};
+use handlescope_fleet::dataset::{SCHEMA_VERSION, TABLES};
 
 /// Writes the tables of a dataset with their columns, types and meanings.
 ///
 /// # Errors
 /// When `out` cannot be written.
-pub(super) fn schema(out: &mut dyn Write) -> io::Result<()> {
+pub fn schema(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# The tables of a dataset\n")?;
     writeln!(
         out,

@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use super::add::{open_alone, with_source};
-use crate::commands::{CommandError, Context};
-use crate::dataset::Dataset;
-use crate::values::Counted;
+use handlescope_commands::{CommandError, Context};
+use handlescope_fleet::dataset::Dataset;
+use handlescope_session::values::Counted;
 
 /// Makes the rows of traces again that have stacks without symbols, and replaces them where names were found.
 ///
 /// # Errors
 /// When the dataset cannot be read or written, or it was cancelled; traces that are done stay so.
-pub(super) fn symbolize(folder: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+pub fn symbolize(folder: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     let dataset = Dataset::open_to_change(folder)?;
     let (mut changed, mut unchanged, mut without) = (0_u64, 0_u64, 0_u64);
     for listed in dataset.listed()? {

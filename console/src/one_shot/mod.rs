@@ -6,18 +6,18 @@ use clap::{CommandFactory, Parser};
 use thiserror::Error;
 
 use crate::cli::Cli;
-use crate::commands::help::help_in_shell;
-use crate::commands::load::Load;
-use crate::commands::shared::options;
-use crate::commands::{Command, Invocation, Registry};
-use crate::dataset::Dataset;
-use crate::grammar::{self, ParseError, Token, join, parse};
-use crate::paths::with_home;
-use crate::paths::{ExpandError, expand, has_extension};
-use crate::registry::{explained, registry};
-use crate::suggest;
-use crate::terminal::ColorChoice;
-use crate::trace::LoadArgs;
+use handlescope_commands::help::help_in_shell;
+use handlescope_commands::load::Load;
+use handlescope_commands::registry::{explained, registry};
+use handlescope_commands::shared::options;
+use handlescope_commands::{Command, Invocation, Registry};
+use handlescope_fleet::dataset::Dataset;
+use handlescope_session::grammar::{self, ParseError, Token, join, parse};
+use handlescope_session::paths::with_home;
+use handlescope_session::paths::{ExpandError, expand, has_extension};
+use handlescope_session::suggest;
+use handlescope_session::terminal::ColorChoice;
+use handlescope_session::trace::LoadArgs;
 
 /// A command line in ETWAnalyzer's manner: options with one dash, in any case.
 pub struct OneShot {
@@ -58,7 +58,7 @@ impl From<ParseError> for Refusal {
 
 /// Kind of command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub enum Form {
     Dump,
     Extract,
     Redact,
@@ -73,7 +73,7 @@ pub(crate) enum Form {
 }
 
 /// ETWAnalyzer's commands, which stand anywhere on the line, each with what it does.
-pub(crate) const SWITCHES: &[(&str, Form, &str)] = &[
+pub const SWITCHES: &[(&str, Form, &str)] = &[
     ("-dump", Form::Dump, "print tables of traces"),
     ("-extract", Form::Extract, "extract traces"),
     ("-converttime", Form::ConvertTime, "convert a time"),
@@ -161,7 +161,7 @@ pub fn parse(arguments: &[String]) -> Option<Result<OneShot, Refusal>> {
 
 /// The words of the console's command that these words in front of another one begin, for
 /// completion; `None` when they are for [`Cli`].
-pub(crate) fn console_line(arguments: &[String]) -> Option<Vec<String>> {
+pub fn console_line(arguments: &[String]) -> Option<Vec<String>> {
     let (form, _, words) = form(&split(arguments).words)?;
     Some(std::iter::once(form.command().to_owned()).chain(words).collect())
 }
@@ -425,7 +425,7 @@ fn files(form: Form, words: &mut Vec<String>, commands: &Registry) -> Vec<String
 }
 
 /// Whether a word is the option that names the files to load.
-pub(crate) fn names_files(word: &str) -> bool {
+pub fn names_files(word: &str) -> bool {
     ["-fd", "-filedir"].iter().any(|name| word.eq_ignore_ascii_case(name))
 }
 

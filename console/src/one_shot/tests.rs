@@ -3,9 +3,9 @@
 use handlescope_extract::symbols::ServerChoice;
 
 use super::*;
-use crate::commands::dump::object_ref::ObjectRefArgs;
-use crate::commands::extract::ExtractArgs;
-use crate::registry::tests::shared;
+use handlescope_commands::dump::object_ref::ObjectRefArgs;
+use handlescope_commands::extract::ExtractArgs;
+use handlescope_commands::registry::REGISTRY;
 
 fn parsed(line: &[&str]) -> Option<Result<OneShot, Refusal>> {
     let words: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
@@ -65,7 +65,8 @@ fn words_with_spaces_stay_whole_and_can_be_typed_again() {
     let (text, load) = dump(&["dump", "ObjectRef", "-fd", "a b.etl", "-ObjectName", "*a b*;!*c*"]);
     assert_eq!(text, r#".dump ObjectRef -ObjectName "*a b*;!*c*""#);
     assert_eq!(load.queries, ["a b.etl"]);
-    assert_eq!(shared(&text).text, text);
+    let typed = REGISTRY.parse(&text).expect("a line").expect("a command");
+    assert_eq!(typed.shared().expect("a kind").text, text);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use handlescope_record::{
 use thiserror::Error;
 
 use super::stop::stop_condition;
-use crate::paths::{has_extension, with_home};
-use crate::values::{ValueError, bytes, nanoseconds, number, whole};
+use handlescope_session::paths::{has_extension, with_home};
+use handlescope_session::values::{ValueError, bytes, nanoseconds, number, whole};
 
 /// Headings of the options that `record`, `live` and `wprp` share.
 const EVENTS: &str = "What to record";
@@ -163,7 +163,7 @@ pub struct WprpArgs {
 }
 
 impl WprpArgs {
-    pub(super) fn other_providers(&self) -> ProviderSelection {
+    pub fn other_providers(&self) -> ProviderSelection {
         ProviderSelection {
             heap_pids: self.heap_pids.clone(),
             gdi_user: self.gdi_user,
@@ -174,14 +174,14 @@ impl WprpArgs {
 
 impl SessionArgs {
     /// Which events, in which buffers, and how many if that was given.
-    pub(super) fn events_and_buffers(&self) -> (Events, BufferSize, Option<BufferCount>) {
+    pub fn events_and_buffers(&self) -> (Events, BufferSize, Option<BufferCount>) {
         let &SessionArgs { references, mappings, virtual_alloc, drop_close_stacks, .. } = self;
         let events = Events { references, mappings, virtual_alloc, drop_close_stacks };
         (events, self.buffer_size.unwrap_or_default(), self.buffers)
     }
 
     /// Words of these options on a command line.
-    pub(super) fn words(&self) -> String {
+    pub fn words(&self) -> String {
         let switches = [
             ("--references", self.references),
             ("--mappings", self.mappings),
@@ -215,7 +215,7 @@ impl SessionArgs {
 }
 
 impl RecordArgs {
-    pub(super) fn options(&self) -> RecordOptions {
+    pub fn options(&self) -> RecordOptions {
         let target = if self.ring { Target::Ring } else { Target::File };
         RecordOptions {
             dot_net: self.dot_net.clr,
@@ -227,7 +227,7 @@ impl RecordArgs {
 }
 
 impl LiveArgs {
-    pub(super) fn options(&self) -> RecordOptions {
+    pub fn options(&self) -> RecordOptions {
         RecordOptions {
             stop_when: self.stop_when.clone(),
             ..self.session.options(self.types.types.as_ref(), Target::RealTime)

@@ -6,13 +6,13 @@ use handlescope_record::{
 };
 
 use super::args::SessionArgs;
-use crate::commands::CommandError;
+use handlescope_commands::CommandError;
 
 /// The profile that the command lines write and start.
 const PROFILE: &str = "handlescope.wprp";
 
 /// Reason why `command` cannot be carried out, with the tools that record the same.
-pub(super) fn refusal(
+pub fn refusal(
     command: &'static str,
     session: &SessionArgs,
     options: &RecordOptions,

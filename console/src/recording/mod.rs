@@ -15,10 +15,10 @@ pub use args::{LiveArgs, RecordArgs, SessionArgs, WprpArgs};
 pub use record::decodable;
 pub use stop::{Reached, StopWatch};
 
-use crate::cancel::Cancel;
-use crate::commands::CommandError;
-use crate::paths::{Overwrite, write_whole};
-use crate::terminal::{Messages, Neutral};
+use handlescope_commands::CommandError;
+use handlescope_session::cancel::Cancel;
+use handlescope_session::paths::{Overwrite, write_whole};
+use handlescope_session::terminal::{Messages, Neutral};
 
 /// Records until it is asked to end, or prints the session that would. `force` replaces a trace that handlescope did not
 /// write.

@@ -22,17 +22,17 @@ use indicatif::{HumanBytes, HumanCount};
 use super::args::RecordArgs;
 use super::elsewhere::refusal;
 use super::stop::{Reached, StopWatch};
-use crate::cancel::Cancel;
-use crate::commands::CommandError;
-use crate::paths::{Output, Overwrite};
-use crate::terminal::{Messages, Progress};
-use crate::trace::extraction::{self, beside, line, options, prepare_folder, warn};
-use crate::trace::{Caveat, LoadError, warn_of};
-use crate::values::Counted;
+use handlescope_commands::CommandError;
+use handlescope_session::cancel::Cancel;
+use handlescope_session::paths::{Output, Overwrite};
+use handlescope_session::terminal::{Messages, Progress};
+use handlescope_session::trace::extraction::{self, beside, line, options, prepare_folder, warn};
+use handlescope_session::trace::{Caveat, LoadError, warn_of};
+use handlescope_session::values::Counted;
 
 /// Replaces a trace that was just recorded by one with the identities of its images and with the further traces;
 /// `reason` is why Windows did not. If it cannot be done, the trace stays as the session left it.
-pub(super) fn merge(
+pub fn merge(
     trace: &Output,
     further: &FurtherTraces,
     reason: &MergeError,
@@ -139,7 +139,7 @@ impl fmt::Display for End {
 }
 
 /// Records until Ctrl-C, or one of the ends that were asked for.
-pub(super) fn run(
+pub fn run(
     args: &RecordArgs,
     force: bool,
     recorder: &dyn Recorder,

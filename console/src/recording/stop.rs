@@ -8,13 +8,13 @@ use handlescope_model::Untrusted;
 use handlescope_record::StopCondition;
 use thiserror::Error;
 
-use crate::filter::{FilterError, ProcessFilter};
-use crate::grammar::split;
-use crate::values::{Counted, ValueError, number};
+use handlescope_session::filter::{FilterError, ProcessFilter};
+use handlescope_session::grammar::split;
+use handlescope_session::values::{Counted, ValueError, number};
 
 /// Reason why a text is not a condition.
 #[derive(Debug, Error)]
-pub(super) enum StopError {
+pub enum StopError {
     #[error("use pn PROCESSES handles > N, as in 'pn leaky.exe handles > 5000'")]
     Form,
     #[error("handles: {0}")]
@@ -24,7 +24,7 @@ pub(super) enum StopError {
 }
 
 /// Reads a condition. Names with spaces are in double quotes, as everywhere; the processes are those of `-pn`.
-pub(super) fn stop_condition(text: &str) -> Result<StopCondition, StopError> {
+pub fn stop_condition(text: &str) -> Result<StopCondition, StopError> {
     let (measured, count) = text.rsplit_once('>').ok_or(StopError::Form)?;
     let tokens = split(measured);
     let words: Vec<&str> = tokens.iter().map(|token| token.text.as_str()).collect();

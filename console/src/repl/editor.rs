@@ -16,24 +16,21 @@ use reedline::{
 };
 
 use super::highlighter::CommandHighlighter;
-use crate::commands::Registry;
-use crate::commands::dump::DumpWords;
-use crate::completion::{CommandCompleter, SharedKnown};
-use crate::grammar::{Arguments, parse, split};
-use crate::paths::shown;
-use crate::registry::registry;
-use crate::script::is_waiting;
-use crate::terminal::{ColorChoice, Messages, Role, Screen, delegate, neutral};
-use crate::trace::Session;
+use handlescope_commands::Registry;
+use handlescope_commands::completion::{CommandCompleter, SharedKnown};
+use handlescope_commands::dump::DumpWords;
+use handlescope_commands::registry::registry;
+use handlescope_commands::script::is_waiting;
+use handlescope_session::delegate;
+use handlescope_session::grammar::{Arguments, parse, split};
+use handlescope_session::paths::shown;
+use handlescope_session::terminal::{ColorChoice, Messages, Role, Screen, neutral};
+use handlescope_session::trace::Session;
 
 const MENU: &str = "completion";
 
 /// A line editor with everything the console offers.
-pub(super) fn editor(
-    known: SharedKnown,
-    color: ColorChoice,
-    messages: &mut Messages<'_>,
-) -> Reedline {
+pub fn editor(known: SharedKnown, color: ColorChoice, messages: &mut Messages<'_>) -> Reedline {
     let mut keys = default_emacs_keybindings();
     let complete = vec![ReedlineEvent::Menu(MENU.into()), ReedlineEvent::MenuNext];
     keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, ReedlineEvent::UntilFound(complete));
@@ -72,7 +69,7 @@ pub(super) fn editor(
 }
 
 /// A menu that closes when there is nothing to choose from, where reedline's own says so in capitals.
-pub(super) struct QuietMenu(pub(super) ColumnarMenu);
+pub struct QuietMenu(pub ColumnarMenu);
 
 impl Menu for QuietMenu {
     fn update_working_details(
@@ -118,11 +115,11 @@ const LINES: usize = 10_000;
 
 /// A history in a file that several consoles share. A line that is repeated counts once, an empty one
 /// not at all, and spaces around a line are dropped.
-pub(super) struct LineHistory(FileBackedHistory);
+pub struct LineHistory(FileBackedHistory);
 
 impl LineHistory {
     /// The history in the platform's folder for a program's data; none where folder not found.
-    pub(super) fn open() -> Option<Result<LineHistory>> {
+    pub fn open() -> Option<Result<LineHistory>> {
         let file: PathBuf = dirs::data_local_dir()?.join("handlescope").join("history.txt");
         Some(FileBackedHistory::with_file(LINES, file).map(LineHistory))
     }
@@ -155,7 +152,7 @@ impl History for LineHistory {
 }
 
 /// A query takes more lines until it ends; every other command has one.
-pub(super) struct QueryValidator;
+pub struct QueryValidator;
 
 impl Validator for QueryValidator {
     fn validate(&self, text: &str) -> ValidationResult {
@@ -170,12 +167,12 @@ impl Validator for QueryValidator {
 const MAX_LENGTH: usize = 30;
 
 /// A prompt that names what is loaded: `leaky.etl> `, and of several `leaky.etl +2> `.
-pub(super) struct FilePrompt {
+pub struct FilePrompt {
     title: String,
 }
 
 impl FilePrompt {
-    pub(super) fn new(session: &Session) -> FilePrompt {
+    pub fn new(session: &Session) -> FilePrompt {
         let paths = session.files.iter().map(|file| &file.path).chain(&session.dataset);
         let names =
             paths.map(|path| Untrusted(shown(path).file_name().unwrap_or_default()).to_string());

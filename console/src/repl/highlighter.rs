@@ -5,15 +5,17 @@ use std::ops::Range;
 use handlescope_model::guard::lock;
 use reedline::{Highlighter, StyledText};
 
-use crate::commands::Registry;
-use crate::commands::dump::DumpWords;
-use crate::commands::sql::SqlWords;
-use crate::completion::{SharedKnown, is_keyword, is_word, keywords, starts_with};
-use crate::grammar::{Arguments, OptionSpec, Redirect, Token, definition_start, parse, split};
-use crate::registry::registry;
-use crate::settings::{Aliases, Expanded};
-use crate::sql::Relation;
-use crate::terminal::{Role, same_length};
+use handlescope_commands::Registry;
+use handlescope_commands::completion::{SharedKnown, is_keyword, is_word, keywords, starts_with};
+use handlescope_commands::dump::DumpWords;
+use handlescope_commands::registry::registry;
+use handlescope_commands::sql::SqlWords;
+use handlescope_session::grammar::{
+    Arguments, OptionSpec, Redirect, Token, definition_start, parse, split,
+};
+use handlescope_session::settings::{Aliases, Expanded};
+use handlescope_session::terminal::{Role, same_length};
+use handlescope_sql::Relation;
 
 /// Colours commands, kinds, options and values.
 pub struct CommandHighlighter {

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use handlescope_model::guard::lock;
 use reedline::{Prompt, PromptEditMode, Reedline, Signal};
 
-use crate::cancel::{self, Cancelled, Wait};
-use crate::commands::{CommandError, Flow};
-use crate::completion::{KnownViews, SharedKnown};
-use crate::console::Console;
-use crate::script;
-use crate::terminal::{Messages, standard};
+use handlescope_commands::completion::{KnownViews, SharedKnown};
+use handlescope_commands::console::Console;
+use handlescope_commands::script;
+use handlescope_commands::{CommandError, Flow};
+use handlescope_session::cancel::{self, Cancelled, Wait};
+use handlescope_session::terminal::{Messages, standard};
 
 pub use editor::CommandHinter;
 pub use highlighter::CommandHighlighter;

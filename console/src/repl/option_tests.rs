@@ -1,15 +1,39 @@
 //! Promises about every option of every kind: it is parsed, explained, offered and coloured.
 
 use std::collections::HashMap;
+use std::io;
 
 use reedline::{Completer, CompletionResult, Highlighter};
 
 use super::highlighter::CommandHighlighter;
-use crate::commands::{AnyCommand, AnyKind};
-use crate::completion::{CommandCompleter, SharedKnown};
-use crate::grammar::{OptionSpec, ValueKind, split};
-use crate::registry::REGISTRY;
-use crate::registry::tests::{error, meaning, page};
+use handlescope_commands::completion::{CommandCompleter, SharedKnown};
+use handlescope_commands::console::Console;
+use handlescope_commands::registry::REGISTRY;
+use handlescope_commands::{AnyCommand, AnyKind};
+use handlescope_session::cancel::Cancel;
+use handlescope_session::grammar::{OptionSpec, ValueKind, split};
+use handlescope_session::settings::Settings;
+use handlescope_session::terminal::{Messages, Screen};
+
+/// Meaning of a line, without the line itself.
+fn meaning(line: &str) -> String {
+    let parsed = REGISTRY.parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    format!("{parsed:?}").replace(&format!("{:?}", line.trim()), "")
+}
+
+/// A page of the help.
+fn page(words: &[&str]) -> String {
+    let mut out = Vec::new();
+    let mut console = Console::new(Settings::colorless(), Cancel::default());
+    let line = format!(".help {}", words.join(" "));
+    let run = console.run(&line, &mut out, &mut Messages::new(&mut io::sink(), Screen::PLAIN));
+    run.unwrap_or_else(|error| panic!("{line}: {error}"));
+    String::from_utf8(out).expect("text")
+}
+
+fn error(line: &str) -> String {
+    REGISTRY.parse(line).expect_err(line).to_string()
+}
 
 /// Calls `check` with each option and its kind.
 fn for_each_option(check: impl Fn(&dyn AnyKind, &'static dyn OptionSpec)) {

@@ -10,10 +10,10 @@ use handlescope_tests::terminal::{Key, Terminal};
 use tempfile::TempDir;
 
 use super::run;
-use crate::cancel::Cancel;
-use crate::console::Console;
-use crate::settings::Settings;
-use crate::terminal::{ColorChoice, Messages};
+use handlescope_commands::console::Console;
+use handlescope_session::cancel::Cancel;
+use handlescope_session::settings::Settings;
+use handlescope_session::terminal::{ColorChoice, Messages};
 
 /// Set for the program at the terminal.
 const AT_TERMINAL: &str = "HANDLESCOPE_TEST_AT_TERMINAL";

@@ -7,11 +7,11 @@ use clap::{Arg, Command};
 use handlescope_model::{Trace, Untrusted, is_harmful};
 
 use crate::cli::Cli;
-use crate::completion::{Known, complete, starts_with};
-use crate::grammar::join;
 use crate::one_shot::{self, SWITCHES};
-use crate::paths::is_extract;
-use crate::trace::TraceValues;
+use handlescope_commands::completion::{Known, complete, starts_with};
+use handlescope_session::grammar::join;
+use handlescope_session::paths::is_extract;
+use handlescope_session::trace::TraceValues;
 
 /// Something the last word could be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn values_come_from_the_extract_behind_fd() {
-        let mut fixture = crate::query::fixture::Fixture::new();
+        let mut fixture = handlescope_query::fixture::Fixture::new();
         fixture.event_object(Vec::new());
         let saved = fixture.save();
         let path = saved.trace.path().display().to_string();

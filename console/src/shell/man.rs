@@ -8,9 +8,9 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, italic, roman};
 
 use crate::cli::Cli;
-use crate::grammar::{Arguments, GroupView};
-use crate::registry::REGISTRY;
-use crate::settings::Key;
+use handlescope_commands::registry::REGISTRY;
+use handlescope_session::grammar::{Arguments, GroupView};
+use handlescope_session::settings::Key;
 
 /// Writes the page in roff: the program's options, then the commands of the console and the options
 /// of every kind of `.dump`.

@@ -10,7 +10,7 @@ use clap::Parser;
 use handlescope_record::{FurtherTraces, MergeError, SessionError, SessionEvent, SessionHeader};
 
 use super::*;
-use crate::terminal::Screen;
+use handlescope_session::terminal::Screen;
 
 const OBJECT_TRACE: [u8; 16] = [
     0x50, 0x7f, 0x49, 0x89, 0xfe, 0xef, 0x40, 0x44, 0x8c, 0xf2, 0xce, 0x6b, 0x1c, 0xdc, 0xac, 0xa7,

@@ -1,0 +1,101 @@
+//! Completion of file names.
+
+use std::{
+    fs,
+    path::{MAIN_SEPARATOR, Path, is_separator},
+};
+
+use handlescope_session::paths::{
+    TRACE_EXTENSIONS, has_extension, is_extract, is_plain_extract, with_home,
+};
+use handlescope_session::values::FORMATS;
+
+/// A file or folder that could be meant.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The path as it would be typed, without quotes; a folder ends in a separator.
+    pub path: String,
+    /// Whether more has to follow.
+    pub is_folder: bool,
+}
+
+/// Entries that are offered beside folders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileFilter {
+    /// Traces and extracts.
+    Traces,
+    /// Tables to write.
+    Tables,
+    /// Nothing.
+    Folders,
+}
+
+impl FileFilter {
+    fn accepts(self, path: &Path) -> bool {
+        match self {
+            FileFilter::Traces => {
+                has_extension(path, TRACE_EXTENSIONS) || is_extract(path) || is_plain_extract(path)
+            }
+            FileFilter::Tables => has_extension(path, &FORMATS.map(|spec| spec.extension)),
+            FileFilter::Folders => false,
+        }
+    }
+}
+
+/// Folders and files whose paths start with what was typed. Hidden ones only if asked for with a dot.
+pub fn candidates(typed: &str, filter: FileFilter) -> Vec<Candidate> {
+    let name_starts = typed.rfind(is_separator).map_or(0, |index| index + 1);
+    let (folder, prefix) = typed.split_at(name_starts);
+    let listed = if folder.is_empty() { ".".into() } else { with_home(folder) };
+    let Ok(entries) = fs::read_dir(listed) else { return Vec::new() };
+    let mut candidates: Vec<Candidate> = entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let is_folder = entry.path().is_dir();
+            let is_accepted = is_folder || filter.accepts(&entry.path());
+            let is_hidden = name.starts_with('.') && !prefix.starts_with('.');
+            let fits = starts_with(&name, prefix) && is_accepted && !is_hidden;
+            let end = if is_folder { MAIN_SEPARATOR.to_string() } else { String::new() };
+            fits.then(|| Candidate { path: format!("{folder}{name}{end}"), is_folder })
+        })
+        .collect();
+    candidates.sort_by(|left, right| left.path.cmp(&right.path));
+    candidates
+}
+
+/// Whether a text starts with another, in any case.
+pub fn starts_with(text: &str, prefix: &str) -> bool {
+    let mut text = text.chars().flat_map(char::to_lowercase);
+    prefix.chars().flat_map(char::to_lowercase).all(|expected| text.next() == Some(expected))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_traces_and_extracts_are_offered_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let names =
+            ["leaky.etl", "Leak two.json7z", "leaky.csv", ".leaky.etl", "other.etl", "crash.dmp"];
+        for name in names {
+            fs::write(folder.path().join(name), "").expect("a file");
+        }
+        fs::create_dir(folder.path().join("leaks")).expect("a folder");
+        let start = format!("{}{MAIN_SEPARATOR}", folder.path().display());
+        let filter = |typed: &str, filter| -> Vec<String> {
+            let candidates = candidates(&format!("{start}{typed}"), filter).into_iter();
+            candidates.map(|c| c.path.strip_prefix(&start).unwrap_or("?").to_owned()).collect()
+        };
+        let traces = |typed| filter(typed, FileFilter::Traces);
+        let leaks = format!("leaks{MAIN_SEPARATOR}");
+        assert_eq!(traces("le"), ["Leak two.json7z", &leaks, "leaky.etl"]);
+        assert_eq!(traces("leaky.e"), ["leaky.etl"]);
+        assert_eq!(traces("c"), ["crash.dmp"]);
+        assert_eq!(traces(".l"), [".leaky.etl"]);
+        assert_eq!(filter("l", FileFilter::Tables), [leaks.as_str(), "leaky.csv"]);
+        assert_eq!(filter("l", FileFilter::Folders), [leaks]);
+        assert_eq!(candidates(&format!("{start}no/such/"), FileFilter::Traces), []);
+    }
+}

@@ -1,0 +1,337 @@
+//! Context in which commands and kinds of `.dump` run; parsed command lines, also with `> FILE` or `>> FILE` behind
+//! them, by which the results of any command go into a file.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::error::CommandError;
+use super::shared::caveats::write_no_match;
+use super::shared::names::WatchedSymbols;
+use handlescope_query::{FrameNames, NoMatch, Source};
+use handlescope_render::output::{COLUMNS, Target};
+use handlescope_render::{OutputError, OutputOptions, Table};
+use handlescope_session::cancel::Cancel;
+use handlescope_session::filter::Filter;
+use handlescope_session::grammar::{self, ParseError};
+use handlescope_session::paths::{Overwrite, append_whole, is_null_device, with_home, write_whole};
+use handlescope_session::settings::{Display, DisplayArgs, StackDisplayArgs};
+use handlescope_session::terminal::{Messages, Screen};
+use handlescope_session::trace::{LoadedTrace, NoFile, Session};
+use handlescope_session::values::{ColumnChoice, CsvText, Format, TopN};
+
+/// Continuation after a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// The next command.
+    Continue,
+    /// The next command, but the exit status is 1: a comparison says that something got worse.
+    Worse,
+    /// The next command, but the exit status is 2: lost events may explain what a comparison says.
+    Undecided,
+    /// The end of the session.
+    Quit,
+}
+
+/// State that a command works on.
+pub struct Context<'a, 'm> {
+    pub session: &'a mut Session,
+    pub cancel: &'a Cancel,
+    /// Width and colours of standard output.
+    pub screen: Screen,
+    /// Results, and nothing else.
+    pub out: &'a mut dyn Write,
+    pub messages: &'a mut Messages<'m>,
+    /// Continuation after the command.
+    pub flow: Flow,
+}
+
+/// The options that every kind of `.dump` has.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SharedArgs {
+    /// `-fd`: only loaded files with such a path; all of the filters must match.
+    pub files: Vec<Filter>,
+    /// Format and destination of the answer.
+    pub output: OutputOptions,
+    /// Options that were accepted without effect, each with the reason.
+    pub notes: Vec<&'static str>,
+    /// The command line as typed, without spaces at its ends.
+    pub text: String,
+}
+
+/// State that a kind of `.dump` works on.
+pub struct DumpContext<'a, 'm> {
+    /// The loaded traces to query.
+    pub sources: &'a [Source<'a>],
+    pub shared: &'a SharedArgs,
+    /// Source of function names.
+    pub names: &'a dyn FrameNames,
+    pub cancel: &'a Cancel,
+    pub session: &'a Session,
+    pub screen: Screen,
+    pub out: &'a mut dyn Write,
+    pub messages: &'a mut Messages<'m>,
+    /// Continuation after the answer.
+    pub flow: Flow,
+}
+
+impl DumpContext<'_, '_> {
+    /// Display settings for an answer without display options of its own.
+    pub fn display(&self) -> Display {
+        self.display_as(&DisplayArgs::default())
+    }
+
+    /// Display settings for an answer with these options.
+    pub fn display_as(&self, args: &DisplayArgs) -> Display {
+        self.shared.output.display(self.session.settings.display(args, self.screen))
+    }
+
+    /// Files that the answer may replace.
+    pub fn overwrite(&self) -> Overwrite {
+        self.session.overwrite(self.shared.output.force)
+    }
+
+    /// Lets `content` write into a file instead, and reports it.
+    ///
+    /// # Errors
+    /// When the file cannot be written or may not be replaced.
+    pub fn write_file(
+        &mut self,
+        target: Target<'_>,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), CommandError> {
+        let overwrite = self.overwrite();
+        Ok(target.write(&overwrite, self.cancel, self.out, content)?)
+    }
+
+    /// Says that rows are not followed by their stacks where text has chosen columns.
+    pub fn note_stacks_beside_columns(&mut self, stacks: StackDisplayArgs) {
+        let output = &self.shared.output;
+        let are_named = matches!(output.columns, ColumnChoice::Named(_));
+        if stacks.show && are_named && output.format() == Format::Text {
+            self.messages.note(format_args!("note: -ShowStack has no effect beside {COLUMNS}"));
+        }
+    }
+
+    /// Says of which traces nothing passes the filters, and why.
+    pub fn note_no_match<'n>(
+        &mut self,
+        answers: impl IntoIterator<Item = (&'n Path, &'n Option<NoMatch>)>,
+    ) {
+        for (path, no_match) in answers {
+            write_no_match(path, no_match.as_ref(), self.messages);
+        }
+    }
+
+    /// Limit on the rows that a query makes, and the output options for them: unless a column orders the rows, what
+    /// costs much is found only for rows that are shown.
+    pub fn rows_first(&self) -> (Option<TopN>, OutputOptions) {
+        let output = self.shared.output.clone();
+        match output.sort_by {
+            None => (output.top, OutputOptions { top: None, ..output }),
+            Some(_) => (None, output),
+        }
+    }
+
+    /// Writes an answer as the options say.
+    ///
+    /// # Errors
+    /// When the output or file cannot be written, or a column is not there.
+    pub fn write(&mut self, table: Table<'_>) -> Result<(), CommandError> {
+        Ok(self.write_as(table, &self.shared.output, &self.display())?)
+    }
+
+    /// Writes an answer in another way than the options say.
+    ///
+    /// # Errors
+    /// The errors of [`DumpContext::write`].
+    pub fn write_as(
+        &mut self,
+        table: Table<'_>,
+        output: &OutputOptions,
+        display: &Display,
+    ) -> Result<(), OutputError> {
+        table.write(output, display, &self.overwrite(), self.cancel, self.out).map(drop)
+    }
+}
+
+/// Prints notes about options without effect, each once.
+pub fn write_notes(notes: &[&str], messages: &mut Messages<'_>) {
+    for (index, note) in notes.iter().enumerate() {
+        if !notes.iter().take(index).any(|earlier| earlier == note) {
+            messages.note(format_args!("note: {note}"));
+        }
+    }
+}
+
+/// Queries the traces that `-fd` chooses, then says what is missing for names of functions.
+///
+/// # Errors
+/// When nothing is loaded or left, or `ask` fails.
+pub fn answer(
+    shared: &SharedArgs,
+    context: &mut Context<'_, '_>,
+    ask: impl FnOnce(&mut DumpContext<'_, '_>) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    ask_of(false, shared, context, ask)
+}
+
+/// Queries the loaded dataset.
+///
+/// # Errors
+/// When none is loaded, or `ask` fails.
+pub fn answer_over_dataset(
+    shared: &SharedArgs,
+    context: &mut Context<'_, '_>,
+    ask: impl FnOnce(&mut DumpContext<'_, '_>) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    if context.session.dataset.is_none() {
+        return Err(NoFile::NothingLoaded.into());
+    }
+    if !shared.files.is_empty() {
+        return Err(NoFile::FilterOverDataset.into());
+    }
+    ask_of(true, shared, context, ask)
+}
+
+fn ask_of(
+    over_dataset: bool,
+    shared: &SharedArgs,
+    context: &mut Context<'_, '_>,
+    ask: impl FnOnce(&mut DumpContext<'_, '_>) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    let Context { session, cancel, screen, out, messages, flow } = context;
+    let selected = match over_dataset {
+        true => Vec::new(),
+        false => session.choose(&shared.files, messages)?,
+    };
+    write_notes(&shared.notes, messages);
+    shared.output.check_file(&session.overwrite(shared.output.force))?;
+    if shared.output.csv_text == CsvText::Raw && !matches!(shared.output.format(), Format::Csv(_)) {
+        messages.note(format_args!("note: -csvraw has no effect without -csv"));
+    }
+    let system = session.settings.system_modules();
+    let mut sources = Vec::new();
+    for (index, LoadedTrace { path, trace, frames, .. }) in selected {
+        sources.push(Source { path, index, trace, frames, system });
+    }
+    messages.wait("searching");
+    let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
+    let mut dump = DumpContext {
+        sources: &sources,
+        shared,
+        names: &names,
+        cancel,
+        session,
+        screen: *screen,
+        out: &mut **out,
+        messages,
+        flow: *flow,
+    };
+    let result = ask(&mut dump);
+    *flow = dump.flow;
+    result?;
+    // The end of the answer: a warning would disturb a pager.
+    out.flush()?;
+    session.warn_of_missing_symbols(messages);
+    Ok(())
+}
+
+/// Arguments that were understood, ready to run.
+pub trait Invocation: Debug {
+    /// # Errors
+    /// When it cannot be done, or was cancelled.
+    fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError>;
+
+    /// The arguments: those of a command or of a kind of `.dump`.
+    fn args(&self) -> &dyn Any;
+
+    /// Answers a `.dump`; a command has nothing to answer.
+    ///
+    /// # Errors
+    /// When a trace cannot be read, the output cannot be written, or it was cancelled.
+    fn answer(&self, _: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        Ok(())
+    }
+
+    /// The arguments that every kind of `.dump` has; `None` for most commands.
+    fn shared(&self) -> Option<&SharedArgs> {
+        None
+    }
+}
+
+/// A command whose results go into a file, which changes only when they are complete.
+#[derive(Debug)]
+pub struct Redirected {
+    command: Box<dyn Invocation>,
+    file: PathBuf,
+    append: bool,
+    force: bool,
+}
+
+impl Redirected {
+    /// Sends the results of a command to a file, unless the command names one itself.
+    ///
+    /// # Errors
+    /// When the command names another file.
+    pub fn boxed(
+        command: Box<dyn Invocation>,
+        grammar::Target { file, append, force }: grammar::Target<'_>,
+    ) -> Result<Box<dyn Invocation>, ParseError> {
+        if let Some(option) = command.shared().and_then(|shared| shared.output.file_option()) {
+            let reason = "choose one";
+            return Err(ParseError::Conflict { option, other: "> FILE", reason });
+        }
+        let force = force || command.shared().is_some_and(|shared| shared.output.force);
+        Ok(Box::new(Redirected { command, file: with_home(file), append, force }))
+    }
+}
+
+impl Invocation for Redirected {
+    fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        let Redirected { command, file, append, force } = *self;
+        let append = append || is_null_device(&file);
+        let overwrite = context.session.overwrite(force);
+        let output = match append {
+            true => overwrite.appending(&file)?,
+            false => overwrite.replacing(&file)?,
+        };
+        let (write, option): (fn(&_, &_, _) -> _, _) =
+            if append { (append_whole, ">>") } else { (write_whole, ">") };
+        let mut result = Ok(());
+        let written = write(&output, context.cancel, |out: &mut dyn io::Write| {
+            let mut inner = Context {
+                session: &mut *context.session,
+                cancel: context.cancel,
+                screen: Screen::PLAIN,
+                out,
+                messages: &mut *context.messages,
+                flow: context.flow,
+            };
+            result = command.run(&mut inner);
+            context.flow = inner.flow;
+            result.as_ref().map(drop).map_err(|_| io::Error::other("the command failed"))
+        });
+        match result {
+            // The file is the output that could not be written.
+            Err(CommandError::Output { .. })
+                if written.is_err() && context.cancel.check().is_ok() => {}
+            result => result?,
+        }
+        let failed = |source| context.cancel.or(OutputError::File { path: file, option, source });
+        Ok(written.map_err(failed)?)
+    }
+
+    fn args(&self) -> &dyn Any {
+        self.command.args()
+    }
+
+    fn answer(&self, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        self.command.answer(dump)
+    }
+
+    fn shared(&self) -> Option<&SharedArgs> {
+        self.command.shared()
+    }
+}

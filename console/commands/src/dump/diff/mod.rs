@@ -1,0 +1,340 @@
+//! `.dump Diff`, and `.diff`, which is the same with its points as words. Its arguments and its points have a
+//! file each.
+
+mod options;
+mod points;
+
+use self::options::{DiffArgs, FLAME, OPTIONS};
+
+use std::path::Path;
+
+use crate::shared::caveats::{kind_option, note_allocations, write_caveats};
+use crate::shared::groups;
+use crate::{
+    AnyCommand, AnyKind, CommandError, DumpContext, Entered, Flow, Invocation, Kind, KindSignature,
+    SharedArgs, Signature,
+};
+use handlescope_query::{
+    self as query, self, Compared, DiffCriteria, Domain, FileAnswer, PointsDiff, ResourcesAnswer,
+    TraceAnswer, TracesDiff,
+};
+use handlescope_render as render;
+use handlescope_render::output::Target;
+use handlescope_render::pictures::FlameGraph;
+use handlescope_session::grammar::{
+    Arguments, Example, GroupView, OptionGroup, ParseError, Quotes, Token, parse,
+};
+use handlescope_session::paths::has_extension;
+use handlescope_session::terminal::Messages;
+use handlescope_session::trace::{CaveatKind, LoadedTrace};
+
+/// The kind, which has every option and format that kinds have.
+pub struct Diff;
+
+pub struct DiffCommand;
+
+const SUMMARY: &str = "compare two points in time, or two traces";
+
+const DETAILS: &str = "With one trace, or with a point in time: handles and views that were \
+     opened after A (default: the start of the trace) and are still open at B (default: its end), by process, \
+     type and create stack, like !htrace -diff. A and B are .snapshot names or times; in text of \
+     !htrace, A defaults to the last !htrace -snapshot. With two traces and no point: groups that \
+     leak more in the trace recorded later, by process name, type and functions of the create \
+     stack, including handles closed only by process exit. A group is new or gone if only one \
+     trace leaks it, and worse or better if its rates differ by a factor of 1.5 and by more than \
+     chance (95 % confidence for all groups together). A new group counts as worse only if it is \
+     beyond chance, and a balanced one never does (.help growth). If anything got worse, a warning \
+     says so and the exit status of handlescope is 1; if lost events may explain it, 2. \
+     handlescope diff also fails with 2. Of two minidumps, all open handles are compared, those without a \
+     stack by the names of their objects. \
+     -Kind compares allocations instead.";
+
+static SIGNATURE: Signature = Signature {
+    names: &[".diff"],
+    group: groups::QUERIES,
+    usage: "[A [B]] [OPTION…]",
+    arguments: Arguments::Points(2),
+    summary: SUMMARY,
+    details: DETAILS,
+    examples: &[
+        ".diff",
+        ".diff 0.5s 1.5s -ShowStack",
+        ".diff 0.5s -pn leaky -json",
+        ".diff 0.5s -flame grown.svg",
+    ],
+};
+
+impl AnyCommand for DiffCommand {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURE
+    }
+
+    fn groups(&self) -> Vec<GroupView> {
+        AnyKind::groups(&Diff)
+    }
+
+    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
+        let options = AnyKind::options(&Diff);
+        let points = parse::words(&options, entered.tokens);
+        if let Some(third) = points.get(2) {
+            return Err(entered.too_many("at most two points, A and B", third));
+        }
+        let mut tokens = entered.tokens.to_vec();
+        tokens.retain(|token| points.iter().all(|point| point.span != token.span));
+        let named = ["-From", "-To"].into_iter().zip(&points).flat_map(|(name, point)| {
+            let (text, span) = (name.to_owned(), point.span.clone());
+            [Token { text, span, quotes: Quotes::No }, (*point).clone()]
+        });
+        tokens.extend(named);
+        AnyKind::parse(&Diff, &Entered { tokens: &tokens, ..*entered })
+    }
+}
+
+impl Kind for Diff {
+    type Args = DiffArgs;
+    const SIGNATURE: KindSignature = KindSignature {
+        name: "Diff",
+        summary: SUMMARY,
+        details: DETAILS,
+        examples: &[
+            Example { goal: "handles opened and still open", line: ".dump Diff" },
+            Example {
+                goal: "between two points in time, with all frames",
+                line: ".dump Diff -From 0.5s -To 1.5s -ss",
+            },
+            Example {
+                goal: "memory allocated in that time and still allocated at its end",
+                line: ".dump Diff -From 0.5s -To 1.5s -Kind heap",
+            },
+        ],
+    };
+    const OPTIONS: &'static [OptionGroup<DiffArgs>] = OPTIONS;
+
+    fn columns() -> Vec<String> {
+        let mut columns: Vec<String> = Vec::new();
+        for domain in [Domain::Handles, Domain::Allocations] {
+            let of_points = render::point_columns(domain).names();
+            for column in of_points.into_iter().chain(render::trace_columns(domain).names()) {
+                if !columns.contains(&column) {
+                    columns.push(column);
+                }
+            }
+        }
+        columns
+    }
+
+    fn check(args: &DiffArgs, shared: &SharedArgs) -> Result<(), ParseError> {
+        let (option, reason) = (FLAME, "the picture has all groups and no rows");
+        if let Some(other) = shared.output.of_rows().next().filter(|_| args.flame.is_some()) {
+            return Err(ParseError::Conflict { option, other, reason });
+        }
+        if args.kind.is_some() && args.criteria.object_type.is_some() {
+            let (option, other) = ("-Kind", "-Type");
+            let reason = "allocations have kinds, and only objects have types";
+            return Err(ParseError::Conflict { option, other, reason });
+        }
+        Ok(())
+    }
+
+    fn answer(args: &DiffArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        if let Some(path) = &args.flame {
+            if !has_extension(path, &["svg"]) {
+                return Err(CommandError::PictureName { path: path.clone(), endings: ".svg" });
+            }
+            dump.overwrite().replacing(path)?;
+        }
+        dump.note_stacks_beside_columns(args.criteria.stacks);
+        let criteria = DiffCriteria {
+            with_identities: dump.shared.output.is_document(),
+            all_open: args.flame.is_some(),
+            object_type: args.kind.clone().or(args.criteria.object_type.clone()),
+            ..args.criteria.clone()
+        };
+        match args.kind {
+            Some(_) => answer::<ResourcesAnswer<'_>>(args, &criteria, dump),
+            None => answer::<FileAnswer<'_>>(args, &criteria, dump),
+        }
+    }
+}
+
+/// Words of a command about handles, or about allocations.
+trait Words<'a>: Compared<'a> {
+    /// Noun for what is compared, as in "handles".
+    const NOUN: &'static str;
+    /// Message that the second of two traces leaks none of it.
+    const NOTHING: &'static str;
+    /// Message that nothing is there at the second of two points.
+    const NONE_KEPT: &'static str;
+
+    /// Refuses to compare a trace without any of it: a gate would pass.
+    fn check_events(&self, messages: &mut Messages<'_>) -> Result<(), CommandError>;
+    /// Says where else something may be found.
+    fn note(&self, messages: &mut Messages<'_>) -> Result<(), CommandError>;
+
+    fn lacks(&self, kind: CaveatKind) -> bool {
+        self.about().caveats.iter().any(|caveat| caveat.kind == kind)
+    }
+}
+
+impl<'a> Words<'a> for FileAnswer<'a> {
+    const NOUN: &'static str = "handles";
+    const NOTHING: &'static str = "nothing leaks";
+    const NONE_KEPT: &'static str =
+        "nothing that was opened in the trace is open at the second point";
+
+    fn check_events(&self, _: &mut Messages<'_>) -> Result<(), CommandError> {
+        if !self.lacks(CaveatKind::NoHandleEvents) {
+            return Ok(());
+        }
+        let (path, option) = (self.about().path.to_path_buf(), kind_option(self.about().trace)?);
+        Err(CommandError::NothingToCompare { path, option })
+    }
+
+    fn note(&self, messages: &mut Messages<'_>) -> Result<(), CommandError> {
+        Ok(note_allocations(self, messages)?)
+    }
+}
+
+impl<'a> Words<'a> for ResourcesAnswer<'a> {
+    const NOUN: &'static str = "allocations";
+    const NOTHING: &'static str = "nothing is left allocated";
+    const NONE_KEPT: &'static str =
+        "nothing that was allocated in the trace is allocated at the second point";
+
+    fn check_events(&self, messages: &mut Messages<'_>) -> Result<(), CommandError> {
+        if !self.lacks(CaveatKind::NoResourceEvents) {
+            return Ok(());
+        }
+        // The caveats say why there are none.
+        write_caveats(self, messages);
+        Err(CommandError::NoAllocations { path: self.about().path.to_path_buf() })
+    }
+
+    fn note(&self, _: &mut Messages<'_>) -> Result<(), CommandError> {
+        Ok(())
+    }
+}
+
+fn answer<'a, F: Words<'a>>(
+    args: &DiffArgs,
+    criteria: &DiffCriteria,
+    dump: &mut DumpContext<'a, '_>,
+) -> Result<(), CommandError> {
+    let has_points = args.from.is_some() || args.to.is_some();
+    match dump.sources.len() {
+        2 if !has_points => compare::<F>(args, criteria, dump),
+        files if files > 2 && !has_points => Err(CommandError::CompareSeveral { files }),
+        1 if !has_points && args.kind.is_none() => {
+            let file = dump.sources.first();
+            let file = file.and_then(|source| dump.session.files.get(source.index));
+            let snapshot = file.and_then(LoadedTrace::last_of_debugger);
+            let from = snapshot.map(|snapshot| snapshot.name.clone());
+            between::<F>(&DiffArgs { from, ..args.clone() }, criteria, dump)
+        }
+        _ => between::<F>(args, criteria, dump),
+    }
+}
+
+/// Compares two points of each trace.
+fn between<'a, F: Words<'a>>(
+    args: &DiffArgs,
+    criteria: &DiffCriteria,
+    dump: &mut DumpContext<'a, '_>,
+) -> Result<(), CommandError> {
+    let spans = points::spans(args, dump)?;
+    let answers: Vec<PointsDiff<F>> =
+        query::between_points(dump.sources, &spans, criteria, dump.names, dump.cancel)?;
+    for answer in &answers {
+        write_caveats(&answer.file, dump.messages);
+        answer.file.note(dump.messages)?;
+    }
+    let points = points::names(args);
+    if let Some(path) = &args.flame {
+        let graph = FlameGraph::of_points(&answers, points);
+        return match graph.is_empty() {
+            true => Err(CommandError::EmptyPicture { reason: F::NONE_KEPT }),
+            false => draw(path, &graph, dump),
+        };
+    }
+    let (display, is_plain) = (dump.display(), criteria.with_identities);
+    let table = render::diff_points(&answers, points, is_plain, criteria.stacks, &display)?;
+    dump.write(table)
+}
+
+/// Compares two traces.
+fn compare<'a, F: Words<'a>>(
+    args: &DiffArgs,
+    criteria: &DiffCriteria,
+    dump: &mut DumpContext<'a, '_>,
+) -> Result<(), CommandError> {
+    let answer: TracesDiff<F> =
+        query::compare_traces(dump.sources, criteria, dump.names, dump.cancel)?;
+    for file in &answer.files {
+        file.check_events(dump.messages)?;
+        write_caveats(file, dump.messages);
+    }
+    let are_dumps = answer.files.iter().all(|file| file.about().info.is_dump());
+    let doubt = if are_dumps { FORGOTTEN } else { LOST };
+    got_worse(answer.worse(), answer.uncertain(), doubt, F::NOUN, dump);
+    match &args.flame {
+        None => {
+            let table = render::diff_traces(&answer, criteria.stacks, &dump.display())?;
+            dump.write(table)?;
+        }
+        Some(path) => match FlameGraph::of_traces(&answer) {
+            // Where the question is whether something got worse, that is not a failure.
+            graph if graph.is_empty() => {
+                let nothing = F::NOTHING;
+                dump.messages.note(format_args!("no picture: {nothing} in the second trace"));
+            }
+            graph => draw(path, &graph, dump)?,
+        },
+    }
+    // A mistyped name would pass any gate.
+    match answer.no_match {
+        Some(no_match) => Err(CommandError::NothingChosen { no_match }),
+        None => Ok(()),
+    }
+}
+
+/// Writes a picture instead of the answer.
+fn draw(
+    path: &Path,
+    graph: &FlameGraph,
+    dump: &mut DumpContext<'_, '_>,
+) -> Result<(), CommandError> {
+    let target = Target { path, option: FLAME, format: "SVG" };
+    dump.write_file(target, |out| graph.write_svg(out))
+}
+
+/// Reasons to doubt that a group got worse, with remedies.
+const LOST: &str = "events were lost; record again with more or larger buffers";
+const FORGOTTEN: &str = "one of the dumps lacks stacks of handles of their types, as tracing was \
+                         off or has forgotten them; trace from the start of the program, with \
+                         Application Verifier";
+
+/// Says that groups got worse, or may have, and ends with the status that says so, before the answer is written: its reader
+/// may leave early.
+fn got_worse(
+    worse: usize,
+    uncertain: usize,
+    doubt: &str,
+    noun: &str,
+    dump: &mut DumpContext<'_, '_>,
+) {
+    let groups = |number| match number {
+        1 => "1 group".to_owned(),
+        number => format!("{number} groups"),
+    };
+    if uncertain > 0 {
+        dump.messages.warning(format_args!(
+            "{} of {noun} may or may not have got worse, because {doubt}",
+            groups(uncertain)
+        ));
+        dump.flow = Flow::Undecided;
+    }
+    if worse > 0 {
+        dump.messages.warning(format_args!("{} of {noun} got worse", groups(worse)));
+        dump.flow = Flow::Worse;
+    }
+}

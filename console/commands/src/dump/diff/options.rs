@@ -1,0 +1,89 @@
+//! The arguments of `.dump Diff`, and the options that fill them.
+
+use std::path::PathBuf;
+
+use crate::shared::choice::{
+    kind_instead_option, process_option, show_address_option, show_line_option, show_stack_option,
+    suspect_option, type_of_handles_option,
+};
+use crate::shared::{fields, groups};
+use handlescope_query::DiffCriteria;
+use handlescope_session::filter::Filter;
+use handlescope_session::grammar::{Opt, OptionGroup, Take};
+use handlescope_session::settings::StackDisplayArgs;
+
+/// Arguments of `.dump Diff`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DiffArgs {
+    /// `-From`: a snapshot or a time; none for the start.
+    pub from: Option<String>,
+    /// `-To`: a snapshot or a time; none for the end.
+    pub to: Option<String>,
+    /// `-flame`: the file to write.
+    pub flame: Option<PathBuf>,
+    /// `-Kind`: allocations of such kinds instead of handles.
+    pub kind: Option<Filter>,
+    pub criteria: DiffCriteria,
+}
+
+fields!(DiffArgs { criteria.stacks: StackDisplayArgs });
+
+/// The option that names a picture.
+pub const FLAME: &str = "-flame";
+
+/// All options, under the headings of the help.
+pub static OPTIONS: &[OptionGroup<DiffArgs>] = &[
+    OptionGroup { title: "Which handles", options: WHICH },
+    OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+    OptionGroup { title: groups::SCRIPTS, options: PICTURES },
+];
+
+static WHICH: &[Opt<DiffArgs>] = &[
+    Opt {
+        names: &["-From"],
+        help: "handles opened after this point",
+        details: "A .snapshot name or a time as for .converttime, in quotes if it has a space. \
+             Default: the start of the trace. After .diff the option name may be omitted.",
+        example: "-From 0.5s",
+        take: Take::Point("A", |args| &mut args.from),
+    },
+    Opt {
+        names: &["-To"],
+        help: "handles open at this point",
+        details: "As for -From. Default: the end of the trace.",
+        example: "-To 1.5s",
+        take: Take::Point("B", |args| &mut args.to),
+    },
+    process_option(
+        "handles and allocations that these processes own",
+        "The owner, not the creator as for -pn of .dump ObjectRef. The name may go without .exe; \
+         a number is a pid; ! in front excludes.",
+        |args| &mut args.criteria.process,
+    ),
+    type_of_handles_option(|args| &mut args.criteria.object_type),
+    suspect_option("only groups of a suspect of .why", |args| &mut args.criteria.suspect),
+    kind_instead_option(
+        "Between two points: allocations made after A and still there at B, by process, kind, \
+         allocator and stack. Of two traces: allocations that nothing freed, or only process \
+         exit, by program, kind, allocator and functions of the allocating stack; all heaps count \
+         as one allocator, because their handles differ. Groups are judged by the same test as \
+         handles, by bytes, or by number where there are no bytes; less than 64 KiB of memory \
+         does not count.",
+        |args| &mut args.kind,
+    ),
+];
+
+static DISPLAY: &[Opt<DiffArgs>] =
+    &[show_stack_option(), show_address_option(), show_line_option()];
+
+static PICTURES: &[Opt<DiffArgs>] = &[Opt {
+    names: &[FLAME],
+    help: "draw the difference as a flame graph instead",
+    details: "NAME.svg is a picture for a browser. Between two points, the width of a frame is \
+         the number of its handles open at B; the type on top is red if there are more than at A, \
+         blue if fewer. Of two traces, the width is the number of handles leaked in the second, \
+         and the type is red or blue if that is more or fewer than expected from the first in the \
+         same time. With -Kind, the width is bytes allocated.",
+    example: "-flame grown.svg",
+    take: Take::File(|args| &mut args.flame),
+}];

@@ -1,0 +1,163 @@
+//! `.dump`: finds the kind, which may stand anywhere between its options.
+
+pub mod diff;
+pub mod events;
+pub mod module;
+pub mod object_ref;
+pub mod process;
+pub mod resource;
+pub mod stack;
+pub mod why;
+
+use handlescope_model::Untrusted;
+use thiserror::Error;
+
+use super::shared::groups;
+use super::{AnyCommand, AnyKind, Entered, Invocation, Registry, Signature};
+use handlescope_session::grammar::parse::{Item, known_items};
+use handlescope_session::grammar::{
+    Arguments, GroupView, OptionSpec, ParseError, Token, ValueKind,
+};
+use handlescope_session::suggest::{self, followed_by};
+
+pub struct Dump;
+
+/// A line that does not say what to dump.
+#[derive(Debug, Error)]
+enum KindError {
+    #[error("{command} needs a kind, as in {example}; the kinds are {kinds}")]
+    Missing {
+        command: String,
+        /// The command with a kind.
+        example: String,
+        /// Names of all kinds, joined by commas.
+        kinds: String,
+    },
+    #[error(
+        "{}",
+        followed_by(
+            format!("{command} has no kind '{}'{hint}", Untrusted(.kind)),
+            &format!("the kinds are {kinds}")
+        )
+    )]
+    Unknown {
+        command: String,
+        kind: String,
+        /// Names of all kinds, joined by commas.
+        kinds: String,
+        /// The nearest kind, or nothing.
+        hint: String,
+    },
+}
+
+static SIGNATURE: Signature = Signature {
+    names: &[".dump"],
+    group: groups::QUERIES,
+    usage: "KIND [OPTION…]",
+    arguments: Arguments::Kind,
+    summary: "print tables of the loaded traces",
+    details: "Each KIND has its own options: see .help KIND, or in a shell handlescope dump KIND \
+         --help. Names of kinds and options are case-insensitive. > FILE at the end writes the output into a file, >> FILE appends it.",
+    examples: &[
+        ".dump ObjectRef -Leak -ShowStack",
+        ".dump Process",
+        ".dump Resource -Leak -TopN 10",
+    ],
+};
+
+impl AnyCommand for Dump {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURE
+    }
+
+    fn groups(&self) -> Vec<GroupView> {
+        Vec::new()
+    }
+
+    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
+        let Entered { tokens, registry, .. } = *entered;
+        let words = DumpWords::of(tokens, registry);
+        let command = entered.command();
+        let Some(word) = words.word else {
+            kind_taken_as_value(entered)?;
+            let (example, kinds) = (example(&command, entered), kinds(registry));
+            return Err(ParseError::refused(KindError::Missing { command, example, kinds }));
+        };
+        let Some(kind) = words.kind else {
+            let names = registry.kinds.iter().map(|kind| kind.name());
+            return Err(ParseError::refused(KindError::Unknown {
+                command,
+                kind: word.text.clone(),
+                kinds: kinds(registry),
+                hint: suggest::hint(&word.text, names),
+            }));
+        };
+        kind.parse(&Entered { tokens: &words.option_tokens, ..*entered })
+    }
+}
+
+/// Looks for the error of an option that took the kind as its value: in `-MinMaxTime 1 ObjectRef` it explains more
+/// than the missing kind.
+fn kind_taken_as_value(entered: &Entered<'_>) -> Result<(), ParseError> {
+    let kind = entered.tokens.iter().find_map(|token| entered.registry.kind(&token.text));
+    kind.map_or(Ok(()), |kind| kind.parse(entered).map(drop))
+}
+
+/// The command with a kind that has the option that was typed, and with the option, if it is a switch.
+fn example(command: &str, entered: &Entered<'_>) -> String {
+    let Entered { tokens, registry, .. } = *entered;
+    let typed = registry.kinds.iter().find_map(|kind| {
+        let token = tokens.iter().find(|token| kind.option(&token.text).is_some())?;
+        Some((kind, kind.option(&token.text)?, token))
+    });
+    match typed {
+        Some((kind, option, token)) if option.value() == ValueKind::None => {
+            format!("{command} {} {}", kind.name(), token.text)
+        }
+        Some((kind, ..)) => format!("{command} {}", kind.name()),
+        None => format!("{command} {}", registry.kinds.first().map_or("", |kind| kind.name())),
+    }
+}
+
+/// The names of all kinds.
+fn kinds(registry: &Registry) -> String {
+    registry.kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
+}
+
+/// The words after `.dump`. The kind may stand anywhere between the options.
+pub struct DumpWords<'t> {
+    /// The word for the kind: the kind among the words that are neither options nor their values,
+    /// or else the first of them.
+    pub word: Option<&'t Token>,
+    /// The kind, if the word is one.
+    pub kind: Option<&'static dyn AnyKind>,
+    /// The other words: options and their values.
+    pub option_tokens: Vec<Token>,
+}
+
+impl<'t> DumpWords<'t> {
+    /// Looks for the kind.
+    pub fn of(tokens: &'t [Token], registry: &Registry) -> DumpWords<'t> {
+        let items = known_items(&options_of_any_kind(registry), tokens);
+        let words = items.into_iter().filter_map(|item| match item {
+            Item::Word(token) => Some(token),
+            _ => None,
+        });
+        let words: Vec<&Token> = words.collect();
+        let named = words.iter().find(|word| registry.kind(&word.text).is_some());
+        let word = named.or(words.first()).copied();
+        let mut option_tokens = tokens.to_vec();
+        option_tokens.retain(|token| word.is_none_or(|word| word.span != token.span));
+        DumpWords { word, kind: word.and_then(|word| registry.kind(&word.text)), option_tokens }
+    }
+
+    /// The options that may be meant: those of the kind, or before it is known, those of any.
+    pub fn options(&self, registry: &Registry) -> Vec<&'static dyn OptionSpec> {
+        self.kind.map_or_else(|| options_of_any_kind(registry), AnyKind::options)
+    }
+}
+
+/// The options of all kinds; several may have one name.
+fn options_of_any_kind(registry: &Registry) -> Vec<&'static dyn OptionSpec> {
+    registry.kinds.iter().flat_map(|kind| kind.options()).collect()
+}

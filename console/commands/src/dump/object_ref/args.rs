@@ -1,0 +1,82 @@
+//! `.dump ObjectRef` as entered.
+
+use crate::shared::fields;
+use handlescope_query::{
+    CountBy, CountOrder, GroupCriteria, ObjectCriteria, ProcessCriteria, StackTrims, Stat,
+};
+use handlescope_render::output::COLUMNS;
+use handlescope_render::{self as render, ObjectRefStyle, OutputOptions};
+use handlescope_session::settings::{DisplayArgs, StackDisplayArgs};
+use handlescope_session::values::{ColumnChoice, RequestedFormat};
+
+/// Arguments of `.dump ObjectRef`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ObjectRefArgs {
+    pub criteria: ObjectCriteria,
+    pub display: DisplayArgs,
+    /// `-csv`, with ETWAnalyzer's columns.
+    pub formats: Vec<RequestedFormat>,
+    /// A column; beside `-ShowTotal` or `-GroupBy` a word of theirs.
+    pub sort_by: Option<String>,
+    /// `-NoCSVSeparator`: no `sep = ;` line in front.
+    pub no_csv_separator: bool,
+    /// `-NoCmdLine`: an empty command line column in the CSV file.
+    pub no_command_line: bool,
+    pub min_count: Option<u64>,
+    pub depth: Option<u64>,
+    /// `-ShowTime`
+    pub buckets: Option<u64>,
+}
+
+fields!(ObjectRefArgs {
+    criteria.stacks: StackDisplayArgs,
+    criteria.groups.trims: StackTrims,
+    criteria.creator: ProcessCriteria,
+    display: DisplayArgs,
+});
+
+impl ObjectRefArgs {
+    /// Criteria for groups.
+    pub fn groups(&self, output: &OutputOptions) -> GroupCriteria {
+        let saturated = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        GroupCriteria {
+            min_count: self.min_count.unwrap_or_default(),
+            depth: self.depth.map(saturated),
+            buckets: self.buckets.map(saturated),
+            order: output.sort_by.as_deref().and_then(Stat::named),
+            ..self.criteria.groups.clone()
+        }
+    }
+
+    /// The first of the options about groups where none are asked for.
+    pub fn option_without_groups(&self, output: &OutputOptions) -> Option<&'static str> {
+        let trims = &self.criteria.groups.trims;
+        let options = [
+            self.min_count.map(|_| "-MinCount"),
+            self.depth.map(|_| "-Depth"),
+            trims.criterion().filter(|_| self.criteria.suspect.is_none()).map(render::option),
+            self.buckets.map(|_| "-ShowTime"),
+            (output.columns != ColumnChoice::Fitting).then_some(COLUMNS),
+        ];
+        let is_ungrouped = self.criteria.groups.by.is_empty();
+        options.into_iter().flatten().find(|_| is_ungrouped)
+    }
+
+    /// The order of totals; `None` when `-SortBy` names a column that they do not have.
+    pub fn order(&self, output: &OutputOptions) -> Option<CountOrder> {
+        match (&output.sort_by, CountBy::of(&self.criteria)) {
+            (Some(column), Some(by)) => CountOrder::by(column, by.title()),
+            _ => Some(CountOrder::default()),
+        }
+    }
+
+    /// Style of the answer to these criteria.
+    pub fn style<'a>(&self, criteria: &'a ObjectCriteria, text: &'a str) -> ObjectRefStyle<'a> {
+        ObjectRefStyle {
+            criteria,
+            text,
+            no_csv_separator: self.no_csv_separator,
+            no_command_line: self.no_command_line,
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Options about how things are printed.
+
+use super::args::ObjectRefArgs;
+use crate::shared::choice::{time_digits_option, time_format_option};
+use handlescope_session::grammar::{Opt, Take};
+
+/// Options about further output.
+pub static DISPLAY: &[Opt<ObjectRefArgs>] = &[
+    Opt {
+        names: &["-ShowRef"],
+        help: "include reference count changes",
+        details: "Needs a trace with reference tracing.",
+        example: "-ShowRef",
+        take: Take::Switch(|args| &mut args.criteria.show_ref),
+    },
+    time_format_option(),
+    time_digits_option(),
+    Opt {
+        names: &["-ProcessFmt"],
+        help: "print process start, end and duration in this format, or None",
+        details: "After the name of a process: +START if it started in the trace, - END if it \
+                  ended, and the duration if both. Overrides .processfmt.",
+        example: "-ProcessFmt s",
+        take: Take::ProcessFormat(|args| &mut args.display.process_format),
+    },
+    Opt {
+        names: &["-ppn", "-PlainProcessNames"],
+        help: "svchost.exe instead of svchost Event Log Service",
+        details: "Some services get a better name from their command line. With this option, \
+                  output and process filters use only the executable's.",
+        example: "-PlainProcessNames",
+        take: Take::Switch(|args| &mut args.display.plain_process_names),
+    },
+    Opt {
+        names: &["-NoDigitSep"],
+        help: "print sizes without thousands separators",
+        details: "Applies to sizes of mappings.",
+        example: "-Map 1 -NoDigitSep",
+        take: Take::Switch(|args| &mut args.display.no_digit_separator),
+    },
+    Opt {
+        names: &["-Clip"],
+        help: "fit lines to the terminal width",
+        details: "The default on a terminal, unless .clip 0 is set. A pipe gets whole lines.",
+        example: "-Clip",
+        take: Take::Set(|args| args.display.clip = Some(true)),
+    },
+    Opt {
+        names: &["-NoClip"],
+        help: "print whole lines, however long",
+        details: "The terminal wraps them.",
+        example: "-ShowStack -NoClip",
+        take: Take::Set(|args| args.display.clip = Some(false)),
+    },
+    Opt {
+        names: &["-sffn", "-ShowFullFileName"],
+        help: "print the whole path of each file",
+        details: "Otherwise a file is shown by its name without extension.",
+        example: "-ShowFullFileName",
+        take: Take::Set(|args| args.display.full_file_name = Some(true)),
+    },
+];

@@ -1,0 +1,52 @@
+//! Options about groups of handles.
+
+use super::args::ObjectRefArgs;
+use crate::shared::choice::{add_column, fold_stack_option, stack_from_option};
+use handlescope_query::GroupColumn;
+use handlescope_session::grammar::{Opt, Take};
+
+/// Default number of time intervals.
+const BUCKETS: u64 = 12;
+
+/// Groups instead of objects.
+pub static GROUPS: &[Opt<ObjectRefArgs>] = &[
+    Opt {
+        names: &["-GroupBy"],
+        help: "group handles and views in a tree, instead of listing objects",
+        details: "Columns in any order, separated by commas; groups that leak most come first on \
+             each level. Other filters apply first. A handle belongs to the process that opened \
+             it, got it as a duplicate, or inherited it. Stacks are equal if their functions are. \
+             Stats add up to the totals, but an object whose handles are in several groups \
+             counts in each. Open: listed by the rundown at the end of the trace or, without one, opened and \
+             not closed in the trace.",
+        example: "-GroupBy process,type,createstack",
+        take: Take::List(GroupColumn::words, |args, index| {
+            add_column(&mut args.criteria.groups.by, GroupColumn::ALL.get(index));
+        }),
+    },
+    Opt {
+        names: &["-MinCount"],
+        help: "only groups of at least N handles and views",
+        details: "On every level. Omitted groups are counted.",
+        example: "-GroupBy type -MinCount 10",
+        take: Take::Number(|args| &mut args.min_count),
+    },
+    Opt {
+        names: &["-Depth"],
+        help: "only the first N columns of the groups",
+        details: "Deeper groups are summed up.",
+        example: "-GroupBy process,type -Depth 1",
+        take: Take::Number(|args| &mut args.depth),
+    },
+    fold_stack_option("-GroupBy createstack -FoldStack *!std::*"),
+    stack_from_option("-GroupBy createstack -StackFrom *leaky::*"),
+    Opt {
+        names: &["-ShowTime"],
+        help: "show open handles of each group over time, in N parts of the trace",
+        details: "As bars and numbers: handles opened and not yet closed at the end of each part. \
+             Handles from before the trace are not included. Growth: steady with its rate, burst, \
+             once, balanced, or short if too few to judge; see .help growth.",
+        example: "-GroupBy type -ShowTime 24",
+        take: Take::MaybeNumber(BUCKETS, |args| &mut args.buckets),
+    },
+];

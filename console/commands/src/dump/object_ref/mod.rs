@@ -1,0 +1,180 @@
+//! `.dump ObjectRef`. Its options have one file per purpose.
+
+mod args;
+mod display;
+mod groups;
+mod objects;
+mod output;
+mod shares;
+mod stacks;
+
+pub use self::args::ObjectRefArgs;
+
+use crate::shared::caveats::write_caveats;
+use crate::shared::groups as headings;
+use crate::{CommandError, DumpContext, Kind, KindSignature, SharedArgs};
+use handlescope_query::{self as query, CountBy, ObjectCriteria, ShowTotal, Stat};
+use handlescope_render::{self as render, OutputOptions};
+use handlescope_session::grammar::{Example, OptionGroup, ParseError};
+use handlescope_session::values::Format;
+
+pub struct ObjectRef;
+
+impl Kind for ObjectRef {
+    type Args = ObjectRefArgs;
+    const SIGNATURE: KindSignature = KindSignature {
+        name: "ObjectRef",
+        summary: "kernel objects with their handles, references, mappings and stacks",
+        details: "Prints objects that pass all filters, their events and totals. An id is the same in \
+                  every query.",
+        examples: EXAMPLES,
+    };
+    const OPTIONS: &'static [OptionGroup<ObjectRefArgs>] = OPTIONS;
+
+    /// Columns of events: their files hold nothing else, and the totals have an order of their own.
+    fn columns() -> Vec<String> {
+        render::OBJECT_COLUMNS.map(str::to_owned).into()
+    }
+
+    fn column_choices() -> Vec<String> {
+        render::tree_columns().map(str::to_owned).collect()
+    }
+
+    fn add_output(args: &ObjectRefArgs, output: &mut OutputOptions) {
+        output.formats.splice(..0, args.formats.iter().cloned());
+        output.sort_by.clone_from(&args.sort_by);
+    }
+
+    fn check(args: &ObjectRefArgs, shared: &SharedArgs) -> Result<(), ParseError> {
+        let output = &shared.output;
+        check_groups(args, output)?;
+        if matches!(args.criteria.show_total, None | Some(ShowTotal::None)) {
+            return Ok(());
+        }
+        let refuse =
+            |option, reason| Err(ParseError::Conflict { option, other: "-ShowTotal", reason });
+        if args.order(output).is_none() {
+            let reason = "totals can be sorted by Handles, or by Type, Process or File, whichever is counted";
+            return refuse("-SortBy", reason);
+        }
+        match (output.format(), output.format_option()) {
+            (Format::Text | Format::Json(_), _) | (_, None) => Ok(()),
+            (Format::Csv(_), Some(option)) => {
+                refuse(option, "the file holds events, not totals; for totals leave out -csv")
+            }
+            (_, Some(option)) => refuse(option, "that format has events, not totals"),
+        }
+    }
+
+    fn answer(args: &ObjectRefArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        if let Some(option) = args.option_without_groups(&dump.shared.output) {
+            dump.messages.note(format_args!("note: {option} has no effect without -GroupBy"));
+        }
+        if let Some(option) = args.criteria.stacks.option_without_stacks() {
+            dump.messages.note(format_args!("note: {option} has no effect without -ShowStack"));
+        }
+        if args.criteria.stacks.show && CountBy::of(&args.criteria).is_some() {
+            dump.messages.note(format_args!("note: -ShowStack has no effect beside -ShowTotal"));
+        }
+        let output = &dump.shared.output;
+        let criteria = ObjectCriteria {
+            plain_process_names: args.display.plain_process_names,
+            with_identities: output.is_document(),
+            order: args.order(output).unwrap_or_default(),
+            groups: args.groups(output),
+            ..args.criteria.clone().narrowed_to_leaks_of_suspect()
+        };
+        let (sources, names, cancel) = (dump.sources, dump.names, dump.cancel);
+        let mut answer = query::object_ref(sources, &criteria, names, cancel)?;
+        if matches!(output.format(), Format::Text | Format::Json(_)) {
+            answer.add_gui_handles(sources, &criteria, names, cancel)?;
+        }
+        answer.files.iter().for_each(|file| write_caveats(file, dump.messages));
+        let display = output.display(dump.display_as(&args.display));
+        let style = args.style(&criteria, &dump.shared.text);
+        let overwrite = dump.overwrite();
+        Ok(render::object_ref(answer, &style, output, &display, &overwrite, cancel, dump.out)?)
+    }
+}
+
+/// Looks whether the options about groups fit the others.
+fn check_groups(args: &ObjectRefArgs, output: &OutputOptions) -> Result<(), ParseError> {
+    if args.criteria.groups.by.is_empty() {
+        return Ok(());
+    }
+    let conflict = |option, reason| Err(ParseError::Conflict { option, other: "-GroupBy", reason });
+    match (&args.criteria.show_total, &output.sort_by) {
+        (Some(ShowTotal::None) | None, None) => Ok(()),
+        (Some(ShowTotal::None) | None, Some(column)) if Stat::named(column).is_some() => Ok(()),
+        (_, Some(_)) => {
+            conflict("-SortBy", "groups can be sorted by one of their figures, such as leaked")
+        }
+        _ => conflict("-ShowTotal", "both count handles; choose one"),
+    }
+}
+
+/// The options that choose handles, for every command that does.
+pub static FILTERS: &[OptionGroup<ObjectRefArgs>] = &[LEAKS, CHOICE, STACKS, SHARED, MAPPINGS];
+
+/// Like [`FILTERS`], for a command about everything that leaks, which it compares with what is closed.
+pub static LEAK_FILTERS: &[OptionGroup<ObjectRefArgs>] = &[CHOICE, STACKS, SHARED, MAPPINGS];
+
+const LEAKS: OptionGroup<ObjectRefArgs> =
+    OptionGroup { title: "Find what leaks", options: objects::LEAKS };
+const CHOICE: OptionGroup<ObjectRefArgs> =
+    OptionGroup { title: "Choose objects and events", options: objects::CHOICE };
+const STACKS: OptionGroup<ObjectRefArgs> =
+    OptionGroup { title: "Choose by stacks", options: stacks::FILTERS };
+const SHARED: OptionGroup<ObjectRefArgs> =
+    OptionGroup { title: "Find what processes or threads share", options: shares::SHARED };
+const MAPPINGS: OptionGroup<ObjectRefArgs> =
+    OptionGroup { title: "Look at file mappings", options: shares::MAPPINGS };
+
+/// All options, under the headings of the help.
+static OPTIONS: &[OptionGroup<ObjectRefArgs>] = &[
+    LEAKS,
+    CHOICE,
+    OptionGroup { title: "Find the code: stacks", options: stacks::STACKS },
+    SHARED,
+    MAPPINGS,
+    OptionGroup { title: "Count", options: output::TOTALS },
+    OptionGroup { title: "Group", options: groups::GROUPS },
+    OptionGroup { title: headings::DISPLAY, options: display::DISPLAY },
+    OptionGroup { title: headings::SCRIPTS, options: output::SCRIPTS },
+];
+
+/// Questions with the command lines that answer them.
+static EXAMPLES: &[Example] = &[
+    Example {
+        goal: "who holds the most handles",
+        line: ".dump ObjectRef -ShowTotal Process -TopN 5",
+    },
+    Example {
+        goal: "leaked handles, and who opened them",
+        line: ".dump ObjectRef -pn leaky -Leak -ss",
+    },
+    Example {
+        goal: "one type, some names",
+        line: ".dump ObjectRef -Type Event -ObjectName *Signal_4* -Leak",
+    },
+    Example {
+        goal: "what one function opened",
+        line: ".dump ObjectRef -CreateStack *Session::Connect*",
+    },
+    Example {
+        goal: "which code leaks what, the worst first",
+        line: ".dump ObjectRef -Leak -LeakAtExit -GroupBy process,type,createstack -ss",
+    },
+    Example {
+        goal: "opened by two threads at once",
+        line: ".dump ObjectRef -pn leaky -Overlapped -ss",
+    },
+    Example {
+        goal: "never closed, but for threads",
+        line: ".dump ObjectRef -MinMaxDuration 9999 -Type !Thread",
+    },
+    Example {
+        goal: "the history of a handle value",
+        line: ".dump ObjectRef -pn leaky -Handle 0xC0",
+    },
+];

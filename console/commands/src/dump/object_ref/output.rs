@@ -1,0 +1,92 @@
+//! Options about totals and output.
+
+use super::args::ObjectRefArgs;
+use crate::shared::options::{sort_details, sort_option};
+use handlescope_query::ShowTotal;
+use handlescope_session::grammar::{Choices, Opt, Take, choice, words};
+use handlescope_session::values::{CSV, NamesFile};
+
+/// Words of `-ShowTotal`. ETWAnalyzer's other commands total by method; for objects, that prints the same as File.
+const TOTALS_OF: &Choices<ShowTotal> = &[
+    ("Total", "handles by object type", ShowTotal::Total),
+    ("Process", "handles by process", ShowTotal::Process),
+    ("File", "handles and totals of each file", ShowTotal::File),
+    ("Method", "like File, as ETWAnalyzer prints for objects", ShowTotal::File),
+    ("None", "list the objects, but no totals", ShowTotal::None),
+];
+
+/// Tables instead of objects.
+pub static TOTALS: &[Opt<ObjectRefArgs>] = &[
+    Opt {
+        names: &["-ShowTotal"],
+        help: "count open or leaked handles: Total (the default), Process, File, Method or None",
+        details: "Counts handles in the rundown at the end of the trace, of all objects that pass \
+             the filters; with -Leak or -LeakAtExit, the handles these print. A leaked handle \
+             that a child inherited counts for the parent; with -GroupBy process for the child.",
+        example: "-ShowTotal Process",
+        take: Take::MaybeChoice(
+            || words(TOTALS_OF),
+            |args, index| args.criteria.show_total = choice(TOTALS_OF, index),
+        ),
+    },
+    Opt {
+        names: &["-TopN"],
+        help: "only N objects or rows of -ShowTotal, skipping the first SKIP",
+        details: "With -ShowTotal the N largest rows, largest last, or first with -SortBy \
+             Handles; otherwise the first N objects of each file in printed order (creation or \
+             -SortBy). Omitted rows are counted.",
+        example: "-ShowTotal Total -TopN 5",
+        take: Take::Top(|args| &mut args.criteria.top),
+    },
+    sort_option(
+        "sort by a column; -ShowTotal by Handles or a name, -GroupBy by a figure",
+        sort_details!(
+            "With -ShowTotal, Handles puts the largest first, and Type, Process or File, \
+             whichever is counted, sorts by name. -GroupBy sorts by one of leaked, \
+             closed_at_exit, closed_unseen, open_at_end, created, duplicated, closed, mapped, \
+             unmapped, objects, first_ns, last_ns."
+        ),
+        "-SortBy name",
+        |args| &mut args.sort_by,
+    ),
+];
+
+/// Files and documents instead of text.
+pub static SCRIPTS: &[Opt<ObjectRefArgs>] = &[
+    Opt {
+        names: &["-csv"],
+        help: "write the events to a CSV file instead of printing them",
+        details: "The columns are those of ETWAnalyzer, separated by semicolons; times are \
+             nanoseconds since session start. With -ShowStack, the first event of a stack has its \
+             text. The file appears when it is complete. Without FILE it is printed.",
+        example: "-Leak -ShowStack -csv Leaks.csv",
+        take: Take::Format(&CSV, NamesFile::Maybe, |args| &mut args.formats),
+    },
+    Opt {
+        names: &["-NoCSVSeparator"],
+        help: "omit the line `sep = ;` at the start of the CSV file",
+        details: "The line is for Excel; other programs read it as data.",
+        example: "-csv Leaks.csv -NoCSVSeparator",
+        take: Take::Switch(|args| &mut args.no_csv_separator),
+    },
+    Opt {
+        names: &["-NoCmdLine"],
+        help: "leave the command line column of the CSV file empty",
+        details: "Command lines may be long and contain secrets.",
+        example: "-csv Leaks.csv -NoCmdLine",
+        take: Take::Switch(|args| &mut args.no_command_line),
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use handlescope_query::Stat;
+
+    #[test]
+    fn the_help_of_orders_names_all_figures() {
+        let option = TOTALS.iter().find(|option| option.names.contains(&"-SortBy"));
+        let names = Stat::ALL.map(|(_, name, _)| name).join(", ");
+        assert!(option.is_some_and(|option| option.details.contains(&format!("one of {names}."))));
+    }
+}

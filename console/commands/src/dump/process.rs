@@ -1,0 +1,146 @@
+//! `.dump Process`
+
+use crate::context::write_notes;
+use crate::shared::choice::{
+    command_line_option, new_process_option, process_option, time_digits_option, time_format_option,
+};
+use crate::shared::options::{Notes, ignored, sort_details, sort_option};
+use crate::shared::{fields, groups};
+use crate::{CommandError, DumpContext, Kind, KindSignature};
+use handlescope_query::{self as query, ProcessCriteria, ProcessListCriteria, ProcessOrder};
+use handlescope_render::{self as render, OutputOptions};
+use handlescope_session::grammar::{Example, Opt, OptionGroup, Take};
+use handlescope_session::settings::DisplayArgs;
+use handlescope_session::values::TimeFormat;
+
+/// Arguments of `.dump Process`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProcessArgs {
+    pub criteria: ProcessListCriteria,
+    display: DisplayArgs,
+    /// `-SortBy`: one of [`ORDERS`], or a column.
+    sort_by: Option<String>,
+    /// Options that were accepted without effect, each with the reason.
+    notes: Vec<&'static str>,
+}
+
+fields!(ProcessArgs { notes: Notes, criteria.processes: ProcessCriteria, display: DisplayArgs });
+
+/// Reason why options of ETWAnalyzer about rows and columns do nothing.
+const ALL_SHOWN: &str = "-Details, -ShowUser, -ShowFileOnLine, -ShowAllProcesses and -ZeroProcessName do nothing here; \
+                         all processes are listed, by file";
+
+pub struct Process;
+
+/// Orders of processes that are not columns.
+const ORDERS: [(&str, ProcessOrder); 4] = [
+    ("Default", ProcessOrder::Pid),
+    ("Time", ProcessOrder::Start),
+    ("StopTime", ProcessOrder::End),
+    ("Tree", ProcessOrder::Tree),
+];
+
+impl Kind for Process {
+    type Args = ProcessArgs;
+    const SIGNATURE: KindSignature = KindSignature {
+        name: "Process",
+        summary: "processes with their start, end and command line",
+        details: "One row per lifetime: a reused pid is another process. Times are printed in the \
+             format of .timefmt; files have nanoseconds since session start.",
+        examples: &[
+            Example { goal: "all processes", line: ".dump Process" },
+            Example { goal: "one program", line: ".dump Process -pn leaky" },
+            Example {
+                goal: "who started what, and when",
+                line: ".dump Process -NewProcess 1 -SortBy Tree -TimeFmt s",
+            },
+        ],
+    };
+    const OPTIONS: &'static [OptionGroup<ProcessArgs>] = &[
+        OptionGroup { title: "Which processes", options: WHICH },
+        OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+        OptionGroup { title: groups::WITHOUT_EFFECT, options: WITHOUT_EFFECT },
+    ];
+
+    fn columns() -> Vec<String> {
+        let orders = ORDERS.iter().map(|(name, _)| (*name).to_owned());
+        orders.chain(render::process_columns(TimeFormat::default()).names()).collect()
+    }
+
+    fn answer(args: &ProcessArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        write_notes(&args.notes, dump.messages);
+        let word = args.sort_by.as_deref();
+        let order =
+            ORDERS.iter().find(|(name, _)| word.is_some_and(|w| w.eq_ignore_ascii_case(name)));
+        let mut criteria = args.criteria.clone();
+        criteria.order = order.map_or_else(ProcessOrder::default, |(_, order)| *order);
+        let column = args.sort_by.clone().filter(|_| order.is_none());
+        let output = OutputOptions { sort_by: column, ..dump.shared.output.clone() };
+        let answers = query::processes(dump.sources, &criteria, dump.cancel)?;
+        dump.note_no_match(answers.iter().map(|answer| (answer.path, &answer.no_match)));
+        let display = dump.display_as(&args.display);
+        let table = render::processes(&answers, &display)?;
+        let written = dump.write_as(table, &output, &display);
+        let orders = ORDERS.map(|(name, _)| name);
+        Ok(written.map_err(|error| error.with_other_orders(&orders))?)
+    }
+}
+
+static WHICH: &[Opt<ProcessArgs>] = &[
+    process_option(
+        "processes with this name or pid",
+        "The name may go without .exe; a number is a pid; ! in front excludes.",
+        |args| &mut args.criteria.processes.name,
+    ),
+    Opt {
+        names: &["-Parent"],
+        help: "children of processes with this name or pid",
+        details: "The parent is the process that had this pid when the child started. If it is \
+             not in the trace, only its pid is known.",
+        example: "-Parent explorer",
+        take: Take::Processes(|args| &mut args.criteria.parent),
+    },
+    command_line_option(
+        "processes with this command line",
+        "Compared with the whole command line; write * around a part of it.",
+    ),
+    new_process_option(
+        "processes that started or ended in the trace",
+        "Combined with -pn, -Parent and -CmdLine, all must match.",
+    ),
+];
+
+static DISPLAY: &[Opt<ProcessArgs>] = &[
+    time_format_option(),
+    time_digits_option(),
+    sort_option(
+        "sort by Default, Time, StopTime, Tree, or a column",
+        sort_details!(
+            "Default is by pid, Time by start, StopTime by end; unknown times come first. Tree lists \
+             children below their parents, with their names indented."
+        ),
+        "-SortBy Tree",
+        |args| &mut args.sort_by,
+    ),
+];
+
+static WITHOUT_EFFECT: &[Opt<ProcessArgs>] = &[
+    ignored(&["-Details"], "-Details", 0, ALL_SHOWN),
+    ignored(&["-ShowUser"], "-ShowUser", 0, ALL_SHOWN),
+    ignored(&["-ShowFileOnLine"], "-ShowFileOnLine", 0, ALL_SHOWN),
+    ignored(&["-ShowAllProcesses"], "-ShowAllProcesses", 0, ALL_SHOWN),
+    ignored(&["-ZeroProcessName"], "-ZeroProcessName a", 1, ALL_SHOWN),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_of_orders_names_all() {
+        let option = DISPLAY.iter().find(|option| option.names.contains(&"-SortBy"));
+        let names = ORDERS.map(|(name, _)| name).join(", ");
+        let help = format!("sort by {names}, or a column");
+        assert_eq!(option.map(|option| option.help), Some(help.as_str()));
+    }
+}

@@ -1,0 +1,99 @@
+//! `.dump Resource`. Its arguments have a file of their own.
+
+mod options;
+
+pub use self::options::ResourceArgs;
+
+use self::options::OPTIONS;
+use crate::shared::caveats::write_caveats;
+use crate::{CommandError, DumpContext, Kind, KindSignature, SharedArgs};
+use handlescope_query::{self as query, ResourceColumn, ResourceCriteria};
+use handlescope_render::{self as render, OutputOptions};
+use handlescope_session::grammar::{Example, OptionGroup, ParseError};
+
+pub struct Resource;
+
+impl Kind for Resource {
+    type Args = ResourceArgs;
+    const SIGNATURE: KindSignature = KindSignature {
+        name: "Resource",
+        summary: "allocations: heap blocks, virtual memory and other acquired resources",
+        details: "Counts allocations and frees by kind, allocator and process, leaks first. With \
+             -Leak, lists leaked allocations by their stacks. Allocations from before the trace \
+             are not included; their frees are orphan frees. See docs/resources.md.",
+        examples: EXAMPLES,
+    };
+    const OPTIONS: &'static [OptionGroup<ResourceArgs>] = OPTIONS;
+
+    fn columns() -> Vec<String> {
+        let names = |criteria: ResourceCriteria| render::resource_columns(&criteria, true).names();
+        let mut columns = names(ResourceCriteria::default());
+        let unreleased = names(ResourceCriteria { leak: true, ..ResourceCriteria::default() });
+        columns.extend(
+            unreleased.into_iter().filter(|name| !columns.contains(name)).collect::<Vec<_>>(),
+        );
+        columns
+    }
+
+    fn check(args: &ResourceArgs, _: &SharedArgs) -> Result<(), ParseError> {
+        if args.total.is_some() && !args.by.is_empty() {
+            let (option, other) = ("-ShowTotal", "-GroupBy");
+            return Err(ParseError::Conflict { option, other, reason: "both count; choose one" });
+        }
+        Ok(())
+    }
+
+    fn answer(args: &ResourceArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        let output = &dump.shared.output;
+        let mut criteria = args.criteria.clone().narrowed_to_leaks_of_suspect();
+        criteria.with_totals_and_leaks = output.is_document();
+        let by = Some(args.by.clone()).filter(|by| !by.is_empty());
+        criteria.by = args.total.map(<[ResourceColumn]>::to_vec).or(by);
+        criteria.buckets = args.buckets.map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+        if let Some(criterion) = criteria.trims.criterion().filter(|_| !criteria.has_stacks()) {
+            let option = render::option(criterion);
+            dump.messages.note(format_args!(
+                "note: {option} has no effect without -Leak, -LeakAtExit or -GroupBy with a stack"
+            ));
+        }
+        if let Some(option) = criteria.stacks.option_without_stacks() {
+            dump.messages.note(format_args!("note: {option} has no effect without -ShowStack"));
+        }
+        dump.note_stacks_beside_columns(criteria.stacks);
+        let answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
+        for answer in &answers {
+            write_caveats(answer, dump.messages);
+        }
+        let display = dump.display_as(&args.display);
+        let output =
+            OutputOptions { sort_by: column(&criteria, args.sort_by.as_deref()), ..output.clone() };
+        let command = &dump.shared.text;
+        let table = render::resources(&answers, &criteria, command, output.format(), &display)?;
+        table.write(&output, &display, &dump.overwrite(), dump.cancel, dump.out)?;
+        Ok(())
+    }
+}
+
+/// The column that `-SortBy` means: count and bytes are those of what nothing freed.
+fn column(criteria: &ResourceCriteria, word: Option<&str>) -> Option<String> {
+    let word = word?;
+    let is_unreleased = criteria.shows_leaks();
+    let names = [("count", "leaked"), ("bytes", "leaked_bytes")];
+    let alias = names.iter().find(|(name, _)| word.eq_ignore_ascii_case(name));
+    let column = alias.filter(|_| !is_unreleased).map_or(word, |(_, column)| *column);
+    Some(column.to_owned())
+}
+
+/// Questions with the command lines that answer them.
+static EXAMPLES: &[Example] = &[
+    Example { goal: "allocations, and how many are left", line: ".dump Resource" },
+    Example {
+        goal: "leaked memory, and the code that allocated it",
+        line: ".dump Resource -Leak -ShowStack -TopN 10",
+    },
+    Example { goal: "the heaps of one program", line: ".dump Resource -Kind heap -pn leaky" },
+    Example {
+        goal: "allocations by the code that made them, the most frequent first",
+        line: ".dump Resource -GroupBy kind,createstack -SortBy allocs -TopN 10",
+    },
+];

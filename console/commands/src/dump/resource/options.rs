@@ -1,0 +1,199 @@
+//! The arguments of `.dump Resource`, and the options that fill them.
+
+use crate::shared::choice::{
+    add_column, fold_stack_option, kind_option, process_option, show_address_option,
+    show_line_option, show_stack_option, stack_from_option, suspect_option, time_digits_option,
+    time_format_option, time_option,
+};
+use crate::shared::options::{sort_details, sort_option};
+use crate::shared::{fields, groups};
+use handlescope_query::{ResourceColumn, ResourceCriteria, StackTrims};
+use handlescope_session::grammar::{Choices, Opt, OptionGroup, Take, Texts, choice, words};
+use handlescope_session::settings::{DisplayArgs, StackDisplayArgs};
+use handlescope_session::values::CountUnit;
+
+/// Arguments of `.dump Resource`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ResourceArgs {
+    pub criteria: ResourceCriteria,
+    /// `-GroupBy`
+    pub by: Vec<ResourceColumn>,
+    /// `-ShowTotal`: what sums are of.
+    pub total: Option<&'static [ResourceColumn]>,
+    /// `-ShowTime`
+    pub buckets: Option<u64>,
+    pub display: DisplayArgs,
+    /// `-SortBy`: bytes, count, or a column.
+    pub sort_by: Option<String>,
+}
+
+fields!(ResourceArgs {
+    criteria.stacks: StackDisplayArgs,
+    criteria.trims: StackTrims,
+    display: DisplayArgs,
+});
+
+/// Default number of time intervals.
+const BUCKETS: u64 = 12;
+
+const BY_KIND: [ResourceColumn; 1] = [ResourceColumn::Kind];
+const BY_ALLOCATOR: [ResourceColumn; 2] = [ResourceColumn::Kind, ResourceColumn::Allocator];
+
+/// All options, under the headings of the help.
+pub static OPTIONS: &[OptionGroup<ResourceArgs>] = &[
+    OptionGroup { title: "Find what leaks", options: LEAKS },
+    OptionGroup { title: "Which allocations", options: WHICH },
+    OptionGroup { title: "Choose by stacks", options: STACKS },
+    OptionGroup { title: "Count and group", options: GROUPS },
+    OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+];
+
+static LEAKS: &[Opt<ResourceArgs>] = &[
+    Opt {
+        names: &["-Leak"],
+        help: "only leaked allocations of running processes",
+        details: "By kind, allocator, process and allocating stack, most bytes first. Windows \
+             frees everything when a process ends: -LeakAtExit shows allocations that only \
+             process exit freed.",
+        example: "-Leak",
+        take: Take::Switch(|args| &mut args.criteria.leak),
+    },
+    Opt {
+        names: &["-LeakAtExit"],
+        help: "only allocations freed only by process exit",
+        details: "In the same groups. With -Leak, both are shown.",
+        example: "-LeakAtExit",
+        take: Take::Switch(|args| &mut args.criteria.leak_at_exit),
+    },
+];
+
+static WHICH: &[Opt<ResourceArgs>] = &[
+    kind_option(
+        "kinds: heap, commit, reserve, resource, gdi, user",
+        "Heap blocks; pages committed and address space reserved by VirtualAlloc; resources that \
+         events of other providers acquire and release; GDI and USER handles.",
+        "-Kind heap;commit",
+        |args| &mut args.criteria.kind,
+    ),
+    process_option(
+        "allocations that these processes own",
+        "The owner, even if another process allocated for it. The name may go without .exe; a \
+         number is a pid; ! in front excludes. If a process is not in the trace, only its pid is \
+         known.",
+        |args| &mut args.criteria.process,
+    ),
+    suspect_option("only allocations leaked by a suspect of .why", |args| {
+        &mut args.criteria.suspect
+    }),
+    Opt {
+        names: &["-Allocator"],
+        help: "allocators with this name: a heap, VirtualAlloc, or a name from events",
+        details: "A heap is named by its handle, 0x and hex digits. For GDI and USER handles it \
+             is their type.",
+        example: "-Allocator 0x1d0f2a30000",
+        take: Take::Filter(Texts::Allocators, |args| &mut args.criteria.allocator),
+    },
+    Opt {
+        names: &["-MinMaxSize"],
+        help: "allocations of this size",
+        details: "The whole size of an allocation that was freed in parts. Units: KiB, MB and so \
+             on.",
+        example: "-MinMaxSize 64KiB 1MB",
+        take: Take::Count(CountUnit::Bytes, |args| &mut args.criteria.size),
+    },
+    time_option(
+        "allocations made in this time range, since session start",
+        "In seconds, or with a unit: 10ms. A free without allocation counts at its own time.",
+        |args| &mut args.criteria.time,
+    ),
+];
+
+static STACKS: &[Opt<ResourceArgs>] = &[
+    Opt {
+        names: &["-CreateStack"],
+        help: "only allocations whose stack contains this frame",
+        details: "A filter is compared with each line module!function of the stack; an exclusion \
+             must match no line. An allocation without a stack does not match.",
+        example: "-CreateStack *Image::Load*",
+        take: Take::Filter(Texts::Frames, |args| &mut args.criteria.create_stack),
+    },
+    Opt {
+        names: &["-FreeStack"],
+        help: "only allocations freed on a stack with this frame",
+        details: "Stacks of frees are often not recorded.",
+        example: "-FreeStack *Image::Close*",
+        take: Take::Filter(Texts::Frames, |args| &mut args.criteria.free_stack),
+    },
+];
+
+const TOTALS: &Choices<&[ResourceColumn]> = &[
+    ("Total", "by kind", &BY_KIND),
+    ("Kind", "by kind", &BY_KIND),
+    ("Allocator", "by kind and allocator, of all processes", &BY_ALLOCATOR),
+    ("Process", "by process", &[ResourceColumn::Process]),
+    ("File", "of each file", &[]),
+];
+
+static GROUPS: &[Opt<ResourceArgs>] = &[
+    Opt {
+        names: &["-GroupBy"],
+        help: "group by these columns instead of printing totals",
+        details: "Columns in any order, separated by commas. Groups with the most leaked bytes \
+             come first. Stacks are equal if their functions are.",
+        example: "-GroupBy process,createstack",
+        take: Take::List(ResourceColumn::words, |args, index| {
+            add_column(&mut args.by, ResourceColumn::ALL.get(index));
+        }),
+    },
+    fold_stack_option("-GroupBy createstack -FoldStack *!std::*"),
+    stack_from_option("-GroupBy createstack -StackFrom *leaky::*"),
+    Opt {
+        names: &["-ShowTotal"],
+        help: "sums: Total (the default), Kind, Allocator, Process or File",
+        details: "Of all allocations that pass the filters; with -Leak or -LeakAtExit, of the \
+             leaked ones.",
+        example: "-ShowTotal Process",
+        take: Take::MaybeChoice(
+            || words(TOTALS),
+            |args, index| {
+                args.total = choice(TOTALS, index);
+            },
+        ),
+    },
+    Opt {
+        names: &["-ShowTime"],
+        help: "show allocated bytes of each group over time, in N parts of the trace",
+        details: "As bars and numbers: allocated and not yet freed at the end of each part. \
+             Allocations from before the trace are not included.",
+        example: "-GroupBy kind -ShowTime 24",
+        take: Take::MaybeNumber(BUCKETS, |args| &mut args.buckets),
+    },
+];
+
+static DISPLAY: &[Opt<ResourceArgs>] = &[
+    show_stack_option(),
+    show_address_option(),
+    show_line_option(),
+    time_format_option(),
+    time_digits_option(),
+    sort_option(
+        "sort by leaked bytes, leaked count, or a column",
+        sort_details!(),
+        "-SortBy bytes",
+        |args| &mut args.sort_by,
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use handlescope_model::tables::ResourceKind;
+
+    use super::WHICH;
+
+    #[test]
+    fn the_help_of_kinds_names_all() {
+        let option = WHICH.iter().find(|option| option.names.contains(&"-Kind"));
+        let names = ResourceKind::ALL.map(ResourceKind::name).join(", ");
+        assert_eq!(option.map(|option| option.help), Some(format!("kinds: {names}").as_str()));
+    }
+}

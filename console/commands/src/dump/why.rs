@@ -1,0 +1,244 @@
+//! `.dump Why`, and `.why`, which is the same.
+
+use std::collections::HashSet;
+
+use indicatif::HumanCount;
+
+use crate::shared::caveats::write_caveats;
+use crate::shared::choice::{
+    process_option, show_address_option, show_line_option, show_stack_option, suspect_option,
+    type_of_handles_option,
+};
+use crate::shared::{fields, groups};
+use crate::{CommandError, DumpContext, Kind, KindCommand, KindSignature, Signature};
+use handlescope_query::{self as query, PRIVATE_HEAP, StackTrims, Suspect, WhyAnswer, WhyCriteria};
+use handlescope_render as render;
+use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, Take};
+use handlescope_session::settings::StackDisplayArgs;
+use handlescope_session::trace::{CaveatKind, NamedSuspect, Session, filter_of};
+use handlescope_session::values::{Format, TopN};
+
+/// The kind, which has every option and format that kinds have.
+pub struct Why;
+
+const SUMMARY: &str = "what leaks, worst first, how fast and why";
+
+const DETAILS: &str = "Lists call sites that leak handles or allocations: groups of one program, \
+     type and create stack, with the program's functions, how they grow, the cause as far as the \
+     events prove it, and the .dump command that shows the leaked handles. Ranked by handles that \
+     are never closed: a steady leak counts in full, a burst half, a few handles a quarter, and a \
+     cache filled at the start a tenth. Groups much smaller than the worst are only counted; \
+     -All lists them. .help growth, causes and allocations explain the words.";
+
+static SIGNATURE: Signature = Signature {
+    names: &[".why"],
+    group: groups::QUERIES,
+    usage: "[OPTION…]",
+    arguments: Arguments::Options,
+    summary: SUMMARY,
+    details: DETAILS,
+    examples: &[".why", ".why -pn leaky -ShowStack", ".why -json"],
+};
+
+pub static COMMAND: KindCommand<Why> = KindCommand { signature: &SIGNATURE, kind: Why };
+
+impl Kind for Why {
+    type Args = WhyCriteria;
+    const SIGNATURE: KindSignature = KindSignature {
+        name: "Why",
+        summary: SUMMARY,
+        details: DETAILS,
+        examples: &[
+            Example { goal: "what leaks, and why", line: ".dump Why" },
+            Example { goal: "one process, with all frames", line: ".dump Why -pn leaky -ss" },
+            Example { goal: "the worst leaks of events", line: ".dump Why -Type Event -TopN 3" },
+        ],
+    };
+    const OPTIONS: &'static [OptionGroup<WhyCriteria>] = OPTIONS;
+
+    fn columns() -> Vec<String> {
+        render::why_columns().names()
+    }
+
+    fn answer(criteria: &WhyCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        dump.note_stacks_beside_columns(criteria.handles.stacks);
+        let mut criteria = criteria.clone();
+        let output = &dump.shared.output;
+        criteria.handles.with_identities = output.is_document();
+        let display = dump.display();
+        let commands = Commands::of(dump.session, &criteria);
+        let command = |file, suspect: &_| commands.show(file, suspect);
+        let shows_all = criteria.all || output.format() != Format::Text;
+        let all_command = match output.top {
+            None => format!("{} -All", dump.shared.text),
+            // -TopN would limit the rows again.
+            Some(_) => ".why -All".to_owned(),
+        };
+        let all_command = Some(all_command.as_str()).filter(|_| !shows_all);
+        criteria.shown = match (output.top, &output.sort_by) {
+            (Some(TopN { take, skip }), None) if shows_all => Some(take.saturating_add(skip)),
+            // Which suspects are small is known after all are counted; another order may need frame names.
+            (Some(_), None) => Some(0),
+            _ => None,
+        };
+        let mut answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
+        note_suspects(dump.session, &answers);
+        let stacks = criteria.handles.stacks;
+        if output.top.is_some() && (output.sort_by.is_some() || !shows_all) {
+            let table = render::why(&answers, &command, all_command, stacks, &display)?;
+            let rows = table.rows_left(output)?;
+            for (answer, rows) in answers.iter_mut().zip(rows) {
+                let rows: HashSet<usize> = rows.into_iter().collect();
+                answer.show(|index| rows.contains(&index))?;
+            }
+        }
+        answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
+        let table = render::why(&answers, &command, all_command, stacks, &display)?;
+        dump.write(table)?;
+        let mut caveats = answers.iter().flat_map(|answer| &answer.file.about.caveats);
+        if caveats.any(|caveat| caveat.kind == CaveatKind::SymbolsMissing) {
+            // The end of the answer: a warning would disturb a pager.
+            dump.out.flush()?;
+            dump.session.warn_of_symbol_troubles(dump.messages);
+        }
+        Ok(())
+    }
+}
+
+/// Notes the suspects of each trace, for completion.
+pub fn note_suspects(session: &Session, answers: &[WhyAnswer<'_>]) {
+    for answer in answers {
+        let named = answer.suspects.iter().map(|suspect| {
+            let Suspect { id, counts, type_name, process, .. } = suspect;
+            let (count, leaked) = (HumanCount(counts.unreleased()), suspect.unreleased());
+            let description = format!("{type_name}, {process}, {count} {leaked}");
+            NamedSuspect { id: id.clone(), description }
+        });
+        if let Some(file) = session.files.get(answer.file.about.index) {
+            file.values.note_suspects(named.collect());
+        }
+    }
+}
+
+/// The commands that show what suspects leaked.
+pub struct Commands {
+    /// Filter that chooses each file, where several are loaded.
+    files: Vec<Option<String>>,
+    /// Options that leave frames out of stacks, on which the ids depend.
+    trims: Vec<String>,
+    /// Option that leaves out what was opened at other times.
+    time: Option<String>,
+}
+
+impl Commands {
+    pub fn of(session: &Session, criteria: &WhyCriteria) -> Commands {
+        let files = &session.files;
+        let numbers = (0..files.len()).filter(|_| files.len() > 1);
+        let StackTrims { fold, from } = &criteria.handles.groups.trims;
+        let trims = [("-FoldStack", fold), ("-StackFrom", from)].into_iter();
+        let trims = trims.filter_map(|(option, filter)| {
+            Some(format!("{option} {}", quoted(filter.as_ref()?.text())))
+        });
+        Commands {
+            files: numbers.map(|number| filter_of(files, number)).collect(),
+            trims: trims.collect(),
+            time: criteria.handles.time.map(|time| format!("-MinMaxTime {time}")),
+        }
+    }
+
+    /// The command for a suspect of the file with this number.
+    pub fn show(&self, file: usize, suspect: &Suspect) -> String {
+        let is_of_handles = suspect.bytes.is_none();
+        let (kind, process) = match is_of_handles {
+            true => (".dump ObjectRef", "-RelatedProcess"),
+            false => (".dump Resource", "-pn"),
+        };
+        let mut words = vec![kind.to_owned()];
+        let filter = self.files.get(file).and_then(Option::as_deref);
+        words.extend(filter.map(|filter| format!("-fd {}", quoted(filter))));
+        words.push(format!("-Suspect {}", suspect.id));
+        words.extend(suspect.filter.iter().map(|filter| format!("{process} {}", quoted(filter))));
+        words.extend(self.trims.iter().filter(|_| is_of_handles).cloned());
+        words.extend(self.time.clone());
+        let is_of_heaps = suspect.type_name == PRIVATE_HEAP;
+        words.extend(is_of_heaps.then(|| "-GroupBy allocator,createstack".to_owned()));
+        words.push("-ShowStack".to_owned());
+        words.join(" ")
+    }
+}
+
+/// A filter as the command line reads it.
+fn quoted(filter: &str) -> String {
+    let filter = filter.replace('"', "?");
+    let is_plain = !filter.starts_with('-') && !filter.contains([' ', '\t', '>', '#']);
+    if is_plain { filter } else { format!("\"{filter}\"") }
+}
+
+/// All options, under the headings of the help.
+static OPTIONS: &[OptionGroup<WhyCriteria>] = &[
+    OptionGroup { title: "Which handles", options: WHICH },
+    OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+];
+
+static WHICH: &[Opt<WhyCriteria>] = &[
+    process_option(
+        "handles and allocations that these processes own",
+        "The owner, not the creator as for -pn of .dump ObjectRef. The name may go without .exe; \
+         a number is a pid; ! in front excludes.",
+        |criteria| &mut criteria.process,
+    ),
+    type_of_handles_option(|criteria| &mut criteria.handles.object_type),
+    suspect_option("only this suspect", |criteria| &mut criteria.handles.suspect),
+    Opt {
+        names: &["-MinLeaked"],
+        help: "only suspects that leaked at least this many",
+        details: "Counts handles or allocations of a suspect that are leaked or closed only by \
+             process exit. Ranks do not change.",
+        example: "-MinLeaked 10",
+        take: Take::Number(|criteria| &mut criteria.min_leaked),
+    },
+    Opt {
+        names: &["-Since"],
+        help: "only handles and allocations opened at this time or later, since session start",
+        details: "Handles and allocations opened earlier are left out of counts, growth and \
+             causes. Units: s, ms, us, ns.",
+        example: "-Since 1.5s",
+        take: Take::From(|criteria| &mut criteria.handles.time),
+    },
+    Opt {
+        names: &["-ByProcess"],
+        help: "judge each process separately, not all processes of a program together",
+        details: "By default all processes of a program (same executable and, for svchost.exe, \
+             same service) that leak one type on one stack are one suspect, with the processes \
+             listed.",
+        example: "-ByProcess",
+        take: Take::Switch(|criteria| &mut criteria.by_process),
+    },
+    Opt {
+        names: &["-RaceWindow"],
+        help: "maximum time between two opens of a race",
+        details: "Two threads of a process that open the same object within this time, where one \
+             handle leaks, are a race. Default: 1 ms. Units: s, ms, us, ns.",
+        example: "-RaceWindow 500us",
+        take: Take::Length(|criteria| &mut criteria.race_window_ns),
+    },
+];
+
+static DISPLAY: &[Opt<WhyCriteria>] = &[
+    Opt {
+        names: &["-All"],
+        help: "include suspects much smaller than the worst",
+        details: "By default the text only counts them below the others: suspects that are \
+             neither a steady leak nor a burst and have less than a tenth of the largest score and \
+             amount, if all suspects below them are small, too; and one or two handles closed only \
+             by process exit whose stack has only system frames. Other formats always have all \
+             suspects.",
+        example: "-All",
+        take: Take::Switch(|criteria| &mut criteria.all),
+    },
+    show_stack_option(),
+    show_address_option(),
+    show_line_option(),
+];
+
+fields!(WhyCriteria { handles.stacks: StackDisplayArgs });

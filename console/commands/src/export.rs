@@ -1,0 +1,210 @@
+//! `.export`: the tables of the loaded traces as files that other programs read.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use handlescope_model::{ArchiveError, Table, Trace, Untrusted, write_parquet_with};
+use polars::prelude::{Column, DataFrame, PlSmallStr, Scalar};
+
+use super::shared::groups;
+use super::shared::options::{csv_raw_option, files_option, force_option, format_option};
+use super::{Command, CommandError, Context, Entered, Signature};
+use handlescope_render::write_frame;
+use handlescope_session::cancel::Cancel;
+use handlescope_session::filter::Filter;
+use handlescope_session::grammar::{Arguments, Opt, OptionGroup, ParseError};
+use handlescope_session::paths::{Aside, Output, Overwrite, with_home, write_aside};
+use handlescope_session::trace::LoadedTrace;
+use handlescope_session::values::{
+    Counted, CsvText, Format, NamesFile, RequestedFormat, TABLE_FORMATS,
+};
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ExportArgs {
+    /// The folder for the files.
+    pub folder: PathBuf,
+    /// The formats of the files; Parquet when none was asked for.
+    pub formats: Vec<RequestedFormat>,
+    /// `-csvraw`
+    pub csv_text: CsvText,
+    /// `-Force`: replace files that this program has not written.
+    pub force: bool,
+    /// `-fd`: only loaded files with such a path; all of the filters must match.
+    pub files: Vec<Filter>,
+}
+
+impl ExportArgs {
+    /// The formats of the files, each with what their names end with.
+    fn formats(&self) -> Vec<(Format, &'static str)> {
+        let [(usual, _), ..] = &TABLE_FORMATS;
+        if self.formats.is_empty() {
+            return vec![(usual.format, usual.extension)];
+        }
+        let formats = self.formats.iter();
+        formats.map(|format| (format.format(self.csv_text), format.spec.extension)).collect()
+    }
+}
+
+const fn options() -> [Opt<ExportArgs>; TABLE_FORMATS.len() + 3] {
+    let mut options = [files_option(|args: &mut ExportArgs| &mut args.files); _];
+    let mut index = 0;
+    while index < TABLE_FORMATS.len() {
+        let (spec, option) = &TABLE_FORMATS[index];
+        options[index] = format_option(spec, option, NamesFile::Never, |args| &mut args.formats);
+        index += 1;
+    }
+    options[index] = csv_raw_option("tables -csv -csvraw", |args| args.csv_text = CsvText::Raw);
+    options[index + 1] = force_option("tables -Force", |args| &mut args.force);
+    options
+}
+
+pub struct Export;
+
+impl Command for Export {
+    type Args = ExportArgs;
+    const SIGNATURE: Signature = Signature {
+        names: &[".export"],
+        group: groups::QUERIES,
+        usage: "FOLDER",
+        arguments: Arguments::Folder,
+        summary: "write the tables of the loaded traces for other programs",
+        details: "One file for each table, for DuckDB, pandas, polars and the like: \
+             FOLDER/events.parquet and so on; see .schema. Each of several traces gets its own \
+             subfolder. All tables of a trace have the same trace_id; if one differs, an export \
+             was interrupted.",
+        examples: &[".export tables", ".export tables -csv -ndjson"],
+    };
+    const OPTIONS: &'static [OptionGroup<ExportArgs>] =
+        &[OptionGroup { title: "Options", options: &options() }];
+
+    fn parse(entered: &Entered<'_>) -> Result<ExportArgs, ParseError> {
+        let (args, words) = entered.options_and_words(Self::OPTIONS)?;
+        let folder = entered.at_most_one(&words, "one folder, in quotes if it has spaces")?;
+        let folder = folder.ok_or_else(|| entered.missing("a folder for the files"))?;
+        Ok(ExportArgs { folder: with_home(&folder), ..args })
+    }
+
+    /// Writes one file for each table and format; of several traces into a folder of its own for
+    /// each. A file appears under its name when it is complete.
+    fn run(args: ExportArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        let Context { session, cancel, out, messages, .. } = context;
+        let selected = session.choose(&args.files, messages)?;
+        messages.wait("exporting");
+        let mut taken = HashSet::new();
+        for (index, file) in &selected {
+            let folder = match selected.len() {
+                1 => args.folder.clone(),
+                _ => args.folder.join(unused_name(file, *index, &mut taken)),
+            };
+            fs::create_dir_all(&folder).map_err(|source| failed(&folder, source))?;
+            let overwrite = session.overwrite(args.force);
+            let rows = export_trace(&file.trace, &folder, &args, &overwrite, cancel)?;
+            let (tables, rows) = (Table::ALL.len(), Counted(rows, "row"));
+            writeln!(out, "{}: {tables} tables, {rows}", Untrusted(folder))?;
+        }
+        Ok(())
+    }
+}
+
+/// The name of a trace, with its number where another one has the name.
+fn unused_name(file: &LoadedTrace, index: usize, taken: &mut HashSet<String>) -> String {
+    let stem = file.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    if taken.insert(stem.to_lowercase()) {
+        return stem;
+    }
+    let numbered = format!("{stem}-{index}");
+    taken.insert(numbered.to_lowercase());
+    numbered
+}
+
+/// The column, and the key in the footer of Parquet files, that is the same in all tables of a trace.
+const TRACE_ID: &str = "trace_id";
+
+/// A table that is written, and not under its name yet.
+struct Written {
+    table: Table,
+    is_empty: bool,
+    file: Aside,
+    output: Output,
+}
+
+impl Written {
+    /// Sort key for the order in which tables get their names. Empty tables of text do not show whose they are, so they
+    /// are not the first; and the trace is the last, so that until then it contradicts the others.
+    fn sort_key(&self) -> (bool, bool) {
+        (self.table == Table::Trace, self.is_empty)
+    }
+}
+
+/// Returns the number of rows of all tables. All are written before one appears, in place of those of another
+/// trace, too.
+fn export_trace(
+    trace: &Trace,
+    folder: &Path,
+    args: &ExportArgs,
+    overwrite: &Overwrite,
+    cancel: &Cancel,
+) -> Result<u64, CommandError> {
+    let path = |table: Table, extension| folder.join(format!("{}.{extension}", table.name()));
+    for (table, (_, extension)) in
+        Table::ALL.iter().flat_map(|t| args.formats().into_iter().map(|f| (*t, f)))
+    {
+        overwrite.replacing(&path(table, extension))?;
+    }
+    let (id, mut rows, mut written) = (trace.id(), 0, Vec::new());
+    for table in Table::ALL {
+        cancel.check()?;
+        let frame = table_of(trace, table, &id)?;
+        rows += frame.height() as u64;
+        for (format, extension) in args.formats() {
+            let output = overwrite.replacing(&path(table, extension))?;
+            let file =
+                write_aside(&output, cancel, |out| write_table(&frame, &id, format, cancel, out))
+                    .map_err(|source| match cancel.check() {
+                    Ok(()) => failed(output.path(), source),
+                    Err(cancelled) => cancelled.into(),
+                })?;
+            written.push(Written { table, is_empty: frame.height() == 0, file, output });
+        }
+    }
+    cancel.check()?;
+    written.sort_by_key(Written::sort_key);
+    for Written { file, output, .. } in written {
+        file.appear(&output).map_err(|source| failed(output.path(), source))?;
+    }
+    Ok(rows)
+}
+
+/// A table with the id of its trace in each row.
+fn table_of(trace: &Trace, table: Table, id: &str) -> Result<DataFrame, ArchiveError> {
+    let mut frame = trace.frame(table)?;
+    let id = Scalar::from(PlSmallStr::from(id));
+    let column = Column::new_scalar(TRACE_ID.into(), id, frame.height());
+    frame
+        .with_column(column)
+        .map_err(|source| ArchiveError::Encode { table: table.name(), source })?;
+    Ok(frame)
+}
+
+fn write_table(
+    frame: &DataFrame,
+    id: &str,
+    format: Format,
+    cancel: &Cancel,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match format {
+        Format::Parquet => {
+            let pairs = vec![(TRACE_ID.to_owned(), id.to_owned())];
+            write_parquet_with(frame, pairs, out).map_err(io::Error::other)
+        }
+        format => write_frame(frame.clone(), format, cancel, out),
+    }
+}
+
+fn failed(path: &Path, source: io::Error) -> CommandError {
+    let instead = "use another folder";
+    CommandError::Unwritten { path: PathBuf::from(path), source, instead }
+}

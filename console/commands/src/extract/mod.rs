@@ -1,0 +1,157 @@
+//! `.extract` and `handlescope extract`
+
+mod files;
+mod options;
+
+use std::path::Path;
+
+use handlescope_model::{Trace, Untrusted};
+use thiserror::Error;
+
+pub use options::ExtractArgs;
+
+use self::files::{Finish, Tally, Work, extract_files, inputs};
+use super::context::write_notes;
+use super::shared::groups;
+use super::shared::names::{NameSearch, save_for_etwanalyzer, store_names};
+use super::{Command, CommandError, Context, Entered, Signature};
+use handlescope_session::grammar::{Arguments, OptionGroup, ParseError, Token};
+use handlescope_session::paths::with_home;
+use handlescope_session::suggest;
+use handlescope_session::terminal::Messages;
+use handlescope_session::trace::FrameNameCache;
+
+/// Names of the ETWAnalyzer extractors whose data every extract has.
+const ALWAYS: &str = "All Default ObjectRef Module";
+
+/// Names of the other ETWAnalyzer extractors, whose data no extract has.
+const NEVER: &str = "CPU Disk DNS Exception File Frequency LBR Memory PMC Power Stacktag TCP ThreadPool \
+                     TraceLog VirtualAlloc Window";
+
+/// The names of extractors, each with whether it is extracted here.
+fn extractors() -> impl Iterator<Item = (&'static str, bool)> {
+    let always = ALWAYS.split(' ').map(|name| (name, true));
+    always.chain(NEVER.split(' ').map(|name| (name, false)))
+}
+
+/// Message about the other extractors.
+const EXTRACTED: &str = "not extracted; an extract has objects, handles, mappings, \
+                                    processes, modules and stacks";
+
+/// A request for nothing that an extract has.
+#[derive(Debug, Error)]
+#[error("{command}: {}: {EXTRACTED}; name ObjectRef, or leave {} out", Untrusted(.names), Untrusted(.names))]
+struct NothingToExtract {
+    command: String,
+    /// Requested names, joined by commas.
+    names: String,
+}
+
+pub struct Extract;
+
+impl Command for Extract {
+    type Args = ExtractArgs;
+    const SIGNATURE: Signature = Signature {
+        names: &[".extract"],
+        group: groups::FILES,
+        usage: "QUERY…",
+        arguments: Arguments::Files,
+        summary: "extract traces without loading them",
+        details: "QUERY is written as for .load. ETWAnalyzer's keywords are accepted, too: \
+             ObjectRef, All, Default and Module are always extracted; others are skipped with a \
+             note, and an error if there are no other keywords.",
+        examples: &[
+            ".extract examples/leaky.etl",
+            ".extract ObjectRef -fd examples -NoOverwrite",
+            ".extract examples/leaky.etl -stacks all -outdir extracts",
+            ".extract examples/leaky.etl -symbols -symFolder examples/symbols",
+        ],
+    };
+    const OPTIONS: &'static [OptionGroup<ExtractArgs>] = options::OPTIONS;
+
+    /// Words are extractors, or files as those after `-fd`.
+    fn parse(entered: &Entered<'_>) -> Result<ExtractArgs, ParseError> {
+        let (mut args, words) = entered.options_and_words(Self::OPTIONS)?;
+        let (mut queries, mut has_known) = (Vec::new(), false);
+        for word in words {
+            match extractors().find(|(name, _)| name.eq_ignore_ascii_case(&word.text)) {
+                Some(_) if with_home(&word.text).exists() => queries.push(word.text.clone()),
+                Some((_, true)) => has_known = true,
+                Some((name, false)) => args.unknown_extractors.push(name.to_owned()),
+                None => queries.push(file_or_typo(word)?),
+            }
+        }
+        if !has_known && !args.unknown_extractors.is_empty() {
+            return Err(ParseError::refused(NothingToExtract {
+                command: entered.command(),
+                names: args.unknown_extractors.join(", "),
+            }));
+        }
+        args.queries.splice(0..0, queries);
+        if args.queries.is_empty() {
+            return Err(entered.missing("at least one trace, folder or pattern"));
+        }
+        Ok(args)
+    }
+
+    /// Extracted traces stay unloaded. What is said about symbols counts for the session.
+    fn run(args: ExtractArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        let Context { session, cancel, screen, out, messages, .. } = context;
+        write_notes(&args.notes, messages);
+        if let Some(path) = args.symbols.symbol_path(&session.settings)? {
+            if !args.store_names && !args.etwanalyzer {
+                messages.note(format_args!(
+                    "note: functions are resolved when stacks are shown; set the symbol path with \
+                     .sympath {path}, or --symbol-path '{path}'"
+                ));
+            }
+            session.set_symbol_path(&path);
+            session.warn_of_symbol_folders(messages);
+        }
+        if !args.unknown_extractors.is_empty() {
+            let names = args.unknown_extractors.join(", ");
+            messages.note(format_args!("note: {names}: {EXTRACTED}"));
+        }
+        let mut tally = Tally::default();
+        let inputs = inputs(&args, messages, &mut tally);
+        if args.store_names || args.etwanalyzer {
+            session.search_beside(&inputs);
+        }
+        let session = &**session;
+        let symbolizer = || session.symbolizer();
+        let finish = |output: &Path, messages: &mut Messages<'_>| {
+            let (trace, frames) = (Trace::open(output)?, FrameNameCache::default());
+            let search = NameSearch { frames: &frames, symbolizer: symbolizer(), cancel };
+            if args.etwanalyzer {
+                save_for_etwanalyzer(&trace, output, search, messages)
+            } else {
+                store_names(&trace, search, messages)
+            }
+        };
+        let is_unfinished = args.store_names || args.etwanalyzer;
+        let finish = is_unfinished.then_some(&finish as &Finish<'_>);
+        let overwrite = session.overwrite(args.force);
+        let work = Work { args: &args, inputs: &inputs, overwrite, finish, width: screen.width };
+        let result = extract_files(&work, tally, cancel, out, messages);
+        session.warn_of_missing_symbols(messages);
+        context.session.search_beside_files();
+        let (Tally { files, failed }, requested) = result?;
+        if failed > 0 {
+            Err(CommandError::NotExtracted { failed, files })
+        } else {
+            requested.check(context.messages)
+        }
+    }
+}
+
+/// A word that is not an extractor is a file, unless it looks like a mistyped extractor.
+fn file_or_typo(word: &Token) -> Result<String, ParseError> {
+    let is_name = word.text.chars().all(char::is_alphanumeric);
+    let names = extractors().map(|(name, _)| name);
+    match suggest::nearest(&word.text, names) {
+        Some(name) if is_name && !with_home(&word.text).exists() => {
+            Err(ParseError::unexpected(word, suggest::did_you_mean(name)))
+        }
+        _ => Ok(word.text.clone()),
+    }
+}

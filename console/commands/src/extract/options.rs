@@ -1,0 +1,243 @@
+//! `.extract` as entered, and its options.
+
+use std::path::PathBuf;
+
+use handlescope_extract::StackChoice;
+
+use crate::shared::options::{
+    Notes, SELECTION, etwanalyzer_option, force_option, ignored, ignored_everywhere,
+    max_size_option, recursive_queries_option,
+};
+use crate::shared::symbols::{SymbolArgs, symbol_options, symbol_path_option};
+use crate::shared::{fields, groups};
+use handlescope_session::grammar::{Choices, Opt, OptionGroup, Take, choice, words};
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExtractArgs {
+    /// Files, folders and patterns.
+    pub queries: Vec<String>,
+    /// Names of ETWAnalyzer's extractors that this program does not have.
+    pub unknown_extractors: Vec<String>,
+    /// `-recursive`: look into folders below folders.
+    pub recursive: bool,
+    /// `-outdir`: the folder for the extracts, instead of `Extract` beside each trace.
+    pub outdir: Option<PathBuf>,
+    /// `-stacks`: which stacks to keep; those of handle events unless it is given.
+    pub stacks: Option<StackChoice>,
+    /// `-events`: providers whose single events to keep.
+    pub events: Option<String>,
+    /// `-resource`: events that acquire and release, in words or as the name of a file.
+    pub resource: Option<String>,
+    /// `-NoOverwrite`: leave traces alone that have an extract.
+    pub no_overwrite: bool,
+    /// `-Force`: replace a file that is no extract.
+    pub force: bool,
+    /// `-MaxSize`: largest trace in an archive that is unpacked, bytes.
+    pub max_size: Option<u64>,
+    /// `-MaxMemory`: memory to keep to, bytes.
+    pub max_memory: Option<u64>,
+    /// `-Concurrency`: threads that share the work on a trace.
+    pub threads: Option<u64>,
+    /// `-DryRun`: only list the traces.
+    pub dry_run: bool,
+    /// `-symbols`: store the names of all frames.
+    pub store_names: bool,
+    /// `-etwanalyzer`: write what ETWAnalyzer reads, too.
+    pub etwanalyzer: bool,
+    /// Sources of symbols for stacks that are shown.
+    pub symbols: SymbolArgs,
+    /// Options that were accepted without effect, each with the reason.
+    pub notes: Vec<&'static str>,
+}
+
+fields!(ExtractArgs { symbols: SymbolArgs, notes: Notes });
+
+pub static OPTIONS: &[OptionGroup<ExtractArgs>] = &[
+    OptionGroup { title: "Which traces", options: WHICH },
+    OptionGroup { title: "What is extracted", options: CONTENT },
+    OptionGroup { title: "Where extracts are written", options: WHERE },
+    OptionGroup { title: "Symbols", options: SYMBOLS },
+    OptionGroup { title: groups::LIMITS, options: LIMITS },
+    OptionGroup { title: "For ETWAnalyzer compatibility", options: COMPATIBILITY },
+];
+
+static WHICH: &[Opt<ExtractArgs>] = &[
+    Opt {
+        names: &["-fd", "-filedir"],
+        help: "traces: a file, a folder or a pattern",
+        details: "May be given several times, or omitted in front of a file.",
+        example: "-fd examples/leaky.etl",
+        take: Take::Query(|args| &mut args.queries),
+    },
+    recursive_queries_option("-fd examples -recursive", |args| &mut args.recursive),
+    Opt {
+        names: &["-NoOverwrite"],
+        help: "skip traces that have an extract",
+        details: "By default they are extracted again.",
+        example: "-fd examples -NoOverwrite",
+        take: Take::Switch(|args| &mut args.no_overwrite),
+    },
+    force_option("-fd examples -Force", |args| &mut args.force),
+    max_size_option("-fd examples -MaxSize 100GB", |args| &mut args.max_size),
+    Opt {
+        names: &["-DryRun"],
+        help: "only list the traces",
+        details: "Nothing is written.",
+        example: "-fd examples -DryRun",
+        take: Take::Switch(|args| &mut args.dry_run),
+    },
+];
+
+const STACKS: &Choices<StackChoice> = &[
+    ("handles", "those of handle events (default)", StackChoice::HandleEvents),
+    ("all", "those of every event, CPU samples too", StackChoice::All),
+];
+
+static CONTENT: &[Opt<ExtractArgs>] = &[
+    Opt {
+        names: &["-stacks", "--stacks"],
+        help: "which call stacks to keep",
+        details: "For .dump Stack. Keeping all stacks can make an extract many times larger. \
+             Provider events keep their own stacks: -events.",
+        example: "-fd examples/leaky.etl -stacks all",
+        take: Take::Choice(|| words(STACKS), |args, index| args.stacks = choice(STACKS, index)),
+    },
+    Opt {
+        names: &["-events", "--events"],
+        help: "providers whose single events to keep, or all",
+        details: "Names or GUIDs separated by ;. Their events are kept with all fields and \
+             stacks, for .dump Events -ShowFields and .sql. By default an extract has only counts \
+             of events.",
+        example: "-fd examples/leaky.etl -events all",
+        take: Take::Text("PROVIDERS", 1, |args| &mut args.events),
+    },
+    Opt {
+        names: &["-resource", "--resource"],
+        help: "further events that acquire and release resources",
+        details: "For example \"Contoso.Pool/Take acquire handle=Block size=Bytes \
+             allocator=Tag\", several separated by ;: provider name, GUID or *; event name or id; \
+             what it does; and its fields, by default Handle, AllocSize and Allocator. Or a .toml \
+             file that lists them. AcquireResource and ReleaseResource are always included.",
+        example: "-fd examples/leaky.etl -resource \"Contoso.Pool/Take acquire handle=Block\"",
+        take: Take::Text("MAPPING", 1, |args| &mut args.resource),
+    },
+    Opt {
+        names: &["-symbols", "--symbols"],
+        help: "store the names of all frames, for readers without symbols",
+        details: "Names are looked up on the symbol path, as by .symbolize. By default an extract \
+             has addresses, which are resolved when stacks are shown.",
+        example: "-fd examples/leaky.etl -symbols -symFolder examples/symbols",
+        take: Take::Switch(|args| &mut args.store_names),
+    },
+    etwanalyzer_option(
+        "The archive then opens in both programs. Frames have the names that the symbol path \
+         gives, stored as by -symbols, or else module and offset. The file time is set to the \
+         session's.",
+        "-fd examples/leaky.etl -etwanalyzer",
+        |args| &mut args.etwanalyzer,
+    ),
+];
+
+static WHERE: &[Opt<ExtractArgs>] = &[Opt {
+    names: &["-outdir", "-o", "--outdir"],
+    help: "folder for the extracts, instead of Extract beside each trace",
+    details: "Created if it does not exist.",
+    example: "-fd examples/leaky.etl -outdir extracts",
+    take: Take::Folder(|args| &mut args.outdir),
+}];
+
+static SYMBOLS: &[Opt<ExtractArgs>] = &{
+    let [server, cache, folder] = symbol_options();
+    [symbol_path_option(), server, cache, folder]
+};
+
+static LIMITS: &[Opt<ExtractArgs>] = &[
+    Opt {
+        names: &["-MaxMemory", "--max-memory"],
+        help: "memory limit; the rest goes to temporary files",
+        details: "1 GiB by default, at least 256 MiB. What does not fit is kept in files beside \
+             the extract, which are deleted at the end. Units: KB, KiB, MB, MiB, GB, GiB.",
+        example: "-fd examples/leaky.etl -MaxMemory 512MiB",
+        take: Take::Size(|args| &mut args.max_memory),
+    },
+    Opt {
+        names: &["-Concurrency", "--threads"],
+        help: "threads per trace",
+        details: "By default one for each processor. The extract is the same.",
+        example: "-fd examples/leaky.etl -Concurrency 1",
+        take: Take::Number(|args| &mut args.threads),
+    },
+];
+
+static COMPATIBILITY: &[Opt<ExtractArgs>] = &{
+    let [no_color, debug, days, runs, skip, index, count] = ignored_everywhere();
+    [
+        ignored(
+            &["-tempdir"],
+            "-tempdir 1",
+            1,
+            "-tempdir does nothing; archives are not unpacked into a folder",
+        ),
+        ignored(
+            &["-keepTemp"],
+            "-keepTemp",
+            0,
+            "-keepTemp does nothing; archives are not unpacked into a folder",
+        ),
+        ignored(&["-nThreads"], "-nThreads 1", 1, THREADS),
+        ignored(&["-pThreads"], "-pThreads 1", 1, THREADS),
+        ignored(&["-child"], "-child", 0, "-child does nothing; everything runs in this process"),
+        ignored(&["-timeLine"], "-timeLine 1", 1, "-timeLine does nothing; it is about CPU data"),
+        ignored(&["-allCPU"], "-allCPU", 0, "-allCPU does nothing; it is about CPU data"),
+        ignored(
+            &["-extractRegion"],
+            "-extractRegion 1 2",
+            64,
+            "-extractRegion does nothing; objects are always extracted whole, choose with -MinMaxTime",
+        ),
+        days,
+        runs,
+        skip,
+        index,
+        count,
+        ignored(&["-NoTestRunGrouping"], "-NoTestRunGrouping", 0, SELECTION),
+        no_color,
+        debug,
+        refused(
+            &["-NoCompress"],
+            "-NoCompress",
+            0,
+            "an extract is one archive; it cannot be several plain files",
+        ),
+        refused(
+            &["-Indent"],
+            "-Indent",
+            0,
+            "an extract holds tables; use -json-pretty with .dump for JSON",
+        ),
+        refused(
+            &["-unzipOperation"],
+            "-unzipOperation",
+            1,
+            "archives are not unpacked into a folder, so there is nothing to run a command on",
+        ),
+    ]
+};
+
+const THREADS: &str =
+    "traces are extracted one by one in this process; -Concurrency sets the threads of each";
+
+const fn refused(
+    names: &'static [&'static str],
+    example: &'static str,
+    values: usize,
+    reason: &'static str,
+) -> Opt<ExtractArgs> {
+    Opt {
+        names,
+        help: "refused",
+        details: "Refused, because the result would differ from ETWAnalyzer's.",
+        example,
+        take: Take::Refused(values, reason),
+    }
+}

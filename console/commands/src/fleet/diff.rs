@@ -1,0 +1,125 @@
+//! `.diff -build` over a dataset.
+
+use thiserror::Error;
+
+use super::{CHOICE, day_option, fleet, machine_option, row_options, warn_of};
+use crate::shared::choice::show_stack_option;
+use crate::shared::{fields, groups};
+use crate::{CommandError, DumpContext, Flow, Kind, KindCommand, KindSignature, Signature};
+use handlescope_fleet::{BuildsDiff, FleetCriteria, compare_builds};
+use handlescope_render as render;
+use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, Take};
+use handlescope_session::settings::StackDisplayArgs;
+use handlescope_session::values::Counted;
+
+pub struct FleetDiff;
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FleetDiffArgs {
+    criteria: FleetCriteria,
+    builds: Option<[String; 2]>,
+    stacks: StackDisplayArgs,
+}
+
+fields!(FleetDiffArgs { criteria: FleetCriteria, stacks: StackDisplayArgs });
+
+/// A comparison without builds.
+#[derive(Debug, Error)]
+#[error(
+    "a dataset is compared by builds: .diff -build BEFORE AFTER; .dump ObjectRef -GroupBy build \
+     lists them"
+)]
+struct NoBuilds;
+
+const SUMMARY: &str = "compare what two builds leak";
+
+const DETAILS: &str = "Groups that the second build leaks more of than the first, by process \
+     name, type and stack, including handles closed only by process exit, over all traces in \
+     which processes of the builds ran. The rule is that of .diff of two traces: a group is worse \
+     if its rates by the time of the processes differ by a factor of 1.5 and by more than chance \
+     (95 % confidence for all groups together), where traces that differ from each other more \
+     than chance allows count for less. If anything got worse, a warning says so and the exit \
+     status of handlescope is 1; if lost events may explain it, 2.";
+
+static SIGNATURE: Signature = Signature {
+    names: &[".diff"],
+    group: groups::QUERIES,
+    usage: "-build BEFORE AFTER [OPTION…]",
+    arguments: Arguments::Options,
+    summary: SUMMARY,
+    details: DETAILS,
+    examples: &[".diff -build 1.3.0.0 1.4.0.0", ".diff -build 1.3.0.0 1.4.0.0 -pn app -json"],
+};
+
+pub static COMMAND: KindCommand<FleetDiff> = KindCommand { signature: &SIGNATURE, kind: FleetDiff };
+
+impl Kind for FleetDiff {
+    type Args = FleetDiffArgs;
+    const SIGNATURE: KindSignature = KindSignature {
+        name: "Diff",
+        summary: SUMMARY,
+        details: DETAILS,
+        examples: &[
+            Example { goal: "what got worse", line: ".dump Diff -build 1.3.0.0 1.4.0.0" },
+            Example {
+                goal: "of one process, with all frames",
+                line: ".dump Diff -build 1.3.0.0 1.4.0.0 -pn app -ss",
+            },
+            Example {
+                goal: "on some machines",
+                line: ".dump Diff -build 1.3.0.0 1.4.0.0 -machine WS-0*",
+            },
+        ],
+    };
+    const OPTIONS: &'static [OptionGroup<FleetDiffArgs>] = OPTIONS;
+    const OVER_DATASET: bool = true;
+
+    fn columns() -> Vec<String> {
+        render::fleet_diff_columns().names()
+    }
+
+    fn answer(args: &FleetDiffArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        let Some(builds) = &args.builds else { return Err(ParseError::refused(NoBuilds).into()) };
+        let fleet = fleet(&args.criteria, dump)?;
+        let answer = compare_builds(&fleet, &args.criteria, builds, dump.cancel)?;
+        warn_of(&answer.caveats, dump.messages);
+        got_worse(&answer, dump);
+        let display = dump.display();
+        let system = dump.session.settings.system_modules();
+        let table = render::fleet_diff(&answer, args.stacks.show, system, &display)?;
+        dump.write(table)
+    }
+}
+
+/// Says that groups got worse, or may have, and ends with the status that says so.
+fn got_worse(answer: &BuildsDiff, dump: &mut DumpContext<'_, '_>) {
+    let groups = |number: usize| Counted(number as u64, "group");
+    if answer.uncertain() > 0 {
+        dump.messages.warning(format_args!(
+            "{} may or may not have got worse, because traces lost events",
+            groups(answer.uncertain())
+        ));
+        dump.flow = Flow::Undecided;
+    }
+    if answer.worse() > 0 {
+        dump.messages.warning(format_args!("{} got worse", groups(answer.worse())));
+        dump.flow = Flow::Worse;
+    }
+}
+
+static OPTIONS: &[OptionGroup<FleetDiffArgs>] = &[
+    OptionGroup { title: CHOICE, options: &CHOICES },
+    OptionGroup { title: groups::DISPLAY, options: &[show_stack_option()] },
+];
+
+static CHOICES: [Opt<FleetDiffArgs>; 5] = {
+    let [process, object_type] = row_options();
+    let builds = Opt {
+        names: &["-build"],
+        help: "the two builds, that before and that after",
+        details: "Names as .dump ObjectRef -GroupBy build lists them.",
+        example: "-build 1.3.0.0 1.4.0.0",
+        take: Take::Pair("BEFORE AFTER", |args: &mut FleetDiffArgs| &mut args.builds),
+    };
+    [builds, machine_option(), day_option(), process, object_type]
+};

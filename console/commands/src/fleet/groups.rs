@@ -1,0 +1,192 @@
+//! `.dump ObjectRef -GroupBy` over a dataset.
+
+use super::{
+    CHOICE, build_option, day_option, fleet, machine_option, min_leaked_option, row_options,
+    warn_of,
+};
+use crate::dump::Dump;
+use crate::shared::choice::{add_column, show_stack_option};
+use crate::shared::{fields, groups as headings};
+use crate::{
+    AnyCommand, CommandError, DumpContext, Entered, Invocation, Kind, KindSignature, SharedArgs,
+    Signature,
+};
+use handlescope_fleet::{FleetColumn, FleetCriteria, LeaksOnly, fleet_groups};
+use handlescope_render::{self as render, OutputOptions};
+use handlescope_session::grammar::{
+    Arguments, Choices, Example, GroupView, Opt, OptionGroup, ParseError, Take, choice, words,
+};
+use handlescope_session::settings::StackDisplayArgs;
+
+/// `.dump`, whose kinds are those of the registry.
+pub struct FleetDump;
+
+pub struct FleetObjectRef;
+
+static SIGNATURE: Signature = Signature {
+    names: &[".dump"],
+    group: headings::QUERIES,
+    usage: "KIND [OPTION…]",
+    arguments: Arguments::Kind,
+    summary: "print tables of the loaded dataset",
+    details: "Each KIND has its own options: see .help KIND. Names of kinds and options are \
+         case-insensitive. > FILE at the end writes the output into a file, >> FILE appends it.",
+    examples: &[".dump ObjectRef -Leak -GroupBy machine,process,createstack", ".dump Why -TopN 5"],
+};
+
+impl AnyCommand for FleetDump {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURE
+    }
+
+    fn groups(&self) -> Vec<GroupView> {
+        Vec::new()
+    }
+
+    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
+        AnyCommand::parse(&Dump, entered)
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FleetGroupsArgs {
+    criteria: FleetCriteria,
+    by: Vec<FleetColumn>,
+    /// `-ShowTotal`: columns by which it sums up.
+    total: Option<&'static [FleetColumn]>,
+    leaks: LeaksOnly,
+    min_leaked: Option<u64>,
+    stacks: StackDisplayArgs,
+}
+
+fields!(FleetGroupsArgs { criteria: FleetCriteria, stacks: StackDisplayArgs });
+
+/// Columns unless others are named.
+const USUAL: [FleetColumn; 3] = [FleetColumn::Process, FleetColumn::Type, FleetColumn::CreateStack];
+
+/// A trace, with its machine and day.
+const FILE: [FleetColumn; 3] = [FleetColumn::Trace, FleetColumn::Machine, FleetColumn::Day];
+
+/// Words of `-ShowTotal`: those of traces.
+const TOTALS_OF: &Choices<&[FleetColumn]> = &[
+    ("Total", "by type", &[FleetColumn::Type]),
+    ("Process", "by executable", &[FleetColumn::Process]),
+    ("File", "by trace, with machine and day", &FILE),
+    ("Method", "like File", &FILE),
+    ("None", "the groups, as without it", &USUAL),
+];
+
+impl Kind for FleetObjectRef {
+    type Args = FleetGroupsArgs;
+    const SIGNATURE: KindSignature = KindSignature {
+        name: "ObjectRef",
+        summary: "handles, views and allocations of all traces in groups",
+        details: "Sums over the traces of the dataset: number of machines and traces, leaked, \
+             closed only by process exit, opened and closed. Single handles are in the traces: \
+             .load ID opens one, and .sql has the table acquisitions.",
+        examples: &[
+            Example {
+                goal: "which machines leak what",
+                line: ".dump ObjectRef -Leak -GroupBy machine,process,createstack",
+            },
+            Example { goal: "leaks by day", line: ".dump ObjectRef -Leak -GroupBy day -pn app" },
+            Example {
+                goal: "the traces of one machine",
+                line: ".dump ObjectRef -GroupBy trace,day,build -machine WS-001",
+            },
+        ],
+    };
+    const OPTIONS: &'static [OptionGroup<FleetGroupsArgs>] = OPTIONS;
+    const OVER_DATASET: bool = true;
+
+    fn columns() -> Vec<String> {
+        render::fleet_group_columns(&FleetColumn::ALL, true).names()
+    }
+
+    fn check(args: &FleetGroupsArgs, _: &SharedArgs) -> Result<(), ParseError> {
+        if args.total.is_some() && !args.by.is_empty() {
+            let (option, other) = ("-ShowTotal", "-GroupBy");
+            return Err(ParseError::Conflict { option, other, reason: "both count; choose one" });
+        }
+        Ok(())
+    }
+
+    fn answer(args: &FleetGroupsArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        let fleet = fleet(&args.criteria, dump)?;
+        let usual = args.total.unwrap_or(&USUAL);
+        let by = if args.by.is_empty() { usual } else { &args.by };
+        let mut answer = fleet_groups(&fleet, &args.criteria, by, args.leaks, dump.cancel)?;
+        let least = i64::try_from(args.min_leaked.unwrap_or_default()).unwrap_or(i64::MAX);
+        answer.groups.retain(|group| group.unreleased() >= least);
+        warn_of(&answer.caveats, dump.messages);
+        let (display, command) = (dump.display(), &dump.shared.text);
+        let table = render::fleet_groups(&answer, command, args.stacks.show, &display)?;
+        let output = &dump.shared.output;
+        let sort_by = output.sort_by.as_deref().and_then(|word| args.column(word));
+        let output = OutputOptions { sort_by: sort_by.map(str::to_owned), ..output.clone() };
+        Ok(dump.write_as(table, &output, &display)?)
+    }
+}
+
+impl FleetGroupsArgs {
+    /// The column that `-SortBy` means; `None` for the order of groups. Beside `-ShowTotal` it has the words of traces.
+    fn column<'w>(&self, word: &'w str) -> Option<&'w str> {
+        match self.total {
+            Some(_) if word.eq_ignore_ascii_case("Handles") => None,
+            Some(_) if word.eq_ignore_ascii_case("File") => Some(FleetColumn::Trace.word()),
+            _ => Some(word),
+        }
+    }
+}
+
+static OPTIONS: &[OptionGroup<FleetGroupsArgs>] = &[
+    OptionGroup { title: CHOICE, options: &CHOICES },
+    OptionGroup { title: "Group", options: GROUPS },
+    OptionGroup { title: headings::DISPLAY, options: &[show_stack_option()] },
+];
+
+static CHOICES: [Opt<FleetGroupsArgs>; 8] = {
+    let [process, object_type] = row_options();
+    let least = min_leaked_option(|args: &mut FleetGroupsArgs| &mut args.min_leaked);
+    let leak = Opt {
+        names: &["-Leak"],
+        help: "only what leaks: groups of the traces that leak something",
+        details: "Groups of one process, type and stack of which something is never released. \
+             With -LeakAtExit also those of which only process exit releases something.",
+        example: "-Leak",
+        take: Take::Switch(|args: &mut FleetGroupsArgs| &mut args.leaks.leak),
+    };
+    let at_exit = Opt {
+        names: &["-LeakAtExit"],
+        help: "only groups of which process exit released something",
+        details: "Handles and allocations that only the end of their process released.",
+        example: "-LeakAtExit",
+        take: Take::Switch(|args: &mut FleetGroupsArgs| &mut args.leaks.at_exit),
+    };
+    [machine_option(), build_option(), day_option(), process, object_type, leak, at_exit, least]
+};
+
+static GROUPS: &[Opt<FleetGroupsArgs>] = &[
+    Opt {
+        names: &["-GroupBy"],
+        help: "columns of the groups",
+        details: "In any order, separated by commas; groups that leak most come first. Stacks are \
+             equal on all machines and in all builds if the functions of the program are. Default: \
+             process,type,createstack.",
+        example: "-GroupBy machine,process,createstack",
+        take: Take::List(FleetColumn::words, |args, index| {
+            add_column(&mut args.by, FleetColumn::ALL.get(index));
+        }),
+    },
+    Opt {
+        names: &["-ShowTotal"],
+        help: "sums: Total, Process, File, Method or None",
+        details: "Of what the traces opened and allocated: a dataset does not have the handles that \
+             were open before. -SortBy takes Handles and File, too.",
+        example: "-ShowTotal Process",
+        take: Take::Choice(
+            || words(TOTALS_OF),
+            |args, index| args.total = choice(TOTALS_OF, index),
+        ),
+    },
+];

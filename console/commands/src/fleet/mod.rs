@@ -1,0 +1,90 @@
+//! Commands over a dataset. They go by the names of those over traces, and have the options that make sense there.
+
+pub mod diff;
+pub mod groups;
+pub mod plot;
+pub mod report;
+pub mod why;
+
+use super::shared::choice::type_option;
+use super::{CommandError, DumpContext};
+use crate::shared::Has;
+use handlescope_fleet::dataset::Dataset;
+use handlescope_fleet::{Fleet, FleetCaveat, FleetCriteria};
+use handlescope_session::grammar::{Opt, Take, Texts};
+use handlescope_session::terminal::Messages;
+
+/// Heading of the options that choose traces and rows.
+pub const CHOICE: &str = "Which traces, processes and types";
+
+pub const fn machine_option<A: Has<FleetCriteria>>() -> Opt<A> {
+    Opt {
+        names: &["-machine"],
+        help: "only traces of these machines",
+        details: "Names of computers. Folders of other traces are not opened.",
+        example: "-machine WS-0*;!WS-007",
+        take: Take::Filter(Texts::Other, |args| &mut args.part().machine),
+    }
+}
+
+pub const fn build_option<A: Has<FleetCriteria>>() -> Opt<A> {
+    Opt {
+        names: &["-build"],
+        help: "only processes of these builds",
+        details: "The build given to dataset add, else the file version of the executable.",
+        example: "-build 1.4.*",
+        take: Take::Filter(Texts::Other, |args| &mut args.part().build),
+    }
+}
+
+pub const fn day_option<A: Has<FleetCriteria>>() -> Opt<A> {
+    Opt {
+        names: &["-day"],
+        help: "only traces that were started on these days, UTC",
+        details: "FROM..TO, of which one may be missing, or a filter like 2026-11-*. Folders of \
+             other traces are not opened.",
+        example: "-day 2026-11-16..2026-11-22",
+        take: Take::Days(|args| &mut args.part().days),
+    }
+}
+
+/// `-pn` and `-Type`.
+pub const fn row_options<A: Has<FleetCriteria>>() -> [Opt<A>; 2] {
+    let process = Opt {
+        names: &["-pn", "-ProcessName"],
+        help: "what these processes acquired",
+        details: "The name may go without .exe; a number is a pid; ! in front excludes.",
+        example: "-pn app;!svchost",
+        take: Take::Processes(|args: &mut A| &mut args.part().process),
+    };
+    let help = "objects of these types, allocations of these kinds";
+    let details = "As in Event or heap.";
+    [process, type_option(help, details, |args| &mut args.part().object_type)]
+}
+
+pub const fn min_leaked_option<A>(field: fn(&mut A) -> &mut Option<u64>) -> Opt<A> {
+    Opt {
+        names: &["-MinLeaked"],
+        help: "only what leaked at least this many in all traces",
+        details: "Counts what is leaked or closed only by process exit. Ranks do not change.",
+        example: "-MinLeaked 100",
+        take: Take::Number(field),
+    }
+}
+
+/// The traces of the loaded dataset that pass.
+///
+/// # Errors
+/// When none does, or the dataset cannot be read.
+pub fn fleet(criteria: &FleetCriteria, dump: &DumpContext<'_, '_>) -> Result<Fleet, CommandError> {
+    let folder = dump.session.dataset.as_deref().unwrap_or_else(|| std::path::Path::new("."));
+    let dataset = Dataset::open(folder)?;
+    Ok(Fleet::new(&dataset, criteria, dump.cancel)?)
+}
+
+/// Says what makes an answer incomplete.
+pub fn warn_of(caveats: &[FleetCaveat], messages: &mut Messages<'_>) {
+    for caveat in caveats {
+        messages.warning(&caveat.text);
+    }
+}

@@ -1,0 +1,165 @@
+//! `.plot` over a dataset: what is open over the days, or in the time of the traces.
+
+use std::path::{Path, PathBuf};
+
+use super::{CHOICE, build_option, day_option, fleet, machine_option, row_options, warn_of};
+use crate::context::answer_over_dataset;
+use crate::shared::options::force_option;
+use crate::shared::{fields, groups};
+use crate::{Command, CommandError, Context, DumpContext, Entered, SharedArgs, Signature};
+use handlescope_fleet::{FleetCriteria, GrowthAxis, GrowthColumn, fleet_growth};
+use handlescope_render::output::Target;
+use handlescope_render::pictures::{Timeline, write_plot_svg, write_plot_text};
+use handlescope_session::grammar::{
+    Arguments, Choices, GroupView, Opt, OptionGroup, ParseError, Take, choice, parse, words,
+};
+use handlescope_session::paths::{has_extension, stem, with_home};
+
+pub struct FleetPlot;
+
+/// The command, as messages name it.
+const PLOT: &str = ".plot";
+
+/// Default number of lines that are shown separately.
+const MAX_LINES: u64 = 8;
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FleetPlotArgs {
+    file: Option<PathBuf>,
+    criteria: FleetCriteria,
+    by: Option<GrowthColumn>,
+    axis: Option<GrowthAxis>,
+    top: Option<u64>,
+    /// `-Bytes`: bytes of allocations in place of handles.
+    of_bytes: bool,
+    shared: SharedArgs,
+}
+
+fields!(FleetPlotArgs { criteria: FleetCriteria });
+
+impl Command for FleetPlot {
+    type Args = FleetPlotArgs;
+    const SIGNATURE: Signature = Signature {
+        names: &[PLOT],
+        group: groups::QUERIES,
+        usage: "[FILE] [OPTION…]",
+        arguments: Arguments::Files,
+        summary: "draw open handles over the days, or in the time of the traces",
+        details: "Per trace, on average: the handles opened in a trace that are open at its end, \
+             by day, or at each of its 60 steps. NAME.svg is a picture for a browser; without a \
+             file it is drawn in the terminal. Groups are stacked.",
+        examples: &[".plot", ".plot days.svg -GroupBy type -pn app", ".plot -Over trace"],
+    };
+
+    fn groups() -> Vec<GroupView> {
+        GroupView::all(OPTIONS)
+    }
+
+    fn parse(entered: &Entered<'_>) -> Result<FleetPlotArgs, ParseError> {
+        let (mut args, words): (FleetPlotArgs, _) =
+            parse::options_and_words(&entered.help(), entered.tokens, OPTIONS)?;
+        let takes = "one file, in quotes if its name has spaces";
+        args.file = entered.at_most_one(&words, takes)?.as_deref().map(with_home);
+        args.shared.text = entered.line.to_owned();
+        Ok(args)
+    }
+
+    fn run(args: FleetPlotArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        if let Some(file) = args.file.as_ref().filter(|file| !has_extension(file, &["svg"])) {
+            return Err(CommandError::PictureName { path: file.clone(), endings: ".svg" });
+        }
+        answer_over_dataset(&args.shared, context, |dump| draw(&args, dump))
+    }
+}
+
+fn draw(args: &FleetPlotArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+    if let Some(file) = &args.file {
+        dump.overwrite().replacing(file)?;
+    }
+    let fleet = fleet(&args.criteria, dump)?;
+    let (by, of_bytes) = (args.by.unwrap_or_default(), args.of_bytes);
+    // A single day makes no line.
+    let usual = if fleet.days().len() > 1 { GrowthAxis::Days } else { GrowthAxis::Steps };
+    let axis = args.axis.unwrap_or(usual);
+    let growth = fleet_growth(&fleet, &args.criteria, by, axis, of_bytes, dump.cancel)?;
+    warn_of(&growth.caveats, dump.messages);
+    let top = usize::try_from(args.top.unwrap_or(MAX_LINES)).unwrap_or(usize::MAX);
+    let name = stem(fleet.dataset.root());
+    let timeline = Timeline::of_fleet(growth, Path::new(&name), top);
+    if timeline.is_empty() {
+        let reason = "none of the chosen handles or allocations is open in a trace";
+        return Err(CommandError::EmptyPicture { reason });
+    }
+    let Some(path) = args.file.as_deref() else {
+        let display = dump.display();
+        return Ok(write_plot_text(&timeline, title(by), &display, dump.out)?);
+    };
+    let target = Target { path, option: PLOT, format: "SVG" };
+    dump.write_file(target, |out| write_plot_svg(&[timeline], out))
+}
+
+fn title(by: GrowthColumn) -> &'static str {
+    match by {
+        GrowthColumn::Process => "Process",
+        GrowthColumn::Type => "Type",
+        GrowthColumn::Machine => "Machine",
+        GrowthColumn::Build => "Build",
+    }
+}
+
+const DIVIDED_BY: &Choices<GrowthColumn> = &[
+    ("process", "executable of the owner", GrowthColumn::Process),
+    ("type", "type of the object, or kind of allocations", GrowthColumn::Type),
+    ("machine", "computer that recorded the trace", GrowthColumn::Machine),
+    ("build", "build of the process", GrowthColumn::Build),
+];
+
+const OVER: &Choices<GrowthAxis> = &[
+    ("days", "what is open at the ends of the traces, day by day", GrowthAxis::Days),
+    ("trace", "the steps of all traces, laid on each other", GrowthAxis::Steps),
+];
+
+static OPTIONS: &[OptionGroup<FleetPlotArgs>] = &[
+    OptionGroup { title: CHOICE, options: &CHOICES },
+    OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+    OptionGroup {
+        title: groups::SCRIPTS,
+        options: &[force_option("days.svg -Force", |args| &mut args.shared.output.force)],
+    },
+];
+
+static CHOICES: [Opt<FleetPlotArgs>; 5] = {
+    let [process, object_type] = row_options();
+    [machine_option(), build_option(), day_option(), process, object_type]
+};
+
+static DISPLAY: &[Opt<FleetPlotArgs>] = &[
+    Opt {
+        names: &["-GroupBy"],
+        help: "group by process, type, machine or build",
+        details: "Default: the process that owns them.",
+        example: "-GroupBy type",
+        take: Take::Choice(|| words(DIVIDED_BY), |args, index| args.by = choice(DIVIDED_BY, index)),
+    },
+    Opt {
+        names: &["-Over"],
+        help: "draw over the days, or over the time of the traces",
+        details: "Default: days, or the traces if all are of one day.",
+        example: "-Over trace",
+        take: Take::Choice(|| words(OVER), |args, index| args.axis = choice(OVER, index)),
+    },
+    Opt {
+        names: &["-Bytes"],
+        help: "draw bytes allocated and not yet freed, instead of handles",
+        details: "Of all kinds of allocations; -Type chooses some.",
+        example: "-Bytes",
+        take: Take::Switch(|args| &mut args.of_bytes),
+    },
+    Opt {
+        names: &["-TopN"],
+        help: "draw N groups, and the rest as one",
+        details: "Those with the most at once. Default: 8.",
+        example: "-TopN 3",
+        take: Take::Number(|args| &mut args.top),
+    },
+];

@@ -1,0 +1,163 @@
+//! `.report` over a dataset: a page about the fleet, and pages of its worst traces.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use handlescope_model::Trace;
+
+use super::{CHOICE, build_option, day_option, fleet, machine_option, row_options, warn_of};
+use crate::context::answer_over_dataset;
+use crate::dump::why::Commands;
+use crate::pictures::report::{answers, criteria};
+use crate::shared::options::force_option;
+use crate::shared::{fields, groups};
+use crate::{Command, CommandError, Context, DumpContext, Entered, SharedArgs, Signature};
+use handlescope_fleet::{Fleet, FleetCriteria, FleetWhy, fleet_why};
+use handlescope_query::Source;
+use handlescope_render::output::Target;
+use handlescope_render::report::{self, FleetReport};
+use handlescope_session::grammar::{
+    Arguments, GroupView, Opt, OptionGroup, ParseError, Take, parse,
+};
+use handlescope_session::paths::{has_extension, with_home};
+use handlescope_session::trace::LoadedTrace;
+
+pub struct FleetPage;
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FleetPageArgs {
+    file: PathBuf,
+    criteria: FleetCriteria,
+    /// `-Traces`: number of traces that get a page.
+    traces: Option<u64>,
+    shared: SharedArgs,
+}
+
+fields!(FleetPageArgs { criteria: FleetCriteria });
+
+/// The command, as messages name it.
+const REPORT: &str = ".report";
+
+impl Command for FleetPage {
+    type Args = FleetPageArgs;
+    const SIGNATURE: Signature = Signature {
+        names: &[REPORT],
+        group: groups::QUERIES,
+        usage: "FILE [OPTION…]",
+        arguments: Arguments::Files,
+        summary: "write a web page about all that leaks in the fleet",
+        details: "NAME.html is a single file that needs no network: the suspects of .why with \
+             machines, first builds, days and stacks, a heat map of machines by days, and for each \
+             suspect the trace where it is worst. -Traces N also writes the pages of the N worst \
+             traces into the folder NAME.traces, and links them.",
+        examples: &[".report fleet.html", ".report app.html -pn app -Traces 5"],
+    };
+
+    fn groups() -> Vec<GroupView> {
+        GroupView::all(OPTIONS)
+    }
+
+    fn parse(entered: &Entered<'_>) -> Result<FleetPageArgs, ParseError> {
+        let (mut args, words): (FleetPageArgs, _) =
+            parse::options_and_words(&entered.help(), entered.tokens, OPTIONS)?;
+        let takes = "one file, in quotes if its name has spaces";
+        let file = entered.at_most_one(&words, takes)?;
+        let Some(file) = file else { return Err(entered.missing("the file to write, NAME.html")) };
+        args.file = with_home(&file);
+        args.shared.text = entered.line.to_owned();
+        Ok(args)
+    }
+
+    fn run(args: FleetPageArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        if !has_extension(&args.file, &["html", "htm"]) {
+            return Err(CommandError::PictureName { path: args.file, endings: ".html" });
+        }
+        answer_over_dataset(&args.shared, context, |dump| draw(&args, dump))
+    }
+}
+
+fn draw(args: &FleetPageArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+    dump.overwrite().replacing(&args.file)?;
+    let fleet = fleet(&args.criteria, dump)?;
+    let why = fleet_why(&fleet, &args.criteria, 0, dump.cancel)?;
+    warn_of(&why.caveats, dump.messages);
+    let number = usize::try_from(args.traces.unwrap_or_default()).unwrap_or(usize::MAX);
+    let pages = pages(&args.file, &fleet, &why, number, dump)?;
+    let folder = dump.session.dataset.clone().unwrap_or_default();
+    let is_limited = args.criteria != FleetCriteria::default();
+    let command_line = is_limited.then_some(args.shared.text.as_str());
+    let report = FleetReport { folder: &folder, fleet: &fleet, why: &why, command_line, pages };
+    let target = Target { path: &args.file, option: REPORT, format: "HTML" };
+    dump.write_file(target, |out| report::write_fleet(&report, out))
+}
+
+/// Writes pages of the traces where the first suspects are worst, each once, and returns their names beside the page of
+/// the fleet.
+fn pages(
+    file: &Path,
+    fleet: &Fleet,
+    why: &FleetWhy,
+    number: usize,
+    dump: &mut DumpContext<'_, '_>,
+) -> Result<BTreeMap<String, String>, CommandError> {
+    let mut pages = BTreeMap::new();
+    let folder = file.with_extension("traces");
+    for suspect in &why.suspects {
+        let trace = &suspect.worst.trace;
+        if pages.len() >= number || pages.contains_key(trace) {
+            continue;
+        }
+        let Some(extract) = fleet.dataset.extract(trace)? else {
+            let error = CommandError::NoExtract { trace: trace.clone() };
+            dump.messages.warning(error);
+            continue;
+        };
+        std::fs::create_dir_all(&folder)?;
+        let page = folder.join(format!("{trace}.html"));
+        write_page(&page, &extract.path, dump)?;
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        pages.insert(trace.clone(), format!("{name}/{trace}.html"));
+    }
+    Ok(pages)
+}
+
+/// Writes the page of a trace, as `.report` of the trace does.
+fn write_page(
+    page: &Path,
+    extract: &Path,
+    dump: &mut DumpContext<'_, '_>,
+) -> Result<(), CommandError> {
+    dump.cancel.check()?;
+    let LoadedTrace { path, trace, frames, .. } =
+        LoadedTrace::new(extract.to_path_buf(), Trace::open(extract)?);
+    let system = dump.session.settings.system_modules();
+    let sources = [Source { path: &path, index: 0, trace: &trace, frames: &frames, system }];
+    let criteria = criteria(Default::default());
+    let answers = answers(&sources, &criteria, dump.names, dump.cancel)?;
+    let commands = Commands::of(dump.session, &criteria);
+    let command = |file, suspect: &_| commands.show(file, suspect);
+    let target = Target { path: page, option: REPORT, format: "HTML" };
+    dump.write_file(target, |out| report::write(&answers, None, command, out))
+}
+
+static OPTIONS: &[OptionGroup<FleetPageArgs>] = &[
+    OptionGroup { title: CHOICE, options: &CHOICES },
+    OptionGroup { title: groups::SCRIPTS, options: PAGES },
+];
+
+static CHOICES: [Opt<FleetPageArgs>; 5] = {
+    let [process, object_type] = row_options();
+    [machine_option(), build_option(), day_option(), process, object_type]
+};
+
+static PAGES: &[Opt<FleetPageArgs>] = &[
+    Opt {
+        names: &["-Traces"],
+        help: "also write the pages of the N worst traces",
+        details: "Those in which the first suspects have their highest scores, from the extracts \
+             in the dataset.",
+        example: "fleet.html -Traces 5",
+        take: Take::Number(|args| &mut args.traces),
+    },
+    force_option("fleet.html -Force", |args| &mut args.shared.output.force),
+];

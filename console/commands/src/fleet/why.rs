@@ -1,0 +1,95 @@
+//! `.why` and `.dump Why` over a dataset.
+
+use super::{
+    CHOICE, build_option, day_option, fleet, machine_option, min_leaked_option, row_options,
+    warn_of,
+};
+use crate::shared::choice::show_stack_option;
+use crate::shared::{fields, groups};
+use crate::{CommandError, DumpContext, Kind, KindCommand, KindSignature, Signature};
+use handlescope_fleet::{FleetCriteria, fleet_why};
+use handlescope_render::{self as render, OutputOptions};
+use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup};
+use handlescope_session::settings::StackDisplayArgs;
+use handlescope_session::values::{Format, TopN};
+
+pub struct FleetWhy;
+
+/// Suspects that the text shows, unless `-TopN` says how many.
+const SHOWN: usize = 20;
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FleetWhyArgs {
+    criteria: FleetCriteria,
+    min_leaked: Option<u64>,
+    stacks: StackDisplayArgs,
+}
+
+fields!(FleetWhyArgs { criteria: FleetCriteria, stacks: StackDisplayArgs });
+
+const SUMMARY: &str = "what leaks on how many machines, worst first, and since which build";
+
+const DETAILS: &str = "Lists call sites that leak, over all traces of the dataset: suspects of \
+     the traces with one process, type and stack, wherever the functions of the program on the \
+     stack are equal. Each comes with the machines that it affects, of those that ran the \
+     program, its rate per minute on the median machine and at most, the first and last build and \
+     day, and the trace where it is worst, with the commands that show it there. Ranked by the \
+     number of machines, times the median over these machines of the score that .why gives the \
+     worst trace of each. Text shows the first 20; -TopN shows more.";
+
+static SIGNATURE: Signature = Signature {
+    names: &[".why"],
+    group: groups::QUERIES,
+    usage: "[OPTION…]",
+    arguments: Arguments::Options,
+    summary: SUMMARY,
+    details: DETAILS,
+    examples: &[".why", ".why -day 2026-11-16..2026-11-22 -pn app", ".why -json"],
+};
+
+pub static COMMAND: KindCommand<FleetWhy> = KindCommand { signature: &SIGNATURE, kind: FleetWhy };
+
+impl Kind for FleetWhy {
+    type Args = FleetWhyArgs;
+    const SIGNATURE: KindSignature = KindSignature {
+        name: "Why",
+        summary: SUMMARY,
+        details: DETAILS,
+        examples: &[
+            Example { goal: "what leaks where", line: ".dump Why" },
+            Example { goal: "on some machines", line: ".dump Why -machine WS-0*" },
+            Example { goal: "of one build, with all frames", line: ".dump Why -build 1.4.* -ss" },
+        ],
+    };
+    const OPTIONS: &'static [OptionGroup<FleetWhyArgs>] = OPTIONS;
+    const OVER_DATASET: bool = true;
+
+    fn columns() -> Vec<String> {
+        render::fleet_why_columns().names()
+    }
+
+    fn answer(args: &FleetWhyArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        let fleet = fleet(&args.criteria, dump)?;
+        let min_leaked = args.min_leaked.unwrap_or_default();
+        let answer = fleet_why(&fleet, &args.criteria, min_leaked, dump.cancel)?;
+        warn_of(&answer.caveats, dump.messages);
+        let display = dump.display();
+        let system = dump.session.settings.system_modules();
+        let table = render::fleet_why(&answer, args.stacks.show, system, &display)?;
+        let output = &dump.shared.output;
+        let is_cut = output.format() == Format::Text && output.top.is_none();
+        let top = if is_cut { Some(TopN { take: SHOWN, skip: 0 }) } else { output.top };
+        Ok(dump.write_as(table, &OutputOptions { top, ..output.clone() }, &display)?)
+    }
+}
+
+static OPTIONS: &[OptionGroup<FleetWhyArgs>] = &[
+    OptionGroup { title: CHOICE, options: &CHOICES },
+    OptionGroup { title: groups::DISPLAY, options: &[show_stack_option()] },
+];
+
+static CHOICES: [Opt<FleetWhyArgs>; 6] = {
+    let [process, object_type] = row_options();
+    let least = min_leaked_option(|args: &mut FleetWhyArgs| &mut args.min_leaked);
+    [machine_option(), build_option(), day_option(), process, object_type, least]
+};

@@ -1,0 +1,162 @@
+//! Places where a page is read: command lines are written in one way at the prompt and in another one in a shell.
+
+use handlescope_session::grammar::{Quotes, Token, split};
+
+/// Names of console commands in a shell, and the files that they load first.
+const IN_SHELL: &[(&str, &str, Files)] = &[
+    (".dump", "dump", Files::Behind),
+    (".why", "why", Files::First),
+    (".diff", "diff", Files::Two),
+    (".report", "report", Files::First),
+    (".redact", "redact", Files::None),
+    (".extract", "extract", Files::None),
+    (".converttime", "convert-time", Files::Behind),
+    (".symbolize", "-LoadSymbol", Files::Behind),
+    (".load", "-console", Files::None),
+    (".schema", "schema", Files::None),
+];
+
+/// Files that a command of a shell loads first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Files {
+    None,
+    /// The files after `-fd`.
+    Behind,
+    /// The first words.
+    First,
+    /// The first two words. Other words are points in one trace, which such a command does not have.
+    Two,
+}
+
+/// Placeholder for the options in a usage.
+const OPTIONS: &str = "[OPTION…]";
+
+/// The trace in the examples.
+const SAMPLE: &str = "examples/leaky.etl";
+
+/// Syntax of the commands of a page: those of the prompt, or of a shell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syntax {
+    Prompt,
+    Shell,
+}
+
+impl Syntax {
+    /// A command line of the console as it is typed here.
+    pub fn line(self, line: &str) -> String {
+        match self {
+            Syntax::Prompt => line.to_owned(),
+            Syntax::Shell => shell_line(line, [SAMPLE; 4], quoted),
+        }
+    }
+
+    /// A command as it is typed here.
+    pub fn command(self, command: &str) -> String {
+        let name = IN_SHELL.iter().find(|(name, ..)| *name == command).map(|(_, name, _)| *name);
+        match (self, name) {
+            (Syntax::Shell, Some(name)) => format!("handlescope {name}"),
+            _ => command.to_owned(),
+        }
+    }
+
+    /// The line that shows the page of a command, or of its kind of `.dump`.
+    pub fn page(self, command: &str, kind: Option<&str>) -> String {
+        let name = IN_SHELL.iter().find(|(name, ..)| *name == command).map(|(_, name, _)| *name);
+        match (self, name, kind) {
+            (Syntax::Prompt, _, kind) => format!(".help {}", kind.unwrap_or(command)),
+            (Syntax::Shell, Some("dump"), Some(kind)) => format!("handlescope dump {kind} --help"),
+            (Syntax::Shell, Some(name), _) => format!("handlescope {name} --help"),
+            (Syntax::Shell, None, _) => format!("handlescope -c '.help {command}'"),
+        }
+    }
+
+    /// A command with what may follow.
+    pub fn usage(self, usage: &str) -> String {
+        match self {
+            Syntax::Prompt => usage.to_owned(),
+            Syntax::Shell => {
+                let files = ["QUERY", "TRACE…", "BEFORE", "AFTER"];
+                shell_line(usage, files, |token| token.text.clone())
+            }
+        }
+    }
+}
+
+/// The command line of a shell that does what a line does. It loads the first of the files with `-fd`, unless one
+/// is named, or the second without, or the others if it compares two.
+fn shell_line(line: &str, files: [&str; 4], word: impl Fn(&Token) -> String) -> String {
+    let tokens = split(line);
+    let command = tokens.split_first().and_then(|(first, rest)| {
+        let (_, name, loads) = IN_SHELL.iter().find(|(name, ..)| *name == first.text)?;
+        Some((*name, *loads, rest))
+    });
+    let Some((name, loads, rest)) = command else {
+        return format!("handlescope -c {}", single_quoted(line));
+    };
+    let [file, traces, before, after] = files.map(str::to_owned);
+    let mut words: Vec<String> = rest.iter().map(&word).collect();
+    let has_files = rest.iter().any(|token| token.text.eq_ignore_ascii_case("-fd"));
+    match loads {
+        Files::Behind if !has_files => {
+            // The kind of a dump stays in front of its options.
+            let kind = rest.iter().take_while(|token| !token.is_switch()).take(1).count();
+            words.splice(kind..kind, ["-fd".to_owned(), file]);
+        }
+        Files::First if !has_files => words.insert(0, traces),
+        Files::Two => {
+            let points =
+                rest.iter().take_while(|token| !token.is_switch() && token.text != OPTIONS).count();
+            words.splice(0..points, [before, after]);
+        }
+        Files::Behind | Files::First | Files::None => {}
+    }
+    [&["handlescope".to_owned(), name.to_owned()], &words[..]].concat().join(" ")
+}
+
+/// A word that shells leave as it is. The `>` in front of a file is theirs.
+fn quoted(token: &Token) -> String {
+    let is_arrow = token.quotes == Quotes::No && token.text == ">";
+    let mut characters = token.text.chars();
+    match is_arrow || characters.all(|c| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c)) {
+        true => token.text.clone(),
+        false => single_quoted(&token.text),
+    }
+}
+
+fn single_quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_console_becomes_one_of_a_shell() {
+        for (line, expected) in [
+            (".dump Process", "handlescope dump Process -fd examples/leaky.etl"),
+            (
+                ".dump ObjectRef -pn leaky;!4 -csv a.csv",
+                "handlescope dump ObjectRef -fd examples/leaky.etl -pn 'leaky;!4' -csv a.csv",
+            ),
+            (".dump Stats -fd *x* > a.txt", "handlescope dump Stats -fd '*x*' > a.txt"),
+            (".converttime -time 1s", "handlescope convert-time -fd examples/leaky.etl -time 1s"),
+            (".extract \"a b.etl\" it's", r"handlescope extract 'a b.etl' 'it'\''s'"),
+            (".diff 1s 2s -json", "handlescope diff examples/leaky.etl examples/leaky.etl -json"),
+            (".why -json", "handlescope why examples/leaky.etl -json"),
+            (".why -fd a.etl", "handlescope why -fd a.etl"),
+            (".report a.html -pn x", "handlescope report examples/leaky.etl a.html -pn x"),
+            (".redact a.etl -o b.etl", "handlescope redact a.etl -o b.etl"),
+            (".help ObjectRef -Leak", "handlescope -c '.help ObjectRef -Leak'"),
+        ] {
+            assert_eq!(Syntax::Shell.line(line), expected);
+            assert_eq!(Syntax::Prompt.line(line), line);
+        }
+        let usage = Syntax::Shell.usage(".dump Process [OPTION…]");
+        assert_eq!(usage, "handlescope dump Process -fd QUERY [OPTION…]");
+        let usage = Syntax::Shell.usage(".report FILE [OPTION…]");
+        assert_eq!(usage, "handlescope report TRACE… FILE [OPTION…]");
+        let usage = Syntax::Shell.usage(".diff [A [B]] [OPTION…]");
+        assert_eq!(usage, "handlescope diff BEFORE AFTER [OPTION…]");
+    }
+}

@@ -1,0 +1,45 @@
+//! Commands, one file for each, and one for each kind of `.dump`: arguments, options with their help,
+//! examples, and what it does. [`crate::registry`] lists them.
+
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
+
+pub mod completion;
+pub mod console;
+pub mod registry;
+pub mod script;
+
+pub mod alias;
+mod command;
+pub mod config;
+mod context;
+pub mod converttime;
+pub mod dir;
+pub mod dump;
+mod error;
+pub mod export;
+pub mod extract;
+pub mod fleet;
+pub mod help;
+pub mod load;
+pub mod pictures;
+pub mod redact;
+pub mod save;
+pub mod schema;
+pub mod session;
+pub mod settings;
+pub mod shared;
+pub mod sql;
+pub mod sympath;
+pub mod topics;
+
+pub use command::KindCommand;
+pub use command::{
+    AnyCommand, AnyKind, Command, Entered, Kind, KindSignature, Registry, Signature,
+};
+pub use context::answer;
+pub use context::{Context, DumpContext, Flow, Invocation, SharedArgs};
+pub use error::CommandError;
+
+#[cfg(test)]
+mod tests;

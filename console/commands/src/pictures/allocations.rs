@@ -1,0 +1,63 @@
+//! `-Kind` of commands that draw: turns the options that choose handles into criteria for allocations.
+
+use super::{PictureArgs, PictureOptions};
+use crate::shared::caveats::write_caveats;
+use crate::shared::choice::kind_instead_option;
+use crate::{CommandError, DumpContext};
+use handlescope_query::{self as query, ResourceColumn, ResourceCriteria, ResourcesAnswer};
+use handlescope_session::grammar::{Opt, OptionGroup, ParseError, Take};
+
+/// The options that ask for allocations.
+pub const ALLOCATIONS: OptionGroup<PictureOptions> =
+    OptionGroup { title: "Allocations instead of handles", options: OPTIONS };
+
+static OPTIONS: &[Opt<PictureOptions>] = &[
+    kind_instead_option(
+        "Kinds as for .dump Resource. -pn, -MinMaxTime, -CreateStack, -DestroyStack (of the \
+         free), -Suspect, -Leak, -LeakAtExit, -FoldStack and -StackFrom choose allocations; other \
+         options are for handles only.",
+        |args| &mut args.kind,
+    ),
+    Opt {
+        names: &["-Count"],
+        help: "count allocations instead of their bytes",
+        details: "With -Kind. GDI and USER handles and others without bytes are always counted.",
+        example: "-Kind heap -Count",
+        take: Take::Switch(|args| &mut args.by_count),
+    },
+];
+
+/// The allocations that are asked for, if any, divided by these columns.
+///
+/// # Errors
+/// When an option chooses by something that allocations do not have.
+pub fn criteria(
+    args: &PictureArgs,
+    by: &[ResourceColumn],
+) -> Result<Option<ResourceCriteria>, ParseError> {
+    let Some(kind) = &args.options.kind else { return Ok(None) };
+    let criteria = ResourceCriteria::of_handles(&args.handles.criteria);
+    let Some(criteria) = criteria.filter(|criteria| criteria.kind.is_none()) else {
+        return Err(ParseError::Conflict {
+            option: "-Kind",
+            other: "an option about objects",
+            reason: "allocations have -pn, -MinMaxTime, -CreateStack, -DestroyStack, -Suspect, -Leak and -LeakAtExit",
+        });
+    };
+    let (kind, by) = (Some(kind.clone()), Some(by.to_vec()));
+    Ok(Some(
+        ResourceCriteria { kind, by, ..criteria.with_kind_option() }.narrowed_to_leaks_of_suspect(),
+    ))
+}
+
+/// Queries allocations, and says what makes the answer incomplete.
+pub fn ask<'a>(
+    criteria: &ResourceCriteria,
+    dump: &mut DumpContext<'a, '_>,
+) -> Result<Vec<ResourcesAnswer<'a>>, CommandError> {
+    let answers = query::resources(dump.sources, criteria, dump.names, dump.cancel)?;
+    for answer in &answers {
+        write_caveats(answer, dump.messages);
+    }
+    Ok(answers)
+}

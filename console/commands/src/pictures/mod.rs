@@ -1,0 +1,89 @@
+//! Pictures of handles, which are chosen as by `.dump ObjectRef`: what the commands have in common.
+
+mod allocations;
+pub mod flame;
+pub mod plot;
+pub mod report;
+
+use std::path::PathBuf;
+
+use super::dump::object_ref::ObjectRefArgs;
+use super::shared::caveats::{note_allocations, write_caveats};
+use super::shared::options::{files_option, force_option};
+use super::{CommandError, DumpContext, Entered, SharedArgs};
+use handlescope_query::{
+    self as query, GroupColumn, GroupCriteria, ObjectCriteria, ObjectRefAnswer,
+};
+use handlescope_session::filter::Filter;
+use handlescope_session::grammar::{GroupView, Opt, OptionGroup, ParseError, parse};
+use handlescope_session::paths::with_home;
+
+/// Arguments of a command that draws.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PictureArgs {
+    /// The file to write, if one was named.
+    pub file: Option<PathBuf>,
+    pub handles: ObjectRefArgs,
+    /// The other options.
+    pub options: PictureOptions,
+}
+
+/// Options that do not choose handles.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PictureOptions {
+    /// The files to query, and whether a file may be replaced.
+    pub shared: SharedArgs,
+    /// `-GroupBy`: what the handles are divided by.
+    pub by: Option<GroupColumn>,
+    /// `-TopN`: groups that are shown separately.
+    pub top: Option<u64>,
+    /// `-Kind`: allocations of such kinds instead of handles.
+    pub kind: Option<Filter>,
+    /// `-Count`: allocations by their number instead of their bytes.
+    pub by_count: bool,
+}
+
+/// Options that choose handles.
+type Filters = &'static [OptionGroup<ObjectRefArgs>];
+
+/// The options of such a command under their headings: those that choose handles, then its own.
+fn groups(filters: Filters, options: &'static [OptionGroup<PictureOptions>]) -> Vec<GroupView> {
+    GroupView::with_shared(GroupView::all(filters), GroupView::all(options))
+}
+
+/// Reads a file and options.
+fn parse(
+    entered: &Entered<'_>,
+    filters: Filters,
+    options: &'static [OptionGroup<PictureOptions>],
+) -> Result<PictureArgs, ParseError> {
+    let (handles, mut picture_options, words) =
+        parse::options_shared_and_words(&entered.help(), entered.tokens, filters, options)?;
+    let file = entered.at_most_one(&words, "one file, in quotes if its name has spaces")?;
+    picture_options.shared.text = entered.line.to_owned();
+    Ok(PictureArgs { file: file.as_deref().map(with_home), handles, options: picture_options })
+}
+
+/// Options about the files to query, and whether a file may be replaced.
+static FILES: &[Opt<PictureOptions>] = &[
+    files_option(|args| &mut args.shared.files),
+    force_option("leaks.svg -Force", |args| &mut args.shared.output.force),
+];
+
+/// Queries groups of the chosen handles, and says what makes the answer incomplete.
+fn ask<'a>(
+    handles: &ObjectRefArgs,
+    groups: GroupCriteria,
+    dump: &mut DumpContext<'a, '_>,
+) -> Result<ObjectRefAnswer<'a>, CommandError> {
+    let trims = handles.criteria.groups.trims.clone();
+    let groups = GroupCriteria { trims, ..groups };
+    let criteria =
+        ObjectCriteria { groups, ..handles.criteria.clone() }.narrowed_to_leaks_of_suspect();
+    let answer = query::object_ref(dump.sources, &criteria, dump.names, dump.cancel)?;
+    for file in &answer.files {
+        write_caveats(file, dump.messages);
+        note_allocations(file, dump.messages)?;
+    }
+    Ok(answer)
+}

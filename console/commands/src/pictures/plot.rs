@@ -1,0 +1,195 @@
+//! `.plot`: open handles over time, as a picture or in the terminal.
+
+use std::path::Path;
+
+use super::allocations::{ALLOCATIONS, ask as ask_allocations, criteria};
+use super::{FILES, PictureArgs, PictureOptions, ask, groups as option_groups, parse};
+use crate::context::answer;
+use crate::dump::object_ref::FILTERS;
+use crate::shared::groups;
+use crate::{Command, CommandError, Context, DumpContext, Entered, Signature};
+use handlescope_query::{
+    self as query, GroupColumn, GroupCriteria, ResourceColumn, ResourceCriteria,
+};
+use handlescope_render::output::Target;
+use handlescope_render::pictures::{Measure, Timeline, columns, write_plot_svg, write_plot_text};
+use handlescope_session::grammar::{
+    Arguments, Choices, GroupView, Opt, OptionGroup, ParseError, Take, choice, words,
+};
+use handlescope_session::paths::{has_extension, names_apart, stem};
+
+/// Number of time intervals in a picture.
+const BUCKETS: usize = 400;
+
+/// Default number of groups that are shown separately.
+const MAX_GROUPS: u64 = 8;
+
+pub struct Plot;
+
+static OPTIONS: &[OptionGroup<PictureOptions>] = &[
+    ALLOCATIONS,
+    OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+    OptionGroup { title: groups::SCRIPTS, options: FILES },
+];
+
+const DIVIDED_BY: &Choices<GroupColumn> = &[
+    ("process", "owner of the handle", GroupColumn::Process),
+    ("type", "type of the object", GroupColumn::Type),
+    (
+        "stack",
+        "stack of the event that opened the handle, shown by its first function of a program",
+        GroupColumn::CreateStack,
+    ),
+];
+
+static DISPLAY: &[Opt<PictureOptions>] = &[
+    Opt {
+        names: &["-GroupBy"],
+        help: "group handles by process, type or stack",
+        details: "Default: the process that owns them. The type of an allocation is its kind and \
+             allocator.",
+        example: "-GroupBy stack",
+        take: Take::Choice(|| words(DIVIDED_BY), |args, index| args.by = choice(DIVIDED_BY, index)),
+    },
+    Opt {
+        names: &["-TopN"],
+        help: "draw N groups, and the rest as one",
+        details: "Those with the most handles open at once. Default: 8.",
+        example: "-TopN 3",
+        take: Take::Number(|args| &mut args.top),
+    },
+];
+
+impl Command for Plot {
+    type Args = PictureArgs;
+    const SIGNATURE: Signature = Signature {
+        names: &[".plot"],
+        group: groups::QUERIES,
+        usage: "[FILE] [OPTION…]",
+        arguments: Arguments::Files,
+        summary: "draw open handles over time",
+        details: "NAME.svg is a picture for a browser; without a file it is drawn in the \
+             terminal. Groups are stacked. Only handles opened in the trace count, until they are \
+             closed, by process exit too. Other options choose handles as for .dump ObjectRef. \
+             With -Kind it draws bytes allocated and not yet freed, with -Count the number of \
+             allocations.",
+        examples: &[
+            ".plot",
+            ".plot handles.svg -pn leaky",
+            ".plot leaks.svg -Leak -GroupBy stack -TopN 5",
+        ],
+    };
+
+    fn groups() -> Vec<GroupView> {
+        option_groups(FILTERS, OPTIONS)
+    }
+
+    fn parse(entered: &Entered<'_>) -> Result<PictureArgs, ParseError> {
+        let args = parse(entered, FILTERS, OPTIONS)?;
+        criteria(&args, columns_of(GroupColumn::Process)).map(|_| args)
+    }
+
+    fn run(args: PictureArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        if let Some(file) = args.file.as_ref().filter(|file| !has_extension(file, &["svg"])) {
+            return Err(CommandError::PictureName { path: file.clone(), endings: ".svg" });
+        }
+        answer(&args.options.shared, context, |dump| draw(&args, dump))
+    }
+}
+
+fn draw(args: &PictureArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+    let display = dump.display();
+    if let Some(file) = &args.file {
+        dump.overwrite().replacing(file)?;
+    }
+    let buckets = if args.file.is_some() { BUCKETS } else { 2 * columns(&display) };
+    let by = args.options.by.unwrap_or(GroupColumn::Process);
+    let top = usize::try_from(args.options.top.unwrap_or(MAX_GROUPS)).unwrap_or(usize::MAX);
+    let (mut timelines, reason) = match criteria(args, columns_of(by))? {
+        Some(criteria) => {
+            let reason = "none of the chosen allocations was made in the trace";
+            (of_allocations(args, criteria, buckets, top, dump)?, reason)
+        }
+        None => {
+            let reason = "none of the chosen handles was opened in the trace";
+            (of_handles(args, by, buckets, top, dump)?, reason)
+        }
+    };
+    timelines.retain(|timeline| !timeline.is_empty());
+    if timelines.is_empty() {
+        return Err(CommandError::EmptyPicture { reason });
+    }
+    dump.cancel.check()?;
+    let Some(path) = args.file.as_deref() else {
+        for timeline in &timelines {
+            write_plot_text(timeline, title(by, args), &display, dump.out)?;
+        }
+        return Ok(());
+    };
+    let target = Target { path, option: Plot::SIGNATURE.names[0], format: "SVG" };
+    dump.write_file(target, |out| write_plot_svg(&timelines, out))
+}
+
+fn of_allocations(
+    args: &PictureArgs,
+    criteria: ResourceCriteria,
+    buckets: usize,
+    top: usize,
+    dump: &mut DumpContext<'_, '_>,
+) -> Result<Vec<Timeline>, CommandError> {
+    let by_count = args.options.by_count;
+    let mut criteria =
+        ResourceCriteria { buckets: Some(buckets), by_count, keeps_changes: true, ..criteria };
+    let mut answers = ask_allocations(&criteria, dump)?;
+    let groups = answers.iter().flat_map(|answer| &answer.groups);
+    if !by_count && groups.flat_map(|groups| &groups.rows).all(|group| group.stats.alloc_bytes == 0)
+    {
+        criteria.by_count = true;
+        answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
+    }
+    let measure = Measure::of_bytes(!criteria.by_count);
+    let timeline = |answer| Timeline::of_allocations(answer, measure, buckets, top);
+    Ok(named_apart(answers.iter().map(|answer| (answer.about.path, timeline(answer)))))
+}
+
+fn of_handles(
+    args: &PictureArgs,
+    by: GroupColumn,
+    buckets: usize,
+    top: usize,
+    dump: &mut DumpContext<'_, '_>,
+) -> Result<Vec<Timeline>, CommandError> {
+    let groups = GroupCriteria { by: vec![by], keeps_handles: true, ..GroupCriteria::default() };
+    let answer = ask(&args.handles, groups, dump)?;
+    if let Some(file) = answer.files.iter().find(|file| !file.about.info.has_clock()) {
+        return Err(CommandError::NoTimes { path: file.about.path.to_path_buf() });
+    }
+    let timelines =
+        answer.files.iter().map(|file| (file.about.path, Timeline::of(file, buckets, top)));
+    Ok(named_apart(timelines))
+}
+
+/// The timelines of traces, with different names.
+fn named_apart<'a>(timelines: impl Iterator<Item = (&'a Path, Option<Timeline>)>) -> Vec<Timeline> {
+    let (paths, timelines): (Vec<_>, Vec<_>) = timelines.unzip();
+    let named = names_apart(&paths, stem).into_iter().zip(timelines);
+    named.filter_map(|(name, timeline)| Some(timeline?.named(&name))).collect()
+}
+
+/// Columns that divide allocations as `by` divides handles.
+fn columns_of(by: GroupColumn) -> &'static [ResourceColumn] {
+    match by {
+        GroupColumn::Type => &[ResourceColumn::Kind, ResourceColumn::Allocator],
+        GroupColumn::CreateStack => &[ResourceColumn::CreateStack],
+        _ => &[ResourceColumn::Process],
+    }
+}
+
+fn title(by: GroupColumn, args: &PictureArgs) -> &'static str {
+    match by {
+        GroupColumn::Type => "Type",
+        GroupColumn::CreateStack if args.options.kind.is_some() => "Allocated by",
+        GroupColumn::CreateStack => "Opened by",
+        _ => "Process",
+    }
+}

@@ -1,0 +1,126 @@
+//! `.report`: one page about all that leaks.
+
+use std::path::Path;
+
+use super::{FILES, PictureArgs, PictureOptions, groups as option_groups, parse};
+use crate::context::answer;
+use crate::dump::object_ref::LEAK_FILTERS;
+use crate::dump::why::{Commands, note_suspects};
+use crate::shared::caveats::write_caveats;
+use crate::shared::groups;
+use crate::{Command, CommandError, Context, DumpContext, Entered, Signature};
+use handlescope_query::{
+    self as query, self, AllocationsOverview, FrameNames, ObjectCriteria, QueryError,
+    ResourceCriteria, Source, WhyCriteria,
+};
+use handlescope_render::output::Target;
+use handlescope_render::report::{self, BUCKETS, ReportAnswer, SUSPECTS};
+use handlescope_session::cancel::Cancel;
+use handlescope_session::grammar::{Arguments, GroupView, OptionGroup, ParseError};
+use handlescope_session::paths::has_extension;
+use handlescope_session::trace::warn_of;
+
+pub struct Report;
+
+static OPTIONS: &[OptionGroup<PictureOptions>] =
+    &[OptionGroup { title: groups::SCRIPTS, options: FILES }];
+
+impl Command for Report {
+    type Args = PictureArgs;
+    const SIGNATURE: Signature = Signature {
+        names: &[".report"],
+        group: groups::QUERIES,
+        usage: "FILE [OPTION…]",
+        arguments: Arguments::Files,
+        summary: "write a web page about all leaks",
+        details: "NAME.html is a single file that needs no network: the suspects of .why with \
+             stacks and source lines, open handles and allocations over time, flame graphs, and \
+             tables to sort and search. It is light or dark like the browser. Names in the trace \
+             cannot run as code. Other options choose handles as for .dump ObjectRef, and the \
+             page names them; allocations are chosen by -pn, -Type (their kind), -MinMaxTime, \
+             -CreateStack, -DestroyStack and -Suspect, and left out with any other option. The \
+             commands in the page show everything that their suspect leaked.",
+        examples: &[
+            ".report leaks.html",
+            ".report events.html -pn leaky -Type Event",
+            ".report connect.html -CreateStack *Connect*",
+        ],
+    };
+
+    fn groups() -> Vec<GroupView> {
+        option_groups(LEAK_FILTERS, OPTIONS)
+    }
+
+    fn parse(entered: &Entered<'_>) -> Result<PictureArgs, ParseError> {
+        let args = parse(entered, LEAK_FILTERS, OPTIONS)?;
+        match args.file {
+            Some(_) => Ok(args),
+            None => Err(entered.missing("the file to write, NAME.html")),
+        }
+    }
+
+    fn run(args: PictureArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        let file = args.file.clone().unwrap_or_default();
+        if !has_extension(&file, &["html", "htm"]) {
+            return Err(CommandError::PictureName { path: file, endings: ".html" });
+        }
+        answer(&args.options.shared, context, |dump| draw(&file, &args, dump))
+    }
+}
+
+fn draw(
+    path: &Path,
+    args: &PictureArgs,
+    dump: &mut DumpContext<'_, '_>,
+) -> Result<(), CommandError> {
+    dump.overwrite().replacing(path)?;
+    let handles = &args.handles.criteria;
+    let command_line =
+        (*handles != ObjectCriteria::default()).then_some(args.options.shared.text.as_str());
+    let criteria = criteria(handles.clone());
+    let answers = answers(dump.sources, &criteria, dump.names, dump.cancel)?;
+    for answer in &answers {
+        note_suspects(dump.session, std::slice::from_ref(&answer.why));
+        let file = &answer.why.file;
+        write_caveats(file, dump.messages);
+        warn_of(file.about.path, answer.allocation_caveats(), dump.messages);
+    }
+    let target = Target { path, option: Report::SIGNATURE.names[0], format: "HTML" };
+    let commands = Commands::of(dump.session, &criteria);
+    let command = |file, suspect: &_| commands.show(file, suspect);
+    dump.write_file(target, |out| report::write(&answers, command_line, command, out))
+}
+
+/// Criteria of a page about these handles.
+pub fn criteria(handles: ObjectCriteria) -> WhyCriteria {
+    let shown = Some(SUSPECTS);
+    WhyCriteria { handles, shown, with_every_group: true, ..WhyCriteria::default() }
+}
+
+/// The answers that a page is made of.
+pub fn answers<'a>(
+    sources: &'a [Source<'a>],
+    criteria: &WhyCriteria,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<Vec<ReportAnswer<'a>>, QueryError> {
+    let answers = sources.iter().zip(query::why(sources, criteria, names, cancel)?);
+    let answers = answers.map(|(source, why)| {
+        let allocations = allocations(source, criteria, names, cancel)?;
+        Ok(ReportAnswer { why, allocations })
+    });
+    answers.collect()
+}
+
+/// The allocations of a trace, if any are asked for: options may concern what only objects have.
+fn allocations<'a>(
+    source: &Source<'a>,
+    criteria: &WhyCriteria,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<Option<AllocationsOverview<'a>>, QueryError> {
+    match ResourceCriteria::of_handles(&criteria.handles) {
+        None => Ok(None),
+        Some(criteria) => query::allocations_overview(source, &criteria, BUCKETS, names, cancel),
+    }
+}

@@ -1,0 +1,314 @@
+//! Lines and what they mean.
+
+use super::{
+    REGISTRY,
+    tests::{args, error, meaning, shared},
+};
+use crate::{
+    dump::{object_ref::ObjectRefArgs, process::ProcessArgs},
+    shared::symbols::SymbolArgs,
+    sympath::SymbolPathArgs,
+};
+use handlescope_query::{Criterion, MapMode, ObjectCriteria, ProcessCriteria, ShowTotal};
+use handlescope_render as render;
+use handlescope_session::filter::{Filter, ProcessFilter};
+use handlescope_session::settings::StackDisplayArgs;
+use handlescope_session::trace::LoadArgs;
+use handlescope_session::values::{CountRange, Format, JsonMode, SuspectId, TimeRange, TopN};
+
+fn object_ref(options: &str) -> ObjectCriteria {
+    args::<ObjectRefArgs>(&format!(".dump ObjectRef {options}")).criteria
+}
+
+fn filter(text: &str) -> Option<Filter> {
+    Some(Filter::new(text).expect("a filter"))
+}
+
+fn processes(text: &str) -> Option<ProcessFilter> {
+    Some(ProcessFilter::new(text).expect("a filter"))
+}
+
+#[test]
+fn empty_lines_and_comments_are_no_commands() {
+    for line in ["", "  \t", "# .dump ObjectRef", "  #x"] {
+        assert!(REGISTRY.parse(line).is_ok_and(|command| command.is_none()), "{line}");
+    }
+}
+
+#[test]
+fn commands_go_by_all_their_names_in_any_case() {
+    assert_eq!(
+        args::<LoadArgs>(".LOAD a.etl \"b c.etl\""),
+        LoadArgs::replacing(vec!["a.etl".into(), "b c.etl".into()])
+    );
+    args::<()>(" .list ");
+    assert_eq!(args::<Vec<String>>(".unload"), Vec::<String>::new());
+    for line in [".quit", ".q", ".EXIT", "q"] {
+        args::<()>(line);
+    }
+    for line in [".help", "help", "?", ".?"] {
+        assert_eq!(meaning(line), meaning(".help"));
+    }
+    assert_eq!(meaning(".help .dump objectref"), "Some(help on ObjectRef)");
+}
+
+#[test]
+fn a_symbol_path_takes_the_rest_of_the_line() {
+    for (line, expected) in [
+        (".sympath", None),
+        (".sympath C:\\a;srv*b*https://x", Some("C:\\a;srv*b*https://x")),
+        (".sympath C:\\my symbols;cache*C:\\c ", Some("C:\\my symbols;cache*C:\\c")),
+        (".sympath \"C:\\my symbols\"", Some("C:\\my symbols")),
+    ] {
+        let symbols = SymbolArgs { path: expected.map(str::to_owned), ..SymbolArgs::default() };
+        let args = SymbolPathArgs { symbols, retry: false };
+        assert_eq!(super::tests::args::<SymbolPathArgs>(line), args, "{line}");
+    }
+}
+
+#[test]
+fn every_option_of_object_ref_fills_its_field() {
+    let none = ObjectCriteria::default;
+    let stacks = |show, address| StackDisplayArgs { show, address, line: false };
+    let by_name = |name| ObjectCriteria {
+        creator: ProcessCriteria { name: processes(name), ..ProcessCriteria::default() },
+        ..none()
+    };
+    for (options, expected) in [
+        ("", none()),
+        ("-pn a", by_name("a")),
+        ("-PROCESSNAME a;!4", by_name("a;!4")),
+        ("-RelatedProcess a", ObjectCriteria { related_process: processes("a"), ..none() }),
+        ("-ObjectName \"*a b*\"", ObjectCriteria { object_name: filter("*a b*"), ..none() }),
+        ("-type !Event", ObjectCriteria { object_type: filter("!Event"), ..none() }),
+        ("-Handle 0xC0", ObjectCriteria { handle: filter("0xC0"), ..none() }),
+        ("-Object *6290", ObjectCriteria { object: filter("*6290"), ..none() }),
+        ("-leak", ObjectCriteria { leak: true, ..none() }),
+        ("-Suspect 3F2a", ObjectCriteria { suspect: SuspectId::new("3f2a").ok(), ..none() }),
+        ("-ss", ObjectCriteria { stacks: stacks(true, false), ..none() }),
+        ("-ShowStack", ObjectCriteria { stacks: stacks(true, false), ..none() }),
+        ("-CreateStack *a*", ObjectCriteria { create_stack: filter("*a*"), ..none() }),
+        ("-DestroyStack *a*", ObjectCriteria { destroy_stack: filter("*a*"), ..none() }),
+        ("-StackFilter *a*", ObjectCriteria { stack_filter: filter("*a*"), ..none() }),
+        ("-sf *a*", ObjectCriteria { stack_filter: filter("*a*"), ..none() }),
+        (
+            "-MinMaxTime -1 2.5",
+            ObjectCriteria {
+                time: Some(TimeRange { min_ns: -1_000_000_000, max_ns: 2_500_000_000 }),
+                ..none()
+            },
+        ),
+        (
+            "-MinMaxDuration 9999",
+            ObjectCriteria {
+                duration: Some(TimeRange { min_ns: 9_999_000_000_000, max_ns: i64::MAX }),
+                ..none()
+            },
+        ),
+        (
+            "-MinMaxId 5",
+            ObjectCriteria { ids: Some(CountRange { min: 5, max: u64::MAX }), ..none() },
+        ),
+        ("-Map 0", ObjectCriteria { map: Some(MapMode::Objects), ..none() }),
+        ("-Map 1", ObjectCriteria { map: Some(MapMode::Mappings), ..none() }),
+        ("-PtrInMap 0x2A", ObjectCriteria { ptr_in_map: Some(42), ..none() }),
+        ("-ViewBase 0x2A*", ObjectCriteria { view_base: filter("0x2A*"), ..none() }),
+        (
+            "-MinMaxMapSize 4KiB 1MB",
+            ObjectCriteria { map_size: Some(CountRange { min: 4096, max: 1_000_000 }), ..none() },
+        ),
+        ("-MultiProcess", ObjectCriteria { multi_process: true, ..none() }),
+        ("-Overlapped", ObjectCriteria { overlapped: true, ..none() }),
+        ("-Inherit", ObjectCriteria { inherit: true, ..none() }),
+        ("-ShowRef", ObjectCriteria { show_ref: true, ..none() }),
+        ("-ShowTotal total", ObjectCriteria { show_total: Some(ShowTotal::Total), ..none() }),
+        ("-ShowTotal", ObjectCriteria { show_total: Some(ShowTotal::Total), ..none() }),
+        ("-ShowTotal Process", ObjectCriteria { show_total: Some(ShowTotal::Process), ..none() }),
+        ("-ShowTotal None", ObjectCriteria { show_total: Some(ShowTotal::None), ..none() }),
+        ("-TopN 5", ObjectCriteria { top: Some(TopN { take: 5, skip: 0 }), ..none() }),
+        ("-TopN 5 2", ObjectCriteria { top: Some(TopN { take: 5, skip: 2 }), ..none() }),
+        ("-ShowAddress", ObjectCriteria { stacks: stacks(false, true), ..none() }),
+    ] {
+        assert_eq!(object_ref(options), expected, "{options}");
+    }
+    for (options, mode) in [("-json", JsonMode::Lines), ("-json-pretty", JsonMode::Pretty)] {
+        assert_eq!(
+            shared(&format!(".dump ObjectRef {options}")).output.format(),
+            Format::Json(mode)
+        );
+    }
+}
+
+#[test]
+fn options_combine_and_the_last_of_two_counts() {
+    let args = object_ref("-TopN 5 -ShowTotal Total -Leak -TopN 3 -pn -5");
+    assert_eq!(args.top, Some(TopN { take: 3, skip: 0 }));
+    assert_eq!(args.show_total, Some(ShowTotal::Total));
+    assert!(args.leak);
+    assert_eq!(args.creator.name, processes("-5"));
+}
+
+#[test]
+fn a_criterion_is_named_after_the_option_that_gives_it() {
+    let kind = REGISTRY.kind("ObjectRef").expect("a kind");
+    let mut named = 0;
+    for option in kind.options() {
+        let example = option.doc().example;
+        let criteria = Criterion::all_of(&object_ref(example));
+        for criterion in &criteria {
+            let name = render::option(*criterion);
+            assert!(example.split(' ').any(|word| word == name), "{name} in {example}");
+        }
+        let is_named = criteria.iter().any(|c| option.is_named(render::option(*c)));
+        named += usize::from(is_named);
+    }
+    assert_eq!(named, Criterion::options_of_objects(), "every criterion has an option");
+}
+
+#[test]
+fn an_answer_goes_into_one_file() {
+    for kind in ["ObjectRef", "Process"] {
+        for option in ["-csv a.csv", "-parquet a.parquet"] {
+            let name = option.split(' ').next().unwrap_or_default();
+            let text = error(&format!(".dump {kind} {option} > b"));
+            assert!(text.contains(&format!("{name} and > FILE cannot be combined")), "{text}");
+        }
+        let text = error(&format!(".dump {kind} -csv -ndjson"));
+        assert!(text.contains("choose one"), "{text}");
+    }
+}
+
+#[test]
+fn the_kind_may_stand_anywhere_and_the_line_is_kept() {
+    for line in [
+        ".dump ObjectRef -Leak -pn Process",
+        ".DUMP -leak OBJECTREF -pn Process",
+        ".dump -Leak -pn Process ObjectRef",
+    ] {
+        let args = args::<ObjectRefArgs>(line).criteria;
+        assert!(args.leak && args.creator.name == processes("Process"), "{line}");
+        assert_eq!(shared(line).text, line);
+    }
+    let line = " .dump process -pn a -json ";
+    assert_eq!(shared(line).text, ".dump process -pn a -json");
+    assert_eq!(shared(line).output.format(), Format::Json(JsonMode::Lines));
+    assert_eq!(args::<ProcessArgs>(line).criteria.processes.name, processes("a"));
+}
+
+#[test]
+fn an_unknown_option_names_itself_the_nearest_and_what_that_does() {
+    assert_eq!(
+        error(".dump ObjectRef -Laek"),
+        "unknown option -Laek, did you mean -Leak?\n  -Leak  only handles that were opened and never closed"
+    );
+    assert_eq!(
+        error(".dump ObjectRef -Foo"),
+        "unknown option -Foo; .help ObjectRef lists the options"
+    );
+    assert_eq!(
+        error(".dump Process -Leak"),
+        "-Leak is an option of .dump ObjectRef, .dump Resource, .plot and .flame, not of .dump Process"
+    );
+    assert_eq!(
+        error(".dump ObjectRef Leak"),
+        "unexpected 'Leak', did you mean -Leak?\n  -Leak  only handles that were opened and never closed"
+    );
+}
+
+#[test]
+fn a_bad_value_names_its_option_and_what_that_takes() {
+    assert_eq!(
+        error(".dump ObjectRef -ShowTotal Totl"),
+        "-ShowTotal: 'Totl' is not one of Total, Process, File, Method, None, did you mean Total?\n  \
+         -ShowTotal [Total|…]  count open or leaked handles: Total (the default), Process, File, Method or None"
+    );
+    assert_eq!(
+        error(".dump ObjectRef -MinMaxTime 0,5"),
+        "-MinMaxTime: '0,5' is not a number (write 0.5 with a point, without separators)\n  \
+         -MinMaxTime SECONDS [MAX]  only events in this time range, since session start"
+    );
+    assert_eq!(
+        error(".dump ObjectRef -handle -Leak"),
+        "-handle needs a value\n  -Handle FILTER  only events of this handle value; no mappings"
+    );
+    assert_eq!(
+        error(".why -RaceWindow -5"),
+        "-RaceWindow: '-5' is negative; write 0 or more, as in 500us\n  \
+         -RaceWindow SECONDS  maximum time between two opens of a race"
+    );
+    assert!(
+        error(".dump ObjectRef -TopN abc").starts_with("-TopN: 'abc' is not a whole number; write")
+    );
+    for line in [".dump ObjectRef -Type Thread;;!", ".why -pn !", ".dump Process -pn a;!;b"] {
+        assert!(error(line).contains("has a ! without a name; write what to exclude"), "{line}");
+    }
+    // Nothing between two ; is ignored, as by ETWAnalyzer, and some objects have no name.
+    for line in [".dump ObjectRef -Type Thread;;!Event;", ".dump ObjectRef -ObjectName !"] {
+        assert!(REGISTRY.parse(line).is_ok(), "{line}");
+    }
+    // A maximum that may be missing takes whatever does not look like an option.
+    assert!(
+        error(".dump -MinMaxTime 1 ObjectRef")
+            .starts_with("-MinMaxTime: 'ObjectRef' is not a valid time")
+    );
+}
+
+#[test]
+fn an_option_of_other_commands_is_answered_with_these() {
+    for (line, expected) in [
+        (
+            ".why -Leak",
+            "-Leak is an option of .dump ObjectRef, .dump Resource, .plot and .flame, not of .why",
+        ),
+        (".dump ObjectRef -MinLeaked 3", "-MinLeaked is an option of .why, not of .dump ObjectRef"),
+        (".dump -RaceWindow 1ms Process", "-RaceWindow is an option of .why, not of .dump Process"),
+        (
+            ".dump Module -ShowStack",
+            "-ShowStack is an option of .dump ObjectRef, .dump Resource, .dump Stack and 2 more, \
+             not of .dump Module",
+        ),
+    ] {
+        assert_eq!(error(line), expected);
+    }
+    let without_effect = error(".dump Process -ShowUsr");
+    assert!(!without_effect.contains("-ShowUser"), "{without_effect}");
+}
+
+#[test]
+fn an_unknown_command_or_kind_names_the_nearest() {
+    let kinds: Vec<_> = REGISTRY.kinds.iter().map(|kind| kind.name()).collect();
+    let kinds = kinds.join(", ");
+    for (line, expected) in [
+        (".lod x", "unknown command .lod, did you mean .load?"),
+        ("dump ObjectRef", "unknown command dump, did you mean .dump?"),
+        ("ObjectRef", "unknown command ObjectRef, did you mean .dump ObjectRef?"),
+        ("select pid FROM leaks", "unknown command select, did you mean .sql select?"),
+        (".dump Process >", "> needs a file name"),
+        (".list >>", ">> needs a file name"),
+        ("xyzzy", "unknown command xyzzy; .help lists them"),
+        (".dump", ".dump needs a kind, as in .dump ObjectRef; the kinds are KINDS"),
+        (".dump -pn Process", ".dump needs a kind, as in .dump ObjectRef; the kinds are KINDS"),
+        (".dump -Leak", ".dump needs a kind, as in .dump ObjectRef -Leak; the kinds are KINDS"),
+        (".dump Object", ".dump has no kind 'Object', did you mean ObjectRef? The kinds are KINDS"),
+        (".load", ".load needs at least one file, folder or pattern; .unload empties the session"),
+        (".quit now", ".quit takes no argument; unexpected 'now'"),
+    ] {
+        assert_eq!(error(line), expected.replace("KINDS", &kinds));
+    }
+}
+
+#[test]
+fn help_behind_a_command_is_its_page() {
+    for (line, topic) in [
+        (".load -help", ".load"),
+        (".load a.etl -HELP", ".load"),
+        (".dump ObjectRef -Leak -help", "ObjectRef"),
+        (".dump -help", ".dump"),
+        (".sql -help", ".sql"),
+        (".clip -help", ".clip"),
+    ] {
+        let command = REGISTRY.parse(line).expect("a page").expect("a command");
+        let page = REGISTRY.parse(&format!(".help {topic}")).expect("a page").expect("a command");
+        assert_eq!(format!("{command:?}"), format!("{page:?}"), "{line}");
+    }
+}

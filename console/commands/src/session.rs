@@ -1,0 +1,185 @@
+//! `.list`, `.unload`, `.cls` and `.quit`: what is loaded, the screen, and the end.
+
+use std::path::{Path, PathBuf};
+
+use handlescope_model::Untrusted;
+use handlescope_model::tables::TraceInfo;
+
+use super::shared::groups;
+use super::{Command, CommandError, Context, Entered, Flow, Signature};
+use handlescope_fleet::dataset::Dataset;
+use handlescope_query::trace_info;
+use handlescope_render::{self as render, OutputOptions};
+use handlescope_session::filter::Wildcard;
+use handlescope_session::grammar::{Arguments, ParseError};
+use handlescope_session::paths::{shown, with_home};
+use handlescope_session::settings::DisplayArgs;
+use handlescope_session::trace::LoadedTrace;
+use handlescope_session::values::Counted;
+
+pub struct List;
+
+impl Command for List {
+    type Args = ();
+    const SIGNATURE: Signature = Signature {
+        names: &[".list"],
+        group: groups::FILES,
+        usage: "",
+        arguments: Arguments::None,
+        summary: "list the loaded traces, or the loaded dataset",
+        details: "The index counts from 0, as file_index does in JSON and .sql.",
+        examples: &[".list"],
+    };
+
+    fn run((): (), context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        if let Some(folder) = &context.session.dataset {
+            let dataset = Dataset::open(folder)?;
+            let traces = Counted(dataset.traces()?.len() as u64, "trace");
+            writeln!(context.out, "{}: a dataset of {traces}", Untrusted(shown(folder)))?;
+            return Ok(());
+        }
+        if context.session.files.is_empty() {
+            writeln!(context.out, "No traces are loaded.")?;
+            return Ok(());
+        }
+        let Context { session, cancel, screen, out, .. } = context;
+        let files = session.files.iter();
+        let infos: Vec<TraceInfo> =
+            files.map(|file| trace_info(&file.trace)).collect::<Result<_, _>>()?;
+        let paths = session.files.iter().map(|file| file.path.as_path());
+        let table = render::loaded(&paths.zip(&infos).collect::<Vec<_>>())?;
+        let display = session.settings.display(&DisplayArgs::default(), *screen);
+        let overwrite = session.overwrite(false);
+        table.write(&OutputOptions::default(), &display, &overwrite, cancel, *out)?;
+        Ok(())
+    }
+}
+
+pub struct Unload;
+
+impl Command for Unload {
+    /// Paths, names and patterns; none for everything.
+    type Args = Vec<String>;
+    const SIGNATURE: Signature = Signature {
+        names: &[".unload"],
+        group: groups::FILES,
+        usage: "[FILE…]",
+        arguments: Arguments::LoadedFiles,
+        summary: "unload some or all traces",
+        details: "FILE is a path as .list shows it, or its last part if that is unique; * and ? \
+             work.",
+        examples: &[".unload", ".unload leaky.etl"],
+    };
+
+    fn parse(entered: &Entered<'_>) -> Result<Vec<String>, ParseError> {
+        Ok(entered.texts())
+    }
+
+    fn run(names: Vec<String>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        let session = &mut context.session;
+        if names.is_empty() {
+            session.files.clear();
+            session.dataset = None;
+            session.search_beside_files();
+            return Ok(());
+        }
+        if let (Some(folder), [name]) = (&session.dataset, names.as_slice())
+            && (*folder == with_home(name) || folder.ends_with(name))
+        {
+            session.dataset = None;
+            return Ok(());
+        }
+        let mut unloaded: Vec<PathBuf> = Vec::new();
+        for name in &names {
+            unloaded.extend(Unloaded::new(name).files(&session.files)?);
+        }
+        session.files.retain(|file| !unloaded.contains(&file.path));
+        session.search_beside_files();
+        Ok(())
+    }
+}
+
+/// A name after `.unload`.
+struct Unloaded<'a> {
+    typed: &'a str,
+    wildcard: Option<Wildcard>,
+}
+
+impl Unloaded<'_> {
+    fn new(typed: &str) -> Unloaded<'_> {
+        Unloaded { typed, wildcard: Wildcard::new(typed).ok() }
+    }
+
+    /// The files that a name stands for: the one with this path, as loaded or as .list shows it; else those that
+    /// match a pattern; else the only one whose path ends with it.
+    fn files(&self, files: &[LoadedTrace]) -> Result<Vec<PathBuf>, CommandError> {
+        let typed = with_home(self.typed);
+        let paths = |is_match: &dyn Fn(&Path) -> bool| -> Vec<PathBuf> {
+            let paths = files.iter().map(|file| &file.path);
+            paths.filter(|path| is_match(path)).cloned().collect()
+        };
+        let exact = paths(&|path| path == typed || shown(path) == typed);
+        if !exact.is_empty() {
+            return Ok(exact);
+        }
+        let matches =
+            |text: &str| self.wildcard.as_ref().is_some_and(|wildcard| wildcard.matches(text));
+        let name =
+            |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let matching = paths(&|path| {
+            matches(&path.to_string_lossy())
+                || matches(&name(path))
+                || path.ends_with(&typed)
+                || shown(path).ends_with(&typed)
+        });
+        match matching.as_slice() {
+            [] => Err(CommandError::NotLoaded { name: self.typed.to_owned() }),
+            [_, _, ..] if !self.typed.contains(['*', '?']) => {
+                let paths = matching.iter().map(|path| path.to_string_lossy());
+                let paths = paths.collect::<Vec<_>>().join(", ");
+                Err(CommandError::SeveralLoaded { name: self.typed.to_owned(), paths })
+            }
+            _ => Ok(matching),
+        }
+    }
+}
+
+pub struct Cls;
+
+impl Command for Cls {
+    type Args = ();
+    const SIGNATURE: Signature = Signature {
+        names: &[".cls"],
+        group: groups::SESSION,
+        usage: "",
+        arguments: Arguments::None,
+        summary: "clear the screen",
+        details: "The scrollback, too. Has no effect in a pipe or file.",
+        examples: &[".cls"],
+    };
+
+    fn run((): (), context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        context.out.flush()?;
+        Ok(context.screen.clear()?)
+    }
+}
+
+pub struct Quit;
+
+impl Command for Quit {
+    type Args = ();
+    const SIGNATURE: Signature = Signature {
+        names: &[".quit", ".q", ".exit", "quit", "exit", "q"],
+        group: groups::SESSION,
+        usage: "",
+        arguments: Arguments::None,
+        summary: "leave",
+        details: "Ctrl-D on an empty line and the end of a script do the same.",
+        examples: &[".quit"],
+    };
+
+    fn run((): (), context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        context.flow = Flow::Quit;
+        Ok(())
+    }
+}

@@ -1,0 +1,187 @@
+//! Names of frames, with signs of life while they are fetched; finding those of all frames of a trace and storing them, so
+//! that an extract can be read where no symbols are.
+
+use std::path::Path;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
+use handlescope_extract::symbols::{
+    CodeAddress, FrameChain, ModuleIdentity, ModuleReport, PdbIdentity, SymbolObserver, Symbolizer,
+};
+use handlescope_extract::{ExtractObserver, SaveOptions, is_for_etwanalyzer, save};
+use handlescope_model::{Table, Trace, Untrusted, replace_table};
+use indicatif::HumanBytes;
+
+use crate::error::CommandError;
+use handlescope_query::{AllNames, FrameNames, all_names};
+use handlescope_session::cancel::Cancel;
+use handlescope_session::terminal::{Messages, Spinner};
+use handlescope_session::trace::{FrameNameCache, is_still_loaded};
+
+/// A symbolizer whose downloads show beside the spinner of the command, and end with it.
+pub struct WatchedSymbols<'a> {
+    symbolizer: &'a Symbolizer,
+    spinner: Spinner,
+    cancel: &'a Cancel,
+    /// Downloads so far.
+    planned: AtomicUsize,
+    ended: AtomicUsize,
+}
+
+impl<'a> WatchedSymbols<'a> {
+    pub fn new(symbolizer: &'a Symbolizer, spinner: Spinner, cancel: &'a Cancel) -> Self {
+        let (planned, ended) = Default::default();
+        WatchedSymbols { symbolizer, spinner, cancel, planned, ended }
+    }
+
+    /// Reports the download of one file of many.
+    fn show(&self, pdb: &PdbIdentity, size: &str) {
+        let (planned, ended) = (self.planned.load(Relaxed), self.ended.load(Relaxed));
+        let name = Untrusted(pdb.file_name());
+        self.spinner.show(format!("downloading symbols, {ended} of {planned} done: {name}{size}"));
+    }
+}
+
+impl FrameNames for WatchedSymbols<'_> {
+    fn resolve(&self, requests: &[(ModuleIdentity, Vec<CodeAddress>)]) -> Vec<Vec<FrameChain>> {
+        self.symbolizer.resolve_all(requests, self, self.cancel)
+    }
+
+    fn reports(&self) -> Vec<ModuleReport> {
+        self.symbolizer.report()
+    }
+}
+
+impl SymbolObserver for WatchedSymbols<'_> {
+    fn planned(&self, files: usize) {
+        self.planned.fetch_add(files, Relaxed);
+    }
+
+    fn started(&self, pdb: &PdbIdentity) {
+        self.show(pdb, "");
+    }
+
+    fn waiting(&self, pdb: &PdbIdentity) {
+        let name = Untrusted(pdb.file_name());
+        self.spinner.show(format!("waiting for another process to download {name}"));
+    }
+
+    fn progress(&self, pdb: &PdbIdentity, bytes: u64, total: Option<u64>) {
+        let total_text =
+            total.map_or_else(String::new, |total| format!(" of {}", HumanBytes(total)));
+        self.show(pdb, &format!(" {}{total_text}", HumanBytes(bytes)));
+    }
+
+    fn finished(&self, pdb: &PdbIdentity) {
+        self.ended.fetch_add(1, Relaxed);
+        self.show(pdb, "");
+    }
+
+    fn resolved(&self, _module: &ModuleIdentity, done: usize, total: usize) {
+        self.spinner.show(format!("reading symbols, {done} of {total} modules done"));
+    }
+}
+
+/// Everything that a search for names needs.
+#[derive(Clone, Copy)]
+pub struct NameSearch<'a> {
+    /// The names that are known already.
+    pub frames: &'a FrameNameCache,
+    /// Finds the others.
+    pub symbolizer: &'a Symbolizer,
+    /// Ends the search.
+    pub cancel: &'a Cancel,
+}
+
+/// Finds the names of all frames of a trace, writes them into its extract and prints a line about it.
+/// Without any name the extract stays as it is. What ETWAnalyzer reads of it has the names, too.
+///
+/// # Errors
+/// When the extract cannot be read or written, or it was cancelled; then it stays as it was.
+pub fn store_names(
+    trace: &Trace,
+    search: NameSearch<'_>,
+    messages: &mut Messages<'_>,
+) -> Result<String, CommandError> {
+    let path = trace.path();
+    if is_for_etwanalyzer(trace) {
+        return save_for_etwanalyzer(trace, path, search, messages);
+    }
+    let AllNames { named, frames, table } = find_names(trace, search, messages)?;
+    if named > 0 {
+        if !is_still_loaded(trace)? {
+            return Err(CommandError::ExtractReplaced { path: path.to_path_buf() });
+        }
+        replace_table(path, Table::Symbols, table.into_frame(), &trace.limits().container)?;
+    }
+    Ok(line(path, named, frames))
+}
+
+/// Finds the names of all frames of a trace.
+///
+/// # Errors
+/// When the trace cannot be read, or it was cancelled.
+pub fn find_names(
+    trace: &Trace,
+    search: NameSearch<'_>,
+    messages: &mut Messages<'_>,
+) -> Result<AllNames, CommandError> {
+    let NameSearch { frames, symbolizer, cancel } = search;
+    messages.wait("searching");
+    let spinner = messages.spinner();
+    let symbols = WatchedSymbols::new(symbolizer, spinner.clone(), cancel);
+    let names = all_names(trace, frames, &symbols, cancel);
+    spinner.stop();
+    Ok(names?)
+}
+
+fn line(path: &Path, named: usize, frames: usize) -> String {
+    let path = Untrusted(path);
+    match named {
+        0 => format!("{path}: none of {frames} frames has a name, so nothing was stored"),
+        _ => format!("{path}: {named} of {frames} frames have names, stored"),
+    }
+}
+
+/// Writes a trace as an archive that ETWAnalyzer reads, too, with the names of all frames that can be
+/// found; returns a line about it.
+///
+/// # Errors
+/// When the trace cannot be read or the archive not be written, or it was cancelled; then what was
+/// there stays as it was.
+pub fn save_for_etwanalyzer(
+    trace: &Trace,
+    output: &Path,
+    search: NameSearch<'_>,
+    messages: &mut Messages<'_>,
+) -> Result<String, CommandError> {
+    let AllNames { named, frames, table } = find_names(trace, search, messages)?;
+    let names = (named > 0).then_some(table);
+    let options = SaveOptions { names, etwanalyzer: true };
+    let size = write_archive(trace, output, options, search.cancel, messages)?;
+    let (path, size) = (Untrusted(output), HumanBytes(size));
+    Ok(format!("{path}: {size} with ETWAnalyzer's members, {named} of {frames} frames have names"))
+}
+
+pub fn write_archive(
+    trace: &Trace,
+    output: &Path,
+    options: SaveOptions,
+    cancel: &Cancel,
+    messages: &mut Messages<'_>,
+) -> Result<u64, CommandError> {
+    messages.wait("saving");
+    let spinner = messages.spinner();
+    let written = save(trace, output, options, &Watch(&spinner), cancel);
+    spinner.stop();
+    Ok(written?)
+}
+
+/// Shows beside the spinner what is written, and ends with the command.
+struct Watch<'a>(&'a Spinner);
+
+impl ExtractObserver for Watch<'_> {
+    fn on_phase(&self, name: &str) {
+        self.0.show(format!("writing {}", Untrusted(name)));
+    }
+}

@@ -1,0 +1,288 @@
+//! The options that every kind of `.dump` has, and `.sql`; options about files, which several commands have: `-fd`, which
+//! of the loaded ones are meant, `-r`, which folders are searched, `-etwanalyzer`, what archives hold, `-MaxSize`, which
+//! members of archives are read, `-Force`, which may be replaced; and what ETWAnalyzer accepts and nothing here needs:
+//! its command lines keep working.
+
+use super::fields;
+use super::groups::{DISPLAY, SCRIPTS, WITHOUT_EFFECT};
+use crate::context::SharedArgs;
+use crate::shared::Has;
+use handlescope_render::OutputOptions;
+use handlescope_render::output::COLUMNS;
+use handlescope_session::filter::Filter;
+use handlescope_session::grammar::{Opt, OptionGroup, ParseError, Take, Texts};
+use handlescope_session::values::{
+    CsvText, FORMATS, FormatOption, FormatSpec, NamesFile, RequestedFormat,
+};
+
+/// Options that every kind of `.dump` takes beside its own.
+pub const SHARED: &[OptionGroup<SharedArgs>] = &[
+    OptionGroup { title: DISPLAY, options: &ROWS },
+    OptionGroup { title: SCRIPTS, options: &format_options() },
+    OptionGroup { title: WITHOUT_EFFECT, options: &ignored_of_dumps() },
+];
+
+/// The options about the rows of a kind, and about their columns.
+const ROWS: [Opt<SharedArgs>; 3] = {
+    let [top, sort] = row_options("-SortBy name");
+    [top, sort, COLUMN_CHOICE]
+};
+
+const COLUMN_CHOICE: Opt<SharedArgs> = Opt {
+    names: &[COLUMNS],
+    help: "only these columns, in this order, or all",
+    details: "Names as for -SortBy, separated by commas: -Columns process,pid. Documents always \
+         have all columns, and multi-line rows become a table. If a terminal is too narrow for a \
+         table of groups, columns are left out until the rest fits, and a line below names them: \
+         Numbers, First, Last, Ids, Stack, Free stack, Objects, Share, Duplicated, Unmapped, \
+         Closed, End, Allocated by, Orphan frees, Frees, Allocs, Allocated, Created, Open, At exit, Bytes \
+         at exit, Allocator, in this order, but none that -GroupBy or -SortBy names. With all, or \
+         if the rest does not fit either, a group takes several lines.",
+    example: "-Columns all",
+    take: Take::Columns(|args| &mut args.output.columns),
+};
+
+impl Has<SharedArgs> for SharedArgs {
+    fn part(&mut self) -> &mut SharedArgs {
+        self
+    }
+}
+
+fields!(SharedArgs { notes: Notes });
+
+/// Refuses options of which one makes the other useless.
+pub fn check_output(output: &OutputOptions) -> Result<(), ParseError> {
+    match output.conflict() {
+        None => Ok(()),
+        Some((option, other)) => Err(ParseError::Conflict { option, other, reason: "choose one" }),
+    }
+}
+
+/// Details of `-SortBy`: the words that only one kind has, then columns, which every kind has.
+macro_rules! sort_details {
+    ($($words:literal)?) => {
+        concat!(
+            $($words, " ",)?
+            "Give the column's name in -csv or its heading in text, in any case. Numbers sort \
+             from the largest, text from a to z, unknown values last. The rows of each file stay \
+             together. An unknown name is an error that lists all columns."
+        )
+    };
+}
+pub(crate) use sort_details;
+
+/// The options that order and cut the rows of a table.
+pub const fn row_options<A: Has<SharedArgs>>(sort_example: &'static str) -> [Opt<A>; 2] {
+    [
+        Opt {
+            names: &["-TopN"],
+            help: "only N rows of each file, after skipping some",
+            details: "In the order of the table or of -SortBy. Text counts the omitted rows.",
+            example: "-TopN 10",
+            take: Take::Top(|args| &mut args.part().output.top),
+        },
+        sort_option("sort by this column", sort_details!(), sort_example, |args| {
+            &mut args.part().output.sort_by
+        }),
+    ]
+}
+
+pub const fn sort_option<A>(
+    help: &'static str,
+    details: &'static str,
+    example: &'static str,
+    field: fn(&mut A) -> &mut Option<String>,
+) -> Opt<A> {
+    Opt { names: &["-SortBy"], help, details, example, take: Take::Column(field) }
+}
+
+/// `-csvraw`
+pub const fn csv_raw_option<A>(example: &'static str, set: fn(&mut A)) -> Opt<A> {
+    Opt {
+        names: &["-csvraw"],
+        help: "write text into CSV as it is",
+        details: "By default a ' is put in front of text that starts with =, +, - or @ and is not \
+             a number, because a spreadsheet would run it as a formula; also after line ends, \
+             tabs, commas and semicolons. Use this for programs that compare names.",
+        example,
+        take: Take::Set(set),
+    }
+}
+
+/// The option that asks for a format.
+pub const fn format_option<A>(
+    spec: &'static FormatSpec,
+    option: &'static FormatOption,
+    file: NamesFile,
+    field: fn(&mut A) -> &mut Vec<RequestedFormat>,
+) -> Opt<A> {
+    let FormatOption { names, help, details, example } = option;
+    Opt { names, help, details, example, take: Take::Format(spec, file, field) }
+}
+
+/// The files and formats of a table.
+pub const fn format_options<A: Has<SharedArgs>>() -> [Opt<A>; FORMATS.len() + 3] {
+    let mut options = [const { files_option(|args: &mut A| &mut args.part().files) }; _];
+    let mut index = 0;
+    while index < FORMATS.len() {
+        let spec = FORMATS[index];
+        options[index + 1] =
+            format_option(spec, &spec.option, spec.file, |args| &mut args.part().output.formats);
+        index += 1;
+    }
+    options[index + 1] = csv_raw_option("-csv rows.csv -csvraw", |args| {
+        args.part().output.csv_text = CsvText::Raw;
+    });
+    options[index + 2] = force_option("-csv rows.csv -Force", |args| &mut args.part().output.force);
+    options
+}
+
+pub const fn files_option<A>(field: fn(&mut A) -> &mut Vec<Filter>) -> Opt<A> {
+    Opt {
+        names: &["-fd", "-filedir"],
+        help: "only files whose path matches; in a shell, traces to load",
+        details: "Compared with the full path and with the file name. Given twice, both must \
+             match. On the command line of a shell it names the files to load.",
+        example: "-fd *leaky*",
+        take: Take::Filters(Texts::LoadedFiles, field),
+    }
+}
+
+/// `-r` of commands that take queries.
+pub const fn recursive_queries_option<A>(
+    example: &'static str,
+    field: fn(&mut A) -> &mut bool,
+) -> Opt<A> {
+    let help = "include subfolders";
+    recursive_option(help, "Applies to every QUERY of the line, in any position.", example, field)
+}
+
+pub const fn recursive_option<A>(
+    help: &'static str,
+    details: &'static str,
+    example: &'static str,
+    field: fn(&mut A) -> &mut bool,
+) -> Opt<A> {
+    Opt { names: &["-r", "-rec", "-recursive"], help, details, example, take: Take::Switch(field) }
+}
+
+pub const fn etwanalyzer_option<A>(
+    details: &'static str,
+    example: &'static str,
+    field: fn(&mut A) -> &mut bool,
+) -> Opt<A> {
+    let (names, help) = (&["-etwanalyzer", "--etwanalyzer"], "also write ETWAnalyzer's members");
+    Opt { names, help, details, example, take: Take::Switch(field) }
+}
+
+pub const fn max_size_option<A>(
+    example: &'static str,
+    field: fn(&mut A) -> &mut Option<u64>,
+) -> Opt<A> {
+    Opt {
+        names: &["-MaxSize", "--max-size"],
+        help: "maximum size of an archive member",
+        details: "Protects against archives that would fill the disk. Default: 64 GiB for a trace \
+             in a .zip or .7z, 16 GiB for a table of an extract, 4 GiB for a part of an \
+             ETWAnalyzer extract, and no compression ratio above 1000.",
+        example,
+        take: Take::Size(field),
+    }
+}
+
+pub const fn force_option<A>(example: &'static str, field: fn(&mut A) -> &mut bool) -> Opt<A> {
+    Opt {
+        names: &["-Force"],
+        help: "replace a file that handlescope did not write",
+        details: "By default an existing file is replaced only if handlescope wrote it and \
+             nothing changed it since. Loaded traces and extracts, and the trace of a loaded \
+             extract, are never replaced. Also applies to > FILE.",
+        example,
+        take: Take::Switch(field),
+    }
+}
+
+/// Reason why options for test runs do nothing.
+pub const SELECTION: &str = "test runs are not supported here, so all files count; choose with -fd";
+
+/// Reason why `-nocolor` does nothing after a command of the console.
+const NO_COLOR: &str = "-nocolor does nothing here; use --color never";
+
+/// Reason why `-debug` does nothing.
+pub const DEBUG: &str = "-debug does nothing; failures always print what is known";
+
+/// Reasons why options that were given have no effect.
+pub type Notes = Vec<&'static str>;
+
+/// An option with at most this many values that has no effect, for the reason in the note.
+pub const fn ignored<A: Has<Notes>>(
+    names: &'static [&'static str],
+    example: &'static str,
+    values: usize,
+    note: &'static str,
+) -> Opt<A> {
+    Opt {
+        names,
+        help: "accepted, without effect",
+        details: "Accepted because ETWAnalyzer has it, with a note that gives the reason.",
+        example,
+        take: Take::Ignored(values, note, A::part),
+    }
+}
+
+/// Reason why options about how objects are printed do nothing for other kinds of `.dump`.
+const OBJECTS_ONLY: &str = "-Clip, -NoDigitSep, -ProcessFmt, -ppn, -sffn, -NoCSVSeparator and -NoCmdLine do nothing \
+                            here; they concern ObjectRef";
+
+/// Options that ETWAnalyzer accepts after each kind of `-dump`. A kind for which one does something has it as its own.
+pub const fn ignored_of_dumps<A: Has<Notes>>() -> [Opt<A>; 16] {
+    let [no_color, debug, days, runs, skip, index, count] = ignored_everywhere();
+    [
+        ignored(
+            &["-recursive"],
+            "-recursive",
+            0,
+            "-recursive does nothing here; it belongs to .load",
+        ),
+        no_color,
+        debug,
+        runs,
+        skip,
+        index,
+        count,
+        days,
+        ignored(&["-MinMaxMsTestTimes"], "-MinMaxMsTestTimes 0 100", 2, SELECTION),
+        ignored(&["-Clip"], "-Clip", 0, OBJECTS_ONLY),
+        ignored(&["-NoDigitSep"], "-NoDigitSep", 0, OBJECTS_ONLY),
+        ignored(&["-ProcessFmt"], "-ProcessFmt s", 1, OBJECTS_ONLY),
+        ignored(&["-ppn", "-PlainProcessNames"], "-ppn", 0, OBJECTS_ONLY),
+        ignored(&["-sffn", "-ShowFullFileName"], "-sffn", 0, OBJECTS_ONLY),
+        ignored(&["-NoCSVSeparator"], "-NoCSVSeparator", 0, OBJECTS_ONLY),
+        ignored(&["-NoCmdLine"], "-NoCmdLine", 0, OBJECTS_ONLY),
+    ]
+}
+
+/// Options that ETWAnalyzer accepts after each of its commands.
+pub const fn ignored_everywhere<A: Has<Notes>>() -> [Opt<A>; 7] {
+    [
+        ignored(&["-nocolor"], "-nocolor", 0, NO_COLOR),
+        ignored(&["-debug"], "-debug", 0, DEBUG),
+        ignored(&["-LastNDays"], "-LastNDays 1", 1, SELECTION),
+        ignored(&["-TestsPerRun"], "-TestsPerRun 1", 1, SELECTION),
+        ignored(&["-SkipNTests"], "-SkipNTests 1", 1, SELECTION),
+        ignored(&["-TestRunIndex", "-tri"], "-TestRunIndex 0", 1, SELECTION),
+        ignored(&["-TestRunCount", "-trc"], "-TestRunCount 1", 1, SELECTION),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use handlescope_render::output::LEFT_OUT;
+
+    #[test]
+    fn the_help_of_columns_says_in_which_order_they_are_left_out() {
+        let order = format!("a line below names them: {}, in this order", LEFT_OUT.join(", "));
+        assert!(COLUMN_CHOICE.details.contains(&order), "{}", COLUMN_CHOICE.details);
+    }
+}

@@ -1,0 +1,84 @@
+//! The arguments of `.sql`, and the options that fill them.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use handlescope_model::open_file;
+
+use crate::shared::options::{format_options, row_options};
+use crate::shared::{fields, groups};
+use crate::{CommandError, SharedArgs};
+use handlescope_session::grammar::{Opt, OptionGroup, Take, without_comments};
+
+/// The largest file of a query, bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// Arguments of `.sql`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SqlArgs {
+    pub query: Query,
+    /// Memory that the query may use, in bytes.
+    pub max_memory: Option<u64>,
+    /// The files to query, and the format and destination of the answer.
+    pub shared: SharedArgs,
+}
+
+fields!(SqlArgs { shared: SharedArgs });
+
+/// A query.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Query {
+    Text(String),
+    /// A file with one.
+    File(PathBuf),
+}
+
+impl Default for Query {
+    fn default() -> Self {
+        Self::Text(String::new())
+    }
+}
+
+impl Query {
+    /// The query without the comments in front.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn text(&self) -> Result<String, CommandError> {
+        let mut text = String::new();
+        let text = match self {
+            Self::Text(text) => text,
+            Self::File(path) => {
+                let mut read = || {
+                    open_file(path)?.take(MAX_FILE + 1).read_to_string(&mut text)?;
+                    match text.len() as u64 > MAX_FILE {
+                        true => Err(io::Error::from(io::ErrorKind::FileTooLarge)),
+                        false => Ok(()),
+                    }
+                };
+                read().map_err(|source| CommandError::QueryFile { path: path.clone(), source })?;
+                text.trim_start_matches('\u{feff}')
+            }
+        };
+        Ok(without_comments(text).trim_end().to_owned())
+    }
+}
+
+pub static OPTIONS: &[OptionGroup<SqlArgs>] = &[
+    OptionGroup {
+        title: groups::DISPLAY,
+        options: &row_options("-SortBy pid SELECT name, pid FROM processes"),
+    },
+    OptionGroup { title: groups::SCRIPTS, options: &format_options() },
+    OptionGroup {
+        title: groups::LIMITS,
+        options: &[Opt {
+            names: &["-MaxMemory"],
+            help: "memory limit of the query",
+            details: "Half of the machine's memory by default. A query that needs more is \
+                 stopped. Units: KB, KiB, MB, MiB, GB, GiB.",
+            example: "-MaxMemory 4GB SELECT count(*) FROM events",
+            take: Take::Size(|args: &mut SqlArgs| &mut args.max_memory),
+        }],
+    },
+];

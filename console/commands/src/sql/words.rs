@@ -1,0 +1,113 @@
+//! The words of a `.sql` line: options, comments, the query, options.
+
+use std::path::Path;
+
+use super::args::OPTIONS;
+use handlescope_session::grammar::{
+    Arguments, GroupView, Quotes, Redirect, Token, parse, starts_comment, without_comments,
+};
+use handlescope_session::paths::has_extension;
+
+/// Words that a query starts with.
+const STARTS: [&str; 9] =
+    ["SELECT", "WITH", "FROM", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "VALUES", "TABLE"];
+
+/// First words of statements that end with their line, without a semicolon.
+const ONE_LINE: [&str; 3] = ["SHOW", "DESCRIBE", "DESC"];
+
+/// The words after `.sql`.
+pub struct SqlWords<'t> {
+    /// Options in front of the query.
+    pub before: &'t [Token],
+    /// The query; not empty.
+    pub query: &'t [Token],
+    /// Options after it.
+    pub behind: &'t [Token],
+}
+
+impl<'t> SqlWords<'t> {
+    /// `None` when no query starts. Options at the end belong to the command; any other `-json` is
+    /// SQL.
+    pub fn of(line: &str, tokens: &'t [Token]) -> Option<SqlWords<'t>> {
+        let (before, rest) = around_comments(line, tokens);
+        if !rest.first().is_some_and(starts_query) || !are_options(before) {
+            return None;
+        }
+        let behind = (1..rest.len()).find(|&index| {
+            rest.get(index..)
+                .is_some_and(|tail| tail.first().is_some_and(Token::is_switch) && are_options(tail))
+        });
+        let (query, behind) = rest.split_at(behind.unwrap_or(rest.len()));
+        Some(SqlWords { before, query, behind })
+    }
+
+    /// The text of the query, with its quotes; without those around the whole.
+    pub fn text(&self, line: &str) -> String {
+        match self.query {
+            [word] if word.quotes != Quotes::No => word.text.clone(),
+            [first, .., last] => {
+                line.get(first.span.start..last.span.end).unwrap_or_default().to_owned()
+            }
+            [word] => word.text.clone(),
+            [] => String::new(),
+        }
+    }
+}
+
+/// Whether a word is the name of a file with a query.
+pub fn is_file(text: &str) -> bool {
+    has_extension(Path::new(text), &["sql"])
+}
+
+/// Whether a query, or the options in front of it, may continue on the next line: no `;`, option or file ends it.
+/// A statement that describes tables has one line.
+pub fn is_unfinished(line: &str, tokens: &[Token]) -> bool {
+    let Redirect { tokens, file, .. } = Redirect::of_command(Arguments::Sql, line, tokens);
+    match SqlWords::of(line, tokens) {
+        _ if file.is_some() => false,
+        None => {
+            let (before, rest) = around_comments(line, tokens);
+            rest.is_empty() && are_options(before)
+        }
+        Some(words) => {
+            let is_ended = words.query.last().is_some_and(|last| last.text.ends_with(';'));
+            let is_one_line = words.query.first().is_some_and(|first| {
+                ONE_LINE.iter().any(|word| word.eq_ignore_ascii_case(&first.text))
+            });
+            words.behind.is_empty() && !is_ended && !is_one_line
+        }
+    }
+}
+
+/// The words in front of a query and of the comments before it, and those from the query on.
+fn around_comments<'t>(line: &str, tokens: &'t [Token]) -> (&'t [Token], &'t [Token]) {
+    let is_comment = |token: &Token| token.quotes == Quotes::No && starts_comment(&token.text);
+    let start = tokens.iter().position(|token| starts_query(token) || is_comment(token));
+    let (before, rest) = tokens.split_at(start.unwrap_or(tokens.len()));
+    let comments = rest.first().filter(|first| is_comment(first));
+    let query = comments.and_then(|first| line.get(first.span.start..)).map(without_comments);
+    let start = query.map_or(0, |query| line.len() - query.len());
+    let is_query = |token: &Token| token.span.start >= start;
+    let count = rest.iter().position(is_query).unwrap_or(rest.len());
+    (before, rest.split_at(count).1)
+}
+
+/// Whether these are options of `.sql` with their values, or nothing.
+fn are_options(tokens: &[Token]) -> bool {
+    let groups = GroupView::all(OPTIONS).into_iter();
+    let options: Vec<_> = groups.flat_map(|group| group.options).collect();
+    let items = parse::known_items(&options, tokens);
+    items.iter().all(|item| matches!(item, parse::Item::Option { .. }))
+}
+
+/// Whether a query starts here. One that a shell has cut out is a word in quotes, with the comments in front of it.
+fn starts_query(token: &Token) -> bool {
+    let text = match token.quotes {
+        Quotes::No => &token.text,
+        _ => without_comments(&token.text),
+    };
+    let text = text.trim_start_matches(['(', ' ', '\t', '\n']);
+    let word = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    let is_known = STARTS.iter().any(|start| start.eq_ignore_ascii_case(word));
+    is_known && (text.contains(char::is_whitespace) || !is_file(text))
+}

@@ -1,0 +1,61 @@
+//! Which stacks are one group.
+
+use super::Ask as _;
+use handlescope_query::fixture::{APP, CHILD, Fixture, OTHER, Saved, With, create};
+use handlescope_query::{GroupKey, Inventory};
+use handlescope_session::cancel::Cancel;
+
+/// Numbers of handles of the groups by create stack.
+fn counts(saved: &Saved) -> Vec<u32> {
+    saved.ask("-GroupBy createstack", |answer| {
+        let groups = answer.files[0].groups.as_ref().unwrap();
+        let shown =
+            groups.tree.shown().filter(|node| matches!(groups.key(*node), GroupKey::Stack(_)));
+        let mut counts: Vec<u32> = shown.map(|node| groups.tree.stats(node).handles).collect();
+        counts.sort_unstable();
+        counts
+    })
+}
+
+/// A handle for each process and stack.
+fn trace(opened: &[(u32, &[&str])]) -> Saved {
+    let mut fixture = Fixture::new();
+    for (number, (process, stack)) in (1..).zip(opened) {
+        let stack = fixture.stack(stack);
+        fixture.event_object(vec![create(*process, number, 4).leaked().on(stack)]);
+    }
+    fixture.save()
+}
+
+const MAIN: &str = "app.exe!main";
+
+#[test]
+fn unknown_code_is_equal_at_one_address_of_one_process() {
+    let (here, there) = (["0x1F4B0000123", MAIN], ["0x1F4B0000456", MAIN]);
+    assert_eq!(counts(&trace(&[(APP, &here), (APP, &here), (APP, &there)])), [1, 2]);
+    assert_eq!(counts(&trace(&[(APP, &here), (OTHER, &here), (APP, &here)])), [1, 2]);
+    // The fixture has modules of APP alone, so that the other two share their code.
+    assert_eq!(counts(&trace(&[(APP, &here), (OTHER, &here), (CHILD, &here)])), [1, 2]);
+}
+
+#[test]
+fn the_kernel_and_code_with_a_name_are_the_same_in_every_process() {
+    let kernel = ["0xFFFFF80000001000", MAIN];
+    assert_eq!(counts(&trace(&[(APP, &kernel), (OTHER, &kernel)])), [2]);
+    let other = ["0xFFFFF80000002000", MAIN];
+    assert_eq!(counts(&trace(&[(APP, &kernel), (OTHER, &other)])), [1, 1]);
+    let known = ["app.exe+0x10", MAIN];
+    assert_eq!(counts(&trace(&[(APP, &known), (OTHER, &known)])), [2]);
+}
+
+#[test]
+fn datasets_tell_stacks_through_unknown_code_apart() {
+    let (here, there) = (["0x1F4B0000123", MAIN], ["0x1F4B0000456", MAIN]);
+    let saved = trace(&[(APP, &here), (OTHER, &here), (APP, &there), (APP, &[MAIN])]);
+    let (source, cancel) = (saved.source(), Cancel::default());
+    let inventory = Inventory::of(&source, &saved, &cancel).unwrap();
+    let mut ids: Vec<String> = inventory.stacks().into_iter().map(|(_, stack)| stack.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 4);
+}

@@ -1,0 +1,57 @@
+//! Commands on small traces made by hand.
+
+mod chosen_traces;
+mod filters;
+mod functions;
+mod grouped_stacks;
+mod process_filters;
+mod rendered;
+mod stack_filters;
+
+use handlescope_query::fixture::Saved;
+use handlescope_query::{ObjectCriteria, ObjectRefAnswer, object_ref};
+use handlescope_session::cancel::Cancel;
+
+use crate::dump::object_ref::ObjectRefArgs;
+
+/// Questions with the options of `.dump ObjectRef`, as typed.
+pub trait Ask {
+    /// Looks at the whole answer.
+    fn ask<T>(&self, options: &str, look: impl FnOnce(&ObjectRefAnswer<'_>) -> T) -> T;
+
+    /// Ids of the objects that pass, in the order of the console.
+    fn ids(&self, options: &str) -> Vec<u64> {
+        self.ask(options, |answer| {
+            answer.files[0].selection.objects().iter().map(|selected| selected.id()).collect()
+        })
+    }
+
+    /// Ids of the objects that pass with the kinds of their events that are left.
+    fn kinds(&self, options: &str) -> Vec<(u64, Vec<&'static str>)> {
+        self.ask(options, |answer| {
+            let file = &answer.files[0];
+            let listing = file.listing.as_ref().expect("a listing");
+            let objects = file.selection.objects().iter().map(|&selected| {
+                let events = file.events(selected).map(|row| listing.event(row).expect("an event"));
+                (selected.id(), events.map(|event| event.kind.name()).collect())
+            });
+            objects.collect()
+        })
+    }
+}
+
+impl Ask for Saved {
+    fn ask<T>(&self, options: &str, look: impl FnOnce(&ObjectRefAnswer<'_>) -> T) -> T {
+        let sources = [self.source()];
+        let cancel = Cancel::default();
+        look(&object_ref(&sources, &arguments(options), self, &cancel).expect("an answer"))
+    }
+}
+
+/// Options of `.dump ObjectRef` as typed.
+pub fn arguments(options: &str) -> ObjectCriteria {
+    let line = format!(".dump ObjectRef {options}");
+    let args: ObjectRefArgs = crate::registry::tests::args(&line);
+    let plain_process_names = args.display.plain_process_names;
+    ObjectCriteria { plain_process_names, ..args.criteria }
+}

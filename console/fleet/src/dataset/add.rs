@@ -1,0 +1,296 @@
+//! Adding a trace: its tables are written aside, and appear together.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::Path;
+
+use handlescope_model::tables::{Modules, Processes};
+use handlescope_model::{Noting, TableRows, Trace};
+use polars::prelude::PolarsError;
+use tempfile::TempDir;
+
+use super::column::{DatasetRow, RowFile};
+use super::error::DatasetError;
+use super::layout::{Dataset, PART, Partition, extract_name, manifest_name};
+use super::manifest::{Manifest, TableSummary};
+use super::origin::{Given, Origin, trace_id};
+use super::rows::Rows;
+use super::tables::{AcquisitionRow, SCHEMA_VERSION, TABLES};
+use handlescope_query::{FrameNames, Inventory, OpenOverTime, Source};
+use handlescope_session::cancel::{Cancel, Cancelled};
+
+/// Steps of a trace at which open handles are counted.
+const STEPS: usize = 60;
+
+/// Key in the footer of files: the version of the tables.
+const VERSION_KEY: &str = "handlescope_schema_version";
+
+/// Result of adding a trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Added {
+    pub partition: Partition,
+    /// Whether the dataset had it already.
+    pub was_there: bool,
+    /// Rows of acquisitions.
+    pub acquisitions: u64,
+    /// Bytes of its tables.
+    pub bytes: u64,
+}
+
+/// Options of adding.
+#[derive(Debug, Clone, Default)]
+pub struct AddOptions {
+    pub given: Given,
+    /// Whether extracts are left out.
+    pub without_extracts: bool,
+}
+
+/// Tables of a trace that are not in the dataset yet.
+struct Staged {
+    folder: TempDir,
+    partition: Partition,
+    manifest: Manifest,
+}
+
+impl Dataset {
+    /// Adds a loaded trace, unless the dataset has it.
+    ///
+    /// # Errors
+    /// When the archive is damaged, the dataset cannot be written, or `cancel` asks to stop; the dataset is as before.
+    pub fn add(
+        &self,
+        source: &Source<'_>,
+        options: &AddOptions,
+        names: &dyn FrameNames,
+        cancel: &Cancel,
+    ) -> Result<Added, DatasetError> {
+        let added = self.add_new(source, options, names, cancel);
+        added.map_err(|error| error.within(self.root()))
+    }
+
+    fn add_new(
+        &self,
+        source: &Source<'_>,
+        options: &AddOptions,
+        names: &dyn FrameNames,
+        cancel: &Cancel,
+    ) -> Result<Added, DatasetError> {
+        let id = trace_id(source.trace)?;
+        if let Some(partition) = self.find(&id)? {
+            return Ok(Added::before(partition));
+        }
+        let staged = self.stage(source, id, &options.given, names, cancel)?;
+        let extract = (!options.without_extracts).then(|| source.trace.path());
+        let _lock = self.store.lock(&staged.partition.trace)?;
+        // Of processes that add the same trace at once the first one does it.
+        if let Some(partition) = self.find(&staged.partition.trace)? {
+            return Ok(Added::before(partition));
+        }
+        self.publish(staged, extract)
+    }
+
+    /// Replaces the rows of a trace whose extract is kept, if more stacks have names now; `None` otherwise.
+    ///
+    /// # Errors
+    /// Those of [`Self::add`].
+    pub fn symbolize(
+        &self,
+        source: &Source<'_>,
+        partition: &Partition,
+        names: &dyn FrameNames,
+        cancel: &Cancel,
+    ) -> Result<Option<Added>, DatasetError> {
+        let before = self.manifest(&partition.trace)?;
+        let id = partition.trace.clone();
+        let staged = self.stage(source, id, &before.given, names, cancel);
+        let staged = staged.map_err(|error| error.within(self.root()))?;
+        if staged.manifest.tables == before.tables {
+            return Ok(None);
+        }
+        let _lock = self.store.lock(&partition.trace)?;
+        let added = self.publish(staged, None).map_err(|error| error.within(self.root()));
+        added.map(Some)
+    }
+
+    /// Writes the tables of a trace aside.
+    fn stage(
+        &self,
+        source: &Source<'_>,
+        id: String,
+        given: &Given,
+        names: &dyn FrameNames,
+        cancel: &Cancel,
+    ) -> Result<Staged, DatasetError> {
+        let origin = Origin::of(source.trace, given)?;
+        let partition = Partition::new(origin.day_us(), id);
+        let folder = self.store.staging()?;
+        let inventory = Inventory::of(source, names, cancel)?;
+        let mut tables = Tables { folder: folder.path(), tables: BTreeMap::new() };
+        tables.write_all(source.trace, &origin, &inventory, cancel)?;
+        let manifest = Manifest::new(given.clone(), &partition, tables.tables);
+        Ok(Staged { folder, partition, manifest })
+    }
+
+    /// Gives tables their places in the dataset, that of complete traces last; the trace is locked.
+    fn publish(&self, staged: Staged, extract: Option<&Path>) -> Result<Added, DatasetError> {
+        let Staged { folder, partition, mut manifest } = staged;
+        if let Some(extract) = extract {
+            self.keep_extract(extract, &partition.trace)?;
+        }
+        // Rows of a process that was interrupted here, or those that are replaced: their manifest came before them. Without
+        // one, no folder of any day has to be looked at.
+        let may_have_rows = self.store.size(&manifest_name(&partition.trace))?.is_some();
+        // From here to the end questions leave the trace out while `traces` lacks it.
+        self.write_manifest(&partition.trace, &manifest)?;
+        if may_have_rows {
+            self.remove_rows(&partition.trace)?;
+        }
+        for table in &TABLES {
+            let staged = folder.path().join(table.name);
+            self.store.place(&staged, &partition.folder(table.name))?;
+        }
+        manifest.unfinished = false;
+        self.write_manifest(&partition.trace, &manifest)?;
+        Ok(Added::now(partition, &manifest))
+    }
+
+    /// Copies an extract into the dataset, unless it is there.
+    fn keep_extract(&self, extract: &Path, trace: &str) -> Result<(), DatasetError> {
+        let name = extract_name(trace);
+        if self.store.size(&name)?.is_some() {
+            return Ok(());
+        }
+        let mut content = File::open(extract).map_err(DatasetError::io(extract))?;
+        self.store.write(&name, &mut content)
+    }
+}
+
+impl Added {
+    /// A trace that the dataset had before.
+    pub fn before(partition: Partition) -> Self {
+        Self { partition, was_there: true, acquisitions: 0, bytes: 0 }
+    }
+
+    fn now(partition: Partition, manifest: &Manifest) -> Self {
+        let acquisitions = manifest.tables.get(AcquisitionRow::TABLE);
+        Self {
+            partition,
+            was_there: false,
+            acquisitions: acquisitions.map_or(0, |table| table.rows),
+            bytes: manifest.tables.values().map(|table| table.bytes).sum(),
+        }
+    }
+}
+
+/// Files of the tables of a trace.
+struct Tables<'f> {
+    folder: &'f Path,
+    tables: BTreeMap<String, TableSummary>,
+}
+
+impl Tables<'_> {
+    fn write_all(
+        &mut self,
+        trace: &Trace,
+        origin: &Origin,
+        inventory: &Inventory<'_>,
+        cancel: &Cancel,
+    ) -> Result<(), DatasetError> {
+        let rows = Rows::new(origin, inventory);
+        self.write_acquisitions(&rows, cancel)?;
+        self.write(inventory.groups.iter().map(|group| rows.group(group)))?;
+        self.write(inventory.suspects().iter().map(|suspect| rows.suspect(suspect)))?;
+        let stacks = rows.stacks();
+        let unnamed = stacks.iter().filter(|(_, stack)| !stack.has_symbols).count();
+        let of_trace = rows.trace(stacks.len(), unnamed);
+        let acquired = rows.acquired_by_stack();
+        self.write(stacks.into_iter().map(|stack| rows.stack_row(stack, &acquired)))?;
+        let processes: Vec<_> = Processes::read(trace)?.rows().collect();
+        let numbered = processes.iter().enumerate();
+        self.write(numbered.map(|(number, process)| rows.process(number, process)))?;
+        let modules: Vec<_> = Modules::read(trace)?.rows().collect();
+        let numbered = modules.iter().enumerate();
+        self.write(numbered.map(|(number, module)| rows.module(number, module)))?;
+        self.write(std::iter::once(of_trace))
+    }
+
+    /// Writes acquisitions, and what is open over time.
+    fn write_acquisitions(&mut self, rows: &Rows<'_>, cancel: &Cancel) -> Result<(), DatasetError> {
+        let columns = &rows.inventory.columns;
+        let window = rows.inventory.window;
+        let mut growth = window.map(|window| OpenOverTime::new(window, STEPS));
+        self.write_rows(|file| {
+            for group in &rows.inventory.groups {
+                cancel.check()?;
+                for acquisition in columns.of(group) {
+                    if let Some(growth) = &mut growth {
+                        growth.add(group, &acquisition);
+                    }
+                    file.push(rows.acquisition(group, &acquisition))?;
+                }
+            }
+            Ok(())
+        })?;
+        self.write(growth.iter().flat_map(OpenOverTime::rows).map(|at| rows.growth(&at)))
+    }
+
+    fn write<R: DatasetRow>(
+        &mut self,
+        mut rows: impl Iterator<Item = R>,
+    ) -> Result<(), DatasetError> {
+        self.write_rows(|file| Ok(rows.try_for_each(|row| file.push(row))?))
+    }
+
+    /// Writes the rows that `push` adds.
+    fn write_rows<R: DatasetRow>(
+        &mut self,
+        push: impl FnOnce(&mut RowFile<R, &mut Out>) -> Result<(), Failed>,
+    ) -> Result<(), DatasetError> {
+        let folder = self.folder.join(R::TABLE);
+        fs::create_dir_all(&folder).map_err(DatasetError::io(&folder))?;
+        let path = folder.join(PART);
+        let file = File::create(&path).map_err(DatasetError::io(&path))?;
+        let mut out = Noting::new(BufWriter::new(file));
+        let rows = rows_written(push, &mut out).map_err(|failed| match (failed, out.failed()) {
+            (_, Some(source)) => DatasetError::Io { path: path.clone(), source },
+            (Failed::Polars(source), None) => DatasetError::Parquet { path: path.clone(), source },
+            (Failed::Cancelled(cancelled), None) => cancelled.into(),
+        })?;
+        let summary = TableSummary::of(&path, rows)?;
+        self.tables.insert(R::TABLE.to_owned(), summary);
+        Ok(())
+    }
+}
+
+/// A file whose first failed write is known: polars reports it in other words.
+type Out = Noting<BufWriter<File>>;
+
+/// Reason why rows were not written.
+enum Failed {
+    Polars(PolarsError),
+    Cancelled(Cancelled),
+}
+
+impl From<PolarsError> for Failed {
+    fn from(error: PolarsError) -> Self {
+        Self::Polars(error)
+    }
+}
+
+impl From<Cancelled> for Failed {
+    fn from(cancelled: Cancelled) -> Self {
+        Self::Cancelled(cancelled)
+    }
+}
+
+/// Writes the rows that `push` adds as a whole file, and returns their number.
+fn rows_written<R: DatasetRow>(
+    push: impl FnOnce(&mut RowFile<R, &mut Out>) -> Result<(), Failed>,
+    out: &mut Out,
+) -> Result<u64, Failed> {
+    let mut file = RowFile::new(out)?;
+    push(&mut file)?;
+    let version = (VERSION_KEY.to_owned(), SCHEMA_VERSION.to_string());
+    Ok(file.finish(vec![version])?)
+}

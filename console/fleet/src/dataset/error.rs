@@ -1,0 +1,90 @@
+//! Errors of datasets.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use handlescope_model::{ArchiveError, PolarsReason, Reason, Untrusted, is_full};
+use polars::prelude::PolarsError;
+use thiserror::Error;
+
+use super::tables::SCHEMA_VERSION;
+use handlescope_query::QueryError;
+use handlescope_session::cancel::Cancelled;
+
+/// A dataset that cannot be read or changed.
+#[derive(Debug, Error)]
+pub enum DatasetError {
+    #[error("{}: no dataset; handlescope dataset add makes one", Untrusted(.0))]
+    NoDataset(PathBuf),
+    #[error(
+        "{}: not empty and no dataset; name a new folder, or one that dataset add made",
+        Untrusted(.0)
+    )]
+    OtherFolder(PathBuf),
+    #[error(
+        "{}: has version {version} of the tables, and this program writes {SCHEMA_VERSION}; change \
+         the dataset with a newer handlescope, or name another folder", Untrusted(.path)
+    )]
+    Newer { path: PathBuf, version: i32 },
+    #[error("{}: damaged: {reason}", Untrusted(.path))]
+    Damaged { path: PathBuf, reason: String },
+    #[error("{}: missing; remove the trace and add it again", Untrusted(.0))]
+    Missing(PathBuf),
+    #[error("{}: not the content that was written; remove the trace and add it again", Untrusted(.0))]
+    Changed(PathBuf),
+    #[error("{}: no file that handlescope wrote there; remove it", Untrusted(.0))]
+    Planted(PathBuf),
+    #[error("{}: a link, and no folder of the dataset; remove it, or put the folder in its place", Untrusted(.0))]
+    Link(PathBuf),
+    /// A URL without the feature of object stores.
+    #[cfg(not(feature = "object-store"))]
+    #[error(
+        "{}: this program was built without object stores; build it with --features object-store",
+        Untrusted(.0)
+    )]
+    NoObjectStores(String),
+    /// An object store that cannot be used.
+    #[cfg(feature = "object-store")]
+    #[error("{}: {}", Untrusted(.url), Untrusted(.reason))]
+    Url { url: String, reason: String },
+    #[error("{}: {}", Untrusted(.path), Reason(.source))]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{}: {}", Untrusted(.path), PolarsReason(.source))]
+    Parquet { path: PathBuf, source: PolarsError },
+    #[error("no trace of the dataset is {0:?}; handlescope dataset list shows their ids")]
+    NoTrace(String),
+    #[error("\"\" is no id; handlescope dataset list shows the ids of the traces")]
+    NoId,
+    #[error("several traces begin with {id:?}: {}; write more digits", .ids.join(", "))]
+    Ambiguous { id: String, ids: Vec<String> },
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}
+
+impl DatasetError {
+    /// Names the file of an error of the system.
+    pub fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        |source| Self::Io { path, source }
+    }
+
+    /// Names the file of an error of polars.
+    pub fn parquet(path: impl Into<PathBuf>) -> impl FnOnce(PolarsError) -> Self {
+        let path = path.into();
+        |source| Self::Parquet { path, source }
+    }
+
+    /// Names the folder that the user named, if there is no space left in it: names of work in progress mean nothing.
+    pub fn within(self, root: &Path) -> Self {
+        match self {
+            Self::Io { source, .. } if is_full(&source) => {
+                Self::Io { path: root.to_path_buf(), source }
+            }
+            error => error,
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Manifest of a trace: what was written for it, by which questions and checks notice what is missing or damaged.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::error::DatasetError;
+use super::layout::{Dataset, LAST, Partition, manifest_name};
+use super::origin::Given;
+use super::store::open;
+use super::tables::SCHEMA_VERSION;
+use handlescope_session::cancel::Cancel;
+
+/// Bytes that are hashed at once.
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// Bytes of a part whose content a query compares with the manifest though it may skip it. Of larger ones it compares the
+/// size, and damage shows where they cannot be read.
+pub const COMPARED_BYTES: u64 = 4 << 20;
+
+/// What was written for a trace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    pub schema_version: i32,
+    /// Version of the program.
+    pub extractor: String,
+    /// What was given for the trace, which holds when its rows are made again.
+    pub given: Given,
+    /// Day of the session start.
+    pub date: String,
+    /// Whether the tables are being placed or removed, or a process that did so was killed.
+    #[serde(default)]
+    pub unfinished: bool,
+    pub tables: BTreeMap<String, TableSummary>,
+}
+
+/// Rows and content of a table of a trace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableSummary {
+    pub rows: u64,
+    pub bytes: u64,
+    pub sha256: String,
+}
+
+impl Manifest {
+    /// The manifest of a trace whose tables are not in their places yet.
+    pub fn new(
+        given: Given,
+        partition: &Partition,
+        tables: BTreeMap<String, TableSummary>,
+    ) -> Self {
+        let extractor = env!("CARGO_PKG_VERSION").to_owned();
+        let date = partition.date.to_string();
+        let schema_version = SCHEMA_VERSION;
+        Self { schema_version, extractor, given, date, unfinished: true, tables }
+    }
+}
+
+impl TableSummary {
+    /// Summarizes a file with a number of rows.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn of(path: &Path, rows: u64) -> Result<Self, DatasetError> {
+        let mut file = open(path).map_err(DatasetError::io(path))?;
+        let (mut hasher, mut bytes) = (Sha256::new(), 0);
+        let mut buffer = vec![0; BUFFER_BYTES];
+        loop {
+            let read = file.read(&mut buffer).map_err(DatasetError::io(path))?;
+            if read == 0 {
+                break;
+            }
+            hasher.update(&buffer[..read]);
+            bytes += read as u64;
+        }
+        let digits = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { rows, bytes, sha256: digits })
+    }
+}
+
+impl Dataset {
+    /// The manifest of a trace.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn manifest(&self, trace: &str) -> Result<Manifest, DatasetError> {
+        let name = manifest_name(trace);
+        let path = self.store.path(&name);
+        let text = self.store.read(&name)?.ok_or_else(|| DatasetError::Missing(path.clone()))?;
+        serde_json::from_slice(&text)
+            .map_err(|error| DatasetError::Damaged { path, reason: error.to_string() })
+    }
+
+    /// Traces for a question about some days, by day and id, once every file is there that their manifests name. Those
+    /// of an interrupted process are left out.
+    ///
+    /// # Errors
+    /// When a part or a manifest is missing, or a part has another size than was written.
+    pub fn complete_traces(
+        &self,
+        is_chosen: impl Fn(&str) -> bool,
+    ) -> Result<Vec<Partition>, DatasetError> {
+        let mut traces = self.traces()?;
+        let mut ids = BTreeSet::new();
+        for partition in &traces {
+            if !ids.insert(partition.trace.clone()) {
+                return Err(DatasetError::Planted(self.part(LAST, partition)));
+            }
+        }
+        traces.retain(|partition| is_chosen(&partition.date.to_string()));
+        let mut complete = Vec::new();
+        for partition in traces {
+            match self.expect_parts(&partition) {
+                Ok(()) => complete.push(partition),
+                Err(_) if self.was_removed(&partition)? => {}
+                Err(error) => return Err(error),
+            }
+        }
+        for trace in self.manifests()?.difference(&ids) {
+            self.expect_trace(trace, &is_chosen)?;
+        }
+        Ok(complete)
+    }
+
+    /// Whether another process has removed a trace, or begun to replace it, since it was listed.
+    fn was_removed(&self, partition: &Partition) -> Result<bool, DatasetError> {
+        let is_expected = match self.manifest(&partition.trace) {
+            Err(DatasetError::Missing(_)) => false,
+            manifest => !manifest?.unfinished,
+        };
+        Ok(!is_expected && self.part_bytes(LAST, partition)?.is_none())
+    }
+
+    /// Fails if a part of a trace is missing or has another size than was written.
+    fn expect_parts(&self, partition: &Partition) -> Result<(), DatasetError> {
+        let manifest = self.manifest(&partition.trace)?;
+        if manifest.date != partition.date.to_string() {
+            return Err(DatasetError::Planted(self.part(LAST, partition)));
+        }
+        for (table, written) in &manifest.tables {
+            self.expect_part(table, partition, written)?;
+        }
+        Ok(())
+    }
+
+    pub fn expect_part(
+        &self,
+        table: &str,
+        partition: &Partition,
+        written: &TableSummary,
+    ) -> Result<(), DatasetError> {
+        match self.part_bytes(table, partition)? {
+            Some(bytes) if bytes == written.bytes => Ok(()),
+            Some(_) => Err(DatasetError::Changed(self.part(table, partition))),
+            None => Err(DatasetError::Missing(self.part(table, partition))),
+        }
+    }
+
+    /// Fails if a trace that `traces` lacks was added to the end.
+    pub fn expect_trace(
+        &self,
+        trace: &str,
+        is_chosen: impl Fn(&str) -> bool,
+    ) -> Result<(), DatasetError> {
+        let manifest = match self.manifest(trace) {
+            // It was removed in the meantime.
+            Err(DatasetError::Missing(_)) => return Ok(()),
+            manifest => manifest?,
+        };
+        if manifest.unfinished || !is_chosen(&manifest.date) {
+            return Ok(());
+        }
+        let Ok(date) = manifest.date.parse() else { return Ok(()) };
+        let partition = Partition { date, trace: trace.to_owned() };
+        // Another process may have placed it since the traces were listed.
+        match self.part_bytes(LAST, &partition)? {
+            Some(_) => Ok(()),
+            None => Err(DatasetError::Missing(self.part(LAST, &partition))),
+        }
+    }
+
+    /// Path or URL and size of a part that a question may read; `None` for a table that is newer than the trace. The content
+    /// of a part of up to `compared` bytes is compared with the manifest.
+    ///
+    /// # Errors
+    /// When the part is not the one that was written.
+    pub fn part_to_read(
+        &self,
+        table: &str,
+        partition: &Partition,
+        compared: u64,
+    ) -> Result<Option<(PathBuf, u64)>, DatasetError> {
+        let manifest = self.manifest(&partition.trace)?;
+        let Some(written) = manifest.tables.get(table) else { return Ok(None) };
+        self.expect_part(table, partition, written)?;
+        if self.store.is_folder() && written.bytes <= compared {
+            self.compare_content(table, partition, written)?;
+        }
+        Ok(Some((self.part(table, partition), written.bytes)))
+    }
+
+    /// The first of some parts whose content is not what was written.
+    pub fn first_damage<'p>(
+        &self,
+        table: &str,
+        partitions: impl Iterator<Item = &'p Partition>,
+        cancel: &Cancel,
+    ) -> Option<DatasetError> {
+        let mut results = partitions.map(|partition| {
+            cancel.check()?;
+            let manifest = self.manifest(&partition.trace)?;
+            let Some(written) = manifest.tables.get(table) else { return Ok(()) };
+            self.expect_part(table, partition, written)?;
+            self.compare_content(table, partition, written)
+        });
+        results.find_map(Result::err)
+    }
+
+    /// Compares the content of a part with what was written.
+    pub fn compare_content(
+        &self,
+        table: &str,
+        partition: &Partition,
+        written: &TableSummary,
+    ) -> Result<(), DatasetError> {
+        let path = self.part(table, partition);
+        let Some(file) = self.store.local(&partition.part(table))? else {
+            return Err(DatasetError::Missing(path));
+        };
+        let now = TableSummary::of(&file.path, written.rows)?;
+        if now == *written { Ok(()) } else { Err(DatasetError::Changed(path)) }
+    }
+
+    pub fn write_manifest(&self, trace: &str, manifest: &Manifest) -> Result<(), DatasetError> {
+        let text = serde_json::to_vec_pretty(manifest).unwrap_or_default();
+        self.store.write(&manifest_name(trace), &mut text.as_slice())
+    }
+}
+
+#[cfg(test)]
+impl Dataset {
+    /// Writes the manifest of a trace of one table, as the table is now.
+    pub fn write_manifest_of(&self, table: &str, partition: &Partition) {
+        let summary = TableSummary::of(&self.part(table, partition), 1).expect("a file");
+        let tables = BTreeMap::from([(table.to_owned(), summary)]);
+        let manifest = Manifest::new(Given::default(), partition, tables);
+        self.write_manifest(&partition.trace, &manifest).expect("a manifest");
+    }
+}

@@ -1,0 +1,145 @@
+//! Origin of the rows of a trace: its machine, the builds of its programs, its times.
+
+use handlescope_extract::SourceIdentity;
+use handlescope_extract::symbols::ModuleIdentity;
+use handlescope_model::stable_hash::identity_of;
+use handlescope_model::tables::{ModuleLoads, Modules, Processes, TraceInfo, TraceInfos};
+use handlescope_model::{ArchiveError, ModuleIdx, ProcessIdx, TableRows, Trace};
+
+use serde::{Deserialize, Serialize};
+
+use super::tables::{Build, Owner, Place};
+use handlescope_query::{build_id, module_identities, session_start_us, start_us};
+
+/// Facts that were given for a trace.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Given {
+    /// Machine, in place of the one that the trace names.
+    pub machine: Option<String>,
+    /// Build of the programs, in place of the versions of their executables.
+    pub build: Option<String>,
+}
+
+/// Origin of the rows of a trace.
+pub struct Origin {
+    pub info: TraceInfo,
+    pub machine: Option<String>,
+    pub given_build: Option<Build>,
+    /// Module of the executable of each process, where the trace has it.
+    executables: Vec<Option<ModuleIdx>>,
+    /// Builds of modules.
+    builds: Vec<Option<Build>>,
+    /// Identities of the builds of modules.
+    pub build_ids: Vec<Option<String>>,
+}
+
+impl Origin {
+    pub fn of(trace: &Trace, given: &Given) -> Result<Self, ArchiveError> {
+        let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+        let versions = trace.values(Modules::file_version)?;
+        let modules = module_identities(trace)?;
+        let version = |module: usize| Build::of_file_version(versions.get(module)?);
+        Ok(Self {
+            machine: given.machine.clone().or_else(|| info.computer.clone()),
+            given_build: given.build.as_deref().map(Build::new),
+            executables: executables(trace, &modules)?,
+            builds: (0..modules.len()).map(version).collect(),
+            build_ids: modules.iter().map(build_id).collect(),
+            info,
+        })
+    }
+
+    /// Session start, microseconds since 1970; `None` where the trace has no clock.
+    pub fn start_us(&self) -> Option<i64> {
+        start_us(&self.info)
+    }
+
+    /// Session start, also of a dump, which has no clock, and says when it was written; `None` where nothing says it.
+    pub fn session_start_us(&self) -> Option<i64> {
+        session_start_us(&self.info)
+    }
+
+    /// A time of the trace, microseconds since 1970.
+    pub fn utc_us(&self, ns: i64) -> Option<i64> {
+        // Downwards, also before the session start.
+        Some(self.start_us()?.saturating_add(ns.div_euclid(1_000)))
+    }
+
+    /// A time of the trace, seconds since session start; `None` where it is only an order.
+    pub fn seconds(&self, ns: i64) -> Option<f64> {
+        self.info.has_clock().then(|| seconds(ns))
+    }
+
+    /// Time that the day of the trace is of: that of its file, where it does not say its own.
+    pub fn day_us(&self) -> i64 {
+        let of_file = self.info.source_modified_ns.map(|ns| ns / 1_000);
+        self.session_start_us().or(of_file).unwrap_or_default()
+    }
+
+    /// Machine and build of a process.
+    pub fn place(&self, process: Option<ProcessIdx>) -> Place<'_> {
+        let executable = process.and_then(|process| self.executable(process));
+        let build = executable.and_then(|module| self.builds.get(module.row())?.as_ref());
+        Place { machine: self.machine.as_deref(), build: self.given_build.as_ref().or(build) }
+    }
+
+    /// Owner of what a process acquired.
+    pub fn owner<'t>(
+        &'t self,
+        process: Option<ProcessIdx>,
+        name: &'t str,
+        pid: Option<u32>,
+    ) -> Owner<'t> {
+        Owner {
+            place: self.place(process),
+            process: name,
+            number: process.and_then(|process| i32::try_from(process.row()).ok()),
+            pid: pid.map(i64::from),
+        }
+    }
+
+    /// Module of the executable of a process.
+    pub fn executable(&self, process: ProcessIdx) -> Option<ModuleIdx> {
+        self.executables.get(process.row()).copied().flatten()
+    }
+}
+
+/// Seconds of nanoseconds.
+pub fn seconds(ns: i64) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// Id of a trace: the hash of its source's content, so that a trace and its extract are one; of an extract that does
+/// not say it, that of its tables.
+pub fn trace_id(trace: &Trace) -> Result<String, ArchiveError> {
+    let contents = trace.values(TraceInfos::source_content)?;
+    let content = contents.get(0).filter(|content| super::layout::is_id(content));
+    Ok(content.map_or_else(|| identity_of([trace.id().as_bytes()]), str::to_ascii_lowercase))
+}
+
+/// Id of the trace of a source, before it is extracted.
+pub fn source_id(source: &SourceIdentity) -> String {
+    source.content.to_ascii_lowercase()
+}
+
+/// The module of the executable of each process: the first that has its name and is loaded into it.
+fn executables(
+    trace: &Trace,
+    modules: &[ModuleIdentity],
+) -> Result<Vec<Option<ModuleIdx>>, ArchiveError> {
+    let names = trace.values(Processes::name)?;
+    let mut executables = vec![None; names.len()];
+    let (module, process) =
+        (trace.values(ModuleLoads::module)?, trace.values(ModuleLoads::process)?);
+    for load in 0..module.len() {
+        let Some((module, process)) = module.get(load).zip(process.get(load)) else { continue };
+        let Some(slot) = executables.get_mut(process.row()) else { continue };
+        let name = modules.get(module.row()).map(|module| module.name.as_str());
+        if slot.is_none()
+            && name.is_some_and(|name| name.eq_ignore_ascii_case(names.text(process.row())))
+        {
+            *slot = Some(module);
+        }
+    }
+    Ok(executables)
+}

@@ -1,0 +1,266 @@
+//! Rows of the tables of a dataset, from the inventory of a trace.
+
+use handlescope_model::StackIdx;
+use handlescope_model::tables::{Module, Process};
+use handlescope_model::{ModuleIdx, ProcessIdx};
+use hashbrown::HashMap;
+
+use super::origin::{Origin, seconds};
+use super::tables::{
+    AcquisitionRow, GroupRow, GrowthRow, ModuleRow, Place, ProcessRow, SCHEMA_VERSION, StackRow,
+    SuspectRow, TraceRow, What,
+};
+use handlescope_query::{
+    Acquisition, Inventory, InventoryGroup, OpenAt, PRIVATE_HEAP, StackIdentity, StackOfProcess,
+    Suspect,
+};
+
+/// The inventory of a trace, with the identities of its stacks.
+pub struct Rows<'t> {
+    pub origin: &'t Origin,
+    pub inventory: &'t Inventory<'t>,
+    stacks: HashMap<StackOfProcess, StackIdentity>,
+}
+
+impl<'t> Rows<'t> {
+    pub fn new(origin: &'t Origin, inventory: &'t Inventory<'t>) -> Self {
+        let stacks = inventory.stacks().into_iter().collect();
+        Self { origin, inventory, stacks }
+    }
+
+    fn stack(
+        &self,
+        stack: Option<StackIdx>,
+        process: Option<ProcessIdx>,
+    ) -> Option<&StackIdentity> {
+        self.stacks.get(&self.inventory.stack_of(stack?, process))
+    }
+
+    fn stack_text(&self, stack: Option<StackIdx>) -> Option<String> {
+        self.inventory.stack_text(stack?)
+    }
+
+    fn acquired<'r>(&'r self, group: &'r InventoryGroup) -> What<'r> {
+        What {
+            kind: &group.kind,
+            type_name: &group.type_name,
+            allocator: group.allocator.as_deref(),
+            stack: self.stack(group.stack, group.process),
+        }
+    }
+
+    pub fn acquisition<'r>(
+        &'r self,
+        group: &'r InventoryGroup,
+        acquisition: &Acquisition<'r>,
+    ) -> AcquisitionRow<'r> {
+        let &Acquisition { opened_ns, closed_ns, .. } = acquisition;
+        let origin = self.origin;
+        AcquisitionRow {
+            owner: origin.owner(group.process, &group.process_name, group.pid),
+            what: self.acquired(group),
+            tid: acquisition.tid.map(i64::from),
+            key: acquisition.key.map(u64::cast_signed),
+            key_hex: acquisition.key.map(|key| format!("0x{key:X}")),
+            object: acquisition.object.and_then(|object| i64::try_from(object).ok()),
+            object_name: acquisition.object_name,
+            bytes: acquisition.bytes,
+            opened_us: origin.utc_us(opened_ns),
+            opened_s: origin.seconds(opened_ns),
+            closed_us: closed_ns.and_then(|ns| origin.utc_us(ns)),
+            closed_s: closed_ns.and_then(|ns| origin.seconds(ns)),
+            ended: acquisition.ended,
+            is_leaked: acquisition.is_leaked,
+            is_part: acquisition.is_part,
+            close_stack: self.stack(acquisition.close_stack, group.process),
+        }
+    }
+
+    pub fn group<'r>(&'r self, group: &'r InventoryGroup) -> GroupRow<'r> {
+        let origin = self.origin;
+        GroupRow {
+            owner: origin.owner(group.process, &group.process_name, group.pid),
+            what: self.acquired(group),
+            stack_text: self.stack_text(group.stack),
+            acquired: count(group.counts.opened),
+            released: count(group.released()),
+            leaked: count(group.counts.leaked),
+            closed_at_exit: count(group.counts.closed_at_exit),
+            bytes_acquired: group.bytes.map(|bytes| bytes.allocated),
+            bytes_unreleased: group.bytes.map(|bytes| bytes.unreleased),
+            first_leaked_s: group.leaked_ns.and_then(|(first, _)| origin.seconds(first)),
+            last_leaked_s: group.leaked_ns.and_then(|(_, last)| origin.seconds(last)),
+            mean_lifetime_s: group
+                .mean_lifetime_ns
+                .filter(|_| origin.info.has_clock())
+                .map(|ns| ns / 1e9),
+            observed_s: origin.seconds(group.observed_ns),
+        }
+    }
+
+    pub fn growth<'r>(&'r self, at: &OpenAt<'r>) -> GrowthRow<'r> {
+        GrowthRow {
+            owner: self.origin.owner(at.process, at.process_name, at.pid),
+            kind: at.kind,
+            type_name: at.type_name,
+            step: i32::try_from(at.step).unwrap_or(i32::MAX),
+            at_us: self.origin.utc_us(at.at_ns),
+            at_s: seconds(at.at_ns),
+            open: at.open,
+            open_bytes: at.bytes,
+        }
+    }
+
+    pub fn suspect<'r>(&'r self, suspect: &'r Suspect) -> SuspectRow<'r> {
+        let rows = || suspect.processes.iter().filter_map(|process| process.row);
+        let process = rows().next();
+        let name = process.map(|row| self.inventory.process(row).name.as_str());
+        let observed = rows().filter_map(|row| {
+            self.inventory.observed(self.inventory.process(row)).map(|window| window.length_ns())
+        });
+        let has_clock = self.inventory.window.is_some();
+        let causes: Vec<&str> = suspect.diagnoses.iter().map(|diagnosis| diagnosis.cause).collect();
+        SuspectRow {
+            place: self.origin.place(process),
+            what: What {
+                kind: kind(suspect),
+                type_name: &suspect.type_name,
+                allocator: suspect.allocator.as_deref(),
+                stack: self.stack(suspect.create_stack, process),
+            },
+            stack_text: self.stack_text(suspect.create_stack),
+            id: suspect.id.text(),
+            rank: i32::try_from(suspect.rank).unwrap_or(i32::MAX),
+            process: name.unwrap_or_else(|| suspect.program()),
+            pid: suspect.pid.map(i64::from),
+            processes: i32::try_from(suspect.processes.len()).unwrap_or(i32::MAX),
+            acquired: count(suspect.counts.opened),
+            leaked: count(suspect.counts.leaked),
+            closed_at_exit: count(suspect.counts.closed_at_exit),
+            bytes_unreleased: suspect.bytes.map(|bytes| bytes.unreleased),
+            verdict: suspect.growth.verdict.word(),
+            rate_per_minute: suspect.rate_per_minute(),
+            score: suspect.score,
+            causes: causes.join(","),
+            evidence: suspect.evidence(),
+            observed_s: has_clock.then(|| seconds(observed.sum())),
+        }
+    }
+
+    /// The stacks, each once by its functions, by identity.
+    pub fn stacks(&self) -> Vec<(StackIdx, &StackIdentity)> {
+        let mut stacks: Vec<(StackIdx, &StackIdentity)> =
+            self.stacks.iter().map(|((stack, _), identity)| (*stack, identity)).collect();
+        stacks.sort_unstable_by_key(|(stack, identity)| (identity.key(), *stack));
+        stacks.dedup_by_key(|(_, identity)| identity.key());
+        stacks
+    }
+
+    /// The row of a stack, which acquired so much.
+    pub fn stack_row<'r>(
+        &'r self,
+        (index, stack): (StackIdx, &'r StackIdentity),
+        acquired: &HashMap<(&str, &str), u64>,
+    ) -> StackRow<'r> {
+        StackRow {
+            machine: self.origin.machine.as_deref(),
+            stack,
+            stack_text: self.stack_text(Some(index)),
+            acquired: count(acquired.get(&stack.key()).copied().unwrap_or_default()),
+        }
+    }
+
+    /// Number that each stack acquired, by its identities.
+    pub fn acquired_by_stack(&self) -> HashMap<(&str, &str), u64> {
+        let mut acquired = HashMap::new();
+        for group in &self.inventory.groups {
+            if let Some(stack) = self.stack(group.stack, group.process) {
+                *acquired.entry(stack.key()).or_default() += group.counts.opened;
+            }
+        }
+        acquired
+    }
+
+    /// The trace, with the number of its stacks and of those without symbols.
+    pub fn trace(&self, stacks: usize, unnamed: usize) -> TraceRow {
+        let Origin { info, machine, given_build, .. } = self.origin;
+        let totals = self.inventory.totals();
+        let losses = info.losses();
+        let recorded = info.recorded_ns();
+        let length_ns = recorded.as_ref().map(|times| times.end() - times.start());
+        TraceRow {
+            machine: machine.clone(),
+            build: given_build.clone(),
+            source: info.source_name.clone(),
+            source_bytes: count(info.source_size),
+            windows_build: i32::try_from(info.os_build).ok().filter(|build| *build != 0),
+            started_us: self.origin.session_start_us(),
+            ended_us: recorded.and_then(|times| self.origin.utc_us(*times.end())),
+            recorded_s: length_ns.map(seconds),
+            events: info.known(info.events_total).map(count),
+            events_lost: losses.map(|(events, _)| count(events)),
+            buffers_lost: losses.map(|(_, buffers)| count(buffers)),
+            opened: count(totals.handles_created + totals.handles_duplicated + totals.map_count),
+            leaked: count(totals.leaked_handles),
+            closed_at_exit: count(totals.closed_at_exit),
+            allocations: count(self.inventory.allocations),
+            unfreed: count(self.inventory.unfreed),
+            suspects: i32::try_from(self.inventory.suspects().len()).unwrap_or(i32::MAX),
+            stacks: stacks as i64,
+            stacks_without_symbols: unnamed as i64,
+            extractor: env!("CARGO_PKG_VERSION").to_owned(),
+            schema_version: SCHEMA_VERSION,
+        }
+    }
+
+    pub fn process<'r>(&'r self, number: usize, process: &'r Process) -> ProcessRow<'r> {
+        let row = ProcessIdx::of(number);
+        let origin = self.origin;
+        let executable = origin.executable(row).map(ModuleIdx::row);
+        let observed = self.inventory.observed(self.inventory.process(row));
+        ProcessRow {
+            owner: origin.owner(Some(row), &process.name, Some(process.pid)),
+            parent_pid: i64::from(process.parent_pid),
+            path: process.image_path.as_deref(),
+            command_line: &process.command_line,
+            sid: process.sid.as_deref(),
+            build_id: executable.and_then(|module| origin.build_ids.get(module)?.as_deref()),
+            started_us: process.start_ns.and_then(|ns| origin.utc_us(ns)),
+            started_s: process.start_ns.and_then(|ns| origin.seconds(ns)),
+            ended_us: process.end_ns.and_then(|ns| origin.utc_us(ns)),
+            ended_s: process.end_ns.and_then(|ns| origin.seconds(ns)),
+            exit_code: process.exit_code.map(i64::from),
+            observed_s: observed.map(|window| seconds(window.length_ns())),
+        }
+    }
+
+    pub fn module<'r>(&'r self, number: usize, module: &'r Module) -> ModuleRow<'r> {
+        let Place { machine, .. } = self.origin.place(None);
+        ModuleRow {
+            place: Place { machine, build: self.origin.given_build.as_ref() },
+            number: i32::try_from(number).unwrap_or(i32::MAX),
+            name: &module.name,
+            path: &module.path,
+            file_version: module.file_version.as_deref(),
+            build_id: self.origin.build_ids.get(number).cloned().flatten(),
+            pdb_name: module.pdb_name.as_deref(),
+            size_bytes: i64::try_from(module.size).ok(),
+            product: module.product_name.as_deref(),
+            company: module.company.as_deref(),
+        }
+    }
+}
+
+/// The kind of what a suspect leaks, as groups have it.
+fn kind(suspect: &Suspect) -> &str {
+    match (suspect.bytes, suspect.type_name.as_str()) {
+        (None, handlescope_model::FILE_MAPPING_NAME) => "view",
+        (None, _) => "handle",
+        (Some(_), PRIVATE_HEAP) => "heap",
+        (Some(_), kind) => kind,
+    }
+}
+
+fn count(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

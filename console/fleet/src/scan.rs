@@ -1,0 +1,393 @@
+//! Tables of a dataset as frames.
+//!
+//! Columns that older traces lack are null, and those of newer versions are not read. Polars reads the partitions from
+//! names of folders: a comparison with `date` or `trace` skips files, and other predicates skip row groups by their
+//! statistics.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use handlescope_model::guard::quietly;
+use polars::prelude::{
+    CastColumnsPolicy, DataFrame, DataType, ExtraColumnsPolicy, Field, Float64Chunked, HiveOptions,
+    IdxSize, Int64Chunked, IntoLazy, LazyFrame, MissingColumnsPolicy, ParquetOptions, PlRefPath,
+    PolarsError, PolarsResult, Schema, SchemaRef, StringChunked, UnifiedScanArgs, col, lit,
+};
+use polars_plan::dsl::{DslBuilder, ScanSources};
+
+use super::error::FleetError;
+use crate::dataset::{Dataset, DatasetTable, Partition, TABLES};
+use handlescope_session::cancel::Cancel;
+
+/// Bytes of the files that are read at once, as they are on disk. A larger file is read in parts, because its columns may
+/// have many times as many bytes in memory.
+const BATCH_BYTES: u64 = 4 << 20;
+
+/// Rows of a part of a larger file.
+const BATCH_ROWS: IdxSize = 1 << 17;
+
+/// Files that are open at once.
+const BATCH_FILES: usize = 256;
+
+/// Columns that the names of folders have.
+pub const DATE: &str = "date";
+pub const TRACE: &str = "trace";
+
+/// Column with the path of the file of a row, and the partition at its end.
+const FILE: &str = "part_file";
+const PARTITION: &str = r"date=([^/\\]+)[/\\]trace=([^/\\]+)[/\\][^/\\]+$";
+
+/// A table by its name.
+pub fn table(name: &str) -> Option<&'static DatasetTable> {
+    TABLES.iter().find(|table| table.name.eq_ignore_ascii_case(name))
+}
+
+/// The files of a table; none for a trace that was added before there was such a table.
+///
+/// # Errors
+/// When one is not the one that was written.
+fn files<'p>(
+    dataset: &Dataset,
+    table: &str,
+    traces: impl Iterator<Item = &'p Partition>,
+    compared: u64,
+    cancel: &Cancel,
+) -> Result<Vec<(PathBuf, u64)>, FleetError> {
+    let files = traces.filter_map(|partition| {
+        let file = cancel.check().map_err(FleetError::from);
+        file.and_then(|()| Ok(dataset.part_to_read(table, partition, compared)?)).transpose()
+    });
+    files.collect()
+}
+
+/// A frame over the rows that some traces have in a table. The content of files of up to `compared` bytes is compared with
+/// what was written before.
+///
+/// # Errors
+/// When a file is missing or damaged, or `cancel` asks to stop.
+pub fn scan<'p>(
+    dataset: &Dataset,
+    table: &DatasetTable,
+    traces: impl Iterator<Item = &'p Partition>,
+    compared: u64,
+    cancel: &Cancel,
+) -> Result<LazyFrame, FleetError> {
+    let files = files(dataset, table.name, traces, compared, cancel)?;
+    Ok(scan_files(dataset, files.into_iter().map(|(path, _)| path), (table.schema)())?)
+}
+
+/// A frame over files of a dataset, whose partitions are those of the path within it.
+fn scan_files(
+    dataset: &Dataset,
+    files: impl Iterator<Item = PathBuf>,
+    schema: Schema,
+) -> PolarsResult<LazyFrame> {
+    let root = dataset.resolved_root();
+    let within = |path: PathBuf| match path.strip_prefix(dataset.root()) {
+        Ok(name) => root.join(name),
+        Err(_) => path,
+    };
+    let paths = files.map(within).map(source).collect::<PolarsResult<Vec<_>>>()?;
+    // Polars takes names of folders above the dataset for partitions, too.
+    let is_hive = !root.to_string_lossy().contains('=');
+    let partitions = Schema::from_iter([
+        Field::new(DATE.into(), DataType::Date),
+        Field::new(TRACE.into(), DataType::String),
+    ]);
+    if paths.is_empty() {
+        let columns = [schema, partitions].into_iter().flatten();
+        return Ok(DataFrame::empty_with_schema(&columns.collect()).lazy());
+    }
+    let names: Vec<_> = schema.iter_names().map(|name| col(name.clone())).collect();
+    let options = ParquetOptions {
+        schema: Some(SchemaRef::new(schema)),
+        use_statistics: true,
+        ..ParquetOptions::default()
+    };
+    let args = UnifiedScanArgs {
+        hive_options: HiveOptions {
+            enabled: Some(is_hive),
+            schema: is_hive.then(|| Arc::new(partitions)),
+            try_parse_dates: true,
+            ..HiveOptions::default()
+        },
+        include_file_paths: (!is_hive).then(|| FILE.into()),
+        glob: false,
+        cast_columns_policy: CastColumnsPolicy {
+            integer_upcast: true,
+            datetime_convert_timezone: true,
+            null_upcast: true,
+            ..CastColumnsPolicy::ERROR_ON_MISMATCH
+        },
+        missing_columns_policy: MissingColumnsPolicy::Insert,
+        extra_columns_policy: ExtraColumnsPolicy::Ignore,
+        ..UnifiedScanArgs::default()
+    };
+    let sources = ScanSources::Paths(paths.into());
+    let frame: LazyFrame = DslBuilder::scan_parquet(sources, options, args)?.build().into();
+    if is_hive {
+        return Ok(frame);
+    }
+    let part = |group| col(FILE).str().extract(lit(PARTITION), group);
+    let partitions = [part(1).cast(DataType::Date).alias(DATE), part(2).alias(TRACE)];
+    Ok(frame.select([names, partitions.into()].concat()))
+}
+
+/// A file as polars is to read it. It maps files that have a path, and reads what it needs of those that have a URL: only
+/// then files may be larger than the addresses that the process may have.
+fn source(path: PathBuf) -> PolarsResult<PlRefPath> {
+    let path = PlRefPath::try_from_pathbuf(path)?;
+    if cfg!(not(unix)) || path.has_scheme() {
+        return Ok(path);
+    }
+    let absolute = path.to_absolute_path()?.into_owned();
+    // Polars would make a path of the URL, and map its file; others are no characters of a URL.
+    let is_no_url =
+        absolute.as_str().contains(|letter: char| letter == '%' || letter.is_ascii_control());
+    Ok(if is_no_url { absolute } else { PlRefPath::new(format!("file://{absolute}")) })
+}
+
+/// Reads columns of a table, some files at a time.
+///
+/// # Errors
+/// When a file cannot be read, `visit` fails, or `cancel` asks to stop.
+pub fn each<'p>(
+    dataset: &Dataset,
+    table_name: &'static str,
+    columns: &[&'static str],
+    traces: impl Iterator<Item = &'p Partition>,
+    cancel: &Cancel,
+    mut visit: impl FnMut(&mut dyn Iterator<Item = Row<'_>>) -> Result<(), FleetError>,
+) -> Result<(), FleetError> {
+    let Some(table) = table(table_name) else { return Ok(()) };
+    let traces: Vec<&Partition> = traces.collect();
+    let files = files(dataset, table.name, traces.iter().copied(), u64::MAX, cancel)?;
+    let damaged = |error: PolarsError| -> FleetError {
+        let damage = dataset.first_damage(table.name, traces.iter().copied(), cancel);
+        damage.map_or(error.into(), FleetError::from)
+    };
+    let wanted: Vec<_> = columns.iter().map(|name| col(*name)).collect();
+    let mut rest = files.as_slice();
+    while !rest.is_empty() {
+        cancel.check()?;
+        let mut bytes = 0;
+        let fitting = rest.iter().take(BATCH_FILES).take_while(|(_, length)| {
+            bytes += length;
+            bytes <= BATCH_BYTES
+        });
+        let count = fitting.count().max(1);
+        let (batch, behind) = rest.split_at(count.min(rest.len()));
+        let paths = batch.iter().map(|(path, _)| path.clone());
+        let frame = scan_files(dataset, paths, (table.schema)())?.select(wanted.clone());
+        let is_large = batch.iter().any(|(_, length)| *length > BATCH_BYTES);
+        let mut first = 0;
+        loop {
+            cancel.check()?;
+            let part = match is_large {
+                true => frame.clone().slice(first, BATCH_ROWS),
+                false => frame.clone(),
+            };
+            let rows = collect(part).map_err(damaged)?;
+            let cells = Cells::of(&rows, columns)?;
+            visit(&mut (0..rows.height()).map(|index| Row { cells: &cells, index }))?;
+            first += i64::from(BATCH_ROWS);
+            if !is_large || rows.height() < BATCH_ROWS as usize {
+                break;
+            }
+        }
+        rest = behind;
+    }
+    Ok(())
+}
+
+/// The rows of a frame. Some decoders of polars panic on damaged files.
+fn collect(frame: LazyFrame) -> PolarsResult<DataFrame> {
+    let rows = quietly(|| frame.collect());
+    rows.unwrap_or_else(|panicked| Err(PolarsError::ComputeError(panicked.message.into())))
+}
+
+/// Columns of rows, by their names.
+struct Cells(Vec<(&'static str, Values)>);
+
+enum Values {
+    Texts(StringChunked),
+    Whole(Int64Chunked),
+    Doubles(Float64Chunked),
+}
+
+impl Cells {
+    fn of(rows: &DataFrame, columns: &[&'static str]) -> PolarsResult<Self> {
+        let values = columns.iter().map(|name| {
+            let column = rows.column(name)?.rechunk();
+            let values = match column.dtype() {
+                DataType::String => Values::Texts(column.str()?.clone()),
+                DataType::Float64 => Values::Doubles(column.f64()?.clone()),
+                _ => Values::Whole(column.cast(&DataType::Int64)?.i64()?.clone()),
+            };
+            Ok((*name, values))
+        });
+        values.collect::<PolarsResult<_>>().map(Self)
+    }
+}
+
+/// A row of a table.
+pub struct Row<'c> {
+    cells: &'c Cells,
+    index: usize,
+}
+
+impl<'c> Row<'c> {
+    fn values(&self, name: &str) -> Option<&'c Values> {
+        self.cells.0.iter().find(|(known, _)| *known == name).map(|(_, values)| values)
+    }
+
+    pub fn text(&self, name: &str) -> Option<&'c str> {
+        match self.values(name) {
+            Some(Values::Texts(values)) => values.get(self.index),
+            _ => None,
+        }
+    }
+
+    pub fn whole(&self, name: &str) -> Option<i64> {
+        match self.values(name) {
+            Some(Values::Whole(values)) => values.get(self.index),
+            _ => None,
+        }
+    }
+
+    pub fn double(&self, name: &str) -> Option<f64> {
+        match self.values(name) {
+            Some(Values::Doubles(values)) => values.get(self.index),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use handlescope_model::ParquetFile;
+    use polars::prelude::Column;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A dataset whose traces have these columns in `suspects`, each trace in a partition of its own.
+    fn dataset(traces: &[Vec<Column>]) -> (TempDir, Dataset, Vec<Partition>) {
+        // Characters that mean something in URLs.
+        dataset_in("a #?ü", traces)
+    }
+
+    fn dataset_in(name: &str, traces: &[Vec<Column>]) -> (TempDir, Dataset, Vec<Partition>) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dataset = Dataset::create(&folder.path().join(name)).expect("a dataset");
+        let partitions = traces.iter().enumerate().map(|(number, columns)| {
+            let date = format!("2026-11-2{number}").parse().expect("a day");
+            let partition = Partition { date, trace: format!("{number:032}") };
+            let path = dataset.part("suspects", &partition);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            let rows = DataFrame::new_infer_height(columns.clone()).expect("rows");
+            let file = std::fs::File::create(path).expect("a file");
+            let mut file = ParquetFile::new(rows.schema(), |_| true, file).expect("a file");
+            file.write(&rows).expect("rows");
+            file.finish(Vec::new()).expect("a file");
+            dataset.write_manifest_of("suspects", &partition);
+            partition
+        });
+        let partitions = partitions.collect();
+        (folder, dataset, partitions)
+    }
+
+    fn column<const N: usize>(name: &str, texts: [&str; N]) -> Column {
+        Column::new(name.into(), texts)
+    }
+
+    #[test]
+    fn columns_of_other_versions_are_null_or_not_read() {
+        let older = vec![column("process", ["a.exe"])];
+        let newer = vec![
+            column("later", ["x", "y"]),
+            column("process", ["b.exe", "c.exe"]),
+            column("machine", ["WS-1", "WS-2"]),
+        ];
+        let (_folder, dataset, partitions) = dataset(&[older, newer]);
+        let mut rows = Vec::new();
+        let columns = ["process", "machine", "score", DATE, TRACE];
+        let chosen = partitions.iter();
+        each(&dataset, "suspects", &columns, chosen, &Cancel::default(), |read| {
+            rows.extend(read.map(|row| {
+                let text = |name| row.text(name).unwrap_or("null").to_owned();
+                (text("process"), text("machine"), row.double("score"), text(TRACE))
+            }));
+            Ok(())
+        })
+        .expect("rows");
+        let traces = [0, 1].map(|number| format!("{number:032}"));
+        let row = |process: &str, machine: &str, trace: usize| {
+            (process.to_owned(), machine.to_owned(), None, traces[trace].clone())
+        };
+        let expected = [row("a.exe", "null", 0), row("b.exe", "WS-1", 1), row("c.exe", "WS-2", 1)];
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn partitions_are_columns_that_skip_files() {
+        let rows = || vec![column("process", ["a.exe"])];
+        let (_folder, dataset, partitions) = dataset(&[rows(), rows()]);
+        // A file that is skipped is not read.
+        std::fs::write(dataset.part("suspects", &partitions[0]), "damaged").expect("a file");
+        dataset.write_manifest_of("suspects", &partitions[0]);
+        let table = table("suspects").expect("a table");
+        let read = |trace: &str| {
+            let frame = scan(&dataset, table, partitions.iter(), u64::MAX, &Cancel::default());
+            let frame = frame.expect("a frame").filter(col(TRACE).eq(lit(trace)));
+            frame.select([col("process")]).collect()
+        };
+        assert_eq!(read(&partitions[1].trace).expect("a row").height(), 1);
+        assert!(read(&partitions[0].trace).is_err());
+    }
+
+    #[test]
+    fn partitions_are_those_within_the_dataset() {
+        for name in
+            ["date=2020-01-01", "trace=x", "a=b/date=1/trace=2", "tab\t%20", "a/../b", "a\\b"]
+        {
+            let rows = vec![column("process", ["a.exe"])];
+            let (_folder, dataset, partitions) = dataset_in(name, &[rows]);
+            let table = table("suspects").expect("a table");
+            let frame = scan(&dataset, table, partitions.iter(), u64::MAX, &Cancel::default());
+            let frame =
+                frame.expect("a frame").select([col(DATE).cast(DataType::String), col(TRACE)]);
+            let rows = frame.collect().unwrap_or_else(|error| panic!("{name}: {error}"));
+            let text = |column: &str| {
+                rows.column(column).unwrap().str().unwrap().get(0).map(str::to_owned)
+            };
+            let Partition { date, trace } = &partitions[0];
+            assert_eq!(
+                (text(DATE), text(TRACE)),
+                (Some(date.to_string()), Some(trace.clone())),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn files_are_read_by_url_unless_their_path_would_mean_another_file_in_one() {
+        let url = |path: &str| source(PathBuf::from(path)).expect("a source").as_str().to_owned();
+        if cfg!(unix) {
+            assert_eq!(url("/a #?ü/x"), "file:///a #?ü/x");
+            assert!(url("fleet").starts_with("file:///"), "{}", url("fleet"));
+        }
+        assert_eq!(url("/a%20/x"), "/a%20/x");
+        assert_eq!(url("/a\t/x"), "/a\t/x");
+        assert_eq!(url("s3://bucket/x"), "s3://bucket/x");
+    }
+
+    #[test]
+    fn a_table_without_files_is_empty() {
+        let (_folder, dataset, _) = dataset(&[]);
+        let table = table("Suspects").expect("a table");
+        let frame = scan(&dataset, table, [].iter(), u64::MAX, &Cancel::default());
+        let rows = frame.expect("a frame").select([col(DATE), col("score")]).collect();
+        assert_eq!(rows.expect("no rows").height(), 0);
+    }
+}

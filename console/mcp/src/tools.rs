@@ -1,0 +1,414 @@
+//! The tools: the work of each, its arguments, and how its rows are briefed.
+
+use std::sync::Arc;
+
+use rmcp::model::{Tool as Described, ToolAnnotations};
+use serde::de::DeserializeSeed as _;
+use serde_json::{Map, Value, json, to_value};
+
+use super::answer::{Answer, MAX_BYTES};
+use super::error::ToolError;
+use super::input::{Input, Inputs, Shape, argument, option, schema};
+use super::window::{Names, Position, Window};
+use handlescope_commands::registry::REGISTRY;
+use handlescope_render::{Columns, RowOf};
+use handlescope_session::grammar::OptionSpec;
+use handlescope_sql::{Relation, RelationColumn};
+
+pub struct Tool {
+    pub name: &'static str,
+    about: &'static str,
+    pub work: Work,
+    /// The member of the document that is answered page by page, and the list of its rows that may continue.
+    pub names: Names,
+    pub brief: Brief,
+    /// Size of an answer by default, bytes.
+    pub bytes: usize,
+    inputs: &'static [Input],
+}
+
+/// The work of a tool.
+#[derive(Debug, Clone, Copy)]
+pub enum Work {
+    Load,
+    Dump { kind: &'static str, paging: Paging },
+    Sql,
+    Schema,
+}
+
+/// Which rows of a kind of `.dump` are printed for a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Paging {
+    /// All of them; the document is kept for the next page.
+    Document,
+    /// Only those of the page: `-TopN` counts rows.
+    Rows,
+    /// Only those of the page where there is one level of groups: `-TopN` counts the groups of each level.
+    Groups,
+}
+
+/// Rows of an answer, and what is left of them unless the details are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Brief {
+    /// All members that have a value.
+    Rows,
+    /// Members of a query, of which zeros say something.
+    Values,
+    Suspects,
+    Modules,
+    Tables,
+    Facts,
+}
+
+/// Maximum number of rows in one answer.
+const MAX_ROWS: u64 = 1000;
+
+/// Number of rows in one answer by default.
+pub const USUAL_ROWS: usize = 50;
+
+/// Smallest size of an answer that may be requested, bytes.
+const MIN_BYTES: u64 = 1 << 10;
+
+/// Sizes of answers by default, bytes: of suspects, which are read first; of rows with stacks or events; of others.
+const BRIEF: usize = 4 << 10;
+const PAGE: usize = 8 << 10;
+const USUAL: usize = 16 << 10;
+
+pub const TOP: &str = "top";
+pub const CURSOR: &str = "cursor";
+pub const SIZE: &str = "max_bytes";
+pub const DETAIL: &str = "detail";
+pub const ALL: &str = "all";
+pub const FILES: &str = "files";
+pub const BY: &str = "by";
+pub const MIN_COUNT: &str = "min_count";
+
+/// Arguments of every tool that answers page by page.
+static PAGED: [Input; 3] = [
+    argument(TOP, || Shape::Number { least: 1, most: MAX_ROWS }, "maximum rows"),
+    argument(
+        SIZE,
+        || Shape::Number { least: MIN_BYTES, most: MAX_BYTES as u64 },
+        "maximum bytes of the answer",
+    ),
+    argument(CURSOR, || Shape::Text, "from `next`"),
+];
+
+const OF_FILES: Input = option(FILES, "-fd", "only traces whose path matches");
+const LEAK: Input = option("leak", "-Leak", "only what is never closed");
+const LEAK_AT_EXIT: Input = option("leak_at_exit", "-LeakAtExit", "only what process exit closes");
+const SUSPECT: Input = option("suspect", "-Suspect", "id from why");
+const STACK_FILTER: Input =
+    option("stack_filter", "-StackFilter", "events with such a line module!function in the stack");
+const CREATE_STACK: Input =
+    option("create_stack", "-CreateStack", "opened on a stack with such a line");
+const TIME: Input = option("time", "-MinMaxTime", "since session start: \"1.5s\", \"20ms\"");
+const TYPE: Input = option("type", "-Type", "filter: Event, Thread, File, Section…");
+const NAME: Input = option("name", "-ObjectName", "filter on object names");
+const FOLD_STACK: Input = option("fold_stack", "-FoldStack", "leave out frames that match");
+const STACK_FROM: Input = option("stack_from", "-StackFrom", "begin stacks at the first match");
+const RELATED: Input = option("process", "-RelatedProcess", "processes that use it: name or pid");
+const OWNER: Input = option("process", "-pn", "owner: name or pid; ! excludes");
+const SHOW_TIME: Input = option("show_time", "-ShowTime", "counts in this many parts of the trace")
+    .with_shape(|| Shape::Number { least: 1, most: 1000 });
+const STACKS: Input = option("stacks", "-ShowStack", "with stacks");
+const SORT_BY: Input = option("sort_by", "-SortBy", "a member of the rows");
+
+/// Every tool, in the order of its use.
+pub static TOOLS: &[Tool] = &[
+    Tool {
+        name: "load",
+        about: "Loads traces (.etl, also zipped), extracts (.json7z), !htrace logs or minidumps. Extraction takes about a minute \
+                per gigabyte. Says whether frames have names, and what limits answers.",
+        work: Work::Load,
+        names: Names { rows: "files", list: None },
+        brief: Brief::Rows,
+        bytes: USUAL,
+        inputs: &[
+            argument("paths", || Shape::Texts, "files or folders below the server's roots")
+                .required(),
+            argument("append", || Shape::Flag, "keep loaded traces"),
+            argument("recursive", || Shape::Flag, "with subfolders"),
+            argument("symbols", || Shape::Texts, "folders with PDBs"),
+        ],
+    },
+    Tool {
+        name: "why",
+        about: "What leaks, worst first: how much, in which process and function, how fast, why, with the program's \
+                calls. Start here.",
+        work: Work::Dump { kind: "Why", paging: Paging::Document },
+        names: Names { rows: "suspects", list: None },
+        brief: Brief::Suspects,
+        bytes: BRIEF,
+        inputs: &[
+            OWNER,
+            option("type", "-Type", "filter: Event, heap…"),
+            option("min_leaked", "-MinLeaked", "only suspects that leaked so many"),
+            option("since", "-Since", "only what was opened from this time on: \"2s\""),
+            SUSPECT,
+            option("by_process", "-ByProcess", "each process by itself"),
+            option("race_window", "-RaceWindow", "default \"1ms\""),
+            argument(ALL, || Shape::Flag, "with small suspects"),
+            argument(DETAIL, || Shape::Flag, "with whole stacks, stacks that close, object ids"),
+            OF_FILES,
+        ],
+    },
+    Tool {
+        name: "objects",
+        about: "Kernel objects with the events of their handles: opened, duplicated, closed, by whom and when.",
+        work: Work::Dump { kind: "ObjectRef", paging: Paging::Rows },
+        names: Names { rows: "objects", list: Some("events") },
+        brief: Brief::Rows,
+        bytes: PAGE,
+        inputs: &[
+            option("ids", "-Id", "these objects").with_shape(|| Shape::Indices),
+            SUSPECT,
+            RELATED,
+            option("creator", "-pn", "process that created it"),
+            TYPE,
+            NAME,
+            option("pointer", "-Object", "kernel address: 0x…"),
+            option("handle", "-Handle", "value: 0xC0;0xC4"),
+            STACK_FILTER,
+            CREATE_STACK,
+            LEAK,
+            LEAK_AT_EXIT,
+            TIME,
+            STACKS,
+            SORT_BY,
+            OF_FILES,
+        ],
+    },
+    Tool {
+        name: "groups",
+        about: "Counts handles by columns, most leaked first.",
+        work: Work::Dump { kind: "ObjectRef", paging: Paging::Groups },
+        names: Names { rows: "groups", list: None },
+        brief: Brief::Rows,
+        bytes: PAGE,
+        inputs: &[
+            option(BY, "-GroupBy", "columns").required(),
+            RELATED,
+            TYPE,
+            NAME,
+            STACK_FILTER,
+            CREATE_STACK,
+            SUSPECT,
+            LEAK,
+            LEAK_AT_EXIT,
+            TIME,
+            option(MIN_COUNT, "-MinCount", "minimum handles of a group"),
+            FOLD_STACK,
+            STACK_FROM,
+            SHOW_TIME,
+            OF_FILES,
+        ],
+    },
+    Tool {
+        name: "allocations",
+        about: "Counts heap blocks, virtual memory, GDI and USER handles and other resources by columns, most leaked \
+                bytes first.",
+        work: Work::Dump { kind: "Resource", paging: Paging::Document },
+        names: Names { rows: "groups", list: None },
+        brief: Brief::Rows,
+        bytes: PAGE,
+        inputs: &[
+            option(BY, "-GroupBy", "columns").required(),
+            option("kind", "-Kind", "heap, commit, reserve, gdi, user, …"),
+            OWNER,
+            option("allocator", "-Allocator", "heap address or name"),
+            option("size", "-MinMaxSize", "bytes of each"),
+            TIME,
+            option("create_stack", "-CreateStack", "allocated on a stack with such a line"),
+            option("free_stack", "-FreeStack", "freed on a stack with such a line"),
+            SUSPECT,
+            LEAK,
+            LEAK_AT_EXIT,
+            STACKS,
+            SHOW_TIME,
+            SORT_BY,
+            OF_FILES,
+        ],
+    },
+    Tool {
+        name: "stack",
+        about: "Frames of a stack by its number in other answers (the same `files`), or all stacks, most frequent first.",
+        work: Work::Dump { kind: "Stack", paging: Paging::Rows },
+        names: Names { rows: "stacks", list: Some("frames") },
+        brief: Brief::Rows,
+        bytes: PAGE,
+        inputs: &[
+            option("id", "-Id", "number").with_shape(|| Shape::Index),
+            OWNER,
+            option("stack_filter", "-StackFilter", "with such a line"),
+            OF_FILES,
+        ],
+    },
+    Tool {
+        name: "symbols",
+        about: "Which modules have names for their frames, from where, and why others have none.",
+        work: Work::Dump { kind: "Symbols", paging: Paging::Document },
+        names: Names { rows: "symbols", list: None },
+        brief: Brief::Modules,
+        bytes: PAGE,
+        inputs: &[argument(DETAIL, || Shape::Flag, "with paths and PDB ids"), OF_FILES],
+    },
+    Tool {
+        name: "sql",
+        about: "Answers SQL (SELECT of polars) over the loaded traces. Views: leaks, handles, open_handles (a row for \
+                each handle), resource_leaks, allocations; tables: see schema.",
+        work: Work::Sql,
+        names: Names { rows: "rows", list: None },
+        brief: Brief::Values,
+        bytes: USUAL,
+        inputs: &[argument("query", || Shape::Text, "SELECT … FROM leaks").required(), OF_FILES],
+    },
+    Tool {
+        name: "schema",
+        about: "Lists tables and views of sql; with `tables`, their columns.",
+        work: Work::Schema,
+        names: Names { rows: "tables", list: Some("columns") },
+        brief: Brief::Tables,
+        bytes: PAGE,
+        inputs: &[argument("tables", || Shape::Texts, "names")],
+    },
+    Tool {
+        name: "stats",
+        about: "Facts about each trace: machine, clock, losses.",
+        work: Work::Dump { kind: "Stats", paging: Paging::Document },
+        names: Names { rows: "files", list: Some("events") },
+        brief: Brief::Facts,
+        bytes: PAGE,
+        inputs: &[argument(DETAIL, || Shape::Flag, "with counts of events"), OF_FILES],
+    },
+];
+
+impl Tool {
+    pub fn named(name: &str) -> Option<&'static Tool> {
+        TOOLS.iter().find(|tool| tool.name == name)
+    }
+
+    /// Reads the arguments of a call.
+    ///
+    /// # Errors
+    /// When its schema does not allow it.
+    pub fn read<'a>(&self, arguments: &'a Map<String, Value>) -> Result<Inputs<'a>, ToolError> {
+        Inputs::read(&self.inputs(), |input| self.option_of(input), arguments)
+    }
+
+    /// Describes the tool for the protocol.
+    pub fn described(&self, read_only: bool) -> Described {
+        let input = schema(&self.inputs(), |input| self.option_of(input));
+        // A load may keep extracts; everything else only reads.
+        let is_writing = !read_only && matches!(self.work, Work::Load);
+        Described::new(self.name, self.about, Arc::new(input))
+            .with_annotations(ToolAnnotations::new().read_only(!is_writing))
+    }
+
+    /// The answer of rows that are no document of a command.
+    pub fn answer<'a, R: 'a>(
+        &self,
+        columns: Columns<'a, R>,
+        rows: impl Iterator<Item = R>,
+        at: Position,
+        count: usize,
+    ) -> serde_json::Result<Answer> {
+        let members = columns.in_document();
+        let rows = rows.map(|row| to_value(RowOf(&members, &row)));
+        let rows = rows.collect::<serde_json::Result<Vec<Value>>>()?;
+        let document = Value::Object(Map::from_iter([(self.names.rows.to_owned(), rows.into())]));
+        let part = Window { names: self.names, first: at, count, counts: None };
+        let part = part.deserialize(document)?;
+        let total = part.total;
+        Ok(Answer::new(part, self.names, at, total))
+    }
+
+    /// Whether it answers page by page. Loading again would be another answer.
+    pub fn is_paged(&self) -> bool {
+        !matches!(self.work, Work::Load)
+    }
+
+    /// Names of its arguments, each with the option of the command line that it stands for.
+    pub fn options(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.inputs().into_iter().filter_map(|input| Some((input.option?, input.name)))
+    }
+
+    fn inputs(&self) -> Vec<&'static Input> {
+        let page: &[Input] = if self.is_paged() { &PAGED } else { &[] };
+        self.inputs.iter().chain(page).collect()
+    }
+
+    fn option_of(&self, input: &Input) -> Option<&'static dyn OptionSpec> {
+        let Work::Dump { kind, .. } = self.work else { return None };
+        REGISTRY.kind(kind)?.option(input.option?)
+    }
+}
+
+/// A loaded trace.
+pub struct LoadedFile {
+    pub number: u32,
+    /// Its path, below a root if it is there.
+    pub path: String,
+    /// Whether it was extracted for this session only.
+    pub is_temporary: bool,
+}
+
+/// Columns about a loaded trace.
+pub fn file_columns<'a>() -> Columns<'a, LoadedFile> {
+    let mut columns = Columns::<LoadedFile>::default();
+    columns.add("file", |file| file.number);
+    columns.add("path", |file| file.path.clone());
+    columns.add("temporary_extract", |file| file.is_temporary);
+    columns
+}
+
+/// Columns about a table or view.
+pub fn relation_columns<'a>() -> Columns<'a, Relation<'a>> {
+    let mut columns = Columns::<Relation<'a>>::default();
+    columns.add("name", |relation| relation.name());
+    columns.add("is_view", |relation| matches!(relation, Relation::View(_)));
+    columns.add("meaning", |relation| relation.doc());
+    let described = |column: RelationColumn| {
+        json!({
+            "name": column.name,
+            "type": column.type_text(),
+            "unit": column.unit,
+            "meaning": column.doc,
+        })
+    };
+    columns.nest("columns", "array", move |relation| {
+        relation.columns().into_iter().map(described).collect::<Vec<_>>()
+    });
+    columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_tools_is_small_and_speaks_of_arguments() {
+        let tools: Vec<Described> = TOOLS.iter().map(|tool| tool.described(true)).collect();
+        let text = serde_json::to_string(&tools).expect("JSON");
+        assert!(text.len() < 10 << 10, "{} bytes", text.len());
+        for word in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-') {
+            let is_option = word.starts_with('-') && word.len() > 2;
+            assert!(!is_option, "{word}");
+        }
+    }
+
+    #[test]
+    fn every_argument_of_an_option_has_it() {
+        for tool in TOOLS {
+            for input in tool.inputs().into_iter().filter(|input| input.option.is_some()) {
+                let is_shared = input.name == FILES && matches!(tool.work, Work::Sql);
+                assert!(
+                    is_shared || tool.option_of(input).is_some(),
+                    "{}: {}",
+                    tool.name,
+                    input.name
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Heaps that a program creates and does not destroy.
+
+use handlescope_model::tables::{Allocator, ResourceKind};
+use handlescope_model::{AllocatorIdx, ProcessIdx, ResourceIdx, StackIdx};
+use hashbrown::HashMap;
+
+use crate::amounts::Counts;
+use crate::groups::TrimmedStacks;
+use crate::growth::Lifetime;
+use crate::resources::{AllocatorList, ResourceTable};
+use crate::tables::ProcessList;
+
+/// Heaps from which on they leak: each process keeps the one that it starts with.
+const MIN_HEAPS: u64 = 2;
+
+/// The heaps that one process creates on one stack.
+#[derive(Default)]
+pub struct CreatedHeaps {
+    /// The first of them.
+    pub first: AllocatorIdx,
+    pub stack: Option<StackIdx>,
+    pub lifetimes: Vec<Lifetime>,
+    pub counts: Counts,
+    /// Heaps that are not destroyed.
+    pub left: Vec<AllocatorIdx>,
+    /// Bytes that are left in them.
+    pub unreleased: i64,
+}
+
+impl CreatedHeaps {
+    /// Finds heaps that leak, of the allocators that are asked for.
+    pub fn leaking(
+        table: &ResourceTable,
+        allocators: &AllocatorList,
+        is_requested: &[bool],
+        stacks: &TrimmedStacks,
+        processes: &ProcessList,
+    ) -> Vec<Self> {
+        let bytes_left = bytes_left(table, allocators);
+        // By process, its id, and the first equal stack.
+        let mut created: HashMap<(Option<ProcessIdx>, Option<u32>, StackIdx), Self> =
+            HashMap::new();
+        let rows = (0..).map(AllocatorIdx).zip(allocators.rows()).zip(is_requested);
+        let heaps = rows.filter(|((_, heap), is_requested)| {
+            **is_requested && heap.kind == ResourceKind::Heap.code() && heap.created_ns.is_some()
+        });
+        for ((row, heap), _) in heaps {
+            let stack = heap.create_stack.map_or(StackIdx::NONE, |stack| stacks.equal(stack));
+            let heaps = created
+                .entry((heap.process, heap.pid, stack))
+                .or_insert_with(|| Self { first: row, ..Self::default() });
+            heaps.stack = heaps.stack.or(heap.create_stack.map(|_| stack));
+            let has_ended = processes.known_or_invalid(heap.process).end_ns.is_some();
+            heaps.add(row, heap, bytes_left.get(row.row()).copied().unwrap_or_default(), has_ended);
+        }
+        let leaking = created.into_values().filter(|heaps| heaps.counts.unreleased() >= MIN_HEAPS);
+        let mut leaking: Vec<Self> = leaking.collect();
+        leaking.sort_by_key(|heaps| heaps.first);
+        leaking
+    }
+
+    fn add(&mut self, row: AllocatorIdx, heap: &Allocator, bytes_left: i64, has_ended: bool) {
+        let Some(opened_ns) = heap.created_ns else { return };
+        self.counts.opened += 1;
+        if heap.destroyed_ns.is_none() {
+            self.unreleased = self.unreleased.saturating_add(bytes_left);
+            self.left.push(row);
+            let count =
+                if has_ended { &mut self.counts.closed_at_exit } else { &mut self.counts.leaked };
+            *count += 1;
+        }
+        self.lifetimes.push(Lifetime { opened_ns, closed_ns: heap.destroyed_ns });
+    }
+}
+
+/// Bytes of each allocator that nothing freed.
+fn bytes_left(table: &ResourceTable, allocators: &AllocatorList) -> Vec<i64> {
+    let mut bytes_left = vec![0_i64; allocators.rows().len()];
+    for row in 0..table.len() {
+        let slot = table.allocator.get(row).and_then(|heap| bytes_left.get_mut(heap.row()));
+        if let Some(slot) = slot.filter(|_| table.is_unreleased(ResourceIdx::of(row))) {
+            *slot = slot.saturating_add(table.size.get(row).unwrap_or_default());
+        }
+    }
+    bytes_left
+}

@@ -1,0 +1,211 @@
+//! The lives of the allocations of a site: one that ended in parts has one life, which ends with the last of them.
+
+use std::collections::BTreeMap;
+
+use handlescope_model::ResourceIdx;
+use handlescope_model::tables::ResourceEnd;
+use indicatif::HumanCount;
+
+use crate::amounts::{Amount, Bytes, Counts};
+use crate::growth::Lifetime;
+use crate::resources::ResourceTable;
+
+/// The allocations of a site, and what there is to count of them.
+#[derive(Default)]
+pub struct SiteLifetimes {
+    pub counts: Counts,
+    pub bytes: Bytes,
+    /// Ends of the allocations that are not leaked.
+    pub ends: Ends,
+    pub lifetimes: Vec<Lifetime>,
+    /// Bytes of each of these: of one that leaks, those of the parts that were never freed.
+    pub sizes: Vec<u64>,
+}
+
+/// Sum of the parts of an allocation that were read so far.
+#[derive(Clone, Copy)]
+struct PartSum {
+    opened_ns: i64,
+    /// Time at which the last of its parts ended; `None` if unknown.
+    ended_ns: Option<i64>,
+    /// End of the parts that were never freed, if there are any.
+    unreleased: Option<ResourceEnd>,
+    /// End of the other parts: where these differ, the one that says least about the program.
+    end: Option<ResourceEnd>,
+    size: i64,
+    /// Bytes of the parts that were never freed.
+    unreleased_size: i64,
+}
+
+impl SiteLifetimes {
+    /// Lifetimes of some rows; `None` where the table has no time for one.
+    pub fn of(table: &ResourceTable, rows: &[ResourceIdx]) -> Option<Self> {
+        let (lifetimes, sizes) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+        let mut site = Self { lifetimes, sizes, ..Self::default() };
+        // Few allocations end in parts.
+        let mut sums: BTreeMap<ResourceIdx, PartSum> = BTreeMap::new();
+        for row in rows.iter().copied() {
+            let part = PartSum::of(table, row)?;
+            site.bytes.allocated = site.bytes.allocated.saturating_add(part.size);
+            site.bytes.unreleased = site.bytes.unreleased.saturating_add(part.unreleased_size);
+            match table.first_part(row) {
+                None => site.add(part),
+                Some(first) => {
+                    sums.entry(first).and_modify(|sum| sum.add(part)).or_insert(part);
+                }
+            }
+        }
+        sums.into_values().for_each(|sum| site.add(sum));
+        Some(site)
+    }
+
+    /// Amount that was never freed.
+    pub fn leaked(&self) -> Amount {
+        Amount { count: self.counts.unreleased(), bytes: self.bytes.unreleased }
+    }
+
+    fn add(&mut self, allocation: PartSum) {
+        let PartSum { opened_ns, ended_ns, unreleased, end, size, unreleased_size } = allocation;
+        self.counts.opened += 1;
+        if unreleased.is_none() && matches!(end, Some(ResourceEnd::Empty) | None) {
+            end.into_iter().for_each(|end| self.ends.add(end));
+            return;
+        }
+        match unreleased {
+            Some(ResourceEnd::Open) => self.counts.leaked += 1,
+            Some(_) => self.counts.closed_at_exit += 1,
+            None => end.into_iter().for_each(|end| self.ends.add(end)),
+        }
+        self.lifetimes
+            .push(Lifetime { opened_ns, closed_ns: ended_ns.filter(|_| unreleased.is_none()) });
+        let size = if unreleased.is_some() { unreleased_size } else { size };
+        self.sizes.push(u64::try_from(size).unwrap_or_default());
+    }
+}
+
+impl PartSum {
+    /// Creates the sum of one part.
+    fn of(table: &ResourceTable, resource: ResourceIdx) -> Option<Self> {
+        let row = resource.row();
+        let end = table.end.get(row).and_then(ResourceEnd::from_code);
+        let size = table.size.get(row).unwrap_or_default();
+        let is_unreleased = table.is_unreleased(resource);
+        Some(Self {
+            opened_ns: table.time_ns.get(row)?,
+            ended_ns: table.end_time_ns.get(row),
+            unreleased: end.filter(|_| is_unreleased),
+            end: end.filter(|_| !is_unreleased),
+            size,
+            unreleased_size: if is_unreleased { size } else { 0 },
+        })
+    }
+
+    /// Adds another part.
+    fn add(&mut self, part: Self) {
+        self.size = self.size.saturating_add(part.size);
+        self.unreleased_size = self.unreleased_size.saturating_add(part.unreleased_size);
+        self.opened_ns = self.opened_ns.min(part.opened_ns);
+        self.ended_ns = self.ended_ns.zip(part.ended_ns).map(|(one, other)| one.max(other));
+        // Parts open at the end of the trace take precedence over parts that ended with the process.
+        self.unreleased = self.unreleased.into_iter().chain(part.unreleased).min();
+        // An empty part does not decide how the allocation ended.
+        let ends = self.end.into_iter().chain(part.end);
+        self.end = ends.max_by_key(|end| (*end != ResourceEnd::Empty, *end));
+    }
+}
+
+/// Allocations by how they ended, those aside of which something was never freed; parts of one that ended in several
+/// ways count once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ends {
+    /// The program freed all of them.
+    pub freed: u64,
+    /// A reallocation took their place.
+    reallocated: u64,
+    /// Allocations whose heap was destroyed.
+    destroyed: u64,
+    /// Allocations replaced by another one, because a free was lost.
+    replaced: u64,
+    /// Allocations that contain only what was allocated before.
+    empty: u64,
+}
+
+impl Ends {
+    pub fn add(&mut self, end: ResourceEnd) {
+        match end {
+            ResourceEnd::Freed => self.freed += 1,
+            ResourceEnd::Reallocated => self.reallocated += 1,
+            ResourceEnd::Destroyed => self.destroyed += 1,
+            ResourceEnd::Replaced => self.replaced += 1,
+            ResourceEnd::Empty => self.empty += 1,
+            ResourceEnd::Open | ResourceEnd::AtExit => {}
+        }
+    }
+
+    pub fn add_all(&mut self, ends: &Self) {
+        let Self { freed, reallocated, destroyed, replaced, empty } = ends;
+        self.freed += freed;
+        self.reallocated += reallocated;
+        self.destroyed += destroyed;
+        self.replaced += replaced;
+        self.empty += empty;
+    }
+
+    /// Words for how they ended, as in "freed or destroyed with the heap".
+    pub fn words(&self) -> String {
+        let words = [
+            (self.freed, "freed"),
+            (self.reallocated, "reallocated"),
+            (self.replaced, "replaced"),
+            (self.destroyed, "destroyed with the heap"),
+        ];
+        let words = words.into_iter().filter(|(count, _)| *count > 0).map(|(_, word)| word);
+        let words: Vec<&str> = words.collect();
+        match words.split_last() {
+            None => "freed".to_owned(),
+            Some((word, [])) => (*word).to_owned(),
+            Some((last, words)) => format!("{} or {last}", words.join(", ")),
+        }
+    }
+
+    /// Number of those that ended otherwise than by a free, as in "5 reallocated, 1 replaced"; empty where none did.
+    pub fn others(&self) -> String {
+        let ends = [
+            (self.reallocated, "reallocated"),
+            (self.replaced, "replaced"),
+            (self.destroyed, "destroyed with the heap"),
+            (self.empty, "allocated nothing new"),
+        ];
+        let ends = ends.into_iter().filter(|(count, _)| *count > 0);
+        let texts = ends.map(|(count, end)| format!("{} {end}", HumanCount(count)));
+        texts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(counts: &[(ResourceEnd, u64)]) -> Ends {
+        let mut ends = Ends::default();
+        for (end, count) in counts {
+            (0..*count).for_each(|_| ends.add(*end));
+        }
+        ends
+    }
+
+    #[test]
+    fn ends_that_are_counted_together_are_named() {
+        use ResourceEnd::{Destroyed, Empty, Freed, Open, Reallocated, Replaced};
+        let freed = ends(&[(Freed, 3), (Open, 2)]);
+        assert_eq!((freed.words().as_str(), freed.others().as_str()), ("freed", ""));
+        let mixed =
+            ends(&[(Freed, 171), (Reallocated, 5), (Destroyed, 1), (Replaced, 1), (Empty, 2)]);
+        assert_eq!(mixed.words(), "freed, reallocated, replaced or destroyed with the heap");
+        let others =
+            "5 reallocated, 1 replaced, 1 destroyed with the heap, 2 allocated nothing new";
+        assert_eq!(mixed.others(), others);
+        assert_eq!(ends(&[(Reallocated, 11)]).words(), "reallocated");
+        assert_eq!(ends(&[]).words(), "freed", "what none of them is");
+    }
+}

@@ -1,0 +1,69 @@
+//! The processes of a suspect.
+
+use std::collections::BTreeSet;
+
+use handlescope_model::ProcessIdx;
+
+use super::programs::Programs;
+use crate::tables::ProcessList;
+
+/// The processes that leak something of a group, which run one program.
+pub struct Owners {
+    /// Known processes, each once.
+    processes: Vec<ProcessIdx>,
+    /// Whether they are one process by itself, whichever other processes run its program.
+    by_process: bool,
+    /// The id of the process, if they are one, or had one id after another.
+    pub pid: Option<u32>,
+    /// A filter on processes that keeps them and no others of their program, where these are not asked for.
+    pub filter: Option<String>,
+}
+
+impl Owners {
+    /// Processes with their ids, as far as they are known; each `by_process` needs no filter.
+    pub fn new(
+        owners: impl IntoIterator<Item = (Option<ProcessIdx>, Option<u32>)>,
+        programs: &Programs<'_>,
+        by_process: bool,
+    ) -> Self {
+        let (processes, pids): (BTreeSet<_>, BTreeSet<_>) = owners.into_iter().unzip();
+        let processes: Vec<ProcessIdx> = processes.into_iter().flatten().collect();
+        let pid = pids.first().copied().flatten().filter(|_| pids.len() == 1);
+        let filter = programs.filter(&processes).filter(|_| !by_process);
+        Self { processes, pid, by_process, filter }
+    }
+
+    /// The process, if it is one.
+    pub fn sole(&self) -> Option<ProcessIdx> {
+        match self.processes.as_slice() {
+            [process] => Some(*process),
+            _ => None,
+        }
+    }
+
+    /// The name of the program, if they are several.
+    pub fn program(&self, processes: &ProcessList, is_plain: bool) -> Option<String> {
+        let first = self.processes.first().filter(|_| self.are_several())?;
+        Some(processes.get(*first).shown_program(is_plain))
+    }
+
+    /// Whether they have different ids.
+    fn are_several(&self) -> bool {
+        self.pid.is_none() && self.processes.len() > 1
+    }
+
+    /// Parts of an id that distinguish them from the owners of other suspects: their program, where that is known and they
+    /// are not one process by itself.
+    pub fn identity(&self, processes: &ProcessList) -> Vec<String> {
+        let first = self.processes.first().map(|row| processes.get(*row));
+        let program = first.and_then(|process| process.program()).filter(|_| !self.by_process);
+        if let Some(program) = program {
+            return vec!["program".to_owned(), program.to_lowercase()];
+        }
+        let start_ns =
+            self.processes.iter().map(|row| processes.get(*row).start_ns).min().flatten();
+        let name = first.map_or_else(String::new, |process| process.name.to_lowercase());
+        let text = |number: Option<i64>| number.map(|it| it.to_string()).unwrap_or_default();
+        vec!["process".to_owned(), name, text(self.pid.map(i64::from)), text(start_ns)]
+    }
+}

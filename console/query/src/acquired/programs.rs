@@ -1,0 +1,70 @@
+//! Processes that run one program: the same executable and, for service hosts, the same service.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+
+use handlescope_model::ProcessIdx;
+
+use crate::tables::{ProcessInfo, ProcessList};
+
+/// Groups by key, in the order of the first of each; items without a key stay separate.
+pub fn united<K: Eq + Hash, T>(items: impl IntoIterator<Item = (Option<K>, T)>) -> Vec<Vec<T>> {
+    let mut groups: Vec<Vec<T>> = Vec::new();
+    let mut indexes: HashMap<K, usize> = HashMap::new();
+    for (key, item) in items {
+        let next = groups.len();
+        let index = key.map_or(next, |key| *indexes.entry(key).or_insert(next));
+        match groups.get_mut(index) {
+            Some(group) => group.push(item),
+            None => groups.push(vec![item]),
+        }
+    }
+    groups
+}
+
+/// The programs of the processes of a trace.
+pub struct Programs<'a> {
+    processes: &'a ProcessList,
+    /// Programs by row of the processes.
+    programs: Vec<Program>,
+    /// Programs of which some processes are asked for, and others are not.
+    in_part: HashSet<Program>,
+}
+
+/// A number that all processes of a program have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Program(u32);
+
+impl<'a> Programs<'a> {
+    pub fn of(processes: &'a ProcessList, is_requested: impl Fn(&ProcessInfo) -> bool) -> Self {
+        let mut by_name: HashMap<String, Program> = HashMap::new();
+        let mut programs = Vec::with_capacity(processes.rows().len());
+        let (mut requested, mut not_requested) = (HashSet::new(), HashSet::new());
+        for (row, process) in (0..).zip(processes.rows()) {
+            let name = process.program().map(|name| name.to_lowercase());
+            let program =
+                name.map_or(Program(row), |name| *by_name.entry(name).or_insert(Program(row)));
+            programs.push(program);
+            let set = if is_requested(process) { &mut requested } else { &mut not_requested };
+            set.insert(program);
+        }
+        let in_part = requested.intersection(&not_requested).copied().collect();
+        Self { processes, programs, in_part }
+    }
+
+    /// The program of a process; `None` where the process is unknown.
+    pub fn get(&self, process: Option<ProcessIdx>) -> Option<Program> {
+        self.programs.get(process?.row()).copied()
+    }
+
+    /// The filter that keeps some processes of a program, and no others of it; `None` where all of them are asked for.
+    pub fn filter(&self, processes: &[ProcessIdx]) -> Option<String> {
+        let program = self.get(processes.first().copied())?;
+        let mut pids: Vec<u32> =
+            processes.iter().map(|process| self.processes.get(*process).pid).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+        self.in_part.contains(&program).then(|| pids.join(";"))
+    }
+}

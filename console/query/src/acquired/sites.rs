@@ -1,0 +1,154 @@
+//! Allocations grouped by what their process allocates of one kind on one stack: in a loop, which keeps the rows of
+//! each group in order, because their times are examined next.
+
+use std::cmp::Reverse;
+
+use handlescope_model::rules::is_named_by_allocator;
+use handlescope_model::tables::{Allocator, ResourceKind};
+use handlescope_model::{AllocatorIdx, ProcessIdx, ResourceIdx, StackIdx, sentinel};
+use hashbrown::HashMap;
+
+use crate::amounts::Amount;
+use crate::criteria::StackTrims;
+use crate::error::QueryError;
+use crate::frame_names::Frames;
+use crate::groups::{TrimmedStacks, counting_sort};
+use crate::resources::{AllocatorList, ResourceTable};
+use crate::stacks::StackSet;
+
+/// Allocations of processes, by kind and stack.
+pub struct Sites {
+    pub sites: Vec<Site>,
+    rows: Vec<ResourceIdx>,
+    /// Number of chosen rows, including those of sites that are not kept.
+    pub selected_count: usize,
+    pub stacks: TrimmedStacks,
+}
+
+/// Sites that are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// Sites of which anything was never freed.
+    Leaking,
+    All,
+    /// All, those of each allocator separately.
+    ByAllocator,
+}
+
+/// Allocations of one process, of one kind and on one stack.
+pub struct Site {
+    pub kind: u32,
+    /// The first of its allocators.
+    pub allocator: AllocatorIdx,
+    /// The stack: one of those of the same functions.
+    pub stack: Option<StackIdx>,
+    /// Whether any of it was never freed.
+    pub leaks: bool,
+    /// Index of its first row in [`Sites::rows`].
+    first: u32,
+    end: u32,
+}
+
+/// Owner and kind, and stack.
+type Key = (u32, StackIdx);
+
+impl Sites {
+    /// Groups the rows that are chosen.
+    pub fn of(
+        table: &ResourceTable,
+        allocators: &AllocatorList,
+        is_selected: impl Fn(&usize) -> bool,
+        kept: Kept,
+        frames: &Frames<'_>,
+    ) -> Result<Self, QueryError> {
+        let owners = owners(allocators, kept == Kept::ByAllocator);
+        let allocator = |row: usize| table.allocator.get(row);
+        let mut stacks = StackSet::new(frames.stacks.len());
+        (0..table.len()).filter(&is_selected).for_each(|row| stacks.add(table.stack.get(row)));
+        allocators.rows().iter().for_each(|row| stacks.add(row.create_stack));
+        frames.resolve(stacks.iter())?;
+        let stacks = TrimmedStacks::compare(frames, &stacks, &StackTrims::default())?;
+        let mut numbers: HashMap<Key, u32> = HashMap::new();
+        let mut sites: Vec<Site> = Vec::new();
+        let (mut site_of, mut selected_count) = (vec![sentinel(); table.len()], 0);
+        for row in (0..table.len()).filter(&is_selected) {
+            selected_count += 1;
+            let allocator = allocator(row).unwrap_or_default();
+            let owner = owners.get(allocator.row()).copied().unwrap_or_default();
+            let stack = table.stack.get(row).map_or(StackIdx::NONE, |stack| stacks.equal(stack));
+            let next = sites.len() as u32;
+            let number = *numbers.entry((owner, stack)).or_insert(next);
+            if number == next {
+                let kind = allocators.get(allocator).map_or(sentinel(), |allocator| allocator.kind);
+                let stack = stack.known();
+                sites.push(Site { kind, allocator, stack, leaks: false, first: 0, end: 0 });
+            }
+            site_of[row] = number;
+            sites[number as usize].leaks |= table.is_unreleased(ResourceIdx::of(row));
+        }
+        let kept_rows = site_of.iter().enumerate().filter_map(|(row, site)| {
+            let site = *site as usize;
+            let is_kept = sites.get(site)?.leaks || kept != Kept::Leaking;
+            is_kept.then_some((site, row as u32))
+        });
+        let (rows, ends) = counting_sort(kept_rows, sites.len());
+        let mut first = 0;
+        for (site, end) in sites.iter_mut().zip(&ends) {
+            (site.first, site.end) = (first, *end);
+            first = *end;
+        }
+        sites.retain(|site| site.end > site.first);
+        let rows = rows.into_iter().map(ResourceIdx).collect();
+        let mut grouped = Self { sites, rows, selected_count, stacks };
+        if kept == Kept::ByAllocator {
+            let mut sites = std::mem::take(&mut grouped.sites);
+            sites.sort_by_cached_key(|site| grouped.rank(site, table));
+            grouped.sites = sites;
+        }
+        Ok(grouped)
+    }
+
+    /// Sites by what leaks of them, the most first, and then by when they begin.
+    fn rank(&self, site: &Site, table: &ResourceTable) -> impl Ord + use<> {
+        let (mut leaked, mut bytes, mut first_ns) = (Amount::default(), 0_i64, None);
+        for resource in self.rows(site) {
+            let size = table.size.get(resource.row()).unwrap_or_default();
+            if table.is_unreleased(*resource) {
+                leaked.add(Amount { count: 1, bytes: size });
+            }
+            bytes = bytes.saturating_add(size);
+            first_ns = first_ns.into_iter().chain(table.time_ns.get(resource.row())).min();
+        }
+        let most_first = Reverse((leaked.bytes, leaked.count, bytes));
+        (most_first, first_ns, site.allocator, site.stack.unwrap_or(StackIdx::NONE))
+    }
+
+    /// The allocations of a site, as rows of their table, in time order within each allocator.
+    pub fn rows(&self, site: &Site) -> &[ResourceIdx] {
+        self.rows.get(site.first as usize..site.end as usize).unwrap_or_default()
+    }
+}
+
+/// Numbers each allocator by its process and kind, and by its name if that says what is allocated or is requested.
+fn owners(allocators: &AllocatorList, by_allocator: bool) -> Vec<u32> {
+    let mut numbers: HashMap<Owner<'_>, u32> = HashMap::new();
+    let mut owners = Vec::with_capacity(allocators.rows().len());
+    for allocator in allocators.rows() {
+        let next = numbers.len() as u32;
+        let name =
+            Some(allocator.name.as_str()).filter(|_| by_allocator).or(descriptive_name(allocator));
+        let owner = (allocator.kind, allocator.process, allocator.pid, name);
+        owners.push(*numbers.entry(owner).or_insert(next));
+    }
+    owners
+}
+
+/// Kind, process and its id, and the name of the allocator.
+type Owner<'a> = (u32, Option<ProcessIdx>, Option<u32>, Option<&'a str>);
+
+/// The name of an allocator where it says what is allocated.
+pub fn descriptive_name(allocator: &Allocator) -> Option<&str> {
+    let kind = ResourceKind::from_code(allocator.kind);
+    let has_names = kind.is_some_and(is_named_by_allocator);
+    has_names.then_some(allocator.name.as_str()).filter(|name| !name.is_empty())
+}

@@ -1,0 +1,54 @@
+//! Amounts that were acquired, and how much of them leaked.
+
+/// A number of allocations, and their bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Allocations, each once, however many parts it has.
+    pub count: u64,
+    /// Bytes of all parts.
+    pub bytes: i64,
+}
+
+impl Amount {
+    /// Adds that of others.
+    pub fn add(&mut self, amount: Self) {
+        self.count += amount.count;
+        self.bytes = self.bytes.saturating_add(amount.bytes);
+    }
+}
+
+/// Numbers of handles or allocations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Number that nothing closed or freed.
+    pub leaked: u64,
+    /// Number that only the end of the process closed, or that ended with it.
+    pub closed_at_exit: u64,
+    /// All that were opened or allocated.
+    pub opened: u64,
+}
+
+/// Bytes of allocations.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Bytes {
+    /// Bytes that were never freed.
+    pub unreleased: i64,
+    /// Bytes that were allocated, including those freed since.
+    pub allocated: i64,
+    /// Bytes leaked per minute, for a suspect that grows steadily.
+    pub per_minute: Option<f64>,
+}
+
+impl Counts {
+    /// Adds those of another process.
+    pub fn add(&mut self, counts: Self) {
+        self.leaked += counts.leaked;
+        self.closed_at_exit += counts.closed_at_exit;
+        self.opened += counts.opened;
+    }
+
+    /// All that the program did not close or free.
+    pub fn unreleased(&self) -> u64 {
+        self.leaked + self.closed_at_exit
+    }
+}

@@ -1,0 +1,298 @@
+//! `.dump Stack`: the most frequent stacks, of whatever events the extract keeps them.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use handlescope_model::tables::{
+    Allocators, EventCounts, Events, ProviderEvents, ResourceEnd, Resources, StackEvents, TraceInfo,
+};
+use handlescope_model::{Cell, ProcessIdx, StackIdx, Table, Trace};
+use polars::prelude::{
+    BooleanChunked, ChunkCompareEq, Column, DataFrame, DataType, IdxCa, IntoLazy, LazyFrame, NULL,
+    NewChunkedArray, PlSmallStr, PolarsResult, UnionArgs, col, concat, lit, when,
+};
+
+use super::counts::row_counts;
+use super::criterion::{Criterion, Survivors};
+use super::error::QueryError;
+use super::frame_names::{FrameNames, FrameStats, Frames};
+use super::frame_view::ModuleBases;
+use super::info::{check_clock, trace_info};
+use super::no_match::{List, NoMatch, Subject};
+use super::source::Source;
+use super::stacks::{StackSet, judge};
+use super::tables::{ProcessInfo, ProcessList, SelectedProcesses};
+use crate::StackCriteria;
+use handlescope_session::cancel::Cancel;
+use handlescope_session::values::{CountRange, TimeRange};
+
+/// The stacks of one trace.
+pub struct StacksAnswer<'a> {
+    /// The file as it was named.
+    pub path: &'a Path,
+    /// Number of the trace in the session.
+    pub index: usize,
+    pub info: TraceInfo,
+    /// Whether the stacks that the system took of every event were kept, or else of handle events and allocations only. Those that
+    /// events of providers carry are there where the extract has these events.
+    pub has_every_stack: bool,
+    /// Stats of the frames in all stacks that passed.
+    pub stats: FrameStats,
+    /// Number of stacks that passed the filters.
+    pub passed: u64,
+    /// Number of times they were recorded.
+    pub recorded: u64,
+    /// The requested stacks among them, most frequent first.
+    pub rows: Vec<StackRow>,
+    /// Reason for an empty answer; `None` when something passed, in this trace or another.
+    pub no_match: Option<NoMatch>,
+    pub frames: Frames<'a>,
+    pub bases: ModuleBases,
+    processes: ProcessList,
+    /// The processes of all stacks that passed.
+    owners: BTreeSet<ProcessIdx>,
+}
+
+/// A stack of one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StackRow {
+    /// Events with this stack.
+    pub count: u64,
+    /// Process id.
+    pub pid: u32,
+    /// Row of the process, if it is known.
+    pub process: Option<ProcessIdx>,
+    pub stack: StackIdx,
+}
+
+/// Answers `.dump Stack`, one answer for each trace.
+///
+/// # Errors
+/// When an archive is damaged, or `cancel` asks to stop.
+pub fn call_stacks<'a>(
+    sources: &[Source<'a>],
+    args: &StackCriteria,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<Vec<StacksAnswer<'a>>, QueryError> {
+    let list =
+        List { subject: Subject::Stack, names: owners, no_match: |answer| &mut answer.no_match };
+    list.answers(sources, args, |source, args| StacksAnswer::new(source, args, names, cancel))
+}
+
+/// The names of processes with stacks.
+fn owners(answer: &StacksAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
+    let name = |row: &ProcessIdx| answer.processes.get(*row).shown_name(false).to_owned();
+    match criterion {
+        Criterion::Process => answer.owners.iter().map(name).collect(),
+        _ => BTreeSet::new(),
+    }
+}
+
+impl<'a> StacksAnswer<'a> {
+    fn new(
+        source: &Source<'a>,
+        args: &StackCriteria,
+        names: &'a dyn FrameNames,
+        cancel: &'a Cancel,
+    ) -> Result<(Self, Survivors), QueryError> {
+        let trace = source.trace;
+        let info = trace_info(trace)?;
+        if args.time.is_some() {
+            check_clock(trace, source.path, Criterion::MinMaxTime)?;
+        }
+        let is_extracted = trace.height(Table::StackEvents)? > 0;
+        let recorded = recorded(trace, is_extracted)?;
+        let processes = ProcessList::load(trace)?;
+        let frames = Frames::load(trace, names, source.frames, cancel)?;
+        let frames = frames.with_system_modules(source.system);
+        let mut rows = counted(recorded.clone(), &processes, args.time, cancel)?;
+        let mut survivors = Survivors::of(rows.len());
+        if args.time.is_some() {
+            if rows.is_empty() {
+                // The number of stacks at all times matters only if no stack is in the range.
+                survivors = Survivors::of(counted(recorded, &processes, None, cancel)?.len());
+            }
+            survivors.note(Criterion::MinMaxTime, rows.len());
+        }
+        let selected = SelectedProcesses::new(&processes, args.process.as_ref());
+        survivors.keep(Criterion::Process, &args.process, &mut rows, |_, row| {
+            selected.has(row.process, row.pid)
+        });
+        survivors.keep(Criterion::Id, &args.ids, &mut rows, |ids, row| {
+            let max = if ids.max == u64::MAX { ids.min } else { ids.max };
+            CountRange { max, ..*ids }.contains(u64::from(row.stack.0))
+        });
+        let mut stacks = StackSet::new(frames.stacks.len());
+        rows.iter().for_each(|row| stacks.add(Some(row.stack)));
+        let verdicts = args.stack_filter.as_ref();
+        let verdicts = verdicts.map(|filter| judge(filter, &stacks, &frames));
+        let verdicts = verdicts.transpose()?;
+        survivors.keep(Criterion::StackFilter, &verdicts, &mut rows, |verdicts, row| {
+            verdicts.passes(Some(row.stack))
+        });
+        rows.sort_unstable_by_key(|row| (Reverse(row.count), row.pid, row.stack, row.process));
+        let mut stats = FrameStats::default();
+        let passed = rows.len() as u64;
+        let owners = rows.iter().filter_map(|row| row.process).collect();
+        let recorded_count = rows.iter().map(|row| row.count).sum();
+        for row in &rows {
+            stats += frames.stats(row.stack, row.count);
+        }
+        if let Some(top) = args.top {
+            rows = rows.into_iter().skip(top.skip).take(top.take).collect();
+        }
+        let shown = rows.iter().map(|row| row.stack);
+        if args.stacks.show || args.with_identities {
+            frames.resolve(shown)?;
+        } else {
+            frames.resolve_representative(shown)?;
+        }
+        let answer = Self {
+            path: source.path,
+            index: source.index,
+            has_every_stack: is_extracted || info.stack_fragments == 0,
+            info,
+            stats,
+            passed,
+            recorded: recorded_count,
+            rows,
+            no_match: None,
+            frames,
+            bases: ModuleBases::load(trace)?,
+            processes,
+            owners,
+        };
+        Ok((answer, survivors))
+    }
+
+    /// The process of a row; of an unknown one, only the id is known.
+    pub fn process(&self, row: StackRow) -> ProcessInfo {
+        self.processes.known_or_pid(row.process, row.pid)
+    }
+}
+
+/// The recorded stacks: those of every event, or else those of handle events, whose process is always
+/// known, and of allocations; and those that kept events of providers carry. Only an unknown process has its id.
+fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryError> {
+    let recorded_columns = match has_every_stack {
+        true => vec![
+            trace.column_of(StackEvents::time_ns)?,
+            trace.column_of(StackEvents::process)?,
+            trace.column_of(StackEvents::stack)?,
+            trace.column_of(StackEvents::pid)?,
+        ],
+        false => vec![
+            trace.column_of(Events::time_ns)?,
+            trace.column_of(Events::process)?,
+            trace.column_of(Events::stack)?,
+        ],
+    };
+    let carried_columns = vec![
+        trace.column_of(ProviderEvents::time_ns)?,
+        trace.column_of(ProviderEvents::process)?,
+        trace.column_of(ProviderEvents::stack)?,
+        trace.column_of(ProviderEvents::pid)?,
+    ];
+    let mut tables = vec![recorded_columns, carried_columns];
+    if !has_every_stack {
+        tables.extend(of_allocations(trace)?);
+    }
+    let (process, pid, stack) =
+        (StackEvents::process.name(), StackEvents::pid.name(), StackEvents::stack.name());
+    let with_ids = |columns: Vec<_>| -> Result<LazyFrame, QueryError> {
+        let rows = DataFrame::new_infer_height(columns)?;
+        let unknown_pid = match rows.column(pid) {
+            Ok(_) => when(col(process).is_null()).then(col(pid)).otherwise(lit(NULL)),
+            Err(_) => lit(NULL),
+        };
+        let unknown_pid = unknown_pid.cast(DataType::UInt32).alias(pid);
+        Ok(rows.lazy().filter(col(stack).is_not_null()).with_columns([unknown_pid]))
+    };
+    let tables = tables.into_iter().map(with_ids).collect::<Result<Vec<_>, _>>()?;
+    Ok(concat(tables, UnionArgs::default())?)
+}
+
+/// The stacks on which something was allocated, and those on which it was freed: what a reallocation or an event of a
+/// further part ended has the stack of another row. Each in the process of the owner.
+fn of_allocations(trace: &Trace) -> Result<[Vec<Column>; 2], QueryError> {
+    let allocator = trace.column_of(Resources::allocator)?;
+    let height = trace.height(Table::Allocators)?;
+    let owners = allocator.u32()?.iter().map(|row| row.filter(|row| (*row as usize) < height));
+    let owners = IdxCa::from_iter_options(PlSmallStr::EMPTY, owners);
+    let of_owner = |column: Column| column.take(&owners);
+    let (process, pid) = (
+        of_owner(trace.column_of(Allocators::process)?)?,
+        of_owner(trace.column_of(Allocators::pid)?)?,
+    );
+    let is_elsewhere = is_of_kept_events(trace)?;
+    let is_counted = owners.iter().map(|row| {
+        row.is_some_and(|row| !is_elsewhere.get(row as usize).copied().unwrap_or_default())
+    });
+    let is_counted: BooleanChunked = is_counted.map(Some).collect();
+    let is_first = &trace.column_of(Resources::part_of)?.is_null() & &is_counted;
+    let is_freed = trace.column_of(Resources::end)?.u32()?.equal(ResourceEnd::Freed.code());
+    let is_freed = &is_freed & &is_counted;
+    let time_ns = PlSmallStr::from_static(StackEvents::time_ns.name());
+    let stack = PlSmallStr::from_static(StackEvents::stack.name());
+    let allocated = [
+        trace.column_of(Resources::time_ns)?.with_name(time_ns.clone()),
+        process.clone(),
+        trace.column_of(Resources::stack)?.with_name(stack.clone()),
+        pid.clone(),
+    ];
+    let freed = [
+        trace.column_of(Resources::end_time_ns)?.with_name(time_ns),
+        process,
+        trace.column_of(Resources::end_stack)?.with_name(stack),
+        pid,
+    ];
+    let filtered = |columns: [Column; 4], mask: &BooleanChunked| {
+        columns.iter().map(|column| column.filter(mask)).collect::<PolarsResult<Vec<_>>>()
+    };
+    Ok([filtered(allocated, &is_first)?, filtered(freed, &is_freed)?])
+}
+
+/// Whether the events of each allocator are kept as events of their provider, which have their stacks.
+fn is_of_kept_events(trace: &Trace) -> Result<Vec<bool>, QueryError> {
+    let (event, provider) =
+        (trace.values(ProviderEvents::event)?, trace.values(EventCounts::provider)?);
+    let kinds: BTreeSet<usize> =
+        (0..event.len()).filter_map(|row| Some(event.get(row)?.row())).collect();
+    let kept: BTreeSet<Option<&str>> = kinds.into_iter().map(|kind| provider.get(kind)).collect();
+    // A kept provider without a name may be that of any allocator.
+    let is_any = kept.contains(&None);
+    let names = trace.values(Allocators::provider)?;
+    let is_kept = (0..names.len())
+        .map(|row| names.get(row).is_some_and(|name| is_any || kept.contains(&Some(name))));
+    Ok(is_kept.collect())
+}
+
+/// Counts how often each stack was recorded in each process.
+fn counted(
+    mut rows: LazyFrame,
+    processes: &ProcessList,
+    time: Option<TimeRange>,
+    cancel: &Cancel,
+) -> Result<Vec<StackRow>, QueryError> {
+    let (process, pid, stack) =
+        (StackEvents::process.name(), StackEvents::pid.name(), StackEvents::stack.name());
+    if let Some(range) = time.map(|range| range.nanoseconds()) {
+        let time = || col(StackEvents::time_ns.name());
+        rows = rows.filter(time().gt_eq(lit(*range.start())).and(time().lt_eq(lit(*range.end()))));
+    }
+    cancel.check()?;
+    let (counted, counts) = row_counts(rows, &[process, stack, pid])?;
+    cancel.check()?;
+    let counts = u64::values(&counts)?;
+    let stacks = StackIdx::values(counted.column(stack)?)?;
+    let in_process = Option::<ProcessIdx>::values(counted.column(process)?)?;
+    let pids = Option::<u32>::values(counted.column(pid)?)?;
+    let rows = (0..counts.len()).filter_map(|row| {
+        let process = in_process.get(row);
+        let pid = pids.get(row).unwrap_or_else(|| processes.known_or_invalid(process).pid);
+        Some(StackRow { count: counts.get(row)?, pid, process, stack: stacks.get(row)? })
+    });
+    Ok(rows.collect())
+}

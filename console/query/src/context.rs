@@ -1,0 +1,62 @@
+//! The tables of a trace that every part of `.dump ObjectRef` needs.
+
+use std::path::Path;
+
+use handlescope_model::Trace;
+
+use super::error::QueryError;
+use super::frame_names::{FrameNames, Frames};
+use super::objects::ObjectTable;
+use super::source::Source;
+use super::suspect_rows::SuspectRows;
+use super::tables::{ProcessList, TypeNames};
+use super::volumes::Volumes;
+use handlescope_session::cancel::Cancel;
+
+/// The tables of a trace that every part of a query needs.
+pub struct FileContext<'a> {
+    pub trace: &'a Trace,
+    pub objects: ObjectTable,
+    pub types: TypeNames,
+    pub processes: ProcessList,
+    pub volumes: Volumes,
+    pub path: &'a Path,
+    pub index: usize,
+    pub cancel: &'a Cancel,
+    /// Stacks and their frames, if a filter or `-ShowStack` needs them.
+    pub frames: Option<Frames<'a>>,
+    /// Events of the suspect that is asked for.
+    pub suspect_events: Option<SuspectRows>,
+    /// Allocations of the suspect that is asked for.
+    pub suspect_allocations: Option<SuspectRows>,
+}
+
+impl<'a> FileContext<'a> {
+    pub fn load(
+        source: &'a Source<'a>,
+        objects: ObjectTable,
+        needs_frames: bool,
+        names: &'a dyn FrameNames,
+        cancel: &'a Cancel,
+    ) -> Result<Self, QueryError> {
+        cancel.check()?;
+        let trace = source.trace;
+        let load = || {
+            let frames = Frames::load(trace, names, source.frames, cancel)?;
+            Ok::<_, QueryError>(frames.with_system_modules(source.system))
+        };
+        Ok(Self {
+            trace,
+            objects,
+            types: TypeNames::load(trace)?,
+            processes: ProcessList::load(trace)?,
+            volumes: Volumes::load(trace)?,
+            path: source.path,
+            index: source.index,
+            cancel,
+            frames: needs_frames.then(load).transpose()?,
+            suspect_events: None,
+            suspect_allocations: None,
+        })
+    }
+}

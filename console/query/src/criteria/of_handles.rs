@@ -1,0 +1,84 @@
+//! Criteria of allocations that follow from options for handles.
+
+use super::{
+    GroupCriteria, ObjectCriteria, ProcessCriteria, ResourceCriteria, ResourceOptions, WhyCriteria,
+};
+
+use crate::criterion::Criterion;
+
+impl ResourceCriteria {
+    /// Criteria of allocations that follow from options for handles, with types as kinds; `None` when one of the
+    /// options is about what only objects have.
+    pub fn of_handles(handles: &ObjectCriteria) -> Option<Self> {
+        let ObjectCriteria { stacks, plain_process_names, with_identities, .. } = *handles;
+        let supported = ObjectCriteria {
+            creator: ProcessCriteria { name: handles.creator.name.clone(), ..Default::default() },
+            object_type: handles.object_type.clone(),
+            time: handles.time,
+            create_stack: handles.create_stack.clone(),
+            destroy_stack: handles.destroy_stack.clone(),
+            suspect: handles.suspect.clone(),
+            leak: handles.leak,
+            leak_at_exit: handles.leak_at_exit,
+            sums_suspect: handles.sums_suspect,
+            groups: GroupCriteria {
+                trims: handles.groups.trims.clone(),
+                ..GroupCriteria::default()
+            },
+            stacks,
+            plain_process_names,
+            with_identities,
+            ..ObjectCriteria::default()
+        };
+        (supported == *handles).then(|| Self {
+            kind: supported.object_type,
+            process: supported.creator.name,
+            time: supported.time,
+            create_stack: supported.create_stack,
+            free_stack: supported.destroy_stack,
+            suspect: supported.suspect,
+            leak: supported.leak,
+            leak_at_exit: supported.leak_at_exit,
+            trims: supported.groups.trims,
+            options: ResourceOptions { kind: Criterion::Type, free_stack: Criterion::DestroyStack },
+            ..Self::default()
+        })
+    }
+}
+
+impl ResourceCriteria {
+    /// Returns the criteria for commands where kinds are not chosen as types are.
+    pub fn with_kind_option(mut self) -> Self {
+        self.options.kind = ResourceOptions::default().kind;
+        self
+    }
+}
+
+impl WhyCriteria {
+    /// Criteria that choose the allocations, if any are meant.
+    pub fn allocations(&self) -> Option<ResourceCriteria> {
+        let criteria = ResourceCriteria::of_handles(&self.handles)?;
+        Some(ResourceCriteria { process: self.process.clone().or(criteria.process), ..criteria })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use handlescope_session::settings::StackDisplayArgs;
+
+    #[test]
+    fn how_processes_and_stacks_are_printed_says_nothing_about_which_allocations_are_meant() {
+        let leaks = ObjectCriteria { leak: true, ..ObjectCriteria::default() };
+        let printed = ObjectCriteria {
+            stacks: StackDisplayArgs { show: true, address: true, line: true },
+            plain_process_names: true,
+            with_identities: true,
+            ..leaks.clone()
+        };
+        let criteria = ResourceCriteria::of_handles(&printed);
+        assert!(criteria.is_some() && criteria == ResourceCriteria::of_handles(&leaks));
+        let of_objects = ObjectCriteria { overlapped: true, ..leaks };
+        assert_eq!(ResourceCriteria::of_handles(&of_objects), None);
+    }
+}

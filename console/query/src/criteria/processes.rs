@@ -1,0 +1,102 @@
+//! Criteria that choose processes.
+
+use crate::criterion::{Criteria, Given, Syntax, criteria, criterion, is_given};
+use crate::tables::ProcessInfo;
+use handlescope_session::filter::{Filter, ProcessFilter};
+
+/// Criteria that choose processes: those that pass all that was given.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProcessCriteria {
+    /// `-ProcessName`: name and pid.
+    pub name: Option<ProcessFilter>,
+    /// `-CmdLine`: the command line.
+    pub command_line: Option<Filter>,
+    /// `-NewProcess`: whether it started or ended in the trace.
+    pub new_process: Option<NewProcess>,
+}
+
+impl ProcessCriteria {
+    /// Whether every process is meant.
+    pub fn is_empty(&self) -> bool {
+        self.name.is_none() && self.command_line.is_none() && self.new_process.is_none()
+    }
+
+    /// Returns only the criteria on names.
+    pub fn by_name(&self) -> Self {
+        Self { name: self.name.clone(), ..Self::default() }
+    }
+
+    /// Returns only the criteria on names and command lines.
+    pub fn by_name_and_command_line(&self) -> Self {
+        Self { new_process: None, ..self.clone() }
+    }
+
+    /// Whether a process matches, `is_plain` by the name of its executable alone.
+    pub fn matches(&self, process: &ProcessInfo, is_plain: bool) -> bool {
+        self.name.as_ref().is_none_or(|filter| process.matches(filter, is_plain))
+            && self.command_line.as_ref().is_none_or(|f| f.matches(&process.command_line))
+            && self.new_process.is_none_or(|new| new.matches(process))
+    }
+}
+
+/// Criteria of `.dump Process`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProcessListCriteria {
+    pub processes: ProcessCriteria,
+    /// `-Parent`: only children of these processes.
+    pub parent: Option<ProcessFilter>,
+    /// The order of the processes of a trace.
+    pub order: ProcessOrder,
+}
+
+criteria! {
+    ProcessListCriteria(self): () {
+        Process => processes.name: ProcessFilter;
+        Parent => parent: ProcessFilter;
+        CmdLine => processes.command_line: Filter as Line;
+        NewProcess => processes.new_process;
+    }
+}
+
+/// `-SortBy` of `.dump Process`, when it names no column.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ProcessOrder {
+    /// Pid, then start.
+    #[default]
+    Pid,
+    /// Start; processes that were there before the trace come first.
+    Start,
+    /// End; processes that outlived the trace come first.
+    End,
+    /// Children after their parents.
+    Tree,
+}
+
+/// `-NewProcess`: processes by their lifetime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewProcess {
+    /// `-2`: ended, but did not start in the trace.
+    EndedOnly,
+    /// `-1`: ended in the trace.
+    Ended,
+    /// `0`: neither started nor ended in the trace.
+    Permanent,
+    /// `1`: started in the trace.
+    Started,
+    /// `2`: started, but did not end in the trace.
+    StartedOnly,
+}
+
+impl NewProcess {
+    /// Whether a process matches.
+    pub fn matches(self, process: &ProcessInfo) -> bool {
+        let (has_started, has_ended) = (process.start_ns.is_some(), process.end_ns.is_some());
+        match self {
+            NewProcess::EndedOnly => has_ended && !has_started,
+            NewProcess::Ended => has_ended,
+            NewProcess::Permanent => !has_started && !has_ended,
+            NewProcess::Started => has_started,
+            NewProcess::StartedOnly => has_started && !has_ended,
+        }
+    }
+}

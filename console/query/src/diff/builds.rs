@@ -1,0 +1,176 @@
+//! Frames that cannot be compared: places without names in builds that differ.
+
+use std::collections::{BTreeSet, HashMap};
+
+use handlescope_extract::symbols::ModuleIdentity;
+use handlescope_model::StackIdx;
+
+use crate::frame_names::{Frames, NamedFrames};
+use crate::frame_view::FrameView;
+
+/// Comparison of the frames of each module, by its name in lower case.
+#[derive(Default)]
+pub struct Builds {
+    /// Modules of which only functions are compared, because their builds differ.
+    differ: BTreeSet<String>,
+    /// Modules of which nothing but the name is compared, because only one of the traces has names of functions.
+    named_once: BTreeSet<String>,
+    /// The names of all of them.
+    names: Vec<String>,
+}
+
+/// A stack as it is compared.
+#[derive(Default)]
+pub struct StackText {
+    /// Functions and places, innermost first.
+    pub names: String,
+    /// Addresses of its unknown code, innermost first.
+    pub addresses: Vec<u64>,
+}
+
+/// Occurrences of a module in the stacks of a trace.
+#[derive(Default)]
+struct InStacks<'f> {
+    name: &'f str,
+    builds: Vec<&'f ModuleIdentity>,
+    has_names: bool,
+    has_places: bool,
+}
+
+impl Builds {
+    /// Compares the modules of some stacks of two traces, the names of whose frames were looked up.
+    pub fn compare(traces: [(&Frames<'_>, &[StackIdx]); 2]) -> Self {
+        let named = traces.map(|(frames, _)| frames.named());
+        let [before, after] = [0, 1].map(|side| modules(&named[side], traces[side].1));
+        let mut builds = Self::default();
+        for (module, before_module) in before {
+            let Some(after_module) = after.get(&module) else { continue };
+            let has_names = (before_module.has_names, after_module.has_names);
+            if !before_module.has_places && !after_module.has_places {
+                continue;
+            }
+            if has_names == (true, false) || has_names == (false, true) {
+                builds.named_once.insert(module);
+            } else if before_module.differs_from(after_module) {
+                builds.differ.insert(module);
+            } else {
+                continue;
+            }
+            builds.names.push(before_module.name.to_owned());
+        }
+        builds.names.sort_unstable();
+        builds
+    }
+
+    /// The modules whose frames cannot be compared, in order.
+    pub fn into_names(self) -> Vec<String> {
+        self.names
+    }
+
+    /// The module of a frame, which is compared instead of a frame that cannot be compared as it is.
+    pub fn module<'f>(&self, frame: &FrameView<'f>) -> Option<&'f str> {
+        if self.names.is_empty() || frame.method.is_some() {
+            return None;
+        }
+        let module = frame.module?;
+        let name = module.name.to_lowercase();
+        let is_place = frame.name.is_none() && module.rva.is_some();
+        let is_coarse =
+            self.named_once.contains(&name) || (is_place && self.differ.contains(&name));
+        is_coarse.then_some(module.name)
+    }
+
+    /// The text of a stack that is compared. Frames of a module that follow each other are one where nothing but the
+    /// module is compared, because builds inline functions differently.
+    pub fn text(&self, named: &NamedFrames<'_>, stack: StackIdx) -> StackText {
+        let mut text = StackText::default();
+        let mut last = None;
+        for frame in named.stack(stack) {
+            let module = self.module(&frame);
+            if module.is_some() && module == last {
+                continue;
+            }
+            last = module;
+            match module {
+                Some(module) => text.names.push_str(module),
+                None => text.names.push_str(&frame.to_string()),
+            }
+            text.names.push('\n');
+            text.addresses.extend(frame.identity().address());
+        }
+        text
+    }
+}
+
+impl InStacks<'_> {
+    /// Whether one of the traces has a build that the other one does not have.
+    fn differs_from(&self, other: &Self) -> bool {
+        let lacks = |module: &Self, other: &Self| {
+            module.builds.iter().any(|build| other.builds.iter().all(|known| differ(build, known)))
+        };
+        lacks(self, other) || lacks(other, self)
+    }
+}
+
+/// Whether two modules are known to be different builds: by the identity of the PDB, or else by time stamp and size.
+fn differ(module: &ModuleIdentity, other: &ModuleIdentity) -> bool {
+    if let Some((module, other)) = module.pdb.as_ref().zip(other.pdb.as_ref()) {
+        return (&module.guid, module.age) != (&other.guid, other.age);
+    }
+    // Rundowns of modules in user mode have the time stamp 0.
+    let stamp = |module: &ModuleIdentity| module.timestamp.filter(|stamp| *stamp != 0);
+    match stamp(module).zip(stamp(other)) {
+        Some((old, new)) => (old, module.size) != (new, other.size),
+        None => module.size != 0 && other.size != 0 && module.size != other.size,
+    }
+}
+
+/// The modules of the frames of some stacks, by name in lower case.
+fn modules<'f>(named: &'f NamedFrames<'f>, stacks: &[StackIdx]) -> HashMap<String, InStacks<'f>> {
+    let mut modules: HashMap<String, InStacks<'f>> = HashMap::new();
+    for frame in stacks.iter().flat_map(|stack| named.stack(*stack)) {
+        let Some(module) = frame.module.filter(|_| frame.method.is_none()) else { continue };
+        let Some(identity) = named.frames().identity(module.row) else { continue };
+        let occurrences = modules.entry(module.name.to_lowercase()).or_default();
+        occurrences.name = module.name;
+        if !occurrences.builds.iter().any(|known| std::ptr::eq(*known, identity)) {
+            occurrences.builds.push(identity);
+        }
+        occurrences.has_names |= frame.name.is_some();
+        occurrences.has_places |= frame.name.is_none() && module.rva.is_some();
+    }
+    modules
+}
+
+#[cfg(test)]
+mod tests {
+    use handlescope_extract::symbols::PdbIdentity;
+
+    use super::*;
+
+    fn module(timestamp: Option<u32>, size: u64) -> ModuleIdentity {
+        ModuleIdentity { name: "a.dll".to_owned(), path: String::new(), size, timestamp, pdb: None }
+    }
+
+    #[test]
+    fn builds_differ_by_what_is_known_of_both() {
+        assert!(differ(&module(Some(1), 10), &module(Some(2), 10)));
+        assert!(!differ(&module(Some(1), 10), &module(Some(1), 10)));
+        assert!(differ(&module(Some(0), 10), &module(Some(2), 11)), "by the size");
+        assert!(!differ(&module(None, 10), &module(Some(2), 10)), "nothing is known");
+        assert!(!differ(&module(None, 0), &module(None, 11)));
+    }
+
+    #[test]
+    fn the_pdb_of_both_says_more_than_the_time_stamp() {
+        let linked = |guid: u128, age, timestamp| {
+            let guid = format!("{guid:032x}").parse().expect("a GUID");
+            let pdb = PdbIdentity { name: "a.pdb".to_owned(), guid, age };
+            ModuleIdentity { pdb: Some(pdb), ..module(Some(timestamp), 10) }
+        };
+        assert!(!differ(&linked(1, 1, 1), &linked(1, 1, 2)));
+        assert!(differ(&linked(1, 1, 1), &linked(2, 1, 1)));
+        assert!(differ(&linked(1, 1, 1), &linked(1, 2, 1)));
+        assert!(!differ(&linked(1, 1, 1), &module(Some(1), 10)), "by the time stamp");
+    }
+}

@@ -1,0 +1,141 @@
+//! Comparison of two points of one trace: acquired after the first and still there at the second.
+
+use std::cmp::Reverse;
+
+use handlescope_model::StackIdx;
+
+use super::{Compared, extent, minutes, per_minute, rows_of_suspect};
+use crate::acquired::{Acquired, Between, Group, Kept, Span};
+use crate::criteria::DiffCriteria;
+use crate::error::QueryError;
+use crate::frame_names::FrameNames;
+use crate::growth::{Growth, Lifetime, ProcessLifetimes, Verdict, Window};
+use crate::source::Source;
+use crate::suspect_rows::SuspectRows;
+use crate::tables::ProcessInfo;
+use handlescope_session::cancel::Cancel;
+
+/// Acquisitions between two points of one trace that are still there at the second; `F` is the answer about its handles or
+/// allocations.
+pub struct PointsDiff<F> {
+    pub file: F,
+    /// The points, within the time of the trace; of a trace without a clock numbers of events.
+    pub window: Window,
+    /// Groups with something that is still there, the largest first; with all that is there at the second
+    /// point, if that was asked for.
+    pub groups: Vec<OpenedGroup>,
+}
+
+/// Handles and views of one process, type and create stack, or allocations of one process, kind, allocator and stack.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenedGroup {
+    /// The owner; `None` where not even its id is known.
+    pub process: Option<ProcessInfo>,
+    /// Type of the objects, or kind of the allocations.
+    pub type_name: String,
+    /// The allocator of allocations.
+    pub allocator: Option<String>,
+    /// The stack that opened or allocated them: one of those that are equal.
+    pub create_stack: Option<StackIdx>,
+    /// The function of the program in it.
+    pub function: Option<String>,
+    /// Amounts at the points and between them.
+    pub between: Between,
+    /// Number of handles or allocations opened between the points and kept, per minute between these; `None` if the
+    /// minutes are unknown.
+    pub per_minute: Option<f64>,
+    /// Number of their bytes per minute.
+    pub bytes_per_minute: Option<f64>,
+}
+
+/// Finds what was acquired between the points of each trace and is still there.
+///
+/// `spans` has the points of each of the `sources`.
+///
+/// # Errors
+/// When an archive is damaged, or `cancel` asks to stop.
+pub fn between_points<'a, F: Compared<'a>>(
+    sources: &'a [Source<'a>],
+    spans: &[Span],
+    criteria: &DiffCriteria,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<Vec<PointsDiff<F>>, QueryError> {
+    let files = F::ask(sources, criteria, false, names, cancel)?;
+    let suspects = rows_of_suspect(&files, criteria)?;
+    let files = files.into_iter().zip(spans).zip(&suspects);
+    files.map(|((file, span), suspect)| of_file(file, *span, suspect.as_ref(), criteria)).collect()
+}
+
+fn of_file<'a, F: Compared<'a>>(
+    mut file: F,
+    span: Span,
+    suspect: Option<&SuspectRows>,
+    criteria: &DiffCriteria,
+) -> Result<PointsDiff<F>, QueryError> {
+    let acquired = file.acquired(criteria, Kept::ByAllocator)?;
+    let Window { start_ns, end_ns } = extent(&file, acquired.as_ref());
+    let within = |ns: Option<i64>, edge| ns.unwrap_or(edge).clamp(start_ns, end_ns.max(start_ns));
+    let window =
+        Window { start_ns: within(span.after_ns, start_ns), end_ns: within(span.until_ns, end_ns) };
+    let mut groups = Vec::new();
+    if let Some(acquired) = &acquired {
+        let minutes = minutes(acquired, window);
+        for group in acquired.groups() {
+            if suspect.is_some_and(|rows| !acquired.has_any(&group, rows)) {
+                continue;
+            }
+            acquired.cancel().check()?;
+            let between = acquired.between(&group, span)?;
+            if between.kept.count > 0 || (criteria.all_open && between.at_second.count > 0) {
+                let minutes = minutes.filter(|_| has_rate(acquired, &group, window));
+                groups.push(OpenedGroup::of(acquired, &group, between, minutes));
+            }
+        }
+    }
+    drop(acquired);
+    groups.sort_by_key(|group| Reverse((group.between.kept.bytes, group.between.kept.count)));
+    file.show_stacks(groups.iter().filter_map(|group| group.create_stack).collect())?;
+    Ok(PointsDiff { file, window, groups })
+}
+
+/// Whether what a group opened between two points is enough for a rate, as `.why` decides it.
+fn has_rate(acquired: &impl Acquired, group: &Group<'_>, window: Window) -> bool {
+    let is_between =
+        |lifetime: &Lifetime| (window.start_ns..=window.end_ns).contains(&lifetime.opened_ns);
+    let processes = acquired.shares(group).into_iter().map(|share| {
+        let ProcessLifetimes { mut lifetimes, window: of_process } = share.lifetimes;
+        lifetimes.retain(is_between);
+        // What was closed later was open at the second point.
+        for lifetime in &mut lifetimes {
+            lifetime.closed_ns = lifetime.closed_ns.filter(|closed| *closed <= window.end_ns);
+        }
+        let of_process = Window {
+            start_ns: of_process.start_ns.max(window.start_ns),
+            end_ns: of_process.end_ns.min(window.end_ns),
+        };
+        ProcessLifetimes { lifetimes, window: of_process }
+    });
+    let processes: Vec<ProcessLifetimes> = processes.collect();
+    Growth::of_processes(&processes, window).verdict != Verdict::Short
+}
+
+impl OpenedGroup {
+    fn of(
+        acquired: &impl Acquired,
+        group: &Group<'_>,
+        between: Between,
+        minutes: Option<f64>,
+    ) -> Self {
+        Self {
+            process: acquired.shown_name(group).map(|_| group.process.clone().into_owned()),
+            type_name: group.type_name.to_owned(),
+            allocator: group.allocator.map(str::to_owned),
+            create_stack: group.create_stack,
+            function: group.create_stack.and_then(|stack| acquired.function(stack)),
+            per_minute: per_minute(between.kept.count, minutes),
+            bytes_per_minute: minutes.map(|minutes| (between.kept.bytes as f64 / minutes).round()),
+            between,
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! Amount that a group leaks in one trace, and the number of chances on which it leaks: the number of handles and of
+//! what has no bytes, the bytes of memory.
+//!
+//! * An operation may leak several handles: those that are opened within a moment of each other are one **clump**.
+//!   A moment is a part of the mean distance of the handles, so that handles that come at random are hardly ever
+//!   taken for a clump, and no longer than between two handles of an operation, so that a start in a trace of hours
+//!   is no clump.
+//! * Waves that are longer than a moment show in counts by parts of the time: if these counts vary more than chance
+//!   allows, their dispersion is used.
+//! * A cache whose entries live longer than a trace seems to leak all of them, in a longer trace only some. Times of
+//!   unequal lengths are therefore compared in **pieces** as long as the shorter one: handles opened in a piece and
+//!   open at its end. Two recordings of an unchanged program have equally many in each piece, whatever the lifetimes.
+
+use handlescope_model::rules::LossTimes;
+
+use crate::growth::{Lifetime, ProcessLifetimes, Window};
+
+/// A moment, as a part of the mean distance of handles.
+const MOMENT: f64 = 0.02;
+
+/// The longest moment, nanoseconds: what a user takes for at once, as a call, a request or a click (Miller, 1968).
+const MAX_MOMENT_NS: f64 = 100e6;
+
+/// Largest amount that an operation is taken to leak: more at once are several chances.
+const MAX_AT_ONCE: f64 = 16.0;
+
+/// The parts of the time, from the first handle to the last, in which waves show.
+const SLICES: usize = 16;
+
+/// The fewest handles of which it is asked.
+const MIN_SAMPLE: usize = 8;
+
+/// Standard deviations above which a dispersion is no chance: 1 %.
+const NO_CHANCE: f64 = 2.33;
+
+/// Relation of the leaked amount to time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Proportional to time.
+    Rate,
+    /// Independent of time, as what is filled once.
+    Fill,
+}
+
+/// Handles or allocations of a group in one trace.
+#[derive(Debug, Clone, Default)]
+pub struct Sample {
+    /// Times at which the processes that could leak handles ran in the trace.
+    pub windows: Vec<Window>,
+    /// Shares of the processes that have something of the group; what only their end closed is open.
+    pub shares: Vec<Share>,
+}
+
+/// Part of a group that one process has.
+#[derive(Debug, Clone)]
+pub struct Share {
+    pub process: ProcessLifetimes,
+    /// Bytes of each of its lives; empty where their number counts.
+    pub sizes: Vec<u64>,
+}
+
+impl Share {
+    /// Creates an empty share for a part of the time of a process.
+    fn empty(window: Window) -> Self {
+        Self { process: ProcessLifetimes { lifetimes: Vec::new(), window }, sizes: Vec::new() }
+    }
+
+    /// Adds what the process has of another group.
+    pub fn add(&mut self, share: Self) {
+        self.process.lifetimes.extend(share.process.lifetimes);
+        self.sizes.extend(share.sizes);
+    }
+
+    /// Lifetimes of the process, each with its weight.
+    fn weighed(&self) -> impl Iterator<Item = (&Lifetime, f64)> {
+        self.process.lifetimes.iter().enumerate().map(|(index, lifetime)| {
+            (lifetime, self.sizes.get(index).map_or(1.0, |size| *size as f64))
+        })
+    }
+}
+
+impl Sample {
+    /// The time in which its processes ran, all together, nanoseconds.
+    pub fn length_ns(&self) -> i64 {
+        self.windows.iter().fold(0, |sum, window| sum.saturating_add(window.length_ns()))
+    }
+
+    /// The longest time in which one of them ran, nanoseconds.
+    pub fn longest_ns(&self) -> i64 {
+        self.windows.iter().map(|window| window.length_ns()).max().unwrap_or_default()
+    }
+
+    /// Returns a copy without the times of losses, as if a process ran only from each loss to the next.
+    pub fn between(&self, losses: &LossTimes) -> Self {
+        let shares = self.shares.iter().flat_map(|Share { process, sizes }| {
+            let ProcessLifetimes { lifetimes, window } = process;
+            let windows = between(*window, losses).into_iter();
+            let mut pieces: Vec<Share> = windows.map(Share::empty).collect();
+            for (index, lifetime) in lifetimes.iter().enumerate() {
+                let opened_ns = lifetime.opened_ns.max(window.start_ns).min(window.end_ns);
+                let next = pieces.partition_point(|piece| piece.process.window.end_ns < opened_ns);
+                let Some(piece) = pieces.get_mut(next) else { continue };
+                if piece.process.window.start_ns > opened_ns {
+                    continue;
+                }
+                piece.process.lifetimes.push(*lifetime);
+                piece.sizes.extend(sizes.get(index));
+            }
+            pieces
+        });
+        let windows = self.windows.iter().flat_map(|window| between(*window, losses));
+        Self { windows: windows.collect(), shares: shares.collect() }
+    }
+}
+
+/// The parts of a time in which nothing is missing.
+fn between(window: Window, losses: &LossTimes) -> Vec<Window> {
+    if losses.is_anywhere() {
+        return Vec::new();
+    }
+    let starts = losses.spans().iter().map(|(_, last)| window.start_ns.max(*last));
+    let ends = losses.spans().iter().map(|(first, _)| window.end_ns.min(*first));
+    let starts = [window.start_ns].into_iter().chain(starts);
+    let spans = starts.zip(ends.chain([window.end_ns]));
+    let spans = spans.map(|(start_ns, end_ns)| Window { start_ns, end_ns });
+    spans.filter(|span| span.start_ns < span.end_ns).collect()
+}
+
+/// Amount that leaks in some time.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Tally {
+    /// Number of handles or allocations.
+    pub count: f64,
+    /// Amount of the leak: the same number or, for memory, the bytes.
+    pub amount: f64,
+    /// The time, nanoseconds.
+    pub length_ns: f64,
+    /// The sum of the squares of the clumps.
+    squares: f64,
+    /// Dispersion of the counts over parts of the time: chi-squared and its degrees of freedom.
+    waves: (f64, f64),
+}
+
+impl Tally {
+    /// Tally of handles of which only the number is known.
+    pub fn of_counts(handles: u64) -> Self {
+        let count = handles as f64;
+        Self { count, amount: count, squares: count, ..Self::default() }
+    }
+
+    /// Tally of whole traces, each with what leaks in it and its length in nanoseconds. Traces take the place of the
+    /// parts of a time: they differ from each other as these do.
+    pub fn of_traces(traces: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
+        let count: f64 = traces.clone().map(|(count, _)| count).sum();
+        let length_ns: f64 = traces.clone().map(|(_, length_ns)| length_ns).sum();
+        let ran = traces.filter(|(_, length_ns)| *length_ns > 0.0);
+        let number = ran.clone().count();
+        let mut waves = (0.0, 0.0);
+        if number > 1 && count > 0.0 {
+            let chi_squared = ran.map(|(leaked, part_ns)| {
+                let expected = count * part_ns / length_ns;
+                (leaked - expected).powi(2) / expected
+            });
+            waves = (chi_squared.sum(), (number - 1) as f64);
+        }
+        Self { count, amount: count, length_ns, squares: count, waves }
+    }
+
+    /// Tally of what leaks in the whole time, or in pieces of it of `piece_ns` nanoseconds each.
+    pub fn of(sample: &Sample, piece_ns: Option<i64>) -> Self {
+        let by_process = sample.shares.iter().map(|share| {
+            let pieces = Pieces::of(share.process.window, piece_ns);
+            let kept = share.weighed().filter(|(lifetime, _)| pieces.keeps(lifetime));
+            let mut opens: Vec<Open> =
+                kept.map(|(lifetime, size)| (lifetime.opened_ns, size)).collect();
+            opens.sort_unstable_by_key(|(opened_ns, _)| *opened_ns);
+            opens
+        });
+        let by_process: Vec<Vec<Open>> = by_process.collect();
+        let pieces = sample.windows.iter().map(|window| Pieces::of(*window, piece_ns));
+        let length_ns: f64 = pieces.map(|pieces| pieces.length_ns() as f64).sum();
+        let count = by_process.iter().map(Vec::len).sum::<usize>() as f64;
+        let moment_ns = (MOMENT * length_ns / count.max(1.0)).min(MAX_MOMENT_NS) as i64;
+        let squares = by_process.iter().map(|opens| squares(opens, moment_ns)).sum();
+        let mut opens = by_process.concat();
+        opens.sort_unstable_by_key(|(opened_ns, _)| *opened_ns);
+        Self { count, amount: amount(&opens), length_ns, squares, waves: waves(&opens) }
+    }
+
+    /// Adds `more` handles or allocations of size `each`, or removes them if negative; they come at once as often as
+    /// the others do.
+    pub fn with(self, more: f64, each: f64) -> Self {
+        let at_once = if self.amount > 0.0 { self.squares / self.amount } else { each };
+        let amount = (self.amount + more * each).max(0.0);
+        Self { count: (self.count + more).max(0.0), amount, squares: amount * at_once, ..self }
+    }
+
+    /// Size of a chance, in both traces.
+    pub fn dispersion([first, second]: [&Tally; 2], kind: Kind) -> f64 {
+        let amount = first.amount + second.amount;
+        let clump = if amount > 0.0 { (first.squares + second.squares) / amount } else { 1.0 };
+        let (chi_squared, freedom) =
+            (first.waves.0 + second.waves.0, first.waves.1 + second.waves.1);
+        // A cache that is filled once is a single wave.
+        if kind == Kind::Fill || freedom == 0.0 {
+            return clump;
+        }
+        let waves = chi_squared / freedom;
+        if waves > clump * (1.0 + NO_CHANCE * (2.0 / freedom).sqrt()) { waves } else { clump }
+    }
+}
+
+/// Time at which something that leaks was opened, and its size.
+type Open = (i64, f64);
+
+fn amount(opens: &[Open]) -> f64 {
+    opens.iter().map(|(_, amount)| amount).sum()
+}
+
+/// The sum of the squares of clumps: of what was opened, in ascending order, less than a moment after the one before.
+fn squares(opens: &[Open], moment_ns: i64) -> f64 {
+    let clumps = opens.chunk_by(|(open, _), (next, _)| next.saturating_sub(*open) < moment_ns);
+    let squares = clumps.map(|clump| {
+        let amount = amount(clump);
+        amount * amount.min(MAX_AT_ONCE * amount / clump.len() as f64)
+    });
+    squares.sum()
+}
+
+/// Chi-squared of the amounts by parts of the time between the first and the last, and its degrees of freedom; 0 where
+/// there are too few.
+fn waves(opens: &[Open]) -> (f64, f64) {
+    let (Some((first, _)), Some((last, _))) = (opens.first(), opens.last()) else {
+        return (0.0, 0.0);
+    };
+    let width = i128::from(*last) - i128::from(*first) + 1;
+    if opens.len() < MIN_SAMPLE || width < SLICES as i128 {
+        return (0.0, 0.0);
+    }
+    let mut amounts = [0.0; SLICES];
+    for (open, amount) in opens {
+        let slice = (i128::from(*open) - i128::from(*first)) * SLICES as i128 / width;
+        amounts[slice as usize] += amount;
+    }
+    let mean = amount(opens) / SLICES as f64;
+    if mean <= 0.0 {
+        return (0.0, 0.0);
+    }
+    let chi_squared = amounts.iter().map(|amount: &f64| (amount - mean).powi(2) / mean).sum();
+    (chi_squared, (SLICES - 1) as f64)
+}
+
+/// A time, cut into equal pieces from its end; what is left over at its start does not count.
+struct Pieces {
+    window: Window,
+    piece_ns: i64,
+    number: i64,
+}
+
+impl Pieces {
+    fn of(window: Window, piece_ns: Option<i64>) -> Self {
+        let length_ns = window.length_ns();
+        let piece_ns = piece_ns.filter(|piece| (1..=length_ns).contains(piece));
+        let piece_ns = piece_ns.unwrap_or(length_ns);
+        let number = length_ns.checked_div(piece_ns).unwrap_or(1);
+        Self { window, piece_ns, number }
+    }
+
+    fn length_ns(&self) -> i64 {
+        self.piece_ns.saturating_mul(self.number)
+    }
+
+    /// Whether a handle was opened in a piece and is open at its end.
+    fn keeps(&self, lifetime: &Lifetime) -> bool {
+        let end_ns = self.window.end_ns;
+        // A handle may be inherited before its process starts, and opened after the session was stopped.
+        let opened_ns = lifetime.opened_ns.max(self.window.start_ns);
+        let age_ns = end_ns.saturating_sub(opened_ns).clamp(0, i64::MAX);
+        // An open at the very start of a piece belongs to it.
+        let piece = (age_ns - 1).max(0).checked_div(self.piece_ns).unwrap_or_default();
+        let piece_end_ns = end_ns.saturating_sub(piece.saturating_mul(self.piece_ns));
+        piece < self.number && lifetime.closed_ns.is_none_or(|closed| closed > piece_end_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    /// Lifetimes of one process.
+    fn sample_of(window: Window, lifetimes: Vec<Lifetime>) -> Sample {
+        let process = ProcessLifetimes { lifetimes, window };
+        Sample { windows: vec![window], shares: vec![Share { process, sizes: Vec::new() }] }
+    }
+
+    fn sample(seconds: i64, lifetimes: impl IntoIterator<Item = (i64, Option<i64>)>) -> Sample {
+        let window = Window { start_ns: 0, end_ns: seconds * SECOND };
+        let lifetimes = lifetimes.into_iter().map(|(opened_ns, lived)| {
+            let closed_ns = lived.map(|lived| opened_ns + lived);
+            Lifetime { opened_ns, closed_ns: closed_ns.filter(|closed| *closed <= window.end_ns) }
+        });
+        sample_of(window, lifetimes.collect())
+    }
+
+    fn chances(tally: &Tally) -> f64 {
+        tally.amount / Tally::dispersion([tally, &Tally::default()], Kind::Rate)
+    }
+
+    #[test]
+    fn handles_of_one_operation_are_one_chance() {
+        for at_once in [1, 2, 3, 5, 9] {
+            let opens = (0..60).flat_map(|operation| {
+                (0..at_once).map(move |n| (operation * 10 * SECOND + n * 100_000, None))
+            });
+            let tally = Tally::of(&sample(600, opens), None);
+            assert!((chances(&tally) - 60.0).abs() < 1e-9, "{at_once}: {tally:?}");
+        }
+    }
+
+    #[test]
+    fn handles_of_operations_that_take_seconds_are_few_chances_too() {
+        let opens = (0..20).flat_map(|operation: i64| {
+            // Operations come at uneven times.
+            let start_ns = (operation * operation * 37 % 590) * SECOND;
+            (0..5).map(move |n| (start_ns + n * 2 * SECOND, None))
+        });
+        let tally = Tally::of(&sample(600, opens), None);
+        assert!(chances(&tally) < 40.0, "{tally:?}");
+    }
+
+    #[test]
+    fn very_many_at_once_are_several_chances() {
+        let tally = Tally::of(&sample(600, (0..1_000).map(|n| (n * 1_000, None))), None);
+        assert!((chances(&tally) - 62.5).abs() < 1.0, "{tally:?}");
+    }
+
+    #[test]
+    fn a_start_is_no_operation_however_long_the_trace_is() {
+        let starting = (0..40).map(|n| (n * 500_000_000 + n * n * 1_000_000, None));
+        for hours in [1, 24] {
+            let tally = Tally::of(&sample(hours * 3_600, starting.clone()), None);
+            assert_eq!(tally.squares, 40.0, "{hours} h");
+        }
+    }
+
+    #[test]
+    fn a_leak_that_begins_late_is_no_wave() {
+        let opens = (0..40).map(|n| ((500 + n * 2) * SECOND + n * n * 10_000_000, None));
+        let tally = Tally::of(&sample(600, opens), None);
+        assert!(chances(&tally) > 35.0, "{tally:?}");
+    }
+
+    #[test]
+    fn bytes_count_as_the_allocations_that_they_come_in() {
+        let seconds = |count: i64| (0..count).map(|n| ((n * n * 37 % 590) * SECOND + n, None));
+        let sized = |count: i64, size: fn(usize) -> u64| {
+            let mut sample = sample(600, seconds(count));
+            let share = &mut sample.shares[0];
+            share.sizes = (0..share.process.lifetimes.len()).map(size).collect();
+            sample
+        };
+        let equal = Tally::of(&sized(40, |_| 4096), None);
+        assert_eq!((equal.count, equal.amount), (40.0, 40.0 * 4096.0));
+        let numbers = Tally::of(&sample(600, seconds(40)), None);
+        assert!((chances(&equal) - chances(&numbers)).abs() < 1e-9, "{equal:?}");
+        // One block is nearly all of the amount.
+        let uneven = Tally::of(&sized(40, |at| if at == 7 { 1 << 30 } else { 16 }), None);
+        assert!(chances(&uneven) < 1.1, "{uneven:?}");
+        assert_eq!(Tally::of(&sized(40, |_| 0), None).amount, 0.0);
+    }
+
+    #[test]
+    fn pieces_have_what_a_trace_of_their_length_has() {
+        // A cache: an entry a second that lives for 100 s.
+        let cache = |seconds| {
+            let opens = (-200..seconds).map(|n: i64| (n * SECOND + 1, Some(100 * SECOND)));
+            sample(seconds, opens.filter(|(opened, _)| *opened > 0))
+        };
+        let short = Tally::of(&cache(60), Some(60 * SECOND));
+        assert_eq!((short.count, short.length_ns), (60.0, 60e9));
+        for (seconds, pieces) in [(120, 2.0), (600, 10.0), (650, 10.0)] {
+            let long = Tally::of(&cache(seconds), Some(60 * SECOND));
+            assert_eq!((long.count, long.length_ns), (60.0 * pieces, 60e9 * pieces), "{seconds}");
+        }
+        // As a whole, a longer trace leaks less by time.
+        assert_eq!(Tally::of(&cache(600), None).count, 100.0);
+    }
+
+    #[test]
+    fn between_losses_is_what_was_opened_there() {
+        let opens = [1, 9, 15, 21, 40, 59].map(|second| (second * SECOND, None));
+        let losses = LossTimes::new([
+            Some((10 * SECOND, 20 * SECOND)),
+            Some((50, 50)),
+            Some((90 * SECOND, 99 * SECOND)),
+        ]);
+        let between_losses = sample(60, opens).between(&losses);
+        let tally = Tally::of(&between_losses, None);
+        assert_eq!((tally.count, tally.length_ns), (5.0, 50e9));
+        assert_eq!(between_losses.length_ns(), 50 * SECOND);
+        // A close that is seen after the loss shows that it was open until then.
+        let closed = sample(60, [(SECOND, Some(30 * SECOND)), (2 * SECOND, Some(SECOND))]);
+        assert_eq!(Tally::of(&closed.between(&losses), None).count, 1.0);
+        let anywhere = sample(60, opens).between(&LossTimes::new([None]));
+        assert_eq!((anywhere.windows.len(), Tally::of(&anywhere, None).count), (0, 0.0));
+    }
+
+    #[test]
+    fn extreme_times_do_no_harm() {
+        let extremes = [i64::MIN, -1, 0, 1, i64::MAX];
+        let lifetimes: Vec<Lifetime> = extremes
+            .iter()
+            .flat_map(|opened_ns| {
+                let closed = [None, Some(i64::MIN), Some(0), Some(i64::MAX)];
+                closed.map(|closed_ns| Lifetime { opened_ns: *opened_ns, closed_ns })
+            })
+            .collect();
+        for window in [
+            Window { start_ns: 0, end_ns: 1_000 },
+            Window { start_ns: 5, end_ns: 5 },
+            Window { start_ns: i64::MAX, end_ns: i64::MIN },
+            Window { start_ns: i64::MIN, end_ns: i64::MAX },
+        ] {
+            let sample = sample_of(window, lifetimes.clone());
+            let losses = LossTimes::new([Some((i64::MIN, 3)), Some((700, i64::MAX))]);
+            for piece_ns in [None, Some(0), Some(1), Some(700), Some(i64::MAX)] {
+                assert!(Tally::of(&sample, piece_ns).count <= lifetimes.len() as f64);
+                assert!(
+                    Tally::of(&sample.between(&losses), piece_ns).count <= lifetimes.len() as f64
+                );
+            }
+        }
+    }
+}

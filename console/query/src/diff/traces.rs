@@ -1,0 +1,595 @@
+//! Two traces: what the second one leaks more or less of than the first.
+
+use handlescope_model::rules::LossTimes;
+use handlescope_model::tables::Processes;
+use handlescope_model::{StackIdx, Trace};
+
+use super::matched::{Decreases, MatchedGroup, Start, matched};
+use super::rule::{self, Chances};
+use super::tally::{Kind, Sample, Tally};
+use super::unknown_code::UnknownCode;
+use super::{Compared, NS_PER_MINUTE, extent, minutes, per_minute, rows_of_suspect};
+use crate::acquired::{Acquired, Kept};
+use crate::amounts::Amount;
+use crate::criteria::DiffCriteria;
+use crate::error::QueryError;
+use crate::frame_names::FrameNames;
+use crate::growth::{Verdict, Window};
+use crate::no_match::NoMatch;
+use crate::source::Source;
+use crate::suspect_rows::SuspectRows;
+use handlescope_session::cancel::Cancel;
+use handlescope_session::trace::{Caveat, loss_times, most_lost_events};
+
+/// Comparison of the leaks of two traces; `F` is what is known of each, of handles or of allocations.
+pub struct TracesDiff<F> {
+    /// The trace before and the one after.
+    pub files: Vec<F>,
+    /// Times of the traces.
+    pub windows: Vec<Window>,
+    /// Lengths of the traces in minutes, as far as they are known.
+    pub minutes: Vec<Option<f64>>,
+    /// Groups that leak in either trace: first those that got worse, then new ones.
+    pub groups: Vec<ComparedGroup>,
+    /// Reason why nothing of either trace passes; `None` where something does, or a trace has what is asked for and
+    /// it does not leak, as it should be.
+    pub no_match: Option<NoMatch>,
+}
+
+/// Handles and views of processes of one name, of one type and one create stack by its functions; or allocations of one
+/// kind and allocator.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ComparedGroup {
+    /// Name of the processes, if it is known.
+    pub process: Option<String>,
+    /// Type of the objects, or kind of the allocations.
+    pub type_name: String,
+    /// The allocator of allocations; `None` of a heap, which has another handle each time. Of handles without a stack in
+    /// dumps the pattern of their objects' names.
+    pub allocator: Option<String>,
+    /// The function of the program in the stack that opened or allocated them.
+    pub function: Option<String>,
+    /// The trace before.
+    pub before: Side,
+    /// The trace after.
+    pub after: Side,
+    /// State of the group after the comparison.
+    pub state: State,
+    /// Whether the trace after leaks more than chance and a factor of 1.5 explain, whatever events were lost.
+    pub got_worse: bool,
+    /// Whether lost events, or stacks that a dump lacks, explain that it seems to have got worse, or that it does not.
+    pub is_uncertain: bool,
+    /// The probability that the trace after leaks this much or more, if nothing changed.
+    pub p_value: f64,
+    /// Number that the trace after is expected to leak if nothing changed. For what does not leak at a rate, that is
+    /// a range, and this is the number in it nearest to what the trace leaks.
+    pub expected: f64,
+    /// Expected bytes of allocations, likewise.
+    pub expected_bytes: f64,
+}
+
+/// Leaks of a group in one of the traces.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Side {
+    /// Amount that nothing but the end of a process closed or freed.
+    pub leaked: Amount,
+    /// Amount leaked per minute in which the processes ran; `None` if the minutes are unknown.
+    pub per_minute: Option<f64>,
+    /// The stack that opened them: one of those that are equal; `None` where nothing leaks.
+    pub create_stack: Option<StackIdx>,
+    /// Growth of the group; `None` where nothing leaks.
+    pub verdict: Option<Verdict>,
+}
+
+impl Side {
+    /// Returns whether the group is only open by chance: what is open for a short time is open at the end by chance,
+    /// and does not leak at a rate.
+    fn is_by_chance(&self) -> bool {
+        self.verdict == Some(Verdict::Balanced)
+    }
+}
+
+/// State of a group after the comparison, in the order in which groups are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// Leaks more than chance explains.
+    Worse,
+    /// Leaks nothing in the trace before.
+    New,
+    /// Leaks nothing in the trace after.
+    Gone,
+    /// Leaks less than chance explains.
+    Better,
+    /// Lost events, or forgotten stacks, may explain the difference, or that there is none.
+    Uncertain,
+    /// Chance explains the difference.
+    Same,
+}
+
+impl State {
+    /// The word it goes by, which stays the same.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Worse => "worse",
+            Self::New => "new",
+            Self::Gone => "gone",
+            Self::Better => "better",
+            Self::Uncertain => "uncertain",
+            Self::Same => "same",
+        }
+    }
+}
+
+impl<F> TracesDiff<F> {
+    /// Number of groups that got worse.
+    pub fn worse(&self) -> usize {
+        self.groups.iter().filter(|group| group.got_worse).count()
+    }
+
+    /// Number of groups that may or may not have got worse, because events were lost or dumps lack stacks.
+    pub fn uncertain(&self) -> usize {
+        self.groups.iter().filter(|group| group.is_uncertain).count()
+    }
+
+    /// The trace that has the stack of a group, and the stack: the one after, if it leaks there.
+    pub fn stack(&self, group: &ComparedGroup) -> Option<(&F, StackIdx)> {
+        let [before, after] = self.files.as_slice() else { return None };
+        let of = |file, side: &Side| Some((file, side.create_stack?));
+        of(after, &group.after).or_else(|| of(before, &group.before))
+    }
+
+    /// Whether what leaks is compared by the lengths of the traces, and not by numbers alone.
+    pub fn has_lengths(&self) -> bool {
+        self.minutes.iter().all(Option::is_some)
+    }
+
+    /// Number of groups in a state.
+    pub fn count(&self, state: State) -> usize {
+        self.groups.iter().filter(|group| group.state == state).count()
+    }
+}
+
+/// Compares what the first two sources leak.
+///
+/// # Errors
+/// When an archive is damaged, or `cancel` asks to stop.
+pub fn compare_traces<'a, F: Compared<'a>>(
+    sources: &'a [Source<'a>],
+    criteria: &DiffCriteria,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<TracesDiff<F>, QueryError> {
+    let mut files = F::ask(sources, criteria, true, names, cancel)?;
+    files.truncate(2);
+    let acquired = files.iter().map(|file| file.acquired(criteria, Kept::All));
+    let acquired = acquired.collect::<Result<Vec<_>, _>>()?;
+    let lengths = acquired.iter().map(|file| {
+        let acquired = file.as_ref()?;
+        minutes(acquired, acquired.extent())
+    });
+    let lengths: Vec<Option<f64>> = lengths.collect();
+    let windows = files
+        .iter()
+        .zip(&acquired)
+        .map(|(file, acquired)| extent(file, acquired.as_ref()))
+        .collect();
+    let suspects = rows_of_suspect(&files, criteria)?;
+    // The command refuses a trace without acquisitions, because a gate would pass.
+    let acquired = acquired.into_iter().zip(suspects.iter().map(Option::as_ref));
+    let (acquired, suspects): (Vec<F::Acquired<'_>>, Vec<_>) =
+        acquired.filter_map(|(acquired, suspect)| Some((acquired?, suspect))).unzip();
+    let ComparedGroups { groups, not_comparable } =
+        compared(sources, &acquired, &suspects, &lengths)?;
+    drop(acquired);
+    for (side, file) in files.iter_mut().enumerate() {
+        file.show_stacks(stacks(&groups, side))?;
+    }
+    let programs = programs_of_dumps(&files)?;
+    if let Some(file) = files.get_mut(1) {
+        file.about_mut().caveats.extend(programs);
+        file.about_mut().caveats.extend(Caveat::of_other_builds(&not_comparable));
+    }
+    let no_match = files
+        .iter()
+        .find_map(|file| file.about().no_match.as_ref())
+        .filter(|no_match| !files.iter().any(|file| file.knows_choice(criteria, no_match)));
+    let no_match = no_match.cloned();
+    Ok(TracesDiff { files, windows, minutes: lengths, groups, no_match })
+}
+
+/// A caveat if two dumps are of different programs. The first process of a dump is its own.
+fn programs_of_dumps<'a, F: Compared<'a>>(files: &[F]) -> Result<Option<Caveat>, QueryError> {
+    let [before, after] = files else { return Ok(None) };
+    if ![before, after].iter().all(|file| file.about().info.is_dump()) {
+        return Ok(None);
+    }
+    let name = |file: &F| -> Result<String, QueryError> {
+        let names = file.about().trace.values(Processes::name)?;
+        Ok(names.get(0).unwrap_or_default().to_owned())
+    };
+    let [before, after] = [name(before)?, name(after)?];
+    Ok(Caveat::of_two_programs([&before, &after]))
+}
+
+/// The groups of two traces, and the modules whose frames cannot be compared.
+struct ComparedGroups {
+    groups: Vec<ComparedGroup>,
+    not_comparable: Vec<String>,
+}
+
+/// Compares traces, whose lengths are in minutes.
+fn compared<T: Acquired>(
+    sources: &[Source<'_>],
+    traces: &[T],
+    suspects: &[Option<&SuspectRows>],
+    lengths: &[Option<f64>],
+) -> Result<ComparedGroups, QueryError> {
+    let unknown_code = match sources {
+        [before, after, ..] => UnknownCode::of([before.trace, after.trace])?,
+        _ => UnknownCode::default(),
+    };
+    let (matched, not_comparable) = matched(traces, suspects, unknown_code)?;
+    let has_lengths = lengths.iter().all(Option::is_some);
+    let losses = sources.iter().zip(traces);
+    let losses = losses.map(|(source, trace)| Losses::of(source.trace, trace.extent()));
+    let groups = match losses.collect::<Result<Vec<_>, _>>()?.as_slice() {
+        [before, after] => {
+            let is_of_dumps = traces.iter().all(Acquired::is_of_one_moment);
+            let decreases = Decreases::of(&matched, is_of_dumps);
+            with_states(&matched, has_lengths, [before, after], &decreases)
+        }
+        _ => Vec::new(),
+    };
+    Ok(ComparedGroups { groups, not_comparable })
+}
+
+/// The stacks of groups in one of the traces.
+fn stacks(groups: &[ComparedGroup], side: usize) -> Vec<StackIdx> {
+    let sides = groups.iter().map(|group| [group.before, group.after][side.min(1)]);
+    sides.filter_map(|side| side.create_stack).collect()
+}
+
+/// Losses of a trace while it was recorded, or in its file.
+struct Losses {
+    times: LossTimes,
+    /// Upper bound on the lost events, and so on the handles of a group; `None` if unknown.
+    max_events: Option<u64>,
+    /// Whether at least half of the time has all events.
+    is_mostly_whole: bool,
+}
+
+impl Losses {
+    fn of(trace: &Trace, extent: Window) -> Result<Self, QueryError> {
+        let (times, max_events) = (loss_times(trace)?, most_lost_events(trace)?);
+        let trace_time = Sample { windows: vec![extent], shares: Vec::new() };
+        let is_mostly_whole = trace_time.between(&times).length_ns() > trace_time.length_ns() / 2;
+        Ok(Self { times, max_events, is_mostly_whole })
+    }
+}
+
+/// Leaks of a group in a trace, compared with the other one.
+#[derive(Clone, Copy)]
+struct Comparison {
+    chances: Chances,
+    /// Factor between its expected leaks and those of the other one, if nothing changed.
+    times: f64,
+    /// Whether it can be worse at all.
+    can_be_more: bool,
+}
+
+/// A trace of which it is asked whether it leaks more, and the other one.
+struct Pair<'m> {
+    verdict: Option<Verdict>,
+    is_new: bool,
+    samples: [&'m Sample; 2],
+    starts: [Start; 2],
+    /// Number that each leaks, where only that is known.
+    counts: Option<[u64; 2]>,
+    /// Number of leaks of each that the traces do not show; negative if fewer leak.
+    unseen: [f64; 2],
+    /// Size of each unseen leak.
+    unseen_size: f64,
+    /// Difference that does not matter.
+    tolerance: f64,
+    /// Number of processes in each trace.
+    processes: [usize; 2],
+}
+
+impl Pair<'_> {
+    /// Compares the leaks, and the number of chances on which they happen.
+    fn compare(&self) -> Comparison {
+        let can_be_more = match self.verdict {
+            // Handles that live for a short time are open at the end by chance, not leaked at a rate.
+            None | Some(Verdict::Balanced) => false,
+            // The other trace may lack a fill if it covers less of the start of the process.
+            Some(Verdict::Once) => self.starts[1] >= self.starts[0],
+            Some(_) => true,
+        };
+        let against = |tallies: [Tally; 2], share, times, kind| {
+            let [more, less] =
+                [0, 1].map(|side| tallies[side].with(self.unseen[side], self.unseen_size));
+            let can_be_more = can_be_more && more.amount - less.amount * times > self.tolerance;
+            Comparison { chances: Chances::new([&more, &less], share, kind), times, can_be_more }
+        };
+        if let Some(counts) = self.counts {
+            return against(counts.map(Tally::of_counts), 0.5, 1.0, Kind::Rate);
+        }
+        let lengths = self.samples.map(|sample| sample.length_ns().max(1) as f64);
+        let times = lengths[0] / lengths[1];
+        if self.verdict != Some(Verdict::Steady) {
+            // A leak without a rate does not shrink in a shorter time, and may happen once in each process.
+            let processes = self.processes.map(|number| number.max(1) as f64);
+            let times = times.max(processes[0] / processes[1]).max(1.0);
+            let tallies = self.samples.map(|sample| Tally::of(sample, None));
+            return against(tallies, times / (1.0 + times), times, Kind::Fill);
+        }
+        let whole = self.samples.map(|sample| Tally::of(sample, None));
+        let expected = whole[0].with(self.unseen[0], self.unseen_size).count / times;
+        if self.is_new && expected < TOO_SHORT {
+            return against(whole, 0.5_f64.min(times / (1.0 + times)), times, Kind::Rate);
+        }
+        let piece_ns = self.samples.map(Sample::longest_ns).into_iter().min();
+        let tallies = self.samples.map(|sample| Tally::of(sample, piece_ns));
+        let share = tallies[0].length_ns / (tallies[0].length_ns + tallies[1].length_ns).max(1.0);
+        against(tallies, share, times, Kind::Rate)
+    }
+}
+
+/// Bytes that do not matter.
+const MIN_BYTES: f64 = 65_536.0;
+
+/// Fewer handles than this are not expected in a trace that is much shorter, so that it says nothing about a group that
+/// it does not have. A steady leak is worse by itself then: a healthy program leaks nothing at a rate.
+pub const TOO_SHORT: f64 = 0.2;
+
+/// Comparison in both directions, first the trace after against the one before.
+type Both = [Comparison; 2];
+
+/// Assumption about traces that lost events, and dumps that lack stacks.
+#[derive(Clone, Copy)]
+enum Assumed<'l> {
+    /// Assumes that no event of a handle is missing.
+    NoLoss,
+    /// Assumes that none is missing between losses, and nothing of the other times.
+    Between([&'l Losses; 2]),
+    /// Assumes that this many more handles of a group leak in each trace, or fewer.
+    Unseen([f64; 2]),
+    /// Assumes that as many handles as possible only got a stack, or lost it, or have unknown code at another address.
+    Regrouped(&'l Decreases<'l>),
+}
+
+/// Compares groups.
+fn compare<'m>(groups: &'m [MatchedGroup], has_lengths: bool, assumed: Assumed<'m>) -> Vec<Both> {
+    let both = groups.iter().map(|group| {
+        let lossy = |side: usize| match assumed {
+            Assumed::Between(losses) => Some(&losses[side].times).filter(|times| !times.is_empty()),
+            _ => None,
+        };
+        let parts =
+            [0, 1].map(|side| lossy(side).map(|times| group.sides[side].sample.between(times)));
+        let sample = |side: usize| parts[side].as_ref().unwrap_or(&group.sides[side].sample);
+        // A loss may hide a fill at the start.
+        let start = |side: usize| lossy(side).map_or(group.sides[side].start, |_| Start::Later);
+        let unseen = match assumed {
+            Assumed::Unseen(unseen) => unseen,
+            Assumed::Regrouped(decreases) => [0.0, -(decreases.to(group) as f64)],
+            _ => [0.0, 0.0],
+        };
+        let unseen_size = group.largest();
+        let against = |more: usize, less: usize| {
+            let counts = [more, less].map(|side| group.sides[side].leaked.count);
+            Pair {
+                verdict: group.sides[more].verdict,
+                is_new: counts[1] as f64 + unseen[less] <= 0.0,
+                samples: [sample(more), sample(less)],
+                starts: [start(more), start(less)],
+                counts: (!has_lengths).then_some(counts),
+                unseen: [unseen[more], unseen[less]],
+                unseen_size,
+                tolerance: if group.has_bytes { MIN_BYTES } else { f64::NEG_INFINITY },
+                processes: [more, less].map(|side| group.sides[side].sample.windows.len()),
+            }
+            .compare()
+        };
+        [against(1, 0), against(0, 1)]
+    });
+    both.collect()
+}
+
+/// The probabilities below which groups of these are worse, and better.
+fn levels(comparisons: &[Both]) -> [f64; 2] {
+    [0, 1].map(|direction| rule::level(comparisons.iter().map(|both| both[direction].chances)))
+}
+
+/// Determines for each group whether losses, and stacks that dumps lack, leave no doubt that it got worse at this level, or that
+/// it did not.
+fn sure<'m>(
+    groups: &'m [MatchedGroup],
+    has_lengths: bool,
+    losses: [&'m Losses; 2],
+    decreases: &'m Decreases<'m>,
+    comparisons: &[Both],
+    level: f64,
+) -> Vec<bool> {
+    let [before, after] = losses;
+    let compare = |assumed| compare(groups, has_lengths, assumed);
+    let worse = |comparisons: &[Both], level| -> Vec<bool> {
+        comparisons.iter().map(|both| both[0].is_more(level)).collect()
+    };
+    let is_worse_regrouped = match decreases.is_empty() {
+        true => vec![true; groups.len()],
+        false => worse(&compare(Assumed::Regrouped(decreases)), level),
+    };
+    if before.times.is_empty() && after.times.is_empty() {
+        let is_sure = worse(comparisons, level).into_iter().zip(is_worse_regrouped);
+        return is_sure.map(|(is_worse, is_surely_worse)| !is_worse || is_surely_worse).collect();
+    }
+    let between = has_lengths.then(|| {
+        let comparisons = compare(Assumed::Between(losses));
+        let [level, _] = levels(&comparisons);
+        worse(&comparisons, level)
+    });
+    // The lost events explain, or hide, as much of a difference as possible.
+    let unseen = |sign: f64| {
+        let (before, after) = before.max_events.zip(after.max_events)?;
+        let unseen = [-sign * before as f64, sign * after as f64];
+        Some(worse(&compare(Assumed::Unseen(unseen)), level))
+    };
+    let (explained, hidden) = (unseen(-1.0), unseen(1.0));
+    // Events missing in the trace after can only make it look worse.
+    let shows_all = before.times.is_empty() || (has_lengths && before.is_mostly_whole);
+    let has_verdict = |worse: &Option<Vec<bool>>, index: usize, is_worse: bool| {
+        worse.as_ref().is_some_and(|worse| worse[index] == is_worse)
+    };
+    let is_sure = worse(comparisons, level).into_iter().enumerate().map(|(index, is_worse)| {
+        let is_worse_between = has_verdict(&between, index, true);
+        match is_worse {
+            true => {
+                is_worse_regrouped[index]
+                    && (is_worse_between || has_verdict(&explained, index, true))
+            }
+            false => has_verdict(&hidden, index, false) || (shows_all && !is_worse_between),
+        }
+    });
+    is_sure.collect()
+}
+
+impl Comparison {
+    fn is_more(&self, level: f64) -> bool {
+        self.can_be_more && self.chances.is_significant(level)
+    }
+}
+
+/// Says of each group what became of it, and puts them into their order.
+fn with_states(
+    matched: &[MatchedGroup],
+    has_lengths: bool,
+    losses: [&Losses; 2],
+    decreases: &Decreases<'_>,
+) -> Vec<ComparedGroup> {
+    let comparisons = compare(matched, has_lengths, Assumed::NoLoss);
+    let [worse, better] = levels(&comparisons);
+    let sure = sure(matched, has_lengths, losses, decreases, &comparisons, worse);
+    let group = |((group, both), is_sure): ((&MatchedGroup, Both), bool)| {
+        let [before, after] = [0, 1].map(|side| side_of(group, side, has_lengths));
+        let is_worse = both[0].is_more(worse);
+        let got_worse = is_worse && is_sure;
+        let state = match (before.leaked.count, after.leaked.count) {
+            (0, _) => State::New,
+            (_, 0) => State::Gone,
+            _ if !is_sure => State::Uncertain,
+            _ if is_worse => State::Worse,
+            _ if both[1].is_more(better) => State::Better,
+            _ => State::Same,
+        };
+        ComparedGroup {
+            process: group.process.clone(),
+            type_name: group.type_name.clone(),
+            allocator: group.allocator.clone(),
+            function: group.function.clone(),
+            before,
+            after,
+            state,
+            got_worse,
+            is_uncertain: !is_sure,
+            p_value: both[0].chances.p_value(),
+            expected: expected([before, after], both, |leaked| leaked.count as f64),
+            expected_bytes: expected([before, after], both, |leaked| leaked.bytes as f64),
+        }
+    };
+    // All groups are compared, so that selecting a suspect does not change the significance.
+    let groups =
+        matched.iter().zip(comparisons).zip(sure).filter(|((group, _), _)| group.is_of_suspect);
+    let mut groups: Vec<ComparedGroup> = groups.map(group).collect();
+    groups.sort_by_key(|group| {
+        let [before, after] = [group.before.leaked, group.after.leaked];
+        let more_bytes = i128::from(after.bytes) - i128::from(before.bytes);
+        let more = i128::from(after.count) - i128::from(before.count);
+        (!group.got_worse, !group.is_uncertain, group.state, -more_bytes, -more)
+    });
+    groups
+}
+
+fn side_of(group: &MatchedGroup, side: usize, has_lengths: bool) -> Side {
+    let side = &group.sides[side];
+    let minutes = side.sample.length_ns() as f64 / NS_PER_MINUTE;
+    let minutes = Some(minutes).filter(|minutes| has_lengths && *minutes > 0.0);
+    Side {
+        leaked: side.leaked,
+        per_minute: per_minute(side.leaked.count, minutes),
+        create_stack: side.create_stack,
+        verdict: side.verdict,
+    }
+}
+
+/// Amount that the test takes for unchanged in the trace after: at most the amount that makes it worse, at least the
+/// one that makes it better.
+fn expected([before, after]: [Side; 2], both: Both, amount: fn(Amount) -> f64) -> f64 {
+    let leaked = amount(before.leaked);
+    let most = if after.is_by_chance() { f64::INFINITY } else { leaked * both[0].times };
+    let least = if before.is_by_chance() { 0.0 } else { leaked / both[1].times };
+    amount(after.leaked).max(least).min(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use handlescope_tests::rng::Rng;
+
+    use super::super::matched::MatchedSide;
+    use super::super::tally::Share;
+    use super::*;
+    use crate::growth::{Lifetime, ProcessLifetimes};
+
+    const WINDOW: Window = Window { start_ns: 0, end_ns: 600_000_000_000 };
+
+    fn share(lifetimes: Vec<Lifetime>) -> Share {
+        Share { process: ProcessLifetimes { lifetimes, window: WINDOW }, sizes: Vec::new() }
+    }
+
+    /// A group that leaks handles in 20 operations on average, at random times, so many at once.
+    fn side(at_once: i64, rng: &mut Rng) -> MatchedSide {
+        let (mut lifetimes, mut operation_ns) = (Vec::new(), 0);
+        loop {
+            let uniform = 1.0 - (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+            operation_ns -= (uniform.ln() * WINDOW.end_ns as f64 / 20.0) as i64;
+            if operation_ns >= WINDOW.end_ns {
+                break;
+            }
+            let opened = (0..at_once).map(|number| operation_ns + number * 60_000);
+            lifetimes.extend(opened.map(|opened_ns| Lifetime { opened_ns, closed_ns: None }));
+        }
+        MatchedSide {
+            leaked: Amount { count: lifetimes.len() as u64, bytes: 0 },
+            verdict: Some(Verdict::Steady),
+            sample: Sample { windows: vec![WINDOW], shares: vec![share(lifetimes)] },
+            ..MatchedSide::default()
+        }
+    }
+
+    #[test]
+    fn however_many_handles_are_lost_at_once_chance_makes_one_of_twenty_pairs_worse_at_most() {
+        let times = LossTimes::default();
+        let lossless = Losses { times, max_events: Some(0), is_mostly_whole: true };
+        let mut rng = Rng::new(1);
+        for at_once in [1, 2, 3, 5, 9] {
+            let mut group = || MatchedGroup {
+                process: None,
+                type_name: String::new(),
+                allocator: None,
+                has_bytes: false,
+                function: None,
+                sides: [(); 2].map(|()| side(at_once, &mut rng)),
+                is_of_suspect: true,
+                around_unknown: None,
+            };
+            let is_worse = (0..1_000).map(|_| {
+                let groups: Vec<MatchedGroup> = (0..6).map(|_| group()).collect();
+                let none = Decreases::default();
+                let compared = with_states(&groups, true, [&lossless, &lossless], &none);
+                compared.iter().any(|group| group.got_worse)
+            });
+            let worse = is_worse.filter(|is_worse| *is_worse).count();
+            assert!(worse <= 50, "{at_once} at once: {worse} of 1000");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Reasons for a query without an answer.
+
+use std::path::PathBuf;
+
+use handlescope_model::{ArchiveError, Untrusted};
+use polars::prelude::PolarsError;
+use thiserror::Error;
+
+use super::criterion::Criterion;
+use super::polars_reason::{KnownNames, polars_reason};
+use handlescope_session::cancel::Cancelled;
+use handlescope_session::values::SuspectId;
+
+/// A query without an answer.
+#[derive(Debug, Error)]
+pub enum QueryError {
+    /// An archive is damaged.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// The user does not want the answer any more.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+    /// Times are asked for, of which a trace has none.
+    #[error("{}: has no clock, so nothing can be chosen by time", Untrusted(.path))]
+    NoClock {
+        path: PathBuf,
+        /// The criterion that needs times.
+        criterion: Criterion,
+    },
+    /// No suspect of the traces has the id that is asked for.
+    #[error("no suspect of {what} has the id {id}")]
+    NoSuspect {
+        id: SuspectId,
+        /// Handles, allocations, or both, as words.
+        what: &'static str,
+    },
+    /// Ids of several suspects begin as the one that is asked for.
+    #[error("several suspect ids begin with {id}: {ids}; write more digits")]
+    SeveralSuspects {
+        id: SuspectId,
+        /// The ids, separated by commas.
+        ids: String,
+    },
+    /// Polars cannot carry out a sum.
+    #[error("the tables cannot be aggregated: {}", polars_reason(.0, &KnownNames::default()))]
+    Sums(#[from] PolarsError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_polars_is_in_the_words_of_the_tables() {
+        let missing =
+            "unable to find column \"typ\"; valid columns: [\"type\", \"pid\"]\n\nResolved plan: x";
+        let error = QueryError::Sums(PolarsError::ColumnNotFound(missing.into()));
+        assert_eq!(
+            error.to_string(),
+            "the tables cannot be aggregated: column 'typ' not found, did you mean type?"
+        );
+        let full = std::io::Error::from_raw_os_error(28);
+        let error = QueryError::Sums(PolarsError::from(full));
+        assert_eq!(error.to_string(), "the tables cannot be aggregated: the disk is full");
+    }
+}

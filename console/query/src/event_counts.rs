@@ -1,0 +1,141 @@
+//! `.dump Events`: how often which events occur in the source of a trace, kept or not. The table has one row per event
+//! already, so there is nothing to sum up but providers.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+
+use handlescope_model::TableRows;
+use handlescope_model::tables::{EventCount, EventCounts};
+
+use super::criterion::{Criterion, Survivors};
+use super::error::QueryError;
+use super::no_match::{List, NoMatch, Subject};
+use super::source::Source;
+use crate::EventCriteria;
+use handlescope_session::cancel::Cancel;
+use handlescope_session::filter::Filter;
+
+/// The events of one trace.
+pub struct EventsAnswer<'a> {
+    /// The file as it was named.
+    pub path: &'a Path,
+    /// Number of the trace in the session.
+    pub index: usize,
+    /// Events that passed: providers with the most events first, and likewise the events of each.
+    pub rows: Vec<CountedEvent>,
+    /// Number of events counted in the rows.
+    pub total: u64,
+    /// Whether these are the single events that the extract keeps, and not all events of the source.
+    pub is_of_kept: bool,
+    /// Reason for an empty answer; `None` when something passed, in this trace or another.
+    pub no_match: Option<NoMatch>,
+}
+
+/// A kind of events.
+pub struct CountedEvent {
+    /// The event as the table counts it.
+    pub counted: EventCount,
+    /// GUID of the provider; events of the kernel have none.
+    pub guid: Option<String>,
+}
+
+impl CountedEvent {
+    pub fn new(counted: EventCount) -> Self {
+        let mut parts = counted.kind.split(':');
+        let has_guid = matches!(parts.next(), Some("manifest" | "classic"));
+        let guid = parts.next().filter(|_| has_guid).map(str::to_owned);
+        Self { guid, counted }
+    }
+
+    /// The provider for people: its name, or else its GUID.
+    pub fn shown_provider(&self) -> &str {
+        let name = self.counted.provider.as_deref();
+        name.or(self.guid.as_deref()).unwrap_or_default()
+    }
+
+    /// The event for people: its name, or else its kind, without the provider that stands beside it.
+    pub fn shown_event(&self) -> &str {
+        let kind = self.counted.kind.as_str();
+        let id = kind.rsplit(':').next().filter(|_| self.guid.is_some());
+        self.counted.name.as_deref().or(id).unwrap_or(kind)
+    }
+
+    /// Whether its provider passes, by name or GUID.
+    pub fn is_of_provider(&self, filter: &Filter) -> bool {
+        let provider = self.counted.provider.as_deref();
+        filter.matches_lines(provider.into_iter().chain(self.guid.as_deref()))
+    }
+
+    /// Whether it passes by its name, id or kind.
+    pub fn matches(&self, filter: &Filter) -> bool {
+        let EventCount { name, kind, .. } = &self.counted;
+        filter.matches_lines(name.as_deref().into_iter().chain([self.shown_event(), kind]))
+    }
+}
+
+/// Answers `.dump Events`, one answer for each trace.
+///
+/// # Errors
+/// When an archive is damaged, or `cancel` asks to stop.
+pub fn event_counts<'a>(
+    sources: &[Source<'a>],
+    args: &EventCriteria,
+    cancel: &Cancel,
+) -> Result<Vec<EventsAnswer<'a>>, QueryError> {
+    let answer = |source: &Source<'a>, args: &EventCriteria| {
+        cancel.check()?;
+        let table = EventCounts::read(source.trace)?;
+        let mut rows: Vec<CountedEvent> = table.rows().map(CountedEvent::new).collect();
+        let counts = rows.iter().map(|row| row.counted.count);
+        let total = counts.fold(0, u64::saturating_add);
+        let mut survivors = Survivors::of(rows.len());
+        survivors.keep(Criterion::Provider, &args.provider, &mut rows, |filter, row| {
+            row.is_of_provider(filter)
+        });
+        survivors.keep(Criterion::Event, &args.event, &mut rows, |filter, row| row.matches(filter));
+        Ok((EventsAnswer::new(source, rows, total, false), survivors))
+    };
+    let list = List {
+        subject: Subject::EventKind,
+        names: |answer: &EventsAnswer<'_>, criterion| names(answer.rows.iter(), criterion),
+        no_match: |answer| &mut answer.no_match,
+    };
+    list.answers(sources, args, answer)
+}
+
+/// The names of providers or events.
+pub fn names<'e>(
+    events: impl Iterator<Item = &'e CountedEvent>,
+    criterion: Criterion,
+) -> BTreeSet<String> {
+    match criterion {
+        Criterion::Provider => events.map(|event| event.shown_provider().to_owned()).collect(),
+        Criterion::Event => events.map(|event| event.shown_event().to_owned()).collect(),
+        _ => BTreeSet::new(),
+    }
+}
+
+impl<'a> EventsAnswer<'a> {
+    /// Puts the rows in their order.
+    pub fn new(
+        source: &Source<'a>,
+        mut rows: Vec<CountedEvent>,
+        total: u64,
+        is_of_kept: bool,
+    ) -> Self {
+        let mut counts: HashMap<String, u64> = HashMap::new();
+        for row in &rows {
+            let sum = counts.entry(row.shown_provider().to_owned()).or_default();
+            *sum = sum.saturating_add(row.counted.count);
+        }
+        rows.sort_by_cached_key(|row| {
+            let provider = row.shown_provider().to_owned();
+            let provider_count = counts.get(&provider).copied().unwrap_or_default();
+            let EventCount { count, kind, name, .. } = &row.counted;
+            let event = (u64::MAX - count, kind.clone(), name.clone());
+            (u64::MAX - provider_count, provider, event)
+        });
+        let (path, index) = (source.path, source.index);
+        Self { path, index, rows, total, is_of_kept, no_match: None }
+    }
+}

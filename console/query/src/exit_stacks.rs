@@ -1,0 +1,107 @@
+//! Evidence from stacks on the closes that the lifecycle attributes to the end of a process.
+//!
+//! The lifecycle does not use names of functions. If they are known, functions of the kernel at the end of a process
+//! confirm a close, and a close in the kernel without any of these functions is doubtful.
+
+use std::collections::HashMap;
+use std::ops::AddAssign;
+
+use handlescope_model::rules::is_exit_function;
+use handlescope_model::tables::Events;
+use handlescope_model::{EventKind, StackIdx};
+use serde::Serialize;
+
+use super::context::FileContext;
+use super::error::QueryError;
+use super::frame_names::{Frames, NamedFrames};
+use super::selection::Selection;
+use super::stacks::StackSet;
+use handlescope_session::cancel::Poll;
+
+/// Closes at the end of processes, by what their stacks say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ExitStacks {
+    /// All of them, of the objects that passed.
+    pub closes: u64,
+    /// Closes with an end-of-process function on the stack.
+    pub confirmed: u64,
+    /// Closes before the event that ends the process, with names for all kernel frames and none of those functions
+    /// among them.
+    pub doubtful: u64,
+}
+
+impl AddAssign for ExitStacks {
+    fn add_assign(&mut self, other: Self) {
+        self.closes += other.closes;
+        self.confirmed += other.confirmed;
+        self.doubtful += other.doubtful;
+    }
+}
+
+/// Verdict of a stack on a close.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Confirms,
+    Contradicts,
+    Nothing,
+}
+
+impl ExitStacks {
+    /// Asks the stacks of the closes of the objects that passed; names of their frames are looked up for
+    /// it.
+    pub fn of(
+        file: &FileContext<'_>,
+        frames: &Frames<'_>,
+        selection: &Selection,
+    ) -> Result<Self, QueryError> {
+        let trace = file.trace;
+        let (kind, at_exit) = (trace.values(Events::kind)?, trace.values(Events::closed_at_exit)?);
+        let (stack, time) = (trace.values(Events::stack)?, trace.values(Events::time_ns)?);
+        let process = trace.values(Events::process)?;
+        let mut needed = StackSet::new(frames.stacks.len());
+        let mut closes = Vec::new();
+        let mut poll = Poll::new(file.cancel);
+        for selected in selection.objects() {
+            poll.round()?;
+            for event in file.objects.events(selected.object()).filter(|event| {
+                at_exit.get(*event) && kind.get(*event) == Some(EventKind::HandleClose.code())
+            }) {
+                let end = process.get(event).and_then(|process| file.processes.get(process).end_ns);
+                let is_after_end = time.get(event).zip(end).is_some_and(|(time, end)| time >= end);
+                needed.add(stack.get(event));
+                closes.push((stack.get(event), is_after_end));
+            }
+        }
+        frames.resolve(needed.iter())?;
+        let named = frames.named();
+        let verdict = |stack| (stack, Verdict::of(stack, &named));
+        let verdicts: HashMap<StackIdx, Verdict> = needed.iter().map(verdict).collect();
+        let mut sums = Self { closes: closes.len() as u64, ..Self::default() };
+        for (stack, is_after_end) in closes {
+            let verdict = stack.and_then(|stack| verdicts.get(&stack).copied());
+            sums.confirmed += u64::from(verdict == Some(Verdict::Confirms));
+            // A close after its process ended belongs to the end, whatever thread does it.
+            sums.doubtful += u64::from(verdict == Some(Verdict::Contradicts) && !is_after_end);
+        }
+        Ok(sums)
+    }
+}
+
+impl Verdict {
+    fn of(stack: StackIdx, named: &NamedFrames<'_>) -> Self {
+        let mut frames = named.stack(stack).peekable();
+        // The kernel logs a close in its innermost frame.
+        let Some(kernel) = frames.peek().and_then(|frame| frame.module_name()) else {
+            return Self::Nothing;
+        };
+        let mut verdict = Self::Contradicts;
+        for frame in frames.filter(|frame| frame.module_name() == Some(kernel)) {
+            match frame.function() {
+                Some(function) if is_exit_function(function) => return Self::Confirms,
+                Some(_) => {}
+                None => verdict = Self::Nothing,
+            }
+        }
+        verdict
+    }
+}

@@ -1,0 +1,122 @@
+//! The filters of `.dump ObjectRef`, in their fixed order.
+//!
+//! The filters on suspects, leaks, times, stacks and handles remove events. The filters on create and destroy stacks,
+//! creators, inheritance, related processes and overlaps test the remaining events, and all others the unfiltered
+//! object. Filters are applied in the order in which an empty answer names them, and the objects that each leaves are
+//! counted. Two kinds come earlier: filters on the kind of object come first, and a filter on the stacks of events
+//! comes before the filters that test the remaining events.
+//!
+//! They are loops over slices, not expressions of polars: each works on what the previous filters left of one object
+//! (its events, creation and end), in an order that matters, and stops at the first event that decides.
+
+pub mod event;
+pub mod object;
+pub mod process;
+mod start_handle;
+
+use super::context::FileContext;
+use super::criteria::Effect;
+use super::criterion::{Criteria, Criterion, Survivors};
+use super::error::QueryError;
+use super::info::check_clock;
+use super::selection::Selection;
+use crate::{MapMode, ObjectCriteria};
+
+use self::object::{Test, by_view};
+pub use self::start_handle::open_start_handles;
+
+/// The objects of a trace that pass.
+pub struct Filtered {
+    pub selection: Selection,
+    /// Objects that `-LeakAtExit` would keep in place of `-Leak`, which leaves them out; `None` if there are none.
+    pub at_exit: Option<Selection>,
+    /// The objects with handles that were closed unseen, which `-Leak` and `-LeakAtExit` leave out; `None` where there
+    /// are none.
+    pub unseen: Option<Selection>,
+    /// The objects with all handles of the suspect, if these are what totals count.
+    pub suspect: Option<Selection>,
+    /// Number of objects that each criterion leaves.
+    pub survivors: Survivors,
+}
+
+/// Applies all filters of a query to one trace.
+pub fn select(file: &FileContext<'_>, args: &ObjectCriteria) -> Result<Filtered, QueryError> {
+    let by_time = [(Criterion::MinMaxTime, args.time), (Criterion::MinMaxDuration, args.duration)];
+    for (criterion, _) in by_time.into_iter().filter(|(_, range)| range.is_some()) {
+        check_clock(file.trace, file.path, criterion)?;
+    }
+    let mut steps = steps(args).into_iter().peekable();
+    let mut tests = Vec::new();
+    while let Some((criterion, effect)) = steps.peek()
+        && let Some(test) = test(*effect, file, args)?
+    {
+        tests.push((*criterion, test, 0));
+        steps.next();
+    }
+    let mode = args.map_mode().map(|mode| mode == MapMode::Mappings);
+    let selection = Selection::new(&file.objects, file.cancel, |object| {
+        let is_of_mode = mode.is_none_or(|mode| file.objects.is_mapping(object) == mode);
+        is_of_mode
+            && tests.iter_mut().all(|(_, test, count)| {
+                let passes = test(object);
+                *count += usize::from(passes);
+                passes
+            })
+    })?;
+    let mut survivors = Survivors::of(file.objects.len());
+    tests.into_iter().for_each(|(criterion, _, count)| survivors.note(criterion, count));
+    let mut filtered =
+        Filtered { selection, at_exit: None, unseen: None, suspect: None, survivors };
+    for (criterion, effect) in steps {
+        let Filtered { selection, at_exit, unseen, suspect, survivors } = &mut filtered;
+        let beside = at_exit.iter_mut().chain(&mut *unseen).chain(&mut *suspect);
+        for selection in [&mut *selection].into_iter().chain(beside) {
+            keep(effect, args, file, selection)?;
+        }
+        if matches!(effect, Effect::Leaks) {
+            *suspect = args.sums_suspect.then(|| selection.clone());
+            (*at_exit, *unseen) = event::keep_leaks(args.leak, args.leak_at_exit, file, selection)?;
+        }
+        survivors.note(criterion, selection.objects().len());
+    }
+    Ok(filtered)
+}
+
+/// The criteria that were given, in the order in which they are applied.
+fn steps(args: &ObjectCriteria) -> Vec<(Criterion, Effect)> {
+    let given = args.given().into_iter();
+    let mut steps: Vec<_> = given.map(|given| (given.criterion, given.effect)).collect();
+    if args.stack_filter.is_some() {
+        // Symbols may have to be downloaded: request only those that can matter.
+        steps.sort_by_key(|(_, effect)| effect.rank_by_stacks());
+    }
+    steps
+}
+
+/// The test of a criterion that looks at the unfiltered object; `None` of one that looks at its events.
+fn test<'a>(
+    effect: Effect,
+    file: &'a FileContext<'_>,
+    args: &'a ObjectCriteria,
+) -> Result<Option<Test<'a>>, QueryError> {
+    match effect {
+        Effect::Objects(test) => test(args, file).map(Some),
+        Effect::Views(test) => by_view(test(args), file).map(Some),
+        Effect::Leaks | Effect::Events(_) | Effect::Stacks(_) | Effect::LeftEvents(_) => Ok(None),
+    }
+}
+
+/// Keeps the objects that pass a criterion; those that leak are kept apart.
+fn keep(
+    effect: Effect,
+    args: &ObjectCriteria,
+    file: &FileContext<'_>,
+    selection: &mut Selection,
+) -> Result<(), QueryError> {
+    if let Effect::Events(keep) | Effect::Stacks(keep) | Effect::LeftEvents(keep) = effect {
+        keep(args, file, selection)?;
+    } else if let Some(mut test) = test(effect, file, args)? {
+        selection.retain(file.cancel, |selected, _| test(selected.object()))?;
+    }
+    Ok(())
+}

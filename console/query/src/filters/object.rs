@@ -1,0 +1,130 @@
+//! Filters over what an object is, whatever happens to its events.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use handlescope_model::rules::{UNKNOWN_LIFETIME_NS, lifetime_ns};
+use handlescope_model::tables::{Events, Names, Objects};
+use handlescope_model::{EventIdx, EventKind, ObjectIdx, TypeId};
+
+use crate::context::FileContext;
+use crate::error::QueryError;
+use handlescope_session::cancel::Poll;
+use handlescope_session::filter::Filter;
+use handlescope_session::values::TimeRange;
+
+/// A test of an object, by its row.
+pub type Test<'a> = Box<dyn FnMut(ObjectIdx) -> bool + 'a>;
+
+/// A test of the view of a mapping: where it starts, and its bytes.
+pub type ViewTest<'a> = Box<dyn FnMut(u64, u64) -> bool + 'a>;
+
+/// The filter, unless it lets everything pass and so needs no work.
+fn effective(filter: &Option<Filter>) -> Option<&Filter> {
+    filter.as_ref().filter(|filter| !filter.passes_everything())
+}
+
+pub fn by_type<'a>(filter: &'a Option<Filter>, file: &'a FileContext<'_>) -> Test<'a> {
+    let FileContext { objects, types, .. } = file;
+    let mut verdicts: HashMap<TypeId, bool> = HashMap::new();
+    Box::new(move |object| {
+        let id = objects.type_id(object);
+        *verdicts
+            .entry(id)
+            .or_insert_with(|| filter.as_ref().is_none_or(|filter| filter.matches(types.get(id))))
+    })
+}
+
+pub fn by_name<'a>(
+    filter: &Option<Filter>,
+    file: &FileContext<'_>,
+) -> Result<Test<'a>, QueryError> {
+    let Some(filter) = effective(filter) else { return Ok(Box::new(|_| true)) };
+    let FileContext { trace, volumes, cancel, .. } = file;
+    let names = trace.values(Names::name)?;
+    let mut poll = Poll::new(cancel);
+    let verdict = |row| poll.round().map(|()| volumes.matches(filter, names.text(row)));
+    let verdicts: Vec<bool> = (0..names.len()).map(verdict).collect::<Result<_, _>>()?;
+    let without_name = filter.matches("");
+    let name = trace.values(Objects::name)?;
+    Ok(Box::new(move |object| {
+        let verdict = name.get(object.row()).and_then(|name| verdicts.get(name.row()));
+        verdict.copied().unwrap_or(without_name)
+    }))
+}
+
+pub fn by_lifetime<'a>(
+    range: Option<TimeRange>,
+    file: &'a FileContext<'_>,
+) -> Result<Test<'a>, QueryError> {
+    let (objects, times) = (&file.objects, file.trace.values(Events::time_ns)?);
+    let range = range.map(|range| range.nanoseconds());
+    Ok(Box::new(move |object| {
+        let time = |event: Option<EventIdx>| times.get(event?.row());
+        let (create, end) = (objects.create_event(object), objects.destroy_event(object));
+        let lifetime = lifetime_ns(time(create), time(end)).unwrap_or(UNKNOWN_LIFETIME_NS);
+        range.as_ref().is_none_or(|range| range.contains(&lifetime))
+    }))
+}
+
+/// The view of a mapping is that of its first map event, also if a filter removes the event.
+pub fn by_view<'a>(
+    mut passes: ViewTest<'a>,
+    file: &'a FileContext<'_>,
+) -> Result<Test<'a>, QueryError> {
+    let FileContext { trace, objects, .. } = file;
+    let kind = trace.values(Events::kind)?;
+    let (base, size) = (trace.values(Events::view_base)?, trace.values(Events::view_size)?);
+    Ok(Box::new(move |object| {
+        let kinds = kind.values();
+        let map =
+            objects.events(object).find(|&event| kinds.get(event) == Some(&EventKind::Map.code()));
+        let view = map.and_then(|map| base.get(map).zip(size.get(map)));
+        view.is_some_and(|(base, size)| passes(base, size))
+    }))
+}
+
+/// The end of the view counts as inside, as in ETWAnalyzer.
+pub fn is_in_view(pointer: u64, base: u64, size: u64) -> bool {
+    (base..=base.saturating_add(size)).contains(&pointer)
+}
+
+/// A filter over numbers written `0xC0`, which remembers its verdicts: a trace has few distinct
+/// handle values, and objects use pointers again.
+pub struct HexFilter<'a> {
+    filter: Option<&'a Filter>,
+    verdicts: HashMap<u64, bool>,
+    text: String,
+}
+
+impl<'a> HexFilter<'a> {
+    pub fn new(filter: &'a Option<Filter>) -> Self {
+        Self { filter: effective(filter), verdicts: HashMap::new(), text: String::new() }
+    }
+
+    pub fn matches(&mut self, number: u64) -> bool {
+        let Some(filter) = self.filter else { return true };
+        if let Some(&verdict) = self.verdicts.get(&number) {
+            return verdict;
+        }
+        self.text.clear();
+        // Writing to a string does not fail.
+        let _ = write!(self.text, "0x{number:X}");
+        let verdict = filter.matches(&self.text);
+        self.verdicts.insert(number, verdict);
+        verdict
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_view_is_inside_and_a_view_at_the_end_of_memory_does_not_wrap() {
+        assert!(is_in_view(0x1000, 0x1000, 0x10));
+        assert!(is_in_view(0x1010, 0x1000, 0x10));
+        assert!(!is_in_view(0x1011, 0x1000, 0x10));
+        assert!(is_in_view(u64::MAX, u64::MAX - 1, 0x10));
+    }
+}

@@ -1,0 +1,64 @@
+//! Handles of the rundown at the start, which belong to no object of the answer.
+
+use handlescope_model::tables::{Names, StartHandles};
+use handlescope_model::{ProcessIdx, TypeId};
+
+use super::object::HexFilter;
+use super::process::creator_verdicts;
+use crate::context::FileContext;
+use crate::criterion::{Criteria, Criterion};
+use crate::error::QueryError;
+use crate::{MapMode, ObjectCriteria};
+
+/// The handles of the rundown at the start that pass, as type and owner of each: what is known of them
+/// is tested, and a criterion about events, which they do not have, lets none pass.
+///
+/// Handles that were closed in the trace are left out.
+pub fn open_start_handles(
+    file: &FileContext<'_>,
+    args: &ObjectCriteria,
+) -> Result<Vec<(TypeId, ProcessIdx)>, QueryError> {
+    if concerns_events(args) {
+        return Ok(Vec::new());
+    }
+    let trace = file.trace;
+    let pointer = trace.values(StartHandles::pointer)?;
+    let process = trace.values(StartHandles::process)?;
+    let type_id = trace.values(StartHandles::type_id)?;
+    let name = trace.values(StartHandles::name)?;
+    let closed = trace.values(StartHandles::closed)?;
+    let names = trace.values(Names::name)?;
+    let owners = creator_verdicts(&args.creator, args.plain_process_names, file);
+    let mut object = HexFilter::new(&args.object);
+    let mut open = Vec::new();
+    for row in 0..pointer.len() {
+        let (Some(address), Some(type_id)) = (pointer.get(row), type_id.get(row)) else { continue };
+        // An unknown owner has no name and no command line.
+        let owner = process.get(row).unwrap_or_default();
+        let name = name.get(row).and_then(|name| names.get(name.row())).unwrap_or_default();
+        let passes = !closed.get(row)
+            && args.object_type.as_ref().is_none_or(|f| f.matches(file.types.get(type_id)))
+            && args.object_name.as_ref().is_none_or(|f| f.matches(name))
+            && object.matches(address)
+            && owners.as_ref().is_none_or(|verdicts| *verdicts.get(Some(owner)));
+        if passes {
+            open.push((type_id, owner));
+        }
+    }
+    Ok(open)
+}
+
+/// Whether a criterion says something about events, or about mappings.
+fn concerns_events(args: &ObjectCriteria) -> bool {
+    let applicable = [
+        Criterion::Map,
+        Criterion::ObjectName,
+        Criterion::Type,
+        Criterion::Object,
+        Criterion::Process,
+        Criterion::CmdLine,
+        Criterion::NewProcess,
+    ];
+    args.given().iter().any(|given| !applicable.contains(&given.criterion))
+        || args.map_mode() == Some(MapMode::Mappings)
+}

@@ -1,0 +1,224 @@
+//! How much a frame says about the code that leaks: the one rule by which `.why`, groups, pictures and the page choose
+//! the function of a stack.
+//!
+//! A handle is opened by the kernel, for a library of Windows, often for the C runtime, and only then for the program.
+//! The function of a stack is the innermost one of the program; where a stack has none, that of what comes next.
+
+use std::sync::LazyLock;
+
+use handlescope_extract::symbols::ModuleIdentity;
+
+use handlescope_session::filter::{Filter, SystemModules};
+
+/// Kinds of frames, those that say most first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FrameClass {
+    /// Code of the program, or of a library that is not Windows'.
+    Program,
+    /// A library or program of Windows.
+    Windows,
+    /// The C or C++ runtime, in a library of its own or linked into a module of the program.
+    Runtime,
+    /// A system call, in one of the modules that `.sys` lists.
+    SystemCall,
+    /// Another function of these modules.
+    System,
+    /// An address outside of all modules.
+    Unknown,
+}
+
+/// Libraries of Windows between a program and what it acquires, for traces that have no paths of modules: COM and RPC,
+/// GDI and USER, services and events.
+const WINDOWS: &str = "combase.dll;ole32.dll;oleaut32.dll;rpcrt4.dll;win32k*;win32u.dll;gdi32*.dll;user32.dll;\
+                       sechost.dll;advapi32.dll";
+
+/// Folders of Windows' own modules, in lower case, below the volume. Other folders below `\Windows` have modules of
+/// programs, too: `assembly` the native images of their .NET code, `System32\DriverStore` drivers of devices.
+const WINDOWS_FOLDERS: [&str; 4] =
+    [r"\windows\system32\", r"\windows\syswow64\", r"\windows\winsxs\", r"\systemroot\"];
+const DRIVER_STORE: &str = r"\driverstore\";
+
+/// The runtime libraries of C and C++: the Universal CRT with vcruntime and msvcp, their predecessors in one `msvcr*`,
+/// ConcRT, OpenMP and MFC (Microsoft, "C runtime (CRT) and C++ standard library (STL) .lib files", which lists them),
+/// those of MinGW, and what runs .NET code.
+const RUNTIMES: &str = "ucrtbase*.dll;msvcr*.dll;vcruntime*.dll;msvcp*.dll;concrt*.dll;vcomp*.dll;vccorlib*.dll;\
+                        mfc*.dll;libstdc++*.dll;libgcc*.dll;libwinpthread*.dll;clr.dll;coreclr.dll;mscorwks.dll";
+
+/// Functions of the runtime that are in the program itself when it is linked statically (`/MT`), or always, because
+/// the linker adds them: `ucrt/startup/thread.cpp`, `vcruntime/exe_common.inl` and `dll_dllmain.cpp` in the sources
+/// that come with the Windows SDK and Visual C++, `ucrt/heap`, `ucrt/stdio` and `ucrt/lowio`.
+const RUNTIME_FUNCTIONS: [&str; 55] = [
+    // Threads.
+    "_beginthread",
+    "_beginthreadex",
+    "_threadstart",
+    "_threadstartex",
+    "_callthreadstart",
+    "_callthreadstartex",
+    "thread_start",
+    "invoke_thread_procedure",
+    // Start of a program or library.
+    "invoke_main",
+    "__scrt_common_main",
+    "__scrt_common_main_seh",
+    "__tmainCRTStartup",
+    "mainCRTStartup",
+    "wmainCRTStartup",
+    "WinMainCRTStartup",
+    "wWinMainCRTStartup",
+    "_DllMainCRTStartup",
+    "__DllMainCRTStartup",
+    "dllmain_dispatch",
+    "dllmain_raw",
+    "dllmain_crt_dispatch",
+    "dllmain_crt_process_attach",
+    "_initterm",
+    "_initterm_e",
+    // Memory.
+    "malloc",
+    "calloc",
+    "realloc",
+    "_recalloc",
+    "_expand",
+    "_malloc_base",
+    "_calloc_base",
+    "_realloc_base",
+    "_recalloc_base",
+    "_malloc_dbg",
+    "_calloc_dbg",
+    "_realloc_dbg",
+    "_aligned_malloc",
+    "_aligned_realloc",
+    "_strdup",
+    "_wcsdup",
+    // Files.
+    "fopen",
+    "fopen_s",
+    "_fsopen",
+    "_wfopen",
+    "_wfopen_s",
+    "_wfsopen",
+    "common_fsopen",
+    "_openfile",
+    "_open",
+    "_wopen",
+    "_sopen_s",
+    "_wsopen_s",
+    "_sopen_nolock",
+    "_wsopen_nolock",
+    "common_sopen_dispatch",
+];
+
+/// Beginnings of C++ functions of the runtime: the allocating operators and what the standard library has.
+const RUNTIME_PREFIXES: [&str; 4] = ["operator new", "std::", "__scrt_", "__acrt_"];
+
+/// What runs at the start of each process, before any code of its own: the first code in user mode is the loader's
+/// `LdrInitializeThunk`, and `LdrpInitializeProcess` opens what each process has (Yosifovich et al., "Windows
+/// Internals", 7th edition, part 1, chapter 3, "Image loader").
+pub const PROCESS_START: &str = "LdrpInitializeProcess";
+
+impl FrameClass {
+    /// Class of the frames of a module, as far as it does not depend on their functions.
+    pub fn of_module(module: &ModuleIdentity, system: &SystemModules) -> Self {
+        static LISTS: LazyLock<[Option<Filter>; 2]> =
+            LazyLock::new(|| [RUNTIMES, WINDOWS].map(|list| Filter::new(list).ok()));
+        let [runtimes, windows] = &*LISTS;
+        let is_in = |list: &Option<Filter>| list.as_ref().is_some_and(|list| named(list, module));
+        if system.has(&module.name) {
+            Self::System
+        } else if is_in(runtimes) {
+            Self::Runtime
+        } else if system.is_usual() && (is_in(windows) || is_in_windows(module)) {
+            Self::Windows
+        } else {
+            Self::Program
+        }
+    }
+}
+
+/// Whether a module has one of some names. Text of a debugger names modules without extension.
+fn named(list: &Filter, module: &ModuleIdentity) -> bool {
+    let name = &module.name;
+    list.matches(name) || (!name.contains('.') && list.matches(&format!("{name}.dll")))
+}
+
+fn is_in_windows(module: &ModuleIdentity) -> bool {
+    let path = module.path.to_ascii_lowercase();
+    // A program of Windows, as explorer.exe, is in its folder itself.
+    let is_in_root =
+        || path.rsplit_once('\\').is_some_and(|(folder, _)| folder.ends_with(r"\windows"));
+    let is_below = WINDOWS_FOLDERS.iter().any(|folder| path.contains(folder));
+    (is_below && !path.contains(DRIVER_STORE)) || is_in_root()
+}
+
+/// Whether a function is the runtime's: its name without arguments of templates and of calls.
+pub fn is_runtime(function: &str) -> bool {
+    let name = function.split(['<', '(']).next().unwrap_or_default();
+    RUNTIME_FUNCTIONS.contains(&name)
+        || RUNTIME_PREFIXES.iter().any(|prefix| function.starts_with(prefix))
+}
+
+/// Whether a function is a system call: `NtCreateEvent`, `ZwClose`.
+pub fn is_system_call(function: &str) -> bool {
+    let name = ["Nt", "Zw"].iter().find_map(|prefix| function.strip_prefix(prefix));
+    name.is_some_and(|name| name.starts_with(|first: char| first.is_ascii_uppercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(name: &str, path: &str, system: &SystemModules) -> FrameClass {
+        let (name, path) = (name.to_owned(), path.to_owned());
+        let module = ModuleIdentity { name, path, size: 0, timestamp: None, pdb: None };
+        FrameClass::of_module(&module, system)
+    }
+
+    #[test]
+    fn modules_are_of_windows_by_their_folder_and_of_the_runtime_by_their_name() {
+        use FrameClass::{Program, Runtime, System, Windows};
+        let usual = SystemModules::default();
+        for (path, expected) in [
+            (r"C:\Windows\System32\ntdll.dll", System),
+            (r"\SystemRoot\system32\ntoskrnl.exe", System),
+            (r"\Device\HarddiskVolume3\Windows\System32\shell32.dll", Windows),
+            (r"C:\WINDOWS\WinSxS\amd64_comctl32\comctl32.dll", Windows),
+            (r"C:\Windows\explorer.exe", Windows),
+            (r"C:\Windows\System32\ucrtbase.dll", Runtime),
+            (r"C:\Program Files\Tool\MSVCP140.dll", Runtime),
+            (r"C:\Program Files\Tool\Tool.exe", Program),
+            (r"C:\Windows\System32\DriverStore\FileRepository\gpu\gpu.dll", Program),
+            (r"C:\Windows\assembly\NativeImages_v4.0.30319_64\App\App.ni.dll", Program),
+        ] {
+            let name = path.rsplit('\\').next().unwrap();
+            assert_eq!(class(name, path, &usual), expected, "{path}");
+        }
+        // Text of a debugger has no paths, and names without extension.
+        assert_eq!(class("combase", "", &usual), Windows);
+        assert_eq!(class("ucrtbase", "", &usual), Runtime);
+        assert_eq!(class("nt", "", &usual), System);
+        let chosen = SystemModules::new("ntdll.dll").unwrap();
+        let shell = r"C:\Windows\System32\shell32.dll";
+        assert_eq!(class("shell32.dll", shell, &chosen), Program, "the list was chosen");
+    }
+
+    #[test]
+    fn functions_of_the_runtime_and_system_calls_are_known_by_their_names() {
+        for function in [
+            "_beginthreadex",
+            "thread_start<unsigned int (__cdecl*)(void *),1>",
+            "__scrt_common_main_seh",
+            "invoke_main",
+            "operator new(unsigned __int64)",
+            "std::_Default_allocate_traits::_Allocate",
+            "malloc",
+        ] {
+            assert!(is_runtime(function), "{function}");
+        }
+        for function in ["main", "Poco::ThreadImpl::startImpl", "stdlib::Open", "thread_started"] {
+            assert!(!is_runtime(function), "{function}");
+        }
+        assert!(is_system_call("NtCreateEvent") && is_system_call("ZwClose"));
+        assert!(!is_system_call("Ntfs") && !is_system_call("ObpCreateHandle"));
+    }
+}

@@ -1,0 +1,479 @@
+//! Names of the frames of a trace: resolved late, in batches, and remembered.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::AddAssign;
+use std::sync::{Arc, OnceLock};
+
+use handlescope_extract::symbols::{
+    CodeAddress, FrameChain, ModuleIdentity, ModuleReport, PdbIdentity,
+};
+use handlescope_model::tables::{
+    Frames as FramesTable, Module, ModuleLoads, Modules, Stacks, TraceInfos,
+};
+use handlescope_model::{
+    ArchiveError, FrameIdx, Lists, MethodIdx, ModuleIdx, Numbers, ProcessIdx, StackIdx, Table,
+    TableRows, Trace,
+};
+
+use super::frame_class::FrameClass;
+use super::frame_view::{FrameView, InModule};
+use super::managed::ManagedMethod;
+use super::program_frames::representative;
+use handlescope_session::cancel::{Cancel, Cancelled};
+use handlescope_session::filter::SystemModules;
+use handlescope_session::trace::{FrameNameCache, KnownNames, StoredNames};
+
+/// Source of function names, and the outcome of the search for them.
+pub trait FrameNames: Sync {
+    /// The functions at relative addresses of modules, in the order of the requests. Addresses
+    /// ascend. What is cancelled meanwhile has no names.
+    fn resolve(&self, requests: &[(ModuleIdentity, Vec<CodeAddress>)]) -> Vec<Vec<FrameChain>>;
+
+    /// About every module that was asked for in this session.
+    fn reports(&self) -> Vec<ModuleReport> {
+        Vec::new()
+    }
+}
+
+/// The frames of a trace.
+pub struct Frames<'a> {
+    pub stacks: Lists<FrameIdx>,
+    module: Numbers<ModuleIdx>,
+    rva: Numbers<u64>,
+    address: Numbers<u64>,
+    method: Numbers<MethodIdx>,
+    /// Whether calls return to the frame, by row. Such a frame is not the innermost one in all of its stacks, where
+    /// it may be an instruction pointer.
+    is_return: OnceLock<Vec<bool>>,
+    modules: Vec<ModuleIdentity>,
+    /// What frames of a module say, by row of the modules; empty if not requested.
+    classes: Vec<FrameClass>,
+    methods: Vec<ManagedMethod>,
+    names: &'a dyn FrameNames,
+    pub name_cache: &'a FrameNameCache,
+    stored: &'a StoredNames,
+    /// Pointer size of the recording system, bytes.
+    pointer_size: u32,
+    /// Whether the trace has modules of a process, by row of the processes.
+    knows_modules: Vec<bool>,
+    cancel: &'a Cancel,
+}
+
+impl<'a> Frames<'a> {
+    pub fn load(
+        trace: &Trace,
+        names: &'a dyn FrameNames,
+        name_cache: &'a FrameNameCache,
+        cancel: &'a Cancel,
+    ) -> Result<Self, ArchiveError> {
+        Ok(Self {
+            stacks: trace.values(Stacks::frames)?,
+            module: trace.values(FramesTable::module)?,
+            rva: trace.values(FramesTable::rva)?,
+            address: trace.values(FramesTable::address)?,
+            method: trace.values(FramesTable::method)?,
+            modules: module_identities(trace)?,
+            methods: ManagedMethod::load_all(trace)?,
+            pointer_size: trace.values(TraceInfos::pointer_size)?.get(0).unwrap_or_default(),
+            knows_modules: with_modules(trace)?,
+            ..Self::none(trace, names, name_cache, cancel)?
+        })
+    }
+
+    /// No frames, for a question without stacks: these may be most of an archive.
+    pub fn none(
+        trace: &Trace,
+        names: &'a dyn FrameNames,
+        name_cache: &'a FrameNameCache,
+        cancel: &'a Cancel,
+    ) -> Result<Self, ArchiveError> {
+        Ok(Self {
+            stacks: Lists::default(),
+            module: Numbers::default(),
+            rva: Numbers::default(),
+            address: Numbers::default(),
+            method: Numbers::default(),
+            is_return: OnceLock::new(),
+            modules: Vec::new(),
+            classes: Vec::new(),
+            methods: Vec::new(),
+            names,
+            name_cache,
+            stored: name_cache.load(trace)?,
+            pointer_size: 0,
+            knows_modules: Vec::new(),
+            cancel,
+        })
+    }
+
+    /// Finds the names of all frames of some stacks that are not known yet: those of all modules at
+    /// once, so that symbols can be fetched side by side, with ascending addresses, so that each
+    /// symbol file is read in one direction.
+    ///
+    /// Cancellation keeps the names found so far, and the rest can be requested again.
+    pub fn resolve(&self, stacks: impl Iterator<Item = StackIdx>) -> Result<(), Cancelled> {
+        self.resolve_frames(stacks.flat_map(|stack| self.stacks.get(stack.row())))
+    }
+
+    /// Returns these frames with knowledge of the system's modules.
+    pub fn with_system_modules(mut self, system: &SystemModules) -> Self {
+        let class = |module| FrameClass::of_module(module, system);
+        self.classes = self.modules.iter().map(class).collect();
+        self
+    }
+
+    /// Finds the names of the representative frames of some stacks, one of each, as [`Self::resolve`] does
+    /// of all.
+    ///
+    /// Some functions are not the program's although their module is: if the first one proves to be such, the next is
+    /// looked up.
+    pub fn resolve_representative(
+        &self,
+        stacks: impl Iterator<Item = StackIdx>,
+    ) -> Result<(), Cancelled> {
+        let mut rest: Vec<StackIdx> = stacks.collect();
+        while !rest.is_empty() {
+            let mut unnamed = Vec::new();
+            let named = self.named();
+            rest.retain(|stack| {
+                let before = unnamed.len();
+                unnamed.extend(named.unnamed_candidates(*stack));
+                unnamed.len() > before
+            });
+            drop(named);
+            self.resolve_frames(unnamed.into_iter())?;
+        }
+        Ok(())
+    }
+
+    /// Identity of the file of a module.
+    pub fn identity(&self, module: ModuleIdx) -> Option<&ModuleIdentity> {
+        self.modules.get(module.row())
+    }
+
+    /// Whether calls return to the frames, by row.
+    fn is_return(&self) -> &[bool] {
+        self.is_return.get_or_init(|| {
+            let mut is_return = vec![false; self.height()];
+            let stacks = (0..self.stacks.len()).map(|stack| self.stacks.get(stack));
+            for frame in stacks.flat_map(|frames| frames.skip(1)) {
+                if let Some(is_return) = is_return.get_mut(frame.row()) {
+                    *is_return = true;
+                }
+            }
+            is_return
+        })
+    }
+
+    /// Number of rows of the frames table.
+    pub fn height(&self) -> usize {
+        self.module.len()
+    }
+
+    /// Whether an address belongs to the kernel, which is the same in every process: the top bit of a pointer is set.
+    fn is_of_kernel(&self, address: u64) -> bool {
+        let bits = if self.pointer_size == 4 { u32::BITS } else { u64::BITS };
+        address >> (bits - 1) & 1 == 1
+    }
+
+    /// Whether the trace has modules of a process, so that code outside of them was made at run time and is its own.
+    /// Otherwise it may lie in a module that processes share.
+    pub fn knows_modules(&self, process: Option<ProcessIdx>) -> bool {
+        let known = process.and_then(|process| self.knows_modules.get(process.row()));
+        known.copied().unwrap_or_default()
+    }
+
+    /// What frames of a module say.
+    fn class(&self, module: ModuleIdx) -> FrameClass {
+        self.classes.get(module.row()).copied().unwrap_or(FrameClass::Program)
+    }
+
+    /// Finds the names of the frames in modules that pass, in whatever stacks, and counts them.
+    pub fn resolve_modules(
+        &self,
+        passes: impl Fn(&ModuleIdentity) -> bool,
+    ) -> Result<Vec<ModuleFrames<'_>>, Cancelled> {
+        let passes: Vec<bool> = self.modules.iter().map(passes).collect();
+        let frames = (0..self.module.len()).map(FrameIdx::of);
+        let requested = frames.filter_map(|frame| {
+            let (module, _) = self.location(frame)?;
+            passes.get(module.row()).copied().unwrap_or_default().then_some((module, frame))
+        });
+        let requested: Vec<(ModuleIdx, FrameIdx)> = requested.collect();
+        self.resolve_frames(requested.iter().map(|&(_, frame)| frame))?;
+        let memory = self.name_cache.known();
+        let mut counts: BTreeMap<ModuleIdx, (usize, usize)> = BTreeMap::new();
+        for (module, frame) in requested {
+            let (frames, named) = counts.entry(module).or_default();
+            *frames += 1;
+            *named += usize::from(memory.get(frame).is_some_and(|chain| !chain.is_empty()));
+        }
+        let modules = counts.into_iter().filter_map(|(module, (frames, named))| {
+            Some(ModuleFrames { module: self.modules.get(module.row())?, frames, named })
+        });
+        Ok(modules.collect())
+    }
+
+    /// Module and relative address of a frame, if its name has to come from symbols: those of a module that is not
+    /// there, as in a damaged archive, do not.
+    pub fn location(&self, frame: FrameIdx) -> Option<(ModuleIdx, u64)> {
+        let row = frame.row();
+        let location = self.module.get(row).zip(self.rva.get(row));
+        let location = location.filter(|(module, _)| self.identity(*module).is_some());
+        location.filter(|_| self.method.get(row).is_none())
+    }
+
+    /// The frames of some stacks, each once, in the order of their first stacks: stacks share most of them.
+    pub fn distinct(&self, stacks: impl Iterator<Item = StackIdx>) -> Vec<FrameIdx> {
+        self.without_repeats(stacks.flat_map(|stack| self.stacks.get(stack.row())))
+    }
+
+    fn without_repeats(&self, frames: impl Iterator<Item = FrameIdx>) -> Vec<FrameIdx> {
+        let mut is_new = vec![true; self.height()];
+        let distinct = frames.filter(|frame| {
+            is_new.get_mut(frame.row()).is_some_and(|is_new| std::mem::replace(is_new, false))
+        });
+        distinct.collect()
+    }
+
+    /// Finds the names of some frames, as [`Self::resolve`] does.
+    pub fn resolve_frames(&self, frames: impl Iterator<Item = FrameIdx>) -> Result<(), Cancelled> {
+        let memory = self.name_cache.known();
+        let mut requested: BTreeMap<ModuleIdx, Vec<(u64, FrameIdx)>> = BTreeMap::new();
+        for frame in self.without_repeats(frames) {
+            if let Some((module, rva)) = self.location(frame)
+                && memory.get(frame).is_none()
+            {
+                requested.entry(module).or_default().push((rva, frame));
+            }
+        }
+        if requested.is_empty() {
+            return Ok(());
+        }
+        self.cancel.check()?;
+        let (mut requests, mut rows) = (Vec::new(), Vec::new());
+        for (module, mut frames) in requested {
+            let Some(module) = self.modules.get(module.row()) else { continue };
+            frames.sort_unstable();
+            let addresses = frames.iter().map(|&(rva, frame)| {
+                let is_return = self.is_return().get(frame.row()).copied().unwrap_or_default();
+                CodeAddress { rva, is_return }
+            });
+            requests.push((module.clone(), addresses.collect()));
+            rows.push(frames);
+        }
+        // Without this reference, names are added without a copy.
+        drop(memory);
+        let names = self.names.resolve(&requests);
+        let mut chains = Vec::new();
+        let cancelled = self.cancel.check();
+        for (((module, _), rows), names) in requests.iter().zip(&rows).zip(names) {
+            for (&(_, frame), mut chain) in rows.iter().zip(names) {
+                // A frame without a name may not have been reached before the cancellation.
+                if chain.is_empty() && cancelled.is_err() {
+                    continue;
+                }
+                let stored = self.stored.get(&frame);
+                if let Some(stored) = stored.filter(|stored| is_better(stored, &chain)) {
+                    chain = stored.clone();
+                    self.name_cache.note_served(module);
+                }
+                chains.push((frame, chain));
+            }
+        }
+        self.name_cache.add(chains);
+        cancelled
+    }
+
+    /// Stats of the frames of a stack, each counted `count` times.
+    pub fn stats(&self, stack: StackIdx, count: u64) -> FrameStats {
+        let mut stats = FrameStats::default();
+        for row in self.stacks.get(stack.row()).map(FrameIdx::row) {
+            stats.frames_total += count;
+            if self.module.get(row).is_some() {
+                stats.frames_in_modules += count;
+            } else if self.method.get(row).is_some() {
+                stats.frames_managed += count;
+            } else {
+                stats.frames_unknown += count;
+            }
+        }
+        stats
+    }
+
+    /// The managed method of a frame, which needs no symbols.
+    fn method(&self, row: usize) -> Option<&ManagedMethod> {
+        self.methods.get(self.method.get(row)?.row())
+    }
+
+    /// Gives access to the names found so far.
+    pub fn named(&self) -> NamedFrames<'_> {
+        NamedFrames { frames: self, memory: self.name_cache.known() }
+    }
+}
+
+/// Number of frames of each kind, each counted as often as its stack was recorded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FrameStats {
+    pub frames_total: u64,
+    /// Frames in an image.
+    pub frames_in_modules: u64,
+    /// Frames in no image, but in a managed method.
+    pub frames_managed: u64,
+    /// The others.
+    pub frames_unknown: u64,
+}
+
+impl AddAssign for FrameStats {
+    fn add_assign(&mut self, other: Self) {
+        self.frames_total += other.frames_total;
+        self.frames_in_modules += other.frames_in_modules;
+        self.frames_managed += other.frames_managed;
+        self.frames_unknown += other.frames_unknown;
+    }
+}
+
+/// Whether the names of an extract say more than those of a symbol file.
+fn is_better(stored: &FrameChain, resolved: &FrameChain) -> bool {
+    let has_lines = |chain: &FrameChain| chain.iter().any(|named| named.line.is_some());
+    resolved.is_empty() || (has_lines(stored) && !has_lines(resolved))
+}
+
+/// A module, and how many distinct frames lie in it.
+pub struct ModuleFrames<'a> {
+    pub module: &'a ModuleIdentity,
+    pub frames: usize,
+    /// Frames that have a name.
+    pub named: usize,
+}
+
+pub struct NamedFrames<'a> {
+    frames: &'a Frames<'a>,
+    memory: Arc<KnownNames>,
+}
+
+impl NamedFrames<'_> {
+    /// The frames of a stack, innermost first.
+    pub fn stack(&self, stack: StackIdx) -> impl Iterator<Item = FrameView<'_>> {
+        let frames = self.frames.stacks.get(stack.row());
+        frames.flat_map(|frame| self.frames_at(frame))
+    }
+
+    /// Whether a frame is unknown code of a program: its address means this code in one process only.
+    pub fn is_of_one_process(&self, frame: FrameIdx) -> bool {
+        let mut addresses = self.frames_at(frame).filter_map(|view| view.identity().address());
+        addresses.any(|address| !self.frames.is_of_kernel(address))
+    }
+
+    /// The frames without their names.
+    pub fn frames(&self) -> &Frames<'_> {
+        self.frames
+    }
+
+    /// The frame that says most about a stack: the innermost one of the program, if there is any.
+    pub fn representative(&self, stack: StackIdx) -> Option<FrameView<'_>> {
+        representative(self.stack(stack))
+    }
+
+    /// Frames whose names decide which frame of a stack is the representative one, and were not looked up yet: the
+    /// innermost one that may be the program's, or all if there is none.
+    fn unnamed_candidates(&self, stack: StackIdx) -> impl Iterator<Item = FrameIdx> {
+        let is_of_program = |frame: &FrameIdx| {
+            self.frames_at(*frame).any(|view| view.class() == FrameClass::Program)
+        };
+        let frames = || self.frames.stacks.get(stack.row());
+        let first = frames().find(is_of_program);
+        let others = first.is_none().then(frames).into_iter().flatten();
+        let is_unnamed = |frame: &FrameIdx| {
+            self.frames.location(*frame).is_some() && self.memory.get(*frame).is_none()
+        };
+        first.into_iter().chain(others).filter(is_unnamed)
+    }
+
+    /// The modules of some frames in which none of these has a name, in the order of the frames.
+    pub fn without_names(&self, frames: &[FrameIdx]) -> Vec<String> {
+        let mut named: HashMap<ModuleIdx, bool> = HashMap::new();
+        let mut order = Vec::new();
+        for frame in frames {
+            let Some((module, _)) = self.frames.location(*frame) else { continue };
+            let has_name = named.entry(module).or_insert_with(|| {
+                order.push(module);
+                false
+            });
+            *has_name |= self.memory.get(*frame).is_some_and(|chain| !chain.is_empty())
+                || self.frames.stored.get(frame).is_some();
+        }
+        let unnamed = order.into_iter().filter(|module| !named.get(module).is_some_and(|&has| has));
+        let modules = unnamed.filter_map(|module| self.frames.modules.get(module.row()));
+        modules.map(|module| module.name.clone()).collect()
+    }
+
+    /// All frames with names from symbols or from the extract, by row of the frames table.
+    pub fn all(&self) -> Vec<(FrameIdx, &FrameChain)> {
+        let is_named =
+            |frame: FrameIdx| self.memory.get(frame).is_some_and(|chain| !chain.is_empty());
+        let named = self.memory.iter().filter(|(_, chain)| !chain.is_empty());
+        let mut frames: Vec<_> = named.collect();
+        let stored = self.frames.stored.iter().map(|(&frame, chain)| (frame, chain));
+        frames.extend(stored.filter(|&(frame, _)| !is_named(frame)));
+        frames.sort_unstable_by_key(|&(frame, _)| frame);
+        frames
+    }
+
+    /// Frames that a row of the frames table stands for: the functions inlined there, then the frame itself.
+    pub fn frames_at(&self, frame: FrameIdx) -> impl Iterator<Item = FrameView<'_>> {
+        let row = frame.row();
+        let module = self.frames.module.get(row).and_then(|module| {
+            let identity = self.frames.modules.get(module.row())?;
+            Some(InModule {
+                row: module,
+                name: &identity.name,
+                rva: self.frames.rva.get(row),
+                class: self.frames.class(module),
+            })
+        });
+        let plain = FrameView {
+            name: None,
+            method: self.frames.method(row),
+            address: self.frames.address.get(row),
+            module,
+        };
+        let chain = self.memory.get(frame).filter(|chain| module.is_some() && !chain.is_empty());
+        // A frame without offset has only the name in the extract.
+        let chain = chain.or_else(|| self.frames.stored.get(&frame));
+        let chain = chain.map_or(&[][..], |chain| chain);
+        let named = chain.iter().map(move |name| FrameView { name: Some(name), ..plain });
+        named.chain(chain.is_empty().then_some(plain))
+    }
+}
+
+/// Whether the trace has modules of a process, by row.
+fn with_modules(trace: &Trace) -> Result<Vec<bool>, ArchiveError> {
+    let process = trace.values(ModuleLoads::process)?;
+    let mut with_modules = vec![false; trace.height(Table::Processes)?];
+    for process in (0..process.len()).filter_map(|row| process.get(row)) {
+        if let Some(with_modules) = with_modules.get_mut(process.row()) {
+            *with_modules = true;
+        }
+    }
+    Ok(with_modules)
+}
+
+/// Identities of the modules, by row.
+pub fn module_identities(trace: &Trace) -> Result<Vec<ModuleIdentity>, ArchiveError> {
+    let pdb = |module: &Module| {
+        Some(PdbIdentity {
+            name: module.pdb_name.clone()?,
+            guid: module.pdb_guid.as_ref()?.parse().ok()?,
+            age: module.pdb_age?,
+        })
+    };
+    let identity = |module: Module| ModuleIdentity {
+        pdb: pdb(&module),
+        name: module.name,
+        path: module.path,
+        size: module.size,
+        timestamp: module.timestamp,
+    };
+    Ok(Modules::read(trace)?.rows().map(identity).collect())
+}

@@ -1,0 +1,115 @@
+//! A handle or view as it counts: small, because there may be tens of millions.
+
+use handlescope_model::{EventIdx, EventKind, ObjectIdx};
+
+use super::lifetimes::Lifetime;
+
+/// Compact form of a handle or view, 16 bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Handle {
+    /// Object of the handle.
+    pub object: ObjectIdx,
+    /// The events that opened and closed it; those of no row for none.
+    pub opened: EventIdx,
+    pub closed: EventIdx,
+    flags: u16,
+}
+
+impl Handle {
+    pub const CREATED: u16 = 1;
+    pub const DUPLICATED: u16 = 1 << 1;
+    pub const MAPPED: u16 = 1 << 2;
+    pub const CLOSED: u16 = 1 << 3;
+    pub const UNMAPPED: u16 = 1 << 4;
+    pub const LEAKED: u16 = 1 << 5;
+    pub const AT_EXIT: u16 = 1 << 6;
+    pub const OPEN_AT_END: u16 = 1 << 7;
+    pub const BARE: u16 = 1 << 8;
+    /// Flag of a handle of which only its close by the end of the process counts.
+    pub const BESIDE: u16 = 1 << 9;
+    /// The trace lost its close.
+    pub const UNSEEN: u16 = 1 << 10;
+    /// An event that is left opened it.
+    const OPENED: u16 = Self::CREATED | Self::DUPLICATED | Self::MAPPED;
+    /// An event that is left closed it.
+    const ENDED: u16 = Self::CLOSED | Self::UNMAPPED;
+
+    /// Keeps what counts of a handle; `is_beside` where only its close at exit does.
+    pub fn of(lifetime: &Lifetime, is_beside: bool) -> Self {
+        let flags = [
+            (lifetime.opening == Some(EventKind::HandleCreate), Self::CREATED),
+            (lifetime.opening == Some(EventKind::HandleDuplicate), Self::DUPLICATED),
+            (lifetime.opening == Some(EventKind::Map), Self::MAPPED),
+            (lifetime.closing == Some(EventKind::HandleClose), Self::CLOSED),
+            (lifetime.closing == Some(EventKind::Unmap), Self::UNMAPPED),
+            (lifetime.is_leaked, Self::LEAKED),
+            (lifetime.is_closed_at_exit, Self::AT_EXIT),
+            (lifetime.is_closed_unseen, Self::UNSEEN),
+            (lifetime.is_open_at_end, Self::OPEN_AT_END),
+            (lifetime.is_bare, Self::BARE),
+            (is_beside, Self::BESIDE),
+        ];
+        let set = flags.into_iter().filter(|(is, _)| *is);
+        Self {
+            object: lifetime.object,
+            opened: lifetime.opened.unwrap_or(EventIdx::NONE),
+            closed: lifetime.closed.unwrap_or(EventIdx::NONE),
+            flags: set.fold(0, |flags, (_, flag)| flags | flag),
+        }
+    }
+
+    /// One without events.
+    #[cfg(test)]
+    pub fn with_flags(object: u32, flags: u16) -> Self {
+        Self { object: ObjectIdx(object), opened: EventIdx::NONE, closed: EventIdx::NONE, flags }
+    }
+
+    /// Whether any of these flags is set.
+    pub fn has(self, flags: u16) -> bool {
+        self.flags & flags != 0
+    }
+
+    /// Whether an event that is left opened it, and it counts.
+    pub fn is_opened(self) -> bool {
+        self.has(Self::OPENED) && !self.has(Self::BESIDE)
+    }
+
+    /// Whether it is not a handle or view, but an object without any.
+    pub fn is_bare(self) -> bool {
+        self.has(Self::BARE)
+    }
+
+    /// Whether nothing closed it, or only the end of its process.
+    pub fn is_unreleased(self) -> bool {
+        self.has(Self::LEAKED | Self::AT_EXIT)
+    }
+
+    /// Rows of the events that count.
+    pub fn events(self) -> impl Iterator<Item = usize> {
+        let opened = self.has(Self::OPENED).then_some(self.opened);
+        let closed = self.has(Self::ENDED).then_some(self.closed);
+        opened.into_iter().chain(closed).map(EventIdx::row)
+    }
+}
+
+/// A handle that was opened in the trace: rows of events, 12 bytes, because there may be tens of millions.
+#[derive(Debug, Clone, Copy)]
+pub struct Opened {
+    /// Object of the handle.
+    pub object: ObjectIdx,
+    /// The event that opened it.
+    pub opened: EventIdx,
+    /// The event that closed it; that of no row for none.
+    closed: EventIdx,
+}
+
+impl Opened {
+    pub fn of(handle: Handle) -> Self {
+        Self { object: handle.object, opened: handle.opened, closed: handle.closed }
+    }
+
+    /// The event that closed it.
+    pub fn closed(self) -> Option<EventIdx> {
+        self.closed.known()
+    }
+}

@@ -1,0 +1,97 @@
+//! Choice and order of the groups of a level that are shown.
+
+use std::cmp::Reverse;
+
+use super::stats::Stats;
+use crate::criteria::GroupCriteria;
+use handlescope_session::values::TopN;
+
+/// Choice and order of the groups of a level that are shown.
+#[derive(Clone, Copy)]
+pub struct Cut<'a> {
+    pub criteria: &'a GroupCriteria,
+    pub top: Option<TopN>,
+}
+
+/// Groups that are not shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GroupsLeftOut {
+    /// Number of groups.
+    pub groups: usize,
+    /// Handles and views in them.
+    pub handles: u64,
+}
+
+/// Default order of groups, the most important first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    pub unreleased: u32,
+    pub open_at_end: u32,
+    pub handles: u32,
+}
+
+impl Rank {
+    pub fn of(stats: &Stats) -> Self {
+        let Stats { open_at_end, handles, .. } = *stats;
+        Self { unreleased: stats.unreleased(), open_at_end, handles }
+    }
+}
+
+impl Cut<'_> {
+    /// Splits groups into those that are shown and what is left out; of groups with equal ranks, those with smaller
+    /// numbers come first.
+    pub fn by_rank<T: Clone>(
+        self,
+        groups: &[T],
+        rank: impl Fn(&T) -> (Rank, u32),
+    ) -> (Vec<T>, GroupsLeftOut) {
+        self.of(groups, |group| {
+            let (rank, number) = rank(group);
+            (None, rank, number)
+        })
+    }
+
+    /// Like [`Self::by_rank`], in the requested order.
+    pub fn by_stats<T: Clone>(
+        self,
+        groups: &[T],
+        stats: impl Fn(&T) -> (Stats, u32),
+    ) -> (Vec<T>, GroupsLeftOut) {
+        self.of(groups, |group| {
+            let (stats, number) = stats(group);
+            let first = self.criteria.order.and_then(|stat| stats.get(stat));
+            (first, Rank::of(&stats), number)
+        })
+    }
+
+    fn of<T: Clone>(
+        self,
+        groups: &[T],
+        key: impl Fn(&T) -> (Option<i64>, Rank, u32),
+    ) -> (Vec<T>, GroupsLeftOut) {
+        let mut total = 0;
+        let mut order = Vec::new();
+        for (index, group) in groups.iter().enumerate() {
+            let (first, rank, number) = key(group);
+            total += u64::from(rank.handles);
+            if u64::from(rank.handles) >= self.criteria.min_count {
+                order.push((Reverse((first, rank)), number, index));
+            }
+        }
+        let TopN { take, skip } = self.top.unwrap_or(TopN { take: usize::MAX, skip: 0 });
+        let end = skip.saturating_add(take).min(order.len());
+        if end < order.len() {
+            // The others need not be sorted.
+            order.select_nth_unstable(end);
+            order.truncate(end);
+        }
+        order.sort_unstable();
+        let shown = order.get(skip.min(order.len())..).unwrap_or_default();
+        let handles: u64 = shown.iter().map(|(key, ..)| u64::from(key.0.1.handles)).sum();
+        let shown = shown.iter().filter_map(|(.., index)| groups.get(*index).cloned());
+        let shown: Vec<T> = shown.collect();
+        let left_out =
+            GroupsLeftOut { groups: groups.len() - shown.len(), handles: total - handles };
+        (shown, left_out)
+    }
+}

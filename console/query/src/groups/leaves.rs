@@ -1,0 +1,166 @@
+//! The groups of the innermost level, of which there may be millions.
+//!
+//! They are not looked up for each handle: the handles of a group of the level above stay together, and only the
+//! handles of a group that is shown are sorted and counted, group by group.
+
+use std::ops::Range;
+
+use handlescope_model::sentinel;
+
+use super::counted::{Handle, Opened};
+use super::lifetimes::Times;
+use super::stats::Stats;
+
+/// Handles, with what each has in the innermost column.
+#[derive(Default)]
+pub struct Handles {
+    codes: Vec<u32>,
+    handles: Vec<Handle>,
+}
+
+/// The handles within one group of the level above the innermost: pieces of those of parts, in their order.
+#[derive(Default)]
+pub struct Leaves(Vec<Piece>);
+
+/// Rows of the handles of a part.
+struct Piece {
+    part: u32,
+    rows: Range<u32>,
+}
+
+/// A group of the innermost level.
+#[derive(Clone)]
+pub struct Leaf {
+    pub code: u32,
+    /// Handles of the group that an event opened, among those of [`Sorted::groups`].
+    pub opened: Range<u32>,
+    pub stats: Stats,
+}
+
+/// Handles by what they have in the innermost column, those of one group in their order.
+pub struct Sorted<'a> {
+    parts: &'a [Handles],
+    order: Vec<HandleRef>,
+}
+
+/// A part and a row of its handles.
+type HandleRef = (u32, u32);
+
+impl Handles {
+    /// The rows of an order.
+    pub fn ordered(order: &[u32], codes: &[u32], handles: &[Handle]) -> Self {
+        Self {
+            codes: order.iter().filter_map(|row| codes.get(*row as usize)).copied().collect(),
+            handles: order.iter().filter_map(|row| handles.get(*row as usize)).copied().collect(),
+        }
+    }
+}
+
+impl Leaves {
+    pub fn push(&mut self, part: u32, rows: Range<u32>) {
+        self.0.push(Piece { part, rows });
+    }
+
+    pub fn sorted<'a>(&self, parts: &'a [Handles]) -> Sorted<'a> {
+        let codes = self.codes(parts).map(|(code, _)| code).filter(|code| *code != sentinel());
+        let width = codes.max().map_or(1, |largest| largest as usize + 2);
+        let count = self.0.iter().map(|piece| piece.rows.len()).sum();
+        let order = if width <= count { self.counted(parts, width) } else { self.compared(parts) };
+        Sorted { parts, order }
+    }
+
+    /// The handles, and what each has in the innermost column.
+    pub fn handles<'a>(&'a self, parts: &'a [Handles]) -> impl Iterator<Item = (u32, Handle)> + 'a {
+        self.0.iter().flat_map(|piece| {
+            let (start, end) = (piece.rows.start as usize, piece.rows.end as usize);
+            let part = parts.get(piece.part as usize);
+            let codes = part.and_then(|part| part.codes.get(start..end)).unwrap_or_default();
+            let handles = part.and_then(|part| part.handles.get(start..end)).unwrap_or_default();
+            codes.iter().copied().zip(handles.iter().copied())
+        })
+    }
+
+    /// Each handle, and its number in the innermost column.
+    fn codes<'a>(
+        &'a self,
+        parts: &'a [Handles],
+    ) -> impl Iterator<Item = (u32, HandleRef)> + Clone + 'a {
+        self.0.iter().flat_map(|Piece { part, rows }| {
+            let codes = parts.get(*part as usize).map_or(&[][..], |part| &part.codes);
+            let codes = codes.get(rows.start as usize..rows.end as usize).unwrap_or_default();
+            codes.iter().copied().zip(rows.clone().map(|row| (*part, row)))
+        })
+    }
+
+    /// The order where numbers are compared.
+    fn compared(&self, parts: &[Handles]) -> Vec<HandleRef> {
+        let mut order: Vec<(u32, HandleRef)> = self.codes(parts).collect();
+        order.sort_unstable();
+        order.into_iter().map(|(_, handle)| handle).collect()
+    }
+
+    /// Sorts by counting, for numbers that are fewer than handles; [`sentinel`] is the last number.
+    fn counted(&self, parts: &[Handles], width: usize) -> Vec<HandleRef> {
+        let last = width - 1;
+        let slots = self.codes(parts).map(|(code, handle)| ((code as usize).min(last), handle));
+        counting_sort(slots, width).0
+    }
+}
+
+/// Items in the order of their slots, those of one slot as they came, and where those of each slot end: a counting
+/// sort. All slots are below `width`.
+pub fn counting_sort<T: Copy + Default>(
+    items: impl Iterator<Item = (usize, T)> + Clone,
+    width: usize,
+) -> (Vec<T>, Vec<u32>) {
+    let mut next = vec![0_u32; width];
+    for (slot, _) in items.clone() {
+        if let Some(count) = next.get_mut(slot) {
+            *count += 1;
+        }
+    }
+    let mut sum = 0;
+    for count in &mut next {
+        sum += std::mem::replace(count, sum);
+    }
+    let mut order = vec![T::default(); sum as usize];
+    for (slot, item) in items {
+        let Some(next) = next.get_mut(slot) else { continue };
+        if let Some(slot) = order.get_mut(*next as usize) {
+            *slot = item;
+        }
+        *next += 1;
+    }
+    // Each counter is now where the next slot begins.
+    (order, next)
+}
+
+impl Sorted<'_> {
+    fn handle(&self, (part, row): HandleRef) -> Option<Handle> {
+        self.parts.get(part as usize)?.handles.get(row as usize).copied()
+    }
+
+    fn code(&self, (part, row): HandleRef) -> u32 {
+        let part = self.parts.get(part as usize);
+        part.and_then(|part| part.codes.get(row as usize)).copied().unwrap_or(sentinel())
+    }
+
+    /// The groups, with all that is counted of them, and the handles of each that an event opened. If they are
+    /// `leaking`, those that leak nothing are left out.
+    pub fn groups(&self, times: &Times, leaking: bool) -> (Vec<Leaf>, Vec<Opened>) {
+        let (mut leaves, mut opened) = (Vec::new(), Vec::new());
+        for group in self.order.chunk_by(|one, other| self.code(*one) == self.code(*other)) {
+            let handles = || group.iter().filter_map(|place| self.handle(*place));
+            if leaking && !handles().any(Handle::is_unreleased) {
+                continue;
+            }
+            let mut stats = Stats::default();
+            handles().for_each(|handle| stats.add(handle, times.span(handle.events())));
+            let start = opened.len() as u32;
+            opened.extend(handles().filter(|handle| handle.is_opened()).map(Opened::of));
+            let code = group.first().map_or(sentinel(), |place| self.code(*place));
+            leaves.push(Leaf { code, opened: start..opened.len() as u32, stats });
+        }
+        (leaves, opened)
+    }
+}

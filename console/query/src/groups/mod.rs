@@ -1,0 +1,208 @@
+//! `.dump ObjectRef -GroupBy`: handles and views in groups, as a tree.
+//!
+//! [`lifetimes`] follows each handle and view from its opening to its close, [`columns`] defines the columns of groups,
+//! [`stacks`] compares stacks, [`parts`] counts parts of the objects in parallel, and [`tree`] merges them. These are
+//! loops over slices instead of expressions over frames, because the counts depend on the order of rows: the objects
+//! of a group are distinct, and one pass makes the groups of all levels.
+
+mod columns;
+mod counted;
+mod cut;
+mod leaves;
+mod lifetimes;
+mod name_pattern;
+mod nodes;
+mod parts;
+mod process_stacks;
+mod ranked;
+mod stacks;
+mod stats;
+mod timed;
+mod tree;
+
+pub use self::columns::GroupColumn;
+pub use self::counted::Opened;
+pub use self::cut::GroupsLeftOut;
+pub use self::leaves::counting_sort;
+pub use self::name_pattern::NamePattern;
+pub use self::stacks::{StackTrims, TrimmedStacks};
+pub use self::stats::Stats;
+pub use self::timed::TimedGroups;
+pub use self::tree::{GroupTree, NodeIdx};
+
+use handlescope_model::StackIdx;
+
+use self::columns::{KeyRows, KeyTexts, Keys};
+use self::lifetimes::LifeTables;
+use self::parts::Parts;
+use self::process_stacks::ProcessStacks;
+use super::context::FileContext;
+use super::criteria::ObjectCriteria;
+use super::error::QueryError;
+use super::group_columns::GroupKey;
+use super::growth::{self, Growth, Window};
+use super::info::{recorded, trace_info};
+use super::selection::Selection;
+use super::stacks::StackSet;
+
+/// The groups of the objects of one trace that passed.
+pub struct Groups {
+    /// Columns that the objects are grouped by, the outermost first.
+    pub by: Vec<GroupColumn>,
+    /// All groups of all levels, cut as the criteria say.
+    pub tree: GroupTree,
+    texts: KeyTexts,
+    pub stacks: Option<TrimmedStacks>,
+    pub timed: Option<TimedGroups>,
+    /// The time of the trace, if it has a clock.
+    pub window: Option<Window>,
+    /// The times of all events, which are only an order in a trace without a clock.
+    pub extent: Window,
+}
+
+impl Groups {
+    /// Groups what the objects that passed have of handles and views; `beside` is what only the ends of
+    /// processes closed, where the criteria leave that out: then nothing else of it counts.
+    pub fn of(
+        file: &FileContext<'_>,
+        selection: &Selection,
+        beside: Option<&Selection>,
+        criteria: &ObjectCriteria,
+    ) -> Result<Self, QueryError> {
+        let mut by = criteria.groups.by.clone();
+        let selections = || [Some(selection), beside].into_iter().flatten();
+        let (needs, trims) = (criteria.groups.needs_stacks(), &criteria.groups.trims);
+        let stacks = TrimmedStacks::needed(file, selections(), needs, trims)?;
+        let process_stacks =
+            ProcessStacks::number(file.trace, file.frames.as_ref(), stacks.as_ref(), file.cancel)?;
+        // The executable identifies a process.
+        let is_plain = criteria.plain_process_names || criteria.with_identities;
+        let mut keys = Keys::new(file, &by, stacks.as_ref(), is_plain)?;
+        let mut tree = GroupTree::new(by.len());
+        let parts = Parts {
+            lifetimes: LifeTables::load(file)?,
+            keys: KeyRows::load(file, &by, stacks.as_ref(), process_stacks.as_ref())?,
+            cancel: file.cancel,
+        };
+        for (selection, is_beside) in selections().zip([false, true]) {
+            parts.count(selection, is_beside, &mut keys, |part| tree.add(part))?;
+        }
+        let texts = keys.into_texts(process_stacks.as_ref());
+        by.truncate(criteria.groups.depth.unwrap_or(usize::MAX).max(1));
+        let handles =
+            tree.arrange(&criteria.groups, criteria.top, &parts.lifetimes.times, file.cancel)?;
+        let timed = criteria.groups.keeps_handles();
+        let info = trace_info(file.trace)?;
+        let timed = timed.then(|| TimedGroups::new(file.trace, handles, &info)).transpose()?;
+        let last_ns = timed.as_ref().map_or(0, TimedGroups::last_ns);
+        let extent = recorded(&info, last_ns);
+        let window = info.has_clock().then_some(extent);
+        Ok(Self { by, tree, texts, stacks, timed, window, extent })
+    }
+
+    /// A group and those it is in, the outermost first.
+    pub fn path(&self, node: NodeIdx) -> impl Iterator<Item = NodeIdx> {
+        let mut path: Vec<NodeIdx> = self.tree.with_parents(node).collect();
+        path.reverse();
+        path.into_iter()
+    }
+
+    /// Number of open handles of a group at the ends of `buckets` equal parts of the trace, if that was requested and
+    /// is known.
+    pub fn outstanding(&self, node: NodeIdx, buckets: usize) -> Option<Vec<u32>> {
+        let timed = self.timed.as_ref()?;
+        let times = timed.open_times(&timed.handles(&self.tree, node));
+        Some(growth::outstanding(&times, self.window?, buckets))
+    }
+
+    /// Changes in the number of open handles of a group, not in their order; empty unless the handles are kept.
+    pub fn changes(&self, node: NodeIdx) -> Vec<growth::Change> {
+        let Some(timed) = &self.timed else { return Vec::new() };
+        let handles = timed.handles(&self.tree, node);
+        let mut changes = Vec::with_capacity(2 * handles.len());
+        for lifetime in timed.open_times(&handles) {
+            changes.push((lifetime.opened_ns, 1));
+            let closed_ns = lifetime.closed_ns.map(|closed| closed.max(lifetime.opened_ns));
+            changes.extend(closed_ns.map(|closed| (closed, -1)));
+        }
+        changes
+    }
+
+    /// Number of handles leaked by a group that were opened in the time of the trace.
+    pub fn unreleased_in_time(&self, node: NodeIdx) -> u64 {
+        let unreleased = self.tree.stats(node).unreleased();
+        let before = self.timed.as_ref().map_or(0, |timed| {
+            let handles = timed.handles(&self.tree, node);
+            timed.unreleased_before(&handles)
+        });
+        u64::from(unreleased).saturating_sub(before)
+    }
+
+    /// Growth of a group in the time of the trace, if known.
+    pub fn growth(&self, node: NodeIdx) -> Option<Growth> {
+        let timed = self.timed.as_ref()?;
+        let times = timed.program_times(&timed.handles(&self.tree, node));
+        Some(Growth::of(&times, self.window?))
+    }
+
+    /// The part of what all groups leak that a group leaks, 0 to 1; where nothing is leaked, its part of the
+    /// handles.
+    pub fn share(&self, node: NodeIdx) -> f64 {
+        let (stats, sums) = (self.tree.stats(node), self.tree.all());
+        let (handles, total) = match sums.unreleased {
+            0 => (stats.handles, sums.handles),
+            unreleased => (stats.unreleased(), unreleased),
+        };
+        if total == 0 { 0.0 } else { f64::from(handles) / total as f64 }
+    }
+
+    /// The stacks that are keys of groups that are shown.
+    pub fn shown_stacks(&self, height: usize) -> StackSet {
+        let mut stacks = StackSet::new(height);
+        for node in self.tree.shown() {
+            if let GroupKey::Stack(stack) = self.key(node) {
+                stacks.add(Some(stack));
+            }
+        }
+        stacks
+    }
+
+    /// The type and the create stack of a group of [`of_create_stacks`](super::criteria::GroupCriteria::of_create_stacks).
+    pub fn type_and_stack(&self, node: NodeIdx) -> (&str, Option<StackIdx>) {
+        let mut keys = self.path(node).map(|node| self.key(node)).skip(1);
+        let type_name = match keys.next() {
+            Some(GroupKey::Text(text)) => text,
+            _ => "",
+        };
+        let stack = match keys.next() {
+            Some(GroupKey::Stack(stack)) => Some(stack),
+            _ => None,
+        };
+        (type_name, stack)
+    }
+
+    /// Whether the innermost groups are those of one pattern of names, as in
+    /// [`of_dumps`](super::criteria::GroupCriteria::of_dumps).
+    pub fn has_name_patterns(&self) -> bool {
+        self.by.last() == Some(&GroupColumn::NamePattern)
+    }
+
+    /// The pattern of the names of a group, if it is grouped by that.
+    pub fn name_pattern(&self, node: NodeIdx) -> Option<&str> {
+        match self.key(node) {
+            GroupKey::Text(pattern) if self.has_name_patterns() => Some(pattern),
+            _ => None,
+        }
+    }
+
+    /// The text of the representative frame of a stack, as stack filters see it.
+    pub fn function(&self, file: &FileContext<'_>, stack: Option<StackIdx>) -> Option<String> {
+        Some(self.stacks.as_ref()?.function(file, stack?))
+    }
+
+    /// Value that the handles of a group have in common in its own column.
+    pub fn key(&self, node: NodeIdx) -> GroupKey<&str> {
+        let (level, code) = self.tree.level_and_code(node);
+        self.by.get(level).map_or(GroupKey::None, |column| self.texts.key(*column, code))
+    }
+}

@@ -1,0 +1,150 @@
+//! Handles of many objects, found and counted side by side, and put together in the order of the objects.
+
+use handlescope_model::sentinel;
+use rayon::prelude::*;
+
+use super::columns::{KeyRows, Keys};
+use super::counted::Handle;
+use super::leaves::{Handles, counting_sort};
+use super::lifetimes::{LifeTables, Lifetimes, Times};
+use super::nodes::OuterGroups;
+use crate::selection::{EventMask, Selected, Selection};
+use handlescope_session::cancel::{Cancel, Cancelled, Poll};
+
+/// Objects that one thread processes at a time.
+const PART: usize = 1 << 14;
+/// Objects whose handles are in memory with all that they have in the columns.
+const WAVE: usize = 1 << 19;
+
+/// Source of handles and of what they are grouped by.
+pub struct Parts<'a> {
+    pub lifetimes: LifeTables<'a>,
+    pub keys: KeyRows<'a>,
+    pub cancel: &'a Cancel,
+}
+
+/// The handles of some objects, and for each of them what it has in the columns.
+#[derive(Default)]
+struct ObjectHandles {
+    handles: Vec<Handle>,
+    rows: Vec<u32>,
+}
+
+/// The handles of some objects in their groups.
+pub struct CountedPart {
+    pub outer: OuterGroups,
+    /// Handles of the groups above the innermost level, one group after the other.
+    pub handles: Handles,
+    /// Ends of the handles of each such group, by group and 1; first of the handles in no group.
+    pub ends: Vec<u32>,
+    pub all: Sums,
+}
+
+/// Sums over handles.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sums {
+    /// Handles and views.
+    pub handles: u64,
+    /// Handles that the program did not close.
+    pub unreleased: u64,
+}
+
+impl Parts<'_> {
+    /// Counts what the objects of a selection have of handles and views, and gives it to `add` in their order;
+    /// `is_beside` where nothing counts but what only the ends of processes closed.
+    pub fn count(
+        &self,
+        selection: &Selection,
+        is_beside: bool,
+        keys: &mut Keys<'_>,
+        mut add: impl FnMut(CountedPart),
+    ) -> Result<(), Cancelled> {
+        for wave in selection.objects().chunks(WAVE) {
+            let parts = wave.par_chunks(PART);
+            let parts = parts.map(|objects| self.part(objects, &selection.events, is_beside));
+            let parts: Vec<ObjectHandles> = parts.collect::<Result<_, Cancelled>>()?;
+            // In sequence, because numbers follow the order of the handles.
+            parts.iter().for_each(|part| keys.learn(&part.rows));
+            let counted = parts.into_par_iter().map(|part| part.count(keys, &self.lifetimes.times));
+            counted.collect::<Vec<_>>().into_iter().for_each(&mut add);
+        }
+        Ok(())
+    }
+
+    fn part(
+        &self,
+        objects: &[Selected],
+        mask: &EventMask,
+        is_beside: bool,
+    ) -> Result<ObjectHandles, Cancelled> {
+        let mut poll = Poll::new(self.cancel);
+        let mut lifetimes = Lifetimes::new(&self.lifetimes);
+        let mut part = ObjectHandles::default();
+        for selected in objects {
+            poll.round()?;
+            for lifetime in lifetimes.of_object(*selected, mask) {
+                if !is_beside || lifetime.is_closed_at_exit {
+                    part.handles.push(Handle::of(lifetime, is_beside));
+                    part.rows.extend(self.keys.of(lifetime));
+                }
+            }
+        }
+        self.keys.unite(&mut part.rows);
+        Ok(part)
+    }
+}
+
+impl ObjectHandles {
+    /// Counts the handles in their groups on all levels but the innermost, and orders them by these.
+    fn count(self, keys: &Keys<'_>, times: &Times) -> CountedPart {
+        let mut outer = OuterGroups::default();
+        let mut path = Path::default();
+        let mut sums = Sums::default();
+        let (mut slots, mut codes) = (Vec::new(), Vec::new());
+        for (handle, rows) in self.handles.iter().zip(self.rows.chunks_exact(keys.width())) {
+            let innermost = path.follow(keys.codes(rows), keys.width() - 1, &mut outer);
+            // The span is needed only for levels above the innermost.
+            let span_ns = if path.0.is_empty() { None } else { times.span(handle.events()) };
+            for (_, node) in &path.0 {
+                if let Some(stats) = outer.stats_mut(*node) {
+                    stats.add(*handle, span_ns);
+                }
+            }
+            slots.push(path.0.last().map_or(0, |(_, node)| node + 1));
+            codes.push(innermost);
+            sums.handles += u64::from(!handle.is_bare());
+            sums.unreleased += u64::from(handle.is_unreleased());
+        }
+        let width = slots.iter().max().map_or(0, |last| *last as usize + 1);
+        let rows = slots.iter().map(|slot| *slot as usize).zip(0..);
+        let (order, ends) = counting_sort(rows, width);
+        let handles = Handles::ordered(&order, &codes, &self.handles);
+        CountedPart { outer, handles, ends, all: sums }
+    }
+}
+
+/// The numbers and groups of the last handle, from the outermost level on.
+#[derive(Default)]
+struct Path(Vec<(u32, u32)>);
+
+impl Path {
+    /// Goes to the groups of a handle on the `outer` first levels; returns its number on the innermost.
+    fn follow(
+        &mut self,
+        codes: impl Iterator<Item = u32>,
+        levels: usize,
+        outer: &mut OuterGroups,
+    ) -> u32 {
+        let mut innermost = sentinel();
+        for (level, code) in codes.enumerate() {
+            if level == levels {
+                innermost = code;
+            } else if self.0.get(level).is_none_or(|(last, _)| *last != code) {
+                self.0.truncate(level);
+                let parent = self.0.last().map_or(sentinel(), |(_, node)| *node);
+                self.0.push((code, outer.of(parent, code, level as u32)));
+            }
+        }
+        innermost
+    }
+}

@@ -1,0 +1,110 @@
+//! Stacks through unknown code: one row of the table stands for other code in each process that has it.
+
+use handlescope_model::tables::Events;
+use handlescope_model::{EventIdx, Numbers, ProcessIdx, StackIdx, Table, Trace};
+use hashbrown::HashMap;
+
+use super::stacks::TrimmedStacks;
+use crate::error::QueryError;
+use crate::frame_names::Frames;
+use handlescope_session::cancel::{Cancel, Poll};
+
+/// Numbers of the stacks of each process: the first process has the row of the table, others have numbers after it.
+pub struct ProcessStacks {
+    events: EventProcesses,
+    numbers: HashMap<(StackIdx, Option<ProcessIdx>), StackIdx>,
+    rows: StackNumbers,
+}
+
+/// The processes whose threads logged events, which is where the addresses of their stacks lie.
+struct EventProcesses {
+    process: Numbers<ProcessIdx>,
+    caller: Numbers<ProcessIdx>,
+    knows_modules: Vec<bool>,
+}
+
+/// Rows of the table of stacks, by number.
+#[derive(Debug, Clone, Default)]
+pub struct StackNumbers {
+    /// Number of rows in the table, which are their own numbers.
+    height: usize,
+    /// Rows of the numbers after these.
+    further: Vec<StackIdx>,
+}
+
+impl EventProcesses {
+    fn get(&self, event: usize) -> Option<ProcessIdx> {
+        let process = self.caller.get(event).or_else(|| self.process.get(event));
+        // Processes without modules share their code.
+        process.filter(|process| self.knows_modules.get(process.row()).copied().unwrap_or_default())
+    }
+}
+
+impl StackNumbers {
+    /// The row that a number stands for.
+    pub fn row(&self, number: u32) -> StackIdx {
+        let further = (number as usize).checked_sub(self.height);
+        let row = further.and_then(|further| self.further.get(further));
+        row.copied().unwrap_or(StackIdx(number))
+    }
+
+    fn push(&mut self, row: StackIdx) -> StackIdx {
+        self.further.push(row);
+        StackIdx::of(self.height + self.further.len() - 1)
+    }
+}
+
+impl ProcessStacks {
+    /// Numbers the stacks that are equal in one process only; `None` if there are none.
+    pub fn number(
+        trace: &Trace,
+        frames: Option<&Frames<'_>>,
+        stacks: Option<&TrimmedStacks>,
+        cancel: &Cancel,
+    ) -> Result<Option<Self>, QueryError> {
+        let stacks = stacks.filter(|stacks| stacks.has_stacks_of_one_process());
+        let Some((stacks, frames)) = stacks.zip(frames) else { return Ok(None) };
+        let stack = trace.values(Events::stack)?;
+        let events = EventProcesses {
+            process: trace.values(Events::process)?,
+            caller: trace.values(Events::caller_process)?,
+            knows_modules: (0..trace.height(Table::Processes)?)
+                .map(|row| frames.knows_modules(Some(ProcessIdx::of(row))))
+                .collect(),
+        };
+        let mut rows = StackNumbers { height: stacks.height(), further: Vec::new() };
+        let mut firsts: HashMap<StackIdx, Option<ProcessIdx>> = HashMap::new();
+        let mut numbers = HashMap::new();
+        let mut poll = Poll::new(cancel);
+        for event in 0..stack.len() {
+            poll.round()?;
+            let Some(stack) = stack.get(event).filter(|stack| stacks.is_of_one_process(*stack))
+            else {
+                continue;
+            };
+            let (stack, process) = (stacks.equal(stack), events.get(event));
+            let is_first = *firsts.entry(stack).or_insert(process) == process;
+            let number = || if is_first { stack } else { rows.push(stack) };
+            numbers.entry((stack, process)).or_insert_with(number);
+        }
+        Ok(Some(Self { events, numbers, rows }))
+    }
+
+    /// The number of the stack of an event, if it leads through unknown code.
+    pub fn of_event(
+        &self,
+        stacks: &TrimmedStacks,
+        stack: StackIdx,
+        event: EventIdx,
+    ) -> Option<StackIdx> {
+        if !stacks.is_of_one_process(stack) {
+            return None;
+        }
+        self.numbers.get(&(stacks.equal(stack), self.events.get(event.row()))).copied()
+    }
+
+    /// The rows that the numbers stand for.
+    pub fn rows(&self) -> &StackNumbers {
+        &self.rows
+    }
+}

@@ -1,0 +1,298 @@
+//! Equality of stacks: stacks of the same functions are equal, whatever their addresses. Code without a module and without a
+//! name is equal only at the same address of the same process.
+
+use std::hash::{BuildHasher, Hash, Hasher};
+
+use handlescope_model::rules::{CLOSING, OPENING};
+use handlescope_model::tables::Events;
+use handlescope_model::{FrameIdx, StackIdx, sentinel};
+use hashbrown::HashTable;
+use rayon::prelude::*;
+
+use crate::context::FileContext;
+use crate::criterion::Criterion;
+use crate::error::QueryError;
+use crate::frame_names::{Frames, NamedFrames};
+use crate::frame_view::{FrameIdentity, FrameView};
+use crate::program_frames::representative;
+use crate::selection::Selection;
+use crate::stacks::StackSet;
+use handlescope_session::filter::Filter;
+
+/// Frames that are left out of stacks before they are compared and shown.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StackTrims {
+    /// `-FoldStack`: frames that are left out.
+    pub fold: Option<Filter>,
+    /// `-StackFrom`: where a stack begins, its inner frames being left out.
+    pub from: Option<Filter>,
+}
+
+impl StackTrims {
+    /// The first of them that is given.
+    pub fn criterion(&self) -> Option<Criterion> {
+        let trims = [(&self.fold, Criterion::FoldStack), (&self.from, Criterion::StackFrom)];
+        trims.into_iter().find(|(filter, _)| filter.is_some()).map(|(_, criterion)| criterion)
+    }
+}
+
+/// The stacks of a trace that groups need, trimmed, each with the first one that is equal.
+pub struct TrimmedStacks {
+    /// First equal stack, by row of the stacks table.
+    equal: Vec<StackIdx>,
+    /// Facts about frames, by row of the frames table.
+    frames: Vec<FrameFacts>,
+    has_start: bool,
+    /// Stacks with unknown code of a program; `None` if there are none.
+    of_one_process: Option<StackSet>,
+}
+
+/// Facts about a row of the frames table.
+#[derive(Debug, Clone, Copy)]
+struct FrameFacts {
+    /// The first frame with this text, [`sentinel`] as long as it is unknown.
+    text: u32,
+    is_folded: bool,
+    is_start: bool,
+    /// Whether it is an address that means this code in one process only.
+    is_of_one_process: bool,
+}
+
+impl TrimmedStacks {
+    /// Compares the stacks of openings or of closes, if these are needed and there are any.
+    pub fn needed<'s>(
+        file: &FileContext<'_>,
+        selections: impl Iterator<Item = &'s Selection>,
+        (opening, closing): (bool, bool),
+        trims: &StackTrims,
+    ) -> Result<Option<Self>, QueryError> {
+        let Some(frames) = &file.frames else { return Ok(None) };
+        let (kind, stack) = (file.trace.values(Events::kind)?, file.trace.values(Events::stack)?);
+        let height = frames.stacks.len();
+        let mut needed = StackSet::new(height);
+        for selection in selections {
+            let of_selection = selection.stacks(height, file.cancel, |selected, needed| {
+                for event in file.objects.events(selected.object()) {
+                    let Some(kind) = kind.get(event) else { continue };
+                    let is_needed = (opening && !CLOSING.contains_code(kind))
+                        || (closing && !OPENING.contains_code(kind));
+                    if is_needed {
+                        needed.add(stack.get(event));
+                    }
+                }
+            })?;
+            needed.add_all(&of_selection);
+        }
+        frames.resolve(needed.iter())?;
+        Self::compare(frames, &needed, trims).map(Some)
+    }
+
+    /// Compares some stacks, the names of whose frames were looked up.
+    pub fn compare(
+        frames: &Frames<'_>,
+        needed: &StackSet,
+        trims: &StackTrims,
+    ) -> Result<Self, QueryError> {
+        let unknown = FrameFacts {
+            text: sentinel(),
+            is_folded: false,
+            is_start: false,
+            is_of_one_process: false,
+        };
+        let mut stacks = Self {
+            equal: Vec::new(),
+            frames: vec![unknown; frames.height()],
+            has_start: trims.from.is_some(),
+            of_one_process: None,
+        };
+        let named = frames.named();
+        let mut is_needed = vec![false; frames.height()];
+        for frame in needed.iter().flat_map(|stack| frames.stacks.get(stack.row())) {
+            if let Some(is_needed) = is_needed.get_mut(frame.row()) {
+                *is_needed = true;
+            }
+        }
+        let texts = FrameTexts { named: &named, trims, hasher: Default::default() };
+        stacks.number(&is_needed, &texts);
+        if stacks.frames.iter().any(|facts| facts.is_of_one_process) {
+            let is_of_one_process = |stack| {
+                let mut left = stacks.frames(frames, stack);
+                left.any(|frame| {
+                    stacks.frames.get(frame.row()).is_some_and(|facts| facts.is_of_one_process)
+                })
+            };
+            stacks.of_one_process = Some(needed.par_filter(is_of_one_process));
+        }
+        let hasher = hashbrown::DefaultHashBuilder::default();
+        let needed: Vec<StackIdx> = needed.iter().collect();
+        let hashes = needed.into_par_iter().map(|stack| {
+            let mut hash = hasher.build_hasher();
+            stacks.texts(frames, stack).for_each(|text| hash.write_u32(text));
+            (hash.finish(), stack)
+        });
+        let hashes: Vec<(u64, StackIdx)> = hashes.collect();
+        let firsts =
+            firsts(&hashes, |one, other| stacks.texts(frames, one).eq(stacks.texts(frames, other)));
+        let mut equal = vec![StackIdx::NONE; frames.stacks.len()];
+        for ((_, stack), first) in hashes.iter().zip(firsts) {
+            if let Some(slot) = equal.get_mut(stack.row()) {
+                *slot = first;
+            }
+        }
+        stacks.equal = equal;
+        Ok(stacks)
+    }
+
+    /// Finds what there is to know of some frames.
+    fn number(&mut self, is_needed: &[bool], texts: &FrameTexts<'_>) {
+        let needed = is_needed.par_iter().enumerate().filter(|(_, is_needed)| **is_needed);
+        let needed = needed.map(|(row, _)| FrameIdx::of(row));
+        let hashes: Vec<(u64, FrameIdx)> = needed.map(|frame| (texts.hash(frame), frame)).collect();
+        let is_equal = |one, other| texts.identities(one).eq(texts.identities(other));
+        for ((_, frame), first) in hashes.iter().zip(firsts(&hashes, is_equal)) {
+            if let Some(facts) = self.frames.get_mut(frame.row()) {
+                *facts = texts.facts(*frame, first.0);
+            }
+        }
+    }
+
+    /// Number of rows of the table of stacks.
+    pub fn height(&self) -> usize {
+        self.equal.len()
+    }
+
+    /// The first of the stacks that are equal to one; that of no row for one that was not compared, and
+    /// for none.
+    pub fn equal(&self, stack: StackIdx) -> StackIdx {
+        self.equal.get(stack.row()).copied().unwrap_or(StackIdx::NONE)
+    }
+
+    /// Whether a stack leads through unknown code of a program, so that the equal stacks of another process are other stacks.
+    pub fn is_of_one_process(&self, stack: StackIdx) -> bool {
+        self.of_one_process.as_ref().is_some_and(|stacks| stacks.has(stack))
+    }
+
+    /// Whether there is any such stack.
+    pub fn has_stacks_of_one_process(&self) -> bool {
+        self.of_one_process.is_some()
+    }
+
+    /// The frames of a stack that are left, innermost first.
+    pub fn frames(&self, frames: &Frames<'_>, stack: StackIdx) -> impl Iterator<Item = FrameIdx> {
+        let facts = |frame: &FrameIdx| self.frames.get(frame.row());
+        let frames = || frames.stacks.get(stack.row());
+        let start = match self.has_start {
+            true => frames().position(|frame| facts(&frame).is_some_and(|facts| facts.is_start)),
+            false => None,
+        };
+        let rest = frames().skip(start.unwrap_or_default());
+        rest.filter(move |frame| facts(frame).is_none_or(|facts| !facts.is_folded))
+    }
+
+    /// Frames that a row stands for, trimmed likewise; all of them for a stack that is not trimmed.
+    pub fn views<'n>(
+        trims: Option<&Self>,
+        named: &'n NamedFrames<'_>,
+        stack: StackIdx,
+    ) -> impl Iterator<Item = FrameView<'n>> {
+        let whole = trims.is_none().then(|| named.stack(stack));
+        let trimmed = trims.map(|trims| trims.frames(named.frames(), stack));
+        let trimmed = trimmed.into_iter().flatten().flat_map(|frame| named.frames_at(frame));
+        whole.into_iter().flatten().chain(trimmed)
+    }
+
+    /// The one of these that says most.
+    pub fn representative_view<'n>(
+        trims: Option<&Self>,
+        named: &'n NamedFrames<'_>,
+        stack: StackIdx,
+    ) -> Option<FrameView<'n>> {
+        representative(Self::views(trims, named, stack))
+    }
+
+    fn texts(&self, frames: &Frames<'_>, stack: StackIdx) -> impl Iterator<Item = u32> {
+        self.frames(frames, stack)
+            .map(|frame| self.frames.get(frame.row()).map_or(sentinel(), |facts| facts.text))
+    }
+
+    /// The modules of the representative frames of some stacks, where these have no names; in order, each once.
+    pub fn unnamed(frames: &Frames<'_>, stacks: impl Iterator<Item = StackIdx>) -> Vec<String> {
+        let named = frames.named();
+        let mut modules: Vec<String> = Vec::new();
+        for view in stacks.filter_map(|stack| named.representative(stack)) {
+            if let (Some(module), None) = (view.module_name(), view.function())
+                && !modules.iter().any(|known| known == module)
+            {
+                modules.push(module.to_owned());
+            }
+        }
+        modules
+    }
+
+    /// The text of the representative frame of a stack.
+    pub fn function(&self, file: &FileContext<'_>, stack: StackIdx) -> String {
+        self.of_representative(file, stack, |view| view.to_string())
+    }
+
+    /// The module of that frame.
+    pub fn module(&self, file: &FileContext<'_>, stack: StackIdx) -> String {
+        self.of_representative(file, stack, |view| {
+            view.module_name().map_or_else(|| view.to_string(), str::to_owned)
+        })
+    }
+
+    fn of_representative(
+        &self,
+        file: &FileContext<'_>,
+        stack: StackIdx,
+        text: impl Fn(FrameView<'_>) -> String,
+    ) -> String {
+        let Some(frames) = &file.frames else { return String::new() };
+        let named = frames.named();
+        Self::representative_view(Some(self), &named, stack).map(text).unwrap_or_default()
+    }
+}
+
+/// Compares the texts of frames, and judges them.
+struct FrameTexts<'a> {
+    named: &'a NamedFrames<'a>,
+    trims: &'a StackTrims,
+    hasher: hashbrown::DefaultHashBuilder,
+}
+
+impl FrameTexts<'_> {
+    fn identities(&self, frame: FrameIdx) -> impl Iterator<Item = FrameIdentity<'_>> {
+        self.named.frames_at(frame).map(|view| view.identity())
+    }
+
+    fn hash(&self, frame: FrameIdx) -> u64 {
+        let mut hash = self.hasher.build_hasher();
+        self.identities(frame).for_each(|identity| identity.hash(&mut hash));
+        hash.finish()
+    }
+
+    fn facts(&self, frame: FrameIdx, text: u32) -> FrameFacts {
+        let is = |filter: &Option<Filter>| {
+            filter.as_ref().is_some_and(|filter| {
+                self.named.frames_at(frame).any(|view| filter.matches(&view.to_string()))
+            })
+        };
+        FrameFacts {
+            text,
+            is_folded: is(&self.trims.fold),
+            is_start: is(&self.trims.from),
+            is_of_one_process: self.named.is_of_one_process(frame),
+        }
+    }
+}
+
+/// Finds the first equal item for each of some items, which come with hashes.
+fn firsts<T: Copy>(hashes: &[(u64, T)], is_equal: impl Fn(T, T) -> bool) -> Vec<T> {
+    let mut table: HashTable<(u64, T)> = HashTable::with_capacity(hashes.len());
+    let firsts = hashes.iter().map(|&(hash, item)| {
+        let is_equal =
+            |(known_hash, known): &(u64, T)| *known_hash == hash && is_equal(*known, item);
+        table.entry(hash, is_equal, |(hash, _)| *hash).or_insert((hash, item)).get().1
+    });
+    firsts.collect()
+}

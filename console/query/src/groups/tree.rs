@@ -1,0 +1,268 @@
+//! Groups within groups.
+
+use std::ops::Range;
+
+use handlescope_model::sentinel;
+use hashbrown::HashMap;
+use rayon::prelude::*;
+
+use super::counted::Opened;
+use super::cut::{Cut, GroupsLeftOut};
+use super::leaves::{Handles, Leaf, Leaves};
+use super::lifetimes::Times;
+use super::nodes::{Node, OuterGroups};
+use super::parts::{CountedPart, Sums};
+use super::ranked::{self, Slots};
+use super::stats::Stats;
+use crate::criteria::GroupCriteria;
+use handlescope_session::cancel::{Cancel, Cancelled};
+use handlescope_session::values::TopN;
+
+/// A group: a node of the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeIdx(u32);
+
+/// Groups of groups: on each level those that leak most first.
+#[derive(Default)]
+pub struct GroupTree {
+    /// Groups of all levels; those of the innermost level are the last.
+    nodes: Vec<Node>,
+    /// Groups of the other levels, as long as handles are added.
+    outer: OuterGroups,
+    /// The handles of the groups of the innermost level, by the node above them and 1; those that have none
+    /// first.
+    leaves: Vec<Leaves>,
+    parts: Vec<Handles>,
+    levels: usize,
+    all: Sums,
+    /// Shown groups within each shown group; first those that are in none.
+    children: HashMap<u32, Shown>,
+    /// All groups within each group, without those of the innermost level.
+    all_children: HashMap<u32, Vec<NodeIdx>>,
+}
+
+/// The groups within a group that are shown, and what was left out of them.
+#[derive(Debug, Clone, Default)]
+struct Shown {
+    nodes: Vec<NodeIdx>,
+    left_out: GroupsLeftOut,
+}
+
+impl NodeIdx {
+    /// The node of a row.
+    pub fn of(row: usize) -> Self {
+        Self(u32::try_from(row).unwrap_or(sentinel()))
+    }
+
+    pub fn row(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl GroupTree {
+    pub fn new(levels: usize) -> Self {
+        Self { levels, ..Self::default() }
+    }
+
+    /// Adds the groups and handles of objects that come after all others.
+    pub fn add(&mut self, part: CountedPart) {
+        let CountedPart { outer, handles, ends, all } = part;
+        let mut slots: Vec<u32> = vec![0];
+        for node in outer.into_nodes() {
+            let node_at =
+                |slot: u32| slots.get(slot as usize).and_then(|number| number.checked_sub(1));
+            let parent = node_at(node.parent.wrapping_add(1)).unwrap_or(sentinel());
+            let added = self.outer.of(parent, node.code, node.level);
+            if let Some(stats) = self.outer.stats_mut(added) {
+                stats.add_all(&node.stats);
+            }
+            slots.push(added + 1);
+        }
+        let number = self.parts.len() as u32;
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        for (slot, (start, end)) in slots.into_iter().zip(starts.zip(ends.iter().copied())) {
+            if start == end {
+                continue;
+            }
+            let slot = slot as usize;
+            if self.leaves.len() <= slot {
+                self.leaves.resize_with(slot + 1, Leaves::default);
+            }
+            if let Some(leaves) = self.leaves.get_mut(slot) {
+                leaves.push(number, start..end);
+            }
+        }
+        self.parts.push(handles);
+        self.all.handles += all.handles;
+        self.all.unreleased += all.unreleased;
+    }
+
+    /// Orders the groups of each level and cuts them as the criteria say; only of those of the innermost
+    /// level that are shown anything is known afterwards.
+    ///
+    /// Returns the handles of all groups that an event opened, if the criteria keep them.
+    pub fn arrange(
+        &mut self,
+        criteria: &GroupCriteria,
+        top: Option<TopN>,
+        times: &Times,
+        cancel: &Cancel,
+    ) -> Result<Vec<Opened>, Cancelled> {
+        self.nodes = std::mem::take(&mut self.outer).into_nodes();
+        let mut children: HashMap<u32, Vec<NodeIdx>> = HashMap::new();
+        for (index, node) in (0..).zip(&self.nodes) {
+            children.entry(node.parent).or_default().push(NodeIdx(index));
+        }
+        let cut = Cut { criteria, top };
+        let depth = criteria.depth.unwrap_or(self.levels).clamp(1, self.levels.max(1));
+        for (parent, nodes) in &children {
+            if self.level_within(*parent) < depth {
+                let (nodes, left_out) = cut.by_stats(nodes, |node| (self.stats(*node), node.0));
+                self.children.insert(*parent, Shown { nodes, left_out });
+            }
+        }
+        self.all_children = children;
+        self.innermost(depth, cut, times, cancel)
+    }
+
+    /// Makes the groups of the innermost level.
+    fn innermost(
+        &mut self,
+        depth: usize,
+        cut: Cut<'_>,
+        times: &Times,
+        cancel: &Cancel,
+    ) -> Result<Vec<Opened>, Cancelled> {
+        let keeps_handles = cut.criteria.keeps_handles();
+        let mut is_shown = vec![false; self.leaves.len()];
+        if depth == self.levels {
+            let parents = self.shown().filter(|node| self.level_and_code(*node).0 + 2 == depth);
+            let parents = parents.map(|node| node.0 as usize + 1).chain((depth == 1).then_some(0));
+            for slot in parents {
+                if let Some(is_shown) = is_shown.get_mut(slot) {
+                    *is_shown = true;
+                }
+            }
+        }
+        let level = depth.saturating_sub(1) as u32;
+        let (leaves, parts) = (std::mem::take(&mut self.leaves), std::mem::take(&mut self.parts));
+        let leaves = leaves.into_par_iter().zip(is_shown);
+        let innermost = leaves.map_init(Slots::default, |slots, (leaves, is_shown)| {
+            cancel.check()?;
+            let mut innermost = Innermost::default();
+            if keeps_handles || (is_shown && cut.criteria.order.is_some()) {
+                let (groups, opened) = leaves.sorted(&parts).groups(times, cut.criteria.leaking);
+                if keeps_handles {
+                    innermost.opened = opened;
+                }
+                if is_shown {
+                    innermost.shown = Some(cut.by_stats(&groups, |leaf| (leaf.stats, leaf.code)));
+                }
+            } else if is_shown {
+                innermost.shown = Some(ranked::shown(&leaves, &parts, cut, times, slots));
+            }
+            Ok(innermost)
+        });
+        let innermost: Vec<Innermost> = innermost.collect::<Result<_, _>>()?;
+        let mut opened = Vec::new();
+        for (slot, innermost) in innermost.into_iter().enumerate() {
+            let start = opened.len() as u32;
+            opened.extend(innermost.opened);
+            let parent = slot.checked_sub(1).map_or(sentinel(), |node| node as u32);
+            if let Some(node) = self.nodes.get_mut(parent as usize) {
+                node.handles = start..opened.len() as u32;
+            }
+            let Some((leaves, left_out)) = innermost.shown else { continue };
+            let first = self.nodes.len() as u32;
+            self.nodes.extend(leaves.into_iter().map(|Leaf { code, opened, stats }| {
+                let handles = start + opened.start..start + opened.end;
+                Node { parent, code, level, handles, stats }
+            }));
+            let nodes = (first..self.nodes.len() as u32).map(NodeIdx).collect();
+            self.children.insert(parent, Shown { nodes, left_out });
+        }
+        self.levels = depth;
+        Ok(opened)
+    }
+
+    /// The handles of a group, as parts of their order.
+    pub fn handles(&self, node: NodeIdx) -> Vec<Range<usize>> {
+        let mut ranges = Vec::new();
+        let mut ahead = vec![node];
+        while let Some(node) = ahead.pop() {
+            match (self.all_children.get(&node.0), self.nodes.get(node.0 as usize)) {
+                (Some(children), _) => ahead.extend(children.iter().rev()),
+                (None, Some(leaf)) => {
+                    ranges.push(leaf.handles.start as usize..leaf.handles.end as usize);
+                }
+                (None, None) => {}
+            }
+        }
+        ranges
+    }
+
+    /// The level of what is in a group.
+    fn level_within(&self, parent: u32) -> usize {
+        self.nodes.get(parent as usize).map_or(0, |node| node.level as usize + 1)
+    }
+
+    /// The groups within a group that are shown, or the outermost ones.
+    pub fn children(&self, parent: Option<NodeIdx>) -> &[NodeIdx] {
+        let shown = self.children.get(&parent.map_or(sentinel(), |node| node.0));
+        shown.map_or(&[], |shown| shown.nodes.as_slice())
+    }
+
+    /// Summary of what is left out of the groups within a group.
+    pub fn left_out(&self, parent: Option<NodeIdx>) -> GroupsLeftOut {
+        let shown = self.children.get(&parent.map_or(sentinel(), |node| node.0));
+        shown.map_or_else(GroupsLeftOut::default, |shown| shown.left_out)
+    }
+
+    /// Every group that is shown, each before those within it.
+    pub fn shown(&self) -> impl Iterator<Item = NodeIdx> {
+        let mut ahead: Vec<NodeIdx> = self.children(None).iter().rev().copied().collect();
+        std::iter::from_fn(move || {
+            let node = ahead.pop()?;
+            ahead.extend(self.children(Some(node)).iter().rev());
+            Some(node)
+        })
+    }
+
+    /// The groups of the innermost level that are shown.
+    pub fn leaves(&self) -> impl Iterator<Item = NodeIdx> {
+        self.shown().filter(|node| self.level_and_code(*node).0 + 1 == self.levels)
+    }
+
+    /// A group and those it is in, from the inside out.
+    pub fn with_parents(&self, node: NodeIdx) -> impl Iterator<Item = NodeIdx> {
+        std::iter::successors(Some(node), |node| {
+            let parent = self.nodes.get(node.0 as usize)?.parent;
+            (parent != sentinel()).then_some(NodeIdx(parent))
+        })
+    }
+
+    /// Sums over the handles in all groups.
+    pub fn all(&self) -> Sums {
+        self.all
+    }
+
+    /// Stats of a group.
+    pub fn stats(&self, node: NodeIdx) -> Stats {
+        self.nodes.get(node.0 as usize).map_or_else(Stats::default, |node| node.stats)
+    }
+
+    /// The level of a group, the outermost being 0, and its number in the column of that level.
+    pub fn level_and_code(&self, node: NodeIdx) -> (usize, u32) {
+        let node = self.nodes.get(node.0 as usize);
+        node.map_or((0, sentinel()), |node| (node.level as usize, node.code))
+    }
+}
+
+/// The groups of the innermost level that are within one of the level above.
+#[derive(Default)]
+struct Innermost {
+    /// Handles of the groups that an event opened, if they are kept.
+    opened: Vec<Opened>,
+    /// Groups that are shown, if any are, and what is left out.
+    shown: Option<(Vec<Leaf>, GroupsLeftOut)>,
+}

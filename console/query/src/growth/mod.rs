@@ -1,0 +1,150 @@
+//! Growth of a group of handles: it leaks at a rate, it was filled once, it is balanced.
+//!
+//! A group is any set of handles; queries use groups of one process, one type and one create stack. A handle is
+//! *leaked* if its program never closes it; a close by the end of the process does not count. The rule has two steps
+//! and no absolute times, so that it applies to traces of seconds and of days.
+//!
+//! 1. Which of the leaked handles are *kept* ([`kept`])? Handles that were opened shortly before the end are
+//!    open in a balanced group, too. The Kaplan-Meier estimate of the lifetimes distinguishes them: a leaked
+//!    handle is kept if at least two thirds of the handles that reached its age are never closed.
+//! 2. How are the opens of the kept handles distributed over time ([`shape`])? This decides the verdict.
+//!
+//! The rate is a count by time with a Poisson interval, checked with the slope of Theil and Sen
+//! ([`rate`]). `docs/growth.md` explains the rule to users.
+//!
+//! A group of n handles, m of them leaked, costs O(n log m) time and O(m) memory.
+
+mod cure;
+mod evidence;
+#[cfg(test)]
+mod family_tests;
+mod kept;
+mod lifetime;
+mod most;
+mod outlived;
+mod outstanding;
+#[cfg(test)]
+mod program_tests;
+#[cfg(test)]
+mod published_tests;
+mod rate;
+mod segments;
+mod shape;
+mod slowing;
+mod sweeps;
+#[cfg(test)]
+mod tests;
+mod time_parts;
+mod verdict;
+
+pub use self::evidence::{Evidence, Words};
+pub use self::lifetime::ProcessLifetimes;
+pub use self::lifetime::{Lifetime, Window};
+pub use self::most::{Change, most_at_once, most_in_order};
+pub use self::outlived::Outlived;
+pub use self::outstanding::{long_sparkline, outstanding, sparkline};
+pub use self::rate::Rate;
+pub use self::time_parts::TimeParts;
+pub use self::verdict::Verdict;
+
+use std::fmt;
+
+use self::kept::Kept;
+
+/// A verdict and what it rests on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Growth {
+    /// Verdict on the group.
+    pub verdict: Verdict,
+    /// Evidence for the verdict.
+    pub evidence: Evidence,
+}
+
+impl Growth {
+    /// Handles whose times are unknown: that they are leaked is all that can be said.
+    pub fn without_clock(lifetimes: &[Lifetime]) -> Self {
+        let verdict = Verdict::Short;
+        Self { verdict, evidence: Evidence::without_clock(lifetimes) }
+    }
+
+    /// The title of a line about it; `closed` is what becomes of handles that are not leaked.
+    pub fn title(&self, closed: &str) -> String {
+        match self.evidence.has_stopped(self.verdict) {
+            true => "Stopped".to_owned(),
+            false => self.verdict.title(closed),
+        }
+    }
+
+    /// The evidence as a sentence without a full stop; there are `opened` in all.
+    pub fn sentence(&self, words: Words<'_>, opened: u64) -> String {
+        self.evidence.sentence(self.verdict, words, opened)
+    }
+
+    /// Judges a group of handles, in any order.
+    pub fn of(lifetimes: &[Lifetime], window: Window) -> Self {
+        Self::within(lifetimes, window, window)
+    }
+
+    /// Judges a group of handles, in any order, in the time of its process, which is part of that of the `trace`: what
+    /// a process leaks in a moment of it is a burst, however short it lives.
+    pub fn within(lifetimes: &[Lifetime], window: Window, trace: Window) -> Self {
+        let mut growth = Self::judge(lifetimes.len(), &Kept::of(lifetimes, window), window, trace);
+        growth.evidence.last_open_ns = lifetimes.iter().map(|lifetime| lifetime.opened_ns).max();
+        growth.evidence.bounds = window.bounds(trace, false);
+        growth
+    }
+
+    /// Judges what several processes of a program opened, in the time from the start of the first to the end of the
+    /// last. Handles that each of them opens at its start and keeps are filled once, however steadily they start, and
+    /// runs that come steadily leak steadily, however many each of them leaks at once.
+    pub fn of_processes(processes: &[ProcessLifetimes], trace: Window) -> Self {
+        if let [ProcessLifetimes { lifetimes, window }] = processes {
+            return Self::within(lifetimes, *window, trace);
+        }
+        let windows = processes.iter().map(|process| process.window);
+        let window = windows.reduce(Window::hull).unwrap_or(trace);
+        let kept = Kept::of_processes(processes, window);
+        let opened = processes.iter().map(|process| process.lifetimes.len()).sum();
+        let mut growth = Self::judge(opened, &kept, window, trace);
+        let program_verdict = match growth.verdict {
+            Verdict::Balanced => None,
+            _ if kept.is_filled(processes, trace) => Some((Verdict::Once, None)),
+            Verdict::Short => {
+                // A run leaks its handles nearly at once, so that one per run shows whether runs come steadily.
+                let runs = kept.first_of_each(processes);
+                let is_steady = shape::verdict(opened, &runs, window).0 == Verdict::Steady;
+                is_steady.then(|| (Verdict::Steady, Rate::of(&kept.opens)))
+            }
+            _ => None,
+        };
+        if let Some((verdict, rate)) = program_verdict {
+            let evidence = Evidence::new(opened, &kept, &kept.opens, rate, window);
+            growth = Self { verdict, evidence };
+        }
+        let leaking = processes.iter().filter(|process| {
+            process.lifetimes.iter().any(|lifetime| lifetime.closed_ns.is_none())
+        });
+        growth.evidence.processes = leaking.count();
+        growth.evidence.bounds = window.bounds(trace, true);
+        growth
+    }
+
+    fn judge(opened: usize, kept: &Kept, window: Window, trace: Window) -> Self {
+        let (mut verdict, opens) = shape::verdict(opened, kept, window);
+        let moment_ns = trace.length_ns() / 100;
+        if let (Verdict::Steady, [first, .., last]) = (verdict, opens.as_slice())
+            && last.saturating_sub(*first) < moment_ns
+        {
+            verdict = Verdict::Burst;
+        }
+        let rate = (verdict == Verdict::Steady).then(|| Rate::of(&opens)).flatten();
+        Self { verdict, evidence: Evidence::new(opened, kept, &opens, rate, window) }
+    }
+}
+
+/// The evidence as a sentence without a full stop.
+impl fmt::Display for Growth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence(Words::default(), self.evidence.opened as u64))
+    }
+}

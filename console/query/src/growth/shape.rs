@@ -1,0 +1,188 @@
+//! The verdict from when the kept handles of a group were opened.
+
+use std::ops::Range;
+
+use super::kept::Kept;
+use super::lifetime::Window;
+use super::rate::without_strays;
+use super::segments::{Parts, segments};
+use super::slowing::is_slowing;
+use super::verdict::Verdict;
+
+/// Number of handles up to which there are too few for any verdict.
+const TOO_FEW: usize = 3;
+
+/// Kept handles that a burst or a fill has at least.
+const MIN_KEPT: usize = 5;
+
+/// Kept handles that a steady leak has at least.
+const MIN_STEADY: usize = 8;
+
+/// Moments of the time of a steady leak, and how many of them have a loss at least.
+const MOMENTS: i64 = 32;
+const MIN_MOMENTS: usize = 6;
+
+/// The verdict, and the opens that it speaks of, ascending.
+///
+/// `opened` is the number of all handles of the group.
+pub fn verdict(opened: usize, kept: &Kept, window: Window) -> (Verdict, Vec<i64>) {
+    let opens = &kept.opens;
+    if opened <= TOO_FEW {
+        return (Verdict::Short, opens.clone());
+    }
+    if opens.len() < MIN_KEPT {
+        return (without_growth(kept, window), opens.clone());
+    }
+    if kept.is_stack {
+        return (Verdict::Short, opens.clone());
+    }
+    let time = Time::of(kept, window);
+    if let Some(steady) = time.steady(opens) {
+        return (Verdict::Steady, opens[steady].to_vec());
+    }
+    let cluster = densest(opens, time.length_ns / 50);
+    if cluster.len() >= MIN_KEPT && 2 * cluster.len() >= opens.len() {
+        let verdict = time.cluster(&opens[cluster.clone()]);
+        // A fill that ended consists of all handles opened until then.
+        let is_whole = verdict == Verdict::Once && time.has_stopped(opens);
+        return (verdict, if is_whole { opens.clone() } else { opens[cluster].to_vec() });
+    }
+    if time.has_stopped(opens) {
+        return (Verdict::Once, opens.clone());
+    }
+    let core = core(opens);
+    if is_falling(opens) || time.has_stopped(core) {
+        return (Verdict::Once, core.to_vec());
+    }
+    if opens.len() >= 3 * MIN_MOMENTS && moments(opens) < MIN_MOMENTS {
+        return (Verdict::Burst, opens[cluster].to_vec());
+    }
+    (Verdict::Short, opens.clone())
+}
+
+/// The verdict on a group that keeps next to nothing.
+fn without_growth(kept: &Kept, window: Window) -> Verdict {
+    let is_closed = 2 * kept.closed >= kept.opens.len() + kept.young;
+    // For a few handles, the mean lifetime is better evidence than the estimate of lifetimes.
+    let age = kept.opens.first().map(|oldest| window.end_ns.saturating_sub(*oldest));
+    let is_young = age.zip(kept.mean_lifetime_ns).is_some_and(|(age, mean)| age / 3 <= mean);
+    let is_balanced = is_closed && (kept.closed >= 5 * kept.opens.len() || is_young);
+    if is_balanced { Verdict::Balanced } else { Verdict::Short }
+}
+
+/// The time in which kept handles are seen.
+struct Time {
+    window: Window,
+    length_ns: i64,
+    /// Later opens are too young to be judged.
+    horizon_ns: i64,
+}
+
+impl Time {
+    fn of(kept: &Kept, window: Window) -> Self {
+        Self {
+            window,
+            length_ns: window.length_ns(),
+            horizon_ns: window.end_ns.saturating_sub(kept.young_age_ns),
+        }
+    }
+
+    /// The leaked handles of the last part of the time that lasts, if handles leak in it: a part without any lasts for a
+    /// quarter of the time, others for a tenth. It leaks if it continues, with leaked handles in the last quarter.
+    fn steady(&self, opens: &[i64]) -> Option<Range<usize>> {
+        let Parts { parts, dispersion } = segments(opens, self.window.start_ns, self.horizon_ns);
+        let until = parts.iter().rposition(|part| match part.opens.len() < MIN_STEADY {
+            true => part.length_ns() > self.length_ns / 4,
+            false => part.length_ns() >= self.length_ns / 10,
+        })?;
+        let parts = &parts[..=until];
+        let opens_of_part = parts[until].opens.clone();
+        let goes_on =
+            opens.last().is_some_and(|last| self.quiet_after(*last) <= self.length_ns / 4);
+        let is_steady = goes_on
+            && self.is_steady(&opens[opens_of_part.clone()])
+            && !is_slowing(opens, parts, dispersion);
+        is_steady.then(|| {
+            let strays = without_strays(&opens[opens_of_part.clone()], dispersion);
+            opens_of_part.start + strays.start..opens_of_part.start + strays.end
+        })
+    }
+
+    /// Whether handles leak one after the other, over a tenth of the time or more.
+    fn is_steady(&self, opens: &[i64]) -> bool {
+        let [first, .., last] = opens else { return false };
+        opens.len() >= MIN_STEADY
+            && last.saturating_sub(*first) >= self.length_ns / 10
+            && moments(opens) >= MIN_MOMENTS
+    }
+
+    /// The verdict on handles that leaked within a very short time.
+    fn cluster(&self, cluster: &[i64]) -> Verdict {
+        let [first, .., last] = cluster else { return Verdict::Short };
+        if self.window.is_start(*first) {
+            Verdict::Once
+        } else if self.window.end_ns.saturating_sub(*last) < self.length_ns / 20
+            || self.quiet_after(*last) < self.length_ns / 200
+        {
+            // The leak may continue, after the end or with the oldest young handles.
+            Verdict::Short
+        } else {
+            Verdict::Burst
+        }
+    }
+
+    /// Whether nothing leaked in the last quarter, and for longer than the distances before would explain.
+    fn has_stopped(&self, opens: &[i64]) -> bool {
+        let [first, .., last] = opens else { return false };
+        let distance = last.saturating_sub(*first) / (opens.len() as i64 - 1);
+        let quiet = self.quiet_after(*last);
+        quiet > self.length_ns / 4 && quiet > distance.saturating_mul(5)
+    }
+
+    fn quiet_after(&self, last: i64) -> i64 {
+        self.horizon_ns.saturating_sub(last)
+    }
+}
+
+/// Whether the first half of the time has more than three times the leaked handles of the second, and more than
+/// chance would explain: by four standard deviations of a Poisson difference.
+fn is_falling(opens: &[i64]) -> bool {
+    let [first, .., last] = opens else { return false };
+    let middle = first.midpoint(*last);
+    let before = opens.partition_point(|open| *open <= middle) as f64;
+    let after = opens.len() as f64 - before;
+    before > 3.0 * after && (before - after).powi(2) > 16.0 * (before + after)
+}
+
+/// Number of moments in which handles leaked; a moment lasts 1/32 of the time from the first to the last.
+fn moments(opens: &[i64]) -> usize {
+    let [first, .., last] = opens else { return opens.len() };
+    let moment = last.saturating_sub(*first) / MOMENTS;
+    let (mut count, mut begin) = (1, *first);
+    for open in opens {
+        if open.saturating_sub(begin) > moment {
+            (count, begin) = (count + 1, *open);
+        }
+    }
+    count
+}
+
+/// All but the first and last twentieth, so that a stray handle does not stretch them.
+fn core(opens: &[i64]) -> &[i64] {
+    let strays = opens.len() / 20;
+    &opens[strays..opens.len() - strays]
+}
+
+/// Range in which most opens lie within `width_ns`.
+fn densest(opens: &[i64], width_ns: i64) -> Range<usize> {
+    let (mut best, mut from) = (0..0, 0);
+    for (to, open) in opens.iter().enumerate() {
+        while open.saturating_sub(opens[from]) > width_ns {
+            from += 1;
+        }
+        if to + 1 - from > best.len() {
+            best = from..to + 1;
+        }
+    }
+    best
+}

@@ -1,0 +1,285 @@
+//! Handles, counted by type, process and file. Which of them are open depends on the events that are left of each
+//! object, which loops find; the sums are expressions.
+
+use handlescope_model::rules::{Kinds, OPENING, OPENING_HANDLES};
+use handlescope_model::tables::{Events, ExistingHandles};
+use handlescope_model::{ArchiveError, Cell, ProcessIdx, Table, Trace, TypeId};
+use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col};
+use serde::Serialize;
+
+use super::context::FileContext;
+use super::counts::{CountRows, NameCounts};
+use super::criteria::{CountOrder, ObjectCriteria, ShowTotal};
+use super::error::QueryError;
+use super::filters;
+use super::selection::Selection;
+use handlescope_session::cancel::Poll;
+use handlescope_session::trace::has_end_rundown;
+use handlescope_session::values::TopN;
+
+const VALUE: &str = "value";
+const COUNT: &str = "count";
+
+/// Handles of the objects that passed, counted.
+#[derive(Debug, Clone)]
+pub struct HandleCounts {
+    pub counted: Counted,
+    by_type: NameCounts,
+    by_process: NameCounts,
+    by_file: NameCounts,
+}
+
+/// Handles that are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    /// Handles that the rundown at the end lists, whatever the filters removed of their events.
+    OpenAtEnd,
+    /// Handles open at the end of a trace without that rundown, going by its events and, if there is one, by the
+    /// rundown at the start.
+    OpenByEvents { has_start: bool },
+    /// Handles and views that the remaining events opened and nothing closed: `-Leak`.
+    Leaked,
+    /// Handles that only the end of a process closed: `-LeakAtExit`.
+    ClosedAtExit,
+    /// Both kinds of leaks: `-Leak -LeakAtExit`.
+    LeakedOrAtExit,
+}
+
+impl Counted {
+    /// Kind of count that the criteria request of a trace.
+    pub fn of_file(criteria: &ObjectCriteria, trace: &Trace) -> Result<Self, ArchiveError> {
+        let counted = Self::of(criteria);
+        if counted != Self::OpenAtEnd || has_end_rundown(trace)? {
+            return Ok(counted);
+        }
+        Ok(Self::OpenByEvents { has_start: trace.height(Table::StartHandles)? > 0 })
+    }
+
+    /// Kind of count that the criteria request of traces with rundowns at their ends.
+    pub fn of(criteria: &ObjectCriteria) -> Self {
+        match (criteria.leak, criteria.leak_at_exit) {
+            (false, false) => Self::OpenAtEnd,
+            (true, false) => Self::Leaked,
+            (false, true) => Self::ClosedAtExit,
+            (true, true) => Self::LeakedOrAtExit,
+        }
+    }
+
+    /// Kind that describes the counts of several traces.
+    fn of_both(self, other: Self) -> Self {
+        match (self, other) {
+            (
+                Self::OpenByEvents { has_start },
+                Self::OpenByEvents { has_start: other_has_start },
+            ) => Self::OpenByEvents { has_start: has_start && other_has_start },
+            (open @ Self::OpenByEvents { .. }, _) | (_, open @ Self::OpenByEvents { .. }) => open,
+            (counted, _) => counted,
+        }
+    }
+
+    /// Words for the handles, in titles and sums alike.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::OpenAtEnd | Self::OpenByEvents { .. } => "handles open at the end of the trace",
+            Self::Leaked => "leaked handles and views",
+            Self::ClosedAtExit => "handles closed only by process exit",
+            Self::LeakedOrAtExit => "handles and views leaked or closed only by process exit",
+        }
+    }
+
+    /// Noun for one of them, or for several.
+    pub fn unit(self, is_one: bool) -> &'static str {
+        match (self, is_one) {
+            (Self::Leaked | Self::LeakedOrAtExit, true) => "handle or view",
+            (Self::Leaked | Self::LeakedOrAtExit, false) => "handles and views",
+            (_, true) => "handle",
+            (_, false) => "handles",
+        }
+    }
+}
+
+/// Property that handles are counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CountBy {
+    /// Name of the object type.
+    Type,
+    /// `name.exe(pid)`, of each trace by itself.
+    Process,
+    /// Path of the trace, also of one without such handles.
+    File,
+}
+
+impl CountBy {
+    /// Title above the names.
+    pub fn title(self) -> &'static str {
+        match self {
+            CountBy::Type => "Type",
+            CountBy::Process => "Process",
+            CountBy::File => "File",
+        }
+    }
+
+    /// Property that `-ShowTotal` counts by; `None` when it requests no table.
+    pub fn of(criteria: &ObjectCriteria) -> Option<Self> {
+        match criteria.show_total {
+            Some(ShowTotal::Total) => Some(Self::Type),
+            Some(ShowTotal::Process) => Some(Self::Process),
+            Some(ShowTotal::File) => Some(Self::File),
+            Some(ShowTotal::None) | None => None,
+        }
+    }
+}
+
+impl HandleCounts {
+    /// Counts handles of the objects that passed.
+    pub fn of(
+        file: &FileContext<'_>,
+        selection: &Selection,
+        args: &ObjectCriteria,
+    ) -> Result<Self, QueryError> {
+        // The executable identifies a process.
+        let is_plain = args.plain_process_names || args.with_identities;
+        let counted = Counted::of_file(args, file.trace)?;
+        let runs = match counted {
+            Counted::OpenAtEnd => open_at_end(file, selection)?,
+            Counted::OpenByEvents { .. } => open_by_events(file, selection, args)?,
+            Counted::Leaked | Counted::ClosedAtExit | Counted::LeakedOrAtExit => {
+                opened(file, selection, OPENING, |_| true)?
+            }
+        };
+        let (path, index) = (file.path.to_string_lossy().into_owned(), file.index);
+        let HandleRuns { types, owners } = runs;
+        let sum = types.counts.iter().sum();
+        Ok(Self {
+            counted,
+            by_file: NameCounts::of_name(path, sum, index),
+            by_type: types.named(index, |id| file.types.get(id).to_owned())?,
+            by_process: owners.named(index, |row| file.processes.get(row).shown_label(is_plain))?,
+        })
+    }
+
+    /// The handles of several traces. Types of one name count together; processes are those of their
+    /// traces.
+    pub fn of_all<'a>(
+        counted: Counted,
+        counts: impl Iterator<Item = &'a Self> + Clone,
+    ) -> PolarsResult<Self> {
+        let counted = counts.clone().map(|counts| counts.counted).fold(counted, Counted::of_both);
+        Ok(Self {
+            counted,
+            by_type: NameCounts::of_all(counts.clone().map(|counts| &counts.by_type))?,
+            by_process: NameCounts::of_each(counts.clone().map(|counts| &counts.by_process))?,
+            by_file: NameCounts::of_each(counts.map(|counts| &counts.by_file))?,
+        })
+    }
+
+    /// Number of processes that own at least one of the handles.
+    pub fn process_count(&self) -> usize {
+        self.by_process.len()
+    }
+
+    /// Names with their counts, in an order: the `take` largest after the `skip` largest.
+    pub fn rows(&self, by: CountBy, top: Option<TopN>, order: CountOrder) -> CountRows<'_> {
+        let counts = match by {
+            CountBy::Type => &self.by_type,
+            CountBy::Process => &self.by_process,
+            CountBy::File => &self.by_file,
+        };
+        counts.rows(top, order)
+    }
+}
+
+/// Handles by type and by owner.
+#[derive(Default)]
+struct HandleRuns {
+    types: Runs<TypeId>,
+    owners: Runs<ProcessIdx>,
+}
+
+/// The handles that the rundown at the end lists.
+fn open_at_end(file: &FileContext<'_>, selection: &Selection) -> Result<HandleRuns, QueryError> {
+    let owner = file.trace.values(ExistingHandles::process)?;
+    let mut runs = HandleRuns::default();
+    let mut poll = Poll::new(file.cancel);
+    for selected in selection.objects() {
+        poll.round()?;
+        let handles = owner.range(file.objects.existing(selected.object()));
+        // Most objects have none.
+        if handles.len() > 0 {
+            runs.types.add(file.objects.type_id(selected.object()), handles.len() as u64);
+            handles.for_each(|owner| runs.owners.add(owner, 1));
+        }
+    }
+    Ok(runs)
+}
+
+/// The handles that the events that are left opened and nothing closed, and those that were open at the
+/// start and not closed.
+fn open_by_events(
+    file: &FileContext<'_>,
+    selection: &Selection,
+    args: &ObjectCriteria,
+) -> Result<HandleRuns, QueryError> {
+    let leaked = file.trace.values(Events::leaked)?;
+    let mut runs = opened(file, selection, OPENING_HANDLES, |event| leaked.get(event))?;
+    for (type_id, owner) in filters::open_start_handles(file, args)? {
+        runs.types.add(type_id, 1);
+        runs.owners.add(owner, 1);
+    }
+    Ok(runs)
+}
+
+/// Handles that some of the remaining events opened.
+fn opened(
+    file: &FileContext<'_>,
+    selection: &Selection,
+    kinds: Kinds,
+    is_counted: impl Fn(usize) -> bool,
+) -> Result<HandleRuns, QueryError> {
+    let rows = selection.event_rows(&file.objects);
+    let kind = file.trace.values_at(Events::kind, &rows)?;
+    let owner = file.trace.values_at(Events::process, &rows)?;
+    let mut runs = HandleRuns::default();
+    let mut poll = Poll::new(file.cancel);
+    for selected in selection.objects() {
+        poll.round()?;
+        let events = file.objects.events(selected.object());
+        let selected_events = events.filter(|&event| selection.events.contains(event));
+        let openings = selected_events
+            .filter(|&event| kind.get(event).is_some_and(|code| kinds.contains_code(code)));
+        for event in openings.filter(|&event| is_counted(event)) {
+            runs.types.add(file.objects.type_id(selected.object()), 1);
+            runs.owners.add(owner.get(event).unwrap_or_default(), 1);
+        }
+    }
+    Ok(runs)
+}
+
+/// Values with their counts; neighbours of one value count together, as most handles of an object do.
+#[derive(Default)]
+struct Runs<T> {
+    values: Vec<T>,
+    counts: Vec<u64>,
+}
+
+impl<T: Cell + Copy + PartialEq> Runs<T> {
+    fn add(&mut self, value: T, count: u64) {
+        match self.counts.last_mut() {
+            Some(last) if self.values.last() == Some(&value) => *last += count,
+            _ => {
+                self.values.push(value);
+                self.counts.push(count);
+            }
+        }
+    }
+
+    /// The counts by name, in the trace of a number; several values may have one name.
+    fn named(self, file: usize, name: impl Fn(T) -> String) -> PolarsResult<NameCounts> {
+        let columns = vec![T::column(VALUE, self.values), u64::column(COUNT, self.counts)];
+        let rows = DataFrame::new_infer_height(columns)?.lazy();
+        let sums = rows.group_by([col(VALUE)]).agg([col(COUNT).sum()]).collect()?;
+        let names = T::read(sums.column(VALUE)?)?.into_iter().map(name).collect();
+        NameCounts::new(names, u64::read(sums.column(COUNT)?)?, file)
+    }
+}

@@ -1,0 +1,140 @@
+//! Groups of what one process acquired of one type on one stack.
+
+use handlescope_model::{EventIdx, FILE_MAPPING_NAME, ProcessIdx, ResourceIdx, StackIdx};
+
+use crate::acquired::{Acquired, Allocations, Group, Handles, Share};
+use crate::amounts::{Bytes, Counts};
+use crate::groups::Opened;
+
+/// Kind of handles.
+const HANDLE: &str = "handle";
+
+/// Kind of mapped views.
+const VIEW: &str = "view";
+
+/// What one process acquired of one kind, type and allocator on one stack.
+pub struct InventoryGroup {
+    /// Row of the process, if it is known.
+    pub process: Option<ProcessIdx>,
+    /// Executable.
+    pub process_name: String,
+    pub pid: Option<u32>,
+    /// `handle`, `view`, or the kind of allocations.
+    pub kind: String,
+    /// Type of the objects, or the kind of allocations.
+    pub type_name: String,
+    /// Allocator, where every trace has its name.
+    pub allocator: Option<String>,
+    /// The stack: one of those of the same functions.
+    pub stack: Option<StackIdx>,
+    pub counts: Counts,
+    /// Bytes of allocations that have some.
+    pub bytes: Option<Bytes>,
+    /// Times of the first and the last that the program did not release, nanoseconds.
+    pub leaked_ns: Option<(i64, i64)>,
+    /// Mean time until the program released one, nanoseconds.
+    pub mean_lifetime_ns: Option<f64>,
+    /// Time in which the trace shows the process, nanoseconds.
+    pub observed_ns: i64,
+    pub members: Members,
+}
+
+/// The acquisitions of a group.
+pub enum Members {
+    Handles(Vec<Opened>),
+    Allocations(Vec<ResourceIdx>),
+}
+
+impl InventoryGroup {
+    /// Groups of handles and views.
+    pub fn of_handles(handles: &Handles<'_>) -> Vec<Self> {
+        let groups = handles.groups().flat_map(|group| {
+            let is_view = group.type_name == FILE_MAPPING_NAME;
+            let kind = if is_view { VIEW } else { HANDLE };
+            let members = handles.by_owner(&group);
+            let shares = handles.shares(&group).into_iter().zip(members);
+            let groups = shares.map(|(share, (_, opened))| {
+                Self::new(handles, &group, kind, &share, Members::Handles(opened))
+            });
+            groups.collect::<Vec<_>>()
+        });
+        groups.collect()
+    }
+
+    /// Groups of allocations.
+    pub fn of_allocations(allocations: &Allocations<'_>) -> Vec<Self> {
+        let groups = allocations.groups().flat_map(|group| {
+            let rows = allocations.resources(std::slice::from_ref(&group));
+            let shares = allocations.shares(&group).into_iter();
+            let groups = shares.map(|share| {
+                let members = Members::Allocations(rows.clone());
+                Self::new(allocations, &group, group.type_name, &share, members)
+            });
+            groups.collect::<Vec<_>>()
+        });
+        groups.collect()
+    }
+
+    fn new<A: Acquired>(
+        acquired: &A,
+        group: &Group<'_>,
+        kind: &str,
+        share: &Share,
+        members: Members,
+    ) -> Self {
+        let process = acquired.processes().owner(share.row, share.pid);
+        let allocator = group.descriptive_allocator().or(group.lasting_allocator());
+        let lifetimes = &share.lifetimes.lifetimes;
+        let unreleased = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none());
+        let leaked_ns = unreleased.map(|lifetime| lifetime.opened_ns);
+        let leaked_ns = leaked_ns.fold(None, |range: Option<(i64, i64)>, ns| {
+            Some(range.map_or((ns, ns), |(first, last)| (first.min(ns), last.max(ns))))
+        });
+        let durations = lifetimes.iter().filter_map(|lifetime| {
+            Some(lifetime.closed_ns?.saturating_sub(lifetime.opened_ns) as f64)
+        });
+        let (count, sum) = durations.fold((0_u64, 0.0), |(count, sum), ns| (count + 1, sum + ns));
+        Self {
+            process: share.row,
+            process_name: process.name,
+            pid: share.pid,
+            kind: kind.to_owned(),
+            type_name: group.type_name.to_owned(),
+            allocator: allocator.map(str::to_owned),
+            stack: group.create_stack,
+            counts: share.counts,
+            bytes: group.has_bytes.then_some(share.bytes),
+            leaked_ns,
+            mean_lifetime_ns: (count > 0).then(|| sum / count as f64),
+            observed_ns: share.lifetimes.window.length_ns(),
+            members,
+        }
+    }
+
+    /// Number that the program released.
+    pub fn released(&self) -> u64 {
+        self.counts.opened.saturating_sub(self.counts.unreleased())
+    }
+
+    /// Events that closed its handles.
+    pub fn closing_events(&self) -> impl Iterator<Item = EventIdx> + '_ {
+        let handles = match &self.members {
+            Members::Handles(handles) => &handles[..],
+            Members::Allocations(_) => &[],
+        };
+        handles.iter().filter_map(|handle| handle.closed())
+    }
+
+    /// Its allocations, in parts.
+    pub fn resources(&self) -> &[ResourceIdx] {
+        match &self.members {
+            Members::Handles(_) => &[],
+            Members::Allocations(rows) => rows,
+        }
+    }
+
+    /// Key of the order of rows, by which readers skip row groups.
+    pub fn sort_key(&self) -> (&str, Option<ProcessIdx>, &str, &str, Option<StackIdx>) {
+        (&self.process_name, self.process, &self.kind, &self.type_name, self.stack)
+    }
+}

@@ -1,0 +1,201 @@
+//! All that the processes of a trace acquired: suspects, groups with their acquisitions, open handles over time, and
+//! stacks with identities that other traces share. Datasets of many traces are made of it.
+
+mod acquisitions;
+mod groups;
+mod open_over_time;
+mod stacks;
+
+use std::collections::BTreeSet;
+
+use handlescope_model::tables::TraceInfos;
+use handlescope_model::{ProcessIdx, StackIdx, Table, Trace};
+
+pub use self::acquisitions::{Acquisition, AcquisitionColumns};
+pub use self::groups::InventoryGroup;
+pub use self::open_over_time::{OpenAt, OpenOverTime};
+pub use self::stacks::{StackIdentity, StackOfProcess, build_id};
+
+use self::stacks::identities;
+use super::acquired::{Allocations, Handles, Kept};
+use super::criteria::{ObjectCriteria, ResourceCriteria, WhyCriteria};
+use super::error::QueryError;
+use super::frame_names::{FrameNames, NamedFrames};
+use super::frame_view::frame_lines;
+use super::growth::Window;
+use super::resources::{AllocatorList, Needed, Origin, ResourceTable};
+use super::source::Source;
+use super::stacks::StackSet;
+use super::tables::ProcessInfo;
+use super::totals::Totals;
+use super::why::{Suspect, WhyAnswer, why};
+use handlescope_session::cancel::Cancel;
+
+/// All that the processes of a trace acquired.
+pub struct Inventory<'a> {
+    why: WhyAnswer<'a>,
+    /// Groups of one process each: those of handles and views, then those of allocations; by process, type and stack.
+    pub groups: Vec<InventoryGroup>,
+    /// The stacks of groups and of the ends of their acquisitions, ascending.
+    stacks: BTreeSet<StackOfProcess>,
+    /// Stacks through unknown code, which are other stacks in each process.
+    of_one_process: StackSet,
+    /// Identity of the trace, for the stacks of its processes.
+    trace_id: String,
+    /// Columns with the details of acquisitions.
+    pub columns: AcquisitionColumns,
+    /// Time of the trace; `None` without a clock.
+    pub window: Option<Window>,
+    /// Number of allocations, each once.
+    pub allocations: u64,
+    /// Number of allocations that nothing, or only the end of their process, freed.
+    pub unfreed: u64,
+}
+
+impl<'a> Inventory<'a> {
+    /// Takes inventory of a trace; looks up the names of the frames of all stacks that acquired or released something.
+    ///
+    /// # Errors
+    /// When the archive is damaged, or `cancel` asks to stop.
+    pub fn of(
+        source: &'a Source<'a>,
+        names: &'a dyn FrameNames,
+        cancel: &'a Cancel,
+    ) -> Result<Self, QueryError> {
+        let handles = ObjectCriteria { plain_process_names: true, ..ObjectCriteria::default() };
+        let criteria =
+            WhyCriteria { handles, all: true, with_every_group: true, ..WhyCriteria::default() };
+        // One answer for each source.
+        let why = why(std::slice::from_ref(source), &criteria, names, cancel)?.swap_remove(0);
+        let file = &why.file.file;
+        let height = source.trace.height(Table::Stacks)?;
+        let mut stacks: BTreeSet<StackOfProcess> = BTreeSet::new();
+        let mut add = |stack: Option<StackIdx>, process| {
+            stacks.extend(stack.map(|stack| (stack, process)));
+        };
+        let mut groups = Vec::new();
+        let handles = Handles::of(file, why.file.groups.as_ref(), None, true);
+        if let Some(handles) = &handles {
+            groups.extend(InventoryGroup::of_handles(handles));
+        }
+        let columns = AcquisitionColumns::load(source.trace)?;
+        for group in &groups {
+            let closing = group.closing_events();
+            closing.for_each(|event| add(columns.stack_of_event(event), group.process));
+        }
+        let (mut allocation_count, mut unfreed) = (0, 0);
+        if let Some(allocations) = allocations(&why)? {
+            let of_allocations = InventoryGroup::of_allocations(&allocations);
+            for group in &of_allocations {
+                allocation_count += group.counts.opened;
+                unfreed += group.counts.unreleased();
+                for resource in group.resources() {
+                    add(allocations.table.end_stack.get(resource.row()), group.process);
+                }
+            }
+            groups.extend(of_allocations);
+        }
+        groups.iter().for_each(|group| add(group.stack, group.process));
+        for suspect in &why.suspects {
+            let process = suspect.processes.iter().find_map(|process| process.row);
+            add(suspect.create_stack, process);
+        }
+        let mut distinct = StackSet::new(height);
+        stacks.iter().for_each(|(stack, _)| distinct.add(Some(*stack)));
+        let mut of_one_process = StackSet::new(height);
+        if let Some(frames) = &file.frames {
+            frames.resolve(distinct.iter())?;
+            of_one_process = of_one_process_only(&frames.named(), &distinct);
+        }
+        let knows_modules =
+            |process| file.frames.as_ref().is_some_and(|frames| frames.knows_modules(process));
+        let stacks = stacks.into_iter().map(|(stack, process)| {
+            (stack, process.filter(|_| of_one_process.has(stack) && knows_modules(process)))
+        });
+        let stacks = stacks.collect();
+        let trace_id = trace_id(source.trace)?;
+        let window = handles.as_ref().and_then(|handles| handles.groups.window);
+        groups.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
+        Ok(Self {
+            window,
+            groups,
+            stacks,
+            of_one_process,
+            trace_id,
+            columns,
+            allocations: allocation_count,
+            unfreed,
+            why,
+        })
+    }
+
+    /// Suspects of `.why`, the worst first.
+    pub fn suspects(&self) -> &[Suspect] {
+        &self.why.suspects
+    }
+
+    /// Totals of handles and views.
+    pub fn totals(&self) -> &Totals {
+        &self.why.file.totals
+    }
+
+    /// The process in a row of the table.
+    pub fn process(&self, row: ProcessIdx) -> &ProcessInfo {
+        self.why.file.file.processes.get(row)
+    }
+
+    /// Time in which the trace shows a process.
+    pub fn observed(&self, process: &ProcessInfo) -> Option<Window> {
+        Some(self.window?.between(process.start_ns, process.end_ns))
+    }
+
+    /// Identities of all stacks, ascending by row.
+    pub fn stacks(&self) -> Vec<(StackOfProcess, StackIdentity)> {
+        let process_id = |row: ProcessIdx| {
+            let process = self.process(row);
+            format!("{} {} {:?}", self.trace_id, process.pid, process.start_ns)
+        };
+        let stacks = self.stacks.iter().copied();
+        let frames = self.why.file.file.frames.as_ref();
+        frames
+            .map(|frames| identities(frames, stacks, &self.trace_id, process_id))
+            .unwrap_or_default()
+    }
+
+    /// The stack of a process, as [`Self::stacks`] has it.
+    pub fn stack_of(&self, stack: StackIdx, process: Option<ProcessIdx>) -> StackOfProcess {
+        let frames = self.why.file.file.frames.as_ref();
+        let knows_modules = frames.is_some_and(|frames| frames.knows_modules(process));
+        (stack, process.filter(|_| knows_modules && self.of_one_process.has(stack)))
+    }
+
+    /// Frames of a stack, a line for each, innermost first.
+    pub fn stack_text(&self, stack: StackIdx) -> Option<String> {
+        let named = self.why.file.file.frames.as_ref()?.named();
+        Some(frame_lines(named.stack(stack)).0)
+    }
+}
+
+/// The stacks through unknown code.
+fn of_one_process_only(named: &NamedFrames<'_>, stacks: &StackSet) -> StackSet {
+    stacks.par_filter(|stack| {
+        let mut frames = named.frames().stacks.get(stack.row());
+        frames.any(|frame| named.is_of_one_process(frame))
+    })
+}
+
+/// Identity of a trace: its source's content, or else that of its tables.
+fn trace_id(trace: &Trace) -> Result<String, QueryError> {
+    let contents = trace.values(TraceInfos::source_content)?;
+    Ok(contents.get(0).map_or_else(|| trace.id(), str::to_owned))
+}
+
+/// All allocations of the trace, if it has any.
+fn allocations<'f>(why: &'f WhyAnswer<'_>) -> Result<Option<Allocations<'f>>, QueryError> {
+    let file = &why.file.file;
+    let Some(origin) = Origin::of(file) else { return Ok(None) };
+    let allocators = AllocatorList::load(file.trace)?.into();
+    let needed = Needed { end_time: true, end_stack: true };
+    let table = ResourceTable::load(file.trace, needed)?.into();
+    Allocations::of(origin, allocators, table, ResourceCriteria::default(), true, Kept::All)
+}

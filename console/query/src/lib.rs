@@ -1,0 +1,133 @@
+//! Questions to loaded traces.
+//!
+//! A query reads only the columns it needs, works on contiguous slices, and tests a text once for each distinct name,
+//! type, process or frame instead of once for each event. Its result is a [`Selection`]: objects with their remaining
+//! events. Rows of one table are counted by a key (stacks, stats, the sums by type, process and file) with expressions
+//! over frames, in `counts`; whatever depends on the remaining events of an object, or on their order, is a loop.
+
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
+
+mod acquired;
+mod all_names;
+mod amounts;
+mod answer;
+mod call_stacks;
+mod context;
+mod counts;
+mod criteria;
+mod criterion;
+mod diff;
+mod engine;
+mod error;
+mod event_counts;
+mod exit_stacks;
+mod filters;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
+mod frame_class;
+mod frame_names;
+mod frame_view;
+mod group_columns;
+mod groups;
+mod growth;
+mod gui_handles;
+mod handle_counts;
+mod info;
+mod inventory;
+mod listing;
+mod managed;
+mod modules;
+mod no_match;
+mod no_owner;
+mod object_ref;
+mod objects;
+mod open_groups;
+mod owners;
+mod polars_reason;
+mod pretty_names;
+mod processes;
+mod program_frames;
+mod provider_events;
+mod requests;
+mod resources;
+mod selection;
+mod source;
+mod stacks;
+mod stats;
+mod suspect_rows;
+mod symbols;
+mod tables;
+mod totals;
+mod unnamed_methods;
+mod volumes;
+mod why;
+
+pub use self::acquired::{Between, PRIVATE_HEAP, Span};
+pub use self::all_names::{AllNames, all_names};
+pub use self::amounts::{Amount, Bytes, Counts};
+pub use self::answer::{Domain, TraceAnswer};
+pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
+pub use self::counts::{CountRow, CountRows};
+pub use self::criteria::{
+    CountOrder, DiffCriteria, EventCriteria, GroupCriteria, MapMode, ModuleCriteria, NewProcess,
+    ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder, ResourceCriteria,
+    ShowTotal, StackCriteria, Stat, WhyCriteria,
+};
+pub use self::criterion::Criterion;
+pub use self::diff::{
+    Compared, Sampled, SampledState, TraceLeaks, between_points, compare_samples, compare_traces,
+};
+pub use self::diff::{ComparedGroup, OpenedGroup, PointsDiff, Side, State, TracesDiff};
+pub use self::engine::start_engine;
+pub use self::error::QueryError;
+pub use self::event_counts::{CountedEvent, EventsAnswer, event_counts};
+pub use self::exit_stacks::ExitStacks;
+pub use self::frame_names::{FrameNames, FrameStats};
+pub use self::group_columns::GroupKey;
+pub use self::groups::{GroupColumn, GroupTree, Groups, GroupsLeftOut, NodeIdx, Stats};
+pub use self::growth::{
+    Change, Evidence, Growth, Lifetime, Outlived, Rate, Verdict, Window, Words, long_sparkline,
+    most_at_once, most_in_order, outstanding, sparkline,
+};
+pub use self::gui_handles::GuiHandles;
+pub use self::handle_counts::{CountBy, Counted, HandleCounts};
+pub use self::listing::{DuplicateRow, EventRow, Listing, UnseenClose, ViewRow};
+pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
+pub use self::no_match::{NoMatch, Subject};
+pub use self::object_ref::{FileAnswer, LeftOut, ObjectRefAnswer, object_ref};
+pub use self::open_groups::{OpenGroup, open_groups};
+pub use self::pretty_names::pretty_name;
+pub use self::processes::{ListedProcess, ProcessAnswer, processes};
+pub use self::provider_events::{
+    FieldValue, NamedField, ProviderEventsAnswer, SingleEvent, provider_events, single_event_counts,
+};
+pub use self::resources::{
+    AllocatedKind, AllocationsOverview, ResourceColumn, ResourceGroup, ResourceGroups,
+    ResourceStats, ResourcesAnswer, allocated_kinds, allocations_overview, resources,
+};
+pub use self::selection::{EventMask, Selected, Selection};
+pub use self::source::Source;
+pub use self::stats::{StatsAnswer, stats};
+pub use self::symbols::{ModuleSymbols, SymbolsAnswer, symbols};
+pub use self::tables::PerProcess;
+pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
+pub use self::totals::Totals;
+pub use self::volumes::Volumes;
+pub use self::why::{
+    Diagnosis, LeakedNames, NotCounted, ObjectNames, Reason, Suspect, SuspectProcess, WhyAnswer,
+    causes_of_allocations, causes_of_handles, why,
+};
+
+pub use self::frame_names::{Frames, NamedFrames, module_identities};
+pub use self::frame_view::{FrameView, ModuleBases, frame_lines};
+pub use self::groups::{StackTrims, TrimmedStacks};
+pub use self::info::{session_start_us, start_us, trace_info};
+pub use self::inventory::{
+    Acquisition, Inventory, InventoryGroup, OpenAt, OpenOverTime, StackIdentity, StackOfProcess,
+    build_id,
+};
+pub use self::polars_reason::{KnownNames, polars_reason, type_name};
+pub use self::program_frames::{is_of_process_start, with_program};
+pub use self::resources::{KeyKind, StackNames};
+pub use handlescope_model::rules::UNKNOWN_LIFETIME_NS;

@@ -1,0 +1,184 @@
+//! `.dump Module`: the modules of a trace, and where they were mapped.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use handlescope_model::tables::{Module, ModuleLoad, ModuleLoads, Modules, TraceInfo};
+use handlescope_model::{ProcessIdx, TableRows};
+
+use super::criteria::ProcessCriteria;
+use super::criterion::{Criterion, Survivors};
+use super::error::QueryError;
+use super::info::trace_info;
+use super::no_match::{List, NoMatch, Subject};
+use super::source::Source;
+use super::tables::{ProcessInfo, ProcessList};
+use super::volumes::Volumes;
+use crate::ModuleCriteria;
+use handlescope_session::cancel::{Cancel, Poll};
+use handlescope_session::filter::Filter;
+
+/// Name and pid of the process that kernel modules count as loaded by: they belong to every process, but
+/// a filter for one program does not mean them.
+const KERNEL: (&str, u32) = ("System", 4);
+
+/// The modules of one trace.
+pub struct ModuleAnswer<'a> {
+    /// The file as it was named.
+    pub path: &'a Path,
+    /// Number of the trace in the session.
+    pub index: usize,
+    /// Modules that passed, by name ignoring case and then by path.
+    pub modules: Vec<LoadedModule>,
+    /// Number of modules in all.
+    pub total: usize,
+    /// The processes of the trace.
+    pub processes: ProcessList,
+    /// Drive letters of the trace.
+    pub volumes: Volumes,
+    pub info: TraceInfo,
+    /// Reason for an empty answer; `None` when there is a module, in this trace or another.
+    pub no_match: Option<NoMatch>,
+}
+
+/// A module and its mappings.
+pub struct LoadedModule {
+    pub module: Module,
+    /// Loads of the module, in the order of the table.
+    pub loads: Vec<ModuleLoad>,
+}
+
+/// Process, or the kernel, that mapped a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Loader {
+    /// The kernel, for every process.
+    Kernel,
+    /// A process of the table.
+    Process {
+        /// Process id, which orders the loaders.
+        pid: u32,
+        row: ProcessIdx,
+    },
+    /// A process of which nothing but its id is known.
+    Unknown(u32),
+}
+
+impl LoadedModule {
+    /// Keeps the loads of processes that pass; whether any does.
+    fn keep_loads(
+        &mut self,
+        processes: &ProcessList,
+        passes: impl Fn(&ProcessInfo) -> bool,
+    ) -> bool {
+        self.loads.retain(|load| passes(&loader(load, processes)));
+        !self.loads.is_empty()
+    }
+
+    /// Loaders of the module, each once: the kernel, then processes by id.
+    pub fn loaders(&self) -> Vec<Loader> {
+        let loaders = self.loads.iter().map(|load| match load.process {
+            _ if load.pid == 0 => Loader::Kernel,
+            Some(row) => Loader::Process { pid: load.pid, row },
+            None => Loader::Unknown(load.pid),
+        });
+        let loaders: BTreeSet<Loader> = loaders.collect();
+        loaders.into_iter().collect()
+    }
+}
+
+/// Answers `.dump Module`, one answer for each trace.
+///
+/// # Errors
+/// When an archive is damaged, or `cancel` asks to stop.
+pub fn modules<'a>(
+    sources: &[Source<'a>],
+    args: &ModuleCriteria,
+    cancel: &Cancel,
+) -> Result<Vec<ModuleAnswer<'a>>, QueryError> {
+    let answer = |source: &Source<'a>, args: &ModuleCriteria| {
+        cancel.check()?;
+        let trace = source.trace;
+        let mut modules: Vec<LoadedModule> = Modules::read(trace)?
+            .rows()
+            .map(|module| LoadedModule { module, loads: Vec::new() })
+            .collect();
+        let processes = ProcessList::load(trace)?;
+        let volumes = Volumes::load(trace)?;
+        let mut poll = Poll::new(cancel);
+        for load in ModuleLoads::read(trace)?.rows() {
+            poll.round()?;
+            if let Some(module) = modules.get_mut(load.module.row()) {
+                module.loads.push(load);
+            }
+        }
+        let total = modules.len();
+        let mut survivors = Survivors::of(total);
+        let ProcessCriteria { name, command_line, new_process } = &args.loaders;
+        survivors.keep(Criterion::Process, name, &mut modules, |filter, module| {
+            module.keep_loads(&processes, |process| process.matches(filter, false))
+        });
+        survivors.keep(Criterion::CmdLine, command_line, &mut modules, |filter, module| {
+            module.keep_loads(&processes, |process| filter.matches(&process.command_line))
+        });
+        survivors.keep(Criterion::NewProcess, new_process, &mut modules, |new, module| {
+            module.keep_loads(&processes, |process| new.matches(process))
+        });
+        survivors.keep(Criterion::Dll, &args.name, &mut modules, |filter, loaded| {
+            filter.matches(&loaded.module.name)
+        });
+        survivors.keep(Criterion::VersionFilter, &args.version, &mut modules, |filter, loaded| {
+            is_version(filter, &loaded.module, &volumes)
+        });
+        modules.sort_by_cached_key(|LoadedModule { module, .. }| {
+            (module.name.to_lowercase(), module.path.clone())
+        });
+        let (path, index, info) = (source.path, source.index, trace_info(trace)?);
+        let no_match = None;
+        let answer =
+            ModuleAnswer { path, index, modules, total, processes, volumes, info, no_match };
+        Ok((answer, survivors))
+    };
+    let list = List { subject: Subject::Module, names, no_match: |answer| &mut answer.no_match };
+    list.answers(sources, args, answer)
+}
+
+/// The names of modules, or of the processes that loaded them.
+fn names(answer: &ModuleAnswer<'_>, criterion: Criterion) -> BTreeSet<String> {
+    let modules = answer.modules.iter();
+    match criterion {
+        Criterion::Dll => modules.map(|loaded| loaded.module.name.clone()).collect(),
+        Criterion::Process => {
+            let loads = modules.flat_map(|loaded| &loaded.loads);
+            let names = loads.map(|load| {
+                loader(load, &answer.processes).known_name().unwrap_or_default().to_owned()
+            });
+            names.collect()
+        }
+        _ => BTreeSet::new(),
+    }
+}
+
+/// The process that a module counts as loaded by.
+fn loader<'p>(load: &ModuleLoad, processes: &'p ProcessList) -> Cow<'p, ProcessInfo> {
+    match load.process {
+        _ if load.pid == 0 => {
+            let (name, pid) = (KERNEL.0.to_owned(), KERNEL.1);
+            Cow::Owned(ProcessInfo { name, pid, ..ProcessInfo::default() })
+        }
+        Some(row) => Cow::Borrowed(processes.get(row)),
+        None => Cow::Owned(ProcessInfo { pid: load.pid, ..ProcessInfo::default() }),
+    }
+}
+
+/// Whether a filter means a module by its path or by one of the texts about its version, each separately
+/// or all of them in one line.
+fn is_version(filter: &Filter, module: &Module, volumes: &Volumes) -> bool {
+    let Module { path, file_version, product_name, description, company, .. } = module;
+    let shown_path = volumes.shown(path);
+    let texts = [file_version, product_name, description, company];
+    let texts = texts.into_iter().filter_map(|text| text.as_deref());
+    let texts: Vec<&str> = [path, &*shown_path].into_iter().chain(texts).collect();
+    let line = texts[1..].join(" ");
+    filter.matches_lines(texts.into_iter().chain([line.as_str()]))
+}

@@ -1,0 +1,400 @@
+//! `.dump ObjectRef`: from loaded traces and arguments to what is to be printed.
+
+use std::ops::AddAssign;
+
+use handlescope_model::rules::{self, OPENING, VIEWS, WITH_HANDLE};
+use handlescope_model::tables::Events;
+use handlescope_model::{EventIdx, StackIdx, Table, Trace};
+use rayon::prelude::*;
+
+use super::acquired::events_of_suspect;
+use super::answer::{About, Domain, TraceAnswer};
+use super::context::FileContext;
+use super::criterion::Survivors;
+use super::error::QueryError;
+use super::exit_stacks::ExitStacks;
+use super::filters::{self, Filtered};
+use super::frame_names::{FrameNames, Frames};
+use super::frame_view::ModuleBases;
+use super::groups::{Groups, TrimmedStacks};
+use super::gui_handles::{GuiHandles, gui_handles};
+use super::handle_counts::{CountBy, Counted, HandleCounts};
+use super::info::trace_info;
+use super::listing::Listing;
+use super::no_match::NoMatch;
+use super::objects::ObjectTable;
+use super::selection::{Selected, Selection};
+use super::source::Source;
+use super::stacks::StackSet;
+use super::suspect_rows::check;
+use super::totals::Totals;
+use super::unnamed_methods;
+use crate::criteria::ObjectCriteria;
+use handlescope_session::cancel::{Cancel, Cancelled};
+use handlescope_session::trace::{Caveat, has_handle_events, unseen_values};
+use handlescope_session::values::TopN;
+
+/// The answer for all traces, in the order they are loaded.
+pub struct ObjectRefAnswer<'a> {
+    /// One answer for each trace.
+    pub files: Vec<FileAnswer<'a>>,
+    /// Handles of all traces, counted, if that was asked for.
+    pub handle_counts: Option<HandleCounts>,
+}
+
+/// The answer for one trace.
+pub struct FileAnswer<'a> {
+    pub about: About<'a>,
+    /// Objects that passed, in the console's order, and their events.
+    pub selection: Selection,
+    /// Sums over them.
+    pub totals: Totals,
+    /// Handles counted, if that was asked for.
+    pub handle_counts: Option<HandleCounts>,
+    /// Groups of handles instead of objects, if they were asked for.
+    pub groups: Option<Groups>,
+    /// Data needed to print objects; `None` when only sums or groups were requested.
+    pub listing: Option<Listing>,
+    /// Evidence from stacks on closes at the ends of processes, if `-LeakAtExit` requests them and there are names.
+    pub exit_stacks: Option<ExitStacks>,
+    /// Objects that `-Leak` or `-LeakAtExit` found, and of which other filters left nothing that leaks: they stay
+    /// for their creation or end.
+    pub without_leak: u64,
+    /// Whether only what leaks was asked for.
+    pub is_of_leaks: bool,
+    /// Whether the trace has events of handles or views, without which it says nothing of leaks.
+    pub knows_leaks: bool,
+    /// Handles of GDI and USER, if they were asked for.
+    pub gui_handles: Vec<GuiHandles>,
+    /// Objects and groups that `-TopN` leaves out of the output.
+    pub left_out: LeftOut,
+    pub file: FileContext<'a>,
+    /// Number of objects that each criterion leaves.
+    survivors: Survivors,
+}
+
+/// Objects that are not printed, with their handles and views.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    pub objects: usize,
+    /// Handles that their events opened.
+    pub handles: usize,
+    /// Views that their events mapped.
+    pub views: usize,
+    /// Handles in the rundown at the end, of objects that no event opened or closed.
+    pub existing: usize,
+}
+
+impl AddAssign for LeftOut {
+    fn add_assign(&mut self, other: Self) {
+        self.objects += other.objects;
+        self.handles += other.handles;
+        self.views += other.views;
+        self.existing += other.existing;
+    }
+}
+
+/// Answers `.dump ObjectRef` over loaded traces.
+///
+/// # Errors
+/// When an archive is damaged, no suspect or several have the id that is asked for, or `cancel` asks to stop.
+pub fn object_ref<'a>(
+    sources: &'a [Source<'a>],
+    args: &ObjectCriteria,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<ObjectRefAnswer<'a>, QueryError> {
+    let answer = unchecked_object_ref(sources, args, names, cancel)?;
+    if let Some(id) = &args.suspect {
+        let rows = answer.files.iter().filter_map(|file| file.file.suspect_events.as_ref());
+        check(id, "handles", rows)?;
+    }
+    Ok(answer)
+}
+
+/// Answers whatever suspects have the id that is asked for: it may be one of allocations.
+pub fn unchecked_object_ref<'a>(
+    sources: &'a [Source<'a>],
+    args: &ObjectCriteria,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<ObjectRefAnswer<'a>, QueryError> {
+    let mut files: Vec<FileAnswer<'a>> = sources
+        .iter()
+        .map(|source| FileAnswer::new(source, args, names, cancel))
+        .collect::<Result<_, _>>()?;
+    if files.iter().all(FileAnswer::is_without_match) {
+        for FileAnswer { file, about, survivors, .. } in &mut files {
+            if args.leak || args.leak_at_exit {
+                // Criteria before leaks are counted over all objects.
+                file.objects = ObjectTable::load(file.trace)?;
+                *survivors = filters::select(file, args)?.survivors;
+            }
+            about.no_match = NoMatch::of_objects(file, args, survivors)?;
+        }
+    }
+    let counts = files.iter().filter_map(|file| file.handle_counts.as_ref());
+    let counts = CountBy::of(args).map(|_| HandleCounts::of_all(Counted::of(args), counts));
+    Ok(ObjectRefAnswer { handle_counts: counts.transpose()?, files })
+}
+
+/// The objects of which `-Leak` and `-LeakAtExit` leave or count something; all of a query for neither, or for a suspect,
+/// to which more belongs than what leaks.
+fn objects_for(args: &ObjectCriteria, trace: &Trace) -> Result<ObjectTable, QueryError> {
+    if args.suspect.is_some() || !(args.leak || args.leak_at_exit) {
+        return Ok(ObjectTable::load(trace)?);
+    }
+    let (leaked, at_exit) = (trace.values(Events::leaked)?, trace.values(Events::closed_at_exit)?);
+    let unseen = unseen_values(trace, Events::closed_unseen)?;
+    Ok(ObjectTable::with_any(trace, |event| {
+        leaked.get(event) || at_exit.get(event) || unseen.get(event).is_some()
+    })?)
+}
+
+/// Reasons why the answer for a trace is wrong or incomplete.
+fn caveats(file: &FileContext<'_>, selection: &Selection) -> Result<Vec<Caveat>, QueryError> {
+    let mut caveats = Caveat::of_trace(file.trace)?;
+    if let Some(frames) = &file.frames {
+        let kind = file.trace.values(Events::kind)?;
+        let stack = file.trace.values(Events::stack)?;
+        let opened = (0..kind.len()).into_par_iter();
+        let opened =
+            opened.filter(|row| kind.get(*row).is_some_and(|it| OPENING.contains_code(it)));
+        let opened = opened.map(|row| (1, u64::from(stack.get(row).is_none())));
+        let (opened, without_stack) =
+            opened.reduce(|| (0, 0), |sums, event| (sums.0 + event.0, sums.1 + event.1));
+        caveats.extend(Caveat::of_missing_stacks(without_stack, opened));
+        let process = file.trace.values(Events::process)?;
+        let stacks = (0..stack.len()).map(|event| (stack.get(event), process.get(event)));
+        caveats.extend(unnamed_methods::caveat(file.trace, frames, &file.processes, stacks)?);
+    }
+    caveats.extend(Caveat::of_missing_symbols(&selection.needs_symbols));
+    Ok(caveats)
+}
+
+/// Whether a trace has events of handles or views, or at least the rundown of a session that recorded them.
+fn knows_leaks(trace: &Trace) -> Result<bool, QueryError> {
+    if has_handle_events(trace)? {
+        return Ok(true);
+    }
+    let kinds = trace.values(Events::kind)?;
+    let has_views = kinds.values().iter().any(|kind| VIEWS.contains_code(*kind));
+    let has_rundown = trace.height(Table::ExistingHandles)? > 0;
+    Ok(has_views || (has_rundown && !trace_info(trace)?.is_dump()))
+}
+
+/// Objects of which no event is left that opens anything: with leaks, these all leak.
+fn without_leak(file: &FileContext<'_>, selection: &Selection) -> Result<u64, QueryError> {
+    let kind = file.trace.values_at(Events::kind, &selection.event_rows(&file.objects))?;
+    let without_opening = selection.objects().iter().filter(|selected| {
+        !file.objects.events(selected.object()).any(|event| {
+            selection.events.contains(event)
+                && kind.get(event).is_some_and(|kind| OPENING.contains_code(kind))
+        })
+    });
+    Ok(without_opening.count() as u64)
+}
+
+impl ObjectRefAnswer<'_> {
+    /// Evidence from stacks on closes at the ends of processes in all traces.
+    pub fn exit_stacks(&self) -> Option<ExitStacks> {
+        self.files.iter().filter_map(|file| file.exit_stacks).reduce(|mut sums, file| {
+            sums += file;
+            sums
+        })
+    }
+
+    /// Adds the handles of GDI and USER of the traces.
+    ///
+    /// # Errors
+    /// When an archive is damaged, or `cancel` asks to stop.
+    pub fn add_gui_handles(
+        &mut self,
+        sources: &[Source<'_>],
+        criteria: &ObjectCriteria,
+        names: &dyn FrameNames,
+        cancel: &Cancel,
+    ) -> Result<(), QueryError> {
+        for (file, source) in self.files.iter_mut().zip(sources) {
+            file.gui_handles = gui_handles(source, criteria, names, cancel)?;
+        }
+        // A match in one trace is enough.
+        if self.files.iter().any(|file| !file.gui_handles.is_empty()) {
+            self.files.iter_mut().for_each(|file| file.about.no_match = None);
+        }
+        Ok(())
+    }
+
+    /// Sums over all traces.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for file in &self.files {
+            totals += file.totals;
+        }
+        totals
+    }
+}
+
+impl<'a> TraceAnswer<'a> for FileAnswer<'a> {
+    const DOMAIN: Domain = Domain::Handles;
+
+    fn about(&self) -> &About<'a> {
+        &self.about
+    }
+
+    fn about_mut(&mut self) -> &mut About<'a> {
+        &mut self.about
+    }
+
+    fn frames(&self) -> Option<&Frames<'a>> {
+        self.file.frames.as_ref()
+    }
+
+    fn trims(&self) -> Option<&TrimmedStacks> {
+        self.groups.as_ref()?.stacks.as_ref()
+    }
+
+    fn totals(&self) -> Option<(Totals, Option<ExitStacks>)> {
+        Some((self.totals, self.exit_stacks))
+    }
+}
+
+impl<'a> FileAnswer<'a> {
+    fn new(
+        source: &'a Source<'a>,
+        args: &ObjectCriteria,
+        names: &'a dyn FrameNames,
+        cancel: &'a Cancel,
+    ) -> Result<Self, QueryError> {
+        let objects = objects_for(args, source.trace)?;
+        let mut file = FileContext::load(source, objects, args.needs_frames(), names, cancel)?;
+        if let Some(id) = &args.suspect {
+            file.suspect_events = Some(events_of_suspect(&file, id, &args.groups.trims)?);
+        }
+        let Filtered { mut selection, at_exit, unseen, suspect, survivors } =
+            filters::select(&file, args)?;
+        let mut totals = Totals::of(&file, suspect.as_ref().unwrap_or(&selection))?;
+        if let Some(at_exit) = &at_exit {
+            totals.closed_at_exit += Totals::of(&file, at_exit)?.closed_at_exit;
+        }
+        if let Some(unseen) = unseen.as_ref().filter(|_| suspect.is_none()) {
+            totals.closed_unseen += Totals::of(&file, unseen)?.closed_unseen;
+        }
+        let is_counted = CountBy::of(args).is_some();
+        let handle_counts = is_counted.then(|| HandleCounts::of(&file, &selection, args));
+        let handle_counts = handle_counts.transpose()?;
+        let is_grouped = !args.groups.by.is_empty();
+        let beside = at_exit.as_ref();
+        let groups = is_grouped.then(|| Groups::of(&file, &selection, beside, args)).transpose()?;
+        let is_listed = !is_counted && !is_grouped;
+        let listing = is_listed.then(|| Listing::load(&file, &selection)).transpose()?;
+        let mut shown_stacks = None;
+        if let Some(listing) = &listing {
+            listing.sort(&mut selection);
+            if let Some(frames) = file.frames.as_ref().filter(|_| args.stacks.show) {
+                let stacks = listing.stacks(&file, &selection, frames.stacks.len())?;
+                frames.resolve(stacks.iter())?;
+                shown_stacks = Some(stacks);
+            }
+        }
+        if let Some((groups, frames)) = groups.as_ref().zip(file.frames.as_ref()) {
+            shown_stacks = Some(groups.shown_stacks(frames.stacks.len()));
+        }
+        let needs_bases = shown_stacks.is_some() && (args.stacks.address || args.with_identities);
+        let bases = needs_bases.then(|| ModuleBases::load(file.trace)).transpose()?;
+        let frames = file.frames.as_ref().filter(|_| args.leak_at_exit);
+        let exit_stacks = frames.map(|frames| ExitStacks::of(&file, frames, &selection));
+        let exit_stacks = exit_stacks.transpose()?;
+        let mut caveats = caveats(&file, &selection)?;
+        caveats.extend(exit_stacks.and_then(|stacks| Caveat::of_doubtful_exits(stacks.doubtful)));
+        let about = About::of(source, cancel)?;
+        let bases = bases.unwrap_or_default();
+        Ok(Self {
+            about: About { caveats, shown_stacks, bases, ..about },
+            exit_stacks,
+            gui_handles: Vec::new(),
+            left_out: LeftOut::default(),
+            is_of_leaks: args.leak || args.leak_at_exit,
+            knows_leaks: knows_leaks(file.trace)?,
+            without_leak: match args.leak || args.leak_at_exit {
+                true => without_leak(&file, &selection)?,
+                false => 0,
+            },
+            selection,
+            totals,
+            handle_counts,
+            groups,
+            listing,
+            file,
+            survivors,
+        })
+    }
+
+    /// Keeps the objects that `-TopN` wants, in the order they are in, with their stacks, and counts the others.
+    ///
+    /// # Errors
+    /// When it is asked to stop.
+    pub fn cut(&mut self, TopN { take, skip }: TopN) -> Result<(), Cancelled> {
+        let Some(listing) = &self.listing else { return Ok(()) };
+        let objects = self.selection.objects();
+        let end = skip.saturating_add(take).min(objects.len());
+        let shown = skip.min(end)..end;
+        let others = objects[..shown.start].iter().chain(&objects[shown.end..]);
+        let mut left_out = LeftOut::default();
+        others.for_each(|object| left_out += self.left_out_object(listing, *object));
+        self.left_out = left_out;
+        self.selection.objects = objects[shown].to_vec();
+        if let (Some(stacks), Some(frames)) = (&mut self.about.shown_stacks, &self.file.frames) {
+            *stacks = listing.stacks(&self.file, &self.selection, frames.stacks.len())?;
+        }
+        Ok(())
+    }
+
+    /// An object that is not printed.
+    fn left_out_object(&self, listing: &Listing, selected: Selected) -> LeftOut {
+        let kinds = || self.events(selected).filter_map(|row| listing.kind(row));
+        let opened = kinds().filter(|kind| OPENING.contains(*kind)).count();
+        let object = selected.object();
+        let existing = match kinds().any(|kind| WITH_HANDLE.contains(kind) || VIEWS.contains(kind))
+        {
+            true => 0,
+            // Handles that were open all the time have no events.
+            false => self.file.objects.existing(object).len(),
+        };
+        let (handles, views) =
+            if self.file.objects.is_mapping(object) { (0, opened) } else { (opened, 0) };
+        LeftOut { objects: 1, handles, views, existing }
+    }
+
+    /// Shows some stacks and no others, with a caveat if their representative functions have no names.
+    pub fn show_named_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {
+        let Some(frames) = &self.file.frames else { return Ok(()) };
+        let mut shown_stacks = StackSet::new(frames.stacks.len());
+        stacks.into_iter().for_each(|stack| shown_stacks.add(Some(stack)));
+        frames.resolve(shown_stacks.iter())?;
+        let unnamed = TrimmedStacks::unnamed(frames, shown_stacks.iter());
+        self.about.caveats.extend(Caveat::of_unnamed_suspects(&unnamed));
+        self.about.shown_stacks = Some(shown_stacks);
+        Ok(())
+    }
+
+    /// Whether no object and no handle passed, and none is counted beside.
+    pub fn is_without_match(&self) -> bool {
+        self.selection.objects().is_empty()
+            && self.totals.closed_at_exit == 0
+            && self.handle_counts.as_ref().is_none_or(|counts| counts.process_count() == 0)
+    }
+
+    /// The lifetime of an object before all filters; `None` when its creation or end is unknown.
+    pub fn lifetime_ns(&self, listing: &Listing, selected: Selected) -> Option<i64> {
+        let time = |event: Option<EventIdx>| listing.time_ns(event?.row());
+        let (object, objects) = (selected.object(), &self.file.objects);
+        rules::lifetime_ns(time(objects.create_event(object)), time(objects.destroy_event(object)))
+    }
+
+    /// Rows of the events of an object that are left, in time order.
+    pub fn events(&self, selected: Selected) -> impl Iterator<Item = usize> + '_ {
+        let events = self.file.objects.events(selected.object());
+        events.filter(|&event| self.selection.events.contains(event))
+    }
+}

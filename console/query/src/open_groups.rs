@@ -1,0 +1,67 @@
+//! The handles that are open, by process, type and the stack that opened them.
+
+use super::criteria::{GroupCriteria, ObjectCriteria};
+use super::error::QueryError;
+use super::frame_names::FrameNames;
+use super::group_columns::GroupKey;
+use super::groups::{Groups, NodeIdx};
+use super::growth::Growth;
+use super::object_ref::{FileAnswer, object_ref};
+use super::source::Source;
+use handlescope_session::cancel::Cancel;
+
+/// Handles of one process and one type, opened by one stack.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenGroup {
+    /// The owner, `name.exe(pid)`.
+    pub process: String,
+    pub type_name: String,
+    /// The first frame of the stack outside of the system; `None` without a stack.
+    pub function: Option<String>,
+    /// Handles and views that nothing closed.
+    pub open: u32,
+    /// Handles and views that were opened.
+    pub opened: u32,
+    /// Growth of the group, if times are known.
+    pub growth: Option<Growth>,
+}
+
+/// The groups of which something is open, those with most first.
+///
+/// # Errors
+/// When an archive is damaged, or `cancel` asks to stop.
+pub fn open_groups(
+    sources: &[Source<'_>],
+    names: &dyn FrameNames,
+    cancel: &Cancel,
+) -> Result<Vec<OpenGroup>, QueryError> {
+    let criteria =
+        ObjectCriteria { groups: GroupCriteria::of_create_stacks(), ..ObjectCriteria::default() };
+    let files = object_ref(sources, &criteria, names, cancel)?.files;
+    let mut open = Vec::new();
+    for file in &files {
+        if let Some(groups) = &file.groups {
+            open.extend(groups.tree.leaves().filter_map(|leaf| open_group(file, groups, leaf)));
+        }
+    }
+    open.sort_by_key(|group| std::cmp::Reverse(group.open));
+    Ok(open)
+}
+
+fn open_group(file: &FileAnswer<'_>, groups: &Groups, leaf: NodeIdx) -> Option<OpenGroup> {
+    let stats = groups.tree.stats(leaf);
+    if stats.leaked == 0 {
+        return None;
+    }
+    let (type_name, stack) = groups.type_and_stack(leaf);
+    let process = groups.path(leaf).next().map(|node| groups.key(node));
+    let Some(GroupKey::Text(process)) = process else { return None };
+    Some(OpenGroup {
+        process: process.to_owned(),
+        type_name: type_name.to_owned(),
+        function: groups.function(&file.file, stack),
+        open: stats.leaked,
+        opened: stats.opened(),
+        growth: groups.growth(leaf),
+    })
+}

@@ -1,0 +1,557 @@
+//! Errors of polars, in the words of `.schema` and of SQL. No other file knows its messages.
+
+use std::sync::LazyLock;
+
+use handlescope_model::{PolarsReason, innermost, without_plan};
+use polars::prelude::PolarsError;
+use regex::{Captures, Regex};
+
+use handlescope_session::suggest;
+
+/// Characters that the columns of a table may take in a message.
+const MAX_LISTED: usize = 160;
+
+/// Rewords a message; `None` where a part of it is not known.
+type Words = fn(&Captures<'_>) -> Option<String>;
+
+/// Messages of polars, each with what becomes of it.
+const MESSAGES: &[(&str, Words)] = &[
+    (
+        r"^sql parser error: Expected: (.+?), found: (.+?)(?: at Line: (\d+), Column: (\d+))?$",
+        |captures| {
+            let found = match captures.get(2)?.as_str() {
+                "EOF" => "the end of the query",
+                found => found,
+            };
+            let expected = captures.get(1)?.as_str();
+            Some(format!("expected {expected}, found {found}{}", position(captures, 3)))
+        },
+    ),
+    (r"^sql parser error: (.+?)(?: at Line: (\d+), Column: (\d+))?$", |captures| {
+        let mut letters = captures.get(1)?.as_str().chars();
+        let first = letters.next()?.to_lowercase();
+        Some(format!("{first}{}{}", letters.as_str(), position(captures, 2)))
+    }),
+    (r"(?i)^.*\bone \(and only one\) statement .*$", |_| {
+        Some("a query is one statement; ask one after the other".to_owned())
+    }),
+    (r"(?s)^expression (\w+)\b.* is not currently supported$", |captures| {
+        let name = spaced(captures.get(1)?.as_str());
+        Some(format!("{name} is not possible here; write it with joins, CASE and GROUP BY"))
+    }),
+    (r"(?s)^unsupported join constraint (?:expression|operator).*$", |_| {
+        let reason = "ON compares columns of both tables, joined by AND";
+        Some(format!("{reason}; write other conditions in WHERE"))
+    }),
+    (r"(?s)^(?:unary )?operator \W?(\w+?)\W? is not (?:currently )?supported$", |captures| {
+        let name = spaced(captures.get(1)?.as_str());
+        Some(format!("the operator {name} is not known; calculate with + - * / // % and | &"))
+    }),
+    (r"^unsupported function '(.+)'$", |captures| {
+        let name = captures.get(1)?.as_str();
+        if name.starts_with('_') {
+            let reason = "EXISTS takes conditions without calculations";
+            return Some(format!("{reason}; join the tables, or calculate in a subquery in FROM"));
+        }
+        Some(format!("unsupported function '{name}'{}", function_hint(name)))
+    }),
+    (r#"^cannot parse literal: "(.+)"$"#, |captures| {
+        let number = captures.get(1)?.as_str();
+        Some(format!(
+            "{number} has more than 64 bits; write {number}.0 for a number with a fraction"
+        ))
+    }),
+    (r"^datatype (\w+).* is not currently supported$", |captures| {
+        let name = captures.get(1)?.as_str().to_uppercase();
+        Some(format!(
+            "the type {name} is not known here; use BIGINT, DOUBLE, VARCHAR, BOOLEAN or DATE"
+        ))
+    }),
+    (r"^cannot cast List type .*$", |_| {
+        Some("HAVING takes what is counted of groups; filter columns with WHERE".to_owned())
+    }),
+    (r"^no table or struct column named '(.+)' found$", |captures| {
+        Some(format!("the query names no table '{}'", captures.get(1)?.as_str()))
+    }),
+    (r"(?s)^HAVING clause not valid outside of GROUP BY; found:.*$", |_| {
+        Some("HAVING is allowed only after GROUP BY; use WHERE without it".to_owned())
+    }),
+    (
+        r"^(?:projections|group_by aggregations) contained duplicate output name '(.+?)'\. ",
+        |captures| {
+            let name = captures.get(1)?.as_str();
+            Some(format!("two columns of the answer have the name '{name}'; rename one with AS"))
+        },
+    ),
+    (r"^sort expressions must have same length as DataFrame, got .*$", |_| {
+        let reason = "ORDER BY uses an expression that is not in SELECT";
+        Some(format!("{reason}; add it there, and order by its name"))
+    }),
+    (
+        r"^conversion from `(.+?)` to `(.+?)` failed in column '(.+?)' for (\d+) out of (\d+) values: (?s:(.+))$",
+        |captures| {
+            let [from, to] = types(captures, [1, 2])?;
+            let [column, failed, total, values] = texts(captures, [3, 4, 5, 6])?;
+            Some(format!(
+                "{failed} of {total} values of '{column}' cannot be converted from {from} to {to}: {values}"
+            ))
+        },
+    ),
+    (
+        r"^arithmetic on dtypes (.+?) and (.+?) is not allowed(?: \((.+?)\))?; try an explicit cast first$",
+        |captures| {
+            let [left, right] = types(captures, [1, 2])?;
+            let columns =
+                captures.get(3).and_then(|sides| both_columns(sides.as_str())).unwrap_or_default();
+            Some(format!(
+                "arithmetic on {left} and {right} is not possible{columns}; convert one with CAST"
+            ))
+        },
+    ),
+    (r"^filter predicate must be of type `Boolean`, got `(.+?)`$", |captures| {
+        let [actual] = types(captures, [1])?;
+        Some(format!("a condition must be bool, but this is {actual}; compare it with a value"))
+    }),
+    (r"^cannot compare string with numeric type \((.+?)\)$", |captures| {
+        let [number] = types(captures, [1])?;
+        Some(format!("text cannot be compared with a number ({number}); convert one with CAST"))
+    }),
+    (r"^`(\w+)` operation not supported for dtype `(.+?)`$", |captures| {
+        let [actual] = types(captures, [2])?;
+        Some(format!("{} is not possible for {actual}", captures.get(1)?.as_str()))
+    }),
+    (
+        r"^invalid series dtype: expected `(.+?)`, got `(.+?)` for series with name `(.*)`$",
+        |captures| {
+            let [expected, actual] = types(captures, [1, 2])?;
+            Some(match captures.get(3)?.as_str() {
+                "" | "literal" => format!("{expected} is needed, not {actual}"),
+                column => format!("{expected} is needed, not {actual}, which '{column}' is"),
+            })
+        },
+    ),
+    (r"^expected (.+?) type, got: (.+?)$", |captures| {
+        let [expected, actual] = types(captures, [1, 2])?;
+        Some(format!("{expected} is needed, not {actual}"))
+    }),
+    (r"^cannot unpack series of type `(.+?)` into `(.+?)`$", |captures| {
+        let [actual, expected] = types(captures, [1, 2])?;
+        Some(format!("{expected} is needed, not {actual}"))
+    }),
+    (r"^'is_in' cannot check for (.+?) values in (.+?) data$", |captures| {
+        let [values, expected] = types(captures, [1, 2])?;
+        let values = values.strip_prefix("list of ").unwrap_or(&values);
+        Some(format!("IN cannot look for {expected} among {values}; convert one with CAST"))
+    }),
+];
+
+/// The message of polars about a table that is not there.
+const MISSING_TABLE: &str = r"^relation '(.+)' was not found$";
+
+/// Messages of polars about a column that is not there.
+const MISSING: &[&str] = &[
+    r#"(?s)^unable to find column "(?<name>.+?)"; valid columns: \[(?<columns>[^\]]*)\]"#,
+    r"^no column named '(?<name>.+?)' found in table '(?<table>.+?)'$",
+    r#"^"(?<name>[^"]+)" not found$"#,
+];
+
+static KNOWN: LazyLock<Vec<(Regex, Words)>> = LazyLock::new(|| {
+    MESSAGES.iter().filter_map(|(text, words)| Some((Regex::new(text).ok()?, *words))).collect()
+});
+
+static KNOWN_MISSING: LazyLock<Vec<Regex>> =
+    LazyLock::new(|| MISSING.iter().filter_map(|text| Regex::new(text).ok()).collect());
+
+static KNOWN_MISSING_TABLE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(MISSING_TABLE).ok());
+
+/// Names that a query may have meant by one that is not there.
+#[derive(Debug, Default)]
+pub struct KnownNames<'a> {
+    pub tables: Vec<&'a str>,
+    /// Columns to name where the message lists none.
+    pub columns: Vec<&'a str>,
+}
+
+/// Explains an error in terms of the query. Unknown messages stay as polars has them.
+pub fn polars_reason(error: &PolarsError, names: &KnownNames<'_>) -> String {
+    let text = without_plan(message(innermost(error)));
+    // What follows is advice about polars.
+    let text = text.split("\n\n").next().unwrap_or(text);
+    let reworded = reworded(text, names);
+    reworded.unwrap_or_else(|| {
+        let reason = PolarsReason(error).to_string();
+        match TREES.iter().any(|part| reason.contains(part)) {
+            true => {
+                "the query has a part that is not known here; write it in another way".to_owned()
+            }
+            false => reason.lines().next().unwrap_or_default().to_owned(),
+        }
+    })
+}
+
+/// Parts of messages in which polars prints the tree of its parser.
+const TREES: [&str; 3] = ["Span(", "Ident {", "quote_style"];
+
+/// A name of the parser, such as `SimilarTo`, in words of SQL.
+fn spaced(name: &str) -> String {
+    let letters = name.trim_start_matches("PG").chars().flat_map(|letter| {
+        let space = letter.is_uppercase().then_some(' ');
+        space.into_iter().chain(letter.to_uppercase())
+    });
+    letters.collect::<String>().trim_start().to_owned()
+}
+
+/// Functions that a query may have meant.
+const FUNCTIONS: &str = "abs array_agg avg cbrt ceil coalesce concat concat_ws corr cos count covar_pop date_part degrees \
+    dense_rank ends_with exp first_value floor greatest hex ifnull lag lead least left length ln log10 log2 lower lpad ltrim \
+    max median min mod nullif number octet_length pow quantile_cont quantile_disc radians rank regexp_like replace reverse \
+    right round row_number rpad rtrim sign sin split_part sqrt starts_with stddev strftime string_agg strpos strptime substr \
+    sum tan trunc upper utc_time variance";
+
+/// Beginnings of names of functions that other databases have, and the one to use here.
+const OTHER_NAMES: [(&str, &str); 9] = [
+    ("regexp_", "regexp_like"),
+    ("instr", "strpos"),
+    ("contains", "strpos"),
+    ("locate", "strpos"),
+    ("from_unixtime", "utc_time"),
+    ("to_timestamp", "utc_time"),
+    ("make_timestamp", "utc_time"),
+    ("date_trunc", "strftime"),
+    ("len", "length"),
+];
+
+fn function_hint(name: &str) -> String {
+    let name = name.to_lowercase();
+    let other = OTHER_NAMES.iter().find(|(start, _)| name.starts_with(start));
+    let known = other.map(|(_, known)| *known);
+    // Short names are like too many others.
+    let is_long = name.len() > 3;
+    let nearest = || suggest::nearest(&name, FUNCTIONS.split_whitespace()).filter(|_| is_long);
+    let known = known.or_else(nearest);
+    known.map_or_else(String::new, suggest::did_you_mean)
+}
+
+/// Message of polars, for the kinds of errors whose wording is known.
+fn message(error: &PolarsError) -> &str {
+    use PolarsError as E;
+    match error {
+        E::ColumnNotFound(message)
+        | E::SchemaFieldNotFound(message)
+        | E::ComputeError(message)
+        | E::Duplicate(message)
+        | E::InvalidOperation(message)
+        | E::SchemaMismatch(message)
+        | E::ShapeMismatch(message)
+        | E::SQLInterface(message)
+        | E::SQLSyntax(message) => message,
+        _ => "",
+    }
+}
+
+fn reworded(text: &str, names: &KnownNames<'_>) -> Option<String> {
+    if let Some(captures) = KNOWN_MISSING_TABLE.as_ref().and_then(|known| known.captures(text)) {
+        let name = captures.get(1)?.as_str();
+        let hint = suggest::hint(name, names.tables.iter().copied());
+        return Some(format!("table '{name}' not found{hint}"));
+    }
+    if let Some(captures) = KNOWN_MISSING.iter().find_map(|known| known.captures(text)) {
+        return missing_column(&captures, &names.columns);
+    }
+    KNOWN.iter().find_map(|(known, words)| words(&known.captures(text)?))
+}
+
+/// A column that is not there, with the nearest that is, or all that are.
+fn missing_column(captures: &Captures<'_>, known_columns: &[&str]) -> Option<String> {
+    let name = captures.name("name")?.as_str();
+    let listed: Option<Vec<&str>> = captures.name("columns").map(|columns| {
+        let columns = columns.as_str().split(", ").map(|column| column.trim_matches('"'));
+        columns.filter(|column| !column.is_empty()).collect()
+    });
+    let has_no_table = listed.as_ref().is_some_and(Vec::is_empty);
+    let columns = listed.unwrap_or_else(|| known_columns.to_vec());
+    let table = captures.name("table").map(|table| format!(" in '{}'", table.as_str()));
+    let table = table.unwrap_or_default();
+    let hint = match suggest::nearest(name, columns.iter().copied()) {
+        Some(nearest) => suggest::did_you_mean(nearest),
+        None if has_no_table => "; the query names no table".to_owned(),
+        None => list(&columns),
+    };
+    Some(format!("column '{name}' not found{table}{hint}"))
+}
+
+/// The end of a message that lists columns, as many as a line or two hold.
+fn list(columns: &[&str]) -> String {
+    let mut length = 0;
+    let fitting = columns.iter().take_while(|column| {
+        length += column.len() + 2;
+        length <= MAX_LISTED
+    });
+    let shown: Vec<&str> = fitting.copied().collect();
+    match columns.len().saturating_sub(shown.len()) {
+        _ if shown.is_empty() => String::new(),
+        0 => format!("; the columns are {}", shown.join(", ")),
+        count => format!("; the columns are {} and {count} more", shown.join(", ")),
+    }
+}
+
+/// Position where the parser stopped, from two groups: line and column, counted from 1.
+fn position(captures: &Captures<'_>, first: usize) -> String {
+    match (captures.get(first), captures.get(first + 1)) {
+        (Some(line), Some(column)) => {
+            format!(" at line {}, column {}", line.as_str(), column.as_str())
+        }
+        _ => String::new(),
+    }
+}
+
+/// Describes both sides of an operation, where both are columns.
+fn both_columns(sides: &str) -> Option<String> {
+    let (left, right) = sides.strip_prefix("lhs: column ")?.split_once(", rhs: column ")?;
+    Some(format!(" ({left} and {right})"))
+}
+
+fn texts<'t, const N: usize>(captures: &Captures<'t>, groups: [usize; N]) -> Option<[&'t str; N]> {
+    let mut texts = [""; N];
+    for (text, group) in texts.iter_mut().zip(groups) {
+        *text = captures.get(group)?.as_str();
+    }
+    Some(texts)
+}
+
+fn types<const N: usize>(captures: &Captures<'_>, groups: [usize; N]) -> Option<[String; N]> {
+    let texts = texts(captures, groups)?;
+    let mut types = [const { String::new() }; N];
+    for (dtype, text) in types.iter_mut().zip(texts) {
+        *dtype = type_name(text)?;
+    }
+    Some(types)
+}
+
+/// A type as `.schema` and `DESCRIBE` write it. Polars has two spellings of each.
+pub fn type_name(dtype: &str) -> Option<String> {
+    let inner = dtype.strip_prefix("list[").and_then(|rest| rest.strip_suffix(']'));
+    let inner = inner.or_else(|| dtype.strip_prefix("List(")?.strip_suffix(')'));
+    if let Some(inner) = inner {
+        return Some(format!("list of {}", type_name(inner)?));
+    }
+    let name = match dtype {
+        "str" | "String" => "text",
+        "bool" | "Boolean" => "bool",
+        "binary" | "Binary" => "bytes",
+        "i8" | "Int8" => "i8",
+        "i16" | "Int16" => "i16",
+        "i32" | "Int32" => "i32",
+        "i64" | "Int64" => "i64",
+        "i128" | "Int128" => "i128",
+        "u8" | "UInt8" => "u8",
+        "u16" | "UInt16" => "u16",
+        "u32" | "UInt32" => "u32",
+        "u64" | "UInt64" => "u64",
+        "f32" | "Float32" => "f32",
+        "f64" | "Float64" => "f64",
+        "dyn int" => "a whole number",
+        "dyn float" => "a number",
+        "date" | "Date" => "date",
+        "time" | "Time" => "time of day",
+        _ if dtype.to_lowercase().starts_with("datetime") => "time",
+        _ if dtype.to_lowercase().starts_with("duration") => "duration",
+        _ => return None,
+    };
+    Some(name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use polars::{
+        prelude::{Column, DataFrame, IntoLazy, LazyFrame, UInt32Chunked},
+        sql::SQLContext,
+    };
+
+    use super::*;
+
+    fn reason(error: &PolarsError) -> String {
+        let names =
+            KnownNames { tables: vec!["processes", "objects"], columns: vec!["type", "pointer"] };
+        polars_reason(error, &names)
+    }
+
+    fn computed(text: &str) -> String {
+        reason(&PolarsError::ComputeError(text.to_owned().into()))
+    }
+
+    #[test]
+    fn every_pattern_is_a_regex() {
+        assert_eq!((KNOWN.len(), KNOWN_MISSING.len()), (MESSAGES.len(), MISSING.len()));
+        assert!(KNOWN_MISSING_TABLE.is_some());
+    }
+
+    #[test]
+    fn a_missing_column_has_the_nearest_name_or_all_names() {
+        let missing = |text: &str| reason(&PolarsError::ColumnNotFound(text.to_owned().into()));
+        let with_two_columns = |name: &str| {
+            missing(&format!(
+                "unable to find column \"{name}\"; valid columns: [\"pid\", \"name\"]\n\nx"
+            ))
+        };
+        assert_eq!(with_two_columns("nme"), "column 'nme' not found, did you mean name?");
+        assert_eq!(with_two_columns("zzqq"), "column 'zzqq' not found; the columns are pid, name");
+        let without_table = missing("unable to find column \"pid\"; valid columns: []");
+        assert_eq!(without_table, "column 'pid' not found; the query names no table");
+        assert_eq!(missing("\"typ\" not found"), "column 'typ' not found, did you mean type?");
+        let alias = reason(&PolarsError::SQLInterface(
+            "no column named 'poiner' found in table 'o'".to_owned().into(),
+        ));
+        assert_eq!(alias, "column 'poiner' not found in 'o', did you mean pointer?");
+    }
+
+    #[test]
+    fn many_columns_are_not_all_listed() {
+        let names: Vec<String> = (0..200).map(|number| format!("column{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let text = list(&names);
+        assert!(text.len() < MAX_LISTED + 50 && text.ends_with(" more"), "{text}");
+    }
+
+    #[test]
+    fn types_have_the_names_of_the_schema() {
+        for (polars, ours) in [
+            (
+                "conversion from `str` to `i32` failed in column 'name' for 6 out of 7 values: [\"Idle\", … \"a\"]",
+                "6 of 7 values of 'name' cannot be converted from text to i32: [\"Idle\", … \"a\"]",
+            ),
+            (
+                "arithmetic on dtypes str and u32 is not allowed (lhs: column 'name', rhs: column 'pid'); try an \
+                 explicit cast first",
+                "arithmetic on text and u32 is not possible ('name' and 'pid'); convert one with CAST",
+            ),
+            (
+                "filter predicate must be of type `Boolean`, got `String`",
+                "a condition must be bool, but this is text; compare it with a value",
+            ),
+            ("cannot unpack series of type `str` into `u32`", "u32 is needed, not text"),
+            ("expected String type, got: list[u32]", "text is needed, not list of u32"),
+        ] {
+            assert_eq!(computed(polars), ours);
+        }
+    }
+
+    #[test]
+    fn errors_of_the_parser_name_what_was_expected_and_where() {
+        for (polars, ours) in [
+            (
+                "sql parser error: Expected: an expression, found: EOF",
+                "expected an expression, found the end of the query",
+            ),
+            (
+                "sql parser error: Expected: ), found: FROM at Line: 1, Column: 14",
+                "expected ), found FROM at line 1, column 14",
+            ),
+            (
+                "sql parser error: Unterminated string literal at Line: 1, Column: 8",
+                "unterminated string literal at line 1, column 8",
+            ),
+            (
+                "relation 'processs' was not found",
+                "table 'processs' not found, did you mean processes?",
+            ),
+        ] {
+            assert_eq!(computed(polars), ours);
+        }
+    }
+
+    /// Queries over `t` whose messages are known, each with a part of what they become.
+    const PROVOKING: &[(&str, &str)] = &[
+        ("SELECT (", "found the end of the query"),
+        ("SELECT (pid FROM t", "expected ), found FROM at line 1, column 13"),
+        ("SELECT 'x", "unterminated string literal"),
+        ("SELECT 1; SELECT 2", "a query is one statement"),
+        ("SELECT q.pid FROM t", "the query names no table 'q'"),
+        ("SELECT pid FROM t HAVING pid > 1", "HAVING is allowed only after GROUP BY"),
+        ("SELECT pid, pid FROM t", "two columns of the answer have the name 'pid'"),
+        (
+            "SELECT name, max(pid) AS name FROM t GROUP BY name",
+            "two columns of the answer have the name 'name'",
+        ),
+        ("SELECT name FROM t ORDER BY max(pid)", "ORDER BY uses an expression"),
+        (
+            "SELECT CAST(name AS INT) FROM t",
+            "2 of 2 values of 'name' cannot be converted from text to i32",
+        ),
+        (
+            "SELECT name - pid FROM t",
+            "arithmetic on text and u32 is not possible ('name' and 'pid')",
+        ),
+        ("SELECT name - 1 FROM t", "arithmetic on text and a whole number is not possible"),
+        ("SELECT pid FROM t WHERE name", "a condition must be bool, but this is text"),
+        ("SELECT pid FROM t WHERE name > pid", "text cannot be compared with a number (u32)"),
+        ("SELECT sum(name) FROM t", "sum is not possible for text"),
+        ("SELECT upper(pid) FROM t", "text is needed, not u32, which 'pid' is"),
+        ("SELECT starts_with(pid, 'a') FROM t", "text is needed, not u32"),
+        ("SELECT pid FROM t WHERE pid IN ('a')", "IN cannot look for u32 among text"),
+        ("SELECT pid FROM t WHERE name SIMILAR TO 'a'", "SIMILAR TO is not possible here; write"),
+        (
+            "SELECT a.pid FROM t a JOIN t b ON a.pid = b.pid OR a.pid = 1",
+            "ON compares columns of both tables",
+        ),
+        ("SELECT pid << 1 FROM t", "the operator BITWISE SHIFT LEFT is not known"),
+        ("SELECT regexp_matches(name, 'a') FROM t", "did you mean regexp_like?"),
+        ("SELECT 9223372036854775808", "9223372036854775808 has more than 64 bits"),
+        ("SELECT CAST(pid AS DECIMAL(10, 2)) FROM t", "the type DECIMAL is not known here"),
+        (
+            "SELECT name FROM t GROUP BY name HAVING name LIKE 'I%'",
+            "HAVING takes what is counted of groups",
+        ),
+        ("SELECT pid FROM tt", "table 'tt' not found"),
+        ("SELECT nme FROM t", "column 'nme' not found, did you mean name?"),
+        ("SELECT p.nme FROM t p", "column 'nme' not found in 'p', did you mean name?"),
+    ];
+
+    /// Error that polars returns for a query.
+    fn provoked(query: &str) -> PolarsError {
+        let names = Column::new("name".into(), ["Idle", "System"]);
+        let frame = DataFrame::new(2, vec![names, Column::new("pid".into(), [0_u32, 4])]);
+        let mut context = SQLContext::new();
+        context.register("t", frame.expect("a frame").lazy());
+        context.execute(query).and_then(LazyFrame::collect).expect_err(query)
+    }
+
+    /// The words of polars that this file knows are those of the polars that is built.
+    #[test]
+    fn polars_says_what_is_known() {
+        let mut errors: Vec<PolarsError> = Vec::new();
+        for (query, expected) in PROVOKING {
+            let error = provoked(query);
+            let names = KnownNames { tables: vec!["t"], columns: vec!["name", "pid"] };
+            let reason = polars_reason(&error, &names);
+            assert!(reason.contains(expected), "{query}: {reason}");
+            errors.push(error);
+        }
+        // No query provokes these, but reading columns does.
+        let column = Column::new("name".into(), ["Idle"]);
+        let series = column.as_materialized_series();
+        let numbers = UInt32Chunked::from_vec("pid".into(), vec![0]);
+        errors.extend(numbers.unpack_series_matching_type(series).err());
+        let frame = DataFrame::new(1, vec![column.clone()]).expect("a frame");
+        errors.extend(frame.column("pid").err());
+        let texts: Vec<String> =
+            errors.iter().map(|error| without_plan(message(innermost(error))).to_owned()).collect();
+        let known = KNOWN.iter().map(|(known, _)| known).chain(KNOWN_MISSING.iter());
+        for known in known.chain(KNOWN_MISSING_TABLE.as_ref()) {
+            assert!(texts.iter().any(|texts| known.is_match(texts)), "{known}: {texts:#?}");
+        }
+    }
+
+    #[test]
+    fn unknown_messages_stay() {
+        for text in ["unsupported function 'foo'", "expected Categorical type, got: struct[2]"] {
+            assert_eq!(computed(text), text);
+        }
+        let inner = Box::new(PolarsError::ComputeError("odd".to_owned().into()));
+        let context = PolarsError::Context { error: inner, msg: "in a join".to_owned().into() };
+        assert_eq!(reason(&context), "odd: in a join");
+        let shape = PolarsError::ShapeMismatch("3 and 4\n\nResolved plan: x".to_owned().into());
+        assert_eq!(reason(&shape), "lengths don't match: 3 and 4");
+    }
+}

@@ -1,0 +1,382 @@
+//! `.dump Events -ShowFields`: single events of the providers that an extract keeps, with their fields.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::path::Path;
+
+use handlescope_model::tables::{
+    EventCounts, EventField, EventFields, EventValues, ProviderEvents, TraceInfo,
+};
+use handlescope_model::{
+    Blobs, EventFieldIdx, Numbers, ProcessIdx, StackIdx, TableRows, Texts, Trace,
+};
+
+use serde::{Serialize, Serializer};
+
+use super::criterion::{Criterion, Survivors};
+use super::error::QueryError;
+use super::event_counts::{CountedEvent, EventsAnswer, names};
+use super::frame_names::{FrameNames, Frames};
+use super::frame_view::ModuleBases;
+use super::info::{check_clock, trace_info};
+use super::no_match::{Candidates, NoMatch, Subject, explained};
+use super::source::Source;
+use super::tables::{ProcessInfo, ProcessList, SelectedProcesses};
+use crate::EventCriteria;
+use handlescope_session::cancel::{Cancel, Poll};
+use handlescope_session::filter::Filter;
+
+/// Single events of one trace.
+pub struct ProviderEventsAnswer<'a> {
+    /// The file as it was named.
+    pub path: &'a Path,
+    /// Number of the trace in the session.
+    pub index: usize,
+    pub info: TraceInfo,
+    /// The requested events among those that passed, in time order.
+    pub rows: Vec<SingleEvent>,
+    /// Number of events that passed.
+    pub passed: usize,
+    /// Number of events that the extract keeps.
+    pub kept: usize,
+    /// Reason for an empty answer; `None` when something passed, in this trace or another.
+    pub no_match: Option<NoMatch>,
+    /// Description of each kind of event.
+    pub kinds: Vec<CountedEvent>,
+    pub frames: Frames<'a>,
+    pub bases: ModuleBases,
+    processes: ProcessList,
+}
+
+pub struct SingleEvent {
+    pub time_ns: i64,
+    /// Row of its process, if that is known.
+    pub process: Option<ProcessIdx>,
+    /// Ids of its header.
+    pub pid: Option<u32>,
+    /// Thread id of its header.
+    pub tid: Option<u32>,
+    /// Row of [`ProviderEventsAnswer::kinds`].
+    pub kind: usize,
+    /// The stack that it carries.
+    pub stack: Option<StackIdx>,
+    /// Whether its payload ends before its fields do.
+    pub is_short: bool,
+    /// Fields of the event, when requested.
+    pub fields: Vec<NamedField>,
+}
+
+pub struct NamedField {
+    pub name: String,
+    /// Values of the field: one, unless it is an array.
+    pub values: Vec<FieldValue>,
+    /// Whether the field is an array.
+    pub is_list: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum FieldValue {
+    Signed(i64),
+    Unsigned(u64),
+    /// A pointer or mask.
+    Hex(u64),
+    Bool(bool),
+    /// A floating point number.
+    Float(f64),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl<'a> ProviderEventsAnswer<'a> {
+    /// The process of an event; of an unknown one, only the id is known.
+    pub fn process(&self, event: &SingleEvent) -> ProcessInfo {
+        self.processes.known_or_pid(event.process, event.pid.unwrap_or_default())
+    }
+
+    fn new(
+        source: &Source<'a>,
+        args: &EventCriteria,
+        names: &'a dyn FrameNames,
+        cancel: &'a Cancel,
+    ) -> Result<(Self, Survivors), QueryError> {
+        let trace = source.trace;
+        let kept = KeptEvents::load(trace)?;
+        let (selected, survivors) = kept.rows(source, args, cancel)?;
+        let passed = selected.len();
+        let shown = args.top.map_or(0..passed, |top| {
+            let first = top.skip.min(passed);
+            first..first.saturating_add(top.take).min(passed)
+        });
+        let values = args.fields.then(|| Values::new(trace)).transpose()?;
+        let mut poll = Poll::new(cancel);
+        let mut rows = Vec::new();
+        for row in selected.get(shown).unwrap_or_default() {
+            poll.round()?;
+            rows.push(kept.event(*row, values.as_ref()));
+        }
+        let frames = Frames::load(trace, names, source.frames, cancel)?;
+        let frames = frames.with_system_modules(source.system);
+        if args.stacks.show {
+            frames.resolve(rows.iter().filter_map(|event| event.stack))?;
+        }
+        let answer = Self {
+            path: source.path,
+            index: source.index,
+            info: trace_info(trace)?,
+            rows,
+            passed,
+            kept: kept.events.len(),
+            no_match: None,
+            kinds: kept.kinds,
+            frames,
+            bases: ModuleBases::load(trace)?,
+            processes: kept.processes,
+        };
+        Ok((answer, survivors))
+    }
+}
+
+/// Answers `.dump Events` with single events, one answer for each trace.
+///
+/// # Errors
+/// When an archive is damaged, or `cancel` asks to stop.
+pub fn provider_events<'a>(
+    sources: &[Source<'a>],
+    args: &EventCriteria,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<Vec<ProviderEventsAnswer<'a>>, QueryError> {
+    let answers =
+        sources.iter().map(|source| ProviderEventsAnswer::new(source, args, names, cancel));
+    let answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
+    explained(sources, answers, |answer| &mut answer.no_match, no_event(args, cancel))
+}
+
+/// Finds the reason why no single event of a trace passes.
+fn no_event(
+    args: &EventCriteria,
+    cancel: &Cancel,
+) -> impl Fn(&Source<'_>, &Survivors) -> Result<Option<NoMatch>, QueryError> {
+    |source, survivors| {
+        let events = KeptEvents::load(source.trace)?;
+        let names = |passed: &_, criterion, value: &_| {
+            let (rows, _) = events.rows(source, passed, cancel)?;
+            Ok(Candidates::of(value, events.names(&rows, criterion)))
+        };
+        NoMatch::of(Subject::Event, args, survivors, names, |criteria| {
+            Ok(!events.rows(source, criteria, cancel)?.0.is_empty())
+        })
+    }
+}
+
+/// Answers `.dump Events` with counts of single events, one answer for each trace.
+///
+/// # Errors
+/// Fails like [`provider_events`].
+pub fn single_event_counts<'a>(
+    sources: &[Source<'a>],
+    args: &EventCriteria,
+    cancel: &Cancel,
+) -> Result<Vec<EventsAnswer<'a>>, QueryError> {
+    let answer = |source: &Source<'a>| {
+        let kept = KeptEvents::load(source.trace)?;
+        let (rows, survivors) = kept.rows(source, args, cancel)?;
+        let KeptEvents { events, mut kinds, .. } = kept;
+        for kind in &mut kinds {
+            kind.counted.count = 0;
+            (kind.counted.first_ns, kind.counted.last_ns) = (None, None);
+        }
+        for row in rows {
+            let Some(kind) = kinds.get_mut(events.event[row].row()) else { continue };
+            let time = Some(events.time_ns[row]);
+            kind.counted.count += 1;
+            kind.counted.first_ns = kind.counted.first_ns.or(time);
+            kind.counted.last_ns = time;
+        }
+        kinds.retain(|kind| kind.counted.count > 0);
+        Ok((EventsAnswer::new(source, kinds, events.len() as u64, true), survivors))
+    };
+    let answers = sources.iter().map(answer).collect::<Result<Vec<_>, QueryError>>()?;
+    explained(sources, answers, |answer| &mut answer.no_match, no_event(args, cancel))
+}
+
+/// The single events of an extract.
+struct KeptEvents {
+    events: ProviderEvents,
+    kinds: Vec<CountedEvent>,
+    processes: ProcessList,
+}
+
+impl KeptEvents {
+    fn load(trace: &Trace) -> Result<Self, QueryError> {
+        Ok(Self {
+            events: ProviderEvents::read(trace)?,
+            kinds: EventCounts::read(trace)?.rows().map(CountedEvent::new).collect(),
+            processes: ProcessList::load(trace)?,
+        })
+    }
+
+    /// The rows that pass, ascending, and how many each criterion leaves.
+    fn rows(
+        &self,
+        source: &Source<'_>,
+        args: &EventCriteria,
+        cancel: &Cancel,
+    ) -> Result<(Vec<usize>, Survivors), QueryError> {
+        if args.time.is_some() {
+            check_clock(source.trace, source.path, Criterion::MinMaxTime)?;
+        }
+        cancel.check()?;
+        let Self { events, kinds, processes } = self;
+        // Events of unknown kinds are left out.
+        let kind = |row: usize| events.event[row].row();
+        let mut rows: Vec<usize> =
+            (0..events.len()).filter(|row| kind(*row) < kinds.len()).collect();
+        let mut survivors = Survivors::of(rows.len());
+        let verdicts = |filter: &Option<Filter>, passes: fn(&CountedEvent, &Filter) -> bool| {
+            let filter = filter.as_ref();
+            filter.map(|filter| kinds.iter().map(|kind| passes(kind, filter)).collect::<Vec<_>>())
+        };
+        let providers = verdicts(&args.provider, CountedEvent::is_of_provider);
+        survivors
+            .keep(Criterion::Provider, &providers, &mut rows, |passes, row| passes[kind(*row)]);
+        let events_by_kind = verdicts(&args.event, CountedEvent::matches);
+        survivors
+            .keep(Criterion::Event, &events_by_kind, &mut rows, |passes, row| passes[kind(*row)]);
+        let selected = SelectedProcesses::new(processes, args.process.as_ref());
+        survivors.keep(Criterion::Process, &args.process, &mut rows, |_, row| {
+            selected.has(events.process[*row], events.pid[*row].unwrap_or_default())
+        });
+        let time = args.time.map(|range| range.nanoseconds());
+        survivors.keep(Criterion::MinMaxTime, &time, &mut rows, |time, row| {
+            time.contains(&events.time_ns[*row])
+        });
+        Ok((rows, survivors))
+    }
+
+    /// The names that some rows have where a criterion looks.
+    fn names(&self, rows: &[usize], criterion: Criterion) -> BTreeSet<String> {
+        let Self { events, kinds, processes } = self;
+        if criterion == Criterion::Process {
+            let owners: BTreeSet<ProcessIdx> =
+                rows.iter().filter_map(|row| events.process[*row]).collect();
+            let owners = owners.into_iter().map(|row| processes.get(row));
+            return owners.map(|owner| owner.shown_name(false).to_owned()).collect();
+        }
+        let kinds_of_rows: BTreeSet<usize> =
+            rows.iter().map(|row| events.event[*row].row()).collect();
+        names(kinds_of_rows.into_iter().filter_map(|kind| kinds.get(kind)), criterion)
+    }
+
+    fn event(&self, row: usize, values: Option<&Values>) -> SingleEvent {
+        let events = &self.events;
+        let first = events.first_value[row].row();
+        let count = events.value_count[row].0 as usize;
+        SingleEvent {
+            time_ns: events.time_ns[row],
+            process: events.process[row],
+            pid: events.pid[row],
+            tid: events.tid[row],
+            kind: events.event[row].row(),
+            stack: events.stack[row],
+            is_short: events.is_short[row],
+            fields: values.map(|values| values.fields(first, count)).unwrap_or_default(),
+        }
+    }
+}
+
+/// The columns of values.
+struct Values {
+    fields: Vec<EventField>,
+    field: Numbers<EventFieldIdx>,
+    item: Numbers<u32>,
+    signed: Numbers<i64>,
+    unsigned: Numbers<u64>,
+    float: Numbers<f64>,
+    text: Texts,
+    bytes: Blobs,
+}
+
+impl Values {
+    fn new(trace: &Trace) -> Result<Self, QueryError> {
+        Ok(Self {
+            fields: EventFields::read(trace)?.rows().collect(),
+            field: trace.values(EventValues::field)?,
+            item: trace.values(EventValues::item)?,
+            signed: trace.values(EventValues::signed)?,
+            unsigned: trace.values(EventValues::unsigned)?,
+            float: trace.values(EventValues::float)?,
+            text: trace.values(EventValues::text)?,
+            bytes: trace.values(EventValues::bytes)?,
+        })
+    }
+
+    /// The fields that some values belong to, in the order of their first values.
+    fn fields(&self, first: usize, count: usize) -> Vec<NamedField> {
+        let mut fields: Vec<(usize, NamedField)> = Vec::new();
+        let mut indexes = HashMap::new();
+        for row in first..first.saturating_add(count).min(self.field.len()) {
+            let Some(number) = self.field.get(row).map(EventFieldIdx::row) else { continue };
+            let Some(field) = self.fields.get(number) else { continue };
+            let index = *indexes.entry(number).or_insert_with(|| {
+                let is_list = self.item.get(row).is_some();
+                let (name, values) = (field.name.clone(), Vec::new());
+                fields.push((number, NamedField { name, values, is_list }));
+                fields.len() - 1
+            });
+            if let Some((_, named)) = fields.get_mut(index) {
+                named.values.extend(self.value(row, &field.kind));
+            }
+        }
+        fields.into_iter().map(|(_, field)| field).collect()
+    }
+
+    fn value(&self, row: usize, kind: &str) -> Option<FieldValue> {
+        let signed = self.signed.get(row).map(FieldValue::Signed);
+        let unsigned = self.unsigned.get(row).map(|number| match kind {
+            "hex" => FieldValue::Hex(number),
+            "bool" => FieldValue::Bool(number != 0),
+            _ => FieldValue::Unsigned(number),
+        });
+        let text = self.text.get(row).map(|text| FieldValue::Text(text.to_owned()));
+        let bytes = self.bytes.get(row).map(|bytes| FieldValue::Bytes(bytes.to_vec()));
+        let float = self.float.get(row).map(FieldValue::Float);
+        signed.or(unsigned).or(text).or(bytes).or(float)
+    }
+}
+
+impl fmt::Display for FieldValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Signed(number) => number.fmt(f),
+            Self::Unsigned(number) => number.fmt(f),
+            Self::Hex(number) => write!(f, "0x{number:X}"),
+            Self::Bool(is_true) => is_true.fmt(f),
+            Self::Float(number) => number.fmt(f),
+            Self::Text(text) => f.write_str(text),
+            Self::Bytes(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+        }
+    }
+}
+
+impl Serialize for NamedField {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.values.first().filter(|_| !self.is_list) {
+            Some(value) => value.serialize(serializer),
+            None => self.values.serialize(serializer),
+        }
+    }
+}
+
+impl Serialize for FieldValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Signed(number) => serializer.serialize_i64(*number),
+            Self::Unsigned(number) => serializer.serialize_u64(*number),
+            Self::Bool(is_true) => serializer.serialize_bool(*is_true),
+            Self::Float(number) => serializer.serialize_f64(*number),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Hex(_) | Self::Bytes(_) => serializer.collect_str(self),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Columns of `-GroupBy` for allocations: the source of a column, and the meaning of its numbers.
+
+use handlescope_model::tables::{Allocator, ResourceEnd, ResourceMisses, Resources};
+use handlescope_model::{ArchiveError, Number, Numbers, ProcessIdx, StackIdx, Trace};
+
+use super::tables::kind_name;
+use crate::group_columns::group_columns;
+
+/// Source of a column for allocations and, where these have it, for events without any.
+macro_rules! read {
+    ($rows:expr $(, $misses:expr)?) => {
+        Source { rows: |trace| trace.values($rows), misses: &[$(|trace| trace.values($misses))?] }
+    };
+}
+
+group_columns! {
+    /// A column of `-GroupBy` of allocations.
+    ResourceColumn: Declared;
+    CreateStack: "createstack", "stack that allocated"
+        => of("stack", "Stack", KeyKind::Stack(read!(Resources::stack), StackNames {
+            frame: ("innermost_frame", "Innermost frame"), text: "text", heading: "Allocated on stack",
+        }));
+    FreeStack: "freestack", "stack that freed"
+        => of("free_stack", "Free stack", KeyKind::Stack(
+            read!(Resources::end_stack, ResourceMisses::stack),
+            StackNames {
+                frame: ("free_frame", "Innermost frame of the free"),
+                text: "free_text",
+                heading: "Freed on stack",
+            },
+        ));
+    Kind: "kind", "heap, commit, and so on"
+        => of("kind", "Kind", KeyKind::Allocator(|allocator| Some(kind_name(allocator.kind))));
+    Allocator: "allocator", "heap or other allocator"
+        => of("allocator", "Allocator", KeyKind::Allocator(|allocator| Some(&allocator.name)));
+    Process: "process", "owner" => of("process", "Process", KeyKind::Owner);
+    Caller: "allocated_by", "process that allocated, where it is not the owner"
+        => of("allocated_by", "Allocated by", KeyKind::Process(read!(Resources::caller)));
+    Thread: "thread", "thread that allocated"
+        => of("tid", "Thread", KeyKind::Number(read!(Resources::tid, ResourceMisses::tid)));
+    End: "end", "how it ended"
+        => of("end", "End", KeyKind::Word(read!(Resources::end), |code| {
+            ResourceEnd::from_code(code).map(ResourceEnd::name)
+        }));
+    Size: "size", "bytes of each"
+        => of("size", "Size", KeyKind::Bytes(read!(Resources::size, ResourceMisses::size)));
+}
+
+/// Declaration of a column.
+struct Declared {
+    name: &'static str,
+    title: &'static str,
+    kind: KeyKind,
+}
+
+const fn of(name: &'static str, title: &'static str, kind: KeyKind) -> Declared {
+    Declared { name, title, kind }
+}
+
+/// Kind of the value that the allocations of a group have in common in a column, and its source.
+pub enum KeyKind {
+    /// A text of their allocators.
+    Allocator(fn(&Allocator) -> Option<&str>),
+    /// The process that owns them.
+    Owner,
+    /// Process other than the owner.
+    Process(Source<ProcessIdx>),
+    Stack(Source<StackIdx>, StackNames),
+    Number(Source<u32>),
+    /// A number that stands for a word.
+    Word(Source<u32>, fn(u32) -> Option<&'static str>),
+    /// A number of bytes.
+    Bytes(Source<i64>),
+}
+
+/// Reads the values of a column.
+type Read<T> = fn(&Trace) -> Result<Numbers<T>, ArchiveError>;
+
+/// Source of numbers of allocations, and of events without any if these have some.
+pub struct Source<T: Number> {
+    rows: Read<T>,
+    misses: &'static [Read<T>],
+}
+
+/// Names of a stack besides its number.
+#[derive(Debug, Clone, Copy)]
+pub struct StackNames {
+    /// Innermost frame: the name in files, and the title.
+    pub frame: (&'static str, &'static str),
+    /// Name of its frames in files.
+    pub text: &'static str,
+    /// Heading above its frames in text.
+    pub heading: &'static str,
+}
+
+impl<T: Number> Source<T> {
+    /// The numbers of allocations, and of events without any.
+    pub fn load(&self, trace: &Trace) -> Result<[Numbers<T>; 2], ArchiveError> {
+        let misses = self.misses.first().map(|misses| misses(trace)).transpose()?;
+        Ok([(self.rows)(trace)?, misses.unwrap_or_default()])
+    }
+}
+
+impl KeyKind {
+    /// Number of 32-bit numbers that a group has in the column; 0 where its allocators give the value.
+    const fn width(&self) -> usize {
+        match self {
+            Self::Allocator(_) | Self::Owner => 0,
+            Self::Process(_) | Self::Stack(..) | Self::Number(_) | Self::Word(..) => 1,
+            Self::Bytes(_) => 2,
+        }
+    }
+
+    /// Rank of the column: among groups with equal figures, columns with the lowest rank decide first.
+    const fn rank(&self) -> u8 {
+        match self {
+            Self::Allocator(_) | Self::Owner => 0,
+            Self::Process(_) => 1,
+            Self::Stack(..) => 2,
+            Self::Number(_) => 3,
+            Self::Word(..) => 4,
+            Self::Bytes(_) => 5,
+        }
+    }
+}
+
+impl ResourceColumn {
+    /// Columns of totals.
+    pub const TOTALS: [Self; 3] = [Self::Kind, Self::Allocator, Self::Process];
+
+    /// Columns of groups of what was never freed.
+    pub const LEAKS: [Self; 6] =
+        [Self::Kind, Self::Allocator, Self::Process, Self::Caller, Self::CreateStack, Self::End];
+
+    /// Columns of comparisons: groups of one kind, allocator, owner and stack.
+    pub const COMPARED: [Self; 4] = [Self::Kind, Self::Allocator, Self::Process, Self::CreateStack];
+
+    /// Number of 32-bit numbers in a key: what allocators have in common, then the values of the other columns, and the
+    /// process of stacks through unknown code.
+    pub const KEY_WIDTH: usize = Self::width_before(u8::MAX, 0) + 1;
+
+    /// Name in files.
+    pub fn name(self) -> &'static str {
+        self.declared().name
+    }
+
+    /// Title in text.
+    pub fn title(self) -> &'static str {
+        self.declared().title
+    }
+
+    pub fn kind(self) -> KeyKind {
+        self.declared().kind
+    }
+
+    /// The names of its stack, if it is one.
+    pub fn stack_names(self) -> Option<StackNames> {
+        match self.kind() {
+            KeyKind::Stack(_, names) => Some(names),
+            _ => None,
+        }
+    }
+
+    /// Whether allocators have it.
+    pub fn is_of_allocator(self) -> bool {
+        self.kind().width() == 0
+    }
+
+    /// Index of its first number in a key.
+    pub fn key_index(self) -> usize {
+        const INDEXES: [usize; ResourceColumn::ALL.len()] = ResourceColumn::key_indexes();
+        INDEXES.get(self as usize).copied().unwrap_or_default()
+    }
+
+    const fn key_indexes() -> [usize; Self::ALL.len()] {
+        let (mut key_indexes, mut column) = ([0; Self::ALL.len()], 0);
+        while column < Self::ALL.len() {
+            key_indexes[column] =
+                Self::width_before(Self::ALL[column].declared().kind.rank(), column);
+            column += 1;
+        }
+        key_indexes
+    }
+
+    /// The numbers of a key before those of a column.
+    const fn width_before(rank: u8, column: usize) -> usize {
+        let (mut width, mut other) = (1, 0);
+        while other < Self::ALL.len() {
+            let kind = Self::ALL[other].declared().kind;
+            if kind.rank() < rank || kind.rank() == rank && other < column {
+                width += kind.width();
+            }
+            other += 1;
+        }
+        width
+    }
+}

@@ -1,0 +1,87 @@
+//! Overview of the allocations of a trace for a page, kind by kind.
+
+use super::stats::ResourceStats;
+use super::{ResourceColumn, ResourceGroup, ResourcesAnswer, allocated_kinds};
+use crate::criteria::ResourceCriteria;
+use crate::error::QueryError;
+use crate::frame_names::FrameNames;
+use crate::source::Source;
+use handlescope_session::cancel::Cancel;
+
+/// The allocations of a trace.
+pub struct AllocationsOverview<'a> {
+    /// Groups of one kind, allocator, process and stack.
+    pub groups: ResourcesAnswer<'a>,
+    /// Groups of one kind and process, with the bytes that are allocated over time.
+    bytes: ResourcesAnswer<'a>,
+    /// Groups of one kind and process, with the number of allocations over time, where a kind has no bytes.
+    counts: Option<ResourcesAnswer<'a>>,
+    /// The kinds of which something was allocated.
+    pub kinds: Vec<AllocatedKind>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct AllocatedKind {
+    /// Name of the kind, as in `heap`.
+    pub name: &'static str,
+    /// Sums over all of its groups.
+    pub stats: ResourceStats,
+}
+
+impl AllocatedKind {
+    /// Whether any of it has a size: handles of GDI and USER have none.
+    pub fn has_bytes(&self) -> bool {
+        self.stats.alloc_bytes != 0
+    }
+}
+
+impl<'a> AllocationsOverview<'a> {
+    /// The answer with what is allocated of a kind over time.
+    pub fn over_time(&self, kind: &AllocatedKind) -> &ResourcesAnswer<'a> {
+        self.counts.as_ref().filter(|_| !kind.has_bytes()).unwrap_or(&self.bytes)
+    }
+}
+
+impl ResourcesAnswer<'_> {
+    pub fn groups_of<'g>(&'g self, kind: &'g str) -> impl Iterator<Item = &'g ResourceGroup> {
+        let rows = self.groups.iter().flat_map(|groups| &groups.rows);
+        rows.filter(move |group| self.kind(group) == Some(kind))
+    }
+}
+
+/// Asks for them, in this many parts of time; `None` for a trace without any that are chosen.
+///
+/// # Errors
+/// When the archive is damaged, a time is asked for that the trace does not have, or `cancel` asks to stop.
+pub fn allocations_overview<'a>(
+    source: &Source<'a>,
+    criteria: &ResourceCriteria,
+    parts: usize,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<Option<AllocationsOverview<'a>>, QueryError> {
+    let kinds_of_trace = allocated_kinds(source.trace)?;
+    if kinds_of_trace.is_empty() {
+        return Ok(None);
+    }
+    let answer = |by: &[ResourceColumn], buckets: Option<usize>, by_count: bool| {
+        let by = Some(by.to_vec());
+        let keeps_changes = buckets.is_some();
+        let criteria =
+            ResourceCriteria { by, buckets, by_count, keeps_changes, ..criteria.clone() };
+        // The requested suspect may be one of handles.
+        ResourcesAnswer::new(source, &criteria, names, cancel)
+    };
+    let groups = answer(&ResourceColumn::COMPARED, None, false)?;
+    let kinds = kinds_of_trace.iter().map(|kind| {
+        let mut stats = ResourceStats::default();
+        groups.groups_of(kind.name()).for_each(|group| stats.add_all(&group.stats));
+        AllocatedKind { name: kind.name(), stats }
+    });
+    let kinds: Vec<AllocatedKind> = kinds.filter(|kind| kind.stats.allocs > 0).collect();
+    let by = [ResourceColumn::Kind, ResourceColumn::Process];
+    let bytes = answer(&by, Some(parts), false)?;
+    let is_counted = kinds.iter().any(|kind| !kind.has_bytes());
+    let counts = is_counted.then(|| answer(&by, Some(parts), true)).transpose()?;
+    Ok((!kinds.is_empty()).then_some(AllocationsOverview { groups, bytes, counts, kinds }))
+}

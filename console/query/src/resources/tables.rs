@@ -1,0 +1,268 @@
+//! The columns of allocations, and what allocators are called.
+
+use handlescope_model::rules::{is_freed, is_never_freed};
+use handlescope_model::tables::{
+    Allocator, Allocators, ResourceEnd, ResourceKind, ResourceMissKind, ResourceMisses, Resources,
+};
+use handlescope_model::{
+    AllocatorIdx, Key, Number, Numbers, ProcessIdx, ResourceIdx, ResourceMissIdx, StackIdx,
+    TableRows, Trace,
+};
+
+use crate::error::QueryError;
+use crate::frame_names::Frames;
+use crate::suspect_rows::SuspectRows;
+use crate::tables::ProcessList;
+use handlescope_session::cancel::Cancel;
+
+/// Name of a kind from a newer layout.
+const UNKNOWN_KIND: &str = "unknown";
+
+/// Allocators of a trace.
+pub struct AllocatorList(Vec<Allocator>);
+
+impl AllocatorList {
+    pub fn load(trace: &Trace) -> Result<Self, QueryError> {
+        Ok(Self(Allocators::read(trace)?.rows().collect()))
+    }
+
+    pub fn rows(&self) -> &[Allocator] {
+        &self.0
+    }
+
+    pub fn get(&self, allocator: AllocatorIdx) -> Option<&Allocator> {
+        self.0.get(allocator.row())
+    }
+}
+
+pub fn kind_name(code: u32) -> &'static str {
+    ResourceKind::from_code(code).map_or(UNKNOWN_KIND, ResourceKind::name)
+}
+
+/// Columns of allocations that only some questions need.
+#[derive(Debug, Clone, Copy)]
+pub struct Needed {
+    pub end_time: bool,
+    pub end_stack: bool,
+}
+
+/// The columns of allocations that are counted. What is not needed has no rows.
+pub struct ResourceTable {
+    pub allocator: Numbers<AllocatorIdx>,
+    pub size: Numbers<i64>,
+    part_of: Numbers<ResourceIdx>,
+    pub time_ns: Numbers<i64>,
+    pub stack: Numbers<StackIdx>,
+    pub end: Numbers<u32>,
+    pub end_time_ns: Numbers<i64>,
+    pub end_stack: Numbers<StackIdx>,
+    pub free_call: Numbers<u32>,
+    /// Whether the allocation ended in parts, by row; empty where none did.
+    is_in_parts: Vec<bool>,
+}
+
+impl ResourceTable {
+    /// The stack of each allocation, with the process of its allocator.
+    pub fn stacks_of_processes<'t>(
+        &'t self,
+        allocators: &'t AllocatorList,
+    ) -> impl Iterator<Item = (Option<StackIdx>, Option<ProcessIdx>)> + 't {
+        (0..self.len()).map(|row| {
+            let allocator = self.allocator.get(row).and_then(|row| allocators.get(row));
+            (self.stack.get(row), allocator.and_then(|allocator| allocator.process))
+        })
+    }
+
+    pub fn load(trace: &Trace, needed: Needed) -> Result<Self, QueryError> {
+        let part_of = trace.values(Resources::part_of)?;
+        Ok(Self {
+            allocator: trace.values(Resources::allocator)?,
+            size: trace.values(Resources::size)?,
+            time_ns: trace.values(Resources::time_ns)?,
+            stack: trace.values(Resources::stack)?,
+            end: trace.values(Resources::end)?,
+            end_time_ns: read(trace, Resources::end_time_ns, needed.end_time)?,
+            end_stack: read(trace, Resources::end_stack, needed.end_stack)?,
+            free_call: trace.values(Resources::free_call)?,
+            is_in_parts: in_parts(&part_of),
+            part_of,
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        self.allocator.len()
+    }
+
+    /// Whether it is a part of an allocation, and not the first.
+    pub fn is_further_part(&self, resource: ResourceIdx) -> bool {
+        self.part_of.get(resource.row()).is_some()
+    }
+
+    /// End of an allocation.
+    pub fn end(&self, resource: ResourceIdx) -> Option<ResourceEnd> {
+        self.end.get(resource.row()).and_then(ResourceEnd::from_code)
+    }
+
+    /// Whether nothing freed an allocation.
+    pub fn is_unreleased(&self, resource: ResourceIdx) -> bool {
+        self.end(resource).is_some_and(is_never_freed)
+    }
+
+    /// Whether anything but the end of its process freed an allocation.
+    pub fn is_freed(&self, resource: ResourceIdx) -> bool {
+        self.end(resource).is_some_and(is_freed)
+    }
+
+    /// The first part of an allocation, where it ended in parts.
+    pub fn first_part(&self, resource: ResourceIdx) -> Option<ResourceIdx> {
+        let row = resource.row();
+        let is_in_parts = self.is_in_parts.get(row).copied().unwrap_or_default();
+        is_in_parts.then(|| self.part_of.get(row).unwrap_or(resource))
+    }
+
+    /// The bytes of whole allocations by row, where any ended in parts.
+    pub fn whole_sizes(&self) -> Option<Vec<i64>> {
+        if self.is_in_parts.is_empty() {
+            return None;
+        }
+        let mut sizes: Vec<i64> = vec![0; self.len()];
+        let first =
+            |row: usize| self.first_part(ResourceIdx::of(row)).map_or(row, ResourceIdx::row);
+        for (row, size) in self.size.values().iter().enumerate() {
+            if let Some(sum) = sizes.get_mut(first(row)) {
+                *sum = sum.saturating_add(*size);
+            }
+        }
+        let whole = (0..sizes.len()).map(|row| sizes.get(first(row)).copied().unwrap_or_default());
+        Some(whole.collect())
+    }
+}
+
+/// A column, if it is needed.
+fn read<T: Number>(
+    trace: &Trace,
+    key: Key<Resources, Option<T>>,
+    is_needed: bool,
+) -> Result<Numbers<T>, QueryError> {
+    Ok(if is_needed { trace.values(key)? } else { Numbers::default() })
+}
+
+/// Whether each row is a part, or has parts.
+fn in_parts(part_of: &Numbers<ResourceIdx>) -> Vec<bool> {
+    let mut is_in_parts = Vec::new();
+    if !part_of.has_any() {
+        return is_in_parts;
+    }
+    for row in 0..part_of.len() {
+        let Some(first) = part_of.get(row) else { continue };
+        if is_in_parts.is_empty() {
+            is_in_parts.resize(part_of.len(), false);
+        }
+        for index in [row, first.row()] {
+            if let Some(is_in_parts) = is_in_parts.get_mut(index) {
+                *is_in_parts = true;
+            }
+        }
+    }
+    is_in_parts
+}
+
+/// The columns of frees without allocation and of ignored events.
+pub struct MissTable {
+    pub allocator: Numbers<AllocatorIdx>,
+    pub kind: Numbers<u32>,
+    pub size: Numbers<i64>,
+    pub time_ns: Numbers<i64>,
+    pub stack: Numbers<StackIdx>,
+}
+
+impl MissTable {
+    pub fn load(trace: &Trace) -> Result<Self, QueryError> {
+        Ok(Self {
+            allocator: trace.values(ResourceMisses::allocator)?,
+            kind: trace.values(ResourceMisses::what)?,
+            size: trace.values(ResourceMisses::size)?,
+            time_ns: trace.values(ResourceMisses::time_ns)?,
+            stack: trace.values(ResourceMisses::stack)?,
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        self.allocator.len()
+    }
+
+    pub fn is_orphan_free(&self, miss: ResourceMissIdx) -> bool {
+        self.kind.get(miss.row()) == Some(ResourceMissKind::OrphanFree.code())
+    }
+}
+
+/// Tables that are filtered.
+pub struct Tables<'a> {
+    pub allocators: &'a AllocatorList,
+    pub resources: &'a ResourceTable,
+    pub misses: &'a MissTable,
+    pub processes: &'a ProcessList,
+    pub frames: &'a Frames<'a>,
+    /// The allocations of the suspect that is asked for.
+    pub suspect: Option<&'a SuspectRows>,
+    pub cancel: &'a Cancel,
+}
+
+/// A test of an allocator.
+pub type AllocatorTest<'a> = Box<dyn Fn(&Allocator) -> bool + 'a>;
+
+/// A test of an allocation, or of a free without one.
+pub type RowTest<'a> = Box<dyn Fn(ResourceRow) -> bool + Send + Sync + 'a>;
+
+/// An allocation, or a free without one or an ignored event.
+#[derive(Debug, Clone, Copy)]
+pub enum ResourceRow {
+    Allocation(ResourceIdx),
+    Miss(ResourceMissIdx),
+}
+
+impl ResourceRow {
+    pub fn allocation(self) -> Option<ResourceIdx> {
+        match self {
+            Self::Allocation(row) => Some(row),
+            Self::Miss(_) => None,
+        }
+    }
+}
+
+impl Tables<'_> {
+    /// Every row, allocations first.
+    pub fn rows(&self) -> impl Iterator<Item = ResourceRow> {
+        let allocations =
+            (0..self.resources.len()).map(ResourceIdx::of).map(ResourceRow::Allocation);
+        allocations.chain((0..self.misses.len()).map(ResourceMissIdx::of).map(ResourceRow::Miss))
+    }
+
+    pub fn allocator(&self, row: ResourceRow) -> Option<AllocatorIdx> {
+        match row {
+            ResourceRow::Allocation(row) => self.resources.allocator.get(row.row()),
+            ResourceRow::Miss(row) => self.misses.allocator.get(row.row()),
+        }
+    }
+
+    pub fn time_ns(&self, row: ResourceRow) -> Option<i64> {
+        match row {
+            ResourceRow::Allocation(row) => self.resources.time_ns.get(row.row()),
+            ResourceRow::Miss(row) => self.misses.time_ns.get(row.row()),
+        }
+    }
+
+    pub fn size(&self, row: ResourceRow) -> Option<i64> {
+        match row {
+            ResourceRow::Allocation(row) => self.resources.size.get(row.row()),
+            ResourceRow::Miss(row) => self.misses.size.get(row.row()),
+        }
+    }
+
+    pub fn free_stack(&self, row: ResourceRow) -> Option<StackIdx> {
+        match row {
+            ResourceRow::Allocation(row) => self.resources.end_stack.get(row.row()),
+            ResourceRow::Miss(row) => self.misses.stack.get(row.row()),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! State of a trace while filters are applied: objects with their creation and end, and a mask over the events.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use handlescope_model::{EventIdx, ObjectIdx, RowSet};
+use rayon::prelude::*;
+
+use super::objects::ObjectTable;
+use super::stacks::StackSet;
+use handlescope_session::cancel::{Cancel, Cancelled, Poll};
+
+/// Events that one thread processes at a time.
+const EVENTS_AT_ONCE: usize = 1 << 16;
+
+/// Objects that one thread processes at a time.
+pub const OBJECTS_AT_ONCE: usize = 1 << 18;
+
+/// An object that passed the filters so far.
+///
+/// Twelve bytes, because there may be tens of millions of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Selected {
+    object: ObjectIdx,
+    /// Row of the event that created it; the row of no event if there is none, as in `end`.
+    create: EventIdx,
+    end: EventIdx,
+}
+
+impl Selected {
+    /// Row of the object in the objects table; its id is one more.
+    pub fn object(self) -> ObjectIdx {
+        self.object
+    }
+
+    /// The id that users see, from 1.
+    pub fn id(self) -> u64 {
+        u64::from(self.object.0) + 1
+    }
+
+    /// Row of the event that counts as creation after the filters.
+    pub fn create(self) -> Option<EventIdx> {
+        self.create.known()
+    }
+
+    /// Row of the event that ended the object, unless a filter removed it.
+    pub fn end(self) -> Option<EventIdx> {
+        self.end.known()
+    }
+
+    pub fn set_create(&mut self, event: Option<EventIdx>) {
+        self.create = event.unwrap_or(EventIdx::NONE);
+    }
+
+    pub fn remove_end(&mut self) {
+        self.end = EventIdx::NONE;
+    }
+}
+
+/// The objects that passed, in id order, and the events that are left of them.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    pub objects: Vec<Selected>,
+    pub events: EventMask,
+    /// Modules whose symbols a filter on stacks needs and does not have.
+    pub needs_symbols: Vec<String>,
+}
+
+impl Selection {
+    /// The objects that a predicate over the unfiltered table lets pass, with all their events.
+    pub fn new(
+        objects: &ObjectTable,
+        cancel: &Cancel,
+        mut passes: impl FnMut(ObjectIdx) -> bool,
+    ) -> Result<Self, Cancelled> {
+        let mut poll = Poll::new(cancel);
+        let mut selected = Vec::new();
+        for object in objects.iter() {
+            poll.round()?;
+            if passes(object) {
+                selected.push(Selected {
+                    object,
+                    create: objects.create_event(object).unwrap_or(EventIdx::NONE),
+                    end: objects.destroy_event(object).unwrap_or(EventIdx::NONE),
+                });
+            }
+        }
+        Ok(Self { objects: selected, events: EventMask::All, needs_symbols: Vec::new() })
+    }
+
+    /// The objects with any such event, before events are removed.
+    pub fn with_any(&self, objects: &ObjectTable, passes: impl Fn(usize) -> bool) -> Self {
+        let selected = self.objects.iter().copied();
+        let selected = selected.filter(|it| objects.events(it.object()).any(&passes));
+        Self { objects: selected.collect(), events: EventMask::All, needs_symbols: Vec::new() }
+    }
+
+    /// Keeps the objects that pass. The predicate may remove events of its object.
+    pub fn retain(
+        &mut self,
+        cancel: &Cancel,
+        mut passes: impl FnMut(&mut Selected, &mut EventMask) -> bool,
+    ) -> Result<(), Cancelled> {
+        let Self { objects, events, .. } = self;
+        let mut poll = Poll::new(cancel);
+        let mut result = Ok(());
+        objects.retain_mut(|selected| {
+            result = result.and_then(|()| poll.round());
+            result.is_ok() && passes(selected, events)
+        });
+        result
+    }
+
+    /// Notes that a filter needs the symbols of some modules.
+    pub fn note_symbols(&mut self, modules: &[String]) {
+        for module in modules {
+            if !self.needs_symbols.contains(module) {
+                self.needs_symbols.push(module.clone());
+            }
+        }
+    }
+
+    pub fn objects(&self) -> &[Selected] {
+        &self.objects
+    }
+
+    /// The stacks that `add` adds for the objects, of a table of `height`.
+    pub fn stacks(
+        &self,
+        height: usize,
+        cancel: &Cancel,
+        add: impl Fn(&Selected, &mut StackSet) + Sync,
+    ) -> Result<StackSet, Cancelled> {
+        let parts = self.objects.par_chunks(OBJECTS_AT_ONCE).map(|part| {
+            let mut needed = StackSet::new(height);
+            let mut poll = Poll::new(cancel);
+            for selected in part {
+                poll.round()?;
+                add(selected, &mut needed);
+            }
+            Ok(needed)
+        });
+        let mut needed = StackSet::new(height);
+        let parts = parts.collect::<Result<Vec<StackSet>, Cancelled>>()?;
+        parts.iter().for_each(|part| needed.add_all(part));
+        Ok(needed)
+    }
+
+    /// Rows of the objects.
+    pub fn object_rows(&self, objects: &ObjectTable) -> Arc<RowSet> {
+        let rows = self.objects.iter().map(|selected| selected.object().row());
+        Arc::new(RowSet::new(objects.len(), rows))
+    }
+
+    /// Rows of all events of the objects, whatever filters removed of them; those of all objects where most are left.
+    pub fn event_rows(&self, objects: &ObjectTable) -> Arc<RowSet> {
+        if self.objects.len() > objects.len() / 2 {
+            return Arc::new(RowSet::all(objects.event_count()));
+        }
+        let rows = self.objects.iter().flat_map(|selected| {
+            let object = selected.object();
+            // They may lie elsewhere in a damaged archive.
+            let ends = [objects.create_event(object), objects.destroy_event(object)];
+            objects.events(object).chain(ends.into_iter().flatten().map(EventIdx::row))
+        });
+        Arc::new(RowSet::new(objects.event_count(), rows))
+    }
+}
+
+/// Events that are left.
+#[derive(Debug, Clone)]
+pub enum EventMask {
+    /// No filter removed any.
+    All,
+    /// Whether an event is left, by row of the events table.
+    Some(Vec<bool>),
+}
+
+impl EventMask {
+    /// Whether the event of a row is left.
+    pub fn contains(&self, event: usize) -> bool {
+        match self {
+            Self::All => true,
+            Self::Some(is_left) => is_left.get(event).copied().unwrap_or_default(),
+        }
+    }
+
+    /// Whether each event of a trace with `height` of them is left.
+    fn by_row(&mut self, height: usize) -> &mut [bool] {
+        if matches!(self, Self::All) {
+            *self = Self::Some(vec![true; height]);
+        }
+        match self {
+            Self::Some(is_left) => is_left,
+            Self::All => &mut [],
+        }
+    }
+
+    /// Removes the events that do not pass, those of objects that are gone, too.
+    ///
+    /// `height` is the number of events of the trace.
+    pub fn retain(&mut self, height: usize, passes: impl Fn(usize) -> bool + Sync) {
+        let is_left = self.by_row(height).par_iter_mut().with_min_len(EVENTS_AT_ONCE);
+        is_left.enumerate().for_each(|(event, is_left)| *is_left = *is_left && passes(event));
+    }
+
+    /// Removes the events of one object that do not pass; returns whether any is left.
+    ///
+    /// `height` is the number of events of the trace; `events` lies within.
+    pub fn restrict(
+        &mut self,
+        height: usize,
+        events: Range<usize>,
+        mut passes: impl FnMut(usize) -> bool,
+    ) -> bool {
+        let is_left = self.by_row(height);
+        let first = events.start;
+        let mut has_event = false;
+        for (index, is_left) in is_left.get_mut(events).into_iter().flatten().enumerate() {
+            *is_left = *is_left && passes(first + index);
+            has_event |= *is_left;
+        }
+        has_event
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_without_restriction_holds_every_event() {
+        assert!(EventMask::All.contains(7));
+    }
+
+    #[test]
+    fn a_removed_event_stays_removed() {
+        let mut mask = EventMask::All;
+        assert!(mask.restrict(4, 1..3, |event| event == 2));
+        assert!(!mask.restrict(4, 1..3, |event| event == 1));
+        let left: Vec<_> = (0..5).filter(|&event| mask.contains(event)).collect();
+        assert_eq!(left, [0, 3]);
+    }
+}

@@ -1,0 +1,64 @@
+//! Acquisitions of the suspect that is asked for by its id, as rows of a table.
+
+use std::collections::BTreeSet;
+
+use super::error::QueryError;
+use handlescope_session::values::SuspectId;
+
+/// Rows of what suspects acquired whose ids begin as the one that is asked for.
+#[derive(Debug)]
+pub struct SuspectRows {
+    /// Whether the suspect has a row, by row of the events that open and close handles, or of the allocations.
+    has: Vec<bool>,
+    /// Ids of these suspects, each once.
+    ids: BTreeSet<SuspectId>,
+    /// Whether the trace has any groups that leak something.
+    has_groups: bool,
+}
+
+impl SuspectRows {
+    /// No rows, of a table with this many.
+    pub fn new(height: usize) -> Self {
+        Self { has: vec![false; height], ids: BTreeSet::new(), has_groups: false }
+    }
+
+    /// Says that there are groups to choose from.
+    pub fn note_groups(&mut self, are_there: bool) {
+        self.has_groups |= are_there;
+    }
+
+    /// Adds what a suspect acquired.
+    pub fn add(&mut self, id: SuspectId, rows: impl IntoIterator<Item = usize>) {
+        self.ids.insert(id);
+        for row in rows {
+            if let Some(has) = self.has.get_mut(row) {
+                *has = true;
+            }
+        }
+    }
+
+    pub fn has(&self, row: usize) -> bool {
+        self.has.get(row).copied().unwrap_or_default()
+    }
+}
+
+/// Refuses an id that several suspects of some traces have, or none, where there are any; `what` these leaked.
+pub fn check<'a>(
+    id: &SuspectId,
+    what: &'static str,
+    files: impl Iterator<Item = &'a SuspectRows>,
+) -> Result<(), QueryError> {
+    let (mut ids, mut has_groups) = (BTreeSet::new(), false);
+    for rows in files {
+        ids.extend(&rows.ids);
+        has_groups |= rows.has_groups;
+    }
+    match ids.len() {
+        0 if has_groups => Err(QueryError::NoSuspect { id: id.clone(), what }),
+        0 | 1 => Ok(()),
+        _ => Err(QueryError::SeveralSuspects {
+            id: id.clone(),
+            ids: ids.into_iter().map(SuspectId::text).collect::<Vec<_>>().join(", "),
+        }),
+    }
+}

@@ -1,0 +1,232 @@
+//! The small tables, read as a whole: processes, object types, and what is known of the trace.
+
+use std::collections::HashMap;
+
+use handlescope_model::tables::{ObjectTypes, Processes};
+use handlescope_model::{
+    ArchiveError, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, ProcessIdx, TableRows, Trace, TypeId,
+    UNKNOWN_TYPE_NAME,
+};
+
+use super::info::trace_info;
+use super::pretty_names::{hosted_service, is_service_host, pretty_name};
+use handlescope_session::filter::ProcessFilter;
+
+/// Name printed for an unknown process, as ETWAnalyzer does.
+const INVALID: &str = "Invalid";
+
+/// The owner of handles of GDI and USER that every process may use and none owns.
+const PUBLIC: &str = "public";
+
+/// Name printed for a process whose program the source does not give.
+const UNKNOWN: &str = "unknown";
+
+/// One lifetime of one process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProcessInfo {
+    /// Process id.
+    pub pid: u32,
+    /// Executable, as in `cmd.exe`.
+    pub name: String,
+    /// A name that says more than that of the executable, if there is one.
+    pub pretty_name: Option<&'static str>,
+    /// Command line; empty where it is unknown.
+    pub command_line: String,
+    /// Nanoseconds since session start; `None` when the process was there before the trace.
+    pub start_ns: Option<i64>,
+    /// Nanoseconds since session start; `None` when it outlived the trace.
+    pub end_ns: Option<i64>,
+    /// Whether it comes from a debugger's text, which may name neither the program nor the process id.
+    pub is_of_text: bool,
+}
+
+impl ProcessInfo {
+    /// The process id; `None` where the source says neither that nor the name.
+    pub fn known_pid(&self) -> Option<u32> {
+        Some(self.pid).filter(|pid| *pid != 0 || !self.is_of_text || self.known_name().is_some())
+    }
+
+    /// The name of the executable; `None` where the source does not say.
+    pub fn known_name(&self) -> Option<&str> {
+        Some(self.name.as_str()).filter(|name| !name.is_empty())
+    }
+
+    /// The name for people: the better one, if there is one and `plain` names are not wanted.
+    pub fn shown_name(&self, plain: bool) -> &str {
+        self.pretty_name.filter(|_| !plain).or(self.known_name()).unwrap_or(UNKNOWN)
+    }
+
+    /// `name(pid)` for people.
+    pub fn shown_label(&self, plain: bool) -> String {
+        match self.known_pid() {
+            Some(pid) => format!("{}({pid})", self.shown_name(plain)),
+            None => self.shown_name(plain).to_owned(),
+        }
+    }
+
+    /// The program that it runs: its executable and, of a host of services, what it hosts; `None` where the source does
+    /// not say.
+    pub fn program(&self) -> Option<String> {
+        let name = self.known_name()?;
+        if !is_service_host(name) {
+            return Some(name.to_owned());
+        }
+        let service = hosted_service(&self.command_line)?;
+        Some(format!("{name} {service}"))
+    }
+
+    /// The program for people: the better name of the process, if there is one and `plain` names are not wanted.
+    pub fn shown_program(&self, plain: bool) -> String {
+        match self.pretty_name.filter(|_| !plain) {
+            Some(name) => name.to_owned(),
+            None => self.program().unwrap_or_else(|| self.shown_name(plain).to_owned()),
+        }
+    }
+
+    /// Whether a filter means this process, by either of its names or, `plain`, by that of the
+    /// executable alone.
+    pub fn matches(&self, filter: &ProcessFilter, plain: bool) -> bool {
+        let pretty = self.pretty_name.filter(|_| !plain);
+        filter.matches_any(pretty.into_iter().chain([self.name.as_str()]), self.pid)
+    }
+
+    /// ` +` when it started in the trace, ` -` when it ended in it, ` +-` for both, else nothing.
+    pub fn marks(&self) -> &'static str {
+        match (self.start_ns, self.end_ns) {
+            (None, None) => "",
+            (Some(_), None) => " +",
+            (None, Some(_)) => " -",
+            (Some(_), Some(_)) => " +-",
+        }
+    }
+}
+
+/// The processes of a trace by row.
+#[derive(Debug)]
+pub struct ProcessList {
+    rows: Vec<ProcessInfo>,
+    invalid: ProcessInfo,
+}
+
+impl ProcessList {
+    pub fn load(trace: &Trace) -> Result<Self, ArchiveError> {
+        let is_of_text = !trace_info(trace)?.has_clock();
+        let processes = Processes::read(trace)?;
+        let rows = processes.rows().map(|process| ProcessInfo {
+            pid: process.pid,
+            pretty_name: pretty_name(&process.name, &process.command_line),
+            name: process.name,
+            command_line: process.command_line,
+            start_ns: process.start_ns,
+            end_ns: process.end_ns,
+            is_of_text,
+        });
+        let invalid = ProcessInfo { name: INVALID.to_owned(), ..ProcessInfo::default() };
+        Ok(Self { rows: rows.collect(), invalid })
+    }
+
+    /// The process of a row. A row that does not exist is `Invalid(0)`.
+    pub fn get(&self, row: ProcessIdx) -> &ProcessInfo {
+        self.rows.get(row.row()).unwrap_or(&self.invalid)
+    }
+
+    /// The process of a row, or `Invalid(0)` where none is known.
+    pub fn known_or_invalid(&self, row: Option<ProcessIdx>) -> &ProcessInfo {
+        row.map_or(&self.invalid, |row| self.get(row))
+    }
+
+    /// The process of a row; of an unknown one, only the id is known.
+    pub fn known_or_pid(&self, row: Option<ProcessIdx>, pid: u32) -> ProcessInfo {
+        row.map_or_else(|| ProcessInfo { pid, ..self.invalid.clone() }, |row| self.get(row).clone())
+    }
+
+    /// The owner of allocations. What has the id 0 and no process is public.
+    pub fn owner(&self, row: Option<ProcessIdx>, pid: Option<u32>) -> ProcessInfo {
+        match (row, pid) {
+            (None, Some(0)) => {
+                ProcessInfo { name: PUBLIC.to_owned(), is_of_text: false, ..self.invalid.clone() }
+            }
+            (row, pid) => self.known_or_pid(row, pid.unwrap_or_default()),
+        }
+    }
+
+    /// Every process.
+    pub fn rows(&self) -> &[ProcessInfo] {
+        &self.rows
+    }
+
+    /// Something of every process, made once for all its events.
+    pub fn each<'a, T>(&'a self, of: impl Fn(&'a ProcessInfo) -> T) -> PerProcess<T> {
+        PerProcess { rows: self.rows.iter().map(&of).collect(), invalid: of(&self.invalid) }
+    }
+}
+
+/// Something of each process of a trace, by row.
+#[derive(Debug)]
+pub struct PerProcess<T> {
+    rows: Vec<T>,
+    invalid: T,
+}
+
+impl<T> PerProcess<T> {
+    /// Value for the process of a row, or for `Invalid(0)` if none is known.
+    pub fn get(&self, row: Option<ProcessIdx>) -> &T {
+        row.and_then(|row| self.rows.get(row.row())).unwrap_or(&self.invalid)
+    }
+}
+
+/// Processes that a filter chooses, each tested once.
+pub struct SelectedProcesses<'a> {
+    filter: Option<(&'a ProcessFilter, Vec<bool>)>,
+}
+
+impl<'a> SelectedProcesses<'a> {
+    /// All of them without a filter.
+    pub fn new(processes: &ProcessList, filter: Option<&'a ProcessFilter>) -> Self {
+        let filter = filter.map(|filter| {
+            let rows = processes.rows().iter();
+            (filter, rows.map(|process| process.matches(filter, false)).collect())
+        });
+        Self { filter }
+    }
+
+    /// Whether the process of a row is chosen; of an unknown one, only the id is known.
+    pub fn has(&self, row: Option<ProcessIdx>, pid: u32) -> bool {
+        let Some((filter, verdicts)) = &self.filter else { return true };
+        match row {
+            Some(row) => verdicts.get(row.row()).copied().unwrap_or_default(),
+            None => filter.matches("", pid),
+        }
+    }
+
+    /// Whether the owner of allocations is chosen; see [`ProcessList::owner`].
+    pub fn has_owner(&self, row: Option<ProcessIdx>, pid: Option<u32>) -> bool {
+        match (&self.filter, row, pid) {
+            (Some((filter, _)), None, Some(0)) => filter.matches(PUBLIC, 0),
+            (_, row, pid) => self.has(row, pid.unwrap_or_default()),
+        }
+    }
+}
+
+/// The names of the object types of a trace.
+#[derive(Debug)]
+pub struct TypeNames(HashMap<TypeId, String>);
+
+impl TypeNames {
+    pub fn load(trace: &Trace) -> Result<Self, ArchiveError> {
+        let ObjectTypes { type_id, name } = ObjectTypes::read(trace)?;
+        let mut by_id: HashMap<TypeId, String> = type_id.into_iter().zip(name).collect();
+        by_id.entry(FILE_MAPPING_TYPE).or_insert_with(|| FILE_MAPPING_NAME.to_owned());
+        Ok(Self(by_id))
+    }
+
+    /// The names of all types.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.values().map(String::as_str)
+    }
+
+    /// The name of a type; `UnknownType` for an id that no event named.
+    pub fn get(&self, type_id: TypeId) -> &str {
+        self.0.get(&type_id).map_or(UNKNOWN_TYPE_NAME, String::as_str)
+    }
+}

@@ -1,0 +1,259 @@
+//! Reasons why a site leaks allocations, as far as its events prove it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use handlescope_model::tables::{ResourceEnd, ResourceKind, Resources};
+use handlescope_model::{Numbers, ResourceIdx};
+use indicatif::HumanCount;
+
+use super::super::causes::{Cause, Diagnosis, Findings, proved};
+use super::super::names::LeakedNames;
+use super::super::suspect::Sums;
+use super::commits::Commits;
+use crate::acquired::{Allocations, Group, PRIVATE_HEAP};
+use crate::error::QueryError;
+use crate::resources::{AllocatorList, ResourceTable};
+use handlescope_session::values::Size;
+
+/// The word for reservations of which nothing is ever committed, which are never left out.
+pub const RESERVE_WITHOUT_COMMIT: &str = "reserve_without_commit";
+
+/// Reallocations from which on a block is a chain.
+const CHAIN: usize = 3;
+
+/// Data in which causes are found.
+pub struct SiteCauses<'a> {
+    allocations: &'a Allocations<'a>,
+    table: &'a ResourceTable,
+    allocators: &'a AllocatorList,
+    key: Numbers<u64>,
+    grown_from: Numbers<ResourceIdx>,
+    commits: Commits,
+    /// Bytes of whole allocations by row, where any ended in parts.
+    whole_sizes: Option<Vec<i64>>,
+    /// Steps along reallocations that are left: a damaged table must not lead in circles.
+    steps: AtomicUsize,
+}
+
+/// A site, and what causes are found in.
+pub struct Site<'a> {
+    causes: &'a SiteCauses<'a>,
+    rows: &'a [ResourceIdx],
+    sums: &'a Sums,
+    /// The rows that leaked.
+    leaked: Vec<ResourceIdx>,
+    /// The blocks among them that only grew.
+    chains: Vec<Chain>,
+}
+
+/// A block that reallocations made.
+struct Chain {
+    steps: usize,
+    first_size: i64,
+    size: i64,
+    first_ns: i64,
+    last_ns: i64,
+}
+
+impl<'a> SiteCauses<'a> {
+    pub fn load(allocations: &'a Allocations<'_>) -> Result<Self, QueryError> {
+        let Allocations { origin, table, allocators, .. } = allocations;
+        let key = origin.trace.values(Resources::key)?;
+        Ok(Self {
+            allocations,
+            commits: Commits::load(table, allocators, &key),
+            whole_sizes: table.whole_sizes(),
+            table,
+            allocators,
+            key,
+            grown_from: origin.trace.values(Resources::grown_from)?,
+            steps: AtomicUsize::new(2 * table.len()),
+        })
+    }
+
+    /// Findings on groups of a program; `None` for a kind from a newer layout.
+    pub fn findings(&self, groups: &[Group<'_>], sums: &Sums) -> Option<Findings> {
+        let type_name = groups.first()?.type_name;
+        if type_name == PRIVATE_HEAP {
+            let diagnoses = proved(&Sums::CAUSES_OF_HEAPS, sums);
+            let (names, ended) = (LeakedNames::default(), "destroyed".to_owned());
+            return Some(Findings { diagnoses, names, create_stacks: None, grown: None, ended });
+        }
+        ResourceKind::ALL.iter().find(|kind| kind.name() == type_name)?;
+        let rows = self.allocations.resources(groups);
+        let leaked: Vec<ResourceIdx> =
+            rows.iter().copied().filter(|row| self.table.is_unreleased(*row)).collect();
+        let chains: Vec<Chain> = leaked.iter().filter_map(|row| self.chain(*row)).collect();
+        let growths = chains.iter().map(|chain| (chain.size, chain.per_minute()));
+        let grown =
+            growths.reduce(|sum, growth| (i64::saturating_add(sum.0, growth.0), sum.1 + growth.1));
+        let site = Site { causes: self, rows: &rows, sums, leaked, chains };
+        let diagnoses = proved(&Site::CAUSES, &site);
+        let (names, ended) = (LeakedNames::default(), sums.ends.words());
+        Some(Findings { diagnoses, names, create_stacks: None, grown, ended })
+    }
+
+    /// The reallocations that made a block, if there are some and each made it larger.
+    fn chain(&self, last: ResourceIdx) -> Option<Chain> {
+        let size = |row: ResourceIdx| self.table.size.get(row.row());
+        let time = |row: ResourceIdx| self.table.time_ns.get(row.row());
+        let (last_size, last_ns) = (size(last)?, time(last)?);
+        let mut chain =
+            Chain { steps: 0, first_size: last_size, size: last_size, first_ns: last_ns, last_ns };
+        let mut row = last;
+        while let Some(before) = self.grown_from.get(row.row()) {
+            let is_left = self
+                .steps
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+            let before_size = size(before)?;
+            if is_left.is_err() || before_size >= chain.first_size {
+                return None;
+            }
+            let first_ns = time(before)?;
+            chain = Chain { steps: chain.steps + 1, first_size: before_size, first_ns, ..chain };
+            row = before;
+        }
+        (chain.steps >= CHAIN).then_some(chain)
+    }
+}
+
+impl Site<'_> {
+    /// Causes of leaked allocations, in the order in which they are reported.
+    pub const CAUSES: [Cause<Self>; 5] = [
+        (
+            RESERVE_WITHOUT_COMMIT,
+            "address space that is reserved but never committed",
+            Self::without_commit,
+        ),
+        ("realloc_growth", "blocks that only grow by reallocation", Self::only_grew),
+        ("never_freed", "nothing frees what is allocated here", Self::none_freed),
+        (
+            "sometimes_freed",
+            "other allocations made here are freed: check the error paths",
+            Self::some_freed,
+        ),
+        ("exit_only", "freed only by process exit", Self::exits),
+    ];
+
+    /// Reservations of which nothing is ever committed.
+    fn without_commit(&self, cause: &'static str) -> Option<Diagnosis> {
+        let causes = self.causes;
+        // By the first row of each, because the rows of parts do not have their offsets in the allocation.
+        let mut reserved: BTreeMap<ResourceIdx, i64> = BTreeMap::new();
+        for row in &self.leaked {
+            let first = causes.table.first_part(*row).unwrap_or(*row);
+            let leaked_bytes = reserved.entry(first).or_default();
+            *leaked_bytes =
+                leaked_bytes.saturating_add(causes.table.size.get(row.row()).unwrap_or_default());
+        }
+        let mut unused = (0_u64, 0_i64);
+        for (first, leaked_bytes) in reserved {
+            let row = first.row();
+            let allocator = causes.allocators.get(causes.table.allocator.get(row)?)?;
+            if allocator.kind != ResourceKind::Reserve.code() {
+                return None;
+            }
+            let whole = causes.whole_sizes.as_ref().and_then(|sizes| sizes.get(row).copied());
+            let size = whole.or_else(|| causes.table.size.get(row))?.unsigned_abs();
+            let (key, time_ns) = (causes.key.get(row)?, causes.table.time_ns.get(row)?);
+            if !causes.commits.has(allocator, key, size, time_ns) {
+                unused = (unused.0 + 1, unused.1.saturating_add(leaked_bytes));
+            }
+        }
+        let (count, size) = unused;
+        self.diagnosis(cause, count, format!("reserved but never committed ({})", Size(size)))
+    }
+
+    /// Blocks that reallocations made larger and larger.
+    fn only_grew(&self, cause: &'static str) -> Option<Diagnosis> {
+        let longest = self.chains.iter().max_by_key(|chain| chain.steps)?;
+        let [from, to] = [longest.first_size, longest.size].map(Size);
+        let count = self.chains.len() as u64;
+        let steps = HumanCount(longest.steps as u64);
+        let facts = format!("only grows: {steps} reallocations from {from} to {to}");
+        self.diagnosis(cause, count, facts)
+    }
+
+    /// The rows that ended in a way.
+    fn ended(&self, end: ResourceEnd) -> impl Iterator<Item = usize> {
+        let code = Some(end.code());
+        let rows = self.rows.iter().map(|row| row.row());
+        rows.filter(move |row| self.causes.table.end.get(*row) == code)
+    }
+
+    fn none_freed(&self, cause: &'static str) -> Option<Diagnosis> {
+        if self.ended(ResourceEnd::Freed).next().is_some() {
+            return None;
+        }
+        // A reallocation keeps the contents of the block that it frees.
+        let facts = match self.ended(ResourceEnd::Reallocated).next() {
+            Some(_) => "reallocated, but never freed",
+            None => "nothing frees what is allocated here",
+        };
+        self.diagnosis(cause, self.sums.counts.unreleased(), facts)
+    }
+
+    fn some_freed(&self, cause: &'static str) -> Option<Diagnosis> {
+        self.ended(ResourceEnd::Freed).next()?;
+        let (Sums { ends, counts, .. }, leaked) = (self.sums, self.sums.counts.unreleased());
+        let freed = match ends.freed {
+            0 => self.diagnosis(cause, leaked, "none freed completely, some in part"),
+            freed => {
+                let (opened, is_beyond_chance) = (counts.opened, self.sums.is_beyond_chance);
+                Diagnosis::of_error_paths(cause, leaked, freed, opened, "freed", is_beyond_chance)
+                    .map(|diagnosis| diagnosis.with_others(ends.others()))
+            }
+        };
+        let stacks = self.ended(ResourceEnd::Freed);
+        let stacks = stacks.filter_map(|row| self.causes.table.end_stack.get(row));
+        freed.map(|diagnosis| diagnosis.with_stacks(stacks))
+    }
+
+    /// Allocations that ended with their process.
+    fn exits(&self, cause: &'static str) -> Option<Diagnosis> {
+        self.diagnosis(cause, self.sums.counts.closed_at_exit, "freed only by process exit")
+    }
+
+    /// A cause that explains `count` of the leaked allocations; `None` when it explains none.
+    fn diagnosis(
+        &self,
+        cause: &'static str,
+        count: u64,
+        facts: impl Into<String>,
+    ) -> Option<Diagnosis> {
+        Diagnosis::new(cause, count, self.sums.counts.unreleased(), facts)
+    }
+}
+
+impl Sums {
+    /// Causes of leaked heaps.
+    pub const CAUSES_OF_HEAPS: [Cause<Self>; 1] =
+        [("heap_not_destroyed", "private heaps that are never destroyed", Self::not_destroyed)];
+
+    fn not_destroyed(&self, cause: &'static str) -> Option<Diagnosis> {
+        let (leaked, opened) = (self.counts.unreleased(), self.counts.opened);
+        match opened.saturating_sub(leaked) {
+            0 => Diagnosis::new(cause, leaked, leaked, "nothing destroys heaps created here"),
+            ended => {
+                let is_beyond_chance = self.is_beyond_chance;
+                Diagnosis::of_error_paths(
+                    cause,
+                    leaked,
+                    ended,
+                    opened,
+                    "destroyed",
+                    is_beyond_chance,
+                )
+            }
+        }
+    }
+}
+
+impl Chain {
+    fn per_minute(&self) -> f64 {
+        let grown = self.size.saturating_sub(self.first_size) as f64;
+        let minutes = self.last_ns.saturating_sub(self.first_ns) as f64 / 60e9;
+        if minutes > 0.0 { grown / minutes } else { 0.0 }
+    }
+}

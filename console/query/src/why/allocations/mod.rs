@@ -1,0 +1,49 @@
+//! Reasons why allocations leak, as far as their events prove it.
+
+mod causes;
+mod commits;
+
+use std::collections::HashSet;
+
+use handlescope_model::rules::backed_by;
+use handlescope_model::tables::ResourceKind;
+
+pub use self::causes::SiteCauses;
+use self::causes::{RESERVE_WITHOUT_COMMIT, Site};
+use super::causes::{causes_of_handles, words};
+use super::suspect::{Sums, Suspect};
+
+/// The causes of leaks of allocations, with what the help says of them, but for those that handles have, too.
+pub fn causes_of_allocations() -> Vec<(&'static str, &'static str)> {
+    let mut words = [words(&Site::CAUSES), words(&Sums::CAUSES_OF_HEAPS)].concat();
+    words.retain(|(word, _)| {
+        causes_of_handles().iter().all(|(word_of_handles, _)| word_of_handles != word)
+    });
+    words
+}
+
+/// Removes reservations of a stack that commits pages, too, and returns them: what is committed says as much and more,
+/// unless nothing of a reservation is ever committed.
+pub fn remove_backed(suspects: &mut Vec<Suspect>) -> Vec<Suspect> {
+    let kind = |suspect: &Suspect| {
+        ResourceKind::ALL.into_iter().find(|kind| kind.name() == suspect.type_name)
+    };
+    let site = |kind, suspect: &Suspect| {
+        (kind, suspect.pid, suspect.process.clone(), suspect.create_stack)
+    };
+    let backing: HashSet<ResourceKind> =
+        ResourceKind::ALL.into_iter().filter_map(backed_by).collect();
+    let backing = suspects.iter().filter_map(|suspect| {
+        Some(site(kind(suspect).filter(|kind| backing.contains(kind))?, suspect))
+    });
+    let backing: HashSet<_> = backing.collect();
+    let is_backed = |suspect: &mut Suspect| {
+        let backed = kind(suspect).and_then(backed_by);
+        backed.is_some_and(|backed| backing.contains(&site(backed, suspect)))
+            && suspect.diagnoses.iter().all(|diagnosis| diagnosis.cause != RESERVE_WITHOUT_COMMIT)
+    };
+    suspects.extract_if(.., is_backed).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,507 @@
+//! Causes of leaks, and why a group of handles leaks, as far as its events prove it.
+
+use std::collections::{BTreeSet, HashMap};
+
+use handlescope_model::{EventKind, FILE_MAPPING_NAME, ObjectIdx, ProcessIdx, StackIdx};
+use indicatif::HumanCount;
+
+use super::columns::EventColumns;
+use super::exits::OwnerEnds;
+use super::names::LeakedNames;
+use super::targets::{Ended, Target, Targets};
+use crate::context::FileContext;
+use crate::groups::Opened;
+use handlescope_session::values::{Size, joined};
+
+/// Objects named as examples of a diagnosis.
+const EXAMPLES: usize = 5;
+
+/// Ends of others from which on leaked ones are compared with their lifetimes.
+const MIN_ENDED: u64 = 5;
+
+/// Ended processes or threads of handles that are listed.
+const LISTED_TARGETS: usize = 3;
+
+/// Stacks of closes, or of frees, that are named.
+const CLOSE_STACKS: usize = 3;
+
+/// Types whose objects end before their handles are closed.
+const PROCESS: &str = "Process";
+const THREAD: &str = "Thread";
+
+/// The word of a race, which counts when suspects are ranked.
+pub const RACE: &str = "race";
+
+/// Causes with facts beside those of the others, which the text always has.
+const PID_REUSED: &str = "pid_reused";
+const OTHER_SIDE_OPEN: &str = "other_side_open";
+const FACTS_BESIDE: [&str; 2] = [PID_REUSED, OTHER_SIDE_OPEN];
+
+/// A cause of what a `T` leaks, which is a group of handles, a site of allocations, or heaps: the word it goes by,
+/// which stays the same, what the help says of it, and what proves it, as a diagnosis with that word.
+pub type Cause<T> = (&'static str, &'static str, fn(&T, &'static str) -> Option<Diagnosis>);
+
+/// Diagnoses of the proved causes, in their order.
+pub fn proved<T>(causes: &[Cause<T>], subject: &T) -> Vec<Diagnosis> {
+    causes.iter().filter_map(|(word, _, prove)| prove(subject, word)).collect()
+}
+
+/// The words of some causes, with what the help says of them.
+pub fn words<T>(causes: &[Cause<T>]) -> Vec<(&'static str, &'static str)> {
+    causes.iter().map(|(word, help, _)| (*word, *help)).collect()
+}
+
+/// The causes of leaks of handles, with what the help says of them.
+pub fn causes_of_handles() -> Vec<(&'static str, &'static str)> {
+    words(&Causes::ALL)
+}
+
+/// A cause, and what is leaked and proves it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// Word for the cause, which stays the same.
+    pub cause: &'static str,
+    /// Number of leaked handles or allocations that it explains.
+    pub count: u64,
+    /// Number of their objects; 0 of allocations.
+    pub objects: u64,
+    /// Ids of some of these objects, ascending.
+    pub object_ids: Vec<u64>,
+    /// The facts, as the predicate of a sentence or a clause.
+    facts: String,
+    /// Ends of others of the group, as in "5 reallocated".
+    others: String,
+    /// Advice on where to look for the mistake.
+    advice: Option<&'static str>,
+    /// Stacks that close or free others of the group, the most frequent first.
+    pub stacks: Vec<StackIdx>,
+}
+
+impl Diagnosis {
+    /// A cause that explains `count` of all `leaked`; `None` when it explains none.
+    pub fn new(
+        cause: &'static str,
+        count: u64,
+        leaked: u64,
+        facts: impl Into<String>,
+    ) -> Option<Self> {
+        let facts = match facts.into() {
+            facts if count == leaked => facts,
+            facts => format!("{} of {}: {facts}", HumanCount(count), HumanCount(leaked)),
+        };
+        let (others, object_ids, stacks) = (String::new(), Vec::new(), Vec::new());
+        let diagnosis =
+            Self { cause, count, objects: 0, object_ids, facts, others, advice: None, stacks };
+        (count > 0).then_some(diagnosis)
+    }
+
+    /// A cause that explains all `leaked`: code closes or frees others of the group, as the `verb` says.
+    ///
+    /// It advises on error paths if ending is the rule, of five or more, and `is_beyond_chance`: some of the leaked ones
+    /// are older than the lifetimes of the others explain, by the estimate of Kaplan and Meier (1958) that
+    /// docs/growth.md describes, which says nothing of fewer than five.
+    pub fn of_error_paths(
+        cause: &'static str,
+        leaked: u64,
+        ended: u64,
+        opened: u64,
+        verb: &str,
+        is_beyond_chance: bool,
+    ) -> Option<Self> {
+        let is_rule = ended > opened / 2;
+        let be = if ended == 1 { "is" } else { "are" };
+        let facts = format!("{} of {} {be} {verb}", HumanCount(ended), HumanCount(opened));
+        let advice =
+            (is_rule && is_beyond_chance && ended >= MIN_ENDED).then_some("check the error paths");
+        Some(Self { advice, ..Self::new(cause, leaked, leaked, facts)? })
+    }
+
+    /// Whether it adds to what other causes say.
+    pub fn is_beside(&self) -> bool {
+        FACTS_BESIDE.contains(&self.cause)
+    }
+
+    /// Adds the ends of others of the group, as in "5 reallocated".
+    pub fn with_others(self, others: String) -> Self {
+        Self { others, ..self }
+    }
+
+    /// Adds the most frequent of the stacks that close or free others of the group.
+    pub fn with_stacks(self, stacks: impl Iterator<Item = StackIdx>) -> Self {
+        Self { stacks: most_frequent(stacks), ..self }
+    }
+
+    /// A sentence without a full stop, in lower case, with the functions that close or free others of the group.
+    pub fn sentence(&self, closers: &[String]) -> String {
+        let mut sentence = self.facts.clone();
+        if !closers.is_empty() {
+            sentence.push_str(&format!(" by {}", joined(closers)));
+        }
+        if !self.others.is_empty() {
+            sentence.push_str(&format!(" ({})", self.others));
+        }
+        if let Some(advice) = self.advice {
+            sentence.push_str(&format!(": {advice}"));
+        }
+        sentence
+    }
+}
+
+/// Findings on a group besides how much of it leaks.
+pub struct Findings {
+    pub diagnoses: Vec<Diagnosis>,
+    /// The most frequent names of the leaked objects.
+    pub names: LeakedNames,
+    /// Number of different stacks that opened the handles, with equal functions; `None` of allocations.
+    pub create_stacks: Option<usize>,
+    /// Bytes of blocks that only grew, and how many more they get each minute.
+    pub grown: Option<(i64, f64)>,
+    /// Word for the end of those that are not leaked, as in "closed".
+    pub ended: String,
+}
+
+/// A group of handles, and what causes are found in.
+pub struct Causes<'a> {
+    pub handles: &'a [Opened],
+    /// Handles that the program did not close.
+    pub leaked: &'a [Opened],
+    pub file: &'a FileContext<'a>,
+    pub columns: &'a EventColumns,
+    pub targets: &'a Targets,
+    pub ends: &'a OwnerEnds,
+    /// Whether leaked handles are older than the closes of others explain.
+    pub is_beyond_chance: bool,
+    /// Maximum distance between two opens of a race, nanoseconds; `None` in a trace without clock, or whose clock
+    /// stands still for longer.
+    pub race_window_ns: Option<i64>,
+}
+
+impl Causes<'_> {
+    /// Causes of leaked handles, in the order in which they are reported.
+    pub const ALL: [Cause<Self>; 14] = [
+        (RACE, "two threads opened one object within 1 ms; only one handle was closed", Self::race),
+        (
+            "opened_twice",
+            "one thread opened one object twice and closed it once",
+            Self::opened_twice,
+        ),
+        (
+            "duplicate_not_closed",
+            "another process or thread duplicated the handle into the process",
+            Self::duplicates,
+        ),
+        (
+            "inherited_not_closed",
+            "the process inherited the handle from its parent",
+            Self::inherited,
+        ),
+        ("thread_or_process_handle", "the thread or process it refers to has ended", Self::targets),
+        ("view_not_unmapped", "a view of a file was never unmapped", Self::views),
+        ("owner_crashed", "the process crashed with the handle open", Self::crashes),
+        (
+            "owner_ended",
+            "the process ended, and the trace has no close of the handle",
+            Self::owners_ended,
+        ),
+        (PID_REUSED, "the process ended, and another one got its pid", Self::pids_reused),
+        (
+            OTHER_SIDE_OPEN,
+            "the other process of a duplicate still has its handle open",
+            Self::other_sides_open,
+        ),
+        ("sometimes_closed", "other handles opened here are closed", Self::some_closed),
+        ("never_closed", "nothing closes handles opened here", Self::none_closed),
+        ("exit_only", "closed only by process exit", Self::exits),
+        ("handle_reuse", "an earlier handle with this value was closed", Self::reuse),
+    ];
+
+    /// Leaked handles that some events opened.
+    fn leaked_by(&self, is_selected: impl Fn(usize) -> bool) -> Vec<Opened> {
+        self.leaked_where(|handle| is_selected(handle.opened.row()))
+    }
+
+    /// Leaked handles of which something holds.
+    pub fn leaked_where(&self, is_selected: impl Fn(Opened) -> bool) -> Vec<Opened> {
+        self.leaked.iter().copied().filter(|handle| is_selected(*handle)).collect()
+    }
+
+    fn race(&self, cause: &'static str) -> Option<Diagnosis> {
+        let mut nearest: Option<(i64, u32, u32)> = None;
+        let raced = self.leaked.iter().filter(|handle| {
+            let distance = self.racing_open(**handle);
+            nearest = [nearest, distance].into_iter().flatten().min();
+            distance.is_some()
+        });
+        let raced: Vec<Opened> = raced.copied().collect();
+        let (distance, first, second) = nearest?;
+        let at_least = if raced.len() > 1 { "as little as " } else { "" };
+        let facts = format!(
+            "race: two threads ({first}, {second}) opened the same object {at_least}{} µs apart and only one handle \
+             was closed",
+            HumanCount(distance.unsigned_abs() / 1000)
+        );
+        let advice = Some("get-or-create without a lock");
+        Some(Diagnosis { advice, ..self.diagnosis(cause, &raced, facts)? })
+    }
+
+    /// Distance of a handle from the nearest open of the same object by another thread of the process, whose handle
+    /// the program closed, nanoseconds, and both threads.
+    fn racing_open(&self, handle: Opened) -> Option<(i64, u32, u32)> {
+        let (columns, opening) = (self.columns, handle.opened.row());
+        let (time, tid) = (columns.time_ns.get(opening)?, columns.tid.get(opening)?);
+        let (mut before, mut after) = self.nearby_creates(handle)?;
+        // The other handle was closed by the program, which therefore intends to have only one.
+        let is_racing_open = |event: &usize| {
+            columns.tid.get(*event).is_some_and(|other_tid| other_tid != tid)
+                && columns.closed_by_program(*event).is_some()
+        };
+        let nearest = [before.find(is_racing_open), after.find(is_racing_open)];
+        let distances = nearest.into_iter().flatten().filter_map(|event| {
+            let distance = columns.time_ns.get(event)?.abs_diff(time);
+            Some((i64::try_from(distance).ok()?, tid, columns.tid.get(event)?))
+        });
+        distances.min()
+    }
+
+    /// Other creates of handles to the object of a handle by its owner, within the window of a race: those before it and
+    /// those after it, the nearest first. `None` if nothing created it, or its times are unknown.
+    pub fn nearby_creates(
+        &self,
+        handle: Opened,
+    ) -> Option<(impl Iterator<Item = usize>, impl Iterator<Item = usize>)> {
+        let (columns, opening) = (self.columns, handle.opened.row());
+        let (time, window_ns) = (columns.time_ns.get(opening)?, self.race_window_ns?);
+        let is_create = move |event: usize| columns.kind(event) == Some(EventKind::HandleCreate);
+        if !is_create(opening) {
+            return None;
+        }
+        let owner = columns.owners.of(opening)?;
+        let is_near = move |event: &usize| {
+            let distance = columns.time_ns.get(*event).map(|ns| ns.abs_diff(time));
+            let distance = distance.and_then(|distance| i64::try_from(distance).ok());
+            distance.is_some_and(|distance| distance <= window_ns)
+        };
+        let is_of_owner =
+            move |event: &usize| is_create(*event) && columns.owners.of(*event) == Some(owner);
+        let events = self.file.objects.events(handle.object);
+        let before = (events.start..opening).rev().take_while(is_near).filter(is_of_owner);
+        let after = (opening + 1..events.end).take_while(is_near).filter(is_of_owner);
+        Some((before, after))
+    }
+
+    fn duplicates(&self, cause: &'static str) -> Option<Diagnosis> {
+        let duplicated = self.leaked_by(|event| {
+            self.columns.kind(event) == Some(EventKind::HandleDuplicate)
+                && self.columns.owners.inherited_by(event).is_none()
+        });
+        let event = duplicated.first()?.opened.row();
+        let (source, caller) = self.columns.duplicated(event);
+        let owner = self.columns.owners.of(event);
+        let by = match caller {
+            Some(_) if caller == owner => "the process itself".to_owned(),
+            caller => self.process(caller),
+        };
+        let from = match source {
+            Some(_) if source == owner => "within the process".to_owned(),
+            Some(_) if source == caller => "into the process".to_owned(),
+            source => format!("from {}", self.process(source)),
+        };
+        let facts = match source == owner && caller == owner {
+            true => "duplicated within the process and never closed".to_owned(),
+            false => format!("duplicated {from} by {by} and never closed"),
+        };
+        self.diagnosis(cause, &duplicated, facts)
+    }
+
+    fn inherited(&self, cause: &'static str) -> Option<Diagnosis> {
+        let inherited = self.leaked_by(|event| self.columns.owners.inherited_by(event).is_some());
+        let parent = self.process(self.columns.owners.process(inherited.first()?.opened.row()));
+        self.diagnosis(cause, &inherited, format!("inherited from {parent} and never closed"))
+    }
+
+    fn targets(&self, cause: &'static str) -> Option<Diagnosis> {
+        let mut targets: Vec<Ended> = Vec::new();
+        let mut open_handles = Vec::new();
+        for handle in self.leaked {
+            let closed = handle.closed().and_then(|event| self.columns.time_ns.get(event.row()));
+            let ended = self.ended_target(*handle);
+            let ended = ended.filter(|ended| closed.is_none_or(|closed| ended.end_ns < closed));
+            if let Some(ended) = ended {
+                open_handles.push(*handle);
+                targets.push(ended);
+            }
+        }
+        let kind = match targets.first()?.target {
+            Target::Process(_) => "process",
+            Target::Thread(_) => "thread",
+        };
+        let facts =
+            format!("still open after the target {kind} ended ({})", self.ended_targets(targets));
+        self.diagnosis(cause, &open_handles, facts)
+    }
+
+    /// Targets of handles with the times of their ends, each once, in order, and the number of those not listed.
+    fn ended_targets(&self, mut targets: Vec<Ended>) -> String {
+        targets.sort_by_key(|ended| ended.end_ns);
+        targets.dedup();
+        let listed = targets.iter().take(LISTED_TARGETS).map(|Ended { target, end_ns }| {
+            let target = match target {
+                Target::Process(process) => self.process(Some(*process)),
+                Target::Thread(tid) => tid.to_string(),
+            };
+            format!("{target} at {:.3} s", *end_ns as f64 / 1e9)
+        });
+        let mut listed: Vec<String> = listed.collect();
+        if let more @ 1.. = targets.len().saturating_sub(LISTED_TARGETS) {
+            listed.push(format!("and {} more", HumanCount(more as u64)));
+        }
+        listed.join(", ")
+    }
+
+    /// The process or thread that a handle refers to, if it has ended.
+    fn ended_target(&self, handle: Opened) -> Option<Ended> {
+        let opened = handle.opened.row();
+        let opened_ns = self.columns.time_ns.get(opened)?;
+        match self.file.types.get(self.file.objects.type_id(handle.object)) {
+            PROCESS => self.targets.ended_process(handle.object, opened_ns),
+            THREAD => self.targets.ended_thread(opened_ns, self.columns.tid.get(opened)?),
+            _ => None,
+        }
+    }
+
+    fn views(&self, cause: &'static str) -> Option<Diagnosis> {
+        let views = self.leaked_by(|event| self.columns.kind(event) == Some(EventKind::Map));
+        let sizes = views.iter().filter_map(|view| self.columns.view_size.get(view.opened.row()));
+        let bytes = sizes.fold(0_u64, u64::saturating_add);
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let facts = match bytes {
+            0 => "views of files that are never unmapped".to_owned(),
+            _ => format!("views of files that are never unmapped ({})", Size(bytes)),
+        };
+        self.diagnosis(cause, &views, facts)
+    }
+
+    /// The events by which the program closes handles of the group.
+    fn closes(&self) -> impl Iterator<Item = usize> {
+        let opened = self.handles.iter().map(|handle| handle.opened.row());
+        opened.filter_map(|event| self.columns.closed_by_program(event))
+    }
+
+    fn some_closed(&self, cause: &'static str) -> Option<Diagnosis> {
+        let mut closes = 0_u64;
+        let events = self.closes().inspect(|_| closes += 1);
+        let stacks = most_frequent(events.filter_map(|event| self.columns.stack.get(event)));
+        let (leaked, opened) = (self.leaked.len() as u64, self.handles.len() as u64);
+        let leaked = if closes > 0 { leaked } else { 0 };
+        let (objects, object_ids) = (objects(self.leaked), examples(self.leaked));
+        let diagnosis = Diagnosis::of_error_paths(
+            cause,
+            leaked,
+            closes,
+            opened,
+            self.ended(),
+            self.is_beyond_chance,
+        )?;
+        Some(Diagnosis { objects, object_ids, stacks, ..diagnosis })
+    }
+
+    /// The verb for the end of a handle, or of a view.
+    pub fn ended(&self) -> &'static str {
+        let object = self.handles.first().map(|handle| handle.object);
+        let type_id = object.map(|object| self.file.objects.type_id(object));
+        match type_id.map(|type_id| self.file.types.get(type_id)) {
+            Some(FILE_MAPPING_NAME) => "unmapped",
+            _ => "closed",
+        }
+    }
+
+    fn none_closed(&self, cause: &'static str) -> Option<Diagnosis> {
+        let leaked = if self.closes().next().is_none() { self.leaked } else { &[] };
+        self.diagnosis(cause, leaked, "nothing closes handles opened here")
+    }
+
+    fn exits(&self, cause: &'static str) -> Option<Diagnosis> {
+        let swept: Vec<Opened> = self.leaked_where(|handle| handle.closed().is_some());
+        self.diagnosis(cause, &swept, "closed only by process exit")
+    }
+
+    fn reuse(&self, cause: &'static str) -> Option<Diagnosis> {
+        let mut reused = Vec::new();
+        let mut object = None;
+        let mut closed: HashMap<(ProcessIdx, u64), usize> = HashMap::new();
+        for handle in self.leaked {
+            // Handles of an object are adjacent.
+            if object != Some(handle.object) {
+                object = Some(handle.object);
+                closed = self.first_closes(handle.object);
+            }
+            let opened = handle.opened.row();
+            let value = self.columns.owners.of(opened).zip(self.columns.slot(opened));
+            let before = value.and_then(|value| closed.get(&value));
+            reused.extend(before.is_some_and(|close| *close < opened).then_some(*handle));
+        }
+        let facts = "an earlier handle with this value was closed: matching closes by value alone hides the leak";
+        self.diagnosis(cause, &reused, facts)
+    }
+
+    /// The first event by which the program closed a handle, by its owner and value.
+    fn first_closes(&self, object: ObjectIdx) -> HashMap<(ProcessIdx, u64), usize> {
+        let mut closes = HashMap::new();
+        let events = self.file.objects.events(object);
+        for event in events.filter(|event| self.columns.is_opening(*event)) {
+            let value = self.columns.owners.of(event).zip(self.columns.slot(event));
+            if let (Some(value), Some(close)) = (value, self.columns.closed_by_program(event)) {
+                closes
+                    .entry(value)
+                    .and_modify(|first_close: &mut usize| *first_close = close.min(*first_close))
+                    .or_insert(close);
+            }
+        }
+        closes
+    }
+
+    /// A cause that explains some of the leaked handles; `None` when it explains none.
+    pub fn diagnosis(
+        &self,
+        cause: &'static str,
+        handles: &[Opened],
+        facts: impl Into<String>,
+    ) -> Option<Diagnosis> {
+        let (count, leaked) = (handles.len() as u64, self.leaked.len() as u64);
+        let diagnosis = Diagnosis::new(cause, count, leaked, facts)?;
+        Some(Diagnosis { objects: objects(handles), object_ids: examples(handles), ..diagnosis })
+    }
+
+    pub fn process(&self, process: Option<ProcessIdx>) -> String {
+        match process {
+            Some(_) => self.file.processes.known_or_invalid(process).shown_label(false),
+            None => "an unknown process".to_owned(),
+        }
+    }
+}
+
+/// The most frequent of some stacks, ordered by their numbers.
+fn most_frequent(stacks: impl Iterator<Item = StackIdx>) -> Vec<StackIdx> {
+    let mut counts: HashMap<StackIdx, u64> = HashMap::new();
+    stacks.for_each(|stack| *counts.entry(stack).or_default() += 1);
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(stack, count)| (std::cmp::Reverse(*count), *stack));
+    counts.into_iter().take(CLOSE_STACKS).map(|(stack, _)| stack).collect()
+}
+
+/// Number of objects of handles; those of an object stand one after the other.
+fn objects(handles: &[Opened]) -> u64 {
+    handles.chunk_by(|a, b| a.object == b.object).count() as u64
+}
+
+/// Ids of some objects of handles, ascending.
+fn examples(handles: &[Opened]) -> Vec<u64> {
+    let mut ids = BTreeSet::new();
+    for handle in handles {
+        ids.insert(u64::from(handle.object.0) + 1);
+        if ids.len() == EXAMPLES {
+            break;
+        }
+    }
+    ids.into_iter().collect()
+}

@@ -1,0 +1,303 @@
+//! `.why`: the groups of what processes acquired that leak, ranked, each with how it grows and why.
+//!
+//! A suspect is a group of one program, one type and one create stack that leaks handles or allocations and is not
+//! balanced. [`score`] ranks them, [`causes`] and [`mod@allocations`] say what the events prove; docs/why.md explains it.
+
+mod allocations;
+mod causes;
+mod columns;
+mod exits;
+mod names;
+mod no_suspect;
+mod not_counted;
+mod owner_ends;
+mod pairs;
+mod score;
+mod suspect;
+mod targets;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use handlescope_model::{RowSet, Trace};
+use rayon::iter::Either;
+use rayon::prelude::*;
+
+pub use self::allocations::causes_of_allocations;
+pub use self::causes::{Diagnosis, causes_of_handles};
+pub use self::names::{LeakedNames, ObjectNames};
+pub use self::no_suspect::Reason;
+pub use self::not_counted::NotCounted;
+pub use self::suspect::{Suspect, SuspectProcess};
+
+use self::allocations::{SiteCauses, remove_backed};
+use self::causes::{Causes, Findings, proved};
+use self::columns::EventColumns;
+use self::exits::OwnerEnds;
+use self::names::NameTable;
+use self::not_counted::Unsuspected;
+use self::suspect::Sums;
+use self::targets::Targets;
+use super::acquired::{Acquired, Allocations, Handles, Kept, ProgramGroup, allocations_of_suspect};
+use super::criteria::{GroupCriteria, ObjectCriteria, WhyCriteria};
+use super::error::QueryError;
+use super::filters::event::keep_owners;
+use super::frame_names::FrameNames;
+use super::groups::Opened;
+use super::handle_counts::HandleCounts;
+use super::info::trace_info;
+use super::no_owner::note_owners;
+use super::object_ref::{FileAnswer, unchecked_object_ref};
+use super::requests::Requests;
+use super::resources::{AllocatorList, Needed, Origin, ResourceTable};
+use super::source::Source;
+use super::suspect_rows::check;
+use super::totals::Totals;
+use handlescope_session::cancel::Cancel;
+use handlescope_session::trace::{CaveatKind, has_handle_events};
+
+/// Default for the maximum distance between the opens of a race: 1 ms.
+const RACE_WINDOW_NS: i64 = 1_000_000;
+
+/// Leaks of one trace.
+pub struct WhyAnswer<'a> {
+    /// The trace, and its groups: those that leak or, if requested, all.
+    pub file: FileAnswer<'a>,
+    /// Groups that leak: those of handles, the worst first, and then those of allocations.
+    pub suspects: Vec<Suspect>,
+    /// Number of allocations in the trace.
+    pub allocations: usize,
+    /// Number of groups of handles that leak only a few young ones, and are no suspects.
+    pub young_groups: usize,
+    /// Leaked handles and allocations that are of no suspect.
+    pub not_counted: Vec<NotCounted>,
+    /// Whether the trace has events of handles.
+    pub has_events: bool,
+    /// The handles that are open in a trace without such events.
+    pub open: Option<HandleCounts>,
+    /// Caveats that do not depend on which suspects are shown.
+    caveats: usize,
+}
+
+/// Finds what leaks, one answer for each trace.
+///
+/// # Errors
+/// When an archive is damaged, or `cancel` asks to stop.
+pub fn why<'a>(
+    sources: &'a [Source<'a>],
+    criteria: &WhyCriteria,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<Vec<WhyAnswer<'a>>, QueryError> {
+    let trims = criteria.handles.groups.trims.clone();
+    // Owners of other handles say which processes could be meant.
+    let leaking = !criteria.with_every_group && criteria.process.is_none();
+    let groups = GroupCriteria { trims, leaking, ..GroupCriteria::of_create_stacks() };
+    let object_criteria = ObjectCriteria { groups, ..criteria.handles.clone() };
+    let mut files = unchecked_object_ref(sources, &object_criteria, names, cancel)?.files;
+    let is_read = criteria.handles.suspect.is_some() || criteria.allocations().is_some();
+    let tables = files.iter().map(|answer| is_read.then(|| tables(answer.file.trace)).transpose());
+    let tables = tables.collect::<Result<Vec<Option<AllocationTables>>, QueryError>>()?;
+    if let Some(id) = &criteria.handles.suspect {
+        for (FileAnswer { file, .. }, tables) in files.iter_mut().zip(&tables) {
+            let origin = Origin::of(file).zip(tables.clone());
+            let rows = origin.map(|(origin, tables)| allocations_of_suspect(origin, tables, id));
+            file.suspect_allocations = rows.transpose()?;
+        }
+        let rows = files.iter().flat_map(|FileAnswer { file, .. }| {
+            file.suspect_events.iter().chain(&file.suspect_allocations)
+        });
+        check(id, "handles or allocations", rows)?;
+    }
+    if let Some(filter) = &criteria.process {
+        note_owners(&mut files, filter, criteria.is_plain());
+        for FileAnswer { file, selection, totals, .. } in &mut files {
+            keep_owners(filter, criteria.is_plain(), file, selection)?;
+            *totals = Totals::of(file, selection)?;
+        }
+    }
+    let files = files.into_iter().zip(tables);
+    files.map(|(file, tables)| WhyAnswer::new(file, tables, criteria)).collect()
+}
+
+/// The columns of allocations of a trace.
+type AllocationTables = (Arc<AllocatorList>, Arc<ResourceTable>);
+
+fn tables(trace: &Trace) -> Result<AllocationTables, QueryError> {
+    // Causes of leaks name stacks that free.
+    let needed = Needed { end_time: true, end_stack: true };
+    Ok((Arc::new(AllocatorList::load(trace)?), Arc::new(ResourceTable::load(trace, needed)?)))
+}
+
+impl<'a> WhyAnswer<'a> {
+    fn new(
+        mut file: FileAnswer<'a>,
+        tables: Option<AllocationTables>,
+        criteria: &WhyCriteria,
+    ) -> Result<Self, QueryError> {
+        let (mut suspects, young_groups, mut not_counted) = suspects_of_handles(&file, criteria)?;
+        let has_events = has_handle_events(file.file.trace)?;
+        let open = (!has_events)
+            .then(|| HandleCounts::of(&file.file, &file.selection, &criteria.handles))
+            .transpose()?;
+        let (mut allocation_count, mut no_match) = (0, file.about.no_match.clone());
+        let mut methods_unnamed = None;
+        if let Some(allocations) = allocations(&file, tables, criteria)? {
+            let (of_allocations, rest) = suspects_of_allocations(&allocations, criteria)?;
+            suspects.extend(of_allocations);
+            not_counted.extend(rest);
+            allocation_count = allocations.selected_count();
+            let caveats = &file.about.caveats;
+            if !caveats.iter().any(|caveat| caveat.kind == CaveatKind::MethodsUnnamed) {
+                methods_unnamed = allocations.methods_unnamed()?;
+            }
+            if allocation_count > 0 {
+                no_match = None;
+            } else if file.totals.handles_created + file.totals.handles_duplicated == 0
+                && file.about.no_match.is_none()
+            {
+                no_match = allocations.no_match()?;
+            }
+        }
+        file.about.no_match = no_match;
+        file.about.caveats.extend(methods_unnamed);
+        let least = criteria.min_leaked.unwrap_or_default();
+        let requests = Requests::load(file.file.trace)?;
+        for (rank, suspect) in (1..).zip(&mut suspects) {
+            suspect.rank = rank;
+            suspect.count_requests(&requests);
+        }
+        suspects.retain(|suspect| suspect.counts.unreleased() >= least);
+        let caveats = file.about.caveats.len();
+        let mut answer = Self {
+            file,
+            suspects,
+            allocations: allocation_count,
+            young_groups,
+            not_counted,
+            has_events,
+            open,
+            caveats,
+        };
+        answer.show(|index| criteria.shown.is_none_or(|count| index < count))?;
+        Ok(answer)
+    }
+
+    /// Shows the stacks of the suspects at some places, counted from 0, and no others.
+    ///
+    /// # Errors
+    /// When an archive is damaged, or it is asked to stop.
+    pub fn show(&mut self, is_shown: impl Fn(usize) -> bool) -> Result<(), QueryError> {
+        let Self { file, suspects, caveats, .. } = self;
+        let shown = suspects.iter().enumerate().filter(|(index, _)| is_shown(*index));
+        let stacks = shown.flat_map(|(_, suspect)| {
+            let closing =
+                suspect.diagnoses.iter().flat_map(|diagnosis| diagnosis.stacks.iter().copied());
+            suspect.create_stack.into_iter().chain(closing)
+        });
+        file.about.caveats.truncate(*caveats);
+        file.show_named_stacks(stacks.collect())?;
+        Ok(())
+    }
+}
+
+/// The allocations that are asked for, if any are and the trace has some.
+fn allocations<'f>(
+    file: &'f FileAnswer<'_>,
+    tables: Option<AllocationTables>,
+    criteria: &WhyCriteria,
+) -> Result<Option<Allocations<'f>>, QueryError> {
+    let chosen = Origin::of(&file.file).zip(tables).zip(criteria.allocations());
+    let Some(((origin, (allocators, table)), chosen)) = chosen else { return Ok(None) };
+    Allocations::of(origin, allocators, table, chosen, criteria.is_plain(), Kept::Leaking)
+}
+
+/// The suspects among handles, the number of groups that leak but are no suspects, and what these leak.
+fn suspects_of_handles(
+    file: &FileAnswer<'_>,
+    criteria: &WhyCriteria,
+) -> Result<(Vec<Suspect>, usize, Vec<NotCounted>), QueryError> {
+    let (process, is_plain) = (criteria.process.as_ref(), criteria.is_plain());
+    let Some(handles) = Handles::of(&file.file, file.groups.as_ref(), process, is_plain) else {
+        return Ok((Vec::new(), 0, Vec::new()));
+    };
+    let trace = file.file.trace;
+    // A trace shows no distances shorter than a step of its clock.
+    let clock_step_ns = trace_info(trace)?.clock_step_ns();
+    let race_window_ns = handles
+        .window()
+        .map(|_| criteria.race_window_ns.unwrap_or(RACE_WINDOW_NS))
+        .filter(|window| clock_step_ns.is_none_or(|step| step <= *window));
+    let leaking = handles.timed.unreleased().map(|handle| handle.object.row());
+    let leaking = Arc::new(RowSet::new(file.file.objects.len(), leaking));
+    let columns = EventColumns::load(&file.file, &leaking)?;
+    let targets = Targets::load(trace, &leaking)?;
+    let names = NameTable::load(trace, &leaking)?;
+    let ends = OwnerEnds::load(trace, &file.file.processes)?;
+    let (suspects, others) = suspects(&handles, criteria, |group, sums| {
+        let handles_of_group = handles.handles(&group.groups);
+        let unreleased =
+            handles_of_group.iter().copied().filter(|handle| handles.timed.is_unreleased(*handle));
+        let unreleased: Vec<Opened> = unreleased.collect();
+        let causes = Causes {
+            handles: &handles_of_group,
+            leaked: &unreleased,
+            file: &file.file,
+            columns: &columns,
+            targets: &targets,
+            ends: &ends,
+            is_beyond_chance: sums.is_beyond_chance,
+            race_window_ns,
+        };
+        let diagnoses = proved(&Causes::ALL, &causes);
+        // Handles of an object are adjacent.
+        let objects =
+            unreleased.chunk_by(|a, b| a.object == b.object).map(|handles| handles[0].object);
+        let names = names.names(objects);
+        let stacks: HashSet<_> = handles_of_group
+            .iter()
+            .filter_map(|handle| columns.stack.get(handle.opened.row()))
+            .collect();
+        let (create_stacks, ended) = (Some(stacks.len()), causes.ended().to_owned());
+        Some(Findings { diagnoses, names, create_stacks, grown: None, ended })
+    })?;
+    let of_suspects: u64 = suspects.iter().map(|suspect| suspect.counts.leaked).sum();
+    let rest = file.totals.leaked_handles.saturating_sub(of_suspects);
+    let not_counted = NotCounted::of_handles(&others, rest);
+    Ok((suspects, others.len(), not_counted))
+}
+
+/// The suspects among allocations, and what leaks but is of none.
+fn suspects_of_allocations(
+    allocations: &Allocations<'_>,
+    criteria: &WhyCriteria,
+) -> Result<(Vec<Suspect>, Vec<NotCounted>), QueryError> {
+    let causes = SiteCauses::load(allocations)?;
+    let (mut suspects, others) =
+        suspects(allocations, criteria, |group, sums| causes.findings(&group.groups, sums))?;
+    let backed = remove_backed(&mut suspects);
+    let not_counted = NotCounted::of_allocations(allocations, &others, &backed);
+    Ok((suspects, not_counted))
+}
+
+/// The suspects among what was acquired, those with the highest score first, and the groups that leak but are
+/// none. `findings` says why a group leaks, and `None` of what it cannot say anything of.
+fn suspects<'t>(
+    acquired: &'t impl Acquired,
+    criteria: &WhyCriteria,
+    findings: impl Fn(&ProgramGroup<'_>, &Sums) -> Option<Findings> + Sync,
+) -> Result<(Vec<Suspect>, Vec<Unsuspected<'t>>), QueryError> {
+    let groups = ProgramGroup::all(acquired, criteria.by_process);
+    let cancel = acquired.cancel();
+    let groups = groups.into_par_iter().filter(|_| !cancel.is_cancelled());
+    let (mut suspects, others): (Vec<Suspect>, Vec<Unsuspected<'t>>) =
+        groups.partition_map(|group| {
+            match Suspect::of(acquired, &group, criteria.is_plain(), &findings) {
+                Ok(suspect) => Either::Left(suspect),
+                Err(why) => Either::Right(Unsuspected { group, why }),
+            }
+        });
+    cancel.check()?;
+    suspects.sort_by(|a, b| b.score.total_cmp(&a.score));
+    Ok((suspects, others))
+}

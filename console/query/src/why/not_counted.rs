@@ -1,0 +1,103 @@
+//! Leaks that are of no suspect: with them, the counts are those of the extraction.
+
+use std::collections::BTreeMap;
+
+use handlescope_model::tables::ResourceKind;
+
+use super::no_suspect::{NoSuspect, Reason};
+use super::suspect::Suspect;
+use crate::acquired::{Allocations, ProgramGroup};
+
+/// Leaked handles, or allocations of one kind, that are of no suspect for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotCounted {
+    /// Kind of the allocations; `None` for handles.
+    pub kind: Option<String>,
+    pub reason: Reason,
+    /// Number of their groups.
+    pub groups: u64,
+    /// Number of leaked handles, or of allocations that nothing, or only process exit, freed.
+    pub count: u64,
+    /// Number of handles that only process exit closed.
+    pub at_exit: u64,
+    /// Number of those that are older than any closed handle of their group became.
+    pub older: u64,
+}
+
+/// A group that leaks, but is no suspect.
+pub struct Unsuspected<'t> {
+    pub group: ProgramGroup<'t>,
+    pub why: NoSuspect,
+}
+
+impl NotCounted {
+    /// Counts groups of handles that are no suspects, which leak `leaked` handles together.
+    pub fn of_handles(unsuspected: &[Unsuspected<'_>], leaked: u64) -> Vec<Self> {
+        let mut sums = Sums::default();
+        for Unsuspected { why, .. } in unsuspected {
+            sums.add(why.reason, None, (why.leaked, why.at_exit, why.older));
+        }
+        let mut not_counted = sums.all();
+        // Handles of no group have nothing that could be said of them.
+        let of_groups = not_counted.iter().map(|sum| sum.count).sum::<u64>();
+        if let (Some(rest @ 1..), [first, ..]) =
+            (leaked.checked_sub(of_groups), not_counted.as_mut_slice())
+        {
+            first.count += rest;
+        }
+        not_counted.retain(|sum| sum.count + sum.at_exit > 0);
+        not_counted
+    }
+
+    /// Counts groups of allocations that are no suspects, and the suspects that were removed, by kind.
+    pub fn of_allocations(
+        allocations: &Allocations<'_>,
+        unsuspected: &[Unsuspected<'_>],
+        backed: &[Suspect],
+    ) -> Vec<Self> {
+        let mut sums = Sums::default();
+        for Unsuspected { group: ProgramGroup { groups, .. }, why } in unsuspected {
+            let kind = groups.first().map(|group| group.type_name);
+            // A kind from a newer layout is not judged.
+            let kind = kind.filter(|name| ResourceKind::ALL.iter().any(|it| it.name() == *name));
+            if let Some(kind) = kind {
+                let count = allocations.unreleased_count(groups);
+                sums.add(why.reason, Some(kind), (count, 0, why.older.min(count)));
+            }
+        }
+        for suspect in backed {
+            let kind = suspect.type_name.as_str();
+            sums.add(Reason::Committed, Some(kind), (suspect.counts.unreleased(), 0, 0));
+        }
+        sums.all()
+    }
+}
+
+/// Groups, leaked, closed at exit and older ones by reason and kind.
+#[derive(Default)]
+struct Sums<'a>(BTreeMap<(Reason, Option<&'a str>), [u64; 4]>);
+
+impl<'a> Sums<'a> {
+    fn add(
+        &mut self,
+        reason: Reason,
+        kind: Option<&'a str>,
+        (count, at_exit, older): (u64, u64, u64),
+    ) {
+        let sums = self.0.entry((reason, kind)).or_default();
+        sums.iter_mut().zip([1, count, at_exit, older]).for_each(|(sum, more)| *sum += more);
+    }
+
+    fn all(self) -> Vec<NotCounted> {
+        let sums = self.0.into_iter();
+        let sums = sums.map(|((reason, kind), [groups, count, at_exit, older])| NotCounted {
+            kind: kind.map(str::to_owned),
+            reason,
+            groups,
+            count,
+            at_exit,
+            older,
+        });
+        sums.collect()
+    }
+}

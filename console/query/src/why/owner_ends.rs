@@ -1,0 +1,110 @@
+//! Causes that lie in the end of the process that has the handles.
+
+use handlescope_model::{EventKind, ProcessIdx};
+use indicatif::HumanCount;
+
+use super::causes::{Causes, Diagnosis};
+use crate::groups::Opened;
+use crate::tables::ProcessInfo;
+
+/// The reason why a handle of a process that ended is leaked all the same.
+const COUNTED: &str = "counted as leaked, because the trace has no close";
+
+impl Causes<'_> {
+    fn owner(&self, handle: Opened) -> Option<(ProcessIdx, &ProcessInfo)> {
+        let owner = self.columns.owners.of(handle.opened.row())?;
+        Some((owner, self.file.processes.get(owner)))
+    }
+
+    /// Leaked handles with the owner that ended, if `is_meant` is true.
+    fn of_ended(&self, is_meant: impl Fn(Opened, ProcessIdx) -> bool) -> Vec<Opened> {
+        self.leaked_where(|handle| {
+            let owner = self.owner(handle).filter(|(_, owner)| owner.end_ns.is_some());
+            owner.is_some_and(|(owner, _)| is_meant(handle, owner))
+        })
+    }
+
+    pub fn crashes(&self, cause: &'static str) -> Option<Diagnosis> {
+        let crashed = self.of_ended(|_, owner| self.ends.crash(owner).is_some());
+        let (row, owner) = self.owner(*crashed.first()?)?;
+        let (status, meaning) = self.ends.crash(row)?;
+        let end_ns = owner.end_ns?;
+        let closed = crashed.iter().filter(|handle| handle.closed().is_some()).count();
+        let counted = match crashed.len() - closed {
+            0 => "closed by process exit, so not counted as leaked".to_owned(),
+            _ if closed == 0 => COUNTED.to_owned(),
+            open => format!(
+                "{} closed by process exit, {} counted as leaked",
+                HumanCount(closed as u64),
+                HumanCount(open as u64)
+            ),
+        };
+        let facts = format!(
+            "the process crashed at {} (exit status 0x{status:X}, {meaning}): {counted}",
+            at(end_ns)
+        );
+        self.diagnosis(cause, &crashed, facts)
+    }
+
+    pub fn owners_ended(&self, cause: &'static str) -> Option<Diagnosis> {
+        let ended = self.of_ended(|handle, owner| {
+            handle.closed().is_none() && self.ends.crash(owner).is_none()
+        });
+        let (row, owner) = self.owner(*ended.first()?)?;
+        let code = self.ends.exit_code.get(row.row());
+        let code = code.map_or_else(String::new, |code| format!(" with exit code {code}"));
+        let facts = format!("the process ended at {}{code}: {COUNTED}", at(owner.end_ns?));
+        self.diagnosis(cause, &ended, facts)
+    }
+
+    pub fn pids_reused(&self, cause: &'static str) -> Option<Diagnosis> {
+        let next = |owner: ProcessIdx| self.ends.next.get(owner.row()).copied().flatten();
+        let reused =
+            self.of_ended(|handle, owner| next(owner).is_some() && handle.closed().is_none());
+        let later = next(self.owner(*reused.first()?)?.0)?;
+        let later_process = self.file.processes.get(later);
+        let closes = |handle: &Opened| {
+            let close = self
+                .unmatched_closes(*handle)
+                .find(|event| self.columns.owners.process(*event) == Some(later))?;
+            self.columns.time_ns.get(close)
+        };
+        let closes: Vec<i64> = reused.iter().filter_map(closes).collect();
+        let close = closes.iter().min().map(|ns| match closes.len() {
+            1 => format!(", which closed a handle with the same value at {}", at(*ns)),
+            _ => format!(
+                ", which closed {} handles with the same values, the first at {}",
+                HumanCount(closes.len() as u64),
+                at(*ns)
+            ),
+        });
+        let facts = format!(
+            "the pid was reused after the process ended, by {} at {}{}",
+            later_process.shown_label(false),
+            at(later_process.start_ns?),
+            close.unwrap_or_default()
+        );
+        self.diagnosis(cause, &reused, facts)
+    }
+
+    /// Closes of the value of a leaked handle in other processes, after it was opened.
+    fn unmatched_closes(&self, handle: Opened) -> impl Iterator<Item = usize> {
+        let opened = handle.opened.row();
+        let (owner, value) = (self.columns.owners.of(opened), self.columns.slot(opened));
+        let later = (opened + 1..self.file.objects.events(handle.object).end).take(MAX_EVENTS);
+        later.filter(move |event| {
+            self.columns.kind(*event) == Some(EventKind::HandleClose)
+                && self.columns.slot(*event) == value
+                && self.columns.owners.process(*event) != owner
+                && handle.closed().is_none()
+        })
+    }
+}
+
+/// Events of an object that are searched for each leaked handle, so that the search stays linear.
+pub const MAX_EVENTS: usize = 64;
+
+/// A time as the text of causes has it.
+fn at(ns: i64) -> String {
+    format!("{:.3} s", ns as f64 / 1e9)
+}

@@ -1,0 +1,259 @@
+//! Suspects: groups that leak.
+
+use std::cmp::Reverse;
+
+use handlescope_model::{FILE_MAPPING_NAME, ProcessIdx, StackIdx};
+
+use super::causes::{Diagnosis, Findings, RACE};
+use super::names::LeakedNames;
+use super::no_suspect::NoSuspect;
+use super::score;
+use crate::acquired::{Acquired, Ends, PRIVATE_HEAP, ProgramGroup, Share};
+use crate::amounts::{Bytes, Counts};
+use crate::growth::{Growth, Lifetime, ProcessLifetimes, Verdict, Words};
+use crate::requests::Requests;
+use crate::tables::ProcessList;
+use handlescope_session::values::SuspectId;
+
+/// The weight of blocks that only grew, in the score: that of a burst.
+const GROWN_WEIGHT: f64 = 0.5;
+
+/// A group of handles, or of allocations of one kind, that leaks.
+#[derive(Debug, Clone)]
+pub struct Suspect {
+    /// The id by which it is chosen again, the same in every run.
+    pub id: SuspectId,
+    /// Place among the suspects of its trace, from 1.
+    pub rank: usize,
+    /// The owner, `name.exe(pid)`; of several, the program.
+    pub process: String,
+    /// Process id of the owner, if it is known and there is one.
+    pub pid: Option<u32>,
+    /// Start of the owner, nanoseconds since session start; `None` when it was there before the trace, and for
+    /// several.
+    pub process_start_ns: Option<i64>,
+    /// Owners that leaked something, the one that leaked most first.
+    pub processes: Vec<SuspectProcess>,
+    /// Type of the objects, or kind of the allocations.
+    pub type_name: String,
+    /// Name of the allocator, where that is more specific than the kind: `CreatePen`, the type of a GDI handle.
+    pub allocator: Option<String>,
+    /// The stack that opened or allocated them: one of those that are equal.
+    pub create_stack: Option<StackIdx>,
+    /// Number of different stacks that are shown as this one, because their functions are equal; `None` of
+    /// allocations.
+    pub create_stacks: Option<usize>,
+    pub counts: Counts,
+    /// The bytes of allocations; `None` for handles.
+    pub bytes: Option<Bytes>,
+    pub growth: Growth,
+    /// Word for the end of those that are not leaked, as in "closed".
+    pub ended: String,
+    /// Causes of the leak, as far as the events say.
+    pub diagnoses: Vec<Diagnosis>,
+    /// Names of the objects whose handles leak; allocations have none.
+    pub names: LeakedNames,
+    /// The representative frame of the create stack, as stack filters see it.
+    pub function: Option<String>,
+    /// A filter on processes that keeps its own and no others of their program, where only some are asked for.
+    pub filter: Option<String>,
+    /// Score that it was ranked by: handles or, for allocations, bytes that are kept, weighted.
+    pub score: f64,
+}
+
+/// A process that leaked a part of a suspect.
+#[derive(Debug, Clone)]
+pub struct SuspectProcess {
+    /// `name.exe(pid)`.
+    pub process: String,
+    /// Row in the table of processes, if known.
+    pub row: Option<ProcessIdx>,
+    /// Process id, if known.
+    pub pid: Option<u32>,
+    /// Start of the process, nanoseconds since session start; `None` when it was there before the trace.
+    pub start_ns: Option<i64>,
+    pub counts: Counts,
+}
+
+/// Sums over the processes of a suspect.
+#[derive(Default)]
+pub struct Sums {
+    pub counts: Counts,
+    pub bytes: Bytes,
+    pub ends: Ends,
+    /// Whether leaked ones are older than the ends of others explain.
+    pub is_beyond_chance: bool,
+}
+
+impl Sums {
+    fn of(shares: &[Share]) -> Self {
+        let mut sums = Self::default();
+        for Share { counts, bytes, ends, .. } in shares {
+            sums.counts.add(*counts);
+            sums.bytes.unreleased = sums.bytes.unreleased.saturating_add(bytes.unreleased);
+            sums.bytes.allocated = sums.bytes.allocated.saturating_add(bytes.allocated);
+            sums.ends.add_all(ends);
+        }
+        sums
+    }
+}
+
+impl SuspectProcess {
+    fn of(share: &Share, processes: &ProcessList, is_plain: bool) -> Self {
+        let process = processes.owner(share.row, share.pid);
+        Self {
+            process: process.shown_label(is_plain),
+            row: share.row,
+            pid: share.pid,
+            start_ns: process.start_ns,
+            counts: share.counts,
+        }
+    }
+
+    /// Processes that leaked something, the one that leaked most first.
+    fn ranked(processes: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let mut leaking: Vec<Self> =
+            processes.into_iter().filter(|process| process.counts.unreleased() > 0).collect();
+        leaking.sort_by_key(|process| Reverse(process.counts.unreleased()));
+        leaking
+    }
+}
+
+impl Suspect {
+    /// Judges what the processes of a program have.
+    ///
+    /// # Errors
+    /// Where it is no suspect, why.
+    pub fn of<A: Acquired>(
+        acquired: &A,
+        group: &ProgramGroup<'_>,
+        is_plain: bool,
+        findings: impl Fn(&ProgramGroup<'_>, &Sums) -> Option<Findings>,
+    ) -> Result<Self, NoSuspect> {
+        let shares = group.groups.iter().flat_map(|group| acquired.shares(group));
+        let shares: Vec<Share> = shares.collect();
+        let sums = Sums::of(&shares);
+        let process = |share| SuspectProcess::of(share, acquired.processes(), is_plain);
+        let processes: Vec<SuspectProcess> = shares.iter().map(process).collect();
+        let lifetimes: Vec<ProcessLifetimes> =
+            shares.into_iter().map(|share| share.lifetimes).collect();
+        let growth = match acquired.window() {
+            Some(trace) => Growth::of_processes(&lifetimes, trace),
+            None => {
+                let lifetimes = lifetimes.iter().flat_map(|process| &process.lifetimes);
+                Growth::without_clock(&lifetimes.copied().collect::<Vec<Lifetime>>())
+            }
+        };
+        let is_old = growth.evidence.kept > 0 || growth.evidence.outlived.count > 0;
+        let is_beyond_chance = acquired.window().is_some() && is_old;
+        let sums = Sums { is_beyond_chance, ..sums };
+        let no_suspect = NoSuspect::new(&growth, sums.counts.leaked, sums.counts.closed_at_exit);
+        let findings = findings(group, &sums).ok_or(no_suspect)?;
+        let Findings { diagnoses, names, create_stacks, grown, ended } = findings;
+        let races = diagnoses.iter().find(|diagnosis| diagnosis.cause == RACE);
+        let Sums { counts, bytes, .. } = sums;
+        // Of allocations with bytes, the score counts the mean bytes of each.
+        let mean_size = (bytes.unreleased as f64 / counts.unreleased().max(1) as f64).max(1.0);
+        let score = score::of(&growth, races.map_or(0, |races| races.count));
+        // A block that grows leaks like many blocks.
+        let grown_score = grown.map(|(bytes, _)| GROWN_WEIGHT * bytes as f64);
+        let score = score.map(|score| score * mean_size).into_iter().chain(grown_score);
+        let score = score.reduce(f64::max).ok_or(no_suspect)?;
+        let rate = growth.evidence.rate.filter(|_| growth.verdict == Verdict::Steady);
+        let per_minute =
+            rate.filter(|_| bytes.unreleased > 0).map(|rate| rate.per_minute * mean_size);
+        let per_minute = per_minute.or(grown.map(|(_, per_minute)| per_minute));
+        let ProgramGroup { groups, owners } = group;
+        let (first, first_process) = groups.first().zip(processes.first()).ok_or(no_suspect)?;
+        Ok(Self {
+            id: group.id(acquired),
+            rank: 0,
+            process: owners
+                .program(acquired.processes(), is_plain)
+                .unwrap_or_else(|| first_process.process.clone()),
+            pid: owners.pid,
+            process_start_ns: owners.sole().and(first_process.start_ns),
+            type_name: first.type_name.to_owned(),
+            allocator: first.descriptive_allocator().map(str::to_owned),
+            create_stack: first.create_stack,
+            counts,
+            bytes: A::HAS_BYTES.then_some(Bytes { per_minute, ..bytes }),
+            growth,
+            ended,
+            diagnoses,
+            names,
+            create_stacks,
+            function: first.create_stack.and_then(|stack| acquired.function(stack)),
+            filter: owners.filter.clone(),
+            score,
+            processes: SuspectProcess::ranked(processes),
+        })
+    }
+
+    /// The program that its owner runs.
+    pub fn program(&self) -> &str {
+        let pid = self.pid.map(|pid| format!("({pid})"));
+        let name = pid.and_then(|pid| self.process.strip_suffix(&pid));
+        name.unwrap_or(&self.process)
+    }
+
+    /// The end of those that are not leaked, in a word.
+    pub fn ended(&self) -> &str {
+        match (self.ended.contains(' '), self.bytes) {
+            (false, _) => &self.ended,
+            (true, None) => "closed",
+            (true, Some(_)) => "freed",
+        }
+    }
+
+    /// Rate of a steady leak, per minute.
+    pub fn rate_per_minute(&self) -> Option<f64> {
+        let rate = self.growth.evidence.rate.filter(|_| self.growth.verdict == Verdict::Steady);
+        rate.map(|rate| rate.per_minute)
+    }
+
+    /// Number leaked for each request that its processes begin, if it leaks steadily and these are known.
+    pub fn rate_per_request(&self) -> Option<f64> {
+        let rate = self.growth.evidence.per_request();
+        rate.filter(|_| self.growth.verdict == Verdict::Steady)
+    }
+
+    /// Counts the requests that its processes began in the time in which it leaks.
+    pub fn count_requests(&mut self, requests: &Requests) {
+        let evidence = &mut self.growth.evidence;
+        let Some((first, last)) = evidence.first_ns.zip(evidence.last_ns) else { return };
+        let rows = self.processes.iter().filter_map(|process| process.row);
+        evidence.requests = rows.map(|row| requests.between(row, first, last)).sum();
+    }
+
+    /// Evidence for the verdict, as a sentence without a full stop.
+    pub fn evidence(&self) -> String {
+        let total = match self.bytes {
+            // Including allocations of only what was allocated before, which have no lifetimes.
+            Some(_) => self.counts.opened,
+            None => self.growth.evidence.opened as u64,
+        };
+        let words = Words { closed: &self.ended, leaked: self.unreleased(), opened: self.opened() };
+        self.growth.sentence(words, total)
+    }
+
+    /// The predicate of all that the program did not close or free. What process exit released is not *leaked*.
+    pub fn unreleased(&self) -> &'static str {
+        match (self.counts.closed_at_exit, self.bytes) {
+            (0, _) => "leaked",
+            (_, None) if self.type_name == FILE_MAPPING_NAME => "not unmapped by the program",
+            (_, None) => "not closed by the program",
+            (_, Some(_)) => "not freed by the program",
+        }
+    }
+
+    /// The predicate of how the program got them.
+    fn opened(&self) -> &'static str {
+        match (self.bytes, self.type_name.as_str()) {
+            (None, FILE_MAPPING_NAME) => "mapped",
+            (None, _) => "opened",
+            (_, PRIVATE_HEAP) => "created",
+            _ => "allocated",
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The events of objects as a CSV file with ETWAnalyzer's columns.
+//!
+//! Differences from ETWAnalyzer: values are quoted instead of altered (but for formulas), numbers are the same in
+//! every country, mappings stand in the right columns, creation and deletion of objects have rows,
+//! and the events of an object come in the order of time, the handles that were open at the end
+//! after them.
+
+mod columns;
+mod row;
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use self::columns::COLUMNS;
+use self::row::{CsvRow, FileFacts, ObjectFacts};
+
+use super::event_item::{EventItem, StackTexts};
+use crate::json::{StackNumbers, traces};
+use crate::style::ObjectRefStyle;
+use handlescope_query::ObjectRefAnswer;
+use handlescope_session::paths::names_apart;
+use handlescope_session::settings::Display;
+use handlescope_session::values::CsvText;
+
+/// Line that names the separator to Excel; other programs take it for data.
+const SEPARATOR_LINE: &[u8] = b"sep = ;\n";
+
+/// Separator of values.
+const SEPARATOR: u8 = b';';
+
+/// Writes the whole content of the file.
+pub fn write(
+    answer: &ObjectRefAnswer<'_>,
+    args: &ObjectRefStyle<'_>,
+    text: CsvText,
+    display: &Display,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if !args.no_csv_separator {
+        out.write_all(SEPARATOR_LINE)?;
+    }
+    let mut writer = csv::WriterBuilder::new().delimiter(SEPARATOR).from_writer(out);
+    writer.write_record(COLUMNS.iter().map(|(header, _)| header))?;
+    let mut rows = Rows { writer, args, text, has_written: false };
+    let traces = traces(&answer.files);
+    let paths: Vec<&Path> = answer.files.iter().map(|file| file.about.path).collect();
+    let names = names_apart(&paths, |path| path.file_stem().unwrap_or_default().to_owned());
+    for ((file, name), trace) in answer.files.iter().zip(&names).zip(traces.iter()) {
+        if let Some(listing) = &file.listing {
+            let facts = FileFacts::new(file, name, listing, !args.no_command_line, display);
+            rows.write_file(&facts, trace.numbers)?;
+        }
+    }
+    rows.writer.flush()
+}
+
+/// Writes rows.
+struct Rows<'a, W: Write> {
+    writer: csv::Writer<W>,
+    args: &'a ObjectRefStyle<'a>,
+    text: CsvText,
+    has_written: bool,
+}
+
+impl<W: Write> Rows<'_, W> {
+    fn write_file(&mut self, facts: &FileFacts<'_>, numbers: StackNumbers) -> io::Result<()> {
+        let FileFacts { answer: file, listing, .. } = *facts;
+        let mut stacks = StackTexts::new(file, self.args.criteria.stacks);
+        for &selected in file.selection.objects() {
+            // An object may have no row, so writing alone does not notice a cancel.
+            file.file.cancel.check().map_err(io::Error::other)?;
+            let object = &ObjectFacts::new(facts, selected);
+            for item in EventItem::of_object(file, listing, selected) {
+                let number = item.event().and_then(|event| Some(numbers.of(event.stack?)));
+                let stack = match (number, stacks.show(&item)) {
+                    (None, _) => String::new(),
+                    (Some(number), None) => number.to_string(),
+                    (Some(number), Some(text)) => format!("StackId: {number} {text}"),
+                };
+                self.write_row(facts, object, item, stack)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_row(
+        &mut self,
+        file: &FileFacts<'_>,
+        object: &ObjectFacts<'_>,
+        item: EventItem<'_>,
+        stack: String,
+    ) -> io::Result<()> {
+        let options = if self.has_written { "" } else { self.args.text };
+        self.has_written = true;
+        let row = CsvRow { options, file, object, item, stack };
+        for (_, value) in COLUMNS {
+            self.writer.write_field(self.text.cell(&value(&row), SEPARATOR).as_bytes())?;
+        }
+        Ok(self.writer.write_record(None::<&[u8]>)?)
+    }
+}

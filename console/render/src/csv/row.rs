@@ -1,0 +1,193 @@
+//! Facts that the columns of a row are made of.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use handlescope_model::{ObjectIdx, ProcessIdx};
+
+use crate::event_item::EventItem;
+use crate::text::ProcessStyle;
+use crate::time::Clock;
+use handlescope_query::{
+    FileAnswer, Listing, PerProcess, ProcessInfo, Selected, UNKNOWN_LIFETIME_NS,
+};
+use handlescope_session::settings::Display;
+
+pub struct CsvRow<'a> {
+    /// The command, in the first row of the file.
+    pub options: &'a str,
+    pub file: &'a FileFacts<'a>,
+    pub object: &'a ObjectFacts<'a>,
+    pub item: EventItem<'a>,
+    pub stack: String,
+}
+
+/// The facts that the rows of a trace share.
+pub struct FileFacts<'a> {
+    pub answer: &'a FileAnswer<'a>,
+    pub listing: &'a Listing,
+    /// File name without extension, with folders where another file has its name.
+    pub name: String,
+    /// Start of the recording; empty where that is unknown.
+    pub date: String,
+    processes: PerProcess<ProcessFacts<'a>>,
+}
+
+/// The facts that the rows of a process share.
+pub struct ProcessFacts<'a> {
+    /// `name.exe(pid)` with its start and end.
+    pub marked: String,
+    pub name: &'a str,
+    /// Start of the process, if that is known.
+    pub start: String,
+    /// The part of the command line after the program.
+    pub arguments: &'a str,
+}
+
+/// The facts that the rows of an object share, even if filters removed some of its events.
+pub struct ObjectFacts<'a> {
+    pub id: String,
+    pub pointer: String,
+    pub name: &'a str,
+    pub kind: &'a str,
+    /// Seconds; empty when creation and end are known, but not both of their times.
+    pub lifetime: String,
+    pub is_multiprocess: bool,
+    pub is_overlapped: bool,
+    pub max_ref_count: String,
+    /// Children that inherited a handle, in the order they started.
+    pub inherited_by: String,
+}
+
+impl<'a> FileFacts<'a> {
+    pub fn new(
+        answer: &'a FileAnswer<'a>,
+        name: &Path,
+        listing: &'a Listing,
+        has_command_line: bool,
+        display: &Display,
+    ) -> Self {
+        let clock = Clock::new(&answer.about.info, display.time_format, display.time_digits);
+        let style = ProcessStyle::new(&answer.about.info, display);
+        let processes = &answer.file.processes;
+        Self {
+            answer,
+            listing,
+            name: name.to_string_lossy().into_owned(),
+            date: match answer.about.info.has_clock() {
+                true => Clock::session_start(&answer.about.info),
+                false => String::new(),
+            },
+            processes: processes
+                .each(|process| ProcessFacts::new(process, &style, &clock, has_command_line)),
+        }
+    }
+
+    /// The process of a row, or the invalid one where none is known.
+    pub fn process(&self, row: Option<ProcessIdx>) -> &ProcessFacts<'a> {
+        self.processes.get(row)
+    }
+}
+
+impl<'a> ProcessFacts<'a> {
+    fn new(
+        process: &'a ProcessInfo,
+        style: &ProcessStyle,
+        clock: &Clock,
+        has_command_line: bool,
+    ) -> Self {
+        let name = style.name(process);
+        Self {
+            marked: match process.known_pid() {
+                Some(pid) => format!("{name}({pid}){}", style.suffix(process)),
+                None => name.to_owned(),
+            },
+            name,
+            start: process.start_ns.map(|start| clock.at(start).to_string()).unwrap_or_default(),
+            arguments: if has_command_line { behind_program(&process.command_line) } else { "" },
+        }
+    }
+}
+
+impl<'a> ObjectFacts<'a> {
+    pub fn new(file: &FileFacts<'a>, selected: Selected) -> Self {
+        let (listing, tables) = (file.listing, &file.answer.file);
+        let object = selected.object();
+        let is_ended = tables.objects.create_event(object).is_some()
+            && tables.objects.destroy_event(object).is_some();
+        Self {
+            id: selected.id().to_string(),
+            pointer: listing.pointer(object).map(hex).unwrap_or_default(),
+            name: listing.name(object).unwrap_or_default(),
+            kind: tables.types.get(tables.objects.type_id(object)),
+            lifetime: match file.answer.lifetime_ns(listing, selected) {
+                None if is_ended => String::new(),
+                lifetime => seconds(lifetime.unwrap_or(UNKNOWN_LIFETIME_NS)),
+            },
+            is_multiprocess: listing.is_multiprocess(object),
+            is_overlapped: listing.is_overlapped(object),
+            max_ref_count: max_ref_count(file, object).to_string(),
+            inherited_by: inherited_by(file, object),
+        }
+    }
+}
+
+/// Seconds with as many digits as they have.
+fn seconds(ns: i64) -> String {
+    (ns as f64 / 1e9).to_string()
+}
+
+pub fn hex(value: u64) -> String {
+    format!("0x{value:X}")
+}
+
+/// The highest reference count, as far as the trace shows: it starts at 0.
+fn max_ref_count(file: &FileFacts<'_>, object: ObjectIdx) -> i64 {
+    let events = file.answer.file.objects.events(object);
+    let deltas = events.filter_map(|event| file.listing.ref_delta(event));
+    let mut count = 0_i64;
+    let counts = deltas.map(|delta| {
+        count += i64::from(delta);
+        count
+    });
+    counts.max().unwrap_or_default().max(0)
+}
+
+fn inherited_by(file: &FileFacts<'_>, object: ObjectIdx) -> String {
+    let events = file.answer.file.objects.events(object);
+    let children = events.filter_map(|event| file.listing.inherited_by(event));
+    let processes = &file.answer.file.processes;
+    let by_start: BTreeSet<_> =
+        children.map(|child| (processes.get(child).start_ns, child)).collect();
+    let labels = by_start.into_iter().map(|(_, child)| file.process(Some(child)).marked.as_str());
+    labels.collect::<Vec<_>>().join(", ")
+}
+
+impl<'a> CsvRow<'a> {
+    /// The process that acted, or that has the handle.
+    pub fn process(&self) -> &ProcessFacts<'a> {
+        self.file.process(Some(self.item.actor_row()))
+    }
+}
+
+/// The arguments of a command line; all of it if it has no program that ends in `.exe`.
+fn behind_program(command_line: &str) -> &str {
+    const EXE: &[u8] = b".exe";
+    let bytes = command_line.as_bytes();
+    let start = bytes.windows(EXE.len()).position(|window| window.eq_ignore_ascii_case(EXE));
+    let behind = start.and_then(|start| command_line.get(start + EXE.len()..));
+    behind.map_or(command_line, |behind| behind.strip_prefix('"').unwrap_or(behind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_stand_behind_the_program() {
+        assert_eq!(behind_program(r#""C:\a b\App.EXE" -x y.exe"#), " -x y.exe");
+        assert_eq!(behind_program("app.exe"), "");
+        assert_eq!(behind_program("\"tool\" /ä"), "\"tool\" /ä");
+        assert_eq!(behind_program(""), "");
+    }
+}

@@ -1,0 +1,125 @@
+//! Events one by one, for the rows of formats for programs and of ETWAnalyzer's CSV.
+
+use std::collections::HashSet;
+
+use handlescope_model::rules::{Kinds, OPENING, REFERENCE_CHANGES, VIEWS};
+use handlescope_model::{EventKind, ProcessIdx, StackIdx};
+
+use super::text::StackStyle;
+use handlescope_query::{
+    DuplicateRow, EventRow, FileAnswer, Listing, ProcessInfo, Selected, UnseenClose, ViewRow,
+};
+use handlescope_session::settings::StackDisplayArgs;
+
+pub const DUPLICATES: Kinds = Kinds::of(&[EventKind::HandleDuplicate]);
+
+/// An event of an object, or a handle to it that was open at the end.
+pub struct EventItem<'a> {
+    answer: &'a FileAnswer<'a>,
+    listing: &'a Listing,
+    entry: Entry,
+}
+
+enum Entry {
+    /// An event, and the number of its row.
+    Event(usize, EventRow),
+    Existing {
+        owner: ProcessIdx,
+        handle: u64,
+    },
+}
+
+impl<'a> EventItem<'a> {
+    /// The events of an object that are left, and after them its handles that were open at the end, unless only what
+    /// leaks was asked for: the rundown also lists what leaks.
+    pub fn of_object(
+        answer: &'a FileAnswer<'a>,
+        listing: &'a Listing,
+        object: Selected,
+    ) -> impl Iterator<Item = EventItem<'a>> {
+        let events = answer.events(object);
+        let events = events.filter_map(|row| Some(Entry::Event(row, listing.event(row)?)));
+        let handles = listing.existing(answer.file.objects.existing(object.object()));
+        let handles = handles.filter(|_| !answer.is_of_leaks);
+        let handles = handles.map(|(owner, handle)| Entry::Existing { owner, handle });
+        events.chain(handles).map(move |entry| EventItem { answer, listing, entry })
+    }
+
+    /// The event, unless this is a handle.
+    pub fn event(&self) -> Option<&EventRow> {
+        match &self.entry {
+            Entry::Event(_, event) => Some(event),
+            Entry::Existing { .. } => None,
+        }
+    }
+
+    /// The row of an event of some kinds.
+    pub fn event_of(&self, kinds: Kinds) -> Option<usize> {
+        match &self.entry {
+            Entry::Event(row, event) if kinds.contains(event.kind) => Some(*row),
+            _ => None,
+        }
+    }
+
+    /// The process that acted, or that has the handle.
+    pub fn process(&self) -> &'a ProcessInfo {
+        self.answer.file.processes.get(self.process_row())
+    }
+
+    /// The process whose thread logged it, or that has the handle.
+    pub fn actor_row(&self) -> ProcessIdx {
+        match &self.entry {
+            Entry::Event(row, event) => self.listing.actor(*row, event),
+            Entry::Existing { owner, .. } => *owner,
+        }
+    }
+
+    pub fn process_row(&self) -> ProcessIdx {
+        match &self.entry {
+            Entry::Event(_, event) => event.process,
+            Entry::Existing { owner, .. } => *owner,
+        }
+    }
+
+    pub fn handle(&self) -> Option<u64> {
+        match &self.entry {
+            Entry::Event(_, event) => event.handle,
+            Entry::Existing { handle, .. } => Some(*handle),
+        }
+    }
+
+    pub fn duplicate(&self) -> Option<DuplicateRow> {
+        Some(self.listing.duplicate(self.event_of(DUPLICATES)?))
+    }
+
+    pub fn unseen_close(&self) -> Option<UnseenClose> {
+        self.listing.unseen_close(self.event_of(OPENING)?)
+    }
+
+    pub fn view(&self) -> Option<ViewRow> {
+        Some(self.listing.view(self.event_of(VIEWS)?))
+    }
+
+    pub fn ref_delta(&self) -> Option<i32> {
+        self.listing.ref_delta(self.event_of(REFERENCE_CHANGES)?)
+    }
+}
+
+/// The stacks of one trace.
+pub struct StackTexts<'a> {
+    seen: HashSet<StackIdx>,
+    style: StackStyle<'a>,
+}
+
+impl<'a> StackTexts<'a> {
+    pub fn new(file: &'a FileAnswer<'_>, stacks: StackDisplayArgs) -> Self {
+        Self { seen: HashSet::new(), style: StackStyle::of(file, stacks) }
+    }
+
+    /// Returns the frames of an event's stack, at its first use and if they are to be shown.
+    pub fn show(&mut self, item: &EventItem<'_>) -> Option<String> {
+        let stack = item.event()?.stack?;
+        let lines = self.style.lines(stack).filter(|_| self.seen.insert(stack))?;
+        Some(lines.collect::<Vec<_>>().join("\n"))
+    }
+}

@@ -1,0 +1,89 @@
+//! JSON as `docs/dump-json.md` promises it, streamed: no document is ever in memory as a whole.
+
+mod document;
+mod file;
+mod lines;
+mod meanings;
+mod stack;
+
+use std::fmt::Display;
+use std::io::{self, BufWriter, Write};
+
+use serde::{Serialize, Serializer};
+use serde_json::ser::{PrettyFormatter, Serializer as JsonSerializer};
+
+use handlescope_session::terminal::Neutral;
+use handlescope_session::values::JsonMode;
+
+pub use self::document::{Document, NO_MATCH_MEMBERS, Rows};
+pub use self::file::{CAVEAT_MEMBERS, FILE_MEMBERS, StackNumbers, TraceJson, Traces, traces};
+pub use self::meanings::Meanings;
+pub use self::stack::{FRAME_MEMBERS, StackJson};
+
+use self::lines::LineFormatter;
+
+/// Writes one document and ends its last line.
+pub fn write(document: &impl Serialize, mode: JsonMode, out: &mut dyn Write) -> io::Result<()> {
+    // The serializer writes each comma by itself.
+    let mut out = BufWriter::new(Neutral::json(out));
+    match mode {
+        JsonMode::Pretty => {
+            let formatter = PrettyFormatter::new();
+            document.serialize(&mut JsonSerializer::with_formatter(&mut out, formatter))
+        }
+        JsonMode::Lines => {
+            let formatter = LineFormatter::default();
+            document.serialize(&mut JsonSerializer::with_formatter(&mut out, formatter))
+        }
+    }?;
+    writeln!(out)?;
+    out.flush()
+}
+
+/// A number that may exceed 2^53, as text like `"0xC0"`.
+#[derive(Debug, Clone, Copy)]
+pub struct Hex(pub u64);
+
+impl Serialize for Hex {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("0x{:X}", self.0))
+    }
+}
+
+/// Anything as the text it displays.
+#[derive(Clone)]
+pub struct Shown<T>(pub T);
+
+impl<T: Display> Serialize for Shown<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+/// An array whose elements are made one by one while they are written.
+pub struct Array<F>(pub F);
+
+impl<F, I> Serialize for Array<F>
+where
+    F: Fn() -> I,
+    I: IntoIterator<Item: Serialize>,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((self.0)())
+    }
+}
+
+/// An object whose members are made one by one while they are written.
+pub struct Members<F>(pub F);
+
+impl<F, I, K, V> Serialize for Members<F>
+where
+    F: Fn() -> I,
+    I: IntoIterator<Item = (K, V)>,
+    K: Serialize,
+    V: Serialize,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map((self.0)())
+    }
+}

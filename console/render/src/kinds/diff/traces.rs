@@ -1,0 +1,220 @@
+//! `.diff` of two traces, of handles or of allocations.
+
+use std::io::{self, Write};
+
+use handlescope_model::{StackIdx, Untrusted};
+use indicatif::HumanCount;
+
+use super::{SpanJson, growth, members, rate, shown, states_line, write_stack};
+use crate::{
+    json::{StackNumbers, TraceJson, traces},
+    table::{Columns, FileRows, Show, Table},
+    text::StackStyle,
+};
+use handlescope_query::{ComparedGroup, Domain, State, TraceAnswer, TracesDiff};
+use handlescope_session::paths;
+use handlescope_session::settings::{Display, StackDisplayArgs};
+use handlescope_session::terminal::Role;
+use handlescope_session::values::Size;
+
+/// A group, its stack in the trace that has it, and its presentation.
+pub struct DiffRow<'a> {
+    group: &'a ComparedGroup,
+    stacks: StackStyle<'a>,
+    stack: Option<StackIdx>,
+    numbers: StackNumbers,
+    /// Word for what the traces have of a group.
+    counted: &'static str,
+}
+
+/// Declares the columns of a group.
+pub fn trace_columns<'a>(domain: Domain) -> Columns<'a, DiffRow<'a>> {
+    let mut columns = Columns::<DiffRow<'a>>::default();
+    columns.add("process", |row| row.group.process.as_deref()).title("Process");
+    match domain {
+        Domain::Handles => add_handles(&mut columns),
+        Domain::Allocations => add_allocations(&mut columns),
+    }
+    columns.add("stack", |row| row.stacks.text(row.stack, None)).rows_only();
+    columns
+}
+
+fn add_handles<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
+    let name = |row: &DiffRow<'a>| format!("{} {}", row.process(), row.group.type_name);
+    columns.add("name", name).rows_only();
+    columns.add("type", |row| row.group.type_name.as_str()).title("Type");
+    columns.add("name_pattern", |row| row.group.allocator.as_deref());
+    columns.nest("create_stack", "integer?", |row| Some(row.numbers.of(row.stack?)));
+    columns.add("before", |row| row.group.before.leaked.count).title("Before");
+    columns.add("after", |row| row.group.after.leaked.count).title("After");
+    columns.add("before_per_minute", |row| row.group.before.per_minute);
+    columns.add("after_per_minute", |row| row.group.after.per_minute);
+    columns.add("change", |row| row.change()).title("Change").rows_only();
+    columns.add("state", |row| row.group.state.word()).title("State");
+    columns.add("got_worse", |row| u32::from(row.group.got_worse)).rows_only();
+    columns.nest("got_worse", "boolean", |row| row.group.got_worse);
+    columns.add("uncertain", |row| u32::from(row.group.is_uncertain)).rows_only();
+    columns.nest("uncertain", "boolean", |row| row.group.is_uncertain);
+    columns.add("p_value", |row| row.group.p_value);
+    columns.add("before_growth", |row| growth(&row.group.before)).follows("after_per_minute");
+    columns.add("after_growth", |row| growth(&row.group.after)).follows("before_growth");
+    let function = columns.add("function", |row| row.group.function.as_deref());
+    function.title("Function").follows("create_stack");
+}
+
+fn add_allocations<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
+    columns.add("kind", |row| row.group.type_name.as_str()).title("Kind");
+    let allocator = columns.add("allocator", |row| row.group.allocator.as_deref());
+    allocator.title("Allocator").unknown("");
+    columns.nest("create_stack", "integer?", |row| Some(row.numbers.of(row.stack?)));
+    columns.add("before", |row| row.group.before.leaked.count).title("Before").show(Show::Grouped);
+    let before = columns.add("before_bytes", |row| row.group.before.leaked.bytes);
+    before.title("Bytes before").show(Show::Bytes);
+    columns.add("after", |row| row.group.after.leaked.count).title("After").show(Show::Grouped);
+    let after = columns.add("after_bytes", |row| row.group.after.leaked.bytes);
+    after.title("Bytes after").show(Show::Bytes);
+    columns.add("before_growth", |row| growth(&row.group.before));
+    columns.add("after_growth", |row| growth(&row.group.after));
+    columns.add("expected_bytes", |row| row.group.expected_bytes);
+    columns.add("state", |row| row.group.state.word()).title("State");
+    columns.add("got_worse", |row| row.group.got_worse);
+    columns.add("uncertain", |row| row.group.is_uncertain);
+    columns.add("p_value", |row| row.group.p_value);
+    let function = columns.add("function", |row| row.group.function.as_deref());
+    function.title("Function").unknown("").follows("create_stack");
+}
+
+/// A row for each group that leaks in either trace.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
+    answer: &'a TracesDiff<F>,
+    stacks: StackDisplayArgs,
+    display: &Display,
+) -> io::Result<Table<'a>> {
+    let traces = traces(&answer.files);
+    let files: Vec<_> = answer.files.iter().zip(traces.iter()).collect();
+    let rows =
+        answer.groups.iter().filter_map(|group| DiffRow::new(&files, group, stacks)).collect();
+    let (mut columns, display) = (trace_columns(F::DOMAIN), *display);
+    match F::DOMAIN {
+        Domain::Handles => {
+            columns.row_text(move |row, out| row.write(stacks.show, &display, out));
+        }
+        Domain::Allocations if stacks.show => {
+            columns.row_text(move |row, out| row.write_allocations(&display, out));
+        }
+        Domain::Allocations => {}
+    }
+    let spans = answer.files.iter().zip(&answer.windows).map(|(file, window)| {
+        let about = file.about();
+        SpanJson::of(about.index, about.info.has_clock().then_some(*window))
+    });
+    let index = |position: usize| answer.files.get(position).map(|file| file.about().index);
+    let (head, tail) = members(index(0), index(1), &traces, spans.collect());
+    let table = Table::new("groups", columns, rows, [file_rows(answer)])?;
+    Ok(table.with_members(head, tail))
+}
+
+/// Returns the traces with their lengths, and the number of groups in each state.
+fn file_rows<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> FileRows {
+    let is_of_handles = F::DOMAIN == Domain::Handles;
+    let files = ["before:", "after: "].into_iter().zip(&answer.files).zip(&answer.minutes);
+    let lines = files.map(|((word, file), minutes)| {
+        let length = minutes.filter(|_| is_of_handles);
+        let length =
+            length.map_or_else(String::new, |minutes| format!(" ({:.1} s)", minutes * 60.0));
+        format!("{word} {}{length}\n", Untrusted(paths::shown(file.about().path)))
+    });
+    let above: String = lines.collect();
+    let noun = if is_of_handles { "" } else { " of allocations" };
+    let below = states_line(noun, answer.groups.len(), answer.worse(), |state| answer.count(state));
+    FileRows::rows_of(answer.groups.len()).above(above).below(below)
+}
+
+impl<'a> DiffRow<'a> {
+    fn new<'t: 'a, F: TraceAnswer<'t>>(
+        files: &[(&'a F, &TraceJson<'_>)],
+        group: &'a ComparedGroup,
+        stacks: StackDisplayArgs,
+    ) -> Option<Self> {
+        let [before, after] = files else { return None };
+        let ((file, trace), stack) = match group.after.create_stack {
+            None => (*before, group.before.create_stack),
+            stack => (*after, stack),
+        };
+        let (numbers, stacks) = (trace.numbers, StackStyle::of(file, shown(stacks)));
+        // Of two dumps all that is open counts, leaked or not.
+        let are_dumps = files.iter().all(|(file, _)| file.about().info.is_dump());
+        let counted = if are_dumps { "open" } else { "leaked" };
+        Some(DiffRow { group, stacks, stack, numbers, counted })
+    }
+
+    fn process(&self) -> &str {
+        self.group.process.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the increase in leaked handles per minute; where the lengths are unknown, the
+    /// increase in leaked handles.
+    fn change(&self) -> f64 {
+        let (before, after) = (&self.group.before, &self.group.after);
+        let by_time = after.per_minute.zip(before.per_minute);
+        by_time.map_or(after.leaked.count as f64 - before.leaked.count as f64, |(after, before)| {
+            after - before
+        })
+    }
+
+    fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
+        let ComparedGroup { type_name, before, after, state, got_worse, .. } = self.group;
+        let is_uncertain = self.group.is_uncertain;
+        let role = match state {
+            _ if *got_worse => Role::Error,
+            State::Gone | State::Better => Role::Opened,
+            _ => Role::Plain,
+        };
+        let also = match (*got_worse, is_uncertain) {
+            (true, _) if *state != State::Worse => ", worse",
+            (false, true) if *state != State::Uncertain => ", uncertain",
+            _ => "",
+        };
+        let state = display.screen.paint(role, format!("{}{also}", state.word()));
+        let name = self.group.allocator.as_deref().map(|name| format!(" {}", Untrusted(name)));
+        let heading = format!("{} {}", Untrusted(self.process()), Untrusted(type_name));
+        let heading = heading + &name.unwrap_or_default();
+        let heading = display.screen.paint(Role::Heading, heading);
+        let [first, second] = [before, after].map(|side| HumanCount(side.leaked.count));
+        let mut text = format!("{first} {} before, {second} after", self.counted);
+        if let Some((before, after)) = rate(before.per_minute).zip(rate(after.per_minute)) {
+            text += &format!(" ({before} and {after} per minute)");
+        }
+        if let Some(growth) = growth(after).filter(|_| self.counted == "leaked") {
+            text += &format!(", growth {growth}");
+        }
+        writeln!(out, "{state}: {heading}: {}", display.whole(&text))?;
+        write_stack(&self.stacks, self.stack, all_frames, display, out)?;
+        writeln!(out)
+    }
+
+    /// Writes a line about a group of allocations, then a line for each frame.
+    fn write_allocations(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
+        let ComparedGroup { type_name, allocator, process, before, after, state, .. } = self.group;
+        let process = process.as_deref().unwrap_or("unknown");
+        let names = [process, type_name].into_iter().chain(allocator.as_deref());
+        let names = names.collect::<Vec<_>>().join(" ");
+        writeln!(
+            out,
+            "{}: {} ({}) after {} ({}), {}",
+            Untrusted(&names),
+            HumanCount(after.leaked.count),
+            Size(after.leaked.bytes),
+            HumanCount(before.leaked.count),
+            Size(before.leaked.bytes),
+            state.word()
+        )?;
+        let lines = self.stacks.text(self.stack, None).unwrap_or_else(|| "no stack".to_owned());
+        let indent = display.indent(1);
+        lines.lines().try_for_each(|line| writeln!(out, "{indent}{}", Untrusted(line)))?;
+        writeln!(out)
+    }
+}

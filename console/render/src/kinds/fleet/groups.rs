@@ -1,0 +1,254 @@
+//! `.dump ObjectRef -GroupBy` over a dataset.
+
+use std::io::{self, Write};
+use std::rc::Rc;
+
+use handlescope_model::Untrusted;
+use indicatif::HumanCount;
+
+use super::stack::lines;
+use super::{count, with_caveats};
+use crate::json::{Document, Meanings};
+use crate::table::{Columns, FileRows, Show, Table};
+use handlescope_fleet::dataset::short;
+use handlescope_fleet::{Amounts, FleetColumn, FleetGroup, FleetGroups};
+use handlescope_session::settings::Display;
+use handlescope_session::values::{Counted, Size};
+
+/// Columns that the text leaves out where a screen is too narrow for all, in this order.
+const SPARE: [&str; 8] =
+    ["Share", "Closed", "Allocated", "Bytes", "At exit", "Opened", "Traces", "Unfreed"];
+
+/// A group and its presentation.
+pub struct GroupRow<'a> {
+    answer: &'a FleetGroups,
+    group: &'a FleetGroup,
+}
+
+/// Declares the columns of a group; `has_bytes`: some are of allocations.
+pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'a, GroupRow<'a>> {
+    let mut columns = Columns::<GroupRow<'a>>::default();
+    let columns_of_keys: Rc<[FleetColumn]> = by.into();
+    columns.nest("keys", "object", move |row| row.keys(&columns_of_keys));
+    columns.add("machines", |row| row.group.machines as u64).title("Machines");
+    columns.add("traces", |row| row.group.traces as u64).title("Traces");
+    let handles = |row: &GroupRow<'a>| row.group.handles;
+    columns
+        .add("leaked", move |row| count(handles(row).leaked))
+        .title("Leaked")
+        .show(Show::Grouped);
+    let at_exit = columns.add("closed_at_exit", move |row| count(handles(row).closed_at_exit));
+    at_exit.title("At exit").show(Show::Grouped);
+    columns
+        .add("created", move |row| count(handles(row).acquired))
+        .title("Opened")
+        .show(Show::Grouped);
+    columns
+        .add("closed", move |row| count(handles(row).released))
+        .title("Closed")
+        .show(Show::Grouped);
+    let unfreed = columns.add("unfreed", |row| count(row.group.allocations.leaked));
+    if has_bytes {
+        unfreed.title("Unfreed").show(Show::Grouped);
+    }
+    columns.add("freed_at_exit", |row| count(row.group.allocations.closed_at_exit));
+    let allocated = columns.add("allocations", |row| count(row.group.allocations.acquired));
+    if has_bytes {
+        allocated.title("Allocated").show(Show::Grouped);
+    }
+    columns.add("bytes_created", |row| row.group.bytes_acquired);
+    let bytes = columns.add("bytes", |row| row.group.bytes_unreleased);
+    if has_bytes {
+        bytes.title("Bytes").show(Show::Bytes);
+    }
+    let share = columns.add("share", |row| row.group.share).title("Share");
+    share.texts(|row| format!("{:.1} %", row.group.share * 100.0));
+    for (level, column) in by.iter().copied().enumerate() {
+        let key = columns.add(column.word(), move |row| row.key(level)).rows_only().rank(1);
+        key.title(column.title());
+        match column {
+            FleetColumn::CreateStack => {
+                key.texts(move |row| row.function(level)).unknown("no stack");
+                columns.add("stack", move |row| row.lines(level)).rows_only();
+            }
+            FleetColumn::Trace => {
+                key.texts(move |row| row.short_id(level));
+            }
+            _ => {
+                key.unknown("");
+            }
+        }
+    }
+    columns
+}
+
+/// A row for each group.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn fleet_groups<'a>(
+    answer: &'a FleetGroups,
+    command: &'a str,
+    shows_stacks: bool,
+    display: &Display,
+) -> io::Result<Table<'a>> {
+    let has_bytes = answer.groups.iter().any(|group| group.bytes_acquired != 0);
+    let (mut columns, display) = (fleet_group_columns(&answer.by, has_bytes), *display);
+    if shows_stacks && answer.by.contains(&FleetColumn::CreateStack) {
+        columns.row_text(move |row, out| row.write(&display, out));
+    }
+    let rows = answer.groups.iter().map(|group| GroupRow { answer, group });
+    let handles: Vec<Amounts> = answer.groups.iter().map(|group| group.handles).collect();
+    let allocations: Vec<Amounts> = answer.groups.iter().map(|group| group.allocations).collect();
+    let mut amounts = sums(&handles, ["opened", "leaked", "closed"]);
+    if has_bytes {
+        let of_allocations = sums(&allocations, ["made", "unfreed", "freed"]);
+        amounts += &format!(" of handles; {of_allocations} of allocations");
+    }
+    let below = format!(
+        "{amounts}, in {} of {}",
+        Counted(answer.traces as u64, "trace"),
+        Counted(answer.machines as u64, "machine"),
+    );
+    let part = FileRows::rows_of(answer.groups.len()).below(below);
+    let by: Vec<&str> = answer.by.iter().map(|column| column.word()).collect();
+    let head = Document::of("FleetGroups")
+        .with("command", command)
+        .with("machines", answer.machines)
+        .with("traces", answer.traces)
+        .with("group_by", by);
+    let tail = with_caveats(Document::default(), &answer.caveats);
+    let table = Table::new("groups", columns, rows.collect(), [part])?;
+    Ok(table.with_members(head, tail).with_spare(SPARE).counting_left_out())
+}
+
+/// Sums of amounts with the words for them.
+fn sums(amounts: &[Amounts], [acquired, leaked, released]: [&str; 3]) -> String {
+    let sum = |amount: fn(&Amounts) -> i64| -> HumanCount {
+        HumanCount(amounts.iter().map(|amounts| count(amount(amounts))).sum())
+    };
+    format!(
+        "{} {acquired}, {} {leaked}, {} {released} only by process exit",
+        sum(|amounts| amounts.acquired),
+        sum(|amounts| amounts.leaked),
+        sum(|amounts| amounts.closed_at_exit),
+    )
+}
+
+impl<'a> GroupRow<'a> {
+    /// Values that the group has in the columns; of a stack its identity, function and frames.
+    fn keys(&self, by: &[FleetColumn]) -> Document<'a> {
+        by.iter().zip(&self.group.keys).fold(Document::default(), |keys, (column, key)| {
+            let keys = keys.with(column.word(), key);
+            let texts = match column {
+                FleetColumn::CreateStack => {
+                    key.as_ref().and_then(|stack| self.answer.stacks.get(stack))
+                }
+                _ => None,
+            };
+            match texts {
+                Some(texts) => keys.with("stack", &texts.lines).with("function", &texts.function),
+                None => keys,
+            }
+        })
+    }
+
+    fn key(&self, level: usize) -> Option<&'a str> {
+        self.group.keys.get(level)?.as_deref()
+    }
+}
+
+impl GroupRow<'_> {
+    fn short_id(&self, level: usize) -> String {
+        short(self.key(level).unwrap_or_default()).to_owned()
+    }
+
+    fn function(&self, level: usize) -> String {
+        let texts = self.key(level).and_then(|stack| self.answer.stacks.get(stack));
+        texts.map_or_else(String::new, |texts| texts.function.clone())
+    }
+
+    fn lines(&self, level: usize) -> Option<String> {
+        let texts = self.answer.stacks.get(self.key(level)?)?;
+        Some(texts.lines.clone())
+    }
+
+    /// Writes a line about the group, then a line for each frame of its stack.
+    fn write(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
+        let FleetGroup { machines, traces, handles, allocations, .. } = *self.group;
+        let Amounts { leaked, closed_at_exit, acquired, .. } = handles;
+        let mut text = format!(
+            "{}, {}: {} leaked of {}",
+            Counted(machines as u64, "machine"),
+            Counted(traces as u64, "trace"),
+            HumanCount(count(leaked)),
+            HumanCount(count(acquired)),
+        );
+        if closed_at_exit > 0 {
+            text += &format!(", {} closed only by process exit", HumanCount(count(closed_at_exit)));
+        }
+        if allocations.acquired > 0 {
+            let Amounts { leaked, closed_at_exit, acquired, .. } = allocations;
+            let (leaked, acquired) =
+                (HumanCount(count(leaked)), Counted(count(acquired), "allocation"));
+            text += &format!("; {leaked} unfreed of {acquired}");
+            if closed_at_exit > 0 {
+                text +=
+                    &format!(", {} freed only by process exit", HumanCount(count(closed_at_exit)));
+            }
+        }
+        if self.group.bytes_unreleased > 0 {
+            text += &format!(", {}", Size(self.group.bytes_unreleased));
+        }
+        let keys = self.answer.by.iter().enumerate();
+        let keys = keys.filter(|(_, column)| **column != FleetColumn::CreateStack);
+        for (level, column) in keys {
+            let key = match column {
+                FleetColumn::Trace => self.short_id(level),
+                _ => self.key(level).unwrap_or("unknown").to_owned(),
+            };
+            text += &format!("   {} {key}", column.word());
+        }
+        writeln!(out, "{}", display.whole(&Untrusted(&text).to_string()))?;
+        let stack = self.answer.by.iter().position(|column| *column == FleetColumn::CreateStack);
+        let frames = stack.and_then(|level| self.lines(level));
+        for frame in lines(frames.as_deref()) {
+            writeln!(out, "{}{}", display.indent(1), Untrusted(&frame))?;
+        }
+        writeln!(out)
+    }
+}
+
+/// Meanings of the members of the document of `.dump ObjectRef -GroupBy` over a dataset.
+pub const FLEET_GROUPS_MEMBERS: Meanings = &[
+    ("kind", "`\"FleetGroups\"`"),
+    ("command", "the command line"),
+    (
+        "machines, traces, caveats, caveats.kind, caveats.text, caveats.traces",
+        "as in `.dump Why` over a dataset",
+    ),
+    ("group_by", "the columns as typed"),
+    ("groups", "the groups, those that leak most first, see below"),
+    ("left_out", "only if `-TopN` omits something"),
+    ("left_out.groups", "number of omitted groups"),
+];
+
+/// Meanings of the members of `groups` in `.dump ObjectRef -GroupBy` over a dataset.
+pub const FLEET_GROUP_MEMBERS: Meanings = &[
+    ("keys", "for each column, the value shared by the group; null for nothing"),
+    (
+        "keys.machine, keys.build, keys.day, keys.trace, keys.process, keys.kind, keys.type, \
+         keys.allocator, keys.function",
+        "text",
+    ),
+    ("keys.createstack", "identity of the stack"),
+    ("keys.stack", "only with `createstack`: frames of the stack, a line each"),
+    ("machines, traces", "number of machines and traces that have something of the group"),
+    ("leaked", "handles and views that nothing released"),
+    ("closed_at_exit", "those that only the end of their process released"),
+    ("created, closed", "number opened, and closed by the program"),
+    ("allocations, unfreed", "allocations, and those of them that nothing freed"),
+    ("freed_at_exit", "allocations that only the end of their process freed"),
+    ("bytes_created, bytes", "bytes of the allocations, and of those never freed"),
+    ("share", "share of this group, 0 to 1, in what all groups leak; if nothing leaks, acquire"),
+];

@@ -1,0 +1,69 @@
+//! Stacks of a dataset, whose frames are lines of text.
+
+use crate::text::within;
+use handlescope_session::filter::SystemModules;
+
+/// Frames of the program in a line about a stack.
+const FRAMES: usize = 3;
+
+/// The first calls of the program in one line, the innermost first, as in `Cache::Get  ← Worker::Run  ← main`.
+pub fn calls(
+    function: Option<&str>,
+    text: Option<&str>,
+    program: &str,
+    system: &SystemModules,
+) -> String {
+    let lines = text.into_iter().flat_map(str::lines).filter(|line| {
+        // A frame outside of all modules has only an address.
+        line.split_once('!').is_some_and(|(module, _)| !system.has(module))
+    });
+    let from_function = lines.skip_while(|line| Some(*line) != function).take(FRAMES);
+    let frames: Vec<&str> = from_function.collect();
+    let frames = if frames.is_empty() { Vec::from_iter(function) } else { frames };
+    let mut calls = String::new();
+    let (mut callee, mut callee_function): (Option<&str>, Option<&str>) = (None, None);
+    for frame in frames {
+        if callee.is_some() {
+            calls.push_str("  ← ");
+        }
+        let module = frame.split_once('!').map(|(module, _)| module);
+        let is_known = module
+            .is_some_and(|module| module.eq_ignore_ascii_case(program) || callee == Some(module));
+        let call = match frame.split_once('!').filter(|_| is_known) {
+            Some((_, function)) => within(function, callee_function),
+            None => frame,
+        };
+        calls.push_str(call);
+        callee = module;
+        callee_function = frame.split_once('!').map(|(_, function)| function);
+    }
+    if calls.is_empty() { "no create stack".to_owned() } else { calls }
+}
+
+/// Lines of a stack, or that there is none.
+pub fn lines(text: Option<&str>) -> Vec<String> {
+    match text {
+        Some(text) => text.lines().map(str::to_owned).collect(),
+        None => vec!["no create stack".to_owned()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_begin_with_the_function_and_leave_out_the_system_and_known_modules() {
+        let text = "ntoskrnl.exe!NtCreateEvent\nKernelBase.dll!CreateEventW\napp.exe!Cache::Get\n\
+                    lib.dll!Pool::Run\nlib.dll!Pool::Main\nkernel32.dll!BaseThreadInitThunk";
+        let shown =
+            calls(Some("app.exe!Cache::Get"), Some(text), "app.exe", &SystemModules::default());
+        assert_eq!(shown, "Cache::Get  ← lib.dll!Pool::Run  ← Pool::Main");
+        let text = "app.exe!ns::Cache::Get\napp.exe!ns::Worker::Run";
+        let system = SystemModules::default();
+        let shown = calls(Some("app.exe!ns::Cache::Get"), Some(text), "app.exe", &system);
+        assert_eq!(shown, "ns::Cache::Get  ← Worker::Run");
+        assert_eq!(calls(Some("app.exe+0x12"), None, "app.exe", &system), "app.exe+0x12");
+        assert_eq!(calls(None, None, "app.exe", &system), "no create stack");
+    }
+}

@@ -1,0 +1,384 @@
+//! `.why` over a dataset.
+
+use std::io::{self, Write};
+
+use handlescope_model::Untrusted;
+use indicatif::HumanCount;
+use serde::Serialize;
+
+use super::stack::{calls, lines};
+use super::{count, with_caveats};
+use crate::json::{Document, Meanings};
+use crate::table::{Columns, FileRows, Show, Table};
+use crate::text::capitalized;
+use handlescope_fleet::dataset::short;
+use handlescope_fleet::{FleetSuspect, FleetWhy, WorstTrace};
+use handlescope_query::{causes_of_allocations, causes_of_handles};
+use handlescope_session::filter::SystemModules;
+use handlescope_session::settings::Display;
+use handlescope_session::terminal::Role;
+use handlescope_session::values::{Counted, Size};
+
+/// Indentation of the lines below that with the rank, to align with its text.
+const INDENT: &str = "   ";
+
+/// A suspect and its presentation.
+pub struct SuspectRow<'a> {
+    suspect: &'a FleetSuspect,
+    system: &'a SystemModules,
+}
+
+/// A word with the number of traces.
+#[derive(Serialize)]
+struct WordJson<'a> {
+    word: &'a str,
+    traces: usize,
+}
+
+/// Leaks of a day.
+#[derive(Serialize)]
+struct DayJson<'a> {
+    day: &'a str,
+    traces: usize,
+    unreleased: u64,
+}
+
+/// The trace in which a suspect has its highest score.
+#[derive(Serialize)]
+struct WorstJson<'a> {
+    machine: &'a str,
+    day: &'a str,
+    trace: &'a str,
+    suspect: &'a str,
+}
+
+/// Declares the columns of a suspect.
+pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
+    let mut columns = Columns::<SuspectRow<'a>>::default();
+    columns.add("rank", |row| row.suspect.rank as u64).title("Rank");
+    columns.add("machines", |row| row.suspect.machines as u64).title("Machines");
+    let ran = columns.add("machines_of_process", |row| row.suspect.machines_of_process as u64);
+    ran.title("Of machines");
+    columns.add("traces", |row| row.suspect.traces as u64).title("Traces");
+    columns.add("traces_of_process", |row| row.suspect.traces_of_process as u64);
+    columns.add("process", |row| row.suspect.process.as_str()).title("Process");
+    columns.add("kind", |row| row.suspect.kind.as_str());
+    columns.add("type", |row| row.suspect.type_name.as_str()).title("Type");
+    columns.add("allocator", |row| row.suspect.allocator.as_deref());
+    columns.add("stack_id", |row| row.suspect.stack.as_deref());
+    columns.add("leaked", |row| count(row.suspect.leaked)).title("Leaked").show(Show::Grouped);
+    let at_exit = columns.add("closed_at_exit", |row| count(row.suspect.closed_at_exit));
+    at_exit.title("At exit").show(Show::Grouped);
+    columns.add("created", |row| count(row.suspect.acquired)).title("Opened").show(Show::Grouped);
+    columns.add("bytes", |row| row.bytes());
+    columns.add("rate_per_minute", |row| Some(row.suspect.rate_per_minute?.0)).title("Per minute");
+    columns.add("max_rate_per_minute", |row| Some(row.suspect.rate_per_minute?.1)).title("At most");
+    columns.add("first_build", |row| row.suspect.first_build.as_deref()).title("First build");
+    columns.add("last_build", |row| row.suspect.last_build.as_deref());
+    columns.nest("builds_without", "array", |row| &row.suspect.builds_without);
+    columns.add("traces_without", |row| row.suspect.traces_without as u64);
+    columns.add("first_day", |row| row.suspect.first_day.as_str()).title("First day");
+    columns.add("last_day", |row| row.suspect.last_day.as_str()).title("Last day");
+    columns.add("verdicts", |row| joined(&row.suspect.verdicts)).title("Growth").rows_only();
+    columns.nest("verdicts", "array", |row| words(&row.suspect.verdicts));
+    columns.add("causes", |row| joined(&row.suspect.causes)).title("Causes").rows_only();
+    columns.nest("causes", "array", |row| words(&row.suspect.causes));
+    columns.nest("by_day", "array", |row| row.days());
+    let function = columns.add("function", |row| row.suspect.function.as_deref());
+    function.title("Function").follows("stack_id");
+    columns.add("score", |row| row.suspect.score);
+    columns.add("stack", |row| row.suspect.stack_text.as_deref());
+    columns.nest("worst", "object", |row| row.worst());
+    columns.add("worst_trace", |row| row.suspect.worst.trace.as_str()).rows_only();
+    columns
+}
+
+/// A row for each suspect, in the text lines of its own.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn fleet_why<'a>(
+    answer: &'a FleetWhy,
+    all_frames: bool,
+    system: &'a SystemModules,
+    display: &Display,
+) -> io::Result<Table<'a>> {
+    let rows = answer.suspects.iter();
+    let rows: Vec<SuspectRow<'a>> = rows.map(|suspect| SuspectRow { suspect, system }).collect();
+    let (mut columns, display) = (fleet_why_columns(), *display);
+    columns.row_text(move |row, out| row.write(all_frames, &display, out));
+    let (machines, traces) = (answer.machines as u64, answer.traces as u64);
+    let of = format!("{} of {}", Counted(traces, "trace"), Counted(machines, "machine"));
+    let mut part = FileRows::rows_of(rows.len()).of_each("more suspect");
+    part = match rows.len() {
+        0 if answer.matches => part.below(format!("Nothing leaks in {of}")),
+        0 => part.below(format!("Nothing matches in {of}")),
+        _ => {
+            let headline = display.whole(&headline(answer, &of));
+            let headline = display.screen.paint(Role::Heading, headline);
+            part.above(format!("{headline}\n\n"))
+        }
+    };
+    let head = Document::of("FleetWhy").with("machines", machines).with("traces", traces);
+    let tail = with_caveats(Document::default(), &answer.caveats);
+    Ok(Table::new("suspects", columns, rows, [part])?.with_members(head, tail).counting_left_out())
+}
+
+/// A sentence about all that leaks. What only process exit closed is not *leaked*.
+fn headline(answer: &FleetWhy, of: &str) -> String {
+    let handles = || answer.suspects.iter().filter(|suspect| !suspect.is_of_allocations());
+    let leaked: i64 = handles().map(|suspect| suspect.leaked).sum();
+    let at_exit: i64 = handles().map(|suspect| suspect.unreleased() - suspect.leaked).sum();
+    let programs: std::collections::BTreeSet<&str> =
+        answer.suspects.iter().map(|suspect| suspect.process.as_str()).collect();
+    let programs = match programs.first() {
+        Some(program) if programs.len() == 1 => Untrusted(program).to_string(),
+        _ => Counted(programs.len() as u64, "program").to_string(),
+    };
+    let all = answer.suspects.len() as u64;
+    let of_handles = handles().count() as u64;
+    // Without suspects of handles, all are of allocations.
+    let suspects = Counted(if of_handles > 0 { of_handles } else { all }, "suspect");
+    let rest = match all.saturating_sub(of_handles) {
+        0 => String::new(),
+        _ if of_handles == 0 => String::new(),
+        rest => format!("; {} of allocations", Counted(rest, "more suspect")),
+    };
+    let (leaked, at_exit) = (count(leaked), count(at_exit));
+    match (leaked, at_exit) {
+        (0, 0) => format!("{suspects} of {programs} leak in {of}{rest}"),
+        (0, _) => {
+            let handles = Counted(at_exit, "handle");
+            format!(
+                "{handles} opened by {suspects} of {programs}, closed only by process exit, in {of}{rest}"
+            )
+        }
+        (_, 0) => format!(
+            "{} leaked by {suspects} of {programs} in {of}{rest}",
+            Counted(leaked, "handle")
+        ),
+        (_, _) => {
+            let (leaked, more) = (Counted(leaked, "handle"), HumanCount(at_exit));
+            format!(
+                "{leaked} leaked by {suspects} of {programs} in {of}; {more} more closed only by process \
+                 exit{rest}"
+            )
+        }
+    }
+}
+
+/// Amount that a suspect leaks in all traces, as in "1,234 of 5,678 Event handles leaked".
+pub fn amount(suspect: &FleetSuspect) -> String {
+    let FleetSuspect { kind, type_name, allocator, .. } = suspect;
+    let (noun, verb) = match kind.as_str() {
+        "handle" => ("handle", "closed"),
+        "view" => ("view", "unmapped"),
+        _ => ("allocation", "freed"),
+    };
+    let name = match allocator {
+        Some(allocator) => format!("{type_name} {allocator}"),
+        None => type_name.clone(),
+    };
+    let acquired = count(suspect.acquired);
+    let plural = Counted(acquired, noun).plural();
+    let (number, rest) = match (count(suspect.leaked), count(suspect.closed_at_exit)) {
+        (leaked, 0) => (leaked, "leaked".to_owned()),
+        (0, at_exit) => (at_exit, format!("{verb} only by process exit")),
+        (leaked, at_exit) => {
+            (leaked, format!("leaked, {} {verb} only by process exit", HumanCount(at_exit)))
+        }
+    };
+    let bytes = match suspect.bytes_unreleased {
+        bytes @ 1.. if suspect.is_of_allocations() => format!(", {}", Size(bytes)),
+        _ => String::new(),
+    };
+    let (number, acquired) = (HumanCount(number), HumanCount(acquired));
+    format!("{number} of {acquired} {name} {noun}{plural} {rest}{bytes}")
+}
+
+/// The builds and days of a suspect, as a sentence.
+pub fn builds(suspect: &FleetSuspect) -> String {
+    let FleetSuspect { first_day, last_day, .. } = suspect;
+    let days = match first_day == last_day {
+        true => format!("on {first_day}"),
+        false => format!("from {first_day} to {last_day}"),
+    };
+    let seen = match (&suspect.first_build, &suspect.last_build) {
+        (Some(first), Some(last)) if first == last => format!("in build {first}, {days}"),
+        (Some(first), Some(last)) => format!("since build {first}, last in {last}, {days}"),
+        _ => format!("in unknown builds, {days}"),
+    };
+    match suspect.builds_without.as_slice() {
+        [] => seen,
+        [first, ..] => {
+            let traces = Counted(suspect.traces_without as u64, "trace");
+            format!("{seen}; not since build {first} ({traces})")
+        }
+    }
+}
+
+fn words(words: &[(String, usize)]) -> Vec<WordJson<'_>> {
+    words.iter().map(|(word, traces)| WordJson { word, traces: *traces }).collect()
+}
+
+/// Words with their numbers, as in `steady 12, burst 1`.
+fn joined(words: &[(String, usize)]) -> String {
+    let words = words.iter().map(|(word, traces)| format!("{word} {traces}"));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// The causes of a suspect in words, each with its number of traces.
+pub fn causes(suspect: &FleetSuspect) -> String {
+    let known = [causes_of_handles(), causes_of_allocations()].concat();
+    let causes = suspect.causes.iter().map(|(word, traces)| {
+        // A newer version may know more.
+        let meaning = known.iter().find(|(cause, _)| cause == word).map(|(_, meaning)| *meaning);
+        let traces = Counted(*traces as u64, "trace");
+        format!("{} ({traces})", meaning.unwrap_or(word))
+    });
+    causes.collect::<Vec<_>>().join("; ")
+}
+
+impl<'a> SuspectRow<'a> {
+    fn days(&self) -> Vec<DayJson<'a>> {
+        let days = self.suspect.by_day.iter();
+        days.map(|(day, leaks)| DayJson {
+            day,
+            traces: leaks.traces,
+            unreleased: count(leaks.unreleased),
+        })
+        .collect()
+    }
+
+    fn worst(&self) -> WorstJson<'a> {
+        let WorstTrace { machine, day, trace, suspect, .. } = &self.suspect.worst;
+        WorstJson { machine, day, trace, suspect }
+    }
+}
+
+impl SuspectRow<'_> {
+    fn bytes(&self) -> Option<i64> {
+        self.suspect.is_of_allocations().then_some(self.suspect.bytes_unreleased)
+    }
+
+    /// Growth on the machines, as a sentence.
+    fn growth(&self) -> String {
+        let verdicts = joined(&self.suspect.verdicts);
+        let Some((median, most)) = self.suspect.rate_per_minute else {
+            return format!("Growth by traces: {verdicts}");
+        };
+        let (median, most) = (shown_rate(median), shown_rate(most));
+        match median == most {
+            true => format!("{median} per minute; growth by traces: {verdicts}"),
+            false => format!(
+                "{median} per minute on the median machine, at most {most}; growth by traces: \
+                 {verdicts}"
+            ),
+        }
+    }
+
+    /// Writes a block about a suspect, and an empty line: rank, machines and process, its calls, amount, growth, builds,
+    /// causes, and the commands that show the worst trace.
+    fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
+        let suspect = self.suspect;
+        let paint = |role, text: &str| {
+            let text = Untrusted(text).to_string();
+            display.screen.paint(role, display.whole(&text)).to_string()
+        };
+        let machines = Counted(suspect.machines_of_process as u64, "machine");
+        let heading = format!(
+            "{}  {} of {machines}   {} {}",
+            suspect.rank, suspect.machines, suspect.process, suspect.type_name
+        );
+        writeln!(out, "{}", paint(Role::Heading, &heading))?;
+        let mut line = |role, text: &str| writeln!(out, "{INDENT}{}", paint(role, text));
+        let text = suspect.stack_text.as_deref();
+        if all_frames {
+            lines(text).iter().try_for_each(|frame| line(Role::Heading, frame))?;
+        } else {
+            let function = suspect.function.as_deref();
+            line(Role::Heading, &calls(function, text, &suspect.process, self.system))?;
+        }
+        let traces = Counted(suspect.traces_of_process as u64, "trace");
+        line(Role::Plain, &format!("{} in {} of {traces}", amount(suspect), suspect.traces))?;
+        line(Role::Notable, &self.growth())?;
+        line(Role::Plain, &capitalized(&builds(suspect)))?;
+        if !suspect.causes.is_empty() {
+            line(Role::Plain, &capitalized(&causes(suspect)))?;
+        }
+        let WorstTrace { machine, day, trace, suspect: id, evidence, .. } = &suspect.worst;
+        line(Role::Plain, &format!("Worst on {machine}, {day}: {evidence}"))?;
+        line(Role::Aside, &format!(".load {}", short(trace)))?;
+        let kind = if suspect.is_of_allocations() { "Resource" } else { "ObjectRef" };
+        line(Role::Aside, &format!(".dump {kind} -Suspect {id} -ShowStack"))?;
+        writeln!(out)
+    }
+}
+
+/// A rate with the digits that mean something.
+fn shown_rate(rate: f64) -> String {
+    match rate {
+        rate if rate >= 100.0 => format!("{rate:.0}"),
+        rate if rate >= 1.0 => format!("{rate:.1}"),
+        rate => format!("{rate:.2}"),
+    }
+}
+
+/// Meanings of the members of the document of `.why` over a dataset.
+pub const FLEET_WHY_MEMBERS: Meanings = &[
+    ("kind", "`\"FleetWhy\"`"),
+    ("machines, traces", "number of machines and traces that the options leave"),
+    ("suspects", "suspects, ranked, see below; `[]` if nothing leaks"),
+    ("left_out", "only if `-TopN` omits something"),
+    ("left_out.suspects", "number of omitted suspects"),
+    ("caveats", "what makes the answer wrong or incomplete"),
+    (
+        "caveats.kind",
+        "`events_lost`, `symbols_missing`, `no_clock`, or `no_match` (a filter that nothing passes)",
+    ),
+    ("caveats.text", "a sentence"),
+    ("caveats.traces", "number of traces concerned"),
+];
+
+/// Meanings of the members of `suspects` in `.why` over a dataset.
+pub const FLEET_SUSPECT_MEMBERS: Meanings = &[
+    ("rank", "rank, from 1"),
+    ("machines, traces", "number of machines, and of traces, in which it is a suspect"),
+    ("machines_of_process, traces_of_process", "number of those in which the program ran"),
+    ("process", "executable of the owners"),
+    ("kind", "`handle`, `view`, or the kind of allocations"),
+    ("type", "type of the objects; for allocations their kind"),
+    ("allocator", "the allocator, where traces have its name; else null"),
+    (
+        "stack_id",
+        "identity of the create stack, equal on all machines and in all builds; null: no stack",
+    ),
+    ("function", "the function of the program in the stack ([why.md](why.md#the-function))"),
+    ("created, leaked, closed_at_exit", "as in `.dump Why`, sums over the traces"),
+    ("bytes", "bytes of the allocations never freed; null for handles"),
+    (
+        "rate_per_minute, max_rate_per_minute",
+        "median and maximum over the machines of the mean rate of their steady traces; null: \
+         steady nowhere",
+    ),
+    ("first_build, last_build", "first and last build that leaks; null if unknown"),
+    ("builds_without", "builds of the program after the last one that leaks, in order"),
+    ("traces_without", "number of traces in which these ran"),
+    ("first_day, last_day", "first and last day on which it leaked, UTC"),
+    ("verdicts", "growth verdicts of the traces ([growth.md](growth.md)), the most frequent first"),
+    ("verdicts.word, verdicts.traces", "the verdict, and the number of traces that have it"),
+    ("causes", "causes that the events of the traces prove, likewise"),
+    ("causes.word, causes.traces", "the cause, as in `.dump Why`, and the number of traces"),
+    ("by_day", "the days on which it leaked, in order"),
+    ("by_day.day, by_day.traces", "the day, and the number of traces that have the suspect"),
+    ("by_day.unreleased", "handles or allocations that leaked, at exit too"),
+    (
+        "score",
+        "what the suspects are ranked by: the number of machines, times the median over these \
+         machines of the score in the worst trace of each",
+    ),
+    ("stack", "frames of the stack, a line each"),
+    ("worst", "the trace with the highest score"),
+    ("worst.machine, worst.day, worst.trace", "where and when it was recorded, and its id"),
+    ("worst.suspect", "id of the suspect in that trace, for `-Suspect`"),
+];

@@ -1,0 +1,235 @@
+//! `.dump ObjectRef -GroupBy` for documents and files: a row for each group of the innermost level.
+
+use std::{io, rc::Rc};
+
+use serde::Serialize;
+
+use super::index;
+use crate::json::Meanings;
+use crate::{
+    ObjectRefStyle,
+    json::{Document, StackNumbers, traces},
+    table::{Columns, FileRows, Table},
+    text::StackStyle,
+};
+use handlescope_query::{
+    FileAnswer, GroupCriteria, GroupKey, Groups, GroupsLeftOut, Growth, NodeIdx, ObjectRefAnswer,
+    Stat, Stats,
+};
+use handlescope_session::settings::StackDisplayArgs;
+
+/// A group of a file.
+pub struct GroupRow<'a> {
+    file: &'a FileAnswer<'a>,
+    groups: &'a Groups,
+    node: NodeIdx,
+    /// Growth of the group, with `-ShowTime`.
+    growth: Option<Growth>,
+    numbers: StackNumbers,
+    stacks: Rc<StackStyle<'a>>,
+}
+
+/// Declares the columns of a group; a document has what its handles have in common in one member.
+pub fn group_columns<'a>(criteria: &GroupCriteria, is_document: bool) -> Columns<'a, GroupRow<'a>> {
+    let mut columns = Columns::<GroupRow<'a>>::default();
+    columns.add("file", |row| index(row.file.about.index));
+    columns.nest("keys", "object", GroupRow::keys);
+    let keys = criteria.by.iter().enumerate().filter(|_| !is_document);
+    for (level, column) in keys {
+        let name = column.word();
+        match column.is_number() {
+            true => columns.add(name, move |row| row.number(level)).rows_only(),
+            false => columns.add(name, move |row| row.text(level)).rows_only(),
+        };
+    }
+    add_stats(&mut columns, |row| row.groups.tree.stats(row.node));
+    columns.add("share", |row| row.groups.share(row.node)).title("Share");
+    columns.add("sample_ids", GroupRow::sample_ids).title("Ids");
+    if let Some(buckets) = criteria.buckets {
+        let open = move |row: &GroupRow<'a>| row.groups.outstanding(row.node, buckets);
+        columns.nest("outstanding", "array?", open);
+        if !is_document {
+            let numbers = columns.add("outstanding", move |row| open(row).unwrap_or_default());
+            numbers.title("Numbers").rows_only();
+        }
+        columns.add("verdict", |row| Some(row.growth.as_ref()?.verdict.word())).title("Growth");
+        let rate = |row: &GroupRow<'a>| Some(row.growth.as_ref()?.evidence.rate?.per_minute);
+        columns.add("rate_per_minute", rate);
+    }
+    columns
+}
+
+/// Adds the figures of a group.
+pub fn add_stats<'a, R>(columns: &mut Columns<'a, R>, stats: impl Fn(&R) -> Stats + Copy + 'a) {
+    for (stat, name, title) in Stat::ALL {
+        let value = move |row: &R| stats(row).get(stat);
+        match stat.is_time() {
+            true => columns.add(name, value).title(title),
+            false => columns.add(name, move |row| value(row).unwrap_or_default()).title(title),
+        };
+    }
+}
+
+/// The groups of the innermost level with what they have in common, their figures and, for a stack, its
+/// lines.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn groups<'a>(
+    answer: &'a ObjectRefAnswer<'a>,
+    style: &ObjectRefStyle<'a>,
+    is_document: bool,
+) -> io::Result<Table<'a>> {
+    let criteria = &style.criteria.groups;
+    let shown = StackDisplayArgs { show: true, ..StackDisplayArgs::default() };
+    let has_times = criteria.buckets.is_some();
+    let traces = traces(&answer.files);
+    let rows = answer.files.iter().zip(traces.iter()).flat_map(|(file, trace)| {
+        let (numbers, stacks) = (trace.numbers, Rc::new(StackStyle::of(file, shown)));
+        let groups = file.groups.iter();
+        let nodes = groups.flat_map(|groups| groups.tree.leaves().map(move |node| (groups, node)));
+        nodes.map(move |(groups, node)| {
+            let growth = has_times.then(|| groups.growth(node)).flatten();
+            GroupRow { file, groups, node, growth, numbers, stacks: Rc::clone(&stacks) }
+        })
+    });
+    let file_rows = answer.files.iter().map(|file| {
+        let leaves = file.groups.as_ref().map_or(0, |groups| groups.tree.leaves().count());
+        FileRows::of(file.about.path, leaves)
+    });
+    let head = Document::of("ObjectRefGroups")
+        .with("command", style.text)
+        .files(&traces)
+        .with("group_by", criteria.by.iter().map(|column| column.word()).collect::<Vec<_>>());
+    let tail = Document::default()
+        .with("left_out", left_out(answer))
+        .stacks(&traces)
+        .with("totals", answer.totals())
+        .caveats(&traces);
+    let columns = group_columns(criteria, is_document);
+    Ok(Table::new("groups", columns, rows.collect(), file_rows)?.with_members(head, tail))
+}
+
+#[derive(Default, Serialize)]
+struct LeftOut {
+    groups: usize,
+    handles: u64,
+}
+
+/// Counts what `-TopN` and `-MinCount` leave out on all levels.
+fn left_out(answer: &ObjectRefAnswer<'_>) -> LeftOut {
+    let mut sum = LeftOut::default();
+    for groups in answer.files.iter().filter_map(|file| file.groups.as_ref()) {
+        let parents = std::iter::once(None).chain(groups.tree.shown().map(Some));
+        for GroupsLeftOut { groups, handles } in parents.map(|parent| groups.tree.left_out(parent))
+        {
+            sum.groups += groups;
+            sum.handles += handles;
+        }
+    }
+    sum
+}
+
+impl<'a> GroupRow<'a> {
+    /// Returns what the handles of the group have in common, by column.
+    fn keys(&self) -> Document<'a> {
+        let nodes = self.groups.path(self.node);
+        self.groups.by.iter().zip(nodes).fold(Document::default(), |keys, (column, node)| {
+            keys.with_key(column.word(), self.groups.key(node), self.numbers)
+        })
+    }
+}
+
+impl GroupRow<'_> {
+    fn key(&self, level: usize) -> GroupKey<&str> {
+        let node = self.groups.path(self.node).nth(level);
+        node.map_or(GroupKey::None, |node| self.groups.key(node))
+    }
+
+    /// A text, or the lines of a stack.
+    fn text(&self, level: usize) -> Option<String> {
+        match self.key(level) {
+            GroupKey::Text(text) => Some(text.to_owned()),
+            GroupKey::Stack(stack) => self.stacks.text(Some(stack), self.groups.stacks.as_ref()),
+            _ => None,
+        }
+    }
+
+    fn number(&self, level: usize) -> Option<u32> {
+        match self.key(level) {
+            GroupKey::Number(number) => u32::try_from(number).ok(),
+            _ => None,
+        }
+    }
+
+    fn sample_ids(&self) -> Vec<u32> {
+        let ids = self.groups.tree.stats(self.node);
+        ids.sample_ids().filter_map(|id| u32::try_from(id).ok()).collect()
+    }
+}
+
+/// Meanings of the members of the document of `.dump ObjectRef -GroupBy`.
+pub const GROUPS_MEMBERS: Meanings = &[
+    ("kind", "`\"ObjectRefGroups\"`"),
+    ("command, files, totals, caveats, no_match", "as in `.dump ObjectRef`"),
+    ("group_by", "the columns as typed, at most `-Depth` of them"),
+    ("groups", "the groups, see below"),
+    ("left_out", "what `-TopN` and `-MinCount` omit"),
+    (
+        "left_out.groups, left_out.handles",
+        "number of omitted groups, and of the handles and views in them",
+    ),
+    (
+        "stacks",
+        "the stacks used as keys, without the frames removed by `-FoldStack` and `-StackFrom`, as \
+         in `.dump ObjectRef`",
+    ),
+];
+
+/// Meanings of the members of `groups` in `.dump ObjectRef -GroupBy`.
+pub const GROUP_MEMBERS: Meanings = &[
+    ("file", "index"),
+    (
+        "keys",
+        "for each column, the value shared by the handles of the group; null for nothing (no \
+         name, no stack, not closed)",
+    ),
+    (
+        "keys.process, keys.type, keys.name, keys.namepattern, keys.module, keys.function, \
+         keys.lifetime",
+        "text",
+    ),
+    ("keys.createstack, keys.closestack", "number of a stack: one of those with equal functions"),
+    ("keys.thread", "thread id"),
+    ("leaked", "handles and views that nothing in the trace closes"),
+    (
+        "closed_at_exit",
+        "handles that only the end of their process closed; with `-Leak`, those that \
+         `-LeakAtExit` would keep",
+    ),
+    (
+        "closed_unseen",
+        "handles and views whose closes the trace lost; 0 with `-Leak` and `-LeakAtExit`, which \
+         omit them",
+    ),
+    (
+        "open_at_end",
+        "handles in the rundown at the end; without a rundown, those opened and not closed",
+    ),
+    ("created, duplicated, closed, mapped, unmapped", "events"),
+    ("objects", "distinct objects"),
+    ("first_ns, last_ns", "times of the first and last of these events; null if there are none"),
+    (
+        "share",
+        "share of this group, 0 to 1, in the leaked handles of all groups; if nothing leaked, in \
+         their handles",
+    ),
+    ("sample_ids", "ids of up to three objects"),
+    ("outstanding", "only with `-ShowTime`: handles open at the end of each part of the trace"),
+    (
+        "verdict",
+        "only with `-ShowTime`: `steady`, `burst`, `once`, `balanced` or `short`, see \
+         [growth.md](growth.md)",
+    ),
+    ("rate_per_minute", "only with `-ShowTime`: the rate of a steady leak"),
+];

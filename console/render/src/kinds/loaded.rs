@@ -1,0 +1,53 @@
+//! `.list`: the loaded traces.
+
+use std::{io, path::Path};
+
+use handlescope_model::tables::TraceInfo;
+
+use super::index;
+use crate::{
+    table::{Columns, FileRows, Show, Table},
+    time::Clock,
+};
+use handlescope_session::paths::shown;
+
+/// Text for a fact that the trace does not have.
+const UNKNOWN: &str = "unknown";
+
+/// A row for each trace, with the number of its file.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn loaded<'a>(files: &[(&'a Path, &'a TraceInfo)]) -> io::Result<Table<'a>> {
+    let mut columns = Columns::<(usize, &Path, &TraceInfo)>::default();
+    columns.add("index", |(number, ..)| index(*number)).title("#");
+    let path = |path: &Path| shown(path).to_string_lossy().into_owned();
+    columns.add("path", move |(_, file, _)| path(file)).title("File");
+    columns.add("recorded", |(.., info)| Clock::recorded_start(info)).title("Recorded");
+    let length = columns.add("seconds", |(.., info)| seconds(info)).title("Seconds");
+    length
+        .texts(|(.., info)| seconds(info).map_or_else(String::new, |value| format!("{value:.1}")))
+        .unknown(UNKNOWN);
+    let machine = columns.add("computer", |(.., info)| info.computer.clone());
+    machine.title("Machine").unknown(UNKNOWN);
+    columns.add("windows", |(.., info)| windows(info)).title("Windows").unknown(UNKNOWN);
+    columns.add("events", |(.., info)| info.events_total).title("Events").show(Show::Grouped);
+    let lost = columns.add("lost", |(.., info)| info.has_clock().then_some(info.events_lost));
+    lost.title("Lost").show(Show::Grouped).unknown(UNKNOWN);
+    let rows = files.iter().enumerate().map(|(number, (path, info))| (number, *path, *info));
+    Table::new("files", columns, rows.collect(), [FileRows::rows_of(files.len())])
+}
+
+fn windows(info: &TraceInfo) -> Option<String> {
+    let version = info.known_os_version()?;
+    Some(match info.os_build {
+        0 => version.to_owned(),
+        build => format!("{version} ({build})"),
+    })
+}
+
+/// Returns the seconds of which the trace has the events, if that is known.
+fn seconds(info: &TraceInfo) -> Option<f64> {
+    let (from_ns, to_ns) = info.recorded_ns()?.into_inner();
+    Some(to_ns.saturating_sub(from_ns) as f64 / 1e9)
+}

@@ -1,0 +1,74 @@
+//! The answers of the kinds as tables, one file per kind.
+
+mod dataset;
+mod diff;
+mod event_counts;
+mod events;
+mod fleet;
+mod frame;
+mod groups;
+mod loaded;
+pub mod members;
+mod module;
+mod object_ref;
+mod objects;
+mod process;
+mod provider_events;
+mod resource;
+mod stack;
+mod stats;
+mod symbols;
+mod version;
+mod why;
+
+pub use self::dataset::dataset_traces;
+pub use self::fleet::{amount as fleet_amount, builds as fleet_builds, causes as fleet_causes};
+pub use self::{
+    diff::{diff_points, diff_traces, point_columns, trace_columns},
+    event_counts::event_columns,
+    fleet::{
+        fleet_diff, fleet_diff_columns, fleet_group_columns, fleet_groups, fleet_why,
+        fleet_why_columns,
+    },
+    frame::write_frame,
+    groups::add_stats,
+    members::{MemberTable, member_tables},
+    module::module_columns,
+    objects::OBJECT_COLUMNS,
+    process::process_columns,
+    resource::{add_amounts, resource_columns},
+    stack::stack_columns,
+    stats::stats_columns,
+    symbols::symbol_columns,
+    version::version_columns,
+    why::why_columns,
+};
+pub use self::{
+    event_counts::event_counts,
+    frame::frame,
+    loaded::loaded,
+    module::modules,
+    objects::object_ref,
+    process::processes,
+    provider_events::provider_events,
+    resource::resources,
+    stack::call_stacks,
+    stats::{properties, stats, unknown_properties},
+    symbols::symbols,
+    version::versions,
+    why::why,
+};
+use crate::no_match::InOptions;
+use handlescope_model::Untrusted;
+use handlescope_query::{NoMatch, Subject};
+
+/// Returns the line that takes the place of rows where a filter lets nothing pass.
+fn no_match_line(no_match: &NoMatch) -> String {
+    let noun = if no_match.subject == Subject::Allocation { "allocation" } else { "handle" };
+    format!("No {noun} matches {}", Untrusted(&InOptions(no_match).option()))
+}
+
+/// The number of a file as a column has it.
+fn index(file: usize) -> u32 {
+    u32::try_from(file).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,164 @@
+//! `.dump Module`
+
+use std::{collections::BTreeSet, io};
+
+use handlescope_model::tables::{Module, ModuleLoad};
+use serde::Serialize;
+
+use super::index;
+use crate::json::Meanings;
+use crate::{
+    json::{Document, Hex},
+    table::{Columns, FileRows, Show, Table},
+};
+use handlescope_query::{LoadedModule, ModuleAnswer};
+use handlescope_session::values::Counted;
+
+/// A module of a trace.
+pub struct ModuleRow<'a> {
+    answer: &'a ModuleAnswer<'a>,
+    loaded: &'a LoadedModule,
+}
+
+/// A load of a module by a process.
+#[derive(Serialize)]
+struct LoadJson {
+    pid: u32,
+    base: Option<Hex>,
+    load_ns: Option<i64>,
+    unload_ns: Option<i64>,
+}
+
+/// Declares the columns of a module.
+pub fn module_columns<'a>() -> Columns<'a, ModuleRow<'a>> {
+    let mut columns = Columns::<ModuleRow<'a>>::default();
+    columns.add("file", |row| index(row.answer.index));
+    columns.add("name", |row| row.module().name.as_str()).title("Name");
+    let path = columns.add("path", |row| row.module().path.as_str());
+    path.title("Path").texts(|row| path_shown(row.answer, row.loaded)).rank(1);
+    columns.add("size", |row| row.module().size).title("Size").show(Show::Grouped);
+    columns.add("timestamp", |row| row.module().timestamp);
+    columns.add("checksum", |row| row.module().checksum);
+    columns.add("pdb_name", |row| row.module().pdb_name.as_deref());
+    columns.add("pdb_guid", |row| row.module().pdb_guid.as_deref());
+    columns.add("pdb_age", |row| row.module().pdb_age);
+    columns.add("file_version", |row| row.module().file_version.as_deref()).title("Version");
+    columns.add("original_name", |row| row.module().original_name.as_deref());
+    columns.add("product_name", |row| row.module().product_name.as_deref());
+    columns.add("description", |row| row.module().description.as_deref());
+    columns.add("company", |row| row.module().company.as_deref());
+    columns.nest("loads", "array", ModuleRow::loads);
+    columns.add("pids", |row| pids(row.loaded)).rows_only();
+    columns.add("base", |row| only_base(row.loaded).map(Hex)).rows_only();
+    columns.add("loaded_by", |row| loaders(row.loaded)).title("Loaded by").text_only();
+    columns.add("bases", |row| bases(row.loaded)).title("Base").text_only();
+    columns.add("pdb", |row| pdb(row.module())).title("Pdb").text_only();
+    columns
+}
+
+/// A row for each module; JSON has its loads, too.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn modules<'a>(answers: &'a [ModuleAnswer<'a>]) -> io::Result<Table<'a>> {
+    let rows = answers
+        .iter()
+        .flat_map(|answer| answer.modules.iter().map(move |loaded| ModuleRow { answer, loaded }));
+    let file_rows = answers.iter().map(|answer| {
+        let count = answer.modules.len();
+        let without =
+            answer.modules.iter().filter(|loaded| loaded.module.pdb_guid.is_none()).count();
+        let modules = Counted(count as u64, "module");
+        let line = format!("{modules}, {without} without a PDB identity");
+        FileRows::of(answer.path, count).below(line)
+    });
+    let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
+    let table = Table::new("modules", module_columns(), rows.collect(), file_rows)?;
+    Ok(table.with_members(Document::default(), Document::default().no_match(no_match)))
+}
+
+impl<'a> ModuleRow<'a> {
+    fn module(&self) -> &'a Module {
+        &self.loaded.module
+    }
+
+    fn loads(&self) -> Vec<LoadJson> {
+        let loads = self.loaded.loads.iter().map(|load| {
+            let ModuleLoad { pid, base, load_ns, unload_ns, .. } = *load;
+            LoadJson { pid, base: base.map(Hex), load_ns, unload_ns }
+        });
+        loads.collect()
+    }
+}
+
+/// The path with a drive letter.
+pub fn path_shown(answer: &ModuleAnswer<'_>, loaded: &LoadedModule) -> String {
+    answer.volumes.shown(&loaded.module.path).into_owned()
+}
+
+/// The processes that loaded a module; 0 is the kernel.
+pub fn pids(loaded: &LoadedModule) -> Vec<u32> {
+    let pids: BTreeSet<u32> = loaded.loads.iter().map(|load| load.pid).collect();
+    pids.into_iter().collect()
+}
+
+/// Returns the loaders of a module: the kernel, one process, or a number of them.
+fn loaders(loaded: &LoadedModule) -> Option<String> {
+    match pids(loaded)[..] {
+        [] => None,
+        [0] => Some("kernel".to_owned()),
+        [pid] => Some(format!("pid {pid}")),
+        ref pids => Some(format!("{} processes", pids.len())),
+    }
+}
+
+fn distinct_bases(loaded: &LoadedModule) -> BTreeSet<u64> {
+    loaded.loads.iter().filter_map(|load| load.base).collect()
+}
+
+/// Returns the address of a module, if that is the same everywhere.
+fn only_base(loaded: &LoadedModule) -> Option<u64> {
+    let bases = distinct_bases(loaded);
+    bases.first().copied().filter(|_| bases.len() == 1)
+}
+
+fn bases(loaded: &LoadedModule) -> Option<String> {
+    match (only_base(loaded), distinct_bases(loaded).len()) {
+        (Some(base), _) => Some(format!("0x{base:X}")),
+        (None, 0) => None,
+        (None, count) => Some(format!("{count} addresses")),
+    }
+}
+
+fn pdb(module: &Module) -> Option<String> {
+    let (name, guid) = (module.pdb_name.as_ref()?, module.pdb_guid.as_ref()?);
+    Some(format!("{name} {guid} {}", module.pdb_age.unwrap_or_default()))
+}
+
+/// Meanings of the members of the document of `.dump Module` and `.dump Version`.
+pub const MODULES_MEMBERS: Meanings = &[
+    ("modules", "the modules, by file, then name (ignoring case), then path"),
+    (
+        "no_match",
+        "only if nothing matches: the filter that removed everything, as in `.dump ObjectRef`; \
+         `before` counts modules",
+    ),
+];
+
+/// Meanings of the members of `modules` in `.dump Module` and `.dump Version`.
+pub const MODULE_MEMBERS: Meanings = &[
+    ("file", "index of the trace"),
+    ("name", "last part of the path"),
+    ("path", "path as in the trace, usually an NT path"),
+    ("size", "mapped bytes"),
+    ("timestamp, checksum", "from the PE header"),
+    ("pdb_name, pdb_guid, pdb_age", "identity of the PDB; the GUID in lower case with dashes"),
+    (
+        "file_version, original_name, product_name, description, company",
+        "from the version resource; null if the trace does not have them",
+    ),
+    ("loads", "where and when it was mapped"),
+    ("loads.pid", "process id; 0: kernel, in every process"),
+    ("loads.base", "first address; null if unknown"),
+    ("loads.load_ns, loads.unload_ns", "times; null outside of the trace"),
+];

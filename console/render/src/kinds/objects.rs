@@ -1,0 +1,94 @@
+//! `.dump ObjectRef`, whose text, document and CSV file are ETWAnalyzer's or nested, and so its own.
+
+use std::io::{self, Write};
+
+use super::{events, groups::groups, object_ref::write_document};
+use crate::{
+    ObjectRefStyle, csv,
+    output::{OutputError, OutputOptions},
+    table::{self, Columns, FileRows, Table},
+    text::{self, TreeColumns},
+};
+use handlescope_query::{FileAnswer, Listing, ObjectRefAnswer, Selected};
+use handlescope_session::cancel::Cancel;
+use handlescope_session::paths::Overwrite;
+use handlescope_session::settings::Display;
+use handlescope_session::values::Format;
+
+/// Sorts the objects as the options say, and writes the answer.
+///
+/// # Errors
+/// When the options name a column that is not there, the output or the file cannot be written, or
+/// `cancel` asks to stop.
+pub fn object_ref(
+    mut answer: ObjectRefAnswer<'_>,
+    style: &ObjectRefStyle<'_>,
+    options: &OutputOptions,
+    display: &Display,
+    overwrite: &Overwrite,
+    cancel: &Cancel,
+    out: &mut dyn Write,
+) -> Result<(), OutputError> {
+    let criteria = &style.criteria.groups;
+    if let Some(column) = options.sort_by.as_ref().filter(|_| criteria.by.is_empty()) {
+        for file in &mut answer.files {
+            sort(file, column)?;
+        }
+    }
+    if let Some(top) = style.criteria.top {
+        answer.files.iter_mut().try_for_each(|file| file.cut(top))?;
+    }
+    let (format, is_grouped) = (options.format(), !criteria.by.is_empty());
+    if is_grouped && format != Format::Text {
+        let mut table = groups(&answer, style, options.is_document())?;
+        table.choose(options)?;
+        return options
+            .deliver(overwrite, cancel, out, |out| table.write_as(format, display, cancel, out));
+    }
+    let columns = match format {
+        Format::Text if is_grouped => TreeColumns::of(criteria, &options.columns)?,
+        _ => TreeColumns::default(),
+    };
+    options.deliver(overwrite, cancel, out, |out| match format {
+        Format::Text => text::object_ref(&answer, style, &columns, display, out),
+        Format::Json(mode) => write_document(&answer, style, mode, out),
+        Format::Csv(text) => csv::write(&answer, style, text, display, out),
+        format => table::write_batches(format, display, cancel, out, |add| {
+            events::for_each_batch(&answer, style, cancel, add)
+        }),
+    })
+}
+
+/// Puts the objects of a file into the order of a column.
+fn sort(file: &mut FileAnswer<'_>, column: &str) -> Result<(), OutputError> {
+    let Some(listing) = &file.listing else { return Ok(()) };
+    let objects = file.selection.objects();
+    let mut table = object_table(file, listing, objects)?;
+    table.sort_by(column)?;
+    let order = table.rows().filter_map(|row| objects.get(row).copied()).collect();
+    drop(table);
+    file.selection.objects = order;
+    Ok(())
+}
+
+/// Columns that objects can be sorted by.
+pub const OBJECT_COLUMNS: [&str; 6] = ["id", "type", "name", "lifetime", "created", "events"];
+
+fn object_table<'a>(
+    file: &'a FileAnswer<'_>,
+    listing: &'a Listing,
+    objects: &[Selected],
+) -> io::Result<Table<'a>> {
+    let tables = &file.file;
+    let [id, type_name, name, lifetime, created, events] = OBJECT_COLUMNS;
+    let mut columns = Columns::<Selected>::default();
+    columns.add(id, |object| object.id());
+    columns.add(type_name, move |object| tables.types.get(tables.objects.type_id(object.object())));
+    columns.add(name, move |object| listing.name(object.object()));
+    columns.add(lifetime, move |object| file.lifetime_ns(listing, *object));
+    columns
+        .add(created, move |object| object.create().and_then(|event| listing.time_ns(event.row())));
+    columns.add(events, move |object| file.events(*object).count() as u64);
+    let file_rows = [FileRows::of(file.about.path, objects.len())];
+    Table::new("objects", columns, objects.to_vec(), file_rows)
+}

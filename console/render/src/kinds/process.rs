@@ -1,0 +1,147 @@
+//! `.dump Process`
+
+use std::{io, rc::Rc};
+
+use handlescope_model::tables::Process;
+
+use super::index;
+use crate::json::Meanings;
+use crate::{
+    json::Document,
+    table::{Columns, FileRows, Show, Table},
+    time::Clock,
+};
+use handlescope_query::{ListedProcess, ProcessAnswer, pretty_name};
+use handlescope_session::settings::Display;
+use handlescope_session::values::{Counted, TimeFormat};
+
+/// Columns by which a child is indented.
+const INDENT: usize = 2;
+
+/// Depth from which children are indented no further: a damaged trace may have a long chain of
+/// them.
+const DEEPEST: usize = 32;
+
+/// A process and the format of its times.
+pub struct ProcessRow<'a> {
+    file: u32,
+    listed: &'a ListedProcess,
+    clock: Rc<Clock>,
+    /// Whether it is of a trace, which has the events of processes; dumps and text have not.
+    is_traced: bool,
+}
+
+/// Declares the columns of a process, whose times are seconds in text or have a format of their
+/// own.
+pub fn process_columns<'a>(times: TimeFormat) -> Columns<'a, ProcessRow<'a>> {
+    let shown = if times == TimeFormat::Seconds { Show::Seconds } else { Show::Plain };
+    let mut columns = Columns::<ProcessRow<'a>>::default();
+    columns.add("file", |row| row.file);
+    columns.add("pid", |row| row.process().pid).title("Pid").rank(-2);
+    columns.add("parent_pid", ProcessRow::parent_pid).title("Parent");
+    let name = columns.add("name", |row| row.process().name.as_str());
+    name.title("Name").texts(ProcessRow::indented_name).rank(-1);
+    columns
+        .add("pretty_name", ProcessRow::pretty_name)
+        .omit_unknown(|row| row.pretty_name().is_some());
+    columns.add("image_path", |row| row.process().image_path.as_deref());
+    let command_line = columns.add("command_line", ProcessRow::command_line);
+    command_line.title("Command line").rank(1);
+    columns.add("session_id", |row| row.process().session_id).title("Session");
+    columns.add("sid", |row| row.process().sid.as_deref());
+    let start = columns.add("start_ns", |row| row.process().start_ns);
+    start.title("Start").show(shown).texts(|row| row.time(row.process().start_ns));
+    let end = columns.add("end_ns", |row| row.process().end_ns);
+    end.title("End").show(shown).texts(|row| row.time(row.process().end_ns));
+    let exit_code = columns.add("exit_code", |row| row.process().exit_code);
+    exit_code.title("Exit code").show(Show::ExitCode);
+    columns.add("is_new", |row| row.process().start_ns.is_some());
+    columns.add("has_ended", |row| row.process().end_ns.is_some());
+    columns
+}
+
+/// A row for each process.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn processes<'a>(answers: &'a [ProcessAnswer<'_>], display: &Display) -> io::Result<Table<'a>> {
+    let rows = answers.iter().flat_map(|answer| {
+        let clock = Clock::new(&answer.info, display.time_format, display.time_digits);
+        let (file, clock) = (index(answer.index), Rc::new(clock));
+        let is_traced = answer.info.has_clock();
+        answer.processes.iter().map(move |listed| ProcessRow {
+            file,
+            listed,
+            clock: Rc::clone(&clock),
+            is_traced,
+        })
+    });
+    let file_rows = answers.iter().map(|answer| {
+        let count = answer.processes.len();
+        let started = answer.processes.iter().filter(|listed| listed.process.start_ns.is_some());
+        let processes = Counted(count as u64, "process");
+        FileRows::of(answer.path, count)
+            .below(format!("{processes}, {} started in the trace", started.count()))
+    });
+    let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
+    let table =
+        Table::new("processes", process_columns(display.time_format), rows.collect(), file_rows)?;
+    Ok(table.with_members(Document::default(), Document::default().no_match(no_match)))
+}
+
+impl<'a> ProcessRow<'a> {
+    fn process(&self) -> &'a Process {
+        &self.listed.process
+    }
+
+    fn parent_pid(&self) -> Option<u32> {
+        let parent = self.process().parent_pid;
+        Some(parent).filter(|parent| *parent != 0 || self.is_traced)
+    }
+
+    fn command_line(&self) -> Option<&'a str> {
+        let line = self.process().command_line.as_str();
+        Some(line).filter(|line| !line.is_empty() || self.is_traced)
+    }
+
+    fn pretty_name(&self) -> Option<&'static str> {
+        pretty_name(&self.process().name, &self.process().command_line)
+    }
+
+    fn indented_name(&self) -> String {
+        let width = self.listed.depth.min(DEEPEST) * INDENT;
+        format!("{:width$}{}", "", self.process().name)
+    }
+
+    fn time(&self, time_ns: Option<i64>) -> String {
+        time_ns.map_or_else(String::new, |ns| self.clock.at(ns).to_string())
+    }
+}
+
+/// Meanings of the members of the document of `.dump Process`.
+pub const PROCESSES_MEMBERS: Meanings = &[
+    ("processes", "the processes, by file, then pid, then start; a reused pid has several"),
+    (
+        "no_match",
+        "only if nothing matches: the filter that removed everything, as in `.dump ObjectRef`; \
+         `before` counts processes",
+    ),
+];
+
+/// Meanings of the members of `processes` in `.dump Process`.
+pub const PROCESS_MEMBERS: Meanings = &[
+    ("file", "index of the trace"),
+    ("pid, parent_pid", "process ids; dumps and text do not name the parent: null"),
+    ("name", "executable, as in `\"cmd.exe\"`"),
+    ("pretty_name", "a better name, as in `\"svchost RDP Service\"`; omitted if there is none"),
+    ("image_path", "path of the executable"),
+    (
+        "command_line",
+        "command line; Windows cuts it at 1024 characters; null where a dump or text lacks it",
+    ),
+    ("session_id", "Windows session"),
+    ("sid", "security identifier of the user; in ETWAnalyzer's extracts it may be the name"),
+    ("start_ns, end_ns", "start and end; null outside of the trace"),
+    ("exit_code", "exit code, signed"),
+    ("is_new, has_ended", "whether the trace contains its start, and its end"),
+];

@@ -1,0 +1,141 @@
+//! `.dump Events -ShowFields`
+
+use std::io::{self, Write};
+
+use handlescope_model::Untrusted;
+use indicatif::HumanCount;
+
+use super::index;
+use crate::json::{Document, Members};
+use crate::table::{Columns, FileRows, Show, Table};
+use crate::text::{ProcessStyle, StackStyle};
+use handlescope_query::{CountedEvent, FieldValue, NamedField, ProviderEventsAnswer, SingleEvent};
+use handlescope_session::settings::{Display, StackDisplayArgs};
+use handlescope_session::values::Counted;
+
+/// An event with its file.
+#[derive(Clone, Copy)]
+struct ProviderEventRow<'a> {
+    answer: &'a ProviderEventsAnswer<'a>,
+    event: &'a SingleEvent,
+}
+
+/// Declares the columns of an event, with its fields and the lines of its stack if they are shown.
+fn columns<'a>(
+    has_fields: bool,
+    stacks: StackDisplayArgs,
+    display: Display,
+) -> Columns<'a, ProviderEventRow<'a>> {
+    let mut columns = Columns::<ProviderEventRow<'a>>::default();
+    columns.add("file", |row| index(row.answer.index));
+    columns.add("time_ns", |row| row.event.time_ns).title("Time").show(Show::Seconds);
+    columns.add("pid", |row| row.event.pid);
+    columns.add("process", |row| row.answer.process(row.event).name).follows("tid");
+    let shown = columns.add("shown_process", move |row| row.process(&display));
+    shown.title("Process").text_only();
+    columns.add("tid", |row| row.event.tid).title("Thread");
+    columns.add("provider", |row| row.kind()?.counted.provider.as_deref());
+    columns.add("name", |row| row.kind()?.counted.name.as_deref());
+    columns.add("kind", |row| row.kind().map(|kind| kind.counted.kind.as_str()));
+    let provider = |row: &ProviderEventRow<'a>| row.kind().map(CountedEvent::shown_provider);
+    columns.add("shown_provider", provider).title("Provider").text_only();
+    let event = |row: &ProviderEventRow<'a>| row.kind().map(CountedEvent::shown_event);
+    columns.add("shown_event", event).title("Event").text_only();
+    columns.add("is_short", |row| row.event.is_short);
+    if has_fields {
+        columns.nest("fields", "object", |row| {
+            let fields = &row.event.fields;
+            Members(move || fields.iter().map(|field| (&field.name, field)))
+        });
+    }
+    columns.add("stack", |row| row.event.stack.map(|stack| stack.0)).title("Stack");
+    if has_fields {
+        let fields = columns.add("fields", |row| text(&row.event.fields));
+        fields.title("Fields").unknown("").rows_only();
+    }
+    if stacks.show {
+        let text = move |row: &ProviderEventRow<'a>| row.stacks(stacks).text(row.event.stack, None);
+        columns.add("frames", text).rows_only();
+        columns.nest("frames", "array", move |row| row.lines(stacks).unwrap_or_default());
+        columns.row_text(move |row, out| row.write(stacks, &display, out));
+    }
+    columns
+}
+
+/// A row for each event, with its fields if they are shown; with stacks, lines of text.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn provider_events<'a>(
+    answers: &'a [ProviderEventsAnswer<'a>],
+    has_fields: bool,
+    stacks: StackDisplayArgs,
+    display: &Display,
+) -> io::Result<Table<'a>> {
+    let rows = answers
+        .iter()
+        .flat_map(|answer| answer.rows.iter().map(move |event| ProviderEventRow { answer, event }));
+    let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
+    let tail = Document::default().no_match(no_match);
+    let columns = columns(has_fields, stacks, *display);
+    let table = Table::new("events", columns, rows.collect(), answers.iter().map(file_rows))?;
+    Ok(table.with_members(Document::of("Events"), tail))
+}
+
+impl<'a> ProviderEventRow<'a> {
+    fn kind(self) -> Option<&'a CountedEvent> {
+        self.answer.kinds.get(self.event.kind)
+    }
+
+    fn process(self, display: &Display) -> String {
+        ProcessStyle::new(&self.answer.info, display).marked(&self.answer.process(self.event))
+    }
+
+    fn stacks(self, stacks: StackDisplayArgs) -> StackStyle<'a> {
+        StackStyle::new(Some(self.answer.frames.named()), &self.answer.bases, stacks)
+    }
+
+    /// A line for each frame.
+    fn lines(self, stacks: StackDisplayArgs) -> Option<Vec<String>> {
+        Some(self.stacks(stacks).lines(self.event.stack?)?.collect())
+    }
+
+    /// Writes a line about the event, then a line for each frame of its stack.
+    fn write(
+        self,
+        stacks: StackDisplayArgs,
+        display: &Display,
+        mut out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let seconds = self.event.time_ns as f64 / 1e9;
+        let process = self.process(display);
+        let provider = self.kind().map_or("", CountedEvent::shown_provider);
+        let event = self.kind().map_or("", CountedEvent::shown_event);
+        write!(out, "{seconds:.6} {process} {}/{}", Untrusted(provider), Untrusted(event))?;
+        let fields = text(&self.event.fields).unwrap_or_default();
+        writeln!(out, " {}", Untrusted(&fields))?;
+        match self.event.stack {
+            Some(stack) => self.stacks(stacks).write_frames(&mut out, stack, display, 1),
+            None => Ok(()),
+        }
+    }
+}
+
+fn file_rows(answer: &ProviderEventsAnswer<'_>) -> FileRows {
+    let (passed, kept) = (Counted(answer.passed as u64, "event"), HumanCount(answer.kept as u64));
+    FileRows::of(answer.path, answer.rows.len())
+        .counted(format!("of {passed} that passed, of {kept} that the extract keeps"))
+}
+
+/// The fields as people read them; `None` without any.
+fn text(fields: &[NamedField]) -> Option<String> {
+    let field = |field: &NamedField| {
+        let values: Vec<String> = field.values.iter().map(FieldValue::to_string).collect();
+        match field.is_list {
+            true => format!("{}=[{}]", field.name, values.join(", ")),
+            false => format!("{}={}", field.name, values.join(", ")),
+        }
+    };
+    let texts: Vec<String> = fields.iter().map(field).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}

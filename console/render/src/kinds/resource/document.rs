@@ -1,0 +1,182 @@
+//! The lists in the document of `.dump Resource` without `-GroupBy`: totals, and allocations that
+//! were never freed, by their stacks.
+
+use std::rc::Rc;
+
+use handlescope_model::tables::ResourceEnd;
+
+use super::columns::{add_amounts, add_owner};
+use super::row::{AllocationRow, FileStyle};
+use crate::json::Meanings;
+use crate::{
+    json::Document,
+    kinds::index,
+    table::{Columns, FileRows, RowsOf},
+};
+use handlescope_query::{ResourceColumn, ResourceCriteria, ResourceGroups, ResourcesAnswer};
+
+/// Declares the columns of a group of one kind, allocator and process, and of its counts.
+fn columns<'a>(
+    add_counted: fn(&mut Columns<'a, AllocationRow<'a>>),
+) -> Columns<'a, AllocationRow<'a>> {
+    let mut columns = Columns::<AllocationRow<'a>>::default();
+    columns.add("file", |row| index(row.file.answer.about.index));
+    columns.add("kind", |row| row.text(ResourceColumn::Kind));
+    columns.add("allocator", |row| row.text(ResourceColumn::Allocator));
+    columns.add("process", |row| row.text(ResourceColumn::Process));
+    add_owner(&mut columns);
+    add_counted(&mut columns);
+    let over_time = columns.nest("over_time", "array", |row| row.group.over_time.as_ref());
+    over_time.omit_unknown(|row| row.group.over_time.is_some());
+    columns
+}
+
+/// Declares the members of the totals.
+pub fn total_columns<'a>() -> Columns<'a, AllocationRow<'a>> {
+    columns(|columns| add_amounts(columns, AllocationRow::stats))
+}
+
+/// Declares the members of allocations that were never freed.
+pub fn leak_columns<'a>() -> Columns<'a, AllocationRow<'a>> {
+    columns(add_leaks)
+}
+
+/// Adds the counts of allocations that were never freed.
+fn add_leaks<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
+    columns.add("stack", |row| row.number(row.group.create_stack()));
+    columns.add("allocated_by", |row| row.text(ResourceColumn::Caller));
+    columns.add("count", |row| row.stats().unreleased());
+    columns.add("bytes", |row| row.stats().unreleased_bytes());
+    columns.add("first_ns", |row| row.stats().first_ns);
+    columns.add("last_ns", |row| row.stats().last_ns);
+}
+
+/// Some of the groups of an answer.
+type GroupsOf<'a> = fn(&'a ResourcesAnswer<'a>) -> Option<&'a ResourceGroups>;
+
+/// Adds the lists; where a table shows the same groups, `file_rows` are its rows after filters, in its
+/// order.
+pub fn with_lists<'d, 'a: 'd>(
+    document: Document<'d>,
+    files: &'d [Rc<FileStyle<'a>>],
+    criteria: &'d ResourceCriteria,
+    file_rows: &'d [FileRows],
+) -> Document<'d> {
+    let rows = move |groups_of: GroupsOf<'a>| {
+        let files = files.iter().zip(file_rows);
+        files.flat_map(move |(file, file_rows)| {
+            rows_of(file, groups_of(file.answer), criteria, file_rows)
+        })
+    };
+    let unreleased = Rc::new(leak_columns().in_document());
+    let of_end = |end: ResourceEnd| {
+        RowsOf(Rc::clone(&unreleased), move || {
+            let rows = rows(|answer| answer.unreleased.as_ref());
+            rows.filter(move |row| row.group.end() == Some(end))
+        })
+    };
+    let totals = Rc::new(total_columns().in_document());
+    document
+        .with("totals", RowsOf(totals, move || rows(|answer| answer.totals.as_ref())))
+        .with("leaked", of_end(ResourceEnd::Open))
+        .with("closed_at_exit", of_end(ResourceEnd::AtExit))
+}
+
+/// Some of the groups of a trace: in the order of the table if it shows these.
+fn rows_of<'a>(
+    file: &Rc<FileStyle<'a>>,
+    groups: Option<&'a ResourceGroups>,
+    criteria: &ResourceCriteria,
+    file_rows: &FileRows,
+) -> impl Iterator<Item = AllocationRow<'a>> + use<'a> {
+    let shown = file.answer.shown(criteria);
+    let is_shown = shown.zip(groups).is_some_and(|(shown, groups)| std::ptr::eq(shown, groups));
+    let rows = groups.map(|groups| groups.rows.as_slice()).unwrap_or_default();
+    let order: Vec<usize> =
+        if is_shown { file_rows.relative_rows().collect() } else { (0..rows.len()).collect() };
+    let file = Rc::clone(file);
+    let groups = order.into_iter().filter_map(|row| rows.get(row));
+    groups.map(move |group| AllocationRow { file: Rc::clone(&file), group })
+}
+
+/// Meanings of the members of the document of `.dump Resource`.
+pub const RESOURCE_MEMBERS: Meanings = &[
+    ("kind", "`\"Resource\"`"),
+    ("command", "the command as typed"),
+    (
+        "totals",
+        "sums by kind, allocator and process, see below; also with `-Leak` and `-LeakAtExit`, \
+         over everything that passed the other filters",
+    ),
+    (
+        "leaked",
+        "what nothing freed while its process ran, by allocating stack, see below; `[]` with \
+         `-LeakAtExit` alone",
+    ),
+    (
+        "closed_at_exit",
+        "the same for what only the end of its process freed; `[]` with `-Leak` alone",
+    ),
+    (
+        "stacks",
+        "only with `-ShowStack`: their stacks without the frames removed by `-FoldStack` and \
+         `-StackFrom`, as in `.dump ObjectRef`",
+    ),
+    (
+        "caveats, no_match",
+        "as in `.dump ObjectRef`; with `-Leak` and `-LeakAtExit` nothing matches if nothing that \
+         they select does",
+    ),
+];
+
+/// Meanings of the members of `totals` in `.dump Resource`.
+pub const RESOURCE_TOTALS_MEMBERS: Meanings = &[
+    ("file", "index of the trace"),
+    ("kind", "`\"heap\"`, `\"commit\"`, `\"reserve\"`, `\"resource\"`, `\"gdi\"` or `\"user\"`"),
+    (
+        "allocator",
+        "the handle of the heap in hex, `\"VirtualAlloc\"`, the name in the event, or the type of \
+         the handle",
+    ),
+    ("process", "the owner, `name.exe(pid)`; null if not even its id is known"),
+    (
+        "pid, process_start_ns",
+        "its id, and its start; null: it ran before the trace, or is unknown",
+    ),
+    (
+        "allocs, alloc_bytes",
+        "allocations; the bytes of pages count once, however often they are committed",
+    ),
+    (
+        "frees, freed_bytes",
+        "calls that freed some of them, per kind; a reallocation is a free and an allocation",
+    ),
+    (
+        "replaced, replaced_bytes",
+        "allocations replaced by another one at the same place, because a free was lost; for \
+         pages only bytes are counted",
+    ),
+    ("destroyed, destroyed_bytes", "blocks whose heap was destroyed"),
+    (
+        "orphan_frees, orphan_bytes",
+        "frees of what is not allocated: freed twice, allocated elsewhere or before the trace; \
+         the bytes that they name",
+    ),
+    ("ignored", "events that failed or contain nothing to follow"),
+    (
+        "closed_at_exit, closed_at_exit_bytes",
+        "allocations that only the end of their process freed",
+    ),
+    ("leaked, leaked_bytes", "allocations that nothing freed"),
+    ("over_time", "only with `-ShowTime`: bytes allocated at the end of each part of the trace"),
+];
+
+/// Meanings of the members of `leaked` and `closed_at_exit` in `.dump Resource`.
+pub const RESOURCE_LEAK_MEMBERS: Meanings = &[
+    ("file, kind, allocator, process, pid, process_start_ns", "as in `totals`"),
+    ("stack", "number of the allocating stack: one of those with equal functions; null for none"),
+    ("allocated_by", "process that allocated, `name.exe(pid)`; null if it is the owner"),
+    ("count, bytes", "allocations, and their remaining bytes"),
+    ("first_ns, last_ns", "time of the first and last allocation"),
+    ("over_time", "only with `-ShowTime`: bytes allocated at the end of each part of the trace"),
+];

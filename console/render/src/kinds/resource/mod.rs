@@ -1,0 +1,228 @@
+//! `.dump Resource`
+
+mod columns;
+mod document;
+mod row;
+
+use std::{io, rc::Rc};
+
+use indicatif::HumanCount;
+
+pub use self::columns::add_amounts;
+use self::columns::add_owner;
+pub use self::document::{
+    RESOURCE_LEAK_MEMBERS, RESOURCE_MEMBERS, RESOURCE_TOTALS_MEMBERS, leak_columns, total_columns,
+};
+use self::row::{AllocationRow, FileStyle};
+use super::index;
+use crate::json::Meanings;
+use crate::{
+    json::{self, Document, traces},
+    output::LEFT_OUT,
+    table::{Columns, FileRows, Show, Table},
+};
+use handlescope_query::{
+    KeyKind, ResourceColumn, ResourceCriteria, ResourceGroup, ResourceStats, ResourcesAnswer,
+    StackNames, long_sparkline,
+};
+use handlescope_session::settings::Display;
+use handlescope_session::values::{Counted, Format, Size};
+
+/// Declares the columns of a group; `has_text`: files have the frames of its stacks.
+pub fn resource_columns<'a>(
+    criteria: &ResourceCriteria,
+    has_text: bool,
+) -> Columns<'a, AllocationRow<'a>> {
+    let mut columns = Columns::<AllocationRow<'a>>::default();
+    columns.add("file", |row| index(row.file.answer.about.index));
+    let by: Rc<[ResourceColumn]> = criteria.columns().into();
+    let keys = Rc::clone(&by);
+    columns.nest("keys", "object", move |row| row.keys(&keys));
+    for column in by.iter() {
+        add_key(&mut columns, *column, has_text);
+    }
+    if criteria.shows_leaks() {
+        let count = columns.add("count", |row| row.stats().unreleased());
+        count.title("Count").show(Show::Grouped).rank(-2);
+        let bytes = columns.add("bytes", |row| row.stats().unreleased_bytes());
+        bytes.title("Bytes").show(Show::Bytes).rank(-2);
+    } else {
+        add_amounts(&mut columns, AllocationRow::stats);
+    }
+    if criteria.buckets.is_some() {
+        columns.nest("over_time", "array", |row| row.group.over_time.as_ref());
+    }
+    let first = columns.add("first_ns", |row| row.stats().first_ns).title("First");
+    first.texts(|row| row.time(row.stats().first_ns));
+    let last = columns.add("last_ns", |row| row.stats().last_ns).title("Last");
+    last.texts(|row| row.time(row.stats().last_ns));
+    if criteria.buckets.is_some() {
+        let over_time = |row: &AllocationRow<'a>| row.group.over_time.clone().unwrap_or_default();
+        let over_time = columns.add("over_time", over_time).title("Over time");
+        over_time.texts(|row| bars(row.group.over_time.as_deref())).rows_only();
+    }
+    columns
+}
+
+/// A row for each group: totals, or leaks, or the groups of `-GroupBy`.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn resources<'a>(
+    answers: &'a [ResourcesAnswer<'a>],
+    criteria: &'a ResourceCriteria,
+    command: &'a str,
+    format: Format,
+    display: &Display,
+) -> io::Result<Table<'a>> {
+    let traces = traces(answers);
+    let files = answers.iter().zip(traces.iter()).map(|(answer, trace)| {
+        Rc::new(FileStyle::new(answer, trace.numbers, criteria.stacks, display))
+    });
+    let files: Vec<Rc<FileStyle<'a>>> = files.collect();
+    let rows = files.iter().flat_map(|file| {
+        groups(file.answer, criteria).map(|group| AllocationRow { file: Rc::clone(file), group })
+    });
+    let has_text = !matches!(format, Format::Text | Format::Json(_));
+    let (mut columns, display) = (resource_columns(criteria, has_text), *display);
+    if criteria.stacks.show && criteria.has_stacks() {
+        let by = criteria.columns();
+        columns.row_text(move |row, out| row.write(by, &display, out));
+    }
+    let file_rows = answers.iter().map(|answer| file_rows(answer, criteria));
+    let spare = LEFT_OUT.into_iter().filter(|title| {
+        criteria.by.is_none() || ResourceColumn::ALL.iter().all(|column| column.title() != *title)
+    });
+    let table = Table::new("groups", columns, rows.collect(), file_rows)?.with_spare(spare);
+    let Some(by) = &criteria.by else {
+        return Ok(table.with_document(move |file_rows, mode, out| {
+            let document = Document::default().with("command", command).with("kind", "Resource");
+            let document = document::with_lists(document, &files, criteria, file_rows)
+                .stacks_if(criteria.stacks.show, &traces)
+                .caveats(&traces);
+            json::write(&document, mode, out)
+        }));
+    };
+    let by: Vec<&str> = by.iter().map(|column| column.word()).collect();
+    let head = Document::default().with("command", command).with("kind", "ResourceGroups");
+    let tail = Document::default().stacks_if(criteria.stacks.show, &traces).caveats(&traces);
+    Ok(table.with_members(head.with("group_by", by), tail))
+}
+
+fn groups<'a>(
+    answer: &'a ResourcesAnswer<'_>,
+    criteria: &ResourceCriteria,
+) -> impl Iterator<Item = &'a ResourceGroup> + use<'a> {
+    answer.shown(criteria).into_iter().flat_map(|groups| &groups.rows)
+}
+
+/// Adds the text of a column of keys; a document has all of them in one member.
+fn add_key<'a>(
+    columns: &mut Columns<'a, AllocationRow<'a>>,
+    column: ResourceColumn,
+    has_text: bool,
+) {
+    let (name, title) = (column.name(), column.title());
+    match column.kind() {
+        KeyKind::Allocator(text) => {
+            let text =
+                move |row: &AllocationRow<'a>| text(row.file.answer.allocator_of(row.group)?);
+            columns.add(name, text).title(title).rows_only();
+        }
+        KeyKind::Word(_, word) => {
+            let word = move |row: &AllocationRow<'a>| word(row.group.number(column)?);
+            columns.add(name, word).title(title).rows_only();
+        }
+        KeyKind::Owner => {
+            columns.add(name, move |row| row.text(column)).rows_only();
+            add_owner(columns);
+            columns.add("shown_process", AllocationRow::process).title(title).text_only();
+        }
+        KeyKind::Process(_) => {
+            columns.add(name, move |row| row.text(column)).title(title).unknown("").rows_only();
+        }
+        KeyKind::Stack(_, StackNames { frame, text, .. }) => {
+            let stack = move |row: &AllocationRow<'a>| row.group.stack(column);
+            columns.add(name, move |row| Some(stack(row)?.0)).title(title).rows_only();
+            let innermost = columns.add(frame.0, move |row| row.frame(stack(row)));
+            innermost.title(frame.1).unknown("").rank(1).rows_only();
+            if has_text {
+                columns.add(text, move |row| row.lines(stack(row))).rows_only();
+            }
+        }
+        KeyKind::Number(_) => {
+            columns.add(name, move |row| row.group.number(column)).title(title).rows_only();
+        }
+        KeyKind::Bytes(_) => {
+            let bytes = columns.add(name, move |row| row.group.bytes(column)).title(title);
+            bytes.show(Show::Bytes).rows_only();
+        }
+    }
+}
+
+/// Bytes over time as bars.
+fn bars(over_time: Option<&[i64]>) -> String {
+    let Some(bytes) = over_time else { return String::new() };
+    let known = bytes.iter().map(|bytes| u64::try_from(*bytes).unwrap_or_default());
+    long_sparkline(&known.collect::<Vec<u64>>())
+}
+
+fn file_rows(answer: &ResourcesAnswer<'_>, criteria: &ResourceCriteria) -> FileRows {
+    let mut sum = ResourceStats::default();
+    groups(answer, criteria).for_each(|group| sum.add_all(&group.stats));
+    let file_rows = FileRows::of(answer.about.path, groups(answer, criteria).count());
+    let ResourceStats { allocs, alloc_bytes, frees, freed_bytes, .. } = sum;
+    let (outstanding, at_exit) = (HumanCount(sum.outstanding), HumanCount(sum.at_exit));
+    let unreleased = format!(
+        "{outstanding} leaked ({}), {at_exit} freed only by process exit ({})",
+        Size(sum.outstanding_bytes),
+        Size(sum.at_exit_bytes)
+    );
+    if criteria.is_of_leaks() {
+        return file_rows.below(format!("{}: {unreleased}", Counted(allocs, "allocation")));
+    }
+    file_rows.below(format!(
+        "{} ({}), {} ({}), {unreleased}, {}",
+        Counted(allocs, "allocation"),
+        Size(alloc_bytes),
+        Counted(frees, "free"),
+        Size(freed_bytes),
+        Counted(sum.orphan_frees, "orphan free")
+    ))
+}
+
+/// Meanings of the members of the document of `.dump Resource -GroupBy`.
+pub const RESOURCE_GROUPS_MEMBERS: Meanings = &[
+    ("kind", "`\"ResourceGroups\"`"),
+    ("command, stacks, caveats, no_match", "as in `.dump Resource`"),
+    ("group_by", "the columns"),
+    ("groups", "the groups: those with the most bytes that nothing freed first"),
+];
+
+/// Meanings of the members of `groups` in `.dump Resource -GroupBy`.
+pub const RESOURCE_GROUP_MEMBERS: Meanings = &[
+    ("file", "index of the trace"),
+    ("keys", "for each column, the value shared by the allocations of the group; null for nothing"),
+    ("keys.kind, keys.allocator, keys.process, keys.allocated_by", "as in `totals` and `leaked`"),
+    ("keys.createstack, keys.freestack", "number of a stack: one of those with equal functions"),
+    ("keys.thread", "id of the thread that allocated"),
+    (
+        "keys.end",
+        "`\"open\"`, `\"freed\"`, `\"reallocated\"`, `\"replaced\"`, `\"destroyed\"`, \
+         `\"at_exit\"` or `\"empty\"` (everything in it was already allocated)",
+    ),
+    ("keys.size", "bytes of each"),
+    (
+        "pid, process_start_ns",
+        "only if `process` is a column: as in `totals`; processes of one name may have had one id \
+         in turn",
+    ),
+    (
+        "allocs, alloc_bytes, frees, freed_bytes, replaced, replaced_bytes, destroyed, \
+         destroyed_bytes, orphan_frees, orphan_bytes, ignored, closed_at_exit, \
+         closed_at_exit_bytes, leaked, leaked_bytes",
+        "as in `totals`",
+    ),
+    ("first_ns, last_ns", "time of the first and last allocation; null if there are none"),
+    ("over_time", "only with `-ShowTime`: bytes allocated at the end of each part of the trace"),
+];

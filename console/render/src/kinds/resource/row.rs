@@ -1,0 +1,153 @@
+//! Groups of allocations and their presentation.
+
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+    rc::Rc,
+};
+
+use handlescope_model::{StackIdx, Untrusted};
+use indicatif::HumanCount;
+
+use crate::{
+    json::{Document, StackNumbers},
+    text::{ProcessStyle, StackStyle},
+    time::Clock,
+};
+use handlescope_query::{
+    GroupKey, KeyKind, ResourceColumn, ResourceGroup, ResourceStats, ResourcesAnswer, TraceAnswer,
+};
+use handlescope_session::settings::{Display, StackDisplayArgs};
+use handlescope_session::terminal::Role;
+use handlescope_session::values::Size;
+
+/// The presentation of the allocations of a trace.
+pub struct FileStyle<'a> {
+    pub answer: &'a ResourcesAnswer<'a>,
+    numbers: StackNumbers,
+    processes: ProcessStyle,
+    stacks: StackStyle<'a>,
+    clock: Clock,
+}
+
+/// A group and its presentation.
+pub struct AllocationRow<'a> {
+    pub file: Rc<FileStyle<'a>>,
+    pub group: &'a ResourceGroup,
+}
+
+impl<'a> FileStyle<'a> {
+    pub fn new(
+        answer: &'a ResourcesAnswer<'a>,
+        numbers: StackNumbers,
+        stacks: StackDisplayArgs,
+        display: &Display,
+    ) -> Self {
+        FileStyle {
+            answer,
+            numbers,
+            processes: ProcessStyle::new(&answer.about.info, display),
+            stacks: StackStyle::new(Some(answer.frames.named()), &answer.about.bases, stacks),
+            clock: Clock::new(&answer.about.info, display.time_format, display.time_digits),
+        }
+    }
+}
+
+impl<'a> AllocationRow<'a> {
+    /// Returns what the allocations of the group have in common, by column.
+    pub fn keys(&self, by: &[ResourceColumn]) -> Document<'a> {
+        by.iter().fold(Document::default(), |keys, column| {
+            keys.with_key(column.word(), self.key(*column), self.file.numbers)
+        })
+    }
+
+    pub fn stats(&self) -> &'a ResourceStats {
+        &self.group.stats
+    }
+
+    fn key(&self, column: ResourceColumn) -> GroupKey<Cow<'a, str>> {
+        self.file.answer.key(self.group, column)
+    }
+}
+
+impl AllocationRow<'_> {
+    /// The number of a stack in a document.
+    pub fn number(&self, stack: Option<StackIdx>) -> Option<u64> {
+        Some(self.file.numbers.of(stack?))
+    }
+
+    /// The text that the allocations have in common in a column; of a process, as programs know it.
+    pub fn text(&self, column: ResourceColumn) -> Option<String> {
+        match self.key(column) {
+            GroupKey::Text(text) => Some(text.into_owned()),
+            _ => None,
+        }
+    }
+
+    /// The owner for people, with its start and end.
+    pub fn process(&self) -> Option<String> {
+        Some(self.file.processes.marked(&self.file.answer.process(self.group)?))
+    }
+
+    pub fn frame(&self, stack: Option<StackIdx>) -> Option<String> {
+        self.file.stacks.trimmed_representative_line(stack?, self.file.answer.trims())
+    }
+
+    pub fn lines(&self, stack: Option<StackIdx>) -> Option<String> {
+        self.file.stacks.text(stack, self.file.answer.trims())
+    }
+
+    pub fn time(&self, time_ns: Option<i64>) -> String {
+        time_ns.map_or_else(String::new, |ns| self.file.clock.at(ns).to_string())
+    }
+
+    /// Writes a line about the group, then a line for each frame of its stacks.
+    pub fn write(
+        &self,
+        by: &[ResourceColumn],
+        display: &Display,
+        mut out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let ResourceStats { allocs, alloc_bytes, first_ns, last_ns, .. } = self.group.stats;
+        let (count, size) = (HumanCount(allocs), Size(alloc_bytes));
+        write!(out, "Count: {count} Bytes: {size}")?;
+        let unreleased = (self.group.stats.unreleased(), self.group.stats.unreleased_bytes());
+        if unreleased != (allocs, alloc_bytes) {
+            write!(out, " Leaked: {} Bytes: {}", HumanCount(unreleased.0), Size(unreleased.1))?;
+        }
+        for column in by {
+            self.write_key(*column, display, out)?;
+        }
+        writeln!(out, " First: {} Last: {}", self.time(first_ns), self.time(last_ns))?;
+        for column in ResourceColumn::ALL.iter().filter(|column| by.contains(column)) {
+            let Some(names) = column.stack_names() else { continue };
+            write!(out, "{}{}: ", display.indent(1), names.heading)?;
+            let (stack, trims) = (self.group.stack(*column), self.file.answer.trims());
+            self.file.stacks.write_trimmed(&mut out, stack, trims, display, 2)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the common values of a group's allocations, except stacks.
+    fn write_key(
+        &self,
+        column: ResourceColumn,
+        display: &Display,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        match (column.kind(), self.key(column)) {
+            (KeyKind::Owner, _) => {
+                let process = self.process().unwrap_or_else(|| "unknown".to_owned());
+                let process = display.screen.paint(Role::Process, Untrusted(&process));
+                write!(out, " {}: {process}", column.title())
+            }
+            (KeyKind::Process(_), GroupKey::Text(process)) => {
+                write!(out, " {} {}", column.word(), Untrusted(process.as_ref()))
+            }
+            (_, GroupKey::Text(text)) => write!(out, " {}", Untrusted(text.as_ref())),
+            (KeyKind::Bytes(_), GroupKey::Number(number)) => write!(out, " {}", Size(number)),
+            (_, GroupKey::Number(number)) => write!(out, " {}: {number}", column.title()),
+            (_, GroupKey::Stack(_) | GroupKey::None) => Ok(()),
+        }
+    }
+}

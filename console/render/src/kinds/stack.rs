@@ -1,0 +1,182 @@
+//! `.dump Stack`
+
+use std::{
+    io::{self, Write},
+    rc::Rc,
+};
+
+use indicatif::HumanCount;
+
+use super::index;
+use crate::json::Meanings;
+use crate::{
+    json::{Document, StackJson},
+    table::{Columns, FileRows, Show, Table},
+    text::{ProcessStyle, StackStyle},
+};
+use handlescope_query::{FrameStats, StackRow, StacksAnswer};
+use handlescope_session::settings::{Display, StackDisplayArgs};
+use handlescope_session::terminal::Role;
+use handlescope_session::values::{Counted, Format};
+
+/// Note for an extract that does not have the stacks of every event.
+const ONLY_HANDLES: &str = "Only stacks of handle events, allocations and kept provider events; \
+     extract with -stacks all for those of every event";
+
+/// A stack and its presentation.
+pub struct StackItem<'a> {
+    file: Rc<FileStyle<'a>>,
+    stack: StackRow,
+}
+
+/// The presentation of the stacks of a trace.
+struct FileStyle<'a> {
+    answer: &'a StacksAnswer<'a>,
+    processes: ProcessStyle,
+    stacks: StackStyle<'a>,
+}
+
+/// Declares the columns of a stack; `has_text`: files have its frames.
+pub fn stack_columns<'a>(has_text: bool) -> Columns<'a, StackItem<'a>> {
+    let mut columns = Columns::<StackItem<'a>>::default();
+    columns.add("file", |row| index(row.file.answer.index));
+    columns.add("count", |row| row.stack.count).title("Count").show(Show::Grouped);
+    columns.add("pid", |row| row.stack.pid);
+    columns.add("process", |row| row.file.answer.process(row.stack).name);
+    columns.nest("frames", "array", StackItem::frames);
+    columns.add("name", StackItem::process).title("Process").text_only();
+    columns.add("stack", |row| row.stack.stack.0).title("Stack").rows_only();
+    columns.add("depth", StackItem::depth).title("Frames").rows_only();
+    let innermost =
+        columns.add("innermost_frame", |row| row.file.stacks.representative_line(row.stack.stack));
+    innermost.title("Innermost frame").unknown("").rows_only();
+    if has_text {
+        let text = |row: &StackItem<'a>| row.file.stacks.text(Some(row.stack.stack), None);
+        columns.add("text", move |row| text(row).unwrap_or_default()).rows_only();
+    }
+    columns
+}
+
+/// A row for each stack; JSON has its frames, too, and the text with `-ShowStack`.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn call_stacks<'a>(
+    answers: &'a [StacksAnswer<'a>],
+    stacks: StackDisplayArgs,
+    format: Format,
+    display: &Display,
+) -> io::Result<Table<'a>> {
+    let rows = answers.iter().flat_map(|answer| {
+        let file = Rc::new(FileStyle::new(answer, stacks, display));
+        answer.rows.iter().map(move |&stack| StackItem { file: Rc::clone(&file), stack })
+    });
+    let (mut columns, display) = (stack_columns(format != Format::Text), *display);
+    if stacks.show {
+        columns.row_text(move |row, out| row.write(&display, out));
+    }
+    let mut stats = FrameStats::default();
+    answers.iter().for_each(|answer| stats += answer.stats);
+    let left_out: usize = answers
+        .iter()
+        .map(|answer| (answer.passed as usize).saturating_sub(answer.rows.len()))
+        .sum();
+    let left_out = Some(left_out).filter(|left_out| *left_out > 0);
+    let left_out = left_out.map(|left_out| Document::default().with("stacks", left_out));
+    let head = Document::default()
+        .with("frames_total", stats.frames_total)
+        .with("frames_in_modules", stats.frames_in_modules)
+        .with("frames_managed", stats.frames_managed)
+        .with("frames_unknown", stats.frames_unknown)
+        .with("has_every_stack", answers.iter().all(|answer| answer.has_every_stack))
+        .with_some("left_out", left_out);
+    let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
+    let tail = Document::default().no_match(no_match);
+    let table = Table::new("stacks", columns, rows.collect(), answers.iter().map(file_rows))?;
+    Ok(table.with_members(head, tail))
+}
+
+impl<'a> FileStyle<'a> {
+    fn new(answer: &'a StacksAnswer<'a>, stacks: StackDisplayArgs, display: &Display) -> Self {
+        FileStyle {
+            answer,
+            processes: ProcessStyle::new(&answer.info, display),
+            stacks: StackStyle::new(Some(answer.frames.named()), &answer.bases, stacks),
+        }
+    }
+}
+
+impl<'a> StackItem<'a> {
+    fn frames(&self) -> StackJson<'a> {
+        let answer = self.file.answer;
+        let (frames, stack) = (Some(&answer.frames), self.stack.stack);
+        StackJson { frames, bases: &answer.bases, stack, trims: None }
+    }
+
+    /// Writes a line about the stack, then a line for each frame.
+    fn write(&self, display: &Display, mut out: &mut dyn Write) -> io::Result<()> {
+        let process = display.screen.paint(Role::Process, self.process());
+        let (count, number) = (HumanCount(self.stack.count), self.stack.stack);
+        writeln!(out, "Count: {count} Process: {process} Stack: {number}")?;
+        self.file.stacks.write_frames(&mut out, self.stack.stack, display, 1)
+    }
+
+    /// The process for people, with its start and end.
+    fn process(&self) -> String {
+        self.file.processes.marked(&self.file.answer.process(self.stack))
+    }
+
+    fn depth(&self) -> u32 {
+        index(self.file.answer.frames.stacks.get(self.stack.stack.row()).len())
+    }
+}
+
+fn file_rows(answer: &StacksAnswer<'_>) -> FileRows {
+    let (passed, recorded) = (Counted(answer.passed, "stack"), Counted(answer.recorded, "time"));
+    let FrameStats { frames_total, frames_in_modules, frames_managed, frames_unknown } =
+        answer.stats;
+    let total = Counted(frames_total, "frame");
+    let [modules, managed, unknown] =
+        [frames_in_modules, frames_managed, frames_unknown].map(HumanCount);
+    let file_rows = FileRows::of(answer.path, answer.rows.len())
+        .counted(format!("of {passed}, recorded {recorded}"))
+        .below(format!(
+            "{total}: {modules} in modules, {managed} in managed methods outside of modules, \
+             {unknown} unknown"
+        ));
+    if answer.has_every_stack { file_rows } else { file_rows.below(ONLY_HANDLES.to_owned()) }
+}
+
+/// Meanings of the members of the document of `.dump Stack`.
+pub const STACKS_MEMBERS: Meanings = &[
+    ("frames_total", "all frames"),
+    ("frames_in_modules", "frames in an image, managed or not"),
+    ("frames_managed", "frames outside all images but in a managed method compiled at run time"),
+    ("frames_unknown", "the remaining frames"),
+    (
+        "has_every_stack",
+        "whether the traces have the stacks of every event, or only of handle events; \
+         `handlescope extract -stacks all` keeps all. Stacks carried by provider events exist if \
+         the extract has these events (`-events`)",
+    ),
+    ("left_out", "only if `-TopN` omits something"),
+    ("left_out.stacks", "number of omitted stacks"),
+    ("stacks", "the stacks, by file, then the most frequent first"),
+    (
+        "no_match",
+        "only if nothing matches: the filter that removed everything, as in `.dump ObjectRef`; \
+         `before` counts stacks",
+    ),
+];
+
+/// Meanings of the members of `stacks` in `.dump Stack`.
+pub const STACK_MEMBERS: Meanings = &[
+    ("file", "index of the trace"),
+    ("count", "events with this stack in this process"),
+    ("pid, process", "process id and name"),
+    (
+        "frames",
+        "list of frames, innermost first; their members are those of the [stacks](#stacks) of \
+         `.dump ObjectRef`",
+    ),
+];

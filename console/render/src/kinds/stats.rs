@@ -1,0 +1,494 @@
+//! `.dump Stats` as text: first problems of the trace, then its properties, then its contents.
+
+use std::fmt::{self, Write};
+use std::io;
+
+use handlescope_extract::is_loss;
+use handlescope_model::Untrusted;
+use handlescope_model::tables::{EventCount, Loss, LossKind, TraceInfo, Warning};
+use indicatif::HumanCount;
+use serde_json::Value;
+
+use super::index;
+use crate::json::Document;
+use crate::json::Meanings;
+use crate::table::{Columns, FileRows, RowOf, Show, Table};
+use crate::time::{Seconds, Utc7};
+use handlescope_query::StatsAnswer;
+use handlescope_session::cancel::Cancel;
+use handlescope_session::filter::Filter;
+use handlescope_session::settings::Display;
+use handlescope_session::terminal::Role;
+use handlescope_session::values::{Counted, Length, TimeDigits, finding};
+
+/// A kind of events, with the number of its file.
+pub type EventCountRow<'a> = (u32, &'a EventCount);
+
+/// Declares the columns of a kind of events.
+pub fn stats_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
+    let mut columns = Columns::<EventCountRow<'a>>::default();
+    columns.add("file", |(file, _)| *file);
+    columns.add("count", |(_, event)| event.count).title("Count").show(Show::Grouped);
+    columns.add("name", |(_, event)| event.name.as_deref()).title("Event").unknown("");
+    columns.add("kind", |(_, event)| event.kind.as_str()).title("Kind");
+    columns
+}
+
+/// A row for each kind of event, below the facts about the trace; JSON has those, too.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Result<Table<'a>> {
+    let rows = answers
+        .iter()
+        .flat_map(|answer| answer.events.iter().map(|event| (index(answer.index), event)));
+    let file_rows = answers.iter().map(|answer| {
+        let above = about(answer, display)?;
+        Ok(FileRows::of(answer.path, answer.events.len()).above(above))
+    });
+    let file_rows = file_rows.collect::<io::Result<Vec<FileRows>>>()?;
+    let table = Table::new("files", stats_columns(), rows.collect(), file_rows)?;
+    Ok(table.with_document(|file_rows, mode, out| {
+        let files = answers.iter().zip(file_rows.to_vec());
+        let files = files.map(|(answer, file_rows)| TraceRow { answer, file_rows }).collect();
+        let file_rows = [FileRows::rows_of(file_rows.len())];
+        let table = Table::new("files", trace_facts(), files, file_rows)?;
+        table.json(mode, &Cancel::default(), out)
+    }))
+}
+
+/// Columns about a trace: members of documents, and lines of the text.
+pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
+    let mut columns = Columns::<TraceRow<'a>>::default();
+    columns.add("source", |row| source(row.info())).fact("Source").text_only();
+    columns.add("file", |row| index(row.answer.index));
+    columns.add("path", |row| row.answer.path.to_string_lossy().into_owned());
+    columns.add("source_etl", |row| row.info().source_path.as_str());
+    columns.add("source_size", |row| row.info().source_size);
+    columns.add("computer", |row| row.info().computer.as_deref()).fact("Computer");
+    columns.add("os_version", |row| row.info().known_os_version());
+    columns.add("os_build", |row| Some(row.info().os_build).filter(|build| *build != 0));
+    columns.add("os_build_string", |row| row.info().os_build_string.as_deref());
+    columns.add("product", |row| row.info().product.as_deref());
+    columns.add("windows", |row| windows(row.info())).fact("Windows").text_only();
+    columns.add("processors", |row| processors(row.info())).fact("Processors").text_only();
+    columns.add("session_start_utc", |row| utc(row.start())).fact("Session start (UTC)");
+    let end = columns.add("session_end_utc", |row| utc(row.info().session_end_filetime));
+    end.fact("Session end (UTC)");
+    columns.add("recorded_from_ns", |row| Some(*row.info().recorded_ns()?.start()));
+    columns.add("recorded_to_ns", |row| Some(*row.info().recorded_ns()?.end()));
+    columns.add("recorded", |row| recorded(row.info())).fact("Recorded").text_only();
+    columns.add("boot_time_utc", |row| utc(row.info().boot_filetime)).fact("Boot (UTC)");
+    let known = |row: &TraceRow<'a>, minutes: fn(&TraceInfo) -> i32| {
+        row.info().knows_utc_offset().then(|| minutes(row.info()))
+    };
+    columns.add("tz_bias_minutes", move |row| known(row, |info| info.tz_bias_minutes));
+    columns.add("utc_offset_minutes", move |row| known(row, |info| info.utc_offset_minutes));
+    columns.add("zone", |row| utc_offset(row.info())).fact("Local time").text_only();
+    columns.add("cpu_count", |row| row.info().known(row.info().cpu_count.into()));
+    columns.add("cpu_mhz", |row| row.info().cpu_mhz);
+    columns.add("memory_mb", |row| row.info().memory_mb);
+    columns.add("pointer_size", |row| row.info().known(row.info().pointer_size.into()));
+    columns.add("clock", |row| row.info().clock.as_str());
+    columns.add("perf_freq", |row| perf_freq(row.info()));
+    columns.add("ticks", |row| clock(row.info())).fact("Clock").text_only();
+    columns.add("buffer_size", |row| row.info().known(row.info().buffer_size.into()));
+    columns.add("buffers", |row| row.info().known(row.info().buffers));
+    columns.add("bytes", |row| buffers(row.info())).fact("Buffers").text_only();
+    columns.add("events_total", |row| row.info().events_total).fact("Events");
+    columns.add("events_lost", |row| Some(row.info().losses()?.0));
+    columns.add("buffers_lost", |row| Some(row.info().losses()?.1));
+    columns.nest("warnings", "array", |row| &row.answer.warnings);
+    columns.nest("events", "array", TraceRow::events);
+    let kept = columns.add("stack_fragments", |row| row.info().stack_fragments);
+    kept.fact("Stack events").rank(1);
+    columns.add("stacks_total", |row| row.info().stacks_total).fact("Stacks kept").rank(1);
+    let distinct = columns.add("stacks_distinct", |row| row.answer.stacks_distinct as u64);
+    distinct.fact("Distinct stacks").rank(1);
+    let distinct = columns.add("frames_distinct", |row| row.answer.frames_distinct as u64);
+    distinct.fact("Distinct frames").rank(1);
+    let of_modules = columns.add("frames_in_modules", |row| row.info().frames_in_modules);
+    of_modules.fact("Frames in modules").rank(1);
+    columns.add("objects", |row| row.answer.objects as u64).fact("Objects");
+    columns.add("handle_events", |row| row.answer.handle_events as u64).fact("Handle events");
+    columns.add("leaked_handles", |row| row.answer.leaked_handles as u64).fact("Leaked handles");
+    columns.add("leaked_views", |row| row.answer.leaked_views as u64).fact("Leaked views");
+    columns.add("closed_at_exit", |row| row.answer.closed_at_exit).fact("Closed only at exit");
+    columns.add("closed_unseen", |row| row.answer.closed_unseen).fact("Closed unseen");
+    columns.nest("losses", "array", |row| row.answer.losses.iter().map(loss).collect::<Vec<_>>());
+    columns.nest("attribution", "object", |row| attribution(row.info()));
+    columns.add("extractor", |row| row.info().extractor.as_str());
+    columns.add("schema_version", |row| row.info().schema_version);
+    let extracted = columns.add("extracted", |row| extracted(row.info())).fact("Extracted by");
+    extracted.rank(2).text_only();
+    columns
+}
+
+/// A trace, with the kinds of events that are left.
+pub struct TraceRow<'a> {
+    answer: &'a StatsAnswer<'a>,
+    file_rows: FileRows,
+}
+
+impl<'a> TraceRow<'a> {
+    fn info(&self) -> &'a TraceInfo {
+        &self.answer.info
+    }
+
+    fn start(&self) -> Option<i64> {
+        self.info().start_filetime()
+    }
+
+    fn events(&self) -> Vec<&'a EventCount> {
+        self.file_rows.relative_rows().filter_map(|row| self.answer.events.get(row)).collect()
+    }
+}
+
+fn utc(time: Option<i64>) -> Option<String> {
+    Some(Utc7(time?).to_string())
+}
+
+fn perf_freq(info: &TraceInfo) -> Option<i64> {
+    (info.perf_freq != 0 || !info.is_converted()).then_some(info.perf_freq)
+}
+
+/// Describes a loss: the time during which events may be missing.
+fn loss(loss: &Loss) -> Document<'static> {
+    Document::default()
+        .with("what", LossKind::from_code(loss.what).map(LossKind::name))
+        .with("from_ns", loss.from_ns)
+        .with("to_ns", loss.to_ns)
+        .with("count", loss.count)
+}
+
+fn attribution(info: &TraceInfo) -> Document<'static> {
+    Document::default()
+        .with("header", info.attributed_header)
+        .with("stack", info.attributed_stack)
+        .with("before_exit", info.attributed_before_exit)
+        .with("system", info.attributed_system)
+        .with("dropped", info.attributed_dropped)
+}
+
+/// The members about a trace that are one value, with their names.
+fn single_members(answer: &StatsAnswer<'_>) -> serde_json::Result<Vec<(String, Option<String>)>> {
+    let text = |value: &Value| match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        number => Some(number.to_string()),
+    };
+    let row = TraceRow { answer, file_rows: FileRows::default() };
+    let file = serde_json::to_value(RowOf(&trace_facts().in_document(), &row))?;
+    let members = file.as_object().into_iter().flatten();
+    let single =
+        members.filter(|(name, value)| !value.is_array() && !value.is_object() && *name != "file");
+    Ok(single.map(|(name, value)| (name.clone(), text(value))).collect())
+}
+
+/// ETWAnalyzer's names of some of the properties.
+const ETW_ANALYZER: [(&str, &str); 11] = [
+    ("Machine", "computer"),
+    ("SourceETLFileName", "source_etl"),
+    ("OSName", "product"),
+    ("OSBuild", "os_build_string"),
+    ("OSVersion", "os_version"),
+    ("MemorySizeMB", "memory_mb"),
+    ("NumberOfProcessors", "cpu_count"),
+    ("CPUSpeedMHz", "cpu_mhz"),
+    ("SessionStart", "session_start_utc"),
+    ("SessionEnd", "session_end_utc"),
+    ("BootTime", "boot_time_utc"),
+];
+
+/// A row for each property whose name a filter lets pass.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn properties<'a>(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Result<Table<'a>> {
+    let (mut rows, mut file_rows) = (Vec::new(), Vec::new());
+    for answer in answers {
+        let before = rows.len();
+        let members = single_members(answer)?.into_iter();
+        let selected = members.filter(|(name, _)| is_selected(name, filter));
+        let selected = selected.map(|(name, value)| (requested_name(name, filter), value));
+        rows.extend(selected.map(|(name, value)| (index(answer.index), name, value)));
+        file_rows.push(FileRows::of(answer.path, rows.len() - before));
+    }
+    let mut columns = Columns::<(u32, String, Option<String>)>::default();
+    columns.add("file", |(file, ..)| *file);
+    columns.add("name", |(_, name, _)| name.clone()).title("Property");
+    columns.add("value", |(.., value)| value.clone()).title("Value").unknown("unknown");
+    Table::new("properties", columns, rows, file_rows)
+}
+
+/// Whether a filter lets a property pass by its name or by that of ETWAnalyzer.
+fn is_selected(name: &str, filter: &Filter) -> bool {
+    let theirs = ETW_ANALYZER.iter().filter(|(_, ours)| *ours == name).map(|(theirs, _)| *theirs);
+    filter.matches_lines([name].into_iter().chain(theirs))
+}
+
+/// The name of a property as the filter has it, which lets it pass by this one or by that of ETWAnalyzer.
+fn requested_name(name: String, filter: &Filter) -> String {
+    if filter.matches(&name) {
+        return name;
+    }
+    let theirs = ETW_ANALYZER.iter().find(|(_, ours)| *ours == name).map(|(theirs, _)| *theirs);
+    theirs.map_or(name, str::to_owned)
+}
+
+/// The names and patterns in a filter that no property has.
+///
+/// # Errors
+/// Fails like [`properties`].
+pub fn unknown_properties(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Result<Vec<String>> {
+    let Some(answer) = answers.first() else { return Ok(Vec::new()) };
+    let members = single_members(answer)?;
+    let patterns = filter.text().split(';').map(str::trim);
+    let patterns = patterns.filter(|pattern| !pattern.is_empty() && !pattern.starts_with('!'));
+    let unknown = patterns.filter(|pattern| {
+        let filter = Filter::new(pattern);
+        filter.is_ok_and(|filter| !members.iter().any(|(name, _)| is_selected(name, &filter)))
+    });
+    Ok(unknown.map(str::to_owned).collect())
+}
+
+/// Everything but the events.
+fn about(answer: &StatsAnswer<'_>, display: &Display) -> io::Result<String> {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = write_losses(answer, display, &mut text);
+    let _ = write_warnings(&answer.warnings, display, &mut text);
+    let row = TraceRow { answer, file_rows: FileRows::default() };
+    let table = Table::new("files", trace_facts(), vec![row], [FileRows::rows_of(1)])?;
+    for (name, value) in table.facts()? {
+        let value = display.whole(&format!(" {value}"));
+        let _ = writeln!(text, "{name:<26}{value}");
+    }
+    let _ = write_attribution(&answer.info, &mut text);
+    Ok(text)
+}
+
+/// The effect of lost events on leaks.
+const LOST_CLOSES: &str =
+    "A handle whose close event was lost looks leaked, unless it is counted as closed unseen";
+
+/// Writes the losses, and lost events first: they make leaks doubtful.
+fn write_losses(answer: &StatsAnswer<'_>, display: &Display, out: &mut String) -> fmt::Result {
+    let text = match answer.info.losses() {
+        None => {
+            return writeln!(
+                out,
+                "The extract does not say whether events were lost while \
+             recording."
+            );
+        }
+        Some((0, 0)) if !answer.warnings.iter().any(|warning| is_loss(&warning.kind)) => {
+            return writeln!(out, "No events and no buffers were lost while recording.");
+        }
+        Some((0, 0)) => format!(
+            "INCOMPLETE: parts of the file are missing or unreadable, see below. {LOST_CLOSES}."
+        ),
+        Some((events, buffers)) => format!(
+            "LOST while recording: {}, {}. {LOST_CLOSES}: record again with more or larger buffers before trusting \
+             counts.",
+            Counted(events, "event"),
+            Counted(buffers, "buffer")
+        ),
+    };
+    writeln!(out, "{}", display.screen.paint(Role::Alarm, display.whole(&text)))
+}
+
+fn write_warnings(warnings: &[Warning], display: &Display, out: &mut String) -> fmt::Result {
+    if warnings.is_empty() {
+        return writeln!(out, "Nothing was damaged or left out.");
+    }
+    writeln!(out, "{}", display.screen.paint(Role::Alarm, "Warnings:"))?;
+    for warning in warnings {
+        let text = display.whole(&format!("  {}", Untrusted(finding(warning))));
+        writeln!(out, "{text}")?;
+    }
+    Ok(())
+}
+
+/// Returns the time of which the trace has events, and the length of the session.
+fn recorded(info: &TraceInfo) -> Option<String> {
+    let (from_ns, to_ns) = info.recorded_ns()?.into_inner();
+    let [from, to] = [from_ns, to_ns].map(|ns| Seconds { ns, digits: TimeDigits::default() });
+    let length = Length(to_ns.saturating_sub(from_ns));
+    let session = info.length_ns().map_or_else(unknown, |ns| Length(ns).to_string());
+    Some(format!("{from} s to {to} s: {length} of {session}"))
+}
+
+fn source(info: &TraceInfo) -> String {
+    format!("{} ({} bytes)", info.source_path, HumanCount(info.source_size))
+}
+
+/// Version, build and product, where the source names them.
+fn windows(info: &TraceInfo) -> Option<String> {
+    let build =
+        info.os_build_string.as_deref().map_or_else(String::new, |build| format!(" ({build})"));
+    let product = info.product.as_deref().map_or_else(String::new, |product| format!(" {product}"));
+    let Some(version) = info.known_os_version() else {
+        return info.product.clone();
+    };
+    let number = match info.os_build {
+        0 => String::new(),
+        number => format!(" build {number}"),
+    };
+    Some(format!("{version}{number}{build}{product}"))
+}
+
+/// An offset as in `UTC+02:00`.
+fn utc_offset(info: &TraceInfo) -> Option<String> {
+    let sign = if info.utc_offset_minutes < 0 { '-' } else { '+' };
+    let minutes = info.utc_offset_minutes.unsigned_abs();
+    info.knows_utc_offset().then(|| format!("UTC{sign}{:02}:{:02}", minutes / 60, minutes % 60))
+}
+
+fn processors(info: &TraceInfo) -> String {
+    let processors = info.known(info.cpu_count.into()).map_or_else(unknown, |n| n.to_string());
+    match info.known(info.pointer_size.into()) {
+        Some(size) => format!("{processors}, {size} byte pointers"),
+        None => processors,
+    }
+}
+
+fn clock(info: &TraceInfo) -> String {
+    match info.known(u64::try_from(info.perf_freq).unwrap_or_default()) {
+        Some(rate) => format!("{}, {} ticks per second", info.clock, HumanCount(rate)),
+        None => info.clock.clone(),
+    }
+}
+
+fn buffers(info: &TraceInfo) -> Option<String> {
+    let buffers = HumanCount(info.known(info.buffers)?);
+    Some(format!("{buffers} of {} bytes", info.buffer_size))
+}
+
+fn extracted(info: &TraceInfo) -> String {
+    format!("{} (layout {})", info.extractor, info.schema_version)
+}
+
+fn unknown() -> String {
+    "unknown".to_owned()
+}
+
+/// Writes the sources of events' processes, from the most reliable to none.
+fn write_attribution(info: &TraceInfo, out: &mut String) -> fmt::Result {
+    writeln!(out, "Process of object events taken from")?;
+    for (name, count) in [
+        ("their own header", info.attributed_header),
+        ("their stack", info.attributed_stack),
+        ("a process that had ended before", info.attributed_before_exit),
+        ("assumed System", info.attributed_system),
+        ("nowhere: dropped", info.attributed_dropped),
+    ] {
+        let count = HumanCount(count).to_string();
+        writeln!(out, "  {name:<36} {count:>15}")?;
+    }
+    Ok(())
+}
+
+/// Meanings of the members of the document of `.dump Stats`.
+pub const STATS_MEMBERS: Meanings = &[
+    ("files", "one element per trace"),
+    (
+        "properties",
+        "with `-Properties`, instead of `files`: the chosen members of its elements that are \
+         single values",
+    ),
+];
+
+/// Meanings of the members of `properties` in `.dump Stats`.
+pub const PROPERTY_MEMBERS: Meanings =
+    &[("file", "index"), ("name, value", "the member, and its value as text; null: unknown")];
+
+/// Meanings of the members of `files` in `.dump Stats`.
+pub const TRACE_MEMBERS: Meanings = &[
+    ("file, path", "index, and the file name as given"),
+    (
+        "source_etl, source_size",
+        "name of the recorded file when it was extracted, and its size in bytes",
+    ),
+    ("computer", "name of the recording machine"),
+    ("os_version, os_build, os_build_string, product", "its Windows"),
+    (
+        "session_start_utc, session_end_utc, boot_time_utc",
+        "start and end of the recording, boot of the machine",
+    ),
+    (
+        "recorded_from_ns, recorded_to_ns",
+        "the time whose events the trace has; it begins after the session start if a ring \
+         overwrote older events; null without a clock, and if unknown",
+    ),
+    ("tz_bias_minutes", "its time zone, UTC = local time + bias, without daylight saving time"),
+    ("utc_offset_minutes", "local time - UTC at the session start, with daylight saving time"),
+    ("cpu_count, pointer_size", "processors, and bytes of a pointer"),
+    ("cpu_mhz, memory_mb", "processor clock in MHz, and memory in MB"),
+    (
+        "clock, perf_freq",
+        "`\"qpc\"`, `\"system_time\"` or `\"cpu_cycles\"` (`\"unknown\"` and 0 for ETWAnalyzer's \
+         extracts), and ticks per second of the performance counter",
+    ),
+    ("buffers, buffer_size", "buffers found in the file, and the bytes of each"),
+    ("events_total", "events found in the file"),
+    ("events_lost, buffers_lost", "what the recording lost"),
+    ("warnings", "what was damaged or left out"),
+    (
+        "warnings.kind, warnings.count, warnings.first_offset, warnings.first_line",
+        "what, how often, and where first: byte offset in the file, or line of a text",
+    ),
+    ("events", "every event of the file, kept or not, by kind"),
+    (
+        "events.kind, events.name, events.count",
+        "the kind, see below, its name and its count; TraceLogging events of one kind with \
+         different names have separate rows",
+    ),
+    (
+        "events.provider, events.first_ns, events.last_ns",
+        "its provider, and its first and last time, as in `.dump Events`",
+    ),
+    ("stack_fragments", "stack events of any kind"),
+    (
+        "stacks_total, stacks_distinct",
+        "stacks that were joined and kept, one per event that has one (handles, allocations and \
+         kept provider events; every event with `extract -stacks all`), and the distinct ones \
+         among them",
+    ),
+    (
+        "frames_distinct, frames_in_modules",
+        "distinct frames of these stacks, and frames of the stacks inside a module",
+    ),
+    ("objects", "objects and mappings"),
+    ("handle_events", "creates, duplicates and closes of these objects"),
+    (
+        "leaked_handles, leaked_views",
+        "creates and duplicates that nothing closes, and views that nothing unmaps; \
+         `totals.leaked_handles` of `.dump ObjectRef` is their sum",
+    ),
+    ("closed_at_exit", "creates, duplicates and maps that only the end of their process closed"),
+    (
+        "closed_unseen",
+        "creates, duplicates and maps whose closes the trace lost, while other events show that \
+         they were closed; null: the extract does not record it",
+    ),
+    ("losses", "times in which events may be missing"),
+    (
+        "losses.what",
+        "`\"missing_buffers\"`, `\"damaged_buffer\"`, `\"loss_flag\"`, `\"loss_record\"`, \
+         `\"events_lost\"`, `\"buffers_lost\"`, `\"overwritten\"`: older events of a ring, which \
+         are missing before its recorded time, `\"unwritten\"`: the end of a session that was not \
+         stopped, or of a ring without its last buffer",
+    ),
+    ("losses.from_ns, losses.to_ns", "from when to when; null: anywhere in the trace"),
+    (
+        "losses.count",
+        "number of buffers at most, or of events; null: unknown, or counted in another row, since \
+         a missing buffer may belong to any of several processors",
+    ),
+    ("attribution", "number of object events by the source of their process"),
+    ("attribution.header, attribution.stack", "their own header, their stack"),
+    ("attribution.before_exit", "a process that had ended under the pid"),
+    ("attribution.system, attribution.dropped", "none: assigned to System, or dropped"),
+    ("extractor, schema_version", "the program that made the extract, and its layout"),
+];

@@ -1,0 +1,207 @@
+//! `.dump Symbols`
+
+use std::io;
+
+use handlescope_extract::symbols::{ModuleReport, Origin, Outcome};
+use handlescope_model::Untrusted;
+use indicatif::HumanCount;
+use serde::Serialize;
+
+use super::index;
+use crate::json::Meanings;
+use crate::table::{Columns, FileRows, Show, Table};
+use handlescope_query::{ModuleSymbols, SymbolsAnswer};
+use handlescope_session::values::Counted;
+
+/// A module, with the number of its file.
+pub type ModuleSymbolsRow<'a> = (u32, &'a ModuleSymbols);
+
+/// The place of the symbols of a module.
+#[derive(Serialize)]
+struct PlaceJson {
+    kind: &'static str,
+    place: Option<String>,
+}
+
+#[derive(Serialize)]
+struct MissingJson<'a> {
+    server: &'a str,
+    remembered: bool,
+    refused: bool,
+}
+
+#[derive(Serialize)]
+struct FailureJson<'a> {
+    place: &'a str,
+    reason: &'a str,
+}
+
+/// Declares the columns of a module's symbols.
+pub fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
+    let pdb = |symbols: &'a ModuleSymbols| symbols.report.module.pdb.as_ref();
+    let mut columns = Columns::<ModuleSymbolsRow<'a>>::default();
+    columns.add("file", |(file, _)| *file);
+    columns.add("module", |(_, symbols)| symbols.report.module.name.as_str()).title("Name");
+    columns.add("path", |(_, symbols)| symbols.report.module.path.as_str());
+    columns.add("pdb_name", move |(_, symbols)| pdb(symbols).map(|pdb| pdb.name.as_str()));
+    columns.add("pdb_guid", move |(_, symbols)| pdb(symbols).map(|pdb| pdb.guid.to_string()));
+    columns.add("pdb_age", move |(_, symbols)| pdb(symbols).map(|pdb| pdb.age));
+    let frames = columns.add("frames", |(_, symbols)| symbols.frames as u64);
+    frames.title("Frames").show(Show::Grouped);
+    let named = columns.add("frames_named", |(_, symbols)| symbols.named as u64);
+    named.title("Named").show(Show::Grouped);
+    let shown = columns.add("pdb", move |(_, symbols)| {
+        let pdb = pdb(symbols)?;
+        Some(format!("{} {} {}", pdb.file_name(), pdb.guid, pdb.age))
+    });
+    shown.title("Pdb").text_only();
+    columns.add("status", |(_, symbols)| status(symbols).0);
+    columns.add("symbol_file", |(_, symbols)| status(symbols).1);
+    columns.nest("found_in", "object?", |(_, s)| s.report.origin.as_ref().map(origin_json));
+    columns.nest("missing_at", "array", |(_, symbols)| missing(&symbols.report));
+    columns.nest("skipped", "array", |(_, symbols)| &symbols.report.skipped);
+    columns.nest("failures", "array", |(_, symbols)| failures(&symbols.report));
+    let refused =
+        |(_, symbols): &ModuleSymbolsRow<'a>| symbols.report.refusals().collect::<Vec<_>>();
+    columns.nest("refused", "array", refused);
+    columns.add("search", |(_, symbols)| search(symbols)).title("Symbols").rows_only();
+    columns
+}
+
+/// A row for each module; JSON has the places that were searched, too.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn symbols<'a>(answers: &'a [SymbolsAnswer<'_>]) -> io::Result<Table<'a>> {
+    let rows = answers
+        .iter()
+        .flat_map(|answer| answer.modules.iter().map(|module| (index(answer.index), module)));
+    Table::new("symbols", symbol_columns(), rows.collect(), answers.iter().map(file_rows))
+}
+
+fn missing(report: &ModuleReport) -> Vec<MissingJson<'_>> {
+    let missing = report.missing.iter().map(|missing| MissingJson {
+        server: &missing.server,
+        remembered: missing.is_remembered,
+        refused: missing.is_refused,
+    });
+    missing.collect()
+}
+
+fn failures(report: &ModuleReport) -> Vec<FailureJson<'_>> {
+    let failures = report.failures.iter();
+    failures
+        .map(|failure| FailureJson { place: &failure.location, reason: &failure.reason })
+        .collect()
+}
+
+fn file_rows(answer: &SymbolsAnswer<'_>) -> FileRows {
+    let modules = &answer.modules;
+    let resolved = modules.iter().filter(|module| module.report.is_resolved()).count();
+    let sum = |count: fn(&ModuleSymbols) -> usize| {
+        HumanCount(modules.iter().map(|module| count(module) as u64).sum())
+    };
+    let (named, frames) = (sum(|module| module.named), sum(|module| module.frames));
+    FileRows::of(answer.path, modules.len()).below(format!(
+        "{}, {resolved} with symbols; {named} of {frames} frames have names",
+        Counted(modules.len() as u64, "module")
+    ))
+}
+
+/// Returns the result of the search, and the file that names come from.
+fn status(symbols: &ModuleSymbols) -> (&'static str, Option<String>) {
+    let text = |file: &std::path::Path| Some(file.to_string_lossy().into_owned());
+    let (status, file) = match &symbols.report.outcome {
+        Outcome::Resolved { file, .. } => ("pdb", text(file)),
+        Outcome::ResolvedFromExports { file } => ("exports", text(file)),
+        Outcome::NoPdbIdentity => ("no_pdb_identity", None),
+        Outcome::UnusableName => ("unusable_name", None),
+        Outcome::NoSymbolPath => ("no_symbol_path", None),
+        Outcome::NotFound => ("not_found", None),
+    };
+    (if symbols.is_stored() { "stored" } else { status }, file)
+}
+
+fn origin_json(origin: &Origin) -> PlaceJson {
+    let (kind, place) = match origin {
+        Origin::Folder(folder) => ("folder", Some(folder.to_string_lossy().into_owned())),
+        Origin::Cache(folder) => ("cache", Some(folder.to_string_lossy().into_owned())),
+        Origin::Server(address) => ("server", Some(address.clone())),
+        Origin::Symcache => ("symcache", None),
+    };
+    PlaceJson { kind, place }
+}
+
+/// Describes the result of the search for the symbols of a module.
+fn search(symbols: &ModuleSymbols) -> String {
+    let outcome = outcome(&symbols.report);
+    match symbols.is_stored() {
+        true => format!("names are stored in the extract; {outcome}"),
+        false => outcome,
+    }
+}
+
+/// Describes where symbols were found, or why not, and the failures on the way.
+fn outcome(report: &ModuleReport) -> String {
+    let origin = report.origin.as_ref().map(ToString::to_string).unwrap_or_default();
+    let outcome = match &report.outcome {
+        Outcome::Resolved { .. } => origin,
+        Outcome::ResolvedFromExports { file } => format!("no pdb, exports of {}", Untrusted(file)),
+        Outcome::NoPdbIdentity => "the trace names no pdb".to_owned(),
+        Outcome::UnusableName => "the name of the pdb cannot be a file name".to_owned(),
+        Outcome::NoSymbolPath => "no symbol path is set".to_owned(),
+        Outcome::NotFound => "not found".to_owned(),
+    };
+    let missing = report.missing.iter().map(|missing| match missing.is_remembered {
+        true if missing.is_refused => {
+            format!("{} sent an unusable file minutes ago and was not asked again", missing.server)
+        }
+        true => format!("{} did not have it when last asked", missing.server),
+        false => format!("{} does not have it", missing.server),
+    });
+    let steps = std::iter::once(outcome).chain(missing).chain(report.troubles());
+    steps.collect::<Vec<_>>().join("; ")
+}
+
+/// Meanings of the members of the document of `.dump Symbols`.
+pub const SYMBOLS_MEMBERS: Meanings = &[(
+    "symbols",
+    "one row per module that contains frames of the trace, those with the most unnamed frames \
+         first",
+)];
+
+/// Meanings of the members of `symbols` in `.dump Symbols`.
+pub const SYMBOL_MEMBERS: Meanings = &[
+    ("file", "index of the trace"),
+    ("module, path", "file name and path of the image"),
+    ("pdb_name, pdb_guid, pdb_age", "its PDB; null if the trace does not have it"),
+    ("frames, frames_named", "distinct frames in the module, and those with a name"),
+    (
+        "status",
+        "`pdb`: names found; `exports`: only exported names; `stored`: only names stored in the \
+         extract; else the reason: `not_found`, `no_pdb_identity`, `unusable_name`, \
+         `no_symbol_path`",
+    ),
+    ("symbol_file", "the file that the names come from, or null"),
+    ("found_in", "where that file was; null if there is none"),
+    (
+        "found_in.kind, found_in.place",
+        "`\"folder\"`, `\"cache\"`, `\"server\"` or `\"symcache\"`, and the folder or address",
+    ),
+    ("missing_at", "servers without the PDB"),
+    (
+        "missing_at.server, missing_at.remembered",
+        "the server, and whether this is known from an earlier request",
+    ),
+    (
+        "missing_at.refused",
+        "it sent a damaged file or one of another build minutes ago, and is asked again later",
+    ),
+    (
+        "skipped",
+        "servers that got no more requests after failures: no answer, too slow, or only errors",
+    ),
+    ("failures", "places that could not be searched"),
+    ("failures.place, failures.reason", "the folder or server, and the reason"),
+    ("refused", "files that were found and not used, with the reason"),
+];

@@ -1,0 +1,95 @@
+//! `.dump Version`: versions of modules, and the processes that run them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    rc::Rc,
+};
+
+use super::{
+    index,
+    module::{modules, path_shown, pids},
+};
+use crate::{
+    table::{Columns, FileRows, Table},
+    text::ProcessStyle,
+};
+use handlescope_query::{LoadedModule, Loader, ModuleAnswer};
+use handlescope_session::cancel::Cancel;
+use handlescope_session::settings::Display;
+
+pub struct VersionRow<'a> {
+    answer: &'a ModuleAnswer<'a>,
+    loaded: &'a LoadedModule,
+    /// The rows of a group have the same processes.
+    group: u32,
+    loaded_by: Rc<str>,
+}
+
+/// Declares the columns of a module's version.
+pub fn version_columns<'a>() -> Columns<'a, VersionRow<'a>> {
+    let mut columns = Columns::<VersionRow<'a>>::default();
+    columns.add("file", |row| index(row.answer.index));
+    columns.add("name", |row| row.loaded.module.name.as_str()).title("Name");
+    let version = columns.add("file_version", |row| row.loaded.module.file_version.as_deref());
+    version.title("Version");
+    let product = columns.add("product_name", |row| row.loaded.module.product_name.as_deref());
+    product.title("Product");
+    let description = columns.add("description", |row| row.loaded.module.description.as_deref());
+    description.title("Description");
+    let path = columns.add("path", |row| row.loaded.module.path.as_str());
+    path.title("Path").texts(|row| path_shown(row.answer, row.loaded));
+    columns.add("pids", |row| pids(row.loaded));
+    columns.add("loaded_by", |row| row.loaded_by.to_string()).title("Loaded by").text_only();
+    columns
+}
+
+/// A row for each module. Modules that the same processes loaded are listed under the names of these, once. JSON is
+/// that of all that is known of these modules.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn versions<'a>(answers: &'a [ModuleAnswer<'a>], display: &Display) -> io::Result<Table<'a>> {
+    let rows: Vec<VersionRow<'_>> =
+        answers.iter().flat_map(|answer| rows(answer, display)).collect();
+    let file_rows = answers.iter().map(|answer| {
+        let (count, total) = (answer.modules.len(), answer.total);
+        FileRows::of(answer.path, count)
+            .below(format!("Selected {count}/{total} of all loaded modules"))
+    });
+    let groups = rows.iter().map(|row| row.group).collect();
+    let table = Table::new("modules", version_columns(), rows, file_rows)?.grouped(groups);
+    Ok(table.with_document(|file_rows, mode, out| {
+        modules(answers)?.in_order_of(file_rows).json(mode, &Cancel::default(), out)
+    }))
+}
+
+/// The modules of a file, each with its group.
+fn rows<'a>(
+    answer: &'a ModuleAnswer<'a>,
+    display: &Display,
+) -> impl Iterator<Item = VersionRow<'a>> {
+    let loaders: BTreeSet<Vec<Loader>> = answer.modules.iter().map(LoadedModule::loaders).collect();
+    let groups = loaders.into_iter().enumerate().map(|(group, loaders)| {
+        let names = Rc::from(names(answer, &loaders, display));
+        (loaders, (index(group), names))
+    });
+    let groups: BTreeMap<_, _> = groups.collect();
+    answer.modules.iter().map(move |loaded| {
+        let (group, loaded_by) = groups.get(&loaded.loaders()).cloned().unwrap_or_default();
+        VersionRow { answer, loaded, group, loaded_by }
+    })
+}
+
+fn names(answer: &ModuleAnswer<'_>, loaders: &[Loader], display: &Display) -> String {
+    if loaders.is_empty() {
+        return "not mapped".to_owned();
+    }
+    let style = ProcessStyle::new(&answer.info, display);
+    let names = loaders.iter().map(|loader| match *loader {
+        Loader::Kernel => "kernel".to_owned(),
+        Loader::Process { row, .. } => style.marked(answer.processes.get(row)),
+        Loader::Unknown(pid) => format!("pid {pid}"),
+    });
+    names.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,542 @@
+//! `.dump Why`
+
+use std::io::{self, Write};
+
+use handlescope_model::{FILE_MAPPING_NAME, Untrusted};
+use indicatif::HumanCount;
+use serde::Serialize;
+
+use super::{index, no_match_line};
+use crate::json::Meanings;
+use crate::{
+    json::{Document, StackNumbers, traces},
+    table::{Columns, FileRows, Table},
+    text::{
+        StackStyle, amounts, capitalized, headline, lines_of_not_counted, lines_without_suspects,
+        more, verdict,
+    },
+};
+use handlescope_query::{Diagnosis, ObjectNames, Suspect, SuspectProcess, Verdict, WhyAnswer};
+use handlescope_session::settings::{Display, StackDisplayArgs};
+use handlescope_session::terminal::Role;
+use handlescope_session::values::Counted;
+
+/// Returns the command that shows the handles of a suspect of the file with this number.
+type CommandOf<'a> = &'a dyn Fn(usize, &Suspect) -> String;
+
+/// Share of the worst score, and of the largest amount, below which a suspect is small.
+const SMALL: f64 = 0.1;
+
+/// Maximum number of handles that a stack of the system opens and the end of the process closes in
+/// a small suspect: each process has a few.
+const MIN_AT_EXIT: u64 = 2;
+
+/// Indentation of the lines below that with the rank, to align with its text.
+const INDENT: &str = "   ";
+
+/// Names of objects of a suspect that the text lists.
+const NAMES: usize = 2;
+
+/// Processes of a suspect that the text lists.
+const PROCESSES: usize = 5;
+
+/// A suspect and its presentation.
+pub struct SuspectRow<'a> {
+    answer: &'a WhyAnswer<'a>,
+    suspect: &'a Suspect,
+    numbers: StackNumbers,
+    stacks: StackStyle<'a>,
+    command: String,
+    /// Whether the text only counts it.
+    is_small: bool,
+}
+
+/// Declares the columns of a suspect.
+pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
+    let mut columns = Columns::<SuspectRow<'a>>::default();
+    columns.add("file", |row| index(row.answer.file.about.index));
+    columns.add("id", |row| row.suspect.id.to_string());
+    columns.add("rank", |row| index(row.suspect.rank)).title("Rank");
+    columns.add("process", |row| row.suspect.process.as_str()).title("Process");
+    columns.add("name", SuspectRow::name).rows_only();
+    columns.add("pid", |row| row.suspect.pid);
+    columns.add("process_start_ns", |row| row.suspect.process_start_ns);
+    columns.add("processes", |row| row.suspect.processes.len() as u64).rows_only();
+    columns.nest("processes", "array", SuspectRow::processes);
+    columns.add("type", |row| row.suspect.type_name.as_str()).title("Type");
+    columns.add("allocator", |row| row.suspect.allocator.as_deref());
+    columns.nest("create_stack", "integer?", |row| Some(row.numbers.of(row.suspect.create_stack?)));
+    columns.nest("create_stacks", "integer?", |row| row.suspect.create_stacks);
+    columns.add("leaked", |row| row.suspect.counts.leaked).title("Leaked");
+    columns.add("closed_at_exit", |row| row.suspect.counts.closed_at_exit).title("At exit");
+    columns.add("created", |row| row.suspect.counts.opened).title("Opened");
+    columns.add("bytes", |row| Some(row.suspect.bytes?.unreleased));
+    columns.add("allocated_bytes", |row| Some(row.suspect.bytes?.allocated));
+    columns.add("verdict", |row| row.suspect.growth.verdict.word()).title("Growth");
+    columns.add("rate_per_minute", |row| row.suspect.rate_per_minute()).title("Per minute");
+    columns.nest("rate_per_request", "number?", |row| row.suspect.rate_per_request());
+    columns.add("bytes_per_minute", |row| row.suspect.bytes?.per_minute);
+    columns.add("evidence", |row| row.suspect.evidence());
+    columns.nest("amount", "string", |row| amounts(row.suspect));
+    columns.nest("growth", "string", SuspectRow::growth);
+    columns.nest("calls", "string?", SuspectRow::calls);
+    columns.nest("is_small", "boolean", |row| row.is_small);
+    columns.nest("object_names", "array", |row| &row.suspect.names.frequent);
+    columns.nest("diagnoses", "array", SuspectRow::diagnoses);
+    columns.add("causes", SuspectRow::causes).title("Causes").rows_only();
+    let function = columns.add("function", |row| row.suspect.function.as_deref());
+    function.title("Function").follows("create_stack");
+    columns.add("score", |row| row.suspect.score);
+    columns.add("stack", |row| row.stacks.text(row.suspect.create_stack, None)).rows_only();
+    columns.add("command", |row| row.command.clone());
+    columns
+}
+
+/// A row for each suspect; JSON has its diagnoses and stacks, too, and the text shows it in lines of its own. Those
+/// that are small are only counted where `all` is the command that shows them.
+///
+/// # Errors
+/// None that a caller could do anything about.
+pub fn why<'a>(
+    answers: &'a [WhyAnswer<'a>],
+    command: CommandOf<'_>,
+    all: Option<&str>,
+    stacks: StackDisplayArgs,
+    display: &Display,
+) -> io::Result<Table<'a>> {
+    let traces = traces(answers.iter().map(|answer| &answer.file));
+    let shown = StackDisplayArgs { show: true, line: true, ..stacks };
+    let rows = answers.iter().zip(traces.iter()).flat_map(|(answer, trace)| {
+        let rows = answer.suspects.iter().map(|suspect| {
+            let command = command(answer.file.about.index, suspect);
+            let (numbers, stacks) = (trace.numbers, StackStyle::of(&answer.file, shown));
+            SuspectRow { answer, suspect, numbers, stacks, command, is_small: false }
+        });
+        let mut rows: Vec<SuspectRow<'a>> = rows.collect();
+        let handles = rows.partition_point(|row| row.suspect.bytes.is_none());
+        let (of_handles, of_allocations) = rows.split_at_mut(handles);
+        mark_small(of_handles);
+        mark_small(of_allocations);
+        rows
+    });
+    let rows: Vec<SuspectRow<'a>> = rows.collect();
+    let mut rest = rows.as_slice();
+    let parts = answers.iter().map(|answer| {
+        let rows = rest.split_off(..answer.suspects.len()).unwrap_or_default();
+        part(answer, rows, all, display)
+    });
+    let parts: Vec<FileRows> = parts.collect();
+    let (mut columns, display) = (why_columns(), *display);
+    columns.row_text(move |row, out| row.write(stacks.show, &display, out));
+    let young_groups = answers.iter().map(|answer| answer.young_groups).sum::<usize>();
+    let head = Document::of("Why").files(&traces).with("young_groups", young_groups);
+    let tail = Document::default().stacks(&traces).caveats(&traces);
+    let table = Table::new("suspects", columns, rows, parts)?;
+    Ok(table.with_members(head, tail).counting_left_out())
+}
+
+/// Returns the suspects of a trace, and the text about them together.
+fn part(
+    answer: &WhyAnswer<'_>,
+    rows: &[SuspectRow<'_>],
+    all: Option<&str>,
+    display: &Display,
+) -> FileRows {
+    let part = FileRows::of(answer.file.about.path, rows.len()).of_each("more suspect");
+    if rows.is_empty() {
+        return without_suspects(part, answer);
+    }
+    let bold = |line: &String| display.screen.paint(Role::Heading, display.whole(line)).to_string();
+    let headline: Vec<String> = headline(&answer.suspects).iter().map(bold).collect();
+    let mut part = part.above(format!("{}\n\n", headline.join("\n")));
+    let mut lines = Vec::new();
+    if let Some(command) = all {
+        let (shown, left_out) = shown_and_left_out(rows);
+        lines = lines_of_left_out(answer, rows, &left_out, command);
+        part = part.only(shown);
+    }
+    lines.extend(lines_of_not_counted(answer));
+    if lines.is_empty() { part } else { part.below(lines.join("\n")) }
+}
+
+/// Places of the rows that the text shows, and of those that it only counts.
+fn shown_and_left_out(rows: &[SuspectRow<'_>]) -> (Vec<usize>, Vec<usize>) {
+    let is_shown = |place: &usize| !rows.get(*place).is_some_and(|row| row.is_small);
+    let (mut shown, mut left_out): (Vec<usize>, Vec<usize>) = (0..rows.len()).partition(is_shown);
+    if shown.is_empty() {
+        shown.push(left_out.remove(0));
+    }
+    (shown, left_out)
+}
+
+/// Lines that count the rows that are left out, with the command that shows them.
+fn lines_of_left_out(
+    answer: &WhyAnswer<'_>,
+    rows: &[SuspectRow<'_>],
+    left_out: &[usize],
+    command: &str,
+) -> Vec<String> {
+    let is_start = |place: &usize| rows.get(*place).is_some_and(SuspectRow::is_of_process_start);
+    let (starts, others): (Vec<usize>, Vec<usize>) = left_out.iter().copied().partition(is_start);
+    let others = others.iter().filter_map(|place| answer.suspects.get(*place));
+    let others: Vec<&Suspect> = others.collect();
+    let mut lines = Vec::new();
+    if !others.is_empty() {
+        lines.push(format!("and {}; list them with {}", more(&others), Untrusted(command)));
+    }
+    if !starts.is_empty() {
+        let groups = Counted(starts.len() as u64, "more suspect");
+        let handles = "of handles opened at process start";
+        lines.push(format!("and {groups} {handles}; list them with {}", Untrusted(command)));
+    }
+    lines
+}
+
+/// Adds the reason why there are no suspects.
+fn without_suspects(part: FileRows, answer: &WhyAnswer<'_>) -> FileRows {
+    if let Some(no_match) = &answer.file.about.no_match {
+        return part.below(no_match_line(no_match));
+    }
+    lines_without_suspects(answer).into_iter().fold(part, FileRows::below)
+}
+
+/// Returns the leaks of each of several processes, the most first.
+fn in_processes(processes: &[SuspectProcess]) -> Option<String> {
+    if processes.len() < 2 {
+        return None;
+    }
+    let shown = processes.iter().take(PROCESSES);
+    let shown = shown
+        .map(|process| format!("{} {}", process.process, HumanCount(process.counts.unreleased())));
+    let mut text = format!(
+        "in {}: {}",
+        Counted(processes.len() as u64, "process"),
+        shown.collect::<Vec<_>>().join(", ")
+    );
+    if let more @ 1.. = processes.len().saturating_sub(PROCESSES) {
+        text.push_str(&format!(", and {more} more"));
+    }
+    Some(text)
+}
+
+/// The most frequent names of leaked objects, and the number of the others.
+fn named_objects(suspect: &Suspect) -> Option<String> {
+    let names = &suspect.names;
+    let is_file = suspect.type_name == FILE_MAPPING_NAME;
+    let handles = suspect.counts.unreleased();
+    if let ([ObjectNames { name, count: 1 }], 0, 0, 2.., false) =
+        (names.frequent.as_slice(), names.others, names.unnamed, handles, is_file)
+    {
+        return Some(format!("Object: {name} (all {} handles)", HumanCount(handles)));
+    }
+    let (shown, more) = names.frequent.split_at(names.frequent.len().min(NAMES));
+    let others = names.others + more.iter().map(|names| names.count).sum::<u64>();
+    let shown = shown.iter();
+    let shown = shown.map(|ObjectNames { name, count }| format!("{name} ({})", HumanCount(*count)));
+    let mut parts: Vec<String> = shown.collect();
+    if parts.is_empty() {
+        return None;
+    }
+    let rest = [(others, "with other names"), (names.unnamed, "without a name")].into_iter();
+    let rest = rest.filter(|(count, _)| *count > 0);
+    parts.extend(rest.map(|(count, text)| format!("{} {text}", HumanCount(count))));
+    let title = if is_file { "Files" } else { "Objects" };
+    Some(format!("{title}: {}", parts.join(", ")))
+}
+
+/// A process of a suspect in a document.
+#[derive(Serialize)]
+struct ProcessJson<'a> {
+    process: &'a str,
+    pid: Option<u32>,
+    process_start_ns: Option<i64>,
+    leaked: u64,
+    closed_at_exit: u64,
+    created: u64,
+}
+
+/// A cause in a document.
+#[derive(Serialize)]
+struct DiagnosisJson<'a> {
+    cause: &'static str,
+    count: u64,
+    objects: u64,
+    object_ids: &'a [u64],
+    close_stacks: Vec<u64>,
+    text: String,
+    is_shown: bool,
+}
+
+impl<'a> SuspectRow<'a> {
+    fn processes(&self) -> Vec<ProcessJson<'a>> {
+        let process = |process: &'a SuspectProcess| ProcessJson {
+            process: &process.process,
+            pid: process.pid,
+            process_start_ns: process.start_ns,
+            leaked: process.counts.leaked,
+            closed_at_exit: process.counts.closed_at_exit,
+            created: process.counts.opened,
+        };
+        self.suspect.processes.iter().map(process).collect()
+    }
+
+    fn diagnoses(&self) -> Vec<DiagnosisJson<'a>> {
+        let diagnoses = with_telling(&self.suspect.diagnoses);
+        let diagnosis = |(diagnosis, is_shown): (&'a Diagnosis, bool)| DiagnosisJson {
+            cause: diagnosis.cause,
+            count: diagnosis.count,
+            objects: diagnosis.objects,
+            object_ids: &diagnosis.object_ids,
+            close_stacks: diagnosis.stacks.iter().map(|stack| self.numbers.of(*stack)).collect(),
+            text: diagnosis.sentence(&[]),
+            is_shown,
+        };
+        diagnoses.map(diagnosis).collect()
+    }
+}
+
+impl SuspectRow<'_> {
+    fn name(&self) -> String {
+        format!("{} {}", self.suspect.process, self.suspect.type_name)
+    }
+
+    /// Verdict and its evidence, as a sentence.
+    fn growth(&self) -> String {
+        format!("{}: {}", verdict(self.suspect), self.suspect.evidence())
+    }
+
+    /// The program's calls that opened it, in one line.
+    fn calls(&self) -> Option<String> {
+        Some(self.stacks.calls(self.suspect.create_stack?, self.suspect.program()))
+    }
+
+    fn causes(&self) -> String {
+        let words: Vec<&str> =
+            self.suspect.diagnoses.iter().map(|diagnosis| diagnosis.cause).collect();
+        words.join(",")
+    }
+
+    /// Whether each process has such handles: the loader opens them, or a stack of the system does, and process exit
+    /// closes them.
+    fn is_trivial(&self) -> bool {
+        let Suspect { counts, create_stack, bytes, .. } = self.suspect;
+        let is_of_program = |stack| self.stacks.program_frames(stack).next().is_some();
+        let is_of_exit = counts.leaked == 0
+            && counts.closed_at_exit <= MIN_AT_EXIT
+            && !create_stack.is_some_and(is_of_program);
+        (is_of_exit && bytes.is_none()) || self.is_of_process_start()
+    }
+
+    /// Whether the loader opened the handles when the process started, and no code of the program took part: each
+    /// process has these.
+    fn is_of_process_start(&self) -> bool {
+        let Suspect { create_stack: Some(stack), bytes: None, .. } = self.suspect else {
+            return false;
+        };
+        self.stacks.is_of_process_start(*stack)
+    }
+
+    /// Writes a block about a suspect, and an empty line: rank, amount and process, the calls that opened it, growth,
+    /// causes, and the command that shows it.
+    fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
+        let suspect = self.suspect;
+        let paint = |role, text: &str| display.screen.paint(role, display.whole(text)).to_string();
+        let (process, amounts) = (Untrusted(&suspect.process), amounts(suspect));
+        let heading = format!("{}  {}   {process}", suspect.rank, Untrusted(&amounts));
+        writeln!(out, "{}", paint(Role::Heading, &heading))?;
+        let mut line = |text: String| writeln!(out, "{INDENT}{text}");
+        match (suspect.create_stack, all_frames) {
+            (None, _) => line(paint(Role::Heading, "no create stack"))?,
+            (stack, true) => {
+                for frame in self.stacks.short_lines(stack, true) {
+                    line(paint(Role::Heading, &Untrusted(&frame).to_string()))?;
+                }
+            }
+            (Some(stack), false) => {
+                let calls = self.stacks.calls(stack, suspect.program());
+                let calls = paint(Role::Heading, &Untrusted(&calls).to_string());
+                // An arrow stays with its function.
+                line(calls.replace(&format!("← {}", display.line_break()), "← "))?;
+            }
+        }
+        if let Some(stacks @ 2..) = suspect.create_stacks {
+            line(format!("{stacks} create stacks with these functions, at different addresses"))?;
+        }
+        line(paint(Role::Notable, &self.growth()))?;
+        if let Some(processes) = in_processes(&suspect.processes) {
+            line(display.whole(&Untrusted(&processes).to_string()))?;
+        }
+        if let Some(names) = named_objects(suspect) {
+            line(display.whole(&Untrusted(&names).to_string()))?;
+        }
+        let telling = with_telling(&suspect.diagnoses).filter(|(_, is_shown)| *is_shown);
+        for (diagnosis, _) in telling {
+            let sentence = capitalized(&diagnosis.sentence(&self.closers(diagnosis)));
+            line(display.whole(&Untrusted(&sentence).to_string()))?;
+        }
+        line(paint(Role::Aside, &Untrusted(&self.command).to_string()))?;
+        writeln!(out)
+    }
+
+    /// The functions that close or free others of the group.
+    fn closers(&self, diagnosis: &Diagnosis) -> Vec<String> {
+        let program = self.suspect.program();
+        let stacks = diagnosis.stacks.iter();
+        let mut functions: Vec<String> =
+            stacks.filter_map(|stack| self.stacks.representative(*stack, program)).collect();
+        functions.dedup();
+        functions
+    }
+}
+
+/// The bytes that a suspect leaks, or the handles.
+fn unreleased(suspect: &Suspect) -> i64 {
+    let count = || i64::try_from(suspect.counts.unreleased()).unwrap_or(i64::MAX);
+    suspect.bytes.map_or_else(count, |bytes| bytes.unreleased)
+}
+
+/// Marks rows, all of handles or all of allocations, that say next to nothing beside the others: those that each process
+/// has, and those at the end that leak little and do not go on.
+fn mark_small(rows: &mut [SuspectRow<'_>]) {
+    let scores = rows.iter().map(|row| row.suspect.score);
+    let min_score = SMALL * scores.fold(0.0, f64::max);
+    let largest_amount = rows.iter().map(|row| unreleased(row.suspect)).max().unwrap_or_default();
+    let min_amount = SMALL * largest_amount as f64;
+    for row in &mut *rows {
+        row.is_small = row.is_trivial();
+    }
+    let is_large = |row: &SuspectRow<'_>| {
+        let Suspect { score, growth, .. } = row.suspect;
+        let goes_on = matches!(growth.verdict, Verdict::Steady | Verdict::Burst);
+        goes_on || *score >= min_score || unreleased(row.suspect) as f64 >= min_amount
+    };
+    let last_large = rows.iter().rposition(|row| !row.is_small && is_large(row));
+    for row in rows.iter_mut().skip(last_large.map_or(0, |last| last + 1)) {
+        row.is_small = true;
+    }
+}
+
+/// Diagnoses, each with whether the text has it: the first one, and further ones that each explain more than those
+/// before or add to them.
+fn with_telling(diagnoses: &[Diagnosis]) -> impl Iterator<Item = (&Diagnosis, bool)> {
+    let mut explained = 0;
+    diagnoses.iter().map(move |diagnosis| {
+        let before = explained;
+        explained = diagnosis.count.max(before);
+        (diagnosis, diagnosis.count > before || diagnosis.is_beside())
+    })
+}
+
+/// Meanings of the members of the document of `.dump Why`.
+pub const WHY_MEMBERS: Meanings = &[
+    ("kind", "`\"Why\"`"),
+    ("files, caveats, no_match", "as in `.dump ObjectRef`; `-pn` selects the owners of handles"),
+    ("left_out", "only if `-TopN` omits something"),
+    ("left_out.suspects", "number of omitted suspects"),
+    (
+        "young_groups",
+        "number of groups of handles that leak only a few young ones, and are no suspects",
+    ),
+    (
+        "suspects",
+        "groups of handles that leak, ranked within each file, see below; `[]` if nothing leaks",
+    ),
+    ("stacks", "their stacks, as in `.dump ObjectRef`"),
+];
+
+/// Meanings of the members of `suspects` in `.dump Why`.
+pub const SUSPECT_MEMBERS: Meanings = &[
+    ("file, rank", "index of the file, and rank among its suspects, from 1"),
+    (
+        "id",
+        "`-Suspect` with this id selects what leaked; the same in every run, see \
+         [why.md](why.md#the-command)",
+    ),
+    (
+        "process, pid",
+        "owner of the handles, `name.exe(pid)`; for several processes of one program its name, as \
+         in `worker.exe`; the pid is null if unknown or if there are several",
+    ),
+    ("process_start_ns", "start of the owner; null: before the trace, unknown, or several owners"),
+    ("processes", "the processes that leak, the one that leaks most first"),
+    ("processes.process, processes.pid, processes.process_start_ns", "the process, as above"),
+    ("processes.leaked, processes.closed_at_exit, processes.created", "its share of these counts"),
+    (
+        "type",
+        "type of the objects; for allocations their kind (`heap`, `commit`, …), or `private heap`",
+    ),
+    (
+        "allocator",
+        "the allocator, if it is more specific than the kind: the name in acquire events, or the \
+         type of a GDI or USER handle; else null",
+    ),
+    ("create_stack", "number of the stack that opened them, null without one"),
+    (
+        "create_stacks",
+        "number of create stacks with these functions, at different addresses, that are shown as \
+         one; null for allocations",
+    ),
+    (
+        "function",
+        "the function of the program in the stack ([why.md](why.md#the-function)), as stack \
+         filters see it",
+    ),
+    (
+        "created, leaked, closed_at_exit",
+        "handles and views opened, never closed, and closed only by the end of the process; for \
+         allocations: allocated, never freed, and ended with their process",
+    ),
+    (
+        "bytes, allocated_bytes",
+        "bytes of the allocations never freed, and of all of them; null for handles",
+    ),
+    (
+        "verdict, rate_per_minute",
+        "how the group grows, see [growth.md](growth.md); the rate of a steady leak, else null",
+    ),
+    (
+        "rate_per_request",
+        "handles or allocations that a steady leak adds per request that its processes began, if \
+         the extract has request events; else null",
+    ),
+    ("bytes_per_minute", "the rate in bytes, for allocations"),
+    ("evidence", "the basis of the verdict, as a sentence"),
+    ("amount, growth", "the counts, and the verdict with its evidence, as the text shows them"),
+    (
+        "calls",
+        "the first functions of the stack outside of the system, in one line; null without a stack",
+    ),
+    ("is_small", "whether the text only counts it, unless `-All` is given"),
+    (
+        "object_names",
+        "the most frequent names of leaked objects, at most three; none for allocations",
+    ),
+    (
+        "object_names.name",
+        "the name, or the pattern that several names share, with `#` for numbers and GUIDs",
+    ),
+    ("object_names.count", "number of leaked objects with such a name"),
+    ("diagnoses", "causes that the events prove, see [why.md](why.md)"),
+    (
+        "diagnoses.cause",
+        "`race`, `duplicate_not_closed`, `inherited_not_closed`, `thread_or_process_handle`, \
+         `view_not_unmapped`, `sometimes_closed`, `never_closed`, `exit_only`, `handle_reuse`, \
+         `opened_twice`, `owner_crashed`, `owner_ended`, `pid_reused`, \
+         `other_side_open`, `never_freed`, `sometimes_freed`, `realloc_growth`, \
+         `reserve_without_commit` or `heap_not_destroyed`",
+    ),
+    ("diagnoses.count", "number of leaked handles or allocations that it explains"),
+    ("diagnoses.objects", "number of their objects; 0 for allocations"),
+    ("diagnoses.object_ids", "ids of up to five of their objects; none for allocations"),
+    (
+        "diagnoses.close_stacks",
+        "stacks that close or free others of the group, the most frequent first",
+    ),
+    ("diagnoses.text", "a sentence"),
+    (
+        "diagnoses.is_shown",
+        "whether the text of `.why` has it: the others explain no more than those before",
+    ),
+    ("score", "what the suspects are ranked by"),
+    ("command", "the command that shows the leaked handles or allocations"),
+];

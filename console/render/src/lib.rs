@@ -1,0 +1,41 @@
+//! Answers as text for people, and as JSON, CSV and Parquet for programs.
+//!
+//! `kinds/` declares what is said of a row and makes a [`Table`] of the answer of each kind, `table/` writes it in
+//! every format, `output.rs` decides which format and where. `json/` has what documents share. Rows that are blocks of
+//! lines have a text of their own (`row_text` in `kinds/`: resource, stack, why, provider_events and diff). The objects of
+//! `.dump ObjectRef` have their own text and CSV (`text/`, `csv/`), because these are ETWAnalyzer's.
+
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
+
+mod csv;
+mod event_item;
+mod json;
+mod kinds;
+mod no_match;
+pub mod output;
+pub mod pictures;
+pub mod report;
+mod style;
+mod table;
+mod text;
+pub mod time;
+
+pub use kinds::{
+    MemberTable, OBJECT_COLUMNS, dataset_traces, diff_points, diff_traces, event_columns,
+    fleet_diff, fleet_diff_columns, fleet_group_columns, fleet_groups, fleet_why,
+    fleet_why_columns, member_tables, module_columns, point_columns, process_columns,
+    resource_columns, stack_columns, stats_columns, symbol_columns, trace_columns, version_columns,
+    why_columns, write_frame,
+};
+use kinds::{add_amounts, add_stats};
+pub use kinds::{
+    call_stacks, event_counts, frame, loaded, modules, object_ref, processes, properties,
+    provider_events, resources, stats, symbols, unknown_properties, versions, why,
+};
+pub use no_match::{InOptions, option};
+pub use output::{OutputError, OutputOptions};
+pub use style::ObjectRefStyle;
+pub use table::Table;
+pub use table::{Columns, RowOf};
+pub use text::tree_columns;

@@ -1,0 +1,314 @@
+//! Flame graphs: the stacks that opened handles, as wide as the handles are many.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use handlescope_model::{StackIdx, Untrusted};
+use inferno::flamegraph::{self, Options, Palette, TextTruncateDirection, color::BasicPalette};
+
+use super::folded::{
+    Folded, FoldedFile, PictureFrame, UNKNOWN, Weight, folded, stack_frames, unit,
+};
+use super::measure::Measure;
+use super::speedscope;
+use handlescope_query::{
+    Amount, Domain, FileAnswer, PointsDiff, ResourceGroup, ResourcesAnswer, TraceAnswer, TracesDiff,
+};
+use handlescope_session::paths::stem;
+
+/// Title that names the handles that count.
+const TITLE: &str = "Handles and views opened and not closed";
+
+/// Maximum width of all stacks together, because inferno adds them up: bytes are as many as a file
+/// claims.
+const MAX_WIDTH: u64 = 1 << 62;
+
+/// Meaning of the colours of a difference.
+const COLOURS: &str = "red: more, blue: fewer";
+
+/// The stacks of some traces.
+#[derive(Default)]
+pub struct FlameGraph {
+    pub title: String,
+    pub subtitle: String,
+    /// Unit of the counts.
+    pub unit: &'static str,
+    pub files: Vec<FoldedFile>,
+}
+
+impl FlameGraph {
+    /// Weighs the stacks of traces that were asked for groups by process, create stack and type.
+    pub fn of(files: &[FileAnswer<'_>], weight: Weight) -> Self {
+        let stacks =
+            files.iter().map(|file| FoldedFile::new(file.about.path, folded(file, weight)));
+        let files: Vec<FoldedFile> = stacks.collect();
+        Self { title: TITLE.to_owned(), subtitle: names(&files), unit: unit(&files), files }
+    }
+
+    /// Weighs the stacks of allocations that were asked for groups by process, create stack, kind and allocator: by
+    /// their bytes, or by their number if that is asked for or nothing has bytes.
+    pub fn of_allocations(answers: &[ResourcesAnswer<'_>], by_count: bool) -> Self {
+        let groups = answers.iter().filter_map(|answer| answer.groups.as_ref());
+        let amounts = groups.flat_map(|groups| groups.rows.iter().map(leaked));
+        let measure = if by_count { Measure::Allocations } else { Measure::of(amounts) };
+        let files = answers.iter().map(|answer| {
+            let groups = answer.groups.iter().flat_map(|groups| &groups.rows);
+            FoldedFile::new(answer.about.path, folded_leaks(answer, groups, measure))
+        });
+        let files: Vec<FoldedFile> = files.collect();
+        let unit = measure.unit();
+        let title = format!("Allocated and not freed ({unit})");
+        Self { title, subtitle: names(&files), unit, files }
+    }
+
+    /// Weighs the allocations or handles at the second of two points, against those at the first.
+    pub fn of_points<'a, F: TraceAnswer<'a>>(answers: &[PointsDiff<F>], points: [&str; 2]) -> Self {
+        let groups = answers.iter().flat_map(|answer| &answer.groups);
+        let amounts = groups.flat_map(|group| [group.between.at_first, group.between.at_second]);
+        let measure = measure::<F>(amounts);
+        let files = answers.iter().map(|answer| {
+            let stacks = answer.groups.iter().map(|group| {
+                let process = group.process.as_ref().map(|process| process.shown_label(false));
+                let names = [Some(group.type_name.as_str()), group.allocator.as_deref()];
+                Folded {
+                    frames: frames(&answer.file, process.as_deref(), group.create_stack, names),
+                    count: measure.width(group.between.at_second),
+                    before: Some(measure.width(group.between.at_first)),
+                }
+            });
+            let stacks = stacks.filter(|stack| stack.count > 0);
+            FoldedFile::new(answer.file.about().path, stacks.collect())
+        });
+        let files: Vec<FoldedFile> = files.collect();
+        let ([from, to], unit) = (points.map(Untrusted), unit_of(measure, &files));
+        let title = match measure {
+            Measure::Handles => {
+                format!("Handles and views open at {to}, compared with {from}")
+            }
+            _ => format!("Allocated at {to}, compared with {from} ({unit})"),
+        };
+        let subtitle = format!("{}; {COLOURS} than at {from}", names(&files));
+        Self { title, subtitle, unit, files }
+    }
+
+    /// Weighs the leaks of the second of two traces, against those expected if nothing had changed.
+    pub fn of_traces<'a, F: TraceAnswer<'a>>(answer: &TracesDiff<F>) -> Self {
+        let [before, after] = answer.files.as_slice() else {
+            return Self::default();
+        };
+        let groups = answer.groups.iter();
+        let measure = measure::<F>(
+            groups.clone().flat_map(|group| [group.before.leaked, group.after.leaked]),
+        );
+        let stacks = groups.map(|group| {
+            let (count, bytes) = (group.expected.round(), group.expected_bytes.round());
+            let expected = Amount { count: count as u64, bytes: bytes as i64 };
+            let names = [Some(group.type_name.as_str()), group.allocator.as_deref()];
+            Folded {
+                frames: frames(after, group.process.as_deref(), group.after.create_stack, names),
+                count: measure.width(group.after.leaked),
+                before: Some(measure.width(expected)),
+            }
+        });
+        let stacks: Vec<Folded> = stacks.filter(|stack| stack.count > 0).collect();
+        let gone = answer.groups.iter().filter(|group| group.after.leaked.count == 0).count();
+        let gone = if gone > 0 { format!("; {gone} gone") } else { String::new() };
+        let [before, after] = [before, after].map(|file| stem(file.about().path));
+        let [before, after] = [&before, &after].map(|name| Untrusted(name).to_string());
+        let files = vec![FoldedFile { name: after.clone(), stacks }];
+        let unit = unit_of(measure, &files);
+        let title = match measure {
+            Measure::Handles => {
+                let basis =
+                    if answer.has_lengths() { "in the same time" } else { "by their numbers" };
+                format!("Handles and views leaked in {after}, compared with {before} {basis}")
+            }
+            _ => format!("Leaked in {after}, compared with {before} ({unit})"),
+        };
+        let subtitle = format!("{COLOURS} than expected from {before}{gone}");
+        Self { title, subtitle, unit, files }
+    }
+
+    /// Whether no handle counts.
+    pub fn is_empty(&self) -> bool {
+        self.files.iter().all(|file| file.stacks.is_empty())
+    }
+
+    /// Writes a picture with a script that zooms and searches. Of several traces each is a frame.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_svg(&self, out: &mut dyn Write) -> io::Result<()> {
+        let lines = self.lines();
+        let mut options = Options::default();
+        options.title.clone_from(&self.title);
+        options.subtitle = Some(self.subtitle.clone());
+        options.count_name = self.unit.to_owned();
+        options.colors = Palette::Basic(BasicPalette::Hot);
+        options.text_truncate_direction = TextTruncateDirection::Right;
+        // The same picture every time.
+        options.hash = true;
+        flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), out)
+    }
+
+    /// Writes a document for speedscope.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_speedscope(&self, out: &mut dyn Write) -> io::Result<()> {
+        speedscope::write(&self.title, self.unit, &self.files, out)
+    }
+
+    /// Returns stacks in inferno's format: frames divided by `;`, then the number before, if there
+    /// is one, and the number. Each stack appears once: of a repeated one inferno would drop the
+    /// difference.
+    fn lines(&self) -> Vec<String> {
+        let mut numbers: BTreeMap<String, (Option<u64>, u64)> = BTreeMap::new();
+        for file in &self.files {
+            let root = (self.files.len() > 1).then(|| escaped(&file.name));
+            for stack in &file.stacks {
+                let frames = stack.frames.iter().map(|frame: &PictureFrame| escaped(&frame.name));
+                let text = root.iter().cloned().chain(frames).collect::<Vec<_>>().join(";");
+                let (before, count) = numbers.entry(text).or_default();
+                *count = count.saturating_add(stack.count);
+                if let Some(added) = stack.before {
+                    *before = Some(before.unwrap_or_default().saturating_add(added));
+                }
+            }
+        }
+        let mut room = [MAX_WIDTH; 2];
+        let lines = numbers.into_iter().map(|(mut text, (before, count))| {
+            for (number, room) in before.into_iter().chain([count]).zip(&mut room) {
+                let number = number.min(*room);
+                *room -= number;
+                // Writing to a string does not fail.
+                let _ = write!(text, " {number}");
+            }
+            text
+        });
+        lines.collect()
+    }
+}
+
+/// The names of traces.
+fn names(files: &[FoldedFile]) -> String {
+    files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the measure of groups with these amounts.
+fn measure<'a, F: TraceAnswer<'a>>(amounts: impl Iterator<Item = Amount>) -> Measure {
+    match F::DOMAIN {
+        Domain::Handles => Measure::Handles,
+        Domain::Allocations => Measure::of(amounts),
+    }
+}
+
+/// Returns the word for the unit of the counts.
+fn unit_of(measure: Measure, files: &[FoldedFile]) -> &'static str {
+    if measure == Measure::Handles { unit(files) } else { measure.unit() }
+}
+
+/// Returns the amount of a group that was never freed.
+fn leaked(group: &ResourceGroup) -> Amount {
+    Amount { count: group.stats.unreleased(), bytes: group.stats.unreleased_bytes() }
+}
+
+/// The stacks of allocations that were not freed, of some groups of an answer.
+pub fn folded_leaks<'g>(
+    answer: &ResourcesAnswer<'_>,
+    groups: impl Iterator<Item = &'g ResourceGroup>,
+    measure: Measure,
+) -> Vec<Folded> {
+    let leaks = groups.map(|group| (group, measure.width(leaked(group))));
+    let stacks = leaks.filter(|(_, count)| *count > 0).map(|(group, count)| {
+        let process = answer.process(group).map(|process| process.shown_label(false));
+        let kind = [answer.kind(group), answer.allocator(group)];
+        let frames = frames(answer, process.as_deref(), group.create_stack(), kind);
+        Folded { frames, count, before: None }
+    });
+    stacks.collect()
+}
+
+/// Process, frames and type, or kind with allocator, of a group.
+fn frames<'a>(
+    answer: &impl TraceAnswer<'a>,
+    process: Option<&str>,
+    stack: Option<StackIdx>,
+    names: [Option<&str>; 2],
+) -> Vec<PictureFrame> {
+    let names: Vec<&str> = names.into_iter().flatten().filter(|name| !name.is_empty()).collect();
+    let (process, names) = (PictureFrame::named(process.unwrap_or(UNKNOWN)), names.join(" "));
+    [process]
+        .into_iter()
+        .chain(stack_frames(answer, stack))
+        .chain([PictureFrame::of_type(&names)])
+        .collect()
+}
+
+/// Replaces the characters of a name that inferno misreads: `;` divides frames, and `# ` starts a
+/// comment. A number after a space is a count, but only at the end, where the type has brackets.
+fn escaped(name: &str) -> String {
+    name.replace(';', ":").replace("# ", "#\u{A0}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::folded::Folded;
+    use super::*;
+
+    fn graph(stacks: &[(&[&str], Option<u64>, u64)]) -> FlameGraph {
+        let stacks = stacks.iter().map(|(frames, before, count)| Folded {
+            frames: frames.iter().map(|name| PictureFrame::named(name)).collect(),
+            count: *count,
+            before: *before,
+        });
+        let (title, subtitle) = (TITLE.to_owned(), "a".to_owned());
+        let files = vec![FoldedFile { name: "a".to_owned(), stacks: stacks.collect() }];
+        FlameGraph { title, subtitle, unit: unit(&files), files }
+    }
+
+    fn svg(graph: &FlameGraph) -> String {
+        let mut svg = Vec::new();
+        graph.write_svg(&mut svg).unwrap();
+        String::from_utf8(svg).unwrap()
+    }
+
+    #[test]
+    fn names_stay_one_frame_whatever_is_in_them() {
+        let hostile = "# <script>;alert('1') 7 & ]]>\u{202e}\n\"";
+        let svg = svg(&graph(&[(&[hostile, "f 3", "[Event 5]"], None, 2)]));
+        let shown = "#\u{A0}&lt;script&gt;:alert(&apos;1&apos;) 7 &amp; ]]&gt;\\u{202e}\\n&quot;";
+        assert!(svg.contains(&format!("<title>{shown} (2 handles, 100.00%)")), "{svg}");
+        assert!(svg.contains("<title>f 3 (2 handles"), "{svg}");
+        assert!(svg.contains("<title>[Event 5] (2 handles"), "{svg}");
+        assert_eq!(svg.matches("<script").count(), 1, "the one of inferno");
+    }
+
+    #[test]
+    fn file_mappings_are_counted_by_views() {
+        let (handles, views) =
+            ((&["p", "[Event]"][..], None, 2), (&["p", "[FileMapping]"][..], None, 1));
+        for (stacks, expected) in [
+            (&[handles][..], "all (2 handles,"),
+            (&[views], "all (1 views,"),
+            (&[handles, views], "all (3 handles and views,"),
+        ] {
+            assert!(svg(&graph(stacks)).contains(expected), "{expected}");
+        }
+    }
+
+    #[test]
+    fn two_numbers_of_a_stack_are_a_difference() {
+        let svg = svg(&graph(&[(&["p", "[Event]"], Some(2), 6), (&["q", "[Event]"], Some(2), 2)]));
+        assert!(svg.contains("6 handles, 75.00%; +50.00%"), "{svg}");
+        assert!(svg.contains("2 handles, 25.00%; 0.00%"), "{svg}");
+    }
+
+    #[test]
+    fn stacks_with_the_same_names_are_one_difference() {
+        let stack: &[&str] = &["p", "[Event]"];
+        let svg = svg(&graph(&[(stack, Some(1), 4), (stack, Some(2), 4)]));
+        assert!(svg.contains("[Event] (8 handles, 100.00%; +62.50%)"), "{svg}");
+    }
+}

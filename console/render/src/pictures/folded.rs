@@ -1,0 +1,167 @@
+//! Stacks, each with the number of its handles.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use handlescope_model::{FILE_MAPPING_NAME, StackIdx, Untrusted};
+
+use handlescope_query::{
+    FileAnswer, FrameView, GroupColumn, GroupKey, Groups, NodeIdx, Stats, TraceAnswer,
+    TrimmedStacks, with_program,
+};
+use handlescope_session::paths::stem;
+
+/// Returns the number of a group's handles that count.
+pub type Weight = fn(&Stats) -> u32;
+
+/// Unit of handles.
+const HANDLES: &str = "handles";
+
+/// Unit of file mappings.
+const VIEWS: &str = "views";
+
+/// Name of the stack of a handle without one.
+pub const NO_STACK: &str = "no stack";
+
+/// Name of an unknown property of a handle.
+pub const UNKNOWN: &str = "unknown";
+
+/// A stack and its weight.
+pub struct Folded {
+    /// Frames from the outermost to the innermost: process, frames, type of the object.
+    pub frames: Vec<PictureFrame>,
+    /// Handles that count.
+    pub count: u64,
+    /// Count before, in a comparison.
+    pub before: Option<u64>,
+}
+
+/// The stacks of a trace.
+pub struct FoldedFile {
+    /// The name of the trace.
+    pub name: String,
+    pub stacks: Vec<Folded>,
+}
+
+impl FoldedFile {
+    pub fn new(path: &Path, stacks: Vec<Folded>) -> Self {
+        Self { name: Untrusted(&stem(path)).to_string(), stacks }
+    }
+}
+
+/// A frame.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PictureFrame {
+    /// Name, escaped as [`Untrusted`].
+    pub name: String,
+    /// Source file and line, where symbols say.
+    pub source: Option<(String, Option<u32>)>,
+    /// Whether it is a function of a program, not of the system.
+    pub is_of_program: bool,
+}
+
+/// Frames, each once.
+#[derive(Default)]
+pub struct FrameTable {
+    pub frames: Vec<PictureFrame>,
+    known: HashMap<PictureFrame, usize>,
+}
+
+impl FrameTable {
+    /// The number of a frame.
+    pub fn number(&mut self, frame: &PictureFrame) -> usize {
+        if let Some(known) = self.known.get(frame) {
+            return *known;
+        }
+        let next = self.frames.len();
+        self.frames.push(frame.clone());
+        self.known.insert(frame.clone(), next);
+        next
+    }
+}
+
+/// The stacks of a file that was asked for groups by process, create stack and type.
+pub fn folded(file: &FileAnswer<'_>, weight: Weight) -> Vec<Folded> {
+    let Some(groups) = &file.groups else { return Vec::new() };
+    let leaves = groups.tree.leaves();
+    let weighed = leaves.map(|leaf| (leaf, weight(&groups.tree.stats(leaf))));
+    let unreleased = weighed.filter(|(_, count)| *count > 0);
+    let stacks = unreleased.map(|(leaf, count)| {
+        let nodes = groups.by.iter().zip(groups.path(leaf));
+        let frames = nodes.flat_map(|(column, node)| group_frames(file, groups, *column, node));
+        Folded { frames: frames.collect(), count: count.into(), before: None }
+    });
+    stacks.collect()
+}
+
+/// The frames that a group stands for.
+fn group_frames(
+    file: &FileAnswer<'_>,
+    groups: &Groups,
+    column: GroupColumn,
+    node: NodeIdx,
+) -> Vec<PictureFrame> {
+    match groups.key(node) {
+        GroupKey::Stack(stack) => stack_frames(file, Some(stack)),
+        GroupKey::Text(text) if column == GroupColumn::Type => vec![PictureFrame::of_type(text)],
+        GroupKey::Text(text) => vec![PictureFrame::named(text)],
+        _ if column == GroupColumn::CreateStack => stack_frames(file, None),
+        _ => vec![PictureFrame::named(UNKNOWN)],
+    }
+}
+
+/// Returns the unit of the counts: the innermost frame is the type of the object.
+pub fn unit(files: &[FoldedFile]) -> &'static str {
+    let mapping = PictureFrame::of_type(FILE_MAPPING_NAME);
+    let types =
+        || files.iter().flat_map(|file| &file.stacks).filter_map(|stack| stack.frames.last());
+    match (types().any(|frame| *frame == mapping), types().all(|frame| *frame == mapping)) {
+        (false, _) => HANDLES,
+        (true, true) => VIEWS,
+        (true, false) => "handles and views",
+    }
+}
+
+/// The frames of a stack, the outermost first, as far as they are not trimmed.
+pub fn stack_frames<'a>(
+    answer: &impl TraceAnswer<'a>,
+    stack: Option<StackIdx>,
+) -> Vec<PictureFrame> {
+    let Some((stack, frames)) = stack.zip(answer.frames()) else {
+        return vec![PictureFrame::named(NO_STACK)];
+    };
+    let named = frames.named();
+    let views = TrimmedStacks::views(answer.trims(), &named, stack);
+    let mut frames: Vec<PictureFrame> = PictureFrame::of_stack(views).collect();
+    frames.reverse();
+    frames
+}
+
+impl PictureFrame {
+    /// Creates a frame for a type, with brackets, which no function has.
+    pub fn of_type(name: &str) -> Self {
+        Self::named(&format!("[{name}]"))
+    }
+
+    pub fn named(name: &str) -> Self {
+        Self { name: Untrusted(name).to_string(), source: None, is_of_program: false }
+    }
+
+    /// The frames of a stack, in their order.
+    pub fn of_stack<'f>(frames: impl Iterator<Item = FrameView<'f>>) -> impl Iterator<Item = Self> {
+        with_program(frames).map(|(frame, is_of_program)| Self::of(&frame, is_of_program))
+    }
+
+    fn of(frame: &FrameView<'_>, is_of_program: bool) -> Self {
+        let name = frame.name;
+        let file = name.and_then(|name| name.file.as_deref());
+        let line = name.and_then(|name| name.line);
+        let source = file.map(|file| (Untrusted(file).to_string(), line));
+        // Unknown code is equal only at one address.
+        let name = match frame.identity().address() {
+            Some(address) => format!("{frame} 0x{address:X}"),
+            None => frame.to_string(),
+        };
+        Self { source, is_of_program, ..Self::named(&name) }
+    }
+}

@@ -1,0 +1,102 @@
+//! Open handles and allocations over time as a picture.
+
+use std::error::Error;
+use std::io::{self, Write};
+
+use plotters::drawing::DrawingAreaErrorKind;
+use plotters::prelude::*;
+
+use super::timeline::{Axis, Timeline};
+
+/// Pixels of the picture of a trace.
+const SIZE: (u32, u32) = (1200, 480);
+
+/// Pixels between a picture and its edge.
+const MARGIN: u32 = 12;
+
+/// Height of labels in pixels.
+const LABEL: u32 = 14;
+
+/// Colours that the colour-blind distinguish, too (Okabe and Ito); the last is for the others.
+const COLORS: [RGBColor; 9] = [
+    RGBColor(0, 114, 178),
+    RGBColor(230, 159, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(86, 180, 233),
+    RGBColor(213, 94, 0),
+    RGBColor(240, 228, 66),
+    RGBColor(120, 94, 240),
+    RGBColor(153, 153, 153),
+];
+
+/// Writes the pictures of traces, one below the other.
+pub fn write_svg(timelines: &[Timeline], out: &mut dyn Write) -> io::Result<()> {
+    let mut svg = String::new();
+    let height = SIZE.1.saturating_mul(u32::try_from(timelines.len()).unwrap_or(u32::MAX));
+    let root = SVGBackend::with_string(&mut svg, (SIZE.0, height)).into_drawing_area();
+    root.fill(&WHITE).map_err(failed)?;
+    for (area, timeline) in root.split_evenly((timelines.len(), 1)).iter().zip(timelines) {
+        draw(area, timeline).map_err(failed)?;
+    }
+    root.present().map_err(failed)?;
+    drop(root);
+    out.write_all(svg.as_bytes())
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+
+fn draw(area: &Area<'_>, timeline: &Timeline) -> Result<(), DrawingAreaErrorKind<io::Error>> {
+    let (measure, stacked) = (timeline.measure, timeline.stacked());
+    let highest = stacked.last().and_then(|sums| sums.iter().max()).copied().unwrap_or_default();
+    let start = timeline.window.start_ns as f64 / 1e9;
+    let buckets = stacked.first().map_or(1, Vec::len);
+    let end = timeline.ends(buckets).last().unwrap_or_default().max(start + 1e-9);
+    let mut chart = ChartBuilder::on(area)
+        .caption(format!("{}: {}", timeline.file, measure.caption()), ("sans-serif", 20))
+        .margin(MARGIN)
+        // The last label has the end of the axis in its middle.
+        .margin_right(MARGIN + width(&timeline.axis.label(end)) / 2)
+        .x_label_area_size(44)
+        .y_label_area_size(72)
+        .build_cartesian_2d(start..end, 0..highest.max(1))?;
+    let (label, shown) =
+        (|seconds: &f64| timeline.axis.label(*seconds), |open: &u64| measure.shown(*open));
+    let mut mesh = chart.configure_mesh();
+    if !matches!(timeline.axis, Axis::Seconds) {
+        mesh.x_label_formatter(&label);
+    }
+    mesh.disable_x_mesh()
+        .light_line_style(TRANSPARENT)
+        .x_desc(timeline.axis.title())
+        .y_desc(measure.meaning())
+        .y_label_formatter(&shown)
+        .label_style(("sans-serif", LABEL))
+        .draw()?;
+    // The highest first, because the areas below are drawn over it.
+    for (index, (series, sums)) in timeline.series.iter().zip(&stacked).enumerate().rev() {
+        let color = COLORS[index % COLORS.len()];
+        let points = timeline.ends(sums.len()).zip(sums.iter().copied());
+        let points = std::iter::once((start, 0)).chain(points);
+        chart
+            .draw_series(AreaSeries::new(points, 0, color))?
+            .label(format!("{}, peak {}", series.name, measure.shown(series.peak)))
+            .legend(move |(x, y)| Rectangle::new([(x, y - 6), (x + 12, y + 6)], color.filled()));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .background_style(WHITE.mix(0.85))
+        .border_style(TRANSPARENT)
+        .label_font(("sans-serif", LABEL))
+        .draw()
+}
+
+/// Width of a label in pixels, of characters that are two thirds as wide as they are high.
+fn width(label: &str) -> u32 {
+    u32::try_from(label.chars().count()).unwrap_or(u32::MAX).saturating_mul(LABEL * 2) / 3
+}
+
+fn failed(error: impl Error) -> io::Error {
+    io::Error::other(error.to_string())
+}

@@ -1,0 +1,90 @@
+//! Open handles and allocations over time as text: lines of braille, and a row for each group.
+
+use std::io::{self, Write};
+
+use textplots::{Chart, LabelBuilder, LabelFormat, Plot, Shape};
+
+use super::measure::Measure;
+use super::timeline::{Axis, Timeline};
+use handlescope_query::long_sparkline;
+use handlescope_session::settings::Display;
+use handlescope_session::terminal::table;
+
+/// Columns where there is no terminal.
+const COLUMNS: usize = 80;
+
+/// Columns beside the lines, for the numbers of the axis.
+const AXIS: usize = 12;
+
+/// Columns of the lines: the minimum that textplots draws, and a maximum for wide windows.
+const LINES: (usize, usize) = (16, 160);
+
+/// Dots in a column, and dots of the height: 15 lines.
+const DOTS: (u32, u32) = (2, 60);
+
+/// Parts of time in the row of a group.
+const BUCKETS: usize = 24;
+
+/// Columns that lines have on a screen; each shows two parts of time.
+pub fn columns(display: &Display) -> usize {
+    let width = display.screen.width.unwrap_or(COLUMNS);
+    width.saturating_sub(AXIS).clamp(LINES.0, LINES.1)
+}
+
+/// Writes a stacked plot, in which each line adds the open handles of its group to those below, and
+/// the groups in the order of the lines.
+pub fn write_text(
+    timeline: &Timeline,
+    by: &str,
+    display: &Display,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let (measure, stacked) = (timeline.measure, timeline.stacked());
+    let start = timeline.window.start_ns as f64 / 1e9;
+    let lines = stacked.iter().map(|sums| {
+        let points = timeline.ends(sums.len()).zip(sums);
+        points.map(|(end, open)| (end as f32, *open as f32)).collect()
+    });
+    let lines: Vec<Vec<(f32, f32)>> = lines.collect();
+    let shapes: Vec<Shape<'_>> = lines.iter().map(|points| Shape::Lines(points)).collect();
+    let end = timeline.ends(1).last().unwrap_or_default().max(start + 1e-6);
+    let highest = stacked.last().and_then(|sums| sums.iter().max()).copied().unwrap_or_default();
+    let width = u32::try_from(columns(display)).unwrap_or(u32::MAX).saturating_mul(DOTS.0);
+    let mut chart = Chart::new_with_y_range(
+        width,
+        DOTS.1,
+        start as f32,
+        end as f32,
+        0.0,
+        highest.max(1) as f32,
+    );
+    let axis = timeline.axis.clone();
+    let mut drawn = chart
+        .x_label_format(LabelFormat::Custom(Box::new(move |seconds| {
+            axis.label(f64::from(seconds))
+        })))
+        .y_label_format(LabelFormat::Custom(Box::new(move |open| match measure {
+            Measure::Handles | Measure::Allocations => format!("{open:.0}"),
+            Measure::Bytes => measure.shown(open.max(0.0) as u64),
+        })));
+    for shape in &shapes {
+        drawn = drawn.lineplot(shape);
+    }
+    drawn.axis();
+    drawn.figures();
+    let mean = if matches!(timeline.axis, Axis::Seconds) { "" } else { ", mean per trace" };
+    writeln!(out, "{}: {}{mean}", timeline.file, measure.sentence())?;
+    writeln!(out, "{drawn}")?;
+    let mut rows = table::table(display.screen, &["Peak", "At end", "Over time", by]);
+    table::align_right(&mut rows, &[0, 1]);
+    for series in timeline.series.iter().rev() {
+        let last = series.open.last().copied().unwrap_or_default();
+        let step = series.open.len().div_ceil(BUCKETS).max(1);
+        let chunks = series.open.chunks(step);
+        let ends: Vec<u64> =
+            chunks.map(|chunk| chunk.last().copied().unwrap_or_default()).collect();
+        let (peak, last) = (measure.shown(series.peak), measure.shown(last));
+        rows.add_row([peak, last, long_sparkline(&ends), series.name.clone()]);
+    }
+    write!(out, "{}", table::text(rows))
+}

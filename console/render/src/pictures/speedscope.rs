@@ -1,0 +1,93 @@
+//! Documents for <https://www.speedscope.app>, whose format is
+//! <https://github.com/jlfwong/speedscope/wiki/Importing-from-custom-sources>.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::folded::{FoldedFile, FrameTable, PictureFrame};
+use crate::json;
+use handlescope_session::values::JsonMode;
+
+const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SpeedscopeFile<'a> {
+    #[serde(rename = "$schema")]
+    schema: &'static str,
+    name: &'a str,
+    exporter: &'static str,
+    active_profile_index: usize,
+    shared: Shared<'a>,
+    profiles: Vec<Profile<'a>>,
+}
+
+#[derive(Serialize)]
+struct Shared<'a> {
+    frames: Vec<Frame<'a>>,
+}
+
+#[derive(Serialize)]
+struct Frame<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+}
+
+impl<'a> Frame<'a> {
+    fn of(frame: &'a PictureFrame) -> Self {
+        let source = frame.source.as_ref();
+        Self {
+            name: &frame.name,
+            file: source.map(|(file, _)| file.as_str()),
+            line: source.and_then(|(_, line)| *line),
+        }
+    }
+}
+
+/// The stacks of a trace: a "sampled" profile, one sample for each.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Profile<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    unit: &'static str,
+    start_value: u64,
+    end_value: u64,
+    /// Indexes in the list of frames, the outermost first.
+    samples: Vec<Vec<usize>>,
+    weights: Vec<u64>,
+}
+
+/// Writes a profile for each trace.
+pub fn write(title: &str, unit: &str, files: &[FoldedFile], out: &mut dyn Write) -> io::Result<()> {
+    let (mut table, mut profiles) = (FrameTable::default(), Vec::new());
+    for FoldedFile { name, stacks } in files {
+        let weights: Vec<u64> = stacks.iter().map(|stack| stack.count).collect();
+        profiles.push(Profile {
+            r#type: "sampled",
+            name,
+            // The only unit of the format that fits.
+            unit: if unit == "bytes" { "bytes" } else { "none" },
+            start_value: 0,
+            end_value: weights.iter().fold(0, |sum, weight| sum.saturating_add(*weight)),
+            samples: stacks
+                .iter()
+                .map(|stack| stack.frames.iter().map(|frame| table.number(frame)).collect())
+                .collect(),
+            weights,
+        });
+    }
+    let document = SpeedscopeFile {
+        schema: SCHEMA,
+        name: title,
+        exporter: concat!("handlescope ", env!("CARGO_PKG_VERSION")),
+        active_profile_index: 0,
+        shared: Shared { frames: table.frames.iter().map(Frame::of).collect() },
+        profiles,
+    };
+    json::write(&document, JsonMode::Lines, out)
+}

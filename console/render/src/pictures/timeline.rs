@@ -1,0 +1,284 @@
+//! Open handles or allocated bytes over time, by group.
+
+use std::cmp::Reverse;
+use std::path::Path;
+
+use handlescope_model::{StackIdx, Untrusted};
+
+use super::folded::UNKNOWN;
+use super::measure::Measure;
+use handlescope_fleet::{FleetGrowth, GrowthAxis, GrowthLine};
+use handlescope_query::{
+    Change, FileAnswer, GroupKey, Groups, KeyKind, NodeIdx, ResourceColumn, ResourceGroup,
+    ResourceGroups, ResourcesAnswer, TrimmedStacks, Window, most_at_once, most_in_order,
+};
+use handlescope_session::paths::stem;
+
+/// Characters of a name that are shown.
+const NAME_LENGTH: usize = 60;
+
+/// Name of a group without a common value.
+const NONE: &str = "none";
+
+/// The open handles or allocations of a trace over time. Only those opened or allocated in the
+/// trace count.
+pub struct Timeline {
+    pub measure: Measure,
+    /// The name of the trace.
+    pub file: String,
+    /// The time of the trace, nanoseconds since session start.
+    pub window: Window,
+    /// The groups that had most open at once, then the sum of the others.
+    pub series: Vec<Series>,
+    pub axis: Axis,
+}
+
+/// What the axis of time shows.
+#[derive(Clone)]
+pub enum Axis {
+    /// Seconds since the session started.
+    Seconds,
+    /// Days, a second of the window for each.
+    Days(Vec<String>),
+    /// Percent of the time of each trace, a second of the window for each.
+    Percent,
+}
+
+impl Axis {
+    /// The unit of the axis.
+    pub fn title(&self) -> &'static str {
+        match self {
+            Self::Seconds => "seconds since the session started",
+            Self::Days(_) => "day of the session start, UTC",
+            Self::Percent => "percent of the time of each trace",
+        }
+    }
+
+    /// A time, in seconds of the window, as people read it.
+    pub fn label(&self, seconds: f64) -> String {
+        match self {
+            Self::Seconds => format!("{seconds:.1} s"),
+            Self::Percent => format!("{seconds:.0} %"),
+            Self::Days(days) => {
+                let day =
+                    (seconds.ceil() as usize).saturating_sub(1).min(days.len().saturating_sub(1));
+                days.get(day).cloned().unwrap_or_default()
+            }
+        }
+    }
+}
+
+/// The open handles of a group.
+pub struct Series {
+    pub name: String,
+    /// The largest number at any time.
+    pub peak: u64,
+    /// The number at the end of each bucket of time.
+    pub open: Vec<u64>,
+}
+
+impl Timeline {
+    /// Builds the timeline of an answer about groups with times: its outermost groups, `top` of them
+    /// by themselves, in `buckets` parts of its time; `None` for a trace without a clock.
+    pub fn of(file: &FileAnswer<'_>, buckets: usize, top: usize) -> Option<Self> {
+        let groups = file.groups.as_ref()?;
+        let open = |node: &NodeIdx| {
+            let open = groups.outstanding(*node, buckets).unwrap_or_default();
+            open.into_iter().map(u64::from).collect()
+        };
+        let name = |node: &NodeIdx| name(file, groups, *node);
+        let changes = |node: &NodeIdx| groups.changes(*node);
+        let nodes = groups.tree.children(None).iter();
+        let peaks = nodes.map(|node| (most_at_once(changes(node)), node)).collect();
+        let series = series(peaks, open, changes, name, buckets, top);
+        let file = Untrusted(&stem(file.about.path)).to_string();
+        let (measure, axis) = (Measure::Handles, Axis::Seconds);
+        Some(Self { measure, file, window: groups.window?, series, axis })
+    }
+
+    /// Like [`of`](Self::of), for allocations that were asked for groups over time.
+    pub fn of_allocations(
+        answer: &ResourcesAnswer<'_>,
+        measure: Measure,
+        buckets: usize,
+        top: usize,
+    ) -> Option<Self> {
+        let groups = answer.groups.as_ref()?;
+        let name = |group: &ResourceGroup| allocated_name(answer, groups, group);
+        let changes = |group: &ResourceGroup| groups.changes(group).collect();
+        let series = series(peaks(groups, &groups.rows), allocated, changes, name, buckets, top);
+        let file = Untrusted(&stem(answer.about.path)).to_string();
+        Some(Self { measure, file, window: answer.window?, series, axis: Axis::Seconds })
+    }
+
+    /// Like [`of_allocations`](Self::of_allocations), for one kind of an answer with groups by kind
+    /// and process; each goes by its process.
+    pub fn of_kind(
+        answer: &ResourcesAnswer<'_>,
+        kind: &str,
+        measure: Measure,
+        buckets: usize,
+        top: usize,
+    ) -> Option<Self> {
+        let groups = answer.groups.as_ref()?;
+        let name = |group: &ResourceGroup| cut(marked(answer, group).as_deref().unwrap_or(UNKNOWN));
+        let changes = |group: &ResourceGroup| groups.changes(group).collect();
+        let peaks = peaks(groups, answer.groups_of(kind));
+        let series = series(peaks, allocated, changes, name, buckets, top);
+        let file = Untrusted(&stem(answer.about.path)).to_string();
+        Some(Self { measure, file, window: answer.window?, series, axis: Axis::Seconds })
+    }
+
+    /// Builds the timeline of a dataset with this name: the first lines by themselves, and the others as one.
+    pub fn of_fleet(growth: FleetGrowth, dataset: &Path, top: usize) -> Self {
+        let FleetGrowth { axis, labels, mut lines, has_bytes, .. } = growth;
+        let rest = lines.split_off(lines.len().min(top));
+        if !rest.is_empty() {
+            let sums = (0..labels.len())
+                .map(|place| rest.iter().filter_map(|line| line.open.get(place)).sum::<f64>());
+            let name = format!("{} more", rest.len());
+            lines.push(GrowthLine { name, open: sums.collect() });
+        }
+        let series = lines.into_iter().map(|line| {
+            let open: Vec<u64> = line.open.iter().map(|open| open.round() as u64).collect();
+            let peak = open.iter().copied().max().unwrap_or_default();
+            Series { name: cut(&line.name), peak, open }
+        });
+        let series = series.filter(|series| series.peak > 0).collect();
+        let (axis, seconds) = match axis {
+            GrowthAxis::Days => (Axis::Days(labels.clone()), labels.len() as i64),
+            GrowthAxis::Steps => (Axis::Percent, 100),
+        };
+        let window = Window { start_ns: 0, end_ns: seconds.saturating_mul(1_000_000_000) };
+        let measure = if has_bytes { Measure::Bytes } else { Measure::Handles };
+        let file = Untrusted(dataset).to_string();
+        Self { measure, file, window, series, axis }
+    }
+
+    /// Replaces the name of the trace.
+    #[must_use]
+    pub fn named(self, name: &Path) -> Self {
+        Self { file: Untrusted(name).to_string(), ..self }
+    }
+
+    /// Whether nothing was open at any time.
+    pub fn is_empty(&self) -> bool {
+        self.series.is_empty()
+    }
+
+    /// Returns for each group the sums of its open counts and those of the groups before it, so
+    /// that each lies on the others.
+    pub fn stacked(&self) -> Vec<Vec<u64>> {
+        let mut sums: Vec<u64> = Vec::new();
+        let sums_below = self.series.iter().map(|series| {
+            sums.resize(series.open.len(), 0);
+            let opens = sums.iter_mut().zip(&series.open);
+            opens.for_each(|(sum, open)| *sum = sum.saturating_add(*open));
+            sums.clone()
+        });
+        sums_below.collect()
+    }
+
+    /// The end of each bucket, seconds since session start.
+    pub fn ends(&self, buckets: usize) -> impl Iterator<Item = f64> {
+        let Window { start_ns, end_ns } = self.window;
+        let length = (end_ns as f64 - start_ns as f64) / 1e9;
+        let count = buckets as f64;
+        (1..=buckets).map(move |bucket| start_ns as f64 / 1e9 + length * bucket as f64 / count)
+    }
+}
+
+/// Returns groups of allocations, each with its peak.
+fn peaks<'g>(
+    groups: &ResourceGroups,
+    rows: impl IntoIterator<Item = &'g ResourceGroup>,
+) -> Vec<(u64, &'g ResourceGroup)> {
+    rows.into_iter().map(|group| (most_in_order(groups.changes(group)), group)).collect()
+}
+
+/// Returns the `top` groups with the highest peaks by themselves, and the sum of the rest.
+fn series<G>(
+    mut peaks: Vec<(u64, &G)>,
+    open: impl Fn(&G) -> Vec<u64>,
+    changes: impl Fn(&G) -> Vec<Change>,
+    name: impl Fn(&G) -> String,
+    buckets: usize,
+    top: usize,
+) -> Vec<Series> {
+    peaks.retain(|(peak, _)| *peak > 0);
+    peaks.sort_by_key(|(peak, _)| Reverse(*peak));
+    let rest = peaks.split_off(top.min(peaks.len()));
+    let peaks = peaks.into_iter();
+    let series = peaks.map(|(peak, group)| Series { name: name(group), peak, open: open(group) });
+    let mut series: Vec<Series> = series.collect();
+    if !rest.is_empty() {
+        let mut sums = vec![0_u64; buckets];
+        for (_, group) in &rest {
+            for (sum, count) in sums.iter_mut().zip(open(group)) {
+                *sum = sum.saturating_add(count);
+            }
+        }
+        let peak = most_at_once(rest.iter().flat_map(|(_, group)| changes(group)).collect());
+        series.push(Series { name: format!("{} others", rest.len()), peak, open: sums });
+    }
+    series
+}
+
+/// Returns the allocated amount of a group at the end of each part; sums may be negative where
+/// events say so.
+fn allocated(group: &ResourceGroup) -> Vec<u64> {
+    let sums = group.over_time.iter().flatten();
+    sums.map(|sum| u64::try_from(*sum).unwrap_or_default()).collect()
+}
+
+/// The owner of allocations, with marks for its start and end: an id may be used again.
+fn marked(answer: &ResourcesAnswer<'_>, group: &ResourceGroup) -> Option<String> {
+    let process = answer.process(group)?;
+    Some(format!("{}{}", process.shown_label(false), process.marks()))
+}
+
+/// Returns the common value of allocations: process, kind with allocator, or the first function of
+/// a program.
+fn allocated_name(
+    answer: &ResourcesAnswer<'_>,
+    groups: &ResourceGroups,
+    group: &ResourceGroup,
+) -> String {
+    let text = |column: &ResourceColumn| match column.kind() {
+        KeyKind::Owner => marked(answer, group),
+        _ => text(answer.key(group, *column), |stack| answer.function(stack)),
+    };
+    let texts: Vec<String> = groups.by.iter().filter_map(text).collect();
+    let text = if texts.is_empty() { NONE.to_owned() } else { texts.join(" ") };
+    cut(&text)
+}
+
+fn name(file: &FileAnswer<'_>, groups: &Groups, node: NodeIdx) -> String {
+    let function = |stack| {
+        let name = |stacks: &TrimmedStacks| stacks.function(&file.file, stack);
+        Some(groups.stacks.as_ref().map(name).unwrap_or_default())
+    };
+    cut(text(groups.key(node), function).as_deref().unwrap_or(NONE))
+}
+
+/// Returns the common value of handles or allocations in a column; a stack goes by a function.
+fn text(
+    key: GroupKey<impl ToString>,
+    function: impl Fn(StackIdx) -> Option<String>,
+) -> Option<String> {
+    match key {
+        GroupKey::Text(text) => Some(text.to_string()),
+        GroupKey::Number(number) => Some(number.to_string()),
+        GroupKey::Stack(stack) => function(stack),
+        GroupKey::None => None,
+    }
+}
+
+/// A name as it is shown.
+fn cut(text: &str) -> String {
+    let text = Untrusted(text).to_string();
+    match text.char_indices().nth(NAME_LENGTH) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}

@@ -1,0 +1,159 @@
+//! Groups of handles and of allocations: the page has their columns once, and each trace its rows.
+
+use std::cmp::Reverse;
+use std::rc::Rc;
+
+use handlescope_model::Untrusted;
+
+use super::answer::ReportAnswer;
+use crate::json::Document;
+use crate::table::{Columns, RowsOf, Show};
+use crate::{add_amounts, add_stats};
+use handlescope_query::{
+    FileAnswer, GroupKey, Groups, NodeIdx, ResourceGroup, ResourceStats, ResourcesAnswer, Stats,
+};
+
+/// Groups of a trace that are listed; the others are counted.
+const GROUPS: usize = 2_000;
+
+/// Handles of one process, type and stack.
+#[derive(Clone, Copy)]
+struct Handles<'a> {
+    file: &'a FileAnswer<'a>,
+    groups: &'a Groups,
+    leaf: NodeIdx,
+}
+
+/// Allocations of one kind, allocator, process and stack.
+struct Allocations<'a> {
+    answer: &'a ResourcesAnswer<'a>,
+    group: &'a ResourceGroup,
+}
+
+/// The columns of both tables.
+pub fn columns() -> Document<'static> {
+    Document::default()
+        .with("allocated", allocation_columns().drawn())
+        .with("groups", handle_columns().drawn())
+}
+
+/// Adds the groups of a trace.
+pub fn with_groups<'a>(document: Document<'a>, answer: &'a ReportAnswer<'a>) -> Document<'a> {
+    let overviews = answer.allocations.iter();
+    let allocated = move || overviews.clone().flat_map(|o| Allocations::of_answer(&o.groups));
+    let handles = Handles::of_file(&answer.why.file);
+    let handles = move || handles.clone().into_iter();
+    let columns = allocation_columns();
+    let document = listed(document, "allocated", "allocated_left_out", columns, allocated);
+    listed(document, "groups", "groups_left_out", handle_columns(), handles)
+}
+
+/// Adds the first of some groups, and the number of those left out.
+fn listed<'a, R: 'a, I: Iterator<Item = R>>(
+    document: Document<'a>,
+    rows: &'static str,
+    left_out: &'static str,
+    columns: Columns<'a, R>,
+    groups: impl Fn() -> I + 'a,
+) -> Document<'a> {
+    let more = groups().skip(GROUPS).count();
+    let shown = RowsOf(Rc::new(columns.in_document()), move || groups().take(GROUPS));
+    document.with(rows, shown).with(left_out, more)
+}
+
+fn handle_columns<'a>() -> Columns<'a, Handles<'a>> {
+    let mut columns = Columns::<Handles<'a>>::default();
+    columns.add("process", |row| row.key(0));
+    columns.add("type", |row| row.key(1));
+    columns.add("function", |row| row.key(2));
+    add_stats(&mut columns, Handles::stats);
+    columns.add("opened", |row| row.stats().opened());
+    columns.add("ended", |row| row.stats().closed.saturating_add(row.stats().unmapped));
+    columns.only(&[
+        ("process", "Process"),
+        ("type", "Type"),
+        ("function", "Opened by"),
+        ("leaked", "Leaked"),
+        ("closed_at_exit", "At exit"),
+        ("open_at_end", "Open at end"),
+        ("opened", "Opened"),
+        ("ended", "Closed"),
+    ])
+}
+
+impl<'a> Handles<'a> {
+    /// Returns the groups of a trace, those that leak most first.
+    fn of_file(file: &'a FileAnswer<'a>) -> Vec<Self> {
+        let rows = file.groups.iter().flat_map(|groups| {
+            groups.tree.leaves().map(move |leaf| Handles { file, groups, leaf })
+        });
+        let mut rows: Vec<Self> = rows.collect();
+        rows.sort_by_key(|row| Reverse((row.stats().unreleased(), row.stats().handles)));
+        rows
+    }
+
+    fn stats(&self) -> Stats {
+        self.groups.tree.stats(self.leaf)
+    }
+
+    fn key(&self, level: usize) -> String {
+        let node = self.groups.path(self.leaf).nth(level);
+        match node.map_or(GroupKey::None, |node| self.groups.key(node)) {
+            GroupKey::Text(text) => shown(text),
+            GroupKey::Stack(stack) => {
+                let stacks = self.groups.stacks.as_ref();
+                let function = stacks.map(|stacks| stacks.function(&self.file.file, stack));
+                shown(&function.unwrap_or_default())
+            }
+            GroupKey::Number(number) => number.to_string(),
+            GroupKey::None => String::new(),
+        }
+    }
+}
+
+fn allocation_columns<'a>() -> Columns<'a, Allocations<'a>> {
+    let mut columns = Columns::<Allocations<'a>>::default();
+    columns.add("process", Allocations::process);
+    columns.add("kind", |row| row.answer.kind(row.group));
+    columns.add("allocator", |row| row.answer.allocator(row.group).map(shown));
+    columns.add("function", Allocations::function);
+    add_amounts(&mut columns, Allocations::stats);
+    columns.add("bytes", |row| row.stats().unreleased_bytes()).show(Show::Bytes);
+    columns.only(&[
+        ("process", "Process"),
+        ("kind", "Kind"),
+        ("allocator", "Allocator"),
+        ("function", "Allocated by"),
+        ("leaked", "Leaked"),
+        ("closed_at_exit", "At exit"),
+        ("bytes", "Bytes leaked"),
+        ("allocs", "Allocated"),
+        ("alloc_bytes", "Bytes allocated"),
+    ])
+}
+
+impl<'a> Allocations<'a> {
+    /// Returns the groups of a trace in the order of the answer, without those of which only frees
+    /// were found.
+    fn of_answer(answer: &'a ResourcesAnswer<'a>) -> impl Iterator<Item = Self> {
+        let groups = answer.groups.iter().flat_map(|groups| &groups.rows);
+        let allocated = groups.filter(|group| group.stats.allocs > 0);
+        allocated.map(move |group| Allocations { answer, group })
+    }
+
+    fn stats(&self) -> &'a ResourceStats {
+        &self.group.stats
+    }
+
+    fn process(&self) -> Option<String> {
+        Some(shown(&self.answer.process(self.group)?.shown_label(false)))
+    }
+
+    fn function(&self) -> Option<String> {
+        Some(shown(&self.answer.function(self.group.create_stack()?)?))
+    }
+}
+
+fn shown(text: &str) -> String {
+    Untrusted(text).to_string()
+}

@@ -1,0 +1,76 @@
+//! One page about all that leaks. The data is JSON in the page, from which its script makes the text: no name
+//! of a trace is markup. The policy in the page allows nothing but its own style and script, by their hashes.
+
+mod answer;
+mod data;
+mod fleet;
+mod groups;
+mod pictures;
+
+use std::io::{self, Write};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+
+pub use self::answer::ReportAnswer;
+pub use self::data::SUSPECTS;
+use self::data::data;
+pub use self::fleet::FleetReport;
+pub use self::pictures::BUCKETS;
+use super::json::{self, Document};
+use handlescope_query::Suspect;
+use handlescope_session::values::JsonMode;
+
+const PAGE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = concat!(include_str!("common.js"), include_str!("script.js"));
+const FLEET_SCRIPT: &str = concat!(include_str!("common.js"), include_str!("fleet.js"));
+
+/// Writes the page about a dataset.
+pub fn write_fleet(answer: &FleetReport<'_>, out: &mut dyn Write) -> io::Result<()> {
+    write_page(&fleet::data(answer), FLEET_SCRIPT, out)
+}
+
+/// Writes the page; `command_line` is the one that selected handles, if any did, `command` shows those of a
+/// suspect.
+pub fn write(
+    answers: &[ReportAnswer<'_>],
+    command_line: Option<&str>,
+    command: impl Fn(usize, &Suspect) -> String,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    write_page(&data(answers, command_line, command), SCRIPT, out)
+}
+
+fn write_page(data: &Document<'_>, script: &str, out: &mut dyn Write) -> io::Result<()> {
+    let mut json = Vec::new();
+    json::write(data, JsonMode::Lines, &mut json)?;
+    // Without `<`, the data cannot end its element or start a comment.
+    let data = String::from_utf8_lossy(&json).replace('<', "\\u003C");
+    let policy = format!(
+        "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{}'; script-src '{}'",
+        hash(STYLE),
+        hash(script)
+    );
+    let replacements = [
+        ("{policy}", policy.as_str()),
+        ("{style}", STYLE),
+        ("{data}", &data),
+        ("{script}", script),
+    ];
+    let mut rest = PAGE;
+    for (mark, replacement) in replacements {
+        let (before, behind) = rest.split_once(mark).unwrap_or((rest, ""));
+        out.write_all(before.as_bytes())?;
+        out.write_all(replacement.as_bytes())?;
+        rest = behind;
+    }
+    out.write_all(rest.as_bytes())
+}
+
+/// The source expression of an inline style or script (Content Security Policy Level 3, section 2.3.1).
+/// Browsers read the lines of a Windows clone as those of others.
+fn hash(content: &str) -> String {
+    format!("sha256-{}", STANDARD.encode(Sha256::digest(content.replace("\r\n", "\n"))))
+}

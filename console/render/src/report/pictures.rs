@@ -1,0 +1,67 @@
+//! Pictures of a page, as its script reads them.
+
+use std::cmp::Reverse;
+
+use crate::json::Document;
+use crate::pictures::{Folded, FrameTable, PictureFrame, Timeline};
+
+/// Stacks of a flame graph; the others are one.
+const STACKS: usize = 5_000;
+
+/// Frames of a stack that are shown. Windows records 192 at most, a hostile file may claim any number.
+const FRAMES: usize = 200;
+
+/// Parts of the time, and processes that are shown separately.
+pub const BUCKETS: usize = 300;
+pub const PROCESSES: usize = 8;
+
+/// Adds handles and allocations over time, if there were any, and stacks of leaks.
+pub fn with_pictures<'a>(
+    document: Document<'a>,
+    over_time: Option<Timeline>,
+    stacks: Vec<Folded>,
+    table: &mut FrameTable,
+) -> Document<'a> {
+    let over_time = over_time.filter(|timeline| !timeline.is_empty());
+    document.with("timeline", over_time.map(timeline)).with("flame", flame(stacks, table))
+}
+
+fn timeline(timeline: Timeline) -> Document<'static> {
+    let series = timeline.series.into_iter().map(|line| {
+        Document::default().with("name", line.name).with("most", line.peak).with("open", line.open)
+    });
+    Document::default()
+        .with("start", timeline.window.start_ns as f64 / 1e9)
+        .with("end", timeline.window.end_ns as f64 / 1e9)
+        .with("series", series.collect::<Vec<_>>())
+}
+
+/// Returns the stacks that leaked most, the outermost frame first, and all others as one.
+fn flame<'a>(mut stacks: Vec<Folded>, table: &mut FrameTable) -> Vec<Document<'a>> {
+    stacks.sort_by_key(|stack| Reverse(stack.count));
+    let rest = stacks.split_off(stacks.len().min(STACKS));
+    if !rest.is_empty() {
+        let name = PictureFrame::named(&format!("… {} more stacks", rest.len()));
+        let count = rest.iter().fold(0, |sum: u64, stack| sum.saturating_add(stack.count));
+        stacks.push(Folded { frames: vec![name], count, before: None });
+    }
+    let stacks = stacks.into_iter().map(|stack| {
+        let frames = numbers(stack.frames.into_iter(), table);
+        Document::default().with("frames", frames).with("count", stack.count)
+    });
+    stacks.collect()
+}
+
+/// Returns the numbers of the first frames, and the number of further ones.
+pub fn numbers(
+    mut frames: impl Iterator<Item = PictureFrame>,
+    table: &mut FrameTable,
+) -> Vec<usize> {
+    let shown = frames.by_ref().take(FRAMES).map(|frame| table.number(&frame));
+    let mut numbers: Vec<usize> = shown.collect();
+    let more = frames.count();
+    if more > 0 {
+        numbers.push(table.number(&PictureFrame::named(&format!("… {more} more frames"))));
+    }
+    numbers
+}

@@ -1,0 +1,495 @@
+//! Columns: name, value, and how each format shows it, said in one place, before there are rows.
+
+use std::{
+    io::{self, Write},
+    rc::Rc,
+};
+
+use handlescope_model::Untrusted;
+use indicatif::HumanCount;
+use polars::prelude::{AnyValue, Column, DataFrame, IntoColumn, PlSmallStr, PolarsResult, Series};
+use serde::{
+    Serialize, Serializer,
+    ser::{SerializeMap, SerializeSeq},
+};
+
+use super::value::{CellType, Member, Show, Value, cell, hex};
+use handlescope_session::values::Size;
+
+/// The number of a file; its rows stand together anyway.
+pub const FILE: &str = "file";
+
+/// The heading of a column, and the format of its values.
+#[derive(Debug, Clone, Default)]
+pub struct ColumnSpec {
+    title: Option<String>,
+    show: Show,
+    /// Texts to show, by rows of the frame, instead of the values.
+    texts: Option<Vec<String>>,
+    unknown: Option<&'static str>,
+    pub rank: i8,
+    pub scope: Scope,
+    pub omits_unknown: bool,
+}
+
+/// The formats that have a column.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Scope {
+    #[default]
+    All,
+    /// Text only: the column repeats what others say.
+    Text,
+    /// Text and files of rows; the document has something else instead.
+    Rows,
+}
+
+impl ColumnSpec {
+    /// A column that came without a description.
+    pub fn of(column: &Column) -> ColumnSpec {
+        ColumnSpec {
+            title: Some(column.name().to_string()),
+            show: Show::Lines,
+            unknown: Some("null"),
+            ..ColumnSpec::default()
+        }
+    }
+
+    /// Adapts a column that the user chose: it stands where it was named, under its name if it has
+    /// no title.
+    pub fn selected_by(self, name: &str) -> ColumnSpec {
+        let show = match (&self.title, self.show) {
+            (None, Show::Plain) => Show::Lines,
+            (_, show) => show,
+        };
+        let title = self.title.or_else(|| Some(name.to_owned()));
+        ColumnSpec { title, show, rank: 0, ..self }
+    }
+
+    pub fn is_hex(&self) -> bool {
+        self.show == Show::Hex
+    }
+
+    /// The heading with the unit of the values.
+    pub fn heading(&self) -> Option<String> {
+        let title = Untrusted(self.title.as_deref()?);
+        Some(match self.show {
+            Show::Seconds => format!("{title} [s]"),
+            _ => title.to_string(),
+        })
+    }
+
+    /// Whether the text calls it so, in any case and with or without the unit.
+    pub fn is_titled(&self, name: &str) -> bool {
+        let names = [self.title.clone(), self.heading()];
+        names.into_iter().flatten().any(|title| title.eq_ignore_ascii_case(name))
+    }
+
+    /// The value of a row as programs read it.
+    pub fn value<'c>(&self, column: &'c Column, row: usize) -> PolarsResult<AnyValue<'c>> {
+        let value = column.get(row)?;
+        let is_hex = self.is_hex() && !value.is_null();
+        Ok(if is_hex { AnyValue::StringOwned(hex(&value).into()) } else { value })
+    }
+
+    /// The value of a row as text.
+    pub fn shown(&self, value: &AnyValue<'_>, row: usize) -> String {
+        let number = || value.extract::<i64>().unwrap_or_default();
+        let text = self.texts.as_ref().and_then(|texts| texts.get(row));
+        if let Some(text) = text.filter(|_| !value.is_null()) {
+            return Untrusted(text).to_string();
+        }
+        match (self.show, value) {
+            (_, AnyValue::Null) => self.unknown.unwrap_or("-").to_owned(),
+            (Show::Grouped, _) => HumanCount(value.extract().unwrap_or_default()).to_string(),
+            (Show::Bytes, _) => Size(number()).to_string(),
+            (Show::Seconds, _) => format!("{:.6}", number() as f64 / 1e9),
+            (Show::Hex, _) => hex(value),
+            (Show::ExitCode, AnyValue::Int32(code)) => exit_code(*code),
+            (_, AnyValue::Float64(number)) => rounded(*number),
+            (show, value) => {
+                let mut text = String::new();
+                cell(value, &mut text);
+                if show == Show::Lines { lines(&text) } else { Untrusted(&text).to_string() }
+            }
+        }
+    }
+}
+
+/// The columns of a row and its text.
+pub struct Columns<'a, R> {
+    columns: Vec<Declared<'a, R>>,
+    text: Option<RowText<'a, R>>,
+}
+
+/// Writes a row as a text of its own instead of as a line of a grid, by its number or itself.
+pub type RowText<'a, R = usize> = Box<dyn Fn(&R, &mut dyn Write) -> io::Result<()> + 'a>;
+
+/// Takes a value, whatever its type is.
+type Taker<'t> = &'t mut dyn FnMut(&dyn erased_serde::Serialize);
+
+/// The text of a value of a row, the value for a document, and the values of rows under a name.
+type TextOf<'a, R> = Box<dyn Fn(&R) -> String + 'a>;
+type ValueOf<'a, R> = Box<dyn Fn(&R, Taker<'_>) + 'a>;
+type SeriesOf<'a, R> = Box<dyn Fn(PlSmallStr, &[R]) -> Series + 'a>;
+
+/// Whether a document has a member of a row.
+type Applies<'a, R> = Box<dyn Fn(&R) -> bool + 'a>;
+
+/// A column and the source of its values.
+pub struct Declared<'a, R> {
+    name: &'static str,
+    /// The type as in JSON Schema, with `?` where it may be null.
+    kind: &'static str,
+    value: ValueOf<'a, R>,
+    /// Values in tables; a member of documents only has none.
+    series: Option<SeriesOf<'a, R>>,
+    texts: Option<TextOf<'a, R>>,
+    applies: Option<Applies<'a, R>>,
+    /// The column that it follows in a document, if not the one in front of it.
+    follows: Option<&'static str>,
+    /// Index in the frame of the rows of a document.
+    cell: Option<usize>,
+    spec: ColumnSpec,
+}
+
+/// A column as a script draws it.
+#[derive(Serialize)]
+pub struct DrawnColumn {
+    key: &'static str,
+    title: Option<String>,
+    number: bool,
+    bytes: bool,
+}
+
+/// The type of lists in JSON Schema.
+const LIST: &str = "array";
+
+/// The members of the rows of a document, in their order.
+pub struct Members<'a, R>(Vec<Declared<'a, R>>);
+
+/// Hands the members of a row over, by the frame of all rows and the number of the row.
+pub type RowDocument<'a> = Box<dyn Fn((&DataFrame, usize), MemberTaker<'_>) + 'a>;
+
+/// Takes a member by its name.
+pub type MemberTaker<'t> = &'t mut dyn FnMut(&'static str, Member<'_>);
+
+impl<R> Default for Columns<'_, R> {
+    fn default() -> Self {
+        Columns { columns: Vec::new(), text: None }
+    }
+}
+
+impl<'a, R> Columns<'a, R> {
+    /// A column of numbers, texts, flags or lists: its name, and the value of a row.
+    pub fn add<T: CellType + 'a>(
+        &mut self,
+        name: &'static str,
+        value: impl Fn(&R) -> T + 'a,
+    ) -> &mut Declared<'a, R> {
+        let value = Rc::new(value);
+        let cell = Rc::clone(&value);
+        let series =
+            move |name, rows: &[R]| T::series(name, rows.iter().map(|row| cell(row)).collect());
+        let added = self.nest(name, T::JSON, move |row| value(row)).show(T::SHOW);
+        added.series = Some(Box::new(series));
+        added
+    }
+
+    /// A member that only documents have: its name, its type, and the value of a row.
+    pub fn nest<T: Serialize + 'a>(
+        &mut self,
+        name: &'static str,
+        kind: &'static str,
+        value: impl Fn(&R) -> T + 'a,
+    ) -> &mut Declared<'a, R> {
+        let value: ValueOf<'a, R> = Box::new(move |row, take| take(&value(row)));
+        self.columns.push(Declared {
+            name,
+            kind,
+            value,
+            series: None,
+            texts: None,
+            applies: None,
+            follows: None,
+            cell: None,
+            spec: ColumnSpec::default(),
+        });
+        let last = self.columns.len() - 1;
+        &mut self.columns[last]
+    }
+
+    /// Keeps the columns of these names, in their order, with headings of their own.
+    pub fn only(mut self, selected: &[(&'static str, &str)]) -> Self {
+        let columns = selected.iter().filter_map(|(name, title)| {
+            let index = self.columns.iter().position(|column| column.name == *name)?;
+            let mut column = self.columns.swap_remove(index);
+            column.title(title);
+            Some(column)
+        });
+        Columns { columns: columns.collect(), text: None }
+    }
+
+    /// Describes the columns to a script that draws them.
+    pub fn drawn(&self) -> Vec<DrawnColumn> {
+        let drawn = |column: &Declared<'_, R>| DrawnColumn {
+            key: column.name,
+            title: column.spec.title.clone(),
+            number: column.kind == i64::JSON,
+            bytes: column.spec.show == Show::Bytes,
+        };
+        self.columns.iter().map(drawn).collect()
+    }
+
+    /// Lets text show rows as lines of their own instead of in a grid.
+    pub fn row_text(&mut self, text: impl Fn(&R, &mut dyn Write) -> io::Result<()> + 'a) {
+        self.text = Some(Box::new(text));
+    }
+
+    /// Returns the names that `-SortBy` accepts.
+    pub fn names(&self) -> Vec<String> {
+        let cells = self.columns.iter().filter(|column| column.series.is_some());
+        let sortable = cells.filter(|column| column.kind != LIST && column.name != FILE);
+        sortable.map(|column| column.name.to_owned()).collect()
+    }
+
+    /// The members of the rows of a document: their names, and their types as in JSON Schema with `?` where they may
+    /// be null.
+    pub fn members(self) -> Vec<(&'static str, &'static str)> {
+        self.in_document().0.iter().map(|column| (column.name, column.kind)).collect()
+    }
+
+    /// The columns of documents, in their order.
+    pub fn in_document(self) -> Members<'a, R> {
+        let columns = self.columns.into_iter().filter(|column| column.spec.scope == Scope::All);
+        let (moved, mut members): (Vec<_>, Vec<_>) =
+            columns.partition(|column| column.follows.is_some());
+        for column in moved {
+            let before = members.iter().rposition(|before: &Declared<'_, R>| {
+                Some(before.name) == column.follows || before.follows == column.follows
+            });
+            members.insert(before.map_or(members.len(), |before| before + 1), column);
+        }
+        Members(members)
+    }
+
+    /// The values of some rows.
+    pub fn frame(&self, rows: &[R]) -> PolarsResult<(DataFrame, Vec<ColumnSpec>)> {
+        let columns = self.columns.iter().filter_map(|column| {
+            let series = column.series.as_ref()?(column.name.into(), rows);
+            let texts = column.texts.as_ref().map(|text| rows.iter().map(text).collect());
+            Some((series.into_column(), ColumnSpec { texts, ..column.spec.clone() }))
+        });
+        let (columns, specs): (Vec<Column>, Vec<_>) = columns.unzip();
+        Ok((DataFrame::new(rows.len(), columns)?, specs))
+    }
+
+    /// Returns the documents of rows, and the text of a row.
+    pub fn over(mut self, rows: Vec<R>) -> (RowDocument<'a>, Option<RowText<'a>>)
+    where
+        R: 'a,
+    {
+        let rows = Rc::new(rows);
+        let text = self.text.take().map(|text| {
+            let rows = Rc::clone(&rows);
+            let text = move |row: &usize, out: &mut dyn Write| {
+                rows.get(*row).map_or(Ok(()), |row| text(row, out))
+            };
+            Box::new(text) as RowText<'a>
+        });
+        let cells = self.columns.iter_mut().filter(|column| column.series.is_some());
+        (0..).zip(cells).for_each(|(index, column)| column.cell = Some(index));
+        let members = self.in_document();
+        let document: RowDocument<'a> = Box::new(move |(frame, row), take| {
+            if let Some(members_of) = rows.get(row) {
+                members.each(members_of, Some((frame, row)), take);
+            }
+        });
+        (document, text)
+    }
+}
+
+/// A row with the names of its members.
+pub struct RowOf<'r, 'a, R>(pub &'r Members<'a, R>, pub &'r R);
+
+impl<R> Serialize for RowOf<'_, '_, R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_members(serializer, |take| self.0.each(self.1, None, take))
+    }
+}
+
+impl<R> Members<'_, R> {
+    /// Hands each member that a row has over, as the frame has it where the row is one of a frame.
+    fn each(&self, row: &R, frame_row: Option<(&DataFrame, usize)>, take: MemberTaker<'_>) {
+        for Declared { name, value, cell, spec, applies, .. } in &self.0 {
+            if applies.as_ref().is_some_and(|applies| !applies(row)) {
+                continue;
+            }
+            let cell = frame_row.zip(*cell).and_then(|((frame, row), column)| {
+                spec.value(frame.columns().get(column)?, row).ok()
+            });
+            match cell {
+                Some(cell) => take(name, Member::Cell(Value(cell))),
+                None => value(row, &mut |value| take(name, Member::Made(value))),
+            }
+        }
+    }
+}
+
+/// Writes members that are handed over one by one.
+pub fn serialize_members<S: Serializer>(
+    serializer: S,
+    each: impl FnOnce(MemberTaker<'_>),
+) -> Result<S::Ok, S::Error> {
+    let (mut map, mut written) = (serializer.serialize_map(None)?, Ok(()));
+    each(&mut |name, value| {
+        if written.is_ok() {
+            written = map.serialize_entry(name, &value);
+        }
+    });
+    written?;
+    map.end()
+}
+
+/// Rows with the names of their members, which are made one by one while they are written.
+pub struct RowsOf<'a, R, F>(pub Rc<Members<'a, R>>, pub F);
+
+impl<R, F, I> Serialize for RowsOf<'_, R, F>
+where
+    F: Fn() -> I,
+    I: Iterator<Item = R>,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut rows = serializer.serialize_seq(None)?;
+        (self.1)().try_for_each(|row| rows.serialize_element(&RowOf(&self.0, &row)))?;
+        rows.end()
+    }
+}
+
+impl<'a, R> Declared<'a, R> {
+    /// Sets the heading in the text, which shows only columns with one.
+    pub fn title(&mut self, title: &str) -> &mut Self {
+        self.spec.title = Some(title.to_owned());
+        self
+    }
+
+    /// Sets the heading where each value has a line, and separates the thousands of counts.
+    pub fn fact(&mut self, title: &str) -> &mut Self {
+        if self.kind.starts_with("integer") {
+            self.show(Show::Grouped);
+        }
+        self.title(title).unknown("unknown")
+    }
+
+    /// Sets the format of its values in text.
+    pub fn show(&mut self, show: Show) -> &mut Self {
+        self.spec.show = show;
+        self
+    }
+
+    /// Sets the text of a row, in the place of a known value.
+    pub fn texts(&mut self, text: impl Fn(&R) -> String + 'a) -> &mut Self {
+        self.texts = Some(Box::new(text));
+        self
+    }
+
+    /// Sets the text for an unknown value, in the place of `-`.
+    pub fn unknown(&mut self, unknown: &'static str) -> &mut Self {
+        self.spec.unknown = Some(unknown);
+        self
+    }
+
+    /// Sets its rank in the text, if not where it was declared: before the others with a negative
+    /// number, after them with a positive one.
+    pub fn rank(&mut self, rank: i8) -> &mut Self {
+        self.spec.rank = rank;
+        self
+    }
+
+    /// Restricts it to text, because it repeats what other columns say.
+    pub fn text_only(&mut self) -> &mut Self {
+        self.spec.scope = Scope::Text;
+        self
+    }
+
+    /// Excludes it from documents, which have something else instead.
+    pub fn rows_only(&mut self) -> &mut Self {
+        self.spec.scope = Scope::Rows;
+        self
+    }
+
+    /// Leaves it out of JSON where it is unknown, instead of writing null.
+    pub fn omit_unknown(&mut self, is_known: impl Fn(&R) -> bool + 'a) -> &mut Self {
+        self.spec.omits_unknown = true;
+        self.applies = Some(Box::new(is_known));
+        self
+    }
+
+    /// Sets the column that it follows in a document.
+    pub fn follows(&mut self, name: &'static str) -> &mut Self {
+        self.follows = Some(name);
+        self
+    }
+}
+
+fn exit_code(code: i32) -> String {
+    if (-0x1000..0x1_0000).contains(&code) { code.to_string() } else { format!("0x{code:X}") }
+}
+
+/// Lines of a stack stay lines, with an empty one after them.
+fn lines(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| Untrusted(line).to_string()).collect();
+    let end = if lines.len() > 1 { "\n" } else { "" };
+    lines.join("\n") + end
+}
+
+/// Six digits after the point are what a nanosecond of a millisecond needs; more digits give no more
+/// information.
+fn rounded(number: f64) -> String {
+    const MIN: f64 = 1e-3;
+    if !number.is_finite() || (number != 0.0 && number.abs() < MIN) {
+        return number.to_string();
+    }
+    let text = format!("{number:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_digits_that_mean_something() {
+        for (number, text) in [
+            (1420.6535999999999, "1420.6536"),
+            (0.1 + 0.2, "0.3"),
+            (100.0, "100"),
+            (0.0, "0"),
+            (-2.5, "-2.5"),
+            (0.000_012, "0.000012"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(rounded(number), text);
+        }
+    }
+
+    #[test]
+    fn a_stack_stays_a_stack_and_nothing_talks_to_the_terminal() {
+        assert_eq!(lines("a!b\nc\u{1b}[2J"), "a!b\nc\\u{1b}[2J\n");
+        assert_eq!(lines("one"), "one");
+        assert_eq!(lines(""), "");
+    }
+
+    #[test]
+    fn values_are_shown_as_people_know_them() {
+        let shown = |show: Show, value: AnyValue<'_>| {
+            ColumnSpec { show, ..ColumnSpec::default() }.shown(&value, 0)
+        };
+        assert_eq!(shown(Show::Plain, AnyValue::Null), "-");
+        assert_eq!(shown(Show::Plain, AnyValue::String("a\nb\u{1b}")), "a\\nb\\u{1b}");
+        assert_eq!(shown(Show::Grouped, AnyValue::UInt64(1_234_567)), "1,234,567");
+        assert_eq!(shown(Show::Seconds, AnyValue::Int64(1_500)), "0.000002");
+        assert_eq!(shown(Show::Hex, AnyValue::UInt64(u64::MAX)), "0xFFFFFFFFFFFFFFFF");
+        assert_eq!(shown(Show::ExitCode, AnyValue::Int32(-1_073_741_819)), "0xC0000005");
+        assert_eq!(shown(Show::ExitCode, AnyValue::Int32(-1)), "-1");
+    }
+}

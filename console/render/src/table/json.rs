@@ -1,0 +1,102 @@
+//! Tables as JSON: one document, or one object a line.
+
+use std::io::{self, Write};
+
+use polars::prelude::{AnyValue, Column, DataFrame};
+use serde::{
+    Serialize, Serializer,
+    ser::{Error, SerializeMap, SerializeSeq},
+};
+
+use super::{
+    ColumnSpec, Table,
+    columns::{RowDocument, serialize_members},
+    value::Value,
+};
+use crate::json::{self, Document};
+use handlescope_session::cancel::{Cancel, Poll};
+use handlescope_session::terminal::Neutral;
+use handlescope_session::values::JsonMode;
+
+impl Table<'_> {
+    /// The document with the rows that are left.
+    pub fn json(&self, mode: JsonMode, cancel: &Cancel, out: &mut dyn Write) -> io::Result<()> {
+        cancel.check().map_err(io::Error::other)?;
+        let left_out = self.frame.height() - self.rows().count();
+        let left_out = Some(left_out).filter(|left_out| self.counts_left_out && *left_out > 0);
+        let left_out = left_out.map(|left_out| Document::default().with(self.key, left_out));
+        let head = Document::default().and(&self.head).with_some("left_out", left_out);
+        let tail = Document::default().and(&self.tail);
+        json::write(&json::Rows { head, name: self.key, rows: Rows(self), tail }, mode, out)
+    }
+
+    /// One JSON object a line.
+    pub fn ndjson(&self, cancel: &Cancel, out: &mut dyn Write) -> io::Result<()> {
+        let mut out = Neutral::json(out);
+        let (columns, mut poll) = (self.data().collect::<Vec<_>>(), Poll::new(cancel));
+        for row in self.rows() {
+            poll.round().map_err(io::Error::other)?;
+            serde_json::to_writer(&mut out, &Cells { columns: &columns, row })?;
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+
+    /// The columns of documents and files, with their values.
+    pub fn data(&self) -> impl Iterator<Item = (&Column, &ColumnSpec)> {
+        self.data_columns()
+            .filter_map(|(index, spec)| Some((self.frame.columns().get(index)?, spec)))
+    }
+}
+
+/// The rows that are left, which a frame without declarations has as files have them.
+struct Rows<'t, 'a>(&'t Table<'a>);
+
+impl Serialize for Rows<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some(document) = &self.0.row_document else {
+            let columns: Vec<_> = self.0.data().collect();
+            return serializer
+                .collect_seq(self.0.rows().map(|row| Cells { columns: &columns, row }));
+        };
+        let mut rows = serializer.serialize_seq(None)?;
+        let frame = &self.0.frame;
+        self.0
+            .rows()
+            .try_for_each(|row| rows.serialize_element(&JsonRow { document, frame, row }))?;
+        rows.end()
+    }
+}
+
+/// A row of a document.
+struct JsonRow<'t, 'a> {
+    document: &'t RowDocument<'a>,
+    frame: &'t DataFrame,
+    row: usize,
+}
+
+impl Serialize for JsonRow<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_members(serializer, |take| (self.document)((self.frame, self.row), take))
+    }
+}
+
+/// A row of files with the names of its columns.
+struct Cells<'a> {
+    columns: &'a [(&'a Column, &'a ColumnSpec)],
+    row: usize,
+}
+
+impl Serialize for Cells<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (column, spec) in self.columns {
+            let name = column.name().as_str();
+            match spec.value(column, self.row).map_err(S::Error::custom)? {
+                AnyValue::Null if spec.omits_unknown => {}
+                value => map.serialize_entry(name, &Value(value))?,
+            }
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,191 @@
+//! Tables as text for people: drawn on a terminal, aligned columns in a pipe.
+
+use std::io::{self, Write};
+
+use handlescope_model::Untrusted;
+use indicatif::HumanCount;
+
+use super::size::{GridSize, cut};
+use super::{FileRows, Table};
+use handlescope_session::settings::Display;
+use handlescope_session::terminal::{Role, clip::Clip, table, wrapped};
+use handlescope_session::values::Counted;
+
+/// Rows that are measured to choose between a line for each row and a line for each value.
+const MEASURED_ROWS: usize = 1_000;
+
+impl Table<'_> {
+    pub fn text(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
+        let mut out = Clip::new(out, display.screen.width.filter(|_| display.clip));
+        for file in &self.files {
+            if let Some(path) = &file.path {
+                writeln!(out, "{}", display.screen.paint(Role::Name, Untrusted(path)))?;
+            }
+            out.write_all(file.above.as_bytes())?;
+            self.write_rows(file, display, &mut out)?;
+            file.write_below(display, &mut out)?;
+        }
+        out.finish()
+    }
+
+    fn write_rows(
+        &self,
+        file: &FileRows,
+        display: &Display,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        if let Some(text) = &self.row_text {
+            return file.rows().try_for_each(|row| text(&row, out));
+        }
+        let rows: Vec<usize> = file.rows().collect();
+        if let Some(groups) = &self.groups {
+            return self.write_groups(rows, groups, display, out);
+        }
+        self.write_lines(&rows, display, out)
+    }
+
+    /// A line for each row, or for each value.
+    fn write_lines(
+        &self,
+        rows: &[usize],
+        display: &Display,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let columns = self.shown();
+        let headings: Vec<&str> = columns.iter().map(|(_, heading)| heading.as_str()).collect();
+        let first = rows.iter().take(MEASURED_ROWS).map(|row| self.cells(&columns, *row));
+        let first = first.collect::<io::Result<Vec<Vec<String>>>>()?;
+        let Some(fitting) = table::fitting(display.screen, &headings, &first, &self.spare) else {
+            return self.write_records(rows, &columns, display, out);
+        };
+        let shown = fitting.columns.iter().filter_map(|index| columns.get(*index).cloned());
+        self.write_grid(rows, &shown.collect::<Vec<_>>(), display, out)?;
+        out.write_all(fitting.left_out.as_bytes())
+    }
+
+    /// Headings, and the rows below them.
+    fn write_groups(
+        &self,
+        mut rows: Vec<usize>,
+        groups: &[u32],
+        display: &Display,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let group = |row: &usize| groups.get(*row);
+        rows.sort_by_key(group);
+        for rows in rows.chunk_by(|a, b| group(a) == group(b)) {
+            let heading = rows.first().map(|&row| self.cell(self.specs.len() - 1, row));
+            let width = display.screen.width.filter(|_| display.clip);
+            let heading = wrapped(&heading.transpose()?.unwrap_or_default(), width);
+            writeln!(out, "{}", display.screen.paint(Role::Group, heading))?;
+            self.write_lines(rows, display, out)?;
+        }
+        Ok(())
+    }
+
+    /// A line for each row.
+    fn write_grid(
+        &self,
+        rows: &[usize],
+        columns: &[(usize, String)],
+        display: &Display,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let names: Vec<&str> = columns.iter().map(|(_, heading)| heading.as_str()).collect();
+        let numbers = columns.iter().enumerate().filter(|(_, (column, _))| {
+            let column = self.frame.columns().get(*column);
+            column.is_some_and(|column| column.dtype().is_numeric())
+        });
+        let numbers: Vec<usize> = numbers.map(|(index, _)| index).collect();
+        let mut rows = rows.iter().peekable();
+        loop {
+            let mut table = table::table(display.screen, &names);
+            table::align_right(&mut table, &numbers);
+            let mut size = GridSize::default();
+            while let Some(&row) = rows.next_if(|_| size.has_room()) {
+                let cells = self.cells(columns, row)?;
+                size.add(&cells);
+                table.add_row(cells);
+            }
+            write!(out, "{}", table::text(table))?;
+            if rows.peek().is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The cells of a row as far as they are printed.
+    fn cells(&self, columns: &[(usize, String)], row: usize) -> io::Result<Vec<String>> {
+        columns.iter().map(|(column, _)| Ok(cut(self.cell(*column, row)?))).collect()
+    }
+
+    /// A line for each value: more columns than fit beside each other.
+    fn write_records(
+        &self,
+        rows: &[usize],
+        columns: &[(usize, String)],
+        display: &Display,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        for (index, &row) in rows.iter().enumerate() {
+            let gap = if index > 0 { "\n" } else { "" };
+            writeln!(out, "{gap}row {}", index + 1)?;
+            let cells = self.cells(columns, row)?;
+            let lines =
+                columns.iter().zip(cells).map(|((_, heading), cell)| [heading.clone(), cell]);
+            write!(out, "{}", table::text(table::columns(display.screen, lines)))?;
+        }
+        Ok(())
+    }
+
+    /// The headings and values of the first row.
+    pub fn facts(&self) -> io::Result<Vec<(String, String)>> {
+        let columns = self.shown().into_iter();
+        columns.map(|(column, heading)| Ok((heading, self.cell(column, 0)?))).collect()
+    }
+
+    /// The columns with a heading, from left to right, and their headings.
+    fn shown(&self) -> Vec<(usize, String)> {
+        // The last column is the heading of a group.
+        let count = self.specs.len() - usize::from(self.groups.is_some());
+        let columns = self.specs.iter().enumerate().take(count);
+        let titled = columns.filter_map(|(index, spec)| Some((spec.rank, index, spec.heading()?)));
+        let mut titled: Vec<(i8, usize, String)> = titled.collect();
+        titled.sort_by_key(|(place, ..)| *place);
+        titled.into_iter().map(|(_, index, heading)| (index, heading)).collect()
+    }
+
+    fn cell(&self, column: usize, row: usize) -> io::Result<String> {
+        let (Some(column), Some(spec)) = (self.frame.columns().get(column), self.specs.get(column))
+        else {
+            return Ok(String::new());
+        };
+        Ok(spec.shown(&column.get(row).map_err(io::Error::other)?, row))
+    }
+}
+
+impl FileRows {
+    /// Writes the lines below the rows, none of which is cut on a narrow screen.
+    fn write_below(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
+        let wrapped_line =
+            |line: &str| wrapped(line, display.screen.width.filter(|_| display.clip));
+        match &self.counted {
+            Some(counted) => {
+                writeln!(
+                    out,
+                    "{}",
+                    wrapped_line(&format!("{} {counted}", HumanCount(self.height() as u64)))
+                )?;
+            }
+            None if self.left_out > 0 => {
+                let count = self.left_out as u64;
+                match self.noun {
+                    Some(noun) => writeln!(out, "+ {}", Counted(count, noun))?,
+                    None => writeln!(out, "+ {} more", HumanCount(count))?,
+                }
+            }
+            None => {}
+        }
+        self.below.iter().try_for_each(|line| writeln!(out, "{}", wrapped_line(line)))
+    }
+}

@@ -1,0 +1,290 @@
+//! `.dump ObjectRef -GroupBy` as text: a tree, the figures of a group in front of it.
+
+use std::cell::LazyCell;
+use std::io::{self, Write};
+
+use handlescope_model::Untrusted;
+
+use super::numbers::{counted, grouped, handles_and_views};
+use super::stack::StackStyle;
+use crate::output::{COLUMNS, LEFT_OUT, OutputError};
+use crate::style::ObjectRefStyle;
+use crate::time::Clock;
+use handlescope_query::{
+    FileAnswer, GroupCriteria, GroupKey, Groups, GroupsLeftOut, NodeIdx, Stat, Stats, sparkline,
+};
+use handlescope_session::settings::{Display, StackDisplayArgs};
+use handlescope_session::terminal::{table, wrapped};
+use handlescope_session::values::ColumnChoice;
+
+/// Indentation of a level.
+const INDENT: &str = "  ";
+
+/// Like [`INDENT`], on a terminal, where cells are wrapped at spaces.
+const FIRM_INDENT: &str = "\u{a0}\u{a0}";
+
+/// Name of a group without a common value.
+const NOTHING: &str = "-";
+
+/// A column in front of the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TreeColumn {
+    Stat(Stat),
+    Share,
+    Ids,
+    OpenOverTime,
+    Numbers,
+    Growth,
+}
+
+impl TreeColumn {
+    /// Every column, with its name in files and its title.
+    fn all() -> impl Iterator<Item = (Self, &'static str, &'static str)> + Clone {
+        let stats = Stat::ALL.into_iter();
+        let stats = stats.map(|(stat, name, title)| (Self::Stat(stat), name, title));
+        stats.chain([
+            (Self::Share, "share", "Share"),
+            (Self::Ids, "sample_ids", "Ids"),
+            (Self::OpenOverTime, "open_over_time", "Open over time"),
+            (Self::Numbers, "outstanding", "Numbers"),
+            (Self::Growth, "verdict", "Growth"),
+        ])
+    }
+
+    /// Whether `-ShowTime` asks for it.
+    fn is_of_time(self) -> bool {
+        matches!(self, Self::OpenOverTime | Self::Numbers | Self::Growth)
+    }
+}
+
+/// Returns the names that `-Columns` accepts in front of the tree.
+pub fn tree_columns() -> impl Iterator<Item = &'static str> {
+    TreeColumn::all().map(|(_, name, _)| name)
+}
+
+/// The columns in front of the tree.
+#[derive(Default)]
+pub struct TreeColumns {
+    /// The columns with their titles, from left to right.
+    columns: Vec<(TreeColumn, &'static str)>,
+    /// Whether they were selected, also those that are 0 in every group.
+    are_selected: bool,
+    /// Titles of those that are left out where a screen is too narrow for all, in this order.
+    spare: Vec<&'static str>,
+}
+
+impl TreeColumns {
+    /// # Errors
+    /// When a column is chosen that is not there.
+    pub fn of(criteria: &GroupCriteria, choice: &ColumnChoice) -> Result<Self, OutputError> {
+        let has_times = criteria.buckets.is_some();
+        let available =
+            TreeColumn::all().filter(move |(column, ..)| has_times || !column.is_of_time());
+        let ColumnChoice::Named(names) = choice else {
+            let order = criteria.order.map(TreeColumn::Stat);
+            let columns: Vec<_> = available.map(|(column, _, title)| (column, title)).collect();
+            let spare = LEFT_OUT.into_iter().filter(|title| {
+                *choice == ColumnChoice::Fitting
+                    && !order.is_some_and(|order| columns.contains(&(order, title)))
+            });
+            return Ok(Self { spare: spare.collect(), columns, are_selected: false });
+        };
+        let mut columns = Vec::new();
+        for text in names {
+            let is = |name: &str| name.eq_ignore_ascii_case(text);
+            let column = available.clone().find(|(_, name, title)| is(name) || is(title));
+            let Some((column, _, title)) = column else {
+                let names = available.map(|(_, name, _)| name);
+                return Err(OutputError::unknown_column(COLUMNS, text, names));
+            };
+            if !columns.contains(&(column, title)) {
+                columns.push((column, title));
+            }
+        }
+        Ok(Self { columns, are_selected: true, spare: Vec::new() })
+    }
+}
+
+pub fn write(
+    file: &FileAnswer<'_>,
+    groups: &Groups,
+    style: &ObjectRefStyle<'_>,
+    columns: &TreeColumns,
+    display: &Display,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let shown: Vec<NodeIdx> = groups.tree.shown().collect();
+    let stats = || shown.iter().map(|node| groups.tree.stats(*node));
+    let shown = columns.columns.iter().copied().filter(|(column, _)| match *column {
+        TreeColumn::Stat(stat) if !columns.are_selected && stat != Stat::Leaked => {
+            stats().any(|counts| counts.get(stat).is_some_and(|count| count != 0))
+        }
+        _ => true,
+    });
+    let (shown, titles): (Vec<TreeColumn>, Vec<&str>) = shown.unzip();
+    let clock = Clock::new(&file.about.info, display.time_format, display.time_digits);
+    let names = StackDisplayArgs { show: true, ..style.criteria.stacks };
+    let writer = Writer {
+        groups,
+        columns: shown,
+        clock: clock.without_start_date(),
+        stacks: StackStyle::of(file, names),
+        has_frames: style.criteria.stacks.show,
+        indent: if display.screen.is_terminal() { FIRM_INDENT } else { INDENT },
+        buckets: style.criteria.groups.buckets.unwrap_or_default(),
+        has_views: file.totals.map_count + file.totals.unmap_count > 0,
+        display,
+    };
+    let mut rows = Vec::new();
+    writer.add(&mut rows, None, 0);
+    let header: Vec<&str> = titles.into_iter().chain(["Group"]).collect();
+    let Some(fitting) = table::fitting(display.screen, &header, &rows, &columns.spare) else {
+        return write_lines(&header, rows, display, out);
+    };
+    let header: Vec<&str> = fitting.columns.iter().map(|index| header[*index]).collect();
+    let mut table = table::table(display.screen, &header);
+    let numbers = fitting.columns.iter().enumerate().filter(|(_, index)| writer.is_number(**index));
+    table::align_right(&mut table, &numbers.map(|(index, _)| index).collect::<Vec<_>>());
+    table.add_rows(
+        rows.iter().map(|row| fitting.columns.iter().map(|index| &row[*index]).collect::<Vec<_>>()),
+    );
+    write!(out, "{}{}", table::text(table), fitting.left_out)
+}
+
+/// The name of each group, and below and further indented its figures: more of them than fit beside each other.
+fn write_lines(
+    header: &[&str],
+    rows: Vec<Vec<String>>,
+    display: &Display,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    for mut row in rows {
+        let label = row.pop().unwrap_or_default();
+        writeln!(out, "{}", wrapped(&label, display.screen.width))?;
+        let stats = header.iter().zip(row).filter(|(_, text)| !text.is_empty());
+        let stats: Vec<String> = stats.map(|(title, text)| format!("{title}: {text}")).collect();
+        if !stats.is_empty() {
+            // A number stays with its unit.
+            let stats = stats.join(", ").replace(" %", "\u{a0}%");
+            let level = label.chars().take_while(|char| char.is_whitespace()).count();
+            let indent = " ".repeat(level) + &display.indent(2);
+            writeln!(out, "{}", wrapped(&format!("{indent}{stats}"), display.screen.width))?;
+        }
+    }
+    Ok(())
+}
+
+struct Writer<'a> {
+    groups: &'a Groups,
+    columns: Vec<TreeColumn>,
+    clock: Clock,
+    stacks: StackStyle<'a>,
+    /// Whether some of the counts may include views.
+    has_views: bool,
+    /// Whether stacks are shown with all frames.
+    has_frames: bool,
+    indent: &'static str,
+    /// Number of parts that time is divided into, with `-ShowTime`.
+    buckets: usize,
+    display: &'a Display,
+}
+
+impl Writer<'_> {
+    /// Adds the rows within a group.
+    fn add(&self, rows: &mut Vec<Vec<String>>, parent: Option<NodeIdx>, level: usize) {
+        let indent = self.indent.repeat(level);
+        for node in self.groups.tree.children(parent) {
+            let stats = self.groups.tree.stats(*node);
+            let open = || self.groups.outstanding(*node, self.buckets).unwrap_or_default();
+            let open = LazyCell::new(open);
+            let cells = self.columns.iter().map(|column| self.cell(*column, *node, &stats, &open));
+            rows.push(cells.chain([self.label(*node, level, &indent)]).collect());
+            self.add(rows, Some(*node), level + 1);
+        }
+        let GroupsLeftOut { groups, handles } = self.groups.tree.left_out(parent);
+        if groups > 0 {
+            let mut row = vec![String::new(); self.columns.len()];
+            let groups = counted(groups as u64, "more group");
+            let handles = handles_and_views(handles, self.has_views, false);
+            row.push(format!("{indent}+ {groups}, {handles}"));
+            rows.push(row);
+        }
+    }
+
+    fn is_number(&self, column: usize) -> bool {
+        matches!(self.columns.get(column), Some(TreeColumn::Stat(_) | TreeColumn::Share))
+    }
+
+    /// Returns a cell; `open` are the open handles in each part of the time, which more than one
+    /// column shows.
+    fn cell(
+        &self,
+        column: TreeColumn,
+        node: NodeIdx,
+        stats: &Stats,
+        open: &LazyCell<Vec<u32>, impl FnOnce() -> Vec<u32>>,
+    ) -> String {
+        let joined =
+            |numbers: &mut dyn Iterator<Item = String>| numbers.collect::<Vec<_>>().join(" ");
+        match column {
+            TreeColumn::Stat(stat) => self.stat(stats, stat),
+            TreeColumn::Share => share(self.groups.share(node)),
+            TreeColumn::Ids => joined(&mut stats.sample_ids().map(|id| id.to_string())),
+            TreeColumn::OpenOverTime => sparkline(open),
+            TreeColumn::Numbers => {
+                let numbers: Vec<String> = open.iter().map(u32::to_string).collect();
+                // On a terminal the numbers stay in one line, or the column is left out.
+                let gap = if self.display.screen.is_terminal() { "\u{a0}" } else { " " };
+                numbers.join(gap)
+            }
+            TreeColumn::Growth => {
+                let growth = self.groups.growth(node);
+                let text = growth.map(|growth| match growth.evidence.rate {
+                    Some(rate) => format!("{} {rate}", growth.verdict.shown()),
+                    None => growth.verdict.shown().to_owned(),
+                });
+                text.unwrap_or_default()
+            }
+        }
+    }
+
+    fn stat(&self, stats: &Stats, stat: Stat) -> String {
+        match stats.get(stat) {
+            Some(time) if stat.is_time() => self.clock.at(time).to_string(),
+            Some(count) => {
+                grouped(u64::try_from(count).unwrap_or_default(), self.display.digit_separator)
+            }
+            None => NOTHING.to_owned(),
+        }
+    }
+
+    /// Returns the name of a group, with the frames of its stack below.
+    fn label(&self, node: NodeIdx, level: usize, indent: &str) -> String {
+        let column = self.groups.by.get(level);
+        match self.groups.key(node) {
+            GroupKey::Text(text) => format!("{indent}{}", Untrusted(text)),
+            GroupKey::Number(number) => {
+                format!("{indent}{} {number}", column.map_or("", |column| column.word()))
+            }
+            GroupKey::None => {
+                let none = column.and_then(|column| column.none()).unwrap_or(NOTHING);
+                format!("{indent}{none}")
+            }
+            GroupKey::Stack(stack) => {
+                let trims = self.groups.stacks.as_ref();
+                let frames = self.stacks.trimmed_lines(stack, trims).into_iter().flatten();
+                let representative =
+                    self.stacks.trimmed_representative_line(stack, trims).unwrap_or_default();
+                let mut label = format!("{indent}Stack {stack}: {}", Untrusted(&representative));
+                for line in frames.take_while(|_| self.has_frames) {
+                    label.push_str(&format!("\n{indent}{}{}", self.indent, Untrusted(&line)));
+                }
+                label
+            }
+        }
+    }
+}
+
+fn share(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}

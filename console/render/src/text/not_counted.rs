@@ -1,0 +1,124 @@
+//! Lines about what `.why` does not list, and about traces without suspects.
+
+use handlescope_model::Untrusted;
+use indicatif::HumanCount;
+
+use super::numbers::handles_and_views;
+use handlescope_query::{CountBy, CountOrder, NotCounted, Reason, Totals, WhyAnswer};
+use handlescope_session::values::{Counted, TopN};
+
+/// Types of open handles that the text lists.
+const OPEN_TYPES: usize = 6;
+
+/// Lines about what is leaked, but of no suspect.
+pub fn lines_of_not_counted<'a>(answer: &'a WhyAnswer<'_>) -> impl Iterator<Item = String> + 'a {
+    let has_views = answer.file.totals.map_count > 0;
+    answer.not_counted.iter().map(move |not_counted| line_of_not_counted(not_counted, has_views))
+}
+
+fn line_of_not_counted(not_counted: &NotCounted, has_views: bool) -> String {
+    let NotCounted { kind, reason, groups, count, at_exit, older } = not_counted;
+    let (noun, closed, list) = match kind {
+        None => ("handles", "closed", ".dump ObjectRef"),
+        Some(_) => ("allocations", "freed", ".dump Resource"),
+    };
+    let exits = format!("{} {closed} only by process exit", HumanCount(*at_exit));
+    let leaked = match kind {
+        None => handles_and_views(*count, has_views, true),
+        Some(kind) => {
+            format!("{} {kind} allocation{}", HumanCount(*count), Counted(*count, "").plural())
+        }
+    };
+    let (counted, option) = match (count, at_exit) {
+        (_, 0) => (leaked, "-Leak"),
+        (0, 1) => (format!("1 handle {closed} only by process exit"), "-LeakAtExit"),
+        (0, _) => {
+            let count = HumanCount(*at_exit);
+            (format!("{count} {noun} {closed} only by process exit"), "-LeakAtExit")
+        }
+        _ => (format!("{leaked}, and {exits},"), "-Leak -LeakAtExit"),
+    };
+    let groups = Counted(*groups, "group");
+    let reason = match reason {
+        Reason::Young => {
+            format!("whose {noun} are usually {closed}, none older than {closed} ones became")
+        }
+        Reason::Chance => format!(
+            "whose {noun} are usually {closed}; {} older than any {closed} one became, but not more \
+             than chance explains",
+            match older {
+                1 => "1 is".to_owned(),
+                older => format!("{} are", HumanCount(*older)),
+            }
+        ),
+        Reason::LongLived => {
+            format!("whose {noun} live too long for this trace to tell whether any is leaked")
+        }
+        Reason::Committed => "whose commit allocations are counted".to_owned(),
+    };
+    format!("not counted: {counted} of {groups} {reason}; also in {list} {option}")
+}
+
+/// Lines about a trace without suspects: whether anything leaks, and what is not counted.
+pub fn lines_without_suspects(answer: &WhyAnswer<'_>) -> Vec<String> {
+    let Totals { handles_created, handles_duplicated, map_count, .. } = answer.file.totals;
+    let verdict = nothing_leaks(answer);
+    let dropped = answer.file.about.info.attributed_dropped;
+    let mut lines = vec![match (answer.has_events, answer.allocations) {
+        (false, 0) => return lines_of_unknown(answer),
+        (false, allocations) => {
+            format!("{verdict}: {}", Counted(allocations as u64, "allocation"))
+        }
+        (true, _) if dropped > 0 => format!(
+            "Unknown whether anything leaks: {} of unknown processes, which are not counted",
+            Counted(dropped, "event")
+        ),
+        (true, _) => {
+            let opened = handles_created.saturating_add(handles_duplicated);
+            let opened = opened.saturating_add(map_count);
+            let opened = match map_count {
+                0 => Counted(opened, "handle").to_string(),
+                _ => format!("{} handles and views", HumanCount(opened)),
+            };
+            let left = HumanCount(answer.file.totals.unreleased());
+            format!("{verdict}: {opened} opened, {left} not closed by their programs")
+        }
+    }];
+    lines.extend(lines_of_not_counted(answer));
+    lines
+}
+
+/// The verdict on a trace without suspects.
+fn nothing_leaks(answer: &WhyAnswer<'_>) -> &'static str {
+    let is_unclear = |not_counted: &NotCounted| not_counted.reason == Reason::LongLived;
+    match answer.not_counted.iter().any(is_unclear) {
+        true => "Nothing is known to leak",
+        false => "Nothing leaks",
+    }
+}
+
+/// Says what is open in a trace whose events do not say what is leaked.
+fn lines_of_unknown(answer: &WhyAnswer<'_>) -> Vec<String> {
+    let mut lines = vec!["Unknown whether anything leaks".to_owned()];
+    let Some(open) = &answer.open else { return lines };
+    let top = TopN { take: OPEN_TYPES, skip: 0 };
+    let rows = open.rows(CountBy::Type, Some(top), CountOrder::LargestFirst);
+    let sum = rows.sum() + rows.left_out_sum;
+    let types = rows.rows.iter();
+    let mut types: Vec<String> =
+        types.map(|row| format!("{} {}", HumanCount(row.count), row.name)).collect();
+    if rows.left_out > 0 {
+        let others = Counted(rows.left_out as u64, "other type");
+        types.push(format!("{} of {others}", HumanCount(rows.left_out_sum)));
+    }
+    let (is, them) = if sum == 1 { ("is", "it") } else { ("are", "them") };
+    let handles = Counted(sum, "handle");
+    lines.extend((sum > 0).then(|| {
+        format!(
+            "{handles} {is} open, and no event says what opened {them}: {}; also in .dump ObjectRef \
+             -ShowTotal Total",
+            Untrusted(&types.join(", "))
+        )
+    }));
+    lines
+}

@@ -1,0 +1,47 @@
+use std::fmt;
+
+use indicatif::HumanCount;
+
+use handlescope_session::values::Counted;
+
+/// A number, with separators between its thousands if `separate`.
+pub fn grouped(number: u64, separate: bool) -> String {
+    if separate { HumanCount(number).to_string() } else { number.to_string() }
+}
+
+/// A number as it is formatted, or `unknown`.
+pub struct OrUnknown<T>(pub Option<T>);
+
+impl<T: fmt::Display> fmt::Display for OrUnknown<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(number) => number.fmt(f),
+            None => f.pad("unknown"),
+        }
+    }
+}
+
+impl<T: fmt::UpperHex> fmt::UpperHex for OrUnknown<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(number) => number.fmt(f),
+            None => f.pad("unknown"),
+        }
+    }
+}
+
+/// Formats a count of something, with its plural and, as in the lines of ETWAnalyzer, without
+/// separators.
+pub fn counted(count: u64, noun: &'static str) -> String {
+    format!("{count} {noun}{}", Counted(count, noun).plural())
+}
+
+/// A number of handles, and views where there are any.
+pub fn handles_and_views(count: u64, has_views: bool, separate: bool) -> String {
+    let number = grouped(count, separate);
+    match (count, has_views) {
+        (_, false) => format!("{number} handle{}", Counted(count, "handle").plural()),
+        (1, true) => "1 handle or view".to_owned(),
+        (_, true) => format!("{number} handles and views"),
+    }
+}

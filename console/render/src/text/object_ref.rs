@@ -1,0 +1,306 @@
+//! `.dump ObjectRef` as text.
+
+use std::fmt;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf, absolute};
+
+use handlescope_model::{EventKind, Untrusted};
+
+use super::event::{EventWriter, ProcessTexts, is_shown};
+use super::groups::{self, TreeColumns};
+use super::layout::Layout;
+use super::numbers::{OrUnknown, counted};
+use super::process::ProcessStyle;
+use super::stack::StackStyle;
+use super::totals::{CountTable, LeakLines, Summary};
+use crate::style::ObjectRefStyle;
+use crate::time::{Clock, Seconds};
+use handlescope_query::{
+    CountBy, FileAnswer, GuiHandles, LeftOut, Listing, ObjectRefAnswer, Selected, ShowTotal,
+};
+use handlescope_session::paths::{names_apart, stem};
+use handlescope_session::settings::Display;
+use handlescope_session::terminal::clip::{Clip, shortened, width_of};
+use handlescope_session::terminal::{Role, wrapped};
+
+/// Columns that a name is cut to before the text after it moves to the next line.
+const SHORTEST_NAME: usize = 24;
+
+pub fn object_ref(
+    answer: &ObjectRefAnswer<'_>,
+    args: &ObjectRefStyle<'_>,
+    columns: &TreeColumns,
+    display: &Display,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let clip = Clip::new(out, display.screen.width.filter(|_| display.clip));
+    // Lines are written word by word.
+    let mut lines = BufWriter::new(clip);
+    let out = &mut lines;
+    let by = CountBy::of(args.criteria);
+    let has_totals = args.criteria.show_total != Some(ShowTotal::None);
+    let summary = |totals| Summary {
+        totals,
+        digit_separator: display.digit_separator,
+        width: display.screen.width,
+    };
+    let is_single = answer.files.len() == 1;
+    let mut without_match = 0;
+    let names = file_names(answer, display);
+    for (file, name) in answer.files.iter().zip(&names) {
+        if !is_single && file.is_without_match() {
+            without_match += 1;
+            continue;
+        }
+        write_header(file, name, display, out)?;
+        if let Some(groups) = &file.groups {
+            groups::write(file, groups, args, columns, display, out)?;
+        }
+        if let Some(listing) = &file.listing {
+            write_objects(file, listing, args, display, out)?;
+        }
+        write_left_out(file.left_out, out)?;
+        // The summary of a file says more than a table of one row.
+        if let (Some(counts), Some(by)) =
+            (&file.handle_counts, by.filter(|by| *by != CountBy::File))
+        {
+            let (criteria, screen) = (args.criteria, display.screen);
+            CountTable { counts, by, criteria, files: None, screen }.write(out)?;
+        }
+        if has_totals {
+            let (criteria, exit_stacks) = (args.criteria, file.exit_stacks);
+            let (totals, without_leak) = (file.totals, file.without_leak);
+            let knows_leaks = file.knows_leaks;
+            let lines = LeakLines { criteria, totals, without_leak, exit_stacks, knows_leaks };
+            let label =
+                if is_single { String::new() } else { format!("Totals of {}\n", Untrusted(name)) };
+            let lines = wrapped(&lines.to_string(), display.screen.width);
+            let summary = format!("{label}{}{lines}", summary(file.totals));
+            writeln!(out, "{}", display.screen.paint(Role::Notable, summary))?;
+            for handles in &file.gui_handles {
+                let line = wrapped(&gui_handles(handles), display.screen.width);
+                writeln!(out, "{}", display.screen.paint(Role::Notable, line))?;
+            }
+        }
+    }
+    if has_totals && !is_single {
+        write_totals(answer, &names, args, display, &summary(answer.totals()), out)?;
+    }
+    if without_match > 0 {
+        let files = counted(answer.files.len() as u64, "file");
+        writeln!(out, "{without_match} of {files} without a match")?;
+    }
+    lines.into_inner()?.finish()
+}
+
+/// Returns the number of handles of GDI or USER, and a hint at the details of those that leaked.
+fn gui_handles(handles: &GuiHandles) -> String {
+    let GuiHandles { kind, created, closed, leaked, closed_at_exit, leaked_by_type, .. } = handles;
+    let mut line = format!(
+        "{} handles: {created} created, {closed} closed, {leaked} leaked, {closed_at_exit} closed only by process exit",
+        kind.to_uppercase()
+    );
+    if !leaked_by_type.is_empty() {
+        let types = leaked_by_type.iter();
+        let types: Vec<String> =
+            types.map(|(name, count)| format!("{} {count}", Untrusted(name))).collect();
+        line += &format!(" ({}): .dump Resource -Kind {kind} -Leak -LeakAtExit", types.join(", "));
+    }
+    line
+}
+
+/// Notes the objects that are not printed, if there are any.
+fn write_left_out(
+    LeftOut { objects, handles, views, existing }: LeftOut,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    if objects == 0 {
+        return Ok(());
+    }
+    let objects = counted(objects as u64, "more object");
+    let opened = counted(handles as u64, "handle");
+    let mapped = counted(views as u64, "view");
+    match (views, existing) {
+        (0, 0) => writeln!(out, "+ {objects}, {opened}"),
+        (_, 0) => writeln!(out, "+ {objects}, {opened} and {mapped}"),
+        (0, existing) => writeln!(out, "+ {objects}, {opened} and {existing} of the rundown"),
+        (_, existing) => {
+            let existing = counted(existing as u64, "handle");
+            writeln!(out, "+ {objects}, {opened}, {mapped} and {existing} of the rundown")
+        }
+    }
+}
+
+/// Writes the totals of several files.
+fn write_totals(
+    answer: &ObjectRefAnswer<'_>,
+    names: &[String],
+    args: &ObjectRefStyle<'_>,
+    display: &Display,
+    summary: &Summary,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let heading = format!("All {} files", answer.files.len());
+    writeln!(out, "{}", display.screen.paint(Role::Name, heading))?;
+    if let (Some(counts), Some(by)) = (&answer.handle_counts, CountBy::of(args.criteria)) {
+        let files = answer.files.iter().map(|file| file.about.index).zip(names.iter().cloned());
+        let files = Some(&files.collect());
+        let (criteria, screen) = (args.criteria, display.screen);
+        CountTable { counts, by, criteria, files, screen }.write(out)?;
+    }
+    let (criteria, exit_stacks) = (args.criteria, answer.exit_stacks());
+    let without_leak = answer.files.iter().map(|file| file.without_leak).sum();
+    let knows_leaks = answer.files.iter().any(|file| file.knows_leaks);
+    let totals = answer.totals();
+    let lines = LeakLines { criteria, totals, without_leak, exit_stacks, knows_leaks };
+    let summary = format!("{summary}{}", wrapped(&lines.to_string(), display.screen.width));
+    writeln!(out, "{}", display.screen.paint(Role::Alarm, summary))
+}
+
+/// Writes the start of the recording, and the name of the trace.
+fn write_header(
+    file: &FileAnswer<'_>,
+    name: &str,
+    display: &Display,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let started = Clock::session_start(&file.about.info);
+    let header = format!("{started:<22} {}", Untrusted(name));
+    writeln!(out, "{}", display.screen.paint(Role::Name, header))
+}
+
+/// Names of the files, which differ where two files have one name.
+fn file_names(answer: &ObjectRefAnswer<'_>, display: &Display) -> Vec<String> {
+    let paths: Vec<&Path> = answer.files.iter().map(|file| file.about.path).collect();
+    let names: Vec<PathBuf> = if display.full_file_name {
+        // The path as it was named, if the current folder is gone.
+        paths.iter().map(|path| absolute(path).unwrap_or_else(|_| path.to_path_buf())).collect()
+    } else {
+        names_apart(&paths, stem)
+    };
+    names.iter().map(|name| name.to_string_lossy().into_owned()).collect()
+}
+
+fn write_objects(
+    file: &FileAnswer<'_>,
+    listing: &Listing,
+    args: &ObjectRefStyle<'_>,
+    display: &Display,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let style = &ProcessStyle::new(&file.about.info, display);
+    let clock = Clock::new(&file.about.info, display.time_format, display.time_digits);
+    // A pipe gets whole times, because its lines may be read separately.
+    let clock = if display.clip { clock.without_start_date() } else { clock };
+    let shown = file.selection.objects().iter().flat_map(|&selected| file.events(selected));
+    let shown = shown.filter_map(|row| Some((row, listing.event(row)?)));
+    let shown = shown.filter(|(_, event)| is_shown(event, args)).map(|(row, event)| {
+        let actor = listing.actor(row, &event);
+        (event, file.file.processes.get(actor).pid)
+    });
+    let layout = Layout::of(shown, &clock);
+    let events = EventWriter {
+        answer: file,
+        listing,
+        args,
+        display,
+        clock,
+        layout,
+        processes: file.file.processes.each(|process| ProcessTexts::new(process, style)),
+        stacks: StackStyle::of(file, args.criteria.stacks),
+    };
+    for &selected in file.selection.objects() {
+        ObjectLine { file, listing, display, style, selected }.write(out)?;
+        events.write(out, selected)?;
+    }
+    Ok(())
+}
+
+/// The line above the events of an object.
+struct ObjectLine<'a> {
+    file: &'a FileAnswer<'a>,
+    listing: &'a Listing,
+    display: &'a Display,
+    style: &'a ProcessStyle,
+    selected: Selected,
+}
+
+impl ObjectLine<'_> {
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let object = self.selected.object();
+        let id = self.selected.id();
+        let pointer = self.listing.pointer(object);
+        let (pointer, lifetime) = (OrUnknown(pointer), fmt::from_fn(|f| self.lifetime(f)));
+        let tables = &self.file.file;
+        if tables.objects.is_mapping(object) {
+            return writeln!(out, "Id: {id} MappingObject: {pointer:#X} Lifetime: {lifetime}");
+        }
+        let kind = Untrusted(tables.types.get(tables.objects.type_id(object)));
+        let kind = self.display.screen.paint(Role::Opened, kind);
+        let before = fmt::from_fn(|f| write!(f, "Id: {id} Object: {pointer:#X} "));
+        let line_break = self.display.line_break();
+        let behind = fmt::from_fn(|f| {
+            write!(f, "{line_break} Lifetime: {lifetime}  {line_break}Type: {kind} {line_break}")?;
+            self.handles(f)
+        });
+        let name = tables.volumes.shown(self.listing.name(object).unwrap_or_default());
+        let name = Untrusted(&*name);
+        let Some(width) = self.display.screen.width.filter(|_| self.display.clip) else {
+            return writeln!(out, "{before}{name}{behind}");
+        };
+        let name = name.to_string();
+        let space = width.saturating_sub(width_of(&before.to_string()));
+        let beside = space.saturating_sub(width_of(&behind.to_string()));
+        let needed = width_of(&name).min(SHORTEST_NAME);
+        let name = shortened(&name, if beside >= needed { beside } else { space });
+        writeln!(out, "{before}{name}{behind}")
+    }
+
+    /// Writes the lifetime of the object, or which part of it is unknown.
+    fn lifetime(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (object, objects) = (self.selected.object(), &self.file.file.objects);
+        match self.file.lifetime_ns(self.listing, self.selected) {
+            Some(ns) => write!(f, "{} s", Seconds { ns, digits: self.display.time_digits }),
+            None if objects.create_event(object).is_none() => {
+                f.write_str("created before the trace")
+            }
+            None if objects.destroy_event(object).is_some() => f.write_str("unknown"),
+            None => f.write_str("never closed"),
+        }
+    }
+
+    /// Writes the owner of the object's only handle, or the counts of its handles.
+    fn handles(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [created, duplicated, closed] = self.count_events();
+        let tables = &self.file.file;
+        let existing = tables.objects.existing(self.selected.object());
+        let mut handles = self.listing.existing(existing);
+        match (created + duplicated + closed, handles.len(), handles.next()) {
+            (0, 1, Some((owner, handle))) => {
+                let owner = self.style.marked(tables.processes.get(owner));
+                let owner = self.display.screen.paint(Role::Process, owner);
+                write!(f, "Owner: {owner}, Handle Value: 0x{handle:X}")
+            }
+            (0, count, Some(_)) => write!(f, "Handle Count: {count}"),
+            _ => {
+                let open = created + duplicated - closed;
+                write!(f, "Create+Duplicate-Close: {created}+{duplicated}-{closed} = {open}")
+            }
+        }
+    }
+
+    /// Creates, duplicates and closes that are left.
+    fn count_events(&self) -> [i64; 3] {
+        let mut counts = [0; 3];
+        for row in self.file.events(self.selected) {
+            let [created, duplicated, closed] = &mut counts;
+            match self.listing.kind(row) {
+                Some(EventKind::HandleCreate) => *created += 1,
+                Some(EventKind::HandleDuplicate) => *duplicated += 1,
+                Some(EventKind::HandleClose) => *closed += 1,
+                _ => {}
+            }
+        }
+        counts
+    }
+}

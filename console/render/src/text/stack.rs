@@ -1,0 +1,277 @@
+//! Stacks, after `Stack: `.
+
+use std::fmt::{self, Write as _};
+use std::io::{self, Write};
+
+use handlescope_model::{StackIdx, Untrusted};
+
+use handlescope_query::{
+    FrameView, ModuleBases, NamedFrames, TraceAnswer, TrimmedStacks, is_of_process_start,
+    with_program,
+};
+use handlescope_session::settings::{Display, StackDisplayArgs};
+use handlescope_session::terminal::Role;
+
+/// Frames of the program that are shown of a stack in short.
+const PROGRAM_FRAMES: usize = 3;
+
+/// The style of stacks.
+pub struct StackStyle<'a> {
+    /// The names, with `-ShowStack`.
+    pub frames: Option<NamedFrames<'a>>,
+    /// The addresses of modules, with `-ShowAddress`.
+    pub bases: Option<&'a ModuleBases>,
+    /// Whether file and line are shown, with `-ShowLine`.
+    pub has_lines: bool,
+}
+
+impl<'a> StackStyle<'a> {
+    /// Returns the style of the stacks of an answer.
+    pub fn of<'t: 'a>(answer: &'a impl TraceAnswer<'t>, stacks: StackDisplayArgs) -> Self {
+        let frames = answer.frames().filter(|_| stacks.show);
+        Self::new(frames.map(|frames| frames.named()), &answer.about().bases, stacks)
+    }
+
+    /// Returns the style of stacks of these frames.
+    pub fn new(
+        frames: Option<NamedFrames<'a>>,
+        bases: &'a ModuleBases,
+        stacks: StackDisplayArgs,
+    ) -> Self {
+        Self { frames, bases: stacks.address.then_some(bases), has_lines: stacks.line }
+    }
+}
+
+impl StackStyle<'_> {
+    /// Writes the number of the stack of an event and ends its line; with `-ShowStack` a line for
+    /// each frame, indented by `levels`, and an empty one follow.
+    pub fn write(
+        &self,
+        out: &mut impl Write,
+        stack: Option<StackIdx>,
+        display: &Display,
+        levels: usize,
+    ) -> io::Result<()> {
+        self.write_trimmed(out, stack, None, display, levels)
+    }
+
+    /// Like [`write`](Self::write), without the frames that are trimmed.
+    pub fn write_trimmed(
+        &self,
+        out: &mut impl Write,
+        stack: Option<StackIdx>,
+        trims: Option<&TrimmedStacks>,
+        display: &Display,
+        levels: usize,
+    ) -> io::Result<()> {
+        let Some(stack) = stack else { return writeln!(out, "None") };
+        writeln!(out, "{stack}")?;
+        let Some(frames) = &self.frames else { return Ok(()) };
+        self.write_views(out, TrimmedStacks::views(trims, frames, stack), display, levels)
+    }
+
+    /// Writes a line for each frame, if frames are to be shown, and an empty one: those of the system
+    /// dim, those of programs bold.
+    pub fn write_frames(
+        &self,
+        out: &mut impl Write,
+        stack: StackIdx,
+        display: &Display,
+        levels: usize,
+    ) -> io::Result<()> {
+        let Some(frames) = &self.frames else { return Ok(()) };
+        self.write_views(out, frames.stack(stack), display, levels)
+    }
+
+    fn write_views<'f>(
+        &self,
+        out: &mut impl Write,
+        frames: impl Iterator<Item = FrameView<'f>>,
+        display: &Display,
+        levels: usize,
+    ) -> io::Result<()> {
+        let indent = display.indent(levels);
+        for (frame, is_of_program) in with_program(frames) {
+            let role = match is_of_program {
+                true => Role::Heading,
+                false if frame.is_unknown() => Role::Plain,
+                false => Role::Aside,
+            };
+            let line = self.line(frame).to_string();
+            writeln!(out, "{indent}{}", display.screen.paint(role, Untrusted(&line)))?;
+        }
+        writeln!(out)
+    }
+
+    /// A line for each frame of a stack, if frames are to be shown.
+    pub fn lines(&self, stack: StackIdx) -> Option<impl Iterator<Item = String> + '_> {
+        let frames = self.frames.as_ref()?.stack(stack);
+        Some(frames.map(|frame| self.line(frame).to_string()))
+    }
+
+    /// Like [`lines`](Self::lines), without the frames that are trimmed.
+    pub fn trimmed_lines(
+        &self,
+        stack: StackIdx,
+        trims: Option<&TrimmedStacks>,
+    ) -> Option<impl Iterator<Item = String>> {
+        let frames = TrimmedStacks::views(trims, self.frames.as_ref()?, stack);
+        Some(frames.map(|frame| self.line(frame).to_string()))
+    }
+
+    /// The lines of a stack as one text, without the frames that are trimmed.
+    pub fn text(&self, stack: Option<StackIdx>, trims: Option<&TrimmedStacks>) -> Option<String> {
+        Some(self.trimmed_lines(stack?, trims)?.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Like [`representative_line`](Self::representative_line), among the frames that are not
+    /// trimmed.
+    pub fn trimmed_representative_line(
+        &self,
+        stack: StackIdx,
+        trims: Option<&TrimmedStacks>,
+    ) -> Option<String> {
+        let frame = TrimmedStacks::representative_view(trims, self.frames.as_ref()?, stack)?;
+        Some(self.line(frame).to_string())
+    }
+
+    /// The frames of the program.
+    pub fn program_frames(&self, stack: StackIdx) -> impl Iterator<Item = FrameView<'_>> {
+        let frames = self.frames.iter().flat_map(move |frames| with_program(frames.stack(stack)));
+        frames.filter(|(_, is_of_program)| *is_of_program).map(|(frame, _)| frame)
+    }
+
+    /// Whether the loader starts a process in a stack without frames of the program.
+    pub fn is_of_process_start(&self, stack: StackIdx) -> bool {
+        let is_start = |frames: &NamedFrames<'_>| is_of_process_start(frames.stack(stack));
+        self.frames.as_ref().is_some_and(is_start)
+    }
+
+    /// The line of the representative frame of a stack.
+    pub fn representative_line(&self, stack: StackIdx) -> Option<String> {
+        self.trimmed_representative_line(stack, None)
+    }
+
+    /// The representative frame of a stack, as the `program` knows it.
+    pub fn representative(&self, stack: StackIdx, program: &str) -> Option<String> {
+        let frame = TrimmedStacks::representative_view(None, self.frames.as_ref()?, stack)?;
+        let call = Call { line: self.line(frame), program, callee: None, gap: " " };
+        Some(call.to_string())
+    }
+
+    /// The first frames of the program in one line, the innermost first, as the `program` knows them:
+    /// `Cache::Get   cache.cpp:29  ← Worker::Run :71`.
+    pub fn calls(&self, stack: StackIdx, program: &str) -> String {
+        let mut calls = String::new();
+        let mut callee = None;
+        for frame in self.program_frames(stack).take(PROGRAM_FRAMES) {
+            let (arrow, gap) = if callee.is_some() { ("  ← ", " ") } else { ("", "   ") };
+            let call = Call { line: self.line(frame), program, callee, gap };
+            let _ = write!(calls, "{arrow}{call}");
+            callee = Some(frame);
+        }
+        match callee {
+            Some(_) => calls,
+            None => self.representative(stack, program).unwrap_or_default(),
+        }
+    }
+
+    /// All lines of a stack, or the first of the program; of a group without a stack, that it has none.
+    pub fn short_lines(&self, stack: Option<StackIdx>, full: bool) -> Vec<String> {
+        let Some(stack) = stack else { return vec!["no create stack".to_owned()] };
+        if full {
+            return self.lines(stack).into_iter().flatten().collect();
+        }
+        let frames = self.program_frames(stack).take(PROGRAM_FRAMES);
+        let lines: Vec<String> = frames.map(|frame| self.line(frame).to_string()).collect();
+        match lines.is_empty() {
+            true => self.representative_line(stack).into_iter().collect(),
+            false => lines,
+        }
+    }
+
+    fn line<'f>(&'f self, frame: FrameView<'f>) -> Line<'f> {
+        Line { frame, bases: self.bases, has_lines: self.has_lines }
+    }
+}
+
+/// The line of a frame, as the trace and the symbols have it.
+struct Line<'a> {
+    frame: FrameView<'a>,
+    bases: Option<&'a ModuleBases>,
+    has_lines: bool,
+}
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { frame, bases, has_lines } = self;
+        frame.fmt(f)?;
+        if frame.is_inlined() {
+            // Its address is that of the frame below.
+            f.write_str(" [inlined]")?;
+        } else {
+            if let (Some(_), Some(offset)) = (bases, frame.offset()) {
+                write!(f, "+0x{offset:X}")?;
+            }
+            // A frame outside of all modules has only an address.
+            let shown = bases.and_then(|bases| bases.address(frame));
+            if let Some(address) = shown.or(frame.address.filter(|_| frame.is_unknown())) {
+                write!(f, " 0x{address:X}")?;
+            }
+        }
+        match frame.name.filter(|_| *has_lines).map(|name| (&name.file, name.line)) {
+            Some((Some(file), Some(line))) => write!(f, " {file}:{line}")?,
+            Some((Some(file), None)) => write!(f, " {file}")?,
+            _ => {}
+        }
+        match frame.name.filter(|_| *has_lines).and_then(|name| name.source.as_deref()) {
+            Some(source) => write!(f, " ({source})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A frame in a line about a program: without the module if that is the program, and without what it shares with the
+/// frame that it calls.
+struct Call<'a> {
+    line: Line<'a>,
+    program: &'a str,
+    callee: Option<FrameView<'a>>,
+    /// Stands in front of file and line.
+    gap: &'static str,
+}
+
+impl fmt::Display for Call<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Line { frame, bases, has_lines } = self.line;
+        let (Some(function), None) = (frame.function(), bases) else { return self.line.fmt(f) };
+        let module = frame.module_name();
+        match module.filter(|name| !name.eq_ignore_ascii_case(self.program)) {
+            Some(name) if self.callee.is_none_or(|c| c.module_name() != module) => {
+                write!(f, "{name}!{function}")?;
+            }
+            _ => f.write_str(within(function, self.callee.and_then(|callee| callee.function())))?,
+        }
+        if frame.is_inlined() {
+            f.write_str(" [inlined]")?;
+        }
+        let Some(name) = frame.name.filter(|_| has_lines) else { return Ok(()) };
+        let Some(file) = name.file.as_deref() else { return Ok(()) };
+        let shared = self.callee.and_then(|callee| callee.name?.file.as_deref());
+        let gap = self.gap;
+        let file = if shared == Some(file) { "" } else { file };
+        match name.line {
+            Some(line) => write!(f, "{gap}{file}:{line}"),
+            None if file.is_empty() => Ok(()),
+            None => write!(f, "{gap}{file}"),
+        }
+    }
+}
+
+/// A function without the namespace that it shares with the function it calls, as long as a class is left.
+pub fn within<'f>(function: &'f str, callee: Option<&str>) -> &'f str {
+    let namespace = callee.and_then(|callee| callee.split_once("::"));
+    let short =
+        namespace.and_then(|(namespace, _)| function.strip_prefix(namespace)?.strip_prefix("::"));
+    short.filter(|short| short.contains("::")).unwrap_or(function)
+}

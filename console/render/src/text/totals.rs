@@ -1,0 +1,277 @@
+//! Sums: the lines below the objects, and the tables of `-ShowTotal`.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{self, Write};
+
+use handlescope_model::rules::EXIT_FUNCTIONS;
+
+use super::numbers::grouped;
+use handlescope_model::Untrusted;
+use handlescope_query::{
+    CountBy, CountRow, Counted, ExitStacks, HandleCounts, ObjectCriteria, Totals,
+};
+use handlescope_session::terminal::{Screen, table, wrapped};
+
+/// The summary, one to three lines without the last line end; a few more where the first would not
+/// fit.
+pub struct Summary {
+    pub totals: Totals,
+    /// Columns of the terminal; `None` without limit.
+    pub width: Option<usize>,
+    /// Whether thousands are separated.
+    pub digit_separator: bool,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Totals { objects_created, objects_destroyed, .. } = self.totals;
+        let Totals { handles_created, handles_closed, handles_duplicated, .. } = self.totals;
+        let Totals { ref_changes, map_count, unmap_count, map_size, unmap_size, .. } = self.totals;
+        let first = format!(
+            "Objects Created/Destroyed: {objects_created}/{objects_destroyed} Diff: {},  \
+             Handles Created/Closed/Duplicated: \
+             {handles_created}/{handles_closed}/{handles_duplicated} Diff: {},  \
+             RefChanges: {ref_changes} FileMap/Unmap: {map_count}/{unmap_count}",
+            difference(objects_created, objects_destroyed),
+            difference(handles_created.saturating_add(handles_duplicated), handles_closed),
+        );
+        match self.width.filter(|&width| width < first.len()) {
+            None => f.write_str(&first)?,
+            Some(_) => f.write_str(&wrapped(&first.replace(",  ", "\n"), self.width))?,
+        }
+        if map_count == 0 {
+            return Ok(());
+        }
+        let grouped = |bytes| grouped(bytes, self.digit_separator);
+        let (mapped, unmapped) = (grouped(map_size), grouped(unmap_size));
+        let outstanding = difference(map_size, unmap_size);
+        let sign = if outstanding < 0 { "-" } else { "" };
+        let bytes = grouped(u64::try_from(outstanding.unsigned_abs()).unwrap_or(u64::MAX));
+        let views = format!(
+            "File Map/Unmap Count {map_count}/{unmap_count} - {} outstanding\n\
+             File Map/Unmap Size  {mapped}/{unmapped} - {sign}{bytes} bytes outstanding",
+            difference(map_count, unmap_count),
+        );
+        write!(f, "\n{}", wrapped(&views, self.width))
+    }
+}
+
+fn difference(a: u64, b: u64) -> i128 {
+    i128::from(a) - i128::from(b)
+}
+
+/// Counts of everything that `-Leak` and `-LeakAtExit` print or leave out; empty without them.
+pub struct LeakLines<'a> {
+    pub criteria: &'a ObjectCriteria,
+    pub totals: Totals,
+    /// Objects that stay for their creation or end alone.
+    pub without_leak: u64,
+    pub exit_stacks: Option<ExitStacks>,
+    /// Whether there are any events of handles, without which nothing is known of leaks.
+    pub knows_leaks: bool,
+}
+
+impl fmt::Display for LeakLines<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.knows_leaks {
+            self.write_leaks(f)?;
+        }
+        let is_single = self.totals.closed_unseen == 1;
+        match self.totals.closed_unseen {
+            0 => Ok(()),
+            count => write!(
+                f,
+                "\n{count} {} closed unseen because events were lost, so not leaked",
+                if is_single { "handle or view was" } else { "handles and views were" }
+            ),
+        }
+    }
+}
+
+impl LeakLines<'_> {
+    fn write_leaks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Totals { leaked_handles, closed_at_exit, .. } = self.totals;
+        let counted = Counted::of(self.criteria);
+        let count = match counted {
+            Counted::OpenAtEnd | Counted::OpenByEvents { .. } => return Ok(()),
+            Counted::Leaked => leaked_handles,
+            Counted::ClosedAtExit => closed_at_exit,
+            Counted::LeakedOrAtExit => leaked_handles.saturating_add(closed_at_exit),
+        };
+        write!(f, "\n{}: {count}", capitalized(counted.text()))?;
+        if self.without_leak > 0 {
+            let (objects, their, them) = match self.without_leak {
+                1 => ("object stays", "its", "it"),
+                _ => ("objects stay", "their", "them"),
+            };
+            let count = self.without_leak;
+            write!(
+                f,
+                "\n{count} {objects} for {their} creation or end alone: no leak is left of {them}"
+            )?;
+        }
+        if self.criteria.sums_suspect {
+            f.write_str(
+                "\nTotals count all handles of the suspect; only the leaked ones are listed",
+            )?;
+        }
+        let exit_stacks = self.exit_stacks.filter(|stacks| stacks.closes > 0);
+        if let Some(ExitStacks { closes, confirmed, .. }) = exit_stacks {
+            let functions = EXIT_FUNCTIONS.join(", ");
+            write!(f, "\nConfirmed by their stacks ({functions}): {confirmed} of {closes} closes")?;
+        }
+        if counted != Counted::Leaked || closed_at_exit == 0 {
+            return Ok(());
+        }
+        let (handles, their) =
+            if closed_at_exit == 1 { ("handle was", "its") } else { ("handles were", "their") };
+        write!(
+            f,
+            "\n{closed_at_exit} more {handles} closed only by the exit of {their} process: \
+             -LeakAtExit"
+        )
+    }
+}
+
+fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(chars).collect()
+}
+
+/// The table of counted handles.
+pub struct CountTable<'a> {
+    pub counts: &'a HandleCounts,
+    pub by: CountBy,
+    pub criteria: &'a ObjectCriteria,
+    /// Names of the files by their numbers, for a table of processes of several.
+    pub files: Option<&'a HashMap<usize, String>>,
+    pub screen: Screen,
+}
+
+impl CountTable<'_> {
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(out, "{}", wrapped(&self.title(), self.screen.width))?;
+        let rows = self.counts.rows(self.by, self.criteria.top, self.criteria.order);
+        let named = rows.rows.iter().map(|row| (self.name(row), row.count));
+        if self.screen.is_terminal() {
+            self.draw(out, named, rows.sum())?;
+        } else {
+            write_plain(out, named, rows.sum())?;
+        }
+        match (rows.left_out, rows.left_out_sum) {
+            (0, _) => Ok(()),
+            (more, count) => {
+                writeln!(out, "+ {more} more, {count} {}", self.counts.counted.unit(count == 1))
+            }
+        }
+    }
+
+    /// ETWAnalyzer's titles for handles that are open at the end.
+    fn title(&self) -> String {
+        let count = self.counts.process_count();
+        let processes = if count == 1 { "process" } else { "processes" };
+        match (self.counts.counted, self.by) {
+            (Counted::OpenAtEnd, CountBy::Type) => {
+                format!("Handles not closed at the end of the trace, of {count} {processes} (rundown):")
+            }
+            (Counted::OpenAtEnd, _) => {
+                "Handles not closed at the end of the trace (rundown):".to_owned()
+            }
+            (Counted::OpenByEvents { has_start: true }, _) => {
+                "Handles not closed at the end of the trace, by its events and the rundown at its start (it \
+                 has no rundown at its end):"
+                    .to_owned()
+            }
+            (Counted::OpenByEvents { has_start: false }, _) => {
+                "Handles opened and not closed in the trace (it has no rundown, so older handles are \
+                 unknown):"
+                    .to_owned()
+            }
+            (counted, _) => format!("{} ({count} {processes}):", capitalized(counted.text())),
+        }
+    }
+
+    fn name(&self, row: &CountRow<'_>) -> String {
+        let file = self.files.filter(|_| self.by == CountBy::Process);
+        match file.and_then(|files| files.get(&row.file)) {
+            Some(file) => format!("{} in {}", Untrusted(row.name), Untrusted(file)),
+            None => Untrusted(row.name).to_string(),
+        }
+    }
+
+    fn draw(
+        &self,
+        out: &mut impl Write,
+        rows: impl Iterator<Item = (String, u64)>,
+        sum: u64,
+    ) -> io::Result<()> {
+        let mut table = table::table(self.screen, &[self.by.title(), "Handles"]);
+        table::align_right(&mut table, &[1]);
+        for (name, count) in rows {
+            table.add_row([name, count.to_string()]);
+        }
+        table.add_row(["Sum".to_owned(), sum.to_string()]);
+        write!(out, "{}", table::text(table))
+    }
+}
+
+/// Writes the table as ETWAnalyzer does, for scripts that read it.
+fn write_plain(
+    out: &mut impl Write,
+    rows: impl Iterator<Item = (String, u64)>,
+    sum: u64,
+) -> io::Result<()> {
+    for (name, count) in rows {
+        writeln!(out, "{name:<60}: {count:>7}")?;
+    }
+    writeln!(out, "{:=<69}", "")?;
+    writeln!(out, "{:<60}: {sum:>7}", "Sum")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(totals: Totals) -> Summary {
+        Summary { totals, width: None, digit_separator: true }
+    }
+
+    #[test]
+    fn the_summary_has_etwanalyzers_spacing() {
+        let totals = Totals {
+            objects_created: 5,
+            objects_destroyed: 3,
+            handles_created: 6,
+            handles_closed: 4,
+            handles_duplicated: 1,
+            ref_changes: 7,
+            ..Default::default()
+        };
+        insta::assert_snapshot!(shown(totals), @r"Objects Created/Destroyed: 5/3 Diff: 2,  Handles Created/Closed/Duplicated: 6/4/1 Diff: 3,  RefChanges: 7 FileMap/Unmap: 0/0");
+        insta::assert_snapshot!(Summary { width: Some(80), ..shown(totals) }, @r"
+        Objects Created/Destroyed: 5/3 Diff: 2
+        Handles Created/Closed/Duplicated: 6/4/1 Diff: 3
+        RefChanges: 7 FileMap/Unmap: 0/0
+        ");
+    }
+
+    #[test]
+    fn mappings_add_two_lines() {
+        let totals = Totals {
+            map_count: 2,
+            unmap_count: 3,
+            map_size: 1_048_576,
+            unmap_size: 2_097_152,
+            ..Default::default()
+        };
+        insta::assert_snapshot!(shown(totals), @r"
+        Objects Created/Destroyed: 0/0 Diff: 0,  Handles Created/Closed/Duplicated: 0/0/0 Diff: 0,  RefChanges: 0 FileMap/Unmap: 2/3
+        File Map/Unmap Count 2/3 - -1 outstanding
+        File Map/Unmap Size  1,048,576/2,097,152 - -1,048,576 bytes outstanding
+        ");
+        let plain = Summary { digit_separator: false, ..shown(totals) }.to_string();
+        assert!(plain.ends_with("  1048576/2097152 - -1048576 bytes outstanding"), "{plain}");
+    }
+}

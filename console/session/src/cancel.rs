@@ -1,0 +1,265 @@
+//! Ctrl-C, and the other signals that end a program: how a command that runs is asked to stop.
+
+use std::io::{self, BufRead, Read, Write};
+use std::process::Child;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
+
+pub use handlescope_model::{Cancel, Cancelled, Poll};
+#[cfg(unix)]
+use signal_hook::consts::{SIGHUP, SIGQUIT};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+/// Signals that end a program unless it says otherwise.
+#[cfg(unix)]
+const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+#[cfg(not(unix))]
+const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
+
+/// The last signal that came; 0 for none.
+static LAST: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+
+/// The [`Wait`] that the program is in; 0 for none.
+static WAIT: AtomicU8 = AtomicU8::new(0);
+
+/// Counter of starts and ends of writes to standard output and standard error: odd while one waits for a reader.
+static WRITES: AtomicUsize = AtomicUsize::new(0);
+
+/// The process of the pager that is waited for, 0 if none is.
+static PAGER: AtomicU32 = AtomicU32::new(0);
+
+/// Input that a program waits for while it runs no command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// The next line of a script.
+    Script = 1,
+    /// A line at the prompt, or a person who reads in a pager: there, Ctrl-C is a key.
+    #[cfg_attr(not(unix), allow(dead_code, reason = "only asked on Unix"))]
+    Prompt = 2,
+}
+
+/// A cancel that these signals set from now on, instead of ending the program: the command that runs stops,
+/// and after all but Ctrl-C the program ends. A second one, while the first was not answered, ends the
+/// program at once, and so does any while it waits for input, or for a reader that takes nothing.
+///
+/// # Errors
+/// When the system does not let the program handle the signals.
+pub fn on_signals() -> io::Result<Cancel> {
+    let cancel = Cancel::default();
+    for signal in SIGNALS {
+        // The order matters: the first handler checks what the others set on the previous signal.
+        flag::register_conditional_shutdown(signal, status_of(signal).into(), cancel.flag())?;
+        flag::register_usize(signal, Arc::clone(&LAST), signal as usize)?;
+        flag::register(signal, cancel.flag())?;
+    }
+    #[cfg(unix)]
+    unix::end_while_waiting(cancel.clone())?;
+    Ok(cancel)
+}
+
+/// The exit status of a program that a signal ended: 128 and its number, as shells have it; that of Ctrl-C
+/// if none came.
+pub fn status() -> u8 {
+    status_of(last().unwrap_or(SIGINT))
+}
+
+fn status_of(signal: i32) -> u8 {
+    u8::try_from(128 + signal).unwrap_or(u8::MAX)
+}
+
+/// Whether a signal came that ends the program and not only a command.
+pub fn is_ending() -> bool {
+    ends_wait(last(), Wait::Prompt as u8)
+}
+
+/// The last signal that came, if any did.
+fn last() -> Option<i32> {
+    Some(LAST.load(Ordering::SeqCst) as i32).filter(|signal| *signal != 0)
+}
+
+/// Whether a signal ends the program while it waits for this.
+fn ends_wait(signal: Option<i32>, wait: u8) -> bool {
+    let is_key = signal == Some(SIGINT) && wait == Wait::Prompt as u8;
+    signal.is_some() && wait != 0 && !is_key
+}
+
+/// Waits for a pager, which takes its text or shows it, and which a signal ends together with the program.
+pub fn waiting_for<T>(pager: &mut Child, wait: impl FnOnce(&mut Child) -> T) -> T {
+    PAGER.store(pager.id(), Ordering::SeqCst);
+    let waited = waiting(Wait::Prompt, || wait(pager));
+    PAGER.store(0, Ordering::SeqCst);
+    waited
+}
+
+/// Waits for input, which a signal ends together with the program.
+pub fn waiting<T>(wait: Wait, input: impl FnOnce() -> T) -> T {
+    WAIT.store(wait as u8, Ordering::SeqCst);
+    // A signal that arrived before this did not end a wait, and there may be no second one.
+    #[cfg(unix)]
+    if ends_wait(last(), wait as u8) {
+        unix::end();
+    }
+    let input = input();
+    WAIT.store(0, Ordering::SeqCst);
+    input
+}
+
+/// Writes to standard output or standard error, whose reader may have stopped reading.
+pub fn writing<T>(write: impl FnOnce() -> T) -> T {
+    WRITES.fetch_add(1, Ordering::SeqCst);
+    let written = write();
+    WRITES.fetch_add(1, Ordering::SeqCst);
+    written
+}
+
+/// An output that fails as soon as `cancel` asks to stop.
+pub struct UntilCancelled<'a, W> {
+    out: W,
+    cancel: &'a Cancel,
+}
+
+impl<'a, W: Write> UntilCancelled<'a, W> {
+    pub fn new(out: W, cancel: &'a Cancel) -> Self {
+        Self { out, cancel }
+    }
+
+    /// Fails once cancelled, but not with [`io::ErrorKind::Interrupted`], after which writers try again.
+    fn check(&self) -> io::Result<()> {
+        self.cancel.check().map_err(io::Error::other)
+    }
+}
+
+impl<W: Write> Write for UntilCancelled<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.check()?;
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.check()?;
+        self.out.flush()
+    }
+}
+
+/// The input of a script, for whose next line the program waits when it reads.
+pub struct ScriptInput<R>(pub R);
+
+impl<R: Read> Read for ScriptInput<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        waiting(Wait::Script, || self.0.read(bytes))
+    }
+}
+
+impl<R: BufRead> BufRead for ScriptInput<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        waiting(Wait::Script, || self.0.fill_buf())
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.0.consume(amount);
+    }
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::io::{self, IsTerminal, Write};
+    use std::sync::atomic::Ordering;
+    use std::sync::{Mutex, mpsc};
+    use std::thread;
+    use std::time::Duration;
+
+    use handlescope_model::guard::lock;
+    use rustix::process::{Pid, Signal, kill_process};
+    use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+    use signal_hook::consts::SIGINT;
+    use signal_hook::iterator::Signals;
+    use signal_hook::low_level;
+
+    use super::{Cancel, Cancelled, PAGER, SIGNALS, WAIT, WRITES, ends_wait, last, status};
+
+    /// Settings of the terminal before the prompt changed them.
+    static TERMINAL: Mutex<Option<Termios>> = Mutex::new(None);
+
+    /// Longest time that a reader may take for the rest of a line.
+    const PATIENCE: Duration = Duration::from_millis(200);
+
+    /// Starts the thread that ends the program when a signal comes while it waits.
+    #[expect(clippy::disallowed_methods, reason = "only asks what it is")]
+    pub fn end_while_waiting(cancel: Cancel) -> io::Result<()> {
+        let stdin = io::stdin();
+        *lock(&TERMINAL) = stdin.is_terminal().then(|| tcgetattr(&stdin).ok()).flatten();
+        // On a terminal, Ctrl-C discards pending output.
+        let is_screen = io::stdout().is_terminal();
+        let mut signals = Signals::new(SIGNALS)?;
+        thread::Builder::new().name("signals".into()).spawn(move || {
+            for signal in signals.forever() {
+                if ends_wait(Some(signal), WAIT.load(Ordering::SeqCst)) {
+                    end();
+                }
+                // Watches until the command has ended, or the program.
+                while cancel.is_cancelled() && !(is_screen && last() == Some(SIGINT)) {
+                    let writes = WRITES.load(Ordering::SeqCst);
+                    thread::sleep(PATIENCE);
+                    if writes % 2 == 1 && writes == WRITES.load(Ordering::SeqCst) {
+                        end_with_output_stuck();
+                    }
+                    if ends_wait(last(), WAIT.load(Ordering::SeqCst)) {
+                        end();
+                    }
+                }
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Ends the program, reports it in a script, and restores the terminal.
+    #[expect(clippy::disallowed_methods, reason = "only ends a line, or is one word")]
+    pub fn end() -> ! {
+        let mut stderr = io::stderr();
+        let pager = i32::try_from(PAGER.load(Ordering::SeqCst)).ok().and_then(Pid::from_raw);
+        let _ = pager.map(|pager| kill_process(pager, Signal::TERM));
+        // Stays locked until the exit, because two threads may get here.
+        let terminal = lock(&TERMINAL);
+        let _ = match &*terminal {
+            Some(terminal) => {
+                let _ = tcsetattr(io::stdin(), OptionalActions::Now, terminal);
+                // The shell's prompt starts on a new line.
+                writeln!(stderr)
+            }
+            None => writeln!(stderr, "{Cancelled}"),
+        };
+        std::process::exit(status().into())
+    }
+
+    /// Ends the program while a thread is in the middle of a write, which it would wait for at a usual end.
+    #[expect(clippy::disallowed_methods, reason = "only one word")]
+    fn end_with_output_stuck() -> ! {
+        let (sender, receiver) = mpsc::channel::<()>();
+        thread::spawn(move || {
+            let _ = writeln!(io::stderr(), "{Cancelled}");
+            drop(sender);
+        });
+        // Standard error may be the same pipe.
+        let _ = receiver.recv_timeout(PATIENCE / 2);
+        low_level::exit(status().into())
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_signal_ends_a_wait_but_ctrl_c_at_the_prompt() {
+        for wait in [Wait::Script, Wait::Prompt] {
+            assert!(!ends_wait(None, wait as u8), "no signal came");
+            for signal in [SIGTERM, SIGHUP, SIGQUIT] {
+                assert!(ends_wait(Some(signal), wait as u8), "{signal} {wait:?}");
+                assert!(!ends_wait(Some(signal), 0), "a command runs, and stops by itself");
+            }
+        }
+        assert!(ends_wait(Some(SIGINT), Wait::Script as u8));
+        assert!(!ends_wait(Some(SIGINT), Wait::Prompt as u8), "there it is a key");
+    }
+}

@@ -1,0 +1,17 @@
+//! The session of the console: values and filters as typed, the grammar of command lines, paths, settings, the terminal, and
+//! loaded traces.
+
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
+
+pub mod addresses;
+pub mod cancel;
+pub mod environment;
+pub mod filter;
+pub mod grammar;
+pub mod paths;
+pub mod settings;
+pub mod suggest;
+pub mod terminal;
+pub mod trace;
+pub mod values;

@@ -1,0 +1,236 @@
+//! Expansion of typed names, folders and patterns to files, for shells that do not expand them
+//! and for the console's own prompt.
+
+use std::path::{Path, PathBuf, absolute};
+use std::{fs, io};
+
+use handlescope_model::{Reason, Untrusted};
+use thiserror::Error;
+
+use super::names::{
+    EXTRACT_EXTENSION, EXTRACT_FOLDER, TRACE_EXTENSIONS, has_extension, is_extract,
+    is_plain_extract, once_each, with_home,
+};
+use crate::filter::{Filter, FilterError, LineMatch};
+use crate::suggest;
+
+/// Reason why a name stands for no file.
+#[derive(Debug, Error)]
+pub enum ExpandError {
+    /// No such file exists.
+    #[error("{}: file not found{hint}", Untrusted(.path))]
+    Missing {
+        path: PathBuf,
+        /// The nearest name that exists, or nothing.
+        hint: String,
+    },
+    /// A folder without traces.
+    #[error("{}: no trace or extract in this folder{hint}", Untrusted(.folder))]
+    NothingIn {
+        folder: PathBuf,
+        /// Hint how to look below it, unless that was done.
+        hint: &'static str,
+    },
+    /// The wildcards match nothing.
+    #[error("{}: no trace or extract has such a name", Untrusted(.pattern))]
+    NothingMatches { pattern: PathBuf },
+    /// A wildcard in the folder part.
+    #[error("{}: wildcards are allowed only in the file name, not in the folder", Untrusted(.pattern))]
+    WildcardInFolder { pattern: PathBuf },
+    /// A folder that cannot be read.
+    #[error("{}: cannot list the folder: {}", Untrusted(.folder), Reason(.source))]
+    Unreadable { folder: PathBuf, source: io::Error },
+    /// A pattern that cannot be used.
+    #[error(transparent)]
+    Pattern(#[from] FilterError),
+}
+
+/// The files that something stands for, and whether they were only found there.
+#[derive(Debug, Default)]
+pub struct Expanded {
+    /// The files in the order of their names.
+    pub files: Vec<PathBuf>,
+    /// Whether they were found in a folder or by a pattern, not named.
+    pub is_found: bool,
+}
+
+/// The files a query stands for. A leading `~/` is the home folder.
+///
+/// * A file stands for itself. An extract may be named without its `.json7z`, or as `NAME.json`, which
+///   is what ETWAnalyzer calls it, and may lie in the `Extract` folder.
+/// * A folder stands for all traces and extracts in it and in its `Extract` folder, `recursive` also
+///   for those in all folders below.
+/// * A pattern stands for all traces and extracts whose name or path it matches.
+///
+/// Adds all problems to `problems`; a folder below that cannot be read does not keep
+/// the others from being found.
+pub fn expand(query: &str, recursive: bool, problems: &mut Vec<ExpandError>) -> Expanded {
+    match expanded(query, recursive, problems) {
+        Ok(expanded) => expanded,
+        Err(error) => {
+            problems.push(error);
+            Expanded::default()
+        }
+    }
+}
+
+fn expanded(
+    query: &str,
+    recursive: bool,
+    problems: &mut Vec<ExpandError>,
+) -> Result<Expanded, ExpandError> {
+    let path = with_home(query);
+    if path.is_dir() {
+        let folder = if path.as_os_str() == "." { Path::new("") } else { &path };
+        let mut walk = Walk { recursive, pattern: None, problems };
+        let mut files = walk.files_in(folder)?;
+        let extracts = folder.join(EXTRACT_FOLDER);
+        if !recursive && extracts.is_dir() {
+            match walk.files_in(&extracts) {
+                Ok(mut extracts) => files.append(&mut extracts),
+                Err(error) => problems.push(error),
+            }
+        }
+        let hint = if recursive { "" } else { "; -recursive searches subfolders, too" };
+        return found_files(files).ok_or(ExpandError::NothingIn { folder: path, hint });
+    }
+    if let Some(file) = existing(&path) {
+        return Ok(Expanded { files: vec![file], is_found: false });
+    }
+    match Pattern::new(&path)? {
+        Some((folder, pattern)) => {
+            let mut walk = Walk { recursive, pattern: Some(&pattern), problems };
+            let files = walk.files_in(&folder)?;
+            found_files(files).ok_or(ExpandError::NothingMatches { pattern: path })
+        }
+        None => Err(missing(path)),
+    }
+}
+
+/// Each trace once; `None` when there is none.
+fn found_files(files: Vec<PathBuf>) -> Option<Expanded> {
+    let files = once_each(files);
+    (!files.is_empty()).then_some(Expanded { files, is_found: true })
+}
+
+/// The file of this name, or the extract that is called so without its extension
+/// or is used to ETWAnalyzer's.
+fn existing(path: &Path) -> Option<PathBuf> {
+    if path.exists() {
+        return Some(path.to_path_buf());
+    }
+    let name = path.file_name()?.to_string_lossy();
+    let stem = [".json7z", ".json"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
+    let extract = format!("{stem}.{EXTRACT_EXTENSION}");
+    let beside = path.with_file_name(&extract);
+    let in_folder = path.with_file_name(EXTRACT_FOLDER).join(&extract);
+    [beside, in_folder].into_iter().find(|path| path.is_file())
+}
+
+/// The error about a file that does not exist, with the nearest that does. Windows reads `"C:\My Traces\"` as
+/// `C:\My Traces"`.
+pub fn missing(path: PathBuf) -> ExpandError {
+    if path.to_string_lossy().contains('"') {
+        let hint = "; a \\ in front of a closing \" makes it a part of the name: leave that \\ out";
+        return ExpandError::Missing { path, hint: hint.to_owned() };
+    }
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut walk = Walk { recursive: false, pattern: None, problems: &mut Vec::new() };
+    let files = walk.files_in(folder).unwrap_or_default();
+    let folders = folders_in(folder).unwrap_or_default();
+    let name = |path: &PathBuf| Some(path.file_name()?.to_string_lossy().into_owned());
+    let names: Vec<String> = files.iter().chain(&folders).filter_map(name).collect();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let nearest = suggest::nearest(&name, names.iter().map(String::as_str))
+        .map(|name| path.with_file_name(name).to_string_lossy().into_owned());
+    let hint = nearest.as_deref().map_or_else(String::new, suggest::did_you_mean);
+    ExpandError::Missing { path, hint }
+}
+
+/// A filter on files, which sees what [`verdict`] says.
+#[derive(Debug)]
+pub struct Pattern(Filter);
+
+impl Pattern {
+    /// The folder of a path and the pattern in place of its file name; `None` when it has neither
+    /// wildcards nor several parts.
+    pub fn new(path: &Path) -> Result<Option<(PathBuf, Pattern)>, ExpandError> {
+        let is_pattern = |text: &str| text.contains(['*', '?', ';']);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let folder = path.parent().unwrap_or(Path::new(""));
+        if is_pattern(&folder.to_string_lossy()) {
+            return Err(ExpandError::WildcardInFolder { pattern: path.to_path_buf() });
+        }
+        if !is_pattern(&name) {
+            return Ok(None);
+        }
+        Ok(Some((folder.to_path_buf(), Pattern::parse(&name)?)))
+    }
+
+    /// Reads a filter for files.
+    pub fn parse(text: &str) -> Result<Pattern, FilterError> {
+        Filter::new(text).map(Pattern)
+    }
+
+    /// Whether a file fits.
+    pub fn matches(&self, file: &Path) -> bool {
+        self.0.accepts(verdict(&self.0, file))
+    }
+}
+
+/// Verdict of a filter on a file. The filter is compared with the file's name and with its whole path: a
+/// match of either includes the file, and an exclusion by either excludes it.
+pub fn verdict(filter: &Filter, file: &Path) -> LineMatch {
+    let path = absolute(file).unwrap_or_else(|_| file.to_path_buf());
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    filter.line(&path.to_string_lossy()).or(filter.line(&name))
+}
+
+/// A search for traces and extracts.
+pub struct Walk<'a> {
+    /// Whether to look into folders below.
+    pub recursive: bool,
+    /// Pattern that the names of the files must match.
+    pub pattern: Option<&'a Pattern>,
+    /// Folders below that cannot be read.
+    pub problems: &'a mut Vec<ExpandError>,
+}
+
+impl Walk<'_> {
+    /// The traces and extracts in a folder, in no order. Links to folders are not followed, so that
+    /// no search runs in circles.
+    pub fn files_in(&mut self, folder: &Path) -> Result<Vec<PathBuf>, ExpandError> {
+        let mut files = Vec::new();
+        for path in entries(folder)? {
+            if path.is_dir() {
+                if self.recursive && !path.is_symlink() {
+                    match self.files_in(&path) {
+                        Ok(mut below) => files.append(&mut below),
+                        Err(error) => self.problems.push(error),
+                    }
+                }
+                continue;
+            }
+            let is_trace = has_extension(&path, TRACE_EXTENSIONS)
+                || is_extract(&path)
+                || is_plain_extract(&path);
+            if is_trace && self.pattern.is_none_or(|pattern| pattern.matches(&path)) {
+                files.push(path);
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// The folders in a folder, in no order.
+pub fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, ExpandError> {
+    Ok(entries(folder)?.into_iter().filter(|path| path.is_dir()).collect())
+}
+
+/// Everything in a folder; the empty path is the current one.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, ExpandError> {
+    let listed = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    fs::read_dir(listed)
+        .and_then(|entries| entries.map(|entry| Ok(folder.join(entry?.file_name()))).collect())
+        .map_err(|source| ExpandError::Unreadable { folder: folder.to_path_buf(), source })
+}

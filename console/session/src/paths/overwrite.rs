@@ -1,0 +1,251 @@
+//! Check of the files that an output may replace, which every write goes through. Also the writing itself: a file is
+//! written whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
+use std::path::{Component, Path, PathBuf, Prefix, absolute};
+
+use handlescope_model::output::existing_folder_of;
+use handlescope_model::{Noting, OutputFile, Reason, Untrusted};
+use thiserror::Error;
+
+use super::names::{
+    EXTRACT_EXTENSION, SameTrace, TRACE_EXTENSIONS, has_extension, is_plain_extract, is_same_file,
+};
+use super::written;
+use crate::cancel::{Cancel, UntilCancelled};
+
+/// Bytes at the start of a file that show whether it is text.
+const PREFIX_LENGTH: u64 = 1 << 16;
+
+/// The device that drops what is written to it; on Windows the whole path of `nul`, in any folder.
+const NULL_DEVICE: &str = if cfg!(windows) { r"\\.\nul" } else { "/dev/null" };
+
+/// Whether a path is that of the null device, which is written to and never replaced.
+pub fn is_null_device(path: &Path) -> bool {
+    absolute(path).is_ok_and(|full_path| full_path.as_os_str().eq_ignore_ascii_case(NULL_DEVICE))
+}
+
+/// Whether a whole path is that of a device of Windows, as `con`, which has no folder.
+fn is_device(full_path: &Path) -> bool {
+    match full_path.components().next() {
+        Some(Component::Prefix(prefix)) => matches!(prefix.kind(), Prefix::DeviceNS(_)),
+        _ => false,
+    }
+}
+
+/// A file that no output may replace, or not without `-Force`.
+#[derive(Debug, Error)]
+pub enum OverwriteError {
+    /// The file is loaded.
+    #[error(
+        "{}: is loaded, or the trace of a loaded extract, so it is never replaced; name another file",
+        Untrusted(.path)
+    )]
+    Source { path: PathBuf },
+    /// Another program wrote it, or it was changed.
+    #[error(
+        "{}: already exists and was not written by handlescope; use -Force to replace it, or name \
+         another file",
+        Untrusted(.path)
+    )]
+    Exists { path: PathBuf },
+    /// A folder, a device, or a link to nothing.
+    #[error("{}: is not a regular file; name another one", Untrusted(.path))]
+    NotAFile { path: PathBuf },
+    /// `>>` after something else than text.
+    #[error("{}: is not a text file, so nothing is appended; name another one after >>", Untrusted(.path))]
+    NotText { path: PathBuf },
+    /// Whether it exists cannot be found out.
+    #[error("{}: cannot be checked: {}; name another file", Untrusted(.path), Reason(.source))]
+    Unknown { path: PathBuf, source: io::Error },
+}
+
+/// Files that may be replaced: those that this program wrote and that have not changed since; with `-Force` any file
+/// but the queried traces and extracts.
+#[derive(Debug, Default)]
+pub struct Overwrite {
+    force: bool,
+    sources: Vec<PathBuf>,
+    traces: Vec<SameTrace>,
+}
+
+/// A file that may be written.
+#[derive(Debug)]
+pub struct Output {
+    path: PathBuf,
+    /// Whether no other program's content is in it when it is written.
+    is_ours: bool,
+}
+
+impl Overwrite {
+    /// Creates the check, with or without `-Force`.
+    pub fn new(force: bool) -> Overwrite {
+        Overwrite { force, ..Overwrite::default() }
+    }
+
+    /// Protects a trace or extract, and what has its name beside it.
+    pub fn protect(&mut self, source: &Path) {
+        self.sources.push(source.to_path_buf());
+        self.traces.push(SameTrace::of(source));
+    }
+
+    pub fn protect_file(&mut self, file: &Path) {
+        self.sources.push(file.to_path_buf());
+    }
+
+    /// A file that is new, or may be replaced.
+    ///
+    /// # Errors
+    /// When it may not.
+    pub fn replacing(&self, path: &Path) -> Result<Output, OverwriteError> {
+        let (full_path, exists) = self.checked(path)?;
+        if exists && !self.force && !written::is_unchanged(&full_path) {
+            return Err(OverwriteError::Exists { path: path.to_path_buf() });
+        }
+        Ok(Output { path: full_path, is_ours: true })
+    }
+
+    /// A file that is new, or text, or the null device.
+    ///
+    /// # Errors
+    /// When it is a trace, an archive, an extract or no text at all.
+    pub fn appending(&self, path: &Path) -> Result<Output, OverwriteError> {
+        if is_null_device(path) {
+            return Ok(Output { path: path.to_path_buf(), is_ours: false });
+        }
+        let (full_path, exists) = self.checked(path)?;
+        if exists && (is_plain_extract(&full_path) || !is_text(&full_path)) {
+            return Err(OverwriteError::NotText { path: path.to_path_buf() });
+        }
+        Ok(Output { is_ours: !exists || written::is_unchanged(&full_path), path: full_path })
+    }
+
+    /// The whole path of a file, links resolved, and whether it exists.
+    fn checked(&self, path: &Path) -> Result<(PathBuf, bool), OverwriteError> {
+        let shown = || path.to_path_buf();
+        let unknown = |source| OverwriteError::Unknown { path: shown(), source };
+        let full_path = absolute(path).map_err(unknown)?;
+        match fs::metadata(&full_path) {
+            Ok(data) if data.is_file() => {
+                let full_path = full_path.canonicalize().map_err(unknown)?;
+                match self.is_source(&full_path) {
+                    true => Err(OverwriteError::Source { path: shown() }),
+                    false => Ok((full_path, true)),
+                }
+            }
+            Err(_) if fs::symlink_metadata(&full_path).is_err() && !is_device(&full_path) => {
+                Ok((full_path, false))
+            }
+            _ => Err(OverwriteError::NotAFile { path: shown() }),
+        }
+    }
+
+    fn is_source(&self, path: &Path) -> bool {
+        let can_be_trace =
+            has_extension(path, TRACE_EXTENSIONS) || has_extension(path, &[EXTRACT_EXTENSION]);
+        self.sources.iter().any(|source| is_same_file(source, path))
+            || (can_be_trace && self.traces.contains(&SameTrace::of(path)))
+    }
+}
+
+impl Output {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Remembers what was written, so that it may be replaced.
+    pub fn remember(&self) {
+        if self.is_ours {
+            written::remember(&self.path);
+        }
+    }
+}
+
+/// Whether a file starts like text: UTF-8 without zeros, as no trace and no archive does.
+fn is_text(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(PREFIX_LENGTH).read_to_end(&mut start));
+    let is_utf8 = match std::str::from_utf8(&start) {
+        Ok(_) => true,
+        // The last character may be cut.
+        Err(error) => error.error_len().is_none() && start.len() as u64 == PREFIX_LENGTH,
+    };
+    read.is_ok() && is_utf8 && !start.contains(&0)
+}
+
+/// Writes a file that takes the place of another one only when it is complete.
+///
+/// # Errors
+/// When it cannot be written, `content` fails, or `cancel` asks to stop. Then an existing file stays as it was.
+pub fn write_whole<E: From<io::Error>>(
+    output: &Output,
+    cancel: &Cancel,
+    content: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<(), E> {
+    Ok(write_aside(output, cancel, content)?.appear(output)?)
+}
+
+/// A complete file that does not have its name yet. Dropping it leaves nothing.
+pub struct Aside(OutputFile);
+
+/// Writes a file that will take the place of another one.
+///
+/// # Errors
+/// When it cannot be written, `content` fails, or `cancel` asks to stop.
+pub fn write_aside<E: From<io::Error>>(
+    output: &Output,
+    cancel: &Cancel,
+    content: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<Aside, E> {
+    let mut file = OutputFile::beside(output.path())?;
+    let mut noting = Noting::new(&mut file);
+    let mut out = BufWriter::new(UntilCancelled::new(&mut noting, cancel));
+    let written = content(&mut out).and_then(|()| Ok(out.flush()?));
+    drop(out);
+    match written {
+        Ok(()) => Ok(Aside(file)),
+        // Encoders replace the error of a full disk by their own.
+        Err(error) => Err(noting.failed().map_or(error, E::from)),
+    }
+}
+
+impl Aside {
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// When it cannot be renamed. Then an existing file stays as it was.
+    pub fn appear(self, output: &Output) -> io::Result<()> {
+        self.0.persist(output.path())?;
+        output.remember();
+        Ok(())
+    }
+}
+
+/// Writes after what a file holds, by one write, so that nothing of others is lost or comes between.
+///
+/// # Errors
+/// When the file cannot be written, `content` fails, or `cancel` asks to stop. In the last two cases the file stays as
+/// it was.
+pub fn append_whole(
+    output: &Output,
+    cancel: &Cancel,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let open = |create| File::options().append(true).create(create).open(output.path());
+    // A file that is not writable is refused before the work; a missing one is created after it.
+    let existing = match open(false) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            existing_folder_of(output.path())?;
+            None
+        }
+        opened => Some(opened?),
+    };
+    let mut bytes = Vec::new();
+    let mut out = UntilCancelled::new(&mut bytes, cancel);
+    content(&mut out).and_then(|()| out.flush())?;
+    let mut file = existing.map_or_else(|| open(true), Ok)?;
+    file.write_all(&bytes)?;
+    output.remember();
+    Ok(())
+}

@@ -1,0 +1,223 @@
+//! Folders outside of which no file is read, and what loading may touch.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use handlescope_model::{Reason, Untrusted};
+use thiserror::Error;
+
+/// The only folders whose files may be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Roots(Vec<PathBuf>);
+
+/// Reason why a path is refused.
+#[derive(Debug, Error)]
+pub enum RootError {
+    /// A root that cannot be one.
+    #[error(
+        "{}: is not a folder that can be read: {}; name another one with --root",
+        Untrusted(.folder), Reason(.source)
+    )]
+    NoFolder { folder: PathBuf, source: io::Error },
+    /// The path leads out of the roots. Whether the file exists is not said.
+    #[error("{}: lies outside of the folders that may be read: {roots}", Untrusted(.path))]
+    Outside { path: PathBuf, roots: String },
+    /// The roots have no such file.
+    #[error("{}: file not found", Untrusted(.path))]
+    Missing { path: PathBuf },
+}
+
+impl Roots {
+    /// Creates roots from these folders, with links resolved.
+    ///
+    /// # Errors
+    /// Names the first that is not a folder.
+    pub fn new(folders: &[PathBuf]) -> Result<Roots, RootError> {
+        let folders = folders.iter().map(|folder| {
+            let real = folder.canonicalize().and_then(|real| match real.is_dir() {
+                true => Ok(real),
+                false => Err(io::Error::new(io::ErrorKind::NotADirectory, "it is a file")),
+            });
+            real.map_err(|source| RootError::NoFolder { folder: folder.clone(), source })
+        });
+        folders.collect::<Result<_, _>>().map(Roots)
+    }
+
+    /// The shortest name by which a file is found again: below a root, or its path.
+    pub fn name(&self, path: &Path) -> String {
+        let below = self.0.iter().filter_map(|root| path.strip_prefix(root).ok());
+        let name = below.min_by_key(|name| name.as_os_str().len()).unwrap_or(path);
+        name.to_string_lossy().into_owned()
+    }
+
+    /// A text with the names of files below a root in the place of their paths.
+    pub fn shortened(&self, text: &str) -> String {
+        let root = |text: String, root: &PathBuf| {
+            text.replace(&format!("{}{}", root.to_string_lossy(), std::path::MAIN_SEPARATOR), "")
+        };
+        self.0.iter().fold(text.to_owned(), root)
+    }
+
+    /// Resolves the name of a file or folder. A relative one starts at the first root in which it exists.
+    ///
+    /// # Errors
+    /// When it leads out of the roots, or to nothing.
+    pub fn resolve(&self, name: &str) -> Result<PathBuf, RootError> {
+        let mut candidates = self.0.iter().map(|root| root.join(name));
+        let path = candidates.clone().find(|path| path.exists()).or_else(|| candidates.next());
+        let path = path.unwrap_or_else(|| PathBuf::from(name));
+        match path.canonicalize() {
+            Ok(real) if self.contain(&real) => Ok(real),
+            Ok(_) => Err(self.outside(&path)),
+            Err(_) => self.check(&path).and(Err(RootError::Missing { path })),
+        }
+    }
+
+    /// Looks whether a path leads into the roots, and whatever does not exist would lie there.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn check(&self, path: &Path) -> Result<(), RootError> {
+        let real = path.ancestors().find_map(|path| path.canonicalize().ok());
+        match real.is_some_and(|real| self.contain(&real)) {
+            true => Ok(()),
+            false => Err(self.outside(path)),
+        }
+    }
+
+    /// Looks whether a file that was opened by a path in the roots lies there. Since the path was checked, a link may
+    /// have taken the place of a part of it.
+    ///
+    /// # Errors
+    /// When it lies elsewhere.
+    pub fn check_opened(&self, path: &Path, file: &File) -> io::Result<()> {
+        if !self.contain(path) || self.contain(&real_path(path, file)?) {
+            return Ok(());
+        }
+        let reason = "it lies outside of the folders that may be read";
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
+    }
+
+    fn contain(&self, path: &Path) -> bool {
+        self.0.iter().any(|root| path.starts_with(root))
+    }
+
+    fn outside(&self, path: &Path) -> RootError {
+        let roots: Vec<String> = self.0.iter().map(|root| Untrusted(root).to_string()).collect();
+        RootError::Outside { path: path.to_owned(), roots: roots.join(", ") }
+    }
+}
+
+/// Files that may be read to load a trace, and whether extracts may be kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Access {
+    /// The only folders whose files are read, but for the cache; `None` for any.
+    pub roots: Option<Arc<Roots>>,
+    /// Nothing is written but in a temporary folder that goes with the trace.
+    pub read_only: bool,
+}
+
+impl Access {
+    /// Looks whether a file may be read.
+    ///
+    /// # Errors
+    /// When it may not.
+    pub fn check(&self, path: &Path) -> Result<(), RootError> {
+        self.roots.as_ref().map_or(Ok(()), |roots| roots.check(path))
+    }
+
+    /// Whether a file may be read.
+    pub fn allows(&self, path: &Path) -> bool {
+        self.check(path).is_ok()
+    }
+}
+
+/// Path of an open file.
+#[cfg(target_os = "linux")]
+fn real_path(_: &Path, file: &File) -> io::Result<PathBuf> {
+    use std::os::fd::AsRawFd;
+    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// Path of an open file, provided that `path` still leads to it.
+#[cfg(not(target_os = "linux"))]
+fn real_path(path: &Path, file: &File) -> io::Result<PathBuf> {
+    use same_file::Handle;
+    let real = path.canonicalize()?;
+    match Handle::from_path(&real)? == Handle::from_file(file.try_clone()?)? {
+        true => Ok(real),
+        false => Err(io::Error::other("it was replaced while it was opened")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_path_is_where_its_links_lead() {
+        let home = tempfile::tempdir().expect("a folder");
+        let (inside, outside) = (home.path().join("in"), home.path().join("out"));
+        for folder in [&inside, &outside] {
+            fs::create_dir(folder).expect("a folder");
+            fs::write(folder.join("a.etl"), "").expect("a file");
+        }
+        let roots = Roots::new(std::slice::from_ref(&inside)).expect("roots");
+        let real = inside.canonicalize().expect("a folder").join("a.etl");
+        for name in ["a.etl", "./a.etl", "../in/a.etl"] {
+            assert_eq!(roots.resolve(name).expect(name), real);
+        }
+        let outside_path = outside.join("a.etl");
+        for name in ["../out/a.etl", "../out/none", "..", outside_path.to_str().expect("text")] {
+            let error = roots.resolve(name).expect_err(name).to_string();
+            assert!(error.contains("lies outside of the folders that may be read"), "{error}");
+        }
+        let error = roots.resolve("b.etl").expect_err("no file").to_string();
+        assert!(error.ends_with("b.etl: file not found"), "{error}");
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(&outside, inside.join("link")).expect("a link");
+            for name in ["link", "link/a.etl", "link/none"] {
+                assert!(matches!(roots.resolve(name), Err(RootError::Outside { .. })), "{name}");
+            }
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_was_opened_by_a_link_out_of_the_roots_is_refused_whatever_replaces_the_link() {
+        let home = tempfile::tempdir().expect("a folder");
+        let (inside, outside) = (home.path().join("in"), home.path().join("out"));
+        fs::create_dir(&inside).expect("a folder");
+        fs::write(&outside, "").expect("a file");
+        let roots = Roots::new(&[inside]).expect("roots");
+        let path = roots.0[0].join("a.etl");
+        std::os::unix::fs::symlink(&outside, &path).expect("a link");
+        let opened = File::open(&path).expect("a file");
+        let refused = || roots.check_opened(&path, &opened).expect_err("it lies outside").kind();
+        assert_eq!(refused(), io::ErrorKind::PermissionDenied);
+        fs::remove_file(&path).expect("a link");
+        fs::write(&path, "").expect("a file");
+        refused();
+        let opened = File::open(&path).expect("a file");
+        roots.check_opened(&path, &opened).expect("it lies in the roots");
+        // The cache is none of the roots, and is read.
+        let opened = File::open(&outside).expect("a file");
+        roots.check_opened(&outside, &opened).expect("no path in the roots");
+    }
+
+    #[test]
+    fn a_root_is_a_folder() {
+        let home = tempfile::tempdir().expect("a folder");
+        let file = home.path().join("file");
+        fs::write(&file, "").expect("a file");
+        for path in [file, home.path().join("none")] {
+            let error = Roots::new(&[path]).expect_err("no folder").to_string();
+            assert!(error.contains("name another one with --root"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Display settings of a session, and what one command makes of them.
+
+use crate::terminal::Screen;
+use crate::terminal::clip::BREAK;
+use crate::values::{ProcessFormat, TimeDigits, TimeFormat};
+
+/// Choices about the output, by the options of a command or for the session. An option after a `.dump` wins
+/// over the session; what neither chose is as usual.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DisplayArgs {
+    /// `-TimeFmt`: how points in time are written.
+    pub time_format: Option<TimeFormat>,
+    /// `-TimeDigits`: digits after the second.
+    pub time_digits: Option<TimeDigits>,
+    /// `-ProcessFmt`: what follows the name of a process that started or ended in the trace.
+    pub process_format: Option<ProcessFormat>,
+    /// `-NoDigitSep`: no separators between thousands.
+    pub no_digit_separator: bool,
+    /// `-Clip` and `-NoClip`: cut lines at the width of the terminal, or do not.
+    pub clip: Option<bool>,
+    /// `.pager`: show answers that are longer than the screen page by page.
+    pub pager: Option<bool>,
+    /// `-ShowFullFileName`: the whole path above the objects of a file.
+    pub full_file_name: Option<bool>,
+    /// `-PlainProcessNames`: names of executables, also where a service has a better name.
+    pub plain_process_names: bool,
+}
+
+/// Choices about printing the stacks of a query.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StackDisplayArgs {
+    /// `-ShowStack`: print stacks instead of their numbers.
+    pub show: bool,
+    /// `-ShowAddress`: print offset and address of each frame.
+    pub address: bool,
+    /// `-ShowLine`: print file and line of each frame.
+    pub line: bool,
+}
+
+impl StackDisplayArgs {
+    /// An option about frames where no stacks are printed.
+    pub fn option_without_stacks(self) -> Option<&'static str> {
+        let options = [(self.address, "-ShowAddress"), (self.line, "-ShowLine")];
+        let given = options.into_iter().find(|(is_given, _)| *is_given && !self.show);
+        given.map(|(_, option)| option)
+    }
+}
+
+/// Display settings of one command: its options, else the session's settings, else the defaults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Display {
+    /// Screen that the output goes to.
+    pub screen: Screen,
+    /// Format of points in time.
+    pub time_format: TimeFormat,
+    /// Digits after the second.
+    pub time_digits: TimeDigits,
+    /// Text after the name of a process that started or ended in the trace.
+    pub process_format: ProcessFormat,
+    /// Whether thousands are separated.
+    pub digit_separator: bool,
+    /// Whether lines are cut at the width of the terminal.
+    pub clip: bool,
+    /// Whether files are shown with their whole path.
+    pub full_file_name: bool,
+    /// Whether processes go by the names of their executables.
+    pub plain_process_names: bool,
+}
+
+impl Display {
+    /// Indentation of lines below others, at such a level: little on a screen, a tab in a pipe.
+    pub fn indent(&self, levels: usize) -> String {
+        if self.clip { "  " } else { "\t" }.repeat(levels)
+    }
+
+    /// A text of which nothing is cut on a narrow screen.
+    pub fn whole(&self, text: &str) -> String {
+        text.replace(' ', &format!(" {}", self.line_break()))
+    }
+
+    /// Break after which a line may continue on the next one if the screen is too narrow for it.
+    pub fn line_break(&self) -> &'static str {
+        if self.clip { BREAK } else { "" }
+    }
+}
+
+/// Default settings, for output without a terminal.
+impl Default for Display {
+    fn default() -> Display {
+        DisplayArgs::default().display(&DisplayArgs::default(), Screen::PLAIN)
+    }
+}
+
+impl DisplayArgs {
+    /// Fills in choices that are open with those of `fallback`.
+    pub fn or(self, fallback: DisplayArgs) -> DisplayArgs {
+        DisplayArgs {
+            time_format: self.time_format.or(fallback.time_format),
+            time_digits: self.time_digits.or(fallback.time_digits),
+            process_format: self.process_format.or(fallback.process_format),
+            no_digit_separator: self.no_digit_separator || fallback.no_digit_separator,
+            clip: self.clip.or(fallback.clip),
+            pager: self.pager.or(fallback.pager),
+            full_file_name: self.full_file_name.or(fallback.full_file_name),
+            plain_process_names: self.plain_process_names || fallback.plain_process_names,
+        }
+    }
+
+    /// Display settings of a command with these options.
+    pub fn display(&self, args: &DisplayArgs, screen: Screen) -> Display {
+        let merged = args.or(*self);
+        Display {
+            screen,
+            time_format: merged.time_format.unwrap_or_default(),
+            time_digits: merged.time_digits.unwrap_or_default(),
+            process_format: merged.process_format.unwrap_or_default(),
+            digit_separator: !merged.no_digit_separator,
+            clip: screen.is_terminal() && merged.clip.unwrap_or(true),
+            full_file_name: merged.full_file_name.unwrap_or_default(),
+            plain_process_names: merged.plain_process_names,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_wins_over_the_session_which_wins_over_the_usual() {
+        let settings = DisplayArgs { time_format: Some(TimeFormat::Utc), ..DisplayArgs::default() };
+        let shown = |args: &DisplayArgs| settings.display(args, Screen::PLAIN).time_format;
+        assert_eq!(shown(&DisplayArgs::default()), TimeFormat::Utc);
+        let args = DisplayArgs { time_format: Some(TimeFormat::Seconds), ..Default::default() };
+        assert_eq!(shown(&args), TimeFormat::Seconds);
+        let usual = DisplayArgs::default().display(&DisplayArgs::default(), Screen::PLAIN);
+        assert_eq!(usual.time_format, TimeFormat::Local);
+        assert_eq!(usual.time_digits.get(), 6);
+    }
+
+    #[test]
+    fn lines_are_cut_on_a_terminal_unless_asked_otherwise_and_never_in_a_pipe() {
+        let terminal = Screen { width: Some(80), color: false };
+        let clips = |settings: DisplayArgs, clip, screen| {
+            settings.display(&DisplayArgs { clip, ..Default::default() }, screen).clip
+        };
+        let off = DisplayArgs { clip: Some(false), ..DisplayArgs::default() };
+        assert!(clips(DisplayArgs::default(), None, terminal));
+        assert!(!clips(off, None, terminal));
+        assert!(clips(off, Some(true), terminal));
+        assert!(!clips(DisplayArgs::default(), Some(true), Screen::PLAIN));
+    }
+}

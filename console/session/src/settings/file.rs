@@ -1,0 +1,389 @@
+//! The configuration file.
+
+use std::fs;
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf, absolute};
+
+use handlescope_model::output::folder_of;
+use handlescope_model::{Reason, Untrusted, open_file, remedy};
+use thiserror::Error;
+use toml_edit::{Document, Item, Table, TomlError, Value};
+
+use super::aliases::{AliasError, Aliases};
+use super::key::{Choices, FILE_NAME, Key};
+use crate::cancel::Cancel;
+use crate::paths::{Overwrite, OverwriteError, exclusive_lock, write_whole};
+use crate::suggest::followed_by;
+use crate::values::ValueError;
+
+/// The table of the aliases.
+const ALIASES: &str = "aliases";
+
+/// The largest file that is read, bytes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// A configuration file that cannot be read or written.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    #[error(
+        "{}: the configuration cannot be read: {}; name another file with --config",
+        Untrusted(.path), Reason(.source)
+    )]
+    Unread { path: PathBuf, source: io::Error },
+    #[error("{}: larger than {MAX_BYTES} bytes, so not a configuration file", Untrusted(.path))]
+    TooLong { path: PathBuf },
+    #[error("{}: is not UTF-8; save it as UTF-8, or name another file with --config", Untrusted(.path))]
+    NotText { path: PathBuf },
+    #[error("{}: line {line}: {problem}", Untrusted(.path))]
+    Content { path: PathBuf, line: usize, problem: Box<Problem> },
+    #[error("no configuration folder on this system; name a file with --config")]
+    NoPlace,
+    #[error(
+        "{}: the configuration cannot be written: {}; {}name another file with --config",
+        Untrusted(.path), Reason(.source), remedy(.source)
+    )]
+    Unwritten { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Overwrite(#[from] OverwriteError),
+}
+
+/// Error in a line of the configuration file.
+#[derive(Debug, Error)]
+pub enum Problem {
+    #[error("{0}")]
+    Syntax(String),
+    #[error("{}", followed_by(.0, &format!("aliases are lines of the table [{ALIASES}]")))]
+    Name(ValueError),
+    #[error("{}: {source}", Untrusted(.name))]
+    Value { name: String, source: ValueError },
+    #[error("{}: is neither text, nor a number, nor true or false", Untrusted(.name))]
+    Type { name: String },
+    #[error("{ALIASES}: is not a table; write [{ALIASES}], and below it NAME = \".COMMAND …\"")]
+    Aliases,
+    #[error(transparent)]
+    Alias(#[from] AliasError),
+}
+
+/// Location of the configuration.
+#[derive(Debug, Clone, Default)]
+pub struct ConfigFile {
+    path: Option<PathBuf>,
+    /// Whether the command line names it, so that it has to be there.
+    is_named: bool,
+}
+
+/// Settings and aliases in the file.
+#[derive(Debug, Default)]
+pub struct Contents {
+    pub choices: Choices,
+    pub aliases: Aliases,
+}
+
+/// Change to an entry of the file: a new value, or `None` to remove it.
+#[derive(Debug, Clone, Copy)]
+pub enum Entry<'a> {
+    Setting(Key, Option<&'a str>),
+    Alias(&'a str, Option<&'a str>),
+}
+
+impl ConfigFile {
+    /// The file in the platform's folder for configurations; it may be missing.
+    pub fn usual() -> ConfigFile {
+        let folder = dirs::config_dir();
+        let path = folder.map(|folder| folder.join("handlescope").join(FILE_NAME));
+        ConfigFile { path, is_named: false }
+    }
+
+    pub fn named(path: &Path) -> ConfigFile {
+        // The current folder may change later.
+        let path = absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        ConfigFile { path: Some(path), is_named: true }
+    }
+
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    pub fn read(&self, is_command: impl Fn(&str) -> bool) -> Result<Contents, ConfigError> {
+        match &self.path {
+            Some(path) => contents(path, &self.text(path)?, is_command),
+            None => Ok(Contents::default()),
+        }
+    }
+
+    fn text(&self, path: &Path) -> Result<String, ConfigError> {
+        let unread = |source| ConfigError::Unread { path: path.to_path_buf(), source };
+        let file = match open_file(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound && !self.is_named => {
+                return Ok(String::new());
+            }
+            file => file.map_err(unread)?,
+        };
+        let mut bytes = Vec::new();
+        let length = file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unread)?;
+        if length as u64 > MAX_BYTES {
+            return Err(ConfigError::TooLong { path: path.to_path_buf() });
+        }
+        String::from_utf8(bytes).map_err(|_| ConfigError::NotText { path: path.to_path_buf() })
+    }
+
+    /// Writes an entry into the file, whose comments stay.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written. Then it stays as it was.
+    pub fn write(&self, entry: Entry<'_>) -> Result<&Path, ConfigError> {
+        let path = self.path.as_deref().ok_or(ConfigError::NoPlace)?;
+        // Another process may write the file at the same time.
+        let _lock = exclusive_lock("configuration.lock");
+        let text = self.text(path)?;
+        let document =
+            Document::parse(text.as_str()).map_err(|error| syntax(path, &text, &error))?;
+        let edited = match entry {
+            Entry::Setting(key, Some(value)) => {
+                let mut document = document.into_mut();
+                put(document.as_table_mut(), key.name(), setting(key, value));
+                document.to_string()
+            }
+            Entry::Alias(name, Some(line)) => {
+                let mut document = document.into_mut();
+                let aliases = document.entry(ALIASES).or_insert_with(toml_edit::table);
+                if let Some(aliases) = aliases.as_table_mut() {
+                    put(aliases, name, line.into());
+                }
+                document.to_string()
+            }
+            Entry::Setting(key, None) => {
+                without(&text, document.as_table(), key.name()).unwrap_or_else(|| text.clone())
+            }
+            Entry::Alias(name, None) => {
+                let aliases = document.get(ALIASES).and_then(Item::as_table);
+                let edited = aliases.and_then(|aliases| without(&text, aliases, name));
+                edited.unwrap_or_else(|| text.clone())
+            }
+        };
+        // toml_edit writes LF.
+        let edited = match text.contains("\r\n") {
+            true => edited.replace("\r\n", "\n").replace('\n', "\r\n"),
+            false => edited,
+        };
+        let unwritten = |source| ConfigError::Unwritten { path: path.to_path_buf(), source };
+        fs::create_dir_all(folder_of(path)).map_err(unwritten)?;
+        let output = Overwrite::new(true).replacing(path)?;
+        write_whole(&output, &Cancel::default(), |out| out.write_all(edited.as_bytes()))
+            .map_err(unwritten)?;
+        Ok(path)
+    }
+}
+
+/// A value in the type that its setting has.
+fn setting(key: Key, text: &str) -> Value {
+    match key {
+        Key::TimeDigits => text.parse::<i64>().map_or_else(|_| text.into(), Value::from),
+        Key::FullFileNames | Key::Clip | Key::Pager => {
+            text.parse::<bool>().map_or_else(|_| text.into(), Value::from)
+        }
+        Key::SymbolPath
+        | Key::TimeFormat
+        | Key::ProcessFormat
+        | Key::Color
+        | Key::SystemModules
+        | Key::SqlViews => text.into(),
+    }
+}
+
+/// The name as the table has it, in whatever case.
+fn known(table: &Table, name: &str) -> Option<String> {
+    let mut names = table.iter().map(|(known, _)| known);
+    names.find(|known| known.eq_ignore_ascii_case(name)).map(str::to_owned)
+}
+
+/// Replaces a value in its place, or adds it.
+fn put(table: &mut Table, name: &str, mut value: Value) {
+    let name = known(table, name).unwrap_or_else(|| name.to_owned());
+    match table.get_mut(&name).and_then(Item::as_value_mut) {
+        Some(old) => {
+            value.decor_mut().clone_from(old.decor());
+            *old = value;
+        }
+        None => drop(table.insert(&name, Item::Value(value))),
+    }
+}
+
+/// The text without the lines of a value; `None` if it has no such value. Comments above them stay, because they may be
+/// about the following values, too.
+fn without(text: &str, table: &Table, name: &str) -> Option<String> {
+    let (key, item) = table.get_key_value(&known(table, name)?)?;
+    let (before, _) = text.split_at_checked(key.span()?.start)?;
+    let (_, behind) = text.split_at_checked(item.span()?.end)?;
+    let start = before.rfind('\n').map_or(0, |end| end + 1);
+    let behind = behind.split_once('\n').map_or("", |(_, behind)| behind);
+    Some([text.get(..start)?, behind].concat())
+}
+
+fn contents(
+    path: &Path,
+    text: &str,
+    is_command: impl Fn(&str) -> bool,
+) -> Result<Contents, ConfigError> {
+    let document = Document::parse(text).map_err(|error| syntax(path, text, &error))?;
+    let mut contents = Contents::default();
+    for (name, item) in document.iter() {
+        let line_at = |table: &Table, name: &str| {
+            let key = table.key(name).and_then(toml_edit::Key::span);
+            line_of(text, key.map_or(0, |span| span.start))
+        };
+        let wrong = |line: usize, problem: Problem| ConfigError::Content {
+            path: path.to_path_buf(),
+            line,
+            problem: Box::new(problem),
+        };
+        let line = line_at(document.as_table(), name);
+        if name == ALIASES {
+            let table = item.as_table().ok_or_else(|| wrong(line, Problem::Aliases))?;
+            for (name, item) in table.iter() {
+                let wrong = |problem| wrong(line_at(table, name), problem);
+                let line = item.as_str().unwrap_or_default();
+                let defined = contents.aliases.define(name, line, &is_command);
+                defined.map_err(|error| wrong(error.into()))?;
+            }
+            continue;
+        }
+        let key = Key::named(name).map_err(|error| wrong(line, Problem::Name(error)))?;
+        let name = name.to_owned();
+        let Some(value) = value(item) else { return Err(wrong(line, Problem::Type { name })) };
+        let set = contents.choices.set(key, Some(&value));
+        set.map_err(|source| wrong(line, Problem::Value { name, source }))?;
+    }
+    let symbol_path = contents.choices.symbol_path.take();
+    contents.choices.symbol_path = symbol_path.map(|symbols| symbols.based_on(folder_of(path)));
+    let views = contents.choices.sql_views.take();
+    contents.choices.sql_views = views.map(|views| folder_of(path).join(views));
+    Ok(contents)
+}
+
+/// The text of a value; `None` if it is a table, a list or a time.
+fn value(item: &Item) -> Option<String> {
+    match item.as_value()? {
+        Value::String(text) => Some(text.value().clone()),
+        Value::Integer(number) => Some(number.value().to_string()),
+        Value::Boolean(on) => Some(on.value().to_string()),
+        _ => None,
+    }
+}
+
+fn syntax(path: &Path, text: &str, error: &TomlError) -> ConfigError {
+    let line = line_of(text, error.span().map_or(0, |span| span.start));
+    let problem = Box::new(Problem::Syntax(error.message().replace('\n', ", ")));
+    ConfigError::Content { path: path.to_path_buf(), line, problem }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.get(..offset).map_or(1, |before| before.matches('\n').count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    fn folder_with(text: &str) -> (TempDir, ConfigFile) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(FILE_NAME);
+        fs::write(&path, text).expect("a file");
+        (folder, ConfigFile::named(&path))
+    }
+
+    fn text_of(file: &ConfigFile) -> String {
+        fs::read_to_string(file.path().expect("a path")).expect("a file")
+    }
+
+    #[test]
+    fn errors_in_the_file_name_the_line() {
+        for (text, expected) in [
+            ("clip = true\ncolour = 'auto'", "line 2: 'colour' is not one of symbol-path, "),
+            ("colour = 'auto'", "did you mean color? Aliases are lines of the table [aliases]"),
+            ("\n\ntime-format = 'x'", "line 3: time-format: 'x' is not one of s, Local"),
+            ("clip = [true]", "line 1: clip: is neither text, nor a number, nor true or false"),
+            ("clip = true\r\nclip = true", "line 2: duplicate key"),
+            ("clip", "line 1: "),
+            ("aliases = 7", "line 1: aliases: is not a table; write [aliases]"),
+            ("aliases = {}", "line 1: aliases: is not a table; write [aliases]"),
+            ("[aliases]\na = 7", "line 2: the alias a is not one line that starts with a command"),
+            ("[aliases]\n'a b' = '.list'", "line 2: 'a b' is not a valid alias name"),
+            ("[aliases]\nlist = '.dump'", "line 2: .list is a command"),
+            ("[aliases]\na = '.b'\nb = '.a'", "line 3: the alias .b refers to itself"),
+        ] {
+            let (_folder, file) = folder_with(text);
+            let error = file.read(|word| word == ".list").expect_err(text).to_string();
+            assert!(error.contains(FILE_NAME) && error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn values_have_the_types_of_toml_or_are_text() {
+        let (folder, file) = folder_with(
+            "\u{feff}time-digits = 3\nclip = false\npager = \"0\"\ncolor = 'Never'\nsymbol-path = 'a;/b'\n",
+        );
+        let Contents { choices, aliases } = file.read(|_| false).expect("a configuration");
+        let symbols = format!("{};/b", folder.path().join("a").display());
+        for (key, expected) in [
+            (Key::TimeDigits, Some("3")),
+            (Key::Clip, Some("false")),
+            (Key::Pager, Some("false")),
+            (Key::Color, Some("never")),
+            (Key::TimeFormat, None),
+            (Key::SymbolPath, Some(symbols.as_str())),
+        ] {
+            assert_eq!(choices.text(key).as_deref(), expected, "{key}");
+        }
+        assert_eq!(aliases, Aliases::default());
+    }
+
+    #[test]
+    fn entries_are_written_in_their_places_and_comments_stay() {
+        let (_folder, file) = folder_with("# mine\nclip = true # why\n\n[aliases]\na = '.list'\n");
+        for entry in [
+            Entry::Setting(Key::Clip, Some("false")),
+            Entry::Setting(Key::TimeDigits, Some("3")),
+            Entry::Setting(Key::TimeFormat, Some("s")),
+            Entry::Alias("B", Some(r".load C:\x")),
+            Entry::Alias("A", Some(".dump Stats")),
+        ] {
+            file.write(entry).expect("written");
+        }
+        let expected = "# mine\nclip = false # why\ntime-digits = 3\ntime-format = \"s\"\n\n[aliases]\n\
+                     a = \".dump Stats\"\nB = '.load C:\\x'\n";
+        assert_eq!(text_of(&file), expected);
+        file.write(Entry::Setting(Key::TimeDigits, None)).expect("written");
+        file.write(Entry::Alias("b", None)).expect("written");
+        file.write(Entry::Setting(Key::Clip, None)).expect("written");
+        file.write(Entry::Setting(Key::Color, None)).expect("nothing to write");
+        let rest = "# mine\ntime-format = \"s\"\n\n[aliases]\na = \".dump Stats\"\n";
+        assert_eq!(text_of(&file), rest);
+    }
+
+    #[test]
+    fn lines_end_as_before() {
+        let (_folder, file) = folder_with("# mine\r\nclip = true\r\npager = true\r\n");
+        file.write(Entry::Setting(Key::Clip, Some("false"))).expect("written");
+        file.write(Entry::Setting(Key::Pager, None)).expect("written");
+        file.write(Entry::Setting(Key::Color, Some("auto"))).expect("written");
+        assert_eq!(text_of(&file), "# mine\r\nclip = false\r\ncolor = \"auto\"\r\n");
+    }
+
+    #[test]
+    fn a_broken_file_is_not_written_and_a_missing_one_is_made() {
+        let (folder, broken) = folder_with("clip = ");
+        assert!(broken.write(Entry::Setting(Key::Clip, Some("true"))).is_err());
+        assert_eq!(text_of(&broken), "clip = ");
+        let path = folder.path().join("new").join(FILE_NAME);
+        let missing = ConfigFile { path: Some(path), is_named: false };
+        missing.write(Entry::Setting(Key::Clip, Some("true"))).expect("written");
+        assert_eq!(text_of(&missing), "clip = true\n");
+        let nowhere = ConfigFile::default().write(Entry::Alias("a", None)).expect_err("no place");
+        assert_eq!(
+            nowhere.to_string(),
+            "no configuration folder on this system; name a file with --config"
+        );
+    }
+}

@@ -1,0 +1,91 @@
+//! The whole terminal, for views that refresh themselves.
+
+use std::io::{self, Stdout};
+use std::time::Duration;
+
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use ratatui::{Frame, Terminal};
+
+use super::standard;
+
+/// The terminal of standard output, which is as it was before when this is dropped.
+pub struct FullScreen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+}
+
+/// A key that was pressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pressed {
+    Letter(char),
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    /// Escape, or Ctrl-C.
+    Leave,
+}
+
+impl FullScreen {
+    /// Takes the terminal.
+    ///
+    /// # Errors
+    /// When it cannot be used so.
+    pub fn enter() -> io::Result<FullScreen> {
+        enable_raw_mode()?;
+        // From here on, an error drops it.
+        let mut screen =
+            FullScreen { terminal: Terminal::new(CrosstermBackend::new(standard::out()))? };
+        execute!(screen.terminal.backend_mut(), EnterAlternateScreen)?;
+        screen.terminal.clear()?;
+        Ok(screen)
+    }
+
+    /// Draws a picture.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn draw(&mut self, picture: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        self.terminal.draw(picture).map(drop)
+    }
+
+    /// Returns the next key; `None` if there is none within `wait`, or for any other event.
+    ///
+    /// # Errors
+    /// When the terminal cannot be read.
+    pub fn key(&mut self, wait: Duration) -> io::Result<Option<Pressed>> {
+        if !event::poll(wait)? {
+            return Ok(None);
+        }
+        Ok(match event::read()? {
+            Event::Key(key) if key.kind != KeyEventKind::Release => pressed(key),
+            _ => None,
+        })
+    }
+}
+
+fn pressed(key: KeyEvent) -> Option<Pressed> {
+    Some(match key.code {
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Pressed::Leave,
+        KeyCode::Char(letter) => Pressed::Letter(letter.to_ascii_lowercase()),
+        KeyCode::Up => Pressed::Up,
+        KeyCode::Down => Pressed::Down,
+        KeyCode::PageUp => Pressed::PageUp,
+        KeyCode::PageDown => Pressed::PageDown,
+        KeyCode::Esc => Pressed::Leave,
+        _ => return None,
+    })
+}
+
+impl Drop for FullScreen {
+    fn drop(&mut self) {
+        // An error cannot be reported any more.
+        let _ = execute!(self.terminal.backend_mut(), LeaveAlternateScreen, Show);
+        let _ = disable_raw_mode();
+    }
+}

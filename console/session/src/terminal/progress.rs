@@ -1,0 +1,203 @@
+//! Signs of life on standard error: the progress bar of an extraction, the spinner of a query.
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use handlescope_extract::ExtractObserver;
+use handlescope_model::Untrusted;
+use handlescope_model::guard::lock;
+use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::margin::draw_target;
+
+/// Template while bytes are read.
+const READING: &str = "{prefix} {wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta:>4}";
+
+/// Template while the archive is written, whose size is not known in advance.
+const WRITING: &str = "{prefix} {spinner} {msg} {elapsed}";
+
+/// A progress bar that goes away when it is dropped.
+pub struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// A bar for one file, invisible unless it is on a terminal, of which `activity` is from now on.
+    pub fn new(file: &Path, is_watched: bool, activity: &Activity) -> Progress {
+        let target = if is_watched { draw_target() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        bar.set_prefix(Untrusted(file.file_name().unwrap_or_default()).to_string());
+        *lock(&activity.0) = Some(bar.clone());
+        Progress { bar }
+    }
+
+    fn style(&self, template: &str) {
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(style);
+        }
+    }
+}
+
+impl ExtractObserver for Progress {
+    fn on_started(&self, total_bytes: u64) {
+        self.bar.set_length(total_bytes);
+        self.style(READING);
+    }
+
+    fn on_progress(&self, bytes: u64) {
+        self.bar.set_position(bytes);
+    }
+
+    fn on_phase(&self, name: &str) {
+        self.style(WRITING);
+        self.bar.set_message(name.to_owned());
+        self.bar.enable_steady_tick(std::time::Duration::from_millis(100));
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The text of a progress bar, for where none can be drawn. Clones refer to the same bar.
+#[derive(Clone, Default)]
+pub struct Activity(Arc<Mutex<Option<ProgressBar>>>);
+
+impl Activity {
+    /// The file at work and how far it is; `None` while there is no progress bar.
+    pub fn text(&self) -> Option<String> {
+        let bar = lock(&self.0).clone().filter(|bar| !bar.is_finished())?;
+        let (file, phase) = (bar.prefix(), bar.message());
+        Some(match bar.length() {
+            Some(total) if phase.is_empty() => {
+                format!("{file}: {} of {}", HumanBytes(bar.position()), HumanBytes(total))
+            }
+            _ => format!("{file}: {phase}"),
+        })
+    }
+}
+
+/// Template while the end is unknown.
+const WAITING: &str = "{spinner} {msg} {elapsed}";
+
+/// Time that a command may take before a spinner shows that it still runs.
+const DRAW_DELAY: Duration = Duration::from_millis(200);
+
+/// Time between two pictures of the spinner.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A spinner that appears when something takes long, and leaves no trace. Clones are the same
+/// spinner.
+#[derive(Clone, Default)]
+pub struct Spinner(Arc<Mutex<Option<Spinning>>>);
+
+/// A spinner at work, seen or not yet.
+struct Spinning {
+    bar: ProgressBar,
+    /// Sender of nothing; the thread ends when this is dropped.
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Spinner {
+    /// Starts to wait.
+    pub fn start(&self, message: &'static str) {
+        self.stop();
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template(WAITING) {
+            bar.set_style(style);
+        }
+        bar.set_message(message);
+        let (stop, stopped) = channel();
+        let seen = bar.clone();
+        let thread = std::thread::Builder::new().spawn(move || spin(&seen, &stopped));
+        // Without a thread there is no spinner, which is not a failure.
+        *self.lock() = thread.ok().map(|thread| Spinning { bar, stop, thread });
+    }
+
+    /// Replaces the text beside the spinner, if there is one.
+    pub fn show(&self, message: String) {
+        if let Some(spinning) = self.lock().as_ref() {
+            spinning.bar.set_message(message);
+        }
+    }
+
+    /// Takes the spinner away, if there is one. When this returns, it is gone from the screen.
+    pub fn stop(&self) {
+        let Some(Spinning { stop, thread, .. }) = self.lock().take() else { return };
+        drop(stop);
+        let _ = thread.join();
+    }
+
+    /// Runs something that writes to the terminal, without the spinner in its way.
+    pub fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
+        let bar = self.lock().as_ref().map(|spinning| spinning.bar.clone());
+        match bar {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Spinning>> {
+        lock(&self.0)
+    }
+}
+
+/// Shows a spinner after a while, until nothing is left that could stop it.
+fn spin(bar: &ProgressBar, stopped: &Receiver<()>) {
+    let is_running = |time| stopped.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
+    if !is_running(DRAW_DELAY) {
+        return;
+    }
+    bar.set_draw_target(draw_target());
+    loop {
+        bar.tick();
+        if !is_running(TICK) {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_templates_are_understood() {
+        for template in [READING, WRITING, WAITING] {
+            assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
+        }
+    }
+
+    #[test]
+    fn an_activity_is_what_the_progress_bar_would_show() {
+        let activity = Activity::default();
+        assert_eq!(activity.text(), None);
+        let progress = Progress::new(Path::new("traces/a.etl"), false, &activity.clone());
+        progress.on_started(2048);
+        progress.on_progress(1024);
+        assert_eq!(activity.text().as_deref(), Some("a.etl: 1.00 KiB of 2.00 KiB"));
+        progress.on_phase("writing");
+        assert_eq!(activity.text().as_deref(), Some("a.etl: writing"));
+        drop(progress);
+        assert_eq!(activity.text(), None);
+    }
+
+    #[test]
+    fn a_spinner_can_be_stopped_at_any_time_and_used_again() {
+        let spinner = Spinner::default();
+        spinner.stop();
+        spinner.start("searching");
+        spinner.start("searching");
+        assert_eq!(spinner.clone().aside(|| 7), 7);
+        spinner.clone().stop();
+        assert!(spinner.lock().is_none());
+        assert_eq!(spinner.aside(|| 7), 7);
+    }
+}

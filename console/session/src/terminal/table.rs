@@ -1,0 +1,321 @@
+//! Tables: drawn on a terminal, plain aligned columns in a pipe. Which columns fit a screen: a number, a time, an address or
+//! a name that is broken in the middle cannot be read or copied, a long path or command line can be.
+
+use std::iter;
+
+use comfy_table::{
+    Cell, CellAlignment, ContentArrangement, ContentLineStyle, LineStyle, Row, Table, TableStyle,
+    presets,
+};
+use console::measure_text_width;
+
+use crate::terminal::Screen;
+use crate::terminal::wrap::{wrapped, wrapped_cell};
+
+/// `UTF8_NO_BORDERS` without a line after every row, so that a screen holds twice as many.
+const DRAWN: TableStyle = TableStyle::new()
+    .header_lines(ContentLineStyle::none().junction('┆'))
+    .header_separator(LineStyle::none().fill('═').junction('╪'))
+    .content_lines(ContentLineStyle::none().junction('┆'));
+
+/// A table with a header. On a terminal it has lines and is as wide as the screen at most; in a
+/// pipe the columns are only aligned, and no text is wrapped.
+pub fn table(screen: Screen, header: &[&str]) -> Table {
+    let style = if screen.is_terminal() { DRAWN } else { presets::NOTHING };
+    let mut table = empty(screen, style);
+    table.set_header(header.iter().map(Cell::new));
+    if let Some(first) = table.column_mut(0).filter(|_| !screen.is_terminal()) {
+        first.set_padding((0, 1));
+    }
+    table
+}
+
+/// Rows without header or lines, wrapped on a terminal.
+pub fn columns(screen: Screen, rows: impl IntoIterator<Item = impl Into<Row>>) -> Table {
+    let mut table = empty(screen, presets::NOTHING);
+    table.add_rows(rows);
+    table
+}
+
+/// Moves numbers to the right of their columns.
+pub fn align_right(table: &mut Table, columns: &[usize]) {
+    for &index in columns {
+        if let Some(column) = table.column_mut(index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}
+
+/// The part of a table that fits a screen.
+pub struct Fitting {
+    /// The indexes of the columns.
+    pub columns: Vec<usize>,
+    /// The line below it that names the others; nothing where there are none.
+    pub left_out: String,
+}
+
+/// Leaves columns out until the others fit the screen: of the spare ones, from the first, as many as it takes. `None`
+/// where even the others do not fit.
+pub fn fitting(
+    screen: Screen,
+    header: &[&str],
+    rows: &[Vec<String>],
+    spare: &[&str],
+) -> Option<Fitting> {
+    let indexes = 0..header.len();
+    let Some(width) = screen.width else {
+        return Some(Fitting { columns: indexes.collect(), left_out: String::new() });
+    };
+    let mut left_out: Vec<usize> =
+        spare.iter().filter_map(|name| header.iter().position(|title| title == name)).collect();
+    // A path or a function is worth more than figures, unless nothing else fits beside it.
+    let count = |long| {
+        let rows = rows.iter().map(|row| row.iter().map(String::as_str).collect());
+        LeastWidths::of(iter::once(header.to_vec()).chain(rows), long).left_out(width, &left_out)
+    };
+    let count = count(MAX_WORD_LENGTH).or_else(|| count(MIN_LONG_WIDTH))?;
+    left_out.truncate(count);
+    let names: Vec<&str> =
+        left_out.iter().filter_map(|index| header.get(*index).copied()).collect();
+    let line = match rows.is_empty() || names.is_empty() {
+        true => String::new(),
+        false => format!("Not shown at {width} columns: {} (-Columns all)\n", names.join(", ")),
+    };
+    Some(Fitting {
+        columns: indexes.filter(|index| !left_out.contains(index)).collect(),
+        left_out: wrapped(&line, screen.width),
+    })
+}
+
+/// The text of a table, each line ended and without spaces at its end. Text from outside is made harmless before
+/// it becomes a cell. On a screen that is wide enough for it, no number and no name is broken.
+pub fn text(mut table: Table) -> String {
+    if let Some(width) = table.width() {
+        fit(&mut table, width.into());
+    }
+    let mut text = String::new();
+    for line in table.lines() {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Breaks the lines of cells that are wider than their columns.
+fn fit(table: &mut Table, screen: usize) {
+    let widths = widths(table, screen);
+    let is_wider = |(cell, width): (&Cell, &usize)| measure(cell) > *width;
+    let narrowed = |row: &Row| {
+        let cells = row.cell_iter().zip(&widths);
+        Row::from(cells.map(|(cell, width)| match is_wider((cell, width)) {
+            true => Cell::new(wrapped_cell(&cell.content(), *width)),
+            false => cell.clone(),
+        }))
+    };
+    if let Some(header) = table.header().map(narrowed) {
+        table.set_header(header);
+    }
+    for column in table.column_iter_mut() {
+        column.remove_constraint();
+    }
+    for row in table.row_iter_mut() {
+        if row.cell_iter().zip(&widths).any(is_wider) {
+            *row = narrowed(row);
+        }
+    }
+}
+
+/// Returns the maximum width of the text of each column: its natural width where all have room.
+/// Otherwise the wider columns share one width, except for one whose longest word is wider still.
+fn widths(table: &Table, screen: usize) -> Vec<usize> {
+    let rows = table.header().into_iter().chain(table.row_iter());
+    let rows: Vec<Vec<String>> =
+        rows.map(|row| row.cell_iter().map(Cell::content).collect()).collect();
+    let texts = rows.iter().map(|row| row.iter().map(String::as_str));
+    let least = LeastWidths::of(texts, MIN_LONG_WIDTH);
+    let keeps_words = least.sum() <= screen;
+    let natural = table.column_max_content_widths();
+    let least = least.iter().map(|least| if keeps_words { least } else { 1 });
+    let bounds: Vec<(usize, usize)> = least.zip(natural.into_iter().map(usize::from)).collect();
+    let beside: usize = table.column_iter().map(|column| usize::from(column.padding_width())).sum();
+    let lines = if table.style() == DRAWN { bounds.len().saturating_sub(1) } else { 0 };
+    let room = screen.saturating_sub(beside + lines);
+    let widths = |level: usize| -> Vec<usize> {
+        bounds.iter().map(|(least, natural)| level.max(*least).min(*natural)).collect()
+    };
+    let fitting = (1..=room).rev().map(widths).find(|widths| widths.iter().sum::<usize>() <= room);
+    fitting.unwrap_or_else(|| widths(1))
+}
+
+/// Returns the width of the longest line of a cell.
+fn measure(cell: &Cell) -> usize {
+    cell.content().lines().map(measure_text_width).max().unwrap_or_default()
+}
+
+fn empty(screen: Screen, style: TableStyle) -> Table {
+    let mut table = Table::new();
+    table.load_style(style);
+    match screen.width {
+        Some(width) => {
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+            table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
+        }
+        None => {
+            table.set_content_arrangement(ContentArrangement::Disabled);
+        }
+    }
+    if screen.color {
+        table.enforce_styling();
+    } else {
+        table.force_no_tty();
+    }
+    table
+}
+
+/// Length up to which a word is not broken, unless it is a path or a function; a longer one is a
+/// command line or the like. A GUID is this long.
+pub const MAX_WORD_LENGTH: usize = 36;
+
+/// Minimum width of a column with such words.
+pub const MIN_LONG_WIDTH: usize = 12;
+
+/// Columns narrower than this on average are no longer read as columns.
+const MIN_WIDTH: usize = 9;
+
+/// Maximum length of a number with its unit; a time with its date is longer.
+const MAX_QUANTITY: usize = 16;
+
+/// Space around the text of a column: one on either side, and the line to the next one.
+const PADDING: usize = 2;
+const LINE: usize = 1;
+
+/// The minimum width of each column's text: its longest word, or less where that is broken anyway.
+pub struct LeastWidths(Vec<usize>);
+
+impl LeastWidths {
+    /// Measures the cells of some rows, headings included; words that may be broken count for at
+    /// most `long`.
+    pub fn of<'a, R: IntoIterator<Item = &'a str>>(
+        rows: impl IntoIterator<Item = R>,
+        long: usize,
+    ) -> LeastWidths {
+        let mut widths = Vec::new();
+        for cells in rows {
+            for (index, cell) in cells.into_iter().enumerate() {
+                if index == widths.len() {
+                    widths.push(0);
+                }
+                let width = cell
+                    .lines()
+                    .flat_map(words)
+                    .map(|word| least(word, long))
+                    .max()
+                    .unwrap_or_default();
+                widths[index] = widths[index].max(width);
+            }
+        }
+        LeastWidths(widths)
+    }
+
+    /// Returns the minimum width of the table.
+    pub fn sum(&self) -> usize {
+        self.sum_without(&[])
+    }
+
+    fn sum_without(&self, left_out: &[usize]) -> usize {
+        let columns = self.0.iter().enumerate().filter(|(index, _)| !left_out.contains(index));
+        let widths = columns.map(|(_, width)| width + PADDING + LINE);
+        widths.sum::<usize>().saturating_sub(LINE)
+    }
+
+    /// Returns the number of spare columns to leave out, from the first, so that the others fit the
+    /// screen; `None` if even the others do not.
+    pub fn left_out(&self, screen: usize, spare: &[usize]) -> Option<usize> {
+        (0..=spare.len()).find(|count| {
+            let left_out = spare.get(..*count).unwrap_or(spare);
+            let columns = self.0.len() - left_out.len();
+            columns * MIN_WIDTH <= screen && self.sum_without(left_out) <= screen
+        })
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        self.0.iter().copied()
+    }
+}
+
+/// Splits a line of a cell into the parts that stay together.
+fn words(line: &str) -> Box<dyn Iterator<Item = &str> + '_> {
+    let is_quantity = line.trim_start().starts_with(|char: char| char.is_ascii_digit());
+    match is_quantity && measure_text_width(line) <= MAX_QUANTITY {
+        true => Box::new(iter::once(line.trim_end())),
+        false => Box::new(line.split(' ')),
+    }
+}
+
+/// Returns the minimum width of a column for a word.
+fn least(word: &str, long: usize) -> usize {
+    let width = measure_text_width(word);
+    // Numbers that belong together.
+    if word.contains('\u{a0}') && word.chars().all(|char| char.is_ascii_digit() || char == '\u{a0}')
+    {
+        return width;
+    }
+    match width > MAX_WORD_LENGTH || word.contains(['\\', '/', '!']) || word.contains("::") {
+        true => width.min(long),
+        false => width,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_broken_behind_its_separators_and_a_number_not_at_all() {
+        let screen = Screen { width: Some(46), color: false };
+        let mut table = table(screen, &["Size", "Path", "Function"]);
+        align_right(&mut table, &[0]);
+        table.add_row([
+            "65,536",
+            r"\Device\HarddiskVolume3\Windows\x.dll",
+            "x.dll!std::list::push",
+        ]);
+        table.add_row(["1", "short", "f"]);
+        insta::assert_snapshot!(text(table), @r"
+           Size ┆ Path             ┆ Function
+        ════════╪══════════════════╪═════════════
+         65,536 ┆ \Device\         ┆ x.dll!std::
+                ┆ HarddiskVolume3\ ┆ list::push
+                ┆ Windows\x.dll    ┆
+              1 ┆ short            ┆ f
+        ");
+    }
+
+    #[test]
+    fn a_column_holds_its_longest_word_but_no_long_path() {
+        let path = r"C:\x\".repeat(5);
+        let rows = [
+            ["Pid", "Process", "Path", "Bytes"],
+            ["12345", "cacheserver.exe(9044) +-", "a-short-word", "994.90 KiB"],
+            ["1", "", &path, "0 B"],
+        ];
+        let least = LeastWidths::of(rows, MIN_LONG_WIDTH);
+        assert_eq!(least.0, [5, 21, MIN_LONG_WIDTH, 10]);
+        assert_eq!(least.sum(), 5 + 21 + 12 + 10 + 4 * 2 + 3);
+        assert_eq!(LeastWidths::of([["2024-05-10 12:46:34.008663"]], MIN_LONG_WIDTH).0, [15]);
+        assert_eq!(LeastWidths::of::<[&str; 0]>([], MIN_LONG_WIDTH).sum(), 0);
+    }
+
+    #[test]
+    fn spare_columns_are_left_out_one_by_one_until_the_others_fit() {
+        let least = LeastWidths::of(
+            [["a-name-of-20-columns", "a-time-of-15-co", "10-columns", "9-columns"]],
+            MIN_LONG_WIDTH,
+        );
+        for (screen, left_out) in
+            [(65, Some(0)), (64, Some(1)), (47, Some(1)), (46, Some(2)), (35, Some(2)), (34, None)]
+        {
+            assert_eq!(least.left_out(screen, &[1, 3]), left_out, "{screen}");
+        }
+    }
+}

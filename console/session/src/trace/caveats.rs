@@ -1,0 +1,431 @@
+//! Caveats about the answers of a trace, in the words of its users.
+
+use std::path::Path;
+
+use handlescope_extract::is_loss;
+use handlescope_model::rules::{EXIT_FUNCTIONS, LossTimes, WITH_HANDLE};
+use handlescope_model::tables::{
+    EventCounts, Events, Objects, Processes, TraceInfo, TraceInfos, Warnings, is_ring,
+};
+use handlescope_model::{ArchiveError, EventKind, RowCount, Table, TableRows, Trace, Untrusted};
+use indicatif::HumanCount;
+use serde::Serialize;
+
+use super::losses::{has_end_rundown, loss_times, unseen_closes};
+use crate::terminal::Messages;
+use crate::values::{Counted, Length, finding, listed};
+
+/// Advice how to record what is missing.
+const RECORD: &str = "record with `wpr -start Handle`, reproduce the leak, `wpr -stop trace.etl`";
+
+/// Modules in one message at most.
+const MAX_MODULES: usize = 4;
+
+/// Something that makes answers wrong or incomplete.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Caveat {
+    pub kind: CaveatKind,
+    /// A sentence without a full stop.
+    pub text: String,
+}
+
+/// Kinds of caveats, named as in JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CaveatKind {
+    NoHandleEvents,
+    NoClock,
+    CoarseClock,
+    LostWhileRecording,
+    MissingInFile,
+    ClosedUnseen,
+    NoEndRundown,
+    PartOfSession,
+    ExitsDoubtful,
+    ProgramsDiffer,
+    StacksMissing,
+    SymbolsMissing,
+    MethodsUnnamed,
+    BuildsDiffer,
+    NoResourceEvents,
+    OlderUnknown,
+    ProcessesUnknown,
+}
+
+impl Caveat {
+    /// Caveats that apply to a trace, whatever is asked.
+    ///
+    /// # Errors
+    /// When the archive is damaged.
+    pub fn of_trace(trace: &Trace) -> Result<Vec<Caveat>, ArchiveError> {
+        let mut caveats = Vec::new();
+        let mut add = |kind, text| caveats.push(Caveat { kind, text });
+        let has_rundown = has_end_rundown(trace)?;
+        let has_handles = trace.height(Table::ExistingHandles)? > 0 || has_handle_events(trace)?;
+        if let Some(text) = without_clock(trace)? {
+            add(CaveatKind::NoClock, text);
+        } else if !has_handles {
+            let hint = match trace.height(Table::Allocators)? {
+                0 => "",
+                _ => "its allocations are in .dump Resource and .why; for handles ",
+            };
+            let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+            let text = match info.is_converted() {
+                true => format!(
+                    "no handle events: the extract has no object references; {hint}extract the trace \
+                     with them, or load the trace itself"
+                ),
+                false => {
+                    format!("no handle events: not recorded with handle tracing; {hint}{RECORD}")
+                }
+            };
+            add(CaveatKind::NoHandleEvents, text);
+        } else if !has_rundown {
+            let text = "no rundown of open handles at the end of the trace: handles older than the trace \
+                 are unknown, and open handles are derived from events";
+            add(CaveatKind::NoEndRundown, text.to_owned());
+        }
+        caveats.extend(Caveat::of_ring(trace)?);
+        let coarse = coarse_clock(trace)?.filter(|_| has_handles);
+        caveats.extend(coarse.map(|text| Caveat { kind: CaveatKind::CoarseClock, text }));
+        caveats.extend(Caveat::of_losses(trace, "objects, closes and leaks")?);
+        caveats.extend(Caveat::of_unseen_closes(trace)?);
+        Ok(caveats)
+    }
+
+    /// Caveats that are worth saying before anything is asked: a trace of allocations without handles has them only for
+    /// who asks for handles.
+    ///
+    /// # Errors
+    /// When the archive is damaged.
+    pub fn of_load(trace: &Trace) -> Result<Vec<Caveat>, ArchiveError> {
+        let mut caveats = Caveat::of_trace(trace)?;
+        if trace.height(Table::Allocators)? > 0 {
+            caveats.retain(|caveat| caveat.kind != CaveatKind::NoHandleEvents);
+        }
+        Ok(caveats)
+    }
+
+    /// Caveat about a trace that has only the end of its session.
+    ///
+    /// # Errors
+    /// When the archive is damaged.
+    pub fn of_ring(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
+        let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+        let text = part_of_session(&info);
+        Ok(text.map(|text| Caveat { kind: CaveatKind::PartOfSession, text }))
+    }
+
+    /// Caveats about missing events, and about what may be wrong because of them.
+    ///
+    /// # Errors
+    /// When the archive is damaged.
+    pub fn of_losses(trace: &Trace, subject: &str) -> Result<Vec<Caveat>, ArchiveError> {
+        let mut caveats = Vec::new();
+        let mut add = |kind, text| caveats.push(Caveat { kind, text });
+        let events = trace.values(TraceInfos::events_lost)?.get(0).unwrap_or_default();
+        let buffers = trace.values(TraceInfos::buffers_lost)?.get(0).unwrap_or_default();
+        if let Some(text) = lost_while_recording(events, buffers, subject) {
+            add(CaveatKind::LostWhileRecording, text);
+        }
+        if let Some(text) = missing_in_file(trace, subject)? {
+            add(CaveatKind::MissingInFile, text);
+        }
+        Ok(caveats)
+    }
+
+    /// A warning of two traces with builds of modules that cannot be compared by function.
+    pub fn of_other_builds(modules: &[String]) -> Option<Caveat> {
+        let text = format!(
+            "{}: frames cannot be compared, because the builds differ and function names are \
+             missing in one or both traces; groups are compared by module instead. Provide \
+             symbols of both builds: see .help .sympath",
+            listed(modules, MAX_MODULES)
+        );
+        (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::BuildsDiffer, text })
+    }
+
+    /// Caveat about handles whose closes are among the missing events.
+    fn of_unseen_closes(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
+        let count = unseen_closes(trace)?;
+        let times = loss_times(trace)?;
+        let (handles, values) = match count {
+            1 => ("1 handle or view was".to_owned(), "its value was"),
+            _ => (format!("{} handles and views were", HumanCount(count)), "their values were"),
+        };
+        let reason = match times.is_empty() {
+            true => "as the ring overwrote closes".to_owned(),
+            false => format!("as events are missing{}", times_text(&times)),
+        };
+        let text = format!(
+            "{handles} closed unseen, {reason}: {values} reused, or no longer open at process exit \
+             or at the end of the trace, so not counted as leaked"
+        );
+        Ok((count > 0).then_some(Caveat { kind: CaveatKind::ClosedUnseen, text }))
+    }
+
+    /// Caveat about closes at exit whose stacks name functions, but none of process exit.
+    pub fn of_doubtful_exits(closes: u64) -> Option<Caveat> {
+        let text = format!(
+            "the stacks of {} have no process exit function ({}): the program may have closed these handles itself",
+            Counted(closes, "close"),
+            EXIT_FUNCTIONS.join(", ")
+        );
+        (closes > 0).then_some(Caveat { kind: CaveatKind::ExitsDoubtful, text })
+    }
+
+    /// Caveat about creates without stacks; none if only a few lack theirs.
+    pub fn of_missing_stacks(without: u64, opened: u64) -> Option<Caveat> {
+        // Rounded down: less than one per cent is not reported.
+        let percent = without.saturating_mul(100).checked_div(opened)?;
+        let text = match percent {
+            0 => return None,
+            100 => format!("creates, duplicates and maps have no stacks; {RECORD}"),
+            _ => format!("stacks are missing for {percent} % of creates, duplicates and maps"),
+        };
+        Some(Caveat { kind: CaveatKind::StacksMissing, text })
+    }
+
+    /// Caveat about two dumps, or texts, of different programs.
+    pub fn of_two_programs(programs: [&str; 2]) -> Option<Caveat> {
+        let [before, after] = programs.map(Untrusted);
+        let text = format!(
+            "the first is of {before} and the second of {after}: handles of different programs are \
+             not compared with each other"
+        );
+        let differ = !programs.contains(&"") && !programs[0].eq_ignore_ascii_case(programs[1]);
+        differ.then_some(Caveat { kind: CaveatKind::ProgramsDiffer, text })
+    }
+
+    /// Caveat about processes whose managed methods have no names.
+    pub fn of_unnamed_methods(processes: &[String]) -> Option<Caveat> {
+        let text = format!(
+            "methods of .NET have no names in {}, so each address there counts as code of its own, in \
+             each process; record with `handlescope record --clr`, or with the profile of \
+             `handlescope wprp --clr`",
+            listed(processes, MAX_MODULES)
+        );
+        (!processes.is_empty()).then_some(Caveat { kind: CaveatKind::MethodsUnnamed, text })
+    }
+
+    /// Caveat about symbols that a filter on stacks needs and that are missing.
+    pub fn of_missing_symbols(modules: &[String]) -> Option<Caveat> {
+        let text = format!(
+            "{}, and the filter on stacks cannot match functions there; see .help .sympath",
+            no_symbols(&listed(modules, MAX_MODULES))
+        );
+        (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::SymbolsMissing, text })
+    }
+
+    /// Caveat about leaking functions without names.
+    pub fn of_unnamed_suspects(modules: &[String]) -> Option<Caveat> {
+        let text = format!(
+            "{}, each counted as a function of its own; .dump Symbols lists why, .sympath or \
+             --symbol-path sets where to look",
+            no_symbols(&listed(modules, MAX_MODULES))
+        );
+        (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::SymbolsMissing, text })
+    }
+}
+
+/// Text about modules without symbols, which clauses may follow.
+pub fn no_symbols(modules: &str) -> String {
+    format!("no symbols for {modules}: frames there appear as module+0xOFFSET")
+}
+
+/// Says what makes answers about a trace wrong or incomplete.
+pub fn warn_of<'c>(
+    path: &Path,
+    caveats: impl IntoIterator<Item = &'c Caveat>,
+    messages: &mut Messages<'_>,
+) {
+    for Caveat { text, .. } in caveats {
+        messages.warning(format_args!("{}: {text}", Untrusted(path)));
+    }
+}
+
+/// Times at which events are missing, where they are known.
+fn times_text(losses: &LossTimes) -> String {
+    let seconds = |ns: i64| format!("{:.3} s", ns as f64 / 1e9);
+    let spans = losses.spans();
+    match (losses.is_anywhere(), spans.first().zip(spans.last())) {
+        (false, Some(((from, _), (_, to)))) => {
+            let within = if spans.len() == 1 { "" } else { " at times" };
+            format!("{within} from {} to {}", seconds(*from), seconds(*to))
+        }
+        _ => String::new(),
+    }
+}
+
+/// Text about a trace whose events begin long after its session.
+fn part_of_session(info: &TraceInfo) -> Option<String> {
+    let (from_ns, to_ns) = info.recorded_ns()?.into_inner();
+    if from_ns <= 0 {
+        return None;
+    }
+    let length = Length(to_ns.saturating_sub(from_ns));
+    let session = Length(info.length_ns().unwrap_or(to_ns).max(to_ns));
+    let reason = match is_ring(info.log_file_mode) {
+        true => "older events were overwritten",
+        false => "older events are missing or incomplete, as in a ring that overwrites them",
+    };
+    Some(format!("the trace has the last {length} of a session of {session}: {reason}"))
+}
+
+/// Text about losses, if there are any.
+fn lost_while_recording(events: u64, buffers: u64, subject: &str) -> Option<String> {
+    (events > 0 || buffers > 0).then(|| {
+        format!(
+            "{} and {} were lost while recording; {subject} may be wrong",
+            Counted(events, "event"),
+            Counted(buffers, "buffer")
+        )
+    })
+}
+
+/// Text about what a source without times does not say.
+fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
+    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    if info.is_dump() {
+        return of_dump(trace, &info).map(Some);
+    }
+    let names = trace.values(Processes::name)?;
+    let unnamed = (0..names.len()).any(|row| names.text(row).is_empty());
+    let programs = if unnamed { ", programs" } else { "" };
+    let text = format!(
+        "it is text of !htrace, so times, lifetimes, object types and names{programs} and earlier \
+         handles are unknown; only the order of events is known"
+    );
+    Ok((!info.has_clock()).then_some(text))
+}
+
+/// Text about what a dump does not say: when handles were opened, and often where.
+fn of_dump(trace: &Trace, info: &TraceInfo) -> Result<String, ArchiveError> {
+    let open = trace.height(Table::ExistingHandles)? as u64;
+    let (created, listed) =
+        (trace.values(Objects::create_event)?, trace.values(Objects::existing_count)?);
+    let is_listed = |count: &Option<RowCount<_>>| count.is_some_and(|count| count.0 > 0);
+    let traced = created.iter().zip(listed.iter());
+    let traced =
+        traced.filter(|(created, listed)| created.is_some() && is_listed(listed)).count() as u64;
+    let opened = match (has_end_rundown(trace)?, trace.height(Table::StackEvents)?) {
+        (false, _) => {
+            "it does not list the open handles: the dump was written without MiniDumpWithHandleData"
+                .to_owned()
+        }
+        (true, 0) if info.product.is_some() => format!(
+            "nothing says what opened its {}; .dump ObjectRef -ShowTotal counts them, and .diff of \
+             two dumps shows which become more",
+            Counted(open, "file descriptor")
+        ),
+        (true, 0) => format!(
+            "nothing says what opened its {}, because neither handle tracing (!htrace -enable) nor \
+             Application Verifier was on; .dump ObjectRef -ShowTotal counts them, and .diff of two \
+             dumps shows which become more",
+            Counted(open, "handle")
+        ),
+        (true, _) => format!(
+            "operations that it has opened {} of its {}",
+            HumanCount(traced),
+            Counted(open, "open handle")
+        ),
+    };
+    Ok(format!("it is a dump, so times and lifetimes are unknown; {opened}"))
+}
+
+/// Text about what remains unknown with a clock that stands still between two ticks.
+fn coarse_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
+    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    Ok(info.clock_step_ns().map(|step_ns| {
+        format!(
+            "it was recorded with the system clock, which advances every {} ms (the timer \
+             interval): the order of events with equal times is inferred from what they do, and \
+             shorter times, such as races, are unknown",
+            step_ns as f64 / 1e6
+        )
+    }))
+}
+
+pub fn has_handle_events(trace: &Trace) -> Result<bool, ArchiveError> {
+    let kinds = trace.values(Events::kind)?;
+    if kinds.values().iter().any(|kind| WITH_HANDLE.contains_code(*kind)) {
+        return Ok(true);
+    }
+    // Some may have been left out, because their processes are not known.
+    let counts = EventCounts::read(trace)?;
+    let mut kinds =
+        counts.rows().filter_map(|row| EventKind::from_event_name(row.name.as_deref()?));
+    Ok(kinds.any(|kind| WITH_HANDLE.contains(kind)))
+}
+
+/// Damage that was counted while the trace was read, in one sentence.
+fn missing_in_file(trace: &Trace, subject: &str) -> Result<Option<String>, ArchiveError> {
+    let damage = counted(trace, is_loss)?;
+    Ok(damage.map(|damage| {
+        format!("events are missing or unreadable ({damage}); {subject} may be wrong")
+    }))
+}
+
+/// The warnings of such kinds in one line, each with its number; `None` without any.
+pub fn counted(
+    trace: &Trace,
+    is_counted: fn(&str) -> bool,
+) -> Result<Option<String>, ArchiveError> {
+    let warnings = Warnings::read(trace)?;
+    let counted_warnings = warnings.rows().filter(|warning| is_counted(&warning.kind));
+    let lines: Vec<String> = counted_warnings.map(|warning| finding(&warning)).collect();
+    Ok((!lines.is_empty()).then(|| lines.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_stacks_is_said_from_one_percent_on() {
+        let text = |without, opened| Caveat::of_missing_stacks(without, opened).map(|c| c.text);
+        assert_eq!(text(0, 0), None);
+        assert_eq!(text(1, 101), None);
+        let some = text(1, 100).expect("a caveat");
+        assert_eq!(some, "stacks are missing for 1 % of creates, duplicates and maps");
+        assert!(text(7, 7).is_some_and(|text| text.contains("wpr -start Handle")));
+    }
+
+    #[test]
+    fn missing_symbols_name_a_few_modules() {
+        let modules = ["a", "b", "c", "d", "e"].map(str::to_owned);
+        let text = |modules| Caveat::of_missing_symbols(modules).map(|caveat| caveat.text);
+        assert_eq!(text(&[]), None);
+        assert!(text(&modules[..1]).is_some_and(|text| text.contains("symbols for a: ")));
+        assert!(
+            text(&modules).is_some_and(|text| text.contains("symbols for a, b, c, d and 1 more: "))
+        );
+    }
+
+    #[test]
+    fn a_ring_is_said_with_what_it_has_and_a_whole_session_is_not() {
+        let session = TraceInfo {
+            clock: "qpc".to_owned(),
+            session_end_filetime: Some(36_000_000_000),
+            ..TraceInfo::default()
+        };
+        assert_eq!(part_of_session(&session), None);
+        let (from, to) = (Some(3_540_000_000_000), Some(3_600_000_000_000));
+        let merged = TraceInfo { recorded_from_ns: from, recorded_to_ns: to, ..session };
+        let ring = TraceInfo { log_file_mode: 0x400, ..merged.clone() };
+        let text = "the trace has the last 60.0 s of a session of 60.0 min: ";
+        for (info, reason) in
+            [(ring, "older events were overwritten"), (merged, "older events are missing")]
+        {
+            let caveat = part_of_session(&info).expect("a caveat");
+            assert!(caveat.starts_with(&format!("{text}{reason}")), "{caveat}");
+        }
+    }
+
+    #[test]
+    fn losses_are_said_and_their_absence_is_not() {
+        assert_eq!(lost_while_recording(0, 0, "leaks"), None);
+        let text = lost_while_recording(12, 1, "leaks");
+        assert!(text.is_some_and(|text| text.starts_with("12 events and 1 buffer")));
+    }
+}

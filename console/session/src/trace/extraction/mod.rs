@@ -1,0 +1,60 @@
+//! Extracting traces: where extracts go, whether one is up to date, and what is said about it.
+
+mod freshness;
+mod import;
+mod mappings;
+mod paths;
+mod report;
+
+use std::path::Path;
+
+use handlescope_extract::{ExtractError, ExtractOptions, ExtractSummary, extract};
+use handlescope_model::Trace;
+use tempfile::TempDir;
+
+pub use freshness::{Freshness, differing_trace, freshness, is_foreign};
+pub use import::imported;
+pub use mappings::MappingsError;
+pub use mappings::mappings;
+pub use paths::{
+    Kept, beside, file_name, for_session, for_want_of_cache, in_cache, kept, prepare_folder,
+    side_by_side,
+};
+pub use report::{line, warn};
+
+use crate::cancel::Cancel;
+use crate::terminal::Messages;
+
+/// The usual options of an extraction, for a trace of usual size or of a size that its user trusts it with.
+pub fn options(max_size: Option<u64>) -> ExtractOptions {
+    let usual = ExtractOptions::default();
+    let limits = max_size.map_or(usual.limits, |size| usual.limits.trusted_with(size));
+    ExtractOptions { limits, ..usual }
+}
+
+/// An extract, and the line about making it if it was made just now.
+pub struct Opened {
+    pub trace: Trace,
+    pub line: Option<String>,
+    /// Folder of its tables, when they are kept for this session only.
+    pub temporary: Option<TempDir>,
+}
+
+impl Opened {
+    /// An extract that was there.
+    pub fn found(trace: Trace) -> Opened {
+        Opened { trace, line: None, temporary: None }
+    }
+}
+
+/// Extracts one trace, with a progress bar.
+pub fn run(
+    input: &Path,
+    output: &Path,
+    options: ExtractOptions,
+    cancel: &Cancel,
+    messages: &Messages<'_>,
+) -> Result<ExtractSummary, ExtractError> {
+    let progress = messages.progress(input);
+    extract(input, output, options, &progress, cancel)
+}

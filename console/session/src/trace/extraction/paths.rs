@@ -1,0 +1,156 @@
+//! Places where extracts lie.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use handlescope_model::stable_hash::name_of;
+use handlescope_model::{Reason, Untrusted, output};
+use tempfile::TempDir;
+
+use crate::paths::{EXTRACT_EXTENSION, EXTRACT_FOLDER, shortened, stem};
+use crate::terminal::Messages;
+use crate::trace::LoadError;
+
+/// Folder in the cache of converted extracts.
+const CONVERTED_FOLDER: &str = "Converted";
+
+/// `Extract/NAME.json7z` beside a trace.
+pub fn beside(trace: &Path) -> PathBuf {
+    let folder = trace.parent().unwrap_or(Path::new("")).join(EXTRACT_FOLDER);
+    folder.join(file_name(trace))
+}
+
+/// The place in the platform's cache for a trace whose own folder cannot be written. Traces of one
+/// name in different folders do not meet there.
+pub fn in_cache(trace: &Path) -> PathBuf {
+    cached(EXTRACT_FOLDER, trace).join(file_name(trace))
+}
+
+/// The folder in the platform's cache for what extracts of another program are converted to.
+pub fn converted(extract: &Path) -> PathBuf {
+    cached(CONVERTED_FOLDER, extract)
+}
+
+/// The folder in the cache for what is made of traces in one folder.
+fn cached(kind: &str, trace: &Path) -> PathBuf {
+    let folder = trace.parent().unwrap_or(Path::new(""));
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+    let cache = dirs::cache_dir().unwrap_or_else(std::env::temp_dir);
+    real(cache).join("handlescope").join(kind).join(name_of([folder.to_string_lossy().as_bytes()]))
+}
+
+/// `NAME.json7z` in the folder of a trace, where it may have been moved.
+pub fn side_by_side(trace: &Path) -> PathBuf {
+    trace.with_file_name(file_name(trace))
+}
+
+/// The extract's name: that of the trace with another extension. Of `a.etl.zip` both go.
+pub fn file_name(trace: &Path) -> PathBuf {
+    let mut name = shortened(stem(trace));
+    name.push(".");
+    name.push(EXTRACT_EXTENSION);
+    PathBuf::from(name)
+}
+
+/// Makes the folder of an extract, and proves that files can be made in it.
+pub fn prepare_folder(extract: &Path) -> io::Result<()> {
+    output::prepare_folder(output::folder_of(extract))
+}
+
+/// A folder of this program where links lead. A link to it may lie in the roots of a server, out of which none leads.
+fn real(folder: PathBuf) -> PathBuf {
+    // On Windows messages would show it as `\\?\C:\…`.
+    if cfg!(windows) { folder } else { folder.canonicalize().unwrap_or(folder) }
+}
+
+/// Place where an extract is kept.
+pub struct Kept {
+    pub path: PathBuf,
+    /// The folder that goes with the session, where the cache cannot be written.
+    pub folder: Option<TempDir>,
+}
+
+/// A place in the cache, or one for this session only, with a note.
+pub fn kept(extract: PathBuf, messages: &mut Messages<'_>) -> Result<Kept, LoadError> {
+    let Err(reason) = prepare_folder(&extract) else {
+        return Ok(Kept { path: extract, folder: None });
+    };
+    for_want_of_cache(&extract, &reason, messages)
+}
+
+/// A place for this session only, with a note why.
+pub fn for_want_of_cache(
+    extract: &Path,
+    reason: &io::Error,
+    messages: &mut Messages<'_>,
+) -> Result<Kept, LoadError> {
+    let kept = for_session(extract)?;
+    messages.note(format_args!(
+        "{} cannot be written ({}); working without a cache, so the next session does this again",
+        Untrusted(extract),
+        Reason(reason)
+    ));
+    Ok(kept)
+}
+
+/// A place for this session only.
+pub fn for_session(extract: &Path) -> Result<Kept, LoadError> {
+    let folder = output::temporary_folder()
+        .map_err(|source| LoadError::NoCache { path: extract.to_owned(), source })?;
+    let path = real(folder.path().to_owned()).join(extract.file_name().unwrap_or_default());
+    Ok(Kept { path, folder: Some(folder) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_extract_lies_in_a_folder_beside_the_trace() {
+        for (trace, expected) in [
+            ("a.etl", "Extract/a.json7z"),
+            ("/t/a.b.etl", "/t/Extract/a.b.json7z"),
+            ("t/a.etl.zip", "t/Extract/a.json7z"),
+            ("t/a.7z", "t/Extract/a.json7z"),
+            ("t/a.v2.7z", "t/Extract/a.v2.json7z"),
+            ("t/a.etl.etl", "t/Extract/a.etl.json7z"),
+            ("t/a.dmp", "t/Extract/a.dmp.json7z"),
+            ("t/a.dmp.zip", "t/Extract/a.dmp.json7z"),
+            ("t/session.log", "t/Extract/session.log.json7z"),
+            ("t/session", "t/Extract/session.json7z"),
+        ] {
+            assert_eq!(beside(Path::new(trace)), Path::new(expected), "{trace}");
+        }
+    }
+
+    #[test]
+    fn traces_of_one_name_do_not_meet_in_the_cache() {
+        let (left, right) = (in_cache(Path::new("/x/a.etl")), in_cache(Path::new("/y/a.etl")));
+        assert_ne!(left, right);
+        assert!(left.ends_with("a.json7z"));
+    }
+
+    #[test]
+    fn places_in_the_cache_stay_the_same_in_every_build() {
+        let cache = dirs::cache_dir().unwrap_or_else(std::env::temp_dir);
+        let in_cache = in_cache(Path::new("/no such folder/a.etl"));
+        let converted = converted(Path::new("/no such folder/a.7z"));
+        for (place, expected) in [
+            (in_cache, "handlescope/Extract/95b390e843bcd80b/a.json7z"),
+            (converted, "handlescope/Converted/95b390e843bcd80b"),
+        ] {
+            assert_eq!(place.strip_prefix(&cache), Ok(Path::new(expected)));
+        }
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_noticed_before_the_work() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        fs::write(&file, "").expect("a file");
+        assert!(prepare_folder(&file.join("a.json7z")).is_err());
+        assert!(prepare_folder(&folder.path().join("new/a.json7z")).is_ok());
+    }
+}

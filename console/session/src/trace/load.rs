@@ -1,0 +1,333 @@
+//! `.load`: from what was typed to traces, extracted first where needed.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use handlescope_extract::{ExtractError, is_dump, is_htrace, is_trace};
+use handlescope_model::guard::{Panicked, quietly};
+use handlescope_model::tables::Warnings;
+use handlescope_model::{
+    ArchiveError, ArchiveLimits, Reason, Table, TableRows, Trace, Untrusted, is_full,
+};
+
+use crate::cancel::{Cancel, Cancelled};
+use crate::paths::{
+    Access, PLAIN_EXTENSION, SameTrace, TRACE_EXTENSIONS, expand, has_extension, is_extract,
+    is_plain_extract,
+};
+use crate::terminal::Messages;
+use crate::trace::caveats::{Caveat, warn_of};
+use crate::trace::error::LoadError;
+use crate::trace::extraction::{
+    self, Freshness, Kept, Opened, beside, differing_trace, for_session, for_want_of_cache,
+    freshness, imported, in_cache, is_foreign, kept, prepare_folder, side_by_side,
+};
+use crate::trace::loaded::{LoadedTrace, Snapshot};
+
+/// Arguments of `.load` or `.load+`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LoadArgs {
+    /// Files, folders and patterns.
+    pub queries: Vec<String>,
+    /// `.load+`: keep what is loaded.
+    pub append: bool,
+    /// `-r`: look into folders below folders.
+    pub recursive: bool,
+    /// `-All`: read all tables at once.
+    pub all: bool,
+    /// The traces stay in the order they are named, and one that is named twice is loaded twice: they are
+    /// compared.
+    pub as_named: bool,
+    /// No trace was named: a folder is meant only if one trace lies in it.
+    pub single: bool,
+    /// `-MaxSize`: largest member of an archive that is read, bytes.
+    pub max_size: Option<u64>,
+    /// Files that may be read and written.
+    pub access: Access,
+}
+
+impl LoadArgs {
+    /// Files, folders and patterns in place of what is loaded.
+    pub fn replacing(queries: Vec<String>) -> LoadArgs {
+        LoadArgs { queries, ..LoadArgs::default() }
+    }
+}
+
+/// Result of a `.load`.
+#[derive(Default)]
+pub struct Loading {
+    /// The traces that were opened.
+    pub files: Vec<LoadedTrace>,
+    /// Errors of the others.
+    pub errors: Vec<LoadError>,
+    /// Path by which each trace was opened.
+    seen: HashMap<SameTrace, PathBuf>,
+}
+
+impl Loading {
+    /// Opens everything that was asked for, but for what is `loaded` already.
+    ///
+    /// # Errors
+    /// When `cancel` asks to stop.
+    pub fn run(
+        args: &LoadArgs,
+        loaded: &[LoadedTrace],
+        cancel: &Cancel,
+        messages: &mut Messages<'_>,
+    ) -> Result<Loading, Cancelled> {
+        let seen = loaded.iter().map(|file| (SameTrace::of(&file.path), file.path.clone()));
+        let mut found_errors = Vec::new();
+        let mut loading = Loading { seen: seen.collect(), ..Loading::default() };
+        for query in &args.queries {
+            let mut problems = Vec::new();
+            let expanded = expand(query, args.recursive, &mut problems);
+            loading.errors.extend(problems.into_iter().map(LoadError::from));
+            if args.single && expanded.files.len() > 1 {
+                loading.errors.push(LoadError::NoneNamed { files: expanded.files });
+                continue;
+            }
+            for path in expanded.files {
+                let file = path.clone();
+                let added =
+                    caught(&file, || loading.add(path, expanded.is_found, args, cancel, messages));
+                // A file whose loading was cancelled has not failed.
+                cancel.check()?;
+                let failed =
+                    if expanded.is_found { &mut found_errors } else { &mut loading.errors };
+                failed.extend(added.err());
+            }
+        }
+        let (failures, notes) = LoadError::of_found(found_errors);
+        notes.iter().for_each(|note| messages.note(note));
+        loading.errors.extend(failures);
+        Ok(loading)
+    }
+
+    fn add(
+        &mut self,
+        path: PathBuf,
+        is_found: bool,
+        args: &LoadArgs,
+        cancel: &Cancel,
+        messages: &mut Messages<'_>,
+    ) -> Result<(), LoadError> {
+        args.access.check(&path)?;
+        let same = SameTrace::of(&path);
+        if let Some(first) = self.seen.get(&same).filter(|_| !args.as_named) {
+            let (path, first) = (Untrusted(path), Untrusted(first));
+            messages.note(format_args!("{path} is already loaded as {first}"));
+            return Ok(());
+        }
+        self.seen.insert(same, path.clone());
+        let imported = if is_found { import_for(&path, args, cancel, messages) } else { None };
+        let file = match imported {
+            Some(file) => file,
+            None => open(path, args, cancel, messages)?,
+        };
+        let file = prefetched(file, args.all)?;
+        let (path, suffix) = (Untrusted(&file.path), if args.all { ", all of it" } else { "" });
+        messages.note(format_args!("loaded {path}{suffix}"));
+        self.files.push(file);
+        Ok(())
+    }
+}
+
+/// A panic while one file is loaded, as its error: the others load nevertheless.
+fn caught<T>(path: &Path, load: impl FnOnce() -> Result<T, LoadError>) -> Result<T, LoadError> {
+    quietly(load).unwrap_or_else(|Panicked { message, location }| {
+        Err(LoadError::Panicked { path: path.to_path_buf(), message, location })
+    })
+}
+
+/// The trace, with every table read if `all_tables`.
+fn prefetched(file: LoadedTrace, all_tables: bool) -> Result<LoadedTrace, LoadError> {
+    if all_tables {
+        for table in Table::ALL {
+            file.trace.frame(table)?;
+        }
+    }
+    Ok(file)
+}
+
+/// Opens an extract, or a trace by way of its extract.
+fn open(
+    path: PathBuf,
+    args: &LoadArgs,
+    cancel: &Cancel,
+    messages: &mut Messages<'_>,
+) -> Result<LoadedTrace, LoadError> {
+    let import = |messages: &mut Messages<'_>| {
+        imported(&path, args.max_size, &args.access, cancel, messages)
+    };
+    let opened = if is_extract(&path) {
+        match Trace::open_within(&path, archive_limits(args.max_size)) {
+            Err(ArchiveError::NotAnExtract { .. }) => import(messages)?,
+            opened => named(&path, opened?, &args.access, messages),
+        }
+    } else if has_extension(&path, &[PLAIN_EXTENSION]) {
+        import(messages)?
+    } else if has_extension(&path, TRACE_EXTENSIONS)
+        || is_dump(&path)?
+        || is_htrace(&path, cancel)?
+        || is_trace(&path)?
+    {
+        extracted(&path, args, cancel, messages)?
+    } else {
+        return Err(LoadError::UnknownFormat { path });
+    };
+    with_caveats(path, opened, messages)
+}
+
+/// An extract that was named itself: it is what is asked for, but may not be of the trace beside it.
+fn named(path: &Path, opened: Trace, access: &Access, messages: &mut Messages<'_>) -> Opened {
+    let differing = differing_trace(path, &opened).filter(|(trace, _)| access.allows(trace));
+    if let Some((trace, difference)) = differing {
+        let (path, trace) = (Untrusted(path), Untrusted(trace));
+        messages.warning(format_args!(
+            "{path} {difference}; load {trace}, which is beside it, to extract it again"
+        ));
+    }
+    Opened::found(opened)
+}
+
+/// The loaded trace, after what speaks against its answers was said, and what was counted when it was read.
+fn with_caveats(
+    path: PathBuf,
+    opened: Opened,
+    messages: &mut Messages<'_>,
+) -> Result<LoadedTrace, LoadError> {
+    let Opened { trace, line, temporary } = opened;
+    extraction::warn(&path, Warnings::read(&trace)?.rows(), messages);
+    line.iter().for_each(|line| messages.note(line));
+    warn_of(&path, &Caveat::of_load(&trace)?, messages);
+    let snapshots = Snapshot::of_debugger(&trace)?;
+    Ok(LoadedTrace { temporary, snapshots, ..LoadedTrace::new(path, trace) })
+}
+
+/// Another program's extract of a trace that was found and not named, unless this program has one, too.
+fn import_for(
+    trace: &Path,
+    args: &LoadArgs,
+    cancel: &Cancel,
+    messages: &mut Messages<'_>,
+) -> Option<LoadedTrace> {
+    if !has_extension(trace, TRACE_EXTENSIONS) {
+        return None;
+    }
+    let extract = foreign(trace, &args.access)?;
+    let opened = imported(&extract, args.max_size, &args.access, cancel, messages)
+        .and_then(|opened| with_caveats(extract.clone(), opened, messages));
+    let (trace, extract) = (Untrusted(trace), Untrusted(extract));
+    match opened {
+        Ok(file) => {
+            messages.note(format_args!(
+                "{trace} is not extracted: {extract} is another program's extract of it; name the trace \
+                 to extract it"
+            ));
+            Some(file)
+        }
+        Err(error) => {
+            messages.note(format_args!("{extract} cannot be used ({error}); using {trace}"));
+            None
+        }
+    }
+}
+
+/// Path of another program's extract of a trace, if there is none of this program.
+fn foreign(trace: &Path, access: &Access) -> Option<PathBuf> {
+    let candidates = [beside(trace), side_by_side(trace)];
+    let mut archives = candidates.iter().filter(|extract| access.allows(extract));
+    if archives.clone().any(|file| matches!(freshness(trace, file), Freshness::UpToDate(_))) {
+        return None;
+    }
+    let archive = archives.find(|extract| is_foreign(extract)).cloned();
+    let mut plain = candidates.iter().map(|path| path.with_extension(PLAIN_EXTENSION));
+    archive.or_else(|| plain.find(|extract| is_plain_extract(extract)))
+}
+
+/// The extract of a trace: the one that is there, or else a new one.
+fn extracted(
+    path: &Path,
+    args: &LoadArgs,
+    cancel: &Cancel,
+    messages: &mut Messages<'_>,
+) -> Result<Opened, LoadError> {
+    let LoadArgs { max_size, access, .. } = args;
+    let (beside, in_cache) = (beside(path), in_cache(path));
+    let mut is_taken = false;
+    let near =
+        [beside.clone(), side_by_side(path)].into_iter().filter(|extract| access.allows(extract));
+    for extract in near.chain([in_cache.clone()]) {
+        match freshness(path, &extract) {
+            Freshness::UpToDate(trace) => return Ok(Opened::found(*trace)),
+            Freshness::Missing => {}
+            Freshness::Foreign => is_taken |= extract == beside,
+            Freshness::Stale(reason) => {
+                let extract = Untrusted(extract);
+                messages.note(format_args!("{extract} {reason}; extracting the trace again"));
+            }
+        }
+    }
+    let mut target = if access.read_only {
+        for_session(&beside)?
+    } else if let Some(reason) = reason_not_beside(&beside, is_taken, access) {
+        let target = kept(in_cache, messages)?;
+        let (preferred, used) = (Untrusted(&beside), Untrusted(&target.path));
+        messages.note(format_args!("{preferred} {reason}; using {used}"));
+        target
+    } else {
+        Kept { path: beside, folder: None }
+    };
+    let options = extraction::options(*max_size);
+    let summary = match extraction::run(path, &target.path, options.clone(), cancel, messages) {
+        Err(ExtractError::Output(ArchiveError::Io { source, .. }))
+            if is_full(&source) && target.folder.is_none() =>
+        {
+            target = for_want_of_cache(&target.path, &source, messages)?;
+            extraction::run(path, &target.path, options, cancel, messages)
+        }
+        Err(ExtractError::Output(ArchiveError::Replace { path: taken, source })) => {
+            messages.note(format_args!(
+                "{} cannot be replaced ({}); extracting for this session only",
+                Untrusted(&taken),
+                Reason(&source)
+            ));
+            target = for_session(&taken)?;
+            extraction::run(path, &target.path, options, cancel, messages)
+        }
+        result => result,
+    }?;
+    let Kept { path: output, folder: temporary } = target;
+    let line = extraction::line(&output, &summary);
+    Ok(Opened { trace: Trace::open(&output)?, line: Some(line), temporary })
+}
+
+/// Reason why an extract is not written beside its trace, where another program's may lie.
+fn reason_not_beside(beside: &Path, is_taken: bool, access: &Access) -> Option<String> {
+    if is_taken {
+        return Some("is another program's extract and stays".to_owned());
+    }
+    if !access.allows(beside) {
+        return Some("lies outside of the folders that may be written".to_owned());
+    }
+    prepare_folder(beside).err().map(|reason| format!("cannot be written ({})", Reason(&reason)))
+}
+
+/// Limits of an extract, if its user trusts it with members of some size.
+fn archive_limits(max_size: Option<u64>) -> ArchiveLimits {
+    let usual = ArchiveLimits::default();
+    max_size.map_or(usual, |size| usual.trusted_with(size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_the_error_of_its_file() {
+        let error = caught(Path::new("a.etl"), || -> Result<(), LoadError> { panic!("row {}", 7) });
+        let text = error.map_err(|error| error.to_string()).expect_err("a panic");
+        assert!(text.starts_with("a.etl: this is a bug in handlescope (console"), "{text}");
+        assert!(text.contains("row 7"), "{text}");
+    }
+}

@@ -1,0 +1,157 @@
+//! Times when a trace lost events, and whether it says what was open at its end and what was closed by process exit.
+
+use std::sync::Arc;
+
+use handlescope_extract::is_loss;
+use handlescope_model::rules::{LossTimes, OPENING_HANDLES, is_of_end_rundown};
+use handlescope_model::tables::{
+    EventCounts, Events, LossKind, Losses, ObjectTypes, Processes, TraceInfos, Warnings,
+};
+use handlescope_model::{
+    ArchiveError, Cell, FILE_MAPPING_TYPE, Key, RowSet, Sparse, Table, TableRows, Trace,
+};
+
+/// Times at which events that belong to the trace may be missing, nanoseconds since session start: anywhere, if the
+/// extract says only that some are.
+///
+/// # Errors
+/// When the archive is damaged.
+pub fn loss_times(trace: &Trace) -> Result<LossTimes, ArchiveError> {
+    if trace.height(Table::Losses)? > 0 {
+        let losses = Losses::read(trace)?;
+        // Events that a ring overwrote are from before the recorded time.
+        let recorded = losses.rows().filter(|loss| loss.what != LossKind::Overwritten.code());
+        return Ok(LossTimes::new(recorded.map(|loss| loss.from_ns.zip(loss.to_ns))));
+    }
+    if knows_losses(trace)? {
+        return Ok(LossTimes::default());
+    }
+    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    let is_lost = info.events_lost > 0
+        || info.buffers_lost > 0
+        || Warnings::read(trace)?.rows().any(|warning| is_loss(&warning.kind));
+    Ok(LossTimes::new(is_lost.then_some(None)))
+}
+
+/// The least that an event of a handle has in a buffer, bytes: header, object, handle, type.
+const SMALLEST_EVENT: u64 = 32;
+
+/// Maximum number of handle events that a trace lacks; `None` if the extract does not say.
+///
+/// # Errors
+/// When the archive is damaged.
+pub fn most_lost_events(trace: &Trace) -> Result<Option<u64>, ArchiveError> {
+    let losses = Losses::read(trace)?;
+    if losses.is_empty() {
+        return Ok(loss_times(trace)?.is_empty().then_some(0));
+    }
+    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    let by_buffer = u64::from(info.buffer_size) / SMALLEST_EVENT;
+    // The numbers of the header include the events that a mark or a record of losses stands for.
+    let is_counted = info.events_lost > 0 || info.buffers_lost > 0;
+    let mut counts = losses.rows().map(|loss| match LossKind::from_code(loss.what) {
+        Some(LossKind::EventsLost) => loss.count,
+        Some(LossKind::DamagedBuffer | LossKind::BuffersLost) => {
+            Some(loss.count?.saturating_mul(by_buffer))
+        }
+        // A missing buffer is counted for one of the processors that it may belong to.
+        Some(LossKind::MissingBuffers) => {
+            Some(loss.count.unwrap_or_default().saturating_mul(by_buffer))
+        }
+        Some(LossKind::Overwritten) => Some(0),
+        _ => is_counted.then_some(0),
+    });
+    Ok(counts.try_fold(0, |sum: u64, events| Some(sum.saturating_add(events?))))
+}
+
+/// Whether an extract says when events may be missing, and what was closed unseen because of that.
+///
+/// # Errors
+/// When the archive is damaged.
+pub fn knows_losses(trace: &Trace) -> Result<bool, ArchiveError> {
+    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    Ok(!info.is_converted())
+}
+
+/// Number of handles and views that were closed unseen.
+///
+/// # Errors
+/// When the archive is damaged.
+pub fn unseen_closes(trace: &Trace) -> Result<u64, ArchiveError> {
+    Ok(unseen_values(trace, Events::closed_unseen)?.iter().flatten().count() as u64)
+}
+
+/// A column of events about closes that are missing. Where the trace lost nothing it has no numbers, and is not read,
+/// as events are millions.
+///
+/// # Errors
+/// When the archive is damaged.
+pub fn unseen_values<T>(trace: &Trace, key: Key<Events, T>) -> Result<T::Values, ArchiveError>
+where
+    T: Cell<Values: Default>,
+{
+    if trace.height(Table::Losses)? == 0 {
+        return Ok(T::Values::default());
+    }
+    trace.values(key)
+}
+
+/// Some rows of such a column.
+///
+/// # Errors
+/// When the archive is damaged.
+pub fn unseen_values_at<T>(
+    trace: &Trace,
+    key: Key<Events, T>,
+    rows: &Arc<RowSet>,
+) -> Result<Sparse<T::Values>, ArchiveError>
+where
+    T: Cell<Values: Default>,
+{
+    if trace.height(Table::Losses)? == 0 {
+        return Ok(Sparse::default());
+    }
+    trace.values_at(key, rows)
+}
+
+/// Whether a trace has a rundown of open handles at its end.
+///
+/// # Errors
+/// When the archive is damaged.
+pub fn has_end_rundown(trace: &Trace) -> Result<bool, ArchiveError> {
+    if trace.height(Table::ExistingHandles)? > 0 {
+        return Ok(true);
+    }
+    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    if info.is_converted() {
+        // Its types are those of the rundown.
+        let types = ObjectTypes::read(trace)?;
+        return Ok(types.rows().any(|row| row.type_id != FILE_MAPPING_TYPE));
+    }
+    let counts = EventCounts::read(trace)?;
+    Ok(counts.rows().any(|row| row.name.as_deref().is_some_and(is_of_end_rundown)))
+}
+
+/// Whether the rundown at the end lists what was open: without a handle in it, only if the events leave none open in a process
+/// that outlives the trace.
+///
+/// # Errors
+/// When the archive is damaged.
+pub fn lists_open_handles(trace: &Trace) -> Result<bool, ArchiveError> {
+    if trace.height(Table::ExistingHandles)? > 0 {
+        return Ok(true);
+    }
+    Ok(has_end_rundown(trace)? && !has_open_handles(trace)?)
+}
+
+fn has_open_handles(trace: &Trace) -> Result<bool, ArchiveError> {
+    let (leaked, kind) = (trace.values(Events::leaked)?, trace.values(Events::kind)?);
+    let (process, child) = (trace.values(Events::process)?, trace.values(Events::inherited_by)?);
+    let end_ns = trace.values(Processes::end_ns)?;
+    let lives_on = |event: usize| {
+        let owner = child.get(event).or_else(|| process.get(event));
+        owner.is_some_and(|owner| end_ns.get(owner.row()).is_none())
+    };
+    let opens = |event: usize| kind.get(event).is_some_and(|it| OPENING_HANDLES.contains_code(it));
+    Ok((0..kind.len()).any(|event| leaked.get(event) && opens(event) && lives_on(event)))
+}

@@ -1,0 +1,175 @@
+//! Caveats about answers on allocations.
+
+use handlescope_extract::is_loss_of_provider;
+use handlescope_model::rules::Recording;
+use handlescope_model::tables::{Allocator, ResourceKind};
+use handlescope_model::{ArchiveError, Table, Trace};
+
+use super::caveats::{Caveat, CaveatKind, counted};
+
+/// Advice how to record heaps: in a session of their own.
+const RECORD_HEAPS: &str = "for heaps record `xperf -start HeapSession -heap -pids PID -stackwalk \
+                            HeapAlloc+HeapRealloc` and merge it with a trace of the kernel";
+
+/// Advice how to record virtual memory.
+const RECORD_PAGES: &str =
+    "for virtual memory (VIRT_ALLOC) record with `handlescope record --virtual-alloc`";
+
+/// Advice how to record everything else.
+const RECORD_OTHERS: &str = "for other resources record a provider of their events";
+
+/// Advice how to record what is missing.
+fn remedy(recording: Recording) -> &'static str {
+    match recording {
+        Recording::HeapSession => RECORD_HEAPS,
+        Recording::VirtualMemory => RECORD_PAGES,
+        Recording::Provider => RECORD_OTHERS,
+    }
+}
+
+/// Facts that caveats about allocations depend on.
+#[derive(Debug, Clone, Default)]
+pub struct ResourceFacts {
+    /// The requested kinds.
+    requested: Vec<ResourceKind>,
+    /// Frees of what was not allocated, of those that passed.
+    pub orphan_frees: u64,
+    /// Facts of each kind, by its number.
+    kinds: [KindFacts; ResourceKind::ALL.len()],
+}
+
+/// Number of allocations of each kind, by its number, and how many of them have no stack.
+pub type KindCounts = [(u64, u64); ResourceKind::ALL.len()];
+
+/// Facts of one kind.
+#[derive(Debug, Clone, Copy, Default)]
+struct KindFacts {
+    /// Allocators of the kind, in the whole trace.
+    allocators: u64,
+    /// Allocators whose process is unknown.
+    without_process: u64,
+    /// Allocators whose process was there before the trace.
+    older: u64,
+    /// Allocations of the kind that passed the filters.
+    allocations: u64,
+    /// Allocations among them without a stack.
+    without_stack: u64,
+}
+
+impl ResourceFacts {
+    /// Nothing yet, of such kinds.
+    pub fn of(requested: Vec<ResourceKind>) -> Self {
+        Self { requested, ..Self::default() }
+    }
+
+    /// Takes note of an allocator, with the start of its process where the process is known, and the trace says
+    /// when it started.
+    pub fn add_allocator(&mut self, allocator: &Allocator, start: Option<Option<i64>>) {
+        let Some(facts) = self.kinds.get_mut(allocator.kind as usize) else { return };
+        facts.allocators += 1;
+        match start {
+            None => facts.without_process += 1,
+            Some(None) => facts.older += 1,
+            Some(Some(_)) => {}
+        }
+    }
+
+    /// Takes note of the allocations that passed.
+    pub fn add_allocations(&mut self, counts: &KindCounts) {
+        for (facts, (count, without_stack)) in self.kinds.iter_mut().zip(counts) {
+            facts.allocations += count;
+            facts.without_stack += without_stack;
+        }
+    }
+
+    /// Sums over those of some kinds that are requested.
+    fn sum(&self, kinds: &[ResourceKind], count: fn(&KindFacts) -> u64) -> u64 {
+        let requested = kinds.iter().filter(|kind| self.requested.contains(kind));
+        requested.filter_map(|kind| self.kinds.get(kind.code() as usize)).map(count).sum()
+    }
+
+    /// Whether a kind is requested that is recorded so.
+    fn has_requested(&self, recording: Recording) -> bool {
+        self.requested.iter().any(|kind| Recording::of(*kind) == recording)
+    }
+
+    /// Sums over all requested kinds.
+    fn total(&self, count: fn(&KindFacts) -> u64) -> u64 {
+        self.sum(&ResourceKind::ALL, count)
+    }
+}
+
+impl Caveat {
+    /// Caveats about allocations, except for losses.
+    pub fn of_resources(trace: &Trace, facts: &ResourceFacts) -> Result<Vec<Caveat>, ArchiveError> {
+        let mut caveats = Vec::new();
+        let mut add = |kind, text| caveats.push(Caveat { kind, text });
+        if facts.has_requested(Recording::Provider)
+            && let Some(losses) = counted(trace, is_loss_of_provider)?
+        {
+            let text = format!(
+                "events that acquire and release are missing ({losses}); allocations, frees and leaks may be wrong"
+            );
+            add(CaveatKind::MissingInFile, text);
+        }
+        if facts.total(|kind| kind.allocators) == 0 {
+            add(CaveatKind::NoResourceEvents, without_events(facts));
+            return Ok(caveats);
+        }
+        if facts.total(|kind| kind.older) > 0 {
+            let orphans = match facts.orphan_frees {
+                0 => String::new(),
+                1 => "; 1 free is of these or of nothing".to_owned(),
+                count => format!("; {count} frees are of these or of nothing"),
+            };
+            let text = format!("allocations from before the trace are unknown{orphans}");
+            add(CaveatKind::OlderUnknown, text);
+        }
+        let unknown = facts.total(|kind| kind.without_process);
+        if unknown > 0 {
+            let reason = match trace.height(Table::Processes)? {
+                0 => ": there are no events of processes; merge it with a trace of the kernel",
+                _ => "",
+            };
+            let text = format!(
+                "the processes of {unknown} of {} allocators are unknown{reason}; allocations that \
+                 ended with them count as leaked",
+                facts.total(|kind| kind.allocators)
+            );
+            add(CaveatKind::ProcessesUnknown, text);
+        }
+        for recording in Recording::ALL {
+            let kinds: Vec<ResourceKind> = recording.kinds().collect();
+            let [allocations, without] = [
+                facts.sum(&kinds, |kind| kind.allocations),
+                facts.sum(&kinds, |kind| kind.without_stack),
+            ];
+            caveats.extend(without_stacks(&kinds, allocations, without, remedy(recording)));
+        }
+        Ok(caveats)
+    }
+}
+
+/// Text when nothing that is requested was recorded.
+fn without_events(facts: &ResourceFacts) -> String {
+    let requested = Recording::ALL.into_iter().filter(|recording| facts.has_requested(*recording));
+    let remedies: Vec<&str> = requested.map(remedy).collect();
+    if remedies.is_empty() {
+        let names = ResourceKind::ALL.map(ResourceKind::name).join(", ");
+        return format!("no such kind of allocations; the kinds are {names}");
+    }
+    let kinds: Vec<&str> = facts.requested.iter().map(|kind| kind.name()).collect();
+    format!("the trace has no allocation events ({}); {}", kinds.join(", "), remedies.join("; "))
+}
+
+/// Caveat about allocations without stacks; none if only a few lack theirs.
+fn without_stacks(kinds: &[ResourceKind], sum: u64, without: u64, remedy: &str) -> Option<Caveat> {
+    let percent = without.saturating_mul(100).checked_div(sum)?;
+    let names = kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+    let text = match percent {
+        0 => return None,
+        100 => format!("no stacks of allocations ({names}); {remedy}"),
+        _ => format!("stacks are missing for {percent} % of allocations ({names})"),
+    };
+    Some(Caveat { kind: CaveatKind::StacksMissing, text })
+}

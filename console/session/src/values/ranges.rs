@@ -1,0 +1,563 @@
+//! Values of options: ranges with units, numbers, limits, ids of suspects.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use handlescope_model::Untrusted;
+use handlescope_model::stable_hash::name_of;
+use thiserror::Error;
+
+/// A range of times or durations, both ends inclusive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeRange {
+    /// Nanoseconds.
+    pub min_ns: i64,
+    /// Nanoseconds; `i64::MAX` when only a minimum was given.
+    pub max_ns: i64,
+}
+
+impl TimeRange {
+    /// The range to compare times of events with.
+    pub fn nanoseconds(&self) -> RangeInclusive<i64> {
+        self.min_ns..=self.max_ns
+    }
+
+    /// Reads `min [max]`.
+    pub fn parse(min: &str, max: Option<&str>) -> Result<TimeRange, ValueError> {
+        let max_ns = max.map_or(Ok(i64::MAX), nanoseconds)?;
+        let range = TimeRange { min_ns: nanoseconds(min)?, max_ns };
+        if range.min_ns > range.max_ns {
+            return Err(ValueError::Backwards { value: both(min, max) });
+        }
+        Ok(range)
+    }
+}
+
+impl fmt::Display for TimeRange {
+    /// Formats the range as an option has it, exactly: `1.5s`, or `1.5s 2s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = |ns: i64| {
+            let (sign, ns) = (if ns < 0 { "-" } else { "" }, ns.unsigned_abs());
+            let (whole, fraction) = (ns / NS_PER_SECOND as u64, ns % NS_PER_SECOND as u64);
+            let text = format!("{sign}{whole}.{fraction:09}");
+            format!("{}s", text.trim_end_matches('0').trim_end_matches('.'))
+        };
+        f.write_str(&seconds(self.min_ns))?;
+        match self.max_ns {
+            i64::MAX => Ok(()),
+            max_ns => write!(f, " {}", seconds(max_ns)),
+        }
+    }
+}
+
+/// A range of whole numbers (ids, bytes), both ends inclusive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountRange {
+    /// The smallest number.
+    pub min: u64,
+    /// The largest number; `u64::MAX` when only a minimum was given.
+    pub max: u64,
+}
+
+/// Units that a [`CountRange`] may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CountUnit {
+    /// Plain numbers only.
+    None,
+    /// `B`, `KB` = 1000, `KiB` = 1024 and so on.
+    Bytes,
+}
+
+impl CountRange {
+    /// Whether a number is in the range.
+    pub fn contains(&self, number: u64) -> bool {
+        (self.min..=self.max).contains(&number)
+    }
+
+    /// Reads `min [max]`.
+    pub fn parse(unit: CountUnit, min: &str, max: Option<&str>) -> Result<CountRange, ValueError> {
+        let count = |text: &str| match unit {
+            CountUnit::None => whole(text),
+            CountUnit::Bytes => bytes(text),
+        };
+        let range = CountRange { min: count(min)?, max: max.map_or(Ok(u64::MAX), count)? };
+        if range.min > range.max {
+            return Err(ValueError::Backwards { value: both(min, max) });
+        }
+        Ok(range)
+    }
+}
+
+/// `n [skip]`: the `take` largest rows after the `skip` largest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TopN {
+    /// Rows to show.
+    pub take: usize,
+    /// Largest rows to leave out.
+    pub skip: usize,
+}
+
+impl TopN {
+    /// Reads `n [skip]`.
+    pub fn parse(take: &str, skip: Option<&str>) -> Result<TopN, ValueError> {
+        let rows = |text: &str| {
+            usize::try_from(whole(text)?).map_err(|_| ValueError::TooLarge { value: text.into() })
+        };
+        Ok(TopN { take: rows(take)?, skip: skip.map_or(Ok(0), rows)? })
+    }
+}
+
+/// Reason why a value was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ValueError {
+    /// No number, or one with a comma.
+    #[error("'{}' is not a number (write 0.5 with a point, without separators)", Untrusted(.value))]
+    NoNumber { value: String },
+    /// A time of day, where a time since the session started is asked for.
+    #[error(
+        "'{}' is a time of day: give seconds since the session started, which -TimeFmt s shows",
+        Untrusted(.value)
+    )]
+    Clock { value: String },
+    /// A number with something after it that is not a unit, or one of another kind.
+    #[error("'{}' is not {expected}", Untrusted(.value))]
+    NoUnit {
+        value: String,
+        /// The kind of value with its units.
+        expected: &'static str,
+    },
+    /// Anything but digits, where a number of things is needed.
+    #[error("'{}' is not a whole number; write digits only, as in 20", Untrusted(.value))]
+    NotWhole { value: String },
+    /// More than the machine can count.
+    #[error("'{}' is too large", Untrusted(.value))]
+    TooLarge { value: String },
+    /// Zero, where at least one is needed.
+    #[error("must be at least 1")]
+    Zero,
+    /// A length of time below zero.
+    #[error("'{}' is negative; write 0 or more, as in 500us", Untrusted(.value))]
+    Negative { value: String },
+    /// The minimum is larger than the maximum.
+    #[error("'{}' ends before it begins", Untrusted(.value))]
+    Backwards { value: String },
+    /// Not a number of digits.
+    #[error("'{}' is not a number of digits from 0 to 6", Untrusted(.value))]
+    NoDigits { value: String },
+    /// Not a hexadecimal number of 64 bits.
+    #[error("'{}' is not an address (hexadecimal, like 0x1B544000010)", Untrusted(.value))]
+    NoAddress { value: String },
+    /// Not the id of a suspect.
+    #[error("'{}' is not the id of a suspect (4 to 10 hexadecimal digits, like 3f2a)", Untrusted(.value))]
+    NoSuspect { value: String },
+    /// None of the words the option knows.
+    #[error("'{}' is not one of {choices}{hint}", Untrusted(.value))]
+    NoChoice {
+        value: String,
+        /// The words, joined by commas.
+        choices: String,
+        /// `, did you mean X?` or nothing.
+        hint: String,
+    },
+    /// A filter that cannot be compiled.
+    #[error("{reason}")]
+    Filter { reason: String },
+    /// An exclusion without a name.
+    #[error("'{}' has a ! without a name; write what to exclude, as in *;!System", Untrusted(.filter))]
+    NothingExcluded { filter: String },
+    /// A word that stands for no symbol server.
+    #[error("{reason}")]
+    Server {
+        /// Message that says what the word could have been.
+        reason: String,
+    },
+    /// An option that cannot be followed here.
+    #[error("{reason}")]
+    Refused { reason: &'static str },
+}
+
+/// Units of time with their nanoseconds.
+const TIME_UNITS: &[(&str, i64)] = &[
+    ("ms", 1_000_000),
+    ("us", 1_000),
+    ("ns", 1),
+    ("seconds", NS_PER_SECOND),
+    ("second", NS_PER_SECOND),
+    ("s", NS_PER_SECOND),
+];
+
+/// Nanoseconds in a second, the unit of a time without one.
+const NS_PER_SECOND: i64 = 1_000_000_000;
+
+/// Digits after the point that count; further ones do not change a rounded nanosecond, and a number of seconds with
+/// this many fits 128 bits.
+const FRACTION_DIGITS: usize = 27;
+
+/// Units of size with their bytes.
+const BYTE_UNITS: &[(&str, f64)] = &[
+    ("bytes", 1.0),
+    ("byte", 1.0),
+    ("kb", 1e3),
+    ("kib", 1024.0),
+    ("mb", 1e6),
+    ("mib", 1_048_576.0),
+    ("gb", 1e9),
+    ("gib", 1_073_741_824.0),
+    ("tb", 1e12),
+    ("tib", 1_099_511_627_776.0),
+    ("b", 1.0),
+];
+
+/// Limit up to which integers are exact as floats.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// A 64-bit number in hexadecimal, with or without `0x` or `&H` in front.
+pub fn address(text: &str) -> Result<u64, ValueError> {
+    let digits = ["0x", "0X", "&h", "&H"]
+        .iter()
+        .find_map(|prefix| text.strip_prefix(prefix))
+        .unwrap_or(text)
+        .replace('`', ""); // WinDbg writes addresses as ffff8100`08be66f0
+    let hexadecimal = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_hexdigit());
+    u64::from_str_radix(&digits, 16)
+        .ok()
+        .filter(|_| hexadecimal)
+        .ok_or_else(|| ValueError::NoAddress { value: text.to_owned() })
+}
+
+/// A time with an optional unit, in nanoseconds: those of an event compare exactly with what was typed.
+///
+/// A fraction of a nanosecond is rounded, half of one away from 0. What is too large for the integer is the largest
+/// or smallest there is, which is what is meant.
+pub fn nanoseconds(text: &str) -> Result<i64, ValueError> {
+    if text.contains(':') && text.contains(|c: char| c.is_ascii_digit()) {
+        return Err(ValueError::Clock { value: text.to_owned() });
+    }
+    let (number, scale) = split_unit(text, TIME_UNITS, "a valid time (s, ms, us, ns)")?;
+    let scale = i128::from(scale.unwrap_or(NS_PER_SECOND));
+    let (is_negative, whole, fraction) = decimal_digits(number, text)?;
+    let digits = |digits: &str| {
+        digits.bytes().fold(0, |number: i128, digit| {
+            number.saturating_mul(10).saturating_add(i128::from(digit - b'0'))
+        })
+    };
+    let fraction = fraction.get(..FRACTION_DIGITS).unwrap_or(fraction);
+    let divisor = 10_i128.pow(fraction.len() as u32);
+    let fraction_ns = (2 * digits(fraction) * scale + divisor) / (2 * divisor);
+    let ns = digits(whole).saturating_mul(scale).saturating_add(fraction_ns);
+    let ns = if is_negative { -ns } else { ns };
+    Ok(ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+}
+
+/// A length of time, which is not negative, in nanoseconds.
+pub fn length(text: &str) -> Result<i64, ValueError> {
+    match nanoseconds(text)? {
+        ..0 => Err(ValueError::Negative { value: text.to_owned() }),
+        ns => Ok(ns),
+    }
+}
+
+/// Cuts the unit off a number and returns its scale, if it has one.
+fn split_unit<'a, T: Copy>(
+    text: &'a str,
+    units: &[(&str, T)],
+    expected: &'static str,
+) -> Result<(&'a str, Option<T>), ValueError> {
+    let letters = text.trim_end_matches(|c: char| c.is_alphabetic());
+    let unit = text.get(letters.len()..).unwrap_or_default();
+    if unit.is_empty() {
+        return Ok((text, None));
+    }
+    let scale = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
+    match scale {
+        Some((_, scale)) if !letters.is_empty() => Ok((letters, Some(*scale))),
+        _ => Err(ValueError::NoUnit { value: text.to_owned(), expected }),
+    }
+}
+
+/// Sign, whole part and fraction of a decimal number with a point, whatever the machine's language; `text` is quoted
+/// in the error.
+fn decimal_digits<'a>(number: &'a str, text: &str) -> Result<(bool, &'a str, &'a str), ValueError> {
+    let digits = number.strip_prefix('-').unwrap_or(number);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let mut bytes = whole.bytes().chain(fraction.bytes()).peekable();
+    match bytes.peek().is_some() && bytes.all(|digit| digit.is_ascii_digit()) {
+        true => Ok((digits.len() < number.len(), whole, fraction)),
+        false => Err(ValueError::NoNumber { value: text.to_owned() }),
+    }
+}
+
+/// A decimal number with a point; `text` is quoted in the error.
+fn decimal(number: &str, text: &str) -> Result<f64, ValueError> {
+    decimal_digits(number, text)?;
+    let value = number.parse().ok().filter(|value: &f64| value.is_finite());
+    value.ok_or_else(|| ValueError::NoNumber { value: text.to_owned() })
+}
+
+/// A whole number without sign.
+pub fn whole(text: &str) -> Result<u64, ValueError> {
+    if !text.is_empty() && text.chars().all(|c| c.is_ascii_digit()) {
+        return text.parse().map_err(|_| ValueError::TooLarge { value: text.to_owned() });
+    }
+    Err(ValueError::NotWhole { value: text.to_owned() })
+}
+
+/// A whole number from 1.
+pub fn number(text: &str) -> Result<u64, ValueError> {
+    match whole(text)? {
+        0 => Err(ValueError::Zero),
+        number => Ok(number),
+    }
+}
+
+/// A number of bytes; a fraction is fine when bytes come out (`1.5MB`).
+pub fn bytes(text: &str) -> Result<u64, ValueError> {
+    let (number, scale) =
+        split_unit(text, BYTE_UNITS, "a valid size (B, KB, KiB, MB, MiB, GB, GiB)")?;
+    let Some(scale) = scale.filter(|scale| *scale != 1.0) else { return whole(number) };
+    let bytes = decimal(number, text)? * scale;
+    if bytes < 0.0 || bytes.fract() != 0.0 {
+        let expected = "a whole number of bytes";
+        return Err(ValueError::NoUnit { value: text.to_owned(), expected });
+    }
+    if bytes > EXACT {
+        return Err(ValueError::TooLarge { value: text.to_owned() });
+    }
+    Ok(bytes as u64)
+}
+
+fn both(min: &str, max: Option<&str>) -> String {
+    max.map_or_else(|| min.to_owned(), |max| format!("{min} {max}"))
+}
+
+/// Hexadecimal digits of an id: enough to make equal ones unlikely in a trace with a hundred thousand suspects.
+const DIGITS: usize = 10;
+
+/// Minimum number of digits in the beginning of an id.
+const MIN_LENGTH: usize = 4;
+
+/// The id of a suspect, or how one begins: hexadecimal digits in lower case.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SuspectId(String);
+
+impl SuspectId {
+    /// Reads an id, or the beginning of one, in any case.
+    ///
+    /// # Errors
+    /// When it has too few digits or too many, or anything else.
+    pub fn new(text: &str) -> Result<SuspectId, ValueError> {
+        let is_id = (MIN_LENGTH..=DIGITS).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match is_id {
+            true => Ok(SuspectId(text.to_ascii_lowercase())),
+            false => Err(ValueError::NoSuspect { value: text.to_owned() }),
+        }
+    }
+
+    /// The id of what these parts distinguish from others, the same in every version.
+    pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> SuspectId {
+        let mut digits = name_of(parts);
+        digits.truncate(DIGITS);
+        SuspectId(digits)
+    }
+
+    /// Whether an id is this one, or begins as this one does.
+    pub fn begins(&self, id: &SuspectId) -> bool {
+        id.0.starts_with(&self.0)
+    }
+
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SuspectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(min: &str, max: Option<&str>) -> Result<(i64, i64), ValueError> {
+        TimeRange::parse(min, max).map(|range| (range.min_ns, range.max_ns))
+    }
+
+    #[test]
+    fn times_take_units_and_the_maximum_may_be_missing() {
+        for (min, max, expected) in [
+            ("1.5s", Some("2500ms"), (1_500_000_000, 2_500_000_000)),
+            ("12", Some("12.5"), (12_000_000_000, 12_500_000_000)),
+            ("0", Some("10MS"), (0, 10_000_000)),
+            ("9999", None, (9_999_000_000_000, i64::MAX)),
+            ("-0.5", Some("1seconds"), (-500_000_000, 1_000_000_000)),
+            (".5", Some("1.Second"), (500_000_000, 1_000_000_000)),
+            ("250us", Some("1000000ns"), (250_000, 1_000_000)),
+        ] {
+            assert_eq!(times(min, max), Ok(expected), "{min} {max:?}");
+        }
+    }
+
+    #[test]
+    fn a_time_of_any_length_is_read_to_the_nanosecond() {
+        let mut random = 7_u64;
+        for _ in 0..1_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let ns = (random >> 1) as i64; // up to 292 years
+            let (seconds, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
+            for text in [
+                format!("{ns}ns"),
+                format!("{seconds}.{rest:09}"),
+                format!("{seconds}.{rest:09}s"),
+                format!("{}.{:06}ms", ns / 1_000_000, ns % 1_000_000),
+                format!("{}.{:03}us", ns / 1_000, ns % 1_000),
+            ] {
+                assert_eq!(times(&text, None), Ok((ns, i64::MAX)), "{text}");
+                assert_eq!(times(&format!("-{text}"), None), Ok((-ns, i64::MAX)), "-{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_of_times_is_written_as_it_may_be_given() {
+        for (text, min, max) in [
+            ("1s", "1000ms", None),
+            ("0.25s 12.000000001s", "250ms", Some("12000000001ns")),
+            ("-0.5s", "-500ms", None),
+            ("0s", "0", None),
+        ] {
+            let range = TimeRange::parse(min, max).expect(min);
+            assert_eq!(range.to_string(), text);
+            let (min, max) =
+                text.split_once(' ').map_or((text, None), |(min, max)| (min, Some(max)));
+            assert_eq!(TimeRange::parse(min, max), Ok(range));
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_nanosecond_is_rounded_and_what_is_too_long_is_the_longest() {
+        let nines = "9".repeat(400);
+        for (text, expected) in [
+            ("0.5ns", 1),
+            ("-0.5ns", -1),
+            ("0.4999ns", 0),
+            ("2246400.0000000014", 2_246_400_000_000_001),
+            ("2246400.0000000015", 2_246_400_000_000_002),
+            (&format!("0.{nines}ns"), 1),
+            (&nines, i64::MAX),
+            (&format!("-{nines}.{nines}"), i64::MIN),
+        ] {
+            assert_eq!(nanoseconds(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bad_time_says_why() {
+        for (min, max, message) in [
+            ("0,5", None, "'0,5' is not a number (write 0.5 with a point, without separators)"),
+            ("nan", None, "'nan' is not a valid time (s, ms, us, ns)"),
+            ("1e3", None, "'1e3' is not a number (write 0.5 with a point, without separators)"),
+            ("10MB", None, "'10MB' is not a valid time (s, ms, us, ns)"),
+            (
+                "10:30:00",
+                None,
+                "'10:30:00' is a time of day: give seconds since the session started, which -TimeFmt s shows",
+            ),
+            ("ms", None, "'ms' is not a valid time (s, ms, us, ns)"),
+            ("2", Some("1"), "'2 1' ends before it begins"),
+            ("1", Some("ObjectRef"), "'ObjectRef' is not a valid time (s, ms, us, ns)"),
+            ("", None, "'' is not a number (write 0.5 with a point, without separators)"),
+            (".", None, "'.' is not a number (write 0.5 with a point, without separators)"),
+            ("-ns", None, "'-ns' is not a number (write 0.5 with a point, without separators)"),
+            ("1.2.3", None, "'1.2.3' is not a number (write 0.5 with a point, without separators)"),
+        ] {
+            let error = times(min, max).expect_err(min);
+            assert_eq!(error.to_string(), message);
+        }
+    }
+
+    #[test]
+    fn a_length_of_time_is_not_negative() {
+        assert_eq!(length("500us"), Ok(500_000));
+        assert_eq!(length("0"), Ok(0));
+        let error = length("-5").expect_err("negative");
+        assert_eq!(error.to_string(), "'-5' is negative; write 0 or more, as in 500us");
+    }
+
+    #[test]
+    fn sizes_take_decimal_and_binary_units() {
+        for (text, expected) in [
+            ("4096", 4096),
+            ("4KiB", 4096),
+            ("4kb", 4000),
+            ("10MB", 10_000_000),
+            ("1.5MB", 1_500_000),
+            ("1MiB", 1_048_576),
+            ("2GiB", 2_147_483_648),
+            ("1TiB", 1_099_511_627_776),
+            ("7B", 7),
+            ("7bytes", 7),
+        ] {
+            let range = CountRange::parse(CountUnit::Bytes, text, None);
+            assert_eq!(range, Ok(CountRange { min: expected, max: u64::MAX }), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bad_count_says_why() {
+        for (unit, text, message) in [
+            (CountUnit::Bytes, "0.5B", "'0.5' is not a whole number; write digits only, as in 20"),
+            (CountUnit::Bytes, "1.0001KB", "'1.0001KB' is not a whole number of bytes"),
+            (CountUnit::Bytes, "10ms", "'10ms' is not a valid size (B, KB, KiB, MB, MiB, GB, GiB)"),
+            (CountUnit::Bytes, "99999999TB", "'99999999TB' is too large"),
+            (CountUnit::None, "-5", "'-5' is not a whole number; write digits only, as in 20"),
+            (CountUnit::None, "1KB", "'1KB' is not a whole number; write digits only, as in 20"),
+            (CountUnit::None, "abc", "'abc' is not a whole number; write digits only, as in 20"),
+            (CountUnit::None, "99999999999999999999", "'99999999999999999999' is too large"),
+        ] {
+            let error = CountRange::parse(unit, text, None).expect_err(text);
+            assert_eq!(error.to_string(), message);
+        }
+    }
+
+    #[test]
+    fn ids_and_rows_are_plain_numbers() {
+        let ids = CountRange::parse(CountUnit::None, "500", Some("600"));
+        assert_eq!(ids, Ok(CountRange { min: 500, max: 600 }));
+        assert_eq!(TopN::parse("5", None), Ok(TopN { take: 5, skip: 0 }));
+        assert_eq!(TopN::parse("5", Some("10")), Ok(TopN { take: 5, skip: 10 }));
+    }
+
+    #[test]
+    fn an_address_goes_with_and_without_prefix() {
+        for text in ["0x1B544000010", "&H1b544000010", "1B544000010", "000001b5`44000010"] {
+            assert_eq!(address(text), Ok(0x1B5_4400_0010), "{text}");
+        }
+        for text in ["0x", "", "-5", "+5", "0xG", "0x1FFFFFFFFFFFFFFFF", "0x0x1"] {
+            assert!(address(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_four_to_ten_hexadecimal_digits_in_any_case() {
+        for (text, id) in [("3F2a", "3f2a"), ("0123456789", "0123456789")] {
+            assert_eq!(SuspectId::new(text).map(|suspect| suspect.to_string()), Ok(id.to_owned()));
+        }
+        for text in ["", "3f2", "3f2g", "0123456789a", "0x3f2a", "3f2é", "-3f2a"] {
+            let refused = ValueError::NoSuspect { value: text.to_owned() };
+            assert_eq!(SuspectId::new(text), Err(refused), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_the_same_in_every_build_and_found_by_its_beginning() {
+        let id = SuspectId::of_parts([&b"/traces"[..]]);
+        assert_eq!(id.text(), "a5b665369e");
+        for (text, begins) in [("a5b6", true), ("A5B665369E", true), ("a5b7", false)] {
+            let typed = SuspectId::new(text);
+            assert_eq!(typed.map(|typed| typed.begins(&id)), Ok(begins), "{text}");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Execution of a query.
+
+use std::{
+    sync::{
+        Arc,
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::Duration,
+};
+
+use handlescope_model::Reason;
+use polars::{
+    prelude::{Column, DataFrame, PolarsError, PolarsResult},
+    sql::extract_table_identifiers,
+};
+
+use super::{
+    columns::RelationColumn,
+    error::SqlError,
+    hex::with_literals,
+    joins::{Refused, TooLarge, collect},
+    memory::{Memory, MemoryLimit},
+    names::{POLARS_COUNT, names_of_with, with_names},
+    planner::{context, execute, too_long, with_stack},
+    relations::Relation,
+    stack_texts::stack_texts,
+    tables::{QueriedTrace, Tables},
+    views::{View, Views},
+};
+use handlescope_query::{FrameNames, KnownNames, polars_reason};
+use handlescope_session::cancel::Cancel;
+use handlescope_session::filter::SystemModules;
+use handlescope_session::suggest;
+use handlescope_session::trace::LoadedTrace;
+
+/// The name that everything but polars gives to `count(*)`.
+const COUNT: &str = "count";
+
+/// Time between two checks for Ctrl-C.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Number of checks for Ctrl-C per check of the memory.
+const MEMORY_EVERY: u32 = 4;
+
+/// Answers a query over some of the loaded traces, each with its number in the session.
+///
+/// # Errors
+/// When the query is wrong or takes too much memory, an archive is damaged, or `cancel` asks to stop.
+pub fn sql(
+    files: &[(usize, &LoadedTrace)],
+    query: &str,
+    views: &Arc<Views>,
+    limit: MemoryLimit,
+    names: &dyn FrameNames,
+    system: &SystemModules,
+    cancel: &Cancel,
+) -> Result<DataFrame, SqlError> {
+    if let Some(problem) = too_long(query) {
+        return Err(SqlError::failed(problem));
+    }
+    if let Some(name) = described(query) {
+        return describe(name, views);
+    }
+    let traces = files.iter().map(|(file, loaded)| QueriedTrace {
+        file: u32::try_from(*file).unwrap_or(u32::MAX),
+        trace: Arc::clone(&loaded.trace),
+    });
+    // The session resets its flag for the next command, while this query may still check it.
+    let stop = Cancel::default();
+    let (stacks, requests) = mpsc::channel();
+    let traces = traces.collect();
+    let tables = Arc::new(Tables { traces, stacks: Some(stacks), stop: stop.clone() });
+    let refused = Refused::default();
+    let work = {
+        let (text, views, refused) = (query.to_owned(), Arc::clone(views), Arc::clone(&refused));
+        move || planned(&text, &tables, &views, &refused)
+    };
+    let mut texts = None;
+    let wait = |memory: &mut Memory| {
+        let answer = match requests.recv_timeout(LOOK_EVERY) {
+            Ok(answer) => answer,
+            Err(RecvTimeoutError::Timeout) => return Ok(()),
+            Err(RecvTimeoutError::Disconnected) => {
+                thread::sleep(LOOK_EVERY);
+                return Ok(());
+            }
+        };
+        let texts = match &mut texts {
+            Some(texts) => texts,
+            none => {
+                let traces = files.iter().map(|(_, file)| (&*file.trace, &file.frames));
+                none.insert(stack_texts(traces, names, system, memory, cancel)?)
+            }
+        };
+        // The query may have ended in the meantime.
+        let _ = answer.send(texts.clone());
+        Ok(())
+    };
+    let answer = apart(work, wait, limit, cancel);
+    stop.cancel();
+    if let Some(&TooLarge { rows, most }) = refused.get() {
+        return Err(SqlError::JoinTooLarge { rows, most });
+    }
+    Ok(named_count(answer??, query)?)
+}
+
+/// Plans a query and runs it.
+fn planned(
+    query: &str,
+    tables: &Arc<Tables>,
+    views: &Views,
+    refused: &Refused,
+) -> Result<DataFrame, SqlError> {
+    let named = extract_table_identifiers(query, false, true)?;
+    let mut context = context(tables)?;
+    views.register(&mut context, &named)?;
+    // Names of tables are case-insensitive.
+    for typed in &named {
+        if let Some(name) = views.relation(typed).map(Relation::name).filter(|name| name != typed) {
+            let frame = execute(&mut context, &format!("SELECT * FROM {name}"))?;
+            context.register(typed, frame);
+        }
+    }
+    for name in names_of_with(query) {
+        context.unregister(&name);
+    }
+    let columns: Vec<RelationColumn> =
+        named.iter().filter_map(|name| views.relation(name)).flat_map(Relation::columns).collect();
+    let converted = with_literals(query, &columns);
+    let query = converted.as_deref().unwrap_or(query);
+    let mut run = |text: &str| collect(execute(&mut context, text)?, refused);
+    let answer = run(query);
+    let may_be_named = answer.is_err() && refused.get().is_none();
+    let answer = match may_be_named.then(|| with_names(query)).flatten() {
+        Some(renamed) => run(&renamed).or(answer),
+        None => answer,
+    };
+    answer.map_err(|error| {
+        let failing = match refused.get() {
+            None => failing_view(&error, views.of_user(&named), &mut run),
+            Some(_) => None,
+        };
+        match failing {
+            Some((view, error)) => SqlError::in_view(&error, view, views),
+            None => SqlError::in_query(&error, &named, views),
+        }
+    })
+}
+
+/// The user's view that fails alone in the same way as a query that uses it. Polars makes one plan of both, and its errors
+/// do not say which of them they are about.
+fn failing_view<'v>(
+    error: &PolarsError,
+    views: Vec<&'v View>,
+    run: &mut impl FnMut(&str) -> PolarsResult<DataFrame>,
+) -> Option<(&'v View, PolarsError)> {
+    // The query may drop rows, so numbers and values in its error may differ.
+    let kind = |error: &PolarsError| -> String {
+        let reason = polars_reason(error, &KnownNames::default());
+        let reason = reason.split(['[', '"']).next().unwrap_or_default();
+        reason.chars().filter(|c| !c.is_ascii_digit()).collect()
+    };
+    views.into_iter().find_map(|view| {
+        let failure = run(&format!("SELECT * FROM \"{}\"", view.name)).err()?;
+        (kind(&failure) == kind(error)).then_some((view, failure))
+    })
+}
+
+/// Returns the name after `DESCRIBE`.
+pub fn described(query: &str) -> Option<&str> {
+    let mut words = query.trim().trim_end_matches(';').split_whitespace();
+    let first = words.next()?;
+    ["describe", "desc"].iter().find(|word| word.eq_ignore_ascii_case(first))?;
+    let name = words.next()?;
+    words.next().is_none().then(|| name.trim_matches('"'))
+}
+
+/// The columns of a table or view, a row each.
+fn describe(name: &str, views: &Views) -> Result<DataFrame, SqlError> {
+    let Some(relation) = views.relation(name) else {
+        let names: Vec<&str> = views.relations().map(Relation::name).collect();
+        let hint = suggest::nearest(name, names.iter().copied()).map(suggest::did_you_mean);
+        let hint = hint.unwrap_or_else(|| format!("; there are {}", names.join(", ")));
+        return Err(SqlError::failed(format!("no table '{name}'{hint}")));
+    };
+    let columns = relation.columns();
+    let texts = |title: &'static str, text: fn(&RelationColumn) -> String| {
+        Column::new(title.into(), columns.iter().map(text).collect::<Vec<String>>())
+    };
+    let frame = DataFrame::new_infer_height(vec![
+        texts("column", |column| column.name.to_string()),
+        texts("type", RelationColumn::dtype_text),
+        texts("unit", |column| column.unit.to_string()),
+        texts("meaning", |column| column.doc.to_string()),
+    ]);
+    Ok(frame?)
+}
+
+/// Renames a column `len` of polars that is a `count(*)` without a name of its own.
+pub fn named_count(mut answer: DataFrame, query: &str) -> PolarsResult<DataFrame> {
+    let mut words = query.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let has = |answer: &DataFrame, name: &str| answer.column(name).is_ok();
+    if has(&answer, POLARS_COUNT) && !has(&answer, COUNT) && words.all(|word| word != POLARS_COUNT)
+    {
+        answer.rename(POLARS_COUNT, COUNT.into())?;
+    }
+    Ok(answer)
+}
+
+/// Runs a query on a thread of its own, while this thread checks for Ctrl-C and its memory, and
+/// waits with `wait` in between.
+pub fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+    mut wait: impl FnMut(&mut Memory) -> Result<(), SqlError>,
+    limit: MemoryLimit,
+    cancel: &Cancel,
+) -> Result<T, SqlError> {
+    cancel.check()?;
+    let thread = with_stack(work).map_err(|error| SqlError::failed(Reason(&error).to_string()))?;
+    // The addresses of the stack do not count.
+    let mut memory = Memory::new(limit);
+    for look in 0_u32.. {
+        if thread.is_finished() {
+            break;
+        }
+        let memory_check =
+            if look % MEMORY_EVERY == MEMORY_EVERY - 1 { memory.check() } else { Ok(()) };
+        let checked =
+            memory_check.and_then(|()| Ok(cancel.check()?)).and_then(|()| wait(&mut memory));
+        if let Err(error) = checked {
+            memory.wait_for(thread);
+            return Err(error);
+        }
+    }
+    let result = thread.join().ok().flatten();
+    result.ok_or_else(|| SqlError::failed("this query could not be executed".to_owned()))
+}

@@ -1,0 +1,203 @@
+//! Functions besides those of polars. With them a view follows row numbers without joins: polars would carry out a join
+//! also where nothing of it is asked, and order the rows anew.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+use handlescope_model::{Table, guard::lock};
+use polars::{
+    prelude::{
+        BaseColumnUdf, ChunkAgg, Column, DataType, Field, IdxCa, Int64Chunked, IntoColumn as _,
+        NewChunkedArray, PolarsResult, Schema, TimeUnit, TimeZone, UserDefinedFunction,
+        polars_bail, polars_ensure,
+    },
+    sql::FunctionRegistry,
+};
+use polars_plan::prelude::FunctionOptions;
+
+use super::columns::{TableColumn, Values};
+use super::exact::Exact;
+use super::hex::{HEX, NUMBER, hex_of, number_of};
+use super::tables::Tables;
+
+/// The function that says when the event of a row happened, where its trace has a clock.
+const EVENT_TIME: &str = "event_time";
+
+/// The function that makes calendar times of columns like `open_ns`.
+pub const UTC_TIME: &str = "utc_time";
+
+/// Our functions, and no others.
+pub struct Functions {
+    /// Tables of traces; none where a dataset is queried.
+    tables: Option<Arc<Tables>>,
+    /// Functions in use: two calls with equal arguments are equal, as those of `SELECT` and `GROUP BY`.
+    called: Mutex<HashMap<String, UserDefinedFunction>>,
+}
+
+/// A function; most have one value.
+#[derive(Debug, Clone, Copy)]
+enum Function {
+    Hex,
+    /// The number of a hex text.
+    Number,
+    /// The value that a column has in the row of this number.
+    InRow(TableColumn),
+    /// The calendar time of nanoseconds since session start, and if there are several traces of a file number.
+    UtcTime,
+    Exact(Exact),
+}
+
+impl Functions {
+    pub fn new(tables: Option<Arc<Tables>>) -> Functions {
+        Functions { tables, called: Mutex::default() }
+    }
+
+    fn named(&self, name: &str) -> Option<Function> {
+        let function = Function::named(name)?;
+        let is_of_traces = matches!(function, Function::InRow(_) | Function::UtcTime);
+        (self.tables.is_some() || !is_of_traces).then_some(function)
+    }
+}
+
+impl FunctionRegistry for Functions {
+    fn register(&mut self, name: &str, _: UserDefinedFunction) -> PolarsResult<()> {
+        polars_bail!(SQLInterface: "functions like {name} cannot be added");
+    }
+
+    fn get_udf(&self, name: &str) -> PolarsResult<Option<UserDefinedFunction>> {
+        let Some(function) = self.named(name) else { return Ok(None) };
+        let mut known = lock(&self.called);
+        let called = known.entry(name.to_owned());
+        let tables = self.tables.clone().unwrap_or_default();
+        Ok(Some(called.or_insert_with(|| function.called(name, tables)).clone()))
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        self.named(name).is_some()
+    }
+}
+
+impl Function {
+    /// `hex`, `number`, `event_time`, `utc_time`, or table and column like `processes_name`.
+    fn named(name: &str) -> Option<Function> {
+        if name.eq_ignore_ascii_case(HEX) {
+            return Some(Function::Hex);
+        }
+        if name.eq_ignore_ascii_case(NUMBER) {
+            return Some(Function::Number);
+        }
+        if name.eq_ignore_ascii_case(EVENT_TIME) {
+            return Some(Function::InRow(TableColumn::TIME));
+        }
+        if name.eq_ignore_ascii_case(UTC_TIME) {
+            return Some(Function::UtcTime);
+        }
+        if let Some(exact) = Exact::named(name) {
+            return Some(Function::Exact(exact));
+        }
+        Table::ALL.into_iter().find_map(|table| {
+            let column = name.strip_prefix(table.name())?.strip_prefix('_')?;
+            TableColumn::named(table, column).map(Function::InRow)
+        })
+    }
+
+    /// The function as polars calls it.
+    fn called(self, name: &str, tables: Arc<Tables>) -> UserDefinedFunction {
+        let called = name.to_owned();
+        let run = move |arguments: &mut [Column]| match (self, arguments) {
+            (Function::Exact(exact), arguments) => exact.run(arguments),
+            (Function::UtcTime, [times, files]) => utc_times(times, Some(files), &tables),
+            (function, [numbers]) => function.run(numbers, &tables),
+            _ => polars_bail!(SQLInterface: "{called} takes one value"),
+        };
+        let called = name.to_owned();
+        let field = move |_: &Schema, arguments: &[Field]| self.field(&called, arguments);
+        let function = UserDefinedFunction::new(name.into(), BaseColumnUdf::new(run, field));
+        UserDefinedFunction { options: FunctionOptions::elementwise(), ..function }
+    }
+
+    fn run(self, numbers: &Column, tables: &Tables) -> PolarsResult<Column> {
+        match self {
+            Function::Exact(exact) => exact.run(std::slice::from_ref(numbers)),
+            Function::UtcTime => utc_times(numbers, None, tables),
+            Function::Hex => hex_of(&number_of(HEX, numbers)?),
+            Function::Number => number_of(NUMBER, numbers),
+            Function::InRow(column) => {
+                // No row has a number that is negative or too large.
+                let rows = numbers.cast(&DataType::UInt32)?;
+                let rows = within(rows.u32()?, tables.height(column.table)?);
+                let name = numbers.name().clone();
+                if !matches!(column.values, Values::Hex) {
+                    return Ok(tables.column(column)?.take(&rows)?.with_name(name));
+                }
+                // Only the values of these rows become text.
+                let stored = TableColumn { values: Values::Archive, ..column };
+                Ok(hex_of(&tables.column(stored)?.take(&rows)?)?.with_name(name))
+            }
+        }
+    }
+
+    fn field(self, called: &str, arguments: &[Field]) -> PolarsResult<Field> {
+        let number = match (self, arguments) {
+            (Function::Exact(exact), arguments) => return exact.field(arguments),
+            (Function::UtcTime, [number, _]) | (_, [number]) => number,
+            _ => polars_bail!(SQLInterface: "{called} takes one value"),
+        };
+        let (name, dtype) = (number.name(), number.dtype());
+        let is_hex = matches!(self, Function::Hex | Function::Number) && dtype.is_string();
+        polars_ensure!(
+            is_hex || dtype.is_integer() || dtype.is_null() || dtype.is_unknown(),
+            SQLInterface: "{called} takes a number, but {name} is {dtype}"
+        );
+        let dtype = match self {
+            Function::Hex => DataType::String,
+            Function::Number => DataType::UInt64,
+            Function::UtcTime => utc(),
+            Function::Exact(_) => dtype.clone(),
+            Function::InRow(column) => column.spec.dtype.dtype(),
+        };
+        Ok(Field::new(name.clone(), dtype))
+    }
+}
+
+/// The type of calendar times, which those of a dataset have, too.
+fn utc() -> DataType {
+    DataType::Datetime(TimeUnit::Microseconds, Some(TimeZone::UTC))
+}
+
+/// Calendar times; none in traces without a clock.
+fn utc_times(times: &Column, files: Option<&Column>, tables: &Tables) -> PolarsResult<Column> {
+    let starts = tables.starts_us()?;
+    let mut distinct: Vec<Option<i64>> = starts.iter().map(|(_, start)| *start).collect();
+    distinct.dedup();
+    polars_ensure!(
+        files.is_some() || distinct.len() < 2,
+        SQLInterface: "the traces started at different times; write {UTC_TIME}(open_ns, file_index)"
+    );
+    let files = match files {
+        Some(files) => files.cast(&DataType::UInt32)?,
+        None => Column::full_null("file".into(), times.len(), &DataType::UInt32),
+    };
+    let start = |file: Option<u32>| match file {
+        Some(file) => starts.iter().find(|(known, _)| *known == file).and_then(|(_, start)| *start),
+        None => distinct.first().copied().flatten(),
+    };
+    let name = times.name().clone();
+    let times = times.cast(&DataType::Int64)?;
+    // Downwards, also before the session start.
+    let pairs = times.i64()?.iter().zip(files.u32()?.iter());
+    let times = pairs.map(|(time, file)| start(file)?.checked_add(time?.div_euclid(1_000)));
+    Int64Chunked::from_iter_options(name, times).into_column().cast(&utc())
+}
+
+/// Row numbers, without those that a damaged file makes up.
+fn within(rows: &IdxCa, height: usize) -> IdxCa {
+    let is_within = |row: &u32| (*row as usize) < height;
+    if rows.max().as_ref().is_none_or(is_within) {
+        return rows.clone();
+    }
+    let known = rows.iter().map(|row| row.filter(is_within));
+    IdxCa::from_iter_options(rows.name().clone(), known)
+}

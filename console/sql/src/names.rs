@@ -1,0 +1,134 @@
+//! Names for columns of a query that have none, and those of `WITH`.
+
+use std::ops::ControlFlow;
+
+use polars::sql::extract_table_identifiers;
+use sqlparser::{
+    ast::{
+        Expr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, VisitMut,
+        VisitorMut, visit_expressions_mut,
+    },
+    dialect::GenericDialect,
+    parser::Parser,
+};
+
+/// The name that polars gives to `count(*)`.
+pub const POLARS_COUNT: &str = "len";
+const COUNT: &str = "count(*)";
+
+/// The query with each calculated column named after itself, as in `min(handle)`, and sorted by that name; `None` when
+/// it has none. Polars names a call after its column, so that `min(handle), max(handle)` are two columns of one name,
+/// and calculates `ORDER BY max(handle)` again, of the rows of the answer.
+pub fn with_names(query: &str) -> Option<String> {
+    let mut statements = Parser::parse_sql(&GenericDialect {}, query).ok()?;
+    let mut names = Names::default();
+    let _ = statements.visit(&mut names);
+    let statements: Vec<String> = statements.iter().map(Statement::to_string).collect();
+    names.has_new.then(|| statements.join("; "))
+}
+
+/// Returns the names that `WITH` gives to queries that do not themselves select from another
+/// relation of that name. Polars would take the other one everywhere.
+pub fn names_of_with(query: &str) -> Vec<String> {
+    let statements = Parser::parse_sql(&GenericDialect {}, query).unwrap_or_default();
+    let withs = statements.iter().filter_map(|statement| match statement {
+        Statement::Query(query) => query.with.as_ref(),
+        _ => None,
+    });
+    let tables = withs.flat_map(|with| &with.cte_tables);
+    let names = tables.filter_map(|table| {
+        let name = &table.alias.name.value;
+        let used = extract_table_identifiers(&table.query.to_string(), false, true).ok()?;
+        used.iter().all(|used| used != name).then(|| name.clone())
+    });
+    names.collect()
+}
+
+#[derive(Default)]
+struct Names {
+    has_new: bool,
+}
+
+impl VisitorMut for Names {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expr) = item
+                && is_calculated(expr)
+            {
+                let (expr, alias) = (expr.clone(), column_name(expr));
+                *item = SelectItem::ExprWithAlias { expr, alias };
+                self.has_new = true;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let SetExpr::Select(select) = &*query.body else { return ControlFlow::Continue(()) };
+        let order = query.order_by.as_mut().map(|order| &mut order.kind);
+        if let Some(OrderByKind::Expressions(by)) = order {
+            let _ = visit_expressions_mut(by, |expr| {
+                if let Some(name) = alias_of(expr, &select.projection) {
+                    *expr = Expr::Identifier(name);
+                    self.has_new = true;
+                }
+                ControlFlow::<()>::Continue(())
+            });
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The name of a calculated column among those of a query.
+fn alias_of(column: &Expr, projection: &[SelectItem]) -> Option<Ident> {
+    let text = column.to_string();
+    projection.iter().find_map(|item| match item {
+        SelectItem::ExprWithAlias { expr, alias } if is_calculated(expr) => {
+            expr.to_string().eq_ignore_ascii_case(&text).then(|| alias.clone())
+        }
+        _ => None,
+    })
+}
+
+/// The name of a column that has none of its own.
+pub fn column_name(expr: &Expr) -> Ident {
+    match expr {
+        Expr::Identifier(name) => name.clone(),
+        Expr::CompoundIdentifier(names) if !names.is_empty() => names[names.len() - 1].clone(),
+        _ => {
+            let text = expr.to_string();
+            let is_count = text.eq_ignore_ascii_case(COUNT);
+            Ident::with_quote('"', if is_count { POLARS_COUNT } else { &text })
+        }
+    }
+}
+
+/// Whether a column is more than one of a table.
+pub fn is_calculated(expr: &Expr) -> bool {
+    !matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calculated_columns_without_a_name_are_named_after_themselves() {
+        let query = "SELECT kind, min(handle), max(handle) AS last FROM events GROUP BY kind";
+        let named = "SELECT kind, min(handle) AS \"min(handle)\", max(handle) AS last FROM events GROUP BY kind";
+        assert_eq!(with_names(query).as_deref(), Some(named));
+        assert_eq!(with_names("SELECT kind, kind FROM events ORDER BY kind"), None);
+        assert_eq!(with_names("SELECT ("), None);
+    }
+
+    #[test]
+    fn calculated_columns_are_sorted_by_their_names() {
+        let query =
+            "SELECT count(*), max(tid) AS m FROM events ORDER BY COUNT(*), max(tid) - 1 DESC";
+        let named =
+            "SELECT count(*) AS \"len\", max(tid) AS m FROM events ORDER BY \"len\", m - 1 DESC";
+        assert_eq!(with_names(query).as_deref(), Some(named));
+    }
+}

@@ -1,0 +1,193 @@
+//! Queries over the tables of a dataset, which polars carries out in a stream: neither tables nor joins have to fit into
+//! memory.
+
+use std::{fmt::Display, sync::Arc};
+
+use handlescope_model::{guard::quietly, innermost};
+use polars::{
+    prelude::{
+        Column, DataFrame, DataType, Engine, IntoLazy, LazyFrame, PolarsError, PolarsResult,
+    },
+    sql::{SQLContext, extract_table_identifiers},
+};
+
+use super::{
+    answer::{apart, described, named_count},
+    columns::RelationColumn,
+    error::SqlError,
+    functions::Functions,
+    joins::{Refused, TooLarge, collect},
+    memory::MemoryLimit,
+    names::{names_of_with, with_names},
+    planner::{execute, too_long},
+};
+use handlescope_fleet::dataset::{
+    COMPARED_BYTES, Dataset, DatasetError, DatasetTable, Partition, TABLES,
+};
+use handlescope_query::{KnownNames, polars_reason};
+use handlescope_session::cancel::Cancel;
+use handlescope_session::suggest;
+
+/// Columns that the names of folders have, with their meanings.
+const PARTITIONS: [(&str, DataType, &str); 2] = [
+    ("date", DataType::Date, "Day of the session start, UTC."),
+    ("trace", DataType::String, "Id of the trace: 32 hexadecimal digits."),
+];
+
+/// The columns of a table of a dataset in queries.
+pub fn dataset_columns(table: &DatasetTable) -> Vec<RelationColumn> {
+    let schema = (table.schema)();
+    let columns = (table.docs)()
+        .into_iter()
+        .filter_map(|(name, doc)| Some((name, schema.get(name)?.clone(), doc, true)));
+    let partitions = PARTITIONS.into_iter().map(|(name, dtype, doc)| (name, dtype, doc, false));
+    let columns = columns.chain(partitions).map(|(name, dtype, doc, nullable)| RelationColumn {
+        name: name.into(),
+        dtype,
+        nullable,
+        unit: "".into(),
+        doc: doc.into(),
+    });
+    columns.collect()
+}
+
+/// Answers a query over the tables of a dataset.
+///
+/// # Errors
+/// When the query is wrong or takes too much memory, a file is damaged, or `cancel` asks to stop.
+pub fn sql_over_dataset(
+    dataset: &Dataset,
+    query: &str,
+    limit: MemoryLimit,
+    cancel: &Cancel,
+) -> Result<DataFrame, SqlError> {
+    if let Some(problem) = too_long(query) {
+        return Err(SqlError::failed(problem));
+    }
+    if let Some(name) = described(query) {
+        return describe(name);
+    }
+    // The session resets its flag for the next command, while this query may still check it.
+    let stop = Cancel::default();
+    let refused = Refused::default();
+    let work = {
+        let (dataset, query) = (dataset.clone(), query.to_owned());
+        let (refused, stop) = (refused.clone(), stop.clone());
+        move || planned(&dataset, &query, &refused, &stop)
+    };
+    let answer = apart(work, |_| Ok(()), limit, cancel);
+    stop.cancel();
+    let answer = answer?;
+    if let Some(&TooLarge { rows, most }) = refused.get() {
+        return Err(SqlError::JoinTooLarge { rows, most });
+    }
+    Ok(named_count(answer?, query)?)
+}
+
+/// Whether a query may read few of the files of its tables, by the columns that names of folders have.
+fn may_skip_files(query: &str) -> bool {
+    let mut words = query.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    words.any(|word| PARTITIONS.iter().any(|(name, ..)| word.eq_ignore_ascii_case(name)))
+}
+
+/// Plans a query and runs it.
+fn planned(
+    dataset: &Dataset,
+    query: &str,
+    refused: &Refused,
+    stop: &Cancel,
+) -> Result<DataFrame, SqlError> {
+    let named = extract_table_identifiers(query, false, true)?;
+    let traces = dataset.complete_traces(|_| true);
+    let traces = traces.map_err(of_dataset)?;
+    let compared = if may_skip_files(query) { COMPARED_BYTES } else { u64::MAX };
+    let functions = Functions::new(None);
+    let mut context = SQLContext::new().with_function_registry(Arc::new(functions));
+    for table in &TABLES {
+        let spellings = named.iter().filter(|typed| typed.eq_ignore_ascii_case(table.name));
+        let spellings: Vec<&str> = spellings.map(String::as_str).collect();
+        if spellings.is_empty() {
+            // Errors only list its name.
+            context.register(table.name, DataFrame::empty().lazy());
+            continue;
+        }
+        let frame = handlescope_fleet::scan(dataset, table, traces.iter(), compared, stop);
+        let frame = frame.map_err(of_dataset)?;
+        for name in spellings.into_iter().chain([table.name]) {
+            context.register(name, frame.clone());
+        }
+    }
+    for name in names_of_with(query) {
+        context.unregister(&name);
+    }
+    let mut run = |text: &str| streamed(execute(&mut context, text)?, refused);
+    // In a stream, ORDER BY count(*) of a column without a name would order nothing, and report no error.
+    let answer = match with_names(query) {
+        Some(renamed) => run(&renamed).or_else(|_| run(query)),
+        None => run(query),
+    };
+    answer.map_err(|error| {
+        if let Some(damage) = damage(&error, dataset, &named, &traces, stop) {
+            return of_dataset(damage);
+        }
+        let tables = named.iter().filter_map(|name| handlescope_fleet::table(name));
+        let columns: Vec<RelationColumn> = tables.flat_map(dataset_columns).collect();
+        let names = KnownNames {
+            tables: TABLES.iter().map(|table| -> &str { table.name }).collect(),
+            columns: columns.iter().map(|column| &*column.name).collect(),
+        };
+        SqlError::failed(polars_reason(&error, &names))
+    })
+}
+
+fn of_dataset(error: impl Display) -> SqlError {
+    SqlError::Dataset { reason: error.to_string() }
+}
+
+/// The file of the named tables for which a query may have failed.
+fn damage(
+    error: &PolarsError,
+    dataset: &Dataset,
+    named: &[String],
+    traces: &[Partition],
+    stop: &Cancel,
+) -> Option<DatasetError> {
+    // The others are about the query.
+    let is_of_files = matches!(
+        innermost(error),
+        PolarsError::IO { .. } | PolarsError::ComputeError(_) | PolarsError::OutOfBounds(_)
+    );
+    let mut tables =
+        named.iter().filter_map(|name| handlescope_fleet::table(name)).filter(|_| is_of_files);
+    tables.find_map(|table| dataset.first_damage(table.name, traces.iter(), stop))
+}
+
+/// Carries a plan out in a stream; what polars cannot stream, it does in memory.
+fn streamed(plan: LazyFrame, refused: &Refused) -> PolarsResult<DataFrame> {
+    let in_memory = plan.clone();
+    let streamed = quietly(|| plan.collect_with_engine(Engine::Streaming));
+    match streamed {
+        Ok(answer) => Ok(answer?.unwrap_single()),
+        Err(_) => collect(in_memory, refused),
+    }
+}
+
+/// The columns of a table, a row each.
+fn describe(name: &str) -> Result<DataFrame, SqlError> {
+    let Some(table) = handlescope_fleet::table(name) else {
+        let names: Vec<&str> = TABLES.iter().map(|table| -> &str { table.name }).collect();
+        let hint = suggest::nearest(name, names.iter().copied()).map(suggest::did_you_mean);
+        let hint = hint.unwrap_or_else(|| format!("; there are {}", names.join(", ")));
+        return Err(SqlError::failed(format!("no table '{name}'{hint}")));
+    };
+    let columns = dataset_columns(table);
+    let texts = |title: &'static str, text: fn(&RelationColumn) -> String| {
+        Column::new(title.into(), columns.iter().map(text).collect::<Vec<String>>())
+    };
+    let frame = DataFrame::new_infer_height(vec![
+        texts("column", |column| column.name.to_string()),
+        texts("type", RelationColumn::dtype_text),
+        texts("meaning", |column| column.doc.to_string()),
+    ]);
+    Ok(frame?)
+}

@@ -1,0 +1,160 @@
+//! The context in which polars plans queries and views: the tables under their names, our
+//! functions, and enough stack.
+
+use std::{
+    io,
+    ops::ControlFlow,
+    sync::Arc,
+    thread::{Builder, JoinHandle},
+};
+
+use handlescope_model::{Table, guard::quietly};
+use polars::{
+    prelude::{Column, DataFrame, IntoLazy as _, LazyFrame, PolarsResult, polars_bail},
+    sql::SQLContext,
+};
+use sqlparser::{
+    ast::{
+        BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator,
+        Value, Visit as _, Visitor,
+    },
+    dialect::GenericDialect,
+    parser::{Parser, ParserOptions},
+};
+
+use super::{
+    dialect::{ONE_ROW, translate},
+    functions::Functions,
+    nested::plan_nested,
+    scan::scan,
+    tables::Tables,
+};
+
+/// Stack size of a query, of which only the used part takes memory: the planner recurses into each
+/// operator of a chain.
+const STACK_BYTES: usize = 256 << 20;
+
+/// Maximum length of a query: the planner takes time and memory with the square of a chain of
+/// operators, gigabytes for ten thousand of them.
+pub const MAX_BYTES: usize = 8 << 10;
+
+/// Maximum number of texts that a query may concatenate: the threads of polars recurse into each
+/// `||`, and have less stack.
+const MAX_JOINED: usize = 500;
+
+/// Functions that make texts as long as a number says.
+const PADDING: [&str; 2] = ["lpad", "rpad"];
+
+/// The longest text that they make: polars makes it letter by letter, and cannot be stopped.
+const MAX_PADDED: f64 = 1e6;
+
+/// Returns the reason why a query would take all memory or stack before it is carried out; `None`
+/// if it would not.
+pub fn too_long(query: &str) -> Option<String> {
+    let (size, joined) = (query.len(), query.matches("||").count());
+    match () {
+        () if size > MAX_BYTES => {
+            Some(format!("the query has {size} bytes, more than {MAX_BYTES}"))
+        }
+        () if joined > MAX_JOINED => {
+            Some(format!("the query has {joined} ||, more than {MAX_JOINED}"))
+        }
+        () => None,
+    }
+}
+
+/// A context that knows the tables, and no view.
+pub fn context(tables: &Arc<Tables>) -> PolarsResult<SQLContext> {
+    let functions = Functions::new(Some(Arc::clone(tables)));
+    let context = SQLContext::new().with_function_registry(Arc::new(functions));
+    for table in Table::ALL {
+        context.register(table.name(), scan(Arc::clone(tables), table)?);
+    }
+    Ok(context)
+}
+
+/// Plans a query in the SQL that [`translate`] knows.
+pub fn execute(context: &mut SQLContext, query: &str) -> PolarsResult<LazyFrame> {
+    // Polars reads a query in this way.
+    let options = ParserOptions { trailing_commas: true, ..ParserOptions::default() };
+    let parser = Parser::new(&GenericDialect {}).with_options(options).try_with_sql(query);
+    // Polars says what is wrong with a text that is no query, or more than one.
+    let Ok(statements) = parser.and_then(|mut parser| parser.parse_statements()) else {
+        return context.execute(query);
+    };
+    let [statement] = statements.as_slice() else { return context.execute(query) };
+    if let ControlFlow::Break(reason) = statement.visit(&mut LongTexts) {
+        polars_bail!(SQLInterface: "{reason}");
+    }
+    let mut translated = statement.clone();
+    if let Err(reason) = translate(&mut translated) {
+        polars_bail!(SQLInterface: "{reason}");
+    }
+    if translated.to_string().contains(ONE_ROW) {
+        let row = DataFrame::new_infer_height(vec![Column::new("_".into(), [0])])?;
+        context.register(ONE_ROW, row.lazy());
+    }
+    plan_nested(context, &mut translated)?;
+    match translated == *statement {
+        true => context.execute(query),
+        false => context.execute(&translated.to_string()),
+    }
+}
+
+/// Finds the first function that would fill the memory with one text.
+struct LongTexts;
+
+impl Visitor for LongTexts {
+    type Break = String;
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+        let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
+        let name = function.name.to_string().to_lowercase();
+        if !PADDING.contains(&name.trim_matches('"')) {
+            return ControlFlow::Continue(());
+        }
+        let FunctionArguments::List(arguments) = &function.args else {
+            return ControlFlow::Continue(());
+        };
+        let numbers = arguments.args.iter().filter_map(|argument| match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => number(argument),
+            _ => None,
+        });
+        match numbers.fold(0.0, f64::max) > MAX_PADDED {
+            true => ControlFlow::Break(format!("{name} makes at most {MAX_PADDED} characters")),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// The value of an expression that consists of numbers only.
+fn number(expr: &Expr) -> Option<f64> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::Number(number, _) => number.parse().ok(),
+            _ => None,
+        },
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => number(inner),
+        Expr::UnaryOp { op: UnaryOperator::Plus, expr } => number(expr),
+        Expr::BinaryOp { left, op, right } => {
+            let (left, right) = (number(left)?, number(right)?);
+            match op {
+                BinaryOperator::Plus => Some(left + right),
+                BinaryOperator::Minus => Some(left - right),
+                BinaryOperator::Multiply => Some(left * right),
+                BinaryOperator::Divide => Some(left / right),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Runs something on a thread of its own with enough stack. The thread ends with `None` where the
+/// planner panicked, which must not end the session.
+pub fn with_stack<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<Option<T>>> {
+    let work = move || quietly(work).ok();
+    Builder::new().name("sql".into()).stack_size(STACK_BYTES).spawn(work)
+}

@@ -1,0 +1,72 @@
+//! Relations that a query may name after `FROM`: the tables of a trace with some additional
+//! columns, and views that make common queries short.
+
+use handlescope_model::{ColumnSpec, Table};
+
+use super::columns::{RelationColumn, added, specs};
+use super::views::{View, Views};
+
+/// A table or view, and its columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation<'a> {
+    /// A table, with columns that are computed when a query uses them.
+    Table(Table),
+    /// Rows that need no joins.
+    View(&'a View),
+}
+
+impl Views {
+    /// Every relation, views first.
+    pub fn relations(&self) -> impl Iterator<Item = Relation<'_>> {
+        self.all().map(Relation::View).chain(Table::ALL.into_iter().map(Relation::Table))
+    }
+
+    pub fn relation(&self, name: &str) -> Option<Relation<'_>> {
+        let mut tables = Table::ALL.into_iter();
+        let table = tables.find(|table| table.name().eq_ignore_ascii_case(name));
+        self.named(name).map(Relation::View).or(table.map(Relation::Table))
+    }
+}
+
+impl Relation<'static> {
+    /// Every relation of the program, views first.
+    pub fn all() -> impl Iterator<Item = Relation<'static>> {
+        Views::built_in().relations()
+    }
+
+    pub fn named(name: &str) -> Option<Relation<'static>> {
+        Views::built_in().relation(name)
+    }
+}
+
+impl<'a> Relation<'a> {
+    /// Returns the name in queries.
+    pub fn name(self) -> &'a str {
+        match self {
+            Relation::Table(table) => table.name(),
+            Relation::View(view) => &view.name,
+        }
+    }
+
+    /// Describes the rows.
+    pub fn doc(self) -> &'a str {
+        match self {
+            Relation::Table(table) => table.doc(),
+            Relation::View(view) => &view.doc,
+        }
+    }
+
+    /// Returns the columns, in order.
+    pub fn columns(self) -> Vec<RelationColumn> {
+        match self {
+            Relation::Table(table) => specs(table).map(|spec| RelationColumn::of(&spec)).collect(),
+            Relation::View(view) => view.columns.clone(),
+        }
+    }
+
+    /// Columns that a table has in queries only, in front of its own.
+    pub fn added(self) -> impl Iterator<Item = &'static ColumnSpec> {
+        let table = if let Relation::Table(table) = self { Some(table) } else { None };
+        table.into_iter().flat_map(added).map(|(.., spec)| spec)
+    }
+}

@@ -1,0 +1,348 @@
+//! Views: `SELECT`s in files, those of this folder and those of the user, which add to them or replace them.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, LazyLock, mpsc},
+};
+
+use handlescope_model::{Cancel, Table};
+use polars::{
+    prelude::{DataFrame, IntoLazy, PolarsResult, Schema},
+    sql::{SQLContext, extract_table_identifiers},
+};
+
+use super::{
+    columns::{RelationColumn, specs},
+    hex::with_literals,
+    planner::{context, execute, with_stack},
+    view_file::{ViewError, ViewFile},
+};
+use handlescope_query::KnownNames;
+use handlescope_session::paths::has_extension;
+
+/// The views of this folder.
+static FILES: [(&str, &str); 8] = [
+    ("leaks.sql", include_str!("views/leaks.sql")),
+    ("handles.sql", include_str!("views/handles.sql")),
+    ("open_handles.sql", include_str!("views/open_handles.sql")),
+    ("_opened.sql", include_str!("views/_opened.sql")),
+    ("resource_leaks.sql", include_str!("views/resource_leaks.sql")),
+    ("allocations.sql", include_str!("views/allocations.sql")),
+    ("_allocated.sql", include_str!("views/_allocated.sql")),
+    ("provider_values.sql", include_str!("views/provider_values.sql")),
+];
+
+static BUILT_IN: LazyLock<Arc<Views>> = LazyLock::new(|| {
+    Arc::new(
+        planned_apart(built_in, &Cancel::default())
+            .ok()
+            .flatten()
+            .and_then(Result::ok)
+            .unwrap_or_default(),
+    )
+});
+
+/// Plans views on a thread of their own: polars may need much stack, and refuses to plan within another runtime, as that
+/// of the server for agents. `None` where it panics.
+fn planned_apart(
+    files: impl FnOnce() -> Result<Vec<ViewFile>, ViewError> + Send + 'static,
+    cancel: &Cancel,
+) -> io::Result<Option<Result<Views, ViewError>>> {
+    let cancel = cancel.clone();
+    let thread = with_stack(move || files().and_then(|files| Views::planned(&files, &cancel)))?;
+    Ok(thread.join().ok().flatten())
+}
+
+/// A view that a query may name besides tables.
+#[derive(Debug, PartialEq, Eq)]
+pub struct View {
+    pub name: String,
+    pub doc: String,
+    pub columns: Vec<RelationColumn>,
+    /// The text of its file.
+    pub sql: String,
+    /// The text with its literals as polars reads them.
+    planned: String,
+    /// Names of the relations that it selects from.
+    uses: Vec<String>,
+    /// File of the view, if it is one of the user.
+    pub file: Option<PathBuf>,
+}
+
+#[derive(Debug, Default)]
+pub struct Views {
+    /// The views, each behind those that it uses.
+    planned: Vec<View>,
+    /// Indexes of the views in the order in which they are shown.
+    shown: Vec<usize>,
+    /// Names of further views, which the query does not need that these are for.
+    others: Vec<String>,
+}
+
+impl Views {
+    /// The views of the program.
+    pub fn built_in() -> &'static Arc<Views> {
+        &BUILT_IN
+    }
+
+    /// The views of the program, and those of the files in a folder.
+    ///
+    /// # Errors
+    /// When one of the folder cannot be read or planned, or `cancel` asks to stop.
+    pub fn with(folder: Option<&Path>, cancel: &Cancel) -> Result<Arc<Views>, ViewError> {
+        Self::among(folder, cancel, |files| (files, Vec::new()))
+    }
+
+    /// The views that a query may name. Of those that it does not need, only the names are known.
+    ///
+    /// # Errors
+    /// When one of the folder cannot be read, one that the query needs cannot be planned, or `cancel` asks to stop.
+    pub fn of_query(
+        folder: Option<&Path>,
+        query: &str,
+        cancel: &Cancel,
+    ) -> Result<Arc<Views>, ViewError> {
+        // The query says later what is wrong with it.
+        let named = extract_table_identifiers(query, false, true).unwrap_or_default();
+        Self::among(folder, cancel, move |files| needed(files, &named))
+    }
+
+    /// The views of the program, or those that are chosen of it and of a folder.
+    fn among(
+        folder: Option<&Path>,
+        cancel: &Cancel,
+        choose: impl FnOnce(Vec<ViewFile>) -> (Vec<ViewFile>, Vec<String>) + Send + 'static,
+    ) -> Result<Arc<Views>, ViewError> {
+        let Some(folder) = folder.map(Path::to_path_buf) else { return Ok(Arc::clone(&BUILT_IN)) };
+        let unread = |source| ViewError::Unread { path: folder.clone(), source };
+        let (read, (names, others)) = (folder.clone(), mpsc::channel());
+        let chosen = move || {
+            let (files, others) = choose(files(&read)?);
+            // Its receiver outlives the thread.
+            let _ = names.send(others);
+            Ok(files)
+        };
+        let views = planned_apart(chosen, cancel).map_err(unread)?;
+        let views = views.unwrap_or_else(|| Err(unread(io::Error::other("polars panicked"))))?;
+        Ok(Arc::new(Views { others: others.recv().unwrap_or_default(), ..views }))
+    }
+
+    /// Returns the views in the order in which they are shown: those of the program first.
+    pub fn all(&self) -> impl Iterator<Item = &View> {
+        let views = self.shown.iter().filter_map(|index| self.planned.get(*index));
+        views.filter(|view| !view.is_hidden())
+    }
+
+    pub fn named(&self, name: &str) -> Option<&View> {
+        self.planned.iter().find(|view| view.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The texts that make a view: its own, and those of hidden views that it uses.
+    pub fn texts(&self, view: &View) -> impl Iterator<Item = &str> {
+        let views = self.planned.iter().rev().filter(|known| {
+            known.name == view.name || (known.is_hidden() && view.uses.contains(&known.name))
+        });
+        views.map(|view| view.sql.as_str()).collect::<Vec<&str>>().into_iter()
+    }
+
+    /// Plans views, which gives the types of their columns.
+    fn planned(files: &[ViewFile], cancel: &Cancel) -> Result<Views, ViewError> {
+        let order = sorted(files)?;
+        let Some(first) = files.first() else { return Ok(Views::default()) };
+        let context = context(&Arc::default());
+        let mut context = context.map_err(|error| first.wrong(&error, &KnownNames::default()))?;
+        let shown = vec![0; files.len()];
+        let mut views = Views { planned: Vec::new(), shown, others: Vec::new() };
+        for index in order {
+            // Plans of a long chain take long.
+            cancel.check()?;
+            let Some((file, slot)) = files.get(index).zip(views.shown.get_mut(index)) else {
+                continue;
+            };
+            *slot = views.planned.len();
+            let known: Vec<RelationColumn> =
+                file.uses.iter().flat_map(|name| columns_of(name, &views.planned)).collect();
+            let text = with_literals(&file.text, &known);
+            let text = text.unwrap_or_else(|| file.text.clone());
+            let planned = execute(&mut context, &text).and_then(|mut frame| {
+                let schema = frame.collect_schema()?;
+                context.register(&file.name, frame);
+                Ok(schema)
+            });
+            let schema = planned.map_err(|error| {
+                let tables = Table::ALL.into_iter().map(|table| -> &str { table.name() });
+                let names = KnownNames {
+                    tables: tables.chain(files.iter().map(|file| file.name.as_str())).collect(),
+                    columns: known.iter().map(|column| &*column.name).collect(),
+                };
+                file.wrong(&error, &names)
+            })?;
+            views.planned.push(View::of(file, text, &schema, &known)?);
+        }
+        Ok(views)
+    }
+
+    /// Returns the views of the user among those that a query uses, each behind those that it uses.
+    pub fn of_user(&self, named: &[String]) -> Vec<&View> {
+        let used = self.used(named);
+        let views = self.planned.iter().filter(|view| view.file.is_some());
+        views.filter(|view| used.contains(&view.name)).collect()
+    }
+
+    /// Returns the names in a query, and those that the named views use.
+    fn used(&self, named: &[String]) -> HashSet<String> {
+        let mut used: HashSet<String> = named.iter().map(|name| name.to_lowercase()).collect();
+        for view in self.planned.iter().rev() {
+            if used.contains(&view.name) {
+                used.extend(view.uses.iter().map(|name| name.to_lowercase()));
+            }
+        }
+        used
+    }
+
+    /// Lets queries name the views; the named ones, and those that they use, get their plans.
+    pub fn register(&self, context: &mut SQLContext, named: &[String]) -> PolarsResult<()> {
+        let used = self.used(named);
+        for view in &self.planned {
+            let frame = match used.contains(&view.name) {
+                true => execute(context, &view.planned)?,
+                false if view.is_hidden() => continue,
+                // Errors only list its name.
+                false => DataFrame::empty().lazy(),
+            };
+            context.register(&view.name, frame);
+        }
+        for name in &self.others {
+            context.register(name, DataFrame::empty().lazy());
+        }
+        Ok(())
+    }
+}
+
+/// The files of the program and of views that a query needs, and the names of the others.
+fn needed(files: Vec<ViewFile>, named: &[String]) -> (Vec<ViewFile>, Vec<String>) {
+    let uses: HashMap<&str, &[String]> =
+        files.iter().map(|file| (file.name.as_str(), file.uses.as_slice())).collect();
+    let mut needed: HashSet<String> = HashSet::new();
+    let mut open: Vec<String> = named.iter().map(|name| name.to_lowercase()).collect();
+    while let Some(name) = open.pop() {
+        let used = uses.get(name.as_str()).copied().unwrap_or_default();
+        if needed.insert(name) {
+            open.extend(used.iter().map(|name| name.to_lowercase()));
+        }
+    }
+    let is_built_in = |file: &ViewFile| !file.is_of_user;
+    // A view of the program may use one that replaces another of the program.
+    for file in files.iter().filter(|file| is_built_in(file)) {
+        needed.extend(file.uses.iter().map(|name| name.to_lowercase()));
+    }
+    let (needed, others): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|file| is_built_in(file) || needed.contains(&file.name));
+    (needed, others.into_iter().map(|file| file.name).collect())
+}
+
+impl View {
+    /// Whether it is there for other views only.
+    fn is_hidden(&self) -> bool {
+        self.name.starts_with('_')
+    }
+
+    /// Builds a view; a column that its file does not describe means what it means where it comes
+    /// from.
+    fn of(
+        file: &ViewFile,
+        planned: String,
+        schema: &Schema,
+        known: &[RelationColumn],
+    ) -> Result<View, ViewError> {
+        if let Some(doc) = file.columns.iter().find(|doc| !schema.contains(&doc.name)) {
+            let problem = format!("the query has no column '{}'", doc.name);
+            return Err(file.wrong_in(doc.line, problem));
+        }
+        let columns = schema.iter().map(|(name, dtype)| {
+            let doc = file.columns.iter().find(|doc| doc.name == *name);
+            let mut known = known.iter().filter(|known| *name == known.name);
+            match (doc, known.find(|known| known.dtype == *dtype)) {
+                (None, Some(known)) => known.clone(),
+                (doc, _) => RelationColumn {
+                    name: name.to_string().into(),
+                    dtype: dtype.clone(),
+                    nullable: doc.is_none_or(|doc| doc.nullable),
+                    unit: doc.map_or_else(String::new, |doc| doc.unit.clone()).into(),
+                    doc: doc.map_or_else(String::new, |doc| doc.meaning.clone()).into(),
+                },
+            }
+        });
+        Ok(View {
+            name: file.name.clone(),
+            doc: file.doc.clone(),
+            columns: columns.collect(),
+            sql: file.text.clone(),
+            planned,
+            uses: file.uses.clone(),
+            file: file.is_of_user.then(|| file.path.clone()),
+        })
+    }
+}
+
+fn built_in() -> Result<Vec<ViewFile>, ViewError> {
+    FILES.iter().map(|(name, text)| ViewFile::parse(Path::new(name), text)).collect()
+}
+
+/// The files of the program, replaced by those of a folder that have the same name, and its others.
+fn files(folder: &Path) -> Result<Vec<ViewFile>, ViewError> {
+    let entries = fs::read_dir(folder)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|source| ViewError::Unread { path: folder.to_path_buf(), source })?;
+    let paths = entries.into_iter().map(|entry| entry.path());
+    let mut paths: Vec<_> = paths.filter(|path| has_extension(path, &["sql"])).collect();
+    paths.sort();
+    let mut files = built_in()?;
+    for path in paths {
+        let file = ViewFile::read(&path)?;
+        match files.iter_mut().find(|known| known.name == file.name) {
+            Some(known) => *known = file,
+            None => files.push(file),
+        }
+    }
+    Ok(files)
+}
+
+/// The indexes of files, each behind those that it uses.
+fn sorted(files: &[ViewFile]) -> Result<Vec<usize>, ViewError> {
+    let indexes: HashMap<&str, usize> =
+        files.iter().map(|file| file.name.as_str()).zip(0..).collect();
+    let uses = |index: &usize| {
+        let names = files.get(*index).map_or(&[][..], |file| &file.uses);
+        names.iter().filter_map(|name| indexes.get(name.to_lowercase().as_str()).copied())
+    };
+    let (mut order, mut done) = (Vec::new(), HashSet::<usize>::new());
+    let mut left: Vec<usize> = (0..files.len()).collect();
+    while let Some(&first) = left.first() {
+        let (ready, waiting): (Vec<_>, Vec<_>) =
+            left.into_iter().partition(|index| uses(index).all(|used| done.contains(&used)));
+        if ready.is_empty() {
+            // Every remaining file uses a remaining one, so this walk ends in the cycle.
+            let step = |file: usize| uses(&file).find(|used| !done.contains(used)).unwrap_or(file);
+            let index = (0..files.len()).fold(first, |index, _| step(index));
+            let Some((file, used)) = files.get(index).zip(files.get(step(index))) else { break };
+            let problem = format!("the view {} refers to itself", file.name);
+            return Err(file.wrong_name(&used.name, problem));
+        }
+        done.extend(&ready);
+        order.extend(ready);
+        left = waiting;
+    }
+    Ok(order)
+}
+
+/// The columns of a view that is planned, or of a table.
+fn columns_of(name: &str, planned: &[View]) -> Vec<RelationColumn> {
+    if let Some(view) = planned.iter().find(|view| view.name.eq_ignore_ascii_case(name)) {
+        return view.columns.clone();
+    }
+    let table = Table::ALL.into_iter().find(|table| table.name().eq_ignore_ascii_case(name));
+    table.into_iter().flat_map(specs).map(|spec| RelationColumn::of(&spec)).collect()
+}
