@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use handlescope_model::unpack::{SevenZipMembers, Watch, Zip, copy, temporary};
 use handlescope_model::{Cancel, Cancelled, Container, ContainerError, ContainerLimits, open_file};
 
 use crate::error::ExtractError;
-use crate::members::{SevenZipMembers, Watch, Zip, copy, temporary};
 
 /// A trace ready to be read.
 pub(crate) struct Input {

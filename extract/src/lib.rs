@@ -1,5 +1,4 @@
-//! Extraction of handle trace tables from `.etl` files, and resolution of addresses to function
-//! names.
+//! Extraction of handle trace tables from `.etl` files.
 //!
 //! Data flows one way, one module per stage:
 //!
@@ -12,8 +11,7 @@
 //! 6. `assemble`: all of it → tables → archive.
 //!
 //! [`extract`] runs all of them. [`OpenRecording`] with a [`collect::Collector`] of one's own runs
-//! the first four, for every stack or every event. [`live`] does for events that come from a session. [`symbols`] stands apart: it is asked when stacks
-//! are shown. [`import`] fills the same tables from an extract of ETWAnalyzer, `htrace` from text of a
+//! the first four, for every stack or every event. [`live`] does for events that come from a session. [`import`] fills the same tables from an extract of ETWAnalyzer, `htrace` from text of a
 //! debugger, `dump` from a minidump.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -37,7 +35,6 @@ pub mod lifecycle;
 pub mod live;
 pub mod managed;
 mod mapping;
-mod members;
 pub mod metadata;
 mod number_set;
 mod operations;
@@ -52,7 +49,6 @@ mod side_by_side;
 mod source;
 mod spill;
 pub mod stacks;
-pub mod symbols;
 mod text;
 
 pub use collect::check_mappings;

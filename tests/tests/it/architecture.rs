@@ -8,6 +8,9 @@ use std::path::Path;
 use handlescope_tests::folders::files;
 use handlescope_tests::source::{Crate, Layers, check, count_words_in, strings};
 
+/// Folders of the crates that the program consists of.
+const CRATES: [&str; 5] = ["console", "extract", "extract/symbols", "model", "record"];
+
 /// Checks a crate against the table `## Layers of …`.
 fn assert_layers(name: &str) {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -27,6 +30,11 @@ fn model_is_layered() {
 #[test]
 fn extract_is_layered() {
     assert_layers("extract");
+}
+
+#[test]
+fn symbols_are_layered() {
+    assert_layers("extract/symbols");
 }
 
 #[test]
@@ -54,18 +62,12 @@ fn only_the_terminal_opens_standard_output_and_standard_error() {
         assert!(config.contains(&format!("path = \"{denied}\"")), "{denied}");
     }
     let lints = "deny(clippy::disallowed_methods, clippy::disallowed_macros)";
-    for root in [
-        "console/src/main.rs",
-        "console/src/lib.rs",
-        "extract/src/lib.rs",
-        "model/src/lib.rs",
-        "record/src/lib.rs",
-    ] {
-        let text = fs::read_to_string(workspace.join(root)).unwrap();
+    let libraries = CRATES.map(|name| format!("{name}/src/lib.rs"));
+    for root in libraries.into_iter().chain(["console/src/main.rs".to_owned()]) {
+        let text = fs::read_to_string(workspace.join(&root)).unwrap();
         assert!(text.contains(lints), "{root}");
     }
-    let crates = ["console/src", "extract/src", "model/src", "record/src"];
-    let sources = crates.iter().flat_map(|folder| files(&workspace.join(folder)));
+    let sources = CRATES.iter().flat_map(|name| files(&workspace.join(name).join("src")));
     let mut switched_off: Vec<_> = sources
         .filter(|(_, text)| {
             String::from_utf8_lossy(text).replace(lints, "").contains("clippy::disallowed_")
@@ -95,8 +97,7 @@ fn only_the_theme_names_colours() {
 #[test]
 fn only_the_limit_of_joins_changes_plans_of_polars() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let crates = ["console/src", "extract/src", "model/src", "record/src"];
-    let sources = crates.iter().flat_map(|folder| files(&workspace.join(folder)));
+    let sources = CRATES.iter().flat_map(|name| files(&workspace.join(name).join("src")));
     let of_plans =
         ["polars_plan::plans", "polars_plan::{", "_collect_post_opt", "FunctionIR", "AExpr"];
     let names_any = |text: &[u8]| {
@@ -165,7 +166,7 @@ fn documents_code_and_messages_are_in_plain_words() {
 #[test]
 fn doc_comments_start_with_a_noun_or_a_verb_and_bindings_are_named_after_things() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    for name in ["console", "extract", "model", "record"] {
+    for name in CRATES {
         let words = count_words_in(&workspace.join(name).join("src"));
         assert!(words.doc_comments > 200, "{name}: {words:?}");
         assert!(words.openers * 200 < words.doc_comments, "{name}: {words:?}");
