@@ -9,7 +9,8 @@ use handlescope_tests::folders::files;
 use handlescope_tests::source::{Crate, Layers, check, count_words_in, strings};
 
 /// Folders of the crates that the program consists of.
-const CRATES: [&str; 5] = ["console", "extract", "extract/symbols", "model", "record"];
+const CRATES: [&str; 6] =
+    ["console", "extract", "extract/sources", "extract/symbols", "model", "record"];
 
 /// Checks a crate against the table `## Layers of …`.
 fn assert_layers(name: &str) {
@@ -35,6 +36,11 @@ fn extract_is_layered() {
 #[test]
 fn symbols_are_layered() {
     assert_layers("extract/symbols");
+}
+
+#[test]
+fn sources_are_layered() {
+    assert_layers("extract/sources");
 }
 
 #[test]

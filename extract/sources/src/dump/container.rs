@@ -3,13 +3,12 @@
 
 use std::collections::HashMap;
 
+use handlescope_extract::etl::{Diagnostics, WarningKind};
 use minidump_common::format::{
     MINIDUMP_DIRECTORY, MINIDUMP_HEADER, MINIDUMP_SIGNATURE, MINIDUMP_STREAM_TYPE, MINIDUMP_VERSION,
 };
 use scroll::ctx::TryFromCtx;
 use scroll::{Endian, LE, Pread};
-
-use crate::etl::{Diagnostics, WarningKind};
 
 /// Streams of a directory that are looked at. Dumps of Windows have some twenty.
 const MAX_STREAMS: usize = 1 << 12;

@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use handlescope_extract::etl::{Diagnostics, WarningKind};
+use handlescope_extract::intern::ByteInterner;
 use handlescope_model::tables::{Name, Names, ObjectType, ObjectTypes};
 use handlescope_model::{Cancel, Cancelled, NameIdx, TypeId};
 use minidump_common::format::{
@@ -11,8 +13,6 @@ use minidump_common::format::{
 use super::container::{Container, Stream, TextReader};
 use super::information;
 use super::process::ProcessFacts;
-use crate::etl::{Diagnostics, WarningKind};
-use crate::intern::ByteInterner;
 use crate::operations::{OpenHandle, OpenList};
 
 /// Handles that a process of Windows can have.
@@ -141,7 +141,7 @@ impl<'d> Reading<'d> {
         });
     }
 
-    /// What the object information of a descriptor names; damage of it is counted.
+    /// Returns what the object information of a descriptor names, and counts damage in it.
     fn information(&self, entry: &Stream<'_>, findings: &mut Diagnostics) -> Option<String> {
         if entry.bytes.len() < size_of::<MINIDUMP_HANDLE_DESCRIPTOR_2>() {
             return None;
@@ -160,7 +160,7 @@ impl<'d> Reading<'d> {
             return *id;
         }
         let text = self.texts.text(rva).filter(|text| !text.is_empty());
-        let has_room = self.types.len() < MAX_TYPES as u32;
+        let has_room = self.types.count() < MAX_TYPES as u32;
         let known = text.filter(|text| has_room || self.types.find(text.as_bytes()).is_some());
         let id = match known {
             Some(text) => TypeId(self.types.intern(text.as_bytes()) + 1),
@@ -191,9 +191,9 @@ impl<'d> Reading<'d> {
     }
 
     fn finish(self, is_complete: bool) -> HandleList {
-        let types = (0..self.types.len())
+        let types = (0..self.types.count())
             .map(|row| ObjectType { type_id: TypeId(row + 1), name: self.types.text(row) });
-        let names = (0..self.names.len()).map(|row| Name { name: self.names.text(row) });
+        let names = (0..self.names.count()).map(|row| Name { name: self.names.text(row) });
         HandleList {
             handles: self.handles,
             types: types.collect(),

@@ -1,4 +1,4 @@
-//! What an object is, where it has no name: MINIDUMP_HANDLE_OBJECT_INFORMATION of threads, processes and owned mutants.
+//! Descriptions of objects that have no name: MINIDUMP_HANDLE_OBJECT_INFORMATION of threads, processes and owned mutants.
 //!
 //! Microsoft's headers leave its content to the system. Its kinds have the names, and public readers of dumps the fields, of
 //! structures that the system returns about objects: THREAD_BASIC_INFORMATION, PROCESS_BASIC_INFORMATION,
@@ -30,7 +30,7 @@ const LAYOUTS: [Layout; 4] = [
     Layout { kind: Kind::MiniMutantInformation2, sizes: [8, 16], place: 0 },
 ];
 
-/// What the chain from `rva` on names, if it does, and whether the chain is sound.
+/// Returns what the chain from `rva` on names, if anything, and whether the chain is sound.
 pub(super) fn of(dump: &Container<'_>, rva: u32) -> (Option<String>, bool) {
     let (mut text, mut next) = (None, rva);
     for _ in 0..MAX_CHAIN {

@@ -19,6 +19,12 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use std::time::Instant;
 
+use handlescope_extract::etl::{Diagnostics, WarningKind};
+use handlescope_extract::filetime::{PER_SECOND, UNIX_EPOCH, of_unix_ns};
+use handlescope_extract::intern::Interner;
+use handlescope_extract::{
+    ExtractError, ExtractObserver, ExtractSummary, Input, MINIDUMP_MAGIC, SourceIdentity,
+};
 use handlescope_model::rules::handle_slot;
 use handlescope_model::tables::{
     MINIDUMP, NO_CLOCK, Process, Processes, Stack, Stacks, TraceInfo, UtcOffsets,
@@ -32,14 +38,7 @@ use self::handles::HandleList;
 use self::modules::{ModuleSpace, file_name};
 use self::operations::{HandleOperation, put_in_order};
 use self::process::ProcessFacts;
-use crate::error::ExtractError;
-use crate::etl::{Diagnostics, WarningKind};
-use crate::filetime::{PER_SECOND, UNIX_EPOCH, of_unix_ns};
-use crate::input::{Input, MINIDUMP_MAGIC};
-use crate::intern::Interner;
 use crate::operations::{Entry, Handles, Operation, Tables, event_counts, stack_events};
-use crate::options::{ExtractObserver, ExtractSummary};
-use crate::source::SourceIdentity;
 
 /// Beginning of the names of kinds of events.
 const SOURCE: &str = "minidump";

@@ -1,5 +1,7 @@
 //! The modules of the process, and where addresses lie in them.
 
+use handlescope_extract::etl::{Diagnostics, WarningKind};
+use handlescope_extract::intern::Interner;
 use handlescope_model::tables::{Frame, Frames, Module, ModuleLoad, ModuleLoads, Modules};
 use handlescope_model::{ModuleIdx, ProcessIdx};
 use minidump_common::format::{
@@ -8,8 +10,6 @@ use minidump_common::format::{
 };
 
 use super::container::{Container, Stream, TextReader};
-use crate::etl::{Diagnostics, WarningKind};
-use crate::intern::Interner;
 
 /// Modules that are read. A process has some hundred.
 const MAX_MODULES: u32 = 1 << 14;
@@ -33,7 +33,7 @@ pub(super) struct ModuleSpace {
     pub(super) frames: Frames,
     /// First address, end and row of each loaded module, ascending.
     loaded: Vec<(u64, u64, u32)>,
-    /// The same of unloaded modules, in no order.
+    /// First address, end and row of each unloaded module, in no order.
     unloaded: Vec<(u64, u64, u32)>,
     /// Module and offset of each frame, or the address.
     known: Interner<u64>,

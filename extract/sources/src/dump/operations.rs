@@ -7,12 +7,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use handlescope_extract::etl::{Diagnostics, WarningKind};
 use handlescope_model::{Cancel, Cancelled};
 use minidump_common::format::MINIDUMP_STREAM_TYPE;
 use scroll::Pread;
 
 use super::container::{Container, Stream};
-use crate::etl::{Diagnostics, WarningKind};
 use crate::operations::Operation;
 
 /// Operations that are read. Handle tracing keeps far fewer of a process.

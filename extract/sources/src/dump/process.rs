@@ -1,5 +1,6 @@
 //! The process of a dump and the system it ran on, as far as the dump has them.
 
+use handlescope_extract::etl::Diagnostics;
 use minidump_common::format::{
     MINIDUMP_MEMORY_DESCRIPTOR, MINIDUMP_MEMORY_DESCRIPTOR64, MINIDUMP_MISC_INFO,
     MINIDUMP_MISC_INFO_3, MINIDUMP_MISC_INFO_4, MINIDUMP_STREAM_TYPE, MINIDUMP_SYSTEM_INFO,
@@ -8,7 +9,6 @@ use minidump_common::format::{
 use scroll::{LE, Pread};
 
 use super::container::{Container, utf16};
-use crate::etl::Diagnostics;
 
 /// Ranges of memory that are looked through. A process of some gigabytes has some thousand.
 const MAX_RANGES: usize = 1 << 20;

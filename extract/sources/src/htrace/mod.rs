@@ -26,17 +26,17 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
+use handlescope_extract::etl::{Diagnostics, WarningKind};
+use handlescope_extract::{
+    ExtractError, ExtractObserver, ExtractSummary, NoObserver, SourceIdentity,
+};
 use handlescope_model::rules::is_exit_function;
 use handlescope_model::{ArchiveWriter, Cancel, open_file};
 
 use self::grammar::Statement;
 use self::parser::Parser;
 use self::tables::Entries;
-use crate::error::ExtractError;
-use crate::etl::{Diagnostics, WarningKind};
 use crate::operations::{Entry, Handles, Tables, event_counts, stack_events};
-use crate::options::{ExtractObserver, ExtractSummary, NoObserver};
-use crate::source::SourceIdentity;
 use crate::text::{Lines, Progress, may_be_text, utf8};
 
 /// Beginning of the names of kinds of events.

@@ -1,5 +1,6 @@
 //! Parser from lines to listings: the output of each `!htrace`, line by line.
 
+use handlescope_extract::etl::{Diagnostics, WarningKind};
 use handlescope_model::rules::handle_slot;
 
 use super::frame::FrameLine;
@@ -8,7 +9,6 @@ use super::history::History;
 use super::output::{Output, Step};
 use super::owners;
 use super::tables::Entries;
-use crate::etl::{Diagnostics, WarningKind};
 use crate::operations::{Entry, Operation};
 use crate::text::Line;
 

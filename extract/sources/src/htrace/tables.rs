@@ -4,6 +4,10 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use handlescope_extract::SourceIdentity;
+use handlescope_extract::etl::Diagnostics;
+use handlescope_extract::filetime::of_unix_ns;
+use handlescope_extract::intern::{ByteInterner, Interner};
 use handlescope_model::tables::{
     Frame, Frames, Module, Modules, NO_CLOCK, Process, Processes, Stack, Stacks, Symbol, Symbols,
     TraceInfo, Warning,
@@ -12,10 +16,6 @@ use handlescope_model::{FrameIdx, ModuleIdx, SCHEMA_VERSION};
 
 use super::frame::{FrameLine, Location};
 use super::history::History;
-use crate::etl::Diagnostics;
-use crate::filetime::of_unix_ns;
-use crate::intern::{ByteInterner, Interner};
-use crate::source::SourceIdentity;
 
 /// The row of the trace table.
 pub(super) fn info(input: &Path, identity: &SourceIdentity, entries: &Entries) -> TraceInfo {
@@ -186,7 +186,7 @@ impl Entries {
     }
 
     pub(super) fn module_table(&self) -> Modules {
-        let rows = 0..self.modules.len();
+        let rows = 0..self.modules.count();
         let row = |row| {
             let name = self.modules.text(row);
             Module { path: name.clone(), name, ..Module::default() }

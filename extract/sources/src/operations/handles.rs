@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use handlescope_extract::etl::{Diagnostics, WarningKind};
 use handlescope_model::rules::{handle_slot, is_leak, is_leak_at_exit};
 use handlescope_model::tables::{
     ClosedUnseen, Event, Events, ExistingHandle, ExistingHandles, Object, Objects,
@@ -12,7 +13,6 @@ use handlescope_model::{
 };
 
 use super::{Entry, Operation};
-use crate::etl::{Diagnostics, WarningKind};
 
 /// Open and close of a handle, of which one may be missing.
 #[derive(Debug, Clone, Copy, Default)]

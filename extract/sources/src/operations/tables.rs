@@ -1,5 +1,6 @@
 //! Tables of a source that has operations on handles.
 
+use handlescope_extract::{ExtractError, ExtractSummary};
 use handlescope_model::tables::{
     EventCount, EventCounts, Frames, Losses, Methods, ModuleLoads, Modules, Names, ObjectTypes,
     Processes, StackEvent, StackEvents, Stacks, StartHandles, Symbols, TraceInfo, TraceInfos,
@@ -8,8 +9,6 @@ use handlescope_model::tables::{
 use handlescope_model::{ArchiveWriter, EventKind, ProcessIdx, StackIdx, Table};
 
 use super::{Entry, Handles, Operation};
-use crate::error::ExtractError;
-use crate::options::ExtractSummary;
 
 /// Content of the archive.
 #[derive(Default)]

@@ -140,7 +140,7 @@ mod tests {
     use handlescope_model::Cancel;
 
     use super::*;
-    use crate::options::NoObserver;
+    use handlescope_extract::NoObserver;
 
     fn read(bytes: &[u8]) -> String {
         let mut file = tempfile::tempfile().unwrap();

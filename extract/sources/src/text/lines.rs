@@ -4,9 +4,8 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read};
 
+use handlescope_extract::ExtractObserver;
 use handlescope_model::Cancel;
-
-use crate::options::ExtractObserver;
 
 /// Longest line that is read, bytes; the rest of a longer one is passed over.
 const LINE_BYTES: usize = 64 << 10;

@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use handlescope_extract::ExtractObserver;
 use handlescope_model::unpack::{SevenZipMembers, temporary};
 use handlescope_model::{Container, ContainerLimits, open_file};
 
 use super::super::members::{DERIVED, Member, find};
 use super::document::Document;
 use super::error::ImportError;
-use crate::options::ExtractObserver;
 use crate::text::Progress;
 
 /// The parts that an extract has.

@@ -284,7 +284,7 @@ mod tests {
     use handlescope_model::Cancel;
 
     use super::*;
-    use crate::options::NoObserver;
+    use handlescope_extract::NoObserver;
 
     fn pass(text: &str) -> Result<String, String> {
         let limits = ImportLimits { string_bytes: 5, depth: 2, ..ImportLimits::default() };

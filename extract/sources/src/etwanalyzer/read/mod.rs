@@ -24,6 +24,8 @@ use std::rc::Rc;
 use std::thread;
 use std::time::Instant;
 
+use handlescope_extract::etl::{Diagnostics, WarningKind};
+use handlescope_extract::{ExtractObserver, ExtractSummary};
 use handlescope_model::output::folder_of;
 use handlescope_model::tables::{
     EventCounts, Events, ExistingHandles, Losses, Name, Names, ObjectType, ObjectTypes, Objects,
@@ -44,8 +46,6 @@ use self::stacks::StackTexts;
 use super::members::Member;
 use super::record;
 use super::records::{HANDLESCOPE_OPTIONS, Main, ModulesPart, NamedStartHandle};
-use crate::etl::{Diagnostics, WarningKind};
-use crate::options::{ExtractObserver, ExtractSummary};
 use crate::text::Progress;
 
 /// Names per part of their table.
@@ -294,7 +294,7 @@ fn start_handles(main: &Main, names: &mut objects::Names) -> StartHandles {
 fn write_names(writer: &mut ArchiveWriter, names: &objects::Names) -> Result<(), ArchiveError> {
     let mut next = 0;
     writer.table_in_parts(Table::Names, || {
-        let rows = next..names.0.len().min(next + NAMES_PER_PART);
+        let rows = next..names.0.count().min(next + NAMES_PER_PART);
         next = rows.end;
         let batch: Names = rows.map(|row| Name { name: names.0.text(row) }).collect();
         (!batch.is_empty()).then(|| batch.into_frame())

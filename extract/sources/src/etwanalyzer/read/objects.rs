@@ -8,6 +8,9 @@ use std::mem::take;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
+use handlescope_extract::etl::{Diagnostics, WarningKind};
+use handlescope_extract::intern::ByteInterner;
+use handlescope_model::guard::joined;
 use handlescope_model::rules::{
     CLOSING, DeriveScratch, HANDLE_RUNDOWN_END, OPENING_HANDLES, ObjectEvents, REFERENCE_CHANGES,
     VIEWS, WITH_HANDLE, derive, handle_slot, is_inherited, is_kernel_handle, is_leak,
@@ -27,9 +30,6 @@ use super::super::record::{Elements, Fill, Member, Record};
 use super::super::records::{CLOSED_WITHOUT_EVENT, EventRecord, ObjectRecord, rank};
 use super::session::ProcessRows;
 use super::stacks::StackNumbers;
-use crate::etl::{Diagnostics, WarningKind};
-use crate::intern::ByteInterner;
-use crate::side_by_side::joined;
 
 /// ETWAnalyzer's text between two names of one object. It also writes it where the second name is
 /// empty, which is not a name.

@@ -4,14 +4,14 @@
 
 use std::path::Path;
 
+use handlescope_extract::filetime::{PER_SECOND, of_date_time};
+use handlescope_extract::lifecycle::{Lifetime, ProcessIndex};
 use handlescope_model::tables::{self, Process, Processes, TraceInfo, Warning, Warnings};
 use handlescope_model::{ProcessIdx, SCHEMA_VERSION};
 use jiff::fmt::temporal::Pieces;
 
 use super::super::record::Rows;
 use super::super::records::{Header, Main, ProcessRecord, log_file_mode};
-use crate::filetime::{PER_SECOND, of_date_time};
-use crate::lifecycle::{Lifetime, ProcessIndex};
 
 impl Main {
     pub(super) fn processes(&self) -> &[ProcessRecord] {

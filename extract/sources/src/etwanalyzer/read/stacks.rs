@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use handlescope_extract::intern::ByteInterner;
 use handlescope_model::rules::is_exit_function;
 use handlescope_model::tables::{
     Frame, Frames, Methods, Stack, StackEvents, Stacks, Symbol, Symbols,
@@ -12,7 +13,6 @@ use serde::de::MapAccess;
 use super::super::record::{Elements, Fill, Member, Record, Rows, members};
 use super::super::records::{HANDLESCOPE_MEMBER, UNKNOWN_METHOD, UNKNOWN_MODULE};
 use super::modules::ModuleTables;
-use crate::intern::ByteInterner;
 
 /// The stacks that events refer to by number.
 #[derive(Default)]
@@ -233,7 +233,7 @@ impl FrameTexts {
     /// known yet.
     pub(super) fn tables(&self, modules: &mut ModuleTables) -> (Frames, Symbols) {
         let (mut frames, mut symbols) = (Frames::default(), Symbols::default());
-        for row in 0..self.0.len() {
+        for row in 0..self.0.count() {
             let text = self.0.text(row);
             let frame = FrameText::parse(&text, |name| modules.has(name));
             let module = frame.module.map(|name| ModuleIdx(modules.row(name)));

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use handlescope_extract::NoObserver;
 use handlescope_model::{Cancel, ContainerLimits, Table, Trace};
 use sevenz_rust::{
     ArchiveEntry, ArchiveReader, ArchiveWriter, EncoderConfiguration, EncoderMethod, Password,
@@ -10,7 +11,6 @@ use sevenz_rust::{
 
 use super::super::write::{SaveOptions, save};
 use super::*;
-use crate::options::NoObserver;
 
 const MAIN: &str = r#"{"SourceETLFileName":"C:\\a.etl","SessionStart":"2024-05-10T12:46:34+02:00",
     "Processes":[{"ProcessID":4,"ProcessName":"System"},{"ProcessID":8,"ParentPid":4,"IsNew":true,

@@ -14,6 +14,8 @@ mod tests;
 use std::fs::{File, FileTimes};
 use std::path::Path;
 
+use handlescope_extract::ExtractObserver;
+use handlescope_extract::filetime::system_time;
 use handlescope_model::tables::{
     EventCounts, Events, Frames, Losses, Methods, ModuleLoads, Modules, Names, ObjectTypes,
     Processes, StartHandles, Symbols, Threads, TraceInfo, TraceInfos, Volumes, Warnings,
@@ -29,8 +31,6 @@ use self::session::{MainPart, system_process};
 use self::stacks::{StackTexts, StacksPart};
 use super::members::{Member, find};
 use super::records::ModulesPart;
-use crate::filetime::system_time;
-use crate::options::ExtractObserver;
 
 /// Names of handles of the rundown at the start, bytes.
 const MAX_NAMES: u64 = 256 << 20;

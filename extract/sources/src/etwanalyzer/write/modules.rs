@@ -1,5 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use handlescope_extract::intern::{ByteInterner, Interner};
 use handlescope_model::tables::{Frames, Module, ModuleLoads, Modules, Symbols};
 use handlescope_model::{FrameIdx, TableRows};
 
@@ -7,7 +8,6 @@ use super::super::record::{Rows, Unread};
 use super::super::records::{
     HandlescopeModules, ModuleRecord, ModulesPart, NO_VERSION, PdbRecord, Strings,
 };
-use crate::intern::{ByteInterner, Interner};
 
 /// Number for an unknown text.
 const NO_TEXT: i64 = -2;
@@ -74,7 +74,7 @@ impl ModulesPart {
                 .map(|(name, age, guid)| PdbRecord { pdb: Some(format!("{guid} {age} {name}")) })
                 .collect(),
             pdb_count: Unread(all.len()),
-            strings: Strings { texts: (0..strings.0.len()).map(|id| strings.0.text(id)).collect() },
+            strings: Strings { texts: (0..strings.0.count()).map(|id| strings.0.text(id)).collect() },
             handlescope: Some(HandlescopeModules {
                 modules: Rows(modules.rows().collect()),
                 loads: Rows(loads.rows().collect()),

@@ -2,6 +2,7 @@
 //!
 //! Times are as ETWAnalyzer writes them: ISO 8601 with the offset of the recording machine.
 
+use handlescope_extract::filetime::date_time;
 use handlescope_model::tables::{
     EventCounts, Losses, ObjectTypes, Process, Processes, StartHandle, StartHandles, Threads,
     TraceInfo, Volumes, Warnings,
@@ -14,7 +15,6 @@ use super::super::records::{
     HANDLESCOPE_OPTIONS, HandleShell, HandlescopeMain, Header, Main, NamedStartHandle,
     ProcessRecord, SYSTEM, StacksShell, TypeMap, log_file_mode_names,
 };
-use crate::filetime::date_time;
 
 /// Inputs of the main part.
 pub(super) struct MainPart<'a> {

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
+use handlescope_extract::intern::{ByteInterner, Interner};
 use handlescope_model::tables::{Frames, Methods, Modules, StackEvents, Stacks, Symbols};
 use handlescope_model::{Cancel, FrameIdx, StackIdx, TableRows, Trace};
 use serde::ser::{Serialize, Serializer};
 
 use super::super::records::{UNKNOWN_METHOD, UNKNOWN_MODULE};
 use super::json::{Each, SaveError, Window, rows_of};
-use crate::intern::{ByteInterner, Interner};
 
 /// Stacks between two checks for Ctrl-C.
 const CHECK_EVERY: usize = 1 << 12;

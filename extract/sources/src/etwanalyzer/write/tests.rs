@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use handlescope_extract::filetime::of_unix_ns;
+use handlescope_extract::{NoObserver, SourceIdentity};
 use handlescope_model::tables::{
     Event, Events, ExistingHandle, ExistingHandles, Frame, Loss, LossKind, Module, Name, Object,
     Objects, Process, Stack, Stacks, StartHandle, Symbol, Thread,
@@ -17,8 +19,6 @@ use tempfile::TempDir;
 
 use super::super::read::{ImportLimits, import};
 use super::*;
-use crate::options::NoObserver;
-use crate::source::ns_since_1970;
 
 /// Session start of the traces: 2024-05-10 10:46:34 UTC.
 const START: i64 = 133_598_115_940_000_000;
@@ -391,8 +391,7 @@ fn the_archive_has_the_time_of_the_session_and_a_cancelled_archive_is_not_writte
     assert!(matches!(result, Err(SaveError::Cancelled(_))));
     assert!(!path("b.json7z").exists() && !is_for_etwanalyzer(&trace));
     save(&trace, &path("b.json7z"), options(), &NoObserver, &Cancel::default()).unwrap();
-    let modified = fs::metadata(path("b.json7z")).unwrap().modified().unwrap();
-    let modified = ns_since_1970(modified).and_then(crate::filetime::of_unix_ns);
-    assert_eq!(modified, Some(START));
+    let modified = SourceIdentity::of(&path("b.json7z")).unwrap().modified_ns;
+    assert_eq!(modified.and_then(of_unix_ns), Some(START));
     assert!(is_for_etwanalyzer(&Trace::open(&path("b.json7z")).unwrap()));
 }
