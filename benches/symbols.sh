@@ -75,7 +75,7 @@ make_large() {
 
 if [ -n "$large" ]; then
     make_large
-    cargo build --release --quiet -p handlescope -p handlescope-extract --example resolve-frames
+    cargo build --release --quiet -p handlescope -p handlescope-symbols --example resolve-frames
     du -m "$binaries/large.pdb"
     time sha1sum "$binaries/large.pdb"
     for run in 1 1 30 30; do
@@ -95,7 +95,7 @@ if ! [ -d "$binaries" ]; then
 fi
 du -cm "$binaries"/*.pdb | awk -v modules="$modules" 'END { printf "pdbs: %d, %s MB\n", modules, $1 }'
 
-cargo build --release --quiet -p handlescope -p handlescope-extract --example resolve-frames
+cargo build --release --quiet -p handlescope -p handlescope-symbols --example resolve-frames
 for run in 1 2 3; do
     rm -rf "$work/symcaches"
     for state in cold warm; do

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use handlescope_commands::console::Console;
-use handlescope_extract::{ExtractOptions, NoObserver, extract};
+use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_query::start_engine;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::Settings;
 use handlescope_session::terminal::{Messages, Screen};
+use handlescope_sources::extract;
 use handlescope_tests::bench::{LargeTrace, write_large_trace};
 
 /// Each class, and a query of it.

@@ -1,4 +1,4 @@
-//! Extraction of a trace file into an archive.
+//! Extraction of an opened trace into an archive.
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -6,45 +6,30 @@ use std::path::Path;
 use std::time::Instant;
 
 use handlescope_model::Cancel;
-use handlescope_model::output::folder_of;
 
 use crate::assemble::assemble;
 use crate::collect::{Collector, EventCounter, KernelSelector};
-use crate::dump;
 use crate::error::ExtractError;
 use crate::etl::{MAX_DECODERS, Selector};
-use crate::htrace::{self, is_htrace};
-use crate::input::Input;
 use crate::options::{EventChoice, ExtractObserver, ExtractOptions, ExtractSummary, StackChoice};
-use crate::recording::{OpenRecording, Recording, identity_of};
-use crate::spill::Spill;
+use crate::recording::{OpenRecording, Recording};
 use crate::stacks::KeptStacks;
 
-/// Extracts the trace `input`, or the handles of a minidump or of a text of `!htrace`, into the archive `output`, whose folder must exist.
+/// Extracts an opened trace into the archive `output`, whose folder must exist.
 ///
 /// The archive appears under its name only when it is complete.
 ///
 /// # Errors
 /// When the trace cannot be read, the archive cannot be written, or `cancel` asks to stop.
-pub fn extract(
-    input: &Path,
+pub fn extract_recording(
+    open: OpenRecording,
     output: &Path,
     options: ExtractOptions,
     observer: &dyn ExtractObserver,
     cancel: &Cancel,
 ) -> Result<ExtractSummary, ExtractError> {
     let begin = Instant::now();
-    let _spill = Spill::start(folder_of(output), options.max_memory);
-    if is_htrace(input, cancel)? {
-        return htrace::extract(input, output, observer, cancel);
-    }
-    let identity = identity_of(input)?;
-    let mut found = Input::open(input, &options.limits, cancel)?;
-    if dump::is_content(&mut found, input)? {
-        return dump::extract(found, input, output, observer, cancel);
-    }
-    let open = OpenRecording::of_input(found, input, identity, &options.limits, cancel)?
-        .on_threads(options.threads);
+    let open = open.on_threads(options.threads);
     let bytes_read = open.len();
     observer.on_started(bytes_read);
     let selector = match options.events {

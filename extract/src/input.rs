@@ -5,28 +5,31 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use handlescope_model::unpack::{SevenZipMembers, Watch, Zip, copy, temporary};
 use handlescope_model::{Cancel, Cancelled, Container, ContainerError, ContainerLimits, open_file};
 
 use crate::error::ExtractError;
-use crate::members::{SevenZipMembers, Watch, Zip, copy, temporary};
 
 /// A trace ready to be read.
-pub(crate) struct Input {
+pub struct Input {
     /// The `.etl` or `.dmp`; for a member of an archive an unnamed temporary file that is gone when closed.
-    pub(crate) file: File,
+    pub file: File,
     /// Its file name.
-    pub(crate) name: String,
+    pub name: String,
 }
 
 /// Start of a minidump.
-pub(crate) const MINIDUMP_MAGIC: &[u8] = b"MDMP";
+pub const MINIDUMP_MAGIC: &[u8] = b"MDMP";
 
 const SEVENZ_MAGIC: &[u8] = b"7z\xBC\xAF\x27\x1C";
 const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
 
 impl Input {
     /// Opens a trace or unpacks it from the archive it lies in, if the limits allow it.
-    pub(crate) fn open(
+    ///
+    /// # Errors
+    /// When it cannot be read or unpacked, an archive has no trace or several, or `cancel` asks to stop.
+    pub fn open(
         path: &Path,
         limits: &ContainerLimits,
         cancel: &Cancel,

@@ -12,7 +12,7 @@ use crate::prefetch::prefetch;
 /// Lists are compared by content: the hash only finds candidates. They lie in one piece of memory,
 /// and interning a list that is known copies nothing.
 #[derive(Clone, Default)]
-pub(crate) struct Interner<T> {
+pub struct Interner<T> {
     items: Vec<T>,
     /// End of each list, which is the start of the next.
     ends: Vec<usize>,
@@ -24,11 +24,11 @@ pub(crate) struct Interner<T> {
 }
 
 /// Numbers byte strings.
-pub(crate) type ByteInterner = Interner<u8>;
+pub type ByteInterner = Interner<u8>;
 
 impl<T: Copy + Eq + Hash> Interner<T> {
     /// The number of a list.
-    pub(crate) fn intern(&mut self, list: &[T]) -> u32 {
+    pub fn intern(&mut self, list: &[T]) -> u32 {
         let Self { items, ends, hashes, table, hasher } = self;
         let hash = hasher.hash_one(list);
         if let Some(id) = table.find(hash, |id| slice(items, ends, *id) == list) {
@@ -43,13 +43,13 @@ impl<T: Copy + Eq + Hash> Interner<T> {
     }
 
     /// The number of a list that is known.
-    pub(crate) fn find(&self, list: &[T]) -> Option<u32> {
+    pub fn find(&self, list: &[T]) -> Option<u32> {
         let Self { items, ends, table, hasher, .. } = self;
         table.find(hasher.hash_one(list), |id| slice(items, ends, *id) == list).copied()
     }
 
     /// The list with a number; empty for a number never given.
-    pub(crate) fn get(&self, id: u32) -> &[T] {
+    pub fn get(&self, id: u32) -> &[T] {
         slice(&self.items, &self.ends, id)
     }
 
@@ -63,19 +63,19 @@ impl<T: Copy + Eq + Hash> Interner<T> {
     }
 
     /// Number of distinct lists.
-    pub(crate) fn len(&self) -> u32 {
+    pub fn count(&self) -> u32 {
         self.ends.len() as u32
     }
 
     /// The lists by their numbers.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &[T]> {
-        (0..self.len()).map(|id| self.get(id))
+    pub fn iter(&self) -> impl Iterator<Item = &[T]> {
+        (0..self.count()).map(|id| self.get(id))
     }
 }
 
 impl ByteInterner {
     /// The text with a number.
-    pub(crate) fn text(&self, id: u32) -> String {
+    pub fn text(&self, id: u32) -> String {
         String::from_utf8_lossy(self.get(id)).into_owned()
     }
 }

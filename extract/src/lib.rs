@@ -1,5 +1,4 @@
-//! Extraction of handle trace tables from `.etl` files, and resolution of addresses to function
-//! names.
+//! Extraction of handle trace tables from `.etl` files.
 //!
 //! Data flows one way, one module per stage:
 //!
@@ -11,10 +10,8 @@
 //! 5. `lifecycle`: raw columns → objects, owners, leaks.
 //! 6. `assemble`: all of it → tables → archive.
 //!
-//! [`extract`] runs all of them. [`OpenRecording`] with a [`collect::Collector`] of one's own runs
-//! the first four, for every stack or every event. [`live`] does for events that come from a session. [`symbols`] stands apart: it is asked when stacks
-//! are shown. [`import`] fills the same tables from an extract of ETWAnalyzer, `htrace` from text of a
-//! debugger, `dump` from a minidump.
+//! [`extract_recording`] runs all of them. [`OpenRecording`] with a [`collect::Collector`] of one's own runs
+//! the first four, for every stack or every event. [`live`] does for events that come from a session.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
@@ -23,24 +20,19 @@ mod assemble;
 pub mod collect;
 mod complete;
 pub mod described;
-mod dump;
 mod error;
 pub mod etl;
-mod etwanalyzer;
 mod extraction;
 pub mod filetime;
-mod htrace;
 mod input;
-mod intern;
+pub mod intern;
 pub mod kernel;
 pub mod lifecycle;
 pub mod live;
 pub mod managed;
 mod mapping;
-mod members;
 pub mod metadata;
 mod number_set;
-mod operations;
 mod options;
 pub mod payload;
 mod prefetch;
@@ -52,20 +44,13 @@ mod side_by_side;
 mod source;
 mod spill;
 pub mod stacks;
-pub mod symbols;
-mod text;
 
 pub use collect::check_mappings;
 pub use complete::{CompleteError, Completed, Locate, complete, image_file_name};
-pub use dump::is_dump;
 pub use error::ExtractError;
 pub use etl::{finding_nouns, is_loss, is_loss_of_provider};
-pub use etwanalyzer::{
-    ImportError, ImportLimits, SaveError, SaveOptions, import, import_sources, is_for_etwanalyzer,
-    save,
-};
-pub use extraction::extract;
-pub use htrace::is_htrace;
+pub use extraction::extract_recording;
+pub use input::{Input, MINIDUMP_MAGIC};
 pub use mapping::{MappingError, ResourceAction, ResourceFields, ResourceMapping};
 pub use options::{
     DEFAULT_MEMORY, EventChoice, ExtractObserver, ExtractOptions, ExtractSummary, MIN_MEMORY,
@@ -74,4 +59,4 @@ pub use options::{
 pub use recording::{OpenRecording, Recording, is_trace};
 pub use redact::{RedactError, redact};
 pub use source::SourceIdentity;
-pub use spill::SpillingAllocator;
+pub use spill::{Spill, SpillingAllocator};

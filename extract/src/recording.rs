@@ -85,11 +85,14 @@ impl OpenRecording {
     ) -> Result<Self, ExtractError> {
         cancel.check()?;
         let identity = identity_of(path)?;
-        Self::of_input(Input::open(path, limits, cancel)?, path, identity, limits, cancel)
+        Self::from_input(Input::open(path, limits, cancel)?, path, identity, limits, cancel)
     }
 
     /// Opens the trace that was found at `path`, which had an identity before.
-    pub(crate) fn of_input(
+    ///
+    /// # Errors
+    /// When the file cannot be read, does not start with a trace header, or `cancel` asks to stop.
+    pub fn from_input(
         Input { file, name }: Input,
         path: &Path,
         identity: SourceIdentity,
@@ -331,7 +334,7 @@ fn check_kind(path: &Path, start: &[u8]) -> Result<(), ExtractError> {
     Ok(())
 }
 
-pub(crate) fn identity_of(path: &Path) -> Result<SourceIdentity, ExtractError> {
+fn identity_of(path: &Path) -> Result<SourceIdentity, ExtractError> {
     SourceIdentity::of(path)
         .map_err(|source| ExtractError::Open { path: path.to_path_buf(), source })
 }

@@ -1,8 +1,9 @@
 //! Work divided among threads.
 
 use std::iter::once;
-use std::panic::resume_unwind;
 use std::thread;
+
+use handlescope_model::guard::joined;
 
 /// Works on each item on a thread: the first one on this thread, so that one item needs no other.
 ///
@@ -20,11 +21,6 @@ pub(crate) fn side_by_side<T: Send, R: Send, E: Send>(
         let results = threads.into_iter().map(|thread| joined(thread.join()));
         once(first).chain(results).collect()
     })
-}
-
-/// The result of a thread that was joined; its panic is passed on.
-pub(crate) fn joined<T>(result: thread::Result<T>) -> T {
-    result.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// Length of the chunks into which so many items are divided, one for each thread; at least 1.

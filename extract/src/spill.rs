@@ -315,13 +315,13 @@ unsafe impl GlobalAlloc for SpillingAllocator {
 /// A limit of memory for as long as it is held, in a program that installs [`SpillingAllocator`].
 ///
 /// One at a time: while one is held, further ones have no effect.
-pub(crate) struct Spill {
+pub struct Spill {
     trimmer: Option<Trimmer>,
 }
 
 impl Spill {
     /// Lets blocks that do not fit into so many bytes of memory lie in unnamed files in this folder.
-    pub(crate) fn start(folder: &Path, max_memory: u64) -> Self {
+    pub fn start(folder: &Path, max_memory: u64) -> Self {
         let mut current = lock(&BLOCKS.folder);
         if current.is_some() {
             return Self { trimmer: None };

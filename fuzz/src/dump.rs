@@ -2,8 +2,9 @@
 
 use std::fs;
 
-use handlescope_extract::{ExtractOptions, NoObserver, extract};
+use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::{Cancel, Table, Trace};
+use handlescope_sources::extract;
 
 /// Extracts bytes as a minidump; says whether that made an archive.
 pub fn read(bytes: &[u8]) -> bool {

@@ -19,9 +19,10 @@ use handlescope_extract::collect::{Collector, KernelSelector};
 use handlescope_extract::etl::{Event, EventId};
 use handlescope_extract::stacks::KeptStacks;
 use handlescope_extract::{
-    EventChoice, ExtractOptions, NoObserver, OpenRecording, StackChoice, extract, redact,
+    EventChoice, ExtractOptions, NoObserver, OpenRecording, StackChoice, redact,
 };
 use handlescope_model::{Cancel, ContainerLimits, Table, Trace};
+use handlescope_sources::extract;
 
 /// Bits of the first byte.
 pub const WHOLE: u8 = 128;

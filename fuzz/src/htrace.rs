@@ -2,8 +2,9 @@
 
 use std::fs;
 
-use handlescope_extract::{ExtractOptions, NoObserver, extract, is_htrace};
+use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::{Cancel, Table, Trace};
+use handlescope_sources::{extract, is_htrace};
 
 /// Extracts bytes as such a text; says whether it is one.
 ///

@@ -5,8 +5,9 @@
 
 use std::fs;
 
-use handlescope_extract::{ImportLimits, NoObserver, import};
+use handlescope_extract::NoObserver;
 use handlescope_model::{Cancel, ContainerLimits};
+use handlescope_sources::{ImportLimits, import};
 
 const MAIN: &[u8] = br#"{"SessionStart":"2024-05-10T12:46:34+02:00","Processes":[{"ProcessID":4},{"ProcessID":8}]}"#;
 const STACKS: &[u8] = br#"{"StackList":["","a.exe!F\r\nb.dll+0x12\r\n"]}"#;

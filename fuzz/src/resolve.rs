@@ -4,9 +4,7 @@
 use std::{fs, panic};
 
 use goblin::pe::header::Header;
-use handlescope_extract::symbols::{
-    ModuleIdentity, PdbIdentity, SymbolPath, Symbolizer, SymbolizerOptions,
-};
+use handlescope_symbols::{ModuleIdentity, PdbIdentity, SymbolPath, Symbolizer, SymbolizerOptions};
 use symbolic::debuginfo::pdb::PdbObject;
 
 /// Looks for functions of a module in these bytes; says how many of its places have one.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use handlescope_extract::symbols::{ServerChoice, SymbolPath, SymbolSources};
+use handlescope_symbols::{ServerChoice, SymbolPath, SymbolSources};
 
 /// Reads a text as both, and checks what holds for every path.
 pub fn read(text: &str) {

@@ -1,4 +1,4 @@
-//! Panics that do not end the program: the one quiet guard, and locks that outlive a panic.
+//! Panics that do not end the program: the one quiet guard, threads that pass theirs on, and locks that outlive a panic.
 //!
 //! Decoders of other projects panic on some damaged files where they should return an error, and a query
 //! must not end the session. [`quietly`] turns such a panic into an error and keeps the report of the
@@ -57,6 +57,11 @@ pub fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
 pub fn report_panics(report: fn(&PanicHookInfo<'_>)) {
     let _ = REPORT.set(report);
     set_hook();
+}
+
+/// The result of a thread that was joined; its panic is passed on.
+pub fn joined<T>(result: thread::Result<T>) -> T {
+    result.unwrap_or_else(|panic| panic::resume_unwind(panic))
 }
 
 fn set_hook() {

@@ -29,8 +29,8 @@ mod untrusted;
 
 pub use archive::{
     ArchiveError, ArchiveLimits, ArchiveWriter, Container, ContainerError, ContainerLimits,
-    EncodedTable, ParquetFile, ROW_GROUP_ROWS, TableEncoder, Trace, plain_content, refused_name,
-    replace_table, unpack_reason, write_parquet, write_parquet_with,
+    EncodedTable, ParquetFile, ROW_GROUP_ROWS, TableEncoder, Trace, plain_content, replace_table,
+    unpack, write_parquet, write_parquet_with,
 };
 pub use cancel::{Cancel, Cancelled, Poll};
 pub use column::{

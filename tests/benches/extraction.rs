@@ -12,8 +12,9 @@ use handlescope_extract::collect::{Collector, KernelSelector};
 use handlescope_extract::etl::{Diagnostics, Event, Selector};
 use handlescope_extract::lifecycle::{EventOwners, Lifetimes, MissingEvents, ProcessIndex, track};
 use handlescope_extract::stacks::{Fragments, KeptStacks};
-use handlescope_extract::{ExtractOptions, NoObserver, OpenRecording, Recording, extract};
+use handlescope_extract::{ExtractOptions, NoObserver, OpenRecording, Recording};
 use handlescope_model::{Cancel, Table, Trace, write_parquet};
+use handlescope_sources::extract;
 use handlescope_tests::bench::{LargeTrace, write_large_trace};
 use tempfile::TempDir;
 

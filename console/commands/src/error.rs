@@ -3,10 +3,11 @@
 use std::io;
 use std::path::PathBuf;
 
-use handlescope_extract::symbols::SymbolSourcesError;
-use handlescope_extract::{ExtractError, SaveError};
+use handlescope_extract::ExtractError;
 use handlescope_model::{ArchiveError, Reason, Untrusted, remedy};
 use handlescope_record::SessionError;
+use handlescope_sources::SaveError;
+use handlescope_symbols::SymbolSourcesError;
 use thiserror::Error;
 
 use handlescope_fleet::FleetError;

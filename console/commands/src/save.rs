@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use handlescope_extract::SaveOptions;
 use handlescope_model::Untrusted;
+use handlescope_sources::SaveOptions;
 use indicatif::HumanBytes;
 
 use super::shared::groups;

@@ -6,9 +6,9 @@ use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use handlescope_extract::symbols::{ServerChoice, SymbolPath, SymbolSources};
 use handlescope_model::Untrusted;
 use handlescope_model::output::temporary_folder;
+use handlescope_symbols::{ServerChoice, SymbolPath, SymbolSources};
 use serde::de::DeserializeSeed as _;
 use serde_json::{Deserializer, Map, Value, json};
 use tempfile::{SpooledTempFile, TempDir, spooled_tempfile};

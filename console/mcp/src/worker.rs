@@ -13,8 +13,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use handlescope_extract::symbols::SymbolPath;
 use handlescope_model::Trace;
+use handlescope_symbols::SymbolPath;
 use polars::prelude::{ChunkApply, Column, DataFrame, IntoColumn, PolarsResult};
 use serde::de::DeserializeSeed as _;
 use serde::{Deserialize, Serialize};

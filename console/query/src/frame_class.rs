@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-use handlescope_extract::symbols::ModuleIdentity;
+use handlescope_symbols::ModuleIdentity;
 
 use handlescope_session::filter::{Filter, SystemModules};
 

@@ -4,9 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::AddAssign;
 use std::sync::{Arc, OnceLock};
 
-use handlescope_extract::symbols::{
-    CodeAddress, FrameChain, ModuleIdentity, ModuleReport, PdbIdentity,
-};
 use handlescope_model::tables::{
     Frames as FramesTable, Module, ModuleLoads, Modules, Stacks, TraceInfos,
 };
@@ -14,6 +11,7 @@ use handlescope_model::{
     ArchiveError, FrameIdx, Lists, MethodIdx, ModuleIdx, Numbers, ProcessIdx, StackIdx, Table,
     TableRows, Trace,
 };
+use handlescope_symbols::{CodeAddress, FrameChain, ModuleIdentity, ModuleReport, PdbIdentity};
 
 use super::frame_class::FrameClass;
 use super::frame_view::{FrameView, InModule};

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::fmt::{self, Write};
 
-use handlescope_extract::symbols::ResolvedFrame;
 use handlescope_model::tables::ModuleLoads;
 use handlescope_model::{ArchiveError, ModuleIdx, Trace};
+use handlescope_symbols::ResolvedFrame;
 
 use super::frame_class::FrameClass;
 use super::managed::{ManagedMethod, UNKNOWN_ASSEMBLY};

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::Path;
 
-use handlescope_extract::symbols::{ModuleIdentity, ModuleReport, Outcome};
+use handlescope_symbols::{ModuleIdentity, ModuleReport, Outcome};
 
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames};

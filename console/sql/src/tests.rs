@@ -2,10 +2,10 @@
 
 use std::{fs, path::Path};
 
-use handlescope_extract::symbols::{CodeAddress, FrameChain, ModuleIdentity};
 use handlescope_model::rules::{LeakClass, OPENING, is_never_freed};
 use handlescope_model::tables::{ClosedUnseen, Event, ResourceEnd, ResourceKind};
 use handlescope_model::{Cancel, Cancelled, EventKind, StackIdx};
+use handlescope_symbols::{CodeAddress, FrameChain, ModuleIdentity};
 use polars::prelude::{Column, DataFrame, ParquetWriter};
 use polars::sql::keywords::all_functions;
 use tempfile::TempDir;

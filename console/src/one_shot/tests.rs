@@ -1,6 +1,6 @@
 //! Parsing of command lines.
 
-use handlescope_extract::symbols::ServerChoice;
+use handlescope_symbols::ServerChoice;
 
 use super::*;
 use handlescope_commands::dump::object_ref::ObjectRefArgs;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle, Scope, ScopedJoinHandle};
 
+use handlescope_model::guard::joined;
 use handlescope_model::{
     ArchiveError, ArchiveWriter, Cancel, Cancelled, EncodedTable, Table, TableEncoder,
 };
 use polars::prelude::{DataFrame, PolarsResult};
 
 use crate::error::ExtractError;
-use crate::side_by_side::joined;
 
 /// Parts made ahead at most.
 const BATCHES_AHEAD: usize = 1;

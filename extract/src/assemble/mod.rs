@@ -17,6 +17,7 @@ use std::path::Path;
 use std::sync::mpsc::SyncSender;
 use std::thread;
 
+use handlescope_model::guard::joined;
 use handlescope_model::tables::{
     EventCounts, ExistingHandle, ExistingHandles, Names, ObjectType, ObjectTypes, Objects,
     StackRows, StartHandle, StartHandles, Symbols, Warnings,
@@ -39,7 +40,6 @@ use crate::lifecycle::{
 use crate::metadata::Decoder;
 use crate::options::ExtractSummary;
 use crate::recording::Recording;
-use crate::side_by_side::joined;
 use crate::stacks::{AddressSpaces, FrameInterner, KeptRows, StackResolver, StackTable};
 
 use self::batches::TableAhead;

@@ -406,7 +406,7 @@ impl AllocatorNames {
         if let Some(known) = self.raw.find(&self.scratch) {
             return self.numbers.get(known as usize).copied().unwrap_or_default();
         }
-        if self.raw.len() >= MAX_NAMES || self.bytes + bytes.len() > MAX_NAME_BYTES {
+        if self.raw.count() >= MAX_NAMES || self.bytes + bytes.len() > MAX_NAME_BYTES {
             self.left_out += 1;
             return self.texts.intern(FURTHER_ALLOCATORS.as_bytes());
         }

@@ -10,6 +10,8 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, Scope};
 
+use handlescope_model::guard::joined;
+
 use super::decode::{Decoder, Findings, Selector, groups};
 use super::diagnostics::Diagnostics;
 use super::file::EtlFile;
@@ -20,7 +22,6 @@ use super::losses::ReadBuffer;
 use super::merge::{IndexedGroups, MergeLimits, Merger};
 use super::repeated::Repeated;
 use super::spares::Spares;
-use crate::side_by_side::joined;
 
 /// Groups of decoded buffers that wait for the merge.
 const READ_AHEAD: usize = 8;

@@ -127,7 +127,7 @@ impl LiveWindow {
         }
     }
 
-    /// Makes the tables of all events so far, as [`extract`](crate::extract) does of a file that ends here.
+    /// Makes the tables of all events so far, as [`extract_recording`](crate::extract_recording) does of a file that ends here.
     ///
     /// # Errors
     /// When the archive cannot be written, or `cancel` asks to stop.

@@ -177,9 +177,9 @@ impl Decoder {
         let traits = trace_logging::traits_item(extended).unwrap_or_default();
         let is_full = self.used >= MAX_METADATA;
         let mut number = |item| {
-            let before = self.items.len();
+            let before = self.items.count();
             let number = if is_full { self.items.find(item)? } else { self.items.intern(item) };
-            self.used += if self.items.len() > before { SCHEMA_COST + item.len() } else { 0 };
+            self.used += if self.items.count() > before { SCHEMA_COST + item.len() } else { 0 };
             Some(number)
         };
         let key = (guid, id, version, number(schema)?, number(traits)?);

@@ -154,7 +154,7 @@ impl ContainerLimits {
 }
 
 /// Describes an error of the 7z reader.
-pub fn unpack_reason(error: &sevenz_rust::Error) -> String {
+pub(super) fn unpack_reason(error: &sevenz_rust::Error) -> String {
     use sevenz_rust::Error as E;
     match error {
         E::Io(error, _) | E::MaybeBadPassword(error) => {
@@ -213,7 +213,7 @@ impl Container {
 }
 
 /// The first member whose name leads out of the archive or is there twice, and what is wrong.
-pub fn refused_name<'a>(
+pub(super) fn refused_name<'a>(
     names: impl IntoIterator<Item = &'a str>,
 ) -> Option<(&'a str, &'static str)> {
     let mut seen = HashSet::new();

@@ -24,12 +24,11 @@ mod parts;
 mod reader;
 mod references;
 mod replace;
+pub mod unpack;
 mod writer;
 
 pub use claims::ArchiveLimits;
-pub use container::{
-    Container, ContainerError, ContainerLimits, plain_content, refused_name, unpack_reason,
-};
+pub use container::{Container, ContainerError, ContainerLimits, plain_content};
 pub use error::ArchiveError;
 pub use parquet::{ParquetFile, ROW_GROUP_ROWS};
 pub use reader::Trace;

@@ -4,8 +4,9 @@ use std::fs::{self, File};
 use std::io::{Cursor, Write as _};
 use std::path::Path;
 
-use handlescope_extract::{ExtractOptions, NoObserver, extract};
+use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::{Cancel, ContainerLimits};
+use handlescope_sources::extract;
 use handlescope_tests::binary::Shell;
 use handlescope_tests::containers::{trace_of_handles, write_7z, write_zip};
 use handlescope_tests::thorough::one_of;

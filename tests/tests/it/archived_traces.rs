@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use handlescope_extract::{ExtractError, ExtractOptions, NoObserver, extract};
+use handlescope_extract::{ExtractError, ExtractOptions, NoObserver};
 use handlescope_model::{Cancel, Table, Trace};
+use handlescope_sources::extract;
 use handlescope_tests::containers::{trace_of_handles, write_7z, write_zip};
 
 type Write = fn(&Path, &[(&str, Vec<u8>)]);

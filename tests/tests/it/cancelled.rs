@@ -8,8 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use handlescope_extract::etl::{Event, Selector};
-use handlescope_extract::{ExtractError, ExtractOptions, NoObserver, OpenRecording, extract};
+use handlescope_extract::{ExtractError, ExtractOptions, NoObserver, OpenRecording};
 use handlescope_model::{Cancel, Trace};
+use handlescope_sources::extract;
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::scenario::TraceBuilder;
 use tempfile::TempDir;

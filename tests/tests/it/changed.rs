@@ -5,8 +5,9 @@ use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use handlescope_extract::{ExtractObserver, ExtractOptions, extract, redact};
+use handlescope_extract::{ExtractObserver, ExtractOptions, redact};
 use handlescope_model::Cancel;
+use handlescope_sources::extract;
 use handlescope_tests::containers::{trace_of_handles, write_zip};
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::scenario::TraceBuilder;

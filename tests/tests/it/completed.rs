@@ -5,10 +5,11 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use handlescope_extract::{
-    CompleteError, Completed, ExtractOptions, NoObserver, StackChoice, complete, extract,
+    CompleteError, Completed, ExtractOptions, NoObserver, StackChoice, complete,
 };
 use handlescope_model::tables::{Modules, TraceInfos};
 use handlescope_model::{Cancel, Table, TableRows, Trace};
+use handlescope_sources::extract;
 use handlescope_tests::binary::{Shell, examples, sample_symbols, sample_trace};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::file::{Clock, EtlFile, FileOptions};

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use handlescope_extract::{ExtractOptions, ExtractSummary, NoObserver, extract};
+use handlescope_extract::{ExtractOptions, ExtractSummary, NoObserver};
 use handlescope_model::{Cancel, Table, Trace};
+use handlescope_sources::extract;
 use handlescope_tests::binary::Shell;
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::file::FileOptions;

@@ -5,8 +5,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use handlescope_extract::{EventChoice, ExtractError, ExtractOptions, NoObserver, extract};
+use handlescope_extract::{EventChoice, ExtractError, ExtractOptions, NoObserver};
 use handlescope_model::{Cancel, Trace};
+use handlescope_sources::extract;
 use handlescope_tests::bytes::{Bytes, Guid, PointerSize};
 use handlescope_tests::corrupt;
 use handlescope_tests::data::SharedTrace;

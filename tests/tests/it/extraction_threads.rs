@@ -4,8 +4,9 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use handlescope_extract::{ExtractOptions, NoObserver, StackChoice, extract};
+use handlescope_extract::{ExtractOptions, NoObserver, StackChoice};
 use handlescope_model::Cancel;
+use handlescope_sources::extract;
 use handlescope_tests::bench::{LargeTrace, write_large_trace};
 use handlescope_tests::binary::sample_trace;
 use handlescope_tests::data::{hostile, shared_data};

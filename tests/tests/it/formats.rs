@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use handlescope_extract::{ExtractOptions, NoObserver, extract};
+use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::{Cancel, EventKind, Table, Trace};
+use handlescope_sources::extract;
 use handlescope_tests::bytes::PointerSize;
 use handlescope_tests::file::{Clock, ExtraBuffer, FileOptions, Layout, SessionEnd};
 use handlescope_tests::header::HeaderKind;

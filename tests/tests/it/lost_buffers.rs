@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use handlescope_extract::{ExtractOptions, NoObserver, extract};
+use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::rules::OPENING;
 use handlescope_model::tables::{ClosedUnseen, Events, ExistingHandles, Losses};
 use handlescope_model::{Cancel, Trace};
+use handlescope_sources::extract;
 use handlescope_tests::binary::run_over;
 use handlescope_tests::corrupt::{buffers, without};
 use handlescope_tests::file::{Clock, FileOptions};

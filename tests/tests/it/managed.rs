@@ -1,7 +1,8 @@
 //! Managed code in a real trace: every frame of every stack, in images, in methods, or unknown.
 
-use handlescope_extract::{ExtractOptions, NoObserver, StackChoice, extract};
+use handlescope_extract::{ExtractOptions, NoObserver, StackChoice};
 use handlescope_model::{Cancel, Table, Trace};
+use handlescope_sources::extract;
 use handlescope_tests::bytes::Guid;
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;

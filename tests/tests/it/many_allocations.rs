@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use handlescope_extract::{ExtractOptions, NoObserver, extract};
+use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::tables::{
     Allocators, ResourceEnd, ResourceMissKind, ResourceMisses, Resources,
 };
 use handlescope_model::{Cancel, TableRows, Trace};
+use handlescope_sources::extract;
 use handlescope_tests::binary::Shell;
 use handlescope_tests::bytes::{Bytes, Guid, PointerSize};
 use handlescope_tests::header::{ManifestEvent, Stamp};

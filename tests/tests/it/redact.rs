@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use handlescope_extract::{ExtractOptions, NoObserver, StackChoice, extract};
+use handlescope_extract::{ExtractOptions, NoObserver, StackChoice};
 use handlescope_model::tables::{Allocators, EventCount, EventCounts, ObjectTypes, TraceInfos};
 use handlescope_model::{Cancel, Table, TableRows, Trace};
+use handlescope_sources::extract;
 use handlescope_tests::binary::{Run, handlescope, sample_trace};
 use handlescope_tests::corrupt;
 use handlescope_tests::data::SharedTrace;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use handlescope_extract::symbols::{
+use handlescope_symbols::{
     ModuleIdentity, Outcome, PdbIdentity, SymbolPath, Symbolizer, SymbolizerOptions,
 };
 use handlescope_tests::data::SharedTrace;

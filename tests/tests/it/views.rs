@@ -1,7 +1,8 @@
 //! Views of files: whose they are, whatever process their events are given to.
 
-use handlescope_extract::{ExtractOptions, NoObserver, extract};
+use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::{Cancel, EventKind, Table, Trace};
+use handlescope_sources::extract;
 use handlescope_tests::scenario::{TraceBuilder, View};
 
 const MS: i64 = 1_000_000;

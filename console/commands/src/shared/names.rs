@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-use handlescope_extract::symbols::{
+use handlescope_extract::ExtractObserver;
+use handlescope_model::{Table, Trace, Untrusted, replace_table};
+use handlescope_sources::{SaveOptions, is_for_etwanalyzer, save};
+use handlescope_symbols::{
     CodeAddress, FrameChain, ModuleIdentity, ModuleReport, PdbIdentity, SymbolObserver, Symbolizer,
 };
-use handlescope_extract::{ExtractObserver, SaveOptions, is_for_etwanalyzer, save};
-use handlescope_model::{Table, Trace, Untrusted, replace_table};
 use indicatif::HumanBytes;
 
 use crate::error::CommandError;

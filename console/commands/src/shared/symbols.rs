@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use handlescope_extract::symbols::{
+use handlescope_symbols::{
     DownloadBudget, ServerChoice, SymbolPath, SymbolSources, SymbolSourcesError, SymbolizerOptions,
 };
 

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use handlescope_model::guard::lock;
 use handlescope_model::tables::Event;
 
-use handlescope_extract::symbols::{CodeAddress, FrameChain, ModuleIdentity, ResolvedFrame};
+use handlescope_symbols::{CodeAddress, FrameChain, ModuleIdentity, ResolvedFrame};
 
 use handlescope_query::ModuleCriteria;
 use handlescope_query::fixture::{APP, CHILD, Fixture, Saved, With, close, create};

@@ -1,10 +1,10 @@
 //! Origin of the rows of a trace: its machine, the builds of its programs, its times.
 
 use handlescope_extract::SourceIdentity;
-use handlescope_extract::symbols::ModuleIdentity;
 use handlescope_model::stable_hash::identity_of;
 use handlescope_model::tables::{ModuleLoads, Modules, Processes, TraceInfo, TraceInfos};
 use handlescope_model::{ArchiveError, ModuleIdx, ProcessIdx, TableRows, Trace};
+use handlescope_symbols::ModuleIdentity;
 
 use serde::{Deserialize, Serialize};
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use handlescope_extract::symbols::ModuleIdentity;
 use handlescope_model::StackIdx;
+use handlescope_symbols::ModuleIdentity;
 
 use crate::frame_names::{Frames, NamedFrames};
 use crate::frame_view::FrameView;
@@ -144,7 +144,7 @@ fn modules<'f>(named: &'f NamedFrames<'f>, stacks: &[StackIdx]) -> HashMap<Strin
 
 #[cfg(test)]
 mod tests {
-    use handlescope_extract::symbols::PdbIdentity;
+    use handlescope_symbols::PdbIdentity;
 
     use super::*;
 

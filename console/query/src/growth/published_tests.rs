@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::fs;
 
-use handlescope_extract::{ExtractOptions, NoObserver, extract};
+use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::rules::OPENING;
 use handlescope_model::tables::{
     Event, Events, Frames, Modules, ObjectTypes, Objects, Processes, Stacks, TableRows, TraceInfos,
 };
 use handlescope_model::{Cancel, Trace};
+use handlescope_sources::extract;
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::needs_data;
 use serde_json::Value;

@@ -1,8 +1,8 @@
 //! Identities of stacks that traces of other machines and of other builds share.
 
-use handlescope_extract::symbols::ModuleIdentity;
 use handlescope_model::stable_hash::identity_of;
 use handlescope_model::{FrameIdx, ProcessIdx, StackIdx};
+use handlescope_symbols::ModuleIdentity;
 use hashbrown::HashMap;
 
 use crate::frame_class::FrameClass;

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use handlescope_extract::symbols::{ModuleReport, Origin, Outcome};
 use handlescope_model::Untrusted;
+use handlescope_symbols::{ModuleReport, Origin, Outcome};
 use indicatif::HumanCount;
 use serde::Serialize;
 

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use handlescope_extract::symbols::ServerChoice;
+use handlescope_symbols::ServerChoice;
 
 use super::token::Token;
 use crate::filter::{Days, DaysError, Filter, FilterError, ProcessFilter};

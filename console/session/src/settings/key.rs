@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use handlescope_extract::symbols::SymbolPath;
+use handlescope_symbols::SymbolPath;
 use strum::{Display, IntoStaticStr, VariantArray};
 
 use super::display::DisplayArgs;

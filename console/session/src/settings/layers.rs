@@ -3,7 +3,7 @@
 use std::env;
 use std::path::Path;
 
-use handlescope_extract::symbols::SymbolPath;
+use handlescope_symbols::SymbolPath;
 
 use super::aliases::Aliases;
 use super::display::{Display, DisplayArgs};

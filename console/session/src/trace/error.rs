@@ -3,8 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use handlescope_extract::{ExtractError, ImportError};
+use handlescope_extract::ExtractError;
 use handlescope_model::{ArchiveError, Reason, Untrusted, remedy as first_remedy};
+use handlescope_sources::ImportError;
 use indicatif::HumanCount;
 use thiserror::Error;
 

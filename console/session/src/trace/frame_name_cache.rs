@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use handlescope_extract::symbols::{FrameChain, ModuleIdentity, ResolvedFrame};
 use handlescope_model::guard::lock;
 use handlescope_model::tables::Symbols;
 use handlescope_model::{ArchiveError, FrameIdx, Table, Trace};
+use handlescope_symbols::{FrameChain, ModuleIdentity, ResolvedFrame};
 
 use super::stack_verdicts::VerdictCache;
 

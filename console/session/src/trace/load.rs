@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use handlescope_extract::{ExtractError, is_dump, is_htrace, is_trace};
+use handlescope_extract::{ExtractError, is_trace};
 use handlescope_model::guard::{Panicked, quietly};
 use handlescope_model::tables::Warnings;
 use handlescope_model::{
     ArchiveError, ArchiveLimits, Reason, Table, TableRows, Trace, Untrusted, is_full,
 };
+use handlescope_sources::{is_dump, is_htrace};
 
 use crate::cancel::{Cancel, Cancelled};
 use crate::paths::{

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf, absolute};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use handlescope_extract::import_sources;
-use handlescope_extract::symbols::{
+use handlescope_model::tables::TraceInfos;
+use handlescope_model::{ArchiveError, TableRows, Trace, Untrusted};
+use handlescope_sources::import_sources;
+use handlescope_symbols::{
     ModuleIdentity, ModuleReport, Outcome, SymbolPath, Symbolizer, SymbolizerOptions,
     symbols_beside,
 };
-use handlescope_model::tables::TraceInfos;
-use handlescope_model::{ArchiveError, TableRows, Trace, Untrusted};
 
 use super::caveats::no_symbols;
 use super::error::NoFile;
@@ -313,7 +313,7 @@ fn texts(reports: &[ModuleReport], is_served: impl Fn(&ModuleIdentity) -> bool) 
 mod tests {
     use std::env;
 
-    use handlescope_extract::symbols::SearchFailure;
+    use handlescope_symbols::SearchFailure;
 
     use super::*;
     use crate::settings::Choices;

@@ -7,13 +7,14 @@ mod scenarios;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use handlescope_extract::{ExtractOptions, NoObserver, extract};
+use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::rules::is_freed;
 use handlescope_model::tables::{
     Allocator, Allocators, Process, Processes, Resource, ResourceEnd, ResourceKind, ResourceMiss,
     ResourceMissKind, ResourceMisses, Resources,
 };
 use handlescope_model::{Cancel, ProcessIdx, TableRows, Trace};
+use handlescope_sources::extract;
 use serde_json::{Value, json};
 
 /// The tables of an extract, as rows.

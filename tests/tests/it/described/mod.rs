@@ -8,12 +8,13 @@ mod stacks;
 
 use std::path::Path;
 
-use handlescope_extract::{ExtractOptions, NoObserver, extract};
+use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::tables::{
     Allocator, Allocators, Frames, Processes, Resource, ResourceEnd, ResourceKind,
     ResourceMissKind, ResourceMisses, Resources, Stacks,
 };
 use handlescope_model::{Cancel, StackIdx, TableRows, Trace};
+use handlescope_sources::extract;
 use handlescope_tests::bytes::{Bytes, Guid, PointerSize};
 use handlescope_tests::header::{ManifestEvent, Stamp};
 use handlescope_tests::payload::EventInfo;

@@ -3,8 +3,9 @@
 use std::fs::{self, File};
 use std::time::{Duration, Instant};
 
-use handlescope_extract::{ExtractOptions, NoObserver, extract};
+use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::{Cancel, Table, Trace};
+use handlescope_sources::extract;
 use handlescope_tests::binary::Shell;
 use handlescope_tests::corrupt::damage;
 use handlescope_tests::dump::{Dump, DumpModule, HANDLE_DATA, Traced};

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use handlescope_extract::{ExtractOptions, NoObserver, extract};
+use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::rules::{OPENING, OPENING_HANDLES};
 use handlescope_model::tables::{Events, Objects, Processes, TraceInfos};
 use handlescope_model::{Cancel, EventKind, Table, TableRows, Trace};
+use handlescope_sources::extract;
 
 /// Counts of processes and views, by the name of the process.
 pub(super) type ByProcess = BTreeMap<String, u64>;

@@ -12,8 +12,9 @@ use std::thread;
 use std::time::Duration;
 
 use handlescope_extract::live::{LiveWindow, Replay, WhenFull, live_queue};
-use handlescope_extract::{ExtractOptions, NoObserver, extract};
+use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::{Cancel, Table, Trace};
+use handlescope_sources::extract;
 use handlescope_tests::file::EtlFile;
 use handlescope_tests::scenario::{StackMode, TraceBuilder};
 use polars::prelude::{AnyValue, DataFrame};

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-use handlescope_extract::{ExtractOptions, NoObserver, extract};
+use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::rules::OPENING_HANDLES;
 use handlescope_model::tables::{Events, Processes, TraceInfos};
 use handlescope_model::{Cancel, EventKind, TableRows, Trace};
+use handlescope_sources::extract;
 
 use super::programs::{Fate, Programs};
 

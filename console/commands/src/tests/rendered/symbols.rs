@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use handlescope_extract::symbols::{
+use handlescope_symbols::{
     MissingAt, ModuleIdentity, ModuleReport, Origin, Outcome, PdbIdentity, SearchFailure,
     SymbolFileError,
 };

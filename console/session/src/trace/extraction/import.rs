@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use handlescope_extract::{ExtractError, ImportLimits, SourceIdentity, import, import_sources};
+use handlescope_extract::{ExtractError, SourceIdentity};
 use handlescope_model::stable_hash::name_of;
 use handlescope_model::{Trace, Untrusted};
+use handlescope_sources::{ImportLimits, import, import_sources};
 
 use super::{Kept, Opened, for_session, kept, line, paths};
 use crate::cancel::Cancel;

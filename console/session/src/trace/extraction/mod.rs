@@ -8,8 +8,9 @@ mod report;
 
 use std::path::Path;
 
-use handlescope_extract::{ExtractError, ExtractOptions, ExtractSummary, extract};
+use handlescope_extract::{ExtractError, ExtractOptions, ExtractSummary};
 use handlescope_model::Trace;
+use handlescope_sources::extract;
 use tempfile::TempDir;
 
 pub use freshness::{Freshness, differing_trace, freshness, is_foreign};

@@ -1,0 +1,72 @@
+//! Descriptions of objects that have no name: MINIDUMP_HANDLE_OBJECT_INFORMATION of threads, processes and owned mutants.
+//!
+//! Microsoft's headers leave its content to the system. Its kinds have the names, and public readers of dumps the fields, of
+//! structures that the system returns about objects: THREAD_BASIC_INFORMATION, PROCESS_BASIC_INFORMATION,
+//! PROCESS_EXTENDED_BASIC_INFORMATION and MUTANT_OWNER_INFORMATION. It is read as these only if it has their size, which says
+//! how large pointers are, too.
+
+use minidump_common::format::{
+    MINIDUMP_HANDLE_OBJECT_INFORMATION, MINIDUMP_HANDLE_OBJECT_INFORMATION_TYPE as Kind,
+};
+
+use super::container::Container;
+
+/// The longest chain of object information: there are ten kinds of it.
+const MAX_CHAIN: usize = 64;
+
+/// A structure that has ids.
+struct Layout {
+    kind: Kind,
+    /// Bytes, with pointers of 4 and of 8 bytes.
+    sizes: [u32; 2],
+    /// Place of the process id, in pointers. That of the thread follows, if there is one.
+    place: u64,
+}
+
+const LAYOUTS: [Layout; 4] = [
+    Layout { kind: Kind::MiniThreadInformation1, sizes: [28, 48], place: 2 },
+    Layout { kind: Kind::MiniProcessInformation1, sizes: [24, 48], place: 4 },
+    Layout { kind: Kind::MiniProcessInformation2, sizes: [32, 64], place: 5 },
+    Layout { kind: Kind::MiniMutantInformation2, sizes: [8, 16], place: 0 },
+];
+
+/// Returns what the chain from `rva` on names, if anything, and whether the chain is sound.
+pub(super) fn of(dump: &Container<'_>, rva: u32) -> (Option<String>, bool) {
+    let (mut text, mut next) = (None, rva);
+    for _ in 0..MAX_CHAIN {
+        if next == 0 {
+            return (text, true);
+        }
+        let head: Option<MINIDUMP_HANDLE_OBJECT_INFORMATION> = dump.read(next as usize);
+        let Some(head) = head else { break };
+        text = text.or_else(|| named(dump, next, &head));
+        next = head.next_info_rva;
+    }
+    (text, false)
+}
+
+/// The process or thread that an element names.
+fn named(
+    dump: &Container<'_>,
+    rva: u32,
+    head: &MINIDUMP_HANDLE_OBJECT_INFORMATION,
+) -> Option<String> {
+    let layout = LAYOUTS.iter().find(|layout| layout.kind as u32 == head.info_type)?;
+    let pointer = match layout.sizes.iter().position(|size| *size == head.size_of_info)? {
+        0 => 4,
+        _ => 8,
+    };
+    let start = u64::from(rva) + size_of::<MINIDUMP_HANDLE_OBJECT_INFORMATION>() as u64;
+    // Ids have 32 bits; a pointer has them in front.
+    let id = |place: u64| {
+        let id: u32 = dump.read(usize::try_from(start + place * pointer).ok()?)?;
+        (id != 0).then_some(id)
+    };
+    let process = id(layout.place)?;
+    let thread = || Some(format!("thread {} of process {process}", id(layout.place + 1)?));
+    match layout.kind {
+        Kind::MiniThreadInformation1 => thread(),
+        Kind::MiniMutantInformation2 => thread().map(|thread| format!("owned by {thread}")),
+        _ => Some(format!("process {process}")),
+    }
+}

@@ -1,0 +1,289 @@
+//! A minidump of a process → the tables of a trace.
+//!
+//! `container` finds the streams, `handles` reads the handles that were open, `information` which threads and processes they
+//! refer to, `operations` the last operations on handles, `modules` what addresses lie in, and `process` whose they are. Of the
+//! memory of the process nothing is read but its command line. The structures of the format are from the crate `minidump-common`.
+
+mod container;
+mod handles;
+mod information;
+mod modules;
+mod operations;
+mod process;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+use std::time::Instant;
+
+use handlescope_extract::etl::{Diagnostics, WarningKind};
+use handlescope_extract::filetime::{PER_SECOND, UNIX_EPOCH, of_unix_ns};
+use handlescope_extract::intern::Interner;
+use handlescope_extract::{
+    ExtractError, ExtractObserver, ExtractSummary, Input, MINIDUMP_MAGIC, SourceIdentity,
+};
+use handlescope_model::rules::handle_slot;
+use handlescope_model::tables::{
+    MINIDUMP, NO_CLOCK, Process, Processes, Stack, Stacks, TraceInfo, UtcOffsets,
+};
+use handlescope_model::{ArchiveWriter, Cancel, FrameIdx, PageWatch, SCHEMA_VERSION, open_file};
+use minidump_common::format::MINIDUMP_STREAM_TYPE;
+use symbolic::common::ByteView;
+
+use self::container::{Container, Refusal};
+use self::handles::HandleList;
+use self::modules::{ModuleSpace, file_name};
+use self::operations::{HandleOperation, put_in_order};
+use self::process::ProcessFacts;
+use crate::operations::{Entry, Handles, Operation, Tables, event_counts, stack_events};
+
+/// Beginning of the names of kinds of events.
+const SOURCE: &str = "minidump";
+
+/// Start of a dump of the kernel, of 32 and of 64 bits.
+const KERNEL_MAGICS: [&[u8]; 2] = [b"PAGEDUMP", b"PAGEDU64"];
+
+/// Whether a file starts like a minidump; its name does not matter.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn is_dump(path: &Path) -> Result<bool, ExtractError> {
+    let start = open_file(path)
+        .and_then(|mut file| start_of(&mut file))
+        .map_err(|source| ExtractError::Open { path: path.to_path_buf(), source })?;
+    Ok(start.starts_with(MINIDUMP_MAGIC))
+}
+
+/// Whether the content of a trace's file is a minidump.
+///
+/// # Errors
+/// When it cannot be read, or is a dump of the kernel.
+pub(crate) fn is_content(input: &mut Input, path: &Path) -> Result<bool, ExtractError> {
+    let start = start_of(&mut input.file)
+        .map_err(|source| ExtractError::Read { path: path.to_path_buf(), source })?;
+    if KERNEL_MAGICS.contains(&start.as_slice()) {
+        let description = "is a dump of the kernel, not of a process".to_owned();
+        return Err(ExtractError::Plain { path: path.to_path_buf(), description });
+    }
+    Ok(start.starts_with(MINIDUMP_MAGIC))
+}
+
+/// The first 8 bytes of a file, as far as it has them.
+fn start_of(file: &mut File) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(8).read_to_end(&mut start)?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(start)
+}
+
+/// Reads the minidump that was found at `path` and writes the archive `output`, whose folder must exist.
+///
+/// # Errors
+/// When the dump has no handles or cannot be read, was changed meanwhile, the archive cannot be written, or `cancel` asks to
+/// stop.
+pub(crate) fn extract(
+    input: Input,
+    path: &Path,
+    output: &Path,
+    observer: &dyn ExtractObserver,
+    cancel: &Cancel,
+) -> Result<ExtractSummary, ExtractError> {
+    let begin = Instant::now();
+    let opened = |source| ExtractError::Open { path: path.to_path_buf(), source };
+    let identity = SourceIdentity::of(path).map_err(opened)?;
+    observer.on_started(identity.size);
+    let bytes = ByteView::map_file(input.file).map_err(opened)?;
+    let source = Source { path, name: &input.name, identity: &identity };
+    let watch = PageWatch::start();
+    let tables = tables(&bytes, source, cancel);
+    // What is read of a file that changes may be damaged.
+    if watch.has_lost() || SourceIdentity::of(path).map_err(opened)? != identity {
+        return Err(ExtractError::Changed { path: path.to_path_buf() });
+    }
+    let tables = tables?;
+    observer.on_progress(identity.size);
+    observer.on_phase("writing");
+    let writer = ArchiveWriter::create(output)?.stopped_by(cancel);
+    let summary = tables.write(writer);
+    // Tables that were not written because of it report another error.
+    let summary = summary.map_err(|error| cancel.check().err().map_or(error, Into::into))?;
+    Ok(ExtractSummary { elapsed: begin.elapsed(), ..summary })
+}
+
+/// Where a dump came from.
+#[derive(Clone, Copy)]
+struct Source<'s> {
+    path: &'s Path,
+    /// File name of the dump, also when it lay in an archive.
+    name: &'s str,
+    identity: &'s SourceIdentity,
+}
+
+/// Converts a minidump.
+fn tables(bytes: &[u8], source: Source<'_>, cancel: &Cancel) -> Result<Tables, ExtractError> {
+    let path = || source.path.to_path_buf();
+    let mut findings = Diagnostics::default();
+    let dump = Container::open(bytes, &mut findings).map_err(|Refusal { reason, offset }| {
+        ExtractError::BadDump { path: path(), reason, offset }
+    })?;
+    let streams =
+        [MINIDUMP_STREAM_TYPE::HandleDataStream, MINIDUMP_STREAM_TYPE::HandleOperationListStream];
+    let facts = ProcessFacts::of(&dump, &mut findings);
+    if !streams.into_iter().any(|kind| dump.has(kind)) {
+        return Err(ExtractError::NoHandleData { path: path(), system: facts.other_system });
+    }
+    let list = HandleList::of(&dump, &facts, cancel, &mut findings)?;
+    let operations = operations::operations(&dump, facts.mask(), cancel, &mut findings)?;
+    let mut operations = operations.unwrap_or_default();
+    let values = list.as_ref().and_then(HandleList::values);
+    put_in_order(&mut operations, values.as_ref(), &mut findings);
+    let pid = facts.pid.or_else(|| most_frequent_pid(&operations)).unwrap_or_default();
+    let modules = ModuleSpace::of(&dump, facts.mask(), pid, &mut findings);
+    let mut conversion = Conversion {
+        modules,
+        stacks: Interner::default(),
+        pids: vec![pid],
+        rows: HashMap::from([(pid, 0)]),
+    };
+    let history: Vec<Entry> =
+        operations.iter().map(|operation| conversion.entry(operation, &mut findings)).collect();
+    cancel.check()?;
+    let history: Vec<&Entry> = history.iter().collect();
+    let open = list.as_ref().map(HandleList::open);
+    let handles = Handles::of(&history, |_| false, open, &mut findings);
+    let event_counts = event_counts(&history, SOURCE);
+    let info = info(source, &dump, &facts, history.len());
+    let stack_events = stack_events(&history, &conversion.pids);
+    let processes = conversion.processes(&facts);
+    let Conversion { modules, stacks, .. } = conversion;
+    let stacks: Stacks = stacks
+        .iter()
+        .map(|stack| Stack { frames: stack.iter().copied().map(FrameIdx).collect() })
+        .collect();
+    let list = list.unwrap_or_default();
+    Ok(Tables {
+        info,
+        processes,
+        modules: modules.modules,
+        module_loads: modules.loads,
+        object_types: list.types,
+        names: list.names,
+        handles,
+        stacks,
+        stack_events,
+        frames: modules.frames,
+        event_counts,
+        warnings: findings.warnings(),
+        ..Tables::default()
+    })
+}
+
+/// The pid of most operations: another process may put handles into this one.
+fn most_frequent_pid(operations: &[HandleOperation]) -> Option<u32> {
+    let mut counts: HashMap<u32, usize> = HashMap::new();
+    for operation in operations {
+        *counts.entry(operation.pid).or_default() += 1;
+    }
+    counts.into_iter().max_by_key(|(pid, count)| (*count, *pid)).map(|(pid, _)| pid)
+}
+
+/// Rows of what operations refer to.
+struct Conversion {
+    modules: ModuleSpace,
+    stacks: Interner<u32>,
+    /// The pid of each process; the first is that of the dump.
+    pids: Vec<u32>,
+    /// Their rows.
+    rows: HashMap<u32, u32>,
+}
+
+impl Conversion {
+    fn entry(&mut self, operation: &HandleOperation, findings: &mut Diagnostics) -> Entry {
+        if operation.operation == Operation::BadReference {
+            findings.count(WarningKind::BadReference, None);
+        }
+        let frames: Vec<u32> =
+            operation.addresses.iter().map(|address| self.modules.frame(*address)).collect();
+        let stack = (!frames.is_empty()).then(|| self.stacks.intern(&frames));
+        let process = self.process(operation.pid);
+        Entry {
+            handle: handle_slot(operation.handle),
+            shown_handle: operation.handle,
+            operation: operation.operation,
+            thread: operation.tid,
+            process: 0,
+            caller: (process != 0).then_some(process),
+            stack,
+            addresses: stack.unwrap_or_default(),
+        }
+    }
+
+    /// The row of the process with a pid.
+    fn process(&mut self, pid: u32) -> u32 {
+        let next = self.pids.len() as u32;
+        let row = *self.rows.entry(pid).or_insert(next);
+        if row == next {
+            self.pids.push(pid);
+        }
+        row
+    }
+
+    /// The process of the dump, whose program is the first module, and those that acted in it.
+    fn processes(&self, facts: &ProcessFacts) -> Processes {
+        let program = self.modules.modules.path.first();
+        let mut processes = Processes::default();
+        for (row, pid) in self.pids.iter().enumerate() {
+            let path = program.filter(|_| row == 0);
+            processes.push(Process {
+                pid: *pid,
+                name: path.map(|path| file_name(path)).unwrap_or_default(),
+                image_path: path.cloned(),
+                command_line: if row == 0 { facts.command_line.clone() } else { String::new() },
+                ..Process::default()
+            });
+        }
+        processes
+    }
+}
+
+/// The row of the trace table: the session starts when the dump was written.
+fn info(
+    source: Source<'_>,
+    dump: &Container<'_>,
+    facts: &ProcessFacts,
+    events: usize,
+) -> TraceInfo {
+    let written = i64::from(dump.header.time_date_stamp) * PER_SECOND + UNIX_EPOCH;
+    let identity = source.identity;
+    TraceInfo {
+        schema_version: SCHEMA_VERSION,
+        extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
+        source_path: source.path.to_string_lossy().into_owned(),
+        source_name: source.name.to_owned(),
+        source_size: identity.size,
+        source_modified_filetime: identity.modified_ns.and_then(of_unix_ns),
+        source_modified_ns: identity.modified_ns,
+        source_content: Some(identity.content.clone()),
+        source_format: Some(MINIDUMP.to_owned()),
+        os_version: facts.os_version.clone(),
+        os_build: facts.os_build,
+        os_build_string: facts.os_build_string.clone(),
+        product: facts.other_system.map(str::to_owned),
+        clock: NO_CLOCK.to_owned(),
+        cpu_count: facts.cpu_count,
+        pointer_size: facts.pointer_size,
+        session_start_filetime: if dump.header.time_date_stamp == 0 { 0 } else { written },
+        tz_bias_minutes: facts.tz_bias_minutes,
+        utc_offset_minutes: facts.utc_offset_minutes,
+        // Says that the offset is known.
+        utc_offsets: facts
+            .has_zone
+            .then(|| UtcOffsets::text(&[(written, facts.utc_offset_minutes)])),
+        events_total: events as u64,
+        ..TraceInfo::default()
+    }
+}

@@ -1,0 +1,149 @@
+//! The parts of an extract, from an archive or from files side by side.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use handlescope_extract::ExtractObserver;
+use handlescope_model::unpack::{SevenZipMembers, temporary};
+use handlescope_model::{Container, ContainerLimits, open_file};
+
+use super::super::members::{DERIVED, Member, find};
+use super::document::Document;
+use super::error::ImportError;
+use crate::text::Progress;
+
+/// The parts that an extract has.
+pub(super) struct Parts(Vec<(Member, Document)>);
+
+impl Parts {
+    /// Takes a part out.
+    pub(super) fn take(&mut self, member: Member) -> Option<Document> {
+        let index = self.0.iter().position(|(part, _)| *part == member)?;
+        Some(self.0.swap_remove(index).1)
+    }
+}
+
+/// The files that an extract consists of: the archive, or the main part and those beside it.
+///
+/// Any part of the plain form selects all parts.
+pub fn import_sources(input: &Path) -> Vec<PathBuf> {
+    if !is_plain(input) {
+        return vec![input.to_path_buf()];
+    }
+    let base = plain_base(input);
+    let paths = Member::ALL.map(|member| input.with_file_name(member.name(&base)));
+    paths.into_iter().filter(|path| path.is_file()).collect()
+}
+
+/// Whether the name is of the uncompressed form.
+fn is_plain(input: &Path) -> bool {
+    input.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
+}
+
+/// Common prefix of the names of all parts.
+fn plain_base(input: &Path) -> String {
+    let stem = input.file_stem().unwrap_or_default().to_string_lossy();
+    stem.split_once(DERIVED).map_or(&*stem, |(base, _)| base).to_owned()
+}
+
+/// Opens an extract. Members of an archive are unpacked into `folder`, without names.
+pub(super) fn open(
+    input: &Path,
+    folder: &Path,
+    limits: &ContainerLimits,
+    observer: &dyn ExtractObserver,
+    progress: &Progress<'_>,
+) -> Result<Parts, ImportError> {
+    if is_plain(input) {
+        open_plain(input, limits, observer)
+    } else {
+        open_packed(input, folder, limits, observer, progress)
+    }
+}
+
+fn open_plain(
+    input: &Path,
+    limits: &ContainerLimits,
+    observer: &dyn ExtractObserver,
+) -> Result<Parts, ImportError> {
+    let base = plain_base(input);
+    let (mut parts, mut total) = (Vec::new(), 0);
+    for member in Member::ALL {
+        let name = member.name(&base);
+        let path = input.with_file_name(&name);
+        let open = |source| ImportError::Open { path: path.clone(), source };
+        let file = match open_file(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && member != Member::Main => {
+                continue;
+            }
+            Err(error) => return Err(open(error)),
+        };
+        let size = file.metadata().map_err(open)?.len();
+        limits.check_size(input, &name, size)?;
+        total += size;
+        parts.push((member, Document { path: input.to_path_buf(), member: name, file }));
+    }
+    observer.on_started(total);
+    Ok(Parts(parts))
+}
+
+/// Unpacks the members that are read, each into an unnamed temporary file in `folder`.
+fn open_packed(
+    input: &Path,
+    folder: &Path,
+    limits: &ContainerLimits,
+    observer: &dyn ExtractObserver,
+    progress: &Progress<'_>,
+) -> Result<Parts, ImportError> {
+    let container = Container::open(input, limits)?;
+    let (kinds, indexes): (Vec<Member>, Vec<usize>) = choose(input, &container).into_iter().unzip();
+    let members = SevenZipMembers::choose(input, container, indexes, limits)?;
+    // Each byte passes twice: when it is unpacked and when it is parsed.
+    observer.on_started(members.entries().map(|(_, size)| size * 2).sum());
+    let files: Result<Vec<File>, _> = kinds.iter().map(|_| temporary(input, folder)).collect();
+    let files = files?;
+    let names: Vec<String> = members.entries().map(|(name, _)| name.to_owned()).collect();
+    let unpacked = members.unpack(&files, &|bytes| {
+        progress.add(bytes);
+        progress.check()
+    });
+    progress.cancel.check()?;
+    unpacked?;
+    let documents = names.into_iter().zip(files).map(|(member, file)| Document {
+        path: input.to_path_buf(),
+        member,
+        file,
+    });
+    Ok(Parts(kinds.into_iter().zip(documents).collect()))
+}
+
+/// The members that are read, by their place in the archive.
+fn choose(path: &Path, container: &Container) -> Vec<(Member, usize)> {
+    let entries = &container.archive.files;
+    let names: Vec<&str> = entries
+        .iter()
+        .filter(|entry| !entry.is_directory && !entry.name.contains(['/', '\\']))
+        .map(|entry| entry.name.as_str())
+        .collect();
+    let base = path.file_stem().unwrap_or_default().to_string_lossy();
+    Member::ALL
+        .into_iter()
+        .filter_map(|member| {
+            let name = find(member, &base, &names)?;
+            Some((member, entries.iter().position(|entry| entry.name == name)?))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_part_of_the_plain_form_stands_for_all() {
+        assert_eq!(plain_base(Path::new("x/a.json")), "a");
+        assert_eq!(plain_base(Path::new("x/a_Derived_HandleStacks.json")), "a");
+    }
+}

@@ -1,0 +1,550 @@
+//! The handle part: objects with their events, one object after the other, to rows of the tables.
+//!
+//! The tables are written while the part is read, so that they are never in memory as a whole.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::mem::take;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Scope, ScopedJoinHandle};
+
+use handlescope_extract::etl::{Diagnostics, WarningKind};
+use handlescope_extract::intern::ByteInterner;
+use handlescope_model::guard::joined;
+use handlescope_model::rules::{
+    CLOSING, DeriveScratch, HANDLE_RUNDOWN_END, OPENING_HANDLES, ObjectEvents, REFERENCE_CHANGES,
+    VIEWS, WITH_HANDLE, derive, handle_slot, is_inherited, is_kernel_handle, is_leak,
+    is_leak_at_exit, is_leaked_handle, is_leaked_view,
+};
+use handlescope_model::tables::{
+    Event, EventCount, EventCounts, Events, ExistingHandle, ExistingHandles, Object, Objects,
+};
+use handlescope_model::{
+    ArchiveError, EncodedTable, EventIdx, EventKind, ExistingIdx, FILE_MAPPING_TYPE, NameIdx,
+    ObjectIdx, ProcessIdx, RowCount, StackIdx, TableEncoder, TableRows, TypeId, sentinel,
+};
+use polars::prelude::{DataFrame, PolarsResult};
+use serde::de::MapAccess;
+
+use super::super::record::{Elements, Fill, Member, Record};
+use super::super::records::{CLOSED_WITHOUT_EVENT, EventRecord, ObjectRecord, rank};
+use super::session::ProcessRows;
+use super::stacks::StackNumbers;
+
+/// ETWAnalyzer's text between two names of one object. It also writes it where the second name is
+/// empty, which is not a name.
+const EMPTY_SECOND_NAME: &str = " -- Other Name -- ";
+
+/// Results of the handle part.
+pub(super) struct ObjectRows<'a, 'scope> {
+    pub(super) processes: &'a ProcessRows,
+    pub(super) stacks: StackNumbers<'a>,
+    /// Whether this program wrote the extract. Then an offset of 0 is real, whereas ETWAnalyzer
+    /// always writes 0, and everything is written that ETWAnalyzer does not know.
+    pub(super) is_by_handlescope: bool,
+    pub(super) objects: Stream<'scope, Objects>,
+    pub(super) events: Stream<'scope, Events>,
+    pub(super) existing: Stream<'scope, ExistingHandles>,
+    pub(super) names: Names,
+    pub(super) stats: Stats,
+    pub(super) findings: &'a RefCell<Diagnostics>,
+    pub(super) scratch: Scratch,
+}
+
+/// Object names, each once.
+#[derive(Default)]
+pub(super) struct Names(pub(super) ByteInterner);
+
+impl Names {
+    pub(super) fn row(&mut self, name: &str) -> Option<NameIdx> {
+        let mut name = name;
+        while let Some(first) = name.strip_suffix(EMPTY_SECOND_NAME) {
+            name = first;
+        }
+        if name.is_empty() {
+            return None;
+        }
+        Some(NameIdx(self.0.intern(name.as_bytes())))
+    }
+}
+
+/// Counts of events and objects.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Stats {
+    pub(super) handle_events: u64,
+    pub(super) leaked_handles: u64,
+    pub(super) leaked_views: u64,
+    pub(super) closed_at_exit: u64,
+    pub(super) stacks_total: u64,
+    /// Number of events by kind.
+    pub(super) kinds: [u64; EventKind::ALL.len()],
+}
+
+impl Stats {
+    /// Counts of events by kind, including handles that were open at the end.
+    pub(super) fn event_counts(&self, existing: u64) -> EventCounts {
+        let kinds = EventKind::ALL.iter().zip(self.kinds);
+        let kinds = kinds.map(|(kind, count)| (kind.name(), kind.event_name(), count));
+        let kinds = kinds.chain([("existing", HANDLE_RUNDOWN_END, existing)]);
+        kinds
+            .filter(|(.., count)| *count > 0)
+            .map(|(kind, name, count)| {
+                let (kind, name) = (format!("etwanalyzer:{kind}"), Some(name.to_owned()));
+                EventCount { kind, name, count, ..EventCount::default() }
+            })
+            .collect()
+    }
+}
+
+/// Memory that is used again for each object.
+#[derive(Default)]
+pub(super) struct Scratch {
+    derive: DeriveScratch,
+    rows: Vec<u32>,
+    owners: Vec<Owners>,
+    /// For each event whether it is a close that the end of a process made.
+    by_exit: Vec<bool>,
+}
+
+/// Close of an open.
+#[derive(Clone, Copy)]
+struct Closed {
+    /// The row of the close.
+    by: Option<u32>,
+    is_closed: bool,
+    at_exit: bool,
+}
+
+/// The processes of an event.
+#[derive(Clone, Copy, Default)]
+struct Owners {
+    process: Option<ProcessIdx>,
+    caller: Option<ProcessIdx>,
+    source: Option<ProcessIdx>,
+    inherited_by: Option<ProcessIdx>,
+}
+
+/// The events of an object in time order, with their processes.
+struct EventsOfObject<'a> {
+    events: &'a [(EventKind, EventRecord)],
+    owners: &'a [Owners],
+}
+
+impl EventsOfObject<'_> {
+    fn owners(&self, row: u32) -> Owners {
+        self.owners.get(row as usize).copied().unwrap_or_default()
+    }
+}
+
+impl ObjectEvents for EventsOfObject<'_> {
+    fn kind(&self, row: u32) -> EventKind {
+        self.events.get(row as usize).map_or(EventKind::Reference, |(kind, _)| *kind)
+    }
+
+    fn process(&self, row: u32) -> Option<ProcessIdx> {
+        self.owners(row).process
+    }
+
+    fn handle(&self, row: u32) -> u64 {
+        let handle = self.events.get(row as usize).and_then(|(_, event)| event.handle);
+        handle_slot(handle.unwrap_or_default())
+    }
+
+    fn source_process(&self, row: u32) -> Option<ProcessIdx> {
+        self.owners(row).source
+    }
+
+    fn inherited_by(&self, row: u32) -> Option<ProcessIdx> {
+        self.owners(row).inherited_by
+    }
+}
+
+impl ObjectRows<'_, '_> {
+    /// Takes the next object; its id is its place in the file, as ETWAnalyzer counts.
+    pub(super) fn add(&mut self, mut record: ObjectRecord) {
+        let mut events = record.take_events();
+        let existing = record.existing.unwrap_or_default();
+        let rows = self.events.rows() + events.len() as u64;
+        let existing_rows = self.existing.rows() + existing.len() as u64;
+        if rows.max(existing_rows) >= u64::from(sentinel()) {
+            self.findings.borrow_mut().count(WarningKind::TooMany, None);
+            return;
+        }
+        events.sort_by_key(|(kind, event)| (event.time_ns.unwrap_or_default(), rank(*kind)));
+        reorder(&mut events, record.order.map_or(Vec::new(), |order| order.0));
+        let object = ObjectIdx(self.objects.rows() as u32);
+        let first_event = self.events.rows() as u32;
+        let first_existing = ExistingIdx(self.existing.rows() as u32);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.owners.clear();
+        scratch.owners.extend(events.iter().map(|(kind, event)| self.owners(*kind, event)));
+        scratch.rows.clear();
+        scratch.rows.extend(0..events.len() as u32);
+        let object_events = EventsOfObject { events: &events, owners: &scratch.owners };
+        let derived = derive(&object_events, &scratch.rows, &mut scratch.derive);
+        let stated = record.closings.map_or(Vec::new(), |closings| closings.0);
+        let stated = Some(stated).filter(|stated| are_closings(stated, &events));
+        for (closing, stated) in scratch.derive.closing.iter_mut().zip(stated.iter().flatten()) {
+            *closing = u32::try_from(*stated).unwrap_or(sentinel());
+        }
+        scratch.by_exit.clear();
+        let of_event = events.iter().zip(&scratch.owners);
+        scratch.by_exit.extend(of_event.map(|(event, owners)| self.is_by_exit(event, *owners)));
+        for (at, event) in events.iter().enumerate() {
+            let closing = scratch.derive.closing.get(at).filter(|at| **at != sentinel());
+            let owners = scratch.owners.get(at).copied().unwrap_or_default();
+            let is_by_exit = |at: usize| scratch.by_exit.get(at).copied().unwrap_or_default();
+            let at_exit = closing.is_some_and(|closing| is_by_exit(*closing as usize));
+            let kind = event.0;
+            let stated = stated.as_ref().and_then(|stated| stated.get(at));
+            let closed = Closed {
+                by: closing.map(|closing| first_event + closing),
+                is_closed: closing.is_some() || stated == Some(&CLOSED_WITHOUT_EVENT),
+                at_exit: is_by_exit(at)
+                    || is_leak_at_exit(kind, owners.inherited_by.is_some(), at_exit),
+            };
+            self.event(object, event, owners, closed);
+        }
+        self.scratch = scratch;
+        for handle in &existing {
+            let process = stored(self.process(handle.process));
+            self.existing.push(ExistingHandle {
+                object,
+                process,
+                handle: handle.handle.unwrap_or_default(),
+                granted_access: handle.granted_access,
+                attributes: handle.attributes,
+                handle_count: handle.handle_count,
+                pointer_count: handle.pointer_count,
+            });
+        }
+        let is_view = events.iter().any(|(kind, _)| VIEWS.contains(*kind));
+        let type_id = record.type_id.map(TypeId);
+        self.objects.push(Object {
+            pointer: record.pointer.unwrap_or_default() as u64,
+            type_id: type_id.unwrap_or(if is_view { FILE_MAPPING_TYPE } else { TypeId(0) }),
+            name: record.name.as_deref().and_then(|name| self.names.row(name)),
+            first_event: EventIdx(first_event),
+            event_count: RowCount::new(events.len() as u32),
+            first_existing,
+            existing_count: RowCount::new(existing.len() as u32),
+            create_event: derived.create.map(|at| EventIdx(first_event + at)),
+            destroy_event: derived.destroy.map(|at| EventIdx(first_event + at)),
+            is_multiprocess: derived.is_multiprocess,
+            is_overlapped: derived.is_overlapped,
+        });
+    }
+
+    /// Whether the end of a process made a close: an extract of this program says so, its stack shows it, or it comes later.
+    fn is_by_exit(&self, (kind, event): &(EventKind, EventRecord), owners: Owners) -> bool {
+        let is_stated = CLOSING.contains(*kind) && event.is_by_exit == Some(true);
+        is_stated
+            || *kind == EventKind::HandleClose
+                && (self.stacks.is_of_exit(event.stack)
+                    || owners.process.is_some_and(|process| {
+                        self.processes.has_ended(process, event.time_ns.unwrap_or_default())
+                    }))
+    }
+
+    /// The process of a number, if there is one.
+    fn process(&self, number: Option<i64>) -> Option<ProcessIdx> {
+        let process = self.processes.row(number);
+        if process.is_none() && !(self.is_by_handlescope && number == Some(-1)) {
+            self.findings.borrow_mut().count(WarningKind::UnknownProcess, None);
+        }
+        process
+    }
+
+    /// The processes of an event. ETWAnalyzer does not write which process got a duplicated handle, so that
+    /// it is the process of the caller, as for ETWAnalyzer; extracts of this program have a caller that differs.
+    fn owners(&self, kind: EventKind, event: &EventRecord) -> Owners {
+        let process = self.process(event.process);
+        let of_kernel = event.handle.is_some_and(is_kernel_handle);
+        let system = self.processes.system().filter(|_| of_kernel && WITH_HANDLE.contains(kind));
+        if kind != EventKind::HandleDuplicate {
+            let caller = match event.caller_process {
+                Some(number) => self.processes.row(Some(number)),
+                // ETWAnalyzer writes the process of the thread.
+                None => process.filter(|_| system.is_some_and(|system| process != Some(system))),
+            };
+            return Owners { process: system.or(process), caller, ..Owners::default() };
+        }
+        let caller = match event.caller_process {
+            Some(number) => self.processes.row(Some(number)),
+            None => process,
+        };
+        let source = self.processes.row(event.source_process);
+        let handle = Some(event.handle.unwrap_or_default());
+        let is_inherited = is_inherited(event.source_handle, handle, source, process);
+        let inherited_by = if event.inherited_by.is_some() {
+            self.processes.row(event.inherited_by)
+        } else {
+            let parent = process.filter(|_| is_inherited);
+            parent.and_then(|parent| {
+                self.processes.inheriting_child(parent, event.time_ns.unwrap_or_default())
+            })
+        };
+        Owners { process: system.or(process), caller, source, inherited_by }
+    }
+
+    fn event(
+        &mut self,
+        object: ObjectIdx,
+        (kind, event): &(EventKind, EventRecord),
+        owners: Owners,
+        closed: Closed,
+    ) {
+        let kind = *kind;
+        let is_duplicate = kind == EventKind::HandleDuplicate;
+        let is_view = VIEWS.contains(kind);
+        let is_handle = WITH_HANDLE.contains(kind);
+        let is_reference = REFERENCE_CHANGES.contains(kind);
+        let leaked = is_leak(kind, closed.is_closed);
+        let stack = self.stacks.handlescope_row(event.stack_row);
+        let stack = stack.or_else(|| self.stacks.row(event.stack)).map(StackIdx);
+        if stack.is_none()
+            && event.stack.is_some_and(|number| number != -1 && !self.stacks.has(number))
+        {
+            self.findings.borrow_mut().count(WarningKind::UnknownStack, None);
+        }
+        self.stats.handle_events += u64::from(is_handle);
+        self.stats.leaked_handles += u64::from(is_leaked_handle(kind, leaked));
+        self.stats.leaked_views += u64::from(is_leaked_view(kind, leaked));
+        self.stats.closed_at_exit += u64::from(closed.at_exit && OPENING_HANDLES.contains(kind));
+        self.stats.stacks_total += u64::from(stack.is_some());
+        if let Some(count) = self.stats.kinds.get_mut(kind.code() as usize) {
+            *count += 1;
+        }
+        let view = Some(event).filter(|_| is_view);
+        let byte_offset =
+            view.filter(|view| self.has_offset(view)).and_then(|view| view.byte_offset);
+        let unsigned = |value: Option<i64>| value.map(|value| value as u64);
+        self.events.push(Event {
+            object,
+            kind: kind.code(),
+            time_ns: event.time_ns.unwrap_or_default(),
+            process: stored(owners.process),
+            tid: event.tid.unwrap_or_default(),
+            handle: is_handle.then(|| event.handle.unwrap_or_default()),
+            leaked,
+            closed_at_exit: closed.at_exit,
+            closed_unseen: None,
+            closed_after_ns: None,
+            closed_before_ns: None,
+            closing_event: closed.by.map(EventIdx),
+            stack,
+            ref_delta: is_reference.then(|| saturated(event.ref_change.unwrap_or_default())),
+            source_process: owners.source,
+            source_pid: event
+                .source_pid
+                .or_else(|| owners.source.map(|source| self.processes.pid(source))),
+            source_handle: event.source_handle.filter(|_| is_duplicate),
+            caller_process: owners.caller,
+            inherited_by: owners.inherited_by,
+            view_base: view.map(|view| view.view_base.unwrap_or_default() as u64),
+            view_size: unsigned(view.and_then(|view| view.view_size)),
+            byte_offset: unsigned(byte_offset),
+            file_object: unsigned(view.and_then(|view| view.file_object)),
+        });
+    }
+
+    /// ETWAnalyzer writes 0 for both, always; then nothing is known.
+    fn has_offset(&self, event: &EventRecord) -> bool {
+        let is_zero = |value: Option<i64>| value.unwrap_or(0) == 0;
+        self.is_by_handlescope || !is_zero(event.byte_offset) || !is_zero(event.misc_info)
+    }
+}
+
+/// Puts events into the order that an extract of this program has: the position of each event. An order that does not
+/// fit is ignored.
+fn reorder<T>(events: &mut Vec<T>, positions: Vec<usize>) {
+    let mut ordered = positions.clone();
+    ordered.sort_unstable();
+    if positions.is_empty() || !ordered.into_iter().eq(0..events.len()) {
+        return;
+    }
+    let mut sorted: Vec<(usize, T)> = positions.into_iter().zip(std::mem::take(events)).collect();
+    sorted.sort_by_key(|(position, _)| *position);
+    events.extend(sorted.into_iter().map(|(_, event)| event));
+}
+
+/// Whether these are positions of closes behind the events that they close.
+fn are_closings(positions: &[i64], events: &[(EventKind, EventRecord)]) -> bool {
+    let is_close = |at: usize, position: i64| {
+        let close = usize::try_from(position).ok().filter(|close| *close > at);
+        let close = close.and_then(|close| events.get(close));
+        position < 0 || close.is_some_and(|(kind, _)| CLOSING.contains(*kind))
+    };
+    positions.len() == events.len()
+        && positions.iter().enumerate().all(|(at, position)| is_close(at, *position))
+}
+
+/// A process that is not known points to no row.
+fn stored(process: Option<ProcessIdx>) -> ProcessIdx {
+    process.unwrap_or(ProcessIdx(sentinel()))
+}
+
+/// Reference counts have 32 bits.
+fn saturated(change: i64) -> i32 {
+    i32::try_from(change).unwrap_or(if change < 0 { i32::MIN } else { i32::MAX })
+}
+
+/// Rows of one part of a table.
+const BATCH_ROWS: usize = 1 << 16;
+
+/// A table under construction. Another thread encodes it part by part.
+pub(super) struct Stream<'scope, T> {
+    batch: T,
+    rows_in_batch: usize,
+    sent: u64,
+    batches: SyncSender<T>,
+    encoded: ScopedJoinHandle<'scope, Result<EncodedTable, ArchiveError>>,
+}
+
+impl<'scope, T: TableRows + Extend<T::Row> + Default + Send + 'scope> Stream<'scope, T> {
+    /// Starts a table; `frame` makes a frame of a part.
+    pub(super) fn start<'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        encoder: TableEncoder,
+        frame: fn(T) -> PolarsResult<DataFrame>,
+    ) -> Self {
+        let (batches, encode): (SyncSender<T>, Receiver<T>) = sync_channel(1);
+        let encoded = scope
+            .spawn(move || encoder.encode_in_parts(T::TABLE, || encode.recv().ok().map(frame)));
+        Self { batch: T::default(), rows_in_batch: 0, sent: 0, batches, encoded }
+    }
+
+    /// Number of rows so far.
+    pub(super) fn rows(&self) -> u64 {
+        self.sent + self.rows_in_batch as u64
+    }
+
+    pub(super) fn push(&mut self, row: T::Row) {
+        if self.rows_in_batch >= BATCH_ROWS {
+            self.send();
+        }
+        self.batch.extend([row]);
+        self.rows_in_batch += 1;
+    }
+
+    fn send(&mut self) {
+        self.sent += take(&mut self.rows_in_batch) as u64;
+        // If it is not taken, encoding has failed; `finish` says why.
+        let _ = self.batches.send(take(&mut self.batch));
+    }
+
+    /// The encoded table.
+    pub(super) fn finish(mut self) -> Result<EncodedTable, ArchiveError> {
+        self.send();
+        let Self { batches, encoded, .. } = self;
+        drop(batches);
+        joined(encoded.join())
+    }
+}
+
+/// Reads the handle part and hands each object out when it is complete.
+pub(super) struct HandlePart<F> {
+    /// Type names by id.
+    pub(super) types: BTreeMap<TypeId, String>,
+    objects: Elements<EachObject<F>>,
+}
+
+struct EachObject<F>(F);
+
+impl<F: FnMut(ObjectRecord)> HandlePart<F> {
+    pub(super) fn new(each: F) -> Self {
+        Self { types: BTreeMap::new(), objects: Elements(EachObject(each)) }
+    }
+}
+
+impl<F: FnMut(ObjectRecord)> Record for HandlePart<F> {
+    const MEMBERS: &'static [&'static str] = &["ObjectTypeMap", "ObjectReferences"];
+
+    fn member<'de, A: MapAccess<'de>>(
+        &mut self,
+        name: &'static str,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        match name {
+            "ObjectTypeMap" => map.next_value_seed(Fill(&mut self.types)),
+            _ => map.next_value_seed(Fill(&mut self.objects)),
+        }
+    }
+}
+
+impl<F: FnMut(ObjectRecord)> Member for EachObject<F> {
+    const EXPECTED: &'static str = ObjectRecord::EXPECTED;
+
+    fn null(&mut self) {
+        (self.0)(ObjectRecord::default());
+    }
+
+    fn object<'de, A: MapAccess<'de>>(&mut self, map: A) -> Result<(), A::Error> {
+        let mut object = ObjectRecord::default();
+        object.object(map)?;
+        (self.0)(object);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::DeserializeSeed;
+
+    use super::*;
+
+    fn read(text: &str) -> (BTreeMap<TypeId, String>, Vec<ObjectRecord>) {
+        let mut objects = Vec::new();
+        let mut part = HandlePart::new(|object| objects.push(object));
+        Fill(&mut part)
+            .deserialize(&mut serde_json::Deserializer::from_reader(text.as_bytes()))
+            .unwrap();
+        (part.types, objects)
+    }
+
+    #[test]
+    fn every_list_gives_events_of_its_kind() {
+        let (_, mut objects) = read(
+            r#"{"ObjectReferences":[{"ObjectPtr":-1,"ObjectType":16,"Name":"x",
+              "CreateEvent":{"RefCountChange":1},"DestroyEvent":null,
+              "HandleCreateEvents":[{"HandleValue":18446744073709551615,"TimeNs":3,"StackIdx":1,"ProcessIdx":2,"ThreadId":7}],
+              "HandleDuplicateEvents":null,"HandleCloseEvents":[{}],
+              "RefChanges":[{"RefCountChange":-2},{"RefCountChange":3}],
+              "FileMapEvents":[{"ViewBase":4096}],"FileUnmapEvents":[],
+              "Existing":[{"Handle":4,"Process":1},{}]}]}"#,
+        );
+        let object = &mut objects[0];
+        let events = object.take_events();
+        let kinds: Vec<EventKind> = events.iter().map(|(kind, _)| *kind).collect();
+        assert_eq!(
+            kinds,
+            [
+                EventKind::ObjectCreate,
+                EventKind::HandleCreate,
+                EventKind::HandleClose,
+                EventKind::Dereference,
+                EventKind::Reference,
+                EventKind::Map
+            ]
+        );
+        assert_eq!((object.pointer, object.type_id), (Some(-1), Some(16)));
+        let (_, create) = &events[1];
+        assert_eq!((create.handle, create.tid, create.process), (Some(u64::MAX), Some(7), Some(2)));
+        let existing: Vec<_> =
+            object.existing.iter().flatten().map(|h| (h.handle, h.process)).collect();
+        assert_eq!(existing, [(Some(4), Some(1)), (None, None)]);
+    }
+
+    #[test]
+    fn types_may_come_last_or_not_at_all() {
+        let (types, objects) = read(
+            r#"{"ObjectReferences":[null,{}],"objecttypemap":{"16":"Event","x":"y","17":null}}"#,
+        );
+        assert_eq!(
+            types.into_iter().collect::<Vec<_>>(),
+            [(TypeId(16), "Event".into()), (TypeId(17), String::new())]
+        );
+        assert_eq!(objects.len(), 2);
+        assert!(read("{}").0.is_empty());
+    }
+}

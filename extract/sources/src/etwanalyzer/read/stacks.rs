@@ -1,0 +1,331 @@
+//! Frames from text.
+
+use std::collections::HashMap;
+
+use handlescope_extract::intern::ByteInterner;
+use handlescope_model::rules::is_exit_function;
+use handlescope_model::tables::{
+    Frame, Frames, Methods, Stack, StackEvents, Stacks, Symbol, Symbols,
+};
+use handlescope_model::{FrameIdx, ModuleIdx};
+use serde::de::MapAccess;
+
+use super::super::record::{Elements, Fill, Member, Record, Rows, members};
+use super::super::records::{HANDLESCOPE_MEMBER, UNKNOWN_METHOD, UNKNOWN_MODULE};
+use super::modules::ModuleTables;
+
+/// The stacks that events refer to by number.
+#[derive(Default)]
+pub(super) struct StackTexts {
+    /// Row of the stacks table for each number; `None` for an empty text.
+    rows: Vec<Option<u32>>,
+    /// Whether the stack of each number is of a process that ends.
+    of_exits: Vec<bool>,
+    table: Stacks,
+    frames: FrameTexts,
+    trusts_handlescope: bool,
+    handlescope: Option<StackTables>,
+}
+
+/// The tables made of the stacks, or as this program wrote them.
+#[derive(Default)]
+pub(super) struct StackTables {
+    /// Row of the stacks table for each number in the file, in an extract of this program.
+    rows: Rows<Option<u32>>,
+    pub(super) stacks: Stacks,
+    pub(super) frames: Frames,
+    pub(super) methods: Methods,
+    pub(super) symbols: Symbols,
+    pub(super) stack_events: StackEvents,
+}
+
+impl Record for StackTexts {
+    const MEMBERS: &'static [&'static str] = &["StackList", HANDLESCOPE_MEMBER];
+
+    fn member<'de, A: MapAccess<'de>>(
+        &mut self,
+        name: &'static str,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        if name != HANDLESCOPE_MEMBER {
+            return map.next_value_seed(Fill(&mut Elements(EachText(self))));
+        }
+        let mut tables = None;
+        map.next_value_seed(Fill(&mut tables))?;
+        self.handlescope = tables.filter(|_| self.trusts_handlescope).or(self.handlescope.take());
+        Ok(())
+    }
+}
+
+members! { StackTables {
+    "Rows" => rows,
+    "Stacks" => stacks,
+    "Frames" => frames,
+    "Methods" => methods,
+    "Symbols" => symbols,
+    "StackEvents" => stack_events,
+} }
+
+/// Takes the texts of the stacks in sequence; null is the empty text.
+struct EachText<'a>(&'a mut StackTexts);
+
+impl Member for EachText<'_> {
+    const EXPECTED: &'static str = String::EXPECTED;
+    const LIST: &'static str = String::LIST;
+
+    fn null(&mut self) {
+        self.0.add("");
+    }
+
+    fn text(&mut self, value: &str) -> bool {
+        self.0.add(value);
+        true
+    }
+}
+
+impl StackTexts {
+    /// Creates an empty collection. `trusts_handlescope` says that the tables of this program count.
+    pub(super) fn new(trusts_handlescope: bool) -> Self {
+        Self { trusts_handlescope, ..Self::default() }
+    }
+
+    /// Takes the text of the next stack: a line for each frame, the innermost first.
+    fn add(&mut self, text: &str) {
+        if self.handlescope.is_some() {
+            return;
+        }
+        let lines = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
+        let lines = lines.filter(|line| !line.is_empty());
+        self.of_exits.push(lines.clone().any(is_of_exit));
+        let frames: Vec<FrameIdx> = lines.map(|line| self.frames.row(line)).collect();
+        self.rows.push((!frames.is_empty()).then_some(self.table.len() as u32));
+        if !frames.is_empty() {
+            self.table.push(Stack { frames });
+        }
+    }
+
+    /// Returns the source of stack numbers for events. `is_missing` says that the file has no
+    /// texts; the numbers then still show which events share a stack.
+    pub(super) fn numbers(&mut self, is_missing: bool) -> StackNumbers<'_> {
+        if let Some(tables) = &mut self.handlescope {
+            let heights = tables.stacks.len() as u32;
+            let known = |row: &Option<u32>| row.filter(|row| *row < heights);
+            self.rows = tables.rows.0.iter().map(known).collect();
+        }
+        let is_by_handlescope = self.handlescope.is_some();
+        let table = self.handlescope.as_mut().map_or(&mut self.table, |tables| &mut tables.stacks);
+        let without_text = is_missing.then(HashMap::new);
+        StackNumbers {
+            rows: &self.rows,
+            of_exits: &self.of_exits,
+            table,
+            is_by_handlescope,
+            without_text,
+        }
+    }
+
+    /// The tables. Modules that only stacks name are added to those that are known.
+    pub(super) fn into_tables(self, modules: &mut ModuleTables) -> StackTables {
+        if let Some(tables) = self.handlescope {
+            return tables;
+        }
+        let (frames, symbols) = self.frames.tables(modules);
+        StackTables { stacks: self.table, frames, symbols, ..StackTables::default() }
+    }
+}
+
+fn is_of_exit(frame: &str) -> bool {
+    frame.split_once('!').is_some_and(|(_, function)| is_exit_function(function))
+}
+
+/// The stacks by their numbers in the file.
+pub(super) struct StackNumbers<'a> {
+    rows: &'a [Option<u32>],
+    of_exits: &'a [bool],
+    table: &'a mut Stacks,
+    is_by_handlescope: bool,
+    without_text: Option<HashMap<i64, u32>>,
+}
+
+impl StackNumbers<'_> {
+    /// The row of a stack; `None` for the empty text and for unknown numbers.
+    pub(super) fn row(&mut self, number: Option<i64>) -> Option<u32> {
+        let number = number.filter(|number| *number >= 0)?;
+        if let Some(known) = &mut self.without_text {
+            let table = &mut *self.table;
+            return Some(*known.entry(number).or_insert_with(|| {
+                table.push(Stack::default());
+                table.len() as u32 - 1
+            }));
+        }
+        self.rows.get(usize::try_from(number).ok()?).copied().flatten()
+    }
+
+    /// Whether the text of a stack shows that its process ends.
+    pub(super) fn is_of_exit(&self, number: Option<i64>) -> bool {
+        let number = number.and_then(|number| usize::try_from(number).ok());
+        number.and_then(|number| self.of_exits.get(number)).copied().unwrap_or_default()
+    }
+
+    /// The row that an extract of this program has.
+    pub(super) fn handlescope_row(&self, row: Option<u32>) -> Option<u32> {
+        row.filter(|row| self.is_by_handlescope && (*row as usize) < self.table.len())
+    }
+
+    /// Whether a stack has the number, even if its text is empty.
+    pub(super) fn has(&self, number: i64) -> bool {
+        self.without_text.is_some()
+            || usize::try_from(number).is_ok_and(|number| number < self.rows.len())
+    }
+}
+
+/// Endings of file names that are certainly modules.
+const MODULE_ENDINGS: [&str; 12] =
+    ["dll", "exe", "sys", "drv", "ocx", "cpl", "ax", "acm", "ime", "pyd", "node", "winmd"];
+
+/// Parsed frame text.
+#[derive(Debug, PartialEq, Eq)]
+struct FrameText<'a> {
+    module: Option<&'a str>,
+    function: Option<&'a str>,
+    rva: Option<u64>,
+}
+
+impl<'a> FrameText<'a> {
+    /// Reads `module!method`, `module+0x1A2B`, `module` or, as early versions wrote, `method`.
+    fn parse(text: &'a str, is_module: impl Fn(&str) -> bool) -> Self {
+        let nothing = Self { module: None, function: None, rva: None };
+        let known = |module: &'a str| Some(module).filter(|name| *name != UNKNOWN_MODULE);
+        // Methods may contain anything, modules no `!`.
+        if let Some((module, function)) = text.split_once('!') {
+            let function =
+                Some(function).filter(|text| *text != UNKNOWN_METHOD && !text.is_empty());
+            return Self { module: known(module), function, rva: None };
+        }
+        if text == UNKNOWN_METHOD || text == UNKNOWN_MODULE {
+            return nothing;
+        }
+        if let Some((module, digits)) = text.rsplit_once("+0x")
+            && let Ok(rva) = u64::from_str_radix(digits, 16)
+        {
+            return Self { module: known(module), rva: Some(rva), ..nothing };
+        }
+        let ending = text.rsplit_once('.').map_or("", |(_, ending)| ending);
+        if MODULE_ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)) || is_module(text)
+        {
+            return Self { module: Some(text), ..nothing };
+        }
+        Self { function: Some(text), ..nothing }
+    }
+}
+
+/// Distinct frame texts.
+#[derive(Default)]
+pub(super) struct FrameTexts(ByteInterner);
+
+impl FrameTexts {
+    /// The row of the frames table for a text.
+    pub(super) fn row(&mut self, text: &str) -> FrameIdx {
+        FrameIdx(self.0.intern(text.as_bytes()))
+    }
+
+    /// The frames, and the names of those that have one. Modules are added where they are not
+    /// known yet.
+    pub(super) fn tables(&self, modules: &mut ModuleTables) -> (Frames, Symbols) {
+        let (mut frames, mut symbols) = (Frames::default(), Symbols::default());
+        for row in 0..self.0.count() {
+            let text = self.0.text(row);
+            let frame = FrameText::parse(&text, |name| modules.has(name));
+            let module = frame.module.map(|name| ModuleIdx(modules.row(name)));
+            frames.push(Frame { module, rva: frame.rva, ..Frame::default() });
+            if let Some(function) = frame.function {
+                symbols.push(Symbol {
+                    frame: FrameIdx(row),
+                    function: function.to_owned(),
+                    ..Symbol::default()
+                });
+            }
+        }
+        (frames, symbols)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::DeserializeSeed;
+
+    use super::*;
+
+    fn stacks(text: &str) -> StackTexts {
+        let mut stacks = StackTexts::default();
+        Fill(&mut stacks)
+            .deserialize(&mut serde_json::Deserializer::from_reader(text.as_bytes()))
+            .unwrap();
+        stacks
+    }
+
+    #[test]
+    fn lines_end_in_lf_or_cr_lf_or_at_the_end_of_the_text() {
+        let mut stacks = stacks(r#"{"StackList":["","a!F\r\nb!G\r\n","a!F\nb!G","b!G\n\n",null]}"#);
+        let mut numbers = stacks.numbers(false);
+        let rows = [0, 1, 2, 3, 4, 5, -1].map(|number| numbers.row(Some(number)));
+        assert_eq!(rows, [None, Some(0), Some(1), Some(2), None, None, None]);
+        assert_eq!(numbers.row(None), None);
+        let table = stacks.into_tables(&mut ModuleTables::default()).stacks;
+        let (a, b) = (FrameIdx(0), FrameIdx(1));
+        assert_eq!(table.frames, [vec![a, b], vec![a, b], vec![b]]);
+    }
+
+    #[test]
+    fn without_texts_equal_numbers_are_equal_stacks() {
+        let mut stacks = StackTexts::default();
+        let mut numbers = stacks.numbers(true);
+        let rows = [9, 5, 9, -1].map(|number| numbers.row(Some(number)));
+        assert_eq!(rows, [Some(0), Some(1), Some(0), None]);
+        assert_eq!(stacks.into_tables(&mut ModuleTables::default()).stacks.len(), 2);
+    }
+
+    fn frame(text: &str) -> (Option<&str>, Option<&str>, Option<u64>) {
+        let FrameText { module, function, rva } = FrameText::parse(text, |name| name == "odd.ext");
+        (module, function, rva)
+    }
+
+    #[test]
+    fn every_form_of_a_frame_is_read() {
+        assert_eq!(
+            frame("ntdll.dll!NtCreateEvent"),
+            (Some("ntdll.dll"), Some("NtCreateEvent"), None)
+        );
+        assert_eq!(
+            frame("a.exe!std::map<int, char [4]>::operator!= x"),
+            (Some("a.exe"), Some("std::map<int, char [4]>::operator!= x"), None)
+        );
+        assert_eq!(frame("<UnknownModule>!Stub"), (None, Some("Stub"), None));
+        assert_eq!(frame("leaky.exe+0x1A2B"), (Some("leaky.exe"), None, Some(0x1A2B)));
+        assert_eq!(frame("<UnknownModule>+0x10"), (None, None, Some(0x10)));
+        assert_eq!(frame("winspool.drv"), (Some("winspool.drv"), None, None));
+        assert_eq!(frame("odd.ext"), (Some("odd.ext"), None, None));
+        assert_eq!(frame("<UnknownMethod>"), (None, None, None));
+        assert_eq!(frame("a.dll!<UnknownMethod>"), (Some("a.dll"), None, None));
+    }
+
+    #[test]
+    fn names_without_module_are_those_of_early_versions() {
+        assert_eq!(frame("NtCreateEvent"), (None, Some("NtCreateEvent"), None));
+        assert_eq!(frame("System.String.Concat"), (None, Some("System.String.Concat"), None));
+        assert_eq!(frame("operator+0xZZ"), (None, Some("operator+0xZZ"), None));
+    }
+
+    #[test]
+    fn equal_texts_share_a_frame() {
+        let (mut texts, mut modules) = (FrameTexts::default(), ModuleTables::default());
+        let rows = ["a.dll!F", "a.dll!G", "a.dll!F"].map(|text| texts.row(text));
+        assert_eq!(rows, [0, 1, 0].map(FrameIdx));
+        let (frames, symbols) = texts.tables(&mut modules);
+        assert_eq!(frames.module, [Some(ModuleIdx(0)), Some(ModuleIdx(0))]);
+        assert_eq!(
+            (symbols.function, symbols.offset),
+            (vec!["F".into(), "G".into()], vec![None, None])
+        );
+    }
+}

@@ -1,0 +1,213 @@
+//! The tables of a trace → an archive with the members of ETWAnalyzer beside the tables.
+//!
+//! One file per part of an extract, as for reading. Every part is written as a stream: of objects,
+//! events and stacks only some are in memory beyond the columns of the trace.
+
+mod handles;
+mod json;
+mod modules;
+mod session;
+mod stacks;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{File, FileTimes};
+use std::path::Path;
+
+use handlescope_extract::ExtractObserver;
+use handlescope_extract::filetime::system_time;
+use handlescope_model::tables::{
+    EventCounts, Events, Frames, Losses, Methods, ModuleLoads, Modules, Names, ObjectTypes,
+    Processes, StartHandles, Symbols, Threads, TraceInfo, TraceInfos, Volumes, Warnings,
+};
+use handlescope_model::{ArchiveError, ArchiveWriter, Cancel, Table, TableRows, Texts, Trace};
+use serde::Serialize;
+
+pub use json::SaveError;
+
+use self::handles::{Context, HandlePart};
+use self::json::{MEMBER_LIMIT, document};
+use self::session::{MainPart, system_process};
+use self::stacks::{StackTexts, StacksPart};
+use super::members::{Member, find};
+use super::records::ModulesPart;
+
+/// Names of handles of the rundown at the start, bytes.
+const MAX_NAMES: u64 = 256 << 20;
+
+/// Content of an archive besides the tables.
+#[derive(Default)]
+pub struct SaveOptions {
+    /// Names of frames, in place of those that the trace has.
+    pub names: Option<Symbols>,
+    /// Whether ETWAnalyzer is to read the archive. Frames are called as the names say, else by
+    /// module and offset.
+    pub etwanalyzer: bool,
+}
+
+/// Writes a trace as an archive, and returns the size of the archive in bytes.
+///
+/// The archive appears under its name only when it is complete; it may be the archive that the trace was
+/// read from. An archive for ETWAnalyzer gets the time of the session start, which that program
+/// shows and sorts by.
+///
+/// # Errors
+/// When the trace cannot be read, the archive cannot be written, a part would be larger than
+/// ETWAnalyzer reads, or `cancel` asks to stop.
+pub fn save(
+    trace: &Trace,
+    output: &Path,
+    options: SaveOptions,
+    observer: &dyn ExtractObserver,
+    cancel: &Cancel,
+) -> Result<u64, SaveError> {
+    let SaveOptions { names, etwanalyzer } = options;
+    let mut writer = ArchiveWriter::create(output)?.stopped_by(cancel);
+    let (symbols, has_names) = match names {
+        Some(names) => (names, true),
+        None => (Symbols::read(trace)?, false),
+    };
+    let replaced = has_names.then(|| Table::Symbols.member());
+    let old = parts_of(trace);
+    trace.copy_members(&mut writer, |member| {
+        !old.iter().any(|name| name == member) && replaced.as_deref() != Some(member)
+    })?;
+    if has_names {
+        writer.table(Table::Symbols, symbols.clone().into_frame())?;
+    }
+    let mut start = None;
+    if etwanalyzer {
+        let parts = Parts { trace, output, symbols: &symbols, observer, cancel };
+        start = Some(parts.write(&mut writer)?);
+    }
+    cancel.check()?;
+    let size = writer.finish()?;
+    if let Some(start) = start {
+        set_time(output, start);
+    }
+    Ok(size)
+}
+
+/// Whether ETWAnalyzer can read the archive of a trace.
+pub fn is_for_etwanalyzer(trace: &Trace) -> bool {
+    !parts_of(trace).is_empty()
+}
+
+/// The members of an archive that were written for ETWAnalyzer.
+fn parts_of(trace: &Trace) -> Vec<String> {
+    let names = trace.members();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let parts =
+        Member::ALL.into_iter().filter_map(|member| find(member, &base(trace.path()), &names));
+    parts.map(str::to_owned).collect()
+}
+
+/// Common prefix of the names of the parts in an archive.
+fn base(archive: &Path) -> String {
+    archive.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Gives a file the time of the session start, 100 ns since 1601; 0 is unknown.
+fn set_time(path: &Path, filetime: i64) {
+    if let Some(time) = system_time(filetime) {
+        // The content is whole; not every file system takes a time.
+        let _ = File::options()
+            .write(true)
+            .open(path)
+            .and_then(|file| file.set_times(FileTimes::new().set_modified(time)));
+    }
+}
+
+/// The parts of an extract being written.
+struct Parts<'a> {
+    trace: &'a Trace,
+    output: &'a Path,
+    symbols: &'a Symbols,
+    observer: &'a dyn ExtractObserver,
+    cancel: &'a Cancel,
+}
+
+impl Parts<'_> {
+    /// Writes all parts, main last as ETWAnalyzer does, and returns the session start.
+    fn write(&self, writer: &mut ArchiveWriter) -> Result<i64, SaveError> {
+        let (trace, symbols) = (self.trace, self.symbols);
+        let info = info(trace)?;
+        let processes = Processes::read(trace)?;
+        let (modules, loads) = (Modules::read(trace)?, ModuleLoads::read(trace)?);
+        let (frames, methods) = (Frames::read(trace)?, Methods::read(trace)?);
+        self.cancel.check()?;
+        let (names, types) = (trace.values(Names::name)?, ObjectTypes::read(trace)?);
+        let start_handles = StartHandles::read(trace)?;
+        self.check_names(&start_handles, &names)?;
+        // Stacks of other events may be there without any object.
+        let has_objects = trace.height(Table::Objects)? + trace.height(Table::Stacks)? > 0;
+
+        let system = system_process(&processes);
+        let part = ModulesPart::new(&modules, &loads, &frames, symbols, system);
+        self.part(writer, Member::Modules, &part)?;
+        drop(part);
+        if has_objects {
+            let texts = StackTexts::new(trace, &frames, &modules, &methods, symbols, self.cancel)?;
+            let context = Context { stacks: &texts, pids: &processes.pid };
+            let part = HandlePart { trace, types: &types, names: &names, context };
+            self.part(writer, Member::Handle, &part)?;
+            let part =
+                StacksPart { trace, texts: &texts, frames: &frames, methods: &methods, symbols };
+            self.part(writer, Member::HandleStacks, &part)?;
+        }
+        let part = MainPart {
+            info: &info,
+            processes: &processes,
+            event_counts: &EventCounts::read(trace)?,
+            warnings: &Warnings::read(trace)?,
+            volumes: &Volumes::read(trace)?,
+            threads: &Threads::read(trace)?,
+            losses: &Losses::read(trace)?,
+            start_handles: &start_handles,
+            names: &names,
+            last_event_ns: last_event(trace)?,
+            types_without_objects: (!has_objects).then_some(&types),
+        };
+        self.part(writer, Member::Main, &part.record())?;
+        Ok(info.session_start_filetime)
+    }
+
+    /// Refuses handles whose names would be more than a member may have. This part is in memory as a whole.
+    fn check_names(&self, handles: &StartHandles, names: &Texts) -> Result<(), SaveError> {
+        let bytes: usize = handles
+            .name
+            .iter()
+            .filter_map(|name| name.and_then(|name| names.get(name.row())).map(str::len))
+            .sum();
+        match bytes as u64 > MAX_NAMES {
+            false => Ok(()),
+            true => Err(SaveError::TooLarge {
+                path: self.output.to_path_buf(),
+                member: Member::Main.name(&base(self.output)),
+                limit: MAX_NAMES,
+            }),
+        }
+    }
+
+    fn part(
+        &self,
+        writer: &mut ArchiveWriter,
+        part: Member,
+        content: &impl Serialize,
+    ) -> Result<(), SaveError> {
+        let member = part.name(&base(self.output));
+        self.observer.on_phase(&member);
+        let file = document(&member, content, self.output, MEMBER_LIMIT, self.cancel)?;
+        writer.member(&member, file).map_err(|error| self.cancel.or(error.into()))
+    }
+}
+
+/// The row of the trace table.
+fn info(trace: &Trace) -> Result<TraceInfo, ArchiveError> {
+    Ok(TraceInfos::read(trace)?.row(0).unwrap_or_default())
+}
+
+/// Time of the last event, ns since session start; 0 without events.
+fn last_event(trace: &Trace) -> Result<i64, ArchiveError> {
+    Ok(trace.values(Events::time_ns)?.values().iter().copied().max().unwrap_or_default())
+}

@@ -1,0 +1,263 @@
+//! The main part: machine, session and processes.
+//!
+//! Times are as ETWAnalyzer writes them: ISO 8601 with the offset of the recording machine.
+
+use handlescope_extract::filetime::date_time;
+use handlescope_model::tables::{
+    EventCounts, Losses, ObjectTypes, Process, Processes, StartHandle, StartHandles, Threads,
+    TraceInfo, Volumes, Warnings,
+};
+use handlescope_model::{TableRows, Texts};
+use jiff::SignedDuration;
+
+use super::super::record::{Rows, Unread};
+use super::super::records::{
+    HANDLESCOPE_OPTIONS, HandleShell, HandlescopeMain, Header, Main, NamedStartHandle,
+    ProcessRecord, SYSTEM, StacksShell, TypeMap, log_file_mode_names,
+};
+
+/// Inputs of the main part.
+pub(super) struct MainPart<'a> {
+    pub(super) info: &'a TraceInfo,
+    pub(super) processes: &'a Processes,
+    pub(super) event_counts: &'a EventCounts,
+    pub(super) warnings: &'a Warnings,
+    pub(super) volumes: &'a Volumes,
+    pub(super) threads: &'a Threads,
+    pub(super) losses: &'a Losses,
+    pub(super) start_handles: &'a StartHandles,
+    pub(super) names: &'a Texts,
+    /// Time of the last event, ns since session start.
+    pub(super) last_event_ns: i64,
+    /// The types, if there is no object: then there is no handle part that has them.
+    pub(super) types_without_objects: Option<&'a ObjectTypes>,
+}
+
+/// Index of the process that lists kernel modules; the number of processes if it has to be added.
+pub(super) fn system_process(processes: &Processes) -> usize {
+    processes.name.iter().position(|name| name == SYSTEM).unwrap_or(processes.len())
+}
+
+impl MainPart<'_> {
+    fn clock(&self) -> WallClock {
+        WallClock {
+            session_start: self.info.session_start_filetime,
+            offset_minutes: self.info.utc_offset_minutes,
+        }
+    }
+
+    /// The processes, and System after them if it is not among them: ETWAnalyzer looks for the
+    /// modules of the kernel there.
+    fn processes(&self) -> Vec<ProcessRecord> {
+        let clock = self.clock();
+        let is_missing = system_process(self.processes) == self.processes.len();
+        let system =
+            is_missing.then(|| Process { pid: 4, name: SYSTEM.into(), ..Process::default() });
+        self.processes.rows().chain(system).map(|process| record(process, clock)).collect()
+    }
+
+    fn header(&self) -> Header {
+        let info = self.info;
+        let [major, minor] = major_minor(&info.os_version).unwrap_or_default();
+        let format = info.log_file_version.as_deref().and_then(major_minor).unwrap_or_default();
+        let byte = |number: u32| u8::try_from(number).unwrap_or_default();
+        let bits = |count: u64| Some(count.min(u32::MAX.into()));
+        Header {
+            buffer_size: Some(info.buffer_size),
+            major_version: Unread(byte(major)),
+            minor_version: Unread(byte(minor)),
+            sub_version: Some(byte(format[0]).into()),
+            sub_minor_version: Some(byte(format[1]).into()),
+            build: Some(info.os_build),
+            timer_resolution: Some(info.timer_resolution.unwrap_or_default()),
+            maximum_file_size: Some(info.maximum_file_size.unwrap_or_default()),
+            log_file_mode: Some(log_file_mode_names(info.log_file_mode)),
+            buffers_written: bits(info.buffers),
+            events_lost: bits(info.events_lost),
+            buffers_lost: bits(info.buffers_lost),
+        }
+    }
+
+    fn handlescope(&self) -> HandlescopeMain {
+        let start_handle = |handle: StartHandle| NamedStartHandle {
+            pointer: handle.pointer,
+            process: handle.process,
+            pid: handle.pid,
+            handle: handle.handle,
+            type_id: handle.type_id,
+            name: handle.name.and_then(|name| self.names.get(name.row())).map(str::to_owned),
+            closed: handle.closed,
+        };
+        HandlescopeMain {
+            trace: Some(self.info.clone()),
+            processes: Rows(self.processes.rows().collect()),
+            event_counts: Rows(self.event_counts.rows().collect()),
+            warnings: Rows(self.warnings.rows().collect()),
+            start_handles: Rows(self.start_handles.rows().map(start_handle).collect()),
+            volumes: Rows(self.volumes.rows().collect()),
+            threads: Rows(self.threads.rows().collect()),
+            losses: Rows(self.losses.rows().collect()),
+        }
+    }
+
+    /// The part as it is written.
+    pub(super) fn record(&self) -> Main {
+        let (info, clock) = (self.info, self.clock());
+        let version = env!("CARGO_PKG_VERSION");
+        let end = info.session_end_filetime;
+        // A session that was not closed has no end: the last event is the nearest to it.
+        let end = end.map_or_else(|| clock.at(self.last_event_ns), |end| clock.time(end));
+        let boot = info.boot_filetime.map_or_else(|| MINIMUM.into(), |boot| clock.time(boot));
+        Main {
+            source: Some(source(info)),
+            options: Some(format!(
+                "{HANDLESCOPE_OPTIONS} {version} -extract ObjectRef -etwanalyzer"
+            )),
+            computer: info.computer.clone(),
+            product: info.product.clone(),
+            build: info.os_build_string.as_deref().map(|build| branch(build).to_owned()),
+            version: Some(os_version(info)),
+            memory_mb: Some(info.memory_mb.unwrap_or_default()),
+            cpus: Some(info.cpu_count),
+            cpu_mhz: Some(info.cpu_mhz.unwrap_or_default()),
+            // Windows has 64 processors in a group.
+            cpu_groups: Unread(info.cpu_count.div_ceil(64).max(1)),
+            start: Some(clock.time(info.session_start_filetime)),
+            end: Some(end),
+            boot: Some(boot),
+            header: self.header(),
+            processes: Some(self.processes()),
+            handle_data: self.types_without_objects.map(|types| {
+                Unread(HandleShell {
+                    object_type_map: TypeMap(types.clone()),
+                    object_references: [],
+                    stacks: StacksShell::default(),
+                })
+            }),
+            handlescope: self.handlescope(),
+            ..Main::default()
+        }
+    }
+}
+
+/// A process with its times by the clock of the recording machine.
+fn record(process: Process, clock: WallClock) -> ProcessRecord {
+    let time = |time: Option<i64>, unknown: &str| {
+        Some(time.map_or_else(|| unknown.to_owned(), |time| clock.at(time)))
+    };
+    ProcessRecord {
+        pid: Some(process.pid.into()),
+        name: Some(process.name).filter(|name| !name.is_empty()),
+        command_line: Some(process.command_line),
+        start: time(process.start_ns, MINIMUM),
+        end: time(process.end_ns, MAXIMUM),
+        identity: Some(process.sid.unwrap_or_default()),
+        session_id: Some(process.session_id.map_or(0, |session| session as i32).into()),
+        has_ended: Some(process.end_ns.is_some()),
+        is_new: Some(process.start_ns.is_some()),
+        exit_code: process.exit_code.map(i64::from),
+        parent_pid: Some((process.parent_pid as i32).into()),
+    }
+}
+
+/// The path of the trace. A trace in an archive has the path of the archive, with the name of the trace.
+fn source(info: &TraceInfo) -> String {
+    let folder = info.source_path.rfind(['/', '\\']).and_then(|at| info.source_path.get(..=at));
+    format!("{}{}", folder.unwrap_or_default(), info.source_name)
+}
+
+/// The branch of a build, as in 26100.4652.amd64fre.ge_release.240331-1435.
+fn branch(build: &str) -> &str {
+    match build.split('.').collect::<Vec<_>>().as_slice() {
+        [_, _, _, branch, _] => branch,
+        _ => build,
+    }
+}
+
+/// Major and minor version of Windows.
+fn major_minor(version: &str) -> Option<[u32; 2]> {
+    let (major, minor) = version.split_once('.')?;
+    Some([major.parse().ok()?, minor.parse().ok()?])
+}
+
+/// Version in the form 10.0.22631; .NET refuses anything but numbers.
+fn os_version(info: &TraceInfo) -> String {
+    let [major, minor] = major_minor(&info.os_version).unwrap_or_default();
+    format!("{major}.{minor}.{}", info.os_build)
+}
+
+/// A time that was never, or before anything.
+pub(super) const MINIMUM: &str = "0001-01-01T00:00:00+00:00";
+
+/// A time that never came.
+pub(super) const MAXIMUM: &str = "9999-12-31T23:59:59.9999999+00:00";
+
+/// A clock on the wall of the recording machine.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WallClock {
+    /// Session start, 100 ns since 1601, UTC; 0 when it is unknown.
+    pub(super) session_start: i64,
+    /// Local time minus UTC, minutes.
+    pub(super) offset_minutes: i32,
+}
+
+impl WallClock {
+    /// A time, 100 ns since 1601 and UTC; the minimum if it cannot be written.
+    pub(super) fn time(self, filetime: i64) -> String {
+        self.format(filetime).unwrap_or_else(|| MINIMUM.to_owned())
+    }
+
+    /// A time, ns since session start. ETWAnalyzer's times end at 100 ns.
+    pub(super) fn at(self, time_ns: i64) -> String {
+        self.time(self.session_start.saturating_add(time_ns / 100))
+    }
+
+    fn format(self, filetime: i64) -> Option<String> {
+        if filetime == 0 {
+            return None;
+        }
+        let minutes = self.offset_minutes;
+        if minutes.unsigned_abs() >= 24 * 60 {
+            return None;
+        }
+        let offset = SignedDuration::from_mins(minutes.into());
+        let local = date_time(filetime)?.checked_add(offset).ok()?;
+        let sign = if minutes < 0 { '-' } else { '+' };
+        let (hours, minutes) = (minutes.unsigned_abs() / 60, minutes.unsigned_abs() % 60);
+        (local.year() > 0).then(|| format!("{local}{sign}{hours:02}:{minutes:02}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: i64 = 133_598_115_940_000_000;
+
+    fn clock(offset_minutes: i32) -> WallClock {
+        WallClock { session_start: START, offset_minutes }
+    }
+
+    #[test]
+    fn the_offset_is_kept_and_zeros_at_the_end_are_dropped() {
+        assert_eq!(clock(120).time(START), "2024-05-10T12:46:34+02:00");
+        assert_eq!(clock(0).time(START), "2024-05-10T10:46:34+00:00");
+        assert_eq!(clock(-210).time(START), "2024-05-10T07:16:34-03:30");
+        assert_eq!(clock(120).time(START + 5_000_000), "2024-05-10T12:46:34.5+02:00");
+        assert_eq!(clock(120).time(START + 1_234_567), "2024-05-10T12:46:34.1234567+02:00");
+    }
+
+    #[test]
+    fn times_within_the_session_end_at_ticks() {
+        assert_eq!(clock(120).at(1_000_000_199), "2024-05-10T12:46:35.0000001+02:00");
+        assert_eq!(clock(120).at(-500_000_000), "2024-05-10T12:46:33.5+02:00");
+    }
+
+    #[test]
+    fn a_time_that_cannot_be_written_is_the_minimum() {
+        let unknown = WallClock { session_start: 0, offset_minutes: 60 };
+        assert_eq!(unknown.time(0), MINIMUM);
+        assert_eq!(clock(0).time(i64::MAX), MINIMUM);
+        assert_eq!(clock(i32::MAX).time(START), MINIMUM);
+    }
+}

@@ -1,0 +1,319 @@
+//! Parser from lines to listings: the output of each `!htrace`, line by line.
+
+use handlescope_extract::etl::{Diagnostics, WarningKind};
+use handlescope_model::rules::handle_slot;
+
+use super::frame::FrameLine;
+use super::grammar::{Listing, Statement, Typed};
+use super::history::History;
+use super::output::{Output, Step};
+use super::owners;
+use super::tables::Entries;
+use crate::operations::{Entry, Operation};
+use crate::text::Line;
+
+/// Frames of a stack that are read. The debuggers keep 16, the kernel some more.
+const MAX_FRAMES: usize = 1 << 10;
+
+/// Characters of an offset as the debuggers print it, of 32 and of 64 bits.
+const OFFSET_DIGITS: [usize; 2] = ["0x00000000".len(), "0x0000000000000000".len()];
+
+/// Reads lines in sequence. The offsets in `findings` are numbers of lines.
+#[derive(Default)]
+pub(super) struct Parser {
+    entries: Entries,
+    findings: Diagnostics,
+    /// The entry whose lines are being read.
+    entry: Option<Reading>,
+    /// Entries of the listing so far, the newest first; `None` for those that cannot be read.
+    listing: Vec<Option<Entry>>,
+    /// Number of entries that tracing holds, from the end of a listing.
+    parsed: Option<u64>,
+    /// Command at the last prompt.
+    typed: Option<Typed>,
+    /// Whether the program may have run since the last step.
+    running: Running,
+    steps: Vec<Step>,
+    /// The process whose handles the kernel debugger lists, by its kernel address.
+    kernel_process: Option<u64>,
+    /// State of snapshot output in the last lines.
+    taking: Taking,
+    /// Characters of the last offset.
+    offset_digits: Option<usize>,
+    number: u64,
+}
+
+/// Position in the output of a command about snapshots. `-enable`, `-snapshot` and `-diff` all
+/// report that one was taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Taking {
+    #[default]
+    Nothing,
+    /// Tracing begins: its snapshot follows, before which nothing was traced.
+    Beginning,
+    /// A snapshot was taken, and nothing followed yet.
+    Taken,
+    /// A listing of handles opened since the previous snapshot, with the number of events since, if the text has it.
+    Difference(Option<u64>),
+}
+
+/// Commands at the prompts since the last step.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Running {
+    /// No command.
+    #[default]
+    Unknown,
+    /// Only commands that leave the program stopped.
+    Stopped,
+    MayRun,
+}
+
+impl Running {
+    fn after(self, prompt: Typed) -> Self {
+        if prompt.runs || self == Self::MayRun { Self::MayRun } else { Self::Stopped }
+    }
+}
+
+/// An entry being read.
+struct Reading {
+    handle: u64,
+    operation: Operation,
+    thread: Option<u32>,
+    process: Option<u32>,
+    line: u64,
+}
+
+impl Parser {
+    /// Takes the next line.
+    pub(super) fn line(&mut self, line: &Line<'_>) {
+        self.number = line.number;
+        let was_in_listing = self.is_in_listing();
+        self.read(line);
+        if !was_in_listing && !self.is_in_listing() {
+            return;
+        }
+        if line.is_long {
+            self.find(WarningKind::LongLine);
+        }
+        if line.text.contains(char::REPLACEMENT_CHARACTER) {
+            self.find(WarningKind::LossyText);
+        }
+    }
+
+    fn is_in_listing(&self) -> bool {
+        self.entry.is_some() || !self.listing.is_empty()
+    }
+
+    fn read(&mut self, line: &Line<'_>) {
+        if self.entry.is_some()
+            && let Some(frame) = FrameLine::parse(&line.text)
+        {
+            return self.frame(&frame, line);
+        }
+        match Statement::parse(&line.text) {
+            None => {}
+            Some(Statement::Entry { handle, operation, rest }) => {
+                self.end_entry();
+                self.end_snapshot();
+                let (thread, process, line) = (None, None, line.number);
+                self.entry = Some(Reading { handle, operation, thread, process, line });
+                if let Some(Statement::Ids { thread, process }) = Statement::parse(rest) {
+                    self.ids(thread, process);
+                }
+            }
+            Some(Statement::Ids { thread, process }) if line.is_ended => self.ids(thread, process),
+            Some(Statement::Ids { .. }) if self.entry.is_some() => {
+                self.leave_out(WarningKind::CutLine);
+            }
+            Some(Statement::BadIds) if self.entry.is_some() => {
+                self.leave_out(WarningKind::BadLine);
+            }
+            Some(Statement::Ids { .. } | Statement::BadIds) => {}
+            Some(Statement::BadEntry) => {
+                self.end_entry();
+                self.leave_out(WarningKind::BadLine);
+            }
+            Some(Statement::Rule) => self.end_entry(),
+            Some(Statement::Parsed(parsed)) => {
+                self.end_entry();
+                self.parsed = Some(parsed);
+            }
+            Some(Statement::Count { parsed, count }) => {
+                self.parsed = parsed.or(self.parsed);
+                self.end_listing(Some(count));
+            }
+            Some(Statement::KernelProcess(address)) => {
+                self.end_listing(None);
+                self.kernel_process = Some(address);
+            }
+            Some(Statement::Program { pid, path }) => self.entries.program(pid, path),
+            Some(Statement::Enabled) => {
+                self.end_command();
+                self.step(Output::Enabled);
+                self.taking = Taking::Beginning;
+            }
+            Some(Statement::Snapshot) => {
+                let is_first = self.taking == Taking::Beginning;
+                self.end_command();
+                self.taking = if is_first { Taking::Nothing } else { Taking::Taken };
+            }
+            Some(Statement::SincePrevious { new }) => match self.taking {
+                Taking::Difference(known) if !self.is_in_listing() => {
+                    self.taking = Taking::Difference(known.or(new));
+                }
+                _ => {
+                    self.end_listing(None);
+                    self.taking = Taking::Difference(new);
+                }
+            },
+            Some(Statement::Prompt(typed)) => {
+                self.end_command();
+                self.typed = Some(typed);
+                self.running = self.running.after(typed);
+            }
+            Some(Statement::Break) => self.end_command(),
+        }
+    }
+
+    /// Adds what a command printed.
+    fn step(&mut self, output: Output) {
+        let may_have_run = self.running != Running::Stopped;
+        self.steps.push(Step { output, may_have_run });
+        // A command that lets the program run may do so after its output.
+        let runs = self.typed.is_some_and(|typed| typed.runs);
+        self.running = if runs { Running::MayRun } else { Running::Unknown };
+    }
+
+    /// Ends what a command printed.
+    fn end_command(&mut self) {
+        self.end_listing(None);
+        self.end_snapshot();
+        self.taking = Taking::Nothing;
+    }
+
+    /// Ends a snapshot that was not taken by a difference.
+    fn end_snapshot(&mut self) {
+        if self.taking == Taking::Taken {
+            self.step(Output::Snapshot);
+            self.taking = Taking::Nothing;
+        }
+    }
+
+    /// Returns the entries and diagnostics after the last line.
+    pub(super) fn finish(mut self) -> (Entries, Diagnostics) {
+        self.end_command();
+        let outputs = self.steps.iter_mut().map(|step| &mut step.output);
+        owners::assign(outputs, |process| self.entries.is_pid(process));
+        self.entries.history = History::of(std::mem::take(&mut self.steps));
+        self.findings.add(WarningKind::UncertainSnapshot, self.entries.history.uncertain, None);
+        (self.entries, self.findings)
+    }
+
+    fn find(&mut self, kind: WarningKind) {
+        self.findings.count(kind, Some(self.number));
+    }
+
+    /// Discards the entry, which has a malformed line.
+    fn leave_out(&mut self, kind: WarningKind) {
+        self.find(kind);
+        self.entry = None;
+        self.listing.push(None);
+    }
+
+    fn ids(&mut self, thread: Option<u32>, process: Option<u32>) {
+        if let Some(entry) = &mut self.entry {
+            entry.thread = entry.thread.or(thread);
+            entry.process = entry.process.or(process);
+        }
+    }
+
+    fn frame(&mut self, frame: &FrameLine<'_>, line: &Line<'_>) {
+        let digits = frame.offset_digits;
+        let is_usual = match self.offset_digits {
+            Some(before) => before == digits,
+            None => OFFSET_DIGITS.contains(&digits),
+        };
+        // A line without a line break may be cut; then it differs from the lines before.
+        if !line.is_ended && !is_usual {
+            return self.find(WarningKind::CutLine);
+        }
+        self.offset_digits = Some(digits);
+        if self.entries.depth() < MAX_FRAMES {
+            self.entries.frame(frame);
+        } else {
+            self.find(WarningKind::DeepStack);
+        }
+    }
+
+    /// Ends the entry that is being read.
+    fn end_entry(&mut self) {
+        let Some(Reading { handle, operation, thread, process, line }) = self.entry.take() else {
+            return;
+        };
+        let (stack, addresses) = self.entries.take_stack();
+        let find = |findings: &mut Diagnostics, kind| findings.count(kind, Some(line));
+        if stack.is_none() {
+            find(&mut self.findings, WarningKind::EntryWithoutStack);
+        }
+        if process.is_none() {
+            find(&mut self.findings, WarningKind::EntryWithoutIds);
+        }
+        if operation == Operation::BadReference {
+            find(&mut self.findings, WarningKind::BadReference);
+        }
+        let process = self.entries.process(process, self.kernel_process);
+        let thread = thread.unwrap_or_default();
+        let entry = Entry {
+            handle: handle_slot(handle),
+            shown_handle: handle,
+            operation,
+            thread,
+            process,
+            caller: None,
+            stack,
+            addresses,
+        };
+        self.listing.push(Some(entry));
+    }
+
+    /// Ends a listing. `count` is how many entries it says it has, in its last line.
+    fn end_listing(&mut self, count: Option<u64>) {
+        self.end_entry();
+        self.kernel_process = self.kernel_process.filter(|_| count.is_none());
+        let read = self.listing.len() as u64;
+        match count {
+            None if read > 0 => self.find(WarningKind::CutListing),
+            Some(count) if count != read => self.find(WarningKind::EntryCountMismatch),
+            _ => {}
+        }
+        let parsed = self.parsed.take();
+        let mut listing = std::mem::take(&mut self.listing);
+        listing.reverse();
+        if let Taking::Difference(new) = self.taking {
+            let opens = listing.into_iter().flatten().collect();
+            self.step(Output::Difference { new, opens });
+            self.taking = Taking::Nothing;
+        } else if !listing.is_empty() || parsed.is_some() {
+            let is_cut = count != Some(read);
+            let requested = self.typed.and_then(|typed| typed.listing);
+            let is_all = match requested {
+                Some(requested) => requested == Listing::All,
+                None => parsed == Some(read) || has_several_handles(&listing),
+            };
+            if !is_all {
+                let is_limited = requested == Some(Listing::Handle { is_limited: true });
+                let entries = listing.into_iter().flatten().collect();
+                self.step(Output::Some { entries, traced: parsed.filter(|_| !is_limited) });
+            } else if !listing.is_empty() {
+                self.step(Output::All { entries: listing, is_cut });
+            }
+        }
+    }
+}
+
+/// Whether a listing is of more than one handle value.
+fn has_several_handles(listing: &[Option<Entry>]) -> bool {
+    let mut handles = listing.iter().flatten().map(|entry| entry.handle);
+    let first = handles.next();
+    handles.any(|handle| Some(handle) != first)
+}

@@ -1,0 +1,216 @@
+//! Conversion of the entries of all listings, with their stacks, processes and history of handles,
+//! to the tables of a trace.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use handlescope_extract::SourceIdentity;
+use handlescope_extract::etl::Diagnostics;
+use handlescope_extract::filetime::of_unix_ns;
+use handlescope_extract::intern::{ByteInterner, Interner};
+use handlescope_model::tables::{
+    Frame, Frames, Module, Modules, NO_CLOCK, Process, Processes, Stack, Stacks, Symbol, Symbols,
+    TraceInfo, Warning,
+};
+use handlescope_model::{FrameIdx, ModuleIdx, SCHEMA_VERSION};
+
+use super::frame::{FrameLine, Location};
+use super::history::History;
+
+/// The row of the trace table.
+pub(super) fn info(input: &Path, identity: &SourceIdentity, entries: &Entries) -> TraceInfo {
+    TraceInfo {
+        schema_version: SCHEMA_VERSION,
+        extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
+        source_path: input.to_string_lossy().into_owned(),
+        source_name: input.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        source_size: identity.size,
+        source_modified_filetime: identity.modified_ns.and_then(of_unix_ns),
+        source_modified_ns: identity.modified_ns,
+        source_content: Some(identity.content.clone()),
+        clock: NO_CLOCK.to_owned(),
+        snapshots: Some(entries.history.snapshots().to_vec())
+            .filter(|snapshots| !snapshots.is_empty()),
+        // 32-bit programs run on 64-bit systems.
+        pointer_size: if entries.has_wide_address { 8 } else { 0 },
+        events_total: entries.history.len() as u64,
+        ..TraceInfo::default()
+    }
+}
+
+/// The findings, whose offsets are numbers of lines.
+pub(super) fn warnings(findings: &Diagnostics) -> Vec<Warning> {
+    findings
+        .warnings()
+        .into_iter()
+        .map(|warning| Warning { first_line: warning.first_offset, first_offset: None, ..warning })
+        .collect()
+}
+
+/// Entries read so far.
+#[derive(Default)]
+pub(super) struct Entries {
+    pub(super) history: History,
+    /// Kind and number of each process.
+    processes: Interner<(ProcessKey, u64)>,
+    /// The program of each pid; `None` when several were named.
+    programs: HashMap<u32, Option<String>>,
+    /// The frames of each stack, and the addresses of each.
+    stacks: Interner<u32>,
+    addresses: Interner<u64>,
+    /// Address and text of each frame.
+    frames: ByteInterner,
+    frame_rows: Frames,
+    symbols: Symbols,
+    modules: ByteInterner,
+    /// The stack being read.
+    stack: Vec<u32>,
+    stack_addresses: Vec<u64>,
+    scratch: Vec<u8>,
+    /// Whether an address does not fit into 32 bits.
+    pub(super) has_wide_address: bool,
+}
+
+/// Identification of a process in a text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+enum ProcessKey {
+    Pid,
+    KernelAddress,
+    #[default]
+    Unknown,
+}
+
+impl Entries {
+    /// Frames of the stack being read.
+    pub(super) fn depth(&self) -> usize {
+        self.stack.len()
+    }
+
+    /// Adds a frame to the stack being read.
+    pub(super) fn frame(&mut self, frame: &FrameLine<'_>) {
+        let FrameLine { address, location, .. } = *frame;
+        self.has_wide_address |= address > u64::from(u32::MAX);
+        let key = &mut self.scratch;
+        key.clear();
+        key.extend_from_slice(&address.to_le_bytes());
+        match location {
+            Location::Function { module, function, offset } => {
+                key.extend_from_slice(&[1, u8::from(offset.is_some())]);
+                key.extend_from_slice(&offset.unwrap_or_default().to_le_bytes());
+                key.extend_from_slice(module.as_bytes());
+                key.push(b'!');
+                key.extend_from_slice(function.as_bytes());
+            }
+            Location::Module { module, rva } => {
+                key.push(2);
+                key.extend_from_slice(&rva.to_le_bytes());
+                key.extend_from_slice(module.as_bytes());
+            }
+            Location::Unknown => {}
+        }
+        let row = self.frames.intern(key);
+        if row as usize == self.frame_rows.len() {
+            self.add_frame(row, frame);
+        }
+        self.stack.push(row);
+        self.stack_addresses.push(address);
+    }
+
+    /// Adds the rows of a frame that was not seen before.
+    fn add_frame(&mut self, row: u32, frame: &FrameLine<'_>) {
+        let mut module = |name: &str| Some(ModuleIdx(self.modules.intern(name.as_bytes())));
+        let address = Some(frame.address);
+        self.frame_rows.push(match frame.location {
+            Location::Function { module: name, offset, .. } => {
+                // An address without an offset would look like the start of the function.
+                let address = address.filter(|_| offset.is_some());
+                Frame { module: module(name), address, ..Frame::default() }
+            }
+            Location::Module { module: name, rva } => {
+                Frame { module: module(name), rva: Some(rva), address, ..Frame::default() }
+            }
+            Location::Unknown => Frame { address, ..Frame::default() },
+        });
+        if let Location::Function { function, offset, .. } = frame.location {
+            let (frame, function) = (FrameIdx(row), function.to_owned());
+            self.symbols.push(Symbol { frame, function, offset, ..Symbol::default() });
+        }
+    }
+
+    /// The row of the stack that was read, if it has frames, and the number of its addresses.
+    pub(super) fn take_stack(&mut self) -> (Option<u32>, u32) {
+        let addresses = self.addresses.intern(&self.stack_addresses);
+        let stack = (!self.stack.is_empty()).then(|| self.stacks.intern(&self.stack));
+        self.stack.clear();
+        self.stack_addresses.clear();
+        (stack, addresses)
+    }
+
+    /// The row of a process with a pid, else with a kernel address, else of the unknown process.
+    pub(super) fn process(&mut self, pid: Option<u32>, kernel_address: Option<u64>) -> u32 {
+        self.processes.intern(&[match (pid, kernel_address) {
+            (Some(pid), _) => (ProcessKey::Pid, u64::from(pid)),
+            (None, Some(address)) => (ProcessKey::KernelAddress, address),
+            (None, None) => (ProcessKey::Unknown, 0),
+        }])
+    }
+
+    /// Whether a row is that of a process with a pid.
+    pub(super) fn is_pid(&self, process: u32) -> bool {
+        matches!(self.processes.get(process), [(ProcessKey::Pid, _)])
+    }
+
+    /// Notes the program of a pid.
+    pub(super) fn program(&mut self, pid: u32, path: &str) {
+        let path = path.to_owned();
+        let known = self.programs.entry(pid).or_insert_with(|| Some(path.clone()));
+        // A reused pid belongs to both programs.
+        *known = known.take().filter(|known| *known == path);
+    }
+
+    pub(super) fn process_table(&self) -> Processes {
+        self.processes
+            .iter()
+            .map(|key| match *key {
+                [(ProcessKey::Pid, pid)] => {
+                    let pid = pid as u32;
+                    let path = self.programs.get(&pid).cloned().flatten();
+                    let name = path.as_deref().and_then(|path| path.rsplit(['\\', '/']).next());
+                    let name = name.unwrap_or_default().to_owned();
+                    Process { pid, name, image_path: path, ..Process::default() }
+                }
+                [(ProcessKey::KernelAddress, key)] => Process { key, ..Process::default() },
+                _ => Process::default(),
+            })
+            .collect()
+    }
+
+    pub(super) fn module_table(&self) -> Modules {
+        let rows = 0..self.modules.count();
+        let row = |row| {
+            let name = self.modules.text(row);
+            Module { path: name.clone(), name, ..Module::default() }
+        };
+        rows.map(row).collect()
+    }
+
+    pub(super) fn stack_table(&self) -> Stacks {
+        let frames = |stack: &[u32]| stack.iter().map(|frame| FrameIdx(*frame)).collect();
+        self.stacks.iter().map(|stack| Stack { frames: frames(stack) }).collect()
+    }
+
+    /// The frames, and the names of those that have one.
+    pub(super) fn take_frames(&mut self) -> (Frames, Symbols) {
+        (std::mem::take(&mut self.frame_rows), std::mem::take(&mut self.symbols))
+    }
+
+    /// Whether a function on a stack is one of some.
+    pub(super) fn has_function(&self, stack: u32, is_it: impl Fn(&str) -> bool) -> bool {
+        // Symbols stand in the order of their frames.
+        let function = |frame: &u32| {
+            let row = self.symbols.frame.binary_search(&FrameIdx(*frame)).ok()?;
+            self.symbols.function.get(row)
+        };
+        self.stacks.get(stack).iter().filter_map(function).any(|name| is_it(name))
+    }
+}

@@ -1,0 +1,107 @@
+//! Tables of a source that has operations on handles.
+
+use handlescope_extract::{ExtractError, ExtractSummary};
+use handlescope_model::tables::{
+    EventCount, EventCounts, Frames, Losses, Methods, ModuleLoads, Modules, Names, ObjectTypes,
+    Processes, StackEvent, StackEvents, Stacks, StartHandles, Symbols, TraceInfo, TraceInfos,
+    Volumes, Warning, Warnings,
+};
+use handlescope_model::{ArchiveWriter, EventKind, ProcessIdx, StackIdx, Table};
+
+use super::{Entry, Handles, Operation};
+
+/// Content of the archive.
+#[derive(Default)]
+pub(crate) struct Tables {
+    pub(crate) info: TraceInfo,
+    pub(crate) processes: Processes,
+    pub(crate) modules: Modules,
+    pub(crate) module_loads: ModuleLoads,
+    pub(crate) object_types: ObjectTypes,
+    pub(crate) names: Names,
+    pub(crate) handles: Handles,
+    pub(crate) stacks: Stacks,
+    pub(crate) stack_events: StackEvents,
+    pub(crate) frames: Frames,
+    pub(crate) symbols: Symbols,
+    pub(crate) event_counts: EventCounts,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+impl Tables {
+    /// Writes the archive.
+    pub(crate) fn write(
+        mut self,
+        mut writer: ArchiveWriter,
+    ) -> Result<ExtractSummary, ExtractError> {
+        self.info.stacks_total = self.stack_events.stack.iter().flatten().count() as u64;
+        self.info.frames_in_modules = self.frames.module.iter().flatten().count() as u64;
+        let summary = ExtractSummary {
+            objects: self.handles.objects.len() as u64,
+            handle_events: self.handles.events.len() as u64,
+            leaked_handles: self.handles.leaked,
+            closed_at_exit: self.handles.closed_at_exit,
+            stacks_distinct: self.stacks.len() as u64,
+            bytes_read: self.info.source_size,
+            warnings: self.warnings.clone(),
+            ..ExtractSummary::default()
+        };
+        writer.table(Table::Trace, TraceInfos::from_iter([self.info]).into_frame())?;
+        writer.table(Table::Processes, self.processes.into_frame())?;
+        writer.table(Table::Modules, self.modules.into_frame())?;
+        writer.table(Table::ModuleLoads, self.module_loads.into_frame())?;
+        writer.table(Table::Volumes, Volumes::default().into_frame())?;
+        writer.table(Table::ObjectTypes, self.object_types.into_frame())?;
+        writer.table(Table::Names, self.names.into_frame())?;
+        writer.table(Table::Objects, self.handles.objects.into_frame())?;
+        writer.table(Table::Events, self.handles.events.into_frame())?;
+        writer.table(Table::ExistingHandles, self.handles.existing.into_frame())?;
+        writer.table(Table::StartHandles, StartHandles::default().into_frame())?;
+        writer.table(Table::Stacks, self.stacks.into_frame())?;
+        writer.table(Table::StackEvents, self.stack_events.into_frame())?;
+        writer.table(Table::Frames, self.frames.into_frame())?;
+        writer.table(Table::Methods, Methods::default().into_frame())?;
+        writer.table(Table::Symbols, self.symbols.into_frame())?;
+        writer.table(Table::EventCounts, self.event_counts.into_frame())?;
+        writer.table(Table::Losses, Losses::default().into_frame())?;
+        writer.table(Table::Warnings, Warnings::from_iter(self.warnings).into_frame())?;
+        Ok(ExtractSummary { output_bytes: writer.finish()?, ..summary })
+    }
+}
+
+/// Every operation with its stack, references to invalid handles among them.
+pub(crate) fn stack_events(history: &[&Entry], pids: &[u32]) -> StackEvents {
+    let mut events = StackEvents::default();
+    for (index, entry) in (0..).zip(history) {
+        let process = entry.caller.unwrap_or(entry.process);
+        events.push(StackEvent {
+            time_ns: index,
+            process: Some(ProcessIdx(process)),
+            pid: pids.get(process as usize).copied().unwrap_or_default(),
+            tid: entry.thread,
+            stack: entry.stack.map(StackIdx),
+        });
+    }
+    events
+}
+
+/// Counts of operations, each once; `source` begins the names of their kinds.
+pub(crate) fn event_counts(history: &[&Entry], source: &str) -> EventCounts {
+    // Sorted by kind.
+    let kinds = [
+        ("bad_ref", "BadReference", Operation::BadReference),
+        ("close", EventKind::HandleClose.event_name(), Operation::Close),
+        ("open", EventKind::HandleCreate.event_name(), Operation::Open),
+    ];
+    let mut counts = EventCounts::default();
+    for (kind, name, operation) in kinds {
+        let count = history.iter().filter(|entry| entry.operation == operation).count() as u64;
+        counts.extend((count > 0).then(|| EventCount {
+            kind: format!("{source}:{kind}"),
+            name: Some(name.to_owned()),
+            count,
+            ..EventCount::default()
+        }));
+    }
+    counts
+}

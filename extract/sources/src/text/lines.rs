@@ -1,0 +1,147 @@
+//! Reading of a text line by line, with limited memory, and the progress and cancellation of its import.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::io::{self, BufRead, BufReader, Read};
+
+use handlescope_extract::ExtractObserver;
+use handlescope_model::Cancel;
+
+/// Longest line that is read, bytes; the rest of a longer one is passed over.
+const LINE_BYTES: usize = 64 << 10;
+
+/// A line of a text.
+pub(crate) struct Line<'a> {
+    /// Text without its end. Invalid UTF-8 is U+FFFD.
+    pub(crate) text: Cow<'a, str>,
+    /// Line number, from 1.
+    pub(crate) number: u64,
+    /// Whether the text goes on after it, so that it is not cut.
+    pub(crate) is_ended: bool,
+    /// Whether its rest was left out, as it is too long.
+    pub(crate) is_long: bool,
+}
+
+/// Reads lines that end in LF or CR LF.
+pub(crate) struct Lines<R> {
+    reader: BufReader<R>,
+    line: Vec<u8>,
+    number: u64,
+}
+
+impl<R: Read> Lines<R> {
+    pub(crate) fn new(reader: R) -> Self {
+        Self { reader: BufReader::new(reader), line: Vec::new(), number: 0 }
+    }
+
+    /// The next line, and how many bytes it has with its end; `None` at the end.
+    ///
+    /// # Errors
+    /// When the text cannot be read.
+    pub(crate) fn next(&mut self) -> io::Result<Option<(Line<'_>, u64)>> {
+        let Self { reader, line, number } = self;
+        line.clear();
+        let mut bytes = reader.by_ref().take(LINE_BYTES as u64).read_until(b'\n', line)? as u64;
+        if bytes == 0 {
+            return Ok(None);
+        }
+        *number += 1;
+        let mut is_ended = line.last() == Some(&b'\n');
+        let is_long = !is_ended && line.len() == LINE_BYTES;
+        if is_long {
+            let rest;
+            (rest, is_ended) = skip_line(reader)?;
+            bytes += rest;
+        }
+        while line.last().is_some_and(|byte| b"\r\n".contains(byte)) {
+            line.pop();
+        }
+        let text = String::from_utf8_lossy(line);
+        Ok(Some((Line { text, number: *number, is_ended, is_long }, bytes)))
+    }
+}
+
+/// Passes over the rest of a line; returns its bytes, and whether it has an end.
+fn skip_line(reader: &mut impl BufRead) -> io::Result<(u64, bool)> {
+    let mut skipped = 0;
+    loop {
+        let bytes = reader.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok((skipped, false));
+        }
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let used = end.map_or(bytes.len(), |end| end + 1);
+        reader.consume(used);
+        skipped += used as u64;
+        if end.is_some() {
+            return Ok((skipped, true));
+        }
+    }
+}
+
+/// Reports to the observer how many bytes have passed.
+pub(crate) struct Progress<'a> {
+    observer: &'a dyn ExtractObserver,
+    pub(crate) cancel: &'a Cancel,
+    passed: Cell<u64>,
+    /// Number of invalid characters that were replaced by U+FFFD.
+    pub(crate) replaced: Cell<u64>,
+}
+
+impl<'a> Progress<'a> {
+    pub(crate) fn new(observer: &'a dyn ExtractObserver, cancel: &'a Cancel) -> Self {
+        Self { observer, cancel, passed: Cell::new(0), replaced: Cell::new(0) }
+    }
+
+    pub(crate) fn add(&self, bytes: u64) {
+        let passed = self.passed.get() + bytes;
+        self.passed.set(passed);
+        self.observer.on_progress(passed);
+    }
+
+    pub(crate) fn check(&self) -> io::Result<()> {
+        self.cancel.check().map_err(io::Error::other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Text, number, whether it has an end and whether it is too long, of each line.
+    fn read(bytes: &[u8]) -> Vec<(String, u64, bool, bool)> {
+        let mut lines = Lines::new(bytes);
+        let (mut rows, mut total) = (Vec::new(), 0);
+        while let Some((line, bytes)) = lines.next().unwrap() {
+            rows.push((line.text.into_owned(), line.number, line.is_ended, line.is_long));
+            total += bytes;
+        }
+        assert_eq!(total, bytes.len() as u64);
+        rows
+    }
+
+    #[test]
+    fn lines_end_in_lf_or_cr_lf_or_at_the_end_of_the_text() {
+        let line = |text: &str, number, is_ended| (text.to_owned(), number, is_ended, false);
+        assert_eq!(
+            read(b"a\r\n\nb\xFF\nc"),
+            [
+                line("a", 1, true),
+                line("", 2, true),
+                line("b\u{FFFD}", 3, true),
+                line("c", 4, false)
+            ]
+        );
+        assert!(read(b"").is_empty());
+    }
+
+    #[test]
+    fn the_rest_of_a_long_line_is_passed_over() {
+        let text = format!("{}\nb", "a".repeat(3 * LINE_BYTES));
+        let lines = read(text.as_bytes());
+        assert_eq!(lines[0].0.len(), LINE_BYTES);
+        assert_eq!((lines[0].2, lines[0].3), (true, true));
+        assert_eq!(lines[1], ("b".to_owned(), 2, false, false));
+        assert!(!read("a".repeat(3 * LINE_BYTES).as_bytes())[0].2, "cut");
+    }
+}

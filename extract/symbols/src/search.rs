@@ -1,0 +1,627 @@
+//! The search for the symbols of a module, each PDB and each image once a session.
+//!
+//! When many modules are resolved at once, their PDBs are downloaded before the first frame is resolved.
+
+use std::fs::File;
+use std::hash::Hash;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use handlescope_model::PageWatch;
+use handlescope_model::guard::lock;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::frame::CodeAddress;
+use super::identity::{ImageIdentity, ModuleIdentity, PdbIdentity, StoreKey};
+use super::local::{Candidate, LocalFolders};
+use super::module::{ModuleSymbols, SymcacheNames};
+use super::options::{SymbolizerOptions, Watch};
+use super::path::{self, SymbolPath, usual_caches};
+use super::pdb::pe::ExportTable;
+use super::pdb::symcache::{FileStamp, SymcacheStore, Symcaches};
+use super::pdb::{Conversion, PdbFile};
+use super::pointer::{self, PointerError};
+use super::report::{ModuleReport, Origin, Outcome, SearchNotes, SymbolFileError};
+use super::server::download_lock::Semaphore;
+use super::server::downloads::Downloads;
+use super::server::install::{Form, Install};
+
+/// PDBs that are converted at once have this many bytes at most, unless a single one is larger.
+/// A conversion takes about four times the size of its PDB.
+const CONVERTED_AT_ONCE: u64 = 512 << 20;
+
+/// Sources of symbols and the results so far.
+///
+/// Calls from several threads go on side by side; only those for the same file wait for each other.
+pub(super) struct Search {
+    is_empty: bool,
+    pub(super) folders: Mutex<LocalFolders>,
+    /// Folders out of which no pointer leads.
+    pub(super) closed: Vec<PathBuf>,
+    pub(super) downloads: Downloads,
+    /// Folder for files that a store has compressed.
+    pub(super) cache: Option<PathBuf>,
+    pub(super) max_bytes: u64,
+    whole_up_to: u64,
+    pub(super) store: SymcacheStore,
+    /// The symcaches lie in a cache folder of the path and so are on the path themselves.
+    pub(super) store_is_on_path: bool,
+    conversions: Semaphore,
+    /// Results by identity of the PDB, as modules at several paths may share one.
+    pub(super) pdbs: Slots<PdbIdentity>,
+    pub(super) images: Slots<ImageIdentity>,
+}
+
+/// Result of the search for a file. Without symbols, the outcome says why.
+#[derive(Clone)]
+pub(super) struct SearchResult {
+    pub(super) symbols: Option<Arc<ModuleSymbols>>,
+    outcome: Outcome,
+    origin: Option<Origin>,
+    notes: SearchNotes,
+    unsaved: Option<Arc<SymbolFileError>>,
+    /// Whether no further parts of the PDB can be read.
+    is_final: bool,
+}
+
+/// Limits of a search.
+#[derive(Clone, Copy)]
+pub(super) struct SearchLimits<'a> {
+    /// Whether servers may be asked.
+    pub(super) may_download: bool,
+    pub(super) watch: Watch<'a>,
+}
+
+/// Searches by what is searched.
+pub(super) struct Slots<K>(Mutex<FxHashMap<K, Arc<Mutex<Progress>>>>);
+
+/// Progress of a search.
+#[derive(Clone, Default)]
+pub(super) enum Progress {
+    #[default]
+    New,
+    /// No local folder has the file.
+    OnlyServersLeft(SearchResult),
+    Done(SearchResult),
+}
+
+impl Search {
+    pub(super) fn new(path: &SymbolPath, options: SymbolizerOptions) -> Self {
+        let path_cache = path.first_cache().filter(|_| options.symcache_folder.is_none());
+        let store_is_on_path = path_cache.is_some();
+        let downloads = Downloads::new(path, &options);
+        let beside = options.beside.iter().cloned();
+        let closed = beside.clone().chain(options.closed_folders.clone()).collect();
+        let usual = usual_caches().into_iter().filter(|cache| cache.is_dir());
+        let usual: Vec<_> = usual.map(|cache| (cache, false)).collect();
+        let unpacked = path.first_cache().or_else(|| options.symcache_folder.clone());
+        let folder = options.symcache_folder.or(path_cache).or_else(path::platform_cache);
+        Self {
+            is_empty: path.is_empty() && options.beside.is_empty() && usual.is_empty(),
+            folders: Mutex::new(LocalFolders::new(
+                beside.map(|folder| (folder, true)).chain(path.folders()).chain(usual).collect(),
+            )),
+            closed,
+            downloads,
+            cache: unpacked.or_else(path::default_store),
+            max_bytes: options.max_file_bytes,
+            whole_up_to: options.whole_pdb_bytes,
+            store: SymcacheStore::new(folder),
+            store_is_on_path,
+            conversions: Semaphore::new(CONVERTED_AT_ONCE),
+            pdbs: Slots::default(),
+            images: Slots::default(),
+        }
+    }
+
+    /// The symbols of a module, from its PDB or else its image. `None` if the limits do not
+    /// allow what it takes; a later call goes on from there.
+    pub(super) fn symbols(
+        &self,
+        module: &ModuleIdentity,
+        addresses: &[CodeAddress],
+        limits: SearchLimits<'_>,
+    ) -> Option<SearchResult> {
+        if self.is_empty {
+            return Some(SearchResult::nothing(Outcome::NoSymbolPath));
+        }
+        let pdb = match &module.pdb {
+            Some(pdb) => self.pdb(pdb, &instructions(module, addresses), limits)?,
+            None => SearchResult::nothing(Outcome::NoPdbIdentity),
+        };
+        match ImageIdentity::new(module).filter(|_| pdb.symbols.is_none()) {
+            Some(image) => Some(pdb.or(self.image(&image))),
+            None => Some(pdb),
+        }
+    }
+
+    /// Report on a module so far.
+    pub(super) fn report(&self, module: &ModuleIdentity) -> ModuleReport {
+        let pdb = match &module.pdb {
+            _ if self.is_empty => SearchResult::nothing(Outcome::NoSymbolPath),
+            Some(pdb) => self.pdbs.known(pdb).unwrap_or(SearchResult::nothing(Outcome::NotFound)),
+            None => SearchResult::nothing(Outcome::NoPdbIdentity),
+        };
+        let image = ImageIdentity::new(module).filter(|_| pdb.symbols.is_none());
+        let result = match image.and_then(|image| self.images.known(&image)) {
+            Some(image) => pdb.or(image),
+            None => pdb,
+        };
+        let SearchResult { outcome, origin, notes, unsaved, .. } = result;
+        let SearchNotes { refused, failures, missing, skipped } = notes;
+        let report = ModuleReport::new(module.clone(), outcome);
+        ModuleReport { refused, failures, missing, skipped, origin, unsaved, ..report }
+    }
+
+    /// The search order of the module documentation.
+    fn pdb(
+        &self,
+        pdb: &PdbIdentity,
+        addresses: &[u32],
+        limits: SearchLimits<'_>,
+    ) -> Option<SearchResult> {
+        let slot = self.pdbs.slot(pdb);
+        let mut progress = lock(&slot);
+        let Some(key) = StoreKey::new(pdb) else {
+            let result = SearchResult::nothing(Outcome::UnusableName);
+            *progress = Progress::Done(result.clone());
+            return Some(result);
+        };
+        let request = PdbRequest { key: &key, pdb, addresses, limits };
+        loop {
+            let next = match &mut *progress {
+                Progress::Done(result) if result.may_grow_by_search(addresses) => {
+                    let mut next = self.find(&request)?;
+                    if let Progress::Done(result) = &mut next {
+                        result.is_final = true;
+                    }
+                    next
+                }
+                Progress::Done(result) => {
+                    self.extend(&request, result);
+                    return Some(result.clone());
+                }
+                Progress::New => self.find(&request)?,
+                Progress::OnlyServersLeft(_) if !limits.may_download => return None,
+                Progress::OnlyServersLeft(result) => self.download(&request, result.clone())?,
+            };
+            *progress = next;
+        }
+    }
+
+    /// Converts what a PDB has at further addresses. If it cannot, their functions are unknown.
+    fn extend(&self, request: &PdbRequest<'_>, result: &mut SearchResult) {
+        let Outcome::Resolved { file, .. } = result.outcome.clone() else { return };
+        if result.covers(request.addresses) || result.is_final {
+            return;
+        }
+        if let Err(error) = self.load(&file, request, result)
+            && !request.limits.watch.cancel.is_cancelled()
+        {
+            result.notes.refused.push(Arc::new(error));
+            result.is_final = true;
+        }
+    }
+
+    /// Searches the local places; `None` if cancelled.
+    fn find(&self, request: &PdbRequest<'_>) -> Option<Progress> {
+        let mut result = SearchResult::nothing(Outcome::NotFound);
+        for candidate in self.local(request.key) {
+            if self.take(&candidate, request, &mut result)? {
+                self.note_download(request.pdb, &mut result);
+                return Some(Progress::Done(result));
+            }
+        }
+        if self.store_is_on_path
+            && let Some((symcaches, path)) = self.store.open(request.key, request.pdb)
+        {
+            result.succeed(symcaches, path, true);
+            result.origin = Some(Origin::Symcache);
+        }
+        if self.downloads.is_offline() || result.covers(request.addresses) {
+            return Some(Progress::Done(result));
+        }
+        Some(Progress::OnlyServersLeft(result))
+    }
+
+    /// Adds the notes of an earlier download in this session; a file in a cache may be its result.
+    fn note_download(&self, pdb: &PdbIdentity, result: &mut SearchResult) {
+        let Some(fetched) = self.downloads.fetched(pdb) else { return };
+        result.notes.extend(&fetched.notes);
+        if let (Some((path, address)), Outcome::Resolved { file, .. }) =
+            (&fetched.file, &result.outcome)
+            && path == file
+        {
+            result.origin = Some(Origin::Server(address.clone()));
+        }
+    }
+
+    /// Asks the servers; `None` if cancelled.
+    fn download(&self, request: &PdbRequest<'_>, mut result: SearchResult) -> Option<Progress> {
+        let PdbRequest { key, pdb, limits, .. } = *request;
+        let downloads = &self.downloads;
+        downloads.fetch(&[(key.clone(), pdb.clone())], limits.watch);
+        let fetched = downloads.fetched(pdb)?;
+        result.notes.extend(&fetched.notes);
+        if let Some((path, address)) = fetched.file.clone() {
+            let origin = Origin::Server(address);
+            let candidate = Candidate { path, form: Form::Plain, member: None, origin };
+            self.take(&candidate, request, &mut result)?;
+        }
+        result.is_final = result.origin == Some(Origin::Symcache);
+        Some(Progress::Done(result))
+    }
+
+    /// Uses a file if it is the right PDB; otherwise notes why not. `None` if cancelled.
+    fn take(
+        &self,
+        candidate: &Candidate,
+        request: &PdbRequest<'_>,
+        result: &mut SearchResult,
+    ) -> Option<bool> {
+        let PdbRequest { key, pdb, limits, .. } = *request;
+        if limits.watch.cancel.is_cancelled() {
+            return None;
+        }
+        let file = self.file_of(candidate, key, pdb);
+        match file.and_then(|file| self.load(&file, request, result)) {
+            Ok(()) => {
+                result.origin = Some(candidate.origin.clone());
+                if let (Some(member), Outcome::Resolved { file, .. }) =
+                    (&candidate.member, &mut result.outcome)
+                {
+                    *file = candidate.path.join(member);
+                }
+                Some(true)
+            }
+            Err(_) if limits.watch.cancel.is_cancelled() => None,
+            Err(error) => {
+                result.notes.refused.push(Arc::new(error));
+                Some(false)
+            }
+        }
+    }
+
+    fn load(
+        &self,
+        file: &Path,
+        request: &PdbRequest<'_>,
+        result: &mut SearchResult,
+    ) -> Result<(), SymbolFileError> {
+        let PdbRequest { key, pdb, addresses, limits } = *request;
+        let stamp = FileStamp::of(file).map_err(SymbolFileError::io("read", file))?;
+        let stored = self.store.open(key, pdb).map(|(symcaches, _)| symcaches);
+        let known = [stored, result.symcaches().cloned()].into_iter().flatten();
+        let known = known.filter(|symcaches| symcaches.source.size == stamp.size);
+        let known: Vec<_> = known.collect();
+        let opened = PdbFile::open(file)?;
+        // A build may write the PDB again while it is read.
+        let watch = PageWatch::start();
+        let unless_changed = |read: Result<_, SymbolFileError>| {
+            if watch.has_lost() || FileStamp::of(file).ok() != Some(stamp) {
+                return Err(SymbolFileError::Changed { path: file.to_owned() });
+            }
+            read
+        };
+        // A copy of the same PDB is as good, but a changed file has to show its identity.
+        if known.first().is_none_or(|symcaches| symcaches.source != stamp) {
+            unless_changed(opened.verify(pdb).map(|()| Vec::new()))?;
+        }
+        if let Some(symcaches) = known.iter().find(|symcaches| symcaches.cover(addresses)) {
+            result.succeed(symcaches.clone(), file.to_owned(), true);
+            return Ok(());
+        }
+        let known = known.into_iter().next().unwrap_or(Symcaches::none_of(stamp));
+        let added = {
+            let _permit = self.conversions.acquire(stamp.size);
+            let (covered, whole_up_to) = (&known.ranges(), self.whole_up_to);
+            let request = Conversion { addresses, covered, whole_up_to };
+            unless_changed(opened.to_symcaches(&request, limits.watch.cancel))?
+        };
+        let (symcaches, error) = self.store.save(key, known.with(&added, stamp));
+        result.unsaved = error.map(Arc::new);
+        result.succeed(symcaches, file.to_owned(), false);
+        Ok(())
+    }
+
+    /// The exports of an image in a local folder; images are not requested of servers.
+    fn image(&self, image: &ImageIdentity) -> SearchResult {
+        let slot = self.images.slot(image);
+        let mut progress = lock(&slot);
+        if let Progress::Done(result) = &*progress {
+            return result.clone();
+        }
+        let mut result = SearchResult::nothing(Outcome::NotFound);
+        let files = StoreKey::of_image(image).map(|key| self.local(&key));
+        for Candidate { path, form, member, origin } in files.unwrap_or_default() {
+            if form != Form::Plain || member.is_some() {
+                continue;
+            }
+            match ExportTable::open(&path, image) {
+                Ok(exports) => {
+                    result.symbols = Some(Arc::new(ModuleSymbols::Exports(exports)));
+                    result.outcome = Outcome::ResolvedFromExports { file: path };
+                    result.origin = Some(origin);
+                    break;
+                }
+                Err(error) => result.notes.refused.push(Arc::new(error)),
+            }
+        }
+        *progress = Progress::Done(result.clone());
+        result
+    }
+
+    /// Downloads the PDBs of modules that are in no local place of the path.
+    pub(super) fn prepare<'a>(
+        &self,
+        modules: impl IntoIterator<Item = &'a ModuleIdentity>,
+        watch: Watch<'_>,
+    ) {
+        if self.downloads.is_offline() {
+            return;
+        }
+        let mut seen = FxHashSet::default();
+        let mut requests = Vec::new();
+        for pdb in modules.into_iter().filter_map(|module| module.pdb.as_ref()) {
+            if watch.cancel.is_cancelled() {
+                return;
+            }
+            if seen.insert(pdb)
+                && let Some(key) = StoreKey::new(pdb)
+                && self.needs_server(&key, pdb)
+            {
+                requests.push((key, pdb.clone()));
+            }
+        }
+        self.downloads.fetch(&requests, watch);
+    }
+
+    /// Searches failed files again.
+    pub(super) fn forget_missing(&self) {
+        self.pdbs.forget_missing();
+        self.images.forget_missing();
+        lock(&self.folders).forget();
+        self.downloads.forget_missing();
+    }
+
+    fn needs_server(&self, key: &StoreKey, pdb: &PdbIdentity) -> bool {
+        match &*lock(&self.pdbs.slot(pdb)) {
+            Progress::New => !self.is_local(key, pdb),
+            Progress::OnlyServersLeft(_) => true,
+            Progress::Done(_) => false,
+        }
+    }
+
+    /// Whether the PDB is in a local place, or its symcache serves instead.
+    fn is_local(&self, key: &StoreKey, pdb: &PdbIdentity) -> bool {
+        let stored = self.store.open(key, pdb).map(|(symcaches, _)| symcaches);
+        if stored.as_ref().is_some_and(Symcaches::are_whole) && self.store_is_on_path {
+            return true;
+        }
+        self.local(key).iter().any(|candidate| {
+            let Ok(file) = self.file_of(candidate, key, pdb) else { return false };
+            let stamp = FileStamp::of(&file).ok();
+            let was_converted =
+                stored.as_ref().is_some_and(|symcaches| Some(symcaches.source) == stamp);
+            was_converted || PdbFile::open(&file).and_then(|file| file.verify(pdb)).is_ok()
+        })
+    }
+
+    /// Files in the local places of the path which may be the PDB or image, best first.
+    fn local(&self, key: &StoreKey) -> Vec<Candidate> {
+        let mut candidates = lock(&self.folders).find(key);
+        candidates.retain(|candidate| self.stays(candidate, &candidate.path));
+        candidates
+    }
+
+    /// Whether a file lies in the folder in which it was found, if nothing leads out of that.
+    fn stays(&self, candidate: &Candidate, file: &Path) -> bool {
+        self.closed_folder(candidate).is_none_or(|folder| {
+            let (file, folder) = (file.canonicalize(), folder.canonicalize());
+            file.is_ok_and(|file| folder.is_ok_and(|folder| file.starts_with(folder)))
+        })
+    }
+
+    /// The folder out of which nothing leads in which a candidate was found.
+    fn closed_folder(&self, candidate: &Candidate) -> Option<&PathBuf> {
+        let Origin::Folder(origin) = &candidate.origin else { return None };
+        self.closed.iter().find(|folder| *folder == origin)
+    }
+
+    /// The PDB of a candidate, unpacked into a cache if need be.
+    fn file_of(
+        &self,
+        candidate: &Candidate,
+        key: &StoreKey,
+        pdb: &PdbIdentity,
+    ) -> Result<PathBuf, SymbolFileError> {
+        let mut path = candidate.path.clone();
+        if let Some(member) = &candidate.member {
+            return lock(&self.folders).packed.unpack(&path, member, key, self.max_bytes);
+        }
+        let mut is_packed = candidate.form == Form::Cabinet;
+        if candidate.form == Form::Pointer {
+            path = self.target_of(candidate)?;
+            is_packed = path.to_string_lossy().ends_with('_');
+        }
+        if !is_packed {
+            return Ok(path);
+        }
+        let install = Install {
+            form: Form::Cabinet,
+            caches: self.cache.iter().cloned().collect(),
+            key: key.clone(),
+            pdb: pdb.clone(),
+            max_bytes: self.max_bytes,
+            budget: None,
+            shown: path.clone(),
+        };
+        install.packed(&path)
+    }
+
+    /// The file that a candidate points to.
+    fn target_of(&self, candidate: &Candidate) -> Result<PathBuf, SymbolFileError> {
+        let path = &candidate.path;
+        let mut text = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(pointer::MAX_BYTES).read_to_end(&mut text))
+            .map_err(SymbolFileError::io("read", path))?;
+        let source = match self.closed_folder(candidate) {
+            Some(_) => pointer::Source::Server { hosts: &[] },
+            None => pointer::Source::Folder,
+        };
+        let target = pointer::follow(&text, &source).and_then(|target| {
+            let stays = self.stays(candidate, &target);
+            if stays { Ok(target) } else { Err(PointerError::Outside) }
+        });
+        target.map_err(|reason| SymbolFileError::Pointer { path: path.clone(), reason })
+    }
+}
+
+/// A PDB that is searched for.
+struct PdbRequest<'a> {
+    key: &'a StoreKey,
+    pdb: &'a PdbIdentity,
+    /// Instructions whose functions are requested.
+    addresses: &'a [u32],
+    limits: SearchLimits<'a>,
+}
+
+/// The instructions that the functions at addresses are looked for at: that of the call, and the one at the address.
+fn instructions(module: &ModuleIdentity, addresses: &[CodeAddress]) -> Vec<u32> {
+    let inside = addresses.iter().filter(|address| module.size == 0 || address.rva < module.size);
+    let both = inside.flat_map(|address| {
+        let at = Some(address.rva).filter(|_| !address.is_return);
+        [address.rva.checked_sub(1), at]
+    });
+    // No range of addresses has the last one, and no image.
+    both.flatten().filter_map(|rva| u32::try_from(rva).ok()).filter(|rva| *rva < u32::MAX).collect()
+}
+
+impl SearchResult {
+    fn nothing(outcome: Outcome) -> Self {
+        let notes = SearchNotes::default();
+        Self { symbols: None, outcome, origin: None, notes, unsaved: None, is_final: false }
+    }
+
+    /// The symcaches of a PDB that was found.
+    fn symcaches(&self) -> Option<&Symcaches> {
+        match self.symbols.as_deref() {
+            Some(ModuleSymbols::Symcache(names)) => Some(&names.symcaches),
+            _ => None,
+        }
+    }
+
+    /// Whether the functions at these addresses are in symcaches, as far as the PDB has them.
+    fn covers(&self, addresses: &[u32]) -> bool {
+        self.symcaches().is_some_and(|symcaches| symcaches.cover(addresses))
+    }
+
+    /// Whether there are symcaches only, of other parts, and the PDB itself may be found again.
+    fn may_grow_by_search(&self, addresses: &[u32]) -> bool {
+        self.origin == Some(Origin::Symcache) && !self.is_final && !self.covers(addresses)
+    }
+
+    fn succeed(&mut self, symcaches: Symcaches, file: PathBuf, was_converted: bool) {
+        let names = SymcacheNames::new(symcaches, Some(file.clone()));
+        self.symbols = Some(Arc::new(ModuleSymbols::Symcache(names)));
+        self.outcome = Outcome::Resolved { file, was_converted };
+    }
+
+    /// The search for the PDB, which failed, together with that for the image. Where both failed,
+    /// it is the PDB that the user should look for.
+    fn or(mut self, image: Self) -> Self {
+        self.notes.extend(&image.notes);
+        if image.symbols.is_some() {
+            (self.symbols, self.outcome, self.origin) =
+                (image.symbols, image.outcome, image.origin);
+        }
+        self
+    }
+}
+
+impl<K: Clone + Eq + Hash> Slots<K> {
+    pub(super) fn slot(&self, key: &K) -> Arc<Mutex<Progress>> {
+        lock(&self.0).entry(key.clone()).or_default().clone()
+    }
+
+    /// Starts all searches anew that found nothing.
+    pub(super) fn forget_missing(&self) {
+        for slot in lock(&self.0).values() {
+            let mut progress = lock(slot);
+            if !progress.is_resolved() {
+                *progress = Progress::New;
+            }
+        }
+    }
+
+    /// Result so far of a search that was started.
+    fn known(&self, key: &K) -> Option<SearchResult> {
+        let slot = lock(&self.0).get(key)?.clone();
+        match &*lock(&slot) {
+            Progress::Done(result) | Progress::OnlyServersLeft(result) => Some(result.clone()),
+            Progress::New => None,
+        }
+    }
+}
+
+impl Progress {
+    /// Whether symbols are there already.
+    pub(super) fn is_resolved(&self) -> bool {
+        matches!(self, Self::Done(result) if result.symbols.is_some())
+    }
+}
+
+impl<K> Default for Slots<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::Symbolizer;
+    use crate::fixture::TestPdb;
+
+    fn write(path: &Path, bytes: &[u8]) {
+        fs::create_dir_all(path.parent().expect("has a parent")).expect("a folder");
+        fs::write(path, bytes).expect("a file");
+    }
+
+    #[test]
+    fn nothing_leads_out_of_a_closed_folder() {
+        let home = tempfile::tempdir().expect("a folder");
+        let (folder, outside) = (home.path().join("plain"), home.path().join("outside/a.pdb"));
+        let pdb = TestPdb::new(&[(0x1000, "Work")]);
+        // Symcaches of one search would serve the next one.
+        let is_resolved_with = |closed_folders: &[PathBuf]| {
+            let cache = tempfile::tempdir().expect("a folder");
+            let options = SymbolizerOptions {
+                symcache_folder: Some(cache.path().to_owned()),
+                closed_folders: closed_folders.to_vec(),
+                ..SymbolizerOptions::default()
+            };
+            let path = SymbolPath::parse(&folder.to_string_lossy());
+            let chains = Symbolizer::new(path, options).resolve(&pdb.module("a.pdb"), &[0x1000]);
+            chains.iter().any(|chain| !chain.is_empty())
+        };
+        let closed = [folder.clone()];
+        write(&outside, &pdb.bytes());
+        write(&folder.join("a.pdb"), &pdb.bytes());
+        assert!(is_resolved_with(&closed), "what lies in the folder");
+        fs::remove_file(folder.join("a.pdb")).expect("a file");
+        let pointer = folder.join(pdb.store_path("a.pdb")).with_file_name("file.ptr");
+        write(&pointer, format!("PATH:{}", outside.to_string_lossy()).as_bytes());
+        assert!(is_resolved_with(&[]) && !is_resolved_with(&closed), "a pointer");
+        fs::remove_dir_all(folder.join("a.pdb")).expect("a folder");
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(&outside, folder.join("a.pdb")).expect("a link");
+            assert!(is_resolved_with(&[]) && !is_resolved_with(&closed), "a link");
+        }
+    }
+}
