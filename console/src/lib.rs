@@ -1,4 +1,4 @@
-//! The console: commands, queries on the tables of a trace, and how they are shown.
+//! The program: its command line, the prompt, the live view, recordings, and the care of datasets.
 //!
 //! The binary `handlescope` is a few lines on top of this crate.
 

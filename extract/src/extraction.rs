@@ -66,7 +66,7 @@ pub fn extract_recording(
 ///
 /// # Errors
 /// When there are too many events, the archive cannot be written, or `cancel` asks to stop.
-pub(crate) fn write(
+pub fn write(
     recording: &Recording,
     mut collector: Collector,
     counter: &EventCounter,

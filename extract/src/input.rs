@@ -76,7 +76,7 @@ fn unpack_7z(
 }
 
 /// Unpacks the trace into an unnamed temporary file; returns its name, too.
-pub(super) fn unpack_zip(
+pub fn unpack_zip(
     path: &Path,
     file: File,
     limits: &ContainerLimits,
@@ -107,7 +107,7 @@ pub(super) fn unpack_zip(
 const EXTENSIONS: [&str; 2] = [".etl", ".dmp"];
 
 /// The only `.etl`, or the `.etl` with the archive's name; where there is none, the same of `.dmp`.
-pub(super) fn choose(path: &Path, names: &[String]) -> Result<String, ExtractError> {
+pub fn choose(path: &Path, names: &[String]) -> Result<String, ExtractError> {
     let with = |extension: &'static str| -> Vec<&String> {
         names.iter().filter(|name| name.to_ascii_lowercase().ends_with(extension)).collect()
     };

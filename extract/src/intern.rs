@@ -54,7 +54,7 @@ impl<T: Copy + Eq + Hash> Interner<T> {
     }
 
     /// Forgets all lists.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         let Self { items, ends, hashes, table, hasher: _ } = self;
         items.clear();
         ends.clear();
@@ -83,7 +83,7 @@ impl ByteInterner {
 /// 96 bits of hashes of bytes, with keys that are random in each process. That two different strings of bytes share them is
 /// less likely than a fault of the memory, and cannot be brought about by a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fingerprint {
+pub struct Fingerprint {
     /// Hash that says whether it is the one.
     check: u64,
     /// Hash that finds an entry.
@@ -94,7 +94,7 @@ static KEYS: LazyLock<[DefaultHashBuilder; 2]> = LazyLock::new(Default::default)
 
 impl Fingerprint {
     /// The fingerprint of bytes or numbers.
-    pub(crate) fn of<T: Hash>(list: &[T]) -> Self {
+    pub fn of<T: Hash>(list: &[T]) -> Self {
         let [hash, check] = KEYS.each_ref().map(|key| key.hash_one(list));
         Self { check, hash: upper(hash) }
     }
@@ -102,13 +102,13 @@ impl Fingerprint {
 
 /// The upper half of a hash, which is kept beside a number in a table: a table grows without the keys, which lie anywhere in
 /// memory, and keys with other hashes are not compared.
-pub(crate) fn upper(hash: u64) -> u32 {
+pub fn upper(hash: u64) -> u32 {
     (hash >> u32::BITS) as u32
 }
 
 /// A hash for a table made of the half that is kept: a table takes the place of an entry from the lower bits, and its tag
 /// from the upper ones.
-pub(crate) fn widened(hash: u32) -> u64 {
+pub fn widened(hash: u32) -> u64 {
     u64::from(hash) << u32::BITS | u64::from(hash)
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn widened(hash: u32) -> u64 {
 /// Of a list that is known nothing is read but an entry of the table: lists lie anywhere in hundreds of megabytes, or are not
 /// kept at all.
 #[derive(Default)]
-pub(crate) struct FingerprintTable {
+pub struct FingerprintTable {
     table: HashTable<FingerprintEntry>,
 }
 
@@ -130,38 +130,38 @@ struct FingerprintEntry {
 
 impl FingerprintTable {
     /// The number of the list with a fingerprint; `None` for a new one when so many are known already.
-    pub(crate) fn number_below(&mut self, limit: u32, fingerprint: Fingerprint) -> Option<u32> {
-        if self.len() < limit { Some(self.number(fingerprint)) } else { self.find(fingerprint) }
+    pub fn number_below(&mut self, limit: u32, fingerprint: Fingerprint) -> Option<u32> {
+        if self.count() < limit { Some(self.number(fingerprint)) } else { self.find(fingerprint) }
     }
 
     /// The number of the list with a fingerprint, if it is known.
-    pub(crate) fn find(&self, fingerprint: Fingerprint) -> Option<u32> {
+    pub fn find(&self, fingerprint: Fingerprint) -> Option<u32> {
         let Fingerprint { check, hash } = fingerprint;
         let is_known = |entry: &FingerprintEntry| entry.check == check && entry.hash == hash;
         self.table.find(widened(hash), is_known).map(|entry| entry.number)
     }
 
-    /// The number of the list with a fingerprint: [`Self::len`] for a new one, which is known from now on.
-    pub(crate) fn number(&mut self, fingerprint: Fingerprint) -> u32 {
+    /// The number of the list with a fingerprint: [`Self::count`] for a new one, which is known from now on.
+    pub fn number(&mut self, fingerprint: Fingerprint) -> u32 {
         if let Some(number) = self.find(fingerprint) {
             return number;
         }
         let Fingerprint { check, hash } = fingerprint;
-        let number = self.len();
+        let number = self.count();
         let entry = FingerprintEntry { check, hash, number };
         self.table.insert_unique(widened(hash), entry, |entry| widened(entry.hash));
         number
     }
 
     /// Number of lists.
-    pub(crate) fn len(&self) -> u32 {
+    pub fn count(&self) -> u32 {
         self.table.len() as u32
     }
 }
 
 /// Numbers byte strings by their fingerprints, and keeps them.
 #[derive(Default)]
-pub(crate) struct FingerprintInterner {
+pub struct FingerprintInterner {
     numbers: FingerprintTable,
     bytes: Vec<u8>,
     /// End of each string, which is the start of the next.
@@ -170,7 +170,7 @@ pub(crate) struct FingerprintInterner {
 
 impl FingerprintInterner {
     /// The number of a string.
-    pub(crate) fn intern(&mut self, string: &[u8]) -> u32 {
+    pub fn intern(&mut self, string: &[u8]) -> u32 {
         let number = self.numbers.number(Fingerprint::of(string));
         if number as usize == self.ends.len() {
             self.bytes.extend_from_slice(string);
@@ -180,12 +180,12 @@ impl FingerprintInterner {
     }
 
     /// The string with a number; empty for a number never given.
-    pub(crate) fn get(&self, number: u32) -> &[u8] {
+    pub fn get(&self, number: u32) -> &[u8] {
         slice(&self.bytes, &self.ends, number)
     }
 
     /// Asks for the place of a string.
-    pub(crate) fn fetch_place(&self, number: u32) {
+    pub fn fetch_place(&self, number: u32) {
         self.ends.get(number as usize..).into_iter().for_each(prefetch);
     }
 }
@@ -207,7 +207,7 @@ mod tests {
         let print = |hash: u8, check: u8| Fingerprint { hash: hash.into(), check: check.into() };
         let numbers =
             [(1, 1), (1, 2), (2, 1), (1, 1)].map(|(hash, check)| lists.number(print(hash, check)));
-        assert_eq!((numbers, lists.len()), ([0, 1, 2, 0], 3));
+        assert_eq!((numbers, lists.count()), ([0, 1, 2, 0], 3));
         let below_3 =
             [(2, 1), (2, 2)].map(|(hash, check)| lists.number_below(3, print(hash, check)));
         assert_eq!(below_3, [Some(2), None]);

@@ -26,23 +26,23 @@ use crate::stacks::RUNTIME;
 const RUNDOWN: Guid = Guid::of(uuid!("a669021c-c450-4609-a035-5af59af4df18"));
 
 /// The providers by name.
-pub(crate) const PROVIDERS: [(&str, Guid); 2] = [
+pub const PROVIDERS: [(&str, Guid); 2] = [
     ("Microsoft-Windows-DotNETRuntime", RUNTIME),
     ("Microsoft-Windows-DotNETRuntimeRundown", RUNDOWN),
 ];
 
-pub(super) const METHOD_LOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 143 };
-pub(super) const METHOD_UNLOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 144 };
-pub(super) const METHOD_DC_START: EventId = EventId::Manifest { guid: RUNDOWN, id: 143 };
-pub(super) const METHOD_DC_END: EventId = EventId::Manifest { guid: RUNDOWN, id: 144 };
+pub const METHOD_LOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 143 };
+pub const METHOD_UNLOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 144 };
+pub const METHOD_DC_START: EventId = EventId::Manifest { guid: RUNDOWN, id: 143 };
+pub const METHOD_DC_END: EventId = EventId::Manifest { guid: RUNDOWN, id: 144 };
 /// CLR 2.0 has no provider of its own for rundowns.
-pub(super) const METHOD_DC_START_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 139 };
-pub(super) const METHOD_DC_END_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 140 };
-pub(super) const MODULE_LOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 152 };
-pub(super) const MODULE_DC_START: EventId = EventId::Manifest { guid: RUNDOWN, id: 153 };
-pub(super) const MODULE_DC_END: EventId = EventId::Manifest { guid: RUNDOWN, id: 154 };
-pub(super) const MODULE_DC_START_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 149 };
-pub(super) const MODULE_DC_END_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 150 };
+pub const METHOD_DC_START_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 139 };
+pub const METHOD_DC_END_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 140 };
+pub const MODULE_LOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 152 };
+pub const MODULE_DC_START: EventId = EventId::Manifest { guid: RUNDOWN, id: 153 };
+pub const MODULE_DC_END: EventId = EventId::Manifest { guid: RUNDOWN, id: 154 };
+pub const MODULE_DC_START_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 149 };
+pub const MODULE_DC_END_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 150 };
 
 /// Events of modules.
 const MODULES: [EventId; 5] =
@@ -50,25 +50,25 @@ const MODULES: [EventId; 5] =
 
 /// A method with its name; texts are UTF-16 as they stand in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct MethodEvent<'a> {
-    pub(crate) action: Action,
+pub struct MethodEvent<'a> {
+    pub action: Action,
     /// The runtime's number of its module, unique in the process.
-    pub(crate) module_id: u64,
+    pub module_id: u64,
     /// First address of its code.
-    pub(crate) address: u64,
+    pub address: u64,
     /// Size of its code, bytes.
-    pub(crate) size: u32,
+    pub size: u32,
     /// Namespace and type, as in `System.String`.
-    pub(crate) type_name: &'a [u8],
+    pub type_name: &'a [u8],
     /// Name, as in `Concat`.
-    pub(crate) name: &'a [u8],
+    pub name: &'a [u8],
     /// Signature, as in `class System.String  (class System.String,class System.String)`.
-    pub(crate) signature: &'a [u8],
+    pub signature: &'a [u8],
 }
 
 impl<'a> MethodEvent<'a> {
     /// Decodes an event; `None` when it is another one, or too short.
-    pub(crate) fn decode(event: &Event<'a>) -> Option<Self> {
+    pub fn decode(event: &Event<'a>) -> Option<Self> {
         let action = match event.id {
             METHOD_LOAD => Action::Begin,
             METHOD_UNLOAD => Action::End,
@@ -90,31 +90,31 @@ impl<'a> MethodEvent<'a> {
 
 /// A managed module with its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ModuleEvent<'a> {
+pub struct ModuleEvent<'a> {
     /// The runtime's number of the module, unique in the process.
-    pub(crate) module_id: u64,
+    pub module_id: u64,
     /// Path of the assembly (IL), UTF-16 as it stands in the file.
-    pub(crate) path: &'a [u8],
+    pub path: &'a [u8],
     /// The native image with its code, where there is one and the runtime logs which PDB it has.
-    pub(crate) native: Option<NativeImage<'a>>,
+    pub native: Option<NativeImage<'a>>,
 }
 
 /// An image of code that was compiled before, as NGEN makes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NativeImage<'a> {
+pub struct NativeImage<'a> {
     /// Path of the image, with a drive.
-    pub(crate) path: &'a [u8],
+    pub path: &'a [u8],
     /// GUID of its PDB.
-    pub(crate) guid: Guid,
+    pub guid: Guid,
     /// Age of its PDB.
-    pub(crate) age: u32,
+    pub age: u32,
     /// Path of its PDB where that was made.
-    pub(crate) pdb_path: &'a [u8],
+    pub pdb_path: &'a [u8],
 }
 
 impl<'a> ModuleEvent<'a> {
     /// Decodes an event; `None` when it is another one, or too short.
-    pub(crate) fn decode(event: &Event<'a>) -> Option<Self> {
+    pub fn decode(event: &Event<'a>) -> Option<Self> {
         if !MODULES.contains(&event.id) {
             return None;
         }

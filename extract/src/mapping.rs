@@ -61,23 +61,23 @@ impl Default for ResourceFields {
 
 impl ResourceMapping {
     /// Whether the mapping is for this provider.
-    pub(crate) fn is_of_provider(&self, name: &str, guid: &str) -> bool {
+    pub fn is_of_provider(&self, name: &str, guid: &str) -> bool {
         self.provider == "*" || self.names_provider(name, guid)
     }
 
     /// Whether the mapping names this provider, not just any.
-    pub(crate) fn names_provider(&self, name: &str, guid: &str) -> bool {
+    pub fn names_provider(&self, name: &str, guid: &str) -> bool {
         let provider = self.provider.trim_start_matches('{').trim_end_matches('}');
         provider.eq_ignore_ascii_case(name) || provider.eq_ignore_ascii_case(guid)
     }
 
     /// Whether the mapping may be for events of this id, whose name is not known.
-    pub(crate) fn may_be_of_id(&self, id: u16) -> bool {
+    pub fn may_be_of_id(&self, id: u16) -> bool {
         self.event.parse().map_or(true, |number: u16| number == id)
     }
 
     /// Whether the mapping is for the event with this name or id.
-    pub(crate) fn is_of_event(&self, name: &[u8], id: u16) -> bool {
+    pub fn is_of_event(&self, name: &[u8], id: u16) -> bool {
         self.event.as_bytes().eq_ignore_ascii_case(name) || self.event.parse() == Ok(id)
     }
 
@@ -118,9 +118,7 @@ impl ResourceMapping {
 }
 
 /// The mappings, if there are some and not too many.
-pub(super) fn checked(
-    mappings: Vec<ResourceMapping>,
-) -> Result<Vec<ResourceMapping>, MappingError> {
+pub fn checked(mappings: Vec<ResourceMapping>) -> Result<Vec<ResourceMapping>, MappingError> {
     match mappings.len() {
         0 => Err(MappingError::Empty),
         count if count > MAX_MAPPINGS => Err(MappingError::TooMany { count, most: MAX_MAPPINGS }),

@@ -5,13 +5,13 @@ const BITS: usize = u64::BITS as usize;
 
 /// A set of numbers, which takes a bit for each number up to the largest.
 #[derive(Default)]
-pub(crate) struct NumberSet {
+pub struct NumberSet {
     words: Vec<u64>,
 }
 
 impl NumberSet {
     /// Adds a number; returns whether it is new.
-    pub(crate) fn insert(&mut self, number: usize) -> bool {
+    pub fn insert(&mut self, number: usize) -> bool {
         let (word, bit) = (number / BITS, 1 << (number % BITS));
         if self.words.len() <= word {
             self.words.resize(word + 1, 0);
@@ -22,7 +22,7 @@ impl NumberSet {
     }
 
     /// Whether the set has a number.
-    pub(crate) fn has(&self, number: usize) -> bool {
+    pub fn has(&self, number: usize) -> bool {
         self.words.get(number / BITS).is_some_and(|word| word & (1 << (number % BITS)) != 0)
     }
 }

@@ -56,7 +56,7 @@ struct Processor {
 
 impl RecordedTime {
     /// The time range of a file with such buffers; `None` if no events show it.
-    pub(crate) fn of(buffers: &[BufferTimes], header: &TraceHeader, clock: &Clock) -> Option<Self> {
+    pub fn of(buffers: &[BufferTimes], header: &TraceHeader, clock: &Clock) -> Option<Self> {
         let has_kernel =
             buffers.iter().any(|buffer| buffer.kernel.is_some_and(|of| of.first.is_some()));
         let times = |buffer: &BufferTimes| if has_kernel { buffer.kernel } else { buffer.all };
@@ -101,7 +101,7 @@ impl RecordedTime {
     }
 
     /// The raw time from which on all events are there, if a ring overwrote older ones.
-    pub(crate) fn overwritten_to(self, clock: &Clock) -> Option<i64> {
+    pub fn overwritten_to(self, clock: &Clock) -> Option<i64> {
         (self.from_ns > 0).then(|| clock.base.saturating_add(clock.ticks(self.from_ns)))
     }
 }

@@ -47,7 +47,7 @@ pub struct OpenRecording {
     /// Properties of the recording.
     pub recording: Recording,
     file: EtlFile,
-    pub(crate) index: BufferIndex,
+    pub index: BufferIndex,
     buffer_size: u32,
     threads: NonZeroUsize,
 }
@@ -78,7 +78,7 @@ impl OpenRecording {
     }
 
     /// Opens a trace as [`Self::open`] does, and stops when asked to.
-    pub(crate) fn open_cancellable(
+    pub fn open_cancellable(
         path: &Path,
         limits: &ContainerLimits,
         cancel: &Cancel,
@@ -169,7 +169,7 @@ impl OpenRecording {
     }
 
     /// Bytes that every buffer has room in when it is expanded.
-    pub(crate) fn largest_buffer(&self) -> usize {
+    pub fn largest_buffer(&self) -> usize {
         let sizes =
             self.index.buffers.iter().map(|buffer| buffer.header.size.max(buffer.header.filled));
         sizes.chain([self.buffer_size]).max().unwrap_or_default() as usize
@@ -177,14 +177,14 @@ impl OpenRecording {
 
     /// Raw time from which on the file has all events, if a ring overwrote older ones; as far as is
     /// known before they are read.
-    pub(crate) fn complete_from(&self) -> Option<i64> {
+    pub fn complete_from(&self) -> Option<i64> {
         let times: Vec<_> = self.index.buffers.iter().map(BufferTimes::begin).collect();
         let Recording { header, clock, .. } = &self.recording;
         RecordedTime::of(&times, header, clock)?.overwritten_to(clock)
     }
 
     /// Reads a buffer, from its header on, into `bytes`, and expands it if it is `stored` compressed.
-    pub(crate) fn expanded(
+    pub fn expanded(
         &self,
         buffer: &IndexedBuffer,
         stored: &mut Vec<u8>,
@@ -195,7 +195,7 @@ impl OpenRecording {
     }
 
     /// Reads up to `size` bytes at an offset.
-    pub(crate) fn read_at(
+    pub fn read_at(
         &self,
         offset: u64,
         size: usize,
@@ -229,7 +229,7 @@ impl OpenRecording {
     ///
     /// # Errors
     /// As those of [`Self::read`].
-    pub(crate) fn read_with(
+    pub fn read_with(
         self,
         selectors: Vec<&mut dyn Selector>,
         progress: impl FnMut(u64) -> ControlFlow<()>,
@@ -299,7 +299,7 @@ impl Recording {
     }
 
     /// Fails if the source file was changed while it was read.
-    pub(crate) fn check_unchanged(&self) -> Result<(), ExtractError> {
+    pub fn check_unchanged(&self) -> Result<(), ExtractError> {
         if identity_of(&self.source)? == self.identity {
             return Ok(());
         }

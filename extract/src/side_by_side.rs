@@ -8,7 +8,7 @@ use handlescope_model::guard::joined;
 /// Works on each item on a thread: the first one on this thread, so that one item needs no other.
 ///
 /// Returns the results in the order of the items, or the first error of that order.
-pub(crate) fn side_by_side<T: Send, R: Send, E: Send>(
+pub fn side_by_side<T: Send, R: Send, E: Send>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> Result<R, E> + Sync,
 ) -> Result<Vec<R>, E> {
@@ -24,7 +24,7 @@ pub(crate) fn side_by_side<T: Send, R: Send, E: Send>(
 }
 
 /// Length of the chunks into which so many items are divided, one for each thread; at least 1.
-pub(crate) fn chunk_length(items: usize, threads: usize) -> usize {
+pub fn chunk_length(items: usize, threads: usize) -> usize {
     items.div_ceil(threads).max(1)
 }
 

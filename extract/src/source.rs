@@ -44,7 +44,7 @@ impl SourceIdentity {
 }
 
 /// Negative before 1970; `None` beyond the year 2262.
-pub(crate) fn ns_since_1970(time: SystemTime) -> Option<i64> {
+pub fn ns_since_1970(time: SystemTime) -> Option<i64> {
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_nanos()).ok(),
         Err(before) => i64::try_from(before.duration().as_nanos()).ok().map(|ns| -ns),

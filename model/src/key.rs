@@ -27,7 +27,7 @@ impl<C, T> Clone for Key<C, T> {
 impl<C, T> Copy for Key<C, T> {}
 
 impl<C: Columns, T: Cell> Key<C, T> {
-    pub(crate) const fn new(name: &'static str, unit: &'static str, doc: &'static str) -> Self {
+    pub const fn new(name: &'static str, unit: &'static str, doc: &'static str) -> Self {
         // The column that names the rows of a table does not refer to itself.
         let refers_to = match T::REFERS_TO {
             Some(Reference::Key(table, _)) if table as u8 == C::TABLE as u8 => None,

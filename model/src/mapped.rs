@@ -64,7 +64,7 @@ mod unix {
     /// Bytes of a page.
     static PAGE: AtomicUsize = AtomicUsize::new(4096);
 
-    pub(super) fn survive() {
+    pub fn survive() {
         // SAFETY: the call takes and returns a number.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         if let Ok(page) = usize::try_from(page) {

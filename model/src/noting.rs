@@ -47,7 +47,7 @@ impl<W: Write> Write for Noting<W> {
 }
 
 /// Extracts the error of the operating system, without the name of a temporary file.
-pub(crate) fn plain(error: &io::Error) -> io::Error {
+pub fn plain(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
         None => error.kind().into(),

@@ -32,16 +32,16 @@ struct Receiver {
 }
 
 /// A thread that delivers the events of a session.
-pub(crate) struct Consumer {
+pub struct Consumer {
     handle: PROCESSTRACE_HANDLE,
     thread: Option<JoinHandle<()>>,
     receiver: *mut Receiver,
-    pub(crate) header: SessionHeader,
+    pub header: SessionHeader,
 }
 
 impl Consumer {
     /// Reads the events of the session of this name, which ends with 0, until the session ends.
-    pub(crate) fn start(logger: &mut [u16], sink: EventSink) -> Result<Consumer, SessionError> {
+    pub fn start(logger: &mut [u16], sink: EventSink) -> Result<Consumer, SessionError> {
         let receiver = Box::into_raw(Box::new(Receiver { sink, items: Vec::new() }));
         let mut log = EVENT_TRACE_LOGFILEW {
             LoggerName: PWSTR(logger.as_mut_ptr()),
@@ -75,7 +75,7 @@ impl Consumer {
 
 impl Consumer {
     /// Waits for the last event of a session that was stopped.
-    pub(crate) fn wait(&mut self) {
+    pub fn wait(&mut self) {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

@@ -96,7 +96,7 @@ static RUNDOWN: ProviderSession = ProviderSession {
 
 impl ProviderSession {
     /// The sessions for .NET; of a ring, whose events are those of the last moments, the rundown only.
-    pub(crate) fn dot_net(is_ring: bool) -> impl Iterator<Item = &'static ProviderSession> {
+    pub fn dot_net(is_ring: bool) -> impl Iterator<Item = &'static ProviderSession> {
         [&METHODS, &RUNDOWN]
             .into_iter()
             .filter(move |session| !is_ring || session.begin == Begin::AtEnd)

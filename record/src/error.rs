@@ -49,14 +49,14 @@ pub enum MergeError {
 }
 
 /// Places of the kernel's filter of object types (etwcontroller).
-pub(crate) const MAX_TYPES: usize = 4;
+pub const MAX_TYPES: usize = 4;
 
 /// The size of a buffer in KiB (learn, `EVENT_TRACE_PROPERTIES`); before Windows 8 the most is 1024.
-pub(crate) const MIN_KIB: u32 = 4;
-pub(crate) const MAX_KIB: u32 = 16384;
+pub const MIN_KIB: u32 = 4;
+pub const MAX_KIB: u32 = 16384;
 
 /// Windows takes two buffers for each processor (learn, `EVENT_TRACE_PROPERTIES`), however few are asked for.
-pub(crate) const MIN_BUFFERS: u32 = 2;
+pub const MIN_BUFFERS: u32 = 2;
 
 /// learn, `System Error Codes`.
 const ACCESS_DENIED: u32 = 5;

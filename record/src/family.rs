@@ -37,7 +37,7 @@ pub struct StackEvent {
     pub name: &'static str,
     /// Keyword of xperf.
     #[serde(skip)]
-    pub(crate) xperf: &'static str,
+    pub xperf: &'static str,
     pub class: Guid,
     /// Opcode in the class.
     pub opcode: u8,
@@ -46,8 +46,8 @@ pub struct StackEvent {
 /// A flag of the kernel logger, or one of its groups: the upper three bits are the index in the group mask, which is 0
 /// for the flags (ntwmi.h, `PERF_GET_MASK_INDEX`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mask {
-    pub(crate) name: &'static str,
+pub struct Mask {
+    pub name: &'static str,
     value: u32,
 }
 
@@ -55,25 +55,25 @@ impl Mask {
     const INDEX_BITS: u32 = 0xE000_0000;
 
     /// Index of its mask among the eight of the group mask.
-    pub(crate) fn index(self) -> usize {
+    pub fn index(self) -> usize {
         (self.value >> Self::INDEX_BITS.trailing_zeros()) as usize
     }
 
     /// Bits in that mask.
-    pub(crate) fn bits(self) -> u32 {
+    pub fn bits(self) -> u32 {
         self.value & !Self::INDEX_BITS
     }
 }
 
 /// Events that are enabled together.
-pub(crate) struct Family {
-    pub(crate) masks: &'static [Mask],
+pub struct Family {
+    pub masks: &'static [Mask],
     /// The keyword of a system provider of WPR.
-    pub(crate) keyword: &'static str,
+    pub keyword: &'static str,
     /// The kernel flag of xperf.
-    pub(crate) xperf: &'static str,
+    pub xperf: &'static str,
     /// Events whose stacks are worth their space.
-    pub(crate) stacks: &'static [StackEvent],
+    pub stacks: &'static [StackEvent],
 }
 
 /// learn, `ObTrace`.
@@ -93,7 +93,7 @@ const fn stack(name: &'static str, class: Guid, opcode: u8) -> StackEvent {
 
 /// Names and command lines of processes, threads. The masks with index 0 are the flags of learn,
 /// `EVENT_TRACE_PROPERTIES`.
-pub(crate) static PROCESSES: Family = Family {
+pub static PROCESSES: Family = Family {
     masks: &[mask("EVENT_TRACE_FLAG_PROCESS", 0x1), mask("EVENT_TRACE_FLAG_THREAD", 0x2)],
     keyword: "ProcessThread",
     xperf: "PROC_THREAD",
@@ -101,7 +101,7 @@ pub(crate) static PROCESSES: Family = Family {
 };
 
 /// The modules that addresses of stacks lie in.
-pub(crate) static IMAGES: Family = Family {
+pub static IMAGES: Family = Family {
     masks: &[mask("EVENT_TRACE_FLAG_IMAGE_LOAD", 0x4)],
     keyword: "Loader",
     xperf: "LOADER",
@@ -109,7 +109,7 @@ pub(crate) static IMAGES: Family = Family {
 };
 
 /// Handles created, closed, duplicated. The groups are those of ntwmi.h; learn, `ObTrace`, names the first one.
-pub(crate) static HANDLES: Family = Family {
+pub static HANDLES: Family = Family {
     masks: &[mask("PERF_OB_HANDLE", 0x8000_0040)],
     keyword: "Handle",
     xperf: "OB_HANDLE",
@@ -121,10 +121,10 @@ pub(crate) static HANDLES: Family = Family {
 };
 
 /// The one that `--drop-close-stacks` leaves out.
-pub(crate) const HANDLE_CLOSE: StackEvent = stack("HandleClose", OBJECT, 33);
+pub const HANDLE_CLOSE: StackEvent = stack("HandleClose", OBJECT, 33);
 
 /// Objects created and deleted, and each change of their reference counts.
-pub(crate) static REFERENCES: Family = Family {
+pub static REFERENCES: Family = Family {
     masks: &[mask("PERF_OB_OBJECT", 0x8000_0080)],
     keyword: "Object",
     xperf: "OB_OBJECT",
@@ -138,10 +138,10 @@ pub(crate) static REFERENCES: Family = Family {
 
 /// Known to xperf, but to no profile of WPR that was found (learn, `Stack`; MSO; ETWAnalyzer, `DumpObjectRefCommand.md`,
 /// which has it for xperf and leaves it out for WPR).
-pub(crate) const OBJECT_DEREFERENCE: StackEvent = stack("ObjectDeReference", OBJECT, 51);
+pub const OBJECT_DEREFERENCE: StackEvent = stack("ObjectDeReference", OBJECT, 51);
 
 /// Views of files mapped and unmapped.
-pub(crate) static MAPPINGS: Family = Family {
+pub static MAPPINGS: Family = Family {
     masks: &[mask("EVENT_TRACE_FLAG_VAMAP", 0x8000)],
     keyword: "VAMap",
     xperf: "VAMAP",
@@ -149,7 +149,7 @@ pub(crate) static MAPPINGS: Family = Family {
 };
 
 /// Memory committed, reserved and released.
-pub(crate) static VIRTUAL_ALLOC: Family = Family {
+pub static VIRTUAL_ALLOC: Family = Family {
     masks: &[mask("EVENT_TRACE_FLAG_VIRTUAL_ALLOC", 0x4000)],
     keyword: "VirtualAllocation",
     xperf: "VIRT_ALLOC",

@@ -7,19 +7,19 @@ const FILETIMES_PER_SECOND: i128 = 10_000_000;
 
 /// `TRACE_LOGFILE_HEADER` (learn) of a 64-bit system.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Header {
-    pub(crate) buffer_size: u32,
-    pub(crate) version: u32,
-    pub(crate) provider_version: u32,
-    pub(crate) processors: u32,
-    pub(crate) timer_resolution: u32,
-    pub(crate) log_file_mode: u32,
-    pub(crate) cpu_mhz: u32,
+pub struct Header {
+    pub buffer_size: u32,
+    pub version: u32,
+    pub provider_version: u32,
+    pub processors: u32,
+    pub timer_resolution: u32,
+    pub log_file_mode: u32,
+    pub cpu_mhz: u32,
     /// `TIME_ZONE_INFORMATION`, 172 bytes.
-    pub(crate) time_zone: Vec<u8>,
-    pub(crate) boot_time: i64,
-    pub(crate) frequency: i64,
-    pub(crate) start_time: i64,
+    pub time_zone: Vec<u8>,
+    pub boot_time: i64,
+    pub frequency: i64,
+    pub start_time: i64,
 }
 
 /// Bytes of `TIME_ZONE_INFORMATION`.
@@ -30,7 +30,7 @@ const PERFORMANCE_COUNTER: u32 = 1;
 
 impl Header {
     /// The bytes of the structure; what is known only at the end of a session is 0.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(280);
         let mut add = |value: &[u8]| bytes.extend_from_slice(value);
         let first = [self.buffer_size, self.version, self.provider_version, self.processors];
@@ -58,7 +58,7 @@ impl Header {
 }
 
 /// The performance counter at a time, of both at another time.
-pub(crate) fn counter_at(filetime: i64, now: (i64, i64), frequency: i64) -> i64 {
+pub fn counter_at(filetime: i64, now: (i64, i64), frequency: i64) -> i64 {
     let (counter, now) = now;
     let passed = i128::from(now) - i128::from(filetime);
     let ticks = passed * i128::from(frequency) / FILETIMES_PER_SECOND;
@@ -67,7 +67,7 @@ pub(crate) fn counter_at(filetime: i64, now: (i64, i64), frequency: i64) -> i64 
 
 /// Adds an extended item to those of an event, as files have them: its size in whole eight bytes, its type, whether
 /// another one follows, the size of its data, the data.
-pub(crate) fn add_item(items: &mut Vec<u8>, kind: u16, follows: bool, data: &[u8]) {
+pub fn add_item(items: &mut Vec<u8>, kind: u16, follows: bool, data: &[u8]) {
     let size = (8 + data.len()).next_multiple_of(8);
     let head = [size as u16, kind, u16::from(follows), data.len() as u16];
     let end = items.len() + size;

@@ -20,7 +20,7 @@ mod elsewhere {
         recorder::{EventSink, Recorder, Running},
     };
 
-    pub(super) struct Elsewhere;
+    pub struct Elsewhere;
 
     impl Recorder for Elsewhere {
         fn start(&self, _: SessionPlan, _: EventSink) -> Result<Box<dyn Running>, SessionError> {

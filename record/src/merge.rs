@@ -38,7 +38,7 @@ type CreateMergedTraceFile = unsafe extern "system" fn(PCWSTR, *const PCWSTR, u3
 
 /// Merges a trace with further ones and adds data that the session does not write. If it fails, the trace is
 /// unchanged.
-pub(crate) fn merged(trace: &Path, further: &FurtherTraces) -> Result<(), MergeError> {
+pub fn merged(trace: &Path, further: &FurtherTraces) -> Result<(), MergeError> {
     let library = load().ok_or(MergeError::NoLibrary { library: LIBRARY })?;
     let merged = trace.with_extension("merged.etl");
     let traces = once(trace).chain(further.files().iter().map(PathBuf::as_path));

@@ -31,7 +31,7 @@ pub struct Events {
 
 impl Events {
     /// In the order in which they are written everywhere.
-    pub(crate) fn families(self) -> impl Iterator<Item = &'static Family> {
+    pub fn families(self) -> impl Iterator<Item = &'static Family> {
         let families = [
             (true, &PROCESSES),
             (true, &IMAGES),
@@ -44,7 +44,7 @@ impl Events {
     }
 
     /// The events whose stacks are recorded.
-    pub(crate) fn stacks(self) -> impl Iterator<Item = StackEvent> {
+    pub fn stacks(self) -> impl Iterator<Item = StackEvent> {
         let stacks = self.families().flat_map(|family| family.stacks.iter().copied());
         stacks.filter(move |event| !self.drop_close_stacks || *event != HANDLE_CLOSE)
     }
@@ -85,7 +85,7 @@ pub struct BufferCount(u32);
 
 impl BufferCount {
     /// Number of buffers of a kernel session (MSO, `Handles.wprp`).
-    pub(crate) const KERNEL: BufferCount = BufferCount(256);
+    pub const KERNEL: BufferCount = BufferCount(256);
 
     /// Creates a buffer count.
     ///

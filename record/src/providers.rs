@@ -46,7 +46,7 @@ const CANNOT_MAKE: u32 = 82;
 const INVALID_HANDLE: u32 = 6;
 
 /// Sessions that run beside that of the kernel. They end when they are dropped.
-pub(crate) struct Providers {
+pub struct Providers {
     folder: TempDir,
     sessions: Vec<ProviderSession>,
     running: Vec<UserTrace>,
@@ -54,7 +54,7 @@ pub(crate) struct Providers {
 
 impl Providers {
     /// Starts those sessions that begin with the recording.
-    pub(crate) fn start(sessions: &[ProviderSession]) -> Result<Option<Providers>, SessionError> {
+    pub fn start(sessions: &[ProviderSession]) -> Result<Option<Providers>, SessionError> {
         if sessions.is_empty() {
             return Ok(None);
         }
@@ -66,7 +66,7 @@ impl Providers {
     }
 
     /// Records what is written at the end, and ends all sessions.
-    pub(crate) fn finish(mut self) -> FurtherTraces {
+    pub fn finish(mut self) -> FurtherTraces {
         let begun = self.begin(Begin::AtEnd);
         if let Ok(events) = &begun {
             wait_until_quiet(events);

@@ -49,7 +49,7 @@ unsafe extern "system" {
 }
 
 /// Starts sessions on Windows.
-pub(crate) struct Windows;
+pub struct Windows;
 
 /// A session that records. It ends when it is dropped.
 struct Session {

@@ -1,4 +1,4 @@
-//! Questions to a dataset of many traces.
+//! Datasets of many traces, and the questions to them.
 //!
 //! A `Fleet` has the traces of a dataset that machines and days leave; folders of others are not opened. The questions
 //! read their columns file by file, and keep sums only, so that a dataset may be larger than memory. `.sql` plans

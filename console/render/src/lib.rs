@@ -1,4 +1,4 @@
-//! Answers as text for people, and as JSON, CSV and Parquet for programs.
+//! Answers as text, pictures and pages for people, and as JSON, CSV and Parquet for programs.
 //!
 //! `kinds/` declares what is said of a row and makes a [`Table`] of the answer of each kind, `table/` writes it in
 //! every format, `output.rs` decides which format and where. `json/` has what documents share. Rows that are blocks of

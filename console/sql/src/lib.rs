@@ -1,4 +1,4 @@
-//! `.sql`: any query, in SQL, over the tables of the loaded traces.
+//! `.sql`: any query, in SQL, over the tables of the loaded traces or of a dataset.
 //!
 //! Polars reads the query, plans it and carries it out. This says what can be named in it
 //! ([`Relation`]) and hands out columns when the plan wants them: a query reads what it touches.

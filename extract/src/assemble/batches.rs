@@ -16,14 +16,14 @@ use crate::error::ExtractError;
 const BATCHES_AHEAD: usize = 1;
 
 /// Parts of a table that a second thread makes ahead.
-pub(super) struct BatchesAhead<'scope, P> {
+pub struct BatchesAhead<'scope, P> {
     batches: Receiver<P>,
     maker: Option<ScopedJoinHandle<'scope, Result<(), Cancelled>>>,
 }
 
 impl<'scope, P: Send + 'scope> BatchesAhead<'scope, P> {
     /// Starts the thread; `make` makes the parts, `None` after the last one.
-    pub(super) fn start(
+    pub fn start(
         scope: &'scope Scope<'scope, '_>,
         mut make: impl FnMut() -> Result<Option<P>, Cancelled> + Send + 'scope,
     ) -> Self {
@@ -41,7 +41,7 @@ impl<'scope, P: Send + 'scope> BatchesAhead<'scope, P> {
     }
 
     /// The next part, `None` after the last one.
-    pub(super) fn next(&mut self) -> Result<Option<P>, Cancelled> {
+    pub fn next(&mut self) -> Result<Option<P>, Cancelled> {
         if let Ok(batch) = self.batches.recv() {
             return Ok(Some(batch));
         }
@@ -53,7 +53,7 @@ impl<'scope, P: Send + 'scope> BatchesAhead<'scope, P> {
 /// Writes a table from the parts that `next` returns, until it returns `None`.
 ///
 /// A second thread makes the next parts, a third their frames, while this thread encodes and compresses the last.
-pub(super) fn write_in_batches<P: Send>(
+pub fn write_in_batches<P: Send>(
     writer: &mut ArchiveWriter,
     table: Table,
     next: impl FnMut() -> Result<Option<P>, Cancelled> + Send,
@@ -84,14 +84,14 @@ const PARTS_WAITING: usize = 1;
 /// Thread that encodes a table while its rows are made, or beside the table that is written.
 ///
 /// Dropped unfinished, it asks for no further part.
-pub(super) struct TableAhead {
+pub struct TableAhead {
     thread: JoinHandle<Result<EncodedTable, ArchiveError>>,
     wanted: Arc<()>,
 }
 
 impl TableAhead {
     /// Starts the thread, which takes the parts of the table until their sender is dropped.
-    pub(super) fn start<P: Send + 'static>(
+    pub fn start<P: Send + 'static>(
         encoder: TableEncoder,
         table: Table,
         frame: fn(P) -> PolarsResult<DataFrame>,
@@ -101,7 +101,7 @@ impl TableAhead {
     }
 
     /// Starts the thread, which calls `next` for the parts of the table until it returns `None`.
-    pub(super) fn of_parts(
+    pub fn of_parts(
         encoder: TableEncoder,
         table: Table,
         mut next: impl FnMut() -> Option<PolarsResult<DataFrame>> + Send + 'static,
@@ -113,7 +113,7 @@ impl TableAhead {
     }
 
     /// The whole table, once the last part came.
-    pub(super) fn finish(self) -> Result<EncodedTable, ArchiveError> {
+    pub fn finish(self) -> Result<EncodedTable, ArchiveError> {
         let Self { thread, wanted } = self;
         let encoded = joined(thread.join());
         drop(wanted);

@@ -22,19 +22,19 @@ use crate::raw::RowKind;
 use crate::stacks::{AddressSpaces, LookedUp, StackLookUp, StackResolver, StackTable};
 
 /// Inputs of the events table.
-pub(super) struct EventColumns<'a> {
-    pub(super) collected: &'a Collector,
-    pub(super) index: &'a ProcessIndex,
-    pub(super) owners: &'a EventOwners,
-    pub(super) exits: &'a ExitCloses,
-    pub(super) unseen: &'a UnseenCloses<'a>,
-    pub(super) clock: &'a Clock,
-    pub(super) grouped: &'a GroupedEvents,
+pub struct EventColumns<'a> {
+    pub collected: &'a Collector,
+    pub index: &'a ProcessIndex,
+    pub owners: &'a EventOwners,
+    pub exits: &'a ExitCloses,
+    pub unseen: &'a UnseenCloses<'a>,
+    pub clock: &'a Clock,
+    pub grouped: &'a GroupedEvents,
 }
 
 impl EventColumns<'_> {
     /// A part of the table with the events of objects at these positions, of which nothing is derived yet.
-    pub(super) fn batch(&self, positions: Range<usize>) -> EventBatch<'_> {
+    pub fn batch(&self, positions: Range<usize>) -> EventBatch<'_> {
         let Self { collected, owners, unseen, grouped, .. } = *self;
         let events = grouped.events(positions);
         let count = events.len();
@@ -53,7 +53,7 @@ impl EventColumns<'_> {
 }
 
 /// A part of the events table: raw events and what was derived for them.
-pub(super) struct EventBatch<'a> {
+pub struct EventBatch<'a> {
     columns: &'a EventColumns<'a>,
     /// Row of the first event in the table.
     first_event: u32,
@@ -70,32 +70,32 @@ pub(super) struct EventBatch<'a> {
 
 /// How the handle or view that an event opened leaks, or which close of it the trace lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Leak {
-    pub(super) never_closed: bool,
-    pub(super) at_exit: bool,
-    pub(super) unseen: Option<UnseenClose>,
+pub struct Leak {
+    pub never_closed: bool,
+    pub at_exit: bool,
+    pub unseen: Option<UnseenClose>,
 }
 
 impl<'a> EventBatch<'a> {
     /// The raw events, which are named by their positions in this part.
-    pub(super) fn raw(&self) -> &RawRows<'_> {
+    pub fn raw(&self) -> &RawRows<'_> {
         &self.raw
     }
 
     /// Kind of the next event of which nothing was derived yet.
-    pub(super) fn next_kind(&self) -> EventKind {
+    pub fn next_kind(&self) -> EventKind {
         self.raw.event_kind(self.object.len())
     }
 
     /// Row of the first event in the table.
-    pub(super) fn first_event(&self) -> u32 {
+    pub fn first_event(&self) -> u32 {
         self.first_event
     }
 
     /// Adds what was derived for the next event, which is of this object: the position of the event that closed what it
     /// opened. Returns whether the handle or view that it opened leaks.
     #[inline]
-    pub(super) fn push(&mut self, object: usize, closing: Option<u32>) -> Leak {
+    pub fn push(&mut self, object: usize, closing: Option<u32>) -> Leak {
         let position = self.object.len();
         let leak = self.leak(position, closing);
         let is_exit = self.columns.exits.contains(self.raw.rows[position]);
@@ -129,22 +129,18 @@ impl<'a> EventBatch<'a> {
     }
 
     /// Number of events.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.raw.rows.len()
     }
 
     /// Looks up the stacks of some events, by their positions.
-    pub(super) fn look_up(
-        &self,
-        events: Range<usize>,
-        stacks: &mut StackLookUp<'_>,
-    ) -> LookedUp<'a> {
+    pub fn look_up(&self, events: Range<usize>, stacks: &mut StackLookUp<'_>) -> LookedUp<'a> {
         let Collector { stacks: collected, shared, .. } = self.columns.collected;
         stacks.rows(&collected.events, &shared.timeline, &self.raw.rows[events])
     }
 
     /// Takes the stacks of all events; returns how many have one.
-    pub(super) fn set_stacks(&mut self, stacks: Vec<Option<u32>>) -> u64 {
+    pub fn set_stacks(&mut self, stacks: Vec<Option<u32>>) -> u64 {
         self.stack = stacks;
         self.stack.iter().flatten().count() as u64
     }
@@ -175,7 +171,7 @@ impl<'a> EventBatch<'a> {
     }
 
     /// The rows, column by column.
-    pub(super) fn into_frame(self) -> PolarsResult<DataFrame> {
+    pub fn into_frame(self) -> PolarsResult<DataFrame> {
         let EventColumns { collected, index, owners, clock, .. } = self.columns;
         let Collector { duplicates, references, views, shared, .. } = collected;
         let (timeline, raw) = (&shared.timeline, &self.raw);
@@ -254,7 +250,7 @@ impl<'a> EventBatch<'a> {
 }
 
 /// Every stack of the trace in time order, if all were kept, unless asked to stop.
-pub(super) fn stack_events(
+pub fn stack_events(
     collected: &Collector,
     spaces: &AddressSpaces,
     methods: &AddressSpaces,

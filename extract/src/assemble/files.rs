@@ -14,29 +14,29 @@ const MAX_COMPARED: usize = 64;
 
 /// The files, by the order of their first images.
 #[derive(Default)]
-pub(super) struct Files<'a> {
-    pub(super) rows: Vec<File<'a>>,
+pub struct Files<'a> {
+    pub rows: Vec<File<'a>>,
     /// File of each image.
-    pub(super) of_image: Vec<u32>,
+    pub of_image: Vec<u32>,
 }
 
 /// Identity of a file, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct File<'a> {
+pub struct File<'a> {
     /// Row of [`Images::paths`]; one with a volume, if there is one.
-    pub(super) path: u32,
+    pub path: u32,
     /// Number of the volume.
     volume: Option<u32>,
     /// PE checksum; 0 where it is not known.
-    pub(super) checksum: u32,
-    pub(super) size: u64,
+    pub checksum: u32,
+    pub size: u64,
     /// PDB GUID, age and name.
-    pub(super) pdb: Option<(Guid, u32, &'a str)>,
+    pub pdb: Option<(Guid, u32, &'a str)>,
 }
 
 impl<'a> Files<'a> {
     /// Finds the files of images.
-    pub(super) fn new(images: &'a Images, paths: &ImagePaths) -> Self {
+    pub fn new(images: &'a Images, paths: &ImagePaths) -> Self {
         let (mut rests, mut volumes) = (HashMap::new(), HashMap::new());
         fn number<T: std::hash::Hash + Eq>(numbers: &mut HashMap<T, u32>, key: T) -> u32 {
             let next = numbers.len() as u32;

@@ -10,7 +10,7 @@ use crate::raw::RowKind;
 use crate::side_by_side::{chunk_length, side_by_side};
 
 /// The events of each object, objects in their final order.
-pub(super) struct GroupedEvents {
+pub struct GroupedEvents {
     /// Events of the trace.
     events: Groups,
     /// Rundown handles.
@@ -22,7 +22,7 @@ pub(super) struct GroupedEvents {
 impl GroupedEvents {
     /// Groups the events with so many threads, unless asked to stop. `object` has the object of each event; `order` gives
     /// the time order when it is not the order of the rows.
-    pub(super) fn new(
+    pub fn new(
         lifetimes: &Lifetimes<'_>,
         tracked: &Objects,
         object: Vec<u32>,
@@ -59,27 +59,27 @@ impl GroupedEvents {
     }
 
     /// Number of objects.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.objects.len()
     }
 
     /// Row of the object at a position among the tracked objects.
-    pub(super) fn object(&self, position: usize) -> usize {
+    pub fn object(&self, position: usize) -> usize {
         self.objects[position] as usize
     }
 
     /// Rows of the events table with the events of the objects at these positions.
-    pub(super) fn events(&self, positions: Range<usize>) -> Range<usize> {
+    pub fn events(&self, positions: Range<usize>) -> Range<usize> {
         self.events.of(positions)
     }
 
     /// Raw rows of some rows of the events table, in time order within an object.
-    pub(super) fn raw_rows(&self, events: Range<usize>) -> &[u32] {
+    pub fn raw_rows(&self, events: Range<usize>) -> &[u32] {
         &self.events.rows[events]
     }
 
     /// Positions from this one on that have as many events as a part of the table, or all that are left.
-    pub(super) fn part_from(&self, position: usize) -> Range<usize> {
+    pub fn part_from(&self, position: usize) -> Range<usize> {
         let first = &self.events.first[position..];
         let full = first[0] as usize + ROW_GROUP_ROWS;
         let after = first.partition_point(|first| (*first as usize) < full);
@@ -87,12 +87,12 @@ impl GroupedEvents {
     }
 
     /// Rows of the existing handles table that belong to an object.
-    pub(super) fn existing_of(&self, position: usize) -> Range<u32> {
+    pub fn existing_of(&self, position: usize) -> Range<u32> {
         self.existing.first[position]..self.existing.first[position + 1]
     }
 
     /// Rundown handles as (position of the object, raw row), grouped by object.
-    pub(super) fn existing(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
+    pub fn existing(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
         (0..self.len()).flat_map(|position| {
             let rows = &self.existing.rows[self.existing.of(position..position + 1)];
             rows.iter().map(move |row| (position as u32, *row as usize))

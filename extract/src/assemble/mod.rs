@@ -52,7 +52,7 @@ use self::resources::ResourceTables;
 
 /// Resolves the collected events and writes the archive, unless asked to stop: then its writer removes
 /// the unfinished archive. The caller fills in the bytes read and the elapsed time of the summary.
-pub(crate) fn assemble(
+pub fn assemble(
     recording: &Recording,
     mut collected: Collector,
     counter: &EventCounter,

@@ -14,10 +14,10 @@ use crate::managed::{self, MethodRow};
 use crate::stacks::{AddressSpaces, Mapping};
 
 /// Code runs that long before the event that says where it lies, and after the one that says that it is gone.
-pub(super) const LOAD_GRACE_NS: i64 = 2_000_000;
+pub const LOAD_GRACE_NS: i64 = 2_000_000;
 
 /// The tables of modules and module loads, and the module of each image row.
-pub(super) struct ModuleTables {
+pub struct ModuleTables {
     modules: Modules,
     loads: ModuleLoads,
     module_of_image: Vec<u32>,
@@ -25,12 +25,7 @@ pub(super) struct ModuleTables {
 
 impl ModuleTables {
     /// Finds the distinct files among the images.
-    pub(super) fn new(
-        images: &Images,
-        paths: &ImagePaths,
-        index: &ProcessIndex,
-        clock: &Clock,
-    ) -> Self {
+    pub fn new(images: &Images, paths: &ImagePaths, index: &ProcessIndex, clock: &Clock) -> Self {
         let Files { rows, of_image } = Files::new(images, paths);
         let mut tables = Self {
             modules: rows.iter().map(|file| module(images, file)).collect(),
@@ -56,7 +51,7 @@ impl ModuleTables {
     ///
     /// An image also explains addresses `grace` ticks before its load, and those of the sweep after the end of its
     /// process.
-    pub(super) fn mappings<'a>(
+    pub fn mappings<'a>(
         &'a self,
         collected: &'a Collector,
         index: &'a ProcessIndex,
@@ -86,7 +81,7 @@ impl ModuleTables {
     }
 
     /// For each process the path of its executable: the first image with the process's name.
-    pub(super) fn process_images(
+    pub fn process_images(
         &self,
         collected: &Collector,
         index: &ProcessIndex,
@@ -104,7 +99,7 @@ impl ModuleTables {
         paths
     }
 
-    pub(super) fn into_tables(self) -> (Modules, ModuleLoads) {
+    pub fn into_tables(self) -> (Modules, ModuleLoads) {
         (self.modules, self.loads)
     }
 
@@ -162,7 +157,7 @@ fn module(images: &Images, file: &File<'_>) -> Module {
 /// Address ranges of methods' code, for resolving addresses; the "module" is the row of the method.
 ///
 /// A method also explains addresses `grace` ticks after its unload.
-pub(super) fn mappings(
+pub fn mappings(
     methods: &managed::Methods,
     grace: i64,
 ) -> impl Iterator<Item = (u32, Mapping)> + '_ {
@@ -182,7 +177,7 @@ pub(super) fn mappings(
 
 /// The methods table, and the row in it of each gathered method.
 #[derive(Default)]
-pub(super) struct MethodTable {
+pub struct MethodTable {
     methods: Methods,
     rows: HashMap<u32, MethodIdx>,
 }
@@ -193,7 +188,7 @@ type ImageCode = (u32, u64, u32, u32, u32);
 impl MethodTable {
     /// Creates the table from the gathered methods that are `used`. Code in a native image gets one row, although
     /// every process logs it.
-    pub(super) fn new(
+    pub fn new(
         gathered: &managed::Methods,
         used: impl Iterator<Item = u32>,
         spaces: &AddressSpaces,
@@ -225,7 +220,7 @@ impl MethodTable {
     }
 
     /// The table, and the row of each gathered method in it.
-    pub(super) fn into_parts(self) -> (Methods, HashMap<u32, MethodIdx>) {
+    pub fn into_parts(self) -> (Methods, HashMap<u32, MethodIdx>) {
         (self.methods, self.rows)
     }
 }

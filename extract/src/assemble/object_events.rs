@@ -26,26 +26,26 @@ const LOOKED_UP_AT_ONCE: usize = 1 << 15;
 
 /// Results of the events pass besides the events table.
 #[derive(Default)]
-pub(super) struct ObjectStats {
+pub struct ObjectStats {
     /// Number of objects.
-    pub(super) objects: u64,
+    pub objects: u64,
     /// Events with a stack.
-    pub(super) stacks_total: u64,
+    pub stacks_total: u64,
     /// Creates, duplicates and closes.
-    pub(super) handle_events: u64,
+    pub handle_events: u64,
     /// Creates and duplicates without close.
-    pub(super) leaked_handles: u64,
+    pub leaked_handles: u64,
     /// Views that nothing unmaps.
-    pub(super) leaked_views: u64,
+    pub leaked_views: u64,
     /// Creates, duplicates and maps that only the end of their process closed.
-    pub(super) closed_at_exit: u64,
+    pub closed_at_exit: u64,
     /// Handles and views whose close is missing, but shown by later events.
-    pub(super) closed_unseen: u64,
+    pub closed_unseen: u64,
 }
 
 /// Writes the events table: one thread derives rows, a second looks up their stacks, a third numbers these, and this thread
 /// encodes. The rows of the objects go to `objects`.
-pub(super) fn write_events(
+pub fn write_events(
     writer: &mut ArchiveWriter,
     objects: SyncSender<Objects>,
     columns: &EventColumns<'_>,
@@ -205,7 +205,7 @@ impl<'a> EventBuilder<'a> {
 
 /// Names of objects as rows of the names table.
 #[derive(Default)]
-pub(super) struct ObjectNames {
+pub struct ObjectNames {
     /// Row of the names table for each interned name; `None` for names that are not used.
     rows: Vec<Option<NameIdx>>,
     /// Rows of the names of objects that have several, or that of their file.
@@ -217,7 +217,7 @@ const NAME_SEPARATOR: &str = " -- Other Name -- ";
 
 impl ObjectNames {
     /// The names of all objects, and the names table.
-    pub(super) fn new(collected: &Collector, tracked: &lifecycle::Objects) -> (Self, Names) {
+    pub fn new(collected: &Collector, tracked: &lifecycle::Objects) -> (Self, Names) {
         let (mut table, mut names) = (Names::default(), Self::default());
         let mut file_rows = HashMap::new();
         for (object, row) in (0..).zip(&tracked.rows) {
@@ -264,7 +264,7 @@ impl ObjectNames {
         of_object.or_else(|| self.of_interned(row.name))
     }
 
-    pub(super) fn of_interned(&self, name: u32) -> Option<NameIdx> {
+    pub fn of_interned(&self, name: u32) -> Option<NameIdx> {
         self.rows.get(name as usize).copied().flatten()
     }
 }

@@ -10,11 +10,7 @@ use crate::kernel::{ProcessRow, ThreadRow};
 use crate::lifecycle::ProcessIndex;
 
 /// Makes the table; rows keep their order, so that row numbers stay valid.
-pub(super) fn table(
-    rows: &[ProcessRow],
-    image_paths: &HashMap<u32, String>,
-    clock: &Clock,
-) -> Processes {
+pub fn table(rows: &[ProcessRow], image_paths: &HashMap<u32, String>, clock: &Clock) -> Processes {
     let mut table = Processes::default();
     for (index, row) in rows.iter().enumerate() {
         let process = &row.process;
@@ -37,7 +33,7 @@ pub(super) fn table(
 }
 
 /// Makes the table of threads; rows keep their order.
-pub(super) fn threads(rows: &[ThreadRow], index: &ProcessIndex, clock: &Clock) -> Threads {
+pub fn threads(rows: &[ThreadRow], index: &ProcessIndex, clock: &Clock) -> Threads {
     rows.iter()
         .map(|row| {
             // The last thread of a process may end after it.

@@ -27,18 +27,18 @@ const MAX_VALUES: usize = u32::MAX as usize - (1 << 20);
 const MAX_PATH: usize = 256;
 
 /// Rows of the event counts table by kind and, for TraceLogging, name.
-pub(super) type EventRows = FxHashMap<(EventId, Option<String>), EventCountIdx>;
+pub type EventRows = FxHashMap<(EventId, Option<String>), EventCountIdx>;
 
 /// Tables that provider events are resolved with.
-pub(super) struct ProviderEventTables<'a, 'r> {
-    pub(super) kept: &'a KeptEvents,
-    pub(super) decoder: &'a mut Decoder,
-    pub(super) rows: &'a EventRows,
-    pub(super) index: &'a ProcessIndex,
-    pub(super) clock: &'a Clock,
+pub struct ProviderEventTables<'a, 'r> {
+    pub kept: &'a KeptEvents,
+    pub decoder: &'a mut Decoder,
+    pub rows: &'a EventRows,
+    pub index: &'a ProcessIndex,
+    pub clock: &'a Clock,
     /// Raw time and thread of events whose carried stacks other tables have.
-    pub(super) carried: &'a HashSet<(i64, u32)>,
-    pub(super) resolver: &'a mut StackResolver<'r>,
+    pub carried: &'a HashSet<(i64, u32)>,
+    pub resolver: &'a mut StackResolver<'r>,
 }
 
 /// The rows of the tables so far.
@@ -56,16 +56,16 @@ struct Made {
 }
 
 /// Counts of provider events.
-pub(super) struct LeftOutAndStacks {
+pub struct LeftOutAndStacks {
     /// Events left out because there are too many.
-    pub(super) left_out: u64,
+    pub left_out: u64,
     /// Stacks that no other table has.
-    pub(super) stacks: u64,
+    pub stacks: u64,
 }
 
 impl ProviderEventTables<'_, '_> {
     /// Writes the tables, unless asked to stop.
-    pub(super) fn write(
+    pub fn write(
         mut self,
         writer: &mut ArchiveWriter,
         cancel: &Cancel,

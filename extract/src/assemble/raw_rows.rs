@@ -14,22 +14,22 @@ const NO_PROCESS: ProcessIdx = ProcessIdx(NONE);
 ///
 /// The events of an object lie anywhere in the columns of a trace. So each column is read for all rows at a time, which lets the
 /// processor fetch many of them at once, and the values lie in order from then on. An event is named by its position.
-pub(super) struct RawRows<'a> {
+pub struct RawRows<'a> {
     owners: &'a EventOwners,
     unseen: &'a UnseenCloses<'a>,
     /// Rows of the timeline.
-    pub(super) rows: &'a [u32],
-    pub(super) kind: Vec<RowKind>,
+    pub rows: &'a [u32],
+    pub kind: Vec<RowKind>,
     /// Rows in the columns of the families of the events.
-    pub(super) family_row: Vec<u32>,
+    pub family_row: Vec<u32>,
     /// Rows of the processes, or [`NONE`].
-    pub(super) process: Vec<u32>,
+    pub process: Vec<u32>,
     /// Handle values of creates, duplicates and closes; 0 for all others.
-    pub(super) handle: Vec<u32>,
+    pub handle: Vec<u32>,
 }
 
 impl<'a> RawRows<'a> {
-    pub(super) fn new(
+    pub fn new(
         collected: &'a Collector,
         owners: &'a EventOwners,
         unseen: &'a UnseenCloses<'a>,
@@ -50,12 +50,12 @@ impl<'a> RawRows<'a> {
     }
 
     /// Kind in the events table; only rows of it come here.
-    pub(super) fn event_kind(&self, position: usize) -> EventKind {
+    pub fn event_kind(&self, position: usize) -> EventKind {
         event_kind(self.kind[position]).unwrap_or(EventKind::HandleClose)
     }
 
     /// Whether the event at a position is of a process that never started: a duplicate for it, or the close of one.
-    pub(super) fn is_of_no_process(&self, position: u32) -> bool {
+    pub fn is_of_no_process(&self, position: u32) -> bool {
         let EventOwners { failed, failed_closes, .. } = self.owners;
         if failed.is_empty() {
             return false;
@@ -69,7 +69,7 @@ impl<'a> RawRows<'a> {
     }
 
     /// The processes of the duplicate at a position.
-    pub(super) fn duplicate_owners(&self, position: u32) -> DuplicateOwners {
+    pub fn duplicate_owners(&self, position: u32) -> DuplicateOwners {
         self.owners.duplicates[self.family_row[position as usize] as usize]
     }
 }

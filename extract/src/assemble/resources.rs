@@ -26,15 +26,15 @@ struct ResourceRows {
 }
 
 /// Tables that allocations are resolved with.
-pub(super) struct ResourceTables<'a> {
-    pub(super) collected: &'a Collector,
-    pub(super) clock: &'a Clock,
-    pub(super) columns: &'a AllocationColumns,
+pub struct ResourceTables<'a> {
+    pub collected: &'a Collector,
+    pub clock: &'a Clock,
+    pub columns: &'a AllocationColumns,
 }
 
 impl ResourceTables<'_> {
     /// Writes the tables, unless asked to stop.
-    pub(super) fn write(
+    pub fn write(
         &self,
         writer: &mut ArchiveWriter,
         resolver: &mut StackResolver<'_>,

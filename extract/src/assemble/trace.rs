@@ -16,13 +16,13 @@ use crate::payload::TraceHeader;
 use crate::recording::Recording;
 
 /// Stats of the kept stacks.
-pub(super) struct StackStats {
-    pub(super) stacks_total: u64,
-    pub(super) frames_in_modules: u64,
+pub struct StackStats {
+    pub stacks_total: u64,
+    pub frames_in_modules: u64,
 }
 
 /// Counts of events, named by the metadata of the trace or else by the kernel's event families, with their rows.
-pub(super) fn event_counts(
+pub fn event_counts(
     counter: &EventCounter,
     decoder: &Decoder,
     clock: &Clock,
@@ -52,7 +52,7 @@ pub(super) fn event_counts(
 }
 
 /// The end of the trace: the last event, or the end of the session if that is later.
-pub(super) fn end_ns(recording: &Recording, counter: &EventCounter) -> i64 {
+pub fn end_ns(recording: &Recording, counter: &EventCounter) -> i64 {
     let header = &recording.header;
     let session = match header.end_time {
         0 => 0,
@@ -62,7 +62,7 @@ pub(super) fn end_ns(recording: &Recording, counter: &EventCounter) -> i64 {
     session.max(last.map_or(0, |last| recording.clock.ns(last)))
 }
 
-pub(super) fn volumes(collected: &Collector) -> Volumes {
+pub fn volumes(collected: &Collector) -> Volumes {
     let volume =
         |(nt, dos): (&String, &String)| Volume { nt_prefix: nt.clone(), dos_prefix: dos.clone() };
     collected.system.volumes.iter().map(volume).collect()
@@ -73,7 +73,7 @@ fn utc_offsets(header: &TraceHeader) -> String {
     UtcOffsets::text(&header.time_zone.offsets(header.start_time, header.end_time))
 }
 
-pub(super) fn info(
+pub fn info(
     recording: &Recording,
     collected: &Collector,
     counter: &EventCounter,
@@ -137,7 +137,7 @@ pub(super) fn info(
 }
 
 /// The losses that the buffers of the file show, and those that records report.
-pub(super) fn losses(recording: &Recording, collected: &Collector) -> Vec<EventLoss> {
+pub fn losses(recording: &Recording, collected: &Collector) -> Vec<EventLoss> {
     let records = &collected.losses;
     let recorded = records.last.map(|last| {
         let span = Some(LossSpan { from: None, to: Some(last) });
@@ -147,7 +147,7 @@ pub(super) fn losses(recording: &Recording, collected: &Collector) -> Vec<EventL
 }
 
 /// The rows of the table of losses; the trace ends at `end_ns`.
-pub(super) fn loss_table(losses: &[EventLoss], clock: &Clock, end_ns: i64) -> Losses {
+pub fn loss_table(losses: &[EventLoss], clock: &Clock, end_ns: i64) -> Losses {
     let mut rows: Vec<Loss> = losses
         .iter()
         .map(|loss| Loss {

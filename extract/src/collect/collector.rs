@@ -112,7 +112,7 @@ impl Collector {
     }
 
     /// Forgets the keys of the stacks of earlier events at the first event from which on the trace is complete.
-    pub(super) fn forget_keys_at(&mut self, time: i64) {
+    pub fn forget_keys_at(&mut self, time: i64) {
         if self.complete_from.is_some_and(|from| time >= from) {
             self.complete_from = None;
             self.stacks.forget_keys();
@@ -163,12 +163,7 @@ impl KeptEvents {
     }
 
     /// Keeps an event if its provider was chosen, or is not known yet.
-    pub(super) fn take(
-        &mut self,
-        event: &Event<'_>,
-        decoder: &mut Decoder,
-        stacks: &mut EventStacks,
-    ) {
+    pub fn take(&mut self, event: &Event<'_>, decoder: &mut Decoder, stacks: &mut EventStacks) {
         if self.choice == EventChoice::None || Decoder::is_metadata(event.id) {
             return;
         }
@@ -204,12 +199,12 @@ impl KeptEvents {
     }
 
     /// Whether an event is kept and carries no stack.
-    pub(super) fn has_no_stack(&self, number: usize) -> bool {
+    pub fn has_no_stack(&self, number: usize) -> bool {
         self.events.get(number).is_some_and(|event| event.stack[0] == FragmentRef::NONE)
     }
 
     /// Adds parts that came after their events.
-    pub(super) fn complete_stacks(&mut self, stacks: &mut EventStacks) {
+    pub fn complete_stacks(&mut self, stacks: &mut EventStacks) {
         for (number, part) in stacks.take_for_kept() {
             let parts = self.events.get_mut(number as usize).map(|event| event.stack.iter_mut());
             let slot = parts.into_iter().flatten().find(|slot| **slot == FragmentRef::NONE);
@@ -270,7 +265,7 @@ impl KeptEvents {
     }
 
     /// Process id with which the stack of an event is resolved.
-    pub(crate) fn stack_pid(event: &KeptEvent) -> u32 {
+    pub fn stack_pid(event: &KeptEvent) -> u32 {
         event.pid.unwrap_or(UNKNOWN_ID)
     }
 }

@@ -127,7 +127,7 @@ impl EventCounter {
     }
 
     /// The counts of all buffers, which were divided among counters.
-    pub(crate) fn sum(parts: impl IntoIterator<Item = Self>) -> Self {
+    pub fn sum(parts: impl IntoIterator<Item = Self>) -> Self {
         let mut parts = parts.into_iter();
         let mut sum = Self { max_kinds: MAX_KINDS, ..parts.next().unwrap_or_default() };
         parts.for_each(|part| sum.add(part));
@@ -219,7 +219,7 @@ impl KernelSelector {
 
     /// As many selectors, each for some of the buffers. Together they keep no more kinds than one.
     #[must_use]
-    pub(crate) fn divided(self, parts: usize) -> Vec<Self> {
+    pub fn divided(self, parts: usize) -> Vec<Self> {
         let max_kinds = MAX_KINDS / parts.max(1);
         let counter = EventCounter { max_kinds, ..self.counter };
         vec![Self { counter, ..self }; parts]

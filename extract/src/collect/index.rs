@@ -30,14 +30,14 @@ macro_rules! index {
 
         impl Family {
             /// The fields of the payload of an event of this family.
-            pub(crate) fn fields(self, event: &Event<'_>) -> &'static [Field] {
+            pub fn fields(self, event: &Event<'_>) -> &'static [Field] {
                 match self {
                     $(Self::$family => $family::fields(event),)*
                 }
             }
 
             /// The family of a row of the timeline.
-            pub(super) fn of_row(kind: RowKind) -> Self {
+            pub fn of_row(kind: RowKind) -> Self {
                 match kind {
                     $($(RowKind::$kind => Self::$family,)*)*
                 }
@@ -97,7 +97,7 @@ impl Default for FamilyIndex {
 
 impl FamilyIndex {
     /// The family of the event with a hook id.
-    pub(super) fn of_hook(hook: u16) -> Option<Family> {
+    pub fn of_hook(hook: u16) -> Option<Family> {
         HOOKS.get(usize::from(hook)).copied().flatten()
     }
 
@@ -141,7 +141,7 @@ pub fn event_name(id: EventId) -> Option<&'static str> {
 }
 
 /// Provider name of events with a hook id, which have no provider.
-pub(crate) const KERNEL: &str = "Windows Kernel";
+pub const KERNEL: &str = "Windows Kernel";
 
 /// Checks that mappings are for events that can be mapped.
 ///

@@ -10,5 +10,5 @@ mod tests;
 pub use collector::{Collector, KeptEvent, KeptEvents};
 pub use counter::{Counted, EventCounter, KernelSelector, Tally};
 pub use gathered::{GatheredRows, RowGatherer};
-pub(crate) use index::KERNEL;
+pub use index::KERNEL;
 pub use index::{Declared, FAMILIES, Family, FamilyIndex, check_mappings, event_name};

@@ -8,7 +8,7 @@ use crate::payload::TraceHeader;
 use crate::recording::OpenRecording;
 
 /// A trace whose events go into the copy.
-pub(super) struct Further {
+pub struct Further {
     open: OpenRecording,
     processors: BTreeMap<u16, Cursor>,
     stored: Vec<u8>,
@@ -30,7 +30,7 @@ struct Cursor {
 }
 
 impl Further {
-    pub(super) fn new(open: OpenRecording) -> Self {
+    pub fn new(open: OpenRecording) -> Self {
         let mut processors = BTreeMap::<u16, Cursor>::new();
         for buffer in &open.index.buffers {
             processors.entry(buffer.header.processor).or_default().buffers.push_back(*buffer);
@@ -39,7 +39,7 @@ impl Further {
     }
 
     /// The processors that it has events of.
-    pub(super) fn processors(&self) -> impl Iterator<Item = u16> {
+    pub fn processors(&self) -> impl Iterator<Item = u16> {
         self.processors.keys().copied()
     }
 
@@ -47,7 +47,7 @@ impl Further {
     ///
     /// # Errors
     /// When the trace cannot be read.
-    pub(super) fn next_time(&mut self, processor: u16) -> Result<Option<i64>, ExtractError> {
+    pub fn next_time(&mut self, processor: u16) -> Result<Option<i64>, ExtractError> {
         let Self { open, processors, stored } = self;
         let Some(cursor) = processors.get_mut(&processor) else { return Ok(None) };
         while cursor.size == 0 {
@@ -64,12 +64,12 @@ impl Further {
     }
 
     /// The header of the buffer that the next event of a processor is in.
-    pub(super) fn header(&self, processor: u16) -> &[u8] {
+    pub fn header(&self, processor: u16) -> &[u8] {
         self.processors.get(&processor).map_or(&[], |cursor| &cursor.bytes)
     }
 
     /// Takes the next event of a processor.
-    pub(super) fn take(&mut self, processor: u16) -> &[u8] {
+    pub fn take(&mut self, processor: u16) -> &[u8] {
         let Some(cursor) = self.processors.get_mut(&processor) else { return &[] };
         let taken = cursor.at..cursor.at + cursor.size;
         cursor.at += cursor.stride;

@@ -26,7 +26,7 @@ pub type Locate<'a> = &'a mut dyn FnMut(&str) -> Option<PathBuf>;
 const MAX_FILES: usize = 1 << 16;
 
 /// Makes the records of images.
-pub(super) struct Identities<'a> {
+pub struct Identities<'a> {
     locate: Locate<'a>,
     /// Identities read from files, by path in the trace (UTF-16).
     files: HashMap<Box<[u8]>, IdentityRequest>,
@@ -41,12 +41,12 @@ struct IdentityRequest {
 }
 
 impl<'a> Identities<'a> {
-    pub(super) fn new(locate: Locate<'a>) -> Self {
+    pub fn new(locate: Locate<'a>) -> Self {
         Self { locate, files: HashMap::new(), records: Vec::new() }
     }
 
     /// The records that belong between an event and the bytes `behind` it; none if the trace has them already.
-    pub(super) fn of(&mut self, event: &Event<'_>, behind: &[u8]) -> &[Vec<u8>] {
+    pub fn of(&mut self, event: &Event<'_>, behind: &[u8]) -> &[Vec<u8>] {
         self.records.clear();
         let Some(image) = Image::decode(event).filter(|_| !is_identity(behind, event.time)) else {
             return &[];
@@ -63,7 +63,7 @@ impl<'a> Identities<'a> {
     }
 
     /// Numbers of image files that were and were not identified.
-    pub(super) fn counts(&self) -> (u64, u64) {
+    pub fn counts(&self) -> (u64, u64) {
         let identified = self.files.values().filter(|request| request.is_right).count() as u64;
         (identified, self.files.len() as u64 - identified)
     }
@@ -114,27 +114,27 @@ const RECORD_BYTES: usize = 24 + 2048;
 
 /// Identity stored in an image file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ImageFile {
-    pub(super) timestamp: u32,
-    pub(super) checksum: u32,
+pub struct ImageFile {
+    pub timestamp: u32,
+    pub checksum: u32,
     /// Size of the image when it is mapped, bytes.
-    pub(super) size: u32,
-    pub(super) pdb: Option<Pdb>,
+    pub size: u32,
+    pub pdb: Option<Pdb>,
 }
 
 /// The PDB that belongs to an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pdb {
+pub struct Pdb {
     /// Bytes as on disk: the first three groups are little-endian.
-    pub(super) guid: [u8; 16],
-    pub(super) age: u32,
+    pub guid: [u8; 16],
+    pub age: u32,
     /// Name, mostly a path of the build machine, without terminator.
-    pub(super) name: Vec<u8>,
+    pub name: Vec<u8>,
 }
 
 impl ImageFile {
     /// Reads a file; `None` when it cannot be read or is not an image.
-    pub(super) fn open(path: &Path) -> Option<Self> {
+    pub fn open(path: &Path) -> Option<Self> {
         let mut file = File::open(path).ok()?;
         if !file.metadata().ok()?.is_file() {
             return None;
@@ -238,7 +238,7 @@ const NO_DEBUG_DATA: u8 = 32;
 const RSDS: u8 = 36;
 
 /// The record of size and time stamp of the file. The name in its version resource is not read, and left empty.
-pub(super) fn image_id(event: &Event<'_>, image: &Image<'_>, file: &ImageFile) -> Vec<u8> {
+pub fn image_id(event: &Event<'_>, image: &Image<'_>, file: &ImageFile) -> Vec<u8> {
     let mut record = Record::new(event, IMAGE_ID);
     record.pointer(image.base);
     record.pointer(file.size.into());
@@ -249,7 +249,7 @@ pub(super) fn image_id(event: &Event<'_>, image: &Image<'_>, file: &ImageFile) -
 }
 
 /// The record of the PDB of an image.
-pub(super) fn rsds(event: &Event<'_>, image: &Image<'_>, pdb: &Pdb) -> Vec<u8> {
+pub fn rsds(event: &Event<'_>, image: &Image<'_>, pdb: &Pdb) -> Vec<u8> {
     let mut record = Record::new(event, RSDS);
     record.pointer(image.base);
     record.add(&image.pid.to_le_bytes());
@@ -261,7 +261,7 @@ pub(super) fn rsds(event: &Event<'_>, image: &Image<'_>, pdb: &Pdb) -> Vec<u8> {
 }
 
 /// The record of an image that names no PDB.
-pub(super) fn no_debug_data(event: &Event<'_>, image: &Image<'_>) -> Vec<u8> {
+pub fn no_debug_data(event: &Event<'_>, image: &Image<'_>) -> Vec<u8> {
     let mut record = Record::new(event, NO_DEBUG_DATA);
     record.pointer(image.base);
     record.add(&image.pid.to_le_bytes());

@@ -12,7 +12,7 @@ const FILLER: u8 = 0xFF;
 const COMPRESSED: u16 = 0x40;
 
 /// Writes buffers. Events that do not fit into a buffer continue in a further buffer with the same header.
-pub(super) struct BufferWriter<W> {
+pub struct BufferWriter<W> {
     out: W,
     /// Bytes of every buffer.
     size: usize,
@@ -24,19 +24,19 @@ pub(super) struct BufferWriter<W> {
 
 impl<W: Write> BufferWriter<W> {
     /// Creates a writer of buffers of `size` bytes.
-    pub(super) fn new(out: W, size: usize) -> Self {
+    pub fn new(out: W, size: usize) -> Self {
         Self { out, size, written: 0, bytes: Vec::with_capacity(size) }
     }
 
     /// Begins a buffer with the header at the start of the bytes.
-    pub(super) fn begin(&mut self, header: &[u8]) {
+    pub fn begin(&mut self, header: &[u8]) {
         self.bytes.clear();
         self.bytes.extend_from_slice(header.get(..BUFFER_HEADER_SIZE).unwrap_or(header));
         self.bytes.resize(BUFFER_HEADER_SIZE, 0);
     }
 
     /// Adds an event. An event that fits into no buffer is left out.
-    pub(super) fn push(&mut self, event: &[u8]) -> io::Result<()> {
+    pub fn push(&mut self, event: &[u8]) -> io::Result<()> {
         let room = event.len().next_multiple_of(8);
         if room > self.size.saturating_sub(BUFFER_HEADER_SIZE) {
             return Ok(());
@@ -51,14 +51,14 @@ impl<W: Write> BufferWriter<W> {
         Ok(())
     }
 
-    pub(super) fn end(&mut self) -> io::Result<()> {
+    pub fn end(&mut self) -> io::Result<()> {
         self.write()?;
         self.bytes.clear();
         Ok(())
     }
 
     /// Returns the number of buffers written and the writer.
-    pub(super) fn finish(self) -> (u32, W) {
+    pub fn finish(self) -> (u32, W) {
         (self.written, self.out)
     }
 
@@ -95,18 +95,18 @@ const COMPRESSED_MODE: u32 = 0x0400_0000;
 
 /// Losses counted by sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CountedLosses {
+pub struct CountedLosses {
     events: u32,
     buffers: u32,
 }
 
 impl CountedLosses {
-    pub(super) fn of(header: &TraceHeader) -> Self {
+    pub fn of(header: &TraceHeader) -> Self {
         Self { events: header.events_lost, buffers: header.buffers_lost }
     }
 
     /// Adds the losses of a further session.
-    pub(super) fn add(&mut self, header: &TraceHeader) {
+    pub fn add(&mut self, header: &TraceHeader) {
         self.events = self.events.saturating_add(header.events_lost);
         self.buffers = self.buffers.saturating_add(header.buffers_lost);
     }
@@ -114,7 +114,7 @@ impl CountedLosses {
 
 /// Position of the payload of the trace header event in the file, and its fields that stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct HeaderEvent {
+pub struct HeaderEvent {
     payload: u64,
     pointer_size: usize,
     log_file_mode: u32,
@@ -122,7 +122,7 @@ pub(super) struct HeaderEvent {
 
 impl HeaderEvent {
     /// Finds the trace header event in the first buffer of a file, whose first event it is.
-    pub(super) fn in_buffer(bytes: &[u8]) -> Option<Self> {
+    pub fn in_buffer(bytes: &[u8]) -> Option<Self> {
         let events = bytes.get(BUFFER_HEADER_SIZE..)?;
         let framed =
             frame(events, 0).ok().filter(|framed| framed.event.id == TraceHeader::EVENT)?;
@@ -135,7 +135,7 @@ impl HeaderEvent {
     }
 
     /// Writes the figures of the copy into the event: size and number of its buffers, and the losses.
-    pub(super) fn rewrite<W: Write + Seek>(
+    pub fn rewrite<W: Write + Seek>(
         self,
         out: &mut W,
         buffer_size: u32,

@@ -27,7 +27,7 @@ pub struct Described {
     meanings: Vec<Option<Meaning>>,
     undecided: Undecided,
     /// Events that a window forgot before their description came.
-    pub(crate) forgotten: UndescribedKinds,
+    pub forgotten: UndescribedKinds,
 }
 
 /// An event that acquires or releases a resource.
@@ -84,7 +84,7 @@ impl Described {
     }
 
     /// Takes an event of another family, too, if there is a mapping for it.
-    pub(crate) fn consider_of_family(
+    pub fn consider_of_family(
         &mut self,
         event: &Event<'_>,
         decoder: &mut Decoder,
@@ -102,12 +102,7 @@ impl Described {
     }
 
     /// Takes a manifest event if its description gives it a meaning.
-    pub(crate) fn consider(
-        &mut self,
-        event: &Event<'_>,
-        decoder: &mut Decoder,
-        shared: &mut Shared,
-    ) {
+    pub fn consider(&mut self, event: &Event<'_>, decoder: &mut Decoder, shared: &mut Shared) {
         if !matches!(event.id, EventId::Manifest { .. }) || Decoder::is_metadata(event.id) {
             return;
         }
@@ -137,7 +132,7 @@ impl Described {
     }
 
     /// Takes the events whose description came after them.
-    pub(crate) fn decide(&mut self, decoder: &mut Decoder, shared: &mut Shared) {
+    pub fn decide(&mut self, decoder: &mut Decoder, shared: &mut Shared) {
         let undecided = std::mem::take(&mut self.undecided);
         for (timeline_row, event) in undecided.events() {
             let Some(schema) = decoder.schema_of(&event) else { continue };
@@ -175,7 +170,7 @@ impl Described {
     }
 
     /// Whether an event has no description yet, so that it may still get a meaning.
-    pub(crate) fn awaits_description(event: &Event<'_>, decoder: &mut Decoder) -> bool {
+    pub fn awaits_description(event: &Event<'_>, decoder: &mut Decoder) -> bool {
         matches!(event.id, EventId::Manifest { .. })
             && !Decoder::is_metadata(event.id)
             && schema_item(event.extended).is_none()
@@ -295,7 +290,7 @@ struct Waiting {
 
 /// Events, with their payloads, that wait for their description.
 #[derive(Default)]
-pub(super) struct Undecided {
+pub struct Undecided {
     events: Vec<Waiting>,
     payloads: Vec<u8>,
     used: usize,
@@ -308,7 +303,7 @@ pub struct UndescribedKinds(FxHashMap<(EventId, u8), u64>);
 
 impl UndescribedKinds {
     /// Counts an event, unless there are too many kinds.
-    pub(crate) fn count(&mut self, event: &Event<'_>) {
+    pub fn count(&mut self, event: &Event<'_>) {
         let key = (event.id, event.version);
         if self.0.len() < MAX_KINDS || self.0.contains_key(&key) {
             *self.0.entry(key).or_default() += 1;
@@ -316,7 +311,7 @@ impl UndescribedKinds {
     }
 
     /// An event of each kind, with the fields that a description needs, and the number of events.
-    pub(super) fn events(&self) -> impl Iterator<Item = (Event<'_>, u64)> {
+    pub fn events(&self) -> impl Iterator<Item = (Event<'_>, u64)> {
         let kinds = self.0.iter();
         kinds.map(|(&(id, version), count)| (Event { id, version, ..Event::default() }, *count))
     }
@@ -324,7 +319,7 @@ impl UndescribedKinds {
 
 impl Undecided {
     /// Keeps an event that gets this row of the timeline. Returns whether there is room; if not, the event is counted.
-    pub(super) fn keep(&mut self, event: &Event<'_>, row: usize) -> bool {
+    pub fn keep(&mut self, event: &Event<'_>, row: usize) -> bool {
         let cost = EVENT_COST + event.payload.len() + event.extended.len();
         if self.used + cost > MAX_BYTES {
             self.left_out.count(event);
@@ -344,7 +339,7 @@ impl Undecided {
     }
 
     /// The events, with the fields that a description needs, and their rows of the timeline.
-    pub(super) fn events(&self) -> impl Iterator<Item = (usize, Event<'_>)> {
+    pub fn events(&self) -> impl Iterator<Item = (usize, Event<'_>)> {
         let mut start = 0;
         self.events.iter().map(move |waiting| {
             let end = waiting.end as usize;
@@ -360,7 +355,7 @@ impl Undecided {
     }
 
     /// Kinds of the events that there was no room for.
-    pub(super) fn left_out(&self) -> &UndescribedKinds {
+    pub fn left_out(&self) -> &UndescribedKinds {
         &self.left_out
     }
 }
@@ -389,7 +384,7 @@ pub struct AllocatorNames {
 impl AllocatorNames {
     /// The number of a name, or of [`FURTHER_ALLOCATORS`] when there are too many. The name of a value that is not text is
     /// its printed form.
-    pub(super) fn number(&mut self, value: Option<Value<'_>>) -> u32 {
+    pub fn number(&mut self, value: Option<Value<'_>>) -> u32 {
         let (kind, bytes) = match value {
             None => (0, &[][..]),
             Some(Value::Utf16(bytes)) => (1, bytes),
@@ -421,7 +416,7 @@ impl AllocatorNames {
     }
 
     /// Events whose allocators are not named because there are too many names.
-    pub(super) fn left_out(&self) -> u64 {
+    pub fn left_out(&self) -> u64 {
         self.left_out
     }
 

@@ -17,7 +17,7 @@ const fn event(id: u16) -> EventId {
 }
 
 /// The events with the names that their manifest gives them.
-pub(super) const EVENTS: [(EventId, &str); 7] = [
+pub const EVENTS: [(EventId, &str); 7] = [
     (event(452), "UserHandleOperation/CreateHandle"),
     (event(453), "UserHandleOperation/DestroyHandle"),
     (event(454), "UserHandleOperation/UpdateHandleOwner"),
@@ -74,7 +74,7 @@ pub struct GuiRow {
 pub const PUBLIC: u32 = 0;
 
 /// Returns the change and class of the events of a schema; `None` for other providers and tasks.
-pub(super) fn by_names(schema: &Schema) -> Option<(GuiChange, GuiClass)> {
+pub fn by_names(schema: &Schema) -> Option<(GuiChange, GuiClass)> {
     if schema.guid != WIN32K {
         return None;
     }
@@ -89,7 +89,7 @@ pub(super) fn by_names(schema: &Schema) -> Option<(GuiChange, GuiClass)> {
 
 /// Returns the change and class of an event without a schema, by its id; `None` for any other
 /// event.
-pub(super) fn by_id(id: EventId) -> Option<(GuiChange, GuiClass)> {
+pub fn by_id(id: EventId) -> Option<(GuiChange, GuiClass)> {
     let EventId::Manifest { guid: WIN32K, id } = id else { return None };
     Some(match id {
         452 => (GuiChange::Create, GuiClass::User),
@@ -105,11 +105,7 @@ pub(super) fn by_id(id: EventId) -> Option<(GuiChange, GuiClass)> {
 
 impl GuiRow {
     /// The fields of a described event; `None` when one is missing.
-    pub(super) fn described(
-        change: GuiChange,
-        class: GuiClass,
-        decoded: &Decoded<'_>,
-    ) -> Option<Self> {
+    pub fn described(change: GuiChange, class: GuiClass, decoded: &Decoded<'_>) -> Option<Self> {
         let number = |name: &str| decoded.value(name)?.bits();
         let small = |name: &str| u32::try_from(number(name)?).ok();
         let (previous, handle) = match change {
@@ -127,11 +123,7 @@ impl GuiRow {
     }
 
     /// The fields of an event without description; `None` when its payload is too short.
-    pub(super) fn by_layout(
-        change: GuiChange,
-        class: GuiClass,
-        mut p: Payload<'_>,
-    ) -> Option<Self> {
+    pub fn by_layout(change: GuiChange, class: GuiClass, mut p: Payload<'_>) -> Option<Self> {
         let previous = p.pointer()?;
         let handle = if change == GuiChange::Transform { p.pointer()? } else { previous };
         let (handle, previous) = (handle as u32, previous as u32);

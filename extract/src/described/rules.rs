@@ -12,7 +12,7 @@ const RELEASE: &str = "ReleaseResource";
 
 /// Meaning of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub enum Meaning {
     /// It is not followed.
     Ignored,
     /// It acquires or releases a resource; [`Rules::fields`] has the names of its fields under this number.
@@ -23,7 +23,7 @@ pub(super) enum Meaning {
 
 /// Permissions of mappings for an event that another family takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OfFamily {
+pub enum OfFamily {
     /// It is not mapped.
     Nothing,
     /// It is mapped if it has a description. It does not wait for a description: no mapping names its provider, which
@@ -35,19 +35,19 @@ pub(super) enum OfFamily {
 
 /// Mappings of the user and the default rules.
 #[derive(Debug, Default)]
-pub(super) struct Rules {
+pub struct Rules {
     mappings: Vec<ResourceMapping>,
     usual: ResourceFields,
 }
 
 impl Rules {
-    pub(super) fn new(mappings: Vec<ResourceMapping>) -> Self {
+    pub fn new(mappings: Vec<ResourceMapping>) -> Self {
         Self { mappings, usual: ResourceFields::default() }
     }
 
     /// Meaning of the events of a schema: from the first mapping for them, or else from their
     /// names.
-    pub(super) fn meaning(&self, schema: &Schema) -> Meaning {
+    pub fn meaning(&self, schema: &Schema) -> Meaning {
         let guid = schema.guid.to_string();
         let name = schema.name();
         let is_match = |mapping: &ResourceMapping| {
@@ -66,7 +66,7 @@ impl Rules {
     }
 
     /// Returns the permissions of mappings for an event that another family takes.
-    pub(super) fn of_family(&self, guid: Guid, id: u16) -> OfFamily {
+    pub fn of_family(&self, guid: Guid, id: u16) -> OfFamily {
         if self.mappings.is_empty() {
             return OfFamily::Nothing;
         }
@@ -81,13 +81,13 @@ impl Rules {
     }
 
     /// The names of the fields of a resource event.
-    pub(super) fn fields(&self, number: usize) -> &ResourceFields {
+    pub fn fields(&self, number: usize) -> &ResourceFields {
         self.mappings.get(number).map_or(&self.usual, |mapping| &mapping.fields)
     }
 }
 
 /// Whether events with this name are followed without a mapping.
-pub(super) fn is_usual_name(name: &[u8]) -> bool {
+pub fn is_usual_name(name: &[u8]) -> bool {
     usual_action(name).is_some()
 }
 

@@ -35,11 +35,11 @@ pub struct BufferHeader {
     /// 0 normal, 4 trace header; see the `holds_events` method.
     pub kind: u16,
     /// Sequence number in the session, if it has one; not in the order of the file.
-    pub(super) sequence: u64,
+    pub sequence: u64,
     /// Time at which the session wrote it, in a unit that depends on the file.
-    pub(super) time: u64,
+    pub time: u64,
     /// Usually equal to `filled`; used only to compare copies of buffers.
-    pub(super) saved: u32,
+    pub saved: u32,
     flags: u16,
 }
 
@@ -97,7 +97,7 @@ impl BufferHeader {
 
     /// A header of a buffer with this number, processor and flags.
     #[cfg(test)]
-    pub(super) fn of(sequence: u64, processor: u16, flags: u16) -> Self {
+    pub fn of(sequence: u64, processor: u16, flags: u16) -> Self {
         let (size, filled, kind, time, saved) = (4096, 4096, 0, 0, 0);
         Self { size, filled, processor, kind, sequence, time, saved, flags }
     }
@@ -108,7 +108,7 @@ impl BufferHeader {
     }
 
     /// Changes the header in front of expanded bytes to the header of an uncompressed buffer.
-    pub(crate) fn make_plain(bytes: &mut [u8], header: &Self) {
+    pub fn make_plain(bytes: &mut [u8], header: &Self) {
         let size = (bytes.len() as u32).to_le_bytes();
         let flags = (header.flags & !FLAG_COMPRESSED).to_le_bytes();
         for (at, field) in [(0, &size[..]), (48, &size), (52, &flags)] {
@@ -124,17 +124,17 @@ impl BufferHeader {
     }
 
     /// Whether it has events besides the header of the trace.
-    pub(super) fn has_session_events(&self) -> bool {
+    pub fn has_session_events(&self) -> bool {
         self.kind != 4
     }
 
     /// Whether the session wrote it last, when it was stopped.
-    pub(super) fn is_last(&self) -> bool {
+    pub fn is_last(&self) -> bool {
         self.has_session_events() && self.flags & FLAG_LAST != 0
     }
 
     /// Whether the session lost a buffer before this buffer, according to the flags.
-    pub(super) fn marks_lost_buffer(&self) -> bool {
+    pub fn marks_lost_buffer(&self) -> bool {
         self.flags & FLAG_BUFFER_LOST != 0
     }
 
@@ -183,7 +183,7 @@ pub struct Times {
 
 impl BufferTimes {
     /// A buffer without events.
-    pub(super) fn of(buffer: &IndexedBuffer) -> Self {
+    pub fn of(buffer: &IndexedBuffer) -> Self {
         let header = &buffer.header;
         let (processor, number, bytes) = (header.processor, header.sequence, header.filled);
         Self { processor, number, bytes, kernel: None, all: None }
@@ -191,7 +191,7 @@ impl BufferTimes {
 
     /// Initializes the times from the header, which holds the begin of the buffer, before its
     /// events are read.
-    pub(crate) fn begin(buffer: &IndexedBuffer) -> Self {
+    pub fn begin(buffer: &IndexedBuffer) -> Self {
         let time = buffer.first_time;
         let times =
             buffer.header.has_session_events().then_some(Times { first: Some(time), last: time });
@@ -199,7 +199,7 @@ impl BufferTimes {
     }
 
     /// Takes the next event of the buffer.
-    pub(super) fn add(&mut self, event: &Event<'_>) {
+    pub fn add(&mut self, event: &Event<'_>) {
         let (is_kernel, is_listed) = match event.id {
             EventId::Hook(hook) if is_of_session(hook) => return,
             EventId::Hook(hook) => {

@@ -44,7 +44,7 @@ const GROUP_BYTES: usize = 512 << 10;
 const MIN_GROUPS: usize = 16;
 
 /// Divides buffers into groups that are decoded one after the other and go to the merge together.
-pub(super) fn groups(buffers: &[IndexedBuffer]) -> Vec<Range<usize>> {
+pub fn groups(buffers: &[IndexedBuffer]) -> Vec<Range<usize>> {
     let size = |buffer: &IndexedBuffer| buffer.stored.max(buffer.header.filled) as usize;
     let whole: usize = buffers.iter().map(size).sum();
     let full = (whole / MIN_GROUPS).min(GROUP_BYTES);
@@ -60,7 +60,7 @@ pub(super) fn groups(buffers: &[IndexedBuffer]) -> Vec<Range<usize>> {
 }
 
 /// Decodes some of the groups of buffers.
-pub(super) struct Decoder<'a> {
+pub struct Decoder<'a> {
     file: &'a EtlFile,
     spares: &'a Spares<DecodedBuffer>,
     /// The stored bytes of a compressed buffer.
@@ -73,14 +73,14 @@ pub(super) struct Decoder<'a> {
 }
 
 /// Findings of a decoder.
-pub(super) struct Findings {
-    pub(super) diagnostics: Diagnostics,
+pub struct Findings {
+    pub diagnostics: Diagnostics,
     /// The buffers that were read, with their positions in the index.
-    pub(super) read: Vec<(usize, ReadBuffer)>,
+    pub read: Vec<(usize, ReadBuffer)>,
 }
 
 impl<'a> Decoder<'a> {
-    pub(super) fn new(
+    pub fn new(
         file: &'a EtlFile,
         spares: &'a Spares<DecodedBuffer>,
         repeated: &'a Repeated,
@@ -97,7 +97,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Decodes groups of buffers, each with its selector, and hands them on until the merge takes no more.
-    pub(super) fn run(
+    pub fn run(
         mut self,
         buffers: &[IndexedBuffer],
         groups: impl Iterator<Item = Range<usize>>,
@@ -222,7 +222,7 @@ fn join<'a>(
 
 /// Reads a buffer, from its header on, and expands it if needed; returns whether it expanded to the size that its
 /// header claims.
-pub(crate) fn load(
+pub fn load(
     file: &EtlFile,
     buffer: &IndexedBuffer,
     stored: &mut Vec<u8>,

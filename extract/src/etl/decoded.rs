@@ -9,42 +9,42 @@ use crate::prefetch::prefetch;
 
 /// A decoded buffer: its bytes and where its selected events are.
 #[derive(Debug, Default)]
-pub(super) struct DecodedBuffer {
+pub struct DecodedBuffer {
     /// Offset of the buffer in the file.
-    pub(super) offset: u64,
+    pub offset: u64,
     /// Sequence number in the session; ascending per processor, also in a circular file.
-    pub(super) sequence: u64,
+    pub sequence: u64,
     /// Processor of its events.
-    pub(super) processor: u16,
+    pub processor: u16,
     /// Whether `data` was expanded, so that positions in it are not positions in the file.
-    pub(super) expanded: bool,
+    pub expanded: bool,
     /// The buffer from its header on.
-    pub(super) data: Vec<u8>,
+    pub data: Vec<u8>,
     /// Valid bytes of `data`.
-    pub(super) valid: usize,
+    pub valid: usize,
     /// Bytes that it occupies in the file.
-    pub(super) stored: u32,
+    pub stored: u32,
     /// The selected events, without the parts of stacks that are handed out with them.
-    pub(super) events: Vec<SelectedEvent>,
+    pub events: Vec<SelectedEvent>,
     /// Parts of stacks that are handed out with their events.
-    pub(super) parts: Vec<BufferPart>,
+    pub parts: Vec<BufferPart>,
     /// The bytes of each part that may repeat.
-    pub(super) part_fingerprints: Vec<Fingerprint>,
+    pub part_fingerprints: Vec<Fingerprint>,
     /// The bytes of events that may repeat, with the positions of these among the selected ones.
-    pub(super) fingerprints: Vec<(u32, Fingerprint)>,
+    pub fingerprints: Vec<(u32, Fingerprint)>,
 }
 
 /// A selected event of a buffer.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct SelectedEvent {
+pub struct SelectedEvent {
     /// Raw time.
-    pub(super) time: i64,
+    pub time: i64,
     /// Position in the buffer.
-    pub(super) position: u32,
+    pub position: u32,
     /// The number of its bytes that repeat plus one.
-    pub(super) repeated: Option<NonZeroU32>,
+    pub repeated: Option<NonZeroU32>,
     /// The parts of its stack in the buffer.
-    pub(super) parts: PartPlaces,
+    pub parts: PartPlaces,
 }
 
 /// Bytes of the header and the first fields of most events, less than a line of the cache.
@@ -52,12 +52,12 @@ const EVENT_BYTES: usize = 48;
 
 impl DecodedBuffer {
     /// Offset of an event in the file; that of the buffer if it is compressed.
-    pub(super) fn offset_of(&self, event: &SelectedEvent) -> u64 {
+    pub fn offset_of(&self, event: &SelectedEvent) -> u64 {
         self.offset + if self.expanded { 0 } else { u64::from(event.position) }
     }
 
     /// Fetches the bytes of an event that are read first into the cache, without waiting for them.
-    pub(super) fn fetch(&self, event: &SelectedEvent) {
+    pub fn fetch(&self, event: &SelectedEvent) {
         let at = event.position as usize;
         for part in [at, at + EVENT_BYTES] {
             self.data.get(part..).into_iter().for_each(prefetch);
@@ -68,7 +68,7 @@ impl DecodedBuffer {
 #[cfg(test)]
 impl DecodedBuffer {
     /// A buffer of events by their hooks and times.
-    pub(super) fn of_events(events: &[(u16, i64)]) -> Self {
+    pub fn of_events(events: &[(u16, i64)]) -> Self {
         let mut buffer = Self::default();
         for (hook, time) in events {
             let position = buffer.data.len() as u32;

@@ -131,14 +131,14 @@ pub enum FrameError {
 }
 
 /// Header and payload of an event, without its processor and offset.
-pub(crate) struct Framed<'a> {
-    pub(crate) event: Event<'a>,
+pub struct Framed<'a> {
+    pub event: Event<'a>,
     /// Bytes of its header that are read; counters, the parent of an instance and extended items may follow.
-    pub(crate) header: usize,
+    pub header: usize,
     /// Size in bytes; the payload is at the end.
-    pub(crate) size: usize,
+    pub size: usize,
     /// Bytes to the next event.
-    pub(crate) stride: usize,
+    pub stride: usize,
 }
 
 const MARKER: u8 = 0xC0;
@@ -172,14 +172,14 @@ impl Fields<'_> {
 }
 
 /// Whether no more events follow: the bytes begin with the end marker of all ones, or there are none.
-pub(crate) fn is_end(bytes: &[u8]) -> bool {
+pub fn is_end(bytes: &[u8]) -> bool {
     bytes.len() < 8 || bytes.starts_with(&[0xFF; 4])
 }
 
 /// Frames the event at the start of `bytes`, which reach to the end of the valid data.
 ///
 /// `inherited_time` is the time of the previous event, for trace messages without a time stamp.
-pub(crate) fn frame(bytes: &[u8], inherited_time: i64) -> Result<Framed<'_>, FrameError> {
+pub fn frame(bytes: &[u8], inherited_time: i64) -> Result<Framed<'_>, FrameError> {
     let fields = Fields(bytes);
     match fields.u8(3) {
         MARKER => match fields.u8(2) {
@@ -201,7 +201,7 @@ fn pointer_size(wide: bool) -> usize {
 }
 
 /// Time stamp at the start of the events of a buffer, for putting buffers in order.
-pub(super) fn leading_time(bytes: &[u8]) -> Option<i64> {
+pub fn leading_time(bytes: &[u8]) -> Option<i64> {
     let fields = Fields(bytes);
     let at = match (fields.u8(3), fields.u8(2)) {
         (MARKER, 0x10 | 0x11) => 8,
@@ -212,7 +212,7 @@ pub(super) fn leading_time(bytes: &[u8]) -> Option<i64> {
 }
 
 /// Bytes of an event that [`leading_time`] needs.
-pub(super) const LEADING_BYTES: usize = 24;
+pub const LEADING_BYTES: usize = 24;
 
 fn sized(bytes: &[u8], size: usize, header: usize) -> Result<&[u8], FrameError> {
     if size < header {

@@ -56,7 +56,7 @@ impl EtlFile {
     /// Returns the offset of the next data at or after `offset`; everything before it is a hole of
     /// the file, which reads as zeros. Returns the size of the file if no data follows, and
     /// `offset` where the system cannot find holes.
-    pub(super) fn next_data(&self, offset: u64) -> u64 {
+    pub fn next_data(&self, offset: u64) -> u64 {
         next_data(&self.file, offset, self.len).clamp(offset, self.len.max(offset))
     }
 }

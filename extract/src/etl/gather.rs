@@ -60,18 +60,18 @@ impl<F: FnMut(&Event<'_>)> Sink for F {
 }
 
 /// An order some of whose events were gathered.
-pub(super) struct GatheredOrder<B> {
+pub struct GatheredOrder<B> {
     /// Events that were not gathered.
-    pub(super) order: Order,
+    pub order: Order,
     /// For each of these the number of gathered events that come before it.
-    pub(super) before: Vec<u32>,
-    pub(super) batch: B,
+    pub before: Vec<u32>,
+    pub batch: B,
     /// Number of gathered events.
-    pub(super) gathered: u32,
+    pub gathered: u32,
 }
 
 /// Gathers the events of orders until there are no more, or the results are not taken any more.
-pub(super) fn gather<G: Gatherer>(
+pub fn gather<G: Gatherer>(
     mut gatherer: G,
     spares: &Spares<G::Batch>,
     orders: Receiver<Order>,

@@ -19,15 +19,15 @@ const AHEAD: usize = 4;
 const POSITIONS_AHEAD: usize = 12;
 
 /// The side that hands out events.
-pub(super) struct HandOut<'a, P, S: Sink> {
+pub struct HandOut<'a, P, S: Sink> {
     spares: &'a Spares<DecodedBuffer>,
-    pub(super) spare_batches: &'a Spares<Batch<S>>,
+    pub spare_batches: &'a Spares<Batch<S>>,
     progress: P,
     sink: &'a mut S,
 }
 
 impl<'a, P: FnMut(u64) -> ControlFlow<()>, S: Sink> HandOut<'a, P, S> {
-    pub(super) fn new(
+    pub fn new(
         spares: &'a Spares<DecodedBuffer>,
         spare_batches: &'a Spares<Batch<S>>,
         progress: P,
@@ -37,13 +37,13 @@ impl<'a, P: FnMut(u64) -> ControlFlow<()>, S: Sink> HandOut<'a, P, S> {
     }
 
     /// Hands out the events of an order.
-    pub(super) fn take(&mut self, order: Order) -> ControlFlow<()> {
+    pub fn take(&mut self, order: Order) -> ControlFlow<()> {
         order.for_each(|_, event| self.sink.take(event));
         self.end(order)
     }
 
     /// Hands out the events of an order some of which were gathered.
-    pub(super) fn take_gathered(&mut self, gathered: GatheredOrder<Batch<S>>) -> ControlFlow<()> {
+    pub fn take_gathered(&mut self, gathered: GatheredOrder<Batch<S>>) -> ControlFlow<()> {
         let Self { sink, spare_batches, .. } = self;
         let GatheredOrder { order, before, mut batch, gathered } = gathered;
         let (mut done, mut before) = (0, before.into_iter());
@@ -74,7 +74,7 @@ impl<'a, P: FnMut(u64) -> ControlFlow<()>, S: Sink> HandOut<'a, P, S> {
 
 impl Order {
     /// Frames the events, and hands each out with its place.
-    pub(super) fn for_each(&self, mut each: impl FnMut(EventPlace, &Event<'_>)) {
+    pub fn for_each(&self, mut each: impl FnMut(EventPlace, &Event<'_>)) {
         let buffer = |place: &EventPlace| self.buffers.get(place.buffer as usize);
         for (at, place) in self.events.iter().enumerate() {
             if let Some(ahead) = self.events.get(at + POSITIONS_AHEAD)

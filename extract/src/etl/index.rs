@@ -148,7 +148,7 @@ impl BufferIndex {
     }
 
     /// Sum of the sizes that compressed buffers claim to expand to, bytes.
-    pub(crate) fn expanded_bytes(&self) -> u64 {
+    pub fn expanded_bytes(&self) -> u64 {
         let compressed = self.buffers.iter().filter(|buffer| buffer.header.is_compressed());
         compressed.map(|buffer| u64::from(buffer.header.filled)).sum()
     }
@@ -294,7 +294,7 @@ fn first_time(header: &BufferHeader, bytes: &[u8]) -> Option<i64> {
 ///
 /// # Errors
 /// When the file cannot be read, or `cancel` asks to stop.
-pub(super) fn remove_copies(
+pub fn remove_copies(
     file: &EtlFile,
     buffers: &mut Vec<IndexedBuffer>,
     cancel: &Cancel,

@@ -36,14 +36,14 @@ pub struct LossSpan {
 
 impl LossSpan {
     /// First and last moment, to compare with times: those of the trace are the smallest and the largest number.
-    pub(crate) fn bounds(self) -> (i64, i64) {
+    pub fn bounds(self) -> (i64, i64) {
         (self.from.unwrap_or(i64::MIN), self.to.unwrap_or(i64::MAX))
     }
 }
 
 impl EventLoss {
     /// Creates a loss that is certain.
-    pub(crate) fn new(
+    pub fn new(
         kind: LossKind,
         span: Option<LossSpan>,
         count: Option<u64>,
@@ -56,15 +56,15 @@ impl EventLoss {
 /// A buffer whose events were read.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadBuffer {
-    pub(super) header: BufferHeader,
+    pub header: BufferHeader,
     /// Raw time of its first event.
-    pub(super) first: i64,
+    pub first: i64,
     /// Raw time of the last event that was read.
-    pub(super) last: i64,
+    pub last: i64,
     /// Time ranges of its events, by kind of event.
     pub times: BufferTimes,
     /// Whether all of its events were read.
-    pub(super) is_whole: bool,
+    pub is_whole: bool,
 }
 
 /// Buffer counts claimed by a session, and the parts of the file that could not be read.

@@ -31,7 +31,7 @@ impl Key {
 /// They are ordered by [`Key`]: events of one processor with equal times keep their order in the file, and events of
 /// several processors with equal times get an order that does not depend on how a merge or a copy numbers the buffers.
 #[derive(Default)]
-pub(super) struct Merge {
+pub struct Merge {
     /// A power of two, or none.
     slots: Vec<Slot>,
     /// The next event of each slot.
@@ -52,8 +52,8 @@ struct Slot {
 }
 
 /// An event that comes next.
-pub(super) struct Next {
-    pub(super) slot: usize,
+pub struct Next {
+    pub slot: usize,
     /// Place among the selected events of its buffer.
     at: usize,
     /// Raw time.
@@ -68,17 +68,17 @@ const TIMES_AHEAD: usize = 8;
 
 impl Merge {
     /// Number of buffers that still have events.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
     /// Time of the next event.
-    pub(super) fn next_time(&self) -> Option<i64> {
+    pub fn next_time(&self) -> Option<i64> {
         if self.len() == 0 { None } else { Some(self.keys[self.winner].time) }
     }
 
     /// Takes a buffer in and returns its slot; `None` for one without events.
-    pub(super) fn add(&mut self, buffer: &Arc<DecodedBuffer>) -> Option<usize> {
+    pub fn add(&mut self, buffer: &Arc<DecodedBuffer>) -> Option<usize> {
         let SelectedEvent { time, .. } = *buffer.events.first()?;
         let DecodedBuffer { processor, sequence, offset, .. } = **buffer;
         if self.free.is_empty() {
@@ -92,7 +92,7 @@ impl Merge {
     }
 
     /// The next event of all. After the last one of a buffer its slot is free, and the merge does not have it any more.
-    pub(super) fn next(&mut self) -> Option<Next> {
+    pub fn next(&mut self) -> Option<Next> {
         if self.len() == 0 {
             return None;
         }
@@ -172,9 +172,9 @@ impl Merge {
 
 /// Limits on the data merged at once.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct MergeLimits {
-    pub(super) buffers: usize,
-    pub(super) bytes: usize,
+pub struct MergeLimits {
+    pub buffers: usize,
+    pub bytes: usize,
 }
 
 /// Events after which an order is handed on in any case, so that reading can be stopped.
@@ -182,34 +182,34 @@ const MAX_EVENTS: usize = 1 << 14;
 
 /// Events of some buffers in the order in which they come.
 #[derive(Default)]
-pub(super) struct Order {
-    pub(super) events: Vec<EventPlace>,
+pub struct Order {
+    pub events: Vec<EventPlace>,
     /// The buffers of the events, and perhaps others.
-    pub(super) buffers: Vec<Arc<DecodedBuffer>>,
+    pub buffers: Vec<Arc<DecodedBuffer>>,
     /// Raw time of the latest event before the order; the smallest number before the first, so that no event is out of order.
-    pub(super) last_time: i64,
+    pub last_time: i64,
     /// Bytes of the file that were read for this order and all before it.
-    pub(super) read: u64,
+    pub read: u64,
 }
 
 /// Place of an event in an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct EventPlace {
+pub struct EventPlace {
     /// Place of its buffer among those of the order.
-    pub(super) buffer: u32,
+    pub buffer: u32,
     /// Its place among the selected events of the buffer.
-    pub(super) event: u32,
+    pub event: u32,
 }
 
 /// Buffers of a file, and their division into groups.
 #[derive(Clone, Copy, Default)]
-pub(super) struct IndexedGroups<'a> {
-    pub(super) buffers: &'a [IndexedBuffer],
-    pub(super) groups: &'a [Range<usize>],
+pub struct IndexedGroups<'a> {
+    pub buffers: &'a [IndexedBuffer],
+    pub groups: &'a [Range<usize>],
 }
 
 /// The merging side: brings the events of all buffers into an order.
-pub(super) struct Merger<'a> {
+pub struct Merger<'a> {
     /// Decoded groups of buffers, of each decoder in turns.
     decoders: Vec<Receiver<Vec<DecodedBuffer>>>,
     indexed: IndexedGroups<'a>,
@@ -227,7 +227,7 @@ pub(super) struct Merger<'a> {
 }
 
 impl<'a> Merger<'a> {
-    pub(super) fn new(
+    pub fn new(
         decoders: Vec<Receiver<Vec<DecodedBuffer>>>,
         repeated: &'a Repeated,
         limits: MergeLimits,
@@ -249,7 +249,7 @@ impl<'a> Merger<'a> {
 
     /// Orders the events of the decoded groups of buffers, and hands the order on, group by group. Ends early when a decoder
     /// does, or the order is not taken. Returns the last decision about that, and what was found.
-    pub(super) fn run(
+    pub fn run(
         mut self,
         mut take: impl FnMut(Order) -> ControlFlow<()>,
     ) -> (ControlFlow<()>, Diagnostics) {

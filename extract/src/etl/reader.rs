@@ -30,7 +30,7 @@ const READ_AHEAD: usize = 8;
 const ORDERED_AHEAD: usize = 4;
 
 /// Most threads that decode: more would wait for the one that takes the events.
-pub(crate) const MAX_DECODERS: usize = 4;
+pub const MAX_DECODERS: usize = 4;
 
 /// Most threads that gather: more would wait for the one that appends what they gathered.
 const MAX_GATHERERS: usize = 4;

@@ -16,18 +16,18 @@ impl Spare for () {
 
 /// Pool of values that are no longer used; the latest one, which may still be in a cache, is used again first.
 #[derive(Default)]
-pub(super) struct Spares<T>(Mutex<Vec<T>>);
+pub struct Spares<T>(Mutex<Vec<T>>);
 
 impl<T: Spare> Spares<T> {
     /// An empty value.
-    pub(super) fn take(&self) -> T {
+    pub fn take(&self) -> T {
         let mut value = lock(&self.0).pop().unwrap_or_default();
         value.clear();
         value
     }
 
     /// Takes a value back.
-    pub(super) fn give(&self, value: T) {
+    pub fn give(&self, value: T) {
         lock(&self.0).push(value);
     }
 }

@@ -31,7 +31,7 @@ impl StackPart<'_> {
 /// Its ids are apart, because both at once would be read where each was just written, which stalls.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub(super) struct BufferPart {
+pub struct BufferPart {
     pid: u32,
     /// Position of its frames in the buffer.
     start: u32,
@@ -41,11 +41,11 @@ pub(super) struct BufferPart {
     /// Raw time from its event to the moment when it was written.
     delay: u32,
     /// The number of its frames among those that repeat plus one.
-    pub(super) number: Option<NonZeroU32>,
+    pub number: Option<NonZeroU32>,
 }
 
 /// Places of the kernel part and of the user part of the stack of an event among the parts of its buffer, each plus one.
-pub(super) type PartPlaces = [Option<NonZeroU32>; 2];
+pub type PartPlaces = [Option<NonZeroU32>; 2];
 
 /// The parts of the stack of an event that are handed out with it: the kernel part, and perhaps the user part.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +57,7 @@ pub struct StackParts<'a> {
 
 impl<'a> StackParts<'a> {
     /// The parts at these places; `None` where there are none.
-    pub(super) fn of(data: &'a [u8], parts: &'a [BufferPart], places: PartPlaces) -> Option<Self> {
+    pub fn of(data: &'a [u8], parts: &'a [BufferPart], places: PartPlaces) -> Option<Self> {
         let part = |place: NonZeroU32| parts.get(place.get() as usize - 1);
         let parts = places.map(|place| place.and_then(part));
         parts[0].map(|_| Self { data, parts })
@@ -90,7 +90,7 @@ const RECENT: usize = 8;
 
 /// The last events of a buffer, whose stacks may follow.
 #[derive(Default)]
-pub(super) struct RecentEvents {
+pub struct RecentEvents {
     events: [RecentEvent; RECENT],
     /// Number of events of the buffer.
     count: usize,
@@ -111,12 +111,12 @@ struct RecentEvent {
 
 impl RecentEvents {
     /// Forgets the events of the last buffer.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.count = 0;
     }
 
     /// Adds an event; `has_parts` is false for a part of a stack that is handed out by itself.
-    pub(super) fn add(&mut self, time: i64, tid: Option<u32>, has_parts: bool) {
+    pub fn add(&mut self, time: i64, tid: Option<u32>, has_parts: bool) {
         let mut is_known = has_parts && self.count > 0;
         if let Some(last) = self.count.checked_sub(1) {
             let last = &mut self.events[last % RECENT];
@@ -130,7 +130,7 @@ impl RecentEvents {
 
     /// Position in the buffer's list of the event to which a part belongs for sure. `None` leaves it to the search among the
     /// events of all processors.
-    pub(super) fn event_of(&mut self, part: &StackPart<'_>) -> Option<usize> {
+    pub fn event_of(&mut self, part: &StackPart<'_>) -> Option<usize> {
         let StackPart { event_time, tid, is_user, .. } = *part;
         let first = self.count.saturating_sub(RECENT);
         let mut positions = (first..self.count).rev();
@@ -156,7 +156,7 @@ impl RecentEvents {
 
 impl BufferPart {
     /// A part whose frames lie in this buffer; `None` if it was written too long after its event.
-    pub(super) fn of(part: &StackPart<'_>, data: &[u8]) -> Option<Self> {
+    pub fn of(part: &StackPart<'_>, data: &[u8]) -> Option<Self> {
         let StackPart { event_time, written, pid, tid, frames, .. } = *part;
         let start = frames.as_ptr().addr().checked_sub(data.as_ptr().addr())? as u32;
         let delay = u32::try_from(written.checked_sub(event_time)?).ok()?;

@@ -14,32 +14,32 @@ use crate::intern::ByteInterner;
 use crate::payload::{Field, Payload, utf16_bytes, utf16_text};
 use crate::raw::{Action, EventFamily, Shared};
 
-pub(super) const LOAD: EventId = EventId::Hook(0x030a);
-pub(super) const UNLOAD: EventId = EventId::Hook(0x1402);
-pub(super) const RUNDOWN_START: EventId = EventId::Hook(0x1403);
-pub(super) const RUNDOWN_END: EventId = EventId::Hook(0x1404);
+pub const LOAD: EventId = EventId::Hook(0x030a);
+pub const UNLOAD: EventId = EventId::Hook(0x1402);
+pub const RUNDOWN_START: EventId = EventId::Hook(0x1403);
+pub const RUNDOWN_END: EventId = EventId::Hook(0x1404);
 
 /// An image event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Image<'a> {
-    pub(crate) action: Action,
-    pub(crate) base: u64,
+pub struct Image<'a> {
+    pub action: Action,
+    pub base: u64,
     /// Size of the mapping, bytes.
-    pub(crate) size: u64,
+    pub size: u64,
     /// Process id; 0 for kernel images.
-    pub(crate) pid: u32,
+    pub pid: u32,
     /// PE checksum.
-    pub(crate) checksum: u32,
+    pub checksum: u32,
     /// PE time stamp; 0 in most rundown records.
-    pub(crate) timestamp: u32,
+    pub timestamp: u32,
     /// Path, UTF-16 without terminator.
-    pub(crate) path: &'a [u8],
+    pub path: &'a [u8],
 }
 
 impl<'a> Image<'a> {
     /// Decodes the event: versions 2 and 3; version 1 lacks checksum to reserved fields, version 0
     /// also the process id (MOF classes Image_V0_Load, Image_V1_Load).
-    pub(crate) fn decode(event: &Event<'a>) -> Option<Self> {
+    pub fn decode(event: &Event<'a>) -> Option<Self> {
         let action = match event.id {
             LOAD => Action::Begin,
             UNLOAD => Action::End,
@@ -62,7 +62,7 @@ impl<'a> Image<'a> {
     }
 
     /// Path as the kernel writes it.
-    pub(crate) fn path(&self) -> String {
+    pub fn path(&self) -> String {
         utf16_text(self.path)
     }
 }
@@ -70,27 +70,27 @@ impl<'a> Image<'a> {
 /// Image identity records, inserted by the merge of a trace.
 pub const IDENTITY_GUID: Guid = Guid::of(uuid!("b3e675d7-2554-4f18-830b-2762732560de"));
 
-pub(super) const IMAGE_ID: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 0 };
-pub(super) const RSDS: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 36 };
-pub(super) const FILE_VERSION: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 64 };
+pub const IMAGE_ID: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 0 };
+pub const RSDS: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 36 };
+pub const FILE_VERSION: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 64 };
 
 /// Opcode 0: which file an image is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ImageId {
-    pub(crate) base: u64,
+pub struct ImageId {
+    pub base: u64,
     /// Size of the image according to the file, bytes.
-    pub(crate) size: u64,
+    pub size: u64,
     /// Process id; 0 for kernel images.
-    pub(crate) pid: u32,
+    pub pid: u32,
     /// PE time stamp.
-    pub(crate) timestamp: u32,
+    pub timestamp: u32,
     /// Name in the version resource, often but not always a file name.
-    pub(crate) original_name: String,
+    pub original_name: String,
 }
 
 impl ImageId {
     /// Decodes the record.
-    pub(crate) fn decode(event: &Event<'_>) -> Option<Self> {
+    pub fn decode(event: &Event<'_>) -> Option<Self> {
         let mut p = Payload::of(event);
         Some(Self {
             base: p.pointer()?,
@@ -104,20 +104,20 @@ impl ImageId {
 
 /// Opcode 36: which PDB belongs to an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Rsds {
+pub struct Rsds {
     /// First address of the image.
-    pub(crate) base: u64,
+    pub base: u64,
     /// Process id; 0 for kernel images.
-    pub(crate) pid: u32,
-    pub(crate) guid: Guid,
-    pub(crate) age: u32,
+    pub pid: u32,
+    pub guid: Guid,
+    pub age: u32,
     /// Name of the PDB, sometimes a full path.
-    pub(crate) pdb_name: String,
+    pub pdb_name: String,
 }
 
 impl Rsds {
     /// Decodes the record.
-    pub(crate) fn decode(event: &Event<'_>) -> Option<Self> {
+    pub fn decode(event: &Event<'_>) -> Option<Self> {
         let mut p = Payload::of(event);
         Some(Self {
             base: p.pointer()?,
@@ -133,21 +133,21 @@ impl Rsds {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileVersion {
     /// Size of the image, bytes.
-    pub(crate) size: u32,
+    pub size: u32,
     /// PE time stamp.
-    pub(crate) timestamp: u32,
+    pub timestamp: u32,
     /// File description.
-    pub(crate) description: String,
-    pub(crate) file_version: String,
+    pub description: String,
+    pub file_version: String,
     /// Product it belongs to.
-    pub(crate) product_name: String,
+    pub product_name: String,
     /// Who made it.
-    pub(crate) company: String,
+    pub company: String,
 }
 
 impl FileVersion {
     /// Decodes the record.
-    pub(crate) fn decode(event: &Event<'_>) -> Option<Self> {
+    pub fn decode(event: &Event<'_>) -> Option<Self> {
         let mut p = Payload::of(event);
         let (size, timestamp) = (p.u32()?, p.u32()?);
         let (_original_name, description, file_version) = (p.utf16(), p.utf16(), p.utf16());
@@ -298,7 +298,7 @@ impl Images {
     ///
     /// A load opens a mapping, an unload closes it; an image first seen in a rundown or unload has
     /// been there since before the trace.
-    pub(crate) fn event(&mut self, image: &Image<'_>, time: i64) {
+    pub fn event(&mut self, image: &Image<'_>, time: i64) {
         let key = (image.pid, image.base);
         let same_time = self.take_early(key, time);
         let row = match (image.action, self.live.get(&key)) {

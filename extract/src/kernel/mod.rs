@@ -11,9 +11,9 @@ pub use handles::{
     DuplicateRow, Duplicates, Handles, ObjectTypes, Objects, References, StartHandle,
 };
 pub use image_paths::{ImagePath, ImagePaths};
-pub(crate) use images::Image;
+pub use images::Image;
 pub use images::{FileVersion, IDENTITY_GUID, ImageRow, Images};
 pub use memory::{HeapMove, Heaps, RangeRow, ViewRow, Views, VirtualMemory};
-pub(crate) use processes::Sid;
+pub use processes::Sid;
 pub use processes::{EventPosition, Process, ProcessRow, Processes, ThreadRow, Threads};
 pub use system::{FACTS_GUID, Losses, System};

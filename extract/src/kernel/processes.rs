@@ -278,17 +278,17 @@ fn sid(p: &mut Payload<'_>) -> Option<Option<String>> {
 }
 
 /// A security identifier.
-pub(crate) struct Sid<'a> {
+pub struct Sid<'a> {
     revision: u8,
     authority: u64,
     /// Subauthorities, four bytes each.
-    pub(crate) values: &'a [u8],
+    pub values: &'a [u8],
 }
 
 impl<'a> Sid<'a> {
     /// Decodes a TOKEN_USER: four zero bytes, or pointer and attributes (16 bytes, 8 on 32-bit systems)
     /// before a binary SID.
-    pub(crate) fn decode(p: &mut Payload<'a>) -> Option<Option<Self>> {
+    pub fn decode(p: &mut Payload<'a>) -> Option<Option<Self>> {
         let mut ahead = *p;
         let is_null = ahead.u32()? == 0;
         // A kernel pointer may have 32 zero bits at its low end; text after a null never looks like
@@ -377,7 +377,7 @@ impl EventFamily for Threads {
 
 impl Threads {
     /// Process and thread id of a thread that starts or ends with an event.
-    pub(crate) fn changed(event: &Event<'_>) -> Option<(u32, u32)> {
+    pub fn changed(event: &Event<'_>) -> Option<(u32, u32)> {
         let is_change = [THREAD_START, THREAD_END].contains(&event.id);
         let thread = is_change.then(|| decode_thread(event)).flatten()?;
         Some((thread.pid, thread.tid))

@@ -236,7 +236,7 @@ pub struct Attribution {
 
 impl Attribution {
     /// Adds the counts of further events.
-    pub(super) fn add(&mut self, counts: &Self) {
+    pub fn add(&mut self, counts: &Self) {
         let Self { header, stack, before_exit, system, dropped } = counts;
         self.header += header;
         self.stack += stack;
@@ -290,12 +290,7 @@ mod tests {
     use crate::kernel::Process;
     use crate::raw::Action;
 
-    pub(crate) fn process(
-        pid: u32,
-        parent_pid: u32,
-        start: Option<i64>,
-        end: Option<i64>,
-    ) -> ProcessRow {
+    pub fn process(pid: u32, parent_pid: u32, start: Option<i64>, end: Option<i64>) -> ProcessRow {
         ProcessRow {
             process: Process {
                 action: Action::Rundown,

@@ -6,18 +6,18 @@ use crate::collect::Collector;
 
 /// Number of the kernel frames of a stack; equal frames have equal numbers, because closes have their frames from stack
 /// events of one pointer size.
-pub(super) type KernelPart = u32;
+pub type KernelPart = u32;
 
 /// Kernel frames of closes in the trace.
-pub(super) struct CloseFrames {
+pub struct CloseFrames {
     /// Frames of closes after the end events of processes.
-    pub(super) of_sweeps: HashSet<KernelPart>,
+    pub of_sweeps: HashSet<KernelPart>,
     /// Frames of closes after which the process went on.
-    pub(super) of_programs: HashSet<KernelPart>,
+    pub of_programs: HashSet<KernelPart>,
 }
 
 /// The kernel frames of a close.
-pub(super) fn kernel_part(collected: &Collector, row: usize) -> Option<KernelPart> {
+pub fn kernel_part(collected: &Collector, row: usize) -> Option<KernelPart> {
     let stacks = &collected.stacks.events;
     let parts = stacks.parts(row);
     let mut parts = parts.iter().chain(stacks.more_parts(row));

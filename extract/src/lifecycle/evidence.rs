@@ -10,14 +10,14 @@ use super::open_handles::OpenHandle;
 use crate::raw::RowKind;
 
 /// Handles that the rundowns list; looked up only when a close has no handle of its own process.
-pub(super) struct RundownEvidence<'a> {
+pub struct RundownEvidence<'a> {
     lifetimes: Lifetimes<'a>,
     at_start: OnceLock<HashSet<HandleAt>>,
     at_end: OnceLock<HashSet<HandleAt>>,
 }
 
 impl<'a> RundownEvidence<'a> {
-    pub(super) fn new(lifetimes: Lifetimes<'a>) -> Self {
+    pub fn new(lifetimes: Lifetimes<'a>) -> Self {
         Self { lifetimes, at_start: OnceLock::new(), at_end: OnceLock::new() }
     }
 

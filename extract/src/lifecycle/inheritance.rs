@@ -31,18 +31,18 @@ pub struct DuplicateOwners {
 
 impl DuplicateOwners {
     /// Owner of a duplicate with an unknown caller.
-    pub(super) const UNKNOWN: Self = Self { caller: NONE, source: NONE, inherited_by: NONE };
+    pub const UNKNOWN: Self = Self { caller: NONE, source: NONE, inherited_by: NONE };
 }
 
 /// Fates of the handles that were duplicated for children.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Inheritance {
+pub struct Inheritance {
     /// Rows of the timeline with duplicates, and the child that each is for.
-    pub(super) children: Vec<(u32, u32)>,
+    pub children: Vec<(u32, u32)>,
     /// Duplicates for processes that never started, and the close of each: the sweep of the failed call, or [`NONE`].
-    pub(super) failed: HashMap<u32, u32>,
+    pub failed: HashMap<u32, u32>,
     /// Duplicates of `children` whose child may have been another one, the start of which is missing.
-    pub(super) doubtful: HashSet<u32>,
+    pub doubtful: HashSet<u32>,
 }
 
 /// A duplicate whose child has not started yet.
@@ -65,7 +65,7 @@ const MAX_CALLS: usize = 64;
 impl Inheritance {
     /// Follows the duplicates in time order, unless asked to stop; `process` has the process of each row, and `order` the
     /// time order when it is not that of the rows.
-    pub(super) fn new(
+    pub fn new(
         collected: &Collector,
         process: &[u32],
         duplicates: &[DuplicateOwners],

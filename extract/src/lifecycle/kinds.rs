@@ -94,7 +94,7 @@ pub const fn event_kind(kind: RowKind) -> Option<EventKind> {
 
 impl Subject {
     /// Whether it is about an object. All further subjects are allocations, whose owners are separate.
-    pub(super) const fn is_of_object(self) -> bool {
+    pub const fn is_of_object(self) -> bool {
         match self {
             Self::Object(_) | Self::HandleAtEnd => true,
             Self::Heap(_) | Self::Pages(_) | Self::Acquired(_) | Self::Gui(_) | Self::Unknown => {

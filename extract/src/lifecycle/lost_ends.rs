@@ -30,7 +30,7 @@ const SWEEP_OF_GONE: [usize; 2] = [1, 2];
 
 /// Whether a process without an end event is there at the end of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Presence {
+pub enum Presence {
     /// The rundown lists it.
     There,
     /// The rundown does not list it, or its pid was given again.
@@ -50,7 +50,7 @@ struct Burst {
 }
 
 /// Finds the rows of such closes; `order` gives the time order when it is not the order of the rows.
-pub(super) fn closes_of_lost_ends(
+pub fn closes_of_lost_ends(
     lifetimes: &Lifetimes<'_>,
     order: Option<&[u32]>,
     frames: &CloseFrames,
@@ -144,7 +144,7 @@ pub(super) fn closes_of_lost_ends(
 }
 
 /// Whether each process is there at the end of the trace.
-pub(super) fn presences(lifetimes: &Lifetimes<'_>) -> Vec<Presence> {
+pub fn presences(lifetimes: &Lifetimes<'_>) -> Vec<Presence> {
     let Lifetimes { collected, missing, .. } = *lifetimes;
     let timeline = &collected.shared.timeline;
     let processes = &collected.processes.rows;

@@ -6,7 +6,7 @@ use crate::etl::{EventLoss, LossSpan};
 
 /// Gaps in the events of a trace; times are raw.
 pub struct MissingEvents {
-    pub(super) times: LossTimes,
+    pub times: LossTimes,
     /// Without those that are probably of another processor.
     certain: LossTimes,
     /// Without those that may be anywhere.
@@ -24,17 +24,17 @@ impl MissingEvents {
     }
 
     /// Whether no events are missing.
-    pub(super) fn is_none(&self) -> bool {
+    pub fn is_none(&self) -> bool {
         self.times.is_empty()
     }
 
     /// Whether events may be missing between two times, these included, as far as it is known when they were.
-    pub(super) fn is_located_between(&self, from: i64, to: i64) -> bool {
+    pub fn is_located_between(&self, from: i64, to: i64) -> bool {
         self.located.is_between(from, to)
     }
 
     /// Whether events of some processor are missing between two times, these included.
-    pub(super) fn is_certain_between(&self, from: i64, to: i64) -> bool {
+    pub fn is_certain_between(&self, from: i64, to: i64) -> bool {
         self.certain.is_between(from, to)
     }
 }

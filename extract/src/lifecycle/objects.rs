@@ -33,7 +33,7 @@ pub struct ObjectRow {
     /// First name, 0 for none.
     pub name: u32,
     /// Number of objects completed before it, or [`NONE`].
-    pub(super) completed: u32,
+    pub completed: u32,
 }
 
 impl ObjectRow {
@@ -54,7 +54,7 @@ pub struct Objects {
     /// [`Views::files`]: crate::kernel::Views::files
     pub files: HashMap<u32, u32>,
     /// Number of completed objects.
-    pub(super) completed: u32,
+    pub completed: u32,
 }
 
 impl Objects {
@@ -122,7 +122,7 @@ struct Place {
 
 /// Objects of the events so far.
 #[derive(Debug, Default)]
-pub(super) struct Tracker {
+pub struct Tracker {
     objects: Vec<Tracked>,
     open: Slab<OpenObject>,
     handles: OpenHandles,
@@ -145,13 +145,13 @@ pub(super) struct Tracker {
 }
 
 /// Evidence on the closes of handles by threads of other processes.
-pub(super) trait CloseEvidence {
+pub trait CloseEvidence {
     /// Whether a close that a process made can be of a handle of another one.
     fn allows(&self, close: u32, closer: u32, of: OpenHandle, address: u64) -> bool;
 }
 
 /// A handle of the object at an address: address, process and slot.
-pub(super) type HandleAt = (u64, u32, u32);
+pub type HandleAt = (u64, u32, u32);
 
 /// Objects of the open handles at some addresses, the first one first.
 #[derive(Debug, Default)]
@@ -162,43 +162,43 @@ struct OpenAt {
 
 impl Tracker {
     /// Remembers each handle of some addresses, from the first event on.
-    pub(super) fn remembering(addresses: hashbrown::HashSet<u64>) -> Self {
+    pub fn remembering(addresses: hashbrown::HashSet<u64>) -> Self {
         Self { known: Some(OpenAt { addresses, ..OpenAt::default() }), ..Self::default() }
     }
 
     /// Addresses whose closes may be of one object or of another.
-    pub(super) fn take_doubtful(&mut self) -> hashbrown::HashSet<u64> {
+    pub fn take_doubtful(&mut self) -> hashbrown::HashSet<u64> {
         std::mem::take(&mut self.doubtful)
     }
 
     /// Number of objects.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.objects.len()
     }
 
     /// Number of completed objects.
-    pub(super) fn completed(&self) -> usize {
+    pub fn completed(&self) -> usize {
         self.completed as usize
     }
 
     /// Takes the closes of handles of other processes.
-    pub(super) fn take_foreign(&mut self) -> hashbrown::HashMap<u32, u32> {
+    pub fn take_foreign(&mut self) -> hashbrown::HashMap<u32, u32> {
         std::mem::take(&mut self.foreign)
     }
 
     /// Number of closes that may be of handles of several other processes.
-    pub(super) fn doubtful_closes(&self) -> u64 {
+    pub fn doubtful_closes(&self) -> u64 {
         self.doubtful_closes.len() as u64
     }
 
     /// Numbers of the completions that were undone, ascending.
-    pub(super) fn reopened(&mut self) -> &[u32] {
+    pub fn reopened(&mut self) -> &[u32] {
         self.reopened.sort_unstable();
         &self.reopened
     }
 
     /// The objects, after the last event.
-    pub(super) fn finish(mut self) -> Objects {
+    pub fn finish(mut self) -> Objects {
         self.reopened.sort_unstable();
         let Self { objects, more_names, files, completed, reopened, .. } = self;
         // In the memory of the objects.
@@ -214,7 +214,7 @@ impl Tracker {
     }
 
     /// Gives an event to its object; the error is the reason that it has none.
-    pub(super) fn event(
+    pub fn event(
         &mut self,
         collected: &Collector,
         owners: &EventOwners,
@@ -320,7 +320,7 @@ impl Tracker {
 
     /// The process whose handle a close ends: the one that made it, unless it has no such handle, and only one handle
     /// of the object that is open has the value.
-    pub(super) fn holder(
+    pub fn holder(
         &mut self,
         (address, process, slot): HandleAt,
         row: u32,
@@ -390,20 +390,14 @@ impl Tracker {
     }
 
     /// Counts the close of a handle of an object, which may be complete.
-    pub(super) fn close_of(
-        &mut self,
-        object: u32,
-        handle: Option<HandleAt>,
-        name: u32,
-        row: u32,
-    ) -> u32 {
+    pub fn close_of(&mut self, object: u32, handle: Option<HandleAt>, name: u32, row: u32) -> u32 {
         self.add_name(object, name);
         self.close_by(object, handle, row);
         object
     }
 
     /// Counts a close of a handle, or an unmap, of an object, which is complete when it was the last one.
-    pub(super) fn close_unseen(&mut self, object: u32, handle: Option<HandleAt>) {
+    pub fn close_unseen(&mut self, object: u32, handle: Option<HandleAt>) {
         self.close_by(object, handle, NONE);
     }
 
@@ -500,7 +494,7 @@ fn weight((_, process, handle): HandleAt) -> u64 {
 }
 
 /// The address of the object or view of an event: what becomes of it depends on events with the same address alone.
-pub(super) fn event_address(collected: &Collector, row: usize) -> Option<u64> {
+pub fn event_address(collected: &Collector, row: usize) -> Option<u64> {
     let Collector { handles, duplicates, objects, references, views, shared, .. } = collected;
     let at = shared.timeline.row[row] as usize;
     Some(match subject(shared.timeline.kind[row]) {
@@ -519,11 +513,7 @@ pub(super) fn event_address(collected: &Collector, row: usize) -> Option<u64> {
 }
 
 /// The handle that a create or a duplicate opened.
-pub(super) fn opened_handle(
-    collected: &Collector,
-    owners: &EventOwners,
-    row: usize,
-) -> Option<HandleAt> {
+pub fn opened_handle(collected: &Collector, owners: &EventOwners, row: usize) -> Option<HandleAt> {
     let Collector { handles, duplicates, shared, .. } = collected;
     let at = shared.timeline.row[row] as usize;
     let process = owners.process[row];
@@ -537,7 +527,7 @@ pub(super) fn opened_handle(
 }
 
 /// The handle that a close by a process ends, unless that is known from its value alone.
-pub(super) fn closed_handle(collected: &Collector, row: usize, process: u32) -> Option<HandleAt> {
+pub fn closed_handle(collected: &Collector, row: usize, process: u32) -> Option<HandleAt> {
     let Collector { handles, shared, .. } = collected;
     let at = shared.timeline.row[row] as usize;
     let is_close = shared.timeline.kind[row] == RowKind::HandleClose;
@@ -551,7 +541,7 @@ fn handle_of(handles: &Handles, at: usize, process: u32) -> HandleAt {
 }
 
 /// The entry of a handle table that a value means.
-pub(super) fn slot(value: u32) -> u32 {
+pub fn slot(value: u32) -> u32 {
     handle_slot(value.into()) as u32
 }
 

@@ -7,21 +7,21 @@ use super::attribution::NONE;
 
 /// An open handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct OpenHandle {
+pub struct OpenHandle {
     /// Row of the process that has it.
-    pub(super) process: u32,
-    pub(super) slot: u32,
+    pub process: u32,
+    pub slot: u32,
     /// Row of the timeline that opened it.
-    pub(super) row: u32,
+    pub row: u32,
 }
 
 /// Several handles have one slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Several;
+pub struct Several;
 
 /// The open handles of one object.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct HandleList {
+pub struct HandleList {
     first: u32,
     /// Number of handles in the list.
     listed: u32,
@@ -46,7 +46,7 @@ struct Listed {
 
 /// The open handles of all objects.
 #[derive(Debug, Default)]
-pub(super) struct OpenHandles {
+pub struct OpenHandles {
     listed: Slab<Listed>,
     /// Rows of handles by object, process and slot.
     more: HashMap<(u32, u32, u32), Vec<u32>>,
@@ -56,7 +56,7 @@ pub(super) struct OpenHandles {
 }
 
 impl OpenHandles {
-    pub(super) fn add(&mut self, list: &mut HandleList, object: u32, handle: OpenHandle) {
+    pub fn add(&mut self, list: &mut HandleList, object: u32, handle: OpenHandle) {
         if list.listed < MAX_LISTED {
             list.first = self.listed.insert(Listed { handle, next: list.first }) as u32;
             list.listed += 1;
@@ -71,13 +71,7 @@ impl OpenHandles {
     }
 
     /// Removes the handle of a process; returns whether it had one.
-    pub(super) fn remove(
-        &mut self,
-        list: &mut HandleList,
-        object: u32,
-        process: u32,
-        slot: u32,
-    ) -> bool {
+    pub fn remove(&mut self, list: &mut HandleList, object: u32, process: u32, slot: u32) -> bool {
         let (mut before, mut at) = (NONE, list.first);
         while let Some(Listed { handle, next }) = self.listed.get(at as usize) {
             let next = *next;
@@ -107,14 +101,14 @@ impl OpenHandles {
     }
 
     /// Whether a process has a handle.
-    pub(super) fn contains(&self, list: HandleList, object: u32, process: u32, slot: u32) -> bool {
+    pub fn contains(&self, list: HandleList, object: u32, process: u32, slot: u32) -> bool {
         self.listed(list).any(|handle| handle.slot == slot && handle.process == process)
             || list.more > 0
                 && self.more.get(&(object, process, slot)).is_some_and(|rows| !rows.is_empty())
     }
 
     /// The handle with this slot: an error if there are several.
-    pub(super) fn only(
+    pub fn only(
         &self,
         list: HandleList,
         object: u32,
@@ -136,7 +130,7 @@ impl OpenHandles {
     }
 
     /// Forgets the listed handles of an object that is complete.
-    pub(super) fn clear(&mut self, list: HandleList) {
+    pub fn clear(&mut self, list: HandleList) {
         let mut at = list.first;
         while let Some(Listed { next, .. }) = self.listed.try_remove(at as usize) {
             at = next;

@@ -217,7 +217,7 @@ fn duplicate_owners(
 /// The pid that an event concerns.
 ///
 /// The payload of a map or unmap has the process of the address space; the header only the process that acted.
-pub(super) fn event_pid(collected: &Collector, row: usize) -> u32 {
+pub fn event_pid(collected: &Collector, row: usize) -> u32 {
     let timeline = &collected.shared.timeline;
     match timeline.kind[row] {
         RowKind::Map | RowKind::Unmap => {
@@ -232,7 +232,7 @@ pub(super) fn event_pid(collected: &Collector, row: usize) -> u32 {
 ///
 /// It is the pid of the event, not of the process it was attributed to: that of a pid which no process of the trace
 /// has is System.
-pub(super) fn view_pid(collected: &Collector, row: usize, process: u32) -> u32 {
+pub fn view_pid(collected: &Collector, row: usize, process: u32) -> u32 {
     match event_pid(collected, row) {
         UNKNOWN_ID => {
             let process = collected.processes.rows.get(process as usize);

@@ -50,7 +50,7 @@ enum Slot {
 
 /// Effect of an event on earlier opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Effect {
+pub enum Effect {
     /// No effect beyond its object.
     None,
     /// The handle or view opened by the event of this row had been closed before.
@@ -61,7 +61,7 @@ pub(super) enum Effect {
 
 /// State of open slots while events are followed in time order, and the unobserved closes inferred
 /// so far.
-pub(super) struct Reuses<'a> {
+pub struct Reuses<'a> {
     lifetimes: Lifetimes<'a>,
     /// Whether each process may have ended unseen, so that later events with its pid are of another one.
     may_have_ended: Vec<bool>,
@@ -73,7 +73,7 @@ pub(super) struct Reuses<'a> {
 }
 
 impl<'a> Reuses<'a> {
-    pub(super) fn new(lifetimes: Lifetimes<'a>) -> Self {
+    pub fn new(lifetimes: Lifetimes<'a>) -> Self {
         let presences = presences(&lifetimes);
         let processes = lifetimes.collected.processes.rows.iter().zip(&presences);
         let may_have_ended = processes
@@ -88,7 +88,7 @@ impl<'a> Reuses<'a> {
     }
 
     /// Takes the next event; `process` has the handle of a close.
-    pub(super) fn event(&mut self, row: usize, process: u32) -> Effect {
+    pub fn event(&mut self, row: usize, process: u32) -> Effect {
         let timeline = &self.lifetimes.collected.shared.timeline;
         let Some(kind) = event_kind(timeline.kind[row]) else { return Effect::None };
         let Some(slot) = self.lifetimes.slot(kind, row, process) else { return Effect::None };
@@ -163,7 +163,7 @@ impl<'a> Reuses<'a> {
     }
 
     /// Raw time of the evidence for each row whose handle or view is closed.
-    pub(super) fn into_closed(self) -> HashMap<u32, i64> {
+    pub fn into_closed(self) -> HashMap<u32, i64> {
         self.closed_before
     }
 }

@@ -23,7 +23,7 @@ struct Unmapped {
 }
 
 /// Finds the unmaps, unless asked to stop; `order` gives the time order when it is not the order of the rows.
-pub(super) fn exit_unmaps(
+pub fn exit_unmaps(
     lifetimes: &Lifetimes<'_>,
     order: Option<&[u32]>,
 ) -> Result<HashSet<u32>, Cancelled> {

@@ -47,7 +47,7 @@ impl Inventory {
     ///
     /// # Errors
     /// When it cannot be read, or `cancel` asks to stop.
-    pub(super) fn read(path: &Path, cancel: &Cancel) -> Result<Self, ExtractError> {
+    pub fn read(path: &Path, cancel: &Cancel) -> Result<Self, ExtractError> {
         let limits = ExtractOptions::default().limits;
         let open = OpenRecording::open_cancellable(path, &limits, cancel)?;
         let mut collected = Collector::default();
@@ -68,7 +68,7 @@ impl Inventory {
     }
 
     /// Puts what there was until a raw time in place of what the events so far said.
-    pub(super) fn fill(&self, collected: &mut Collector, until: i64) {
+    pub fn fill(&self, collected: &mut Collector, until: i64) {
         let has_begun = |start: Option<i64>| start.is_none_or(|start| start <= until);
         let ended = |end: Option<i64>| end.filter(|end| *end <= until);
         let processes = self.processes.iter().filter(|process| has_begun(process.start));

@@ -231,7 +231,7 @@ impl PackedEvents {
     }
 
     /// Keeps the events for which `keeps`, in their order, is true, and gives memory back.
-    pub(super) fn retain(&mut self, keeps: &[bool]) {
+    pub fn retain(&mut self, keeps: &[bool]) {
         let (mut from, mut to) = (0, 0);
         let mut each = keeps.iter();
         let Self { heads, bytes } = self;
@@ -254,7 +254,7 @@ impl PackedEvents {
 /// Whether each event is needed: all but those of objects and allocations that have been closed, without any event, since
 /// the raw time `before`, and their stacks. `forgotten` counts dropped events that a later description might have made
 /// necessary; `fill` adds the inventory of the system.
-pub(super) fn kept_events(
+pub fn kept_events(
     events: &PackedEvents,
     before: i64,
     clock: &Clock,

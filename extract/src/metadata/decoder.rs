@@ -17,9 +17,8 @@ use crate::payload::Field;
 use crate::raw::{EventFamily, Shared};
 
 /// Opcodes of the provider of metadata.
-pub(super) const EVENT_INFO: EventId = EventId::Classic { guid: event_info::PROVIDER, opcode: 32 };
-pub(super) const EVENT_MAP_INFO: EventId =
-    EventId::Classic { guid: event_info::PROVIDER, opcode: 33 };
+pub const EVENT_INFO: EventId = EventId::Classic { guid: event_info::PROVIDER, opcode: 32 };
+pub const EVENT_MAP_INFO: EventId = EventId::Classic { guid: event_info::PROVIDER, opcode: 33 };
 
 /// Most bytes of schemas and maps in memory; further schemas are refused. The schemas of a large trace take
 /// some MB.
@@ -291,7 +290,7 @@ pub struct SchemaNames<'a> {
 }
 
 impl<'a> SchemaNames<'a> {
-    pub(super) fn new(schemas: &'a [Schema], described: &FxHashMap<Described, SchemaId>) -> Self {
+    pub fn new(schemas: &'a [Schema], described: &FxHashMap<Described, SchemaId>) -> Self {
         let mut names = Self::default();
         for schema in schemas {
             if !schema.provider.is_empty() {

@@ -7,17 +7,17 @@ use super::fields::{Count, FieldKind, FieldPlan, Fields, Length, Schema, SchemaS
 use crate::etl::{EventId, Guid};
 use crate::payload::{Payload, utf16_bytes, utf16_text};
 
-pub(super) const PROVIDER: Guid = Guid::of(uuid!("bbccf6c1-6cd1-48c4-80ff-839482e37671"));
+pub const PROVIDER: Guid = Guid::of(uuid!("bbccf6c1-6cd1-48c4-80ff-839482e37671"));
 
 /// Target of an EventInfo record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Described {
+pub enum Described {
     Manifest { guid: Guid, id: u16, version: u8 },
     Classic { guid: Guid, opcode: u8, version: u8 },
 }
 
 impl Described {
-    pub(super) fn of(event: EventId, version: u8) -> Option<Self> {
+    pub fn of(event: EventId, version: u8) -> Option<Self> {
         match event {
             EventId::Manifest { guid, id } => Some(Self::Manifest { guid, id, version }),
             EventId::Classic { guid, opcode } => Some(Self::Classic { guid, opcode, version }),
@@ -44,7 +44,7 @@ const FIXED_LENGTH: u32 = 0x10;
 const FIXED_COUNT: u32 = 0x20;
 
 /// The schema in a record and what it describes; `None` when it makes no sense.
-pub(super) fn decode(record: &[u8]) -> Option<(Described, Schema)> {
+pub fn decode(record: &[u8]) -> Option<(Described, Schema)> {
     let at = |offset: usize| Payload::new(record.get(offset..).unwrap_or_default(), 8);
     let u32_at = |offset| at(offset).u32();
     let mut p = at(0);
@@ -105,7 +105,7 @@ fn property(record: &[u8], bytes: &[u8]) -> Option<FieldPlan> {
 }
 
 /// The text at an offset, without the space that some end with; empty where there is none.
-pub(super) fn text_at(record: &[u8], offset: u32) -> String {
+pub fn text_at(record: &[u8], offset: u32) -> String {
     let rest = record.get(offset as usize..).filter(|_| offset != 0).unwrap_or_default();
     let rest = rest.get(..2 * MAX_TEXT).unwrap_or(rest);
     let mut text = utf16_text(utf16_bytes(rest));
@@ -134,13 +134,13 @@ pub struct EventMap {
 
 impl EventMap {
     /// Size in memory, bytes.
-    pub(super) fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.entries.iter().map(|(_, text)| size_of::<(u32, Box<str>)>() + text.len()).sum()
     }
 }
 
 /// The provider, the name and the content of a map; `None` when the record makes no sense.
-pub(super) fn decode_map(record: &[u8]) -> Option<(Guid, String, EventMap)> {
+pub fn decode_map(record: &[u8]) -> Option<(Guid, String, EventMap)> {
     let mut p = Payload::new(record, 8);
     let guid = p.guid()?;
     let info = p.rest();
@@ -166,17 +166,17 @@ pub(super) fn decode_map(record: &[u8]) -> Option<(Guid, String, EventMap)> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub mod tests {
     use super::*;
     use crate::metadata::fields::{Extent, Form};
 
     /// A property: flags, in-type, out-type, count, length; its name is that at the offset.
-    pub(in crate::metadata) type Property = (u32, u16, u16, u16, u16);
+    pub type Property = (u32, u16, u16, u16, u16);
 
-    pub(in crate::metadata) const GUID: Guid = Guid([7; 16]);
+    pub const GUID: Guid = Guid([7; 16]);
 
     /// An EventInfo record of event 5 with names `p0`, `p1` and so on.
-    pub(in crate::metadata) fn record(properties: &[Property], top_level: u32) -> Vec<u8> {
+    pub fn record(properties: &[Property], top_level: u32) -> Vec<u8> {
         let mut record = vec![0; PROPERTIES + PROPERTY * properties.len()];
         let put = |record: &mut Vec<u8>, text: &str| {
             let offset = record.len() as u32;

@@ -107,7 +107,7 @@ pub struct Fields {
 impl Fields {
     /// Fields of which the first `top_level` are those of the event. `None` when there are too many, when
     /// references lead nowhere, or structures are not a tree of little depth.
-    pub(super) fn new(plans: Vec<FieldPlan>, top_level: usize) -> Option<Self> {
+    pub fn new(plans: Vec<FieldPlan>, top_level: usize) -> Option<Self> {
         if plans.len() > MAX_FIELDS || top_level > plans.len() {
             return None;
         }
@@ -161,7 +161,7 @@ impl Fields {
     }
 
     /// Size in memory, bytes.
-    pub(super) fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         let text =
             |text: &FieldPlan| text.name.len() + text.map.as_ref().map_or(0, |map| map.len());
         self.plans.iter().map(|field| size_of::<FieldPlan>() + text(field)).sum()
@@ -227,7 +227,7 @@ pub enum Extent {
 
 /// Length of a value in a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Length {
+pub enum Length {
     OfType,
     /// Characters of text, bytes of binary.
     Fixed(u16),
@@ -241,7 +241,7 @@ const OUT_IPV6: u16 = 24;
 /// Form and extent of values of an in-type (`_TDH_IN_TYPE` of `tdh.h`, and TraceLogging types);
 /// `None` for an unknown one. The size of a pointer or number is that of its type whatever the
 /// schema says.
-pub(super) fn reading(in_type: u16, out_type: u16, length: Length) -> Option<(Form, Extent)> {
+pub fn reading(in_type: u16, out_type: u16, length: Length) -> Option<(Form, Extent)> {
     let text = match length {
         Length::OfType => Extent::Terminated,
         Length::Fixed(count) => Extent::Characters(count),
@@ -294,7 +294,7 @@ pub(super) fn reading(in_type: u16, out_type: u16, length: Length) -> Option<(Fo
 }
 
 /// The number of an in-type that a manifest names, as in `win:UInt32`.
-pub(super) fn in_type_of_name(name: &str) -> Option<u16> {
+pub fn in_type_of_name(name: &str) -> Option<u16> {
     const NAMES: &[(&str, u16)] = &[
         ("UnicodeString", 1),
         ("AnsiString", 2),

@@ -18,7 +18,7 @@ use crate::etl::{Event, EventId, Guid};
 use crate::payload::Payload;
 
 /// The id of the event that has a chunk.
-pub(super) const CHUNK: u16 = 65534;
+pub const CHUNK: u16 = 65534;
 
 /// ManifestEnvelope.ManifestFormats.SimpleXmlFormat, and its magic number.
 const XML: u8 = 1;
@@ -46,7 +46,7 @@ struct Pending {
 type Events = FxHashMap<(u16, u8), SchemaId>;
 
 /// Outcome of adding a chunk.
-pub(super) enum Chunk {
+pub enum Chunk {
     /// Of an unknown format, or without content.
     Unusable,
     /// Further chunks are missing.
@@ -59,7 +59,7 @@ pub(super) enum Chunk {
 
 /// Manifests by provider and process.
 #[derive(Default)]
-pub(super) struct Manifests {
+pub struct Manifests {
     pending: FxHashMap<(Guid, Option<u32>), Pending>,
     pending_cost: usize,
     manifests: Vec<Events>,
@@ -71,7 +71,7 @@ pub(super) struct Manifests {
 
 impl Manifests {
     /// Takes an event [`CHUNK`].
-    pub(super) fn chunk(&mut self, event: &Event<'_>) -> Chunk {
+    pub fn chunk(&mut self, event: &Event<'_>) -> Chunk {
         let EventId::Manifest { guid, .. } = event.id else { return Chunk::Unusable };
         let mut p = Payload::of(event);
         let head = (p.u8(), p.u8(), p.u8(), p.u8());
@@ -109,14 +109,14 @@ impl Manifests {
     }
 
     /// Gives a process a manifest that is known already; returns whether it is.
-    pub(super) fn is_known(&mut self, guid: Guid, pid: Option<u32>, hash: [u8; 32]) -> bool {
+    pub fn is_known(&mut self, guid: Guid, pid: Option<u32>, hash: [u8; 32]) -> bool {
         let Some(manifest) = self.by_content.get(&(guid, hash)).copied() else { return false };
         self.give(guid, pid, manifest);
         true
     }
 
     /// Adds a manifest, whose schemas have these numbers.
-    pub(super) fn add(&mut self, guid: Guid, pid: Option<u32>, hash: [u8; 32], events: Events) {
+    pub fn add(&mut self, guid: Guid, pid: Option<u32>, hash: [u8; 32], events: Events) {
         let manifest = self.manifests.len() as u32;
         self.manifests.push(events);
         self.by_content.insert((guid, hash), manifest);
@@ -131,13 +131,7 @@ impl Manifests {
     }
 
     /// The schema of an event of a process.
-    pub(super) fn find(
-        &self,
-        guid: Guid,
-        pid: Option<u32>,
-        id: u16,
-        version: u8,
-    ) -> Option<SchemaId> {
+    pub fn find(&self, guid: Guid, pid: Option<u32>, id: u16, version: u8) -> Option<SchemaId> {
         let of_process = self.by_process.get(&(guid, pid));
         let manifest = of_process.or_else(|| self.by_provider.get(&guid))?;
         self.manifests.get(*manifest as usize)?.get(&(id, version)).copied()
@@ -145,7 +139,7 @@ impl Manifests {
 }
 
 /// The schemas of a manifest; `None` when its XML makes no sense.
-pub(super) fn schemas(guid: Guid, text: &[u8]) -> Option<Vec<Schema>> {
+pub fn schemas(guid: Guid, text: &[u8]) -> Option<Vec<Schema>> {
     parse(text).map(|manifest| manifest.schemas(guid))
 }
 
@@ -160,7 +154,7 @@ const MAX_FIELDS: usize = 4096;
 
 /// Events described by a manifest.
 #[derive(Default)]
-pub(super) struct Manifest {
+pub struct Manifest {
     provider: Option<String>,
     events: Vec<ManifestEvent>,
     templates: HashMap<String, Template>,
@@ -196,7 +190,7 @@ struct Data {
 }
 
 /// Reads a manifest; `None` when it is not well-formed, names no provider, or nests without end.
-pub(super) fn parse(text: &[u8]) -> Option<Manifest> {
+pub fn parse(text: &[u8]) -> Option<Manifest> {
     let mut reader = Reader::from_reader(text);
     let mut manifest = Manifest::default();
     let mut depth = 0;
@@ -282,7 +276,7 @@ impl Manifest {
     }
 
     /// The schemas of the events; an event whose fields are not understood has none.
-    pub(super) fn schemas(self, guid: Guid) -> Vec<Schema> {
+    pub fn schemas(self, guid: Guid) -> Vec<Schema> {
         let provider: Arc<str> = self.provider.unwrap_or_default().into();
         let fields: HashMap<&str, Option<Arc<Fields>>> = self
             .templates

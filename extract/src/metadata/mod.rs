@@ -20,10 +20,10 @@ pub use event_info::{EventMap, MapKind};
 pub use fields::{
     Count, Extent, FieldKind, FieldPlan, Fields, Form, Schema, SchemaId, SchemaSource,
 };
-pub(crate) use node::sid_text;
+pub use node::sid_text;
 pub use node::{Decoded, Node, Nodes, Value, line};
 #[cfg(test)]
-pub(crate) use trace_logging::encoded_item;
+pub use trace_logging::encoded_item;
 pub use trace_logging::{
     ExtendedItem, event_name, extended_items, provider_name, schema_item, traits_item,
 };

@@ -37,7 +37,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    pub(super) fn new(form: Form, bytes: &'a [u8]) -> Self {
+    pub fn new(form: Form, bytes: &'a [u8]) -> Self {
         let number = integer(bytes);
         match form {
             Form::Signed => Self::Signed(extended(number, bytes.len())),
@@ -94,10 +94,10 @@ fn extended(number: u64, bytes: usize) -> i64 {
 /// A value, array or structure of a decoded event.
 #[derive(Debug, Clone, Copy)]
 pub struct Node<'a> {
-    pub(super) slots: &'a [Slot],
-    pub(super) fields: &'a Fields,
-    pub(super) payload: &'a [u8],
-    pub(super) at: usize,
+    pub slots: &'a [Slot],
+    pub fields: &'a Fields,
+    pub payload: &'a [u8],
+    pub at: usize,
 }
 
 impl<'a> Node<'a> {
@@ -148,8 +148,8 @@ impl<'a> Node<'a> {
 /// Nodes side by side.
 #[derive(Debug, Clone)]
 pub struct Nodes<'a> {
-    pub(super) next: Node<'a>,
-    pub(super) end: usize,
+    pub next: Node<'a>,
+    pub end: usize,
 }
 
 impl<'a> Iterator for Nodes<'a> {
@@ -168,9 +168,9 @@ impl<'a> Iterator for Nodes<'a> {
 pub struct Decoded<'a> {
     pub id: SchemaId,
     pub schema: &'a Schema,
-    pub(super) slots: &'a [Slot],
-    pub(super) payload: &'a [u8],
-    pub(super) ending: Ending,
+    pub slots: &'a [Slot],
+    pub payload: &'a [u8],
+    pub ending: Ending,
 }
 
 impl<'a> Decoded<'a> {
@@ -268,7 +268,7 @@ impl fmt::Display for Value<'_> {
 }
 
 /// A security identifier as text, as in `S-1-5-18`.
-pub(crate) fn sid_text(bytes: &[u8]) -> String {
+pub fn sid_text(bytes: &[u8]) -> String {
     let mut p = Payload::new(bytes, 8);
     let revision = p.u8().unwrap_or_default();
     let _parts = p.u8();

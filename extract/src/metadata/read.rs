@@ -5,19 +5,19 @@ use crate::payload::{Payload, utf16_bytes};
 
 /// A value, or the beginning of an array or structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Slot {
+pub struct Slot {
     /// Number of the field.
-    pub(super) field: u16,
-    pub(super) kind: SlotKind,
+    pub field: u16,
+    pub kind: SlotKind,
     /// Offset of the value's bytes in the payload.
-    pub(super) start: u32,
-    pub(super) length: u32,
+    pub start: u32,
+    pub length: u32,
     /// The slot after this slot and its children.
-    pub(super) end: u32,
+    pub end: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SlotKind {
+pub enum SlotKind {
     Value(Form),
     Array,
     Structure,
@@ -25,7 +25,7 @@ pub(super) enum SlotKind {
 
 /// Result of comparing the ends of a payload and its schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub enum Ending {
     /// Number of bytes left in the payload.
     Whole(usize),
     /// The payload ends before the fields do; fields that are not whole are left out.
@@ -42,15 +42,15 @@ const SLOTS_PER_BYTE: usize = 9;
 
 /// Reads payloads in sequence.
 #[derive(Default)]
-pub(super) struct Reader {
-    pub(super) slots: Vec<Slot>,
+pub struct Reader {
+    pub slots: Vec<Slot>,
     /// The last integer of each field, for lengths and counts of others.
     numbers: Vec<u64>,
 }
 
 impl Reader {
     /// Reads a payload; its values are in `slots`.
-    pub(super) fn read(&mut self, fields: &Fields, payload: &[u8], pointer_size: usize) -> Ending {
+    pub fn read(&mut self, fields: &Fields, payload: &[u8], pointer_size: usize) -> Ending {
         self.slots.clear();
         self.numbers.clear();
         self.numbers.resize(fields.plans().len(), 0);
@@ -226,7 +226,7 @@ fn until_zero(bytes: &[u8]) -> &[u8] {
 }
 
 /// The little-endian integer in up to eight bytes.
-pub(super) fn integer(bytes: &[u8]) -> u64 {
+pub fn integer(bytes: &[u8]) -> u64 {
     bytes.iter().take(8).rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 

@@ -47,7 +47,7 @@ pub fn provider_name(traits: &[u8]) -> Option<&[u8]> {
 }
 
 /// The provider groups among traits.
-pub(super) fn groups(traits: &[u8]) -> Vec<Guid> {
+pub fn groups(traits: &[u8]) -> Vec<Guid> {
     let Some(mut p) = sized(traits) else { return Vec::new() };
     text(&mut p);
     let mut groups = Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn groups(traits: &[u8]) -> Vec<Guid> {
 }
 
 /// Name and fields of the event of a schema; `None` when it makes no sense.
-pub(super) fn decode(schema: &[u8]) -> Option<(String, Fields)> {
+pub fn decode(schema: &[u8]) -> Option<(String, Fields)> {
     let mut p = sized(schema)?;
     tags(&mut p)?;
     let name = String::from_utf8_lossy(text(&mut p)).into_owned();
@@ -181,8 +181,8 @@ fn flat(top_level: Vec<Parsed>) -> Option<Vec<FieldPlan>> {
 }
 
 /// EVENT_HEADER_EXT_TYPE_EVENT_SCHEMA_TL and _PROV_TRAITS.
-pub(super) const SCHEMA: u16 = 11;
-pub(super) const TRAITS: u16 = 12;
+pub const SCHEMA: u16 = 11;
+pub const TRAITS: u16 = 12;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtendedItem<'a> {
@@ -203,13 +203,13 @@ pub fn extended_items(mut bytes: &[u8]) -> impl Iterator<Item = ExtendedItem<'_>
 }
 
 /// The first item of a kind.
-pub(super) fn item(extended: &[u8], kind: u16) -> Option<&[u8]> {
+pub fn item(extended: &[u8], kind: u16) -> Option<&[u8]> {
     extended_items(extended).find(|item| item.kind == kind).map(|item| item.data)
 }
 
 /// An item as it stands in an event; `more` when another one follows.
 #[cfg(test)]
-pub(crate) fn encoded_item(kind: u16, data: &[u8], more: bool) -> Vec<u8> {
+pub fn encoded_item(kind: u16, data: &[u8], more: bool) -> Vec<u8> {
     let size = (8 + data.len()).next_multiple_of(8);
     let head = [size as u16, kind, u16::from(more), data.len() as u16];
     let mut item: Vec<u8> = head.into_iter().flat_map(u16::to_le_bytes).collect();
@@ -219,10 +219,10 @@ pub(crate) fn encoded_item(kind: u16, data: &[u8], more: bool) -> Vec<u8> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub mod tests {
     use super::*;
 
-    pub(in crate::metadata) fn schema(name: &str, fields: &[u8]) -> Vec<u8> {
+    pub fn schema(name: &str, fields: &[u8]) -> Vec<u8> {
         let body = [&[0][..], name.as_bytes(), &[0], fields].concat();
         [&(body.len() as u16 + 2).to_le_bytes()[..], &body].concat()
     }

@@ -55,7 +55,7 @@ impl TraceHeader {
     pub const EVENT: EventId = EventId::Hook(0);
 
     /// Names of the time zone are between its numbers; names of session and file are last.
-    pub(crate) const FIELDS: &[Field] = &[
+    pub const FIELDS: &[Field] = &[
         Field::Bytes(56),
         Field::Pointers(2),
         Field::Bytes(4),
@@ -156,7 +156,7 @@ const NAME_BYTES: usize = 64;
 const MAX_YEARS: i16 = 20;
 
 impl TimeZone {
-    pub(super) fn decode(p: &mut Payload<'_>) -> Option<Self> {
+    pub fn decode(p: &mut Payload<'_>) -> Option<Self> {
         let bias = p.u32()? as i32;
         p.skip(NAME_BYTES)?;
         let standard = Change::decode(p)?;

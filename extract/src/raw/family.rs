@@ -108,12 +108,12 @@ impl NameInterner {
     }
 
     /// The UTF-16 bytes of a name.
-    pub(crate) fn bytes(&self, id: u32) -> &[u8] {
+    pub fn bytes(&self, id: u32) -> &[u8] {
         self.0.get(id)
     }
 
     /// Forgets all names.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.0.clear();
         self.0.intern(b"");
     }

@@ -87,12 +87,7 @@ impl Timeline {
 
     /// Adds rows of a batch, which are in time order. `row_of` gets the kind of each, and returns its row in the columns of its
     /// family.
-    pub(crate) fn append(
-        &mut self,
-        batch: &Self,
-        rows: Range<usize>,
-        row_of: impl FnMut(RowKind) -> u32,
-    ) {
+    pub fn append(&mut self, batch: &Self, rows: Range<usize>, row_of: impl FnMut(RowKind) -> u32) {
         let Self { kind, row, time, pid, tid, processor, ids, late: _ } = self;
         row.extend(batch.kind[rows.clone()].iter().copied().map(row_of));
         kind.extend_from_slice(&batch.kind[rows.clone()]);
@@ -104,7 +99,7 @@ impl Timeline {
     }
 
     /// Removes all rows.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         let Self { kind, row, time, pid, tid, processor, ids, late } = self;
         kind.clear();
         row.clear();
@@ -117,7 +112,7 @@ impl Timeline {
     }
 
     /// Gives a row without process or thread those of its stack.
-    pub(crate) fn take_ids(&mut self, row: usize, pid: u32, tid: u32) {
+    pub fn take_ids(&mut self, row: usize, pid: u32, tid: u32) {
         if self.tid[row] == UNKNOWN_ID || self.pid[row] == UNKNOWN_ID {
             (self.tid[row], self.pid[row]) = (tid, pid);
             self.ids[row] = IdSource::Stack;

@@ -12,7 +12,7 @@ const FILLER: u8 = 0xFF;
 
 /// Overwrites texts, and all that is not known to be without.
 #[derive(Default)]
-pub(super) struct Redaction {
+pub struct Redaction {
     names: Placeholders,
     families: FamilyIndex,
 }
@@ -20,7 +20,7 @@ pub(super) struct Redaction {
 impl Redaction {
     /// Overwrites the texts of a buffer, given from its header on; `valid` is where its events end,
     /// and `time` the time of the first.
-    pub(super) fn buffer(&mut self, bytes: &mut [u8], valid: usize, time: i64) {
+    pub fn buffer(&mut self, bytes: &mut [u8], valid: usize, time: i64) {
         header(bytes);
         let (events, unused) = bytes.split_at_mut(valid.min(bytes.len()));
         unused.fill(FILLER);
@@ -65,7 +65,7 @@ impl Redaction {
 }
 
 /// Overwrites what is left over in a buffer header from the memory of the session.
-pub(super) fn header(bytes: &mut [u8]) {
+pub fn header(bytes: &mut [u8]) {
     for unread in [8..12, 32..40, 56..BUFFER_HEADER_SIZE] {
         if let Some(field) = bytes.get_mut(unread) {
             field.fill(0);
@@ -86,12 +86,7 @@ fn items(mut rest: &mut [u8], names: &mut Placeholders) {
 }
 
 /// Overwrites the texts of a payload; bytes after its fields are not known to be without, and go.
-pub(super) fn redact(
-    fields: &[Field],
-    payload: &mut [u8],
-    pointer_size: usize,
-    names: &mut Placeholders,
-) {
+pub fn redact(fields: &[Field], payload: &mut [u8], pointer_size: usize, names: &mut Placeholders) {
     let mut at = 0;
     for field in fields {
         let Some(rest) = payload.get_mut(at..) else { return };

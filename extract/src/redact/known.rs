@@ -22,7 +22,7 @@ const MODULES: &str = "advapi32|afd|audiodg|bcrypt|bcryptprimitives|cfgmgr32|clr
 const VOLUME: &str = "harddiskvolume";
 
 /// Start of the extension of a lower-case name, if the extension is kept.
-pub(super) fn extension(name: &str) -> Option<usize> {
+pub fn extension(name: &str) -> Option<usize> {
     let at = name.rfind('.')?;
     let behind = name.get(at + 1..)?;
     is_among(EXTENSIONS, behind).then_some(at)
@@ -33,7 +33,7 @@ fn is_among(list: &str, word: &str) -> bool {
 }
 
 /// Whether a part of a path, in lower case, stays.
-pub(super) fn is_known(component: &str) -> bool {
+pub fn is_known(component: &str) -> bool {
     let stem = extension(component).and_then(|at| component.get(..at)).unwrap_or(component);
     let is_drive = matches!(component.as_bytes(), [b'a'..=b'z', b':']);
     let number = component.strip_prefix(VOLUME).filter(|number| !number.is_empty());

@@ -14,7 +14,7 @@ const FIRST: (u8, usize) = (b'q', 4);
 
 /// The texts and names that were replaced so far.
 #[derive(Default)]
-pub(super) struct Placeholders {
+pub struct Placeholders {
     texts: HashMap<Vec<u16>, Vec<u16>>,
     text: Vec<u16>,
     /// The names in the texts, each with its number among the names of its length.
@@ -25,7 +25,7 @@ pub(super) struct Placeholders {
 
 impl Placeholders {
     /// Placeholder for a text, per component of a path.
-    pub(super) fn of_text(&mut self, text: impl Iterator<Item = u16>) -> &[u16] {
+    pub fn of_text(&mut self, text: impl Iterator<Item = u16>) -> &[u16] {
         let mut units = std::mem::take(&mut self.text);
         units.clear();
         units.extend(text);
@@ -84,7 +84,7 @@ impl Placeholders {
     }
 
     /// Overwrites the last values of a binary SID, which identify machine and user.
-    pub(super) fn sid(&mut self, values: &mut [u8]) {
+    pub fn sid(&mut self, values: &mut [u8]) {
         // No text has units above 16 bits, nor an empty one in front.
         let key = [0, 0].into_iter().chain(values.iter().map(|byte| u16::from(*byte))).collect();
         let number = self.number(key);

@@ -68,13 +68,13 @@ struct WaitingPart {
 
 /// A stack with the user part of another event.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SharedPart {
+pub struct SharedPart {
     /// Row of the stack.
-    pub(super) row: u32,
+    pub row: u32,
     /// Raw time at which its kernel part was written.
-    pub(super) from: i64,
+    pub from: i64,
     /// Raw time at which the user part was written.
-    pub(super) to: i64,
+    pub to: i64,
 }
 
 impl EventStacks {
@@ -98,7 +98,7 @@ impl EventStacks {
     }
 
     /// Rows of events that carry their stacks themselves.
-    pub(super) fn carried(&self) -> &[u32] {
+    pub fn carried(&self) -> &[u32] {
         &self.carried
     }
 
@@ -106,13 +106,13 @@ impl EventStacks {
         &self.fragments
     }
 
-    pub(super) fn define_key(&mut self, key: u64, frames: FrameBytes<'_>, pointer_size: usize) {
+    pub fn define_key(&mut self, key: u64, frames: FrameBytes<'_>, pointer_size: usize) {
         self.fragments.define(key, frames, pointer_size);
     }
 
     /// Forgets the frames of keys (see [`Fragments::forget_keys`]), and user parts that are not known to belong to the same
     /// stay in the kernel.
-    pub(super) fn forget_keys(&mut self) {
+    pub fn forget_keys(&mut self) {
         self.fragments.forget_keys();
         self.stays.forget();
         self.withdraw(|_| true);
@@ -120,7 +120,7 @@ impl EventStacks {
 
     /// Attaches the parts that still wait, at the end of the trace. Returns how many parts were dropped, and how many
     /// keys have no frames.
-    pub(super) fn finish(&mut self, timeline: &mut Timeline) -> (u64, u64) {
+    pub fn finish(&mut self, timeline: &mut Timeline) -> (u64, u64) {
         self.retry(i64::MAX, timeline);
         // Stacks of the .NET runtime come after events of other threads.
         self.carried.sort_unstable();
@@ -135,13 +135,13 @@ impl EventStacks {
     }
 
     /// Forgets a thread that starts or ends.
-    pub(super) fn end_thread(&mut self, pid: u32, tid: u32, time: i64, timeline: &mut Timeline) {
+    pub fn end_thread(&mut self, pid: u32, tid: u32, time: i64, timeline: &mut Timeline) {
         self.stays.end(Thread::new(pid, tid), time);
         self.complete(time, timeline);
     }
 
     /// Takes user parts of other events back from stacks between whose kernel part and user part events are missing.
-    pub(crate) fn withdraw_across(&mut self, missing: &LossTimes) {
+    pub fn withdraw_across(&mut self, missing: &LossTimes) {
         self.withdraw(|shared| missing.is_between(shared.from, shared.to));
     }
 
@@ -161,17 +161,12 @@ impl EventStacks {
 
     /// Notes an event of the .NET runtime, with its row and its number among the events that are kept one by one, if it has
     /// them: it gets the stack that follows.
-    pub(crate) fn note_runtime(
-        &mut self,
-        event: &Event<'_>,
-        row: Option<usize>,
-        kept: Option<usize>,
-    ) {
+    pub fn note_runtime(&mut self, event: &Event<'_>, row: Option<usize>, kept: Option<usize>) {
         self.runtime.note(event, row.map(|row| row as u32), kept.map(|number| number as u32));
     }
 
     /// Takes a stack of the .NET runtime. An event that carries its stack itself keeps that.
-    pub(super) fn take_runtime(&mut self, event: &Event<'_>) {
+    pub fn take_runtime(&mut self, event: &Event<'_>) {
         let Some((row, kept, frames)) = self.runtime.stack(event) else { return };
         let fragment = self.fragments.add(frames, event.pointer_size, true);
         if let Some(row) = row.filter(|row| self.parts(*row as usize)[0] == FragmentRef::NONE) {
@@ -182,13 +177,13 @@ impl EventStacks {
     }
 
     /// Parts for events that are kept one by one, by their numbers.
-    pub(crate) fn take_for_kept(&mut self) -> impl Iterator<Item = (u32, FragmentRef)> {
+    pub fn take_for_kept(&mut self) -> impl Iterator<Item = (u32, FragmentRef)> {
         self.for_kept.drain(..)
     }
 
     /// Attaches a part to its event, or lets it wait for it. Parts of events that are not kept are
     /// not interned.
-    pub(super) fn offer(
+    pub fn offer(
         &mut self,
         part: Part,
         frames: PartFrames<'_>,
@@ -227,7 +222,7 @@ impl EventStacks {
     }
 
     /// Takes the parts of the stack of an event that come with it. If it has a row, it is this one.
-    pub(crate) fn take_parts(&mut self, row: usize, event: &Event<'_>, timeline: &mut Timeline) {
+    pub fn take_parts(&mut self, row: usize, event: &Event<'_>, timeline: &mut Timeline) {
         let Some(parts) = event.parts else { return };
         let has_row = timeline.ids.get(row).is_some_and(|ids| *ids != IdSource::Rundown);
         let mut end = None;
@@ -265,7 +260,7 @@ impl EventStacks {
     }
 
     /// Adds the stacks of gathered rows, which begin at `row` of the timeline.
-    pub(crate) fn append(
+    pub fn append(
         &mut self,
         row: usize,
         gathered: &mut GatheredStacks,
@@ -291,7 +286,7 @@ impl EventStacks {
     }
 
     /// Takes the stacks that the event of a row carries itself.
-    pub(crate) fn carry(&mut self, row: usize, event: &Event<'_>, timeline: &mut Timeline) {
+    pub fn carry(&mut self, row: usize, event: &Event<'_>, timeline: &mut Timeline) {
         let is_first = self.carried.last() != Some(&(row as u32));
         if is_first && carried_parts(event).next().is_some() {
             self.carried.push(row as u32);
@@ -303,7 +298,7 @@ impl EventStacks {
 
     /// Takes the first and the second part of the stack of an event that is kept one by one. If the user part is still to
     /// come, [`Self::take_for_kept`] hands it out with `number`.
-    pub(crate) fn carry_kept(&mut self, event: &Event<'_>, number: u32) -> [FragmentRef; 2] {
+    pub fn carry_kept(&mut self, event: &Event<'_>, number: u32) -> [FragmentRef; 2] {
         let mut parts = [FragmentRef::NONE; 2];
         if !event.extended.is_empty() {
             self.add_carried(event, StackOwner::Kept(number), |_, at, fragment| {
@@ -337,7 +332,7 @@ impl EventStacks {
     }
 
     /// Takes an event that carries the user part of the stack of an earlier one.
-    pub(super) fn finish_carried(&mut self, event: &Event<'_>, timeline: &mut Timeline) {
+    pub fn finish_carried(&mut self, event: &Event<'_>, timeline: &mut Timeline) {
         let (Some(part), Some(tid)) = (carried_parts(event).next(), event.tid) else { return };
         let owners = self.unfinished.take(part.match_id, tid);
         let Some(event_time) = owners.iter().map(|(_, time)| *time).min() else { return };
@@ -491,7 +486,7 @@ const MAX_OPEN: usize = 4096;
 type Key = (u64, u32);
 
 /// Values waiting for the user part of their stack, by match id and thread.
-pub(super) struct Matches<T> {
+pub struct Matches<T> {
     open: FxHashMap<Key, Vec<T>>,
     /// The keys in the order in which they came: the oldest is removed when there are too many.
     order: VecDeque<Key>,
@@ -505,7 +500,7 @@ impl<T> Default for Matches<T> {
 
 impl<T> Matches<T> {
     /// Lets an event wait. When too many wait, the oldest is removed.
-    pub(super) fn wait(&mut self, match_id: u64, tid: u32, event: T) {
+    pub fn wait(&mut self, match_id: u64, tid: u32, event: T) {
         self.order.push_back((match_id, tid));
         self.open.entry((match_id, tid)).or_default().push(event);
         while self.order.len() > MAX_OPEN {
@@ -516,7 +511,7 @@ impl<T> Matches<T> {
     }
 
     /// The events that waited for this part.
-    pub(super) fn take(&mut self, match_id: u64, tid: u32) -> Vec<T> {
+    pub fn take(&mut self, match_id: u64, tid: u32) -> Vec<T> {
         if self.open.is_empty() {
             return Vec::new();
         }

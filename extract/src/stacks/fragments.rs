@@ -26,7 +26,7 @@ impl FragmentRef {
     pub const NONE: Self = Self(u32::MAX);
 
     /// The part whose list of addresses has a number.
-    pub(super) fn numbered(number: u32, is_user: bool) -> Self {
+    pub fn numbered(number: u32, is_user: bool) -> Self {
         Self::new(number as usize, false, is_user)
     }
 
@@ -42,17 +42,17 @@ impl FragmentRef {
     }
 
     /// Marks the part as that of another event of the same stay in the kernel.
-    pub(super) fn shared(self) -> Self {
+    pub fn shared(self) -> Self {
         if self == Self::NONE { self } else { Self(self.0 | SHARED) }
     }
 
     /// Whether it came with the stack of another event.
-    pub(super) fn is_shared(self) -> bool {
+    pub fn is_shared(self) -> bool {
         self != Self::NONE && self.0 & SHARED != 0
     }
 
     /// The part without its origin, so that equal parts are equal.
-    pub(super) fn without_origin(self) -> Self {
+    pub fn without_origin(self) -> Self {
         if self == Self::NONE { self } else { Self(self.0 & !SHARED) }
     }
 
@@ -100,7 +100,7 @@ pub struct Fragments {
 
 impl Fragments {
     /// Takes a part of a stack.
-    pub(super) fn add(
+    pub fn add(
         &mut self,
         frames: PartFrames<'_>,
         pointer_size: usize,
@@ -119,7 +119,7 @@ impl Fragments {
 
     /// Takes a part that an event carries, by its position in the event. Where no user part is missing, the first one may be
     /// of either kind.
-    pub(super) fn add_carried(&mut self, part: &CarriedPart<'_>, at: usize) -> FragmentRef {
+    pub fn add_carried(&mut self, part: &CarriedPart<'_>, at: usize) -> FragmentRef {
         match part.frames {
             PartFrames::Key(key) if at == 0 && part.match_id == 0 => self.refer(key, KeyKind::Any),
             frames => self.add(frames, part.pointer_size, at > 0),
@@ -127,7 +127,7 @@ impl Fragments {
     }
 
     /// Keeps the list of addresses with a number.
-    pub(super) fn keep(&mut self, number: u32, addresses: &[[u8; 8]]) {
+    pub fn keep(&mut self, number: u32, addresses: &[[u8; 8]]) {
         self.numbered.keep(number, addresses);
     }
 
@@ -153,7 +153,7 @@ impl Fragments {
     /// Takes the frames of a key, given as for [`Self::intern`].
     ///
     /// They are of a user part if the last frame is in user mode. On ARM64, a kernel part may have the user's frames as well.
-    pub(super) fn define(&mut self, key: u64, frames: FrameBytes<'_>, pointer_size: usize) {
+    pub fn define(&mut self, key: u64, frames: FrameBytes<'_>, pointer_size: usize) {
         if self.open_keys.is_empty() {
             return;
         }
@@ -178,7 +178,7 @@ impl Fragments {
 
     /// Makes the frames of all keys referred to until now unknown: they may have been written into buffers that a ring
     /// overwrote, so that frames of these keys that came, or will come, may be of the next use of the key.
-    pub(super) fn forget_keys(&mut self) {
+    pub fn forget_keys(&mut self) {
         self.forgotten = self.keyed.len();
         self.keyed.fill(None);
         self.open_keys.clear();
@@ -190,7 +190,7 @@ impl Fragments {
     }
 
     /// Whether the frames of a kernel part that came as a key end in user mode, so that no user part is missing.
-    pub(super) fn is_whole_key(&self, fragment: FragmentRef) -> bool {
+    pub fn is_whole_key(&self, fragment: FragmentRef) -> bool {
         let is_kernel_key =
             fragment != FragmentRef::NONE && fragment.is_keyed() && !fragment.is_user();
         self.has_whole_keys
@@ -202,7 +202,7 @@ impl Fragments {
     }
 
     /// Whether [`Self::is_whole_key`] may be true of a part.
-    pub(super) fn has_whole_keys(&self) -> bool {
+    pub fn has_whole_keys(&self) -> bool {
         self.has_whole_keys
     }
 
@@ -232,7 +232,7 @@ impl Fragments {
     }
 
     /// Asks for what [`Self::fetch`] reads of a fragment.
-    pub(super) fn fetch_place(&self, fragment: FragmentRef) {
+    pub fn fetch_place(&self, fragment: FragmentRef) {
         let Some(index) = self.content(fragment) else { return };
         match index.checked_sub(MAX_REPEATED) {
             Some(index) => self.lists.fetch_place(index),
@@ -241,7 +241,7 @@ impl Fragments {
     }
 
     /// Asks for the addresses of a fragment, which are read soon: they lie anywhere in hundreds of megabytes.
-    pub(super) fn fetch(&self, fragment: FragmentRef) {
+    pub fn fetch(&self, fragment: FragmentRef) {
         self.content(fragment).into_iter().for_each(|index| prefetch_all(self.list(index)));
     }
 
@@ -334,11 +334,11 @@ impl NumberedLists {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+pub mod tests {
     use super::*;
 
     /// Addresses as a stack event of a 64-bit system has them.
-    pub(crate) fn frames(addresses: &[u64]) -> Vec<u8> {
+    pub fn frames(addresses: &[u64]) -> Vec<u8> {
         addresses.iter().flat_map(|address| address.to_le_bytes()).collect()
     }
 

@@ -19,7 +19,7 @@ const PART_ROWS: usize = ROW_GROUP_ROWS / 4;
 /// Of a stack only its fingerprint stays: its frames go to the writer of the table, so that a table of millions of stacks is
 /// never in memory as a whole.
 pub struct StackTable {
-    pub(super) frames: FrameInterner,
+    pub frames: FrameInterner,
     /// The row of each stack.
     numbers: FingerprintTable,
     /// The rows that were not handed on yet.
@@ -35,7 +35,7 @@ impl StackTable {
     }
 
     /// The rows of stacks, whose frames are rows of the frames table.
-    pub(super) fn rows(&mut self, stacks: &StackRows) -> Vec<u32> {
+    pub fn rows(&mut self, stacks: &StackRows) -> Vec<u32> {
         let fingerprints: Vec<_> = stacks.iter().map(Fingerprint::of).collect();
         // All at once: the entries, which are in no cache, are fetched side by side then.
         let known: Vec<_> = fingerprints.iter().map(|stack| self.numbers.find(*stack)).collect();
@@ -49,7 +49,7 @@ impl StackTable {
 
     fn row(&mut self, frames: &[u32], fingerprint: Fingerprint) -> u32 {
         let Self { numbers, rows, .. } = self;
-        let before = numbers.len();
+        let before = numbers.count();
         let row = numbers.number(fingerprint);
         if row == before {
             rows.push(frames);
@@ -73,7 +73,7 @@ impl StackTable {
         if !self.rows.is_empty() {
             let _ = self.batches.send(self.rows);
         }
-        (self.frames, self.numbers.len().into())
+        (self.frames, self.numbers.count().into())
     }
 }
 
@@ -91,12 +91,12 @@ pub enum FrameKey {
 /// A location in a module as one number, module and offset: hashing locations is much of the work of a stack. The
 /// top bit is never set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct PackedFrame(u64);
+pub struct PackedFrame(u64);
 
 impl PackedFrame {
     /// `None` for locations outside of modules, offsets beyond 4 GiB, which no image has (SizeOfImage has 32 bits), and
     /// modules beyond two thousand million.
-    pub(super) fn of(key: FrameKey) -> Option<Self> {
+    pub fn of(key: FrameKey) -> Option<Self> {
         match key {
             FrameKey::InModule(module, rva) => {
                 let (module, rva) = (i32::try_from(module).ok()?, u32::try_from(rva).ok()?);
@@ -113,22 +113,22 @@ impl PackedFrame {
 
 /// A frame of a new stack, for its numbering: a location in a module, or the number of another location in its shard.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct FrameCode(u64);
+pub struct FrameCode(u64);
 
 impl FrameCode {
     /// Bit of codes that are numbers.
     const NUMBER: u64 = 1 << 63;
 
-    pub(super) fn of_packed(frame: PackedFrame) -> Self {
+    pub fn of_packed(frame: PackedFrame) -> Self {
         Self(frame.0)
     }
 
-    pub(super) fn of_number(number: u32) -> Self {
+    pub fn of_number(number: u32) -> Self {
         Self(u64::from(number) | Self::NUMBER)
     }
 
     /// The location, or the number of it.
-    pub(super) fn decode(self) -> Result<PackedFrame, usize> {
+    pub fn decode(self) -> Result<PackedFrame, usize> {
         match self.0 & Self::NUMBER {
             0 => Ok(PackedFrame(self.0)),
             _ => Err((self.0 & !Self::NUMBER) as usize),
@@ -206,13 +206,13 @@ impl FrameInterner {
     }
 
     /// The number of a location in a module that was looked up lately.
-    pub(super) fn recent(&self, frame: PackedFrame) -> Option<u32> {
+    pub fn recent(&self, frame: PackedFrame) -> Option<u32> {
         let (recent, number) = self.recent[spread(frame.0, RECENT)];
         (recent == frame).then_some(number)
     }
 
     /// The number of a location in a module, if it has one.
-    pub(super) fn find_packed(&mut self, frame: PackedFrame) -> Option<u32> {
+    pub fn find_packed(&mut self, frame: PackedFrame) -> Option<u32> {
         let key = frame.key();
         let number = self.find(&key, self.hash(&key))?;
         self.recent[spread(frame.0, RECENT)] = (frame, number);
@@ -220,7 +220,7 @@ impl FrameInterner {
     }
 
     /// The number of a location in a module.
-    pub(super) fn intern_packed(&mut self, frame: PackedFrame) -> u32 {
+    pub fn intern_packed(&mut self, frame: PackedFrame) -> u32 {
         let number = self.intern(frame.key());
         self.recent[spread(frame.0, RECENT)] = (frame, number);
         number
@@ -277,7 +277,7 @@ impl FrameInterner {
 }
 
 /// A slot for a number, of a power of two slots.
-pub(super) fn spread(number: u64, slots: usize) -> usize {
+pub fn spread(number: u64, slots: usize) -> usize {
     // The factor of Fibonacci hashing, whose upper bits are the best mixed.
     let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed >> (u64::BITS - slots.ilog2())) as usize

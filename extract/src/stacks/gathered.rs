@@ -11,7 +11,7 @@ use crate::raw::Timeline;
 
 /// Stacks all parts of which came with their events and have numbers.
 #[derive(Default)]
-pub(crate) struct GatheredStacks {
+pub struct GatheredStacks {
     /// First and second part of the stack of each row, up to the last one that has any.
     parts: Vec<[FragmentRef; 2]>,
     /// The last part of each of them, if other stacks of its thread need it.
@@ -28,7 +28,7 @@ struct GatheredLists {
 }
 
 /// Whether all parts of the stack of an event that come with it have numbers.
-pub(crate) fn has_numbered_stack(event: &Event<'_>) -> bool {
+pub fn has_numbered_stack(event: &Event<'_>) -> bool {
     let has_number = |number: Option<u32>| number.is_some_and(|number| number < MAX_REPEATED);
     event.parts.is_none_or(|parts| parts.iter(event.time).all(|part| has_number(part.number)))
 }
@@ -36,12 +36,7 @@ pub(crate) fn has_numbered_stack(event: &Event<'_>) -> bool {
 impl GatheredStacks {
     /// Adds the stack of the event of the last row of the timeline. `known` has the numbers of the lists that the gatherer has
     /// passed on.
-    pub(crate) fn take(
-        &mut self,
-        event: &Event<'_>,
-        timeline: &mut Timeline,
-        known: &mut NumberSet,
-    ) {
+    pub fn take(&mut self, event: &Event<'_>, timeline: &mut Timeline, known: &mut NumberSet) {
         let (Some(parts), Some(row)) = (event.parts, timeline.len().checked_sub(1)) else { return };
         let mut stack = [FragmentRef::NONE; 2];
         let mut last = None;
@@ -62,14 +57,14 @@ impl GatheredStacks {
 
     /// First and second part of the stacks of these rows, up to the last one that has any, and what other stacks need of
     /// their last parts.
-    pub(super) fn of_rows(&self, rows: Range<usize>) -> (&[[FragmentRef; 2]], &[Option<LastPart>]) {
+    pub fn of_rows(&self, rows: Range<usize>) -> (&[[FragmentRef; 2]], &[Option<LastPart>]) {
         let rows = rows.start..rows.end.min(self.parts.len());
         let parts = self.parts.get(rows.clone()).unwrap_or_default();
         (parts, self.last.get(rows).unwrap_or_default())
     }
 
     /// Passes the lists on.
-    pub(super) fn move_lists(&mut self, fragments: &mut Fragments) {
+    pub fn move_lists(&mut self, fragments: &mut Fragments) {
         let GatheredLists { ends, addresses } = &mut self.lists;
         let mut start = 0;
         for (number, end) in ends.drain(..) {
@@ -80,7 +75,7 @@ impl GatheredStacks {
     }
 
     /// Removes all rows.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.parts.clear();
         self.last.clear();
         self.lists.ends.clear();

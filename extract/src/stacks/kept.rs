@@ -32,7 +32,7 @@ impl KeptStacks {
     }
 
     /// Forgets the frames of keys; see [`Fragments::forget_keys`].
-    pub(crate) fn forget_keys(&mut self) {
+    pub fn forget_keys(&mut self) {
         self.events.forget_keys();
         if let Some(all) = &mut self.all {
             all.forget_keys();
@@ -40,7 +40,7 @@ impl KeptStacks {
     }
 
     /// Forgets a thread that starts or ends at this time.
-    pub(crate) fn end_thread(&mut self, pid: u32, tid: u32, time: i64, timeline: &mut Timeline) {
+    pub fn end_thread(&mut self, pid: u32, tid: u32, time: i64, timeline: &mut Timeline) {
         self.events.end_thread(pid, tid, time, timeline);
         if let Some(all) = &mut self.all {
             all.end_thread(pid, tid, time);
@@ -48,7 +48,7 @@ impl KeptStacks {
     }
 
     /// Takes user parts of other events back from stacks between whose parts events are missing.
-    pub(crate) fn withdraw_across(&mut self, losses: &[EventLoss]) {
+    pub fn withdraw_across(&mut self, losses: &[EventLoss]) {
         let certain = losses.iter().filter(|loss| !loss.is_doubtful);
         let spans: Vec<_> = certain.filter_map(|loss| Some(loss.span?.bounds())).collect();
         if spans.is_empty() {
@@ -179,17 +179,17 @@ impl AllStacks {
 
     /// Forgets the frames of keys (see [`Fragments::forget_keys`]), and user parts that are not known to belong to the same
     /// stay in the kernel.
-    pub(super) fn forget_keys(&mut self) {
+    pub fn forget_keys(&mut self) {
         self.fragments.forget_keys();
         self.stays.forget();
         self.withdraw(|_| true);
     }
 
-    pub(super) fn define_key(&mut self, key: u64, frames: FrameBytes<'_>, pointer_size: usize) {
+    pub fn define_key(&mut self, key: u64, frames: FrameBytes<'_>, pointer_size: usize) {
         self.fragments.define(key, frames, pointer_size);
     }
 
-    pub(super) fn add(&mut self, part: Part, frames: PartFrames<'_>, event: &Event<'_>) {
+    pub fn add(&mut self, part: Part, frames: PartFrames<'_>, event: &Event<'_>) {
         let Part { event_time, pid, tid, processor, is_user, is_whole } = part;
         let fragment = self.fragments.add(frames, event.pointer_size, is_user);
         // Thread 0 is the idle thread, which runs on every processor at once.

@@ -7,52 +7,52 @@ use crate::etl::{Event, EventId, Guid, StackPart};
 use crate::metadata::extended_items;
 use crate::payload::{Field, Payload};
 
-pub(super) const WALK: EventId = EventId::Hook(0x1820);
-pub(super) const KEY_DELETE: EventId = EventId::Hook(0x1823);
-pub(super) const KEY_RUNDOWN: EventId = EventId::Hook(0x1824);
-pub(super) const KEY_KERNEL: EventId = EventId::Hook(0x1825);
-pub(super) const KEY_USER: EventId = EventId::Hook(0x1826);
+pub const WALK: EventId = EventId::Hook(0x1820);
+pub const KEY_DELETE: EventId = EventId::Hook(0x1823);
+pub const KEY_RUNDOWN: EventId = EventId::Hook(0x1824);
+pub const KEY_KERNEL: EventId = EventId::Hook(0x1825);
+pub const KEY_USER: EventId = EventId::Hook(0x1826);
 
 /// A part of a stack and the event it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part {
+pub struct Part {
     /// Raw time of the event.
-    pub(super) event_time: i64,
+    pub event_time: i64,
     /// Process id. It comes before the thread id here, unlike in event headers.
-    pub(super) pid: u32,
-    pub(super) tid: u32,
-    pub(super) processor: u16,
+    pub pid: u32,
+    pub tid: u32,
+    pub processor: u16,
     /// Whether it begins in user mode.
-    pub(super) is_user: bool,
+    pub is_user: bool,
     /// Whether no user part is missing: its last frame is in user mode. Keys are not known to be whole.
-    pub(super) is_whole: bool,
+    pub is_whole: bool,
 }
 
 /// Addresses, innermost first, as wide as the pointers of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FrameBytes<'a> {
-    pub(super) bytes: &'a [u8],
+pub struct FrameBytes<'a> {
+    pub bytes: &'a [u8],
     /// Number of those that [`repeated_frames`] returns of their event, as in [`Event::repeated`].
-    pub(super) number: Option<u32>,
+    pub number: Option<u32>,
 }
 
 impl FrameBytes<'_> {
     /// Whether the innermost frame is in user mode, where the top bit of an address is 0.
-    pub(super) fn begins_in_user_mode(&self, pointer_size: usize) -> bool {
+    pub fn begins_in_user_mode(&self, pointer_size: usize) -> bool {
         let first = self.bytes.get(..pointer_size).unwrap_or_default();
         // Little-endian: the top bit of the address is in its last byte.
         first.last().is_some_and(|byte| byte & 0x80 == 0)
     }
 
     /// Whether the outermost frame is in user mode; a cut last address is left out.
-    pub(super) fn ends_in_user_mode(&self, pointer_size: usize) -> bool {
+    pub fn ends_in_user_mode(&self, pointer_size: usize) -> bool {
         let whole = self.bytes.len() - self.bytes.len() % pointer_size.max(1);
         self.bytes[..whole].last().is_some_and(|byte| byte & 0x80 == 0)
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PartFrames<'a> {
+pub enum PartFrames<'a> {
     Here(FrameBytes<'a>),
     /// Written later, under this key.
     Key(u64),
@@ -60,7 +60,7 @@ pub(super) enum PartFrames<'a> {
 
 impl Part {
     /// A part that came with its event, which this processor logged.
-    pub(super) fn with_event(part: &StackPart<'_>, processor: u16) -> Self {
+    pub fn with_event(part: &StackPart<'_>, processor: u16) -> Self {
         let StackPart { event_time, pid, tid, is_user, frames, number, .. } = *part;
         let is_whole =
             FrameBytes { bytes: frames, number }.ends_in_user_mode(StackPart::POINTER_SIZE);
@@ -68,7 +68,7 @@ impl Part {
     }
 
     /// Decodes a stack walk, or a reference to one.
-    pub(super) fn decode<'a>(event: &Event<'a>) -> Option<(Self, PartFrames<'a>)> {
+    pub fn decode<'a>(event: &Event<'a>) -> Option<(Self, PartFrames<'a>)> {
         let mut p = Payload::of(event);
         let (event_time, pid, tid) = (p.i64()?, p.u32()?, p.u32()?);
         let (frames, is_user, is_whole) = if event.id == WALK {
@@ -87,7 +87,7 @@ impl Part {
 }
 
 /// A key and its frames, which are written after the references to it.
-pub(super) fn key_frames<'a>(event: &Event<'a>) -> Option<(u64, FrameBytes<'a>)> {
+pub fn key_frames<'a>(event: &Event<'a>) -> Option<(u64, FrameBytes<'a>)> {
     let mut p = Payload::of(event);
     let key = p.pointer()?;
     Some((key, FrameBytes { bytes: p.rest(), number: event.repeated }))
@@ -97,7 +97,7 @@ pub(super) fn key_frames<'a>(event: &Event<'a>) -> Option<(u64, FrameBytes<'a>)>
 /// wider.
 ///
 /// [`Fragments`]: super::Fragments
-pub(crate) fn repeated_frames<'a>(event: &Event<'a>) -> Option<&'a [u8]> {
+pub fn repeated_frames<'a>(event: &Event<'a>) -> Option<&'a [u8]> {
     if event.pointer_size != 8 {
         return None;
     }
@@ -113,7 +113,7 @@ pub(crate) fn repeated_frames<'a>(event: &Event<'a>) -> Option<&'a [u8]> {
 }
 
 /// The part of a stack that an event is, with its frames as [`repeated_frames`] returns them; `None` where it does not.
-pub(crate) fn stack_part<'a>(event: &Event<'a>) -> Option<StackPart<'a>> {
+pub fn stack_part<'a>(event: &Event<'a>) -> Option<StackPart<'a>> {
     if event.id != WALK || event.pointer_size != StackPart::POINTER_SIZE {
         return None;
     }
@@ -135,20 +135,20 @@ const KEY_64: u16 = 18;
 const EVENT_TRACING: Guid = Guid::of(uuid!("b675ec37-bdb6-4648-bc92-f3fdc74d3ca2"));
 
 /// Carries the user part of the stack of an earlier event of its thread, with the same match id.
-pub(crate) const USER_PART: EventId = EventId::Manifest { guid: EVENT_TRACING, id: 18 };
+pub const USER_PART: EventId = EventId::Manifest { guid: EVENT_TRACING, id: 18 };
 
 /// A stack, or a part of one, in an extended item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CarriedPart<'a> {
+pub struct CarriedPart<'a> {
     /// Identifies the stack whose user part comes in a later event; 0 where no part is missing.
-    pub(super) match_id: u64,
-    pub(super) frames: PartFrames<'a>,
+    pub match_id: u64,
+    pub frames: PartFrames<'a>,
     /// Bytes of an address.
-    pub(super) pointer_size: usize,
+    pub pointer_size: usize,
 }
 
 /// Fields of an item of this kind if it is a stack, and the size of a pointer in it in bytes.
-pub(crate) fn item_fields(kind: u16) -> (&'static [Field], usize) {
+pub fn item_fields(kind: u16) -> (&'static [Field], usize) {
     let fields: &[Field] = match kind {
         STACK_32 | STACK_64 => &[Field::Bytes(8), Field::Addresses],
         KEY_32 | KEY_64 => &[Field::Bytes(8), Field::Pointers(1)],
@@ -158,7 +158,7 @@ pub(crate) fn item_fields(kind: u16) -> (&'static [Field], usize) {
 }
 
 /// The stacks that an event carries, in their order; the innermost frame is first.
-pub(super) fn carried_parts<'a>(event: &Event<'a>) -> impl Iterator<Item = CarriedPart<'a>> {
+pub fn carried_parts<'a>(event: &Event<'a>) -> impl Iterator<Item = CarriedPart<'a>> {
     extended_items(event.extended).filter_map(|item| {
         let (_, pointer_size) = item_fields(item.kind);
         let mut p = Payload::new(item.data, pointer_size);
@@ -173,7 +173,7 @@ pub(super) fn carried_parts<'a>(event: &Event<'a>) -> impl Iterator<Item = Carri
 }
 
 /// The keys of the stacks that an event carries, and the match id of one whose user part is still to come.
-pub(crate) fn carried_names(event: &Event<'_>) -> (impl Iterator<Item = u64>, Option<u64>) {
+pub fn carried_names(event: &Event<'_>) -> (impl Iterator<Item = u64>, Option<u64>) {
     let key = |part: CarriedPart<'_>| match part.frames {
         PartFrames::Key(key) => Some(key),
         PartFrames::Here(_) => None,
@@ -184,7 +184,7 @@ pub(crate) fn carried_names(event: &Event<'_>) -> (impl Iterator<Item = u64>, Op
 
 /// Use of an event for stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StackUse {
+pub enum StackUse {
     /// A part of the stack of the event with this raw time; with a key, the frames come later.
     Part { event_time: i64, key: Option<u64> },
     /// The frames of a key.
@@ -195,7 +195,7 @@ pub(crate) enum StackUse {
 
 impl StackUse {
     /// `None` for an event that has nothing to do with stacks, or is too short.
-    pub(crate) fn of(event: &Event<'_>) -> Option<Self> {
+    pub fn of(event: &Event<'_>) -> Option<Self> {
         match event.id {
             WALK | KEY_KERNEL | KEY_USER => Part::decode(event).map(|(part, frames)| {
                 let key = match frames {

@@ -318,7 +318,7 @@ pub struct KeptRows {
 }
 
 impl KeptRows {
-    pub(super) fn add(&mut self, row: usize) {
+    pub fn add(&mut self, row: usize) {
         self.count += u64::from(self.rows.insert(row));
     }
 

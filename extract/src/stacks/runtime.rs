@@ -9,31 +9,31 @@ use crate::etl::{Event, EventId, Guid};
 use crate::payload::Payload;
 
 /// Microsoft-Windows-DotNETRuntime.
-pub(crate) const RUNTIME: Guid = Guid::of(uuid!("e13c0d23-ccbc-4e12-931b-d9cc2eee27e4"));
+pub const RUNTIME: Guid = Guid::of(uuid!("e13c0d23-ccbc-4e12-931b-d9cc2eee27e4"));
 
 /// Microsoft-Windows-DotNETRuntimePrivate.
 const PRIVATE: Guid = Guid::of(uuid!("763fd754-7086-4dfe-95eb-c01a46faf4ca"));
 
-pub(super) const RUNTIME_WALK: EventId = EventId::Manifest { guid: RUNTIME, id: 82 };
-pub(super) const PRIVATE_WALK: EventId = EventId::Manifest { guid: PRIVATE, id: 151 };
+pub const RUNTIME_WALK: EventId = EventId::Manifest { guid: RUNTIME, id: 82 };
+pub const PRIVATE_WALK: EventId = EventId::Manifest { guid: PRIVATE, id: 151 };
 
 /// Most threads of which the last event is known.
 const MAX_THREADS: usize = 1 << 16;
 
 /// Use of an event of the runtime for stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RuntimeUse {
+pub enum RuntimeUse {
     /// The next event of its thread may be its stack.
     HasStack,
     IsStack,
 }
 
 /// A thread, and the provider of its events.
-pub(crate) type RuntimeThread = (Guid, u32, u32);
+pub type RuntimeThread = (Guid, u32, u32);
 
 impl RuntimeUse {
     /// `None` for events of other providers.
-    pub(crate) fn of(event: &Event<'_>) -> Option<(Self, RuntimeThread)> {
+    pub fn of(event: &Event<'_>) -> Option<(Self, RuntimeThread)> {
         let EventId::Manifest { guid: guid @ (RUNTIME | PRIVATE), .. } = event.id else {
             return None;
         };
@@ -45,14 +45,14 @@ impl RuntimeUse {
 
 /// The last event of each thread, which the stack that follows belongs to.
 #[derive(Default)]
-pub(super) struct RuntimeStacks {
+pub struct RuntimeStacks {
     /// Rows of the timeline, and numbers of events that are kept one by one.
     last: FxHashMap<RuntimeThread, (Option<u32>, Option<u32>)>,
 }
 
 impl RuntimeStacks {
     /// Takes an event with its row and its number, if it has them.
-    pub(super) fn note(&mut self, event: &Event<'_>, row: Option<u32>, kept: Option<u32>) {
+    pub fn note(&mut self, event: &Event<'_>, row: Option<u32>, kept: Option<u32>) {
         let Some((RuntimeUse::HasStack, thread)) = RuntimeUse::of(event) else { return };
         if row.is_none() && kept.is_none() {
             self.last.remove(&thread);
@@ -65,7 +65,7 @@ impl RuntimeStacks {
     }
 
     /// Row and number of the event that a stack belongs to, and the frames.
-    pub(super) fn stack<'a>(
+    pub fn stack<'a>(
         &mut self,
         event: &Event<'a>,
     ) -> Option<(Option<u32>, Option<u32>, PartFrames<'a>)> {

@@ -14,22 +14,22 @@ use crate::prefetch::prefetch;
 
 /// Inputs for resolving addresses.
 #[derive(Clone, Copy)]
-pub(super) struct Context<'a> {
-    pub(super) fragments: &'a Fragments,
+pub struct Context<'a> {
+    pub fragments: &'a Fragments,
     /// The modules that addresses may lie in.
-    pub(super) spaces: &'a AddressSpaces,
+    pub spaces: &'a AddressSpaces,
     /// The managed methods that addresses may lie in.
-    pub(super) methods: &'a AddressSpaces,
+    pub methods: &'a AddressSpaces,
 }
 
 /// A stack to be resolved: its parts, and the process and raw time that decide the modules.
 #[derive(Clone, Copy)]
-pub(super) struct Query<'a> {
-    pub(super) parts: [FragmentRef; 2],
+pub struct Query<'a> {
+    pub parts: [FragmentRef; 2],
     /// Parts beyond the second.
-    pub(super) more: &'a [FragmentRef],
-    pub(super) pid: u32,
-    pub(super) time: i64,
+    pub more: &'a [FragmentRef],
+    pub pid: u32,
+    pub time: i64,
 }
 
 /// Requests that are looked up before the first new one of them is resolved, so that the addresses of all new ones are
@@ -38,14 +38,14 @@ const LOOKED_UP_AT_ONCE: usize = 32;
 
 /// An event of a batch whose stack is to be looked up.
 #[derive(Clone, Copy)]
-pub(super) struct Request {
+pub struct Request {
     /// Position of the event in its batch.
-    pub(super) position: u32,
+    pub position: u32,
     /// Row of the timeline.
-    pub(super) row: u32,
-    pub(super) parts: [FragmentRef; 2],
-    pub(super) pid: u32,
-    pub(super) time: i64,
+    pub row: u32,
+    pub parts: [FragmentRef; 2],
+    pub pid: u32,
+    pub time: i64,
 }
 
 /// The parts of a stack and its process.
@@ -245,11 +245,11 @@ impl RecentAddresses {
 
 /// Some of the answers, with numbers of their own for stacks.
 #[derive(Default)]
-pub(super) struct Shard {
+pub struct Shard {
     /// Events to be looked up by [`Self::answer`], in the order of their positions.
-    pub(super) requests: Vec<Request>,
+    pub requests: Vec<Request>,
     /// Answers that were not taken yet.
-    pub(super) answers: Answers,
+    pub answers: Answers,
     stacks: Memory<StackKey>,
     /// Number of stacks so far.
     count: u32,
@@ -260,22 +260,22 @@ pub(super) struct Shard {
 
 /// Answers of a shard about a batch of events.
 #[derive(Default)]
-pub(super) struct Answers {
+pub struct Answers {
     /// Position of each event with a stack, and the stack's number in its shard.
-    pub(super) stacks: Vec<(u32, u32)>,
+    pub stacks: Vec<(u32, u32)>,
     /// The stacks that are new in the shard, in the order of their numbers and events.
-    pub(super) new: Vec<NewStack>,
+    pub new: Vec<NewStack>,
     /// Their frames.
-    pub(super) frames: Vec<FrameCode>,
+    pub frames: Vec<FrameCode>,
     /// Locations that are new in the shard, in the order of their numbers.
-    pub(super) unpacked: Vec<FrameKey>,
+    pub unpacked: Vec<FrameKey>,
     /// Managed methods at locations in modules.
-    pub(super) methods: Vec<NotedMethod>,
+    pub methods: Vec<NotedMethod>,
 }
 
 impl Answers {
     /// Takes the answers, and leaves memory for as many: next time there are about as many.
-    pub(super) fn take(&mut self) -> Self {
+    pub fn take(&mut self) -> Self {
         let next = Self {
             stacks: Vec::with_capacity(self.stacks.len()),
             new: Vec::with_capacity(self.new.len()),
@@ -286,7 +286,7 @@ impl Answers {
     }
 
     /// Removes the answers, and keeps their memory.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         let Self { stacks, new, frames, unpacked, methods } = self;
         stacks.clear();
         new.clear();
@@ -297,29 +297,25 @@ impl Answers {
 }
 
 /// A stack that the table may not have.
-pub(super) struct NewStack {
+pub struct NewStack {
     /// Position of the event that has it.
-    pub(super) position: u32,
+    pub position: u32,
     /// Its frames, a range of [`Answers::frames`].
-    pub(super) frames: Range<usize>,
+    pub frames: Range<usize>,
 }
 
 /// A managed method at a location in a module.
 #[derive(Clone, Copy)]
-pub(super) struct NotedMethod {
+pub struct NotedMethod {
     /// Position of the event that has it in its stack.
-    pub(super) position: u32,
-    pub(super) frame: FrameKey,
-    pub(super) method: u32,
+    pub position: u32,
+    pub frame: FrameKey,
+    pub method: u32,
 }
 
 impl Shard {
     /// Looks up the stacks of all requested events; `more` returns the parts of the event of a row beyond the second.
-    pub(super) fn answer<'q>(
-        &mut self,
-        more: impl Fn(u32) -> &'q [FragmentRef],
-        context: &Context<'_>,
-    ) {
+    pub fn answer<'q>(&mut self, more: impl Fn(u32) -> &'q [FragmentRef], context: &Context<'_>) {
         let mut requests = std::mem::take(&mut self.requests);
         let mut new = Vec::with_capacity(LOOKED_UP_AT_ONCE);
         let mut known = Vec::with_capacity(LOOKED_UP_AT_ONCE);
@@ -350,7 +346,7 @@ impl Shard {
     }
 
     /// Looks up the stack of the event at a position, and resolves it if it is new.
-    pub(super) fn look_up(&mut self, position: u32, query: &Query<'_>, context: &Context<'_>) {
+    pub fn look_up(&mut self, position: u32, query: &Query<'_>, context: &Context<'_>) {
         let Query { parts, more, pid, time } = *query;
         if parts[0] == FragmentRef::NONE {
             return;

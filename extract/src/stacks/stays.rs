@@ -15,53 +15,53 @@ use super::parts::Part;
 
 /// A thread, by process and thread id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Thread(u64);
+pub struct Thread(u64);
 
 impl Thread {
-    pub(super) fn new(pid: u32, tid: u32) -> Self {
+    pub fn new(pid: u32, tid: u32) -> Self {
         Self(u64::from(pid) << 32 | u64::from(tid))
     }
 
-    pub(super) fn pid(self) -> u32 {
+    pub fn pid(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
-    pub(super) fn tid(self) -> u32 {
+    pub fn tid(self) -> u32 {
         self.0 as u32
     }
 }
 
 /// A user part, and when it was written.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct UserPart {
+pub struct UserPart {
     /// Raw time of the event that asked for it.
-    pub(super) event_time: i64,
+    pub event_time: i64,
     /// Raw time at which it was written.
-    pub(super) written: i64,
-    pub(super) fragment: FragmentRef,
+    pub written: i64,
+    pub fragment: FragmentRef,
 }
 
 /// A stack that has only its kernel part yet.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct KernelStack<T> {
-    pub(super) owner: T,
+pub struct KernelStack<T> {
+    pub owner: T,
     /// Raw time of its event.
-    pub(super) event_time: i64,
+    pub event_time: i64,
     /// Raw time at which its kernel part was written.
-    pub(super) written: i64,
+    pub written: i64,
 }
 
 /// A stack that a user part of an earlier event completes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Completed<T> {
-    pub(super) stack: KernelStack<T>,
-    pub(super) thread: Thread,
-    pub(super) part: UserPart,
+pub struct Completed<T> {
+    pub stack: KernelStack<T>,
+    pub thread: Thread,
+    pub part: UserPart,
 }
 
 /// The last part that came with an event, as far as other stacks of its thread need it.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum LastPart {
+pub enum LastPart {
     /// The kernel part, written at this raw time; the user part is missing.
     Kernel { thread: Thread, written: i64 },
     /// The user part, written at this raw time.
@@ -70,7 +70,7 @@ pub(super) enum LastPart {
 
 impl LastPart {
     /// `None` for a kernel part that no user part follows.
-    pub(super) fn new(part: &Part, fragment: FragmentRef, written: i64) -> Option<Self> {
+    pub fn new(part: &Part, fragment: FragmentRef, written: i64) -> Option<Self> {
         let thread = Thread::new(part.pid, part.tid);
         match (part.is_user, part.is_whole) {
             (true, _) => Some(Self::User { thread, fragment, written }),
@@ -96,7 +96,7 @@ const MAX_OUT_OF_ORDER: usize = 32;
 ///
 /// A user part decides only when a later time is reached, so that the order in which parts of one time come does not matter:
 /// parts that lie in one buffer with their event come with it.
-pub(super) struct Stays<T> {
+pub struct Stays<T> {
     threads: FxHashMap<Thread, Stay<T>>,
     /// Stacks that wait, in all threads.
     waiting: usize,
@@ -126,7 +126,7 @@ impl<T> Default for Stay<T> {
 
 impl<T: Copy> Stays<T> {
     /// Adds a stack that has only its kernel part. Times before `now` have been reached.
-    pub(super) fn wait(&mut self, thread: Thread, stack: KernelStack<T>, now: i64) {
+    pub fn wait(&mut self, thread: Thread, stack: KernelStack<T>, now: i64) {
         // The idle thread runs on every processor at once, and never in user mode.
         if thread.tid() == 0 {
             return;
@@ -142,7 +142,7 @@ impl<T: Copy> Stays<T> {
     }
 
     /// Takes a user part that came with its event, before the time at which it was written.
-    pub(super) fn foresee(&mut self, thread: Thread, part: UserPart) {
+    pub fn foresee(&mut self, thread: Thread, part: UserPart) {
         let now = part.event_time;
         self.make_room(now);
         let stay = self.threads.entry(thread).or_default();
@@ -151,7 +151,7 @@ impl<T: Copy> Stays<T> {
     }
 
     /// Takes a user part when it is written. `intern` returns its fragment, and is called only if it completes a stack.
-    pub(super) fn leave(
+    pub fn leave(
         &mut self,
         thread: Thread,
         event_time: i64,
@@ -172,19 +172,19 @@ impl<T: Copy> Stays<T> {
     }
 
     /// Forgets a thread that ends, or whose id another thread gets, at this time.
-    pub(super) fn end(&mut self, thread: Thread, time: i64) {
+    pub fn end(&mut self, thread: Thread, time: i64) {
         if let Some(mut stay) = self.threads.remove(&thread) {
             self.waiting -= stay.settle(thread, time, &mut self.completed) + stay.waiting.len();
         }
     }
 
     /// Forgets all threads: what comes next may be of other stays.
-    pub(super) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         (self.threads, self.waiting) = (FxHashMap::default(), 0);
     }
 
     /// Lets all user parts decide, at the end of the trace.
-    pub(super) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         let Self { threads, completed, .. } = self;
         for (thread, mut stay) in std::mem::take(threads) {
             stay.settle(thread, i64::MAX, completed);
@@ -195,17 +195,17 @@ impl<T: Copy> Stays<T> {
     }
 
     /// Whether stacks were completed that [`Self::take_completed`] has not returned yet.
-    pub(super) fn has_completed(&self) -> bool {
+    pub fn has_completed(&self) -> bool {
         !self.completed.is_empty()
     }
 
     /// The stacks that were completed since the last call.
-    pub(super) fn take_completed(&mut self) -> Vec<Completed<T>> {
+    pub fn take_completed(&mut self) -> Vec<Completed<T>> {
         std::mem::take(&mut self.completed)
     }
 
     /// Gives back the memory of [`Self::take_completed`].
-    pub(super) fn reuse(&mut self, mut completed: Vec<Completed<T>>) {
+    pub fn reuse(&mut self, mut completed: Vec<Completed<T>>) {
         completed.clear();
         self.completed = completed;
     }

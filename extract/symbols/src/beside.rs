@@ -63,13 +63,13 @@ fn folders_named(folder: &Path, names: &[String]) -> Vec<PathBuf> {
 
 /// Suffixes after the name of a trace in the names of folders of symbols, in the order PerfView searches
 /// them.
-pub(super) const ENDS: [&str; 3] = [".ngenpdbs", ".ngenpdb", ".embeddedpdbs"];
+pub const ENDS: [&str; 3] = [".ngenpdbs", ".ngenpdb", ".embeddedpdbs"];
 /// PerfView's folder for the symbols of all traces beside it, and in a `.zip`. PerfView searches it last.
-pub(super) const FOR_ALL: &str = "symbols";
+pub const FOR_ALL: &str = "symbols";
 
 /// Symbols in archives.
 #[derive(Default)]
-pub(super) struct PackedSymbols {
+pub struct PackedSymbols {
     /// Names of the members that may be symbols, by archive.
     names: FxHashMap<PathBuf, Vec<String>>,
     /// Folder of unpacked files, until the end of the session.
@@ -80,7 +80,7 @@ pub(super) struct PackedSymbols {
 
 impl PackedSymbols {
     /// The members that may be the file of a key; their identity is not checked.
-    pub(super) fn find(&mut self, archive: &Path, key: &StoreKey) -> Vec<String> {
+    pub fn find(&mut self, archive: &Path, key: &StoreKey) -> Vec<String> {
         let names = self.names.entry(archive.to_owned()).or_insert_with(|| {
             let names = member_names(archive).unwrap_or_default();
             names.into_iter().filter(|name| is_symbol(name)).collect()
@@ -93,7 +93,7 @@ impl PackedSymbols {
         names.iter().filter(is_file).cloned().collect()
     }
 
-    pub(super) fn unpack(
+    pub fn unpack(
         &mut self,
         archive: &Path,
         member: &str,
@@ -177,7 +177,7 @@ impl<'a> Member<'a> {
 }
 
 /// Whether a trace lies in an archive in which symbols are looked for.
-pub(super) fn is_archive(trace: &Path) -> bool {
+pub fn is_archive(trace: &Path) -> bool {
     is_seven_zip(trace) || has_extension(trace, "zip")
 }
 

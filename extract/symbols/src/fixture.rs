@@ -15,34 +15,34 @@ use super::{
 
 /// Content of a test's PDB.
 #[derive(Clone)]
-pub(super) struct TestPdb {
-    pub(super) guid: Uuid,
+pub struct TestPdb {
+    pub guid: Uuid,
     /// Age in the debug information stream, which an image refers to.
-    pub(super) age: u32,
+    pub age: u32,
     /// Age in the PDB information stream.
-    pub(super) info_age: u32,
-    pub(super) machine: u16,
+    pub info_age: u32,
+    pub machine: u16,
     /// RVA (at least [`SECTION`]) and name, as decorated by the linker.
-    pub(super) functions: Vec<(u32, &'static str)>,
+    pub functions: Vec<(u32, &'static str)>,
 }
 
 /// RVA of the only section.
-pub(super) const SECTION: u32 = 0x1000;
-pub(super) const AMD64: u16 = 0x8664;
-pub(super) const I386: u16 = 0x14c;
+pub const SECTION: u32 = 0x1000;
+pub const AMD64: u16 = 0x8664;
+pub const I386: u16 = 0x14c;
 
 const NO_STREAM: u16 = 0xffff;
 const SYMBOL_STREAM: u16 = 5;
 const SECTION_STREAM: u16 = 6;
 
 impl TestPdb {
-    pub(super) fn new(functions: &[(u32, &'static str)]) -> Self {
+    pub fn new(functions: &[(u32, &'static str)]) -> Self {
         let guid = Uuid::from_u128(0x0155fe84_c000_1eb1_57c6_858e85d46b4c);
         Self { guid, age: 2, info_age: 5, machine: AMD64, functions: functions.to_vec() }
     }
 
     /// A module of a trace that this PDB belongs to, named like the PDB.
-    pub(super) fn module(&self, pdb: &str) -> ModuleIdentity {
+    pub fn module(&self, pdb: &str) -> ModuleIdentity {
         let identity = PdbIdentity { name: pdb.to_owned(), guid: self.guid, age: self.age };
         ModuleIdentity {
             name: pdb.replace(".pdb", ".dll"),
@@ -54,11 +54,11 @@ impl TestPdb {
     }
 
     /// Path in symbol stores, with forward slashes.
-    pub(super) fn store_path(&self, pdb: &str) -> String {
+    pub fn store_path(&self, pdb: &str) -> String {
         format!("{pdb}/{:X}{:x}/{pdb}", self.guid.simple(), self.age)
     }
 
-    pub(super) fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         let types = type_stream();
         let streams = [
             Vec::new(),
@@ -115,7 +115,7 @@ impl TestPdb {
 }
 
 /// A cabinet with one file.
-pub(super) fn cabinet(name: &str, bytes: &[u8]) -> Vec<u8> {
+pub fn cabinet(name: &str, bytes: &[u8]) -> Vec<u8> {
     let mut builder = cab::CabinetBuilder::new();
     builder.add_folder(cab::CompressionType::MsZip).add_file(name);
     let mut writer = builder.build(Cursor::new(Vec::new())).expect("a cabinet");
@@ -125,7 +125,7 @@ pub(super) fn cabinet(name: &str, bytes: &[u8]) -> Vec<u8> {
     writer.finish().expect("a cabinet").into_inner()
 }
 
-pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(bytes).expect("written");
     encoder.finish().expect("compressed")
@@ -161,11 +161,7 @@ fn u32s(values: &[u32]) -> Vec<u8> {
 }
 
 /// Names from these locations, and where the symbols were.
-pub(super) fn names_from(
-    locations: Vec<PathBuf>,
-    pdb: &TestPdb,
-    max_bytes: u64,
-) -> (FrameChain, Outcome) {
+pub fn names_from(locations: Vec<PathBuf>, pdb: &TestPdb, max_bytes: u64) -> (FrameChain, Outcome) {
     let cache = tempfile::tempdir().expect("a folder");
     let options = SymbolizerOptions {
         symcache_folder: Some(cache.path().to_owned()),

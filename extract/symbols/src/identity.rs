@@ -43,7 +43,7 @@ impl PdbIdentity {
     }
 
     /// The identity as the PDB itself states it.
-    pub(super) fn debug_id(&self) -> DebugId {
+    pub fn debug_id(&self) -> DebugId {
         DebugId::from_parts(self.guid, self.age)
     }
 }
@@ -56,17 +56,17 @@ impl fmt::Display for PdbIdentity {
 
 /// Properties that distinguish an image file from others of its name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct ImageIdentity {
+pub struct ImageIdentity {
     /// File name without any path.
-    pub(super) name: String,
-    pub(super) timestamp: u32,
+    pub name: String,
+    pub timestamp: u32,
     /// Mapped size in bytes.
-    pub(super) size: u64,
+    pub size: u64,
 }
 
 impl ImageIdentity {
     /// `None` if the trace does not say enough of the module.
-    pub(super) fn new(module: &ModuleIdentity) -> Option<Self> {
+    pub fn new(module: &ModuleIdentity) -> Option<Self> {
         let name = module.name.rsplit(['/', '\\']).next().filter(|name| !name.is_empty())?;
         let timestamp = module.timestamp.filter(|timestamp| *timestamp != 0)?;
         let size = Some(module.size).filter(|size| *size != 0)?;
@@ -75,7 +75,7 @@ impl ImageIdentity {
 
     /// Whether the headers are of this image. Mapped images have whole pages, even if their
     /// header says.
-    pub(super) fn is(&self, timestamp: u32, size: u32) -> bool {
+    pub fn is(&self, timestamp: u32, size: u32) -> bool {
         let pages = |size: u64| size.div_ceil(0x1000);
         self.timestamp == timestamp && pages(self.size) == pages(size.into())
     }
@@ -86,12 +86,12 @@ impl ImageIdentity {
 /// The name comes out of a trace, which may be hostile, and becomes part of paths that are read
 /// and written. So it exists only in a form that can not leave a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct StoreKey {
+pub struct StoreKey {
     /// File name without any path, as in `ntdll.pdb`.
-    pub(super) name: String,
+    pub name: String,
     /// Index in symbol servers: of a PDB the GUID in upper-case hex without dashes and the age in
     /// lower-case hex, of an image the time stamp and the size in the same spelling.
-    pub(super) index: String,
+    pub index: String,
 }
 
 impl StoreKey {
@@ -99,12 +99,12 @@ impl StoreKey {
     const MAX_NAME: usize = 200;
 
     /// `None` if the name can not be a file name on every system.
-    pub(super) fn new(pdb: &PdbIdentity) -> Option<Self> {
+    pub fn new(pdb: &PdbIdentity) -> Option<Self> {
         Self::of(pdb.file_name(), format!("{:X}{:x}", pdb.guid.simple(), pdb.age))
     }
 
     /// The place of an image; `None` as for a PDB.
-    pub(super) fn of_image(image: &ImageIdentity) -> Option<Self> {
+    pub fn of_image(image: &ImageIdentity) -> Option<Self> {
         Self::of(&image.name, format!("{:08X}{:x}", image.timestamp, image.size))
     }
 
@@ -132,12 +132,12 @@ fn is_device(name: &str) -> bool {
 const FOLDER: &str = ".handlescope";
 
 /// The folder in a cache.
-pub(super) fn private_folder(cache: &Path) -> PathBuf {
+pub fn private_folder(cache: &Path) -> PathBuf {
     cache.join(FOLDER)
 }
 
 /// Whether a name means that folder, on systems that know no case as well.
-pub(super) fn is_private_folder(name: &str) -> bool {
+pub fn is_private_folder(name: &str) -> bool {
     name.eq_ignore_ascii_case(FOLDER)
 }
 

@@ -15,34 +15,34 @@ use super::report::Origin;
 use super::server::install::{self, Form};
 
 /// Search in the folders of a symbol path; remembers what they contain.
-pub(super) struct LocalFolders {
+pub struct LocalFolders {
     /// Folder, and whether it is a plain one where bare files count.
     roots: Vec<(PathBuf, bool)>,
     listings: FxHashMap<PathBuf, Listing>,
     /// Roots that are archives.
-    pub(super) packed: PackedSymbols,
+    pub packed: PackedSymbols,
 }
 
 /// A file that may be the PDB, or lead to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Candidate {
-    pub(super) path: PathBuf,
-    pub(super) form: Form,
+pub struct Candidate {
+    pub path: PathBuf,
+    pub form: Form,
     /// The member of the archive, if it is an archive.
-    pub(super) member: Option<String>,
-    pub(super) origin: Origin,
+    pub member: Option<String>,
+    pub origin: Origin,
 }
 
 /// Entries of a folder by their name in lower case.
 type Listing = FxHashMap<String, Vec<PathBuf>>;
 
 impl LocalFolders {
-    pub(super) fn new(roots: Vec<(PathBuf, bool)>) -> Self {
+    pub fn new(roots: Vec<(PathBuf, bool)>) -> Self {
         Self { roots, listings: FxHashMap::default(), packed: PackedSymbols::default() }
     }
 
     /// All files that could be the PDB, best first. Their identity is not checked.
-    pub(super) fn find(&mut self, key: &StoreKey) -> Vec<Candidate> {
+    pub fn find(&mut self, key: &StoreKey) -> Vec<Candidate> {
         let mut candidates = Vec::new();
         for (root, is_plain) in self.roots.clone() {
             if root.is_file() {
@@ -88,7 +88,7 @@ impl LocalFolders {
     }
 
     /// Lists all folders anew.
-    pub(super) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.listings.clear();
     }
 

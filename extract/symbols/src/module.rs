@@ -15,7 +15,7 @@ use super::pdb::symcache::{Lookup, Symcaches};
 use super::pdb::{PdbFile, names};
 
 /// Source of the names of a module's functions.
-pub(super) enum ModuleSymbols {
+pub enum ModuleSymbols {
     Symcache(SymcacheNames),
     Exports(ExportTable),
 }
@@ -23,7 +23,7 @@ pub(super) enum ModuleSymbols {
 impl ModuleSymbols {
     /// The functions at addresses. `size` is that of the module, 0 if unknown: a public
     /// symbol has no end, so the last function would otherwise have none.
-    pub(super) fn resolve(&self, addresses: &[CodeAddress], size: u64) -> Vec<FrameChain> {
+    pub fn resolve(&self, addresses: &[CodeAddress], size: u64) -> Vec<FrameChain> {
         let is_inside = |address: &CodeAddress| size == 0 || address.rva < size;
         match self {
             Self::Symcache(symcache) => symcache.resolve(addresses, is_inside),
@@ -37,8 +37,8 @@ impl ModuleSymbols {
 }
 
 /// Mapped symcaches, and the texts that were made of them.
-pub(super) struct SymcacheNames {
-    pub(super) symcaches: Symcaches,
+pub struct SymcacheNames {
+    pub symcaches: Symcaches,
     /// The PDB it was made of, which has the locations of source files; read when a file is first requested.
     pdb: Option<PathBuf>,
     source_server: OnceLock<SourceServer>,
@@ -61,7 +61,7 @@ struct SourceFile {
 }
 
 impl SymcacheNames {
-    pub(super) fn new(symcaches: Symcaches, pdb: Option<PathBuf>) -> Self {
+    pub fn new(symcaches: Symcaches, pdb: Option<PathBuf>) -> Self {
         Self { symcaches, pdb, source_server: OnceLock::new(), texts: Mutex::default() }
     }
 

@@ -62,12 +62,12 @@ impl DownloadBudget {
         Self::of(max_file_bytes.saturating_mul(2).max(Self::MIN_BYTES))
     }
 
-    pub(super) fn of(limit: u64) -> Self {
+    pub fn of(limit: u64) -> Self {
         Self { limit, spent: Arc::default() }
     }
 
     /// Spends bytes; fails when the budget is exceeded.
-    pub(super) fn spend(&self, bytes: u64) -> Result<(), SymbolFileError> {
+    pub fn spend(&self, bytes: u64) -> Result<(), SymbolFileError> {
         let spent = self.spent.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         match spent > self.limit {
             true => Err(SymbolFileError::TooManyDownloads { limit: self.limit }),
@@ -75,7 +75,7 @@ impl DownloadBudget {
         }
     }
 
-    pub(super) fn renew(&self) {
+    pub fn renew(&self) {
         self.spent.store(0, Ordering::Relaxed);
     }
 }
@@ -132,7 +132,7 @@ impl SymbolObserver for NoSymbolObserver {}
 
 /// Observers of a search, which can cancel it.
 #[derive(Clone, Copy)]
-pub(super) struct Watch<'a> {
-    pub(super) observer: &'a dyn SymbolObserver,
-    pub(super) cancel: &'a Cancel,
+pub struct Watch<'a> {
+    pub observer: &'a dyn SymbolObserver,
+    pub cancel: &'a Cancel,
 }

@@ -88,7 +88,7 @@ impl SymbolPath {
     }
 
     /// All servers in search order, each once, with the folders that keep what they deliver.
-    pub(super) fn servers(&self) -> Vec<Server> {
+    pub fn servers(&self) -> Vec<Server> {
         let mut servers: Vec<Server> = Vec::new();
         // `cache*` serves everything after it.
         let mut caches_before: Vec<PathBuf> = Vec::new();
@@ -119,7 +119,7 @@ impl SymbolPath {
     }
 
     /// Machines that the path names, in lower case: of servers and of network shares.
-    pub(super) fn hosts(&self) -> Vec<String> {
+    pub fn hosts(&self) -> Vec<String> {
         let servers = self.servers();
         let of_urls = servers.iter().filter_map(|server| {
             let url = reqwest::Url::parse(&server.url).ok()?;
@@ -132,7 +132,7 @@ impl SymbolPath {
     }
 
     /// All folders that may hold PDBs, in search order, each once; `true` for the plain ones.
-    pub(super) fn folders(&self) -> Vec<(PathBuf, bool)> {
+    pub fn folders(&self) -> Vec<(PathBuf, bool)> {
         let mut folders: Vec<(PathBuf, bool)> = Vec::new();
         let mut add = |folder: Option<&Path>, is_plain: bool| match folder {
             Some(folder) if !folders.iter().any(|(known, _)| known == folder) => {
@@ -161,7 +161,7 @@ impl SymbolPath {
     /// The first folder that the path declares to be a cache, which is therefore ours to write.
     ///
     /// The last folder of a chain without a server is a store (`srv*cache*\\machine\symbols`).
-    pub(super) fn first_cache(&self) -> Option<PathBuf> {
+    pub fn first_cache(&self) -> Option<PathBuf> {
         self.entries.iter().find_map(|entry| match entry {
             NtSymbolPathEntry::Cache(folder) => Some(folder.clone()),
             NtSymbolPathEntry::LocalOrShare(_) => None,
@@ -190,21 +190,21 @@ impl FromStr for SymbolPath {
 
 /// A symbol server, and where files from it are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Server {
+pub struct Server {
     /// URL as written on the symbol path.
-    pub(super) url: String,
+    pub url: String,
     /// Folders of caches, nearest first; empty if the platform has none.
-    pub(super) caches: Vec<PathBuf>,
+    pub caches: Vec<PathBuf>,
 }
 
 impl Server {
     /// Address for messages, reports and files of the cache.
-    pub(super) fn shown(&self) -> String {
+    pub fn shown(&self) -> String {
         without_secrets(&self.url)
     }
 
     /// Scheme, name and port: a host that is silent for one path is silent for all.
-    pub(super) fn host(&self) -> String {
+    pub fn host(&self) -> String {
         let url = reqwest::Url::parse(&self.url);
         url.map_or_else(|_| self.url.clone(), |url| url.origin().ascii_serialization())
     }
@@ -212,7 +212,7 @@ impl Server {
 
 /// A text with `…` in place of what addresses in it have of secrets: user and password, and the query, in which
 /// tokens and signatures stand.
-pub(super) fn without_secrets(text: &str) -> String {
+pub fn without_secrets(text: &str) -> String {
     let hidden = |secret: &str, shown| if secret.is_empty() { "" } else { shown };
     let (mut shown, mut rest) = (String::new(), text);
     while let Some(scheme_end) = rest.find("://") {
@@ -281,7 +281,7 @@ fn folder_based_on(piece: &str, base: &Path) -> String {
 }
 
 /// Whether a text is the address of a server.
-pub(super) fn is_address(text: &str) -> bool {
+pub fn is_address(text: &str) -> bool {
     text.split_once("://").is_some_and(|(scheme, _)| {
         ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
     })
@@ -308,12 +308,12 @@ fn without_empty(entry: NtSymbolPathEntry) -> Option<NtSymbolPathEntry> {
 }
 
 /// Folder of downloads for which the symbol path names none.
-pub(super) fn default_store() -> Option<PathBuf> {
+pub fn default_store() -> Option<PathBuf> {
     platform_cache().map(|cache| cache.join("sym"))
 }
 
 /// The folder for our own cached files: `handlescope` in the cache folder of the platform.
-pub(super) fn platform_cache() -> Option<PathBuf> {
+pub fn platform_cache() -> Option<PathBuf> {
     let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
     let base = if cfg!(windows) {
         env::var_os("LOCALAPPDATA").and_then(absolute)
@@ -332,7 +332,7 @@ mod tests;
 
 /// The caches of this machine's debuggers and profilers, to be searched after the places of the symbol path and
 /// before any server; none but on Windows.
-pub(super) fn usual_caches() -> Vec<PathBuf> {
+pub fn usual_caches() -> Vec<PathBuf> {
     if cfg!(windows) { caches_of(|name| env::var_os(name)) } else { Vec::new() }
 }
 

@@ -5,14 +5,14 @@
 use std::path::{Path, PathBuf};
 
 /// Name of the file in a store.
-pub(super) const FILE_NAME: &str = "file.ptr";
+pub const FILE_NAME: &str = "file.ptr";
 /// Largest file that is read; no path is as long.
-pub(super) const MAX_BYTES: u64 = 0x1_0000;
+pub const MAX_BYTES: u64 = 0x1_0000;
 /// Characters of a server's message that are worth showing.
 const MAX_MESSAGE: usize = 200;
 
 /// Origin of a pointer, which decides where it may lead.
-pub(super) enum Source<'a> {
+pub enum Source<'a> {
     /// A folder of the symbol path.
     Folder,
     /// A server. It may not lead to machines that the symbol path does not name: to open a share
@@ -36,7 +36,7 @@ pub enum PointerError {
 }
 
 /// The file that a pointer leads to.
-pub(super) fn follow(text: &[u8], source: &Source<'_>) -> Result<PathBuf, PointerError> {
+pub fn follow(text: &[u8], source: &Source<'_>) -> Result<PathBuf, PointerError> {
     let text = String::from_utf8_lossy(text);
     let text = text.trim_start_matches('\u{feff}').trim();
     if let Some(message) = strip_tag(text, "MSG:") {
@@ -66,7 +66,7 @@ fn strip_tag<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
 }
 
 /// The machine of `\\machine\share`, in lower case; `None` for other paths.
-pub(super) fn share_host(path: &str) -> Option<String> {
+pub fn share_host(path: &str) -> Option<String> {
     let is_slash = |c| matches!(c, '/' | '\\');
     let mut rest = path.strip_prefix(is_slash)?.strip_prefix(is_slash)?;
     // `\\?\UNC\machine\share` is the long way to say it.

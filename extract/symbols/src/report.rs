@@ -103,15 +103,15 @@ pub struct MissingAt {
 
 /// Incidents during the search, whether or not symbols were found in the end.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SearchNotes {
-    pub(super) refused: Vec<Arc<SymbolFileError>>,
-    pub(super) failures: Vec<SearchFailure>,
-    pub(super) missing: Vec<MissingAt>,
-    pub(super) skipped: Vec<String>,
+pub struct SearchNotes {
+    pub refused: Vec<Arc<SymbolFileError>>,
+    pub failures: Vec<SearchFailure>,
+    pub missing: Vec<MissingAt>,
+    pub skipped: Vec<String>,
 }
 
 impl SearchNotes {
-    pub(super) fn extend(&mut self, notes: &Self) {
+    pub fn extend(&mut self, notes: &Self) {
         self.refused.extend_from_slice(&notes.refused);
         self.failures.extend_from_slice(&notes.failures);
         self.missing.extend_from_slice(&notes.missing);
@@ -212,7 +212,7 @@ pub enum SymbolFileError {
 
 impl SymbolFileError {
     /// Wraps an error of the operating system about a file that could not be read or written.
-    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }
     }
@@ -283,7 +283,7 @@ impl fmt::Display for ModuleReport {
 }
 
 /// An error with all its sources on one line.
-pub(super) struct Chain<'a>(pub(super) &'a (dyn std::error::Error + 'static));
+pub struct Chain<'a>(pub &'a (dyn std::error::Error + 'static));
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

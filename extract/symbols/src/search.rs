@@ -34,29 +34,29 @@ const CONVERTED_AT_ONCE: u64 = 512 << 20;
 /// Sources of symbols and the results so far.
 ///
 /// Calls from several threads go on side by side; only those for the same file wait for each other.
-pub(super) struct Search {
+pub struct Search {
     is_empty: bool,
-    pub(super) folders: Mutex<LocalFolders>,
+    pub folders: Mutex<LocalFolders>,
     /// Folders out of which no pointer leads.
-    pub(super) closed: Vec<PathBuf>,
-    pub(super) downloads: Downloads,
+    pub closed: Vec<PathBuf>,
+    pub downloads: Downloads,
     /// Folder for files that a store has compressed.
-    pub(super) cache: Option<PathBuf>,
-    pub(super) max_bytes: u64,
+    pub cache: Option<PathBuf>,
+    pub max_bytes: u64,
     whole_up_to: u64,
-    pub(super) store: SymcacheStore,
+    pub store: SymcacheStore,
     /// The symcaches lie in a cache folder of the path and so are on the path themselves.
-    pub(super) store_is_on_path: bool,
+    pub store_is_on_path: bool,
     conversions: Semaphore,
     /// Results by identity of the PDB, as modules at several paths may share one.
-    pub(super) pdbs: Slots<PdbIdentity>,
-    pub(super) images: Slots<ImageIdentity>,
+    pub pdbs: Slots<PdbIdentity>,
+    pub images: Slots<ImageIdentity>,
 }
 
 /// Result of the search for a file. Without symbols, the outcome says why.
 #[derive(Clone)]
-pub(super) struct SearchResult {
-    pub(super) symbols: Option<Arc<ModuleSymbols>>,
+pub struct SearchResult {
+    pub symbols: Option<Arc<ModuleSymbols>>,
     outcome: Outcome,
     origin: Option<Origin>,
     notes: SearchNotes,
@@ -67,18 +67,18 @@ pub(super) struct SearchResult {
 
 /// Limits of a search.
 #[derive(Clone, Copy)]
-pub(super) struct SearchLimits<'a> {
+pub struct SearchLimits<'a> {
     /// Whether servers may be asked.
-    pub(super) may_download: bool,
-    pub(super) watch: Watch<'a>,
+    pub may_download: bool,
+    pub watch: Watch<'a>,
 }
 
 /// Searches by what is searched.
-pub(super) struct Slots<K>(Mutex<FxHashMap<K, Arc<Mutex<Progress>>>>);
+pub struct Slots<K>(Mutex<FxHashMap<K, Arc<Mutex<Progress>>>>);
 
 /// Progress of a search.
 #[derive(Clone, Default)]
-pub(super) enum Progress {
+pub enum Progress {
     #[default]
     New,
     /// No local folder has the file.
@@ -87,7 +87,7 @@ pub(super) enum Progress {
 }
 
 impl Search {
-    pub(super) fn new(path: &SymbolPath, options: SymbolizerOptions) -> Self {
+    pub fn new(path: &SymbolPath, options: SymbolizerOptions) -> Self {
         let path_cache = path.first_cache().filter(|_| options.symcache_folder.is_none());
         let store_is_on_path = path_cache.is_some();
         let downloads = Downloads::new(path, &options);
@@ -117,7 +117,7 @@ impl Search {
 
     /// The symbols of a module, from its PDB or else its image. `None` if the limits do not
     /// allow what it takes; a later call goes on from there.
-    pub(super) fn symbols(
+    pub fn symbols(
         &self,
         module: &ModuleIdentity,
         addresses: &[CodeAddress],
@@ -137,7 +137,7 @@ impl Search {
     }
 
     /// Report on a module so far.
-    pub(super) fn report(&self, module: &ModuleIdentity) -> ModuleReport {
+    pub fn report(&self, module: &ModuleIdentity) -> ModuleReport {
         let pdb = match &module.pdb {
             _ if self.is_empty => SearchResult::nothing(Outcome::NoSymbolPath),
             Some(pdb) => self.pdbs.known(pdb).unwrap_or(SearchResult::nothing(Outcome::NotFound)),
@@ -353,7 +353,7 @@ impl Search {
     }
 
     /// Downloads the PDBs of modules that are in no local place of the path.
-    pub(super) fn prepare<'a>(
+    pub fn prepare<'a>(
         &self,
         modules: impl IntoIterator<Item = &'a ModuleIdentity>,
         watch: Watch<'_>,
@@ -378,7 +378,7 @@ impl Search {
     }
 
     /// Searches failed files again.
-    pub(super) fn forget_missing(&self) {
+    pub fn forget_missing(&self) {
         self.pdbs.forget_missing();
         self.images.forget_missing();
         lock(&self.folders).forget();
@@ -542,12 +542,12 @@ impl SearchResult {
 }
 
 impl<K: Clone + Eq + Hash> Slots<K> {
-    pub(super) fn slot(&self, key: &K) -> Arc<Mutex<Progress>> {
+    pub fn slot(&self, key: &K) -> Arc<Mutex<Progress>> {
         lock(&self.0).entry(key.clone()).or_default().clone()
     }
 
     /// Starts all searches anew that found nothing.
-    pub(super) fn forget_missing(&self) {
+    pub fn forget_missing(&self) {
         for slot in lock(&self.0).values() {
             let mut progress = lock(slot);
             if !progress.is_resolved() {
@@ -568,7 +568,7 @@ impl<K: Clone + Eq + Hash> Slots<K> {
 
 impl Progress {
     /// Whether symbols are there already.
-    pub(super) fn is_resolved(&self) -> bool {
+    pub fn is_resolved(&self) -> bool {
         matches!(self, Self::Done(result) if result.symbols.is_some())
     }
 }

@@ -35,7 +35,7 @@ impl MinSpeed {
 
 /// Reasons to give up a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum GivenUp {
+pub enum GivenUp {
     #[error("it stopped in the middle of a file")]
     Silent,
     #[error("it is too slow, {bytes} bytes in {over:?}; what was received is kept")]
@@ -46,7 +46,7 @@ pub(crate) enum GivenUp {
 ///
 /// The time restarts after each portion as large as the bytes due within it. So a download that is always fast enough is
 /// never aborted, and one that becomes too slow is aborted in time.
-pub(crate) struct SpeedCheck {
+pub struct SpeedCheck {
     min_speed: MinSpeed,
     /// Maximum time without any data.
     silence_timeout: Duration,
@@ -56,17 +56,17 @@ pub(crate) struct SpeedCheck {
 }
 
 impl SpeedCheck {
-    pub(crate) fn new(min_speed: MinSpeed, silence_timeout: Duration) -> Self {
+    pub fn new(min_speed: MinSpeed, silence_timeout: Duration) -> Self {
         let now = Instant::now();
         Self { min_speed, silence_timeout, portion_start: now, portion: 0, last_sign: now }
     }
 
     /// The server has responded, but has not sent any content yet.
-    pub(crate) fn answered(&mut self) {
+    pub fn answered(&mut self) {
         self.last_sign = Instant::now();
     }
 
-    pub(crate) fn came(&mut self, bytes: usize) {
+    pub fn came(&mut self, bytes: usize) {
         self.last_sign = Instant::now();
         self.portion += bytes as u64;
         if u128::from(self.portion) >= self.min_speed.bytes() {
@@ -75,12 +75,12 @@ impl SpeedCheck {
     }
 
     /// Deadline of the next bytes.
-    pub(crate) fn deadline(&self) -> Instant {
+    pub fn deadline(&self) -> Instant {
         self.portion_ends().map_or(self.silence_ends(), |end| end.min(self.silence_ends()))
     }
 
     /// Whether to continue waiting.
-    pub(crate) fn check(&self) -> Result<(), GivenUp> {
+    pub fn check(&self) -> Result<(), GivenUp> {
         let Self { min_speed: MinSpeed { over, .. }, portion: bytes, .. } = *self;
         let now = Instant::now();
         if now >= self.silence_ends() {
@@ -103,7 +103,7 @@ impl SpeedCheck {
 }
 
 /// A time that cannot be represented is a year away.
-pub(crate) fn after(start: Instant, time: Duration) -> Instant {
+pub fn after(start: Instant, time: Duration) -> Instant {
     start.checked_add(time).unwrap_or(start + Duration::from_hours(24 * 365))
 }
 

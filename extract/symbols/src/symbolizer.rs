@@ -24,7 +24,7 @@ use super::search::{Search, SearchLimits};
 /// to be used from within a tokio runtime, as it runs one for downloads.
 pub struct Symbolizer {
     path: SymbolPath,
-    pub(super) search: Search,
+    pub search: Search,
     requested: RequestedModules,
 }
 
@@ -84,7 +84,7 @@ impl Symbolizer {
     }
 
     /// `None` if the limits do not allow what it takes.
-    pub(super) fn resolve_module(
+    pub fn resolve_module(
         &self,
         module: &ModuleIdentity,
         addresses: &[CodeAddress],
@@ -216,7 +216,7 @@ impl Batch<'_> {
 
 /// Modules in the order of their first request.
 #[derive(Default)]
-pub(super) struct RequestedModules(Mutex<Modules>);
+pub struct RequestedModules(Mutex<Modules>);
 
 #[derive(Default)]
 struct Modules {
@@ -232,7 +232,7 @@ struct RequestedModule {
 
 impl RequestedModules {
     /// Notes a module, and of frames in it whether they got a name.
-    pub(super) fn note(&self, module: &ModuleIdentity, frames: impl Iterator<Item = (u64, bool)>) {
+    pub fn note(&self, module: &ModuleIdentity, frames: impl Iterator<Item = (u64, bool)>) {
         let mut guard = lock(&self.0);
         let Modules { order, rows } = &mut *guard;
         let row = *rows.entry(module.clone()).or_insert_with(|| {
@@ -247,7 +247,7 @@ impl RequestedModules {
     }
 
     /// The modules with the numbers of their distinct frames that were requested and named.
-    pub(super) fn all(&self) -> Vec<(ModuleIdentity, usize, usize)> {
+    pub fn all(&self) -> Vec<(ModuleIdentity, usize, usize)> {
         let modules = lock(&self.0);
         let entries = modules.order.iter();
         entries.map(|entry| (entry.module.clone(), entry.rvas.len(), entry.named)).collect()

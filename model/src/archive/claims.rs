@@ -42,7 +42,7 @@ const DEPTH: usize = 8;
 
 /// Reasons why a table is not decoded.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum TableProblem {
+pub enum TableProblem {
     #[error("it is not a Parquet file")]
     NotParquet,
     #[error("its footer is too large: {0} bytes")]
@@ -78,7 +78,7 @@ pub(super) enum TableProblem {
 }
 
 /// Reads the footer of a table of a size with its trailer, and checks it.
-pub(super) fn checked_footer(
+pub fn checked_footer(
     size: u64,
     read: impl Fn(Range<u64>) -> Result<Vec<u8>, TableProblem>,
 ) -> Result<Vec<u8>, TableProblem> {
@@ -125,7 +125,7 @@ fn check_schema(schema: &[SchemaElement]) -> Result<(), TableProblem> {
 
 /// Checks the pages of a part of a column, which has so many `values`. Of the `most` bytes that all pages of the column
 /// may have unpacked, so many are `left`.
-pub(super) fn check_pages(
+pub fn check_pages(
     mut pages: &[u8],
     values: i64,
     left: &AtomicU64,
@@ -221,7 +221,7 @@ const SMALL_VALUES: u64 = 1 << 20;
 
 impl ArchiveLimits {
     /// Reads what a table of a size claims, and checks it.
-    pub(super) fn checked_metadata(
+    pub fn checked_metadata(
         &self,
         size: u64,
         read: impl Fn(Range<u64>) -> Result<Vec<u8>, TableProblem>,
@@ -244,7 +244,7 @@ impl ArchiveLimits {
     }
 
     /// Bytes that the pages of a column of a table of a size may have, unpacked.
-    pub(super) fn most_of_column(&self, size: u64) -> u64 {
+    pub fn most_of_column(&self, size: u64) -> u64 {
         self.container.most_content(size)
     }
 }

@@ -55,7 +55,7 @@ impl ContainerError {
     }
 
     /// Whether the file is not, or no longer, what a program wrote that packs files.
-    pub(super) fn is_damage(&self) -> bool {
+    pub fn is_damage(&self) -> bool {
         matches!(self, Self::Unreadable { .. } | Self::Name { .. } | Self::Member { .. })
     }
 }
@@ -106,7 +106,7 @@ impl ContainerLimits {
     }
 
     /// Maximum content of a file of this size.
-    pub(super) fn most_content(&self, packed: u64) -> u64 {
+    pub fn most_content(&self, packed: u64) -> u64 {
         packed.saturating_mul(self.ratio).max(SMALL_CONTENT)
     }
 
@@ -154,7 +154,7 @@ impl ContainerLimits {
 }
 
 /// Describes an error of the 7z reader.
-pub(super) fn unpack_reason(error: &sevenz_rust::Error) -> String {
+pub fn unpack_reason(error: &sevenz_rust::Error) -> String {
     use sevenz_rust::Error as E;
     match error {
         E::Io(error, _) | E::MaybeBadPassword(error) => {
@@ -213,7 +213,7 @@ impl Container {
 }
 
 /// The first member whose name leads out of the archive or is there twice, and what is wrong.
-pub(super) fn refused_name<'a>(
+pub fn refused_name<'a>(
     names: impl IntoIterator<Item = &'a str>,
 ) -> Option<(&'a str, &'static str)> {
     let mut seen = HashSet::new();
@@ -242,7 +242,7 @@ const START: u64 = 512;
 ///
 /// # Errors
 /// When it cannot be read.
-pub(super) fn plain_file(file: impl Read) -> io::Result<Option<&'static str>> {
+pub fn plain_file(file: impl Read) -> io::Result<Option<&'static str>> {
     let mut start = Vec::new();
     file.take(START).read_to_end(&mut start)?;
     Ok(plain_content(&start))

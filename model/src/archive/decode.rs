@@ -23,13 +23,13 @@ use rayon::prelude::*;
 use super::claims::{TableProblem, check_pages};
 
 /// A Parquet table, of which the bytes are read where they are needed.
-pub(super) struct ParquetTable<'a, F> {
-    pub(super) metadata: &'a FileMetadataRef,
-    pub(super) schema: &'a ArrowSchema,
+pub struct ParquetTable<'a, F> {
+    pub metadata: &'a FileMetadataRef,
+    pub schema: &'a ArrowSchema,
     /// Bytes that the pages of a column may have, unpacked.
-    pub(super) most: u64,
+    pub most: u64,
     /// A part of the file.
-    pub(super) read: F,
+    pub read: F,
 }
 
 /// A row group and the rows that are decoded of it.
@@ -49,7 +49,7 @@ impl Part<'_> {
 
 impl<F: Fn(Range<u64>) -> Result<Vec<u8>, TableProblem> + Sync> ParquetTable<'_, F> {
     /// Decodes a column, or only the rows of it that are set; `None` where the table lacks it.
-    pub(super) fn column(
+    pub fn column(
         &self,
         name: &str,
         rows: Option<&Bitmap>,

@@ -9,7 +9,7 @@ use polars_parquet::write::Encoding;
 use super::numbers::{DeltaBlock, Number, signed};
 
 /// Numbers below which deltas are not worth it.
-pub(super) const MIN_NUMBERS: usize = 1 << 10;
+pub const MIN_NUMBERS: usize = 1 << 10;
 
 /// Bits of a delta up to which deltas are better than anything else.
 const FEW_BITS: f64 = 4.0;
@@ -28,7 +28,7 @@ const HALVINGS: usize = 20;
 
 /// Chooses the encoding in which the numbers of a column, without its nulls, take the fewest bytes, by a sample of them.
 /// A dictionary need not be worth it where its encoding is chosen.
-pub(super) fn choose_encoding<T: Number>(numbers: &[T]) -> Encoding {
+pub fn choose_encoding<T: Number>(numbers: &[T]) -> Encoding {
     if numbers.is_empty() {
         return Encoding::Plain;
     }

@@ -19,19 +19,19 @@ const TABLE_BYTES: u64 = 2 << 20;
 const MAX_STREAMS: u64 = 32;
 
 mod id {
-    pub(super) const END: u8 = 0x00;
-    pub(super) const PACK_INFO: u8 = 0x06;
-    pub(super) const UNPACK_INFO: u8 = 0x07;
-    pub(super) const SIZE: u8 = 0x09;
-    pub(super) const CHECKSUMS: u8 = 0x0A;
-    pub(super) const FOLDER: u8 = 0x0B;
-    pub(super) const UNPACKED_SIZES: u8 = 0x0C;
-    pub(super) const PACKED_TABLE: u8 = 0x17;
+    pub const END: u8 = 0x00;
+    pub const PACK_INFO: u8 = 0x06;
+    pub const UNPACK_INFO: u8 = 0x07;
+    pub const SIZE: u8 = 0x09;
+    pub const CHECKSUMS: u8 = 0x0A;
+    pub const FOLDER: u8 = 0x0B;
+    pub const UNPACKED_SIZES: u8 = 0x0C;
+    pub const PACKED_TABLE: u8 = 0x17;
 }
 
 /// Reasons why a table of contents is not read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum HeaderProblem {
+pub enum HeaderProblem {
     #[error("{}", Reason(.0))]
     Io(#[from] io::Error),
     #[error("it is not a 7z archive")]
@@ -49,10 +49,7 @@ pub(super) enum HeaderProblem {
 /// Refuses a table of contents that costs too much or cannot be judged.
 ///
 /// Other damage is left to the reader of the table.
-pub(super) fn check(
-    source: &mut (impl Read + Seek),
-    decoder_bytes: u64,
-) -> Result<(), HeaderProblem> {
+pub fn check(source: &mut (impl Read + Seek), decoder_bytes: u64) -> Result<(), HeaderProblem> {
     source.seek(SeekFrom::Start(0))?;
     let mut start = Vec::new();
     source.by_ref().take(START_HEADER as u64).read_to_end(&mut start)?;
@@ -194,7 +191,7 @@ impl Bytes<'_> {
 }
 
 /// Memory that a decoder allocates, according to its properties in the archive.
-pub(super) fn decoder_memory(method: &[u8], properties: &[u8]) -> u64 {
+pub fn decoder_memory(method: &[u8], properties: &[u8]) -> u64 {
     const LZMA: &[u8] = &[3, 1, 1];
     const LZMA2: &[u8] = &[0x21];
     const PPMD: &[u8] = &[3, 4, 1];

@@ -19,7 +19,7 @@ const PACK: usize = 32;
 const MIN_RUN_BYTES: usize = 8;
 
 /// Adds numbers below `1 << bits`.
-pub(super) fn add_numbers(out: &mut Vec<u8>, numbers: &[u32], bits: u32) {
+pub fn add_numbers(out: &mut Vec<u8>, numbers: &[u32], bits: u32) {
     if bits == 0 {
         return add_run(out, 0, numbers.len(), 0);
     }
@@ -40,7 +40,7 @@ pub(super) fn add_numbers(out: &mut Vec<u8>, numbers: &[u32], bits: u32) {
 }
 
 /// Adds a level for each bit: 1 where it is set.
-pub(super) fn add_bits(out: &mut Vec<u8>, bits: &Bitmap) {
+pub fn add_bits(out: &mut Vec<u8>, bits: &Bitmap) {
     let chunks = bits.chunks::<u64>();
     let rest = chunks.remainder();
     let mut groups: Vec<u8> = chunks.chain([rest]).flat_map(u64::to_le_bytes).collect();
@@ -55,18 +55,18 @@ pub(super) fn add_bits(out: &mut Vec<u8>, bits: &Bitmap) {
 }
 
 /// Adds a run of one number below `1 << bits`.
-pub(super) fn add_run(out: &mut Vec<u8>, number: u32, length: usize, bits: u32) {
+pub fn add_run(out: &mut Vec<u8>, number: u32, length: usize, bits: u32) {
     add_uleb128(out, (length as u64) << 1);
     out.extend_from_slice(&number.to_le_bytes()[..bits.div_ceil(u8::BITS) as usize]);
 }
 
 /// Adds the header of some packed groups.
-pub(super) fn add_packed_header(out: &mut Vec<u8>, groups: usize) {
+pub fn add_packed_header(out: &mut Vec<u8>, groups: usize) {
     add_uleb128(out, (groups as u64) << 1 | 1);
 }
 
 /// Adds something with its length before it.
-pub(super) fn with_length(out: &mut Vec<u8>, add: impl FnOnce(&mut Vec<u8>)) {
+pub fn with_length(out: &mut Vec<u8>, add: impl FnOnce(&mut Vec<u8>)) {
     let length = out.len()..out.len() + size_of::<u32>();
     out.extend_from_slice(&[0; size_of::<u32>()]);
     add(out);
@@ -108,7 +108,7 @@ fn add_groups(
 }
 
 /// Adds a number in as many bytes as it needs, seven bits in each.
-pub(super) fn add_uleb128(out: &mut Vec<u8>, number: u64) {
+pub fn add_uleb128(out: &mut Vec<u8>, number: u64) {
     let mut bytes = [0; 10];
     let length = uleb128::encode(number, &mut bytes);
     out.extend_from_slice(&bytes[..length]);

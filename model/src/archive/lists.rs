@@ -16,7 +16,7 @@ use super::hybrid;
 use super::numbers::{add_plain, data_page, min_max, statistics};
 
 /// Lists of numbers, none of which is null.
-pub(super) struct Lists<'a> {
+pub struct Lists<'a> {
     /// Number at which each list starts, and at which the last one ends.
     offsets: &'a [i64],
     numbers: &'a [u32],
@@ -24,7 +24,7 @@ pub(super) struct Lists<'a> {
 
 impl<'a> Lists<'a> {
     /// The lists of a column; `None` for other columns, and for those with nulls.
-    pub(super) fn of(array: &'a dyn Array) -> Option<Self> {
+    pub fn of(array: &'a dyn Array) -> Option<Self> {
         let lists = array.as_any().downcast_ref::<ListArray<i64>>()?;
         let numbers = lists.values().as_any().downcast_ref::<PrimitiveArray<u32>>()?;
         let has_nulls = lists.null_count() + numbers.null_count() > 0;
@@ -33,7 +33,7 @@ impl<'a> Lists<'a> {
     }
 
     /// The pages of the column, each with so many bytes of numbers at most, but with one list at least.
-    pub(super) fn pages(&self, of_type: &ParquetType, page_bytes: usize) -> Vec<Page> {
+    pub fn pages(&self, of_type: &ParquetType, page_bytes: usize) -> Vec<Page> {
         let mut leaves = to_parquet_leaves(of_type.clone());
         let Some(primitive_type) = leaves.pop() else { return Vec::new() };
         let levels = |of: Repetition| u32::from(of == Repetition::Optional);

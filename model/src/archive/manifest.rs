@@ -11,34 +11,34 @@ use crate::stable_hash::name_of;
 use crate::table::Table;
 
 /// The name of the member.
-pub(super) const MEMBER: &str = "tables.tsv";
+pub const MEMBER: &str = "tables.tsv";
 
 /// Bytes that are read of it; it has about 40 for each table.
-pub(super) const MAX_BYTES: u64 = 64 << 10;
+pub const MAX_BYTES: u64 = 64 << 10;
 
 const HEADING: &str = "table\trows\tbytes\tcrc32\n";
 
 /// A table as it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stored {
-    pub(super) rows: u64,
-    pub(super) content: Content,
+pub struct Stored {
+    pub rows: u64,
+    pub content: Content,
 }
 
 /// The content of a member, as the table of contents describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Content {
-    pub(super) bytes: u64,
-    pub(super) crc32: u32,
+pub struct Content {
+    pub bytes: u64,
+    pub crc32: u32,
 }
 
 /// The tables of an archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Manifest(Vec<(Table, Stored)>);
+pub struct Manifest(Vec<(Table, Stored)>);
 
 /// Reasons why a table differs from the one that was written.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub(super) enum ContentProblem {
+pub enum ContentProblem {
     #[error("it has no checksum")]
     NoChecksum,
     #[error("it has {claimed} bytes, and had {written} when the archive was written")]
@@ -49,7 +49,7 @@ pub(super) enum ContentProblem {
 
 impl Content {
     /// Content of a member according to the table of contents.
-    pub(super) fn of(entry: &ArchiveEntry) -> Result<Self, ContentProblem> {
+    pub fn of(entry: &ArchiveEntry) -> Result<Self, ContentProblem> {
         let crc32 = u32::try_from(entry.crc).ok().filter(|_| entry.has_crc && entry.has_stream);
         let crc32 = crc32.ok_or(ContentProblem::NoChecksum)?;
         Ok(Self { bytes: entry.size, crc32 })
@@ -58,7 +58,7 @@ impl Content {
 
 impl Stored {
     /// Compares the entry with a member of the archive.
-    pub(super) fn check(&self, now: Content) -> Result<(), ContentProblem> {
+    pub fn check(&self, now: Content) -> Result<(), ContentProblem> {
         let written = self.content;
         if now.bytes != written.bytes {
             return Err(ContentProblem::Size { claimed: now.bytes, written: written.bytes });
@@ -71,17 +71,17 @@ impl Stored {
 }
 
 impl Manifest {
-    pub(super) fn get(&self, table: Table) -> Option<Stored> {
+    pub fn get(&self, table: Table) -> Option<Stored> {
         self.0.iter().find(|(of, _)| *of == table).map(|(_, stored)| *stored)
     }
 
-    pub(super) fn insert(&mut self, table: Table, stored: Stored) {
+    pub fn insert(&mut self, table: Table, stored: Stored) {
         self.0.retain(|(of, _)| *of != table);
         self.0.push((table, stored));
     }
 
     /// The content of the member, in archive order, so that equal tables give equal text.
-    pub(super) fn to_text(&self) -> String {
+    pub fn to_text(&self) -> String {
         let stored = Table::ALL.iter().filter_map(|table| Some((table, self.get(*table)?)));
         HEADING.to_owned()
             + &stored
@@ -93,7 +93,7 @@ impl Manifest {
     }
 
     /// Reads the content of the member; `None` when it is something else, or lacks a table.
-    pub(super) fn parse(text: &[u8]) -> Option<Self> {
+    pub fn parse(text: &[u8]) -> Option<Self> {
         let text = str::from_utf8(text).ok()?.strip_prefix(HEADING)?;
         let mut manifest = Self::default();
         for line in text.lines() {
@@ -108,7 +108,7 @@ impl Manifest {
     }
 
     /// The name of this content: traces that differ in any table differ in it.
-    pub(super) fn id(&self) -> String {
+    pub fn id(&self) -> String {
         name_of([self.to_text().as_bytes()])
     }
 }

@@ -17,14 +17,14 @@ use crate::guard::lock;
 const PART_BYTES: usize = 1 << 18;
 
 /// An opened archive.
-pub(super) struct Members {
+pub struct Members {
     archive: Archive,
     source: Mutex<BufReader<File>>,
 }
 
 /// Location of the content of a member.
 #[derive(Debug, Clone)]
-pub(super) enum MemberBytes {
+pub enum MemberBytes {
     /// In the file of the archive.
     Stored(Range<u64>),
     /// In memory, because another program has packed it.
@@ -33,7 +33,7 @@ pub(super) enum MemberBytes {
 
 impl MemberBytes {
     /// Size in bytes.
-    pub(super) fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         match self {
             Self::Stored(range) => range.end - range.start,
             Self::Unpacked(bytes) => bytes.len() as u64,
@@ -42,17 +42,17 @@ impl MemberBytes {
 }
 
 impl Members {
-    pub(super) fn new(archive: Archive, source: BufReader<File>) -> Self {
+    pub fn new(archive: Archive, source: BufReader<File>) -> Self {
         Self { archive, source: Mutex::new(source) }
     }
 
     /// The table of contents.
-    pub(super) fn entries(&self) -> &[ArchiveEntry] {
+    pub fn entries(&self) -> &[ArchiveEntry] {
         &self.archive.files
     }
 
     /// Calls `each` with every member and its content, as long as it returns true.
-    pub(super) fn for_each(
+    pub fn for_each(
         &self,
         each: impl FnMut(&ArchiveEntry, &mut dyn Read) -> Result<bool, sevenz_rust::Error>,
     ) -> Result<(), sevenz_rust::Error> {
@@ -65,7 +65,7 @@ impl Members {
     }
 
     /// The content of a member, whose checksum is compared.
-    pub(super) fn content(&self, entry: &ArchiveEntry) -> Result<MemberBytes, sevenz_rust::Error> {
+    pub fn content(&self, entry: &ArchiveEntry) -> Result<MemberBytes, sevenz_rust::Error> {
         let stored = self.stored(entry);
         let mut unpacked = Vec::new();
         let mut size = 0;
@@ -94,11 +94,7 @@ impl Members {
     }
 
     /// A part of the content of a member; `None` where it has no such part.
-    pub(super) fn bytes(
-        &self,
-        content: &MemberBytes,
-        range: Range<u64>,
-    ) -> io::Result<Option<Vec<u8>>> {
+    pub fn bytes(&self, content: &MemberBytes, range: Range<u64>) -> io::Result<Option<Vec<u8>>> {
         if range.start > range.end || range.end > content.len() {
             return Ok(None);
         }

@@ -22,7 +22,7 @@ use polars_parquet::write::{Descriptor, Encoding, Page, ParquetType, to_parquet_
 use super::hybrid;
 
 /// An integer of a column, which has at most as many bits as the signed one that Parquet has for it.
-pub(super) trait Number: NativeType + Ord + Hash {
+pub trait Number: NativeType + Ord + Hash {
     type Parquet: ParquetNumber + Into<i64>;
 
     /// The same bits, as Parquet keeps them.
@@ -57,26 +57,26 @@ macro_rules! implement_number {
 implement_number!(u8 => i32, u16 => i32, u32 => i32, u64 => i64, i64 => i64);
 
 /// A number as Parquet keeps it, with 64 bits.
-pub(super) fn signed<T: Number>(number: T) -> i64 {
+pub fn signed<T: Number>(number: T) -> i64 {
     number.parquet().into()
 }
 
 /// A column of numbers of a row group.
-pub(super) struct NumberColumn<'a, T: Number> {
+pub struct NumberColumn<'a, T: Number> {
     primitive_type: PrimitiveType,
     is_optional: bool,
     rows: usize,
     /// `None` if no number is null.
     validity: Option<&'a Bitmap>,
     /// The numbers that are not null.
-    pub(super) numbers: Cow<'a, [T]>,
+    pub numbers: Cow<'a, [T]>,
     /// The least and the greatest of them.
     ends: Option<[T; 2]>,
 }
 
 impl<'a, T: Number> NumberColumn<'a, T> {
     /// `None` for a column with nulls that may have none, which polars refuses.
-    pub(super) fn new(array: &'a PrimitiveArray<T>, of_type: &ParquetType) -> Option<Self> {
+    pub fn new(array: &'a PrimitiveArray<T>, of_type: &ParquetType) -> Option<Self> {
         let primitive_type = to_parquet_leaves(of_type.clone()).pop()?;
         let is_optional = primitive_type.field_info.repetition == Repetition::Optional;
         let validity = array.validity().filter(|_| array.null_count() > 0);
@@ -91,7 +91,7 @@ impl<'a, T: Number> NumberColumn<'a, T> {
 
     /// The pages of the column: that of a dictionary, which is only made where it is worth it, and one of data. The writer of
     /// the file would compare the ends of several pages as signed numbers.
-    pub(super) fn pages(&self, encoding: Encoding) -> Vec<Page> {
+    pub fn pages(&self, encoding: Encoding) -> Vec<Page> {
         let dictionary = match encoding {
             Encoding::RleDictionary => {
                 self.ends.and_then(|ends| Dictionary::new(&self.numbers, ends))
@@ -123,7 +123,7 @@ impl<'a, T: Number> NumberColumn<'a, T> {
 }
 
 /// Builds a data page of so many rows and levels.
-pub(super) fn data_page<T: ParquetNumber>(
+pub fn data_page<T: ParquetNumber>(
     buffer: Vec<u8>,
     encoding: Encoding,
     rows: usize,
@@ -144,7 +144,7 @@ pub(super) fn data_page<T: ParquetNumber>(
 }
 
 /// Statistics of a page with so many nulls; `ends` are its least and its greatest number.
-pub(super) fn statistics<T: Number>(
+pub fn statistics<T: Number>(
     primitive_type: &PrimitiveType,
     ends: Option<[T; 2]>,
     nulls: usize,
@@ -159,7 +159,7 @@ pub(super) fn statistics<T: Number>(
 }
 
 /// The least and the greatest of some numbers.
-pub(super) fn min_max<T: Number>(numbers: &[T]) -> Option<[T; 2]> {
+pub fn min_max<T: Number>(numbers: &[T]) -> Option<[T; 2]> {
     let (first, rest) = numbers.split_first()?;
     // By value: with references the loop is not vectorized.
     let ends = |[least, greatest]: [T; 2], number: &T| [least.min(*number), greatest.max(*number)];
@@ -167,7 +167,7 @@ pub(super) fn min_max<T: Number>(numbers: &[T]) -> Option<[T; 2]> {
 }
 
 /// Adds numbers as they are.
-pub(super) fn add_plain<T: Number>(buffer: &mut Vec<u8>, numbers: &[T]) {
+pub fn add_plain<T: Number>(buffer: &mut Vec<u8>, numbers: &[T]) {
     buffer.reserve(numbers.len() * size_of::<T::Parquet>());
     for number in numbers {
         buffer.extend_from_slice(number.parquet().to_le_bytes().as_ref());
@@ -268,7 +268,7 @@ fn add_signed(buffer: &mut Vec<u8>, number: i64) {
 }
 
 /// Some differences of numbers from those before them.
-pub(super) struct DeltaBlock {
+pub struct DeltaBlock {
     least: i64,
     /// Distances from the least difference, and zeros after them.
     distances: [u64; Self::LENGTH],
@@ -277,13 +277,13 @@ pub(super) struct DeltaBlock {
 
 impl DeltaBlock {
     /// Differences of a block.
-    pub(super) const LENGTH: usize = 256;
+    pub const LENGTH: usize = 256;
 
     /// Differences that have one width, and are packed at once.
     const PART: usize = 64;
 
     /// The differences of up to [`LENGTH`](Self::LENGTH) numbers, and the last of these.
-    pub(super) fn new<T: Number>(before: i64, numbers: &[T]) -> (Self, i64) {
+    pub fn new<T: Number>(before: i64, numbers: &[T]) -> (Self, i64) {
         let mut distances = [0; Self::LENGTH];
         let (mut least, mut last) = (i64::MAX, before);
         for (delta, number) in distances.iter_mut().zip(numbers) {
@@ -309,7 +309,7 @@ impl DeltaBlock {
     }
 
     /// Bits of all parts that have differences.
-    pub(super) fn bits(&self) -> usize {
+    pub fn bits(&self) -> usize {
         let parts = self.parts().take(self.count.div_ceil(Self::PART));
         parts.map(|(_, bits)| bits as usize * Self::PART).sum()
     }

@@ -28,13 +28,13 @@ pub const ROW_GROUP_ROWS: usize = 1 << 18;
 const GROUPS_AT_ONCE: usize = 4;
 
 /// Rows that are encoded at once at most.
-pub(super) const ROWS_AT_ONCE: usize = GROUPS_AT_ONCE * ROW_GROUP_ROWS;
+pub const ROWS_AT_ONCE: usize = GROUPS_AT_ONCE * ROW_GROUP_ROWS;
 
 /// The zstd level: higher ones cost much more time for a few per cent of size.
 const ZSTD_LEVEL: i32 = 1;
 
 /// Bytes of a page before compression, about.
-pub(super) const PAGE_BYTES: usize = 1 << 20;
+pub const PAGE_BYTES: usize = 1 << 20;
 
 /// A Parquet file that is being written.
 pub struct ParquetFile<W: Write> {
@@ -184,7 +184,7 @@ fn number_pages<T: Number>(array: &dyn Array, of_type: &ParquetType) -> Option<V
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub mod tests {
     use polars::prelude::{Column, IntoColumn, ParquetReader, SerReader, Series};
     use polars_parquet::write::Encoding;
 
@@ -193,10 +193,10 @@ pub(super) mod tests {
     use super::*;
 
     /// Rows of one row group.
-    pub(in crate::archive) const ROWS: u64 = 1 << 17;
+    pub const ROWS: u64 = 1 << 17;
 
     /// Writes columns and checks that polars reads them as they were; returns the bytes.
-    pub(in crate::archive) fn written(columns: Vec<Column>) -> Vec<u8> {
+    pub fn written(columns: Vec<Column>) -> Vec<u8> {
         let frame = DataFrame::new(columns[0].len(), columns).unwrap();
         let mut bytes = Vec::new();
         let mut file = ParquetFile::new(frame.schema(), |_| true, &mut bytes).unwrap();
@@ -208,7 +208,7 @@ pub(super) mod tests {
     }
 
     /// Numbers without any order.
-    pub(in crate::archive) fn scattered(number: u64) -> u64 {
+    pub fn scattered(number: u64) -> u64 {
         number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20
     }
 

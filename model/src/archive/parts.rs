@@ -58,7 +58,7 @@ impl<'a, W: Write> TableFile<'a, W> {
 }
 
 /// Writes the parts of a table; returns the number of rows.
-pub(super) fn write_parts(table: Table, next: NextPart<'_>, out: impl Write) -> PolarsResult<u64> {
+pub fn write_parts(table: Table, next: NextPart<'_>, out: impl Write) -> PolarsResult<u64> {
     let mut file = TableFile::new(table, next, out)?;
     while file.write_next()? {}
     Ok(file.rows)
@@ -79,7 +79,7 @@ fn conform(table: Table, part: &DataFrame) -> PolarsResult<DataFrame> {
 }
 
 /// The bytes of a table that is encoded while it is read: a part when those before were taken.
-pub(super) struct EncodedParts<'a> {
+pub struct EncodedParts<'a> {
     file: TableFile<'a, Encoded>,
     /// Bytes of the last part, of which those before `taken` were taken.
     encoded: Encoded,
@@ -103,14 +103,14 @@ impl Write for Encoded {
 }
 
 impl<'a> EncodedParts<'a> {
-    pub(super) fn new(table: Table, next: NextPart<'a>) -> PolarsResult<Self> {
+    pub fn new(table: Table, next: NextPart<'a>) -> PolarsResult<Self> {
         let encoded = Encoded::default();
         let file = TableFile::new(table, next, encoded.clone())?;
         Ok(Self { file, encoded, taken: 0, failed: None })
     }
 
     /// The number of rows, once all was read; the error with which reading ended if it was one of the table.
-    pub(super) fn finish(self) -> PolarsResult<u64> {
+    pub fn finish(self) -> PolarsResult<u64> {
         match self.failed {
             Some(error) => Err(error),
             None => Ok(self.file.rows),

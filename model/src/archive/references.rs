@@ -8,7 +8,7 @@ use crate::table::Table;
 
 /// Reasons why a column does not fit.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Misfit {
+pub enum Misfit {
     #[error("{name} adds up to {claimed}, but {counted} has {rows} rows")]
     Count { name: &'static str, claimed: u64, counted: &'static str, rows: u64 },
     #[error("{}", PolarsReason(.0))]
@@ -16,7 +16,7 @@ pub(super) enum Misfit {
 }
 
 /// The table whose rows a column counts.
-pub(super) fn counted(spec: &ColumnSpec) -> Option<Table> {
+pub fn counted(spec: &ColumnSpec) -> Option<Table> {
     match spec.refers_to {
         Some(Reference::Count(counted)) => Some(counted),
         _ => None,
@@ -24,7 +24,7 @@ pub(super) fn counted(spec: &ColumnSpec) -> Option<Table> {
 }
 
 /// Refuses a column that counts more rows in all than `counted` has.
-pub(super) fn check_counts(
+pub fn check_counts(
     spec: &ColumnSpec,
     column: &Column,
     counted: Table,

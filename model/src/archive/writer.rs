@@ -81,7 +81,7 @@ impl ArchiveWriter {
     }
 
     /// Path at which the archive will appear.
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.encoder.path
     }
 
@@ -135,7 +135,7 @@ impl ArchiveWriter {
     }
 
     /// Records a written table for the manifest.
-    pub(super) fn note_table(&mut self, table: Table, stored: Stored) {
+    pub fn note_table(&mut self, table: Table, stored: Stored) {
         self.manifest.insert(table, stored);
     }
 
@@ -158,7 +158,7 @@ impl ArchiveWriter {
     }
 
     /// Writes a member and returns its entry of the table of contents.
-    pub(super) fn push(
+    pub fn push(
         &mut self,
         member: &str,
         content: &mut dyn Read,
@@ -297,7 +297,7 @@ pub fn write_parquet_with(
     file.finish(pairs)
 }
 
-pub(super) fn packing(path: &Path, error: &sevenz_rust::Error) -> ArchiveError {
+pub fn packing(path: &Path, error: &sevenz_rust::Error) -> ArchiveError {
     let path = path.to_path_buf();
     match error {
         sevenz_rust::Error::Io(source, _) if is_full(source) => {
@@ -311,6 +311,6 @@ pub(super) fn packing(path: &Path, error: &sevenz_rust::Error) -> ArchiveError {
 }
 
 /// Whether writing failed for lack of space.
-pub(super) fn is_full_disk(error: &sevenz_rust::Error) -> bool {
+pub fn is_full_disk(error: &sevenz_rust::Error) -> bool {
     matches!(error, sevenz_rust::Error::Io(source, _) if is_full(source))
 }

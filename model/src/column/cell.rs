@@ -211,7 +211,7 @@ fn list_column<T: Number<Physical = UInt32Type>>(name: &str, lists: &[Option<Vec
 ///
 /// # Errors
 /// When the offsets do not ascend within the values.
-pub(crate) fn flat_lists(name: &str, offsets: Vec<i64>, values: Vec<u32>) -> PolarsResult<Column> {
+pub fn flat_lists(name: &str, offsets: Vec<i64>, values: Vec<u32>) -> PolarsResult<Column> {
     let dtype = ListArray::<i64>::default_datatype(ArrowDataType::UInt32);
     let offsets = Offsets::try_from(offsets)?.into();
     let lists = ListArray::try_new(dtype, offsets, PrimitiveArray::from_vec(values).boxed(), None)?;

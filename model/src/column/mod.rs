@@ -6,7 +6,7 @@ mod sparse;
 mod spec;
 mod values;
 
-pub(crate) use cell::flat_lists;
+pub use cell::flat_lists;
 pub use cell::{Bytes, Cell};
 pub use number::Number;
 pub use sparse::{RowSet, Sparse};

@@ -8,7 +8,7 @@ use polars::prelude::{
 use super::spec::{ColumnType, Reference};
 
 /// Native polars representation of a number.
-pub(super) type Native<T> = <<T as Number>::Physical as PolarsNumericType>::Native;
+pub type Native<T> = <<T as Number>::Physical as PolarsNumericType>::Native;
 
 /// A number that can be the value of a column.
 pub trait Number: Copy + Default + 'static {

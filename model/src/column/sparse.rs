@@ -82,7 +82,7 @@ impl RowSet {
     }
 
     /// Whether every row of another set over the same table is in this one.
-    pub(crate) fn has_all(&self, rows: &Self) -> bool {
+    pub fn has_all(&self, rows: &Self) -> bool {
         let words = self.words.iter().zip(&rows.words);
         self.height == rows.height && words.into_iter().all(|(has, needs)| needs & !has == 0)
     }
@@ -96,7 +96,7 @@ impl RowSet {
     }
 
     /// A bit for each row of the table.
-    pub(crate) fn bits(&self) -> Bitmap {
+    pub fn bits(&self) -> Bitmap {
         let bytes: Vec<u8> = self.words.iter().flat_map(|word| word.to_le_bytes()).collect();
         Bitmap::from_u8_vec(bytes, self.height)
     }
@@ -117,7 +117,7 @@ impl<V: Default> Default for Sparse<V> {
 }
 
 impl<V> Sparse<V> {
-    pub(crate) fn new(values: V, rows: Option<Arc<RowSet>>) -> Self {
+    pub fn new(values: V, rows: Option<Arc<RowSet>>) -> Self {
         Self { values, rows }
     }
 

@@ -119,7 +119,7 @@ impl ColumnSpec {
     }
 
     /// A column of `height` nulls; costs nothing until it is written.
-    pub(crate) fn nulls(&self, height: usize) -> Column {
+    pub fn nulls(&self, height: usize) -> Column {
         Series::full_null(self.name.into(), height, &self.dtype.dtype()).into()
     }
 }

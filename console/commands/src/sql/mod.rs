@@ -263,7 +263,9 @@ mod tests {
             assert_eq!(text(args), "SELECT 1", "{line}");
         }
         let csv = |line: &str| args::<SqlArgs>(line).shared.output.formats;
-        let expected = |file: Option<&str>| vec![RequestedFormat::of("-csv", file.map(Into::into))];
+        let expected = |file: Option<&str>| {
+            vec![RequestedFormat::of("-csv", file.map(Into::into)).expect("a format")]
+        };
         assert_eq!(csv(".sql -csv SELECT 1"), expected(None));
         assert_eq!(csv(".sql SELECT 1 -csv"), expected(None));
         assert_eq!(csv(".sql -csv a.csv SELECT 1"), expected(Some("a.csv")));

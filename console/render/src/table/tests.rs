@@ -142,7 +142,7 @@ fn each_file_is_sorted_and_cut_by_itself() {
     1 of 2
     ");
     let names = |options: OutputOptions| {
-        let formats = vec![RequestedFormat::of("-csv", None)];
+        let formats = vec![RequestedFormat::of("-csv", None).expect("a format")];
         let text = written(&OutputOptions { formats, ..options }).expect("text");
         let names = text.lines().skip(1).map(|line| line.split(',').next().unwrap_or_default());
         names.collect::<Vec<_>>().join(" ")
@@ -181,7 +181,7 @@ fn chosen_columns_stand_in_their_order_under_their_names_or_headings() {
     <=x>       0x2        -7
     1 of 2
     ");
-    let formats = vec![RequestedFormat::of("-csv", None)];
+    let formats = vec![RequestedFormat::of("-csv", None).expect("a format")];
     let csv = OutputOptions { formats: formats.clone(), ..of_columns("how many,name") };
     assert_eq!(written(&csv).expect("text").lines().nth(1), Some("1,b"));
     let sorted = OutputOptions {
@@ -196,7 +196,7 @@ fn chosen_columns_stand_in_their_order_under_their_names_or_headings() {
         "-Columns: no column 'label'; the columns are name, address, count"
     );
     let json = OutputOptions {
-        formats: vec![RequestedFormat::of("-json", None)],
+        formats: vec![RequestedFormat::of("-json", None).expect("a format")],
         ..of_columns("nonsense")
     };
     assert_eq!(
@@ -259,7 +259,7 @@ fn spare_columns_are_left_out_of_a_narrow_screen() {
 fn programs_get_the_same_rows_in_every_format() {
     let folder = tempfile::tempdir().expect("a folder");
     let as_format = |option, file| OutputOptions {
-        formats: vec![RequestedFormat::of(option, file)],
+        formats: vec![RequestedFormat::of(option, file).expect("a format")],
         ..by("name")
     };
     let ndjson = written(&as_format("-ndjson", None)).expect("text");
@@ -283,7 +283,9 @@ fn programs_get_the_same_rows_in_every_format() {
 fn two_formats_cannot_be_had_together() {
     let with_formats = |options: &[&str]| {
         let mut output = OutputOptions::default();
-        options.iter().for_each(|o| RequestedFormat::of(o, None).add_to(&mut output.formats));
+        options.iter().for_each(|o| {
+            RequestedFormat::of(o, None).expect("a format").add_to(&mut output.formats);
+        });
         output
     };
     assert_eq!(with_formats(&["-csv"]).conflict(), None);

@@ -265,10 +265,10 @@ impl RequestedFormat {
 }
 
 impl RequestedFormat {
-    /// The format of an option in the list.
-    pub fn of(option: &str, file: Option<PathBuf>) -> RequestedFormat {
-        let spec = FORMATS.into_iter().find(|spec| spec.option_name() == option);
-        RequestedFormat { spec: spec.expect("an option of a format"), file }
+    /// The format of an option in the list; `None` for another option.
+    pub fn of(option: &str, file: Option<PathBuf>) -> Option<RequestedFormat> {
+        let spec = FORMATS.into_iter().find(|spec| spec.option_name() == option)?;
+        Some(RequestedFormat { spec, file })
     }
 }
 

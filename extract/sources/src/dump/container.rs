@@ -18,19 +18,19 @@ const MAX_TEXT: usize = 0xFFFE;
 
 /// Texts of a dump, of which only so many bytes are read in all: texts that overlap can be longer than the file, each of
 /// them as long as a text may be.
-pub(super) struct TextReader<'d> {
+pub struct TextReader<'d> {
     dump: &'d Container<'d>,
     /// Bytes that further texts may have.
     rest: usize,
 }
 
 impl<'d> TextReader<'d> {
-    pub(super) fn new(dump: &'d Container<'d>, bytes: usize) -> Self {
+    pub fn new(dump: &'d Container<'d>, bytes: usize) -> Self {
         Self { dump, rest: bytes }
     }
 
     /// A MINIDUMP_STRING; `None` where there is none, or no room for it.
-    pub(super) fn text(&mut self, rva: u32) -> Option<String> {
+    pub fn text(&mut self, rva: u32) -> Option<String> {
         if self.rest == 0 {
             return None;
         }
@@ -42,31 +42,31 @@ impl<'d> TextReader<'d> {
 }
 
 /// A minidump whose directory is known.
-pub(super) struct Container<'d> {
+pub struct Container<'d> {
     bytes: &'d [u8],
-    pub(super) header: MINIDUMP_HEADER,
+    pub header: MINIDUMP_HEADER,
     streams: HashMap<u32, MINIDUMP_DIRECTORY>,
 }
 
 /// A reason why a file is not read as a minidump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub(super) reason: &'static str,
+pub struct Refusal {
+    pub reason: &'static str,
     /// Bytes from the start of the file.
-    pub(super) offset: u64,
+    pub offset: u64,
 }
 
 /// The bytes of a stream, as far as the file has them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stream<'d> {
-    pub(super) bytes: &'d [u8],
+pub struct Stream<'d> {
+    pub bytes: &'d [u8],
     /// Bytes from the start of the file.
-    pub(super) offset: u64,
+    pub offset: u64,
 }
 
 impl<'d> Container<'d> {
     /// Reads header and directory; a cut directory is counted.
-    pub(super) fn open(bytes: &'d [u8], findings: &mut Diagnostics) -> Result<Self, Refusal> {
+    pub fn open(bytes: &'d [u8], findings: &mut Diagnostics) -> Result<Self, Refusal> {
         let header: MINIDUMP_HEADER = bytes
             .pread_with(0, LE)
             .map_err(|_| Refusal { reason: "no complete header", offset: 0 })?;
@@ -93,12 +93,12 @@ impl<'d> Container<'d> {
         Ok(container)
     }
 
-    pub(super) fn has(&self, kind: MINIDUMP_STREAM_TYPE) -> bool {
+    pub fn has(&self, kind: MINIDUMP_STREAM_TYPE) -> bool {
         self.streams.contains_key(&(kind as u32))
     }
 
     /// A stream; where the file ends in it, that is counted.
-    pub(super) fn stream(
+    pub fn stream(
         &self,
         kind: MINIDUMP_STREAM_TYPE,
         findings: &mut Diagnostics,
@@ -114,7 +114,7 @@ impl<'d> Container<'d> {
     }
 
     /// A structure at a place of the file.
-    pub(super) fn read<T>(&self, place: usize) -> Option<T>
+    pub fn read<T>(&self, place: usize) -> Option<T>
     where
         T: TryFromCtx<'d, Endian, [u8], Error = scroll::Error>,
     {
@@ -122,7 +122,7 @@ impl<'d> Container<'d> {
     }
 
     /// Some bytes at a place of the file.
-    pub(super) fn slice(&self, place: u64, length: u64) -> Option<&'d [u8]> {
+    pub fn slice(&self, place: u64, length: u64) -> Option<&'d [u8]> {
         let start = usize::try_from(place).ok()?;
         self.bytes.get(start..start.checked_add(usize::try_from(length).ok()?)?)
     }
@@ -139,7 +139,7 @@ impl<'d> Container<'d> {
 
 impl<'d> Stream<'d> {
     /// A structure at a place of the stream.
-    pub(super) fn read<T>(&self, place: usize) -> Option<T>
+    pub fn read<T>(&self, place: usize) -> Option<T>
     where
         T: TryFromCtx<'d, Endian, [u8], Error = scroll::Error>,
     {
@@ -147,7 +147,7 @@ impl<'d> Stream<'d> {
     }
 
     /// Start and number of the entries of a list that begins with their number. Some writers align entries to 8 bytes.
-    pub(super) fn list(&self, size: usize) -> Option<(usize, u32)> {
+    pub fn list(&self, size: usize) -> Option<(usize, u32)> {
         let count: u32 = self.read(0)?;
         let is_aligned = self.bytes.len() == 8 + count as usize * size;
         Some((if is_aligned { 8 } else { 4 }, count))
@@ -155,7 +155,7 @@ impl<'d> Stream<'d> {
 
     /// The entries of equal size from `start` on, with their places in the file: as many as `count`, and as the stream has.
     /// Missing ones are counted.
-    pub(super) fn entries(
+    pub fn entries(
         self,
         start: usize,
         size: usize,
@@ -183,7 +183,7 @@ where
 }
 
 /// Text in UTF-16 up to its end, or to a NUL.
-pub(super) fn utf16(bytes: &[u8]) -> String {
+pub fn utf16(bytes: &[u8]) -> String {
     let units = bytes.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit));
     let units: Vec<u16> = units.take_while(|unit| *unit != 0).collect();
     String::from_utf16_lossy(&units)

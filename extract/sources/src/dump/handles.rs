@@ -29,26 +29,26 @@ const ENTRIES_PER_CHECK: u32 = 1 << 12;
 
 /// Open handles with their types and names.
 #[derive(Default)]
-pub(super) struct HandleList {
-    pub(super) handles: Vec<OpenHandle>,
-    pub(super) types: ObjectTypes,
-    pub(super) names: Names,
+pub struct HandleList {
+    pub handles: Vec<OpenHandle>,
+    pub types: ObjectTypes,
+    pub names: Names,
     /// Whether the dump has all entries that the list should have.
-    pub(super) is_complete: bool,
+    pub is_complete: bool,
 }
 
 impl HandleList {
     /// The handle values, if these are all.
-    pub(super) fn values(&self) -> Option<HashSet<u64>> {
+    pub fn values(&self) -> Option<HashSet<u64>> {
         self.is_complete.then(|| self.handles.iter().map(|handle| handle.handle).collect())
     }
 
-    pub(super) fn open(&self) -> OpenList<'_> {
+    pub fn open(&self) -> OpenList<'_> {
         OpenList { handles: &self.handles, is_complete: self.is_complete }
     }
 
     /// Reads the handles of a process, which is row 0 of the processes; `None` for a dump without them.
-    pub(super) fn of(
+    pub fn of(
         dump: &Container<'_>,
         facts: &ProcessFacts,
         cancel: &Cancel,

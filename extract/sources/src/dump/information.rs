@@ -31,7 +31,7 @@ const LAYOUTS: [Layout; 4] = [
 ];
 
 /// Returns what the chain from `rva` on names, if anything, and whether the chain is sound.
-pub(super) fn of(dump: &Container<'_>, rva: u32) -> (Option<String>, bool) {
+pub fn of(dump: &Container<'_>, rva: u32) -> (Option<String>, bool) {
     let (mut text, mut next) = (None, rva);
     for _ in 0..MAX_CHAIN {
         if next == 0 {

@@ -61,7 +61,7 @@ pub fn is_dump(path: &Path) -> Result<bool, ExtractError> {
 ///
 /// # Errors
 /// When it cannot be read, or is a dump of the kernel.
-pub(crate) fn is_content(input: &mut Input, path: &Path) -> Result<bool, ExtractError> {
+pub fn is_content(input: &mut Input, path: &Path) -> Result<bool, ExtractError> {
     let start = start_of(&mut input.file)
         .map_err(|source| ExtractError::Read { path: path.to_path_buf(), source })?;
     if KERNEL_MAGICS.contains(&start.as_slice()) {
@@ -85,7 +85,7 @@ fn start_of(file: &mut File) -> io::Result<Vec<u8>> {
 /// # Errors
 /// When the dump has no handles or cannot be read, was changed meanwhile, the archive cannot be written, or `cancel` asks to
 /// stop.
-pub(crate) fn extract(
+pub fn extract(
     input: Input,
     path: &Path,
     output: &Path,

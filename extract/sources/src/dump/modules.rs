@@ -27,10 +27,10 @@ const MAX_CODE_VIEW: u32 = 4 << 10;
 const MODULE_BYTES: usize = 108;
 
 /// The modules of a process, and frames in them.
-pub(super) struct ModuleSpace {
-    pub(super) modules: Modules,
-    pub(super) loads: ModuleLoads,
-    pub(super) frames: Frames,
+pub struct ModuleSpace {
+    pub modules: Modules,
+    pub loads: ModuleLoads,
+    pub frames: Frames,
     /// First address, end and row of each loaded module, ascending.
     loaded: Vec<(u64, u64, u32)>,
     /// First address, end and row of each unloaded module, in no order.
@@ -44,12 +44,7 @@ pub(super) struct ModuleSpace {
 
 impl ModuleSpace {
     /// Reads the modules of a process, which is row 0 of the processes.
-    pub(super) fn of(
-        dump: &Container<'_>,
-        mask: u64,
-        pid: u32,
-        findings: &mut Diagnostics,
-    ) -> Self {
+    pub fn of(dump: &Container<'_>, mask: u64, pid: u32, findings: &mut Diagnostics) -> Self {
         let mut space = Self {
             modules: Modules::default(),
             loads: ModuleLoads::default(),
@@ -145,7 +140,7 @@ impl ModuleSpace {
     }
 
     /// The row of the frame of an address.
-    pub(super) fn frame(&mut self, address: u64) -> u32 {
+    pub fn frame(&mut self, address: u64) -> u32 {
         let address = address & self.mask;
         let place = self.place(address);
         let row = self.known.intern(&match place {
@@ -233,6 +228,6 @@ fn version(info: &VS_FIXEDFILEINFO) -> Option<String> {
 }
 
 /// The last part of a path of Windows.
-pub(super) fn file_name(path: &str) -> String {
+pub fn file_name(path: &str) -> String {
     path.rsplit(['\\', '/']).next().unwrap_or_default().to_owned()
 }

@@ -41,17 +41,17 @@ const HEAD_BYTES: usize = 32;
 
 /// An operation on a handle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct HandleOperation {
-    pub(super) handle: u64,
-    pub(super) operation: Operation,
-    pub(super) pid: u32,
-    pub(super) tid: u32,
+pub struct HandleOperation {
+    pub handle: u64,
+    pub operation: Operation,
+    pub pid: u32,
+    pub tid: u32,
     /// Return addresses, innermost first.
-    pub(super) addresses: Vec<u64>,
+    pub addresses: Vec<u64>,
 }
 
 /// Reads the operations in the order in which they stand; `None` for a dump without them.
-pub(super) fn operations(
+pub fn operations(
     dump: &Container<'_>,
     mask: u64,
     cancel: &Cancel,
@@ -146,7 +146,7 @@ impl Evidence {
 
 /// Puts operations into the order in which they happened, as far as they show it; `open` are the handles that are open at
 /// the end, if the dump lists all of them. An order that is not decided is counted.
-pub(super) fn put_in_order(
+pub fn put_in_order(
     operations: &mut [HandleOperation],
     open: Option<&HashSet<u64>>,
     findings: &mut Diagnostics,

@@ -22,26 +22,26 @@ const MAX_COMMAND_LINE: usize = 1024;
 
 /// Properties of the process and of the system.
 #[derive(Debug, Default)]
-pub(super) struct ProcessFacts {
-    pub(super) pid: Option<u32>,
+pub struct ProcessFacts {
+    pub pid: Option<u32>,
     /// Empty where the dump has not the memory that it lies in.
-    pub(super) command_line: String,
+    pub command_line: String,
     /// Empty where the dump does not say.
-    pub(super) os_version: String,
+    pub os_version: String,
     /// 0 where the dump does not say.
-    pub(super) os_build: u32,
+    pub os_build: u32,
     /// The system, if it is not Windows.
-    pub(super) other_system: Option<&'static str>,
-    pub(super) os_build_string: Option<String>,
-    pub(super) cpu_count: u32,
+    pub other_system: Option<&'static str>,
+    pub os_build_string: Option<String>,
+    pub cpu_count: u32,
     /// Bytes; 0 where it is not known.
-    pub(super) pointer_size: u32,
+    pub pointer_size: u32,
     /// UTC = local time + bias.
-    pub(super) tz_bias_minutes: i32,
+    pub tz_bias_minutes: i32,
     /// Local time minus UTC when the dump was written.
-    pub(super) utc_offset_minutes: i32,
+    pub utc_offset_minutes: i32,
     /// Whether the dump has these two.
-    pub(super) has_zone: bool,
+    pub has_zone: bool,
 }
 
 /// Systems of `MINIDUMP_SYSTEM_INFO::PlatformId` beside those of Windows, as Breakpad defines them.
@@ -55,7 +55,7 @@ const OTHER_SYSTEMS: [(PlatformId, &str); 6] = [
 ];
 
 impl ProcessFacts {
-    pub(super) fn of(dump: &Container<'_>, findings: &mut Diagnostics) -> Self {
+    pub fn of(dump: &Container<'_>, findings: &mut Diagnostics) -> Self {
         let mut facts = Self::default();
         facts.add_system(dump, findings);
         facts.add_misc(dump, findings);
@@ -64,7 +64,7 @@ impl ProcessFacts {
     }
 
     /// The bits of its addresses and handles: some writers extend those of 32-bit processes by their sign.
-    pub(super) fn mask(&self) -> u64 {
+    pub fn mask(&self) -> u64 {
         if self.pointer_size == 4 { u32::MAX.into() } else { u64::MAX }
     }
 

@@ -2,7 +2,7 @@
 
 /// A part of an extract that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Member {
+pub enum Member {
     /// Machine, session and processes.
     Main,
     /// Modules and their PDBs.
@@ -14,10 +14,10 @@ pub(super) enum Member {
 }
 
 impl Member {
-    pub(super) const ALL: [Self; 4] = [Self::Main, Self::Modules, Self::HandleStacks, Self::Handle];
+    pub const ALL: [Self; 4] = [Self::Main, Self::Modules, Self::HandleStacks, Self::Handle];
 
     /// Suffix after the base name, without the extension.
-    pub(super) fn suffix(self) -> &'static str {
+    pub fn suffix(self) -> &'static str {
         match self {
             Self::Main => "",
             Self::Modules => "_Derived_Modules",
@@ -27,19 +27,19 @@ impl Member {
     }
 
     /// The name of the part in an archive or folder.
-    pub(super) fn name(self, base: &str) -> String {
+    pub fn name(self, base: &str) -> String {
         format!("{base}{}.json", self.suffix())
     }
 }
 
 /// Infix in the names of all derived parts.
-pub(super) const DERIVED: &str = "_Derived_";
+pub const DERIVED: &str = "_Derived_";
 
 /// The member that is a part, among the names of all members of an archive called `base`.
 ///
 /// The exact name wins. After a renaming, a derived part is found by its ending, and the main part
 /// by the name that the derived parts share.
-pub(super) fn find<'a>(member: Member, base: &str, names: &[&'a str]) -> Option<&'a str> {
+pub fn find<'a>(member: Member, base: &str, names: &[&'a str]) -> Option<&'a str> {
     let exact = member.name(base);
     let mut names = names.iter().copied();
     if let Some(name) = names.clone().find(|name| *name == exact) {

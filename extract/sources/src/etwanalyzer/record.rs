@@ -20,7 +20,7 @@ use serde::de::{
 use serde::{Deserialize, Serialize};
 
 /// Target of a member's value: accepts the kinds of JSON that it expects.
-pub(super) trait Member {
+pub trait Member {
     const EXPECTED: &'static str;
     /// Description of a list for messages.
     const LIST: &'static str = "a list of objects";
@@ -63,7 +63,7 @@ pub(super) trait Member {
 }
 
 /// Reads a value into what is there.
-pub(super) struct Fill<'a, T>(pub(super) &'a mut T);
+pub struct Fill<'a, T>(pub &'a mut T);
 
 impl<'de, T: Member> DeserializeSeed<'de> for Fill<'_, T> {
     type Value = ();
@@ -115,7 +115,7 @@ fn taken<T: Member, E: Error>(is_taken: bool, value: Unexpected<'_>) -> Result<(
 }
 
 /// An object some of whose members are read.
-pub(super) trait Record {
+pub trait Record {
     /// Names of the members that are read.
     const MEMBERS: &'static [&'static str];
 
@@ -158,14 +158,14 @@ macro_rules! records {
     })+) => {$(
         $(#[$meta])*
         #[derive(Debug, Default, serde::Serialize)]
-        pub(super) struct $name {
+        pub struct $name {
             $(
                 $(#[$doc])*
                 #[serde(
                     rename = $member,
                     skip_serializing_if = "crate::etwanalyzer::record::Member::is_absent"
                 )]
-                pub(super) $field: $type,
+                pub $field: $type,
             )+
         }
 
@@ -173,7 +173,7 @@ macro_rules! records {
     )+};
 }
 
-pub(super) use {members, records};
+pub(crate) use {members, records};
 
 impl<T: Record> Member for T {
     const EXPECTED: &'static str = "an object";
@@ -215,7 +215,7 @@ impl Visitor<'_> for Name {
 }
 
 /// Value that may be left out as a whole.
-pub(super) trait Nullable: Member + Default {
+pub trait Nullable: Member + Default {
     /// Value of null, if null is allowed.
     fn of_null() -> Option<Self> {
         None
@@ -264,7 +264,7 @@ impl<T: Member + Default> Member for Vec<T> {
 }
 
 /// A list whose elements are handed out in sequence, through the same member.
-pub(super) struct Elements<T>(pub(super) T);
+pub struct Elements<T>(pub T);
 
 impl<T: Member> Member for Elements<T> {
     const EXPECTED: &'static str = T::LIST;
@@ -280,23 +280,23 @@ thread_local! {
 }
 
 /// Sets the memory budget for records to this number of bytes.
-pub(super) fn allow(bytes: u64) {
+pub fn allow(bytes: u64) {
     LEFT.set(bytes);
 }
 
 /// Takes the memory of one more element of a list.
-pub(super) fn take<T, E: Error>() -> Result<(), E> {
+pub fn take<T, E: Error>() -> Result<(), E> {
     let left = LEFT.get().checked_sub(size_of::<T>() as u64);
     LEFT.set(left.ok_or_else(|| E::custom(TOO_MUCH))?);
     Ok(())
 }
 
 /// Message for an exhausted memory budget.
-pub(super) const TOO_MUCH: &str = "its records exceed the memory limit for a file of this size";
+pub const TOO_MUCH: &str = "its records exceed the memory limit for a file of this size";
 
 /// The rows of a table of ours.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Rows<T>(pub(super) Vec<T>);
+pub struct Rows<T>(pub Vec<T>);
 
 impl<T: DeserializeOwned> Member for Rows<T> {
     const EXPECTED: &'static str = "a list of rows";
@@ -399,7 +399,7 @@ optional! {
 
 /// A member that is written, but passed over in reading.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Unread<T>(pub(super) T);
+pub struct Unread<T>(pub T);
 
 impl<T: Serialize> Member for Unread<T> {
     const EXPECTED: &'static str = "anything";

@@ -190,22 +190,22 @@ records! {
 /// ETWAnalyzer always writes one, and `-dump Stats` fails without.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "PascalCase")]
-pub(super) struct Disk {
+pub struct Disk {
     disk_information: [(); 0],
 }
 
 /// Placeholder for the handle part in a trace without objects.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
-pub(super) struct HandleShell {
-    pub(super) object_type_map: TypeMap,
-    pub(super) object_references: [(); 0],
-    pub(super) stacks: StacksShell,
+pub struct HandleShell {
+    pub object_type_map: TypeMap,
+    pub object_references: [(); 0],
+    pub stacks: StacksShell,
 }
 
 /// Names of types by their ids as text. Mapped views are not a kernel type and not written.
 #[derive(Debug)]
-pub(super) struct TypeMap(pub(super) ObjectTypes);
+pub struct TypeMap(pub ObjectTypes);
 
 impl Serialize for TypeMap {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -216,13 +216,13 @@ impl Serialize for TypeMap {
 
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "PascalCase")]
-pub(super) struct StacksShell {
+pub struct StacksShell {
     stack_list: [(); 0],
 }
 
 /// The place of a kind in the order in which events of one time happen; the same for kinds that stand
 /// in one list.
-pub(super) fn rank(kind: EventKind) -> u8 {
+pub fn rank(kind: EventKind) -> u8 {
     match kind {
         EventKind::ObjectCreate => 0,
         EventKind::HandleCreate => 1,
@@ -237,7 +237,7 @@ pub(super) fn rank(kind: EventKind) -> u8 {
 
 impl ObjectRecord {
     /// Adds an event to its list. Only the first creation and the first deletion have a place.
-    pub(super) fn add(&mut self, kind: EventKind, event: EventRecord) {
+    pub fn add(&mut self, kind: EventKind, event: EventRecord) {
         let list = match kind {
             EventKind::ObjectCreate => {
                 self.create.get_or_insert(event);
@@ -258,7 +258,7 @@ impl ObjectRecord {
     }
 
     /// Takes the events out of their lists.
-    pub(super) fn take_events(&mut self) -> Vec<(EventKind, EventRecord)> {
+    pub fn take_events(&mut self) -> Vec<(EventKind, EventRecord)> {
         let lists = [
             (EventKind::ObjectCreate, self.create.take().map(|event| vec![event])),
             (EventKind::ObjectDelete, self.delete.take().map(|event| vec![event])),
@@ -281,41 +281,41 @@ impl ObjectRecord {
 }
 
 /// No event closed what an event opened, or it opened nothing.
-pub(super) const NEVER_CLOSED: i64 = -1;
+pub const NEVER_CLOSED: i64 = -1;
 /// It was closed, and no event says so.
-pub(super) const CLOSED_WITHOUT_EVENT: i64 = -2;
+pub const CLOSED_WITHOUT_EVENT: i64 = -2;
 
 /// The member of a part that holds our tables.
-pub(super) const HANDLESCOPE_MEMBER: &str = "Handlescope";
+pub const HANDLESCOPE_MEMBER: &str = "Handlescope";
 
 /// A handle that was open when the trace began, with its name in place of a row number.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct NamedStartHandle {
-    pub(super) pointer: u64,
-    pub(super) process: Option<ProcessIdx>,
-    pub(super) pid: u32,
-    pub(super) handle: u64,
-    pub(super) type_id: TypeId,
-    pub(super) name: Option<String>,
-    pub(super) closed: bool,
+pub struct NamedStartHandle {
+    pub pointer: u64,
+    pub process: Option<ProcessIdx>,
+    pub pid: u32,
+    pub handle: u64,
+    pub type_id: TypeId,
+    pub name: Option<String>,
+    pub closed: bool,
 }
 
 /// Placeholder for an unknown module.
-pub(super) const UNKNOWN_MODULE: &str = "<UnknownModule>";
+pub const UNKNOWN_MODULE: &str = "<UnknownModule>";
 
 /// Placeholder for an unknown method.
-pub(super) const UNKNOWN_METHOD: &str = "<UnknownMethod>";
+pub const UNKNOWN_METHOD: &str = "<UnknownMethod>";
 
 /// Placeholder for the version of a module without one.
-pub(super) const NO_VERSION: &str = "<NoVersion>";
+pub const NO_VERSION: &str = "<NoVersion>";
 
 /// The process that kernel modules are listed under.
-pub(super) const SYSTEM: &str = "System";
+pub const SYSTEM: &str = "System";
 
 /// Prefix of the options in extracts written by this program, which contain data that ETWAnalyzer
 /// does not know.
-pub(super) const HANDLESCOPE_OPTIONS: &str = "handlescope";
+pub const HANDLESCOPE_OPTIONS: &str = "handlescope";
 
 /// Names of the bits of a log file mode.
 const LOG_FILE_MODES: [(&str, u32); 20] = [
@@ -342,7 +342,7 @@ const LOG_FILE_MODES: [(&str, u32); 20] = [
 ];
 
 /// The bits of a log file mode that is written as names.
-pub(super) fn log_file_mode(text: &str) -> u32 {
+pub fn log_file_mode(text: &str) -> u32 {
     let flags = text.split(',').map(str::trim).map(|flag| match flag.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).unwrap_or_default(),
         None => LOG_FILE_MODES.iter().find(|(name, _)| *name == flag).map_or(0, |(_, bits)| *bits),
@@ -351,7 +351,7 @@ pub(super) fn log_file_mode(text: &str) -> u32 {
 }
 
 /// A log file mode as names; bits without one together as a number.
-pub(super) fn log_file_mode_names(mode: u32) -> String {
+pub fn log_file_mode_names(mode: u32) -> String {
     let set = LOG_FILE_MODES.iter().filter(|(_, bits)| mode & bits != 0);
     let mut names: Vec<String> = set.clone().map(|(name, _)| (*name).to_owned()).collect();
     let rest = set.fold(mode, |rest, (_, bits)| rest & !bits);

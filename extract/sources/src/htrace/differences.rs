@@ -19,7 +19,7 @@ const LOOKS: u64 = 500_000_000;
 
 /// The positions of all facts.
 #[derive(Debug)]
-pub(super) struct Differences {
+pub struct Differences {
     /// Number of events before each snapshot or difference, by fact.
     times: Vec<i64>,
     /// First event that each difference covers, by fact.
@@ -31,7 +31,7 @@ pub(super) struct Differences {
     /// Equivalent positions of each snapshot, by fact.
     allowed: Vec<Option<Span>>,
     /// Chains with differences that do not fit anywhere.
-    pub(super) contradictions: usize,
+    pub contradictions: usize,
     looks: u64,
 }
 
@@ -68,7 +68,7 @@ impl Chain {
 }
 
 impl Differences {
-    pub(super) fn of(facts: &[Fact], timeline: &Timeline) -> Self {
+    pub fn of(facts: &[Fact], timeline: &Timeline) -> Self {
         let mut differences = Self {
             times: vec![0; facts.len()],
             starts: vec![START; facts.len()],
@@ -129,22 +129,22 @@ impl Differences {
     }
 
     /// Number of events before a snapshot or difference.
-    pub(super) fn time(&self, fact: usize) -> i64 {
+    pub fn time(&self, fact: usize) -> i64 {
         self.times.get(fact).copied().unwrap_or_default()
     }
 
     /// Range in which a fact may have been printed.
-    pub(super) fn span(&self, fact: usize) -> Span {
+    pub fn span(&self, fact: usize) -> Span {
         self.spans.get(fact).copied().unwrap_or(Span::ALL)
     }
 
     /// The positions of a snapshot that fit as well as the position it has.
-    pub(super) fn allowed(&self, fact: usize) -> Span {
+    pub fn allowed(&self, fact: usize) -> Span {
         self.allowed.get(fact).copied().flatten().unwrap_or(Span::at(self.time(fact)))
     }
 
     /// Adds the opens of a difference that are not known yet.
-    pub(super) fn add_opens(&self, fact: usize, facts: &[Fact], timeline: &mut Timeline) {
+    pub fn add_opens(&self, fact: usize, facts: &[Fact], timeline: &mut Timeline) {
         let Some(Fact { step, output: Output::Difference { opens, .. }, .. }) = facts.get(fact)
         else {
             return;

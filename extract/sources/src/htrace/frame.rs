@@ -4,16 +4,16 @@ use super::grammar::{hex, without_quote};
 
 /// A return address, with the names that the debugger printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FrameLine<'a> {
-    pub(super) address: u64,
-    pub(super) location: Location<'a>,
+pub struct FrameLine<'a> {
+    pub address: u64,
+    pub location: Location<'a>,
     /// Number of characters of the offset, the same in all lines of a debugger.
-    pub(super) offset_digits: usize,
+    pub offset_digits: usize,
 }
 
 /// Location of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Location<'a> {
+pub enum Location<'a> {
     Function {
         module: &'a str,
         function: &'a str,
@@ -33,7 +33,7 @@ const ADDRESS_DIGITS: usize = 8;
 
 impl<'a> FrameLine<'a> {
     /// Reads a line; `None` when it is not a frame.
-    pub(super) fn parse(line: &'a str) -> Option<Self> {
+    pub fn parse(line: &'a str) -> Option<Self> {
         let line = without_quote(line);
         let (address, behind) = hex(line)?;
         let has_prefix = line.starts_with("0x") || line.starts_with("0X");

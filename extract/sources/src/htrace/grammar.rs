@@ -8,16 +8,16 @@ use crate::operations::Operation;
 
 /// Command at a prompt, which determines the output that follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Typed {
+pub struct Typed {
     /// The program may run before the next prompt.
-    pub(super) runs: bool,
+    pub runs: bool,
     /// The listing that is requested, if there is only one and it is not of `-diff`.
-    pub(super) listing: Option<Listing>,
+    pub listing: Option<Listing>,
 }
 
 /// Kind of an `!htrace` listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Listing {
+pub enum Listing {
     All,
     /// The entries of one handle value, possibly limited in number.
     Handle {
@@ -27,7 +27,7 @@ pub(super) enum Listing {
 
 /// A line outside of stacks.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Statement<'a> {
+pub enum Statement<'a> {
     /// The first line of an entry, and what follows the operation.
     Entry { handle: u64, operation: Operation, rest: &'a str },
     /// A malformed line of this kind.
@@ -60,7 +60,7 @@ pub(super) enum Statement<'a> {
 
 impl<'a> Statement<'a> {
     /// Parses a line; `None` if it is not about handles.
-    pub(super) fn parse(line: &'a str) -> Option<Self> {
+    pub fn parse(line: &'a str) -> Option<Self> {
         let line = without_quote(line);
         if let Some(statement) = word(line, "Handle").and_then(entry) {
             return Some(statement);
@@ -108,7 +108,7 @@ impl<'a> Statement<'a> {
 }
 
 /// A line without the marks of a quotation, as pages and mails write them.
-pub(super) fn without_quote(line: &str) -> &str {
+pub fn without_quote(line: &str) -> &str {
     line.trim_start_matches(['>', '#', '\\', ' ', '\t', '\u{FEFF}']).trim_end()
 }
 
@@ -239,7 +239,7 @@ fn program(line: &str) -> Option<Statement<'_>> {
 
 /// The hexadecimal number that a text starts with, of up to 64 bits, perhaps with `0x` in front and with the
 /// grave accent that parts 64 bits in two; and what follows it.
-pub(super) fn hex(text: &str) -> Option<(u64, &str)> {
+pub fn hex(text: &str) -> Option<(u64, &str)> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
     let end = digits.find(|c: char| !c.is_ascii_hexdigit() && c != '`').unwrap_or(digits.len());
     let (number, rest) = digits.split_at(end);

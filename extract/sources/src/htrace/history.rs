@@ -23,11 +23,11 @@ const TRIALS: usize = 20_000_000;
 
 /// The events of all listings in the order they happened.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub struct History {
     events: Vec<Entry>,
     snapshots: Vec<u32>,
     /// Snapshots whose position is ambiguous.
-    pub(super) uncertain: u64,
+    pub uncertain: u64,
 }
 
 /// Events of one process from one beginning of tracing on, and the snapshots among them.
@@ -40,7 +40,7 @@ struct Stretch {
 }
 
 impl History {
-    pub(super) fn of(steps: Vec<Step>) -> Self {
+    pub fn of(steps: Vec<Step>) -> Self {
         let mut uncertain = 0;
         // The events of a process keep their order; events of several processes are in the order in which they are known.
         let (mut events, mut snapshots) = (Vec::new(), Vec::new());
@@ -76,17 +76,17 @@ impl History {
     }
 
     /// Number of events before each snapshot.
-    pub(super) fn snapshots(&self) -> &[u32] {
+    pub fn snapshots(&self) -> &[u32] {
         &self.snapshots
     }
 
     /// Number of events.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.events.len()
     }
 
     /// The events in the order they happened.
-    pub(super) fn events(&self) -> impl Iterator<Item = &Entry> {
+    pub fn events(&self) -> impl Iterator<Item = &Entry> {
         self.events.iter()
     }
 }

@@ -83,7 +83,7 @@ fn has_output(mut file: File, cancel: &Cancel) -> io::Result<bool> {
 ///
 /// # Errors
 /// When the text cannot be read or was changed meanwhile, the archive cannot be written, or `cancel` asks to stop.
-pub(crate) fn extract(
+pub fn extract(
     input: &Path,
     output: &Path,
     observer: &dyn ExtractObserver,

@@ -4,15 +4,15 @@ use crate::operations::Entry;
 
 /// The output of one command.
 #[derive(Debug)]
-pub(super) struct Step {
-    pub(super) output: Output,
+pub struct Step {
+    pub output: Output,
     /// Whether the program may have run since the step before.
-    pub(super) may_have_run: bool,
+    pub may_have_run: bool,
 }
 
 /// The content of a command's output; of entries, the oldest first.
 #[derive(Debug)]
-pub(super) enum Output {
+pub enum Output {
     /// Tracing begins: what was traced before is forgotten, and a first snapshot is taken.
     Enabled,
     Snapshot,
@@ -35,7 +35,7 @@ pub(super) enum Output {
 }
 
 impl Output {
-    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         let (all, some): (&[Option<Entry>], &[Entry]) = match self {
             Self::Enabled | Self::Snapshot => (&[], &[]),
             Self::All { entries, .. } => (entries, &[]),
@@ -44,7 +44,7 @@ impl Output {
         all.iter().flatten().chain(some)
     }
 
-    pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+    pub fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
         let (all, some): (&mut [Option<Entry>], &mut [Entry]) = match self {
             Self::Enabled | Self::Snapshot => (&mut [], &mut []),
             Self::All { entries, .. } => (entries, &mut []),
@@ -56,7 +56,7 @@ impl Output {
     }
 
     /// Extracts the part of one process from an output about several.
-    pub(super) fn of_process(&self, process: u32) -> Self {
+    pub fn of_process(&self, process: u32) -> Self {
         let is_of = |entry: &&Entry| entry.process == process;
         let of = |entries: &[Entry]| entries.iter().filter(is_of).copied().collect();
         match self {
@@ -75,10 +75,10 @@ impl Output {
 
 /// The part of a step that is about one process.
 #[derive(Debug)]
-pub(super) struct Fact {
+pub struct Fact {
     /// Number of the step.
-    pub(super) step: usize,
+    pub step: usize,
     /// Whether the program may have run since the fact before.
-    pub(super) may_have_run: bool,
-    pub(super) output: Output,
+    pub may_have_run: bool,
+    pub output: Output,
 }

@@ -7,10 +7,7 @@ use super::output::Output;
 
 /// Gives the entries of each listing to its process, which made most of them; another one that made an entry is its caller.
 /// `is_pid` says which numbers of processes are those of process ids.
-pub(super) fn assign<'o>(
-    outputs: impl Iterator<Item = &'o mut Output>,
-    is_pid: impl Fn(u32) -> bool,
-) {
+pub fn assign<'o>(outputs: impl Iterator<Item = &'o mut Output>, is_pid: impl Fn(u32) -> bool) {
     let mut outputs: Vec<&mut Output> = outputs.collect();
     let mut guests: BTreeMap<u32, u32> = BTreeMap::new();
     let mut hosts: BTreeSet<u32> = BTreeSet::new();

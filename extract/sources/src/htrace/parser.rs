@@ -20,7 +20,7 @@ const OFFSET_DIGITS: [usize; 2] = ["0x00000000".len(), "0x0000000000000000".len(
 
 /// Reads lines in sequence. The offsets in `findings` are numbers of lines.
 #[derive(Default)]
-pub(super) struct Parser {
+pub struct Parser {
     entries: Entries,
     findings: Diagnostics,
     /// The entry whose lines are being read.
@@ -85,7 +85,7 @@ struct Reading {
 
 impl Parser {
     /// Takes the next line.
-    pub(super) fn line(&mut self, line: &Line<'_>) {
+    pub fn line(&mut self, line: &Line<'_>) {
         self.number = line.number;
         let was_in_listing = self.is_in_listing();
         self.read(line);
@@ -200,7 +200,7 @@ impl Parser {
     }
 
     /// Returns the entries and diagnostics after the last line.
-    pub(super) fn finish(mut self) -> (Entries, Diagnostics) {
+    pub fn finish(mut self) -> (Entries, Diagnostics) {
         self.end_command();
         let outputs = self.steps.iter_mut().map(|step| &mut step.output);
         owners::assign(outputs, |process| self.entries.is_pid(process));

@@ -18,7 +18,7 @@ use super::frame::{FrameLine, Location};
 use super::history::History;
 
 /// The row of the trace table.
-pub(super) fn info(input: &Path, identity: &SourceIdentity, entries: &Entries) -> TraceInfo {
+pub fn info(input: &Path, identity: &SourceIdentity, entries: &Entries) -> TraceInfo {
     TraceInfo {
         schema_version: SCHEMA_VERSION,
         extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
@@ -39,7 +39,7 @@ pub(super) fn info(input: &Path, identity: &SourceIdentity, entries: &Entries) -
 }
 
 /// The findings, whose offsets are numbers of lines.
-pub(super) fn warnings(findings: &Diagnostics) -> Vec<Warning> {
+pub fn warnings(findings: &Diagnostics) -> Vec<Warning> {
     findings
         .warnings()
         .into_iter()
@@ -49,8 +49,8 @@ pub(super) fn warnings(findings: &Diagnostics) -> Vec<Warning> {
 
 /// Entries read so far.
 #[derive(Default)]
-pub(super) struct Entries {
-    pub(super) history: History,
+pub struct Entries {
+    pub history: History,
     /// Kind and number of each process.
     processes: Interner<(ProcessKey, u64)>,
     /// The program of each pid; `None` when several were named.
@@ -68,7 +68,7 @@ pub(super) struct Entries {
     stack_addresses: Vec<u64>,
     scratch: Vec<u8>,
     /// Whether an address does not fit into 32 bits.
-    pub(super) has_wide_address: bool,
+    pub has_wide_address: bool,
 }
 
 /// Identification of a process in a text.
@@ -82,12 +82,12 @@ enum ProcessKey {
 
 impl Entries {
     /// Frames of the stack being read.
-    pub(super) fn depth(&self) -> usize {
+    pub fn depth(&self) -> usize {
         self.stack.len()
     }
 
     /// Adds a frame to the stack being read.
-    pub(super) fn frame(&mut self, frame: &FrameLine<'_>) {
+    pub fn frame(&mut self, frame: &FrameLine<'_>) {
         let FrameLine { address, location, .. } = *frame;
         self.has_wide_address |= address > u64::from(u32::MAX);
         let key = &mut self.scratch;
@@ -138,7 +138,7 @@ impl Entries {
     }
 
     /// The row of the stack that was read, if it has frames, and the number of its addresses.
-    pub(super) fn take_stack(&mut self) -> (Option<u32>, u32) {
+    pub fn take_stack(&mut self) -> (Option<u32>, u32) {
         let addresses = self.addresses.intern(&self.stack_addresses);
         let stack = (!self.stack.is_empty()).then(|| self.stacks.intern(&self.stack));
         self.stack.clear();
@@ -147,7 +147,7 @@ impl Entries {
     }
 
     /// The row of a process with a pid, else with a kernel address, else of the unknown process.
-    pub(super) fn process(&mut self, pid: Option<u32>, kernel_address: Option<u64>) -> u32 {
+    pub fn process(&mut self, pid: Option<u32>, kernel_address: Option<u64>) -> u32 {
         self.processes.intern(&[match (pid, kernel_address) {
             (Some(pid), _) => (ProcessKey::Pid, u64::from(pid)),
             (None, Some(address)) => (ProcessKey::KernelAddress, address),
@@ -156,19 +156,19 @@ impl Entries {
     }
 
     /// Whether a row is that of a process with a pid.
-    pub(super) fn is_pid(&self, process: u32) -> bool {
+    pub fn is_pid(&self, process: u32) -> bool {
         matches!(self.processes.get(process), [(ProcessKey::Pid, _)])
     }
 
     /// Notes the program of a pid.
-    pub(super) fn program(&mut self, pid: u32, path: &str) {
+    pub fn program(&mut self, pid: u32, path: &str) {
         let path = path.to_owned();
         let known = self.programs.entry(pid).or_insert_with(|| Some(path.clone()));
         // A reused pid belongs to both programs.
         *known = known.take().filter(|known| *known == path);
     }
 
-    pub(super) fn process_table(&self) -> Processes {
+    pub fn process_table(&self) -> Processes {
         self.processes
             .iter()
             .map(|key| match *key {
@@ -185,7 +185,7 @@ impl Entries {
             .collect()
     }
 
-    pub(super) fn module_table(&self) -> Modules {
+    pub fn module_table(&self) -> Modules {
         let rows = 0..self.modules.count();
         let row = |row| {
             let name = self.modules.text(row);
@@ -194,18 +194,18 @@ impl Entries {
         rows.map(row).collect()
     }
 
-    pub(super) fn stack_table(&self) -> Stacks {
+    pub fn stack_table(&self) -> Stacks {
         let frames = |stack: &[u32]| stack.iter().map(|frame| FrameIdx(*frame)).collect();
         self.stacks.iter().map(|stack| Stack { frames: frames(stack) }).collect()
     }
 
     /// The frames, and the names of those that have one.
-    pub(super) fn take_frames(&mut self) -> (Frames, Symbols) {
+    pub fn take_frames(&mut self) -> (Frames, Symbols) {
         (std::mem::take(&mut self.frame_rows), std::mem::take(&mut self.symbols))
     }
 
     /// Whether a function on a stack is one of some.
-    pub(super) fn has_function(&self, stack: u32, is_it: impl Fn(&str) -> bool) -> bool {
+    pub fn has_function(&self, stack: u32, is_it: impl Fn(&str) -> bool) -> bool {
         // Symbols stand in the order of their frames.
         let function = |frame: &u32| {
             let row = self.symbols.frame.binary_search(&FrameIdx(*frame)).ok()?;

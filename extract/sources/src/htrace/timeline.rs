@@ -11,11 +11,11 @@ use super::output::{Fact, Output};
 use crate::operations::{Entry, Operation};
 
 /// Number of an event, and an order among events whose number is not known exactly.
-pub(super) type Position = (i64, u32);
+pub type Position = (i64, u32);
 
 /// Positions before and after all events. They are numbers, as spans are added and intersected; the sum of some fits, too.
-pub(super) const START: i64 = i64::MIN / 8;
-pub(super) const END: i64 = i64::MAX / 8;
+pub const START: i64 = i64::MIN / 8;
+pub const END: i64 = i64::MAX / 8;
 
 /// Smallest number of entries that tracing can hold, a power of two (`HANDLE_TRACE_DB_MIN_STACKS` of the kernel).
 const MIN_CAPACITY: u64 = 128;
@@ -30,45 +30,45 @@ const COMPARISONS: u64 = 2_000_000_000;
 
 /// Range of event counts, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span {
-    pub(super) first: i64,
-    pub(super) last: i64,
+pub struct Span {
+    pub first: i64,
+    pub last: i64,
 }
 
 impl Span {
-    pub(super) const ALL: Self = Self { first: START, last: END };
+    pub const ALL: Self = Self { first: START, last: END };
 
-    pub(super) fn at(time: i64) -> Self {
+    pub fn at(time: i64) -> Self {
         Self { first: time, last: time }
     }
 
     /// The span `events` later.
-    pub(super) fn after(self, events: i64) -> Self {
+    pub fn after(self, events: i64) -> Self {
         let moved = |time: i64| if time == START || time == END { time } else { time + events };
         Self { first: moved(self.first), last: moved(self.last) }
     }
 
     /// Returns the intersection, unless it is empty.
-    pub(super) fn and(self, span: Self) -> Option<Self> {
+    pub fn and(self, span: Self) -> Option<Self> {
         let (first, last) = (self.first.max(span.first), self.last.min(span.last));
         (first <= last).then_some(Self { first, last })
     }
 }
 
 /// A count that a text claims, as a distance on the axis.
-pub(super) fn distance(count: u64) -> i64 {
+pub fn distance(count: u64) -> i64 {
     // More would not fit into memory; this is far from the ends of the axis.
     i64::try_from(count).unwrap_or(i64::MAX).min(1 << 40)
 }
 
 /// The events of a process that are known, and the times of the listings of all.
-pub(super) struct Timeline {
+pub struct Timeline {
     /// Events with the first step that shows them.
-    pub(super) known: BTreeMap<Position, (usize, Entry)>,
+    pub known: BTreeMap<Position, (usize, Entry)>,
     /// Number of events at the time of each listing of all handles or with the total, by fact.
-    pub(super) times: Vec<Option<i64>>,
+    pub times: Vec<Option<i64>>,
     /// Whether 0 is the number of the first event since tracing began.
-    pub(super) is_since_beginning: bool,
+    pub is_since_beginning: bool,
     of_handles: HashMap<u64, BTreeSet<Position>>,
     /// Runs of numbers whose events are not known, the end excluded.
     unknown: Vec<(i64, i64)>,
@@ -80,14 +80,14 @@ pub(super) struct Timeline {
 }
 
 /// The numbers that events may have.
-pub(super) struct Spans {
+pub struct Spans {
     firsts: Vec<i64>,
     lasts: Vec<i64>,
 }
 
 impl Spans {
     /// Whether an event may have come before or after a time within `span`.
-    pub(super) fn are_open(&self, span: Span) -> bool {
+    pub fn are_open(&self, span: Span) -> bool {
         let begun = self.firsts.partition_point(|first| *first < span.last);
         let ended = self.lasts.partition_point(|last| *last < span.first);
         begun > ended
@@ -144,7 +144,7 @@ impl Clock {
 }
 
 impl Timeline {
-    pub(super) fn of(facts: &[Fact]) -> Self {
+    pub fn of(facts: &[Fact]) -> Self {
         let mut timeline = Self {
             known: BTreeMap::new(),
             times: vec![None; facts.len()],
@@ -278,12 +278,12 @@ impl Timeline {
     }
 
     /// Number of listings of all without events in common with the previous listing.
-    pub(super) fn gaps(&self) -> usize {
+    pub fn gaps(&self) -> usize {
         self.gaps.len()
     }
 
     /// Changes how many events are missing in front of such a listing.
-    pub(super) fn widen(&mut self, gap: usize, by: i64) {
+    pub fn widen(&mut self, gap: usize, by: i64) {
         let Some(&(fact, start)) = self.gaps.get(gap) else { return };
         let later = self.known.split_off(&(start, 0));
         self.known.extend(
@@ -294,7 +294,7 @@ impl Timeline {
     }
 
     /// Gathers the events of each handle value, and the numbers whose events are not known.
-    pub(super) fn index(&mut self) {
+    pub fn index(&mut self) {
         let mut next = if self.is_since_beginning { 0 } else { START };
         for (&position, (_, entry)) in &self.known {
             self.of_handles.entry(entry.handle).or_default().insert(position);
@@ -307,7 +307,7 @@ impl Timeline {
     }
 
     /// The first number in a span whose event is not known, else the last one before the span.
-    pub(super) fn unknown(&self, span: Span) -> Option<i64> {
+    pub fn unknown(&self, span: Span) -> Option<i64> {
         let at = self.unknown.partition_point(|&(_, end)| end <= span.first);
         let within = self.unknown.get(at).map(|&(start, _)| start.max(span.first));
         within.filter(|number| *number < span.last).or_else(|| {
@@ -318,12 +318,12 @@ impl Timeline {
     }
 
     /// The numbers that an event may have.
-    pub(super) fn span_of(&self, position: Position) -> Span {
+    pub fn span_of(&self, position: Position) -> Span {
         self.loose.get(&position).copied().unwrap_or(Span::at(position.0))
     }
 
     /// The numbers that each event may have.
-    pub(super) fn spans(&self) -> Spans {
+    pub fn spans(&self) -> Spans {
         let spans = || self.known.keys().map(|position| self.span_of(*position));
         let mut spans = Spans {
             firsts: spans().map(|span| span.first).collect(),
@@ -336,13 +336,7 @@ impl Timeline {
 
     /// Adds an event behind all that stand at the number of `position`, or in front of the next number; its own number
     /// is within `span`.
-    pub(super) fn add(
-        &mut self,
-        position: Position,
-        span: Span,
-        step: usize,
-        entry: Entry,
-    ) -> Position {
+    pub fn add(&mut self, position: Position, span: Span, step: usize, entry: Entry) -> Position {
         let last =
             self.known.range(..=(position.0, u32::MAX)).next_back().map(|(position, _)| *position);
         let behind =
@@ -355,13 +349,13 @@ impl Timeline {
     }
 
     /// The last event of a handle value before a position, with the numbers that it may have.
-    pub(super) fn last_of(&self, handle: u64, before: Position) -> Option<(Span, &Entry)> {
+    pub fn last_of(&self, handle: u64, before: Position) -> Option<(Span, &Entry)> {
         let last = self.of_handles.get(&handle)?.range(..before).next_back()?;
         self.known.get(last).map(|(_, entry)| (self.span_of(*last), entry))
     }
 
     /// Positions of the events of a handle value.
-    pub(super) fn positions_of(&self, handle: u64) -> impl Iterator<Item = Position> {
+    pub fn positions_of(&self, handle: u64) -> impl Iterator<Item = Position> {
         self.of_handles.get(&handle).into_iter().flatten().copied()
     }
 

@@ -10,40 +10,40 @@ use super::timeline::{Position, START, Span, Timeline};
 use crate::operations::{Entry, Operation};
 
 /// Events from a snapshot to the difference, of which some are known.
-pub(super) struct Window<'a> {
+pub struct Window<'a> {
     first: i64,
     last: i64,
     known: Vec<(Position, &'a Entry)>,
 }
 
 /// Events of a window that are not known and that a difference needs.
-pub(super) struct Unknown {
+pub struct Unknown {
     /// Opens with their positions.
-    pub(super) opens: Vec<(Position, Entry)>,
+    pub opens: Vec<(Position, Entry)>,
     /// Closes of known opens that are not listed.
-    pub(super) closes: usize,
+    pub closes: usize,
 }
 
 impl<'a> Window<'a> {
-    pub(super) fn of(timeline: &'a Timeline, first: i64, last: i64) -> Self {
+    pub fn of(timeline: &'a Timeline, first: i64, last: i64) -> Self {
         let known = timeline.known.range((first, 0)..(last.max(first), 0));
         let known = known.map(|(&position, (_, entry))| (position, entry)).collect();
         Self { first, last, known }
     }
 
     /// Number of events that are known.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.known.len()
     }
 
     /// Number of events that are not known.
-    pub(super) fn missing(&self) -> i64 {
+    pub fn missing(&self) -> i64 {
         self.last.saturating_sub(self.first) - self.len() as i64
     }
 
     /// The unknown events, if the listing can be of these events: all that are opened and not closed
     /// again, of which some may be events that are not known.
-    pub(super) fn explain(&self, opens: &[Entry]) -> Option<Unknown> {
+    pub fn explain(&self, opens: &[Entry]) -> Option<Unknown> {
         let outstanding = self.outstanding();
         let listed: HashMap<u64, usize> =
             opens.iter().enumerate().map(|(at, open)| (open.handle, at)).collect();
@@ -69,7 +69,7 @@ impl<'a> Window<'a> {
     }
 
     /// Unknown opens of a listing that may contradict known events.
-    pub(super) fn unknown(&self, opens: &[Entry]) -> Unknown {
+    pub fn unknown(&self, opens: &[Entry]) -> Unknown {
         let known: HashSet<(u64, u32, u32)> = self
             .known
             .iter()
@@ -173,7 +173,7 @@ impl<'a> Window<'a> {
 }
 
 /// Adds the entries of a listing that the timeline lacks. The listing was printed at a time within `span`.
-pub(super) fn add_entries(step: usize, entries: &[Entry], span: Span, timeline: &mut Timeline) {
+pub fn add_entries(step: usize, entries: &[Entry], span: Span, timeline: &mut Timeline) {
     let mut of_handles: BTreeMap<u64, Vec<Entry>> = BTreeMap::new();
     for entry in entries {
         of_handles.entry(entry.handle).or_default().push(*entry);

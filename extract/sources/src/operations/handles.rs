@@ -31,41 +31,41 @@ struct Life {
 
 /// A handle that is open after the last operation.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct OpenHandle {
-    pub(crate) handle: u64,
+pub struct OpenHandle {
+    pub handle: u64,
     /// Row of the process.
-    pub(crate) process: u32,
-    pub(crate) type_id: TypeId,
-    pub(crate) name: Option<NameIdx>,
-    pub(crate) granted_access: u32,
-    pub(crate) attributes: u32,
+    pub process: u32,
+    pub type_id: TypeId,
+    pub name: Option<NameIdx>,
+    pub granted_access: u32,
+    pub attributes: u32,
     /// Handles and references to the object.
-    pub(crate) handle_count: u32,
-    pub(crate) pointer_count: u32,
+    pub handle_count: u32,
+    pub pointer_count: u32,
 }
 
 /// The handles that are open after the last operation, as far as a source lists them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct OpenList<'h> {
-    pub(crate) handles: &'h [OpenHandle],
+pub struct OpenList<'h> {
+    pub handles: &'h [OpenHandle],
     /// Whether these are all, so that a handle that is not listed is closed.
-    pub(crate) is_complete: bool,
+    pub is_complete: bool,
 }
 
 /// Columns of the handles.
 #[derive(Default)]
-pub(crate) struct Handles {
-    pub(crate) objects: Objects,
-    pub(crate) events: Events,
-    pub(crate) existing: ExistingHandles,
-    pub(crate) leaked: u64,
-    pub(crate) closed_at_exit: u64,
+pub struct Handles {
+    pub objects: Objects,
+    pub events: Events,
+    pub existing: ExistingHandles,
+    pub leaked: u64,
+    pub closed_at_exit: u64,
 }
 
 impl Handles {
     /// Gives each lifetime of a handle value its object, because tracing does not show which handles share one.
     /// `is_exit` is whether a stack is one of process exit; `open` is `None` for a source that does not list open handles.
-    pub(crate) fn of(
+    pub fn of(
         history: &[&Entry],
         is_exit: impl Fn(u32) -> bool,
         open: Option<OpenList<'_>>,

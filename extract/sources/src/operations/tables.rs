@@ -12,28 +12,25 @@ use super::{Entry, Handles, Operation};
 
 /// Content of the archive.
 #[derive(Default)]
-pub(crate) struct Tables {
-    pub(crate) info: TraceInfo,
-    pub(crate) processes: Processes,
-    pub(crate) modules: Modules,
-    pub(crate) module_loads: ModuleLoads,
-    pub(crate) object_types: ObjectTypes,
-    pub(crate) names: Names,
-    pub(crate) handles: Handles,
-    pub(crate) stacks: Stacks,
-    pub(crate) stack_events: StackEvents,
-    pub(crate) frames: Frames,
-    pub(crate) symbols: Symbols,
-    pub(crate) event_counts: EventCounts,
-    pub(crate) warnings: Vec<Warning>,
+pub struct Tables {
+    pub info: TraceInfo,
+    pub processes: Processes,
+    pub modules: Modules,
+    pub module_loads: ModuleLoads,
+    pub object_types: ObjectTypes,
+    pub names: Names,
+    pub handles: Handles,
+    pub stacks: Stacks,
+    pub stack_events: StackEvents,
+    pub frames: Frames,
+    pub symbols: Symbols,
+    pub event_counts: EventCounts,
+    pub warnings: Vec<Warning>,
 }
 
 impl Tables {
     /// Writes the archive.
-    pub(crate) fn write(
-        mut self,
-        mut writer: ArchiveWriter,
-    ) -> Result<ExtractSummary, ExtractError> {
+    pub fn write(mut self, mut writer: ArchiveWriter) -> Result<ExtractSummary, ExtractError> {
         self.info.stacks_total = self.stack_events.stack.iter().flatten().count() as u64;
         self.info.frames_in_modules = self.frames.module.iter().flatten().count() as u64;
         let summary = ExtractSummary {
@@ -70,7 +67,7 @@ impl Tables {
 }
 
 /// Every operation with its stack, references to invalid handles among them.
-pub(crate) fn stack_events(history: &[&Entry], pids: &[u32]) -> StackEvents {
+pub fn stack_events(history: &[&Entry], pids: &[u32]) -> StackEvents {
     let mut events = StackEvents::default();
     for (index, entry) in (0..).zip(history) {
         let process = entry.caller.unwrap_or(entry.process);
@@ -86,7 +83,7 @@ pub(crate) fn stack_events(history: &[&Entry], pids: &[u32]) -> StackEvents {
 }
 
 /// Counts of operations, each once; `source` begins the names of their kinds.
-pub(crate) fn event_counts(history: &[&Entry], source: &str) -> EventCounts {
+pub fn event_counts(history: &[&Entry], source: &str) -> EventCounts {
     // Sorted by kind.
     let kinds = [
         ("bad_ref", "BadReference", Operation::BadReference),

@@ -14,7 +14,7 @@ const START: u64 = 64;
 
 /// Whether a file with this start may be a text in an encoding that [`utf8`] or a code page of one byte reads:
 /// it has no control characters except line breaks and terminal codes.
-pub(crate) fn may_be_text(start: &[u8]) -> bool {
+pub fn may_be_text(start: &[u8]) -> bool {
     start.starts_with(b"\xFF\xFE")
         || start.starts_with(b"\xFE\xFF")
         || utf16_order(start).is_some()
@@ -37,10 +37,7 @@ fn utf16_order(start: &[u8]) -> Option<bool> {
 }
 
 /// The content of a file as UTF-8 without byte order mark.
-pub(crate) fn utf8<'a>(
-    mut file: File,
-    progress: Rc<Progress<'a>>,
-) -> io::Result<Box<dyn Read + 'a>> {
+pub fn utf8<'a>(mut file: File, progress: Rc<Progress<'a>>) -> io::Result<Box<dyn Read + 'a>> {
     let mut start = Vec::new();
     file.seek(SeekFrom::Start(0))?;
     (&mut file).take(START).read_to_end(&mut start)?;

@@ -11,26 +11,26 @@ use handlescope_model::Cancel;
 const LINE_BYTES: usize = 64 << 10;
 
 /// A line of a text.
-pub(crate) struct Line<'a> {
+pub struct Line<'a> {
     /// Text without its end. Invalid UTF-8 is U+FFFD.
-    pub(crate) text: Cow<'a, str>,
+    pub text: Cow<'a, str>,
     /// Line number, from 1.
-    pub(crate) number: u64,
+    pub number: u64,
     /// Whether the text goes on after it, so that it is not cut.
-    pub(crate) is_ended: bool,
+    pub is_ended: bool,
     /// Whether its rest was left out, as it is too long.
-    pub(crate) is_long: bool,
+    pub is_long: bool,
 }
 
 /// Reads lines that end in LF or CR LF.
-pub(crate) struct Lines<R> {
+pub struct Lines<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
     number: u64,
 }
 
 impl<R: Read> Lines<R> {
-    pub(crate) fn new(reader: R) -> Self {
+    pub fn new(reader: R) -> Self {
         Self { reader: BufReader::new(reader), line: Vec::new(), number: 0 }
     }
 
@@ -38,7 +38,7 @@ impl<R: Read> Lines<R> {
     ///
     /// # Errors
     /// When the text cannot be read.
-    pub(crate) fn next(&mut self) -> io::Result<Option<(Line<'_>, u64)>> {
+    pub fn next(&mut self) -> io::Result<Option<(Line<'_>, u64)>> {
         let Self { reader, line, number } = self;
         line.clear();
         let mut bytes = reader.by_ref().take(LINE_BYTES as u64).read_until(b'\n', line)? as u64;
@@ -80,26 +80,26 @@ fn skip_line(reader: &mut impl BufRead) -> io::Result<(u64, bool)> {
 }
 
 /// Reports to the observer how many bytes have passed.
-pub(crate) struct Progress<'a> {
+pub struct Progress<'a> {
     observer: &'a dyn ExtractObserver,
-    pub(crate) cancel: &'a Cancel,
+    pub cancel: &'a Cancel,
     passed: Cell<u64>,
     /// Number of invalid characters that were replaced by U+FFFD.
-    pub(crate) replaced: Cell<u64>,
+    pub replaced: Cell<u64>,
 }
 
 impl<'a> Progress<'a> {
-    pub(crate) fn new(observer: &'a dyn ExtractObserver, cancel: &'a Cancel) -> Self {
+    pub fn new(observer: &'a dyn ExtractObserver, cancel: &'a Cancel) -> Self {
         Self { observer, cancel, passed: Cell::new(0), replaced: Cell::new(0) }
     }
 
-    pub(crate) fn add(&self, bytes: u64) {
+    pub fn add(&self, bytes: u64) {
         let passed = self.passed.get() + bytes;
         self.passed.set(passed);
         self.observer.on_progress(passed);
     }
 
-    pub(crate) fn check(&self) -> io::Result<()> {
+    pub fn check(&self) -> io::Result<()> {
         self.cancel.check().map_err(io::Error::other)
     }
 }

@@ -3,5 +3,5 @@
 mod encoding;
 mod lines;
 
-pub(crate) use encoding::{may_be_text, utf8};
-pub(crate) use lines::{Line, Lines, Progress};
+pub use encoding::{may_be_text, utf8};
+pub use lines::{Line, Lines, Progress};

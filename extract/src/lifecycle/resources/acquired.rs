@@ -19,7 +19,7 @@ use crate::raw::UNKNOWN_ID;
 
 /// Acquired resource.
 #[derive(Default)]
-pub(super) struct Acquired {
+pub struct Acquired {
     /// Rows of the allocators by owner and the numbers of provider and name.
     allocators: HashMap<(Owner, u32, u32), u32>,
     /// The latest allocation by allocator and handle.
@@ -30,7 +30,7 @@ pub(super) struct Acquired {
 
 impl Acquired {
     /// Takes an event of `owner` that acquires, releases, or lacks the handle.
-    pub(super) fn event(
+    pub fn event(
         &mut self,
         collected: &Collector,
         change: AcquiredChange,
@@ -94,7 +94,7 @@ const WIN32K: &str = "Microsoft-Windows-Win32k";
 
 /// Open handles.
 #[derive(Default)]
-pub(super) struct GuiHandles {
+pub struct GuiHandles {
     /// Rows of the allocators by owner, class and number of the type.
     allocators: HashMap<(Owner, GuiClass, u32), u32>,
     /// Allocations by session, class and value.
@@ -104,7 +104,7 @@ pub(super) struct GuiHandles {
 
 impl GuiHandles {
     /// Takes an event of a handle.
-    pub(super) fn event(
+    pub fn event(
         &mut self,
         collected: &Collector,
         change: GuiChange,
@@ -169,12 +169,7 @@ impl GuiHandles {
     }
 
     /// Lets the handles that the ends of processes destroyed end with these.
-    pub(super) fn finish(
-        self,
-        collected: &Collector,
-        clock: &Clock,
-        columns: &mut AllocationColumns,
-    ) {
+    pub fn finish(self, collected: &Collector, clock: &Clock, columns: &mut AllocationColumns) {
         self.sweeps.finish(collected, clock, columns);
     }
 

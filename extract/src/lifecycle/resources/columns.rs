@@ -158,7 +158,7 @@ impl AllocationColumns {
 
     /// Ends what is open in processes that ended, and what was freed after the end of its process, which only the kernel
     /// can have done. `end_of` and `time_of` give the times of ends and of rows.
-    pub(super) fn end_at_exit(
+    pub fn end_at_exit(
         &mut self,
         end_of: impl Fn(u32) -> Option<i64>,
         time_of: impl Fn(usize) -> i64,
@@ -185,31 +185,31 @@ impl AllocationColumns {
 }
 
 /// The columns, with the row of the event that changes them.
-pub(super) struct AtRow<'a> {
-    pub(super) columns: &'a mut AllocationColumns,
-    pub(super) row: usize,
+pub struct AtRow<'a> {
+    pub columns: &'a mut AllocationColumns,
+    pub row: usize,
 }
 
 impl AtRow<'_> {
     /// Adds an allocation that is open and returns its number.
-    pub(super) fn open(&mut self, allocator: u32, key: u64, size: i64) -> u32 {
+    pub fn open(&mut self, allocator: u32, key: u64, size: i64) -> u32 {
         self.columns.open(allocator, key, size, self.row)
     }
 
     /// Ends an allocation.
-    pub(super) fn end(&mut self, allocation: u32, end: ResourceEnd) {
+    pub fn end(&mut self, allocation: u32, end: ResourceEnd) {
         self.columns.end(allocation, end, self.row);
     }
 
     /// Counts an event that neither began nor ended an allocation.
-    pub(super) fn miss(&mut self, kind: ResourceMissKind, allocator: u32, key: u64, size: i64) {
+    pub fn miss(&mut self, kind: ResourceMissKind, allocator: u32, key: u64, size: i64) {
         let row = self.row as u32;
         self.columns.misses.push(Miss { allocator, kind, key, size, row });
     }
 }
 
 /// A size that an event gives without sign.
-pub(super) fn bytes(size: u64) -> i64 {
+pub fn bytes(size: u64) -> i64 {
     i64::try_from(size).unwrap_or(i64::MAX)
 }
 
@@ -235,7 +235,7 @@ impl Owner {
 }
 
 /// Finds owners by pid and raw time.
-pub(super) struct OwnerFinder<'a> {
+pub struct OwnerFinder<'a> {
     index: &'a ProcessIndex,
     /// [`START_AHEAD_NS`] in ticks.
     ahead: i64,
@@ -256,13 +256,13 @@ struct Recent {
 
 impl<'a> OwnerFinder<'a> {
     /// Creates a finder of processes with the clock of their times.
-    pub(super) fn new(index: &'a ProcessIndex, clock: &Clock) -> Self {
+    pub fn new(index: &'a ProcessIndex, clock: &Clock) -> Self {
         let none = Recent { pid: UNKNOWN_ID, start: i64::MAX, row: 0 };
         Self { index, ahead: clock.ticks(START_AHEAD_NS), recent: [none; RECENT] }
     }
 
     /// The process alive at a time, ends included, or else the process that ended last under the pid.
-    pub(super) fn find(&mut self, pid: u32, time: i64) -> Owner {
+    pub fn find(&mut self, pid: u32, time: i64) -> Owner {
         // Pids are multiples of four.
         let Some(recent) = self.recent.get_mut(pid as usize / 4 % RECENT) else {
             return Owner::Pid(pid);
@@ -277,7 +277,7 @@ impl<'a> OwnerFinder<'a> {
     }
 
     /// The process alive at a time, or that starts within a second, or that ended last under the pid.
-    pub(super) fn find_for_memory(&mut self, pid: u32, time: i64) -> Owner {
+    pub fn find_for_memory(&mut self, pid: u32, time: i64) -> Owner {
         let alive = self.index.find(pid, time);
         let process = alive.or_else(|| self.index.starts_within(pid, time, self.ahead));
         self.known(pid, process.or_else(|| self.index.find_or_ended(pid, time)))

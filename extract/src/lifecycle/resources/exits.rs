@@ -20,7 +20,7 @@ const SWEEP_GAP_NS: i64 = 2_000_000;
 
 /// The open handles of each process, and those that it destroyed last.
 #[derive(Default)]
-pub(super) struct ExitSweeps {
+pub struct ExitSweeps {
     /// By row of the process.
     processes: HashMap<u32, Process>,
     /// Stacks of destroyed handles after which a program created handles.
@@ -51,7 +51,7 @@ struct DestroyStack {
 
 impl ExitSweeps {
     /// A process of this row got a handle that it creates, or that another one had.
-    pub(super) fn opened(&mut self, process: Option<u32>, is_created: bool) {
+    pub fn opened(&mut self, process: Option<u32>, is_created: bool) {
         let Some(process) = process else { return };
         let process = self.processes.entry(process).or_default();
         process.open += 1;
@@ -61,7 +61,7 @@ impl ExitSweeps {
     }
 
     /// A handle of a process got another owner.
-    pub(super) fn given(&mut self, process: Option<u32>) {
+    pub fn given(&mut self, process: Option<u32>) {
         let process = process.and_then(|process| self.processes.get_mut(&process));
         if let Some(process) = process {
             process.open = process.open.saturating_sub(1);
@@ -69,7 +69,7 @@ impl ExitSweeps {
     }
 
     /// An event in this row destroyed a handle of a process.
-    pub(super) fn destroyed(
+    pub fn destroyed(
         &mut self,
         process: Option<u32>,
         allocation: u32,
@@ -85,12 +85,7 @@ impl ExitSweeps {
     }
 
     /// Lets the handles that sweeps destroyed end with their processes.
-    pub(super) fn finish(
-        self,
-        collected: &Collector,
-        clock: &Clock,
-        columns: &mut AllocationColumns,
-    ) {
+    pub fn finish(self, collected: &Collector, clock: &Clock, columns: &mut AllocationColumns) {
         let timeline = &collected.shared.timeline;
         let gap = clock.ticks_apart(SWEEP_GAP_NS);
         for (row, Process { open, last }) in self.processes {

@@ -15,7 +15,7 @@ use crate::lifecycle::kinds::HeapChange;
 use crate::raw::{RowKind, Timeline};
 
 /// The heaps of all processes with their live blocks.
-pub(super) struct HeapBlocks {
+pub struct HeapBlocks {
     numbers: HashMap<(Owner, u64), u32>,
     heaps: Vec<Heap>,
     /// Numbers of heaps that were used last: millions of events are of a few heaps.
@@ -67,7 +67,7 @@ impl HeapBlocks {
     }
 
     /// Takes an event of a heap of `owner`.
-    pub(super) fn event(
+    pub fn event(
         &mut self,
         collected: &Collector,
         change: HeapChange,

@@ -36,7 +36,7 @@ const ALLOCATOR: &str = "VirtualAlloc";
 
 /// The pages of all processes.
 #[derive(Default)]
-pub(super) struct Pages {
+pub struct Pages {
     spaces: HashMap<Owner, Space>,
     allocations: Vec<PageAllocation>,
     /// Parts of allocations that ended, in time order.
@@ -80,7 +80,7 @@ struct EndedPart {
 
 impl Pages {
     /// Takes an event of this row.
-    pub(super) fn event(
+    pub fn event(
         &mut self,
         collected: &Collector,
         change: PageChange,
@@ -195,7 +195,7 @@ impl Pages {
     }
 
     /// Adds all allocations with their parts to the columns.
-    pub(super) fn finish(self, columns: &mut AllocationColumns) {
+    pub fn finish(self, columns: &mut AllocationColumns) {
         let Self { allocations, mut ended, .. } = self;
         ended.sort_by_key(|part| part.allocation);
         // All pages of an allocation that an event ended are a single part, even if other pages lay between.
@@ -321,7 +321,7 @@ fn pages(base: u64, size: u64) -> (u64, u64) {
 
 /// Ranges that do not overlap. What one call takes or gives costs what it changes, in however many pieces it lies.
 #[derive(Default)]
-pub(super) struct Ranges {
+pub struct Ranges {
     /// The ranges by their first address.
     pieces: BTreeMap<u64, Owned>,
     /// Covered address ranges, merged: the end of each range by its first address.
@@ -337,7 +337,7 @@ struct Owned {
 
 impl Ranges {
     /// The allocation that owns an address.
-    pub(super) fn owner(&self, address: u64) -> Option<u32> {
+    pub fn owner(&self, address: u64) -> Option<u32> {
         let (_, owned) = self.pieces.range(..=address).next_back()?;
         (address < owned.end).then_some(owned.allocation)
     }
@@ -349,7 +349,7 @@ impl Ranges {
 
     /// End of the allocation's range that contains an address: past all adjoining ranges of the
     /// allocation.
-    pub(super) fn end_of(&self, address: u64) -> Option<u64> {
+    pub fn end_of(&self, address: u64) -> Option<u64> {
         let allocation = self.owner(address)?;
         let mut end = address;
         for (start, owned) in self.from(address) {
@@ -374,7 +374,7 @@ impl Ranges {
     }
 
     /// Takes a range away from its owners, and calls `each` with an owner and the bytes that it loses.
-    pub(super) fn remove(&mut self, from: u64, to: u64, mut each: impl FnMut(u32, u64)) {
+    pub fn remove(&mut self, from: u64, to: u64, mut each: impl FnMut(u32, u64)) {
         // No bytes are taken out of the middle of a range; it must not be split there.
         if from >= to {
             return;
@@ -401,7 +401,7 @@ impl Ranges {
     }
 
     /// Gives the bytes of a range that have no owner to an allocation, and returns their number.
-    pub(super) fn fill(&mut self, from: u64, to: u64, allocation: u32) -> u64 {
+    pub fn fill(&mut self, from: u64, to: u64, allocation: u32) -> u64 {
         let (mut all_from, mut all_to) = (from, to);
         let (mut at, mut bytes) = (to, 0);
         let mut give = |pieces: &mut BTreeMap<u64, Owned>, start, end| {

@@ -22,7 +22,7 @@ use super::msf::MAGIC;
 
 /// Sizes in a PDB that cannot be.
 #[derive(Debug, Error)]
-pub(crate) enum BoundsError {
+pub enum BoundsError {
     #[error("the stream directory is not in the file")]
     NoDirectory,
     #[error("the stream directory is cut off")]
@@ -45,7 +45,7 @@ const LF_SUBSTR_LIST: u16 = 0x1604;
 /// Fails if the streams are much larger than the file: then they share pages, and a small file
 /// expands to any amount of data. Only the first stream, an old directory, may share pages with further streams.
 /// are. After "The MSF File Format" in LLVM's documentation.
-pub(crate) fn check_streams(file: &[u8]) -> Result<(), BoundsError> {
+pub fn check_streams(file: &[u8]) -> Result<(), BoundsError> {
     if !file.starts_with(MAGIC) {
         return Ok(());
     }
@@ -61,7 +61,7 @@ pub(crate) fn check_streams(file: &[u8]) -> Result<(), BoundsError> {
 }
 
 /// Number of streams of a file that has a directory.
-pub(super) fn stream_count(file: &[u8]) -> u32 {
+pub fn stream_count(file: &[u8]) -> u32 {
     directory(file).and_then(|directory| u32_at(&directory, 0)).unwrap_or(0)
 }
 
@@ -93,7 +93,7 @@ fn directory(file: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Fails if a list in the type records has more elements than bytes, or if there are more records.
-pub(crate) fn check_counts(object: &PdbObject<'_>) -> Result<(), BoundsError> {
+pub fn check_counts(object: &PdbObject<'_>) -> Result<(), BoundsError> {
     let mut file = object.inner().write();
     for index in [TYPES, IDS] {
         // What is missing or can not be read is up to the parser.
@@ -124,11 +124,11 @@ fn check_lists(mut records: &[u8]) -> Result<(), BoundsError> {
     Ok(())
 }
 
-pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+pub fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
@@ -136,7 +136,7 @@ pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 
 /// Reasons that a PDB is not read further.
 #[derive(Debug, Error)]
-pub(crate) enum CheckError {
+pub enum CheckError {
     #[error("type record {record:#x} refers to the later record {target:#x}")]
     LaterRecord { record: u32, target: u32 },
     #[error("type record {record:#x} has an unterminated string")]
@@ -164,7 +164,7 @@ struct Text {
 }
 
 /// Fails on the first reference to a later record, or if the records can not be walked.
-pub(crate) fn check_types(object: &PdbObject<'_>) -> Result<(), CheckError> {
+pub fn check_types(object: &PdbObject<'_>) -> Result<(), CheckError> {
     let mut file = object.inner().write();
     let types = file.type_information()?;
     let mut records = types.iter();
@@ -206,7 +206,7 @@ pub(crate) fn check_types(object: &PdbObject<'_>) -> Result<(), CheckError> {
 }
 
 /// Fails if scopes are nested so deep that no compiler wrote them.
-pub(crate) fn check_scopes(object: &PdbObject<'_>) -> Result<(), CheckError> {
+pub fn check_scopes(object: &PdbObject<'_>) -> Result<(), CheckError> {
     let mut file = object.inner().write();
     let debug_information = file.debug_information()?;
     let mut modules = debug_information.modules()?;

@@ -31,7 +31,7 @@ const CONVERTED_AT_ONCE: usize = 64 << 20;
 type Reader<'p> = pdb::PDB<'p, Cursor<&'p [u8]>>;
 
 /// The compilands of a PDB, and where their code is.
-pub(super) struct Compilands<'o, 'p> {
+pub struct Compilands<'o, 'p> {
     pdb: &'o PdbObject<'p>,
     all: Vec<Compiland>,
     /// By address.
@@ -61,13 +61,13 @@ struct Contribution {
 }
 
 /// Compilands that are converted at once, and the addresses that their functions answer for.
-pub(super) struct Part {
+pub struct Part {
     compilands: Vec<usize>,
-    pub(super) ranges: Ranges,
+    pub ranges: Ranges,
 }
 
 impl<'o, 'p> Compilands<'o, 'p> {
-    pub(super) fn read(file: &[u8], pdb: &'o PdbObject<'p>) -> Result<Self, pdb::Error> {
+    pub fn read(file: &[u8], pdb: &'o PdbObject<'p>) -> Result<Self, pdb::Error> {
         let mut reader = pdb.inner().write();
         let information = bytes(&mut reader, DEBUG_INFORMATION)?;
         let symbols = reader.global_symbols()?;
@@ -100,7 +100,7 @@ impl<'o, 'p> Compilands<'o, 'p> {
     }
 
     /// Parts that answer for addresses, and for none of those that are `covered` already.
-    pub(super) fn parts(&self, addresses: &[u32], covered: &Ranges) -> Vec<Part> {
+    pub fn parts(&self, addresses: &[u32], covered: &Ranges) -> Vec<Part> {
         let mut code: FxHashMap<usize, Vec<Range<u32>>> = FxHashMap::default();
         let mut gaps = Vec::new();
         for &address in addresses.iter().filter(|&&address| !covered.contains(address.into())) {
@@ -152,7 +152,7 @@ impl<'o, 'p> Compilands<'o, 'p> {
     }
 
     /// A PDB with the functions and public symbols of a part.
-    pub(super) fn pdb_of(&self, part: &Part) -> Result<Vec<u8>, pdb::Error> {
+    pub fn pdb_of(&self, part: &Part) -> Result<Vec<u8>, pdb::Error> {
         let mut reader = self.pdb.inner().write();
         let kept = self.with_exporters(&part.compilands, &mut reader)?;
         let mut information = self.information.clone();

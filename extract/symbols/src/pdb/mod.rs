@@ -2,12 +2,12 @@
 
 mod bounds;
 mod compilands;
-pub(super) mod msf;
-pub(super) mod names;
-pub(super) mod pe;
-pub(super) mod ranges;
-pub(super) mod source_server;
-pub(super) mod symcache;
+pub mod msf;
+pub mod names;
+pub mod pe;
+pub mod ranges;
+pub mod source_server;
+pub mod symcache;
 
 use std::path::{Path, PathBuf};
 
@@ -26,29 +26,29 @@ use crate::identity::PdbIdentity;
 use crate::report::SymbolFileError;
 
 /// A PDB that was found under the right name; only [`PdbFile::verify`] says whose it is.
-pub(crate) struct PdbFile {
+pub struct PdbFile {
     path: PathBuf,
     bytes: ByteView<'static>,
 }
 
 /// Addresses whose functions are requested of a PDB.
-pub(crate) struct Conversion<'a> {
-    pub(crate) addresses: &'a [u32],
+pub struct Conversion<'a> {
+    pub addresses: &'a [u32],
     /// Addresses whose functions are known.
-    pub(crate) covered: &'a Ranges,
+    pub covered: &'a Ranges,
     /// Size in bytes of the largest PDB that is converted as a whole.
-    pub(crate) whole_up_to: u64,
+    pub whole_up_to: u64,
 }
 
 type ParseError = Box<dyn std::error::Error + Send + Sync>;
 
 impl PdbFile {
-    pub(crate) fn open(path: &Path) -> Result<Self, SymbolFileError> {
+    pub fn open(path: &Path) -> Result<Self, SymbolFileError> {
         Self::open_as(path, path)
     }
 
     /// Opens a file that is better known under another name, for messages.
-    pub(crate) fn open_as(path: &Path, shown: &Path) -> Result<Self, SymbolFileError> {
+    pub fn open_as(path: &Path, shown: &Path) -> Result<Self, SymbolFileError> {
         let bytes = ByteView::open(path).map_err(SymbolFileError::io("read", shown))?;
         Ok(Self { path: shown.to_owned(), bytes })
     }
@@ -57,7 +57,7 @@ impl PdbFile {
     ///
     /// The age that counts is in the debug information stream: tools which post-process a
     /// PDB increase the other one, in the PDB information stream, and the image never learns of it.
-    pub(crate) fn verify(&self, expected: &PdbIdentity) -> Result<(), SymbolFileError> {
+    pub fn verify(&self, expected: &PdbIdentity) -> Result<(), SymbolFileError> {
         let actual = self.guarded(|pdb| Ok(pdb.debug_id()))?;
         if actual == expected.debug_id() {
             return Ok(());
@@ -78,7 +78,7 @@ impl PdbFile {
     ///
     /// A PDB that can be read in part only is refused: a missing function would lend its addresses
     /// the name of its neighbour. Ends early, with an error, once `cancel` asks for it.
-    pub(crate) fn to_symcaches(
+    pub fn to_symcaches(
         &self,
         request: &Conversion<'_>,
         cancel: &Cancel,
@@ -105,7 +105,7 @@ impl PdbFile {
     }
 
     /// Locations of source files according to the PDB.
-    pub(crate) fn source_server(&self) -> SourceServer {
+    pub fn source_server(&self) -> SourceServer {
         quietly(|| bounds::check_streams(&self.bytes).ok().map(|()| SourceServer::of(&self.bytes)))
             .ok()
             .flatten()

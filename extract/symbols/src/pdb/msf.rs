@@ -1,15 +1,15 @@
 //! Writer of MSF containers, the files that PDBs are: streams in pages, and a directory that says which page is whose.
 //! After "The MSF File Format" in LLVM's documentation.
 
-pub(crate) const MAGIC: &[u8] = b"Microsoft C/C++ MSF 7.00\r\n\x1a\x44\x53\x00\x00\x00";
+pub const MAGIC: &[u8] = b"Microsoft C/C++ MSF 7.00\r\n\x1a\x44\x53\x00\x00\x00";
 
 /// Page size of nearly all PDBs below 4 GiB.
-pub(crate) const PAGE: usize = 4096;
+pub const PAGE: usize = 4096;
 /// Number of the first page of a stream: a header and two maps of free pages come before.
 const FIRST_PAGE: usize = 3;
 
 /// A container that streams are appended to, in the order of their numbers.
-pub(crate) struct MsfWriter {
+pub struct MsfWriter {
     page: usize,
     file: Vec<u8>,
     sizes: Vec<u32>,
@@ -18,13 +18,13 @@ pub(crate) struct MsfWriter {
 
 impl MsfWriter {
     /// Creates a container with pages of a size, a power of two.
-    pub(crate) fn new(page: usize) -> Self {
+    pub fn new(page: usize) -> Self {
         let file = vec![0; FIRST_PAGE * page];
         Self { page, file, sizes: Vec::new(), pages: Vec::new() }
     }
 
     /// Appends a stream. None may be 4 GiB long.
-    pub(crate) fn push(&mut self, stream: &[u8]) {
+    pub fn push(&mut self, stream: &[u8]) {
         self.sizes.push(u32::try_from(stream.len()).unwrap_or(u32::MAX));
         let pages = self.append(stream);
         self.pages.extend(pages);
@@ -39,7 +39,7 @@ impl MsfWriter {
     }
 
     /// Appends the directory and the list of its pages, and fills in the header.
-    pub(crate) fn finish(mut self) -> Vec<u8> {
+    pub fn finish(mut self) -> Vec<u8> {
         let count = u32::try_from(self.sizes.len()).unwrap_or(u32::MAX);
         let directory = bytes_of([count].iter().chain(&self.sizes).chain(&self.pages));
         let pages: Vec<u32> = self.append(&directory).collect();

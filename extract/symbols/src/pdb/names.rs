@@ -13,7 +13,7 @@ use symbolic::common::{Arch, CpuFamily, Language, Name, NameMangling};
 use symbolic_demangle::{Demangle, DemangleOptions};
 
 /// The displayed form of a name from a symcache.
-pub(crate) fn readable(name: &str) -> String {
+pub fn readable(name: &str) -> String {
     if let Some(name) = decorated::undecorated(name) {
         return name;
     }
@@ -29,7 +29,7 @@ pub(crate) fn readable(name: &str) -> String {
 ///
 /// Brackets within template arguments or scopes (`` `f(int)'::`2'::g ``) stay, and so do those of
 /// `operator()`, which may stand without parameters when its type is not known.
-pub(crate) fn without_parameters(name: &str) -> &str {
+pub fn without_parameters(name: &str) -> &str {
     let bare = [" const", " volatile", " &", " &&"]
         .iter()
         .fold(name, |name, qualifier| name.strip_suffix(qualifier).unwrap_or(name));
@@ -56,7 +56,7 @@ pub(crate) fn without_parameters(name: &str) -> &str {
 ///
 /// Elsewhere only `vectorcall` decorates; there a leading underscore is part of the name, as in
 /// `_beginthreadex`.
-pub(crate) fn without_decoration(name: &str, arch: Arch) -> &str {
+pub fn without_decoration(name: &str, arch: Arch) -> &str {
     if name.contains(['?', ':', '(', '<', '`']) {
         return name;
     }

@@ -50,7 +50,7 @@ const PADDING: u8 = 0xcc;
 const ALIGNMENT: usize = 16;
 
 /// The exported functions of an image, and what bounds them.
-pub(crate) struct ExportTable {
+pub struct ExportTable {
     /// Exports by RVA, each once.
     exports: Vec<Export>,
     /// Executable sections.
@@ -89,12 +89,12 @@ impl Range {
 
 impl ExportTable {
     /// Reads an image, if it is the requested image.
-    pub(crate) fn open(path: &Path, expected: &ImageIdentity) -> Result<Self, SymbolFileError> {
+    pub fn open(path: &Path, expected: &ImageIdentity) -> Result<Self, SymbolFileError> {
         let bytes = ByteView::open(path).map_err(SymbolFileError::io("read", path))?;
         Self::read(&bytes, path, expected)
     }
 
-    pub(crate) fn read(
+    pub fn read(
         bytes: &[u8],
         path: &Path,
         expected: &ImageIdentity,
@@ -118,7 +118,7 @@ impl ExportTable {
     }
 
     /// The exported function at an address: of the instruction in front of the address, when a call returns there.
-    pub(crate) fn at(&self, address: CodeAddress) -> Option<ResolvedFrame> {
+    pub fn at(&self, address: CodeAddress) -> Option<ResolvedFrame> {
         let CodeAddress { rva, is_return } = address;
         let before = u64::from(is_return);
         let frame = self.function(rva.checked_sub(before)?)?;

@@ -4,26 +4,26 @@ use std::ops::Range;
 
 /// Ranges of RVAs, sorted, neither empty nor touching each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ranges(Vec<Range<u32>>);
+pub struct Ranges(Vec<Range<u32>>);
 
 impl Ranges {
     /// Every address that a module can have.
-    pub(crate) fn all() -> Self {
+    pub fn all() -> Self {
         Self(vec![Range { start: 0, end: u32::MAX }])
     }
 
-    pub(crate) fn contains(&self, address: u64) -> bool {
+    pub fn contains(&self, address: u64) -> bool {
         let Ok(address) = u32::try_from(address) else { return false };
         let after = self.0.partition_point(|range| range.start <= address);
         let last = after.checked_sub(1).and_then(|index| self.0.get(index));
         last.is_some_and(|range| address < range.end)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &Range<u32>> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Range<u32>> {
         self.0.iter()
     }
 }

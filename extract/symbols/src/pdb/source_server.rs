@@ -27,7 +27,7 @@ const MAX_SHOWN: usize = 1024;
 
 /// Locations of source files in a PDB.
 #[derive(Default)]
-pub(crate) struct SourceServer {
+pub struct SourceServer {
     /// Prefixes of paths in lower case with their replacements, the longest first.
     links: Vec<(String, String)>,
     /// The stream of a source server, which was checked.
@@ -40,7 +40,7 @@ struct SourceLink {
 }
 
 /// A source server being evaluated.
-pub(crate) struct SourceLocations<'a> {
+pub struct SourceLocations<'a> {
     links: &'a [(String, String)],
     stream: Option<SrcSrvStream<'a>>,
 }
@@ -48,7 +48,7 @@ pub(crate) struct SourceLocations<'a> {
 impl SourceServer {
     /// Reads the locations from the bytes of a PDB; none if it has no such streams, or they are
     /// refused.
-    pub(crate) fn of(bytes: &[u8]) -> Self {
+    pub fn of(bytes: &[u8]) -> Self {
         let Ok(mut pdb) = pdb::PDB::open(Cursor::new(bytes)) else { return Self::default() };
         let server = stream(&mut pdb, b"srcsrv").filter(|text| check(text).is_ok());
         let links = stream(&mut pdb, b"sourcelink").and_then(|links| links_of(&links));
@@ -56,7 +56,7 @@ impl SourceServer {
     }
 
     /// Reads the data needed for many files.
-    pub(crate) fn locations(&self) -> SourceLocations<'_> {
+    pub fn locations(&self) -> SourceLocations<'_> {
         let stream = Some(&self.stream).filter(|stream| !stream.is_empty());
         let stream = stream.and_then(|stream| SrcSrvStream::parse(stream).ok());
         SourceLocations { links: &self.links, stream }
@@ -65,7 +65,7 @@ impl SourceServer {
 
 impl SourceLocations<'_> {
     /// The address of a source file, or the command that gets it.
-    pub(crate) fn of(&self, file: &str) -> Option<String> {
+    pub fn of(&self, file: &str) -> Option<String> {
         self.linked(file).or_else(|| self.served(file))
     }
 
@@ -93,7 +93,7 @@ impl SourceLocations<'_> {
 
 /// Reasons why a source server is not used.
 #[derive(Debug, PartialEq, Eq, Error)]
-pub(crate) enum SourceServerError {
+pub enum SourceServerError {
     #[error("its source server stream is too large")]
     TooLarge,
     #[error("its source server stream has a line that is too long")]
@@ -105,7 +105,7 @@ pub(crate) enum SourceServerError {
 }
 
 /// Fails if the PDB has a source server whose text must not be evaluated.
-pub(crate) fn check_source_server(bytes: &[u8]) -> Result<(), SourceServerError> {
+pub fn check_source_server(bytes: &[u8]) -> Result<(), SourceServerError> {
     let Ok(mut pdb) = pdb::PDB::open(Cursor::new(bytes)) else { return Ok(()) };
     stream(&mut pdb, b"srcsrv").map_or(Ok(()), |stream| check(&stream))
 }

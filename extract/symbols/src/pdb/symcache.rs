@@ -37,35 +37,35 @@ const MAGIC: &[u8; 8] = b"HSYMC002";
 const FOOTER: usize = 40;
 
 /// Symcache of a PDB or of a part of it.
-pub(crate) struct PartSymcache {
-    pub(crate) bytes: Vec<u8>,
+pub struct PartSymcache {
+    pub bytes: Vec<u8>,
     /// Addresses that it answers for.
-    pub(crate) ranges: Ranges,
+    pub ranges: Ranges,
 }
 
 /// The symcaches of a PDB.
 #[derive(Clone)]
-pub(crate) struct Symcaches {
+pub struct Symcaches {
     bytes: ByteView<'static>,
     parts: Vec<(Range<usize>, Ranges)>,
     /// The PDB they were made from.
-    pub(crate) source: FileStamp,
+    pub source: FileStamp,
 }
 
 /// The folder of all symcaches; without one, they are kept in memory.
-pub(crate) struct SymcacheStore {
+pub struct SymcacheStore {
     folder: Option<PathBuf>,
 }
 
 /// Fingerprint that shows whether a PDB is still the file that was converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileStamp {
-    pub(crate) size: u64,
-    pub(crate) modified_ns: u64,
+pub struct FileStamp {
+    pub size: u64,
+    pub modified_ns: u64,
 }
 
 impl FileStamp {
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+    pub fn of(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;
         let age = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let modified_ns = age.and_then(|age| u64::try_from(age.as_nanos()).ok()).unwrap_or(0);
@@ -74,20 +74,20 @@ impl FileStamp {
 }
 
 impl SymcacheStore {
-    pub(crate) fn new(folder: Option<PathBuf>) -> Self {
+    pub fn new(folder: Option<PathBuf>) -> Self {
         let version = format!("symcache-v{SYMCACHE_VERSION}");
         Self { folder: folder.map(|cache| private_folder(&cache).join(version)) }
     }
 
     /// The symcaches of a PDB and their file, if there is one and it is intact.
-    pub(crate) fn open(&self, key: &StoreKey, pdb: &PdbIdentity) -> Option<(Symcaches, PathBuf)> {
+    pub fn open(&self, key: &StoreKey, pdb: &PdbIdentity) -> Option<(Symcaches, PathBuf)> {
         let path = self.path(key)?;
         let symcaches = Symcaches::parse(ByteView::open(&path).ok()?)?;
         symcaches.are_of(pdb).then_some((symcaches, path))
     }
 
     /// Stores symcaches and maps them; uses those in memory if they cannot be stored.
-    pub(crate) fn save(
+    pub fn save(
         &self,
         key: &StoreKey,
         symcaches: Symcaches,
@@ -107,12 +107,12 @@ impl SymcacheStore {
 
 impl Symcaches {
     /// Symcaches without any yet.
-    pub(crate) fn none_of(source: FileStamp) -> Self {
+    pub fn none_of(source: FileStamp) -> Self {
         Self { bytes: ByteView::from_vec(Vec::new()), parts: Vec::new(), source }
     }
 
     /// Adds symcaches of further parts of the PDB, which has this stamp now.
-    pub(crate) fn with(&self, added: &[PartSymcache], source: FileStamp) -> Self {
+    pub fn with(&self, added: &[PartSymcache], source: FileStamp) -> Self {
         let known = self
             .parts
             .iter()
@@ -186,7 +186,7 @@ impl Symcaches {
     }
 
     /// Opens all for looking addresses up.
-    pub(crate) fn lookup(&self) -> Lookup<'_> {
+    pub fn lookup(&self) -> Lookup<'_> {
         let ranges = self.parts.iter().map(|(_, ranges)| ranges);
         Lookup(
             self.parsed().zip(ranges).filter_map(|(part, ranges)| Some((part?, ranges))).collect(),
@@ -194,29 +194,29 @@ impl Symcaches {
     }
 
     /// Addresses that the symcaches answer for.
-    pub(crate) fn ranges(&self) -> Ranges {
+    pub fn ranges(&self) -> Ranges {
         self.parts.iter().flat_map(|(_, ranges)| ranges.iter().cloned()).collect()
     }
 
     /// Whether they answer for these addresses.
-    pub(crate) fn cover(&self, addresses: &[u32]) -> bool {
+    pub fn cover(&self, addresses: &[u32]) -> bool {
         let is_covered =
             |&address: &u32| self.parts.iter().any(|(_, ranges)| ranges.contains(address.into()));
         addresses.iter().all(is_covered)
     }
 
     /// Whether they are of the whole PDB.
-    pub(crate) fn are_whole(&self) -> bool {
+    pub fn are_whole(&self) -> bool {
         self.parts.iter().any(|(_, ranges)| *ranges == Ranges::all())
     }
 }
 
 /// Parsed symcaches and the addresses that each answers for.
-pub(crate) struct Lookup<'s>(Vec<(SymCache<'s>, &'s Ranges)>);
+pub struct Lookup<'s>(Vec<(SymCache<'s>, &'s Ranges)>);
 
 impl<'s> Lookup<'s> {
     /// The functions at an address, innermost first.
-    pub(crate) fn at(&self, rva: u64) -> impl Iterator<Item = SourceLocation<'s, '_>> {
+    pub fn at(&self, rva: u64) -> impl Iterator<Item = SourceLocation<'s, '_>> {
         let part = self.0.iter().find(|(_, ranges)| ranges.contains(rva));
         part.into_iter().flat_map(move |(symcache, _)| symcache.lookup(rva))
     }

@@ -22,7 +22,7 @@ use same_file::Handle;
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 
 /// The right to download a file, as long as it lives.
-pub(crate) struct DownloadLock {
+pub struct DownloadLock {
     file: File,
     path: PathBuf,
     last_sign: Mutex<Instant>,
@@ -34,7 +34,7 @@ impl DownloadLock {
     ///
     /// # Errors
     /// When files in this folder cannot be locked.
-    pub(crate) fn take(path: &Path) -> io::Result<Option<Self>> {
+    pub fn take(path: &Path) -> io::Result<Option<Self>> {
         fs::create_dir_all(path.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
         let file = OpenOptions::new().append(true).create(true).open(path)?;
         match file.try_lock() {
@@ -54,7 +54,7 @@ impl DownloadLock {
     }
 
     /// Signals progress to waiting processes.
-    pub(crate) fn progress(&self) {
+    pub fn progress(&self) {
         let mut last = lock(&self.last_sign);
         if last.elapsed() >= SIGN_OF_LIFE {
             *last = Instant::now();
@@ -63,11 +63,11 @@ impl DownloadLock {
     }
 
     /// Marks the file as received; unpacking and checking it may take long.
-    pub(crate) fn installs(&self) {
+    pub fn installs(&self) {
         self.is_installing.store(true, Relaxed);
     }
 
-    pub(crate) fn is_installing(&self) -> bool {
+    pub fn is_installing(&self) -> bool {
         self.is_installing.load(Relaxed)
     }
 }
@@ -80,18 +80,18 @@ impl Drop for DownloadLock {
 }
 
 /// Progress of another process, seen from one that waits for it.
-pub(crate) struct Waiting {
+pub struct Waiting {
     len: u64,
     since: Instant,
 }
 
 impl Waiting {
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         Self { len: 0, since: Instant::now() }
     }
 
     /// Time for which the holder of the lock, or its predecessors, have shown no progress.
-    pub(crate) fn standstill(&mut self, path: &Path) -> Duration {
+    pub fn standstill(&mut self, path: &Path) -> Duration {
         let len = fs::metadata(path).map_or(0, |metadata| metadata.len());
         if len > self.len {
             self.since = Instant::now();
@@ -102,25 +102,25 @@ impl Waiting {
 }
 
 /// A weighted semaphore: the weights of all outstanding permits stay below a limit.
-pub(crate) struct Semaphore {
+pub struct Semaphore {
     limit: u64,
     inside: Mutex<u64>,
     left: Condvar,
 }
 
 /// A permit, returned on drop.
-pub(crate) struct Permit<'a> {
+pub struct Permit<'a> {
     semaphore: &'a Semaphore,
     weight: u64,
 }
 
 impl Semaphore {
-    pub(crate) fn new(limit: u64) -> Self {
+    pub fn new(limit: u64) -> Self {
         Self { limit, inside: Mutex::new(0), left: Condvar::new() }
     }
 
     /// Waits for a permit. A permit heavier than the limit is granted alone.
-    pub(crate) fn acquire(&self, weight: u64) -> Permit<'_> {
+    pub fn acquire(&self, weight: u64) -> Permit<'_> {
         let inside = self.left.wait_while(lock(&self.inside), |inside| {
             *inside != 0 && inside.saturating_add(weight) > self.limit
         });

@@ -46,7 +46,7 @@ enum ConnectError {
 }
 
 /// The servers of a symbol path.
-pub(crate) struct Downloads {
+pub struct Downloads {
     servers: Vec<Server>,
     hosts: Vec<String>,
     options: SymbolizerOptions,
@@ -80,10 +80,10 @@ struct ServerState {
 
 /// Replies of the servers to a request.
 #[derive(Default)]
-pub(crate) struct Fetched {
+pub struct Fetched {
     /// The file, and the address of the server it came from.
-    pub(crate) file: Option<(PathBuf, String)>,
-    pub(crate) notes: SearchNotes,
+    pub file: Option<(PathBuf, String)>,
+    pub notes: SearchNotes,
 }
 
 struct Client {
@@ -114,10 +114,10 @@ struct Turn {
 }
 
 /// A PDB and its place in a store.
-pub(crate) type PdbRequest = (StoreKey, PdbIdentity);
+pub type PdbRequest = (StoreKey, PdbIdentity);
 
 impl Downloads {
-    pub(crate) fn new(path: &SymbolPath, options: &SymbolizerOptions) -> Self {
+    pub fn new(path: &SymbolPath, options: &SymbolizerOptions) -> Self {
         let servers = path.servers();
         let list = servers.iter().find_map(|server| server.caches.first().cloned());
         Self {
@@ -132,12 +132,12 @@ impl Downloads {
     }
 
     /// Whether there is no server to ask.
-    pub(crate) fn is_offline(&self) -> bool {
+    pub fn is_offline(&self) -> bool {
         self.servers.is_empty()
     }
 
     /// Requests of all servers the files that were not requested in this session yet.
-    pub(crate) fn fetch(&self, requests: &[PdbRequest], watch: Watch<'_>) {
+    pub fn fetch(&self, requests: &[PdbRequest], watch: Watch<'_>) {
         if self.is_offline() {
             return;
         }
@@ -170,17 +170,17 @@ impl Downloads {
     }
 
     /// Names of files that other processes downloaded while this session waited for them, each once.
-    pub(crate) fn take_waited_for(&self) -> Vec<String> {
+    pub fn take_waited_for(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.session).waited_for)
     }
 
     /// Result of an earlier request for the PDB.
-    pub(crate) fn fetched(&self, pdb: &PdbIdentity) -> Option<Arc<Fetched>> {
+    pub fn fetched(&self, pdb: &PdbIdentity) -> Option<Arc<Fetched>> {
         lock(&self.session).fetched.get(pdb).cloned()
     }
 
     /// Allows all missing files to be requested again from every server.
-    pub(crate) fn forget_missing(&self) {
+    pub fn forget_missing(&self) {
         self.missing.clear();
         let mut session = lock(&self.session);
         session.fetched.retain(|_, fetched| fetched.file.is_some());

@@ -20,7 +20,7 @@ use crate::server::partial::{self, Received};
 
 /// The forms in which stores keep a file, in the order they are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub enum Form {
     /// `NAME.pdb`
     Plain,
     /// `NAME.pd_`
@@ -30,10 +30,10 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    pub(crate) const ALL: [Self; 3] = [Self::Plain, Self::Cabinet, Self::Pointer];
+    pub const ALL: [Self; 3] = [Self::Plain, Self::Cabinet, Self::Pointer];
 
     /// Name of a file in this form.
-    pub(crate) fn name(self, name: &str) -> Option<String> {
+    pub fn name(self, name: &str) -> Option<String> {
         match self {
             Self::Plain => Some(name.to_owned()),
             Self::Pointer => Some(pointer::FILE_NAME.to_owned()),
@@ -47,7 +47,7 @@ impl Form {
     }
 
     /// Magic bytes of files in this form.
-    pub(crate) fn magic(self) -> &'static [u8] {
+    pub fn magic(self) -> &'static [u8] {
         match self {
             Self::Plain => b"Microsoft C/C++ ",
             Self::Cabinet => b"MSCF",
@@ -57,27 +57,27 @@ impl Form {
 }
 
 /// The folder of a file in a cache.
-pub(crate) fn folder(cache: &Path, key: &StoreKey) -> PathBuf {
+pub fn folder(cache: &Path, key: &StoreKey) -> PathBuf {
     cache.join(&key.name).join(&key.index)
 }
 
 /// A PDB being installed.
-pub(crate) struct Install {
-    pub(crate) form: Form,
+pub struct Install {
+    pub form: Form,
     /// Folders to store it in: the first gets the file, the others get copies.
-    pub(crate) caches: Vec<PathBuf>,
-    pub(crate) key: StoreKey,
-    pub(crate) pdb: PdbIdentity,
-    pub(crate) max_bytes: u64,
+    pub caches: Vec<PathBuf>,
+    pub key: StoreKey,
+    pub pdb: PdbIdentity,
+    pub max_bytes: u64,
     /// Budget of downloads; a file in a store needs none.
-    pub(crate) budget: Option<DownloadBudget>,
+    pub budget: Option<DownloadBudget>,
     /// Origin of the file, for messages.
-    pub(crate) shown: PathBuf,
+    pub shown: PathBuf,
 }
 
 impl Install {
     /// Moves a download into the cache if it is the right PDB; otherwise nothing remains of it.
-    pub(crate) fn received(&self, received: Received) -> Result<PathBuf, SymbolFileError> {
+    pub fn received(&self, received: Received) -> Result<PathBuf, SymbolFileError> {
         let mut file = received;
         if file.source.encoding == "gzip" {
             file = self.unpacked(file, Packing::Gzip)?;
@@ -89,7 +89,7 @@ impl Install {
     }
 
     /// Unpacks a file of a store into the cache if it is the right PDB.
-    pub(crate) fn packed(&self, packed: &Path) -> Result<PathBuf, SymbolFileError> {
+    pub fn packed(&self, packed: &Path) -> Result<PathBuf, SymbolFileError> {
         self.finish(self.unpack(packed, Packing::Cabinet)?.into())
     }
 
@@ -156,7 +156,7 @@ const SMALL: u64 = 1 << 26;
 
 /// Compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Packing {
+pub enum Packing {
     /// A cabinet with one file, as `compress.exe` and `symstore /compress` make it.
     Cabinet,
     /// A server's `Content-Encoding`.
@@ -164,7 +164,7 @@ pub(crate) enum Packing {
 }
 
 /// Unpacks a file to a temporary one in `folder`. Errors name the file as `shown`.
-pub(crate) fn unpack(
+pub fn unpack(
     packed: &Path,
     packing: Packing,
     folder: &Path,

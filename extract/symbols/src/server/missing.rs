@@ -23,7 +23,7 @@ const MAX_BYTES: u64 = 1 << 26;
 
 /// Reasons why a server gets no request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Absence {
+pub enum Absence {
     /// It does not have the file.
     Missing,
     /// It sent a damaged file, or one of another build. That may be fixed soon.
@@ -47,7 +47,7 @@ impl Absence {
 type Known = (Absence, u64);
 
 /// The list, read when it is first needed.
-pub(crate) struct MissingFiles {
+pub struct MissingFiles {
     file: Option<PathBuf>,
     missing_for: Duration,
     refused_for: Duration,
@@ -57,7 +57,7 @@ pub(crate) struct MissingFiles {
 
 impl MissingFiles {
     /// With `folder`, the list outlives the session.
-    pub(crate) fn new(cache: Option<PathBuf>, options: &SymbolizerOptions) -> Self {
+    pub fn new(cache: Option<PathBuf>, options: &SymbolizerOptions) -> Self {
         Self {
             file: cache.map(|cache| private_folder(&cache).join(FILE_NAME)),
             missing_for: options.missing_for,
@@ -67,7 +67,7 @@ impl MissingFiles {
     }
 
     /// Reason that the file is not requested of the server now.
-    pub(crate) fn get(&self, server: &str, key: &StoreKey) -> Option<Absence> {
+    pub fn get(&self, server: &str, key: &StoreKey) -> Option<Absence> {
         let mut known = lock(&self.known);
         let known = known.get_or_insert_with(|| self.load());
         let (absence, _) = known.get(&line(server, key)).filter(|known| self.is_fresh(**known))?;
@@ -75,13 +75,13 @@ impl MissingFiles {
     }
 
     /// Reads what other sessions have added.
-    pub(crate) fn reload(&self) {
+    pub fn reload(&self) {
         let added = self.load();
         lock(&self.known).get_or_insert_default().extend(added);
     }
 
     /// Records a missing file. A failure to save it for the next session is not reported.
-    pub(crate) fn insert(&self, server: &str, key: &StoreKey, absence: Absence) {
+    pub fn insert(&self, server: &str, key: &StoreKey, absence: Absence) {
         if self.age_of(absence).is_zero() {
             return;
         }
@@ -99,7 +99,7 @@ impl MissingFiles {
     }
 
     /// Allows all files to be requested again.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         *lock(&self.known) = Some(FxHashMap::default());
         if let Some(file) = &self.file {
             let _ = fs::remove_file(file);

@@ -18,18 +18,18 @@ use crate::identity::{StoreKey, private_folder};
 
 /// Source of the partial bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Source {
-    pub(crate) url: String,
+pub struct Source {
+    pub url: String,
     /// `ETag`, else `Last-Modified`: changes with the file on the server. May be empty.
-    pub(crate) validator: String,
+    pub validator: String,
     /// `Content-Encoding`, usually empty.
-    pub(crate) encoding: String,
+    pub encoding: String,
     /// Bytes in all, as sent, if the server says so.
-    pub(crate) total: Option<u64>,
+    pub total: Option<u64>,
 }
 
 /// The file, open for writing at its end.
-pub(crate) struct Partial {
+pub struct Partial {
     file: File,
     location: Location,
     source: Source,
@@ -43,14 +43,14 @@ enum Location {
 }
 
 /// A complete file under its temporary name, not yet checked.
-pub(crate) struct Received {
-    pub(crate) source: Source,
+pub struct Received {
+    pub source: Source,
     location: Location,
 }
 
 impl Partial {
     /// Opens the remains of an earlier download from the address.
-    pub(crate) fn left_over(path: &Path, url: &str) -> Option<Self> {
+    pub fn left_over(path: &Path, url: &str) -> Option<Self> {
         let path = path.to_owned();
         let source = Source::parse(&fs::read_to_string(source_path(&path)).ok()?)?;
         let file = OpenOptions::new().read(true).write(true).open(&path).ok()?;
@@ -64,7 +64,7 @@ impl Partial {
     }
 
     /// An empty file in this place.
-    pub(crate) fn create(path: &Path, source: Source) -> io::Result<Self> {
+    pub fn create(path: &Path, source: Source) -> io::Result<Self> {
         let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
         fs::create_dir_all(folder)?;
         let path = path.to_owned();
@@ -80,27 +80,27 @@ impl Partial {
         Ok(Self { file, location: Location::Kept(path), source, len: 0 })
     }
 
-    pub(crate) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)?;
         self.len += bytes.len() as u64;
         Ok(())
     }
 
-    pub(crate) fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.len
     }
 
-    pub(crate) fn source(&self) -> &Source {
+    pub fn source(&self) -> &Source {
         &self.source
     }
 
     /// Removes a file that cannot be continued.
-    pub(crate) fn discard(self) {
+    pub fn discard(self) {
         self.finish().discard();
     }
 
     /// Releases the lock: on Windows no other process could read the file.
-    pub(crate) fn finish(self) -> Received {
+    pub fn finish(self) -> Received {
         Received { source: self.source, location: self.location }
     }
 }
@@ -112,21 +112,21 @@ impl From<NamedTempFile> for Received {
 }
 
 impl Received {
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         match &self.location {
             Location::Kept(path) => path,
             Location::Temporary(path) => path,
         }
     }
 
-    pub(crate) fn discard(self) {
+    pub fn discard(self) {
         if let Location::Kept(path) = self.location {
             remove(&path);
         }
     }
 
     /// Makes the bytes the target.
-    pub(crate) fn persist(self, target: &Path) -> io::Result<()> {
+    pub fn persist(self, target: &Path) -> io::Result<()> {
         fs::create_dir_all(target.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
         match self.location {
             Location::Kept(path) => {
@@ -156,22 +156,22 @@ impl Source {
 }
 
 /// The folder of a cache for partial files.
-pub(crate) fn folder(cache: &Path) -> PathBuf {
+pub fn folder(cache: &Path) -> PathBuf {
     private_folder(cache).join("partial")
 }
 
 /// The lock of a file of a store.
-pub(crate) fn lock_of(cache: &Path, key: &StoreKey) -> PathBuf {
+pub fn lock_of(cache: &Path, key: &StoreKey) -> PathBuf {
     folder(cache).join(format!("{}.{}.lock", key.name, key.index))
 }
 
 /// The place of the bytes of a file of a store, in one of its forms.
-pub(crate) fn path(cache: &Path, key: &StoreKey, name: &str) -> PathBuf {
+pub fn path(cache: &Path, key: &StoreKey, name: &str) -> PathBuf {
     folder(cache).join(format!("{name}.{}.partial", key.index))
 }
 
 /// Removes what was received in a place.
-pub(crate) fn remove(partial: &Path) {
+pub fn remove(partial: &Path) {
     let _ = fs::remove_file(source_path(partial));
     let _ = fs::remove_file(partial);
 }
@@ -184,7 +184,7 @@ fn source_path(partial: &Path) -> PathBuf {
 
 /// Removes files that were not written to for a while, and the oldest others beyond a number of bytes. Files being
 /// written are kept.
-pub(crate) fn sweep(cache: &Path, max_age: Duration, max_bytes: u64) {
+pub fn sweep(cache: &Path, max_age: Duration, max_bytes: u64) {
     let entries = fs::read_dir(folder(cache)).into_iter().flatten().flatten();
     let file = |entry: fs::DirEntry| {
         let metadata = entry.metadata().ok().filter(fs::Metadata::is_file)?;

@@ -15,30 +15,30 @@ use crate::fixture::TestPdb;
 use crate::*;
 
 /// For servers that answer, however busy the machine is.
-pub(crate) const LONG_TIMEOUT: Duration = Duration::from_secs(30);
+pub const LONG_TIMEOUT: Duration = Duration::from_secs(30);
 /// For a server that does not.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
+pub const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A server that answers every request with what a function says.
-pub(crate) struct Server {
-    pub(crate) url: String,
+pub struct Server {
+    pub url: String,
     received: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 /// A request: path and headers, with names in lower case.
 #[derive(Clone, Debug)]
-pub(crate) struct ReceivedRequest {
-    pub(crate) path: String,
+pub struct ReceivedRequest {
+    pub path: String,
     headers: HashMap<String, String>,
 }
 
 impl ReceivedRequest {
-    pub(crate) fn header(&self, name: &str) -> &str {
+    pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value)
     }
 
     /// First byte of the requested range.
-    pub(crate) fn range_start(&self) -> Option<usize> {
+    pub fn range_start(&self) -> Option<usize> {
         self.header("range").strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok()
     }
 }
@@ -51,7 +51,7 @@ enum Then {
 }
 
 #[derive(Clone)]
-pub(crate) struct Reply {
+pub struct Reply {
     /// Everything before the body.
     head: String,
     body: Vec<u8>,
@@ -61,7 +61,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    pub(crate) fn new(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Self {
+    pub fn new(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Self {
         let length = body.len().to_string();
         let mut all = headers.to_vec();
         if !headers.iter().any(|(name, _)| *name == "Content-Length") {
@@ -71,7 +71,7 @@ impl Reply {
     }
 
     /// Without a `Content-Length` of the body's.
-    pub(crate) fn unsized_with(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Self {
+    pub fn unsized_with(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Self {
         let mut head = format!("HTTP/1.1 {status} X\r\nConnection: close\r\n");
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
@@ -79,29 +79,29 @@ impl Reply {
         Self { head: head + "\r\n", body: body.to_vec(), then: Then::Close, pieces: None }
     }
 
-    pub(crate) fn ok(body: &[u8]) -> Self {
+    pub fn ok(body: &[u8]) -> Self {
         Self::new(200, &[], body)
     }
 
-    pub(crate) fn missing() -> Self {
+    pub fn missing() -> Self {
         Self::new(404, &[], b"")
     }
 
-    pub(crate) fn redirect(status: u16, to: &str) -> Self {
+    pub fn redirect(status: u16, to: &str) -> Self {
         Self::new(status, &[("Location", to)], b"")
     }
 
-    pub(crate) fn garbage(bytes: &[u8]) -> Self {
+    pub fn garbage(bytes: &[u8]) -> Self {
         let body = bytes.to_vec();
         Self { head: String::new(), body, then: Then::Close, pieces: None }
     }
 
-    pub(crate) fn silence() -> Self {
+    pub fn silence() -> Self {
         Self { head: String::new(), body: Vec::new(), then: Then::Hang, pieces: None }
     }
 
     /// The part of a file from `start`, as an answer to a range.
-    pub(crate) fn part(file: &[u8], start: usize, headers: &[(&str, &str)]) -> Self {
+    pub fn part(file: &[u8], start: usize, headers: &[(&str, &str)]) -> Self {
         let range = format!("bytes {start}-{}/{}", file.len() - 1, file.len());
         let mut all = headers.to_vec();
         all.push(("Content-Range", &range));
@@ -109,18 +109,18 @@ impl Reply {
     }
 
     /// Breaks off after this number of bytes of the body.
-    pub(crate) fn cut(mut self, len: usize) -> Self {
+    pub fn cut(mut self, len: usize) -> Self {
         self.body.truncate(len);
         self
     }
 
     /// Keeps the connection open and says no more.
-    pub(crate) fn then_hang(mut self) -> Self {
+    pub fn then_hang(mut self) -> Self {
         self.then = Then::Hang;
         self
     }
 
-    pub(crate) fn in_pieces(mut self, bytes: usize, pause: Duration) -> Self {
+    pub fn in_pieces(mut self, bytes: usize, pause: Duration) -> Self {
         self.pieces = Some((bytes, pause));
         self
     }
@@ -140,9 +140,7 @@ impl Reply {
 }
 
 impl Server {
-    pub(crate) fn start(
-        answer: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
-    ) -> Self {
+    pub fn start(answer: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let url = format!("http://{}/symbols", listener.local_addr().expect("an address"));
         let received = Arc::new(Mutex::new(Vec::new()));
@@ -161,7 +159,7 @@ impl Server {
     }
 
     /// Has these files, by their path below the server's address.
-    pub(crate) fn with(files: Vec<(String, Vec<u8>)>) -> Self {
+    pub fn with(files: Vec<(String, Vec<u8>)>) -> Self {
         Self::start(move |request| {
             let file = files.iter().find(|(path, _)| request.path == format!("/symbols/{path}"));
             file.map_or_else(Reply::missing, |(_, bytes)| Reply::ok(bytes))
@@ -169,9 +167,7 @@ impl Server {
     }
 
     /// Answers requests for PDBs in their plain form with what a function says, others with 404.
-    pub(crate) fn of_pdbs(
-        answer: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
-    ) -> Self {
+    pub fn of_pdbs(answer: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Self {
         Self::start(
             move |request| {
                 if request.path.ends_with(".pdb") { answer(request) } else { Reply::missing() }
@@ -179,15 +175,15 @@ impl Server {
         )
     }
 
-    pub(crate) fn delivering(name: &str) -> Self {
+    pub fn delivering(name: &str) -> Self {
         Self::with(vec![(pdb().store_path(name), pdb().bytes())])
     }
 
-    pub(crate) fn received(&self) -> Vec<ReceivedRequest> {
+    pub fn received(&self) -> Vec<ReceivedRequest> {
         self.received.lock().expect("log").clone()
     }
 
-    pub(crate) fn requests(&self) -> usize {
+    pub fn requests(&self) -> usize {
         self.received().len()
     }
 }
@@ -205,41 +201,41 @@ fn read_request(stream: &TcpStream) -> ReceivedRequest {
 }
 
 /// A cache folder, and sessions that use it before the servers.
-pub(crate) struct Cache(pub(crate) TempDir);
+pub struct Cache(pub TempDir);
 
 impl Cache {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self(tempfile::tempdir().expect("temporary folder"))
     }
 
-    pub(crate) fn session(&self, servers: &[&Server]) -> Symbolizer {
+    pub fn session(&self, servers: &[&Server]) -> Symbolizer {
         let urls: Vec<&str> = servers.iter().map(|server| server.url.as_str()).collect();
         self.symbolizer(&urls, LONG_TIMEOUT)
     }
 
-    pub(crate) fn symbolizer(&self, servers: &[&str], download_timeout: Duration) -> Symbolizer {
+    pub fn symbolizer(&self, servers: &[&str], download_timeout: Duration) -> Symbolizer {
         self.with_options(
             servers,
             SymbolizerOptions { download_timeout, ..SymbolizerOptions::default() },
         )
     }
 
-    pub(crate) fn with_options(&self, servers: &[&str], options: SymbolizerOptions) -> Symbolizer {
+    pub fn with_options(&self, servers: &[&str], options: SymbolizerOptions) -> Symbolizer {
         let cache = self.0.path().display();
         let entries: Vec<_> = servers.iter().map(|url| format!("srv*{cache}*{url}")).collect();
         Symbolizer::new(SymbolPath::parse(&entries.join(";")), options)
     }
 
-    pub(crate) fn stored(&self, name: &str) -> PathBuf {
+    pub fn stored(&self, name: &str) -> PathBuf {
         self.0.path().join(pdb().store_path(name))
     }
 
-    pub(crate) fn holds(&self, name: &str) -> bool {
+    pub fn holds(&self, name: &str) -> bool {
         fs::read(self.stored(name)).is_ok_and(|bytes| bytes == pdb().bytes())
     }
 
     /// Files of the store `name`, apart from the PDB, and what is on its way to it, without its index.
-    pub(crate) fn left_overs(&self, name: &str) -> Vec<String> {
+    pub fn left_overs(&self, name: &str) -> Vec<String> {
         let stored = self.stored(name);
         let folder = stored.parent().expect("has a parent");
         let index = format!(".{}", folder.file_name().expect("a name").to_string_lossy());
@@ -255,42 +251,42 @@ impl Cache {
     }
 }
 
-pub(crate) fn pdb() -> TestPdb {
+pub fn pdb() -> TestPdb {
     TestPdb::new(&[(0x1010, "NtOpen")])
 }
 
-pub(crate) fn modules(names: &[String]) -> Vec<ModuleIdentity> {
+pub fn modules(names: &[String]) -> Vec<ModuleIdentity> {
     names.iter().map(|name| pdb().module(name)).collect()
 }
 
-pub(crate) fn names(count: usize) -> Vec<String> {
+pub fn names(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("{number}.pdb")).collect()
 }
 
-pub(crate) fn is_named(symbolizer: &Symbolizer, pdb_name: &str) -> bool {
+pub fn is_named(symbolizer: &Symbolizer, pdb_name: &str) -> bool {
     symbolizer.resolve(&pdb().module(pdb_name), &[0x1010]).iter().any(|chain| !chain.is_empty())
 }
 
 /// Report of the symbolizer on the module requested last.
-pub(crate) fn last_report(symbolizer: &Symbolizer) -> ModuleReport {
+pub fn last_report(symbolizer: &Symbolizer) -> ModuleReport {
     symbolizer.report().pop().expect("a module was asked for")
 }
 
 /// The only failure of the module that was requested last.
-pub(crate) fn last_failure(symbolizer: &Symbolizer) -> String {
+pub fn last_failure(symbolizer: &Symbolizer) -> String {
     let report = last_report(symbolizer);
     let [failure] = report.failures.as_slice() else { panic!("one failure: {report}") };
     failure.reason.clone()
 }
 
 /// The only refused file of the module that was requested last.
-pub(crate) fn last_refusal(symbolizer: &Symbolizer) -> Arc<SymbolFileError> {
+pub fn last_refusal(symbolizer: &Symbolizer) -> Arc<SymbolFileError> {
     let report = last_report(symbolizer);
     let [refused] = report.refused.as_slice() else { panic!("one refused file: {report}") };
     refused.clone()
 }
 
-pub(crate) fn write(path: &Path, bytes: &[u8]) {
+pub fn write(path: &Path, bytes: &[u8]) {
     fs::create_dir_all(path.parent().expect("has a parent")).expect("folder");
     fs::write(path, bytes).expect("file");
 }

@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(100);
 const NO_ANSWER: &str = "no answer in time";
 
 /// Settings of file transfers.
-pub(crate) struct Transfer {
+pub struct Transfer {
     client: Client,
     /// Timeout of a server for its first answer and between bytes.
     silence_timeout: Duration,
@@ -39,7 +39,7 @@ pub(crate) struct Transfer {
 
 /// Reasons why there is no file.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// The server has no such file.
     Missing,
     /// The server sent an unexpected response.
@@ -70,20 +70,20 @@ impl From<GivenUp> for Failure {
 }
 
 /// Expected file of a request.
-pub(crate) struct Request<'a> {
-    pub(crate) url: &'a str,
+pub struct Request<'a> {
+    pub url: &'a str,
     /// The address in messages and beside the partial file.
-    pub(crate) shown: &'a str,
+    pub shown: &'a str,
     /// Path of the file until it is complete.
-    pub(crate) partial: &'a Path,
+    pub partial: &'a Path,
     /// The first bytes of every such file, so that a web page is not taken for one.
-    pub(crate) magic: &'a [u8],
+    pub magic: &'a [u8],
     /// Whether another thread has given up the server.
-    pub(crate) is_given_up: &'a dyn Fn() -> bool,
+    pub is_given_up: &'a dyn Fn() -> bool,
 }
 
 impl Transfer {
-    pub(crate) fn new(options: &SymbolizerOptions) -> reqwest::Result<Self> {
+    pub fn new(options: &SymbolizerOptions) -> reqwest::Result<Self> {
         let silence_timeout = options.download_timeout;
         let client = Client::builder();
         // Servers of tests are on this machine, whatever proxy leads to others.
@@ -102,7 +102,7 @@ impl Transfer {
     }
 
     /// Gets a file; `progress` gets the bytes so far and in all.
-    pub(crate) async fn file(
+    pub async fn file(
         &self,
         request: &Request<'_>,
         progress: &dyn Fn(u64, Option<u64>),
@@ -150,11 +150,7 @@ impl Transfer {
     }
 
     /// Gets a small file.
-    pub(crate) async fn bytes(
-        &self,
-        request: &Request<'_>,
-        max_bytes: u64,
-    ) -> Result<Vec<u8>, Failure> {
+    pub async fn bytes(&self, request: &Request<'_>, max_bytes: u64) -> Result<Vec<u8>, Failure> {
         let mut response = self.send(self.client.get(request.url), request.is_given_up).await?;
         check_status(response.status())?;
         let deadline = after(Instant::now(), self.silence_timeout);

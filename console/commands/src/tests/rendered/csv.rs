@@ -243,7 +243,7 @@ fn writing_can_be_cancelled_and_then_there_is_no_file() {
     let display = DisplayArgs::default().display(&args.display, Screen::PLAIN);
     let (style, mut out) = (args.style(&args.criteria, ""), Vec::new());
     let output = OutputOptions {
-        formats: vec![RequestedFormat::of("-csv", Some(path))],
+        formats: vec![RequestedFormat::of("-csv", Some(path)).expect("a format")],
         ..OutputOptions::default()
     };
     handlescope_render::object_ref(

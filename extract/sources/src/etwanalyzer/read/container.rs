@@ -14,11 +14,11 @@ use super::error::ImportError;
 use crate::text::Progress;
 
 /// The parts that an extract has.
-pub(super) struct Parts(Vec<(Member, Document)>);
+pub struct Parts(Vec<(Member, Document)>);
 
 impl Parts {
     /// Takes a part out.
-    pub(super) fn take(&mut self, member: Member) -> Option<Document> {
+    pub fn take(&mut self, member: Member) -> Option<Document> {
         let index = self.0.iter().position(|(part, _)| *part == member)?;
         Some(self.0.swap_remove(index).1)
     }
@@ -48,7 +48,7 @@ fn plain_base(input: &Path) -> String {
 }
 
 /// Opens an extract. Members of an archive are unpacked into `folder`, without names.
-pub(super) fn open(
+pub fn open(
     input: &Path,
     folder: &Path,
     limits: &ContainerLimits,

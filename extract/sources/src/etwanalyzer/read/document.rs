@@ -22,16 +22,16 @@ const BUFFER: usize = 128 << 10;
 const MAX_REASON_LENGTH: usize = 200;
 
 /// A member in a file: the file of the plain form, or an unnamed temporary file.
-pub(super) struct Document {
+pub struct Document {
     /// The extract it belongs to.
-    pub(super) path: PathBuf,
-    pub(super) member: String,
-    pub(super) file: File,
+    pub path: PathBuf,
+    pub member: String,
+    pub file: File,
 }
 
 impl Document {
     /// Fills a record from the document; a document that is `null` leaves it as it is.
-    pub(super) fn read(
+    pub fn read(
         self,
         record: &mut impl Record,
         limits: ImportLimits,
@@ -74,7 +74,7 @@ fn parse_error(path: &Path, member: String, error: &serde_json::Error) -> Import
 ///
 /// The parser limits neither what it skips nor the length of a string, so that this is done here,
 /// for all bytes alike.
-pub(super) struct Guard<'a, R> {
+pub struct Guard<'a, R> {
     inner: R,
     limits: ImportLimits,
     progress: Rc<Progress<'a>>,
@@ -94,7 +94,7 @@ enum Position {
 }
 
 impl<'a, R: Read> Guard<'a, R> {
-    pub(super) fn new(inner: R, limits: ImportLimits, progress: Rc<Progress<'a>>) -> Self {
+    pub fn new(inner: R, limits: ImportLimits, progress: Rc<Progress<'a>>) -> Self {
         Self { inner, limits, progress, position: Position::Outside, depth: 0, passed: 0 }
     }
 
@@ -159,7 +159,7 @@ const MAX_PIECE: usize = 256;
 const ESCAPE: usize = 6;
 
 /// Passes UTF-8 on, with U+FFFD in place of invalid characters, and counts these.
-pub(super) struct Repair<'a, R> {
+pub struct Repair<'a, R> {
     inner: R,
     progress: Rc<Progress<'a>>,
     /// Bytes that were read and not examined yet.
@@ -180,7 +180,7 @@ enum Peeked {
 }
 
 impl<'a, R: Read> Repair<'a, R> {
-    pub(super) fn new(inner: R, progress: Rc<Progress<'a>>) -> Self {
+    pub fn new(inner: R, progress: Rc<Progress<'a>>) -> Self {
         Self { inner, progress, rest: Vec::new(), text: Vec::new(), position: 0 }
     }
 

@@ -11,7 +11,7 @@ use super::super::records::{
 
 /// The modules tables, to which stacks may add modules.
 #[derive(Debug, Default)]
-pub(super) struct ModuleTables {
+pub struct ModuleTables {
     modules: Modules,
     loads: ModuleLoads,
     /// For each name in lower case its row; nothing when several modules have it.
@@ -29,11 +29,7 @@ fn note_name(by_name: &mut HashMap<String, Option<u32>>, name: &str, row: u32) {
 impl ModuleTables {
     /// Makes the tables. `processes` has pid and name of each process; `is_by_handlescope` says that tables of
     /// our own are believed.
-    pub(super) fn new(
-        part: &mut ModulesPart,
-        processes: &[(u32, &str)],
-        is_by_handlescope: bool,
-    ) -> Self {
+    pub fn new(part: &mut ModulesPart, processes: &[(u32, &str)], is_by_handlescope: bool) -> Self {
         if let Some(tables) = part.handlescope.take().filter(|_| is_by_handlescope) {
             return Self::of(tables);
         }
@@ -54,7 +50,7 @@ impl ModuleTables {
     }
 
     /// Whether the rows are of an extract of this program, whose frames refer to them.
-    pub(super) fn is_by_handlescope(&self) -> bool {
+    pub fn is_by_handlescope(&self) -> bool {
         self.is_by_handlescope
     }
 
@@ -107,7 +103,7 @@ impl ModuleTables {
 
     /// The row of a module that a stack names. When several modules have the name, the text does not say
     /// which module it is, so that the row has only a name.
-    pub(super) fn row(&mut self, name: &str) -> u32 {
+    pub fn row(&mut self, name: &str) -> u32 {
         let key = name.to_lowercase();
         if let Some(Some(row)) = self.by_name.get(&key) {
             return *row;
@@ -125,11 +121,11 @@ impl ModuleTables {
     }
 
     /// Whether a module of this name is known.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.by_name.contains_key(&name.to_lowercase())
     }
 
-    pub(super) fn into_tables(self) -> (Modules, ModuleLoads) {
+    pub fn into_tables(self) -> (Modules, ModuleLoads) {
         (self.modules, self.loads)
     }
 }

@@ -36,27 +36,27 @@ use super::stacks::StackNumbers;
 const EMPTY_SECOND_NAME: &str = " -- Other Name -- ";
 
 /// Results of the handle part.
-pub(super) struct ObjectRows<'a, 'scope> {
-    pub(super) processes: &'a ProcessRows,
-    pub(super) stacks: StackNumbers<'a>,
+pub struct ObjectRows<'a, 'scope> {
+    pub processes: &'a ProcessRows,
+    pub stacks: StackNumbers<'a>,
     /// Whether this program wrote the extract. Then an offset of 0 is real, whereas ETWAnalyzer
     /// always writes 0, and everything is written that ETWAnalyzer does not know.
-    pub(super) is_by_handlescope: bool,
-    pub(super) objects: Stream<'scope, Objects>,
-    pub(super) events: Stream<'scope, Events>,
-    pub(super) existing: Stream<'scope, ExistingHandles>,
-    pub(super) names: Names,
-    pub(super) stats: Stats,
-    pub(super) findings: &'a RefCell<Diagnostics>,
-    pub(super) scratch: Scratch,
+    pub is_by_handlescope: bool,
+    pub objects: Stream<'scope, Objects>,
+    pub events: Stream<'scope, Events>,
+    pub existing: Stream<'scope, ExistingHandles>,
+    pub names: Names,
+    pub stats: Stats,
+    pub findings: &'a RefCell<Diagnostics>,
+    pub scratch: Scratch,
 }
 
 /// Object names, each once.
 #[derive(Default)]
-pub(super) struct Names(pub(super) ByteInterner);
+pub struct Names(pub ByteInterner);
 
 impl Names {
-    pub(super) fn row(&mut self, name: &str) -> Option<NameIdx> {
+    pub fn row(&mut self, name: &str) -> Option<NameIdx> {
         let mut name = name;
         while let Some(first) = name.strip_suffix(EMPTY_SECOND_NAME) {
             name = first;
@@ -70,19 +70,19 @@ impl Names {
 
 /// Counts of events and objects.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Stats {
-    pub(super) handle_events: u64,
-    pub(super) leaked_handles: u64,
-    pub(super) leaked_views: u64,
-    pub(super) closed_at_exit: u64,
-    pub(super) stacks_total: u64,
+pub struct Stats {
+    pub handle_events: u64,
+    pub leaked_handles: u64,
+    pub leaked_views: u64,
+    pub closed_at_exit: u64,
+    pub stacks_total: u64,
     /// Number of events by kind.
-    pub(super) kinds: [u64; EventKind::ALL.len()],
+    pub kinds: [u64; EventKind::ALL.len()],
 }
 
 impl Stats {
     /// Counts of events by kind, including handles that were open at the end.
-    pub(super) fn event_counts(&self, existing: u64) -> EventCounts {
+    pub fn event_counts(&self, existing: u64) -> EventCounts {
         let kinds = EventKind::ALL.iter().zip(self.kinds);
         let kinds = kinds.map(|(kind, count)| (kind.name(), kind.event_name(), count));
         let kinds = kinds.chain([("existing", HANDLE_RUNDOWN_END, existing)]);
@@ -98,7 +98,7 @@ impl Stats {
 
 /// Memory that is used again for each object.
 #[derive(Default)]
-pub(super) struct Scratch {
+pub struct Scratch {
     derive: DeriveScratch,
     rows: Vec<u32>,
     owners: Vec<Owners>,
@@ -161,7 +161,7 @@ impl ObjectEvents for EventsOfObject<'_> {
 
 impl ObjectRows<'_, '_> {
     /// Takes the next object; its id is its place in the file, as ETWAnalyzer counts.
-    pub(super) fn add(&mut self, mut record: ObjectRecord) {
+    pub fn add(&mut self, mut record: ObjectRecord) {
         let mut events = record.take_events();
         let existing = record.existing.unwrap_or_default();
         let rows = self.events.rows() + events.len() as u64;
@@ -393,7 +393,7 @@ fn saturated(change: i64) -> i32 {
 const BATCH_ROWS: usize = 1 << 16;
 
 /// A table under construction. Another thread encodes it part by part.
-pub(super) struct Stream<'scope, T> {
+pub struct Stream<'scope, T> {
     batch: T,
     rows_in_batch: usize,
     sent: u64,
@@ -403,7 +403,7 @@ pub(super) struct Stream<'scope, T> {
 
 impl<'scope, T: TableRows + Extend<T::Row> + Default + Send + 'scope> Stream<'scope, T> {
     /// Starts a table; `frame` makes a frame of a part.
-    pub(super) fn start<'env>(
+    pub fn start<'env>(
         scope: &'scope Scope<'scope, 'env>,
         encoder: TableEncoder,
         frame: fn(T) -> PolarsResult<DataFrame>,
@@ -415,11 +415,11 @@ impl<'scope, T: TableRows + Extend<T::Row> + Default + Send + 'scope> Stream<'sc
     }
 
     /// Number of rows so far.
-    pub(super) fn rows(&self) -> u64 {
+    pub fn rows(&self) -> u64 {
         self.sent + self.rows_in_batch as u64
     }
 
-    pub(super) fn push(&mut self, row: T::Row) {
+    pub fn push(&mut self, row: T::Row) {
         if self.rows_in_batch >= BATCH_ROWS {
             self.send();
         }
@@ -434,7 +434,7 @@ impl<'scope, T: TableRows + Extend<T::Row> + Default + Send + 'scope> Stream<'sc
     }
 
     /// The encoded table.
-    pub(super) fn finish(mut self) -> Result<EncodedTable, ArchiveError> {
+    pub fn finish(mut self) -> Result<EncodedTable, ArchiveError> {
         self.send();
         let Self { batches, encoded, .. } = self;
         drop(batches);
@@ -443,16 +443,16 @@ impl<'scope, T: TableRows + Extend<T::Row> + Default + Send + 'scope> Stream<'sc
 }
 
 /// Reads the handle part and hands each object out when it is complete.
-pub(super) struct HandlePart<F> {
+pub struct HandlePart<F> {
     /// Type names by id.
-    pub(super) types: BTreeMap<TypeId, String>,
+    pub types: BTreeMap<TypeId, String>,
     objects: Elements<EachObject<F>>,
 }
 
 struct EachObject<F>(F);
 
 impl<F: FnMut(ObjectRecord)> HandlePart<F> {
-    pub(super) fn new(each: F) -> Self {
+    pub fn new(each: F) -> Self {
         Self { types: BTreeMap::new(), objects: Elements(EachObject(each)) }
     }
 }

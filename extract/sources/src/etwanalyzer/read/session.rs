@@ -14,60 +14,60 @@ use super::super::record::Rows;
 use super::super::records::{Header, Main, ProcessRecord, log_file_mode};
 
 impl Main {
-    pub(super) fn processes(&self) -> &[ProcessRecord] {
+    pub fn processes(&self) -> &[ProcessRecord] {
         self.processes.as_deref().unwrap_or_default()
     }
 
     /// Whether this program has written the extract with the layout it has now.
-    pub(super) fn is_by_handlescope(&self) -> bool {
+    pub fn is_by_handlescope(&self) -> bool {
         let version = self.handlescope.trace.as_ref().map(|trace| trace.schema_version);
         version == Some(SCHEMA_VERSION)
             && self.handlescope.processes.0.len() <= self.processes().len()
     }
 
     /// Whether another version has written it: its tables are not read, all further members are.
-    pub(super) fn is_of_another_version(&self) -> bool {
+    pub fn is_of_another_version(&self) -> bool {
         self.handlescope.trace.as_ref().is_some_and(|trace| trace.schema_version != SCHEMA_VERSION)
     }
 }
 
 impl Header {
     /// The version of the log file format.
-    pub(super) fn format(&self) -> Option<String> {
+    pub fn format(&self) -> Option<String> {
         Some(format!("{}.{}", self.sub_version?, self.sub_minor_version?))
     }
 }
 
 impl ProcessRecord {
-    pub(super) fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.pid.unwrap_or_default() as u32
     }
 
-    pub(super) fn parent_pid(&self) -> u32 {
+    pub fn parent_pid(&self) -> u32 {
         self.parent_pid.unwrap_or_default() as u32
     }
 
     /// Start time, if it was observed.
-    pub(super) fn seen_start(&self) -> Option<Time> {
+    pub fn seen_start(&self) -> Option<Time> {
         Time::of(&self.start).filter(|_| self.is_new != Some(false))
     }
 
     /// End time, if it was observed.
-    pub(super) fn seen_end(&self) -> Option<Time> {
+    pub fn seen_end(&self) -> Option<Time> {
         Time::of(&self.end).filter(|_| self.has_ended != Some(false))
     }
 }
 
 /// Values of the trace table that the main part lacks.
-pub(super) struct TraceStats {
-    pub(super) source_size: u64,
-    pub(super) stacks_total: u64,
-    pub(super) frames_in_modules: u64,
-    pub(super) events: u64,
+pub struct TraceStats {
+    pub source_size: u64,
+    pub stacks_total: u64,
+    pub frames_in_modules: u64,
+    pub events: u64,
 }
 
 /// The row of the trace table.
-pub(super) fn info(input: &Path, main: &Main, stats: &TraceStats) -> TraceInfo {
+pub fn info(input: &Path, main: &Main, stats: &TraceStats) -> TraceInfo {
     let header = &main.header;
     let version: Vec<&str> = main.version.as_deref().unwrap_or_default().split('.').collect();
     let build = version.get(2).and_then(|build| build.parse().ok()).or(header.build);
@@ -117,24 +117,24 @@ pub(super) fn info(input: &Path, main: &Main, stats: &TraceStats) -> TraceInfo {
 }
 
 /// The rows of a table, if this program wrote the extract.
-pub(super) fn handlescope_rows<R: Clone, T: FromIterator<R>>(main: &Main, rows: &Rows<R>) -> T {
+pub fn handlescope_rows<R: Clone, T: FromIterator<R>>(main: &Main, rows: &Rows<R>) -> T {
     rows.0.iter().filter(|_| main.is_by_handlescope()).cloned().collect()
 }
 
 /// Warnings about the import, after those recorded in our own extract.
-pub(super) fn warnings(main: &Main, findings: &[Warning]) -> Warnings {
+pub fn warnings(main: &Main, findings: &[Warning]) -> Warnings {
     let recorded = main.handlescope.warnings.0.iter().filter(|_| main.is_by_handlescope());
     recorded.chain(findings).cloned().collect()
 }
 
 /// The processes of an extract. Their numbers are the rows of the processes table.
-pub(super) struct ProcessRows {
+pub struct ProcessRows {
     lifetimes: Vec<Lifetime>,
     index: ProcessIndex,
 }
 
 impl ProcessRows {
-    pub(super) fn new(main: &Main, session: Option<Time>) -> Self {
+    pub fn new(main: &Main, session: Option<Time>) -> Self {
         let since =
             |time: Option<Time>| time.zip(session).and_then(|(time, start)| time.since(start));
         // Our own rows have times to the nanosecond.
@@ -164,36 +164,36 @@ impl ProcessRows {
     }
 
     /// The process of a number, if there is one.
-    pub(super) fn row(&self, number: Option<i64>) -> Option<ProcessIdx> {
+    pub fn row(&self, number: Option<i64>) -> Option<ProcessIdx> {
         let row = ProcessIdx(u32::try_from(number?).ok()?);
         (row.row() < self.lifetimes.len()).then_some(row)
     }
 
     /// Whether a process had ended at some time.
-    pub(super) fn has_ended(&self, process: ProcessIdx, time_ns: i64) -> bool {
+    pub fn has_ended(&self, process: ProcessIdx, time_ns: i64) -> bool {
         let lifetime = self.lifetimes.get(process.row());
         lifetime.and_then(|lifetime| lifetime.end).is_some_and(|end| end <= time_ns)
     }
 
     /// The process id of a row; 0 for none.
-    pub(super) fn pid(&self, process: ProcessIdx) -> u32 {
+    pub fn pid(&self, process: ProcessIdx) -> u32 {
         self.lifetimes.get(process.row()).map_or(0, |process| process.pid)
     }
 
     /// The row of System.
-    pub(super) fn system(&self) -> Option<ProcessIdx> {
+    pub fn system(&self) -> Option<ProcessIdx> {
         self.index.system().map(ProcessIdx)
     }
 
     /// The child that inherits a handle which its parent duplicates at some time.
-    pub(super) fn inheriting_child(&self, parent: ProcessIdx, time_ns: i64) -> Option<ProcessIdx> {
+    pub fn inheriting_child(&self, parent: ProcessIdx, time_ns: i64) -> Option<ProcessIdx> {
         let parent = self.lifetimes.get(parent.row())?;
         self.index
             .inheriting_child(parent.pid, parent.end, time_ns, |_| Some(false))
             .map(ProcessIdx)
     }
 
-    pub(super) fn table(&self, main: &Main) -> Processes {
+    pub fn table(&self, main: &Main) -> Processes {
         if main.is_by_handlescope() {
             return main.handlescope.processes.0.iter().cloned().collect();
         }
@@ -221,7 +221,7 @@ const LATEST: i64 = 2_335_000_000_000_000_000;
 
 /// A point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Time {
+pub struct Time {
     /// 100 ns since 1601, as written: UTC if there is an offset, else the wall clock.
     filetime: i64,
     /// Local time minus UTC, minutes, if it was written.
@@ -230,7 +230,7 @@ pub(super) struct Time {
 
 impl Time {
     /// Reads a time that may be missing; a time that cannot be read is unknown.
-    pub(super) fn of(text: &Option<String>) -> Option<Time> {
+    pub fn of(text: &Option<String>) -> Option<Time> {
         text.as_deref().and_then(Time::parse)
     }
 
@@ -244,18 +244,18 @@ impl Time {
     }
 
     /// Local time minus UTC, minutes; 0 if it was not written, so that the wall clock stays.
-    pub(super) fn offset(self) -> i32 {
+    pub fn offset(self) -> i32 {
         self.offset.unwrap_or(0)
     }
 
     /// 100 ns since 1601, UTC. A time without offset has the offset of the session.
-    pub(super) fn utc(self, session: Time) -> i64 {
+    pub fn utc(self, session: Time) -> i64 {
         let missing = if self.offset.is_some() { 0 } else { session.offset() };
         self.filetime.saturating_sub(minutes(missing))
     }
 
     /// Nanoseconds since the start of the session.
-    pub(super) fn since(self, session: Time) -> Option<i64> {
+    pub fn since(self, session: Time) -> Option<i64> {
         self.utc(session).checked_sub(session.utc(session))?.checked_mul(100)
     }
 }

@@ -16,7 +16,7 @@ use super::modules::ModuleTables;
 
 /// The stacks that events refer to by number.
 #[derive(Default)]
-pub(super) struct StackTexts {
+pub struct StackTexts {
     /// Row of the stacks table for each number; `None` for an empty text.
     rows: Vec<Option<u32>>,
     /// Whether the stack of each number is of a process that ends.
@@ -29,14 +29,14 @@ pub(super) struct StackTexts {
 
 /// The tables made of the stacks, or as this program wrote them.
 #[derive(Default)]
-pub(super) struct StackTables {
+pub struct StackTables {
     /// Row of the stacks table for each number in the file, in an extract of this program.
     rows: Rows<Option<u32>>,
-    pub(super) stacks: Stacks,
-    pub(super) frames: Frames,
-    pub(super) methods: Methods,
-    pub(super) symbols: Symbols,
-    pub(super) stack_events: StackEvents,
+    pub stacks: Stacks,
+    pub frames: Frames,
+    pub methods: Methods,
+    pub symbols: Symbols,
+    pub stack_events: StackEvents,
 }
 
 impl Record for StackTexts {
@@ -85,7 +85,7 @@ impl Member for EachText<'_> {
 
 impl StackTexts {
     /// Creates an empty collection. `trusts_handlescope` says that the tables of this program count.
-    pub(super) fn new(trusts_handlescope: bool) -> Self {
+    pub fn new(trusts_handlescope: bool) -> Self {
         Self { trusts_handlescope, ..Self::default() }
     }
 
@@ -106,7 +106,7 @@ impl StackTexts {
 
     /// Returns the source of stack numbers for events. `is_missing` says that the file has no
     /// texts; the numbers then still show which events share a stack.
-    pub(super) fn numbers(&mut self, is_missing: bool) -> StackNumbers<'_> {
+    pub fn numbers(&mut self, is_missing: bool) -> StackNumbers<'_> {
         if let Some(tables) = &mut self.handlescope {
             let heights = tables.stacks.len() as u32;
             let known = |row: &Option<u32>| row.filter(|row| *row < heights);
@@ -125,7 +125,7 @@ impl StackTexts {
     }
 
     /// The tables. Modules that only stacks name are added to those that are known.
-    pub(super) fn into_tables(self, modules: &mut ModuleTables) -> StackTables {
+    pub fn into_tables(self, modules: &mut ModuleTables) -> StackTables {
         if let Some(tables) = self.handlescope {
             return tables;
         }
@@ -139,7 +139,7 @@ fn is_of_exit(frame: &str) -> bool {
 }
 
 /// The stacks by their numbers in the file.
-pub(super) struct StackNumbers<'a> {
+pub struct StackNumbers<'a> {
     rows: &'a [Option<u32>],
     of_exits: &'a [bool],
     table: &'a mut Stacks,
@@ -149,7 +149,7 @@ pub(super) struct StackNumbers<'a> {
 
 impl StackNumbers<'_> {
     /// The row of a stack; `None` for the empty text and for unknown numbers.
-    pub(super) fn row(&mut self, number: Option<i64>) -> Option<u32> {
+    pub fn row(&mut self, number: Option<i64>) -> Option<u32> {
         let number = number.filter(|number| *number >= 0)?;
         if let Some(known) = &mut self.without_text {
             let table = &mut *self.table;
@@ -162,18 +162,18 @@ impl StackNumbers<'_> {
     }
 
     /// Whether the text of a stack shows that its process ends.
-    pub(super) fn is_of_exit(&self, number: Option<i64>) -> bool {
+    pub fn is_of_exit(&self, number: Option<i64>) -> bool {
         let number = number.and_then(|number| usize::try_from(number).ok());
         number.and_then(|number| self.of_exits.get(number)).copied().unwrap_or_default()
     }
 
     /// The row that an extract of this program has.
-    pub(super) fn handlescope_row(&self, row: Option<u32>) -> Option<u32> {
+    pub fn handlescope_row(&self, row: Option<u32>) -> Option<u32> {
         row.filter(|row| self.is_by_handlescope && (*row as usize) < self.table.len())
     }
 
     /// Whether a stack has the number, even if its text is empty.
-    pub(super) fn has(&self, number: i64) -> bool {
+    pub fn has(&self, number: i64) -> bool {
         self.without_text.is_some()
             || usize::try_from(number).is_ok_and(|number| number < self.rows.len())
     }
@@ -221,17 +221,17 @@ impl<'a> FrameText<'a> {
 
 /// Distinct frame texts.
 #[derive(Default)]
-pub(super) struct FrameTexts(ByteInterner);
+pub struct FrameTexts(ByteInterner);
 
 impl FrameTexts {
     /// The row of the frames table for a text.
-    pub(super) fn row(&mut self, text: &str) -> FrameIdx {
+    pub fn row(&mut self, text: &str) -> FrameIdx {
         FrameIdx(self.0.intern(text.as_bytes()))
     }
 
     /// The frames, and the names of those that have one. Modules are added where they are not
     /// known yet.
-    pub(super) fn tables(&self, modules: &mut ModuleTables) -> (Frames, Symbols) {
+    pub fn tables(&self, modules: &mut ModuleTables) -> (Frames, Symbols) {
         let (mut frames, mut symbols) = (Frames::default(), Symbols::default());
         for row in 0..self.0.count() {
             let text = self.0.text(row);

@@ -13,11 +13,11 @@ use super::super::records::{
 use super::json::{TryEach, Window};
 use super::stacks::StackTexts;
 
-pub(super) struct HandlePart<'a> {
-    pub(super) trace: &'a Trace,
-    pub(super) types: &'a ObjectTypes,
-    pub(super) names: &'a Texts,
-    pub(super) context: Context<'a>,
+pub struct HandlePart<'a> {
+    pub trace: &'a Trace,
+    pub types: &'a ObjectTypes,
+    pub names: &'a Texts,
+    pub context: Context<'a>,
 }
 
 impl Serialize for HandlePart<'_> {
@@ -187,25 +187,25 @@ impl ObjectEvents for Pairs {
 
 /// Inputs of the records.
 #[derive(Clone, Copy)]
-pub(super) struct Context<'a> {
-    pub(super) stacks: &'a StackTexts,
+pub struct Context<'a> {
+    pub stacks: &'a StackTexts,
     /// Process ids by row.
-    pub(super) pids: &'a [u32],
+    pub pids: &'a [u32],
 }
 
 impl Context<'_> {
     /// The process id that the number of the source process means.
-    pub(super) fn source_pid(&self, event: &Event) -> Option<u32> {
+    pub fn source_pid(&self, event: &Event) -> Option<u32> {
         self.pids.get(event.source_process?.row()).copied()
     }
 }
 
 /// The number of a process; -1 for none.
-pub(super) fn index(process: Option<ProcessIdx>) -> i64 {
+pub fn index(process: Option<ProcessIdx>) -> i64 {
     process.filter(|process| process.0 != sentinel()).map_or(-1, |process| i64::from(process.0))
 }
 
-pub(super) fn event_record(event: &Event, context: Context<'_>) -> EventRecord {
+pub fn event_record(event: &Event, context: Context<'_>) -> EventRecord {
     let (stack, stack_row) = context.stacks.number(event.stack);
     let common = EventRecord {
         time_ns: Some(event.time_ns),

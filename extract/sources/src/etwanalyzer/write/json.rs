@@ -11,16 +11,16 @@ use handlescope_model::{ArchiveError, Cancel, Cancelled, Reason, TableRows, Trac
 use serde::ser::{Error, Serialize, SerializeSeq, Serializer};
 
 /// ETWAnalyzer has a member in one block of memory, which ends here.
-pub(super) const MEMBER_LIMIT: u64 = 1 << 31;
+pub const MEMBER_LIMIT: u64 = 1 << 31;
 
 /// Bytes that are written at once.
 const BUFFER: usize = 256 << 10;
 
 /// Rows that are in memory at once.
-pub(super) const PART_ROWS: usize = 1 << 16;
+pub const PART_ROWS: usize = 1 << 16;
 
 /// A list whose elements are made while they are written.
-pub(super) struct Each<F>(pub(super) F);
+pub struct Each<F>(pub F);
 
 impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for Each<F> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -29,11 +29,11 @@ impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for Each<F> {
 }
 
 /// A list of elements that can fail to come.
-pub(super) struct TryEach<F>(pub(super) RefCell<F>);
+pub struct TryEach<F>(pub RefCell<F>);
 
 impl<F> TryEach<F> {
     /// The list of what `next` gives until it gives `None`. It can be written once.
-    pub(super) fn new<T>(next: F) -> Self
+    pub fn new<T>(next: F) -> Self
     where
         F: FnMut() -> Result<Option<T>, ArchiveError>,
     {
@@ -53,7 +53,7 @@ impl<T: Serialize, F: FnMut() -> Result<Option<T>, ArchiveError>> Serialize for 
 }
 
 /// All rows of a table of a trace, of which only a part is in memory.
-pub(super) fn rows_of<'a, T: TableRows + 'a>(
+pub fn rows_of<'a, T: TableRows + 'a>(
     trace: &'a Trace,
 ) -> TryEach<impl FnMut() -> Result<Option<T::Row>, ArchiveError> + 'a> {
     let mut window = Window::<T>::new(trace);
@@ -65,19 +65,19 @@ pub(super) fn rows_of<'a, T: TableRows + 'a>(
 }
 
 /// A table that is read from the first row to the last, of which only a part is in memory.
-pub(super) struct Window<'a, T> {
+pub struct Window<'a, T> {
     trace: &'a Trace,
     first: usize,
     rows: Option<T>,
 }
 
 impl<'a, T: TableRows> Window<'a, T> {
-    pub(super) fn new(trace: &'a Trace) -> Self {
+    pub fn new(trace: &'a Trace) -> Self {
         Self { trace, first: 0, rows: None }
     }
 
     /// A row; `None` after the last.
-    pub(super) fn row(&mut self, row: usize) -> Result<Option<T::Row>, ArchiveError> {
+    pub fn row(&mut self, row: usize) -> Result<Option<T::Row>, ArchiveError> {
         let here = self.first..self.first + PART_ROWS;
         if self.rows.is_none() || !here.contains(&row) {
             self.first = row;
@@ -88,7 +88,7 @@ impl<'a, T: TableRows> Window<'a, T> {
 }
 
 /// Writes a document, which has to be smaller than `limit`, into an unnamed file beside the archive.
-pub(super) fn document(
+pub fn document(
     member: &str,
     content: &impl Serialize,
     output: &Path,

@@ -27,7 +27,7 @@ impl Texts {
 
 impl ModulesPart {
     /// Makes the part. `system` is the process that modules of the kernel are listed under.
-    pub(super) fn new(
+    pub fn new(
         modules: &Modules,
         loads: &ModuleLoads,
         frames: &Frames,

@@ -17,24 +17,24 @@ use super::super::records::{
 };
 
 /// Inputs of the main part.
-pub(super) struct MainPart<'a> {
-    pub(super) info: &'a TraceInfo,
-    pub(super) processes: &'a Processes,
-    pub(super) event_counts: &'a EventCounts,
-    pub(super) warnings: &'a Warnings,
-    pub(super) volumes: &'a Volumes,
-    pub(super) threads: &'a Threads,
-    pub(super) losses: &'a Losses,
-    pub(super) start_handles: &'a StartHandles,
-    pub(super) names: &'a Texts,
+pub struct MainPart<'a> {
+    pub info: &'a TraceInfo,
+    pub processes: &'a Processes,
+    pub event_counts: &'a EventCounts,
+    pub warnings: &'a Warnings,
+    pub volumes: &'a Volumes,
+    pub threads: &'a Threads,
+    pub losses: &'a Losses,
+    pub start_handles: &'a StartHandles,
+    pub names: &'a Texts,
     /// Time of the last event, ns since session start.
-    pub(super) last_event_ns: i64,
+    pub last_event_ns: i64,
     /// The types, if there is no object: then there is no handle part that has them.
-    pub(super) types_without_objects: Option<&'a ObjectTypes>,
+    pub types_without_objects: Option<&'a ObjectTypes>,
 }
 
 /// Index of the process that lists kernel modules; the number of processes if it has to be added.
-pub(super) fn system_process(processes: &Processes) -> usize {
+pub fn system_process(processes: &Processes) -> usize {
     processes.name.iter().position(|name| name == SYSTEM).unwrap_or(processes.len())
 }
 
@@ -101,7 +101,7 @@ impl MainPart<'_> {
     }
 
     /// The part as it is written.
-    pub(super) fn record(&self) -> Main {
+    pub fn record(&self) -> Main {
         let (info, clock) = (self.info, self.clock());
         let version = env!("CARGO_PKG_VERSION");
         let end = info.session_end_filetime;
@@ -187,28 +187,28 @@ fn os_version(info: &TraceInfo) -> String {
 }
 
 /// A time that was never, or before anything.
-pub(super) const MINIMUM: &str = "0001-01-01T00:00:00+00:00";
+pub const MINIMUM: &str = "0001-01-01T00:00:00+00:00";
 
 /// A time that never came.
-pub(super) const MAXIMUM: &str = "9999-12-31T23:59:59.9999999+00:00";
+pub const MAXIMUM: &str = "9999-12-31T23:59:59.9999999+00:00";
 
 /// A clock on the wall of the recording machine.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct WallClock {
+pub struct WallClock {
     /// Session start, 100 ns since 1601, UTC; 0 when it is unknown.
-    pub(super) session_start: i64,
+    pub session_start: i64,
     /// Local time minus UTC, minutes.
-    pub(super) offset_minutes: i32,
+    pub offset_minutes: i32,
 }
 
 impl WallClock {
     /// A time, 100 ns since 1601 and UTC; the minimum if it cannot be written.
-    pub(super) fn time(self, filetime: i64) -> String {
+    pub fn time(self, filetime: i64) -> String {
         self.format(filetime).unwrap_or_else(|| MINIMUM.to_owned())
     }
 
     /// A time, ns since session start. ETWAnalyzer's times end at 100 ns.
-    pub(super) fn at(self, time_ns: i64) -> String {
+    pub fn at(self, time_ns: i64) -> String {
         self.time(self.session_start.saturating_add(time_ns / 100))
     }
 

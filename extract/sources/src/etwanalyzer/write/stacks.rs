@@ -22,7 +22,7 @@ const LINE_END: &str = "\n";
 ///
 /// The format wants each text once. Stacks that differ only in properties that the text lacks, as the offsets after
 /// named functions, share a text.
-pub(super) struct StackTexts {
+pub struct StackTexts {
     lines: FrameLines,
     /// Numbers of lines, for each text; the first one is empty, for events without stack.
     texts: Interner<u32>,
@@ -33,7 +33,7 @@ pub(super) struct StackTexts {
 }
 
 impl StackTexts {
-    pub(super) fn new(
+    pub fn new(
         trace: &Trace,
         frames: &Frames,
         modules: &Modules,
@@ -63,7 +63,7 @@ impl StackTexts {
 
     /// The number of the text of an event's stack, and its row if that is not the first row with
     /// this text.
-    pub(super) fn number(&self, stack: Option<StackIdx>) -> (u32, Option<u32>) {
+    pub fn number(&self, stack: Option<StackIdx>) -> (u32, Option<u32>) {
         let Some(StackIdx(row)) = stack else { return (0, None) };
         let text = self.of_row.get(row as usize).copied().unwrap_or_default();
         let first = self.first_row.get(text as usize).copied().flatten();
@@ -85,12 +85,12 @@ impl StackTexts {
     }
 }
 
-pub(super) struct StacksPart<'a> {
-    pub(super) trace: &'a Trace,
-    pub(super) texts: &'a StackTexts,
-    pub(super) frames: &'a Frames,
-    pub(super) methods: &'a Methods,
-    pub(super) symbols: &'a Symbols,
+pub struct StacksPart<'a> {
+    pub trace: &'a Trace,
+    pub texts: &'a StackTexts,
+    pub frames: &'a Frames,
+    pub methods: &'a Methods,
+    pub symbols: &'a Symbols,
 }
 
 impl Serialize for StacksPart<'_> {
@@ -133,7 +133,7 @@ const WITH_OFFSET: [&str; 3] = [".dll", ".exe", ".sys"];
 
 /// The lines of each frame: a line for the frame, and a line for each function inlined there.
 #[derive(Default)]
-pub(super) struct FrameLines {
+pub struct FrameLines {
     texts: ByteInterner,
     /// Numbers of lines that belong together.
     lists: Interner<u32>,
@@ -142,12 +142,7 @@ pub(super) struct FrameLines {
 }
 
 impl FrameLines {
-    pub(super) fn new(
-        frames: &Frames,
-        modules: &Modules,
-        methods: &Methods,
-        symbols: &Symbols,
-    ) -> Self {
+    pub fn new(frames: &Frames, modules: &Modules, methods: &Methods, symbols: &Symbols) -> Self {
         let functions = functions_by_frame(symbols);
         let mut lines = Self::default();
         let mut list = Vec::new();
@@ -184,11 +179,11 @@ impl FrameLines {
     }
 
     /// The numbers of the lines of a frame; equal texts have equal numbers.
-    pub(super) fn of(&self, frame: FrameIdx) -> &[u32] {
+    pub fn of(&self, frame: FrameIdx) -> &[u32] {
         self.of_frame.get(frame.row()).map_or(&[], |list| self.lists.get(*list))
     }
 
-    pub(super) fn text(&self, line: u32) -> &[u8] {
+    pub fn text(&self, line: u32) -> &[u8] {
         self.texts.get(line)
     }
 }

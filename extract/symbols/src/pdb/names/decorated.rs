@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 64;
 const MAX_LENGTH: usize = 16 << 10;
 
 /// The name of a function from its decorated name; `None` for names that are not decorated, or not supported.
-pub(super) fn undecorated(symbol: &str) -> Option<String> {
+pub fn undecorated(symbol: &str) -> Option<String> {
     let mut parser = Parser { rest: symbol.strip_prefix('?')?, ..Parser::default() };
     // A hashed name, too long for the linker.
     if parser.rest.starts_with("?@") {

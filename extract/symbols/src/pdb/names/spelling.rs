@@ -7,7 +7,7 @@
 const MAX_DEPTH: usize = 64;
 
 /// Spells the template arguments of a name as MSVC does. Names without arguments stay as they are.
-pub(super) fn spelled(name: &str) -> String {
+pub fn spelled(name: &str) -> String {
     if name.len() > 16 << 10 {
         return name.to_owned();
     }
@@ -282,11 +282,11 @@ fn is_sign(text: &str) -> bool {
 }
 
 /// Words for the calling conventions of functions.
-pub(super) const CONVENTIONS: [&str; 7] =
+pub const CONVENTIONS: [&str; 7] =
     ["__cdecl", "__pascal", "__thiscall", "__stdcall", "__fastcall", "__clrcall", "__vectorcall"];
 
 /// A type in two parts, between which a name or the `*` of a pointer stands.
-pub(super) struct Type {
+pub struct Type {
     before: String,
     after: String,
     /// Whether a pointer to it needs parentheses: a function or an array.
@@ -296,7 +296,7 @@ pub(super) struct Type {
 }
 
 impl Type {
-    pub(super) fn plain(text: impl Into<String>) -> Self {
+    pub fn plain(text: impl Into<String>) -> Self {
         Self {
             before: text.into(),
             after: String::new(),
@@ -306,7 +306,7 @@ impl Type {
     }
 
     /// A function; `suffix` is what follows its parameters: qualifiers of `this`, and `noexcept`.
-    pub(super) fn function(self, convention: &str, parameters: &str, suffix: &str) -> Self {
+    pub fn function(self, convention: &str, parameters: &str, suffix: &str) -> Self {
         let suffix = suffix.trim();
         let is_spaced = suffix.starts_with(['&', 'n']);
         let [space, end] = [is_spaced, !suffix.is_empty() && !self.after.is_empty()]
@@ -320,7 +320,7 @@ impl Type {
     }
 
     /// An array; `dimensions` are all of it: `[2][3]`.
-    pub(super) fn array(self, dimensions: &str) -> Self {
+    pub fn array(self, dimensions: &str) -> Self {
         Self {
             before: self.before,
             after: dimensions.to_owned() + &self.after,
@@ -329,14 +329,14 @@ impl Type {
         }
     }
 
-    pub(super) fn text(self) -> String {
+    pub fn text(self) -> String {
         let Self { before, after, is_compound, convention } = self;
         let space = if is_compound && !before.is_empty() { " " } else { "" };
         format!("{before}{space}{convention}{after}")
     }
 
     /// A pointer or reference to it, `sign` being `*`, `&` or `ns::Class::*`.
-    pub(super) fn pointed_to(self, sign: &str) -> Self {
+    pub fn pointed_to(self, sign: &str) -> Self {
         let Self { before, after, is_compound, convention } = self;
         if is_compound {
             let convention = match (convention.as_str(), sign) {
@@ -357,7 +357,7 @@ impl Type {
     }
 
     /// The type with qualifiers that it may have already: a reference to what is `const` says so twice.
-    pub(super) fn with(mut self, qualifiers: &str) -> Self {
+    pub fn with(mut self, qualifiers: &str) -> Self {
         if !qualifiers.is_empty() && !self.is_compound && !self.before.ends_with(qualifiers) {
             self.before += " ";
             self.before += qualifiers;
@@ -367,7 +367,7 @@ impl Type {
 }
 
 /// The name of a template with its arguments, as the compiler joins them: `> >`, and a space after a qualifier.
-pub(super) fn template(name: &str, arguments: &[String]) -> String {
+pub fn template(name: &str, arguments: &[String]) -> String {
     let spaced = |text: &String| {
         let is_qualifier = ["const", "volatile"].iter().any(|word| {
             let before = text.strip_suffix(word);
@@ -383,7 +383,7 @@ pub(super) fn template(name: &str, arguments: &[String]) -> String {
 }
 
 /// The name of a class with its template arguments, without its scopes.
-pub(super) fn unscoped(class: &str) -> &str {
+pub fn unscoped(class: &str) -> &str {
     let end = class.find('<').unwrap_or(class.len());
     let scope = class.get(..end).and_then(|name| name.rfind("::"));
     scope.and_then(|at| class.get(at + 2..)).unwrap_or(class)

@@ -5,7 +5,7 @@ use super::{MAX_DEPTH, MAX_LENGTH, Parser};
 
 impl Parser<'_> {
     /// `const` and `volatile`; `None` for a letter of no qualifiers.
-    pub(super) fn qualifiers(&mut self) -> Option<&'static str> {
+    pub fn qualifiers(&mut self) -> Option<&'static str> {
         while self.consume("E") || self.consume("F") || self.consume("I") {}
         Some(match self.next()? {
             'A' | 'Q' => "",
@@ -16,12 +16,12 @@ impl Parser<'_> {
         })
     }
 
-    pub(super) fn convention(&mut self) -> Option<&'static str> {
+    pub fn convention(&mut self) -> Option<&'static str> {
         let at = "ABCDEFGHIJMNQ".find(self.next()?)?;
         CONVENTIONS.get(at / 2).copied()
     }
 
-    pub(super) fn returned(&mut self) -> Option<Type> {
+    pub fn returned(&mut self) -> Option<Type> {
         if self.consume("@") {
             return Some(Type::plain(""));
         }
@@ -29,7 +29,7 @@ impl Parser<'_> {
         Some(self.type_of(false)?.with(qualifiers))
     }
 
-    pub(super) fn parameters(&mut self) -> Option<String> {
+    pub fn parameters(&mut self) -> Option<String> {
         if self.consume("X") {
             return Some("void".to_owned());
         }
@@ -62,7 +62,7 @@ impl Parser<'_> {
         Some(parameters.join(","))
     }
 
-    pub(super) fn type_of(&mut self, is_argument: bool) -> Option<Type> {
+    pub fn type_of(&mut self, is_argument: bool) -> Option<Type> {
         self.within(|parser| parser.type_within(is_argument))
     }
 
@@ -187,7 +187,7 @@ impl Parser<'_> {
     }
 
     /// A function type, from its convention on; `suffix` are the qualifiers of a member.
-    pub(super) fn function(&mut self, mut suffix: String) -> Option<Type> {
+    pub fn function(&mut self, mut suffix: String) -> Option<Type> {
         let convention = self.convention()?;
         let returned = self.returned()?;
         let parameters = self.parameters()?;
