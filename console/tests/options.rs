@@ -121,6 +121,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("-GroupBy", "", "type"),
     ("-MinCount", "-GroupBy name", "5"),
     ("-Depth", "-GroupBy process,type", "1"),
+    ("-Rows", "-GroupBy process,type", "2 1"),
     ("-FoldStack", "-GroupBy createstack -ss", "leaky.exe*"),
     ("-StackFrom", "-GroupBy createstack -ss", "leaky.exe*"),
     ("-ShowTime", "-GroupBy type", "3"),

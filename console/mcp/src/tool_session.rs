@@ -19,8 +19,8 @@ use super::error::ToolError;
 use super::hints::{SmallSuspects, as_warning, next_of_row, translate};
 use super::input::Inputs;
 use super::tools::{
-    ALL, BY, Brief, CURSOR, DETAIL, FILES, LoadedFile, MIN_COUNT, Paging, SIZE, TOP, Tool,
-    USUAL_ROWS, Work, file_columns, relation_columns,
+    ALL, Brief, CURSOR, DETAIL, FILES, LoadedFile, Paging, ROWS, SIZE, TOP, Tool, USUAL_ROWS, Work,
+    file_columns, relation_columns,
 };
 use super::window::{IN_MEMORY, Names, Part, Position, Window};
 use super::worker::{Question, Worker};
@@ -161,10 +161,10 @@ impl ToolSession {
         let call = Call { tool, inputs: &inputs, arguments, question, at, rows };
         let (answer, warnings) = match tool.work {
             Work::Load => self.load(&call)?,
-            Work::Dump { kind, paging } if is_windowed(paging, &inputs) => {
-                self.window(&call, kind)?
+            Work::Dump { kind, paging: Paging::Window { option } } => {
+                self.window(&call, kind, option)?
             }
-            Work::Dump { kind, .. } => self.dump(&call, kind)?,
+            Work::Dump { kind, paging: Paging::Document } => self.dump(&call, kind)?,
             Work::Sql => self.sql(&call)?,
             Work::Schema => {
                 let views = views(&self.console.session.settings, &self.console.cancel)
@@ -385,22 +385,22 @@ impl ToolSession {
         Ok(part)
     }
 
-    /// Prints a kind whose `-TopN` counts rows: only those of the page.
-    fn window(&mut self, call: &Call<'_>, kind: &str) -> WithWarnings<Answer> {
+    /// Prints only the rows of the page, with an option that counts rows.
+    fn window(&mut self, call: &Call<'_>, kind: &str, option: &str) -> WithWarnings<Answer> {
         let Call { tool, inputs, at, rows: top, .. } = *call;
         let skip = at.row;
         // It counts those of each file.
         let is_one = self.console.session.files.len() == 1;
         let (take, left) = if is_one { (top, skip) } else { (top.saturating_add(skip), 0) };
         let mut options = inputs.options();
-        options.extend(["-TopN".to_owned(), take.to_string(), left.to_string()]);
+        options.extend([option.to_owned(), take.to_string(), left.to_string()]);
         let (mut text, warnings) = self.printed(kind, &options)?;
         let first = Position { row: skip - left, ..at };
         let window = Window { names: tool.names, first, count: top, counts: None };
         let mut part = self.part(&mut text, window)?;
         let left_out = part.document.remove("left_out");
-        let left_out =
-            left_out.and_then(|left| left.get(tool.names.rows)?.as_u64()).unwrap_or_default();
+        let rows = if option == ROWS { "rows" } else { tool.names.rows };
+        let left_out = left_out.and_then(|left| left.get(rows)?.as_u64()).unwrap_or_default();
         let total = part.total + usize::try_from(left_out).unwrap_or(usize::MAX);
         Ok((Answer::new(part, tool.names, at, total), warnings))
     }
@@ -501,19 +501,6 @@ impl ToolSession {
         let result = self.console.with_context(out, &mut messages, work).map(drop);
         let lines = String::from_utf8_lossy(&lines).lines().map(str::to_owned).collect();
         (result, lines)
-    }
-}
-
-/// Whether only the rows of a page are printed. What `-MinCount` leaves out is counted with what `-TopN` leaves out, so that
-/// the number of all rows would not be known.
-fn is_windowed(paging: Paging, inputs: &Inputs<'_>) -> bool {
-    match paging {
-        Paging::Document => false,
-        Paging::Rows => true,
-        Paging::Groups => {
-            let columns = inputs.texts(BY).iter().flat_map(|columns| columns.split(','));
-            columns.count() == 1 && inputs.text(MIN_COUNT).is_none()
-        }
     }
 }
 

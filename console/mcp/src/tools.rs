@@ -41,10 +41,8 @@ pub enum Work {
 pub enum Paging {
     /// All of them; the document is kept for the next page.
     Document,
-    /// Only those of the page: `-TopN` counts rows.
-    Rows,
-    /// Only those of the page where there is one level of groups: `-TopN` counts the groups of each level.
-    Groups,
+    /// Only those of the page, with an option that counts rows.
+    Window { option: &'static str },
 }
 
 /// Rows of an answer, and what is left of them unless the details are asked for.
@@ -80,8 +78,10 @@ pub const SIZE: &str = "max_bytes";
 pub const DETAIL: &str = "detail";
 pub const ALL: &str = "all";
 pub const FILES: &str = "files";
-pub const BY: &str = "by";
-pub const MIN_COUNT: &str = "min_count";
+
+/// Options that count rows: of each file, and of the innermost groups.
+const TOP_N: &str = "-TopN";
+pub const ROWS: &str = "-Rows";
 
 /// Arguments of every tool that answers page by page.
 static PAGED: [Input; 3] = [
@@ -156,7 +156,7 @@ pub static TOOLS: &[Tool] = &[
     Tool {
         name: "objects",
         about: "Kernel objects with the events of their handles: opened, duplicated, closed, by whom and when.",
-        work: Work::Dump { kind: "ObjectRef", paging: Paging::Rows },
+        work: Work::Dump { kind: "ObjectRef", paging: Paging::Window { option: TOP_N } },
         names: Names { rows: "objects", list: Some("events") },
         brief: Brief::Rows,
         bytes: PAGE,
@@ -182,12 +182,12 @@ pub static TOOLS: &[Tool] = &[
     Tool {
         name: "groups",
         about: "Counts handles by columns, most leaked first.",
-        work: Work::Dump { kind: "ObjectRef", paging: Paging::Groups },
+        work: Work::Dump { kind: "ObjectRef", paging: Paging::Window { option: ROWS } },
         names: Names { rows: "groups", list: None },
         brief: Brief::Rows,
         bytes: PAGE,
         inputs: &[
-            option(BY, "-GroupBy", "columns").required(),
+            option("by", "-GroupBy", "columns").required(),
             RELATED,
             TYPE,
             NAME,
@@ -197,7 +197,7 @@ pub static TOOLS: &[Tool] = &[
             LEAK,
             LEAK_AT_EXIT,
             TIME,
-            option(MIN_COUNT, "-MinCount", "minimum handles of a group"),
+            option("min_count", "-MinCount", "minimum handles of a group"),
             FOLD_STACK,
             STACK_FROM,
             SHOW_TIME,
@@ -208,12 +208,12 @@ pub static TOOLS: &[Tool] = &[
         name: "allocations",
         about: "Counts heap blocks, virtual memory, GDI and USER handles and other resources by columns, most leaked \
                 bytes first.",
-        work: Work::Dump { kind: "Resource", paging: Paging::Document },
+        work: Work::Dump { kind: "Resource", paging: Paging::Window { option: TOP_N } },
         names: Names { rows: "groups", list: None },
         brief: Brief::Rows,
         bytes: PAGE,
         inputs: &[
-            option(BY, "-GroupBy", "columns").required(),
+            option("by", "-GroupBy", "columns").required(),
             option("kind", "-Kind", "heap, commit, reserve, gdi, user, …"),
             OWNER,
             option("allocator", "-Allocator", "heap address or name"),
@@ -233,7 +233,7 @@ pub static TOOLS: &[Tool] = &[
     Tool {
         name: "stack",
         about: "Frames of a stack by its number in other answers (the same `files`), or all stacks, most frequent first.",
-        work: Work::Dump { kind: "Stack", paging: Paging::Rows },
+        work: Work::Dump { kind: "Stack", paging: Paging::Window { option: TOP_N } },
         names: Names { rows: "stacks", list: Some("frames") },
         brief: Brief::Rows,
         bytes: PAGE,

@@ -5,16 +5,16 @@ use std::path::Path;
 use handlescope_model::tables::TraceInfo;
 use handlescope_model::{StackIdx, Table, Trace};
 
+use super::context::Source;
 use super::error::QueryError;
 use super::exit_stacks::ExitStacks;
 use super::frame_names::Frames;
 use super::frame_view::ModuleBases;
-use super::groups::TrimmedStacks;
 use super::info::trace_info;
 use super::no_match::NoMatch;
-use super::source::Source;
 use super::stacks::StackSet;
 use super::totals::Totals;
+use super::trimmed_stacks::TrimmedStacks;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::trace::Caveat;
 

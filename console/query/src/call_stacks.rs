@@ -13,6 +13,7 @@ use polars::prelude::{
     NewChunkedArray, PlSmallStr, PolarsResult, UnionArgs, col, concat, lit, when,
 };
 
+use super::context::Source;
 use super::counts::row_counts;
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
@@ -20,10 +21,9 @@ use super::frame_names::{FrameNames, FrameStats, Frames};
 use super::frame_view::ModuleBases;
 use super::info::{check_clock, trace_info};
 use super::no_match::{List, NoMatch, Subject};
-use super::source::Source;
 use super::stacks::{StackSet, judge};
 use super::tables::{ProcessInfo, ProcessList, SelectedProcesses};
-use crate::StackCriteria;
+use crate::criteria::StackCriteria;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::values::{CountRange, TimeRange};
 

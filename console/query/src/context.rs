@@ -1,5 +1,7 @@
 //! The tables of a trace that every part of `.dump ObjectRef` needs.
 
+use handlescope_session::filter::SystemModules;
+use handlescope_session::trace::FrameNameCache;
 use std::path::Path;
 
 use handlescope_model::Trace;
@@ -7,7 +9,6 @@ use handlescope_model::Trace;
 use super::error::QueryError;
 use super::frame_names::{FrameNames, Frames};
 use super::objects::ObjectTable;
-use super::source::Source;
 use super::suspect_rows::SuspectRows;
 use super::tables::{ProcessList, TypeNames};
 use super::volumes::Volumes;
@@ -59,4 +60,19 @@ impl<'a> FileContext<'a> {
             suspect_allocations: None,
         })
     }
+}
+
+/// A loaded trace.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// The file as it was named when it was loaded.
+    pub path: &'a Path,
+    /// Number of the trace in the session, whatever other files are queried with it.
+    pub index: usize,
+    /// Tables of the trace.
+    pub trace: &'a Trace,
+    /// The names of its frames that were found so far.
+    pub frames: &'a FrameNameCache,
+    /// Modules whose frames say little about a program.
+    pub system: &'a SystemModules,
 }

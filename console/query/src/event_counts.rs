@@ -7,11 +7,11 @@ use std::path::Path;
 use handlescope_model::TableRows;
 use handlescope_model::tables::{EventCount, EventCounts};
 
+use super::context::Source;
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
 use super::no_match::{List, NoMatch, Subject};
-use super::source::Source;
-use crate::EventCriteria;
+use crate::criteria::EventCriteria;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::Filter;
 

@@ -14,8 +14,8 @@ use handlescope_model::{
 use handlescope_symbols::{CodeAddress, FrameChain, ModuleIdentity, ModuleReport, PdbIdentity};
 
 use super::frame_class::FrameClass;
+use super::frame_view::ManagedMethod;
 use super::frame_view::{FrameView, InModule};
-use super::managed::ManagedMethod;
 use super::program_frames::representative;
 use handlescope_session::cancel::{Cancel, Cancelled};
 use handlescope_session::filter::SystemModules;

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use handlescope_model::tables::ResourceKind;
 use serde::Serialize;
 
+use super::allocations::AllocatorList;
+use super::context::Source;
+use super::criteria::ResourceColumn;
 use super::criteria::{CountOrder, GroupCriteria, ObjectCriteria, ResourceCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
-use super::resources::{AllocatorList, ResourceColumn, ResourcesAnswer};
-use super::source::Source;
+use super::resources::ResourcesAnswer;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::Filter;
 

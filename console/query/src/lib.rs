@@ -9,7 +9,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 mod acquired;
-mod all_names;
+mod allocations;
 mod amounts;
 mod answer;
 mod call_stacks;
@@ -18,7 +18,6 @@ mod counts;
 mod criteria;
 mod criterion;
 mod diff;
-mod engine;
 mod error;
 mod event_counts;
 mod exit_stacks;
@@ -28,7 +27,6 @@ pub mod fixture;
 mod frame_class;
 mod frame_names;
 mod frame_view;
-mod group_columns;
 mod groups;
 mod growth;
 mod gui_handles;
@@ -36,14 +34,11 @@ mod handle_counts;
 mod info;
 mod inventory;
 mod listing;
-mod managed;
 mod modules;
 mod no_match;
-mod no_owner;
 mod object_ref;
 mod objects;
 mod open_groups;
-mod owners;
 mod polars_reason;
 mod pretty_names;
 mod processes;
@@ -52,40 +47,40 @@ mod provider_events;
 mod requests;
 mod resources;
 mod selection;
-mod source;
 mod stacks;
 mod stats;
 mod suspect_rows;
 mod symbols;
 mod tables;
 mod totals;
+mod trimmed_stacks;
 mod unnamed_methods;
 mod volumes;
 mod why;
 
 pub use self::acquired::{Between, PRIVATE_HEAP, Span};
-pub use self::all_names::{AllNames, all_names};
+pub use self::allocations::allocated_kinds;
 pub use self::amounts::{Amount, Bytes, Counts};
 pub use self::answer::{Domain, TraceAnswer};
 pub use self::call_stacks::{StackRow, StacksAnswer, call_stacks};
+pub use self::context::Source;
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
-    CountOrder, DiffCriteria, EventCriteria, GroupCriteria, MapMode, ModuleCriteria, NewProcess,
-    ObjectCriteria, ProcessCriteria, ProcessListCriteria, ProcessOrder, ResourceCriteria,
-    ShowTotal, StackCriteria, Stat, WhyCriteria,
+    CountOrder, DiffCriteria, EventCriteria, GroupColumn, GroupCriteria, GroupKey, KeyKind,
+    MapMode, ModuleCriteria, NewProcess, ObjectCriteria, ProcessCriteria, ProcessListCriteria,
+    ProcessOrder, ResourceColumn, ResourceCriteria, ShowTotal, StackCriteria, StackNames,
+    StackTrims, Stat, WhyCriteria,
 };
 pub use self::criterion::Criterion;
 pub use self::diff::{
     Compared, Sampled, SampledState, TraceLeaks, between_points, compare_samples, compare_traces,
 };
 pub use self::diff::{ComparedGroup, OpenedGroup, PointsDiff, Side, State, TracesDiff};
-pub use self::engine::start_engine;
 pub use self::error::QueryError;
 pub use self::event_counts::{CountedEvent, EventsAnswer, event_counts};
 pub use self::exit_stacks::ExitStacks;
 pub use self::frame_names::{FrameNames, FrameStats};
-pub use self::group_columns::GroupKey;
-pub use self::groups::{GroupColumn, GroupTree, Groups, GroupsLeftOut, NodeIdx, Stats};
+pub use self::groups::{GroupTree, Groups, GroupsLeftOut, NodeIdx, Stats};
 pub use self::growth::{
     Change, Evidence, Growth, Lifetime, Outlived, Rate, Verdict, Window, Words, long_sparkline,
     most_at_once, most_in_order, outstanding, sparkline,
@@ -97,18 +92,19 @@ pub use self::modules::{LoadedModule, Loader, ModuleAnswer, modules};
 pub use self::no_match::{NoMatch, Subject};
 pub use self::object_ref::{FileAnswer, LeftOut, ObjectRefAnswer, object_ref};
 pub use self::open_groups::{OpenGroup, open_groups};
+pub use self::polars_reason::start_engine;
 pub use self::pretty_names::pretty_name;
 pub use self::processes::{ListedProcess, ProcessAnswer, processes};
 pub use self::provider_events::{
     FieldValue, NamedField, ProviderEventsAnswer, SingleEvent, provider_events, single_event_counts,
 };
 pub use self::resources::{
-    AllocatedKind, AllocationsOverview, ResourceColumn, ResourceGroup, ResourceGroups,
-    ResourceStats, ResourcesAnswer, allocated_kinds, allocations_overview, resources,
+    AllocatedKind, AllocationsOverview, ResourceGroup, ResourceGroups, ResourceStats,
+    ResourcesAnswer, allocations_overview, resources,
 };
 pub use self::selection::{EventMask, Selected, Selection};
-pub use self::source::Source;
 pub use self::stats::{StatsAnswer, stats};
+pub use self::symbols::{AllNames, all_names};
 pub use self::symbols::{ModuleSymbols, SymbolsAnswer, symbols};
 pub use self::tables::PerProcess;
 pub use self::tables::{ProcessInfo, ProcessList, TypeNames};
@@ -121,7 +117,6 @@ pub use self::why::{
 
 pub use self::frame_names::{Frames, NamedFrames, module_identities};
 pub use self::frame_view::{FrameView, ModuleBases, frame_lines};
-pub use self::groups::{StackTrims, TrimmedStacks};
 pub use self::info::{session_start_us, start_us, trace_info};
 pub use self::inventory::{
     Acquisition, Inventory, InventoryGroup, OpenAt, OpenOverTime, StackIdentity, StackOfProcess,
@@ -129,5 +124,5 @@ pub use self::inventory::{
 };
 pub use self::polars_reason::{KnownNames, polars_reason, type_name};
 pub use self::program_frames::{is_of_process_start, with_program};
-pub use self::resources::{KeyKind, StackNames};
+pub use self::trimmed_stacks::TrimmedStacks;
 pub use handlescope_model::rules::UNKNOWN_LIFETIME_NS;

@@ -7,15 +7,15 @@ use std::path::Path;
 use handlescope_model::tables::{Module, ModuleLoad, ModuleLoads, Modules, TraceInfo};
 use handlescope_model::{ProcessIdx, TableRows};
 
+use super::context::Source;
 use super::criteria::ProcessCriteria;
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
 use super::info::trace_info;
 use super::no_match::{List, NoMatch, Subject};
-use super::source::Source;
 use super::tables::{ProcessInfo, ProcessList};
 use super::volumes::Volumes;
-use crate::ModuleCriteria;
+use crate::criteria::ModuleCriteria;
 use handlescope_session::cancel::{Cancel, Poll};
 use handlescope_session::filter::Filter;
 

@@ -6,12 +6,12 @@ use handlescope_model::tables::{Events, ExistingHandles, Names, ObjectTypes, Res
 use handlescope_model::{Trace, TypeId};
 
 use super::context::FileContext;
+use super::context::Source;
 use super::criteria::{Effect, ObjectCriteria};
 use super::criterion::{Criteria, Criterion, Given, Survivors, Syntax};
 use super::error::QueryError;
 use super::filters;
 use super::info::{seconds, trace_info};
-use super::source::Source;
 use handlescope_model::{ArchiveError, TableRows};
 use handlescope_session::filter::{Filter, ProcessFilter, Wildcard};
 use handlescope_session::suggest;
@@ -223,7 +223,7 @@ fn as_named(
 ) -> Result<Survivors, QueryError> {
     let given = args.given();
     let is_early = |given: &Given<'_, _>| {
-        matches!(given.effect, Effect::Views(_) | Effect::Stacks(_))
+        matches!(given.effect, Effect::Views(_) | Effect::Stacks)
             || matches!(given.criterion, Criterion::Map | Criterion::ObjectName | Criterion::Handle)
     };
     let last_early = given.iter().rposition(is_early).filter(|index| *index > 0);

@@ -1,5 +1,7 @@
 //! `.dump ObjectRef`: from loaded traces and arguments to what is to be printed.
 
+use super::tables::ProcessInfo;
+use handlescope_session::filter::ProcessFilter;
 use std::ops::AddAssign;
 
 use handlescope_model::rules::{self, OPENING, VIEWS, WITH_HANDLE};
@@ -9,14 +11,14 @@ use rayon::prelude::*;
 
 use super::acquired::events_of_suspect;
 use super::answer::{About, Domain, TraceAnswer};
-use super::context::FileContext;
+use super::context::{FileContext, Source};
 use super::criterion::Survivors;
 use super::error::QueryError;
 use super::exit_stacks::ExitStacks;
 use super::filters::{self, Filtered};
 use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
-use super::groups::{Groups, TrimmedStacks};
+use super::groups::Groups;
 use super::gui_handles::{GuiHandles, gui_handles};
 use super::handle_counts::{CountBy, Counted, HandleCounts};
 use super::info::trace_info;
@@ -24,10 +26,10 @@ use super::listing::Listing;
 use super::no_match::NoMatch;
 use super::objects::ObjectTable;
 use super::selection::{Selected, Selection};
-use super::source::Source;
 use super::stacks::StackSet;
 use super::suspect_rows::check;
 use super::totals::Totals;
+use super::trimmed_stacks::TrimmedStacks;
 use super::unnamed_methods;
 use crate::criteria::ObjectCriteria;
 use handlescope_session::cancel::{Cancel, Cancelled};
@@ -397,4 +399,27 @@ impl<'a> FileAnswer<'a> {
         let events = self.file.objects.events(selected.object());
         events.filter(|&event| self.selection.events.contains(event))
     }
+}
+
+/// Explains why nothing matches when no handle is of a process that is meant.
+pub fn note_owners(files: &mut [FileAnswer<'_>], filter: &ProcessFilter, is_plain: bool) {
+    if files.iter().any(|file| owners(file).any(|owner| owner.matches(filter, is_plain))) {
+        return;
+    }
+    for file in files {
+        let names = owners(file).map(|process| process.shown_name(is_plain).to_owned()).collect();
+        let objects = file.selection.objects().len();
+        file.about.no_match =
+            file.about.no_match.take().or_else(|| NoMatch::of_owners(filter, objects, names));
+    }
+}
+
+/// Owners of the handles that were opened in a trace.
+fn owners<'f>(file: &'f FileAnswer<'_>) -> impl Iterator<Item = &'f ProcessInfo> {
+    let groups = file.groups.iter().filter_map(|groups| Some((groups, groups.timed.as_ref()?)));
+    groups.flat_map(move |(groups, timed)| {
+        let handles = groups.tree.leaves().map(|leaf| timed.handles(&groups.tree, leaf));
+        let opened = handles.filter(|handles| !handles.is_empty());
+        opened.map(|handles| file.file.processes.known_or_invalid(timed.owner(&handles)))
+    })
 }

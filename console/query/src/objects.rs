@@ -1,13 +1,12 @@
 //! The objects table as the queries need it: where the events and handles of an object stand.
 
+use handlescope_model::tables::{Events, Objects};
+use handlescope_model::{
+    ArchiveError, EventIdx, ExistingIdx, FILE_MAPPING_TYPE, Numbers, ObjectIdx, ProcessIdx,
+    RowCount, RowSet, Sparse, Table, Trace, TypeId,
+};
 use std::ops::Range;
 use std::sync::Arc;
-
-use handlescope_model::tables::Objects;
-use handlescope_model::{
-    ArchiveError, EventIdx, ExistingIdx, FILE_MAPPING_TYPE, Numbers, ObjectIdx, RowCount, RowSet,
-    Sparse, Table, Trace, TypeId,
-};
 
 /// The columns of the objects table that every query reads.
 ///
@@ -120,4 +119,34 @@ fn within<I>(first: usize, count: Option<RowCount<I>>, height: usize) -> Range<u
     let first = first.min(height);
     let count = count.map_or(0, |count| count.0 as usize);
     first..first.saturating_add(count).min(height)
+}
+
+/// The columns of events that say whose handles they open.
+pub struct Owners {
+    process: Numbers<ProcessIdx>,
+    inherited_by: Numbers<ProcessIdx>,
+}
+
+impl Owners {
+    pub fn load(trace: &Trace) -> Result<Self, ArchiveError> {
+        Ok(Self {
+            process: trace.values(Events::process)?,
+            inherited_by: trace.values(Events::inherited_by)?,
+        })
+    }
+
+    /// Owner of the handle that an event opened: the child that inherited it, or else the process of the event.
+    pub fn of(&self, event: usize) -> Option<ProcessIdx> {
+        self.inherited_by(event).or_else(|| self.process(event))
+    }
+
+    /// The child that inherited the handle of a duplicate.
+    pub fn inherited_by(&self, event: usize) -> Option<ProcessIdx> {
+        self.inherited_by.get(event)
+    }
+
+    /// The process that an event belongs to: of an inherited handle the parent.
+    pub fn process(&self, event: usize) -> Option<ProcessIdx> {
+        self.process.get(event)
+    }
 }

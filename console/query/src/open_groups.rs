@@ -1,13 +1,13 @@
 //! The handles that are open, by process, type and the stack that opened them.
 
+use super::context::Source;
+use super::criteria::GroupKey;
 use super::criteria::{GroupCriteria, ObjectCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
-use super::group_columns::GroupKey;
 use super::groups::{Groups, NodeIdx};
 use super::growth::Growth;
 use super::object_ref::{FileAnswer, object_ref};
-use super::source::Source;
 use handlescope_session::cancel::Cancel;
 
 /// Handles of one process and one type, opened by one stack.

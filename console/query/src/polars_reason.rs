@@ -1,9 +1,10 @@
 //! Errors of polars, in the words of `.schema` and of SQL. No other file knows its messages.
 
+use polars::error::{PolarsWarning, set_warning_function};
+use polars::prelude::{DataFrame, IntoLazy, PolarsError};
 use std::sync::LazyLock;
 
 use handlescope_model::{PolarsReason, innermost, without_plan};
-use polars::prelude::PolarsError;
 use regex::{Captures, Regex};
 
 use handlescope_session::suggest;
@@ -360,6 +361,17 @@ pub fn type_name(dtype: &str) -> Option<String> {
         _ => return None,
     };
     Some(name.to_owned())
+}
+
+/// Starts the threads of the engine.
+///
+/// Polars starts its threads with the first query, and hangs if the system refuses one, which happens when other
+/// threads use up the address space. Starting them early, while there are few threads, avoids this.
+pub fn start_engine() {
+    // Polars would write to standard error, about plans that it makes itself.
+    set_warning_function(|_: &str, _: PolarsWarning| ());
+    // An empty table is a valid one; only starting the threads could fail.
+    let _ = DataFrame::empty().lazy().collect();
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use std::path::Path;
 use handlescope_model::tables::{Process, Processes, TraceInfo};
 use handlescope_model::{ProcessIdx, TableRows};
 
+use super::context::Source;
 use super::criteria::{ProcessCriteria, ProcessListCriteria, ProcessOrder};
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
 use super::info::trace_info;
 use super::no_match::{List, NoMatch, Subject};
-use super::source::Source;
 use super::tables::ProcessList;
 use handlescope_session::cancel::Cancel;
 

@@ -13,6 +13,7 @@ use handlescope_model::{
 
 use serde::{Serialize, Serializer};
 
+use super::context::Source;
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
 use super::event_counts::{CountedEvent, EventsAnswer, names};
@@ -20,9 +21,8 @@ use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
 use super::info::{check_clock, trace_info};
 use super::no_match::{Candidates, NoMatch, Subject, explained};
-use super::source::Source;
 use super::tables::{ProcessInfo, ProcessList, SelectedProcesses};
-use crate::EventCriteria;
+use crate::criteria::EventCriteria;
 use handlescope_session::cancel::{Cancel, Poll};
 use handlescope_session::filter::Filter;
 

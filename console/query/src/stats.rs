@@ -10,10 +10,10 @@ use handlescope_model::{Table, TableRows};
 
 use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col};
 
+use super::context::Source;
 use super::counts::is_one_of;
 use super::error::QueryError;
 use super::info::trace_info;
-use super::source::Source;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::trace::{knows_losses, unseen_closes};
 

@@ -87,6 +87,25 @@ fn the_tree_has_what_leaks_most_first_and_each_stack_once() {
 }
 
 #[test]
+fn rows_are_a_window_of_the_innermost_groups_with_their_stacks_only() {
+    let all = document("-GroupBy type,createstack -MinCount 2");
+    let innermost = groups(&all).len();
+    assert!(innermost > 6, "{innermost}");
+    for (take, skip) in [(2, 0), (3, 2), (100, innermost - 1), (2, innermost), (0, 3)] {
+        let options = format!("-GroupBy type,createstack -MinCount 2 -Rows {take} {skip}");
+        let window = document(&options);
+        let expected: Vec<Value> = groups(&all).iter().skip(skip).take(take).cloned().collect();
+        assert_eq!(*groups(&window), expected, "{options}");
+        assert_eq!(window["left_out"]["rows"], innermost - expected.len(), "{options}");
+        assert_eq!(window["totals"], all["totals"], "{options}");
+        let of_rows = expected.iter().filter_map(|row| row["keys"]["createstack"].as_u64());
+        let of_rows: BTreeSet<String> = of_rows.map(|stack| stack.to_string()).collect();
+        let stacks = window["stacks"].as_object().unwrap().keys().cloned();
+        assert_eq!(stacks.collect::<BTreeSet<_>>(), of_rows, "{options}");
+    }
+}
+
+#[test]
 fn levels_are_cut_and_what_is_left_out_is_counted() {
     let run = sample("-GroupBy type,createstack -TopN 1 -MinCount 2 -TimeFmt s").ok();
     insta::assert_snapshot!(run.stdout);

@@ -10,12 +10,12 @@ use super::group::Acquired;
 use super::handles::Handles;
 use super::program_groups::ProgramGroup;
 use super::sites::Kept;
+use crate::allocations::{AllocatorList, Origin, ResourceTable};
 use crate::context::FileContext;
 use crate::criteria::{GroupCriteria, ObjectCriteria, ResourceCriteria, StackTrims};
 use crate::error::QueryError;
 use crate::filters;
 use crate::groups::Groups;
-use crate::resources::{AllocatorList, Origin, ResourceTable};
 use crate::suspect_rows::SuspectRows;
 use handlescope_session::values::SuspectId;
 

@@ -9,10 +9,10 @@ use super::between::{Between, Span};
 use super::lifetimes::Ends;
 use crate::amounts::{Amount, Bytes, Counts};
 use crate::frame_names::Frames;
-use crate::groups::TrimmedStacks;
 use crate::growth::{ProcessLifetimes, Window};
 use crate::suspect_rows::SuspectRows;
 use crate::tables::{ProcessInfo, ProcessList};
+use crate::trimmed_stacks::TrimmedStacks;
 use handlescope_session::cancel::{Cancel, Cancelled};
 
 /// The type of heaps themselves, not of blocks in them.

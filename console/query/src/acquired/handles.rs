@@ -10,9 +10,10 @@ use super::lifetimes::Ends;
 use crate::amounts::{Amount, Bytes, Counts};
 use crate::context::FileContext;
 use crate::frame_names::Frames;
-use crate::groups::{Groups, NodeIdx, Opened, TimedGroups, TrimmedStacks};
+use crate::groups::{Groups, NodeIdx, Opened, TimedGroups};
 use crate::growth::{ProcessLifetimes, Window};
 use crate::tables::{ProcessInfo, ProcessList};
+use crate::trimmed_stacks::TrimmedStacks;
 use handlescope_session::cancel::{Cancel, Cancelled, Poll};
 use handlescope_session::filter::ProcessFilter;
 

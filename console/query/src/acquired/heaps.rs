@@ -4,11 +4,11 @@ use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{AllocatorIdx, ProcessIdx, ResourceIdx, StackIdx};
 use hashbrown::HashMap;
 
+use crate::allocations::{AllocatorList, ResourceTable};
 use crate::amounts::Counts;
-use crate::groups::TrimmedStacks;
 use crate::growth::Lifetime;
-use crate::resources::{AllocatorList, ResourceTable};
 use crate::tables::ProcessList;
+use crate::trimmed_stacks::TrimmedStacks;
 
 /// Heaps from which on they leak: each process keeps the one that it starts with.
 const MIN_HEAPS: u64 = 2;

@@ -6,9 +6,9 @@ use handlescope_model::ResourceIdx;
 use handlescope_model::tables::ResourceEnd;
 use indicatif::HumanCount;
 
+use crate::allocations::ResourceTable;
 use crate::amounts::{Amount, Bytes, Counts};
 use crate::growth::Lifetime;
-use crate::resources::ResourceTable;
 
 /// The allocations of a site, and what there is to count of them.
 #[derive(Default)]

@@ -8,13 +8,14 @@ use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{AllocatorIdx, ProcessIdx, ResourceIdx, StackIdx, sentinel};
 use hashbrown::HashMap;
 
+use crate::allocations::{AllocatorList, ResourceTable};
 use crate::amounts::Amount;
 use crate::criteria::StackTrims;
 use crate::error::QueryError;
 use crate::frame_names::Frames;
-use crate::groups::{TrimmedStacks, counting_sort};
-use crate::resources::{AllocatorList, ResourceTable};
+use crate::groups::counting_sort;
 use crate::stacks::StackSet;
+use crate::trimmed_stacks::TrimmedStacks;
 
 /// Allocations of processes, by kind and stack.
 pub struct Sites {

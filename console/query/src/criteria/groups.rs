@@ -1,6 +1,9 @@
 //! Grouping of handles.
 
-use crate::groups::{GroupColumn, StackTrims};
+use super::columns::GroupColumn;
+use crate::criterion::Criterion;
+use handlescope_session::filter::Filter;
+use handlescope_session::values::TopN;
 
 /// Criteria that group handles and choose the groups that are shown.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -11,6 +14,8 @@ pub struct GroupCriteria {
     pub min_count: u64,
     /// `-Depth`: number of columns that are shown.
     pub depth: Option<usize>,
+    /// `-Rows`: the groups of the innermost level that are shown, counted over all of them.
+    pub rows: Option<TopN>,
     /// `-FoldStack` and `-StackFrom`
     pub trims: StackTrims,
     /// `-ShowTime`: number of parts that time is divided into.
@@ -47,6 +52,23 @@ impl GroupCriteria {
     pub fn needs_stacks(&self) -> (bool, bool) {
         let needs = self.by.iter().map(|column| column.needs_stacks());
         needs.fold((false, false), |sum, column| (sum.0 | column.0, sum.1 | column.1))
+    }
+}
+
+/// Frames that are left out of stacks before they are compared and shown.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StackTrims {
+    /// `-FoldStack`: frames that are left out.
+    pub fold: Option<Filter>,
+    /// `-StackFrom`: where a stack begins, its inner frames being left out.
+    pub from: Option<Filter>,
+}
+
+impl StackTrims {
+    /// The first of them that is given.
+    pub fn criterion(&self) -> Option<Criterion> {
+        let trims = [(&self.fold, Criterion::FoldStack), (&self.from, Criterion::StackFrom)];
+        trims.into_iter().find(|(filter, _)| filter.is_some()).map(|(_, criterion)| criterion)
     }
 }
 

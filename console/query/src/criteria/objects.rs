@@ -1,17 +1,10 @@
 //! Criteria that choose objects, and the effect of each on them.
 
-use std::fmt::Write as _;
-
-use handlescope_model::tables::Objects;
 use serde::Serialize;
 
-use super::{GroupCriteria, ProcessCriteria};
-use crate::context::FileContext;
+use super::groups::GroupCriteria;
+use super::processes::ProcessCriteria;
 use crate::criterion::{Criteria, Criterion, Given, Syntax, criteria, criterion, is_given};
-use crate::error::QueryError;
-use crate::filters::object::{self, HexFilter, Test, ViewTest};
-use crate::filters::{event, process};
-use crate::selection::{Selected, Selection};
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::values::{CountRange, SuspectId, TimeRange, TopN};
@@ -106,25 +99,71 @@ impl ObjectCriteria {
     }
 }
 
-/// Leaves the objects that pass, of which it may remove events.
-type Keep = fn(&ObjectCriteria, &FileContext<'_>, &mut Selection) -> Result<(), QueryError>;
-
-/// Effect of a criterion on objects. Beside a filter on the stacks of events the first ones are applied in front of
-/// it.
-#[derive(Clone, Copy)]
+/// Effect of a criterion on objects, which the filters apply. Beside a filter on the stacks of events the first ones are
+/// applied before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Tests the objects, whatever happens to their events.
-    Objects(for<'a> fn(&'a ObjectCriteria, &'a FileContext<'_>) -> Result<Test<'a>, QueryError>),
-    /// Leaves only mappings, and tests their views.
-    Views(for<'a> fn(&'a ObjectCriteria) -> ViewTest<'a>),
-    /// Leaves what leaks.
+    Objects(ObjectTest),
+    /// Keeps only mappings, and tests their views.
+    Views(ViewTest),
+    /// Keeps what leaks.
     Leaks,
     /// Removes events by what each is.
-    Events(Keep),
-    /// Removes events by their stacks, for which symbols may have to come from far away.
-    Stacks(Keep),
+    Events(EventTest),
+    /// Removes events by their stacks, for which symbols may have to be downloaded.
+    Stacks,
     /// Looks at the events that are left.
-    LeftEvents(Keep),
+    LeftEvents(LeftEventsTest),
+}
+
+/// A test of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectTest {
+    /// Its id, as a text.
+    Id,
+    /// Its id, in a range.
+    IdRange,
+    /// Nothing: [`ObjectCriteria::map_mode`] has the mode, which other criteria may imply.
+    Map,
+    MultiProcess,
+    Name,
+    Type,
+    Pointer,
+    Lifetime,
+}
+
+/// A test of the view of a mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ViewTest {
+    /// An address in it.
+    Pointer,
+    Base,
+    Size,
+}
+
+/// A test of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventTest {
+    Suspect,
+    Time,
+}
+
+/// A test of the events of an object that are left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeftEventsTest {
+    /// The name of the process that created the object.
+    Creator,
+    /// Its name and command line.
+    CreatorCommandLine,
+    /// These, and whether it started or ended in the trace.
+    NewCreator,
+    Inherited,
+    RelatedProcess,
+    Handle,
+    Overlapped,
+    CreateStack,
+    DestroyStack,
 }
 
 impl Effect {
@@ -132,7 +171,7 @@ impl Effect {
     pub fn rank_by_stacks(self) -> u8 {
         match self {
             Self::Objects(_) | Self::Views(_) | Self::Leaks | Self::Events(_) => 0,
-            Self::Stacks(_) => 1,
+            Self::Stacks => 1,
             Self::LeftEvents(_) => 2,
         }
     }
@@ -140,75 +179,33 @@ impl Effect {
 
 criteria! {
     ObjectCriteria(self): Effect {
-        Id => id: Filter as Number, Effect::Objects(|args, _| {
-            let mut digits = String::new();
-            Ok(Box::new(move |object| args.id.as_ref().is_none_or(|filter| {
-                digits.clear();
-                let _ = write!(digits, "{}", u64::from(object.0) + 1);
-                filter.matches(&digits)
-            })))
-        });
-        MinMaxId => ids, Effect::Objects(|args, _| {
-            Ok(Box::new(|object| args.ids.is_none_or(|ids| ids.contains(u64::from(object.0) + 1))))
-        });
-        // `map_mode` tests the mode, which other criteria may imply.
-        Map => map, Effect::Objects(|_, _| Ok(Box::new(|_| true)));
-        MultiProcess => multi_process, Effect::Objects(|_, file| {
-            let multi = file.trace.values(Objects::is_multiprocess)?;
-            Ok(Box::new(move |object| multi.get(object.row())))
-        });
-        ObjectName => object_name: Filter,
-            Effect::Objects(|args, file| object::by_name(&args.object_name, file));
-        Type => object_type: Filter,
-            Effect::Objects(|args, file| Ok(object::by_type(&args.object_type, file)));
-        Object => object: Filter as Number, Effect::Objects(|args, file| {
-            let pointers = file.trace.values(Objects::pointer)?;
-            let mut hex = HexFilter::new(&args.object);
-            Ok(Box::new(move |object| pointers.get(object.row()).is_some_and(|p| hex.matches(p))))
-        });
-        Suspect => suspect: SuspectId, Effect::Events(|_, file, selection| event::keep_suspect(file, selection));
+        Id => id: Filter as Number, Effect::Objects(ObjectTest::Id);
+        MinMaxId => ids, Effect::Objects(ObjectTest::IdRange);
+        Map => map, Effect::Objects(ObjectTest::Map);
+        MultiProcess => multi_process, Effect::Objects(ObjectTest::MultiProcess);
+        ObjectName => object_name: Filter, Effect::Objects(ObjectTest::Name);
+        Type => object_type: Filter, Effect::Objects(ObjectTest::Type);
+        Object => object: Filter as Number, Effect::Objects(ObjectTest::Pointer);
+        Suspect => suspect: SuspectId, Effect::Events(EventTest::Suspect);
         leaks, Effect::Leaks;
-        MinMaxTime => time, Effect::Events(|args, file, selection| event::keep_time(args.time, file, selection));
-        Process => creator.name: ProcessFilter, Effect::LeftEvents(|args, file, selection| {
-            process::keep_creators(&args.creator.by_name(), args.plain_process_names, file, selection)
-        });
-        CmdLine => creator.command_line: Filter as Line, Effect::LeftEvents(|args, file, selection| {
-            let creator = args.creator.by_name_and_command_line();
-            process::keep_creators(&creator, args.plain_process_names, file, selection)
-        });
-        NewProcess => creator.new_process, Effect::LeftEvents(|args, file, selection| {
-            process::keep_creators(&args.creator, args.plain_process_names, file, selection)
-        });
-        PtrInMap => ptr_in_map, Effect::Views(|args| Box::new(|base, size| {
-            args.ptr_in_map.is_none_or(|pointer| object::is_in_view(pointer, base, size))
-        }));
-        ViewBase => view_base: Filter as Number, Effect::Views(|args| {
-            let mut hex = HexFilter::new(&args.view_base);
-            Box::new(move |base, _| hex.matches(base))
-        });
-        MinMaxMapSize => map_size, Effect::Views(|args| {
-            Box::new(|_, size| args.map_size.is_none_or(|range| range.contains(size)))
-        });
-        Inherit => inherit, Effect::LeftEvents(|_, file, selection| event::keep_inherited(file, selection));
-        RelatedProcess => related_process: ProcessFilter, Effect::LeftEvents(|args, file, selection| {
-            process::keep_related(&args.related_process, args.plain_process_names, file, selection)
-        });
-        Handle => handle: Filter as Number,
-            Effect::LeftEvents(|args, file, selection| event::keep_handles(&args.handle, file, selection));
-        MinMaxDuration => duration, Effect::Objects(|args, file| {
-            object::by_lifetime(args.duration, file)
-        });
-        Overlapped => overlapped, Effect::LeftEvents(|_, file, selection| event::keep_overlapped(file, selection));
-        StackFilter => stack_filter: Filter as Line, Effect::Stacks(|args, file, selection| {
-            process::keep_possible_creators(&args.creator, args.plain_process_names, file, selection)?;
-            event::keep_stacks(&args.stack_filter, file, selection)
-        });
-        CreateStack => create_stack: Filter as Line, Effect::LeftEvents(|args, file, selection| {
-            event::keep_by_stack_of(Selected::create, &args.create_stack, file, selection)
-        });
-        DestroyStack => destroy_stack: Filter as Line, Effect::LeftEvents(|args, file, selection| {
-            event::keep_by_stack_of(Selected::end, &args.destroy_stack, file, selection)
-        });
+        MinMaxTime => time, Effect::Events(EventTest::Time);
+        Process => creator.name: ProcessFilter, Effect::LeftEvents(LeftEventsTest::Creator);
+        CmdLine => creator.command_line: Filter as Line,
+            Effect::LeftEvents(LeftEventsTest::CreatorCommandLine);
+        NewProcess => creator.new_process, Effect::LeftEvents(LeftEventsTest::NewCreator);
+        PtrInMap => ptr_in_map, Effect::Views(ViewTest::Pointer);
+        ViewBase => view_base: Filter as Number, Effect::Views(ViewTest::Base);
+        MinMaxMapSize => map_size, Effect::Views(ViewTest::Size);
+        Inherit => inherit, Effect::LeftEvents(LeftEventsTest::Inherited);
+        RelatedProcess => related_process: ProcessFilter,
+            Effect::LeftEvents(LeftEventsTest::RelatedProcess);
+        Handle => handle: Filter as Number, Effect::LeftEvents(LeftEventsTest::Handle);
+        MinMaxDuration => duration, Effect::Objects(ObjectTest::Lifetime);
+        Overlapped => overlapped, Effect::LeftEvents(LeftEventsTest::Overlapped);
+        StackFilter => stack_filter: Filter as Line, Effect::Stacks;
+        CreateStack => create_stack: Filter as Line, Effect::LeftEvents(LeftEventsTest::CreateStack);
+        DestroyStack => destroy_stack: Filter as Line,
+            Effect::LeftEvents(LeftEventsTest::DestroyStack);
     }
 }
 

@@ -1,9 +1,10 @@
 //! Criteria of allocations that follow from options for handles.
 
-use super::{
-    GroupCriteria, ObjectCriteria, ProcessCriteria, ResourceCriteria, ResourceOptions, WhyCriteria,
-};
-
+use super::groups::GroupCriteria;
+use super::lists::WhyCriteria;
+use super::objects::ObjectCriteria;
+use super::processes::ProcessCriteria;
+use super::resources::{ResourceCriteria, ResourceOptions};
 use crate::criterion::Criterion;
 
 impl ResourceCriteria {

@@ -1,12 +1,8 @@
 //! Criteria that choose allocations, and options for counting them.
 
-use handlescope_model::StackIdx;
-
-use super::StackTrims;
+use super::groups::StackTrims;
+use super::resource_columns::ResourceColumn;
 use crate::criterion::{Criteria, Criterion, Given, Syntax, criteria, criterion, is_given};
-use crate::resources::ResourceColumn;
-use crate::resources::tables::{AllocatorTest, Needed, ResourceRow, RowTest, Tables, kind_name};
-use crate::tables::SelectedProcesses;
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::values::{CountRange, SuspectId, TimeRange};
@@ -71,71 +67,52 @@ impl Default for ResourceOptions {
 }
 
 /// Effect of a criterion on allocations, and on frees without one.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Tests the allocators of allocations, each once.
-    Allocators(for<'a> fn(&'a ResourceCriteria, &'a Tables<'_>) -> AllocatorTest<'a>),
+    Allocators(AllocatorTest),
     /// Tests each allocation or free.
-    Rows(for<'a> fn(&'a ResourceCriteria, &'a Tables<'_>) -> RowTest<'a>),
-    /// Leaves what leaks.
+    Rows(ResourceTest),
+    /// Keeps what leaks.
     Leaks,
     /// Tests a stack of allocations, each distinct stack once.
-    Stacks {
-        filter: fn(&ResourceCriteria) -> &Option<Filter>,
-        stack: fn(&Tables<'_>, ResourceRow) -> Option<StackIdx>,
-        /// Whether that stack, or its lack, counts.
-        counts: fn(&Tables<'_>, ResourceRow) -> bool,
-    },
+    Stacks(StackTest),
+}
+
+/// A test of an allocator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AllocatorTest {
+    Kind,
+    Name,
+    Owner,
+}
+
+/// A test of an allocation, or of a free without one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResourceTest {
+    Suspect,
+    Time,
+    Size,
+}
+
+/// A test of the stack that allocated or freed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StackTest {
+    Create,
+    Free,
 }
 
 criteria! {
     ResourceCriteria(self): Effect {
-        (self.options.kind) => kind: Filter, Effect::Allocators(|args, _| Box::new(|allocator| {
-            args.kind.as_ref().is_none_or(|filter| filter.matches(kind_name(allocator.kind)))
-        }));
-        Allocator => allocator: Filter, Effect::Allocators(|args, _| Box::new(|allocator| {
-            // A name passes as a whole, whatever line ends it has.
-            let filter = args.allocator.as_ref();
-            filter.is_none_or(|filter| filter.accepts(filter.line(&allocator.name)))
-        }));
-        Process => process: ProcessFilter, Effect::Allocators(|args, tables| {
-            let processes = SelectedProcesses::new(tables.processes, args.process.as_ref());
-            Box::new(move |allocator| processes.has_owner(allocator.process, allocator.pid))
-        });
-        Suspect => suspect: SuspectId, Effect::Rows(|_, tables| match tables.suspect {
-            // A free without an allocation belongs to no suspect.
-            Some(rows) => Box::new(|row| matches!(row, ResourceRow::Allocation(row) if rows.has(row.row()))),
-            None => Box::new(|_| true),
-        });
+        (self.options.kind) => kind: Filter, Effect::Allocators(AllocatorTest::Kind);
+        Allocator => allocator: Filter, Effect::Allocators(AllocatorTest::Name);
+        Process => process: ProcessFilter, Effect::Allocators(AllocatorTest::Owner);
+        Suspect => suspect: SuspectId, Effect::Rows(ResourceTest::Suspect);
         leaks, Effect::Leaks;
-        MinMaxTime => time, Effect::Rows(|args, tables| {
-            let range = args.time.map(|range| range.nanoseconds());
-            Box::new(move |row| {
-                let time_ns = tables.time_ns(row);
-                range.as_ref().is_none_or(|range| time_ns.is_some_and(|ns| range.contains(&ns)))
-            })
-        });
-        MinMaxSize => size, Effect::Rows(|args, tables| {
-            let whole_sizes = tables.resources.whole_sizes();
-            Box::new(move |row| {
-                let sizes = whole_sizes.as_ref().zip(row.allocation());
-                let size = sizes.and_then(|(sizes, allocation)| sizes.get(allocation.row()));
-                let size = size.copied().or_else(|| tables.size(row));
-                let size = size.and_then(|size| u64::try_from(size).ok());
-                args.size.is_none_or(|range| size.is_some_and(|size| range.contains(size)))
-            })
-        });
-        CreateStack => create_stack: Filter as Line, Effect::Stacks {
-            filter: |args| &args.create_stack,
-            stack: |tables, row| tables.resources.stack.get(row.allocation()?.row()),
-            counts: |_, _| true,
-        };
-        (self.options.free_stack) => free_stack: Filter as Line, Effect::Stacks {
-            filter: |args| &args.free_stack,
-            stack: |tables, row| tables.free_stack(row),
-            // An allocation that was not freed has no stack of a free, however its process ended.
-            counts: |tables, row| row.allocation().is_none_or(|row| tables.resources.is_freed(row)),
-        };
+        MinMaxTime => time, Effect::Rows(ResourceTest::Time);
+        MinMaxSize => size, Effect::Rows(ResourceTest::Size);
+        CreateStack => create_stack: Filter as Line, Effect::Stacks(StackTest::Create);
+        (self.options.free_stack) => free_stack: Filter as Line, Effect::Stacks(StackTest::Free);
     }
 }
 
@@ -147,14 +124,6 @@ impl ResourceCriteria {
             || self.size.is_some()
             || self.create_stack.is_some()
             || self.free_stack.is_some()
-    }
-
-    /// The columns of allocations that are needed.
-    pub fn needed(&self) -> Needed {
-        Needed {
-            end_time: self.buckets.is_some() || self.is_compared,
-            end_stack: self.free_stack.is_some(),
-        }
     }
 
     /// Narrows a suspect that is asked for to what it leaked, which is what it counts, unless it is said which part.

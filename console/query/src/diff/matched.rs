@@ -7,8 +7,8 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
 use super::builds::Builds;
+use super::builds::UnknownCode;
 use super::tally::{Sample, Share};
-use super::unknown_code::UnknownCode;
 use crate::acquired::{Acquired, Group};
 use crate::amounts::Amount;
 use crate::error::QueryError;

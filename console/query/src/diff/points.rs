@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 
 use handlescope_model::StackIdx;
 
-use super::{Compared, extent, minutes, per_minute, rows_of_suspect};
+use super::compared::{Compared, extent, minutes, per_minute, rows_of_suspect};
 use crate::acquired::{Acquired, Between, Group, Kept, Span};
+use crate::context::Source;
 use crate::criteria::DiffCriteria;
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
 use crate::growth::{Growth, Lifetime, ProcessLifetimes, Verdict, Window};
-use crate::source::Source;
 use crate::suspect_rows::SuspectRows;
 use crate::tables::ProcessInfo;
 use handlescope_session::cancel::Cancel;

@@ -11,7 +11,7 @@ use crate::context::FileContext;
 use crate::error::QueryError;
 use crate::filters::object::HexFilter;
 use crate::info::trace_info;
-use crate::owners::Owners;
+use crate::objects::Owners;
 use crate::selection::{EventMask, OBJECTS_AT_ONCE, Selected, Selection};
 use crate::stacks::judge;
 use handlescope_session::cancel::{Cancelled, Poll};

@@ -15,14 +15,13 @@ pub mod process;
 mod start_handle;
 
 use super::context::FileContext;
-use super::criteria::Effect;
+use super::criteria::{Effect, EventTest, LeftEventsTest, MapMode, ObjectCriteria};
 use super::criterion::{Criteria, Criterion, Survivors};
 use super::error::QueryError;
 use super::info::check_clock;
-use super::selection::Selection;
-use crate::{MapMode, ObjectCriteria};
+use super::selection::{Selected, Selection};
 
-use self::object::{Test, by_view};
+use self::object::Test;
 pub use self::start_handle::open_start_handles;
 
 /// The objects of a trace that pass.
@@ -93,30 +92,73 @@ fn steps(args: &ObjectCriteria) -> Vec<(Criterion, Effect)> {
     steps
 }
 
-/// The test of a criterion that looks at the unfiltered object; `None` of one that looks at its events.
+/// Returns the test of a criterion that looks at the unfiltered object; `None` for one that looks at its events.
 fn test<'a>(
     effect: Effect,
     file: &'a FileContext<'_>,
     args: &'a ObjectCriteria,
 ) -> Result<Option<Test<'a>>, QueryError> {
     match effect {
-        Effect::Objects(test) => test(args, file).map(Some),
-        Effect::Views(test) => by_view(test(args), file).map(Some),
-        Effect::Leaks | Effect::Events(_) | Effect::Stacks(_) | Effect::LeftEvents(_) => Ok(None),
+        Effect::Objects(test) => object::test(test, args, file).map(Some),
+        Effect::Views(test) => object::by_view(test, args, file).map(Some),
+        Effect::Leaks | Effect::Events(_) | Effect::Stacks | Effect::LeftEvents(_) => Ok(None),
     }
 }
 
-/// Keeps the objects that pass a criterion; those that leak are kept apart.
+/// Keeps the objects that pass a criterion; [`event::keep_leaks`] keeps those that leak.
 fn keep(
     effect: Effect,
     args: &ObjectCriteria,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    if let Effect::Events(keep) | Effect::Stacks(keep) | Effect::LeftEvents(keep) = effect {
-        keep(args, file, selection)?;
-    } else if let Some(mut test) = test(effect, file, args)? {
-        selection.retain(file.cancel, |selected, _| test(selected.object()))?;
+    match effect {
+        Effect::Leaks => Ok(()),
+        Effect::Objects(_) | Effect::Views(_) => {
+            let Some(mut test) = test(effect, file, args)? else { return Ok(()) };
+            Ok(selection.retain(file.cancel, |selected, _| test(selected.object()))?)
+        }
+        Effect::Events(EventTest::Suspect) => event::keep_suspect(file, selection),
+        Effect::Events(EventTest::Time) => event::keep_time(args.time, file, selection),
+        Effect::Stacks => {
+            let is_plain = args.plain_process_names;
+            process::keep_possible_creators(&args.creator, is_plain, file, selection)?;
+            event::keep_stacks(&args.stack_filter, file, selection)
+        }
+        Effect::LeftEvents(test) => keep_by_left_events(test, args, file, selection),
     }
-    Ok(())
+}
+
+/// Keeps the objects whose events that are left pass a test.
+fn keep_by_left_events(
+    test: LeftEventsTest,
+    args: &ObjectCriteria,
+    file: &FileContext<'_>,
+    selection: &mut Selection,
+) -> Result<(), QueryError> {
+    let is_plain = args.plain_process_names;
+    match test {
+        LeftEventsTest::Creator => {
+            process::keep_creators(&args.creator.by_name(), is_plain, file, selection)
+        }
+        LeftEventsTest::CreatorCommandLine => {
+            let creator = args.creator.by_name_and_command_line();
+            process::keep_creators(&creator, is_plain, file, selection)
+        }
+        LeftEventsTest::NewCreator => {
+            process::keep_creators(&args.creator, is_plain, file, selection)
+        }
+        LeftEventsTest::Inherited => event::keep_inherited(file, selection),
+        LeftEventsTest::RelatedProcess => {
+            process::keep_related(&args.related_process, is_plain, file, selection)
+        }
+        LeftEventsTest::Handle => event::keep_handles(&args.handle, file, selection),
+        LeftEventsTest::Overlapped => event::keep_overlapped(file, selection),
+        LeftEventsTest::CreateStack => {
+            event::keep_by_stack_of(Selected::create, &args.create_stack, file, selection)
+        }
+        LeftEventsTest::DestroyStack => {
+            event::keep_by_stack_of(Selected::end, &args.destroy_stack, file, selection)
+        }
+    }
 }

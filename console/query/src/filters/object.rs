@@ -8,6 +8,7 @@ use handlescope_model::tables::{Events, Names, Objects};
 use handlescope_model::{EventIdx, EventKind, ObjectIdx, TypeId};
 
 use crate::context::FileContext;
+use crate::criteria::{ObjectCriteria, ObjectTest, ViewTest};
 use crate::error::QueryError;
 use handlescope_session::cancel::Poll;
 use handlescope_session::filter::Filter;
@@ -16,15 +17,52 @@ use handlescope_session::values::TimeRange;
 /// A test of an object, by its row.
 pub type Test<'a> = Box<dyn FnMut(ObjectIdx) -> bool + 'a>;
 
-/// A test of the view of a mapping: where it starts, and its bytes.
-pub type ViewTest<'a> = Box<dyn FnMut(u64, u64) -> bool + 'a>;
+/// Returns the test of what an object is.
+pub fn test<'a>(
+    test: ObjectTest,
+    args: &'a ObjectCriteria,
+    file: &'a FileContext<'_>,
+) -> Result<Test<'a>, QueryError> {
+    Ok(match test {
+        ObjectTest::Id => {
+            let mut digits = String::new();
+            Box::new(move |object| {
+                args.id.as_ref().is_none_or(|filter| {
+                    digits.clear();
+                    let _ = write!(digits, "{}", id_of(object));
+                    filter.matches(&digits)
+                })
+            })
+        }
+        ObjectTest::IdRange => {
+            Box::new(|object| args.ids.is_none_or(|ids| ids.contains(id_of(object))))
+        }
+        ObjectTest::Map => Box::new(|_| true),
+        ObjectTest::MultiProcess => {
+            let multi = file.trace.values(Objects::is_multiprocess)?;
+            Box::new(move |object| multi.get(object.row()))
+        }
+        ObjectTest::Name => by_name(&args.object_name, file)?,
+        ObjectTest::Type => by_type(&args.object_type, file),
+        ObjectTest::Pointer => {
+            let pointers = file.trace.values(Objects::pointer)?;
+            let mut hex = HexFilter::new(&args.object);
+            Box::new(move |object| pointers.get(object.row()).is_some_and(|p| hex.matches(p)))
+        }
+        ObjectTest::Lifetime => by_lifetime(args.duration, file)?,
+    })
+}
+
+fn id_of(object: ObjectIdx) -> u64 {
+    u64::from(object.0) + 1
+}
 
 /// The filter, unless it lets everything pass and so needs no work.
 fn effective(filter: &Option<Filter>) -> Option<&Filter> {
     filter.as_ref().filter(|filter| !filter.passes_everything())
 }
 
-pub fn by_type<'a>(filter: &'a Option<Filter>, file: &'a FileContext<'_>) -> Test<'a> {
+fn by_type<'a>(filter: &'a Option<Filter>, file: &'a FileContext<'_>) -> Test<'a> {
     let FileContext { objects, types, .. } = file;
     let mut verdicts: HashMap<TypeId, bool> = HashMap::new();
     Box::new(move |object| {
@@ -35,10 +73,7 @@ pub fn by_type<'a>(filter: &'a Option<Filter>, file: &'a FileContext<'_>) -> Tes
     })
 }
 
-pub fn by_name<'a>(
-    filter: &Option<Filter>,
-    file: &FileContext<'_>,
-) -> Result<Test<'a>, QueryError> {
+fn by_name<'a>(filter: &Option<Filter>, file: &FileContext<'_>) -> Result<Test<'a>, QueryError> {
     let Some(filter) = effective(filter) else { return Ok(Box::new(|_| true)) };
     let FileContext { trace, volumes, cancel, .. } = file;
     let names = trace.values(Names::name)?;
@@ -53,7 +88,7 @@ pub fn by_name<'a>(
     }))
 }
 
-pub fn by_lifetime<'a>(
+fn by_lifetime<'a>(
     range: Option<TimeRange>,
     file: &'a FileContext<'_>,
 ) -> Result<Test<'a>, QueryError> {
@@ -67,11 +102,18 @@ pub fn by_lifetime<'a>(
     }))
 }
 
-/// The view of a mapping is that of its first map event, also if a filter removes the event.
+/// Returns the test of the view of a mapping: that of its first map event, also if a filter removes the event.
 pub fn by_view<'a>(
-    mut passes: ViewTest<'a>,
+    test: ViewTest,
+    args: &'a ObjectCriteria,
     file: &'a FileContext<'_>,
 ) -> Result<Test<'a>, QueryError> {
+    let mut hex = HexFilter::new(&args.view_base);
+    let mut passes = move |base: u64, size: u64| match test {
+        ViewTest::Pointer => args.ptr_in_map.is_none_or(|pointer| is_in_view(pointer, base, size)),
+        ViewTest::Base => hex.matches(base),
+        ViewTest::Size => args.map_size.is_none_or(|range| range.contains(size)),
+    };
     let FileContext { trace, objects, .. } = file;
     let kind = trace.values(Events::kind)?;
     let (base, size) = (trace.values(Events::view_base)?, trace.values(Events::view_size)?);
@@ -85,7 +127,7 @@ pub fn by_view<'a>(
 }
 
 /// The end of the view counts as inside, as in ETWAnalyzer.
-pub fn is_in_view(pointer: u64, base: u64, size: u64) -> bool {
+fn is_in_view(pointer: u64, base: u64, size: u64) -> bool {
     (base..=base.saturating_add(size)).contains(&pointer)
 }
 

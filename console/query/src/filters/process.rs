@@ -4,8 +4,8 @@ use handlescope_model::rules::CREATING;
 use handlescope_model::tables::{Events, ExistingHandles};
 use handlescope_model::{EventKind, ProcessIdx};
 
-use crate::ProcessCriteria;
 use crate::context::FileContext;
+use crate::criteria::ProcessCriteria;
 use crate::error::QueryError;
 use crate::selection::Selection;
 use crate::tables::PerProcess;

@@ -6,9 +6,9 @@ use handlescope_model::{ProcessIdx, TypeId};
 use super::object::HexFilter;
 use super::process::creator_verdicts;
 use crate::context::FileContext;
+use crate::criteria::{MapMode, ObjectCriteria};
 use crate::criterion::{Criteria, Criterion};
 use crate::error::QueryError;
-use crate::{MapMode, ObjectCriteria};
 
 /// The handles of the rundown at the start that pass, as type and owner of each: what is known of them
 /// is tested, and a criterion about events, which they do not have, lets none pass.

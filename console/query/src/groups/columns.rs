@@ -1,6 +1,9 @@
 //! Columns of `-GroupBy`: from a handle to a number, and from the number to a text.
 
+use std::sync::LazyLock;
+
 use hashbrown::HashMap;
+use regex::Regex;
 
 use handlescope_model::tables::{Events, Names, Objects};
 use handlescope_model::{
@@ -8,79 +11,12 @@ use handlescope_model::{
 };
 
 use super::lifetimes::{Lifetime, Times, code};
-use super::name_pattern::NamePattern;
 use super::process_stacks::{ProcessStacks, StackNumbers};
-use super::stacks::TrimmedStacks;
 use crate::context::FileContext;
+use crate::criteria::{GroupColumn, GroupKey};
 use crate::error::QueryError;
-use crate::group_columns::{GroupKey, group_columns};
 use crate::objects::ObjectTable;
-
-/// Declares the columns: of each its word, its help and what a group without any is called; the stacks that it needs; what
-/// it reads from a handle, which is a row, a number, or [`sentinel`] for nothing; and what that stands for.
-macro_rules! columns {
-    ($($column:ident: $word:literal, $help:literal, $none:expr; $needs:expr,
-        |$rows:ident, $lifetime:ident| $row:expr => $key:expr;)*) => {
-        group_columns! {
-            /// A column of `-GroupBy` of handles.
-            GroupColumn: Declared;
-            $($column: $word, $help => Declared { none: $none, needs: $needs, key: $key };)*
-        }
-
-        impl GroupColumn {
-            // A `match` instead of a function pointer, because it is called for every handle.
-            fn row(self, rows: &KeyRows<'_>, lifetime: &Lifetime) -> u32 {
-                match self {
-                    $(Self::$column => {
-                        let ($rows, $lifetime) = (rows, lifetime);
-                        $row
-                    })*
-                }
-            }
-        }
-    };
-}
-
-columns! {
-    CreateStack: "createstack", "stack of the event that opened the handle", Some("no stack");
-        OPENINGS, |rows, lifetime| rows.stack_in_process(lifetime.opened) => Key::Stack;
-    CloseStack: "closestack", "stack of the event that closed it", Some("not closed, or no stack");
-        CLOSES, |rows, lifetime| rows.stack_in_process(lifetime.closed) => Key::Stack;
-    Type: "type", "type of the object", None;
-        NEITHER, |rows, lifetime| rows.objects.type_id(lifetime.object).0
-        => Key::Text(|texts, row| texts.file.types.get(TypeId(row)).to_owned());
-    Process: "process", "owner of the handle", None;
-        NEITHER, |_rows, lifetime| lifetime.owner.unwrap_or(ProcessIdx::NONE).0
-        => Key::Text(|of, row| of.file.processes.get(ProcessIdx(row)).shown_label(of.is_plain));
-    Name: "name", "name of the object", Some("no name");
-        NEITHER, |rows, lifetime| rows.name(lifetime.object)
-        => Key::Text(|texts, row| texts.names.text(row as usize).to_owned());
-    NamePattern: "namepattern", "name with # for numbers and GUIDs", Some("no name");
-        NEITHER, |rows, lifetime| rows.name(lifetime.object)
-        => Key::Text(|texts, row| texts.pattern.of(texts.names.text(row as usize)));
-    Module: "module", "module of the first frame outside the system", None;
-        OPENINGS, |rows, lifetime| rows.stack(lifetime.opened)
-        => Key::Text(|of, row| of.of_stack(|stacks| stacks.module(of.file, StackIdx(row))));
-    Function: "function", "that frame", None;
-        OPENINGS, |rows, lifetime| rows.stack(lifetime.opened)
-        => Key::Text(|of, row| of.of_stack(|stacks| stacks.function(of.file, StackIdx(row))));
-    Thread: "thread", "thread that opened it", None;
-        NEITHER, |rows, lifetime| rows.thread(lifetime) => Key::Number;
-    Lifetime: "lifetime", "how long it was open", None;
-        NEITHER, |rows, lifetime| duration(lifetime, &rows.times) => Key::Word(lifetime_word);
-}
-
-/// Whether stacks of openings, or of closes, are needed.
-const OPENINGS: (bool, bool) = (true, false);
-const CLOSES: (bool, bool) = (false, true);
-const NEITHER: (bool, bool) = (false, false);
-
-/// Declaration of a column.
-struct Declared {
-    none: Option<&'static str>,
-    needs: (bool, bool),
-    key: Key,
-}
+use crate::trimmed_stacks::TrimmedStacks;
 
 /// Meaning of the numbers of a column.
 enum Key {
@@ -91,20 +27,44 @@ enum Key {
     Text(fn(&RowTexts<'_>, u32) -> String),
 }
 
-impl GroupColumn {
-    /// Text for a group that has no value in the column, if there is one.
-    pub fn none(self) -> Option<&'static str> {
-        self.declared().none
+/// Returns what a column reads from a handle: a row, a number, or [`sentinel`] for nothing. A `match` instead of a function
+/// pointer, because it is called for every handle.
+fn row_of(column: GroupColumn, rows: &KeyRows<'_>, lifetime: &Lifetime) -> u32 {
+    match column {
+        GroupColumn::CreateStack => rows.stack_in_process(lifetime.opened),
+        GroupColumn::CloseStack => rows.stack_in_process(lifetime.closed),
+        GroupColumn::Type => rows.objects.type_id(lifetime.object).0,
+        GroupColumn::Process => lifetime.owner.unwrap_or(ProcessIdx::NONE).0,
+        GroupColumn::Name => rows.name(lifetime.object),
+        GroupColumn::NamePattern => rows.name(lifetime.object),
+        GroupColumn::Module => rows.stack(lifetime.opened),
+        GroupColumn::Function => rows.stack(lifetime.opened),
+        GroupColumn::Thread => rows.thread(lifetime),
+        GroupColumn::Lifetime => duration(lifetime, &rows.times),
     }
+}
 
-    /// Whether it is a number, not a text.
-    pub fn is_number(self) -> bool {
-        matches!(self.declared().key, Key::Number)
-    }
-
-    /// Whether it needs stacks of openings, or of closes.
-    pub fn needs_stacks(self) -> (bool, bool) {
-        self.declared().needs
+/// Returns what the numbers of a column stand for.
+fn key_of(column: GroupColumn) -> Key {
+    match column {
+        GroupColumn::CreateStack => Key::Stack,
+        GroupColumn::CloseStack => Key::Stack,
+        GroupColumn::Type => Key::Text(|texts, row| texts.file.types.get(TypeId(row)).to_owned()),
+        GroupColumn::Process => {
+            Key::Text(|of, row| of.file.processes.get(ProcessIdx(row)).shown_label(of.is_plain))
+        }
+        GroupColumn::Name => Key::Text(|texts, row| texts.names.text(row as usize).to_owned()),
+        GroupColumn::NamePattern => {
+            Key::Text(|texts, row| texts.pattern.of(texts.names.text(row as usize)))
+        }
+        GroupColumn::Module => {
+            Key::Text(|of, row| of.of_stack(|stacks| stacks.module(of.file, StackIdx(row))))
+        }
+        GroupColumn::Function => {
+            Key::Text(|of, row| of.of_stack(|stacks| stacks.function(of.file, StackIdx(row))))
+        }
+        GroupColumn::Thread => Key::Number,
+        GroupColumn::Lifetime => Key::Word(lifetime_word),
     }
 }
 
@@ -182,7 +142,7 @@ impl<'a> Keys<'a> {
     ) -> Result<Self, QueryError> {
         let coders = columns.iter().map(|column| Coder {
             column: *column,
-            text: match column.declared().key {
+            text: match key_of(*column) {
                 Key::Text(text) => Some(text),
                 _ => None,
             },
@@ -271,7 +231,7 @@ impl<'a> KeyRows<'a> {
     ) -> Result<Self, QueryError> {
         let trace = file.trace;
         let has_any = |wanted: &[GroupColumn]| columns.iter().any(|column| wanted.contains(column));
-        let has_stacks = columns.iter().any(|column| column.needs_stacks() != NEITHER);
+        let has_stacks = columns.iter().any(|column| column.needs_stacks() != (false, false));
         let has_names = has_any(&[GroupColumn::Name, GroupColumn::NamePattern]);
         let has_threads = has_any(&[GroupColumn::Thread]);
         let stack = has_stacks.then(|| trace.values(Events::stack)).transpose()?;
@@ -291,7 +251,7 @@ impl<'a> KeyRows<'a> {
 
     /// Values of a handle in the columns, before [`Self::unite`].
     pub fn of(&self, lifetime: &Lifetime) -> impl Iterator<Item = u32> {
-        self.columns.iter().map(|column| column.row(self, lifetime))
+        self.columns.iter().map(|column| row_of(*column, self, lifetime))
     }
 
     /// Puts the first of the stacks that are equal in the place of each, for many handles at once: of rows
@@ -374,7 +334,7 @@ impl KeyTexts {
         if code == sentinel() {
             return GroupKey::None;
         }
-        match column.declared().key {
+        match key_of(column) {
             Key::Stack => GroupKey::Stack(self.stacks.row(code)),
             Key::Number => GroupKey::Number(code.into()),
             Key::Word(word) => GroupKey::Text(word(code)),
@@ -384,6 +344,46 @@ impl KeyTexts {
                 let text = texts.and_then(|texts| texts.get(code as usize));
                 text.map_or(GroupKey::None, |text| GroupKey::Text(text))
             }
+        }
+    }
+}
+
+/// GUIDs, hexadecimal numbers with a prefix, and digits.
+static VARYING: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let guid = "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}";
+    Regex::new(&format!("{guid}|0[xX][0-9A-Fa-f]+|[0-9]+")).ok()
+});
+
+/// Collapses numbers and GUIDs of a name to `#`, so that names which were made from one pattern are equal.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NamePattern;
+
+impl NamePattern {
+    /// The pattern of a name.
+    pub fn of(self, name: &str) -> String {
+        VARYING.as_ref().map_or(name.into(), |varying| varying.replace_all(name, "#")).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_guids_collapse() {
+        for (name, pattern) in [
+            ("SignalEvent_118", "SignalEvent_#"),
+            ("Global\\{0B2C1A4E-11D0-9dda-00C0-4FD7BA7C0000}", "Global\\{#}"),
+            (
+                r"\Sessions\1\BaseNamedObjects\SM0:7316:304:WilStaging_02",
+                r"\Sessions\#\BaseNamedObjects\SM#:#:#:WilStaging_#",
+            ),
+            ("at 0x7FFE1234", "at #"),
+            ("plain", "plain"),
+            ("", ""),
+            ("ä9ö", "ä#ö"),
+        ] {
+            assert_eq!(NamePattern.of(name), pattern);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::context::FileContext;
 use crate::error::QueryError;
 use crate::info::trace_info;
 use crate::objects::ObjectTable;
-use crate::owners::Owners;
+use crate::objects::Owners;
 use crate::selection::{EventMask, Selected};
 use handlescope_session::trace::{lists_open_handles, unseen_values};
 

@@ -10,22 +10,18 @@ mod counted;
 mod cut;
 mod leaves;
 mod lifetimes;
-mod name_pattern;
 mod nodes;
 mod parts;
 mod process_stacks;
 mod ranked;
-mod stacks;
 mod stats;
 mod timed;
 mod tree;
 
-pub use self::columns::GroupColumn;
+pub use self::columns::NamePattern;
 pub use self::counted::Opened;
 pub use self::cut::GroupsLeftOut;
 pub use self::leaves::counting_sort;
-pub use self::name_pattern::NamePattern;
-pub use self::stacks::{StackTrims, TrimmedStacks};
 pub use self::stats::Stats;
 pub use self::timed::TimedGroups;
 pub use self::tree::{GroupTree, NodeIdx};
@@ -37,13 +33,14 @@ use self::lifetimes::LifeTables;
 use self::parts::Parts;
 use self::process_stacks::ProcessStacks;
 use super::context::FileContext;
-use super::criteria::ObjectCriteria;
+use super::criteria::GroupKey;
+use super::criteria::{GroupColumn, ObjectCriteria};
 use super::error::QueryError;
-use super::group_columns::GroupKey;
 use super::growth::{self, Growth, Window};
 use super::info::{recorded, trace_info};
 use super::selection::Selection;
 use super::stacks::StackSet;
+use super::trimmed_stacks::TrimmedStacks;
 
 /// The groups of the objects of one trace that passed.
 pub struct Groups {

@@ -4,9 +4,9 @@ use handlescope_model::tables::Events;
 use handlescope_model::{EventIdx, Numbers, ProcessIdx, StackIdx, Table, Trace};
 use hashbrown::HashMap;
 
-use super::stacks::TrimmedStacks;
 use crate::error::QueryError;
 use crate::frame_names::Frames;
+use crate::trimmed_stacks::TrimmedStacks;
 use handlescope_session::cancel::{Cancel, Poll};
 
 /// Numbers of the stacks of each process: the first process has the row of the table, others have numbers after it.

@@ -11,7 +11,7 @@ use super::counted::Opened;
 use super::tree::{GroupTree, NodeIdx};
 use crate::error::QueryError;
 use crate::growth;
-use crate::owners::Owners;
+use crate::objects::Owners;
 use handlescope_session::trace::unseen_values;
 
 /// The handles of all groups, those of a group of the innermost level one after the other.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use handlescope_model::sentinel;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use rayon::prelude::*;
 
 use super::counted::Opened;
@@ -35,6 +35,8 @@ pub struct GroupTree {
     parts: Vec<Handles>,
     levels: usize,
     all: Sums,
+    /// Number of groups of the innermost level that `-Rows` left out.
+    rows_left_out: usize,
     /// Shown groups within each shown group; first those that are in none.
     children: HashMap<u32, Shown>,
     /// All groups within each group, without those of the innermost level.
@@ -122,7 +124,31 @@ impl GroupTree {
             }
         }
         self.all_children = children;
-        self.innermost(depth, cut, times, cancel)
+        let opened = self.innermost(depth, cut, times, cancel)?;
+        if let Some(rows) = criteria.rows {
+            self.keep_rows(rows);
+        }
+        Ok(opened)
+    }
+
+    /// Shows only some groups of the innermost level, and the groups they are in.
+    fn keep_rows(&mut self, TopN { take, skip }: TopN) {
+        let leaves: Vec<NodeIdx> = self.leaves().collect();
+        let end = skip.saturating_add(take).min(leaves.len());
+        let kept = leaves.get(skip.min(end)..end).unwrap_or_default();
+        self.rows_left_out = leaves.len() - kept.len();
+        let kept: HashSet<NodeIdx> =
+            kept.iter().flat_map(|leaf| self.with_parents(*leaf)).collect();
+        let is_kept = |node: &NodeIdx| kept.contains(node);
+        let mut children = std::mem::take(&mut self.children);
+        children.retain(|parent, _| *parent == sentinel() || is_kept(&NodeIdx(*parent)));
+        for Shown { nodes, left_out } in children.values_mut() {
+            for node in nodes.extract_if(.., |node| !is_kept(node)) {
+                left_out.groups += 1;
+                left_out.handles += u64::from(self.stats(node).handles);
+            }
+        }
+        self.children = children;
     }
 
     /// Makes the groups of the innermost level.
@@ -216,6 +242,11 @@ impl GroupTree {
     pub fn left_out(&self, parent: Option<NodeIdx>) -> GroupsLeftOut {
         let shown = self.children.get(&parent.map_or(sentinel(), |node| node.0));
         shown.map_or_else(GroupsLeftOut::default, |shown| shown.left_out)
+    }
+
+    /// Number of groups of the innermost level that `-Rows` left out.
+    pub fn rows_left_out(&self) -> usize {
+        self.rows_left_out
     }
 
     /// Every group that is shown, each before those within it.

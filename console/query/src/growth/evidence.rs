@@ -8,7 +8,7 @@ use super::kept::Kept;
 use super::lifetime::{Bounds, Lifetime, Window};
 use super::outlived::Outlived;
 use super::rate::Rate;
-use super::verdict::Verdict;
+use super::shape::Verdict;
 use handlescope_session::values::Length;
 
 /// Units of rates, with their minutes.

@@ -20,7 +20,6 @@ mod evidence;
 mod family_tests;
 mod kept;
 mod lifetime;
-mod most;
 mod outlived;
 mod outstanding;
 #[cfg(test)]
@@ -34,18 +33,16 @@ mod slowing;
 mod sweeps;
 #[cfg(test)]
 mod tests;
-mod time_parts;
-mod verdict;
 
 pub use self::evidence::{Evidence, Words};
 pub use self::lifetime::ProcessLifetimes;
 pub use self::lifetime::{Lifetime, Window};
-pub use self::most::{Change, most_at_once, most_in_order};
 pub use self::outlived::Outlived;
+pub use self::outstanding::TimeParts;
+pub use self::outstanding::{Change, most_at_once, most_in_order};
 pub use self::outstanding::{long_sparkline, outstanding, sparkline};
 pub use self::rate::Rate;
-pub use self::time_parts::TimeParts;
-pub use self::verdict::Verdict;
+pub use self::shape::Verdict;
 
 use std::fmt;
 

@@ -1,7 +1,6 @@
 //! Number of open handles of a group over time.
 
 use super::lifetime::{Lifetime, Window};
-use super::time_parts::TimeParts;
 
 /// Bars from none to most.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -42,6 +41,61 @@ pub fn long_sparkline(numbers: &[u64]) -> String {
         if *number > 0 { scaled.max(1) } else { 0 }
     });
     sparkline(&scaled.collect::<Vec<u32>>())
+}
+
+/// Time of a change, in nanoseconds since session start, and the amount of the change.
+pub type Change = (i64, i64);
+
+/// The most that there is at any time, after all changes of that time; 0 before the first of them.
+pub fn most_at_once(mut changes: Vec<Change>) -> u64 {
+    changes.sort_unstable_by_key(|(time_ns, _)| *time_ns);
+    most_in_order(changes)
+}
+
+/// Like [`most_at_once`], for changes in the order of their times.
+pub fn most_in_order(changes: impl IntoIterator<Item = Change>) -> u64 {
+    let (mut previous_ns, mut sum, mut most) = (i64::MIN, 0_i64, 0);
+    for (time_ns, change) in changes {
+        if time_ns != previous_ns {
+            most = sum.max(most);
+        }
+        (previous_ns, sum) = (time_ns, sum.saturating_add(change));
+    }
+    u64::try_from(sum.max(most)).unwrap_or_default()
+}
+
+/// A time in equal parts.
+pub struct TimeParts {
+    window: Window,
+    parts: usize,
+}
+
+impl TimeParts {
+    pub fn new(window: Window, parts: usize) -> Self {
+        Self { window, parts }
+    }
+
+    /// Parts, and one for later events.
+    pub fn width(&self) -> usize {
+        self.parts + 1
+    }
+
+    /// The first part that ends at or after a time.
+    pub fn part_of(&self, time_ns: i64) -> usize {
+        let length = i128::from(self.window.length_ns()).max(1);
+        let since = i128::from(time_ns) - i128::from(self.window.start_ns);
+        let ends = (since.max(1) * self.parts as i128 + length - 1) / length;
+        usize::try_from(ends - 1).unwrap_or(usize::MAX).min(self.parts)
+    }
+
+    /// Sums of these changes up to the end of each part.
+    pub fn sums(&self, changes: &[i64]) -> Vec<i64> {
+        let sums = changes.iter().take(self.parts).scan(0_i64, |sum, change| {
+            *sum = sum.saturating_add(*change);
+            Some(*sum)
+        });
+        sums.collect()
+    }
 }
 
 #[cfg(test)]
@@ -87,5 +141,24 @@ mod tests {
         assert_eq!(sparkline(&[0, 1, u32::MAX]), "▁▂█");
         assert_eq!(sparkline(&[0, 0]), "▁▁");
         assert_eq!(sparkline(&[]), "");
+    }
+
+    #[test]
+    fn the_peak_does_not_depend_on_the_order_of_changes() {
+        assert_eq!(most_at_once(vec![(5, 1), (1, 1), (3, -1), (2, 1), (9, -1)]), 2);
+        assert_eq!(most_at_once(vec![(1, 4096), (2, 512), (3, -4096)]), 4608);
+        assert_eq!(most_at_once(Vec::new()), 0);
+    }
+
+    #[test]
+    fn changes_of_one_time_are_one() {
+        assert_eq!(most_at_once(vec![(1, 10), (2, 20), (2, -10)]), 20, "a reallocation");
+        assert_eq!(most_at_once(vec![(7, 1), (7, -1)]), 0);
+    }
+
+    #[test]
+    fn numbers_of_any_size_do_no_harm() {
+        assert_eq!(most_at_once(vec![(1, i64::MAX), (2, i64::MAX)]), i64::MAX as u64);
+        assert_eq!(most_at_once(vec![(i64::MIN, i64::MIN), (i64::MAX, -1)]), 0);
     }
 }

@@ -1,7 +1,7 @@
 //! The time since handles were last closed, where it says nothing of those that are open.
 
 use super::lifetime::{Lifetime, Window};
-use super::time_parts::TimeParts;
+use super::outstanding::TimeParts;
 
 /// Equal parts of the time: handles closed in one of them were closed together.
 const PARTS: usize = 256;

@@ -6,9 +6,9 @@ use handlescope_model::{
 };
 
 use super::groups::{InventoryGroup, Members};
+use crate::allocations::{Needed, ResourceTable};
 use crate::error::QueryError;
 use crate::groups::Opened;
-use crate::resources::{Needed, ResourceTable};
 use handlescope_session::trace::unseen_values;
 
 /// A handle, a mapped view, or an allocation or part of one.

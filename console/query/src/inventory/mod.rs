@@ -18,13 +18,13 @@ pub use self::stacks::{StackIdentity, StackOfProcess, build_id};
 
 use self::stacks::identities;
 use super::acquired::{Allocations, Handles, Kept};
+use super::allocations::{AllocatorList, Needed, Origin, ResourceTable};
+use super::context::Source;
 use super::criteria::{ObjectCriteria, ResourceCriteria, WhyCriteria};
 use super::error::QueryError;
 use super::frame_names::{FrameNames, NamedFrames};
 use super::frame_view::frame_lines;
 use super::growth::Window;
-use super::resources::{AllocatorList, Needed, Origin, ResourceTable};
-use super::source::Source;
 use super::stacks::StackSet;
 use super::tables::ProcessInfo;
 use super::totals::Totals;

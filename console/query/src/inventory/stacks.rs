@@ -129,8 +129,8 @@ pub fn build_id(module: &ModuleIdentity) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Inventory;
     use crate::fixture::{APP, Fixture, With, create};
+    use crate::inventory::Inventory;
     use handlescope_session::cancel::Cancel;
 
     /// The identity of a stack, in a trace in which other frames come first, so that its functions lie elsewhere.

@@ -8,9 +8,8 @@ use hashbrown::HashMap;
 use rayon::prelude::*;
 
 use super::keys::{Key, Keys};
-use super::selection::PART;
 use super::stats::{Once, ResourceStats};
-use super::tables::{AllocatorList, MissTable, ResourceTable};
+use crate::allocations::{AllocatorList, MissTable, PART, ResourceTable};
 use crate::growth::{Change, TimeParts};
 use handlescope_session::cancel::{Cancel, Cancelled};
 

@@ -7,17 +7,17 @@ use handlescope_model::tables::ResourceEnd;
 use handlescope_model::tables::TraceInfo;
 use handlescope_model::{AllocatorIdx, ResourceIdx, ResourceMissIdx, StackIdx, Trace};
 
-use super::columns::ResourceColumn;
 use super::counted::Counter;
 use super::keys::{Key, KeyColumns, Keys};
 use super::stats::ResourceStats;
-use super::tables::Tables;
-use crate::criteria::ResourceCriteria;
+use crate::allocations::Tables;
+use crate::criteria::{ResourceColumn, ResourceCriteria};
 use crate::error::QueryError;
-use crate::groups::TrimmedStacks;
 use crate::growth::{Change, TimeParts, Window};
 use crate::info::recorded;
 use crate::stacks::StackSet;
+use crate::trimmed_stacks::TrimmedStacks;
+use handlescope_session::values::TopN;
 
 /// Groups of allocations.
 pub struct ResourceGroups {
@@ -25,6 +25,8 @@ pub struct ResourceGroups {
     pub by: Vec<ResourceColumn>,
     /// The groups: those with the most bytes that were never freed first.
     pub rows: Vec<ResourceGroup>,
+    /// Number of groups that are not among the rows.
+    pub left_out: usize,
     /// Stacks that they have in common, trimmed.
     pub stacks: Option<TrimmedStacks>,
     /// Groups by their numbers, each with its changes in the order of their times.
@@ -32,6 +34,15 @@ pub struct ResourceGroups {
 }
 
 impl ResourceGroups {
+    /// Keeps some of the rows, in their order, and counts the others.
+    pub fn cut(&mut self, TopN { take, skip }: TopN) {
+        let before = self.rows.len();
+        let end = skip.saturating_add(take);
+        self.rows.truncate(end);
+        self.rows.drain(..skip.min(self.rows.len()));
+        self.left_out += before - self.rows.len();
+    }
+
     /// Changes in the bytes, or numbers, of a group, in the order of their times; empty unless requested.
     pub fn changes(&self, group: &ResourceGroup) -> impl Iterator<Item = Change> {
         let changes = self.changes.get(group.changes.clone()).unwrap_or_default();
@@ -142,7 +153,8 @@ impl Request<'_> {
             let unreleased = (Reverse(stats.unreleased_bytes()), Reverse(stats.unreleased()));
             (unreleased, Reverse(stats.alloc_bytes), stats.first_ns, group.key)
         });
-        Ok(ResourceGroups { by: by.to_vec(), rows, stacks, changes: counts.moments })
+        let changes = counts.moments;
+        Ok(ResourceGroups { by: by.to_vec(), rows, left_out: 0, stacks, changes })
     }
 
     /// The time of the trace.

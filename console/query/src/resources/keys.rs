@@ -8,11 +8,11 @@ use handlescope_model::{
 };
 use hashbrown::HashMap;
 
-use super::columns::{KeyKind, ResourceColumn};
-use super::tables::{AllocatorList, MissTable, ResourceTable};
+use crate::allocations::{AllocatorList, MissTable, ResourceTable};
+use crate::criteria::{KeyKind, ResourceColumn};
 use crate::error::QueryError;
 use crate::frame_names::Frames;
-use crate::groups::TrimmedStacks;
+use crate::trimmed_stacks::TrimmedStacks;
 
 /// Values that the allocations of a group have in common: of their allocators, then of columns at their
 /// [indexes](ResourceColumn::key_index); [`sentinel`] in columns that they are not grouped by, and where there is no

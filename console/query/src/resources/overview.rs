@@ -1,11 +1,13 @@
 //! Overview of the allocations of a trace for a page, kind by kind.
 
+use super::answer::ResourcesAnswer;
+use super::groups::ResourceGroup;
 use super::stats::ResourceStats;
-use super::{ResourceColumn, ResourceGroup, ResourcesAnswer, allocated_kinds};
-use crate::criteria::ResourceCriteria;
+use crate::allocations::allocated_kinds;
+use crate::context::Source;
+use crate::criteria::{ResourceColumn, ResourceCriteria};
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
-use crate::source::Source;
 use handlescope_session::cancel::Cancel;
 
 /// The allocations of a trace.

@@ -6,7 +6,7 @@ use handlescope_model::{EventKind, FILE_MAPPING_NAME, ObjectIdx, ProcessIdx, Sta
 use indicatif::HumanCount;
 
 use super::columns::EventColumns;
-use super::exits::OwnerEnds;
+use super::columns::OwnerEnds;
 use super::names::LeakedNames;
 use super::targets::{Ended, Target, Targets};
 use crate::context::FileContext;

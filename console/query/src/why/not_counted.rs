@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use handlescope_model::tables::ResourceKind;
 
-use super::no_suspect::{NoSuspect, Reason};
-use super::suspect::Suspect;
+use super::suspect::{NoSuspect, Reason, Suspect};
 use crate::acquired::{Allocations, ProgramGroup};
 
 /// Leaked handles, or allocations of one kind, that are of no suspect for one reason.

@@ -8,7 +8,7 @@ use handlescope_model::{
     ArchiveError, Numbers, ObjectIdx, ProcessIdx, RowSet, Sparse, TableRows, Trace,
 };
 
-use crate::trace_info;
+use crate::info::trace_info;
 
 /// Maximum time from making the handle of a new thread to the start of the thread: both are made by the call that
 /// creates it.

@@ -102,7 +102,7 @@ pub fn groups<'a>(
         .files(&traces)
         .with("group_by", criteria.by.iter().map(|column| column.word()).collect::<Vec<_>>());
     let tail = Document::default()
-        .with("left_out", left_out(answer))
+        .with("left_out", left_out(answer, criteria))
         .stacks(&traces)
         .with("totals", answer.totals())
         .caveats(&traces);
@@ -114,11 +114,15 @@ pub fn groups<'a>(
 struct LeftOut {
     groups: usize,
     handles: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows: Option<usize>,
 }
 
-/// Counts what `-TopN` and `-MinCount` leave out on all levels.
-fn left_out(answer: &ObjectRefAnswer<'_>) -> LeftOut {
-    let mut sum = LeftOut::default();
+/// Counts what `-TopN`, `-MinCount` and `-Rows` leave out on all levels.
+fn left_out(answer: &ObjectRefAnswer<'_>, criteria: &GroupCriteria) -> LeftOut {
+    let groups = answer.files.iter().filter_map(|file| file.groups.as_ref());
+    let rows = criteria.rows.map(|_| groups.map(|groups| groups.tree.rows_left_out()).sum());
+    let mut sum = LeftOut { rows, ..LeftOut::default() };
     for groups in answer.files.iter().filter_map(|file| file.groups.as_ref()) {
         let parents = std::iter::once(None).chain(groups.tree.shown().map(Some));
         for GroupsLeftOut { groups, handles } in parents.map(|parent| groups.tree.left_out(parent))
@@ -174,11 +178,12 @@ pub const GROUPS_MEMBERS: Meanings = &[
     ("command, files, totals, caveats, no_match", "as in `.dump ObjectRef`"),
     ("group_by", "the columns as typed, at most `-Depth` of them"),
     ("groups", "the groups, see below"),
-    ("left_out", "what `-TopN` and `-MinCount` omit"),
+    ("left_out", "what `-TopN`, `-MinCount` and `-Rows` omit"),
     (
         "left_out.groups, left_out.handles",
         "number of omitted groups, and of the handles and views in them",
     ),
+    ("left_out.rows", "only with `-Rows`: groups of the last column that it omits"),
     (
         "stacks",
         "the stacks used as keys, without the frames removed by `-FoldStack` and `-StackFrom`, as \

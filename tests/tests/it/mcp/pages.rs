@@ -50,6 +50,7 @@ fn pages_hold_every_row_once() {
             ("why", "suspects", json!({}), 1),
             ("groups", "groups", json!({"by": ["process", "type", "name"]}), 7),
             ("groups", "groups", json!({"by": ["createstack"]}), 3),
+            ("groups", "groups", json!({"by": ["type", "createstack"], "min_count": 2}), 2),
             ("groups", "groups", json!({"by": ["name"], "leak": true, "show_time": 4}), 2),
             ("objects", "objects", json!({"stacks": true}), 9),
             ("stack", "stacks", json!({"process": "leaky"}), 4),

@@ -7,7 +7,7 @@ use handlescope_query::{
 use handlescope_render::output::COLUMNS;
 use handlescope_render::{self as render, ObjectRefStyle, OutputOptions};
 use handlescope_session::settings::{DisplayArgs, StackDisplayArgs};
-use handlescope_session::values::{ColumnChoice, RequestedFormat};
+use handlescope_session::values::{ColumnChoice, RequestedFormat, TopN};
 
 /// Arguments of `.dump ObjectRef`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,6 +24,8 @@ pub struct ObjectRefArgs {
     pub no_command_line: bool,
     pub min_count: Option<u64>,
     pub depth: Option<u64>,
+    /// `-Rows`
+    pub rows: Option<TopN>,
     /// `-ShowTime`
     pub buckets: Option<u64>,
 }
@@ -42,6 +44,7 @@ impl ObjectRefArgs {
         GroupCriteria {
             min_count: self.min_count.unwrap_or_default(),
             depth: self.depth.map(saturated),
+            rows: self.rows,
             buckets: self.buckets.map(saturated),
             order: output.sort_by.as_deref().and_then(Stat::named),
             ..self.criteria.groups.clone()
@@ -54,6 +57,7 @@ impl ObjectRefArgs {
         let options = [
             self.min_count.map(|_| "-MinCount"),
             self.depth.map(|_| "-Depth"),
+            self.rows.map(|_| "-Rows"),
             trims.criterion().filter(|_| self.criteria.suspect.is_none()).map(render::option),
             self.buckets.map(|_| "-ShowTime"),
             (output.columns != ColumnChoice::Fitting).then_some(COLUMNS),

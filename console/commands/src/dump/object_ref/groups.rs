@@ -38,6 +38,15 @@ pub static GROUPS: &[Opt<ObjectRefArgs>] = &[
         example: "-GroupBy process,type -Depth 1",
         take: Take::Number(|args| &mut args.depth),
     },
+    Opt {
+        names: &["-Rows"],
+        help: "only N groups of the last column, after the first SKIP",
+        details: "Counted over all groups in the order of the output, while `-TopN` limits the groups \
+             within each group. For scripts that read page by page: only these groups get names \
+             of functions.",
+        example: "-GroupBy process,type -Rows 2 1",
+        take: Take::Top(|args| &mut args.rows),
+    },
     fold_stack_option("-GroupBy createstack -FoldStack *!std::*"),
     stack_from_option("-GroupBy createstack -StackFrom *leaky::*"),
     Opt {

@@ -60,13 +60,25 @@ impl Kind for Resource {
             dump.messages.note(format_args!("note: {option} has no effect without -ShowStack"));
         }
         dump.note_stacks_beside_columns(criteria.stacks);
-        let answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
+        let mut answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
         for answer in &answers {
             write_caveats(answer, dump.messages);
         }
         let display = dump.display_as(&args.display);
         let output =
             OutputOptions { sort_by: column(&criteria, args.sort_by.as_deref()), ..output.clone() };
+        let (top, rows_first) = dump.rows_first();
+        // A document has no sums over all groups, but all stacks of those that it has.
+        let output = match top {
+            Some(top) if output.is_document() && criteria.by.is_some() => {
+                answers
+                    .iter_mut()
+                    .filter_map(|answer| answer.groups.as_mut())
+                    .for_each(|groups| groups.cut(top));
+                OutputOptions { top: rows_first.top, ..output }
+            }
+            _ => output,
+        };
         let command = &dump.shared.text;
         let table = render::resources(&answers, &criteria, command, output.format(), &display)?;
         table.write(&output, &display, &dump.overwrite(), dump.cancel, dump.out)?;

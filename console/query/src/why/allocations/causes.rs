@@ -12,8 +12,8 @@ use super::super::names::LeakedNames;
 use super::super::suspect::Sums;
 use super::commits::Commits;
 use crate::acquired::{Allocations, Group, PRIVATE_HEAP};
+use crate::allocations::{AllocatorList, ResourceTable};
 use crate::error::QueryError;
-use crate::resources::{AllocatorList, ResourceTable};
 use handlescope_session::values::Size;
 
 /// The word for reservations of which nothing is ever committed, which are never left out.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{Numbers, ProcessIdx, ResourceIdx};
 
-use crate::resources::{AllocatorList, ResourceTable};
+use crate::allocations::{AllocatorList, ResourceTable};
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;

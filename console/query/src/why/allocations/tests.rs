@@ -3,9 +3,10 @@
 use handlescope_model::tables::{Resource, ResourceEnd, ResourceKind};
 use handlescope_model::{AllocatorIdx, ResourceIdx, StackIdx};
 
+use crate::criteria::WhyCriteria;
 use crate::fixture::Fixture;
+use crate::fixture::Saved;
 use crate::why::{Diagnosis, Suspect, why};
-use crate::{WhyCriteria, fixture::Saved};
 use handlescope_session::cancel::Cancel;
 
 const PAGE: i64 = 4096;

@@ -105,8 +105,15 @@ pub fn resources<'a>(
     };
     let by: Vec<&str> = by.iter().map(|column| column.word()).collect();
     let head = Document::default().with("command", command).with("kind", "ResourceGroups");
+    let left_out: usize = answers
+        .iter()
+        .filter_map(|answer| answer.groups.as_ref())
+        .map(|groups| groups.left_out)
+        .sum();
+    let left_out = Some(left_out).filter(|left_out| *left_out > 0);
+    let left_out = left_out.map(|left_out| Document::default().with("groups", left_out));
     let tail = Document::default().stacks_if(criteria.stacks.show, &traces).caveats(&traces);
-    Ok(table.with_members(head.with("group_by", by), tail))
+    Ok(table.with_members(head.with("group_by", by).with_some("left_out", left_out), tail))
 }
 
 fn groups<'a>(
@@ -196,6 +203,10 @@ pub const RESOURCE_GROUPS_MEMBERS: Meanings = &[
     ("kind", "`\"ResourceGroups\"`"),
     ("command, stacks, caveats, no_match", "as in `.dump Resource`"),
     ("group_by", "the columns"),
+    (
+        "left_out",
+        "only with `-TopN` and without `-SortBy`, if it omits something: `groups`, their number",
+    ),
     ("groups", "the groups: those with the most bytes that nothing freed first"),
 ];
 

@@ -4,23 +4,22 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use handlescope_model::tables::ResourceEnd;
-use handlescope_model::{AllocatorIdx, ResourceIdx, ResourceMissIdx, StackIdx, Trace};
+use handlescope_model::tables::{Allocator, ResourceEnd};
+use handlescope_model::{AllocatorIdx, ResourceIdx, ResourceMissIdx, Trace};
 use rayon::prelude::*;
 
-use super::tables::{
-    AllocatorList, AllocatorTest, MissTable, ResourceRow, ResourceTable, RowTest, Tables, kind_name,
-};
-use crate::ResourceCriteria;
+use super::tables::{AllocatorList, MissTable, ResourceRow, ResourceTable, Tables};
 use crate::context::FileContext;
-use crate::criteria::ResourceEffect;
+use crate::criteria::{
+    AllocatorTest, ResourceCriteria, ResourceEffect, ResourceTest, StackTest, kind_name,
+};
 use crate::criterion::{Criteria, Criterion, Survivors};
 use crate::error::QueryError;
 use crate::frame_names::Frames;
 use crate::no_match::{Candidates, NoMatch, Subject};
 use crate::stacks::{StackSet, StackVerdicts, judge};
 use crate::suspect_rows::SuspectRows;
-use crate::tables::ProcessList;
+use crate::tables::{ProcessList, SelectedProcesses};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::Filter;
 
@@ -90,6 +89,9 @@ pub struct ResourceSelection<'a> {
     pub needs_symbols: Vec<String>,
 }
 
+/// A test of an allocation, or of a free without one.
+type RowTest<'a> = Box<dyn Fn(ResourceRow) -> bool + Send + Sync + 'a>;
+
 /// Test that decides whether a row passes a criterion.
 enum Test<'a> {
     /// Tests its allocator, which has to pass more than this number of criteria.
@@ -102,13 +104,11 @@ enum Test<'a> {
 impl<'a> ResourceSelection<'a> {
     pub fn new(tables: &'a Tables<'a>, criteria: &'a ResourceCriteria) -> Result<Self, QueryError> {
         let given = criteria.given();
-        let allocator_tests: Vec<AllocatorTest<'_>> = given
-            .iter()
-            .filter_map(|given| match given.effect {
-                ResourceEffect::Allocators(test) => Some(test(criteria, tables)),
-                _ => None,
-            })
-            .collect();
+        let allocator_tests = given.iter().filter_map(|given| match given.effect {
+            ResourceEffect::Allocators(test) => Some(allocator_test(test, criteria, tables)),
+            _ => None,
+        });
+        let allocator_tests: Vec<_> = allocator_tests.collect();
         let passed_by_allocator = tables.allocators.rows().iter().map(|allocator| {
             let failed = allocator_tests.iter().position(|test| !test(allocator));
             failed.unwrap_or(allocator_tests.len())
@@ -127,13 +127,17 @@ impl<'a> ResourceSelection<'a> {
                 ResourceEffect::Allocators(_) => {
                     Test::Allocator(allocator_indexes.next().unwrap_or_default())
                 }
-                ResourceEffect::Rows(test) => Test::ResourceRow(test(criteria, tables)),
+                ResourceEffect::Rows(test) => Test::ResourceRow(row_test(test, criteria, tables)),
                 ResourceEffect::Leaks => Test::Leaks,
-                ResourceEffect::Stacks { filter, stack, counts } => {
-                    let Some(filter) = filter(criteria) else { continue };
-                    let verdicts = selection.verdicts(filter, stack)?;
+                ResourceEffect::Stacks(test) => {
+                    let filter = match test {
+                        StackTest::Create => &criteria.create_stack,
+                        StackTest::Free => &criteria.free_stack,
+                    };
+                    let Some(filter) = filter else { continue };
+                    let verdicts = selection.verdicts(filter, test)?;
                     Test::ResourceRow(Box::new(move |row| {
-                        counts(tables, row) && verdicts.passes(stack(tables, row))
+                        tables.has_stack(test, row) && verdicts.passes(tables.stack(test, row))
                     }))
                 }
             };
@@ -146,13 +150,13 @@ impl<'a> ResourceSelection<'a> {
     fn verdicts(
         &mut self,
         filter: &Filter,
-        stack: fn(&Tables<'_>, ResourceRow) -> Option<StackIdx>,
+        test: StackTest,
     ) -> Result<Arc<StackVerdicts>, QueryError> {
         let mut stacks = StackSet::new(self.tables.frames.stacks.len());
         self.tables
             .rows()
             .filter(|row| self.passes_allocator(*row))
-            .for_each(|row| stacks.add(stack(self.tables, row)));
+            .for_each(|row| stacks.add(self.tables.stack(test, row)));
         let verdicts = judge(filter, &stacks, self.tables.frames)?;
         for module in &verdicts.needs_symbols {
             if !self.needs_symbols.contains(module) {
@@ -243,6 +247,67 @@ impl<'a> ResourceSelection<'a> {
                 })
         };
         (0..self.tables.misses.len()).map(ResourceMissIdx::of).filter(passes).collect()
+    }
+}
+
+/// Returns a test of the allocators of allocations.
+fn allocator_test<'a>(
+    test: AllocatorTest,
+    criteria: &'a ResourceCriteria,
+    tables: &'a Tables<'_>,
+) -> Box<dyn Fn(&Allocator) -> bool + 'a> {
+    match test {
+        AllocatorTest::Kind => {
+            let filter = criteria.kind.as_ref();
+            Box::new(move |allocator| {
+                filter.is_none_or(|filter| filter.matches(kind_name(allocator.kind)))
+            })
+        }
+        AllocatorTest::Name => {
+            let filter = criteria.allocator.as_ref();
+            // A name passes as a whole, whatever line ends it has.
+            Box::new(move |allocator| {
+                filter.is_none_or(|filter| filter.accepts(filter.line(&allocator.name)))
+            })
+        }
+        AllocatorTest::Owner => {
+            let processes = SelectedProcesses::new(tables.processes, criteria.process.as_ref());
+            Box::new(move |allocator| processes.has_owner(allocator.process, allocator.pid))
+        }
+    }
+}
+
+/// Returns a test of allocations, and of frees without one.
+fn row_test<'a>(
+    test: ResourceTest,
+    criteria: &'a ResourceCriteria,
+    tables: &'a Tables<'_>,
+) -> RowTest<'a> {
+    match test {
+        ResourceTest::Suspect => match tables.suspect {
+            // A free without an allocation belongs to no suspect.
+            Some(rows) => Box::new(|row| {
+                row.allocation().is_some_and(|allocation| rows.has(allocation.row()))
+            }),
+            None => Box::new(|_| true),
+        },
+        ResourceTest::Time => {
+            let range = criteria.time.map(|range| range.nanoseconds());
+            Box::new(move |row| {
+                let time_ns = tables.time_ns(row);
+                range.as_ref().is_none_or(|range| time_ns.is_some_and(|ns| range.contains(&ns)))
+            })
+        }
+        ResourceTest::Size => {
+            let whole_sizes = tables.resources.whole_sizes();
+            Box::new(move |row| {
+                let sizes = whole_sizes.as_ref().zip(row.allocation());
+                let size = sizes.and_then(|(sizes, allocation)| sizes.get(allocation.row()));
+                let size = size.copied().or_else(|| tables.size(row));
+                let size = size.and_then(|size| u64::try_from(size).ok());
+                criteria.size.is_none_or(|range| size.is_some_and(|size| range.contains(size)))
+            })
+        }
     }
 }
 

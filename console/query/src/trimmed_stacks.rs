@@ -10,7 +10,7 @@ use hashbrown::HashTable;
 use rayon::prelude::*;
 
 use crate::context::FileContext;
-use crate::criterion::Criterion;
+use crate::criteria::StackTrims;
 use crate::error::QueryError;
 use crate::frame_names::{Frames, NamedFrames};
 use crate::frame_view::{FrameIdentity, FrameView};
@@ -18,23 +18,6 @@ use crate::program_frames::representative;
 use crate::selection::Selection;
 use crate::stacks::StackSet;
 use handlescope_session::filter::Filter;
-
-/// Frames that are left out of stacks before they are compared and shown.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct StackTrims {
-    /// `-FoldStack`: frames that are left out.
-    pub fold: Option<Filter>,
-    /// `-StackFrom`: where a stack begins, its inner frames being left out.
-    pub from: Option<Filter>,
-}
-
-impl StackTrims {
-    /// The first of them that is given.
-    pub fn criterion(&self) -> Option<Criterion> {
-        let trims = [(&self.fold, Criterion::FoldStack), (&self.from, Criterion::StackFrom)];
-        trims.into_iter().find(|(filter, _)| filter.is_some()).map(|(_, criterion)| criterion)
-    }
-}
 
 /// The stacks of a trace that groups need, trimmed, each with the first one that is equal.
 pub struct TrimmedStacks {

@@ -1,4 +1,4 @@
-//! The columns of allocations, and what allocators are called.
+//! The columns of allocations, and their allocators and kinds.
 
 use handlescope_model::rules::{is_freed, is_never_freed};
 use handlescope_model::tables::{
@@ -9,14 +9,12 @@ use handlescope_model::{
     TableRows, Trace,
 };
 
+use crate::criteria::{ResourceCriteria, StackTest};
 use crate::error::QueryError;
 use crate::frame_names::Frames;
 use crate::suspect_rows::SuspectRows;
 use crate::tables::ProcessList;
 use handlescope_session::cancel::Cancel;
-
-/// Name of a kind from a newer layout.
-const UNKNOWN_KIND: &str = "unknown";
 
 /// Allocators of a trace.
 pub struct AllocatorList(Vec<Allocator>);
@@ -33,10 +31,6 @@ impl AllocatorList {
     pub fn get(&self, allocator: AllocatorIdx) -> Option<&Allocator> {
         self.0.get(allocator.row())
     }
-}
-
-pub fn kind_name(code: u32) -> &'static str {
-    ResourceKind::from_code(code).map_or(UNKNOWN_KIND, ResourceKind::name)
 }
 
 /// Columns of allocations that only some questions need.
@@ -59,6 +53,16 @@ pub struct ResourceTable {
     pub free_call: Numbers<u32>,
     /// Whether the allocation ended in parts, by row; empty where none did.
     is_in_parts: Vec<bool>,
+}
+
+impl Needed {
+    /// The columns that the answer to these criteria needs.
+    pub fn for_criteria(criteria: &ResourceCriteria) -> Self {
+        Self {
+            end_time: criteria.buckets.is_some() || criteria.is_compared,
+            end_stack: criteria.free_stack.is_some(),
+        }
+    }
 }
 
 impl ResourceTable {
@@ -208,12 +212,6 @@ pub struct Tables<'a> {
     pub cancel: &'a Cancel,
 }
 
-/// A test of an allocator.
-pub type AllocatorTest<'a> = Box<dyn Fn(&Allocator) -> bool + 'a>;
-
-/// A test of an allocation, or of a free without one.
-pub type RowTest<'a> = Box<dyn Fn(ResourceRow) -> bool + Send + Sync + 'a>;
-
 /// An allocation, or a free without one or an ignored event.
 #[derive(Debug, Clone, Copy)]
 pub enum ResourceRow {
@@ -259,10 +257,44 @@ impl Tables<'_> {
         }
     }
 
-    pub fn free_stack(&self, row: ResourceRow) -> Option<StackIdx> {
-        match row {
-            ResourceRow::Allocation(row) => self.resources.end_stack.get(row.row()),
-            ResourceRow::Miss(row) => self.misses.stack.get(row.row()),
+    /// The stack that allocated or freed.
+    pub fn stack(&self, test: StackTest, row: ResourceRow) -> Option<StackIdx> {
+        match (test, row) {
+            (StackTest::Create, ResourceRow::Allocation(row)) => {
+                self.resources.stack.get(row.row())
+            }
+            (StackTest::Create, ResourceRow::Miss(_)) => None,
+            (StackTest::Free, ResourceRow::Allocation(row)) => {
+                self.resources.end_stack.get(row.row())
+            }
+            (StackTest::Free, ResourceRow::Miss(row)) => self.misses.stack.get(row.row()),
         }
     }
+
+    /// Whether that stack, or its lack, counts: an allocation that was not freed has no stack of a free, however its
+    /// process ended.
+    pub fn has_stack(&self, test: StackTest, row: ResourceRow) -> bool {
+        test == StackTest::Create || row.allocation().is_none_or(|row| self.resources.is_freed(row))
+    }
+}
+
+/// The kinds that something was allocated of in a trace, in the order of [`ResourceKind`].
+///
+/// # Errors
+/// When the archive is damaged.
+pub fn allocated_kinds(trace: &Trace) -> Result<Vec<ResourceKind>, QueryError> {
+    let allocators = AllocatorList::load(trace)?;
+    let rows = trace.values(Resources::allocator)?;
+    let mut is_used = vec![false; allocators.rows().len()];
+    for row in 0..rows.len() {
+        if let Some(is_used) = rows.get(row).and_then(|allocator| is_used.get_mut(allocator.row()))
+        {
+            *is_used = true;
+        }
+    }
+    let kinds = ResourceKind::ALL.into_iter().filter(|kind| {
+        let mut used = allocators.rows().iter().zip(&is_used).filter(|(_, is_used)| **is_used);
+        used.any(|(allocator, _)| allocator.kind == kind.code())
+    });
+    Ok(kinds.collect())
 }

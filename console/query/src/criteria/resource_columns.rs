@@ -1,10 +1,17 @@
 //! Columns of `-GroupBy` for allocations: the source of a column, and the meaning of its numbers.
 
-use handlescope_model::tables::{Allocator, ResourceEnd, ResourceMisses, Resources};
+use handlescope_model::tables::{Allocator, ResourceEnd, ResourceKind, ResourceMisses, Resources};
 use handlescope_model::{ArchiveError, Number, Numbers, ProcessIdx, StackIdx, Trace};
 
-use super::tables::kind_name;
-use crate::group_columns::group_columns;
+use super::columns::group_columns;
+
+/// Name of a kind from a newer layout.
+const UNKNOWN_KIND: &str = "unknown";
+
+/// Returns the name of a kind.
+pub fn kind_name(code: u32) -> &'static str {
+    ResourceKind::from_code(code).map_or(UNKNOWN_KIND, ResourceKind::name)
+}
 
 /// Source of a column for allocations and, where these have it, for events without any.
 macro_rules! read {
@@ -103,7 +110,7 @@ impl<T: Number> Source<T> {
 
 impl KeyKind {
     /// Number of 32-bit numbers that a group has in the column; 0 where its allocators give the value.
-    const fn width(&self) -> usize {
+    pub const fn width(&self) -> usize {
         match self {
             Self::Allocator(_) | Self::Owner => 0,
             Self::Process(_) | Self::Stack(..) | Self::Number(_) | Self::Word(..) => 1,

@@ -1,0 +1,138 @@
+//! Criteria of lists, of `.why` and of `.diff`.
+
+use super::objects::ObjectCriteria;
+use super::processes::ProcessCriteria;
+use crate::criterion::{Criteria, Given, Syntax, criteria, criterion, is_given};
+use handlescope_session::filter::{Filter, ProcessFilter};
+use handlescope_session::settings::StackDisplayArgs;
+use handlescope_session::values::{CountRange, SuspectId, TimeRange, TopN};
+
+/// Criteria of `.dump Module` and `.dump Version`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ModuleCriteria {
+    /// Processes that loaded a module; only their loads count.
+    pub loaders: ProcessCriteria,
+    /// `-Dll`: names of modules.
+    pub name: Option<Filter>,
+    /// `-VersionFilter`: path, version, product, description or company.
+    pub version: Option<Filter>,
+}
+
+criteria! {
+    ModuleCriteria(self): () {
+        Process => loaders.name: ProcessFilter;
+        CmdLine => loaders.command_line: Filter as Line;
+        NewProcess => loaders.new_process;
+        Dll => name: Filter;
+        VersionFilter => version: Filter as Line;
+    }
+}
+
+/// Criteria of `.dump Events`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct EventCriteria {
+    /// `-Provider`: name or GUID.
+    pub provider: Option<Filter>,
+    /// `-Event`: name, id or kind.
+    pub event: Option<Filter>,
+    /// `-ProcessName`: events of these processes.
+    pub process: Option<ProcessFilter>,
+    /// `-MinMaxTime`: events in this time since session start.
+    pub time: Option<TimeRange>,
+    /// `-ShowFields`: single events with their fields.
+    pub fields: bool,
+    /// `-Stack`: single events with their stacks.
+    pub stacks: StackDisplayArgs,
+    /// `-TopN`, where the order is that of time.
+    pub top: Option<TopN>,
+}
+
+criteria! {
+    EventCriteria(self): () {
+        Provider => provider: Filter;
+        Event => event: Filter;
+        Process => process: ProcessFilter;
+        MinMaxTime => time;
+    }
+}
+
+/// Criteria of `.why`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct WhyCriteria {
+    /// Criteria that choose handles, `-Since` as a range of times, and options for showing stacks and processes.
+    pub handles: ObjectCriteria,
+    /// `-ProcessName`: handles that these processes own.
+    pub process: Option<ProcessFilter>,
+    /// `-RaceWindow`: how far apart the opens of a race are at most, nanoseconds.
+    pub race_window_ns: Option<i64>,
+    /// `-MinLeaked`: only suspects that leaked at least this many handles or allocations.
+    pub min_leaked: Option<u64>,
+    /// `-ByProcess`: suspects are groups of one process, not of a program.
+    pub by_process: bool,
+    /// `-All`: the text has the suspects, too, that are small beside the worst.
+    pub all: bool,
+    /// Number of suspects shown for each trace, those that rank first; further ones have no names of frames. All by
+    /// default.
+    pub shown: Option<usize>,
+    /// Whether the answer has all groups of handles, not only those that leak.
+    pub with_every_group: bool,
+}
+
+impl WhyCriteria {
+    /// Whether processes go by the names of their executables.
+    pub fn is_plain(&self) -> bool {
+        self.handles.plain_process_names || self.handles.with_identities
+    }
+}
+
+/// Criteria of `.diff`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DiffCriteria {
+    /// `-ProcessName`: handles that these processes own.
+    pub process: Option<ProcessFilter>,
+    /// `-Type`: handles of objects of such a type; of allocations `-Kind`.
+    pub object_type: Option<Filter>,
+    /// `-Suspect`: only groups of this suspect.
+    pub suspect: Option<SuspectId>,
+    /// Whether groups are also listed, between points, of which nothing is open at the second point but what was open
+    /// at the first.
+    pub all_open: bool,
+    /// Whether and how stacks are printed.
+    pub stacks: StackDisplayArgs,
+    /// Processes go by the names of their executables and modules have their addresses, however they are displayed.
+    pub with_identities: bool,
+}
+
+/// Criteria of `.dump Stack`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StackCriteria {
+    /// `-ProcessName`: stacks of these processes.
+    pub process: Option<ProcessFilter>,
+    /// `-Id`: stacks of these numbers; of one when there is no maximum.
+    pub ids: Option<CountRange>,
+    /// `-StackFilter`: stacks with a matching frame.
+    pub stack_filter: Option<Filter>,
+    /// `-MinMaxTime`: stacks of events in this time since session start.
+    pub time: Option<TimeRange>,
+    /// `-TopN`: only the most frequent stacks.
+    pub top: Option<TopN>,
+    /// Whether and how the frames are printed.
+    pub stacks: StackDisplayArgs,
+    /// All frames have names, and modules addresses, whether frames are displayed or not.
+    pub with_identities: bool,
+}
+
+criteria! {
+    StackCriteria(self): () {
+        MinMaxTime => time;
+        Process => process: ProcessFilter;
+        Id => ids;
+        StackFilter => stack_filter: Filter as Line;
+    }
+
+    fn bare(self) -> Self {
+        // Without rows to show, no names of frames are looked up.
+        let top = Some(TopN { take: 0, skip: 0 });
+        Self { top, stacks: StackDisplayArgs::default(), with_identities: false, ..self }
+    }
+}

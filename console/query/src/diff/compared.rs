@@ -1,0 +1,219 @@
+//! The two answers that are compared: handles and allocations, each asked for in its way.
+
+use handlescope_model::StackIdx;
+use handlescope_model::tables::TraceInfo;
+
+use crate::acquired::{
+    Acquired, Allocations, Handles, Kept, allocations_of_suspect, events_of_suspect,
+};
+use crate::allocations::Origin;
+use crate::answer::TraceAnswer;
+use crate::context::Source;
+use crate::criteria::{DiffCriteria, GroupCriteria, ObjectCriteria, ResourceCriteria, StackTrims};
+use crate::error::QueryError;
+use crate::frame_names::FrameNames;
+use crate::groups::Groups;
+use crate::growth::Window;
+use crate::info::{recorded, trace_info};
+use crate::no_match::NoMatch;
+use crate::object_ref::{FileAnswer, note_owners, object_ref};
+use crate::resources::{ResourcesAnswer, resources};
+use crate::stacks::StackSet;
+use crate::suspect_rows::{SuspectRows, check};
+use handlescope_session::cancel::Cancel;
+use handlescope_session::values::SuspectId;
+
+pub const NS_PER_MINUTE: f64 = 60e9;
+
+/// Answers that are compared.
+pub trait Compared<'a>: TraceAnswer<'a> + Sized {
+    /// Asks each source; `leaking` for what nothing but the end of a process released, else for all.
+    ///
+    /// # Errors
+    /// When an archive is damaged, or `cancel` asks to stop.
+    fn ask(
+        sources: &'a [Source<'a>],
+        criteria: &DiffCriteria,
+        leaking: bool,
+        names: &'a dyn FrameNames,
+        cancel: &'a Cancel,
+    ) -> Result<Vec<Self>, QueryError>;
+
+    type Acquired<'f>: Acquired
+    where
+        Self: 'f;
+
+    /// The acquisitions to compare; `None` where the trace has none.
+    fn acquired<'f>(
+        &'f self,
+        criteria: &'f DiffCriteria,
+        kept: Kept,
+    ) -> Result<Option<Self::Acquired<'f>>, QueryError>;
+
+    /// Rows that belong to the suspects whose ids begin with the given one.
+    fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError>;
+
+    /// Shows some stacks and no others, with a caveat if their representative functions have no names.
+    fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError>;
+
+    /// Whether the trace has what is asked for although nothing of it passes, as it should be.
+    fn knows_choice(&self, criteria: &DiffCriteria, no_match: &NoMatch) -> bool;
+}
+
+impl<'a> Compared<'a> for FileAnswer<'a> {
+    fn ask(
+        sources: &'a [Source<'a>],
+        criteria: &DiffCriteria,
+        leaking: bool,
+        names: &'a dyn FrameNames,
+        cancel: &'a Cancel,
+    ) -> Result<Vec<Self>, QueryError> {
+        let infos = sources.iter().map(|source| trace_info(source.trace));
+        let infos = infos.collect::<Result<Vec<_>, _>>()?;
+        let are_dumps = leaking && infos.iter().all(TraceInfo::is_dump);
+        let handles = ObjectCriteria {
+            object_type: criteria.object_type.clone(),
+            stacks: criteria.stacks,
+            with_identities: criteria.with_identities,
+            groups: match are_dumps {
+                true => GroupCriteria::of_dumps(),
+                false => GroupCriteria::of_create_stacks(),
+            },
+            ..ObjectCriteria::default()
+        };
+        let mut files = object_ref(sources, &handles, names, cancel)?.files;
+        if let Some(filter) = &criteria.process {
+            note_owners(&mut files, filter, criteria.with_identities);
+        }
+        Ok(files)
+    }
+
+    type Acquired<'f>
+        = Handles<'f>
+    where
+        Self: 'f;
+
+    fn acquired<'f>(
+        &'f self,
+        criteria: &'f DiffCriteria,
+        kept: Kept,
+    ) -> Result<Option<Handles<'f>>, QueryError> {
+        let (process, is_plain) = (criteria.process.as_ref(), criteria.with_identities);
+        let handles = Handles::of(&self.file, self.groups.as_ref(), process, is_plain);
+        // Of two dumps all that is open is compared; within one only what its operations opened.
+        let are_dumps = self.groups.as_ref().is_some_and(Groups::has_name_patterns);
+        Ok(if kept == Kept::All && are_dumps { handles.map(Handles::at_end) } else { handles })
+    }
+
+    fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {
+        events_of_suspect(&self.file, id, &StackTrims::default())
+    }
+
+    fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {
+        self.show_named_stacks(stacks)
+    }
+
+    /// Processes and types of handles are known without any.
+    fn knows_choice(&self, criteria: &DiffCriteria, _: &NoMatch) -> bool {
+        let has_process = criteria.process.as_ref().is_none_or(|filter| {
+            let mut rows = self.file.processes.rows().iter();
+            rows.any(|process| process.matches(filter, criteria.with_identities))
+        });
+        let mut types = self.file.types.names();
+        let object_type = criteria.object_type.as_ref();
+        has_process && object_type.is_none_or(|filter| types.any(|name| filter.matches(name)))
+    }
+}
+
+impl<'a> Compared<'a> for ResourcesAnswer<'a> {
+    fn ask(
+        sources: &'a [Source<'a>],
+        criteria: &DiffCriteria,
+        leaking: bool,
+        names: &'a dyn FrameNames,
+        cancel: &'a Cancel,
+    ) -> Result<Vec<Self>, QueryError> {
+        let compared = ResourceCriteria { by: Some(Vec::new()), is_compared: true, ..of(criteria) };
+        let compared = ResourceCriteria { leak: leaking, leak_at_exit: leaking, ..compared };
+        resources(sources, &compared, names, cancel)
+    }
+
+    type Acquired<'f>
+        = Allocations<'f>
+    where
+        Self: 'f;
+
+    fn acquired<'f>(
+        &'f self,
+        criteria: &'f DiffCriteria,
+        kept: Kept,
+    ) -> Result<Option<Allocations<'f>>, QueryError> {
+        let Some((allocators, table)) = self.tables() else { return Ok(None) };
+        Allocations::of(origin(self), allocators, table, of(criteria), false, kept)
+    }
+
+    fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {
+        match self.tables() {
+            Some(tables) => allocations_of_suspect(origin(self), tables, id),
+            None => Ok(SuspectRows::new(0)),
+        }
+    }
+
+    fn show_stacks(&mut self, stacks: Vec<StackIdx>) -> Result<(), QueryError> {
+        let mut shown_stacks = StackSet::new(self.frames.stacks.len());
+        stacks.into_iter().for_each(|stack| shown_stacks.add(Some(stack)));
+        self.about_mut().shown_stacks = Some(shown_stacks);
+        Ok(())
+    }
+
+    /// Returns whether the choice is of kinds that exist and were perhaps not recorded.
+    fn knows_choice(&self, _: &DiffCriteria, no_match: &NoMatch) -> bool {
+        no_match.names_kinds()
+    }
+}
+
+/// Origin from which the allocations of an answer are read.
+fn origin<'f>(answer: &'f ResourcesAnswer<'_>) -> Origin<'f> {
+    let about = answer.about();
+    Origin {
+        trace: about.trace,
+        processes: answer.processes(),
+        frames: &answer.frames,
+        suspect: None,
+        cancel: about.cancel,
+    }
+}
+
+/// The allocations that are compared: types are kinds.
+fn of(criteria: &DiffCriteria) -> ResourceCriteria {
+    let DiffCriteria { process, object_type, stacks, .. } = criteria.clone();
+    ResourceCriteria { process, kind: object_type, stacks, ..ResourceCriteria::default() }
+}
+
+/// Rows of the requested suspect in each trace, if one is requested.
+pub fn rows_of_suspect<'a, F: Compared<'a>>(
+    files: &[F],
+    criteria: &DiffCriteria,
+) -> Result<Vec<Option<SuspectRows>>, QueryError> {
+    let Some(id) = &criteria.suspect else { return Ok(files.iter().map(|_| None).collect()) };
+    let rows = files.iter().map(|file| file.rows_of_suspect(id));
+    let rows = rows.collect::<Result<Vec<_>, QueryError>>()?;
+    check(id, <F::Acquired<'_> as Acquired>::LABEL, rows.iter())?;
+    Ok(rows.into_iter().map(Some).collect())
+}
+
+/// The time of a trace: that of what is compared, where it has any.
+pub fn extent<'a, F: Compared<'a>>(file: &F, acquired: Option<&F::Acquired<'_>>) -> Window {
+    acquired.map_or_else(|| recorded(&file.about().info, 0), Acquired::extent)
+}
+
+/// The length of a time in minutes; `None` where the trace has no clock, or the time no length.
+pub fn minutes(acquired: &impl Acquired, window: Window) -> Option<f64> {
+    let minutes = window.length_ns() as f64 / NS_PER_MINUTE;
+    (acquired.window().is_some() && minutes > 0.0).then_some(minutes)
+}
+
+/// Number of handles per minute, to three digits after the point.
+pub fn per_minute(handles: u64, minutes: Option<f64>) -> Option<f64> {
+    minutes.map(|minutes| (handles as f64 / minutes * 1e3).round() / 1e3)
+}

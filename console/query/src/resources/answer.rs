@@ -1,0 +1,322 @@
+//! The allocations of traces: what `.dump Resource` shows.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use handlescope_model::tables::{Allocator, ResourceKind};
+use handlescope_model::{ProcessIdx, ResourceIdx, ResourceMissIdx, StackIdx};
+use rayon::prelude::*;
+
+use super::groups::{Request, ResourceGroup, ResourceGroups};
+use crate::acquired::allocations_of_suspect;
+use crate::allocations::{
+    AllocatorList, MissTable, Needed, Origin, PART, ResourceSelection, ResourceTable, Tables,
+    no_match, unreleased,
+};
+use crate::answer::{About, Domain, TraceAnswer};
+use crate::context::Source;
+use crate::criteria::{GroupKey, KeyKind, ResourceColumn, ResourceCriteria, kind_name};
+use crate::criterion::Criterion;
+use crate::error::QueryError;
+use crate::frame_names::{FrameNames, Frames};
+use crate::frame_view::ModuleBases;
+use crate::growth::Window;
+use crate::info::{check_clock, trace_info};
+use crate::stacks::StackSet;
+use crate::suspect_rows::{SuspectRows, check};
+use crate::tables::{ProcessInfo, ProcessList};
+use crate::trimmed_stacks::TrimmedStacks;
+use crate::unnamed_methods;
+use handlescope_session::cancel::Cancel;
+use handlescope_session::trace::{Caveat, KindCounts, ResourceFacts};
+
+/// The allocations of one trace.
+pub struct ResourcesAnswer<'a> {
+    pub about: About<'a>,
+    /// Sums by kind, allocator and process, if they were asked for.
+    pub totals: Option<ResourceGroups>,
+    /// Allocations that were never freed, by their stacks, if requested.
+    pub unreleased: Option<ResourceGroups>,
+    /// The groups of `-GroupBy`, if they were asked for.
+    pub groups: Option<ResourceGroups>,
+    /// The time of the trace, if it has a clock.
+    pub window: Option<Window>,
+    /// Whether nothing of what is shown passed.
+    is_without_match: bool,
+    pub frames: Frames<'a>,
+    suspect: Option<SuspectRows>,
+    allocators: Arc<AllocatorList>,
+    /// The columns of allocations, where these are compared.
+    table: Option<Arc<ResourceTable>>,
+    processes: ProcessList,
+}
+
+/// Answers `.dump Resource`, one answer for each trace.
+///
+/// # Errors
+/// When an archive is damaged, a time is asked for that the trace does not have, no suspect or several have the id that
+/// is asked for, or `cancel` asks to stop.
+pub fn resources<'a>(
+    sources: &[Source<'a>],
+    criteria: &ResourceCriteria,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<Vec<ResourcesAnswer<'a>>, QueryError> {
+    let answer = |source| ResourcesAnswer::new(source, criteria, names, cancel);
+    let mut answers = sources.iter().map(answer).collect::<Result<Vec<_>, QueryError>>()?;
+    if let Some(id) = &criteria.suspect {
+        check(id, "allocations", answers.iter().filter_map(|answer| answer.suspect.as_ref()))?;
+    }
+    // A match in one trace is enough.
+    if !answers.iter().all(|answer| answer.is_without_match) {
+        answers.iter_mut().for_each(|answer| answer.about.no_match = None);
+    }
+    Ok(answers)
+}
+
+impl<'a> ResourcesAnswer<'a> {
+    pub fn new(
+        source: &Source<'a>,
+        criteria: &ResourceCriteria,
+        names: &'a dyn FrameNames,
+        cancel: &'a Cancel,
+    ) -> Result<Self, QueryError> {
+        cancel.check()?;
+        let trace = source.trace;
+        if criteria.time.is_some() {
+            check_clock(trace, source.path, Criterion::MinMaxTime)?;
+        }
+        let info = trace_info(trace)?;
+        let processes = ProcessList::load(trace)?;
+        let allocators = Arc::new(AllocatorList::load(trace)?);
+        let resources = Arc::new(ResourceTable::load(trace, Needed::for_criteria(criteria))?);
+        let misses = MissTable::load(trace)?;
+        let frames = match criteria.needs_frames() {
+            true => Frames::load(trace, names, source.frames, cancel)?,
+            false => Frames::none(trace, names, source.frames, cancel)?,
+        };
+        let frames = frames.with_system_modules(source.system);
+        let origin =
+            Origin { trace, processes: &processes, frames: &frames, suspect: None, cancel };
+        let tables = || (Arc::clone(&allocators), Arc::clone(&resources));
+        let suspect = criteria.suspect.as_ref();
+        let suspect = suspect.map(|id| allocations_of_suspect(origin, tables(), id)).transpose()?;
+        let tables = Tables {
+            suspect: suspect.as_ref(),
+            allocators: &allocators,
+            resources: &resources,
+            misses: &misses,
+            processes: &processes,
+            frames: &frames,
+            cancel,
+        };
+        let ((rows, survivors), misses_selected, needs_symbols) = {
+            let selection = ResourceSelection::new(&tables, criteria)?;
+            (selection.resources()?, selection.misses(), selection.needs_symbols)
+        };
+        let request = Request { trace, tables: &tables, criteria, info: &info };
+        let unreleased = || unreleased(&resources, &rows, criteria);
+        let is_unreleased = criteria.is_of_leaks();
+        let window = info.has_clock().then(|| request.window());
+        let has_groups = criteria.by.is_some();
+        let has_totals = !has_groups && (criteria.with_totals_and_leaks || !is_unreleased);
+        let totals =
+            has_totals.then(|| request.groups(&ResourceColumn::TOTALS, &rows, &misses_selected));
+        let has_leaks = !has_groups && (criteria.with_totals_and_leaks || is_unreleased);
+        let leaks = has_leaks.then(|| request.groups(&ResourceColumn::LEAKS, &unreleased(), &[]));
+        let groups = |by: &Vec<ResourceColumn>| match is_unreleased {
+            true => request.groups(by, &unreleased(), &[]),
+            false => request.groups(by, &rows, &misses_selected),
+        };
+        let groups = criteria.by.as_ref().map(groups).transpose()?;
+        let mut caveats = Caveat::of_losses(trace, "allocations, frees and leaks")?;
+        let is_without_match = match is_unreleased {
+            true => unreleased().is_empty(),
+            false => {
+                rows.is_empty() && !misses_selected.iter().any(|row| misses.is_orphan_free(*row))
+            }
+        };
+        let no_match = is_without_match.then(|| no_match(&tables, criteria, &survivors));
+        let no_match = no_match.transpose()?.flatten();
+        let no_match = no_match.map(|no_match| no_match.with_recorded_time(trace)).transpose()?;
+        let facts = facts(&tables, criteria, &rows, &misses_selected);
+        caveats.extend(Caveat::of_resources(trace, &facts)?);
+        caveats.extend(Caveat::of_missing_symbols(&needs_symbols));
+        let stacks = resources.stacks_of_processes(&allocators);
+        caveats.extend(unnamed_methods::caveat(trace, &frames, &processes, stacks)?);
+        let bases = ModuleBases::load(trace)?;
+        Ok(Self {
+            about: About { caveats, no_match, bases, ..About::of(source, cancel)? },
+            totals: totals.transpose()?,
+            unreleased: leaks.transpose()?,
+            groups,
+            window,
+            is_without_match,
+            suspect,
+            allocators,
+            table: criteria.is_compared.then_some(resources),
+            processes,
+            frames,
+        })
+    }
+
+    /// The groups that a table shows: those of `-GroupBy`, else what was never freed where only that was asked
+    /// for, else the totals.
+    pub fn shown(&self, criteria: &ResourceCriteria) -> Option<&ResourceGroups> {
+        if criteria.shows_leaks() {
+            return self.unreleased.as_ref();
+        }
+        self.groups.as_ref().or(self.totals.as_ref())
+    }
+
+    /// The representative frame of a stack.
+    pub fn function(&self, stack: StackIdx) -> Option<String> {
+        Some(self.frames.named().representative(stack)?.to_string())
+    }
+
+    /// The first of the allocators of a group, if they have anything in common.
+    pub fn allocator_of(&self, group: &ResourceGroup) -> Option<&Allocator> {
+        self.allocators.get(group.allocator()?)
+    }
+
+    /// The kind that the allocations of a group have in common.
+    pub fn kind(&self, group: &ResourceGroup) -> Option<&'static str> {
+        Some(kind_name(self.allocator_of(group)?.kind))
+    }
+
+    /// The name of their allocator.
+    pub fn allocator(&self, group: &ResourceGroup) -> Option<&str> {
+        Some(self.allocator_of(group)?.name.as_str())
+    }
+
+    /// Process of the allocations; of an unknown one only the id is known, and `None` where not even that is.
+    pub fn process(&self, group: &ResourceGroup) -> Option<ProcessInfo> {
+        self.owner(self.allocator_of(group)?)
+    }
+
+    /// The process of an allocator; of an unknown one only the id is known, and `None` where not even that is.
+    pub fn owner(&self, allocator: &Allocator) -> Option<ProcessInfo> {
+        let process = allocator.process.map(|row| self.processes.get(row).clone());
+        process.or_else(|| Some(self.processes.owner(None, Some(allocator.pid?))))
+    }
+
+    pub fn processes(&self) -> &ProcessList {
+        &self.processes
+    }
+
+    /// The allocations, where these are compared.
+    pub fn tables(&self) -> Option<(Arc<AllocatorList>, Arc<ResourceTable>)> {
+        Some((Arc::clone(&self.allocators), Arc::clone(self.table.as_ref()?)))
+    }
+
+    /// Value that the allocations of a group have in common in a column.
+    pub fn key(&self, group: &ResourceGroup, column: ResourceColumn) -> GroupKey<Cow<'_, str>> {
+        self.known_key(group, column).unwrap_or(GroupKey::None)
+    }
+
+    fn known_key(
+        &self,
+        group: &ResourceGroup,
+        column: ResourceColumn,
+    ) -> Option<GroupKey<Cow<'_, str>>> {
+        let number = group.number(column);
+        Some(match column.kind() {
+            KeyKind::Allocator(text) => GroupKey::Text(text(self.allocator_of(group)?)?.into()),
+            KeyKind::Owner => GroupKey::Text(self.process(group)?.shown_label(true).into()),
+            KeyKind::Process(_) => {
+                GroupKey::Text(self.processes.get(ProcessIdx(number?)).shown_label(true).into())
+            }
+            KeyKind::Stack(..) => GroupKey::Stack(StackIdx(number?)),
+            KeyKind::Number(_) => GroupKey::Number(number?.into()),
+            KeyKind::Word(_, word) => GroupKey::Text(word(number?)?.into()),
+            KeyKind::Bytes(_) => GroupKey::Number(group.bytes(column)?),
+        })
+    }
+
+    /// All groups of the answer.
+    fn all_groups(&self) -> impl Iterator<Item = &ResourceGroups> {
+        [&self.totals, &self.unreleased, &self.groups].into_iter().flatten()
+    }
+}
+
+impl<'a> TraceAnswer<'a> for ResourcesAnswer<'a> {
+    const DOMAIN: Domain = Domain::Allocations;
+
+    fn about(&self) -> &About<'a> {
+        &self.about
+    }
+
+    fn about_mut(&mut self) -> &mut About<'a> {
+        &mut self.about
+    }
+
+    fn frames(&self) -> Option<&Frames<'a>> {
+        Some(&self.frames)
+    }
+
+    /// Trimmed stacks of the only answer with groups of stacks: totals have none, and there are no leaks beside the
+    /// groups of `-GroupBy`.
+    fn trims(&self) -> Option<&TrimmedStacks> {
+        self.all_groups().find_map(|groups| groups.stacks.as_ref())
+    }
+
+    /// Stacks to be shown, if any were chosen, or else those that groups of the answer have in common.
+    fn stacks(&self) -> Vec<StackIdx> {
+        if let Some(shown_stacks) = &self.about.shown_stacks {
+            return shown_stacks.iter().collect();
+        }
+        let mut stacks = StackSet::new(self.frames.stacks.len());
+        for ResourceGroups { by, rows, .. } in self.all_groups() {
+            for column in by.iter().filter(|column| column.stack_names().is_some()) {
+                rows.iter().for_each(|group| stacks.add(group.stack(*column)));
+            }
+        }
+        stacks.iter().collect()
+    }
+}
+
+/// Facts that caveats speak of.
+fn facts(
+    tables: &Tables<'_>,
+    criteria: &ResourceCriteria,
+    rows: &[ResourceIdx],
+    misses: &[ResourceMissIdx],
+) -> ResourceFacts {
+    let requested = ResourceKind::ALL
+        .into_iter()
+        .filter(|kind| criteria.kind.as_ref().is_none_or(|filter| filter.matches(kind.name())));
+    let mut facts = ResourceFacts::of(requested.collect());
+    for allocator in tables.allocators.rows() {
+        let process = allocator.process.map(|row| tables.processes.get(row));
+        facts.add_allocator(allocator, process.map(|process| process.start_ns));
+    }
+    facts.add_allocations(&allocations(tables, rows));
+    let orphan_frees = misses.iter().filter(|row| tables.misses.is_orphan_free(**row));
+    facts.orphan_frees = orphan_frees.count() as u64;
+    facts
+}
+
+/// Counts the allocations of each kind, and those without a stack.
+fn allocations(tables: &Tables<'_>, rows: &[ResourceIdx]) -> KindCounts {
+    let Tables { resources, allocators, .. } = *tables;
+    let kinds: Vec<usize> =
+        allocators.rows().iter().map(|allocator| allocator.kind as usize).collect();
+    let counts = rows.par_chunks(PART).map(|rows| {
+        let mut counts = KindCounts::default();
+        for row in rows.iter().map(|row| row.row()) {
+            let kind =
+                resources.allocator.get(row).and_then(|allocator| kinds.get(allocator.row()));
+            if let Some((count, without_stack)) = kind.and_then(|kind| counts.get_mut(*kind)) {
+                *count += 1;
+                *without_stack += u64::from(resources.stack.get(row).is_none());
+            }
+        }
+        counts
+    });
+    counts.reduce(KindCounts::default, |mut sums, counts| {
+        for (total, counts) in sums.iter_mut().zip(counts) {
+            *total = (total.0 + counts.0, total.1 + counts.1);
+        }
+        sums
+    })
+}
