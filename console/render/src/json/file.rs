@@ -7,8 +7,8 @@ use handlescope_model::StackIdx;
 use handlescope_model::tables::TraceInfo;
 use serde::{Serialize, Serializer};
 
+use super::Meanings;
 use super::Shown;
-use super::meanings::Meanings;
 use super::stack::StackJson;
 use crate::time::Utc7;
 use handlescope_query::{

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 
 use handlescope_model::Untrusted;
 
-use super::numbers::{counted, grouped, handles_and_views};
+use super::ObjectRefStyle;
 use super::stack::StackStyle;
+use super::{counted, grouped, handles_and_views};
 use crate::output::{COLUMNS, LEFT_OUT, OutputError};
-use crate::style::ObjectRefStyle;
 use crate::time::Clock;
 use handlescope_query::{
     FileAnswer, GroupCriteria, GroupKey, Groups, GroupsLeftOut, NodeIdx, Stat, Stats, sparkline,

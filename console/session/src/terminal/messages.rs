@@ -10,8 +10,8 @@ use std::path::Path;
 use ::console::strip_ansi_codes;
 use handlescope_model::{Untrusted, guard, is_harmful};
 
+use super::is_dumb;
 use super::neutral::neutral_lines;
-use super::screen::is_dumb;
 use super::theme::Role;
 use super::{Activity, ColorChoice, Neutral, Progress, Screen, Spinner, standard, wrapped};
 use crate::cancel::writing;

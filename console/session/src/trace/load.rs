@@ -23,7 +23,7 @@ use crate::trace::extraction::{
     self, Freshness, Kept, Opened, beside, differing_trace, for_session, for_want_of_cache,
     freshness, imported, in_cache, is_foreign, kept, prepare_folder, side_by_side,
 };
-use crate::trace::loaded::{LoadedTrace, Snapshot};
+use crate::trace::{LoadedTrace, Snapshot};
 
 /// Arguments of `.load` or `.load+`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
