@@ -50,7 +50,6 @@
 mod beside;
 #[cfg(test)]
 mod fixture;
-mod frame;
 mod identity;
 #[cfg(test)]
 mod linked_tests;
@@ -70,8 +69,8 @@ mod symbolizer;
 mod tests;
 
 pub use self::beside::symbols_beside;
-pub use self::frame::{CodeAddress, FrameChain, ResolvedFrame};
 pub use self::identity::{ModuleIdentity, PdbIdentity};
+pub use self::module::{CodeAddress, FrameChain, ResolvedFrame};
 pub use self::options::{DownloadBudget, NoSymbolObserver, SymbolObserver, SymbolizerOptions};
 pub use self::path::SymbolPath;
 pub use self::pointer::PointerError;

@@ -11,8 +11,8 @@ use handlescope_model::Cancel;
 use handlescope_model::guard::lock;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::frame::{CodeAddress, FrameChain};
 use super::identity::ModuleIdentity;
+use super::module::{CodeAddress, FrameChain};
 use super::options::{NoSymbolObserver, SymbolObserver, SymbolizerOptions, Watch};
 use super::path::SymbolPath;
 use super::report::ModuleReport;
