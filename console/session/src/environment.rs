@@ -1,9 +1,8 @@
 //! Needs of the program before it starts: variables that its libraries can use, threads, and addresses.
 
-use std::env;
 use std::num::NonZeroUsize;
 use std::sync::mpsc;
-use std::thread;
+use std::{env, thread};
 
 use thiserror::Error;
 

@@ -9,8 +9,9 @@ mod tests;
 
 pub use self::counter::{Counted, EventCounter, KernelSelector, Tally};
 pub use self::gathered::{GatheredRows, RowGatherer};
-pub use self::index::KERNEL;
-pub use self::index::{Declared, FAMILIES, Family, FamilyIndex, check_mappings, event_name};
+pub use self::index::{
+    Declared, FAMILIES, Family, FamilyIndex, KERNEL, check_mappings, event_name,
+};
 use crate::etl::{Event, EventId, WarningKind};
 use crate::mapping::ResourceMapping;
 use crate::metadata::{Decoded, Decoder, Schema, SchemaId};

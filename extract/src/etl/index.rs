@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 use std::hash::Hasher;
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
+use std::{io, thread};
 
 use handlescope_model::Cancel;
 use rustc_hash::FxHasher;

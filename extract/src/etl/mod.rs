@@ -24,20 +24,16 @@ use std::io;
 
 pub use self::buffer::{BUFFER_HEADER_SIZE, BufferHeader, BufferTimes, IndexedBuffer, Times};
 pub use self::clock::{Clock, ClockKind};
-pub use self::decode::Selector;
-pub use self::decode::load;
+pub use self::decode::{Selector, load};
 pub use self::diagnostics::{
     Diagnostics, WarningKind, finding_nouns, is_loss, is_loss_of_provider,
 };
-pub use self::event::{Event, EventId, FrameError, Guid};
-pub use self::event::{Framed, frame, is_end};
-pub use self::gather::Spare;
-pub use self::gather::{Batch, Gatherer, Sink};
+pub use self::event::{Event, EventId, FrameError, Framed, Guid, frame, is_end};
+pub use self::gather::{Batch, Gatherer, Sink, Spare};
 pub use self::index::{BufferIndex, Session, SkippedRange};
 pub use self::losses::{EventLoss, LossSpan, ReadBuffer, SessionClaims, losses};
 pub use self::lz77::{Lz77Error, decompress};
-pub use self::reader::EventReader;
-pub use self::reader::MAX_DECODERS;
+pub use self::reader::{EventReader, MAX_DECODERS};
 pub use self::repeated::MAX_REPEATED;
 pub use self::stack_parts::{StackPart, StackParts};
 use handlescope_model::Cancelled;

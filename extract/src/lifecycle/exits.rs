@@ -8,14 +8,13 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::Lifetimes;
-use super::MissingEvents;
 use super::attribution::NONE;
 use super::kinds::event_kind;
 use super::lost_ends::closes_of_lost_ends;
 use super::objects::slot;
 use super::owners::EventOwners;
 use super::view_exits::exit_unmaps;
+use super::{Lifetimes, MissingEvents};
 use crate::collect::Collector;
 use crate::kernel::ProcessRow;
 use crate::raw::{RowKind, UNKNOWN_ID};

@@ -24,8 +24,7 @@ pub use self::fields::{
     Count, Extent, FieldKind, FieldPlan, Fields, Form, Schema, SchemaId, SchemaSource,
 };
 use self::manifest::{CHUNK, Chunk, Manifests};
-pub use self::node::sid_text;
-pub use self::node::{Decoded, Node, Nodes, Value, line};
+pub use self::node::{Decoded, Node, Nodes, Value, line, sid_text};
 use self::read::Reader;
 #[cfg(test)]
 pub use self::trace_logging::encoded_item;

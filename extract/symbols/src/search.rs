@@ -14,8 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::identity::{ImageIdentity, ModuleIdentity, PdbIdentity, StoreKey};
 use super::local::{Candidate, LocalFolders};
-use super::module::CodeAddress;
-use super::module::{ModuleSymbols, SymcacheNames};
+use super::module::{CodeAddress, ModuleSymbols, SymcacheNames};
 use super::options::{SymbolizerOptions, Watch};
 use super::path::{self, SymbolPath, usual_caches};
 use super::pdb::pe::ExportTable;

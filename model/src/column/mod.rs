@@ -10,8 +10,7 @@ use std::fmt;
 
 use polars::prelude::{Column, DataType, Series};
 
-pub use self::cell::flat_lists;
-pub use self::cell::{Bytes, Cell};
+pub use self::cell::{Bytes, Cell, flat_lists};
 pub use self::number::Number;
 pub use self::sparse::{RowSet, Sparse};
 pub use self::values::{Blobs, Flags, Lists, Numbers, Texts};

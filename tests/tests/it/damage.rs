@@ -9,14 +9,13 @@ use handlescope_extract::{EventChoice, ExtractError, ExtractOptions, NoObserver}
 use handlescope_model::{Cancel, Trace};
 use handlescope_sources::extract;
 use handlescope_tests::bytes::{Bytes, Guid, PointerSize};
-use handlescope_tests::corrupt;
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::header::{ManifestEvent, Stamp};
-use handlescope_tests::needs_data;
 use handlescope_tests::payload::{EventInfo, manifest_chunks, trace_logging};
 use handlescope_tests::scenario::{StackMode, TraceBuilder};
 use handlescope_tests::thorough::one_of;
+use handlescope_tests::{corrupt, needs_data};
 
 /// Long enough for the slowest machine; only a hang takes longer.
 const TIMEOUT: Duration = Duration::from_secs(120);

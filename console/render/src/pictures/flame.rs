@@ -7,11 +7,10 @@ use std::io::{self, Write};
 use handlescope_model::{StackIdx, Untrusted};
 use inferno::flamegraph::{self, Options, Palette, TextTruncateDirection, color::BasicPalette};
 
-use super::Measure;
 use super::folded::{
     Folded, FoldedFile, PictureFrame, UNKNOWN, Weight, folded, stack_frames, unit,
 };
-use super::speedscope;
+use super::{Measure, speedscope};
 use handlescope_query::{
     Amount, Domain, FileAnswer, PointsDiff, ResourceGroup, ResourcesAnswer, TraceAnswer, TracesDiff,
 };

@@ -9,10 +9,8 @@ mod timeline;
 
 use indicatif::{HumanBytes, HumanCount};
 
-pub use self::flame::FlameGraph;
-pub use self::flame::folded_leaks;
-pub use self::folded::Weight;
-pub use self::folded::{Folded, FrameTable, PictureFrame, folded};
+pub use self::flame::{FlameGraph, folded_leaks};
+pub use self::folded::{Folded, FrameTable, PictureFrame, Weight, folded};
 pub use self::plot_svg::write_svg as write_plot_svg;
 pub use self::plot_text::{columns, write_text as write_plot_text};
 pub use self::timeline::Timeline;

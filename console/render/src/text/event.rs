@@ -2,10 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::ObjectRefStyle;
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
-use super::{OrUnknown, grouped};
+use super::{ObjectRefStyle, OrUnknown, grouped};
 use crate::time::Clock;
 use handlescope_model::rules::{REFERENCE_CHANGES, VIEWS, handle_slot};
 use handlescope_model::{EventKind, ProcessIdx};

@@ -5,9 +5,8 @@ use std::io::{self, Write};
 
 use handlescope_model::Untrusted;
 
-use super::ObjectRefStyle;
 use super::stack::StackStyle;
-use super::{counted, grouped, handles_and_views};
+use super::{ObjectRefStyle, counted, grouped, handles_and_views};
 use crate::output::{COLUMNS, LEFT_OUT, OutputError};
 use crate::time::Clock;
 use handlescope_query::{

@@ -13,8 +13,7 @@ use std::fmt;
 
 use indicatif::HumanCount;
 
-pub use self::groups::TreeColumns;
-pub use self::groups::tree_columns;
+pub use self::groups::{TreeColumns, tree_columns};
 pub use self::not_counted::{lines_of_not_counted, lines_without_suspects};
 pub use self::object_ref::{ObjectRefStyle, object_ref};
 pub use self::process::ProcessStyle;

@@ -4,8 +4,7 @@ use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf, absolute};
 
-use super::event::Layout;
-use super::event::{EventWriter, ProcessTexts, is_shown};
+use super::event::{EventWriter, Layout, ProcessTexts, is_shown};
 use super::groups::{self, TreeColumns};
 use super::process::ProcessStyle;
 use super::stack::StackStyle;

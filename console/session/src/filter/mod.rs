@@ -18,8 +18,7 @@ use std::sync::LazyLock;
 
 pub use self::days::{Days, DaysError};
 use self::pattern::{Alternatives, Parts, expression};
-pub use self::pattern::{FilterError, Wildcard};
-pub use self::pattern::{literal, word};
+pub use self::pattern::{FilterError, Wildcard, literal, word};
 
 /// A filter that tests text line by line: object names, type names, pointers, handle values, stacks.
 ///

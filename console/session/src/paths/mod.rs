@@ -16,8 +16,7 @@ pub use self::overwrite::{
     Aside, Output, Overwrite, OverwriteError, append_whole, is_null_device, write_aside,
     write_whole,
 };
-pub use self::roots::Access;
-pub use self::roots::{RootError, Roots};
+pub use self::roots::{Access, RootError, Roots};
 pub use self::written::exclusive_lock;
 use handlescope_model::stable_hash::name_of;
 

@@ -9,9 +9,9 @@ use handlescope_model::output::existing_folder_of;
 use handlescope_model::{Noting, OutputFile, Reason, Untrusted};
 use thiserror::Error;
 
-use super::written;
 use super::{
     EXTRACT_EXTENSION, SameTrace, TRACE_EXTENSIONS, has_extension, is_plain_extract, is_same_file,
+    written,
 };
 use crate::cancel::{Cancel, UntilCancelled};
 

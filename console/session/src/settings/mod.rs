@@ -8,12 +8,10 @@ mod key;
 use std::env;
 use std::path::Path;
 
-pub use self::aliases::Expanded;
-pub use self::aliases::{AliasError, Aliases};
+pub use self::aliases::{AliasError, Aliases, Expanded};
 pub use self::display::{Display, DisplayArgs, StackDisplayArgs};
 use self::file::Contents;
-pub use self::file::Entry;
-pub use self::file::{ConfigError, ConfigFile};
+pub use self::file::{ConfigError, ConfigFile, Entry};
 pub use self::key::{Choices, Key};
 use crate::filter::SystemModules;
 use crate::terminal::{ColorChoice, Screen, refuses_color, refuses_pager};

@@ -17,24 +17,19 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-pub use self::caveats::{Caveat, CaveatKind};
-pub use self::caveats::{has_handle_events, warn_of};
+pub use self::caveats::{Caveat, CaveatKind, has_handle_events, warn_of};
 pub use self::error::{LoadError, NoFile};
 pub use self::extraction::MappingsError;
-pub use self::frame_name_cache::FrameNameCache;
-pub use self::frame_name_cache::{KnownNames, StoredNames, is_still_loaded};
-pub use self::load::LoadArgs;
-pub use self::load::Loading;
-pub use self::losses::has_end_rundown;
-pub use self::losses::lists_open_handles;
+pub use self::frame_name_cache::{FrameNameCache, KnownNames, StoredNames, is_still_loaded};
+pub use self::load::{LoadArgs, Loading};
 pub use self::losses::{
-    knows_losses, loss_times, most_lost_events, unseen_closes, unseen_values, unseen_values_at,
+    has_end_rundown, knows_losses, lists_open_handles, loss_times, most_lost_events, unseen_closes,
+    unseen_values, unseen_values_at,
 };
 pub use self::resource_caveats::{KindCounts, ResourceFacts};
 pub use self::session::Session;
 pub use self::stack_verdicts::{StackSet, StackVerdicts};
-pub use self::values::programs;
-pub use self::values::{NamedSuspect, TraceValues};
+pub use self::values::{NamedSuspect, TraceValues, programs};
 use crate::filter::{Filter, LineMatch, word};
 pub use crate::paths::Access;
 use crate::paths::{shown, verdict};

@@ -11,8 +11,7 @@ pub use self::document::{
     RESOURCE_LEAK_MEMBERS, RESOURCE_MEMBERS, RESOURCE_TOTALS_MEMBERS, leak_columns, total_columns,
 };
 pub use self::row::add_amounts;
-use self::row::add_owner;
-use self::row::{AllocationRow, FileStyle};
+use self::row::{AllocationRow, FileStyle, add_owner};
 use super::index;
 use crate::json::Meanings;
 use crate::{

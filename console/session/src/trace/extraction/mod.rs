@@ -15,8 +15,7 @@ use tempfile::TempDir;
 
 pub use freshness::{Freshness, differing_trace, freshness, is_foreign};
 pub use import::imported;
-pub use mappings::MappingsError;
-pub use mappings::mappings;
+pub use mappings::{MappingsError, mappings};
 pub use paths::{
     Kept, beside, file_name, for_session, for_want_of_cache, in_cache, kept, prepare_folder,
     side_by_side,

@@ -43,9 +43,8 @@ use handlescope_model::{
 pub use self::container::import_sources;
 pub use self::error::{ImportError, ImportLimits};
 
-use super::Member;
-use super::record;
 use super::records::{HANDLESCOPE_OPTIONS, Main, ModulesPart, NamedStartHandle};
+use super::{Member, record};
 use crate::text::Progress;
 
 /// Names per part of their table.
