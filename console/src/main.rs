@@ -20,10 +20,10 @@ use handlescope_extract::SpillingAllocator;
 use handlescope_mcp as mcp;
 use handlescope_model::{Cancel, Reason, survive_lost_pages};
 use handlescope_query::start_engine;
-#[cfg(unix)]
-use handlescope_session::addresses::most_addresses;
 use handlescope_session::cancel::{self, Cancelled, ScriptInput};
 use handlescope_session::environment;
+#[cfg(unix)]
+use handlescope_session::environment::most_addresses;
 use handlescope_session::grammar::ParseError;
 use handlescope_session::settings::{Choices, ConfigFile, Settings, settled};
 use handlescope_session::terminal::{

@@ -1,11 +1,10 @@
 //! An open trace file: its header and its buffers are known, its events are still to be read.
 
-use std::io;
 use std::io::Read as _;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::thread;
+use std::{io, thread};
 
 use handlescope_model::tables::{LossKind, is_ring};
 use handlescope_model::{Cancel, Cancelled, ContainerLimits, open_file, plain_content};

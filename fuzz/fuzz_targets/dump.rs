@@ -6,5 +6,5 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = handlescope_fuzz::dump::read(bytes);
+    let _ = handlescope_fuzz::sources::read_dump(bytes);
 });

@@ -6,5 +6,5 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = handlescope_fuzz::import::convert(bytes);
+    let _ = handlescope_fuzz::sources::import_extract(bytes);
 });

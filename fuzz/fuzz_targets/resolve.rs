@@ -12,5 +12,5 @@ fuzz_target!(|bytes: &[u8]| {
     // catch ends the fuzzer, whatever the hook.
     static QUIET: Once = Once::new();
     QUIET.call_once(|| panic::set_hook(Box::new(|_| {})));
-    let _ = handlescope_fuzz::resolve::resolve(bytes);
+    let _ = handlescope_fuzz::symbols::resolve(bytes);
 });

@@ -4,4 +4,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|text: &str| handlescope_fuzz::symbol_path::read(text));
+fuzz_target!(|text: &str| handlescope_fuzz::symbols::read_path(text));

@@ -2,10 +2,7 @@
 //! which includes these files by their paths.
 
 pub mod archive;
-pub mod dump;
 pub mod etl;
-pub mod htrace;
-pub mod import;
 pub mod metadata;
-pub mod resolve;
-pub mod symbol_path;
+pub mod sources;
+pub mod symbols;

@@ -21,7 +21,6 @@ mod dot_net;
 mod error;
 mod family;
 mod header;
-mod here;
 #[cfg(windows)]
 mod merge;
 mod object_type;
@@ -35,15 +34,15 @@ mod recorder;
 mod session;
 mod xperf;
 
-pub use dot_net::{Begin, Keywords, Provider, ProviderSession};
-pub use error::{MergeError, OptionError, SessionError};
-pub use family::{Guid, StackEvent};
-pub use here::recorder;
-pub use object_type::{ObjectType, ObjectTypes};
-pub use options::{BufferCount, BufferSize, Events, RecordOptions, StopCondition, Target};
-pub use plan::{Flags, GroupMask, SessionPlan};
-pub use profile::{PROFILE_NAME, ProviderSelection, wpr_profile};
-pub use recorder::{
+pub use self::dot_net::{Begin, Keywords, Provider, ProviderSession};
+pub use self::error::{MergeError, OptionError, SessionError};
+pub use self::family::{Guid, StackEvent};
+pub use self::object_type::{ObjectType, ObjectTypes};
+pub use self::options::{BufferCount, BufferSize, Events, RecordOptions, StopCondition, Target};
+pub use self::plan::{Flags, GroupMask, SessionPlan};
+pub use self::profile::{PROFILE_NAME, ProviderSelection, wpr_profile};
+pub use self::recorder::{
     EventSink, FurtherTraces, Recorder, Running, SessionEvent, SessionHeader, Stats, Stopped,
+    recorder,
 };
-pub use xperf::{REPRODUCE, quoted, xperf_commands};
+pub use self::xperf::{REPRODUCE, quoted, xperf_commands};

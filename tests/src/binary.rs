@@ -1,13 +1,12 @@
 //! The `handlescope` program, run the way a user runs it.
 
-use std::env;
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{env, fs, thread};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::scenario::TraceBuilder;
@@ -268,4 +267,16 @@ pub fn run_script(command: &mut Command, script: &str) -> Run {
     let output = child.wait_with_output().expect("the program ends");
     let _ = writer.join();
     output.into()
+}
+
+/// The frames of a stack of a document, as in `module!function`, a line each.
+#[must_use]
+pub fn stack_text(document: &Value, id: &Value) -> String {
+    let frame = |frame: &Value| match (&frame["module"], &frame["function"], &frame["rva"]) {
+        (Value::String(module), Value::String(function), _) => format!("{module}!{function}"),
+        (Value::String(module), _, Value::String(rva)) => format!("{module}+{rva}"),
+        _ => "<UnknownMethod>".to_owned(),
+    };
+    let frames = document["stacks"][id.to_string()].as_array();
+    frames.into_iter().flatten().map(frame).collect::<Vec<_>>().join("\n")
 }

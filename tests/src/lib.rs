@@ -17,13 +17,12 @@
 //! * [`corrupt`]: repeatable damage,
 //! * [`data`]: the published traces, for tests that are marked [`needs_data`],
 //! * [`dump`]: minidumps of processes,
-//! * [`documents`]: what `-json` prints,
 //! * [`containers`]: archives with traces,
 //! * [`folders`]: folders with all below them,
 //! * [`functions`] and [`stacks`]: addresses and stacks of the sample's modules,
 //! * [`linked`]: images that lld-link linked,
 //! * [`foreign`]: extracts of ETWAnalyzer,
-//! * [`binary`]: the program itself, in a pipe,
+//! * [`binary`]: the program itself, in a pipe, and what it prints,
 //! * [`mcp`]: the program as a server for agents,
 //! * [`symbol_server`]: a server of PDBs, good or bad,
 //! * [`thorough`]: how many cases a long test tries,
@@ -44,7 +43,6 @@ pub mod bytes;
 pub mod containers;
 pub mod corrupt;
 pub mod data;
-pub mod documents;
 pub mod dump;
 pub mod file;
 pub mod fleet;

@@ -1,9 +1,8 @@
 //! Images for Windows, compiled by clang++ and linked by lld-link: their PDBs, identities and functions.
 
-use std::fs;
-use std::io;
 use std::path::Path;
 use std::process::Command;
+use std::{fs, io};
 
 use crate::bytes::Guid;
 

@@ -1,12 +1,11 @@
 //! A symbol server on the loopback interface, good or bad.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 /// Answer of the server to a request.
 #[derive(Debug, Clone)]

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::caveats::FleetCaveat;
 use super::choice::{FleetCriteria, RowTest};
-use super::error::FleetError;
 use super::no_match::no_match;
 use super::traces::Fleet;
+use crate::FleetError;
 use handlescope_query::{Sampled, SampledState, State, TraceLeaks, Verdict, compare_samples};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::values::listed;

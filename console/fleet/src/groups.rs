@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::caveats::FleetCaveat;
 use super::choice::{FleetCriteria, RowTest};
-use super::error::FleetError;
 use super::no_match::no_match;
 use super::scan::Row;
 use super::traces::{Fleet, FleetTrace};
 use super::why::is_of_allocations;
+use crate::FleetError;
 use handlescope_session::cancel::Cancel;
 
 /// A column by which groups are made.

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::caveats::FleetCaveat;
 use super::choice::{FleetCriteria, RowTest};
-use super::error::FleetError;
 use super::no_match::no_match;
 use super::traces::Fleet;
 use super::why::is_of_allocations;
+use crate::FleetError;
 use handlescope_session::cancel::Cancel;
 
 /// Column that divides a picture into lines.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::caveats::FleetCaveat;
 use super::choice::{FleetCriteria, RowTest};
-use super::error::FleetError;
 use super::traces::Fleet;
+use crate::FleetError;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::suggest;
 use handlescope_session::values::{Counted, listed};

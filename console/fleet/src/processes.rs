@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::choice::{FleetCriteria, RowTest};
-use super::error::FleetError;
 use super::traces::Fleet;
+use crate::FleetError;
 use handlescope_session::cancel::Cancel;
 
 /// A build of a program.

@@ -15,7 +15,7 @@ use polars::prelude::{
 };
 use polars_plan::dsl::{DslBuilder, ScanSources};
 
-use super::error::FleetError;
+use crate::FleetError;
 use crate::dataset::{Dataset, DatasetTable, Partition, TABLES};
 use handlescope_session::cancel::Cancel;
 

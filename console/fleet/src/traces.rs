@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::choice::FleetCriteria;
-use super::error::FleetError;
 use super::scan::{Row, TRACE, each};
+use crate::FleetError;
 use crate::dataset::{Dataset, Partition};
 use handlescope_session::cancel::Cancel;
 

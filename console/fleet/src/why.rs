@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::caveats::FleetCaveat;
 use super::choice::{FleetCriteria, RowTest};
-use super::error::FleetError;
 use super::no_match::no_match;
 use super::processes::{Program, programs};
 use super::scan::Row;
 use super::traces::{Fleet, FleetTrace};
+use crate::FleetError;
 use handlescope_session::cancel::Cancel;
 
 /// Suspects of a fleet.

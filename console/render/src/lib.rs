@@ -16,26 +16,20 @@ mod no_match;
 pub mod output;
 pub mod pictures;
 pub mod report;
-mod style;
 mod table;
 mod text;
 pub mod time;
 
-pub use kinds::{
-    MemberTable, OBJECT_COLUMNS, dataset_traces, diff_points, diff_traces, event_columns,
-    fleet_diff, fleet_diff_columns, fleet_group_columns, fleet_groups, fleet_why,
-    fleet_why_columns, member_tables, module_columns, point_columns, process_columns,
-    resource_columns, stack_columns, stats_columns, symbol_columns, trace_columns, version_columns,
-    why_columns, write_frame,
+pub use self::kinds::{
+    MemberTable, OBJECT_COLUMNS, call_stacks, dataset_traces, diff_points, diff_traces,
+    event_columns, event_counts, fleet_diff, fleet_diff_columns, fleet_group_columns, fleet_groups,
+    fleet_why, fleet_why_columns, frame, loaded, member_tables, module_columns, modules,
+    object_ref, point_columns, process_columns, processes, properties, provider_events,
+    resource_columns, resources, stack_columns, stats, stats_columns, symbol_columns, symbols,
+    trace_columns, unknown_properties, version_columns, versions, why, why_columns, write_frame,
 };
-use kinds::{add_amounts, add_stats};
-pub use kinds::{
-    call_stacks, event_counts, frame, loaded, modules, object_ref, processes, properties,
-    provider_events, resources, stats, symbols, unknown_properties, versions, why,
-};
-pub use no_match::{InOptions, option};
-pub use output::{OutputError, OutputOptions};
-pub use style::ObjectRefStyle;
-pub use table::Table;
-pub use table::{Columns, RowOf};
-pub use text::tree_columns;
+use self::kinds::{add_amounts, add_stats};
+pub use self::no_match::{InOptions, option};
+pub use self::output::{OutputError, OutputOptions};
+pub use self::table::{Columns, RowOf, Table};
+pub use self::text::{ObjectRefStyle, tree_columns};

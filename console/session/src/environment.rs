@@ -1,9 +1,8 @@
-//! Needs of the program before it starts: variables that its libraries can use, and threads.
+//! Needs of the program before it starts: variables that its libraries can use, threads, and addresses.
 
-use std::env;
 use std::num::NonZeroUsize;
 use std::sync::mpsc;
-use std::thread;
+use std::{env, thread};
 
 use thiserror::Error;
 
@@ -87,4 +86,15 @@ pub fn try_threads() -> Result<(), TooFewThreads> {
         let _ = thread.join();
     }
     result
+}
+
+/// Bytes of addresses that the process may have; `None` without a limit.
+#[cfg(unix)]
+pub fn most_addresses() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::As).current
+}
+
+#[cfg(not(unix))]
+pub fn most_addresses() -> Option<u64> {
+    None
 }

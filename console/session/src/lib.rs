@@ -4,7 +4,6 @@
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
-pub mod addresses;
 pub mod cancel;
 pub mod environment;
 pub mod filter;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sysinfo::{MemoryRefreshKind, Process, ProcessRefreshKind, ProcessesToUpdate, System};
 
 use super::error::SqlError;
-use handlescope_session::addresses::most_addresses;
+use handlescope_session::environment::most_addresses;
 
 /// Time between two checks.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

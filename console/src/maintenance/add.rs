@@ -1,16 +1,17 @@
-//! `dataset add`: traces one after the other, and the others when one fails.
+//! `dataset add`: traces one after the other, and the others when one fails. `dataset symbolize`: names of functions for
+//! stacks of added traces that have none.
 
 use std::collections::HashSet;
 use std::path::Path;
 
-use handlescope_extract::SourceIdentity;
-use handlescope_model::Untrusted;
 use indicatif::HumanBytes;
 
 use super::args::AddArgs;
 use handlescope_commands::shared::names::WatchedSymbols;
 use handlescope_commands::{CommandError, Context};
+use handlescope_extract::SourceIdentity;
 use handlescope_fleet::dataset::{AddOptions, Added, Dataset, DatasetError, Given, source_id};
+use handlescope_model::Untrusted;
 use handlescope_query::Source;
 use handlescope_session::paths::{Access, expand, is_extract};
 use handlescope_session::trace::{LoadArgs, Loading, NoFile};
@@ -124,6 +125,47 @@ fn report(path: &Path, added: &Added, context: &mut Context<'_, '_>) -> Result<(
             let bytes = HumanBytes(added.bytes);
             writeln!(context.out, "{id}: {path}: {date}, {acquisitions}, {bytes}")?;
         }
+    }
+    context.session.warn_of_missing_symbols(context.messages);
+    Ok(())
+}
+
+/// Makes the rows of traces again that have stacks without symbols, and replaces them where names were found.
+///
+/// # Errors
+/// When the dataset cannot be read or written, or it was cancelled; traces that are done stay so.
+pub fn symbolize(folder: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+    let dataset = Dataset::open_to_change(folder)?;
+    let (mut changed, mut unchanged, mut without) = (0_u64, 0_u64, 0_u64);
+    for listed in dataset.listed()? {
+        context.cancel.check()?;
+        if listed.stacks_without_symbols == 0 {
+            continue;
+        }
+        let Some(extract) = dataset.extract(&listed.partition.trace)? else {
+            without += 1;
+            continue;
+        };
+        open_alone(&extract.path, context)?;
+        let partition = &listed.partition;
+        let result = with_source(context, |source, names, cancel| {
+            dataset.symbolize(source, partition, names, cancel)
+        })?;
+        match result {
+            Some(_) => {
+                changed += 1;
+                writeln!(context.out, "{}: names were found", partition.short())?;
+            }
+            None => unchanged += 1,
+        }
+    }
+    let (changed, unchanged) = (Counted(changed, "trace"), Counted(unchanged, "trace"));
+    writeln!(context.out, "{changed} with more names, {unchanged} as before")?;
+    if without > 0 {
+        let without = Counted(without, "trace");
+        context.messages.warning(format_args!(
+            "{without} without extract in the dataset: add the traces again, after dataset remove"
+        ));
     }
     context.session.warn_of_missing_symbols(context.messages);
     Ok(())

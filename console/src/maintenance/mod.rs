@@ -2,17 +2,20 @@
 
 mod add;
 mod args;
-mod check;
-mod list;
 mod schema;
-mod symbolize;
+
+use std::path::Path;
+
+use indicatif::{HumanBytes, HumanCount};
 
 pub use self::args::{AddArgs, CheckArgs, DatasetAction, ListArgs, RemoveArgs, SymbolizeArgs};
-
-use handlescope_model::Untrusted;
-
+use handlescope_commands::load::note_unread;
 use handlescope_commands::{CommandError, Context};
 use handlescope_fleet::dataset::{Dataset, DatasetError};
+use handlescope_model::Untrusted;
+use handlescope_render::dataset_traces;
+use handlescope_session::settings::DisplayArgs;
+use handlescope_session::values::{Counted, Format, JsonMode};
 
 /// Carries out an action on a dataset.
 ///
@@ -21,10 +24,10 @@ use handlescope_fleet::dataset::{Dataset, DatasetError};
 pub fn run(action: &DatasetAction, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     match action {
         DatasetAction::Add(args) => add::add(args, context),
-        DatasetAction::List(args) => list::list(args, context),
-        DatasetAction::Check(args) => check::check(&args.folder, context),
+        DatasetAction::List(args) => list(args, context),
+        DatasetAction::Check(args) => check(&args.folder, context),
         DatasetAction::Schema => Ok(schema::schema(context.out)?),
-        DatasetAction::Symbolize(args) => symbolize::symbolize(&args.folder, context),
+        DatasetAction::Symbolize(args) => add::symbolize(&args.folder, context),
         DatasetAction::Remove(args) => remove(args, context),
     }
 }
@@ -44,5 +47,39 @@ fn remove(args: &RemoveArgs, context: &mut Context<'_, '_>) -> Result<(), Comman
             None => writeln!(context.out, "{}: removed before", Untrusted(id))?,
         }
     }
+    Ok(())
+}
+
+/// Compares all files of a dataset with what was written, and names what differs.
+///
+/// # Errors
+/// When the dataset cannot be read, anything differs, or it was cancelled.
+fn check(folder: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+    context.messages.wait("checking");
+    let dataset = Dataset::open(folder)?;
+    note_unread(&dataset, context.messages);
+    let checked = dataset.check(context.cancel)?;
+    checked.problems.iter().for_each(|problem| context.messages.error(problem));
+    let traces = Counted(checked.traces, "trace");
+    let (rows, bytes) = (HumanCount(checked.rows), HumanBytes(checked.bytes));
+    writeln!(context.out, "{traces}, {rows} rows, {bytes}")?;
+    match checked.problems.len() {
+        0 => Ok(()),
+        problems => Err(CommandError::DatasetDiffers { problems: problems as u64 }),
+    }
+}
+
+/// Lists the traces of a dataset, by day.
+///
+/// # Errors
+/// When the dataset or a trace of it cannot be read, or `out` cannot be written.
+fn list(args: &ListArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+    let dataset = Dataset::open(&args.folder)?;
+    note_unread(&dataset, context.messages);
+    let traces = dataset.listed()?;
+    let table = dataset_traces(&traces)?;
+    let format = if args.json { Format::Json(JsonMode::Lines) } else { Format::Text };
+    let display = context.session.settings.display(&DisplayArgs::default(), context.screen);
+    table.write_as(format, &display, context.cancel, context.out)?;
     Ok(())
 }

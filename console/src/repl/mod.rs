@@ -12,8 +12,7 @@ use reedline::{Prompt, PromptEditMode, Reedline, Signal};
 
 use handlescope_commands::completion::{KnownViews, SharedKnown};
 use handlescope_commands::console::Console;
-use handlescope_commands::script;
-use handlescope_commands::{CommandError, Flow};
+use handlescope_commands::{CommandError, Flow, script};
 use handlescope_session::cancel::{self, Cancelled, Wait};
 use handlescope_session::terminal::{Messages, standard};
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::collector::Collector;
+use super::Collector;
 use super::index::{Family, FamilyIndex};
 use crate::etl::{Event, EventId, Gatherer, Sink, Spare};
 use crate::kernel::{Duplicates, Handles, Heaps, Objects, References, VirtualMemory};

@@ -5,15 +5,15 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::mpsc::SyncSender;
 
+use super::EtlFile;
 use super::buffer::{BUFFER_HEADER_SIZE, BufferTimes, IndexedBuffer};
 use super::decoded::{DecodedBuffer, SelectedEvent};
 use super::diagnostics::{Diagnostics, WarningKind};
 use super::event::{Event, Framed, frame, is_end};
-use super::file::EtlFile;
+use super::gather::Spares;
 use super::losses::ReadBuffer;
 use super::lz77::decompress;
 use super::repeated::Repeated;
-use super::spares::Spares;
 use super::stack_parts::{BufferPart, RecentEvents, StackPart};
 use crate::intern::Fingerprint;
 

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use super::spares::Spare;
+use super::gather::Spare;
 use super::stack_parts::{BufferPart, PartPlaces};
 use crate::intern::Fingerprint;
 use crate::prefetch::prefetch;

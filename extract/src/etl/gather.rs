@@ -1,11 +1,12 @@
 //! Events of orders, gathered into batches by several threads, as far as they can be taken without those before them.
 
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use super::event::Event;
 use super::merge::Order;
-use super::spares::{Spare, Spares};
+use handlescope_model::guard::lock;
 
 /// Consumer of the events of a trace, in time order.
 pub trait Sink {
@@ -102,6 +103,34 @@ impl<B> GatheredOrder<B> {
         });
         order.events = left;
         Self { order, before, batch, gathered }
+    }
+}
+
+/// A value that can be emptied, and keeps its memory.
+pub trait Spare: Default {
+    /// Empties it.
+    fn clear(&mut self);
+}
+
+impl Spare for () {
+    fn clear(&mut self) {}
+}
+
+/// Pool of values that are no longer used; the latest one, which may still be in a cache, is used again first.
+#[derive(Default)]
+pub struct Spares<T>(Mutex<Vec<T>>);
+
+impl<T: Spare> Spares<T> {
+    /// An empty value.
+    pub fn take(&self) -> T {
+        let mut value = lock(&self.0).pop().unwrap_or_default();
+        value.clear();
+        value
+    }
+
+    /// Takes a value back.
+    pub fn give(&self, value: T) {
+        lock(&self.0).push(value);
     }
 }
 

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use super::decoded::{DecodedBuffer, SelectedEvent};
 use super::event::{Event, Framed, frame};
-use super::gather::{Batch, GatheredOrder, Sink};
+use super::gather::{Batch, GatheredOrder, Sink, Spares};
 use super::merge::{EventPlace, Order};
-use super::spares::Spares;
 use super::stack_parts::StackParts;
 use crate::prefetch::prefetch;
 

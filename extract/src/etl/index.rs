@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 use std::hash::Hasher;
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
+use std::{io, thread};
 
 use handlescope_model::Cancel;
 use rustc_hash::FxHasher;
@@ -12,8 +11,8 @@ use rustc_hash::FxHasher;
 use super::buffer::{BUFFER_HEADER_SIZE, BadHeader, BufferHeader, IndexedBuffer};
 use super::diagnostics::{Diagnostics, WarningKind};
 use super::event::{LEADING_BYTES, leading_time};
-use super::file::{EtlFile, ScanError};
 use super::lz77::decompress;
+use super::{EtlFile, ScanError};
 
 /// Fields of the trace header that matter for finding buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,16 +12,15 @@ use std::thread::{self, Scope};
 
 use handlescope_model::guard::joined;
 
+use super::EtlFile;
 use super::decode::{Decoder, Findings, Selector, groups};
 use super::diagnostics::Diagnostics;
-use super::file::EtlFile;
-use super::gather::{Sink, gather};
+use super::gather::{Sink, Spares, gather};
 use super::hand_out::HandOut;
 use super::index::BufferIndex;
 use super::losses::ReadBuffer;
 use super::merge::{IndexedGroups, MergeLimits, Merger};
 use super::repeated::Repeated;
-use super::spares::Spares;
 
 /// Groups of decoded buffers that wait for the merge.
 const READ_AHEAD: usize = 8;

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use hashbrown::HashSet;
 
-use super::lifetimes::Lifetimes;
+use super::Lifetimes;
 use super::objects::{CloseEvidence, HandleAt, slot};
 use super::open_handles::OpenHandle;
 use crate::raw::RowKind;

@@ -6,22 +6,20 @@
 //! handles of the process, on one thread, and always on the same kernel frames, on which no close of a
 //! program that goes on is ever made. Closes after the event that ends the process are part of the sweep in any case.
 
-use handlescope_model::rules::OPENING_HANDLES;
-use handlescope_model::{Cancelled, EventKind, Poll};
 use hashbrown::{HashMap, HashSet};
 
 use super::attribution::NONE;
-use super::close_frames::{CloseFrames, KernelPart, kernel_part};
 use super::kinds::event_kind;
-use super::lifetimes::Lifetimes;
 use super::lost_ends::closes_of_lost_ends;
-use super::missing::MissingEvents;
 use super::objects::slot;
 use super::owners::EventOwners;
 use super::view_exits::exit_unmaps;
+use super::{Lifetimes, MissingEvents};
 use crate::collect::Collector;
 use crate::kernel::ProcessRow;
 use crate::raw::{RowKind, UNKNOWN_ID};
+use handlescope_model::rules::OPENING_HANDLES;
+use handlescope_model::{Cancelled, EventKind, Poll};
 
 /// Latest time between the last close of a sweep and the end event that follows it, where the process sweeps itself.
 const SWEEP_AHEAD_NS: i64 = 2_000_000;
@@ -269,4 +267,25 @@ pub fn closed_start_handles(
         }
     }
     Ok(closed)
+}
+
+/// Number of the kernel frames of a stack; equal frames have equal numbers, because closes have their frames from stack
+/// events of one pointer size.
+pub type KernelPart = u32;
+
+/// Kernel frames of closes in the trace.
+pub struct CloseFrames {
+    /// Frames of closes after the end events of processes.
+    pub of_sweeps: HashSet<KernelPart>,
+    /// Frames of closes after which the process went on.
+    pub of_programs: HashSet<KernelPart>,
+}
+
+/// The kernel frames of a close.
+pub fn kernel_part(collected: &Collector, row: usize) -> Option<KernelPart> {
+    let stacks = &collected.stacks.events;
+    let parts = stacks.parts(row);
+    let mut parts = parts.iter().chain(stacks.more_parts(row));
+    let kernel = parts.find(|part| !part.is_user())?;
+    stacks.fragments().content(*kernel)
 }

@@ -12,8 +12,8 @@ use handlescope_model::rules::{handle_slot, is_inherited, is_kernel_handle};
 use handlescope_model::{Cancel, Cancelled, Poll};
 use hashbrown::{HashMap, HashSet};
 
+use super::MissingEvents;
 use super::attribution::NONE;
-use super::missing::MissingEvents;
 use crate::collect::Collector;
 use crate::kernel::{DuplicateRow, ProcessRow};
 use crate::raw::{RowKind, UNKNOWN_ID};

@@ -11,10 +11,10 @@ use handlescope_model::rules::OPENING_HANDLES;
 use handlescope_model::{Cancelled, EventKind, Poll};
 use hashbrown::{HashMap, HashSet};
 
+use super::Lifetimes;
 use super::attribution::NONE;
-use super::close_frames::{CloseFrames, KernelPart, kernel_part};
+use super::exits::{CloseFrames, KernelPart, kernel_part};
 use super::kinds::event_kind;
-use super::lifetimes::Lifetimes;
 use crate::collect::Collector;
 use crate::raw::{RowKind, UNKNOWN_ID};
 

@@ -9,8 +9,8 @@ use handlescope_model::rules::{OPENING, is_kernel_handle};
 use handlescope_model::{Cancel, Cancelled, Poll};
 use hashbrown::HashMap;
 
+use super::MissingEvents;
 use super::kinds::event_kind;
-use super::missing::MissingEvents;
 use super::owners::event_pid;
 use crate::collect::Collector;
 use crate::etl::Clock;

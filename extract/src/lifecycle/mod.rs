@@ -13,15 +13,12 @@
 //! * Objects are numbered in the order of completion, then the open ones by their first event.
 
 mod attribution;
-mod close_frames;
 mod evidence;
 mod exits;
 mod inheritance;
 mod kinds;
-mod lifetimes;
 mod lost_ends;
 mod lost_starts;
-mod missing;
 mod objects;
 mod open_handles;
 mod owners;
@@ -31,18 +28,79 @@ mod shards;
 mod unseen;
 mod view_exits;
 
-pub use attribution::{Attribution, Lifetime, NONE, ProcessIndex, known};
-pub use exits::{ExitCloses, closed_start_handles};
-pub use inheritance::DuplicateOwners;
-pub use kinds::{event_kind, subject};
-pub use lifetimes::Lifetimes;
-pub use lost_starts::find_lost_starts;
-pub use missing::MissingEvents;
-pub use objects::{ObjectRow, Objects};
-pub use owners::{EventOwners, unnamed_pids};
-pub use resources::{
+pub use self::attribution::{Attribution, Lifetime, NONE, ProcessIndex, known};
+pub use self::exits::{ExitCloses, closed_start_handles};
+pub use self::inheritance::DuplicateOwners;
+pub use self::kinds::{event_kind, subject};
+pub use self::lost_starts::find_lost_starts;
+pub use self::objects::{ObjectRow, Objects};
+pub use self::owners::{EventOwners, unnamed_pids};
+pub use self::resources::{
     AllocationColumns, AllocationStats, AllocatorRow, Miss, Owner, follow_resources,
 };
-pub use same_time::in_time_order;
-pub use shards::{TrackedEvents, track};
-pub use unseen::{UnseenClose, UnseenCloses};
+pub use self::same_time::in_time_order;
+pub use self::shards::{TrackedEvents, track};
+pub use self::unseen::{UnseenClose, UnseenCloses};
+use crate::collect::Collector;
+use crate::etl::{Clock, EventLoss, LossSpan};
+use handlescope_model::Cancel;
+use handlescope_model::rules::LossTimes;
+
+/// Inputs for following lifetimes.
+#[derive(Clone, Copy)]
+pub struct Lifetimes<'a> {
+    pub collected: &'a Collector,
+    pub index: &'a ProcessIndex,
+    pub owners: &'a EventOwners,
+    pub missing: &'a MissingEvents,
+    pub clock: &'a Clock,
+    pub cancel: &'a Cancel,
+}
+
+impl Lifetimes<'_> {
+    /// The rows of the timeline in time order; `order` gives it, or some rows in time order, when it is not the order of
+    /// all rows.
+    pub fn rows(&self, order: Option<&[u32]>) -> impl DoubleEndedIterator<Item = usize> {
+        let count = order.map_or(self.collected.shared.timeline.len(), <[u32]>::len);
+        (0..count).map(move |position| order.map_or(position, |order| order[position] as usize))
+    }
+}
+
+/// Gaps in the events of a trace; times are raw.
+pub struct MissingEvents {
+    pub times: LossTimes,
+    /// Without those that are probably of another processor.
+    certain: LossTimes,
+    /// Without those that may be anywhere.
+    located: LossTimes,
+}
+
+impl MissingEvents {
+    pub fn new(losses: &[EventLoss]) -> Self {
+        let certain = losses.iter().filter(|loss| !loss.is_doubtful);
+        Self {
+            times: LossTimes::new(losses.iter().map(bounds)),
+            certain: LossTimes::new(certain.map(bounds)),
+            located: LossTimes::new(losses.iter().map(bounds).filter(Option::is_some)),
+        }
+    }
+
+    /// Whether no events are missing.
+    pub fn is_none(&self) -> bool {
+        self.times.is_empty()
+    }
+
+    /// Whether events may be missing between two times, these included, as far as it is known when they were.
+    pub fn is_located_between(&self, from: i64, to: i64) -> bool {
+        self.located.is_between(from, to)
+    }
+
+    /// Whether events of some processor are missing between two times, these included.
+    pub fn is_certain_between(&self, from: i64, to: i64) -> bool {
+        self.certain.is_between(from, to)
+    }
+}
+
+fn bounds(loss: &EventLoss) -> Option<(i64, i64)> {
+    loss.span.map(LossSpan::bounds)
+}

@@ -7,10 +7,10 @@ use handlescope_model::rules::is_kernel_handle;
 use handlescope_model::{Cancel, Cancelled, Poll};
 use hashbrown::{HashMap, HashSet};
 
+use super::MissingEvents;
 use super::attribution::{Attribution, NONE, ProcessIndex, known};
 use super::inheritance::{DuplicateOwners, Inheritance};
 use super::kinds::subject;
-use super::missing::MissingEvents;
 use crate::collect::Collector;
 use crate::etl::{Diagnostics, WarningKind};
 use crate::raw::{IdSource, RowKind, UNKNOWN_ID};

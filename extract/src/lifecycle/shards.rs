@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use handlescope_model::{Cancel, Cancelled, Poll};
 use hashbrown::HashMap;
 
+use super::Lifetimes;
 use super::attribution::NONE;
 use super::evidence::RundownEvidence;
-use super::lifetimes::Lifetimes;
 use super::objects::{ObjectRow, Objects, Tracker, closed_handle, event_address, opened_handle};
 use super::unseen::{Effect, Reuses};
 use crate::etl::{Diagnostics, WarningKind};

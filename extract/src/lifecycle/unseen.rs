@@ -13,10 +13,10 @@ use handlescope_model::tables::ClosedUnseen;
 use handlescope_model::{Cancelled, EventKind, Poll};
 use hashbrown::{HashMap, HashSet};
 
+use super::Lifetimes;
 use super::attribution::NONE;
 use super::exits::ExitCloses;
 use super::kinds::event_kind;
-use super::lifetimes::Lifetimes;
 use super::lost_ends::{Presence, presences};
 use super::objects::slot;
 use super::owners::view_pid;

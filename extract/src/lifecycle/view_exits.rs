@@ -7,8 +7,8 @@
 use handlescope_model::{Cancelled, Poll};
 use hashbrown::{HashMap, HashSet};
 
+use super::Lifetimes;
 use super::attribution::NONE;
-use super::lifetimes::Lifetimes;
 use crate::collect::Collector;
 use crate::raw::RowKind;
 

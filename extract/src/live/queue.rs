@@ -10,8 +10,8 @@ use std::time::Duration;
 use handlescope_model::Cancel;
 use handlescope_model::guard::lock;
 
+use super::PackedEvents;
 use super::inventory::Inventory;
-use super::window::PackedEvents;
 use crate::error::ExtractError;
 use crate::etl::{Event, Selector};
 use crate::options::ExtractOptions;

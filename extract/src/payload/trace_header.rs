@@ -4,7 +4,7 @@
 use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime, Time, Weekday};
 
-use super::bytes::{Field, Payload};
+use super::{Field, Payload};
 use crate::etl::{Clock, ClockKind, Event, EventId, Session};
 use crate::filetime::{date_time, of_date_time};
 

@@ -50,7 +50,6 @@
 mod beside;
 #[cfg(test)]
 mod fixture;
-mod frame;
 mod identity;
 #[cfg(test)]
 mod linked_tests;
@@ -63,19 +62,19 @@ mod pointer;
 mod report;
 mod search;
 mod server;
-mod sources;
 mod speed;
+mod switches;
 mod symbolizer;
 #[cfg(test)]
 mod tests;
 
 pub use self::beside::symbols_beside;
-pub use self::frame::{CodeAddress, FrameChain, ResolvedFrame};
 pub use self::identity::{ModuleIdentity, PdbIdentity};
+pub use self::module::{CodeAddress, FrameChain, ResolvedFrame};
 pub use self::options::{DownloadBudget, NoSymbolObserver, SymbolObserver, SymbolizerOptions};
 pub use self::path::SymbolPath;
 pub use self::pointer::PointerError;
 pub use self::report::{MissingAt, ModuleReport, Origin, Outcome, SearchFailure, SymbolFileError};
-pub use self::sources::{ServerChoice, SymbolSources, SymbolSourcesError};
 pub use self::speed::MinSpeed;
+pub use self::switches::{ServerChoice, SymbolSources, SymbolSourcesError};
 pub use self::symbolizer::Symbolizer;

@@ -3,11 +3,10 @@
 //! The folders in which programs of Windows keep symbols that they downloaded.
 
 use std::convert::Infallible;
-use std::env;
 use std::ffi::OsString;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::{env, fmt};
 
 use rustc_hash::FxHashSet;
 use symsrv::{CachePath, NtSymbolPathEntry, parse_nt_symbol_path};

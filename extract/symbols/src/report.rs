@@ -1,9 +1,8 @@
 //! Outcome of the search for a module's symbols, in words for the user.
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fmt, io};
 
 use handlescope_model::{Reason, Untrusted};
 use thiserror::Error;

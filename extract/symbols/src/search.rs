@@ -12,10 +12,9 @@ use handlescope_model::PageWatch;
 use handlescope_model::guard::lock;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::frame::CodeAddress;
 use super::identity::{ImageIdentity, ModuleIdentity, PdbIdentity, StoreKey};
 use super::local::{Candidate, LocalFolders};
-use super::module::{ModuleSymbols, SymcacheNames};
+use super::module::{CodeAddress, ModuleSymbols, SymcacheNames};
 use super::options::{SymbolizerOptions, Watch};
 use super::path::{self, SymbolPath, usual_caches};
 use super::pdb::pe::ExportTable;
@@ -23,8 +22,8 @@ use super::pdb::symcache::{FileStamp, SymcacheStore, Symcaches};
 use super::pdb::{Conversion, PdbFile};
 use super::pointer::{self, PointerError};
 use super::report::{ModuleReport, Origin, Outcome, SearchNotes, SymbolFileError};
+use super::server::Downloads;
 use super::server::download_lock::Semaphore;
-use super::server::downloads::Downloads;
 use super::server::install::{Form, Install};
 
 /// PDBs that are converted at once have this many bytes at most, unless a single one is larger.

@@ -1,18 +1,16 @@
 //! The symbolizer: it resolves addresses of a module, or of many modules in parallel, and reports the outcome.
 
-use std::fmt;
-use std::iter;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
-use std::thread;
+use std::{fmt, iter, thread};
 
 use handlescope_model::Cancel;
 use handlescope_model::guard::lock;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::frame::{CodeAddress, FrameChain};
 use super::identity::ModuleIdentity;
+use super::module::{CodeAddress, FrameChain};
 use super::options::{NoSymbolObserver, SymbolObserver, SymbolizerOptions, Watch};
 use super::path::SymbolPath;
 use super::report::ModuleReport;

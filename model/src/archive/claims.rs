@@ -11,9 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use polars::prelude::PolarsError;
 use polars_parquet::read::{FileMetadata, read_metadata};
-use polars_parquet_format::thrift;
 use polars_parquet_format::thrift::protocol::TCompactInputProtocol;
-use polars_parquet_format::{FileMetaData, PageHeader, PageType, SchemaElement, Type};
+use polars_parquet_format::{FileMetaData, PageHeader, PageType, SchemaElement, Type, thrift};
 
 use super::container::ContainerLimits;
 use crate::guard::Panicked;

@@ -11,8 +11,8 @@ use polars_arrow::offset::Offsets;
 use serde::{Deserialize, Serialize};
 
 use super::number::Number;
-use super::spec::{ColumnType, Reference};
 use super::values::{Blobs, Flags, Lists, Numbers, Texts};
+use super::{ColumnType, Reference};
 
 /// A Rust type that can be the value of a column.
 pub trait Cell: Sized {

@@ -5,7 +5,7 @@ use polars::prelude::{
     UInt32Type, UInt64Type,
 };
 
-use super::spec::{ColumnType, Reference};
+use super::{ColumnType, Reference};
 
 /// Native polars representation of a number.
 pub type Native<T> = <<T as Number>::Physical as PolarsNumericType>::Native;

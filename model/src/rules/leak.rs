@@ -1,6 +1,6 @@
 //! Leak classes of handles and views that stay open, and ownership of duplicates.
 
-use super::kinds::{OPENING, OPENING_HANDLES};
+use super::{OPENING, OPENING_HANDLES};
 use crate::tables::EventKind;
 
 /// Leak class of an open.

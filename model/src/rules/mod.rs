@@ -5,27 +5,22 @@
 //! The rules are ETWAnalyzer's.
 
 mod handle;
-mod kinds;
 mod leak;
 mod losses;
 mod object;
 mod resource;
 
-pub use handle::{handle_slot, is_kernel_handle, is_pseudo_handle};
-pub use kinds::{
-    CLOSING, CREATING, EXIT_FUNCTIONS, HANDLE_RUNDOWN_END, Kinds, OPENING, OPENING_HANDLES,
-    REFERENCE_CHANGES, TYPE_RUNDOWN_END, VIEWS, WITH_HANDLE, create_rank, is_exit_function,
-    is_of_end_rundown,
-};
-pub use leak::{
+pub use self::handle::{handle_slot, is_kernel_handle, is_pseudo_handle};
+pub use self::leak::{
     LeakClass, is_inherited, is_leak, is_leak_at_exit, is_leaked_handle, is_leaked_view, leak_class,
 };
-pub use losses::LossTimes;
-pub use object::{DeriveScratch, Derived, ObjectEvents, creation, derive, end, has_overlap};
-pub use resource::{
+pub use self::losses::LossTimes;
+pub use self::object::{DeriveScratch, Derived, ObjectEvents, creation, derive, end, has_overlap};
+pub use self::resource::{
     Recording, about, backed_by, has_bytes, has_lasting_names, is_freed, is_named_by_allocator,
     is_never_freed, is_of_pages,
 };
+use crate::tables::EventKind;
 
 /// The lifetime of an object whose creation or end is unknown, as filters see it: 9999 s.
 pub const UNKNOWN_LIFETIME_NS: i64 = 9_999_000_000_000;
@@ -33,6 +28,98 @@ pub const UNKNOWN_LIFETIME_NS: i64 = 9_999_000_000_000;
 /// Nanoseconds between creation and end; `None` when one of them is unknown.
 pub fn lifetime_ns(create_ns: Option<i64>, end_ns: Option<i64>) -> Option<i64> {
     Some(end_ns?.saturating_sub(create_ns?))
+}
+
+/// A set of kinds of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kinds(u32);
+
+/// Events that make a handle or a view.
+pub const OPENING: Kinds =
+    Kinds::of(&[EventKind::HandleCreate, EventKind::HandleDuplicate, EventKind::Map]);
+
+/// Events that make a handle.
+pub const OPENING_HANDLES: Kinds =
+    Kinds::of(&[EventKind::HandleCreate, EventKind::HandleDuplicate]);
+
+/// Events that end a handle or a view.
+pub const CLOSING: Kinds = Kinds::of(&[EventKind::HandleClose, EventKind::Unmap]);
+
+/// Events that carry a handle value.
+pub const WITH_HANDLE: Kinds =
+    Kinds::of(&[EventKind::HandleCreate, EventKind::HandleDuplicate, EventKind::HandleClose]);
+
+/// Events of a view of a file.
+pub const VIEWS: Kinds = Kinds::of(&[EventKind::Map, EventKind::Unmap]);
+
+/// Events that change the reference count of an object.
+pub const REFERENCE_CHANGES: Kinds = Kinds::of(&[EventKind::Reference, EventKind::Dereference]);
+
+/// Events that can be the creation of an object; [`create_rank`] says which of them is.
+pub const CREATING: Kinds = Kinds::of(&[
+    EventKind::ObjectCreate,
+    EventKind::HandleCreate,
+    EventKind::Map,
+    EventKind::HandleDuplicate,
+]);
+
+impl Kinds {
+    /// The set of these kinds.
+    pub const fn of(kinds: &[EventKind]) -> Self {
+        let (mut bits, mut at) = (0, 0);
+        while at < kinds.len() {
+            bits |= 1 << kinds[at] as u32;
+            at += 1;
+        }
+        Self(bits)
+    }
+
+    /// Whether a kind is in the set.
+    #[inline]
+    pub const fn contains(self, kind: EventKind) -> bool {
+        self.contains_code(kind as u32)
+    }
+
+    /// Whether the kind of a stored number is in the set; one of a newer layout is in none.
+    #[inline]
+    pub const fn contains_code(self, code: u32) -> bool {
+        code < u32::BITS && self.0 >> code & 1 == 1
+    }
+
+    /// The stored numbers of the kinds in the set, ascending.
+    pub fn codes(self) -> impl Iterator<Item = u32> {
+        (0..u32::BITS).filter(move |code| self.contains_code(*code))
+    }
+}
+
+/// Rank of an event by how much it says about the creation of its object, 0 being most; `None` for
+/// none of [`CREATING`].
+pub const fn create_rank(kind: EventKind) -> Option<u32> {
+    match kind {
+        EventKind::ObjectCreate => Some(0),
+        EventKind::HandleCreate | EventKind::Map => Some(1),
+        EventKind::HandleDuplicate => Some(2),
+        _ => None,
+    }
+}
+
+/// Kernel functions that close what a process leaves open when it ends.
+pub const EXIT_FUNCTIONS: [&str; 3] = ["ExSweepHandleTable", "ObKillProcess", "PspExitProcess"];
+
+/// Whether a function on the stack of a close says that the end of the process made it.
+pub fn is_exit_function(name: &str) -> bool {
+    EXIT_FUNCTIONS.contains(&name)
+}
+
+/// One for each open handle.
+pub const HANDLE_RUNDOWN_END: &str = "HandleDCEnd";
+
+/// One for each type of objects, so that a trace in which nothing was open at the end has some too.
+pub const TYPE_RUNDOWN_END: &str = "TypeDCEnd";
+
+/// Whether an event of this name is of that rundown.
+pub fn is_of_end_rundown(name: &str) -> bool {
+    [HANDLE_RUNDOWN_END, TYPE_RUNDOWN_END].contains(&name)
 }
 
 #[cfg(test)]
@@ -44,5 +131,25 @@ mod tests {
         assert_eq!(lifetime_ns(Some(5), Some(9)), Some(4));
         assert_eq!(lifetime_ns(None, Some(9)), None);
         assert_eq!(lifetime_ns(Some(5), None), None);
+    }
+
+    #[test]
+    fn opens_and_closes_are_distinct_kinds() {
+        for kind in EventKind::ALL {
+            assert!(!(OPENING.contains(kind) && CLOSING.contains(kind)), "{kind:?}");
+            let is_used =
+                [OPENING, CLOSING, REFERENCE_CHANGES].iter().any(|set| set.contains(kind));
+            let is_object = matches!(kind, EventKind::ObjectCreate | EventKind::ObjectDelete);
+            assert_eq!(is_used, !is_object, "{kind:?}");
+            assert_eq!(create_rank(kind).is_some(), CREATING.contains(kind), "{kind:?}");
+        }
+        assert_eq!(WITH_HANDLE.codes().collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_kind_of_a_newer_layout_is_in_no_set() {
+        for code in [9, 31, 32, 99, u32::MAX] {
+            assert!(!OPENING.contains_code(code) && !CREATING.contains_code(code), "{code}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::kinds::{OPENING_HANDLES, create_rank};
+use super::{OPENING_HANDLES, create_rank};
 use crate::index::{ProcessIdx, sentinel};
 use crate::tables::EventKind;
 

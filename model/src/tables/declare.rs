@@ -87,10 +87,10 @@ macro_rules! table {
             }
         }
 
-        impl $crate::tables::rows::TableRows for $table {
+        impl $crate::tables::TableRows for $table {
             type Row = $row;
 
-            fn read_rows<S: $crate::tables::rows::Cells>(
+            fn read_rows<S: $crate::tables::Cells>(
                 source: &S,
                 first: usize,
                 count: usize,

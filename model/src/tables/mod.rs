@@ -8,33 +8,78 @@ mod objects;
 mod processes;
 mod provider_events;
 mod resources;
-mod rows;
 mod schema;
 mod stacks;
 mod trace;
 
-pub use diagnostics::{EventCount, EventCounts, Loss, LossKind, Losses, Warning, Warnings};
-pub use events::{ClosedUnseen, Event, EventKind, Events};
-pub use modules::{Module, ModuleLoad, ModuleLoads, Modules, Volume, Volumes};
-pub use objects::{
+pub use self::diagnostics::{EventCount, EventCounts, Loss, LossKind, Losses, Warning, Warnings};
+pub use self::events::{ClosedUnseen, Event, EventKind, Events};
+pub use self::modules::{Module, ModuleLoad, ModuleLoads, Modules, Volume, Volumes};
+pub use self::objects::{
     ExistingHandle, ExistingHandles, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Name, Names, Object,
     ObjectType, ObjectTypes, Objects, StartHandle, StartHandles, UNKNOWN_TYPE_NAME,
 };
-pub use processes::{Process, Processes, Thread, Threads};
-pub use provider_events::{
+pub use self::processes::{Process, Processes, Thread, Threads};
+pub use self::provider_events::{
     EventField, EventFields, EventValue, EventValues, ProviderEvent, ProviderEvents,
 };
-pub use resources::{
+pub use self::resources::{
     Allocator, Allocators, Resource, ResourceEnd, ResourceKind, ResourceMiss, ResourceMissKind,
     ResourceMisses, Resources,
 };
-pub use rows::{Cells, TableRows};
-pub use schema::SCHEMA_VERSION;
-pub use stacks::{
+pub use self::schema::SCHEMA_VERSION;
+pub use self::stacks::{
     Frame, Frames, Method, Methods, Stack, StackEvent, StackEvents, StackRows, Stacks, Symbol,
     Symbols,
 };
-pub use trace::{
+pub use self::trace::{
     MINIDUMP, NO_CLOCK, SYSTEM_CLOCK, TraceInfo, TraceInfos, UNKNOWN_CLOCK, UtcOffsets, is_merged,
     is_ring,
 };
+use crate::column::Cell;
+use crate::key::{Columns, Key};
+
+/// Source of the values of columns.
+pub trait Cells {
+    /// Error of reading the values.
+    type Error;
+
+    /// Copies at most `count` values of a column, from the row `first` on.
+    ///
+    /// # Errors
+    /// When the column cannot be read.
+    fn cells<C: Columns, T: Cell>(
+        &self,
+        key: Key<C, T>,
+        first: usize,
+        count: usize,
+    ) -> Result<Vec<T>, Self::Error>;
+}
+
+/// A table as rows that are typed, instead of columns.
+pub trait TableRows: Columns {
+    /// A row; its serialization has the names of the columns.
+    type Row: serde::Serialize + serde::de::DeserializeOwned;
+
+    /// Copies at most `count` rows, from the row `first` on.
+    ///
+    /// # Errors
+    /// When a column cannot be read.
+    fn read_rows<S: Cells>(source: &S, first: usize, count: usize) -> Result<Self, S::Error>;
+
+    /// A copy of one row; `None` after the last.
+    fn row(&self, row: usize) -> Option<Self::Row>;
+
+    /// Copies the whole table.
+    ///
+    /// # Errors
+    /// When a column cannot be read.
+    fn read<S: Cells>(source: &S) -> Result<Self, S::Error> {
+        Self::read_rows(source, 0, usize::MAX)
+    }
+
+    /// Copies of all rows.
+    fn rows(&self) -> impl Iterator<Item = Self::Row> {
+        (0..).map_while(|row| self.row(row))
+    }
+}

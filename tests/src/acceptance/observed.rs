@@ -54,7 +54,7 @@ pub fn observe(program: &Path, trace: &Path, symbols: Option<&str>) -> Result<Ob
 }
 
 /// A number, which may be hex text.
-pub(super) fn number(value: &Value) -> Option<u64> {
+pub fn number(value: &Value) -> Option<u64> {
     match value {
         Value::String(text) => u64::from_str_radix(text.strip_prefix("0x")?, 16).ok(),
         value => value.as_u64(),

@@ -17,19 +17,19 @@ const LEAKED_BLOCKS: u64 = 0x2d0_0000_0000;
 
 /// The heaps of all processes. The memory it takes does not grow with the number of events.
 #[derive(Debug)]
-pub(super) struct Heaps {
+pub struct Heaps {
     leak_percent: u32,
     processes: usize,
     /// Live blocks as (process, number).
     live: Vec<(usize, u64)>,
     free: Vec<u64>,
-    pub(super) allocs: u64,
-    pub(super) frees: u64,
-    pub(super) leaked_blocks: u64,
+    pub allocs: u64,
+    pub frees: u64,
+    pub leaked_blocks: u64,
 }
 
 impl Heaps {
-    pub(super) fn new(trace: &LargeTrace) -> Self {
+    pub fn new(trace: &LargeTrace) -> Self {
         Self {
             leak_percent: trace.leak_percent,
             processes: trace.processes as usize,
@@ -42,7 +42,7 @@ impl Heaps {
     }
 
     /// The next event, and whether it has a stack: frees have none.
-    pub(super) fn next_action(&mut self, rng: &mut Rng) -> (Action, bool) {
+    pub fn next_action(&mut self, rng: &mut Rng) -> (Action, bool) {
         let size = 16 + 8 * rng.below(200);
         let is_free = rng.percent(50) || self.live.len() >= MAX_LIVE;
         if is_free && !self.live.is_empty() {

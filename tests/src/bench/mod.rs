@@ -9,15 +9,15 @@ use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::Path;
 
+use self::heap::Heaps;
+pub use self::large_trace::{LargeTrace, LargeTraceCounts};
+use self::open_handles::{Action, OBJECT_TYPES, OpenHandles};
+use self::stacks::StackPool;
 use crate::file::{EtlFile, FileOptions, FileWriter};
 use crate::header::{HeaderKind, Stamp};
 use crate::payload::{HandleEvent, KernelPayload, context_switch, disk_read, stack_walk};
 use crate::rng::Rng;
 use crate::scenario::TraceBuilder;
-use heap::Heaps;
-pub use large_trace::{LargeTrace, LargeTraceCounts};
-use open_handles::{Action, OBJECT_TYPES, OpenHandles};
-use stacks::StackPool;
 
 /// Time between two handle events, in nanoseconds.
 const STEP: i64 = 10_000;

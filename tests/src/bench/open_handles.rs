@@ -7,7 +7,7 @@ use crate::rng::Rng;
 use crate::scenario::{KERNEL_HANDLE, TAG_BITS};
 
 /// Ids and names of the object types.
-pub(super) const OBJECT_TYPES: [(u16, &str); 4] =
+pub const OBJECT_TYPES: [(u16, &str); 4] =
     [(8, "Thread"), (16, "Event"), (37, "File"), (44, "Key")];
 
 /// Open handles at one time that are not leaked.
@@ -27,12 +27,12 @@ const LEAKED_HANDLES: u32 = 0x0100_0000;
 
 /// An event to write next.
 #[derive(Debug)]
-pub(super) struct Action {
-    pub(super) payload: KernelPayload,
+pub struct Action {
+    pub payload: KernelPayload,
     /// Process that does it.
-    pub(super) pid: u32,
+    pub pid: u32,
     /// Creates a handle that is never closed.
-    pub(super) leaks: bool,
+    pub leaks: bool,
 }
 
 /// A handle that will be closed.
@@ -73,7 +73,7 @@ impl Values {
 
 /// The handles that are open in all processes. The memory it takes does not grow with the number of events.
 #[derive(Debug)]
-pub(super) struct OpenHandles {
+pub struct OpenHandles {
     left: u64,
     leak_percent: u32,
     open: Vec<Open>,
@@ -83,13 +83,13 @@ pub(super) struct OpenHandles {
     /// Values of each process, then those of System.
     handles: Vec<Values>,
     leaked: Vec<u64>,
-    pub(super) creates: u64,
-    pub(super) duplicates: u64,
-    pub(super) closes: u64,
+    pub creates: u64,
+    pub duplicates: u64,
+    pub closes: u64,
 }
 
 impl OpenHandles {
-    pub(super) fn new(trace: &LargeTrace) -> Self {
+    pub fn new(trace: &LargeTrace) -> Self {
         let processes = trace.processes as usize;
         Self {
             left: trace.handle_events,
@@ -106,21 +106,21 @@ impl OpenHandles {
     }
 
     /// Process id of a process by its number.
-    pub(super) fn pid(process: usize) -> u32 {
+    pub fn pid(process: usize) -> u32 {
         1000 + 32 * process as u32
     }
 
-    pub(super) fn processes(&self) -> usize {
+    pub fn processes(&self) -> usize {
         self.leaked.len()
     }
 
     /// Leaked handles of a process.
-    pub(super) fn leaked(&self, process: usize) -> u64 {
+    pub fn leaked(&self, process: usize) -> u64 {
         self.leaked[process]
     }
 
     /// Leaked handle number `n` of a process. It is computed, so that it need not be stored.
-    pub(super) fn leaked_handle(process: usize, n: u64) -> HandleRecord {
+    pub fn leaked_handle(process: usize, n: u64) -> HandleRecord {
         HandleRecord {
             object: LEAKED_OBJECTS + ((process as u64) << 32) + 0x60 * n,
             pid: Self::pid(process),
@@ -131,7 +131,7 @@ impl OpenHandles {
     }
 
     /// The next of the events there are to be.
-    pub(super) fn next_action(&mut self, rng: &mut Rng) -> Action {
+    pub fn next_action(&mut self, rng: &mut Rng) -> Action {
         let to_close = self.open.len() as u64;
         // Another open handle takes two of the events left: one to open and one to close it.
         let has_space = self.left >= to_close + 2 && self.open.len() < MAX_OPEN;

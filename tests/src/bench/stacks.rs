@@ -31,7 +31,7 @@ const APP_BASE: u64 = 0x7ff6_0000_0000;
 const APP_STEP: u64 = 0x10;
 
 /// Declares the kernel, and the processes with their modules.
-pub(super) fn add_modules(frame: &mut TraceBuilder, trace: &LargeTrace) {
+pub fn add_modules(frame: &mut TraceBuilder, trace: &LargeTrace) {
     let pdb = |n: u32| Guid::new(0x5eed_0000_0000_0000_0000_0000_0000_0000 + u128::from(n));
     frame.module(0, KERNEL.path, KERNEL.base, KERNEL.size).pdb("ntkrnlmp.pdb", pdb(1), 1);
     let app_size = (trace.distinct_stacks as u64 * APP_STEP + 0x2000).next_multiple_of(0x1000);
@@ -51,13 +51,13 @@ pub(super) fn add_modules(frame: &mut TraceBuilder, trace: &LargeTrace) {
 
 /// The stacks events choose from, as (kernel frames, user frames).
 #[derive(Debug)]
-pub(super) struct StackPool {
+pub struct StackPool {
     stacks: Vec<(Vec<u64>, Vec<u64>)>,
     used: Vec<bool>,
 }
 
 impl StackPool {
-    pub(super) fn new(trace: &LargeTrace) -> Self {
+    pub fn new(trace: &LargeTrace) -> Self {
         assert!(trace.distinct_stacks > 0, "events choose from at least one stack");
         assert!((4..=250).contains(&trace.stack_depth), "a stack has 4 to 250 frames");
         let mut rng = Rng::new(trace.seed ^ 0x57ac);
@@ -67,7 +67,7 @@ impl StackPool {
     }
 
     /// A stack for the next event. Leaks come from the first hundredth of the stacks.
-    pub(super) fn choose(&mut self, leaks: bool, rng: &mut Rng) -> (&[u64], &[u64]) {
+    pub fn choose(&mut self, leaks: bool, rng: &mut Rng) -> (&[u64], &[u64]) {
         let choices = if leaks { self.stacks.len().div_ceil(100) } else { self.stacks.len() };
         // The smaller of two numbers: some stacks occur far more often than others.
         let index = rng.index(choices).min(rng.index(choices));
@@ -77,7 +77,7 @@ impl StackPool {
     }
 
     /// Stacks chosen at least once.
-    pub(super) fn used(&self) -> u64 {
+    pub fn used(&self) -> u64 {
         self.used.iter().filter(|used| **used).count() as u64
     }
 }

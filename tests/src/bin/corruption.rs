@@ -2,14 +2,13 @@
 //! Every run has to end with an answer or an error.
 
 use std::error::Error;
-use std::fs;
 use std::io::Read as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use clap::Parser;
 use handlescope_tests::binary::{ended_within, handlescope, sample_trace};

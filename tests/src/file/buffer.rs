@@ -4,31 +4,31 @@ use super::lz77;
 use crate::bytes::Bytes;
 
 /// Size of a buffer header, in bytes.
-pub(super) const BUFFER_HEADER: usize = 72;
+pub const BUFFER_HEADER: usize = 72;
 /// Flag of the header buffer and of the last buffer.
-pub(super) const FLAG_FLUSH_MARKER: u16 = 1;
+pub const FLAG_FLUSH_MARKER: u16 = 1;
 const FLAG_WIDE_CPU: u16 = 0x20;
 const FLAG_COMPRESSED: u16 = 0x40;
 /// Buffer type of the header buffer.
-pub(super) const TYPE_HEADER: u16 = 4;
+pub const TYPE_HEADER: u16 = 4;
 /// Byte after the data.
 const FILLER: u8 = 0xff;
 
 /// Fields of a buffer header other than sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct BufferHeader {
-    pub(super) time: i64,
-    pub(super) sequence: u64,
-    pub(super) cpu: u16,
-    pub(super) logger_id: u16,
-    pub(super) flags: u16,
-    pub(super) buffer_type: u16,
-    pub(super) wide_cpu_index: bool,
+pub struct BufferHeader {
+    pub time: i64,
+    pub sequence: u64,
+    pub cpu: u16,
+    pub logger_id: u16,
+    pub flags: u16,
+    pub buffer_type: u16,
+    pub wide_cpu_index: bool,
 }
 
 impl BufferHeader {
     /// The bytes of a buffer that occupies `size` bytes, filled up after the content.
-    pub(super) fn plain(&self, content: &[u8], size: usize) -> Vec<u8> {
+    pub fn plain(&self, content: &[u8], size: usize) -> Vec<u8> {
         let filled = BUFFER_HEADER + content.len();
         let mut bytes = self.encode(size, filled, self.flags).raw(content).into_vec();
         bytes.resize(size, FILLER);
@@ -36,7 +36,7 @@ impl BufferHeader {
     }
 
     /// The bytes of a compressed buffer, as long as the compressed content.
-    pub(super) fn compressed(&self, content: &[u8]) -> Vec<u8> {
+    pub fn compressed(&self, content: &[u8]) -> Vec<u8> {
         let stream = lz77::compress(content);
         let flags = self.flags | FLAG_COMPRESSED;
         let (size, filled) = (BUFFER_HEADER + stream.len(), BUFFER_HEADER + content.len());

@@ -227,7 +227,7 @@ impl FileOptions {
     }
 
     /// The trace header for a file of `buffers` whose last event is at `last` (raw).
-    pub(super) fn trace_header(&self, buffers: u64, last: i64) -> TraceHeader {
+    pub fn trace_header(&self, buffers: u64, last: i64) -> TraceHeader {
         let (end, buffers_written) = match self.end {
             SessionEnd::AtLastEvent => (self.filetime(last), buffers as u32),
             SessionEnd::At(end) => (end, buffers as u32),

@@ -9,16 +9,15 @@
 mod program;
 mod session;
 
-use std::fs;
-use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::{fs, io};
 
 use serde_json::{Value, json};
 
+use self::program::{Build, PROGRAM, VERSIONS, builds};
+use self::session::{Leaking, Opened, Session};
 use crate::rng::Rng;
-use program::{Build, PROGRAM, VERSIONS, builds};
-use session::{Leaking, Opened, Session};
 
 /// Days of the session starts, at most: those of October 2026.
 const DAYS: usize = 31;

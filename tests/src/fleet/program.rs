@@ -2,9 +2,8 @@
 //! has a PDB of its own.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use crate::folders::copy_folder;
 use crate::functions::Functions;
@@ -12,10 +11,10 @@ use crate::linked::{Image, compile, publics};
 use crate::stacks::Stacks;
 
 /// File of the program.
-pub(super) const PROGRAM: &str = "fleet.exe";
+pub const PROGRAM: &str = "fleet.exe";
 
 /// File versions of the builds, in the order of their releases, which is not that of the texts.
-pub(super) const VERSIONS: [&str; 5] = ["4.1.0.0", "4.2.0.0", "4.9.1.7", "4.10.0.0", "4.10.1.0"];
+pub const VERSIONS: [&str; 5] = ["4.1.0.0", "4.2.0.0", "4.9.1.7", "4.10.0.0", "4.10.1.0"];
 
 const SOURCE: &str = include_str!("fleet.cpp");
 
@@ -28,10 +27,10 @@ const BEHIND_CALL: u64 = 12;
 
 /// A build of the program.
 #[derive(Debug)]
-pub(super) struct Build {
-    pub(super) version: &'static str,
+pub struct Build {
+    pub version: &'static str,
     /// Stacks with the addresses of this build.
-    pub(super) stacks: Stacks,
+    pub stacks: Stacks,
 }
 
 /// Compiles all builds, and adds their PDBs and those of Windows to a folder in the layout of a symbol server.
@@ -41,7 +40,7 @@ pub(super) struct Build {
 ///
 /// # Panics
 /// When the PDBs of the sample cannot be copied.
-pub(super) fn builds(symbols: &Path) -> io::Result<Vec<Build>> {
+pub fn builds(symbols: &Path) -> io::Result<Vec<Build>> {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/symbols");
     copy_folder(&sample, symbols);
     (0..).zip(VERSIONS).map(|(number, version)| build(number, version, symbols)).collect()

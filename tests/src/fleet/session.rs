@@ -101,21 +101,21 @@ const ACTIVITIES: [Activity; 5] = [
 
 /// Part of the handles that a function leaks on a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Leaking {
-    pub(super) function: &'static str,
-    pub(super) percent: u32,
+pub struct Leaking {
+    pub function: &'static str,
+    pub percent: u32,
 }
 
 /// A function with the handles that it leaks and all that it opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Opened {
-    pub(super) function: &'static str,
-    pub(super) leaked: u64,
-    pub(super) opened: u64,
+pub struct Opened {
+    pub function: &'static str,
+    pub leaked: u64,
+    pub opened: u64,
 }
 
 /// A session on a machine.
-pub(super) struct Session<'b> {
+pub struct Session<'b> {
     build: &'b Build,
     trace: TraceBuilder,
     rng: Rng,
@@ -136,7 +136,7 @@ struct Handle {
 
 impl<'b> Session<'b> {
     /// A session that starts this many seconds after the first day began.
-    pub(super) fn new(build: &'b Build, computer: &str, start_s: i64, seed: u64) -> Self {
+    pub fn new(build: &'b Build, computer: &str, start_s: i64, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let end = (300 + rng.below(300) as i64) * SECOND;
         let start = FIRST_DAY + start_s * FILETIME_SECOND;
@@ -162,7 +162,7 @@ impl<'b> Session<'b> {
     }
 
     /// Adds all that happens, and returns what functions that may leak open.
-    pub(super) fn run(&mut self, leaks: &[Leaking]) -> Vec<Opened> {
+    pub fn run(&mut self, leaks: &[Leaking]) -> Vec<Opened> {
         let pid = 4_000 + 4 * self.rng.below(4_000) as u32;
         self.trace.process(pid, PROGRAM).parent(SYSTEM).started(SECOND);
         self.modules(pid);
@@ -178,11 +178,11 @@ impl<'b> Session<'b> {
         opened
     }
 
-    pub(super) fn seconds(&self) -> i64 {
+    pub fn seconds(&self) -> i64 {
         self.end / SECOND
     }
 
-    pub(super) fn write(&self, path: &Path) -> io::Result<()> {
+    pub fn write(&self, path: &Path) -> io::Result<()> {
         self.trace.write(path).map(|_| ())
     }
 

@@ -5,11 +5,10 @@
 //! number ([`TraceMessage`]). All of them turn into the bytes of one event, header included;
 //! [`crate::file`] does the 8-byte alignment.
 
-mod kernel;
 mod provider;
 
-pub use kernel::{HeaderKind, KernelEvent};
-pub use provider::{ClassicEvent, ExtendedItem, InstanceEvent, ManifestEvent, TraceMessage};
+pub use self::provider::{ClassicEvent, ExtendedItem, InstanceEvent, ManifestEvent, TraceMessage};
+use crate::bytes::{Bytes, PointerSize};
 
 /// Time and place at which an event was logged, as its header states them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,4 +32,148 @@ impl Stamp {
 /// The size field of an event.
 fn event_size(bytes: usize) -> u16 {
     u16::try_from(bytes).expect("an event has at most 65535 bytes")
+}
+
+/// Marker in byte 3 of every event but trace messages.
+pub const MARKER: u8 = 0xc0;
+
+/// The three headers a kernel event can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HeaderKind {
+    /// 32 bytes with thread, process and processor times (types 1 and 2).
+    System,
+    /// 24 bytes with thread and process (types 3 and 4).
+    #[default]
+    Compact,
+    /// 16 bytes without thread and process (types 0x10 and 0x11).
+    PerfInfo,
+}
+
+impl HeaderKind {
+    /// Size of the header without extensions, in bytes.
+    #[must_use]
+    pub fn size(self) -> usize {
+        match self {
+            Self::System => 32,
+            Self::Compact => 24,
+            Self::PerfInfo => 16,
+        }
+    }
+
+    /// The header type in byte 2 of the event.
+    #[must_use]
+    pub fn type_byte(self, pointer: PointerSize) -> u8 {
+        let (four, eight) = match self {
+            Self::System => (1, 2),
+            Self::Compact => (3, 4),
+            Self::PerfInfo => (0x10, 0x11),
+        };
+        if pointer == PointerSize::Four { four } else { eight }
+    }
+}
+
+/// A kernel event, identified by its hook id (`group << 8 | opcode`).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KernelEvent {
+    /// Header to write.
+    pub kind: HeaderKind,
+    /// Pointer width of the payload.
+    pub pointer: PointerSize,
+    pub hook: u16,
+    pub version: u8,
+    /// Time, process and thread; a perfinfo header keeps only the time.
+    pub stamp: Stamp,
+    /// Kernel and user mode ticks (system header only).
+    pub ticks: (u32, u32),
+    /// Counter values between header and payload, up to 7 (bits 8 to 10 of the version).
+    pub counters: Vec<u64>,
+    /// One more value between header and payload (bit 15 of the version).
+    pub extra: Option<u64>,
+    pub payload: Vec<u8>,
+}
+
+impl KernelEvent {
+    /// The bytes of the event.
+    ///
+    /// # Panics
+    /// When the event is larger than 65535 bytes or has more than 7 counters.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        assert!(self.counters.len() <= 7, "a header counts at most 7 extension values");
+        let extensions = self.counters.len() + usize::from(self.extra.is_some());
+        let size = self.kind.size() + 8 * extensions + self.payload.len();
+        let version = u16::from(self.version)
+            | (self.counters.len() as u16) << 8
+            | u16::from(self.extra.is_some()) << 15;
+        let start = Bytes::new()
+            .u16(version)
+            .u8(self.kind.type_byte(self.pointer))
+            .u8(MARKER)
+            .u16(event_size(size))
+            .u16(self.hook);
+        let header = match self.kind {
+            HeaderKind::PerfInfo => start.i64(self.stamp.time),
+            HeaderKind::Compact => self.with_thread(start),
+            HeaderKind::System => self.with_thread(start).u32(self.ticks.0).u32(self.ticks.1),
+        };
+        let values = self.counters.iter().chain(&self.extra);
+        values.fold(header, |bytes, value| bytes.u64(*value)).raw(&self.payload).into_vec()
+    }
+
+    fn with_thread(&self, start: Bytes) -> Bytes {
+        start.u32(self.stamp.tid).u32(self.stamp.pid).i64(self.stamp.time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: HeaderKind, pointer: PointerSize) -> KernelEvent {
+        KernelEvent {
+            kind,
+            pointer,
+            hook: 0x1120,
+            version: 2,
+            stamp: Stamp::new(0x0807_0605_0403_0201, 0x11, 0x22),
+            ticks: (3, 4),
+            payload: vec![0xaa],
+            ..KernelEvent::default()
+        }
+    }
+
+    #[test]
+    fn a_system_header_has_thread_process_time_and_ticks() {
+        let expected = [
+            2, 0, 2, 0xc0, 33, 0, 0x20, 0x11, 0x22, 0, 0, 0, 0x11, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8,
+            3, 0, 0, 0, 4, 0, 0, 0, 0xaa,
+        ];
+        assert_eq!(event(HeaderKind::System, PointerSize::Eight).encode(), expected);
+    }
+
+    #[test]
+    fn a_compact_header_ends_with_the_time() {
+        let expected = [
+            2, 0, 3, 0xc0, 25, 0, 0x20, 0x11, 0x22, 0, 0, 0, 0x11, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8,
+            0xaa,
+        ];
+        assert_eq!(event(HeaderKind::Compact, PointerSize::Four).encode(), expected);
+    }
+
+    #[test]
+    fn a_perfinfo_header_has_no_thread() {
+        let expected = [2, 0, 0x11, 0xc0, 17, 0, 0x20, 0x11, 1, 2, 3, 4, 5, 6, 7, 8, 0xaa];
+        assert_eq!(event(HeaderKind::PerfInfo, PointerSize::Eight).encode(), expected);
+    }
+
+    #[test]
+    fn extension_values_sit_between_header_and_payload() {
+        let mut event = event(HeaderKind::PerfInfo, PointerSize::Eight);
+        event.counters = vec![1, 2];
+        event.extra = Some(3);
+        let bytes = event.encode();
+        assert_eq!(bytes[..6], [2, 0x82, 0x11, 0xc0, 41, 0]);
+        assert_eq!(bytes[16..32], [1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes[32..], [3, 0, 0, 0, 0, 0, 0, 0, 0xaa]);
+    }
 }

@@ -1,7 +1,6 @@
 //! Headers of events written by providers: classic, instance, manifest and trace messages.
 
-use super::kernel::MARKER;
-use super::{Stamp, event_size};
+use super::{MARKER, Stamp, event_size};
 use crate::bytes::{Bytes, Guid, PointerSize};
 
 /// A classic event: provider GUID and opcode, 48-byte header (types 10 and 20).

@@ -1,12 +1,12 @@
 //! Actions of threads on handles, objects and file mappings.
 
+use super::actors::Caller;
 use super::builder::TraceBuilder;
-use super::caller::Caller;
-use super::changes::{KERNEL_HANDLE, TAG_BITS, What};
+use super::ledger::{KERNEL_HANDLE, TAG_BITS, What};
 use crate::header::Stamp;
 use crate::payload::{
-    DuplicateRecord, HandleEvent, HandleRecord, ManagedModule, MethodEvent, MethodRecord,
-    ObjectEvent, ReferenceEvent, ViewEvent, ViewRecord, reference,
+    DuplicateRecord, HandleEvent, HandleRecord, HeapCall, ManagedModule, MethodEvent, MethodRecord,
+    ObjectEvent, RangeRecord, ReferenceEvent, ViewEvent, ViewRecord, reference,
 };
 
 /// Time between the close and the duplicate of a moved handle, in nanoseconds: a tick.
@@ -274,5 +274,42 @@ impl TraceBuilder {
         let Caller { pid, tid, cpu } = caller.into();
         let stamp = Stamp::new(self.options.raw(ns), pid, tid);
         self.raw_event(ns, cpu, module.rundown(self.options.pointer, stamp))
+    }
+}
+
+/// Events of memory. Times are nanoseconds since the session start.
+impl TraceBuilder {
+    /// A thread calls a heap; a stack may follow.
+    pub fn heap(
+        &mut self,
+        ns: i64,
+        caller: impl Into<Caller>,
+        heap: u64,
+        call: HeapCall,
+    ) -> &mut Self {
+        let payload = call.payload(heap, self.options.pointer);
+        self.kernel_event(ns, caller, &payload)
+    }
+
+    /// A thread reserves or commits memory; a stack may follow.
+    pub fn virtual_alloc(
+        &mut self,
+        ns: i64,
+        caller: impl Into<Caller>,
+        range: RangeRecord,
+    ) -> &mut Self {
+        let payload = range.payload(false, self.options.pointer);
+        self.kernel_event(ns, caller, &payload)
+    }
+
+    /// A thread gives memory back; a stack may follow.
+    pub fn virtual_free(
+        &mut self,
+        ns: i64,
+        caller: impl Into<Caller>,
+        range: RangeRecord,
+    ) -> &mut Self {
+        let payload = range.payload(true, self.options.pointer);
+        self.kernel_event(ns, caller, &payload)
     }
 }

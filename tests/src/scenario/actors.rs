@@ -1,13 +1,49 @@
-//! Threads that logged events, and starts of processes, of a scenario.
+//! Threads that log events, with their processors, and starts of processes, of a scenario.
 
 use std::collections::HashMap;
 
-use super::caller::Caller;
 use super::specs::{ProcessSpec, ThreadSpec};
+
+/// A thread on a processor; also made from `(pid, tid)` and `(pid, tid, cpu)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Caller {
+    /// Process id.
+    pub pid: u32,
+    /// Thread id.
+    pub tid: u32,
+    /// Processor.
+    pub cpu: u16,
+}
+
+impl Caller {
+    /// A thread on processor 0.
+    #[must_use]
+    pub fn new(pid: u32, tid: u32) -> Self {
+        Self { pid, tid, cpu: 0 }
+    }
+
+    /// Moves the thread to another processor.
+    #[must_use]
+    pub fn on(self, cpu: u16) -> Self {
+        Self { cpu, ..self }
+    }
+}
+
+impl From<(u32, u32)> for Caller {
+    fn from((pid, tid): (u32, u32)) -> Self {
+        Self::new(pid, tid)
+    }
+}
+
+impl From<(u32, u32, u16)> for Caller {
+    fn from((pid, tid, cpu): (u32, u32, u16)) -> Self {
+        Self { pid, tid, cpu }
+    }
+}
 
 /// Threads and starts, by process id.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Actors {
+pub struct Actors {
     /// Raw times at which threads of the process logged events, in order.
     acts: HashMap<u32, Vec<(i64, u32)>>,
     /// First declared thread.
@@ -17,11 +53,7 @@ pub(super) struct Actors {
 }
 
 impl Actors {
-    pub(super) fn new(
-        acts: &[(i64, Caller)],
-        threads: &[ThreadSpec],
-        processes: &[ProcessSpec],
-    ) -> Self {
+    pub fn new(acts: &[(i64, Caller)], threads: &[ThreadSpec], processes: &[ProcessSpec]) -> Self {
         let mut actors = Self::default();
         for (time, caller) in acts.iter().filter(|(_, caller)| caller.tid != 0) {
             actors.acts.entry(caller.pid).or_default().push((*time, caller.tid));
@@ -38,7 +70,7 @@ impl Actors {
     }
 
     /// The thread of a process that acted last until a raw time, or else any one.
-    pub(super) fn last_thread(&self, pid: u32, until: i64) -> u32 {
+    pub fn last_thread(&self, pid: u32, until: i64) -> u32 {
         let acts = self.acts.get(&pid).map_or(&[][..], Vec::as_slice);
         let acted = acts.partition_point(|(time, _)| *time <= until);
         let last = acted.checked_sub(1).map(|last| acts[last].1);
@@ -47,7 +79,7 @@ impl Actors {
     }
 
     /// The first start of a pid after a time.
-    pub(super) fn next_start(&self, pid: u32, ns: i64) -> Option<i64> {
+    pub fn next_start(&self, pid: u32, ns: i64) -> Option<i64> {
         let starts = self.starts.get(&pid)?;
         starts.get(starts.partition_point(|start| *start <= ns)).copied()
     }

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::actors::Actors;
-use super::caller::Caller;
-use super::changes::{Change, What};
+use super::actors::{Actors, Caller};
 use super::config::Config;
+use super::ledger::{Change, What};
 use super::specs::{ModuleSpec, ProcessSpec, ThreadSpec};
 use crate::file::FileOptions;
 use crate::header::{HeaderKind, Stamp};
@@ -13,57 +12,57 @@ use crate::payload::{ClassicPayload, HandleRecord, KernelPayload, StackPart, Vie
 
 /// An event on its way into the file.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
-    pub(super) time: i64,
-    pub(super) cpu: u16,
+pub struct Entry {
+    pub time: i64,
+    pub cpu: u16,
     /// The thread that logged the event; context switches are made from it.
-    pub(super) tid: Option<u32>,
-    pub(super) bytes: Vec<u8>,
+    pub tid: Option<u32>,
+    pub bytes: Vec<u8>,
 }
 
 /// The event the next stack belongs to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Owner {
-    pub(super) time: i64,
-    pub(super) caller: Caller,
+pub struct Owner {
+    pub time: i64,
+    pub caller: Caller,
 }
 
 /// One stack event to be written.
 #[derive(Debug, Clone)]
-pub(super) struct Fragment {
+pub struct Fragment {
     /// Raw time of the fragment itself.
-    pub(super) time: i64,
+    pub time: i64,
     /// Raw time of the event it belongs to.
-    pub(super) event_time: i64,
-    pub(super) caller: Caller,
+    pub event_time: i64,
+    pub caller: Caller,
     /// The part a key stands for; `None` writes the frames.
-    pub(super) key: Option<StackPart>,
-    pub(super) frames: Vec<u64>,
+    pub key: Option<StackPart>,
+    pub frames: Vec<u64>,
 }
 
 /// Builds a trace file from what happened in it.
 #[derive(Debug, Clone, Default)]
 pub struct TraceBuilder {
-    pub(super) options: FileOptions,
-    pub(super) config: Config,
-    pub(super) processes: Vec<ProcessSpec>,
-    pub(super) modules: Vec<ModuleSpec>,
-    pub(super) threads: Vec<ThreadSpec>,
-    pub(super) types: Vec<(u16, String)>,
-    pub(super) handles_at_start: Vec<HandleRecord>,
-    pub(super) handles_at_end: Vec<HandleRecord>,
-    pub(super) views_at_end: Vec<ViewRecord>,
-    pub(super) entries: Vec<Entry>,
-    pub(super) fragments: Vec<Fragment>,
-    pub(super) owner: Option<Owner>,
+    pub options: FileOptions,
+    pub config: Config,
+    pub processes: Vec<ProcessSpec>,
+    pub modules: Vec<ModuleSpec>,
+    pub threads: Vec<ThreadSpec>,
+    pub types: Vec<(u16, String)>,
+    pub handles_at_start: Vec<HandleRecord>,
+    pub handles_at_end: Vec<HandleRecord>,
+    pub views_at_end: Vec<ViewRecord>,
+    pub entries: Vec<Entry>,
+    pub fragments: Vec<Fragment>,
+    pub owner: Option<Owner>,
     /// Threads (pid, tid) that logged events.
-    pub(super) callers: BTreeSet<(u32, u32)>,
+    pub callers: BTreeSet<(u32, u32)>,
     /// Raw times of the stated events, with their threads.
-    pub(super) acts: Vec<(i64, Caller)>,
+    pub acts: Vec<(i64, Caller)>,
     /// Stated changes to what is open.
-    pub(super) changes: Vec<Change>,
+    pub changes: Vec<Change>,
     /// Known when the file is built.
-    pub(super) actors: Actors,
+    pub actors: Actors,
 }
 
 impl TraceBuilder {
@@ -148,7 +147,7 @@ impl TraceBuilder {
     }
 
     /// Notes the event a stack may follow, and its thread.
-    pub(super) fn logged(&mut self, time: i64, caller: Caller) -> &mut Self {
+    pub fn logged(&mut self, time: i64, caller: Caller) -> &mut Self {
         self.owner = Some(Owner { time, caller });
         self.callers.insert((caller.pid, caller.tid));
         self.acts.push((time, caller));
@@ -156,20 +155,20 @@ impl TraceBuilder {
     }
 
     /// Notes a change to what is open.
-    pub(super) fn changed(&mut self, ns: i64, caller: impl Into<Caller>, what: What) {
+    pub fn changed(&mut self, ns: i64, caller: impl Into<Caller>, what: What) {
         self.changes.push(Change { ns, caller: caller.into(), what });
     }
 
-    pub(super) fn last_ns(&self) -> i64 {
+    pub fn last_ns(&self) -> i64 {
         let last = self.entries.iter().map(|entry| entry.time).max();
         last.map_or(0, |time| self.options.nanoseconds(time))
     }
 
-    pub(super) fn add(&mut self, time: i64, cpu: u16, tid: Option<u32>, bytes: Vec<u8>) {
+    pub fn add(&mut self, time: i64, cpu: u16, tid: Option<u32>, bytes: Vec<u8>) {
         self.entries.push(Entry { time, cpu, tid, bytes });
     }
 
-    pub(super) fn add_kernel(
+    pub fn add_kernel(
         &mut self,
         kind: HeaderKind,
         time: i64,
@@ -182,7 +181,7 @@ impl TraceBuilder {
     }
 
     /// An event of a rundown or merge: a perfinfo header, on processor 0, of no thread.
-    pub(super) fn add_rundown(&mut self, time: i64, event: &KernelPayload) {
+    pub fn add_rundown(&mut self, time: i64, event: &KernelPayload) {
         let bytes = event.event(HeaderKind::PerfInfo, self.options.pointer, Stamp::new(time, 0, 0));
         self.add(time, 0, None, bytes);
     }

@@ -20,27 +20,27 @@ pub enum StackMode {
 
 /// Choices that hold for the events stated after them, or for the whole file.
 #[derive(Debug, Clone)]
-pub(super) struct Config {
-    pub(super) header: HeaderKind,
-    pub(super) stack_mode: StackMode,
-    pub(super) user_stack_delay: i64,
+pub struct Config {
+    pub header: HeaderKind,
+    pub stack_mode: StackMode,
+    pub user_stack_delay: i64,
     /// Kernel frames of the closes of a sweep, if events have stacks.
-    pub(super) sweep_stack: Vec<u64>,
-    pub(super) key_slots: usize,
-    pub(super) context_switches: bool,
-    pub(super) identities: bool,
-    pub(super) start_rundown: bool,
-    pub(super) end_rundown: bool,
-    pub(super) process_version: u8,
-    pub(super) image_version: u8,
-    pub(super) thread_names: bool,
-    pub(super) end: Option<i64>,
-    pub(super) noise: (usize, u64),
-    pub(super) build_string: String,
-    pub(super) product: String,
-    pub(super) computer: Option<String>,
+    pub sweep_stack: Vec<u64>,
+    pub key_slots: usize,
+    pub context_switches: bool,
+    pub identities: bool,
+    pub start_rundown: bool,
+    pub end_rundown: bool,
+    pub process_version: u8,
+    pub image_version: u8,
+    pub thread_names: bool,
+    pub end: Option<i64>,
+    pub noise: (usize, u64),
+    pub build_string: String,
+    pub product: String,
+    pub computer: Option<String>,
     /// NT prefix, DOS prefix.
-    pub(super) prefixes: Vec<(String, String)>,
+    pub prefixes: Vec<(String, String)>,
 }
 
 impl Default for Config {

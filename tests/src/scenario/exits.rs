@@ -3,9 +3,9 @@
 
 use std::collections::HashSet;
 
+use super::actors::Caller;
 use super::builder::{Fragment, TraceBuilder};
-use super::caller::Caller;
-use super::changes::Left;
+use super::ledger::Left;
 use super::specs::ProcessSpec;
 use super::stacks::KERNEL_DELAY;
 use crate::header::HeaderKind;
@@ -22,7 +22,7 @@ const LONGEST: i64 = 50_000 * US;
 
 impl TraceBuilder {
     /// Adds the sweeps of what the ended processes have open.
-    pub(super) fn add_sweeps(&mut self) {
+    pub fn add_sweeps(&mut self) {
         if self.processes.iter().all(|process| process.ended.is_none()) {
             return;
         }
@@ -85,7 +85,7 @@ impl TraceBuilder {
     }
 
     /// The thread that starts a process: the one that is stated, else the thread of the parent that acted last.
-    pub(super) fn creating_thread(&self, process: &ProcessSpec) -> Caller {
+    pub fn creating_thread(&self, process: &ProcessSpec) -> Caller {
         let started = self.options.raw(process.started.unwrap_or_default());
         let (pid, tid) = process.creator;
         let pid = pid.unwrap_or(process.record.parent);
@@ -94,7 +94,7 @@ impl TraceBuilder {
     }
 
     /// The last thread of a process, which ends it.
-    pub(super) fn ending_thread(&self, process: &ProcessSpec) -> Caller {
+    pub fn ending_thread(&self, process: &ProcessSpec) -> Caller {
         let end = process.ended.map_or(i64::MAX, |(ns, _)| self.options.raw(ns));
         let pid = process.record.pid;
         Caller::new(pid, self.actors.last_thread(pid, end)).on(process.processors[1])

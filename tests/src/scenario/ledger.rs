@@ -2,10 +2,40 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::actors::Caller;
 use super::builder::TraceBuilder;
-use super::caller::Caller;
-use super::changes::{Change, KERNEL_HANDLE, Left, TAG_BITS, What};
 use crate::payload::{DuplicateRecord, HandleRecord, ViewRecord};
+
+/// Bit of the values of handles in the table of System, which threads of all processes open and close.
+pub const KERNEL_HANDLE: u32 = 0x8000_0000;
+/// Bits of a handle value that belong to the caller.
+pub const TAG_BITS: u32 = 3;
+
+/// A stated change to what is open.
+#[derive(Debug, Clone)]
+pub struct Change {
+    pub ns: i64,
+    pub caller: Caller,
+    pub what: What,
+}
+
+#[derive(Debug, Clone)]
+pub enum What {
+    /// Open since before the trace.
+    Before(HandleRecord),
+    Create(HandleRecord),
+    Duplicate(DuplicateRecord),
+    Close(HandleRecord),
+    Map(ViewRecord),
+    Unmap(ViewRecord),
+}
+
+/// Handles and views that a process has open when it ends.
+#[derive(Debug, Clone, Default)]
+pub struct Left {
+    pub handles: Vec<HandleRecord>,
+    pub views: Vec<ViewRecord>,
+}
 
 /// Process that has the kernel handles.
 const SYSTEM: u32 = 4;
@@ -23,7 +53,7 @@ struct Ledger {
 
 impl TraceBuilder {
     /// Finds what each process still has open after all that is stated, by the number of the process.
-    pub(super) fn left_open(&self) -> Vec<Left> {
+    pub fn left_open(&self) -> Vec<Left> {
         let mut ledger = Ledger::new(self);
         let mut changes: Vec<&Change> = self.changes.iter().collect();
         changes.sort_by_key(|change| change.ns);

@@ -1,7 +1,7 @@
 //! Starts and ends of processes, threads and modules.
 
+use super::actors::Caller;
 use super::builder::TraceBuilder;
-use super::caller::Caller;
 use super::specs::{ModuleSpec, ProcessSpec};
 use crate::header::{HeaderKind, Stamp};
 use crate::payload::{
@@ -11,7 +11,7 @@ use crate::payload::{
 
 impl TraceBuilder {
     /// Events that come before others of the same time.
-    pub(super) fn add_starts(&mut self) {
+    pub fn add_starts(&mut self) {
         for process in self.processes.clone() {
             if let (Some(ns), false) = (process.started, process.unrecorded) {
                 let caller = self.creating_thread(&process);
@@ -31,7 +31,7 @@ impl TraceBuilder {
     }
 
     /// Events that come after others of the same time.
-    pub(super) fn add_ends(&mut self) {
+    pub fn add_ends(&mut self) {
         for module in self.modules.clone() {
             if let Some(ns) = self.unload_time(&module) {
                 self.add_image(ImageEvent::Unload, ns, &module);
@@ -53,14 +53,14 @@ impl TraceBuilder {
     }
 
     /// Time at which an event loads a module.
-    pub(super) fn load_time(&self, module: &ModuleSpec) -> Option<i64> {
+    pub fn load_time(&self, module: &ModuleSpec) -> Option<i64> {
         let with_process = || self.process_of(module)?.started;
         let event = || module.loaded.or_else(with_process);
         (!module.rundown_only).then(event).flatten()
     }
 
     /// Time at which an event unloads a module.
-    pub(super) fn unload_time(&self, module: &ModuleSpec) -> Option<i64> {
+    pub fn unload_time(&self, module: &ModuleSpec) -> Option<i64> {
         // The kernel unloads images once handles and views are gone.
         let with_process = || {
             let process = self.process_of(module)?;
@@ -70,7 +70,7 @@ impl TraceBuilder {
         (!module.rundown_only).then(event).flatten()
     }
 
-    pub(super) fn process_of(&self, module: &ModuleSpec) -> Option<&ProcessSpec> {
+    pub fn process_of(&self, module: &ModuleSpec) -> Option<&ProcessSpec> {
         self.processes.get(module.process?)
     }
 
@@ -91,7 +91,7 @@ impl TraceBuilder {
         self.add_kernel(HeaderKind::System, self.options.raw(ns), caller, &payload);
     }
 
-    pub(super) fn thread_record(&self, pid: u32, tid: u32) -> ThreadRecord {
+    pub fn thread_record(&self, pid: u32, tid: u32) -> ThreadRecord {
         ThreadRecord { pid, tid, name: self.config.thread_names.then(String::new) }
     }
 
@@ -108,7 +108,7 @@ impl TraceBuilder {
     }
 
     /// The image record with an NT path.
-    pub(super) fn image_record(&self, module: &ModuleSpec) -> ImageRecord {
+    pub fn image_record(&self, module: &ModuleSpec) -> ImageRecord {
         let path = &module.record.path;
         let nt = self.config.prefixes.iter().find_map(|(nt, dos)| {
             let rest = path.strip_prefix(dos).filter(|_| !dos.is_empty())?;
@@ -118,7 +118,7 @@ impl TraceBuilder {
     }
 
     /// Adds the events that a merge inserts after an image event, with the time of that event.
-    pub(super) fn add_identity(&mut self, time: i64, module: &ModuleSpec) {
+    pub fn add_identity(&mut self, time: i64, module: &ModuleSpec) {
         if !self.config.identities {
             return;
         }

@@ -25,14 +25,11 @@
 mod actions;
 mod actors;
 mod builder;
-mod caller;
-mod changes;
 mod choices;
 mod config;
 mod exits;
 mod ledger;
 mod lifetimes;
-mod memory;
 mod noise;
 mod rundown;
 mod specs;
@@ -41,17 +38,17 @@ mod stacks;
 use std::io;
 use std::path::Path;
 
+use self::actors::Actors;
 use crate::file::{EtlFile, FileSummary};
 use crate::header::{HeaderKind, Stamp};
 use crate::payload::context_switch;
-use actors::Actors;
 
-pub use actions::{Duplicate, View};
-pub use builder::TraceBuilder;
-pub use caller::Caller;
-pub use changes::{KERNEL_HANDLE, TAG_BITS};
-pub use config::StackMode;
-pub use specs::{ModuleSpec, ProcessSpec, ThreadSpec};
+pub use self::actions::{Duplicate, View};
+pub use self::actors::Caller;
+pub use self::builder::TraceBuilder;
+pub use self::config::StackMode;
+pub use self::ledger::{KERNEL_HANDLE, TAG_BITS};
+pub use self::specs::{ModuleSpec, ProcessSpec, ThreadSpec};
 
 /// Time between the last event and the rundown at the end, in nanoseconds.
 const RUNDOWN_DELAY: i64 = 1_000_000;

@@ -13,7 +13,7 @@ const KINDS: usize = 8;
 
 impl TraceBuilder {
     /// Adds the unrelated events that were asked for, up to `end` (nanoseconds).
-    pub(super) fn add_noise(&mut self, end: i64) {
+    pub fn add_noise(&mut self, end: i64) {
         let (count, seed) = self.config.noise;
         let mut rng = Rng::new(seed);
         for n in 0..count {

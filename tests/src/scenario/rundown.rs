@@ -19,7 +19,7 @@ enum Side {
 
 impl TraceBuilder {
     /// Adds the rundowns, the one at the end from `end` (nanoseconds) on.
-    pub(super) fn add_rundowns(&mut self, end: i64) {
+    pub fn add_rundowns(&mut self, end: i64) {
         let start = self.options.base_raw();
         let masks = group_masks([7, 0, 0x1_0000, 0, 0, 0, 0, 0]);
         self.add_rundown(start, &masks);

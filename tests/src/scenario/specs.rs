@@ -9,21 +9,21 @@ const STATUS_PENDING: i32 = 0x103;
 /// One lifetime of a process.
 #[derive(Debug, Clone)]
 pub struct ProcessSpec {
-    pub(super) record: ProcessRecord,
-    pub(super) started: Option<i64>,
-    pub(super) ended: Option<(i64, i32)>,
+    pub record: ProcessRecord,
+    pub started: Option<i64>,
+    pub ended: Option<(i64, i32)>,
     /// Process and thread that create it, where stated.
-    pub(super) creator: (Option<u32>, Option<u32>),
+    pub creator: (Option<u32>, Option<u32>),
     /// Processors that log its start and its end.
-    pub(super) processors: [u16; 2],
-    pub(super) unrecorded: bool,
-    pub(super) unswept: bool,
+    pub processors: [u16; 2],
+    pub unrecorded: bool,
+    pub unswept: bool,
     /// When its sweep is over, once that is known.
-    pub(super) gone: Option<i64>,
+    pub gone: Option<i64>,
 }
 
 impl ProcessSpec {
-    pub(super) fn new(pid: u32, name: &str, key: u64) -> Self {
+    pub fn new(pid: u32, name: &str, key: u64) -> Self {
         let record = ProcessRecord {
             key,
             pid,
@@ -135,24 +135,19 @@ impl ProcessSpec {
 /// One module in a process or in the kernel.
 #[derive(Debug, Clone)]
 pub struct ModuleSpec {
-    pub(super) record: ImageRecord,
+    pub record: ImageRecord,
     /// Row of the process, when it was declared.
-    pub(super) process: Option<usize>,
-    pub(super) loaded: Option<i64>,
-    pub(super) unloaded: Option<i64>,
-    pub(super) rundown_only: bool,
-    pub(super) pdb: Option<DebugId>,
-    pub(super) original_name: String,
-    pub(super) file_version: Option<String>,
+    pub process: Option<usize>,
+    pub loaded: Option<i64>,
+    pub unloaded: Option<i64>,
+    pub rundown_only: bool,
+    pub pdb: Option<DebugId>,
+    pub original_name: String,
+    pub file_version: Option<String>,
 }
 
 impl ModuleSpec {
-    pub(super) fn new(
-        (pid, process): (u32, Option<usize>),
-        path: &str,
-        base: u64,
-        size: u64,
-    ) -> Self {
+    pub fn new((pid, process): (u32, Option<usize>), path: &str, base: u64, size: u64) -> Self {
         let name = path.rsplit('\\').next().unwrap_or(path);
         let record = ImageRecord {
             base,
@@ -225,11 +220,11 @@ impl ModuleSpec {
 
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadSpec {
-    pub(super) pid: u32,
-    pub(super) tid: u32,
-    pub(super) creator: (u32, u32),
-    pub(super) started: Option<i64>,
-    pub(super) ended: Option<i64>,
+    pub pid: u32,
+    pub tid: u32,
+    pub creator: (u32, u32),
+    pub started: Option<i64>,
+    pub ended: Option<i64>,
 }
 
 impl ThreadSpec {

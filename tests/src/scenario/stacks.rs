@@ -1,7 +1,7 @@
 //! Stacks: fragments with frames, or with keys whose frames follow later.
 
+use super::actors::Caller;
 use super::builder::{Fragment, TraceBuilder};
-use super::caller::Caller;
 use super::config::StackMode;
 use crate::header::HeaderKind;
 use crate::payload::{
@@ -9,7 +9,7 @@ use crate::payload::{
 };
 
 /// Ticks between an event and the kernel part of its stack.
-pub(super) const KERNEL_DELAY: i64 = 3;
+pub const KERNEL_DELAY: i64 = 3;
 /// Address of the first stack key.
 const FIRST_KEY: u64 = 0xffff_c20e_4000_0000;
 
@@ -63,7 +63,7 @@ impl TraceBuilder {
     }
 
     /// Turns fragments into events. Definitions of keys follow their references.
-    pub(super) fn add_stacks(&mut self) {
+    pub fn add_stacks(&mut self) {
         let mut fragments = std::mem::take(&mut self.fragments);
         fragments.sort_by_key(|fragment| fragment.time);
         let mut keys = KeyCache::new(self.config.key_slots);

@@ -8,29 +8,29 @@ use pty_process::blocking::Pty;
 use vt100::{Callbacks, Parser};
 
 /// State that the reading thread shares with the test.
-pub(super) struct Shared {
+pub struct Shared {
     state: Mutex<State>,
-    pub(super) changed: Condvar,
+    pub changed: Condvar,
 }
 
 /// The screen, and who looks at it.
-pub(super) struct State {
-    pub(super) parser: Parser<Answers>,
+pub struct State {
+    pub parser: Parser<Answers>,
     /// Whether the program has closed the terminal.
-    pub(super) is_closed: bool,
+    pub is_closed: bool,
     /// Whether a test waits for what it wants to see.
-    pub(super) is_watched: bool,
+    pub is_watched: bool,
     /// Whether the screen has changed since that test has looked.
-    pub(super) is_unseen: bool,
+    pub is_unseen: bool,
 }
 
 impl Shared {
-    pub(super) fn new(parser: Parser<Answers>) -> Self {
+    pub fn new(parser: Parser<Answers>) -> Self {
         let state = State { parser, is_closed: false, is_watched: false, is_unseen: false };
         Shared { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -40,7 +40,7 @@ impl Shared {
     }
 
     /// Like [`Shared::wait`], with a time limit.
-    pub(super) fn wait_for<'a>(
+    pub fn wait_for<'a>(
         &'a self,
         state: MutexGuard<'a, State>,
         time: Duration,
@@ -49,7 +49,7 @@ impl Shared {
     }
 
     /// Lets the screen change again.
-    pub(super) fn look_away(&self, mut state: MutexGuard<'_, State>) {
+    pub fn look_away(&self, mut state: MutexGuard<'_, State>) {
         state.is_watched = false;
         drop(state);
         self.changed.notify_all();
@@ -58,9 +58,9 @@ impl Shared {
 
 /// Replies that the screen owes the program, and sequences that it did not understand.
 #[derive(Default)]
-pub(super) struct Answers {
-    pub(super) pending: Vec<u8>,
-    pub(super) unknown: Vec<String>,
+pub struct Answers {
+    pub pending: Vec<u8>,
+    pub unknown: Vec<String>,
 }
 
 impl Callbacks for Answers {
@@ -94,7 +94,7 @@ impl Callbacks for Answers {
 
 /// Feeds the screen until the program closes the terminal. A test that watches sees each piece of what it
 /// writes.
-pub(super) fn read(pty: &Pty, shared: &Shared) {
+pub fn read(pty: &Pty, shared: &Shared) {
     let mut buffer = [0; 4096];
     loop {
         let mut terminal = pty;

@@ -5,7 +5,7 @@ use std::fmt;
 use vt100::{Cell, Color};
 
 /// Number of lines that have left the screen at its upper end.
-pub(super) fn scrolled(screen: &mut vt100::Screen) -> usize {
+pub fn scrolled(screen: &mut vt100::Screen) -> usize {
     screen.set_scrollback(usize::MAX);
     let scrolled = screen.scrollback();
     screen.set_scrollback(0);
@@ -14,19 +14,19 @@ pub(super) fn scrolled(screen: &mut vt100::Screen) -> usize {
 
 /// Content of a screen.
 pub struct View<'a> {
-    pub(super) screen: &'a vt100::Screen,
+    pub screen: &'a vt100::Screen,
     /// Lines that have left the screen.
-    pub(super) above: usize,
+    pub above: usize,
 }
 
 impl<'a> View<'a> {
-    pub(super) fn new(screen: &'a mut vt100::Screen) -> Self {
+    pub fn new(screen: &'a mut vt100::Screen) -> Self {
         let above = scrolled(screen);
         View { screen, above }
     }
 
     /// The row of the cursor, counted from the first line the program has written.
-    pub(super) fn cursor_row(&self) -> usize {
+    pub fn cursor_row(&self) -> usize {
         self.above + usize::from(self.screen.cursor_position().0)
     }
 
@@ -35,7 +35,7 @@ impl<'a> View<'a> {
         (0..self.screen.size().0).map(|row| self.line(row))
     }
 
-    pub(super) fn line(&self, row: u16) -> String {
+    pub fn line(&self, row: u16) -> String {
         text(self.cells(row)).trim_end().to_owned()
     }
 

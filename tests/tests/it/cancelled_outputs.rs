@@ -1,10 +1,9 @@
 //! Ctrl-C while a long answer is written, in every form and wherever it goes.
 
-use std::fs;
 use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
-use std::thread;
 use std::time::Instant;
+use std::{fs, thread};
 
 use handlescope_tests::binary::{Run, Shell, ended};
 use handlescope_tests::containers::trace_of_handles;

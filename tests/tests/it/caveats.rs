@@ -3,13 +3,12 @@
 
 use std::fs;
 
-use handlescope_tests::allocations;
 use handlescope_tests::binary::{Run, Shell, run_over};
 use handlescope_tests::corrupt::buffers;
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::file::FileOptions;
-use handlescope_tests::needs_data;
 use handlescope_tests::scenario::TraceBuilder;
+use handlescope_tests::{allocations, needs_data};
 use serde_json::{Deserializer, Value};
 
 const MS: i64 = 1_000_000;

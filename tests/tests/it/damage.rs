@@ -5,18 +5,17 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use handlescope_extract::{EventChoice, ExtractError, ExtractOptions, NoObserver};
+use handlescope_extract::{EventChoice, ExtractOptions, NoObserver};
 use handlescope_model::{Cancel, Trace};
-use handlescope_sources::extract;
+use handlescope_sources::{SourceError, extract};
 use handlescope_tests::bytes::{Bytes, Guid, PointerSize};
-use handlescope_tests::corrupt;
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::header::{ManifestEvent, Stamp};
-use handlescope_tests::needs_data;
 use handlescope_tests::payload::{EventInfo, manifest_chunks, trace_logging};
 use handlescope_tests::scenario::{StackMode, TraceBuilder};
 use handlescope_tests::thorough::one_of;
+use handlescope_tests::{corrupt, needs_data};
 
 /// Long enough for the slowest machine; only a hang takes longer.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -105,7 +104,7 @@ fn extract_in_time(input: PathBuf, output: PathBuf, what: &str) -> Result<u64, S
     let worker = thread::spawn(move || {
         let result = extract(&input, &output, with_all_events(), &NoObserver, &Cancel::default());
         let warnings = result.map(|summary| summary.warnings.iter().map(|w| w.count).sum());
-        let _ = done.send(warnings.map_err(|error: ExtractError| error.to_string()));
+        let _ = done.send(warnings.map_err(|error: SourceError| error.to_string()));
     });
     match ended.recv_timeout(TIMEOUT) {
         Ok(result) => result,

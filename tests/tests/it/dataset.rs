@@ -1,9 +1,8 @@
 //! `handlescope dataset`: many traces as Parquet files that any engine reads.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
+use std::{fs, thread};
 
 use handlescope_tests::binary::{Run, Shell, sample_symbols};
 use handlescope_tests::scenario::TraceBuilder;
@@ -55,7 +54,7 @@ fn sample() -> Shell {
 }
 
 /// Marks a trace as one that a process was adding when it was killed.
-pub(super) fn unfinished(shell: &Shell, trace: &str) {
+pub fn unfinished(shell: &Shell, trace: &str) {
     let path = shell.path(&format!("fleet/_manifests/{trace}.json"));
     let text = fs::read_to_string(&path).unwrap();
     let marked = text.replace(r#""unfinished": false"#, r#""unfinished": true"#);

@@ -6,9 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use handlescope_model::Table;
-use handlescope_tests::allocations;
 use handlescope_tests::binary::{Shell, examples};
-use handlescope_tests::needs_duckdb;
+use handlescope_tests::{allocations, needs_duckdb};
 use serde_json::{Deserializer, Value};
 
 fn files(folder: &Path) -> BTreeSet<String> {

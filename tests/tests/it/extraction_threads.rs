@@ -17,11 +17,7 @@ use proptest::prelude::{Strategy, any};
 use crate::handle_model::with_cases;
 
 /// An archive in a folder, or the reason why there is none.
-pub(crate) fn archive_in(
-    folder: &Path,
-    trace: &Path,
-    options: ExtractOptions,
-) -> Result<PathBuf, String> {
+pub fn archive_in(folder: &Path, trace: &Path, options: ExtractOptions) -> Result<PathBuf, String> {
     let output = folder.join("a.json7z");
     match extract(trace, &output, options, &NoObserver, &Cancel::default()) {
         Ok(_) => Ok(output),
@@ -76,7 +72,7 @@ fn the_sample_becomes_the_same_archive() {
 }
 
 /// Files of a folder of published traces with these endings.
-pub(crate) fn traces(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
+pub fn traces(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
     let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     let has_ending = |path: &PathBuf| {
         let name = path.to_string_lossy();
@@ -109,7 +105,7 @@ fn real_traces_become_the_same_archives() {
 }
 
 /// Traces of few or many processors, stacks and processes.
-pub(crate) fn traces_of_any_shape() -> impl Strategy<Value = LargeTrace> {
+pub fn traces_of_any_shape() -> impl Strategy<Value = LargeTrace> {
     let sizes = (0..3_000_u64, 0..600_u64, 1..7_u16, 1..400_usize, 4..20_usize);
     (sizes, 0..20_u32, 1..9_u32, any::<u64>(), any::<bool>()).prop_map(
         |(sizes, leak_percent, processes, seed, compressed)| {

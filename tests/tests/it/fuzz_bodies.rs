@@ -1,34 +1,19 @@
 //! What the fuzz targets do, done with seeds and with damage of them.
 
-#[allow(unreachable_pub)]
 #[path = "../../../fuzz/src/archive.rs"]
 mod archive;
-#[allow(unreachable_pub)]
-#[path = "../../../fuzz/src/dump.rs"]
-mod dump;
-#[allow(unreachable_pub)]
 #[path = "../../../fuzz/src/etl.rs"]
 mod etl;
-#[allow(unreachable_pub)]
-#[path = "../../../fuzz/src/htrace.rs"]
-mod htrace;
-#[allow(unreachable_pub)]
-#[path = "../../../fuzz/src/import.rs"]
-mod import;
-#[allow(unreachable_pub)]
 #[path = "../../../fuzz/src/metadata.rs"]
 mod metadata;
-#[allow(unreachable_pub)]
-#[path = "../../../fuzz/src/resolve.rs"]
-mod resolve;
-#[allow(unreachable_pub)]
-#[path = "../../../fuzz/src/symbol_path.rs"]
-mod symbol_path;
+#[path = "../../../fuzz/src/sources.rs"]
+mod sources;
+#[path = "../../../fuzz/src/symbols.rs"]
+mod symbols;
 
-use std::env;
-use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::{env, fs};
 
 use handlescope_extract::OpenRecording;
 use handlescope_extract::etl::{Event, Selector};
@@ -140,9 +125,9 @@ fn extracts_of_etwanalyzer_are_converted_or_refused() {
     let path = folder.path().join("a.json7z");
     Members::default().pack(&path, "a");
     for input in seeds("etwanalyzer_import", inputs.chain([fs::read(path).unwrap()])) {
-        assert!(import::convert(&input), "{}", String::from_utf8_lossy(&input));
+        assert!(sources::import_extract(&input), "{}", String::from_utf8_lossy(&input));
         for bad in damaged(&input, 100) {
-            import::convert(&bad);
+            sources::import_extract(&bad);
         }
     }
 }
@@ -213,9 +198,9 @@ fn no_damage_of_a_minidump_ends_in_a_panic() {
     };
     let dump = dump.handle(4, "Event", "Go").operation(Traced::Open, 4, &[0x7FF6_0000_0010]);
     for seed in seeds("dump", [dump.to_bytes()]) {
-        assert!(dump::read(&seed));
+        assert!(sources::read_dump(&seed));
         for bad in damaged(&seed, 400) {
-            dump::read(&bad);
+            sources::read_dump(&bad);
         }
     }
 }
@@ -285,9 +270,9 @@ fn a_recipe_of_a_trace_has_its_events() {
 #[test]
 fn no_damage_of_a_text_of_htrace_ends_in_a_panic() {
     for text in seeds("htrace", [fs::read(examples().join("htrace.log")).unwrap()]) {
-        assert!(htrace::read(&text));
+        assert!(sources::read_htrace(&text));
         for bad in damaged(&text, 200) {
-            htrace::read(&bad);
+            sources::read_htrace(&bad);
         }
     }
 }
@@ -298,9 +283,9 @@ fn symbol_files_resolve_and_no_damage_of_one_ends_in_a_panic() {
     let mut resolved = 0;
     let examples = ["symbols", "bin"].iter().flat_map(|folder| files(&examples.join(folder)));
     for file in seeds("resolve", examples.map(|(_, file)| file)) {
-        resolved += resolve::resolve(&file);
+        resolved += symbols::resolve(&file);
         for bad in damaged(&file, 10) {
-            resolve::resolve(&bad);
+            symbols::resolve(&bad);
         }
     }
     assert!(resolved > 0);
@@ -311,9 +296,9 @@ fn every_text_is_a_symbol_path() {
     let texts =
         ["", " ; ", r"C:\a;srv*b*https://x", "cache*c;symsrv*a.dll*d*http://[::1", "\0*;é", "none"];
     for text in seeds("symbol_path", texts.map(|text| text.as_bytes().to_vec())) {
-        symbol_path::read(str::from_utf8(&text).unwrap());
+        symbols::read_path(str::from_utf8(&text).unwrap());
         for bad in damaged(&text, 20) {
-            symbol_path::read(&String::from_utf8_lossy(&bad));
+            symbols::read_path(&String::from_utf8_lossy(&bad));
         }
     }
 }

@@ -9,12 +9,12 @@ use handlescope_tests::binary::{Shell, sample_symbols};
 use polars::prelude::Column;
 
 /// The golden extract.
-pub(crate) fn golden() -> PathBuf {
+pub fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("golden/layout-{SCHEMA_VERSION}.json7z"))
 }
 
 /// Makes a sound extract say that it has another layout.
-pub(crate) fn give_layout(extract: &Path, version: u32) {
+pub fn give_layout(extract: &Path, version: u32) {
     let mut info = Trace::open(extract).unwrap().frame(Table::Trace).unwrap();
     let name = TraceInfos::schema_version.name();
     info.with_column(Column::new(name.into(), [version])).unwrap();

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use handlescope_tests::binary::{Run, Shell, handlescope, run_over, run_script, sample_symbols};
+use handlescope_tests::binary::{
+    Run, Shell, handlescope, run_over, run_script, sample_symbols, stack_text,
+};
 use handlescope_tests::data::SharedTrace;
-use handlescope_tests::documents::stack_text;
 use handlescope_tests::needs_data;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};

@@ -1,9 +1,8 @@
 //! Every kind of Parquet file, filtered by the engines that read it.
 
-use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::{env, fs};
 
 use handlescope_tests::binary::{Run, Shell};
 use handlescope_tests::{allocations, needs_pandas, needs_spark};

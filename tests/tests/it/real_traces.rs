@@ -38,7 +38,7 @@ fn for_each_trace(check: impl Fn(&SharedTrace, &Value)) {
     }
 }
 
-pub(crate) fn collect(trace: &SharedTrace) -> (Recording, Collector) {
+pub fn collect(trace: &SharedTrace) -> (Recording, Collector) {
     let open = OpenRecording::open(trace.etl()).unwrap();
     let mut collector = Collector::new(KeptStacks::all());
     let recording = open

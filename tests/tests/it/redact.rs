@@ -9,13 +9,12 @@ use handlescope_model::tables::{Allocators, EventCount, EventCounts, ObjectTypes
 use handlescope_model::{Cancel, Table, TableRows, Trace};
 use handlescope_sources::extract;
 use handlescope_tests::binary::{Run, handlescope, sample_trace};
-use handlescope_tests::corrupt;
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::file::FileOptions;
-use handlescope_tests::needs_data;
 use handlescope_tests::payload::{MethodEvent, MethodRecord};
 use handlescope_tests::scenario::TraceBuilder;
 use handlescope_tests::thorough::one_of;
+use handlescope_tests::{corrupt, needs_data};
 use polars::prelude::Column;
 
 /// Columns with text of the machine; all others have to stay as they are.

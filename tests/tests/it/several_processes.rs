@@ -2,14 +2,13 @@
 //! left beside it.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::{Cursor, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use handlescope_model::{Table, Trace};
 use handlescope_tests::binary::{Run, Shell, examples, sample_symbols};

@@ -12,11 +12,11 @@ use tempfile::TempDir;
 
 use super::column::{DatasetRow, RowFile};
 use super::error::DatasetError;
-use super::layout::{Dataset, PART, Partition, extract_name, manifest_name};
 use super::manifest::{Manifest, TableSummary};
 use super::origin::{Given, Origin, trace_id};
 use super::rows::Rows;
 use super::tables::{AcquisitionRow, SCHEMA_VERSION, TABLES};
+use super::{Dataset, PART, Partition, extract_name, manifest_name};
 use handlescope_query::{FrameNames, Inventory, OpenOverTime, Source};
 use handlescope_session::cancel::{Cancel, Cancelled};
 

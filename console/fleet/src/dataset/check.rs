@@ -10,10 +10,10 @@ use polars::prelude::{DataFrame, ParquetReader, SerReader};
 use thiserror::Error;
 
 use super::error::DatasetError;
-use super::layout::{Dataset, LAST, PART, Partition, extract_name, is_id, manifest_name};
 use super::manifest::{Manifest, TableSummary};
 use super::store::open;
 use super::tables::TABLES;
+use super::{Dataset, LAST, PART, Partition, extract_name, is_id, manifest_name};
 use handlescope_session::cancel::Cancel;
 
 /// A trace as `dataset list` shows it.
@@ -108,7 +108,7 @@ impl Dataset {
     /// When there never was one, or there are several.
     pub fn stored(&self, id: &str) -> Result<Option<String>, DatasetError> {
         let ids = self.stored_traces()?.into_keys();
-        let id = match super::layout::the_only(id, ids) {
+        let id = match super::the_only(id, ids) {
             Err(DatasetError::NoTrace(id)) => id,
             stored => return stored.map(Some),
         };

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::error::DatasetError;
-use super::layout::{Dataset, LAST, Partition, manifest_name};
 use super::origin::Given;
 use super::store::open;
 use super::tables::SCHEMA_VERSION;
+use super::{Dataset, LAST, Partition, manifest_name};
 use handlescope_session::cancel::Cancel;
 
 /// Bytes that are hashed at once.

@@ -1,7 +1,20 @@
 //! Datasets: the answers about many traces as Parquet files that any engine reads.
 //!
-//! `tables` declares tables, columns and rows, `layout` folders and files, `rows` makes rows of what one trace
-//! acquired, and `add` writes them. docs/fleet.md describes a dataset to its readers.
+//! `tables` declares tables, columns and rows, `rows` makes rows of what one trace acquired, and `add` writes them.
+//! docs/fleet.md describes a dataset to its readers. It has these folders and files:
+//!
+//! ```text
+//! _dataset.json                                      marker and version
+//! _extracts/<trace>.json7z                           extracts, for single traces and for names found later
+//! _manifests/<trace>.json                            rows, bytes and hashes of its tables
+//! _staging/, _locks/                                 work in progress
+//! groups/date=2026-11-21/trace=<id>/part-0.parquet   a table of a trace, likewise for each other table
+//! ```
+//!
+//! Spark, DuckDB and others read `key=value` in the names of folders as columns (Hive's partitions), and Spark ignores
+//! names that begin with an underscore. Tables of a trace appear one after the other, each at once, and that of
+//! `traces` last, so that a trace is complete when `traces` has it. Then its manifest says so, too, and what it names has
+//! to be there.
 
 mod add;
 #[cfg(feature = "object-store")]
@@ -9,19 +22,428 @@ mod bucket;
 mod check;
 mod column;
 mod error;
-mod layout;
 mod manifest;
 mod origin;
 mod rows;
 mod store;
 mod tables;
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+
 pub use self::add::{AddOptions, Added};
 pub use self::check::ListedTrace;
 pub use self::error::DatasetError;
-pub use self::layout::short;
-pub use self::layout::{Dataset, Partition};
 pub use self::manifest::COMPARED_BYTES;
 pub use self::origin::{Given, source_id};
 pub use self::store::LocalFile;
+use self::store::Store;
 pub use self::tables::{DatasetTable, SCHEMA_VERSION, TABLES};
+
+const MARKER: &str = "_dataset.json";
+/// Name of the lock of the marker.
+const MARKED: &str = "dataset";
+const EXTRACTS: &str = "_extracts";
+const MANIFESTS: &str = "_manifests";
+const FORMAT: &str = "handlescope dataset";
+
+/// File with the rows of a table of a trace.
+pub const PART: &str = "part-0.parquet";
+
+/// The table that a complete trace has.
+pub const LAST: &str = "traces";
+
+/// Hexadecimal digits of the id of a trace.
+const ID_DIGITS: usize = 32;
+
+/// Digits of it that are shown.
+const SHORT_DIGITS: usize = 12;
+
+/// Content of the marker.
+#[derive(Debug, Serialize, Deserialize)]
+struct Marker {
+    format: String,
+    schema_version: i32,
+}
+
+impl Marker {
+    /// The marker of a dataset; `None` where there is no dataset.
+    fn read(store: &Store) -> Result<Option<Self>, DatasetError> {
+        let Some(text) = store.read(MARKER)? else { return Ok(None) };
+        let marker: Self = serde_json::from_slice(&text).map_err(|error| {
+            DatasetError::Damaged { path: store.path(MARKER), reason: error.to_string() }
+        })?;
+        Ok(Some(marker).filter(|marker| marker.format == FORMAT))
+    }
+
+    /// Marks a folder as a dataset of this version.
+    fn write(store: &Store) -> Result<(), DatasetError> {
+        let marker = Self { format: FORMAT.to_owned(), schema_version: SCHEMA_VERSION };
+        let text = serde_json::to_string_pretty(&marker).unwrap_or_default() + "\n";
+        store.write(MARKER, &mut text.as_bytes())
+    }
+}
+
+/// Tables of many traces.
+#[derive(Debug, Clone)]
+pub struct Dataset {
+    pub store: Store,
+    /// Version of the tables, the newest of all programs that added traces.
+    pub version: i32,
+}
+
+/// A trace of a dataset.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Partition {
+    /// Day of the session start, UTC.
+    pub date: Date,
+    /// Id of the trace: 32 hexadecimal digits.
+    pub trace: String,
+}
+
+impl Partition {
+    /// The partition of a trace that was recorded at a time, microseconds since 1970.
+    pub fn new(started_us: i64, trace: String) -> Self {
+        let started = Timestamp::from_microsecond(started_us).unwrap_or_default();
+        Self { date: started.to_zoned(TimeZone::UTC).date(), trace }
+    }
+
+    /// The digits of the id by which people know the trace.
+    pub fn short(&self) -> &str {
+        short(&self.trace)
+    }
+
+    /// Its folder in that of a table.
+    pub fn folder(&self, table: &str) -> String {
+        format!("{table}/date={}/trace={}", self.date, self.trace)
+    }
+
+    /// The file with its rows of a table.
+    pub fn part(&self, table: &str) -> String {
+        format!("{}/{PART}", self.folder(table))
+    }
+}
+
+/// The digits of an id by which people know the trace.
+pub fn short(trace: &str) -> &str {
+    trace.get(..SHORT_DIGITS).unwrap_or(trace)
+}
+
+impl Dataset {
+    /// Whether a folder, or a folder of a bucket, is a dataset.
+    pub fn is_at(location: &Path) -> bool {
+        let store = Store::at(location);
+        store.is_ok_and(|store| matches!(store.size(MARKER), Ok(Some(_))))
+    }
+
+    /// Opens a dataset in a folder, or at a URL like `s3://bucket/fleet`. Of one of a newer version the tables and columns
+    /// that this program knows are read.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn open(location: &Path) -> Result<Self, DatasetError> {
+        let store = Store::at(location)?;
+        let none = || DatasetError::NoDataset(location.to_path_buf());
+        let marker = Marker::read(&store)?.ok_or_else(none)?;
+        Ok(Self { store, version: marker.schema_version })
+    }
+
+    /// Opens a dataset to change it.
+    ///
+    /// # Errors
+    /// When there is none, or one of a newer version, whose rows this program would not write completely.
+    pub fn open_to_change(location: &Path) -> Result<Self, DatasetError> {
+        let dataset = Self::open(location)?;
+        let Self { version, .. } = dataset;
+        if version > SCHEMA_VERSION {
+            return Err(DatasetError::Newer { path: location.to_path_buf(), version });
+        }
+        Ok(dataset)
+    }
+
+    /// Opens a dataset, or makes one in an empty or new folder, to add traces of this version. Several processes may do so
+    /// at once.
+    ///
+    /// # Errors
+    /// When the folder has other files, or a dataset of a newer version, or cannot be written.
+    pub fn create(location: &Path) -> Result<Self, DatasetError> {
+        Self::create_in(location).map_err(|error| error.within(location))
+    }
+
+    fn create_in(location: &Path) -> Result<Self, DatasetError> {
+        let store = Store::at(location)?;
+        if store.size(MARKER)?.is_some() {
+            return Self::open_to_change(location)?.raised();
+        }
+        let names = store.names("")?;
+        let is_foreign = names.iter().any(|name| !name.starts_with(['_', '.']));
+        // Another process may have made it in the meantime.
+        if is_foreign && store.size(MARKER)?.is_none() {
+            return Err(DatasetError::OtherFolder(location.to_path_buf()));
+        }
+        Marker::write(&store)?;
+        Ok(Self { store, version: SCHEMA_VERSION })
+    }
+
+    /// The dataset with the version of this program, if it was older.
+    fn raised(self) -> Result<Self, DatasetError> {
+        if self.version >= SCHEMA_VERSION {
+            return Ok(self);
+        }
+        let _lock = self.store.lock(MARKED)?;
+        // A newer program may have been faster.
+        let marker = Marker::read(&self.store)?;
+        if marker.is_none_or(|marker| marker.schema_version < SCHEMA_VERSION) {
+            Marker::write(&self.store)?;
+        }
+        Ok(Self { version: SCHEMA_VERSION, ..self })
+    }
+
+    /// What is not read of a dataset of a newer version.
+    pub fn unread(&self) -> Option<String> {
+        let version = self.version;
+        let is_newer = version > SCHEMA_VERSION;
+        is_newer.then(|| {
+            format!(
+                "the dataset has version {version} of the tables, and this program knows \
+                 {SCHEMA_VERSION}: later tables and columns are not read"
+            )
+        })
+    }
+
+    /// The folder of the dataset, or its URL.
+    pub fn root(&self) -> &Path {
+        self.store.root()
+    }
+
+    /// Path or URL of the rows of a table of a trace.
+    pub fn part(&self, table: &str, partition: &Partition) -> PathBuf {
+        self.store.path(&partition.part(table))
+    }
+
+    /// The folder of the dataset without links and `..`, which no URL of a file may have, or its own URL.
+    pub fn resolved_root(&self) -> PathBuf {
+        let root = self.root();
+        // Windows would add `\\?\`, and files have no URLs there.
+        let resolved = if cfg!(windows) { None } else { root.canonicalize().ok() };
+        resolved.unwrap_or_else(|| root.to_path_buf())
+    }
+
+    /// Bytes of the rows of a table of a trace; `None` where it has none.
+    ///
+    /// # Errors
+    /// When the storage cannot be asked.
+    pub fn part_bytes(
+        &self,
+        table: &str,
+        partition: &Partition,
+    ) -> Result<Option<u64>, DatasetError> {
+        self.store.size(&partition.part(table))
+    }
+
+    /// The extract of a trace on this machine; `None` where it is not kept.
+    ///
+    /// # Errors
+    /// When it cannot be fetched.
+    pub fn extract(&self, trace: &str) -> Result<Option<LocalFile>, DatasetError> {
+        self.store.local(&extract_name(trace))
+    }
+
+    /// Traces that `traces` has, by day and id; questions ask [`Self::complete_traces`].
+    ///
+    /// # Errors
+    /// When a folder cannot be read.
+    pub fn traces(&self) -> Result<Vec<Partition>, DatasetError> {
+        self.partitions(LAST)
+    }
+
+    /// Traces that a table has, by day and id; those of an interrupted process, too.
+    pub fn partitions(&self, table: &str) -> Result<Vec<Partition>, DatasetError> {
+        let mut partitions = Vec::new();
+        for date in self.store.names(table)? {
+            let Some(day) = date.strip_prefix("date=").and_then(|day| day.parse().ok()) else {
+                continue;
+            };
+            for trace in self.store.names(&format!("{table}/{date}"))? {
+                if let Some(trace) = trace.strip_prefix("trace=") {
+                    partitions.push(Partition { date: day, trace: trace.to_owned() });
+                }
+            }
+        }
+        partitions.sort();
+        Ok(partitions)
+    }
+
+    /// The partition of a trace that is complete.
+    pub fn find(&self, trace: &str) -> Result<Option<Partition>, DatasetError> {
+        for date in self.store.names(LAST)? {
+            let Some(date) = date.strip_prefix("date=").and_then(|day| day.parse().ok()) else {
+                continue;
+            };
+            let partition = Partition { date, trace: trace.to_owned() };
+            if self.store.size(&partition.part(LAST))?.is_some() {
+                return Ok(Some(partition));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The trace whose id begins with some digits.
+    ///
+    /// # Errors
+    /// When there is none, or several.
+    pub fn named(&self, id: &str) -> Result<Partition, DatasetError> {
+        let mut traces = self.traces()?;
+        let id = the_only(id, traces.iter().map(|partition| partition.trace.clone()))?;
+        traces.retain(|partition| partition.trace == id);
+        traces.pop().ok_or(DatasetError::NoTrace(id))
+    }
+
+    /// Removes the rows of a trace from every table, that of complete traces first.
+    pub fn remove_rows(&self, trace: &str) -> Result<(), DatasetError> {
+        for table in TABLES.iter().rev() {
+            for date in self.store.names(table.name)? {
+                let day = format!("{}/{date}", table.name);
+                self.store.remove(&format!("{day}/trace={trace}"))?;
+                self.store.remove_empty(&day);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ids of traces that have a manifest.
+    pub fn manifests(&self) -> Result<BTreeSet<String>, DatasetError> {
+        let names = self.store.names(MANIFESTS)?.into_iter();
+        Ok(names.filter_map(|name| Some(name.strip_suffix(".json")?.to_owned())).collect())
+    }
+
+    /// Ids of traces that have an extract or a manifest, each with its path.
+    pub fn beside_tables(&self) -> Result<Vec<(String, PathBuf)>, DatasetError> {
+        let mut traces = Vec::new();
+        for (folder, ending) in [(EXTRACTS, ".json7z"), (MANIFESTS, ".json")] {
+            for name in self.store.names(folder)? {
+                if let Some(trace) = name.strip_suffix(ending) {
+                    traces.push((trace.to_owned(), self.store.path(&format!("{folder}/{name}"))));
+                }
+            }
+        }
+        Ok(traces)
+    }
+}
+
+/// The file with the extract of a trace.
+pub fn extract_name(trace: &str) -> String {
+    format!("{EXTRACTS}/{trace}.json7z")
+}
+
+/// The file with the manifest of a trace.
+pub fn manifest_name(trace: &str) -> String {
+    format!("{MANIFESTS}/{trace}.json")
+}
+
+/// The id that begins with some digits.
+///
+/// # Errors
+/// When there is none, or several.
+pub fn the_only(id: &str, ids: impl Iterator<Item = String>) -> Result<String, DatasetError> {
+    if id.is_empty() {
+        return Err(DatasetError::NoId);
+    }
+    let id = id.to_ascii_lowercase();
+    let mut ids: Vec<String> = ids.filter(|known| known.starts_with(&id)).collect();
+    match ids.len() {
+        0 => Err(DatasetError::NoTrace(id)),
+        1 => Ok(ids.swap_remove(0)),
+        _ => Err(DatasetError::Ambiguous { id, ids }),
+    }
+}
+
+/// Whether a text can be the id of a trace.
+pub fn is_id(text: &str) -> bool {
+    text.len() == ID_DIGITS && text.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn dataset() -> (tempfile::TempDir, Dataset) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let dataset = Dataset::create(folder.path()).expect("a dataset");
+        (folder, dataset)
+    }
+
+    fn add(dataset: &Dataset, table: &str, date: &str, trace: &str) -> Partition {
+        let partition = Partition { date: date.parse().expect("a day"), trace: trace.to_owned() };
+        dataset.store.write(&partition.part(table), &mut &b"rows"[..]).expect("a file");
+        partition
+    }
+
+    #[test]
+    fn a_trace_is_complete_when_the_last_table_has_it() {
+        let (_folder, dataset) = dataset();
+        add(&dataset, "groups", "2026-11-21", "aa");
+        assert_eq!(dataset.traces().expect("traces"), []);
+        let first = add(&dataset, LAST, "2026-11-21", "aa");
+        let second = add(&dataset, LAST, "2026-11-20", "ab");
+        assert_eq!(dataset.traces().expect("traces"), [second.clone(), first.clone()]);
+        assert_eq!(dataset.named("AB").expect("a trace"), second);
+        assert!(matches!(dataset.named("a"), Err(DatasetError::Ambiguous { .. })));
+        assert!(matches!(dataset.named("b"), Err(DatasetError::NoTrace(_))));
+        dataset.remove_rows("aa").expect("removed");
+        assert_eq!(dataset.find("aa").expect("a search"), None);
+        assert_eq!(dataset.part_bytes("groups", &first).expect("a file"), None);
+        assert_eq!(dataset.part_bytes("groups", &second).expect("a file"), None);
+        assert_eq!(dataset.part_bytes(LAST, &second).expect("a file"), Some(4));
+    }
+
+    #[test]
+    fn a_folder_of_other_files_is_no_dataset_and_does_not_become_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("notes.txt"), "").expect("a file");
+        assert!(matches!(Dataset::open(folder.path()), Err(DatasetError::NoDataset(_))));
+        assert!(matches!(Dataset::create(folder.path()), Err(DatasetError::OtherFolder(_))));
+    }
+
+    fn mark(folder: &tempfile::TempDir, version: i32) {
+        let marker =
+            format!(r#"{{"format": "{FORMAT}", "schema_version": {version}, "later": 1}}"#);
+        fs::write(folder.path().join(MARKER), marker).expect("a file");
+    }
+
+    #[test]
+    fn a_newer_version_is_read_with_a_note_and_not_changed() {
+        let (folder, dataset) = dataset();
+        assert_eq!(dataset.unread(), None);
+        mark(&folder, 99);
+        let dataset = Dataset::open(folder.path()).expect("a dataset");
+        assert!(dataset.unread().expect("a note").contains("version 99"));
+        for opened in [Dataset::create(folder.path()), Dataset::open_to_change(folder.path())] {
+            let error = opened.expect_err("refused");
+            assert!(matches!(error, DatasetError::Newer { version: 99, .. }));
+        }
+    }
+
+    #[test]
+    fn a_dataset_has_the_newest_version_of_the_programs_that_added_traces() {
+        let (folder, _) = dataset();
+        mark(&folder, SCHEMA_VERSION - 1);
+        let version = || Dataset::open(folder.path()).expect("a dataset").version;
+        assert_eq!(version(), SCHEMA_VERSION - 1);
+        Dataset::create(folder.path()).expect("a dataset");
+        assert_eq!(version(), SCHEMA_VERSION);
+    }
+
+    #[test]
+    fn the_day_is_that_of_the_start_in_utc() {
+        let partition = Partition::new(1_795_305_599_999_999, "aa".to_owned());
+        assert_eq!(partition.date.to_string(), "2026-11-21");
+    }
+}

@@ -113,7 +113,7 @@ pub fn seconds(ns: i64) -> f64 {
 /// not say it, that of its tables.
 pub fn trace_id(trace: &Trace) -> Result<String, ArchiveError> {
     let contents = trace.values(TraceInfos::source_content)?;
-    let content = contents.get(0).filter(|content| super::layout::is_id(content));
+    let content = contents.get(0).filter(|content| super::is_id(content));
     Ok(content.map_or_else(|| identity_of([trace.id().as_bytes()]), str::to_ascii_lowercase))
 }
 

@@ -1,8 +1,7 @@
 //! Rows of the tables of a dataset, from the inventory of a trace.
 
-use handlescope_model::StackIdx;
 use handlescope_model::tables::{Module, Process};
-use handlescope_model::{ModuleIdx, ProcessIdx};
+use handlescope_model::{ModuleIdx, ProcessIdx, StackIdx};
 use hashbrown::HashMap;
 
 use super::origin::{Origin, seconds};

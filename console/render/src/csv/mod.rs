@@ -13,10 +13,9 @@ use std::path::Path;
 
 use self::columns::COLUMNS;
 use self::row::{CsvRow, FileFacts, ObjectFacts};
-
 use super::event_item::{EventItem, StackTexts};
 use crate::json::{StackNumbers, traces};
-use crate::style::ObjectRefStyle;
+use crate::text::ObjectRefStyle;
 use handlescope_query::ObjectRefAnswer;
 use handlescope_session::paths::names_apart;
 use handlescope_session::settings::Display;

@@ -3,8 +3,8 @@
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use super::Meanings;
 use super::file::{StackNumbers, StacksJson, TraceJson, Traces};
-use super::meanings::Meanings;
 use crate::no_match::InOptions;
 use handlescope_query::{GroupKey, NoMatch};
 

@@ -3,7 +3,6 @@
 mod document;
 mod file;
 mod lines;
-mod meanings;
 mod stack;
 
 use std::fmt::Display;
@@ -12,15 +11,12 @@ use std::io::{self, BufWriter, Write};
 use serde::{Serialize, Serializer};
 use serde_json::ser::{PrettyFormatter, Serializer as JsonSerializer};
 
-use handlescope_session::terminal::Neutral;
-use handlescope_session::values::JsonMode;
-
 pub use self::document::{Document, NO_MATCH_MEMBERS, Rows};
 pub use self::file::{CAVEAT_MEMBERS, FILE_MEMBERS, StackNumbers, TraceJson, Traces, traces};
-pub use self::meanings::Meanings;
-pub use self::stack::{FRAME_MEMBERS, StackJson};
-
 use self::lines::LineFormatter;
+pub use self::stack::{FRAME_MEMBERS, StackJson};
+use handlescope_session::terminal::Neutral;
+use handlescope_session::values::JsonMode;
 
 /// Writes one document and ends its last line.
 pub fn write(document: &impl Serialize, mode: JsonMode, out: &mut dyn Write) -> io::Result<()> {
@@ -87,3 +83,6 @@ where
         serializer.collect_map((self.0)())
     }
 }
+
+/// Meanings of members by their names: `a` or, of several with one meaning, `a, b`. `a.b` is a member of `a`.
+pub type Meanings = &'static [(&'static str, &'static str)];

@@ -4,8 +4,7 @@ use serde::{Serialize, Serializer};
 
 use handlescope_model::StackIdx;
 
-use super::Hex;
-use super::meanings::Meanings;
+use super::{Hex, Meanings};
 use handlescope_query::{FrameView, Frames, ModuleBases, NamedFrames, TrimmedStacks};
 
 pub struct StackJson<'a> {

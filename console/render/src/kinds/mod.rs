@@ -1,6 +1,5 @@
 //! The answers of the kinds as tables, one file per kind.
 
-mod dataset;
 mod diff;
 mod event_counts;
 mod events;
@@ -21,8 +20,9 @@ mod symbols;
 mod version;
 mod why;
 
-pub use self::dataset::dataset_traces;
-pub use self::fleet::{amount as fleet_amount, builds as fleet_builds, causes as fleet_causes};
+pub use self::fleet::{
+    amount as fleet_amount, builds as fleet_builds, causes as fleet_causes, dataset_traces,
+};
 pub use self::{
     diff::{diff_points, diff_traces, point_columns, trace_columns},
     event_counts::event_columns,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::events::objects;
 use crate::json::Meanings;
 use crate::json::{self, Document, Rows, traces};
-use crate::style::ObjectRefStyle;
+use crate::text::ObjectRefStyle;
 use handlescope_query::{CountBy, Counted, GuiHandles, HandleCounts, LeftOut, ObjectRefAnswer};
 use handlescope_session::values::JsonMode;
 

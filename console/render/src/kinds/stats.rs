@@ -10,8 +10,7 @@ use indicatif::HumanCount;
 use serde_json::Value;
 
 use super::index;
-use crate::json::Document;
-use crate::json::Meanings;
+use crate::json::{Document, Meanings};
 use crate::table::{Columns, FileRows, RowOf, Show, Table};
 use crate::time::{Seconds, Utc7};
 use handlescope_query::StatsAnswer;

@@ -10,8 +10,7 @@ use inferno::flamegraph::{self, Options, Palette, TextTruncateDirection, color::
 use super::folded::{
     Folded, FoldedFile, PictureFrame, UNKNOWN, Weight, folded, stack_frames, unit,
 };
-use super::measure::Measure;
-use super::speedscope;
+use super::{Measure, speedscope};
 use handlescope_query::{
     Amount, Domain, FileAnswer, PointsDiff, ResourceGroup, ResourcesAnswer, TraceAnswer, TracesDiff,
 };

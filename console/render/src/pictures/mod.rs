@@ -2,17 +2,88 @@
 
 mod flame;
 mod folded;
-mod measure;
 mod plot_svg;
 mod plot_text;
 mod speedscope;
 mod timeline;
 
-pub use self::flame::FlameGraph;
-pub use self::flame::folded_leaks;
-pub use self::folded::Weight;
-pub use self::folded::{Folded, FrameTable, PictureFrame, folded};
-pub use self::measure::Measure;
+use indicatif::{HumanBytes, HumanCount};
+
+pub use self::flame::{FlameGraph, folded_leaks};
+pub use self::folded::{Folded, FrameTable, PictureFrame, Weight, folded};
 pub use self::plot_svg::write_svg as write_plot_svg;
 pub use self::plot_text::{columns, write_text as write_plot_text};
 pub use self::timeline::Timeline;
+use handlescope_query::Amount;
+
+/// The unit of counts over time, and of the width of frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    Handles,
+    Bytes,
+    Allocations,
+}
+
+impl Measure {
+    /// Returns bytes where any of these allocations have some: handles of GDI and USER have none.
+    pub fn of(mut amounts: impl Iterator<Item = Amount>) -> Self {
+        Self::of_bytes(amounts.any(|amount| amount.bytes != 0))
+    }
+
+    /// Bytes of allocations if these have some, else their number.
+    pub fn of_bytes(has_bytes: bool) -> Self {
+        if has_bytes { Self::Bytes } else { Self::Allocations }
+    }
+
+    /// Returns the word for the unit.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Handles => "handles",
+            Self::Bytes => "bytes",
+            Self::Allocations => "allocations",
+        }
+    }
+
+    /// Returns the amount in this unit; sums of bytes may be negative if events say so.
+    pub fn width(self, amount: Amount) -> u64 {
+        match self {
+            Self::Bytes => u64::try_from(amount.bytes).unwrap_or_default(),
+            Self::Handles | Self::Allocations => amount.count,
+        }
+    }
+
+    /// Returns the subject of a drawing, for its caption.
+    pub fn caption(self) -> &'static str {
+        match self {
+            Self::Handles => "open handles",
+            Self::Bytes => "allocated bytes",
+            Self::Allocations => "allocations",
+        }
+    }
+
+    /// Returns the criterion for counting.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Handles => "opened in the trace and not yet closed",
+            Self::Bytes | Self::Allocations => "allocated in the trace and not yet freed",
+        }
+    }
+
+    /// Like [`meaning`](Self::meaning), with its subject, which for allocations is part of the
+    /// text.
+    pub fn sentence(self) -> String {
+        match self {
+            Self::Allocations => "allocations of the trace not yet freed".to_owned(),
+            Self::Handles | Self::Bytes => format!("{} {}", self.unit(), self.meaning()),
+        }
+    }
+
+    /// A number as people read it.
+    pub fn shown(self, number: u64) -> String {
+        match self {
+            Self::Bytes => HumanBytes(number).to_string(),
+            Self::Handles => number.to_string(),
+            Self::Allocations => HumanCount(number).to_string(),
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use textplots::{Chart, LabelBuilder, LabelFormat, Plot, Shape};
 
-use super::measure::Measure;
+use super::Measure;
 use super::timeline::{Axis, Timeline};
 use handlescope_query::long_sparkline;
 use handlescope_session::settings::Display;

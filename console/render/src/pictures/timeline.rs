@@ -5,8 +5,8 @@ use std::path::Path;
 
 use handlescope_model::{StackIdx, Untrusted};
 
+use super::Measure;
 use super::folded::UNKNOWN;
-use super::measure::Measure;
 use handlescope_fleet::{FleetGrowth, GrowthAxis, GrowthLine};
 use handlescope_query::{
     Change, FileAnswer, GroupKey, Groups, KeyKind, NodeIdx, ResourceColumn, ResourceGroup,

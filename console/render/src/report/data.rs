@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use handlescope_model::{StackIdx, Untrusted};
 
-use super::answer::ReportAnswer;
+use super::ReportAnswer;
 use super::groups::{columns, with_groups};
 use super::pictures::{BUCKETS, PROCESSES, numbers, with_pictures};
 use crate::json::Document;

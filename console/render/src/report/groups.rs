@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use handlescope_model::Untrusted;
 
-use super::answer::ReportAnswer;
+use super::ReportAnswer;
 use crate::json::Document;
 use crate::table::{Columns, RowsOf, Show};
 use crate::{add_amounts, add_stats};

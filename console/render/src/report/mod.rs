@@ -1,7 +1,6 @@
 //! One page about all that leaks. The data is JSON in the page, from which its script makes the text: no name
 //! of a trace is markup. The policy in the page allows nothing but its own style and script, by their hashes.
 
-mod answer;
 mod data;
 mod fleet;
 mod groups;
@@ -13,14 +12,32 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-pub use self::answer::ReportAnswer;
 pub use self::data::SUSPECTS;
 use self::data::data;
 pub use self::fleet::FleetReport;
 pub use self::pictures::BUCKETS;
 use super::json::{self, Document};
-use handlescope_query::Suspect;
+use handlescope_query::{AllocationsOverview, Suspect, WhyAnswer};
+use handlescope_session::trace::{Caveat, CaveatKind};
 use handlescope_session::values::JsonMode;
+
+/// The answers for a trace on the page.
+pub struct ReportAnswer<'a> {
+    /// Suspects and their causes.
+    pub why: WhyAnswer<'a>,
+    /// Allocations, if the criteria select any.
+    pub allocations: Option<AllocationsOverview<'a>>,
+}
+
+impl ReportAnswer<'_> {
+    /// Returns the caveats about allocations that were not given for handles.
+    pub fn allocation_caveats(&self) -> impl Iterator<Item = &Caveat> {
+        let groups = self.allocations.iter().map(|allocations| &allocations.groups);
+        groups.flat_map(|groups| &groups.about.caveats).filter(|caveat| {
+            !matches!(caveat.kind, CaveatKind::LostWhileRecording | CaveatKind::MissingInFile)
+        })
+    }
+}
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");

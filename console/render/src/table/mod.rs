@@ -3,12 +3,13 @@
 //! A kind of `.dump` makes a [`Table`] of its answer; [`Table::write`] sorts, cuts and writes it.
 
 mod arrange;
-mod batches;
 mod columns;
 mod csv;
 mod json;
 mod parquet;
 mod size;
+#[cfg(test)]
+mod tests;
 mod text;
 mod value;
 
@@ -20,9 +21,9 @@ use std::{
 
 use polars::prelude::DataFrame;
 
-pub use self::batches::write_batches;
 pub use self::columns::{ColumnSpec, Columns, Members, RowOf, RowsOf};
 use self::columns::{RowDocument, RowText, Scope};
+use self::parquet::Parquet;
 pub use self::value::Show;
 use super::output::{OutputError, OutputOptions};
 use crate::json::Document;
@@ -275,5 +276,25 @@ impl<'a> Table<'a> {
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// Writes rows that come in tables of the same columns, one table in memory at a time.
+///
+/// # Errors
+/// When `out` cannot be written, or `cancel` asks to stop.
+pub fn write_batches(
+    format: Format,
+    display: &Display,
+    cancel: &Cancel,
+    out: &mut dyn Write,
+    for_each: impl FnOnce(&mut dyn FnMut(&Table<'_>) -> io::Result<()>) -> io::Result<()>,
+) -> io::Result<()> {
+    match format {
+        Format::Parquet => {
+            let mut file = Parquet::new(out);
+            for_each(&mut |rows| file.add(rows))?;
+            file.finish()
+        }
+        Format::Text | Format::Json(_) | Format::Csv(_) | Format::NdJson => {
+            for_each(&mut |rows| rows.write_as(format, display, cancel, out))
+        }
+    }
+}

@@ -2,15 +2,12 @@
 
 use std::io::{self, Write};
 
-use handlescope_model::rules::{REFERENCE_CHANGES, VIEWS, handle_slot};
-use handlescope_model::{EventKind, ProcessIdx};
-
-use super::layout::Layout;
-use super::numbers::{OrUnknown, grouped};
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
-use crate::style::ObjectRefStyle;
+use super::{ObjectRefStyle, OrUnknown, grouped};
 use crate::time::Clock;
+use handlescope_model::rules::{REFERENCE_CHANGES, VIEWS, handle_slot};
+use handlescope_model::{EventKind, ProcessIdx};
 use handlescope_query::{EventRow, FileAnswer, Listing, PerProcess, ProcessInfo, Selected};
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::Role;
@@ -223,4 +220,37 @@ impl EventWriter<'_> {
 /// Whether an event has a line.
 pub fn is_shown(event: &EventRow, args: &ObjectRefStyle<'_>) -> bool {
     args.criteria.show_ref || !REFERENCE_CHANGES.contains(event.kind)
+}
+
+/// Characters of the columns in front of the process, at least those of ETWAnalyzer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    pub time: usize,
+    pub pid: usize,
+    pub tid: usize,
+    pub handle: usize,
+}
+
+impl Layout {
+    /// Fits events with the ids of their processes.
+    pub fn of(events: impl Iterator<Item = (EventRow, u32)>, clock: &Clock) -> Self {
+        let (mut pid, mut tid, mut handle) = (0, 0, 0);
+        let mut times: Option<(i64, i64)> = None;
+        for (event, process) in events {
+            pid = pid.max(process);
+            tid = tid.max(event.tid.unwrap_or_default());
+            handle = handle.max(event.handle.unwrap_or_default());
+            let time = event.time_ns.unwrap_or_default();
+            let (first, last) = times.unwrap_or((time, time));
+            times = Some((first.min(time), last.max(time)));
+        }
+        let (first, last) = times.unwrap_or_default();
+        let width = |time| clock.at(time).to_string().len();
+        Self {
+            time: width(first).max(width(last)),
+            pid: pid.to_string().len().max(5),
+            tid: tid.to_string().len().max(5),
+            handle: format!("0x{handle:X}").len().max(7),
+        }
+    }
 }

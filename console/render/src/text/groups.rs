@@ -5,10 +5,9 @@ use std::io::{self, Write};
 
 use handlescope_model::Untrusted;
 
-use super::numbers::{counted, grouped, handles_and_views};
 use super::stack::StackStyle;
+use super::{ObjectRefStyle, counted, grouped, handles_and_views};
 use crate::output::{COLUMNS, LEFT_OUT, OutputError};
-use crate::style::ObjectRefStyle;
 use crate::time::Clock;
 use handlescope_query::{
     FileAnswer, GroupCriteria, GroupKey, Groups, GroupsLeftOut, NodeIdx, Stat, Stats, sparkline,

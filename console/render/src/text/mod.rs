@@ -2,19 +2,63 @@
 
 mod event;
 mod groups;
-mod layout;
 mod not_counted;
-mod numbers;
 mod object_ref;
 mod process;
 mod stack;
 mod suspect;
 mod totals;
 
-pub use self::groups::TreeColumns;
-pub use self::groups::tree_columns;
+use std::fmt;
+
+use indicatif::HumanCount;
+
+pub use self::groups::{TreeColumns, tree_columns};
 pub use self::not_counted::{lines_of_not_counted, lines_without_suspects};
-pub use self::object_ref::object_ref;
+pub use self::object_ref::{ObjectRefStyle, object_ref};
 pub use self::process::ProcessStyle;
 pub use self::stack::{StackStyle, within};
 pub use self::suspect::{amounts, capitalized, headline, more, verdict};
+use handlescope_session::values::Counted;
+
+/// A number, with separators between its thousands if `separate`.
+pub fn grouped(number: u64, separate: bool) -> String {
+    if separate { HumanCount(number).to_string() } else { number.to_string() }
+}
+
+/// A number as it is formatted, or `unknown`.
+pub struct OrUnknown<T>(pub Option<T>);
+
+impl<T: fmt::Display> fmt::Display for OrUnknown<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(number) => number.fmt(f),
+            None => f.pad("unknown"),
+        }
+    }
+}
+
+impl<T: fmt::UpperHex> fmt::UpperHex for OrUnknown<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(number) => number.fmt(f),
+            None => f.pad("unknown"),
+        }
+    }
+}
+
+/// Formats a count of something, with its plural and, as in the lines of ETWAnalyzer, without
+/// separators.
+pub fn counted(count: u64, noun: &'static str) -> String {
+    format!("{count} {noun}{}", Counted(count, noun).plural())
+}
+
+/// A number of handles, and views where there are any.
+pub fn handles_and_views(count: u64, has_views: bool, separate: bool) -> String {
+    let number = grouped(count, separate);
+    match (count, has_views) {
+        (_, false) => format!("{number} handle{}", Counted(count, "handle").plural()),
+        (1, true) => "1 handle or view".to_owned(),
+        (_, true) => format!("{number} handles and views"),
+    }
+}

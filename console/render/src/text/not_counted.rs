@@ -3,7 +3,7 @@
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
-use super::numbers::handles_and_views;
+use super::handles_and_views;
 use handlescope_query::{CountBy, CountOrder, NotCounted, Reason, Totals, WhyAnswer};
 use handlescope_session::values::{Counted, TopN};
 

@@ -4,24 +4,34 @@ use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf, absolute};
 
-use handlescope_model::{EventKind, Untrusted};
-
-use super::event::{EventWriter, ProcessTexts, is_shown};
+use super::event::{EventWriter, Layout, ProcessTexts, is_shown};
 use super::groups::{self, TreeColumns};
-use super::layout::Layout;
-use super::numbers::{OrUnknown, counted};
 use super::process::ProcessStyle;
 use super::stack::StackStyle;
 use super::totals::{CountTable, LeakLines, Summary};
-use crate::style::ObjectRefStyle;
+use super::{OrUnknown, counted};
 use crate::time::{Clock, Seconds};
+use handlescope_model::{EventKind, Untrusted};
 use handlescope_query::{
-    CountBy, FileAnswer, GuiHandles, LeftOut, Listing, ObjectRefAnswer, Selected, ShowTotal,
+    CountBy, FileAnswer, GuiHandles, LeftOut, Listing, ObjectCriteria, ObjectRefAnswer, Selected,
+    ShowTotal,
 };
 use handlescope_session::paths::{names_apart, stem};
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::clip::{Clip, shortened, width_of};
 use handlescope_session::terminal::{Role, wrapped};
+
+/// The style of the answer to `.dump ObjectRef`.
+#[derive(Clone, Copy)]
+pub struct ObjectRefStyle<'a> {
+    pub criteria: &'a ObjectCriteria,
+    /// The command line as typed.
+    pub text: &'a str,
+    /// `-NoCSVSeparator`: no `sep = ;` line in front.
+    pub no_csv_separator: bool,
+    /// `-NoCmdLine`: an empty command line column in the CSV file.
+    pub no_command_line: bool,
+}
 
 /// Columns that a name is cut to before the text after it moves to the next line.
 const SHORTEST_NAME: usize = 24;

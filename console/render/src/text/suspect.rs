@@ -7,7 +7,7 @@ use handlescope_model::tables::ResourceKind;
 use handlescope_model::{FILE_MAPPING_NAME, Untrusted};
 use indicatif::HumanCount;
 
-use super::numbers::handles_and_views;
+use super::handles_and_views;
 use handlescope_query::{Bytes, Counts, PRIVATE_HEAP, Suspect};
 use handlescope_session::values::{Counted, Size};
 

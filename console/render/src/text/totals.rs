@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use handlescope_model::rules::EXIT_FUNCTIONS;
 
-use super::numbers::grouped;
+use super::grouped;
 use handlescope_model::Untrusted;
 use handlescope_query::{
     CountBy, CountRow, Counted, ExitStacks, HandleCounts, ObjectCriteria, Totals,

@@ -3,8 +3,8 @@
 use jiff::civil::Date;
 use thiserror::Error;
 
+use super::Filter;
 use super::pattern::FilterError;
-use super::plain::Filter;
 
 /// Text between the first day and the last.
 const RANGE: &str = "..";

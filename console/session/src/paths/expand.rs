@@ -7,7 +7,7 @@ use std::{fs, io};
 use handlescope_model::{Reason, Untrusted};
 use thiserror::Error;
 
-use super::names::{
+use super::{
     EXTRACT_EXTENSION, EXTRACT_FOLDER, TRACE_EXTENSIONS, has_extension, is_extract,
     is_plain_extract, once_each, with_home,
 };

@@ -1,22 +1,179 @@
 //! Paths: names, folders and patterns to files, and files that are written whole or not at all.
 
 mod expand;
-mod names;
 mod overwrite;
 mod roots;
 #[cfg(test)]
 mod tests;
 mod written;
 
-pub use expand::{ExpandError, Pattern, Walk, expand, folders_in, missing, verdict};
-pub use names::{
-    EXTRACT_EXTENSION, EXTRACT_FOLDER, PLAIN_EXTENSION, SameTrace, TRACE_EXTENSIONS, has_extension,
-    is_extract, is_plain_extract, is_same_file, names_apart, shortened, shown, stem, with_home,
-};
-pub use overwrite::{
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+pub use self::expand::{ExpandError, Pattern, Walk, expand, folders_in, missing, verdict};
+pub use self::overwrite::{
     Aside, Output, Overwrite, OverwriteError, append_whole, is_null_device, write_aside,
     write_whole,
 };
-pub use roots::Access;
-pub use roots::{RootError, Roots};
-pub use written::exclusive_lock;
+pub use self::roots::{Access, RootError, Roots};
+pub use self::written::exclusive_lock;
+use handlescope_model::stable_hash::name_of;
+
+/// Extensions of files that hold a trace.
+pub const TRACE_EXTENSIONS: &[&str] = &["etl", "zip", "7z", DUMP_EXTENSION];
+
+/// Extension of minidumps. It stays in the name of an extract, because a dump is often named like the trace beside it.
+const DUMP_EXTENSION: &str = "dmp";
+
+pub const EXTRACT_EXTENSION: &str = "json7z";
+
+/// Extension of ETWAnalyzer's uncompressed extracts, which have several files.
+pub const PLAIN_EXTENSION: &str = "json";
+
+/// Folder of extracts beside their traces, as ETWAnalyzer names it.
+pub const EXTRACT_FOLDER: &str = "Extract";
+
+/// Whether a path has the name of an extract.
+pub fn is_extract(path: &Path) -> bool {
+    has_extension(path, &[EXTRACT_EXTENSION])
+}
+
+/// Whether a path is the main file of an uncompressed extract of ETWAnalyzer that has handles. Folders
+/// have JSON of all sorts.
+pub fn is_plain_extract(path: &Path) -> bool {
+    let Some(stem) = path.file_stem().and_then(OsStr::to_str) else { return false };
+    let companion = format!("{stem}_Derived_Handle.{PLAIN_EXTENSION}");
+    has_extension(path, &[PLAIN_EXTENSION]) && path.with_file_name(companion).is_file()
+}
+
+/// Whether a path has one of these extensions, in any case.
+pub fn has_extension(path: &Path, extensions: &[&str]) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    extensions.iter().any(|listed| extension.eq_ignore_ascii_case(listed))
+}
+
+/// Longest name of what is made of a trace, bytes: a file system takes 255, and the name goes on with the state of what
+/// was converted and `.json7z`.
+const MAX_NAME_LENGTH: usize = 230;
+
+/// A name that leaves room for what an extract adds to it; a long one is cut, and ends in a hash of all of it.
+pub fn shortened(name: OsString) -> OsString {
+    if name.len() <= MAX_NAME_LENGTH {
+        return name;
+    }
+    let end = format!("~{}", name_of([name.as_encoded_bytes()]));
+    let text = name.to_string_lossy();
+    let start = &text[..text.floor_char_boundary(MAX_NAME_LENGTH - end.len())];
+    [start, &end].concat().into()
+}
+
+/// A path with its `~` replaced.
+pub fn with_home(name: &str) -> PathBuf {
+    let rest = name.strip_prefix("~/").or_else(|| name.strip_prefix("~\\"));
+    match rest.or((name == "~").then_some("")).zip(dirs::home_dir()) {
+        Some(("", home)) => home,
+        Some((rest, home)) => home.join(rest),
+        None => PathBuf::from(name),
+    }
+}
+
+/// Key that a trace and its extract share: the folder, without `Extract`, and the name, without `.etl`, `.zip`, `.7z`,
+/// `.etl.zip`, `.etl.7z` or `.json7z`. A text keeps its extension: a debugger's log of a program may lie beside a trace
+/// of it. Two traces with the same key would share their extract, too.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SameTrace {
+    folder: PathBuf,
+    stem: OsString,
+}
+
+impl SameTrace {
+    /// Key of a trace or an extract.
+    pub fn of(path: &Path) -> SameTrace {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let mut folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+        let is_extracts =
+            folder.file_name().is_some_and(|name| name.eq_ignore_ascii_case(EXTRACT_FOLDER));
+        if is_extracts && (is_extract(path) || has_extension(path, &[PLAIN_EXTENSION])) {
+            folder.pop();
+        }
+        let stem = shortened(stem(path));
+        // Windows takes a.etl and A.etl for one.
+        SameTrace { folder, stem: if cfg!(windows) { stem.to_ascii_lowercase() } else { stem } }
+    }
+}
+
+/// Whether two names stand for one file, which exists: in another spelling, by a symbolic or a hard link.
+pub fn is_same_file(left: &Path, right: &Path) -> bool {
+    // The comparison opens both files, which would block on a pipe.
+    let are_files = [left, right].iter().all(|path| path.is_file());
+    are_files && same_file::is_same_file(left, right).unwrap_or(false)
+}
+
+/// The name of a trace or an extract without its extension. Of `a.etl.zip` both go.
+pub fn stem(path: &Path) -> OsString {
+    let is_trace = has_extension(path, TRACE_EXTENSIONS)
+        || has_extension(path, &[EXTRACT_EXTENSION, PLAIN_EXTENSION]);
+    if !is_trace || has_extension(path, &[DUMP_EXTENSION]) {
+        return path.file_name().unwrap_or_default().to_owned();
+    }
+    let mut stem = PathBuf::from(path.file_stem().unwrap_or_default());
+    if has_extension(path, &["zip", "7z"]) && has_extension(&stem, &["etl"]) {
+        stem.set_extension("");
+    }
+    stem.into_os_string()
+}
+
+/// A path as it is shown: of `a.etl.zip` and `a.etl.7z`, which name their content, it is `a`.
+pub fn shown(path: &Path) -> PathBuf {
+    let name = stem(path);
+    match path.file_stem() {
+        Some(stem) if *stem != *name => path.with_file_name(name),
+        _ => path.to_path_buf(),
+    }
+}
+
+/// Names that tell several traces apart: the `name` of each path, with as many folders in front of it as needed.
+/// A path that folders do not tell apart is named whole.
+pub fn names_apart(paths: &[&Path], name: impl Fn(&Path) -> OsString) -> Vec<PathBuf> {
+    let label = |path: &Path, folders: usize| -> PathBuf {
+        let components: Vec<_> = path.parent().into_iter().flat_map(Path::components).collect();
+        let nearest =
+            components.get(components.len().saturating_sub(folders)..).unwrap_or_default();
+        nearest.iter().collect::<PathBuf>().join(name(path))
+    };
+    let mut labels: Vec<PathBuf> = paths.iter().map(|path| label(path, 0)).collect();
+    let depth = paths.iter().map(|path| path.components().count()).max().unwrap_or_default();
+    for folders in 1..=depth {
+        let mut counts: HashMap<PathBuf, usize> = HashMap::new();
+        labels.iter().for_each(|label| *counts.entry(label.clone()).or_default() += 1);
+        for (path, current) in paths.iter().zip(&mut labels) {
+            if counts.get(current).is_some_and(|count| *count > 1) {
+                *current = if folders == depth { path.to_path_buf() } else { label(path, folders) };
+            }
+        }
+    }
+    labels
+}
+
+/// Each trace once, by name: the trace itself before an archive with it, and both before the
+/// extract, because loading a trace finds out whether its extract is up to date.
+pub fn once_each(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
+    files.sort_by_cached_key(|path| {
+        let rank = match path {
+            _ if is_extract(path) => 2,
+            _ if has_extension(path, &[PLAIN_EXTENSION]) => 3,
+            _ if has_extension(path, &["etl"]) => 0,
+            _ => 1,
+        };
+        (rank, path.clone())
+    });
+    let mut first: BTreeMap<SameTrace, PathBuf> = BTreeMap::new();
+    for file in files {
+        first.entry(SameTrace::of(&file)).or_insert(file);
+    }
+    let mut files: Vec<PathBuf> = first.into_values().collect();
+    files.sort();
+    files
+}

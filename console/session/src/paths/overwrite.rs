@@ -9,10 +9,10 @@ use handlescope_model::output::existing_folder_of;
 use handlescope_model::{Noting, OutputFile, Reason, Untrusted};
 use thiserror::Error;
 
-use super::names::{
+use super::{
     EXTRACT_EXTENSION, SameTrace, TRACE_EXTENSIONS, has_extension, is_plain_extract, is_same_file,
+    written,
 };
-use super::written;
 use crate::cancel::{Cancel, UntilCancelled};
 
 /// Bytes at the start of a file that show whether it is text.

@@ -1,4 +1,4 @@
-//! Files that names, folders and patterns stand for.
+//! Names of files, and the files that names, folders and patterns stand for.
 
 use std::fs;
 use std::path::Path;
@@ -148,4 +148,17 @@ fn links_to_folders_are_not_followed() {
     let folder = folder(&["a/a.etl"]);
     std::os::unix::fs::symlink(folder.path(), folder.path().join("a/up")).expect("a link");
     assert_eq!(walked(folder.path(), ".", true), ["a/a.etl"]);
+}
+
+#[test]
+fn a_name_that_is_too_long_for_an_extract_is_cut_and_stays_unique() {
+    let short = |end: &str| shortened(format!("{}{end}", "é".repeat(120)).into());
+    let (first, second) = (short("1"), short("2"));
+    assert_ne!(first, second);
+    for name in [first, second] {
+        assert!(name.len() <= MAX_NAME_LENGTH && name.to_string_lossy().starts_with("éé"));
+        assert_eq!(shortened(name.clone()), name);
+    }
+    let longest = OsString::from("a".repeat(MAX_NAME_LENGTH));
+    assert_eq!(shortened(longest.clone()), longest);
 }

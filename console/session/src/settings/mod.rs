@@ -4,12 +4,201 @@ mod aliases;
 mod display;
 mod file;
 mod key;
-mod layers;
 
-pub use aliases::Expanded;
-pub use aliases::{AliasError, Aliases};
-pub use display::{Display, DisplayArgs, StackDisplayArgs};
-pub use file::Entry;
-pub use file::{ConfigError, ConfigFile};
-pub use key::{Choices, Key};
-pub use layers::{Settings, Source, settled};
+use std::env;
+use std::path::Path;
+
+pub use self::aliases::{AliasError, Aliases, Expanded};
+pub use self::display::{Display, DisplayArgs, StackDisplayArgs};
+use self::file::Contents;
+pub use self::file::{ConfigError, ConfigFile, Entry};
+pub use self::key::{Choices, Key};
+use crate::filter::SystemModules;
+use crate::terminal::{ColorChoice, Screen, refuses_color, refuses_pager};
+use handlescope_symbols::SymbolPath;
+
+/// Source of the value of a setting; the first one that has a value counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    Session,
+    CommandLine,
+    Environment,
+    File,
+    Usual,
+}
+
+/// Settings from each source, and the aliases.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Chosen by commands.
+    pub session: Choices,
+    pub command_line: Choices,
+    pub environment: Choices,
+    /// The configuration file.
+    pub file: ConfigFile,
+    /// Settings in the file when it was read, with changes made since.
+    pub in_file: Choices,
+    pub aliases: Aliases,
+}
+
+impl Settings {
+    /// Reads the environment and the configuration file. A word is no alias if it `is_command`.
+    ///
+    /// # Errors
+    /// When the file cannot be read or has an invalid entry.
+    pub fn read(
+        file: ConfigFile,
+        is_command: impl Fn(&str) -> bool,
+    ) -> Result<Settings, ConfigError> {
+        let Contents { choices: in_file, aliases } = file.read(is_command)?;
+        let environment = Choices {
+            symbol_path: SymbolPath::from_environment().map(|path| settled(&path)),
+            display: DisplayArgs {
+                pager: refuses_pager().then_some(false),
+                ..DisplayArgs::default()
+            },
+            color: refuses_color().then_some(ColorChoice::Never),
+            ..Choices::default()
+        };
+        Ok(Settings { environment, file, in_file, aliases, ..Settings::default() })
+    }
+
+    /// Default settings, but without colours.
+    pub fn colorless() -> Settings {
+        let command_line = Choices { color: Some(ColorChoice::Never), ..Choices::default() };
+        Settings { command_line, ..Settings::default() }
+    }
+
+    fn layers(&self) -> [(Source, &Choices); 4] {
+        [
+            (Source::Session, &self.session),
+            (Source::CommandLine, &self.command_line),
+            (Source::Environment, &self.environment),
+            (Source::File, &self.in_file),
+        ]
+    }
+
+    /// The first choice that a source has made.
+    fn first<'a, T>(&'a self, choice: impl Fn(&'a Choices) -> Option<T>) -> Option<T> {
+        self.layers().into_iter().find_map(|(_, choices)| choice(choices))
+    }
+
+    /// The value of a setting as it can be written, without secrets, and where it comes from.
+    pub fn value(&self, key: Key) -> (String, Source) {
+        let value = self
+            .layers()
+            .into_iter()
+            .find_map(|(source, choices)| Some((choices.text(key)?, source)));
+        value.unwrap_or_else(|| (key.usual().to_owned(), Source::Usual))
+    }
+
+    /// Locations to search for symbols.
+    pub fn symbol_path(&self) -> SymbolPath {
+        self.first(|choices| choices.symbol_path.clone()).unwrap_or_default()
+    }
+
+    /// Locations to search for symbols unless the session or the command line gives some.
+    pub fn configured_symbol_path(&self) -> Option<&SymbolPath> {
+        self.environment.symbol_path.as_ref().or(self.in_file.symbol_path.as_ref())
+    }
+
+    /// Choice of when to use colours.
+    pub fn color(&self) -> ColorChoice {
+        self.first(|choices| choices.color).unwrap_or_default()
+    }
+
+    /// Modules whose frames say little about a program.
+    pub fn system_modules(&self) -> &SystemModules {
+        self.first(|choices| choices.system_modules.as_ref())
+            .unwrap_or_else(|| SystemModules::usual())
+    }
+
+    /// The folder of the views of the user.
+    pub fn sql_views(&self) -> Option<&Path> {
+        self.first(|choices| choices.sql_views.as_deref())
+    }
+
+    /// Whether long answers are shown page by page.
+    pub fn pager(&self) -> bool {
+        self.display_args().pager.unwrap_or(true)
+    }
+
+    /// Display settings of a command with these options.
+    pub fn display(&self, args: &DisplayArgs, screen: Screen) -> Display {
+        self.display_args().display(args, screen)
+    }
+
+    /// Display settings of commands without options of their own.
+    pub fn display_args(&self) -> DisplayArgs {
+        let layers = self.layers().map(|(_, choices)| choices.display);
+        layers.into_iter().reduce(DisplayArgs::or).unwrap_or_default()
+    }
+}
+
+/// Makes a path independent of the current folder.
+pub fn settled(path: &SymbolPath) -> SymbolPath {
+    env::current_dir().map_or_else(|_| path.clone(), |folder| path.based_on(&folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Choices of one setting.
+    fn choices_of(key: Key, value: &str) -> Choices {
+        let mut choices = Choices::default();
+        choices.set(key, Some(value)).expect(value);
+        choices
+    }
+
+    #[test]
+    fn the_session_counts_before_the_command_line_the_environment_and_the_file() {
+        for (key, values) in [
+            (Key::TimeFormat, ["s", "UTC", "Here", "LocalTime"]),
+            (Key::Clip, ["false", "true", "false", "true"]),
+            (Key::Color, ["always", "never", "always", "never"]),
+            (Key::SymbolPath, ["/a", "/b", "/c", "/d"]),
+            (Key::SystemModules, ["a", "b", "c", "d"]),
+        ] {
+            let mut settings = Settings::default();
+            assert_eq!(settings.value(key), (key.usual().to_owned(), Source::Usual));
+            let [session, command_line, environment, in_file] = values;
+            settings.in_file = choices_of(key, in_file);
+            assert_eq!(settings.value(key), (in_file.to_owned(), Source::File));
+            settings.environment = choices_of(key, environment);
+            assert_eq!(settings.value(key), (environment.to_owned(), Source::Environment));
+            settings.command_line = choices_of(key, command_line);
+            assert_eq!(settings.value(key), (command_line.to_owned(), Source::CommandLine));
+            settings.session = choices_of(key, session);
+            assert_eq!(settings.value(key), (session.to_owned(), Source::Session));
+        }
+    }
+
+    #[test]
+    fn shown_settings_are_those_in_effect() {
+        let settings = Settings {
+            in_file: Choices {
+                display: DisplayArgs { clip: Some(false), ..DisplayArgs::default() },
+                color: Some(ColorChoice::Never),
+                ..choices_of(Key::SystemModules, "a.dll")
+            },
+            ..Settings::default()
+        };
+        let terminal = Screen { width: Some(80), color: false };
+        assert!(!settings.display(&DisplayArgs::default(), terminal).clip);
+        assert_eq!(settings.color(), ColorChoice::Never);
+        assert!(settings.system_modules().has("a.dll") && !settings.system_modules().has("nt"));
+        let usual = Settings::default().display(&DisplayArgs::default(), terminal);
+        let shown = [
+            (Key::TimeFormat, usual.time_format.to_string()),
+            (Key::TimeDigits, usual.time_digits.get().to_string()),
+            (Key::FullFileNames, usual.full_file_name.to_string()),
+            (Key::Clip, usual.clip.to_string()),
+            (Key::Pager, Settings::default().pager().to_string()),
+        ];
+        for (key, value) in shown {
+            assert_eq!(Settings::default().value(key).0, value, "{key}");
+        }
+        assert!(Settings::default().system_modules().has("nt"));
+    }
+}

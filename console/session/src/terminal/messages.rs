@@ -11,9 +11,10 @@ use ::console::strip_ansi_codes;
 use handlescope_model::{Untrusted, guard, is_harmful};
 
 use super::neutral::neutral_lines;
-use super::screen::is_dumb;
 use super::theme::Role;
-use super::{Activity, ColorChoice, Neutral, Progress, Screen, Spinner, standard, wrapped};
+use super::{
+    Activity, ColorChoice, Neutral, Progress, Screen, Spinner, is_dumb, standard, wrapped,
+};
 use crate::cancel::writing;
 
 /// Writer of messages, with nothing in them that a terminal would obey. A message that cannot be

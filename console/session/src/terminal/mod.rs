@@ -19,19 +19,190 @@ mod messages;
 mod neutral;
 mod pager;
 mod progress;
-mod screen;
 pub mod standard;
 pub mod table;
 pub mod theme;
 mod wrap;
 
-pub use command_output::CommandOutput;
-pub use full_screen::{FullScreen, Pressed};
-pub use messages::{Messages, print_usage, report_panics};
-pub use neutral::{Neutral, neutral, same_length};
-pub use pager::{Paged, refuses_pager};
-pub use progress::{Activity, Progress, Spinner};
-pub use screen::refuses_color;
-pub use screen::{ColorChoice, Screen};
-pub use theme::Role;
-pub use wrap::wrapped;
+use std::io::{IsTerminal, Write};
+use std::{env, fmt, io};
+
+use terminal_size::{Width, terminal_size_of};
+
+pub use self::command_output::CommandOutput;
+pub use self::full_screen::{FullScreen, Pressed};
+pub use self::messages::{Messages, print_usage, report_panics};
+pub use self::neutral::{Neutral, neutral, same_length};
+pub use self::pager::{Paged, refuses_pager};
+pub use self::progress::{Activity, Progress, Spinner};
+pub use self::theme::Role;
+pub use self::wrap::wrapped;
+
+/// `--color`
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ColorChoice {
+    /// Colours on a terminal, unless the environment variable NO_COLOR is set or TERM is dumb.
+    #[default]
+    Auto,
+    /// Colours everywhere.
+    Always,
+    /// No colours.
+    Never,
+}
+
+/// The properties of an output stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Screen {
+    /// Columns of the terminal; `None` in a pipe or file, where lines have no limit.
+    pub width: Option<usize>,
+    /// Whether to write colours.
+    pub color: bool,
+}
+
+impl Screen {
+    /// A pipe or file.
+    pub const PLAIN: Screen = Screen { width: None, color: false };
+
+    /// Standard output as it is now; the width changes with the window.
+    pub fn stdout(color: ColorChoice) -> Screen {
+        let width = terminal_size_of(standard::out());
+        Screen::of(standard::out().is_terminal(), width.map(|(Width(columns), _)| columns), color)
+    }
+
+    /// Standard error as it is now.
+    pub fn stderr(color: ColorChoice) -> Screen {
+        let width = terminal_size_of(standard::error());
+        Screen::of(standard::error().is_terminal(), width.map(|(Width(columns), _)| columns), color)
+    }
+
+    fn of(is_terminal: bool, columns: Option<u16>, color: ColorChoice) -> Screen {
+        /// Width of a terminal that does not report any.
+        const COLUMNS: u16 = 80;
+        Screen {
+            width: is_terminal.then(|| columns.filter(|c| *c > 0).unwrap_or(COLUMNS).into()),
+            color: match color {
+                ColorChoice::Auto => is_terminal && !refuses_color() && !is_dumb(),
+                ColorChoice::Always => true,
+                ColorChoice::Never => false,
+            },
+        }
+    }
+
+    /// Whether this is a terminal.
+    pub fn is_terminal(&self) -> bool {
+        self.width.is_some()
+    }
+
+    /// Clears standard output and what has scrolled away from it, if this is a terminal.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn clear(&self) -> io::Result<()> {
+        self.clear_on(&mut standard::out())
+    }
+
+    fn clear_on(&self, out: &mut dyn Write) -> io::Result<()> {
+        /// Cursor home, erase the screen, erase the scrollback.
+        const CLEAR: &str = "\u{1b}[H\u{1b}[2J\u{1b}[3J";
+        if !self.is_terminal() {
+            return Ok(());
+        }
+        out.write_all(CLEAR.as_bytes())?;
+        out.flush()
+    }
+
+    /// Something in the style of its role, or as it is when there are no colours.
+    pub fn paint<T: fmt::Display>(&self, role: Role, value: T) -> Painted<T> {
+        Painted { role: if self.color { role } else { Role::Plain }, value }
+    }
+}
+
+/// Whether the environment asks for no colours. <https://no-color.org>: NO_COLOR is set and not empty.
+pub fn refuses_color() -> bool {
+    env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}
+
+/// Whether the terminal understands nothing but text, as in an editor's window: neither colours, nor a pager, nor what
+/// draws progress.
+pub fn is_dumb() -> bool {
+    env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+/// A value with the style of a role around it. Widths given when formatting apply to the value, not to the
+/// invisible codes.
+#[derive(Debug, Clone, Copy)]
+pub struct Painted<T> {
+    role: Role,
+    value: T,
+}
+
+impl<T> Painted<T> {
+    fn write(
+        &self,
+        formatter: &mut fmt::Formatter<'_>,
+        value: impl FnOnce(&T, &mut fmt::Formatter<'_>) -> fmt::Result,
+    ) -> fmt::Result {
+        let style = self.role.style();
+        if style.is_plain() {
+            return value(&self.value, formatter);
+        }
+        write!(formatter, "{}", style.prefix())?;
+        value(&self.value, formatter)?;
+        write!(formatter, "{}", style.suffix())
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Painted<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(formatter, T::fmt)
+    }
+}
+
+impl<T: fmt::UpperHex> fmt::UpperHex for Painted<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(formatter, T::fmt)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colors_are_for_terminals_unless_asked_for() {
+        let colored = |terminal, choice| Screen::of(terminal, Some(100), choice).color;
+        assert!(!colored(false, ColorChoice::Auto));
+        assert!(colored(false, ColorChoice::Always));
+        assert!(!colored(true, ColorChoice::Never));
+    }
+
+    #[test]
+    fn a_pipe_has_no_width_and_a_terminal_that_reports_none_eighty_columns() {
+        let width = |terminal, columns| Screen::of(terminal, columns, ColorChoice::Never).width;
+        assert_eq!(width(false, Some(100)), None);
+        assert_eq!(width(true, Some(100)), Some(100));
+        assert_eq!(width(true, None), Some(80));
+        assert_eq!(width(true, Some(0)), Some(80));
+    }
+
+    #[test]
+    fn only_a_terminal_is_cleared() {
+        let cleared = |screen: Screen| {
+            let mut out = Vec::new();
+            screen.clear_on(&mut out).expect("written");
+            !out.is_empty()
+        };
+        assert!(cleared(Screen { width: Some(80), color: false }));
+        assert!(!cleared(Screen::PLAIN));
+    }
+
+    #[test]
+    fn padding_is_inside_the_color() {
+        let screen = Screen { width: None, color: true };
+        assert_eq!(
+            format!("{:<5}|", screen.paint(Role::Opened, "ab")),
+            "\u{1b}[32mab   \u{1b}[0m|"
+        );
+        assert_eq!(format!("{:>5}|", Screen::PLAIN.paint(Role::Opened, 7)), "    7|");
+    }
+}

@@ -7,8 +7,7 @@ use std::process::{Child, Command, Stdio};
 use console::measure_text_width;
 use terminal_size::{Height, Width, terminal_size_of};
 
-use super::screen::is_dumb;
-use super::standard;
+use super::{is_dumb, standard};
 use crate::cancel::waiting_for;
 
 /// The pager when the environment names none.

@@ -16,7 +16,7 @@ use handlescope_symbols::{
 use super::caveats::no_symbols;
 use super::error::NoFile;
 use super::frame_name_cache::FrameNameCache;
-use super::loaded::{LoadedTrace, choose};
+use super::{LoadedTrace, choose};
 use crate::filter::Filter;
 use crate::paths::Overwrite;
 use crate::settings::{Settings, settled};

@@ -18,13 +18,13 @@ use super::truth::Truth;
 type Done = Result<(), Box<dyn std::error::Error>>;
 
 /// The word that makes a process the child.
-pub(super) const SWITCH: &str = "--child";
+pub const SWITCH: &str = "--child";
 
 /// Semaphores and mutexes that it opens, each.
 const OPENED: u32 = 5;
 
 /// Starts the child, which inherits an event and gets a duplicate of another.
-pub(super) fn start(truth: &Truth, file: &str) -> Result<Child, Box<dyn std::error::Error>> {
+pub fn start(truth: &Truth, file: &str) -> Result<Child, Box<dyn std::error::Error>> {
     let inherited = inheritable_event(truth)?;
     let mut command = Command::new(env::current_exe()?);
     command.args([file, SWITCH]).stdin(Stdio::piped());
@@ -36,7 +36,7 @@ pub(super) fn start(truth: &Truth, file: &str) -> Result<Child, Box<dyn std::err
 }
 
 /// Lets the child go on to its end.
-pub(super) fn wait(mut child: Child) -> Done {
+pub fn wait(mut child: Child) -> Done {
     drop(child.stdin.take());
     child.wait()?;
     Ok(())
@@ -80,7 +80,7 @@ fn duplicate_into(truth: &Truth, child: &Child) -> Done {
 }
 
 /// The child itself: exits with all that it opened, when the parent lets it.
-pub(super) fn run(truth: &Truth) -> Done {
+pub fn run(truth: &Truth) -> Done {
     truth.started()?;
     for _ in 0..OPENED {
         forget_mutexes(truth)?;

@@ -10,7 +10,7 @@ use super::truth::Truth;
 type Done = Result<(), Box<dyn std::error::Error>>;
 
 /// One round: a pen and a menu leak in every second one.
-pub(super) fn round(truth: &Truth, round: u32) -> Done {
+pub fn round(truth: &Truth, round: u32) -> Done {
     create_pens(truth, round.is_multiple_of(2))?;
     create_menus(truth, round.is_multiple_of(2))
 }

@@ -1,9 +1,8 @@
 //! Handles of kernel objects.
 
-use std::io;
 use std::sync::{Arc, Barrier};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use windows::Win32::Foundation::{CloseHandle, ERROR_SUCCESS, HANDLE, INVALID_HANDLE_VALUE};
 use windows::Win32::Security::TOKEN_QUERY;
@@ -32,7 +31,7 @@ type Done = Result<(), Box<dyn std::error::Error>>;
 const SECTION_BYTES: u32 = 0x1_0000;
 
 /// One round: an event leaks in each, a file in every fourth, a key in every fifth, and so on.
-pub(super) fn round(truth: &Truth, round: u32) -> Done {
+pub fn round(truth: &Truth, round: u32) -> Done {
     leak_events(truth, round)?;
     close_events(truth)?;
     close_files_unless_it_fails(truth, round)?;
@@ -164,7 +163,7 @@ fn query_tokens(truth: &Truth, round: u32) -> Done {
 
 /// Two threads open an event of one name at once and only one closes its handle: get-or-create without a lock.
 #[inline(never)]
-pub(super) fn race(truth: &Truth) -> Done {
+pub fn race(truth: &Truth) -> Done {
     for turn in 0..4 {
         let barrier = Arc::new(Barrier::new(2));
         thread::scope(|scope| {

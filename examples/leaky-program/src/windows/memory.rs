@@ -17,7 +17,7 @@ const BLOCK_BYTES: usize = 4_242;
 const PAGES_BYTES: usize = 0x4000;
 
 /// One round: a block leaks in each, pages in every third.
-pub(super) fn round(truth: &Truth, round: u32) -> Done {
+pub fn round(truth: &Truth, round: u32) -> Done {
     leak_blocks(truth)?;
     free_blocks(truth)?;
     commit_pages(truth, round.is_multiple_of(3))

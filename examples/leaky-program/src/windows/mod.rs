@@ -6,19 +6,18 @@ mod kernel;
 mod memory;
 mod truth;
 
-use std::env;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{env, thread};
 
 use self::truth::Truth;
 
 /// Time between two rounds. Each leaks one event, so that the rate is known.
 const ROUND: Duration = Duration::from_millis(100);
 
-pub(crate) fn main() -> ExitCode {
+pub fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -11,12 +11,12 @@ use windows::Win32::Foundation::HANDLE;
 use windows::Win32::System::Threading::{GetCurrentProcessId, GetCurrentThreadId};
 
 /// The file with the truth.
-pub(super) struct Truth {
+pub struct Truth {
     file: Mutex<File>,
 }
 
 impl Truth {
-    pub(super) fn append_to(path: &Path) -> io::Result<Self> {
+    pub fn append_to(path: &Path) -> io::Result<Self> {
         let file = File::options().append(true).create(true).open(path)?;
         Ok(Self { file: Mutex::new(file) })
     }
@@ -33,13 +33,13 @@ impl Truth {
         file.write_all(text.as_bytes())
     }
 
-    pub(super) fn started(&self) -> io::Result<()> {
+    pub fn started(&self) -> io::Result<()> {
         let path = std::env::current_exe()?;
         let process = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         self.write("main", Call::Started { process })
     }
 
-    pub(super) fn opened(
+    pub fn opened(
         &self,
         function: &str,
         handle: HANDLE,
@@ -50,7 +50,7 @@ impl Truth {
         self.write(function, Call::Opened { handle: value(handle), object_type, name })
     }
 
-    pub(super) fn duplicated(
+    pub fn duplicated(
         &self,
         function: &str,
         into: u32,
@@ -62,7 +62,7 @@ impl Truth {
         self.write(function, Call::Duplicated { into, handle: value(handle), object_type, name })
     }
 
-    pub(super) fn inherited(
+    pub fn inherited(
         &self,
         function: &str,
         by: u32,
@@ -74,37 +74,31 @@ impl Truth {
         self.write(function, Call::Inherited { by, handle: value(handle), object_type, name })
     }
 
-    pub(super) fn closed(&self, function: &str, handle: HANDLE) -> io::Result<()> {
+    pub fn closed(&self, function: &str, handle: HANDLE) -> io::Result<()> {
         self.write(function, Call::Closed { handle: value(handle) })
     }
 
-    pub(super) fn mapped(&self, function: &str, address: usize, size: usize) -> io::Result<()> {
+    pub fn mapped(&self, function: &str, address: usize, size: usize) -> io::Result<()> {
         self.write(function, Call::Mapped { address: address as u64, size: size as u64 })
     }
 
-    pub(super) fn unmapped(&self, function: &str, address: usize) -> io::Result<()> {
+    pub fn unmapped(&self, function: &str, address: usize) -> io::Result<()> {
         self.write(function, Call::Unmapped { address: address as u64 })
     }
 
-    pub(super) fn allocated(
-        &self,
-        function: &str,
-        kind: Kind,
-        key: usize,
-        size: usize,
-    ) -> io::Result<()> {
+    pub fn allocated(&self, function: &str, kind: Kind, key: usize, size: usize) -> io::Result<()> {
         self.write(function, Call::Allocated { kind, key: key as u64, size: size as u64 })
     }
 
-    pub(super) fn freed(&self, function: &str, kind: Kind, key: usize) -> io::Result<()> {
+    pub fn freed(&self, function: &str, kind: Kind, key: usize) -> io::Result<()> {
         self.write(function, Call::Freed { kind, key: key as u64 })
     }
 
-    pub(super) fn exits(&self) -> io::Result<()> {
+    pub fn exits(&self) -> io::Result<()> {
         self.write("main", Call::Exits)
     }
 
-    pub(super) fn waits(&self) -> io::Result<()> {
+    pub fn waits(&self) -> io::Result<()> {
         self.write("main", Call::Waits)
     }
 }

@@ -10,7 +10,6 @@ mod frame;
 mod grammar;
 mod history;
 mod output;
-mod owners;
 mod parser;
 #[cfg(test)]
 mod session_tests;
@@ -26,6 +25,9 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
+use self::grammar::Statement;
+use self::parser::Parser;
+use self::tables::Entries;
 use handlescope_extract::etl::{Diagnostics, WarningKind};
 use handlescope_extract::{
     ExtractError, ExtractObserver, ExtractSummary, NoObserver, SourceIdentity,
@@ -33,9 +35,6 @@ use handlescope_extract::{
 use handlescope_model::rules::is_exit_function;
 use handlescope_model::{ArchiveWriter, Cancel, open_file};
 
-use self::grammar::Statement;
-use self::parser::Parser;
-use self::tables::Entries;
 use crate::operations::{Entry, Handles, Tables, event_counts, stack_events};
 use crate::text::{Lines, Progress, may_be_text, utf8};
 

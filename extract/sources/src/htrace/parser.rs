@@ -6,8 +6,7 @@ use handlescope_model::rules::handle_slot;
 use super::frame::FrameLine;
 use super::grammar::{Listing, Statement, Typed};
 use super::history::History;
-use super::output::{Output, Step};
-use super::owners;
+use super::output::{Output, Step, assign_owners};
 use super::tables::Entries;
 use crate::operations::{Entry, Operation};
 use crate::text::Line;
@@ -203,7 +202,7 @@ impl Parser {
     pub fn finish(mut self) -> (Entries, Diagnostics) {
         self.end_command();
         let outputs = self.steps.iter_mut().map(|step| &mut step.output);
-        owners::assign(outputs, |process| self.entries.is_pid(process));
+        assign_owners(outputs, |process| self.entries.is_pid(process));
         self.entries.history = History::of(std::mem::take(&mut self.steps));
         self.findings.add(WarningKind::UncertainSnapshot, self.entries.history.uncertain, None);
         (self.entries, self.findings)

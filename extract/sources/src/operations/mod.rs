@@ -1,11 +1,20 @@
 //! Operations on handles whose order is known and whose times are not, as handle tracing keeps them: text of `!htrace`
-//! and minidumps have them. Operations → lifetimes of handles → tables.
+//! and minidumps have them. Operations → lifetimes of handles → tables. Where a source has it, the list of handles that
+//! are open after the last operation counts, too.
 
-mod handles;
 mod tables;
 
-pub use self::handles::{Handles, OpenHandle, OpenList};
+use std::collections::HashMap;
+
 pub use self::tables::{Tables, event_counts, stack_events};
+use handlescope_extract::etl::{Diagnostics, WarningKind};
+use handlescope_model::rules::{handle_slot, is_leak, is_leak_at_exit};
+use handlescope_model::tables::{
+    ClosedUnseen, Event, Events, ExistingHandle, ExistingHandles, Object, Objects,
+};
+use handlescope_model::{
+    EventIdx, EventKind, ExistingIdx, NameIdx, ObjectIdx, ProcessIdx, RowCount, StackIdx, TypeId,
+};
 
 /// Operation of handle tracing (PROCESS_HANDLE_TRACING_ENTRY, `Type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,4 +52,198 @@ impl Entry {
         (self.shown_handle, self.operation, self.thread, self.addresses)
             == (entry.shown_handle, entry.operation, entry.thread, entry.addresses)
     }
+}
+
+/// Open and close of a handle, of which one may be missing.
+#[derive(Debug, Clone, Copy, Default)]
+struct Life {
+    /// Positions in the history.
+    open: Option<u32>,
+    close: Option<u32>,
+    /// The value was opened again, so it had been closed, though the source lacks the close.
+    is_reopened: bool,
+    at_exit: bool,
+    /// Row of the open handle that it is.
+    listed: Option<u32>,
+    /// It is not among the open handles, though the source lacks the close.
+    is_unlisted: bool,
+}
+
+/// A handle that is open after the last operation.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenHandle {
+    pub handle: u64,
+    /// Row of the process.
+    pub process: u32,
+    pub type_id: TypeId,
+    pub name: Option<NameIdx>,
+    pub granted_access: u32,
+    pub attributes: u32,
+    /// Handles and references to the object.
+    pub handle_count: u32,
+    pub pointer_count: u32,
+}
+
+/// The handles that are open after the last operation, as far as a source lists them.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenList<'h> {
+    pub handles: &'h [OpenHandle],
+    /// Whether these are all, so that a handle that is not listed is closed.
+    pub is_complete: bool,
+}
+
+/// Columns of the handles.
+#[derive(Default)]
+pub struct Handles {
+    pub objects: Objects,
+    pub events: Events,
+    pub existing: ExistingHandles,
+    pub leaked: u64,
+    pub closed_at_exit: u64,
+}
+
+impl Handles {
+    /// Gives each lifetime of a handle value its object, because tracing does not show which handles share one.
+    /// `is_exit` is whether a stack is one of process exit; `open` is `None` for a source that does not list open handles.
+    pub fn of(
+        history: &[&Entry],
+        is_exit: impl Fn(u32) -> bool,
+        open: Option<OpenList<'_>>,
+        findings: &mut Diagnostics,
+    ) -> Self {
+        let mut lives = lives(history, is_exit, findings);
+        if let Some(open) = open {
+            list(&mut lives, history, open, findings);
+        }
+        let mut handles = Self::default();
+        for life in lives {
+            handles.add(life, history, open.map_or(&[], |open| open.handles));
+        }
+        handles
+    }
+
+    fn add(&mut self, life: Life, history: &[&Entry], open_handles: &[OpenHandle]) {
+        let Life { open, close, is_reopened, at_exit, listed, is_unlisted } = life;
+        let object = ObjectIdx(self.objects.len() as u32);
+        let first = self.events.len() as u32;
+        let first_existing = ExistingIdx(self.existing.len() as u32);
+        let closing = close.filter(|_| open.is_some()).map(|_| EventIdx(first + 1));
+        for index in [open, close].into_iter().flatten() {
+            let Some(entry) = history.get(index as usize) else { continue };
+            let kind = match Some(index) == open {
+                true => EventKind::HandleCreate,
+                false => EventKind::HandleClose,
+            };
+            let leaked = is_leak(kind, closing.is_some() || is_reopened || is_unlisted);
+            let closed_at_exit = at_exit
+                && (kind == EventKind::HandleClose || is_leak_at_exit(kind, false, at_exit));
+            self.leaked += u64::from(leaked);
+            self.closed_at_exit += u64::from(closed_at_exit && kind == EventKind::HandleCreate);
+            let unseen = is_unlisted.then_some(history.len() as i64);
+            self.events.push(Event {
+                object,
+                kind: kind.code(),
+                time_ns: i64::from(index),
+                process: ProcessIdx(entry.process),
+                tid: entry.thread,
+                handle: Some(entry.shown_handle),
+                leaked,
+                closed_at_exit,
+                closing_event: closing.filter(|_| kind == EventKind::HandleCreate),
+                closed_unseen: unseen.map(|_| ClosedUnseen::NotInRundown.code()),
+                closed_after_ns: unseen.map(|_| i64::from(index)),
+                closed_before_ns: unseen,
+                caller_process: entry.caller.map(ProcessIdx),
+                stack: entry.stack.map(StackIdx),
+                ..Event::default()
+            });
+        }
+        let handle = listed.and_then(|row| open_handles.get(row as usize));
+        self.existing.extend(handle.map(|handle| ExistingHandle {
+            object,
+            process: ProcessIdx(handle.process),
+            handle: handle.handle,
+            granted_access: Some(handle.granted_access),
+            attributes: Some(handle.attributes),
+            handle_count: Some(handle.handle_count),
+            pointer_count: Some(handle.pointer_count),
+        }));
+        self.objects.push(Object {
+            pointer: 0,
+            type_id: handle.map_or(TypeId(0), |handle| handle.type_id),
+            name: handle.and_then(|handle| handle.name),
+            first_event: EventIdx(first),
+            event_count: RowCount::new(self.events.len() as u32 - first),
+            first_existing,
+            existing_count: RowCount::new(u32::from(handle.is_some())),
+            create_event: open.map(|_| EventIdx(first)),
+            destroy_event: closing,
+            is_multiprocess: false,
+            is_overlapped: false,
+        });
+    }
+}
+
+/// The lifetimes of all handle values in order of their ends; those without an end follow in order of their starts.
+fn lives(
+    history: &[&Entry],
+    is_exit: impl Fn(u32) -> bool,
+    findings: &mut Diagnostics,
+) -> Vec<Life> {
+    let (mut ended, mut open) = (Vec::new(), HashMap::<(u32, u64), Life>::new());
+    for (index, entry) in (0..).zip(history) {
+        let handle = (entry.process, entry.handle);
+        match entry.operation {
+            Operation::BadReference => {}
+            Operation::Open => {
+                let life = Life { open: Some(index), ..Life::default() };
+                if let Some(before) = open.insert(handle, life) {
+                    findings.count(WarningKind::ReopenedHandle, None);
+                    ended.push(Life { is_reopened: true, ..before });
+                }
+            }
+            Operation::Close => {
+                let life = open.remove(&handle).unwrap_or_else(|| {
+                    findings.count(WarningKind::CloseWithoutObject, None);
+                    Life::default()
+                });
+                let at_exit = entry.stack.is_some_and(&is_exit);
+                ended.push(Life { close: Some(index), at_exit, ..life });
+            }
+        }
+    }
+    let mut open: Vec<Life> = open.into_values().collect();
+    open.sort_unstable_by_key(|life| life.open);
+    ended.extend(open);
+    ended
+}
+
+/// Finds the handles that are open in the lifetimes without an end. Those that no operation opened get a lifetime without
+/// operations.
+fn list(lives: &mut Vec<Life>, history: &[&Entry], open: OpenList<'_>, findings: &mut Diagnostics) {
+    let mut unfound: HashMap<(u32, u64), u32> = HashMap::new();
+    // File descriptors of Linux differ in the tag bits of handles, and no operation is known of them.
+    let mut alike: Vec<((u32, u64), u32)> = Vec::new();
+    for (row, handle) in (0..).zip(open.handles) {
+        let key = (handle.process, handle_slot(handle.handle));
+        alike.extend(unfound.insert(key, row).map(|before| (key, before)));
+    }
+    let mut closed: HashMap<(u32, u64), u32> = HashMap::new();
+    for life in lives.iter_mut().filter(|life| !life.is_reopened) {
+        let entry = |index: Option<u32>| history.get(index? as usize);
+        match (entry(life.open), entry(life.close)) {
+            (Some(opened), None) => {
+                life.listed = unfound.remove(&(opened.process, opened.handle));
+                life.is_unlisted = open.is_complete && life.listed.is_none();
+                findings.add(WarningKind::OpenNotListed, u64::from(life.is_unlisted), None);
+            }
+            (_, Some(last)) => *closed.entry((last.process, last.handle)).or_default() += 1,
+            (None, None) => {}
+        }
+    }
+    let mut listed: Vec<((u32, u64), u32)> = unfound.into_iter().chain(alike).collect();
+    listed.sort_unstable_by_key(|(_, row)| *row);
+    let reopened = listed.iter().filter(|(handle, _)| closed.contains_key(handle)).count();
+    findings.add(WarningKind::ListedAfterClose, reopened as u64, None);
+    lives.extend(listed.into_iter().map(|(_, row)| Life { listed: Some(row), ..Life::default() }));
 }

@@ -24,8 +24,8 @@ use goblin::pe::utils::find_offset;
 use handlescope_model::guard::quietly;
 use symbolic::common::ByteView;
 
-use crate::frame::{CodeAddress, ResolvedFrame};
 use crate::identity::ImageIdentity;
+use crate::module::{CodeAddress, ResolvedFrame};
 use crate::pdb::names;
 use crate::report::SymbolFileError;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Object types of the sample, as Windows 10 numbers them.
-pub(crate) const TYPES: [(u16, &str); 12] = [
+pub const TYPES: [(u16, &str); 12] = [
     (2, "Type"),
     (3, "Directory"),
     (5, "Token"),
@@ -17,51 +17,51 @@ pub(crate) const TYPES: [(u16, &str); 12] = [
     (SECTION, "Section"),
     (KEY, "Key"),
 ];
-pub(crate) const PROCESS: u16 = 7;
-pub(crate) const THREAD: u16 = 8;
-pub(crate) const EVENT: u16 = 16;
-pub(crate) const FILE: u16 = 37;
-pub(crate) const SECTION: u16 = 42;
-pub(crate) const KEY: u16 = 44;
+pub const PROCESS: u16 = 7;
+pub const THREAD: u16 = 8;
+pub const EVENT: u16 = 16;
+pub const FILE: u16 = 37;
+pub const SECTION: u16 = 42;
+pub const KEY: u16 = 44;
 
 /// A kernel object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Object {
-    pub(crate) pointer: u64,
-    pub(crate) type_id: u16,
-    pub(crate) name: String,
+pub struct Object {
+    pub pointer: u64,
+    pub type_id: u16,
+    pub name: String,
 }
 
 /// The handles of one process; the value closed last is given out first.
 #[derive(Debug, Default)]
-pub(crate) struct HandleTable {
+pub struct HandleTable {
     last: u32,
     free: Vec<u32>,
     open: BTreeMap<u32, Object>,
 }
 
 impl HandleTable {
-    pub(crate) fn open(&mut self, object: &Object) -> u32 {
+    pub fn open(&mut self, object: &Object) -> u32 {
         let handle = self.free.pop().unwrap_or(self.last + 4);
         self.open_as(handle, object);
         handle
     }
 
     /// Opens a handle of this value, as inheritance does.
-    pub(crate) fn open_as(&mut self, handle: u32, object: &Object) {
+    pub fn open_as(&mut self, handle: u32, object: &Object) {
         let taken = self.open.insert(handle, object.clone());
         assert!(taken.is_none(), "handle {handle:#x} is open already");
         self.last = self.last.max(handle);
     }
 
     /// Closes a handle and returns its object.
-    pub(crate) fn close(&mut self, handle: u32) -> Object {
+    pub fn close(&mut self, handle: u32) -> Object {
         self.free.push(handle);
         self.open.remove(&handle).unwrap_or_else(|| panic!("handle {handle:#x} is not open"))
     }
 
     /// The open handles, in the order of their values.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Object)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Object)> {
         self.open.iter().map(|(handle, object)| (*handle, object))
     }
 }

@@ -11,31 +11,31 @@ use handlescope_tests::stacks::{Stack, Stacks};
 use crate::handles::{HandleTable, Object, TYPES};
 
 /// Processors of the machine.
-pub(crate) const CPUS: u16 = 4;
+pub const CPUS: u16 = 4;
 /// Time between the loads of two modules, in nanoseconds.
 const LOAD_STEP: i64 = 200_000;
 
 /// A process and its lifetime in nanoseconds; `None`: before or after the trace.
 #[derive(Debug, Clone)]
-pub(crate) struct Process {
-    pub(crate) pid: u32,
+pub struct Process {
+    pub pid: u32,
     /// The thread that starts it.
-    pub(crate) parent: Caller,
-    pub(crate) session: u32,
-    pub(crate) name: &'static str,
-    pub(crate) command_line: &'static str,
-    pub(crate) user: Sid,
-    pub(crate) started: Option<i64>,
-    pub(crate) ended: Option<i64>,
+    pub parent: Caller,
+    pub session: u32,
+    pub name: &'static str,
+    pub command_line: &'static str,
+    pub user: Sid,
+    pub started: Option<i64>,
+    pub ended: Option<i64>,
     /// File names of its modules, in the order of loading.
-    pub(crate) modules: &'static [&'static str],
+    pub modules: &'static [&'static str],
 }
 
 /// The machine and the trace it writes.
 #[derive(Debug)]
-pub(crate) struct Machine {
-    pub(crate) stacks: Stacks,
-    pub(crate) rng: Rng,
+pub struct Machine {
+    pub stacks: Stacks,
+    pub rng: Rng,
     trace: TraceBuilder,
     tables: BTreeMap<u32, HandleTable>,
     /// Times of handle events; every one has its own, so that its stack finds it.
@@ -44,7 +44,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    pub(crate) fn new(stacks: Stacks, options: FileOptions) -> Self {
+    pub fn new(stacks: Stacks, options: FileOptions) -> Self {
         let mut trace = TraceBuilder::with_options(options);
         trace.rundowns(true, true);
         for (id, name) in TYPES {
@@ -63,13 +63,13 @@ impl Machine {
     }
 
     /// A new object; no two have the same address.
-    pub(crate) fn object(&mut self, type_id: u16, name: &str) -> Object {
+    pub fn object(&mut self, type_id: u16, name: &str) -> Object {
         self.last_pointer += 0x60 + 0x10 * self.rng.below(40);
         Object { pointer: self.last_pointer, type_id, name: name.to_owned() }
     }
 
     /// Adds a process; one that starts in the trace loads its modules `delay` ns later.
-    pub(crate) fn process(&mut self, process: Process, delay: i64) {
+    pub fn process(&mut self, process: Process, delay: i64) {
         let spec = self.trace.process(process.pid, process.name);
         spec.parent(process.parent.pid)
             .creator_thread(process.parent.tid)
@@ -90,7 +90,7 @@ impl Machine {
     }
 
     /// Adds a thread that starts and perhaps ends in the trace.
-    pub(crate) fn thread(&mut self, thread: Caller, started: i64, ended: Option<i64>) {
+    pub fn thread(&mut self, thread: Caller, started: i64, ended: Option<i64>) {
         let spec = self.trace.thread(thread.pid, thread.tid);
         spec.started(started);
         if let Some(ns) = ended {
@@ -99,13 +99,7 @@ impl Machine {
     }
 
     /// A thread creates or opens an object.
-    pub(crate) fn create(
-        &mut self,
-        thread: Caller,
-        ns: i64,
-        object: &Object,
-        stack: &Stack,
-    ) -> u32 {
+    pub fn create(&mut self, thread: Caller, ns: i64, object: &Object, stack: &Stack) -> u32 {
         let handle = self.table(thread.pid).open(object);
         self.before_event(thread, ns);
         self.trace
@@ -115,7 +109,7 @@ impl Machine {
     }
 
     /// A thread closes a handle.
-    pub(crate) fn close(&mut self, thread: Caller, ns: i64, handle: u32, stack: &Stack) {
+    pub fn close(&mut self, thread: Caller, ns: i64, handle: u32, stack: &Stack) {
         let object = self.table(thread.pid).close(handle);
         self.before_event(thread, ns);
         self.trace
@@ -124,7 +118,7 @@ impl Machine {
     }
 
     /// A thread gives a handle to another process; returns its value there.
-    pub(crate) fn duplicate_to(
+    pub fn duplicate_to(
         &mut self,
         thread: Caller,
         ns: i64,
@@ -139,7 +133,7 @@ impl Machine {
 
     /// A process about to be born inherits a handle. The event comes first, in the parent, and
     /// names the parent on both sides, with equal handle values.
-    pub(crate) fn inherit(
+    pub fn inherit(
         &mut self,
         thread: Caller,
         ns: i64,
@@ -152,7 +146,7 @@ impl Machine {
     }
 
     /// Opens a handle of a new object from before the trace.
-    pub(crate) fn opened_before(&mut self, pid: u32, type_id: u16, name: &str) -> u32 {
+    pub fn opened_before(&mut self, pid: u32, type_id: u16, name: &str) -> u32 {
         let object = self.object(type_id, name);
         let handle = self.table(pid).open(&object);
         self.trace.handle_rundown_start(pid, object.pointer, handle, type_id, name);
@@ -160,7 +154,7 @@ impl Machine {
     }
 
     /// The trace ends: what is still open is listed.
-    pub(crate) fn stop(&mut self, ns: i64) {
+    pub fn stop(&mut self, ns: i64) {
         self.trace.end(ns);
         for (pid, table) in &self.tables {
             for (handle, object) in table.iter() {
@@ -171,7 +165,7 @@ impl Machine {
     }
 
     /// Writes the trace.
-    pub(crate) fn write(&self, path: &std::path::Path) -> std::io::Result<FileSummary> {
+    pub fn write(&self, path: &std::path::Path) -> std::io::Result<FileSummary> {
         self.trace.write(path)
     }
 

@@ -36,7 +36,7 @@ const SESSIONS_PER_WORKER: u32 = 4;
 const RACES: [u32; 8] = [2, 7, 13, 20, 27, 32, 38, 41];
 
 /// Adds the events of the whole trace.
-pub(crate) fn run(machine: &mut Machine) {
+pub fn run(machine: &mut Machine) {
     let old = boot(machine);
     timer(machine, 150 * MS, Some(old));
     launch(machine, 300 * MS);

@@ -4,19 +4,17 @@
 //! compares each recording with the program's truth. `windows-acceptance compare` compares one, on any system.
 
 mod package;
-mod programs;
 mod recording;
 mod ways;
 
-use std::env;
-use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::{env, fs};
 
 use clap::{Parser, Subcommand};
-use handlescope_tests::acceptance::Check;
+use leaky_program::truth::parse;
 
-use self::programs::Programs;
+use handlescope_tests::acceptance::{Check, Expected, compare, observe};
 
 /// Proves that recordings of leaky-program are read as it says they were.
 #[derive(Debug, Parser)]
@@ -103,4 +101,27 @@ fn run(cli: &Cli) -> Result<bool, String> {
 fn beside(name: &str) -> Result<PathBuf, String> {
     let this = env::current_exe().map_err(|error| error.to_string())?;
     Ok(this.with_file_name(format!("{name}{}", env::consts::EXE_SUFFIX)))
+}
+
+/// The programs that take part.
+pub struct Programs {
+    pub handlescope: PathBuf,
+    pub leaky: PathBuf,
+    /// Where the PDB of leaky-program is looked for.
+    pub symbols: Option<String>,
+}
+
+impl Programs {
+    /// Compares a recording with a truth.
+    ///
+    /// # Errors
+    /// When the truth cannot be read, or handlescope cannot read the recording.
+    pub fn checks(&self, truth: &Path, trace: &Path) -> Result<Vec<Check>, String> {
+        let text = fs::read_to_string(truth);
+        let text = text.map_err(|error| format!("{}: {error}", truth.display()))?;
+        let lines = parse(&text)
+            .map_err(|(line, error)| format!("{}: line {line}: {error}", truth.display()))?;
+        let observed = observe(&self.handlescope, trace, self.symbols.as_deref())?;
+        Ok(compare(&Expected::of(&lines), &observed))
+    }
 }

@@ -8,14 +8,14 @@ use std::process::Command;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use crate::programs::Programs;
+use crate::Programs;
 use crate::recording::{Recording, Report, run};
 
 /// Packs what failed.
 ///
 /// # Errors
 /// When the zip cannot be written.
-pub(crate) fn pack(programs: &Programs, report: &Report, path: &Path) -> Result<(), String> {
+pub fn pack(programs: &Programs, report: &Report, path: &Path) -> Result<(), String> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
     let mut zip = ZipWriter::new(File::create(path).map_err(failed)?);
     add(&mut zip, "report.txt", text(report).as_bytes())?;

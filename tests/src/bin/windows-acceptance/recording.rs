@@ -1,15 +1,14 @@
 //! Recording the program in each way, and comparing what was recorded with its truth.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use handlescope_tests::acceptance::Check;
 
-use crate::programs::Programs;
+use crate::Programs;
 use crate::ways::{Tool, WAYS, Way};
 
 /// Time in which a session starts.
@@ -23,35 +22,35 @@ const LIVE_HANDLES: u64 = 60;
 
 /// All that was recorded.
 #[derive(Debug, Default)]
-pub(crate) struct Report {
-    pub(crate) recordings: Vec<Recording>,
+pub struct Report {
+    pub recordings: Vec<Recording>,
 }
 
 /// A recording and what was found.
 #[derive(Debug)]
-pub(crate) struct Recording {
-    pub(crate) name: String,
-    pub(crate) trace: PathBuf,
-    pub(crate) truth: PathBuf,
-    pub(crate) result: Result<Vec<Check>, Reason>,
+pub struct Recording {
+    pub name: String,
+    pub trace: PathBuf,
+    pub truth: PathBuf,
+    pub result: Result<Vec<Check>, Reason>,
 }
 
 /// Reason why nothing was compared.
 #[derive(Debug)]
-pub(crate) enum Reason {
+pub enum Reason {
     /// Something is missing on this machine.
     NotChecked(String),
     Failed(String),
 }
 
 impl Report {
-    pub(crate) fn has_failed(&self) -> bool {
+    pub fn has_failed(&self) -> bool {
         self.recordings.iter().any(Recording::has_failed)
     }
 }
 
 impl Recording {
-    pub(crate) fn has_failed(&self) -> bool {
+    pub fn has_failed(&self) -> bool {
         match &self.result {
             Ok(checks) => checks.iter().any(Check::has_failed),
             Err(Reason::Failed(_)) => true,
@@ -60,7 +59,7 @@ impl Recording {
     }
 
     /// A line for each check.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         match &self.result {
             Ok(checks) => checks.iter().map(|check| format!("{}: {check}", self.name)).collect(),
             Err(Reason::NotChecked(reason)) => {
@@ -72,12 +71,7 @@ impl Recording {
 }
 
 /// Records in every way whose name contains `only`, and watches one live.
-pub(crate) fn run_all(
-    programs: &Programs,
-    folder: &Path,
-    seconds: u64,
-    only: Option<&str>,
-) -> Report {
+pub fn run_all(programs: &Programs, folder: &Path, seconds: u64, only: Option<&str>) -> Report {
     let mut report = Report::default();
     let is_requested = |name: &str| only.is_none_or(|only| name.contains(only));
     for way in WAYS.iter().filter(|way| is_requested(way.name)) {
@@ -246,7 +240,7 @@ fn live(programs: &Programs, truth: &Path, seconds: u64) -> Result<(), Reason> {
 ///
 /// # Errors
 /// The last line that it printed on standard error, or else on standard output.
-pub(crate) fn run(command: &mut Command) -> Result<Vec<u8>, String> {
+pub fn run(command: &mut Command) -> Result<Vec<u8>, String> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {

@@ -2,17 +2,17 @@
 
 /// A way to record.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Way {
+pub struct Way {
     /// Words that name it, also in file names.
-    pub(crate) name: &'static str,
-    pub(crate) tool: Tool,
+    pub name: &'static str,
+    pub tool: Tool,
     /// Options of the tool.
-    pub(crate) options: &'static [&'static str],
+    pub options: &'static [&'static str],
 }
 
 /// Program that records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tool {
+pub enum Tool {
     /// `handlescope record`
     Record,
     /// `wpr` with its own profile.
@@ -22,10 +22,10 @@ pub(crate) enum Tool {
 }
 
 /// Word that stands for the process id of the recorded program.
-pub(crate) const PID: &str = "PID";
+pub const PID: &str = "PID";
 
 /// Every way that the documents name, each option of the profile by itself.
-pub(crate) const WAYS: [Way; 13] = [
+pub const WAYS: [Way; 13] = [
     Way { name: "record", tool: Tool::Record, options: &[] },
     Way {
         name: "record-mappings-virtual-alloc",
@@ -47,7 +47,7 @@ pub(crate) const WAYS: [Way; 13] = [
 
 impl Way {
     /// Options for a process id.
-    pub(crate) fn options(&self, pid: u32) -> Vec<String> {
+    pub fn options(&self, pid: u32) -> Vec<String> {
         let options = self.options.iter();
         options
             .map(|word| if *word == PID { pid.to_string() } else { (*word).to_owned() })

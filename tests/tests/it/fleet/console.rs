@@ -13,9 +13,9 @@ use crate::dataset::unfinished;
 const SECOND: i64 = 1_000_000_000;
 /// 100 ns units of a day, the unit of FILETIME.
 const DAY: i64 = 864_000_000_000;
-pub(super) const EVENT: u16 = 16;
-pub(super) const PID: u32 = 700;
-pub(super) const BASE: u64 = 0x7ff6_0000_0000;
+pub const EVENT: u16 = 16;
+pub const PID: u32 = 700;
+pub const BASE: u64 = 0x7ff6_0000_0000;
 
 /// Opens a handle every two seconds of a minute that nothing closes, on a stack of its own.
 fn leak(trace: &mut TraceBuilder, place: u64) {
@@ -28,7 +28,7 @@ fn leak(trace: &mut TraceBuilder, place: u64) {
 }
 
 /// A minute of a program that leaks on one stack, and on another one too if it leaks anew.
-pub(super) fn trace(day: i64, machine: u64, leaks_anew: bool) -> TraceBuilder {
+pub fn trace(day: i64, machine: u64, leaks_anew: bool) -> TraceBuilder {
     let usual = FileOptions::default();
     let start = usual.start + day * DAY + machine as i64;
     let mut trace = TraceBuilder::with_options(FileOptions { start, ..usual });
@@ -45,7 +45,7 @@ pub(super) fn trace(day: i64, machine: u64, leaks_anew: bool) -> TraceBuilder {
 }
 
 /// A dataset of three machines with two builds, each on a day of its own; the second build leaks anew on two machines.
-pub(crate) fn small_fleet() -> Shell {
+pub fn small_fleet() -> Shell {
     let shell = Shell::new();
     for (day, build) in [(0, "1.9"), (1, "1.10")] {
         for machine in 0..3 {
@@ -59,7 +59,7 @@ pub(crate) fn small_fleet() -> Shell {
     shell
 }
 
-pub(super) fn document(run: &Run) -> Value {
+pub fn document(run: &Run) -> Value {
     serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
 }
 
@@ -69,7 +69,7 @@ fn asked(shell: &Shell, command: &str) -> Value {
 }
 
 /// Members of each element of a list.
-pub(super) fn rows(document: &Value, list: &str, members: &[&str]) -> Vec<Vec<Value>> {
+pub fn rows(document: &Value, list: &str, members: &[&str]) -> Vec<Vec<Value>> {
     let rows = document[list].as_array().unwrap_or_else(|| panic!("{document:#}"));
     rows.iter().map(|row| members.iter().map(|name| row[name].clone()).collect()).collect()
 }

@@ -1,10 +1,9 @@
 //! Datasets of which files are missing, damaged, or no files: no question answers as if nothing were there.
 
-use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
+use std::{fs, thread};
 
 use handlescope_tests::binary::{Run, Shell, handlescope};
 use handlescope_tests::rng::Rng;

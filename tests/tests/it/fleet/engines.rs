@@ -1,10 +1,9 @@
 //! The scripts in `examples/fleet`, and the engines that they run.
 
-use std::env;
-use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::{env, fs};
 
 use handlescope_tests::binary::{Run, Shell, examples};
 use serde_json::{Deserializer, Value, json};
@@ -18,7 +17,7 @@ const CLUSTER: &str = "--master local-cluster[2,1,1024] --conf spark.ui.enabled=
 const JAVA: &str = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
 
 /// The questions about fleets, by name.
-pub(super) fn questions() -> Vec<PathBuf> {
+pub fn questions() -> Vec<PathBuf> {
     let entries = fs::read_dir(examples().join("fleet")).unwrap();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "sql"));
@@ -27,7 +26,7 @@ pub(super) fn questions() -> Vec<PathBuf> {
 }
 
 /// Answers of an engine: a document for each question.
-pub(super) fn answers(run: Run) -> Vec<Value> {
+pub fn answers(run: Run) -> Vec<Value> {
     Deserializer::from_str(&run.ok().stdout).into_iter().map(Result::unwrap).collect()
 }
 
@@ -42,14 +41,14 @@ fn python(shell: &Shell, script: &str) -> Command {
 }
 
 /// What DuckDB answers to questions over a dataset.
-pub(super) fn duckdb(shell: &Shell, dataset: &str, questions: &[PathBuf]) -> Vec<Value> {
+pub fn duckdb(shell: &Shell, dataset: &str, questions: &[PathBuf]) -> Vec<Value> {
     let mut command = python(shell, "questions.py");
     command.arg(dataset).args(questions).arg("--json");
     answers(command.output().expect("Python starts").into())
 }
 
 /// What the console answers to questions over a dataset.
-pub(super) fn console(shell: &Shell, dataset: &str, questions: &[PathBuf]) -> Vec<Value> {
+pub fn console(shell: &Shell, dataset: &str, questions: &[PathBuf]) -> Vec<Value> {
     let answer = |file: &PathBuf| {
         let run = shell.run(&[dataset, "-c", &format!(".sql \"{}\" -json", file.display())]).ok();
         let document: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -65,12 +64,12 @@ pub(super) fn console(shell: &Shell, dataset: &str, questions: &[PathBuf]) -> Ve
 }
 
 /// Spark in a folder of its own, where its workers write.
-pub(super) struct Spark {
-    pub(super) home: PathBuf,
+pub struct Spark {
+    pub home: PathBuf,
 }
 
 impl Spark {
-    pub(super) fn new(shell: &Shell) -> Self {
+    pub fn new(shell: &Shell) -> Self {
         let python = env::var_os("HANDLESCOPE_PYTHON").expect("HANDLESCOPE_PYTHON is set");
         let print = "import pyspark; print(pyspark.__path__[0])";
         let run = Command::new(python).args(["-c", print]).output().expect("Python starts");
@@ -87,7 +86,7 @@ impl Spark {
     }
 
     /// A script of `examples/fleet`, in a cluster of two workers.
-    pub(super) fn command(&self, shell: &Shell, script: &str) -> Command {
+    pub fn command(&self, shell: &Shell, script: &str) -> Command {
         let mut command = python(shell, script);
         command.env("SPARK_HOME", &self.home).env("SPARK_LOCAL_IP", "127.0.0.1");
         command.env("PYSPARK_SUBMIT_ARGS", CLUSTER).env("JAVA_TOOL_OPTIONS", JAVA);
@@ -95,7 +94,7 @@ impl Spark {
     }
 
     /// Process ids of the executors that run.
-    pub(super) fn executors(&self) -> Vec<u32> {
+    pub fn executors(&self) -> Vec<u32> {
         let home = self.home.to_str().expect("a path of text");
         // A process may end in between.
         let command = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -108,7 +107,7 @@ impl Spark {
 }
 
 /// A process and all that it started, which runs.
-pub(super) fn with_descendants(pid: u32) -> Vec<u32> {
+pub fn with_descendants(pid: u32) -> Vec<u32> {
     let parent = |pid: &u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The name in front, in brackets, may have spaces.
@@ -130,7 +129,7 @@ fn processes() -> Vec<u32> {
 }
 
 /// Asserts that an engine has the answers of another one.
-pub(super) fn assert_equal(answers: &[Value], expected: &[Value]) {
+pub fn assert_equal(answers: &[Value], expected: &[Value]) {
     assert_eq!(answers.len(), expected.len());
     for (answer, expected) in answers.iter().zip(expected) {
         let rows = |answer: &Value| answer["rows"].as_array().unwrap().clone();

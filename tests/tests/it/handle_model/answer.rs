@@ -9,11 +9,11 @@ use handlescope_model::{Cancel, EventKind, Table, TableRows, Trace};
 use handlescope_sources::extract;
 
 /// Counts of processes and views, by the name of the process.
-pub(super) type ByProcess = BTreeMap<String, u64>;
+pub type ByProcess = BTreeMap<String, u64>;
 
 /// Counts of handles and views by their ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Handles {
+pub struct Handles {
     /// Handles that were created or duplicated.
     pub opened: u64,
     /// Handles and views that something closed.
@@ -25,12 +25,12 @@ pub(super) struct Handles {
 
 /// Number of objects and views, and how many of them ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct ObjectCounts {
+pub struct ObjectCounts {
     pub created: u64,
     pub ended: u64,
 }
 
-pub(super) struct Answer {
+pub struct Answer {
     pub handles: Handles,
     pub objects: ObjectCounts,
     /// Each open of a handle with whether it leaks, by its time in nanoseconds.
@@ -45,7 +45,7 @@ pub(super) struct Answer {
 
 impl Answer {
     /// Extracts the trace and counts what is in the tables.
-    pub(super) fn of(etl: &[u8]) -> Self {
+    pub fn of(etl: &[u8]) -> Self {
         let home = tempfile::tempdir().unwrap();
         let (input, output) = (home.path().join("t.etl"), home.path().join("t.json7z"));
         std::fs::write(&input, etl).unwrap();

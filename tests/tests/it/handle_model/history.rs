@@ -8,8 +8,8 @@ use handlescope_tests::scenario::{Caller, KERNEL_HANDLE, TraceBuilder, View};
 
 use super::answer::{ByProcess, Handles, ObjectCounts};
 
-pub(super) const EVENT: u16 = 16;
-pub(super) const SYSTEM: usize = 0;
+pub const EVENT: u16 = 16;
+pub const SYSTEM: usize = 0;
 
 /// Kernel frames of opens, of closes by programs and of those of a sweep.
 const OPEN_FRAMES: [u64; 2] = [0xffff_f800_0000_1100, 0xffff_f800_0000_2000];
@@ -18,46 +18,46 @@ const SWEEP_FRAMES: [u64; 2] = [0xffff_f800_0000_1300, 0xffff_f800_0000_2100];
 const USER: [u64; 1] = [0x7ff8_0000_1000];
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Process {
-    pub(super) pid: u32,
-    pub(super) name: String,
-    pub(super) parent: u32,
+pub struct Process {
+    pub pid: u32,
+    pub name: String,
+    pub parent: u32,
     /// The thread that created it.
-    pub(super) creator: Caller,
+    pub creator: Caller,
     /// Time and processor.
-    pub(super) started: Option<(i64, u16)>,
-    pub(super) ended: Option<(i64, u16)>,
+    pub started: Option<(i64, u16)>,
+    pub ended: Option<(i64, u16)>,
     /// When the last of what it had open was closed.
-    pub(super) gone: Option<i64>,
+    pub gone: Option<i64>,
     /// Open handles by value, without the bit of kernel handles: places in [`History::opened`].
-    pub(super) handles: BTreeMap<u32, usize>,
+    pub handles: BTreeMap<u32, usize>,
     /// Open views by address: places in [`History::opened`].
-    pub(super) views: BTreeMap<u64, usize>,
+    pub views: BTreeMap<u64, usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Closed {
+pub enum Closed {
     ByProgram,
     ByEnd,
 }
 
 /// A handle or view that was opened.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Opened {
-    pub(super) ns: i64,
+pub struct Opened {
+    pub ns: i64,
     /// The process in whose table it is, and its value there; of a view 0. `None`: of a child that did not start.
-    pub(super) owner: Option<usize>,
-    pub(super) value: u32,
-    pub(super) object: u64,
-    pub(super) is_view: bool,
-    pub(super) is_inherited: bool,
+    pub owner: Option<usize>,
+    pub value: u32,
+    pub object: u64,
+    pub is_view: bool,
+    pub is_inherited: bool,
     /// Whether events of processes say whose it is.
-    pub(super) is_early: bool,
-    pub(super) closed: Option<Closed>,
+    pub is_early: bool,
+    pub closed: Option<Closed>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Event {
+pub enum Event {
     Create { object: u64, handle: u32 },
     Close { object: u64, handle: u32, how: Closed },
     Duplicate(DuplicateRecord),
@@ -69,29 +69,29 @@ pub(super) enum Event {
 
 /// An event with time and thread.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Recorded {
-    pub(super) ns: i64,
-    pub(super) cpu: u16,
-    pub(super) pid: u32,
-    pub(super) event: Event,
+pub struct Recorded {
+    pub ns: i64,
+    pub cpu: u16,
+    pub pid: u32,
+    pub event: Event,
 }
 
 /// Events of a history, and their known outcome.
-pub(super) struct History {
-    pub(super) processes: Vec<Process>,
-    pub(super) opened: Vec<Opened>,
-    pub(super) events: Vec<Recorded>,
-    pub(super) objects: ObjectCounts,
+pub struct History {
+    pub processes: Vec<Process>,
+    pub opened: Vec<Opened>,
+    pub events: Vec<Recorded>,
+    pub objects: ObjectCounts,
 }
 
 /// The thread of a process on a processor: each process has one on each.
-pub(super) fn thread(pid: u32, cpu: u16) -> Caller {
+pub fn thread(pid: u32, cpu: u16) -> Caller {
     Caller::new(pid, pid + 1 + u32::from(cpu)).on(cpu)
 }
 
 impl History {
     /// Moves all events to one processor; the threads stay.
-    pub(super) fn on_one_processor(mut self) -> Self {
+    pub fn on_one_processor(mut self) -> Self {
         self.events.iter_mut().for_each(|event| event.cpu = 0);
         for process in &mut self.processes {
             let ends = [&mut process.started, &mut process.ended];
@@ -102,7 +102,7 @@ impl History {
     }
 
     /// Expected counts of handles.
-    pub(super) fn handles(&self) -> Handles {
+    pub fn handles(&self) -> Handles {
         let mut handles = Handles::default();
         let mut count = |counts: fn(&mut Handles) -> &mut ByProcess, opened: &Opened| {
             if let Some(owner) = opened.owner {
@@ -126,19 +126,19 @@ impl History {
     }
 
     /// Expected counts of objects and views.
-    pub(super) fn objects(&self) -> ObjectCounts {
+    pub fn objects(&self) -> ObjectCounts {
         self.objects
     }
 
     /// The handles that were opened since a time, by their time, with whether they leak.
-    pub(super) fn opened_since(&self, ns: i64) -> BTreeMap<i64, bool> {
+    pub fn opened_since(&self, ns: i64) -> BTreeMap<i64, bool> {
         let handles = self.opened.iter().filter(|opened| !opened.is_view && opened.ns >= ns);
         handles.map(|opened| (opened.ns, opened.closed.is_none())).collect()
     }
 
     /// The handles that a part of the trace, with the opens at these times, shows to be closed: their values are used
     /// again.
-    pub(super) fn reused(&self, opened: &BTreeMap<i64, bool>) -> BTreeSet<i64> {
+    pub fn reused(&self, opened: &BTreeMap<i64, bool>) -> BTreeSet<i64> {
         let mut latest = BTreeMap::new();
         let mut reused = BTreeSet::new();
         let is_there = |handle: &&Opened| !handle.is_early && opened.contains_key(&handle.ns);
@@ -149,7 +149,7 @@ impl History {
     }
 
     /// The handles of processes that are there at the end, which a rundown lists if they are open.
-    pub(super) fn listed(&self) -> BTreeSet<i64> {
+    pub fn listed(&self) -> BTreeSet<i64> {
         let is_listed = |handle: &&Opened| {
             let is_alive = |owner: usize| self.processes[owner].ended.is_none();
             handle.owner.is_some_and(is_alive) && !handle.is_early && !handle.is_view
@@ -158,7 +158,7 @@ impl History {
     }
 
     /// Adds the rundown of what is open at the end to a trace of the history.
-    pub(super) fn rundown(&self, trace: &mut TraceBuilder) {
+    pub fn rundown(&self, trace: &mut TraceBuilder) {
         for (number, process) in self.processes.iter().enumerate() {
             for (value, place) in &process.handles {
                 let object = self.opened[*place].object;
@@ -169,7 +169,7 @@ impl History {
     }
 
     /// The history as a trace.
-    pub(super) fn trace(&self, options: FileOptions) -> TraceBuilder {
+    pub fn trace(&self, options: FileOptions) -> TraceBuilder {
         let mut trace = TraceBuilder::with_options(options);
         trace.object_type(EVENT, "Event");
         for process in &self.processes {

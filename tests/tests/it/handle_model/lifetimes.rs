@@ -25,7 +25,7 @@ struct Child {
 
 impl Model {
     /// A process creates a child, of itself or of another parent.
-    pub(super) fn start(&mut self, creator: usize, parent: usize, which: usize, cpu: u16) {
+    pub fn start(&mut self, creator: usize, parent: usize, which: usize, cpu: u16) {
         if self.can_start(1) {
             let child = self.inherit(creator, parent, which, cpu);
             self.begin_process(child);
@@ -33,7 +33,7 @@ impl Model {
     }
 
     /// Two threads create children at once; the one that inherits last starts first.
-    pub(super) fn start_two(&mut self, parent: usize, which: usize, cpu: u16) {
+    pub fn start_two(&mut self, parent: usize, which: usize, cpu: u16) {
         if self.can_start(2) {
             let first = self.inherit(parent, parent, which, cpu);
             let second = self.inherit(parent, parent, which + 1, (cpu + 1) % 4);
@@ -43,7 +43,7 @@ impl Model {
     }
 
     /// A child inherits, and the thread that creates it closes all of that again.
-    pub(super) fn start_fails(&mut self, creator: usize, parent: usize, which: usize, cpu: u16) {
+    pub fn start_fails(&mut self, creator: usize, parent: usize, which: usize, cpu: u16) {
         // In the older form nothing says whose handles the call closes.
         if self.setup.names_parent {
             return;
@@ -60,7 +60,7 @@ impl Model {
     }
 
     /// A child that has a pid gets handles before the event that says its start.
-    pub(super) fn fork(&mut self, parent: usize, which: usize, cpu: u16) {
+    pub fn fork(&mut self, parent: usize, which: usize, cpu: u16) {
         if !self.can_start(1) {
             return;
         }
@@ -90,7 +90,7 @@ impl Model {
     }
 
     /// Ends a process. Some time after the event that says it, its handles are closed, then its views unmapped.
-    pub(super) fn end(&mut self, process: usize, cpu: u16) {
+    pub fn end(&mut self, process: usize, cpu: u16) {
         if process == SYSTEM {
             return;
         }
@@ -112,7 +112,7 @@ impl Model {
     }
 
     /// A debugger ends a process: its thread closes the handles, before the event that says the end.
-    pub(super) fn kill(&mut self, debugger: usize, process: usize, cpu: u16) {
+    pub fn kill(&mut self, debugger: usize, process: usize, cpu: u16) {
         let values: Vec<u32> = self.history.processes[process].handles.keys().copied().collect();
         let is_known = |value: &u32| self.is_unique(debugger, (process, *value));
         if process == SYSTEM || debugger == process || !values.iter().all(is_known) {

@@ -40,7 +40,7 @@ fn with_simple_histories(cases: u32, longest: usize, check: impl Fn(&[Operation]
 }
 
 /// Runs `check` with so many random inputs, the same in every run, and four times as many where the search is thorough.
-pub(crate) fn with_cases<I: Strategy>(cases: u32, inputs: I, check: impl Fn(I::Value)) {
+pub fn with_cases<I: Strategy>(cases: u32, inputs: I, check: impl Fn(I::Value)) {
     with_exactly(if thorough::one_of(2) == 1 { cases * 4 } else { cases }, inputs, check);
 }
 

@@ -10,13 +10,13 @@ use super::history::{Closed, EVENT, Event, History, Opened, Process, Recorded, S
 use super::operations::{Operation, What};
 
 /// Time between two events of one operation: a tick of the finest clock.
-pub(super) const NEXT: i64 = 100;
+pub const NEXT: i64 = 100;
 /// Pseudo handles of the current process and thread.
 const PSEUDO: [u32; 2] = [0xffff_ffff, 0xffff_fffe];
 
 /// Differences between histories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Setup {
+pub struct Setup {
     /// Events say when objects come and go.
     pub with_objects: bool,
     /// The clock stands still for up to 15.6 ms, so that some things must not happen that soon after each other.
@@ -26,35 +26,34 @@ pub(super) struct Setup {
 }
 
 impl Setup {
-    pub(super) const EXACT: Self =
-        Self { with_objects: false, is_coarse: false, names_parent: false };
+    pub const EXACT: Self = Self { with_objects: false, is_coarse: false, names_parent: false };
 }
 
 /// The state in which operations take effect.
-pub(super) struct Model {
-    pub(super) setup: Setup,
-    pub(super) now: i64,
-    pub(super) history: History,
+pub struct Model {
+    pub setup: Setup,
+    pub now: i64,
+    pub history: History,
     /// References to the objects that there are, by address: handles, and messages with one.
     alive: BTreeMap<u64, u32>,
     /// What ends of processes still have to close, in the order of time.
-    pub(super) sweeps: VecDeque<Sweep>,
+    pub sweeps: VecDeque<Sweep>,
 }
 
 /// A close or unmap that the end of a process makes later.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sweep {
-    pub(super) ns: i64,
-    pub(super) process: usize,
-    pub(super) cpu: u16,
+pub struct Sweep {
+    pub ns: i64,
+    pub process: usize,
+    pub cpu: u16,
     /// A handle, or else a view.
-    pub(super) handle: Option<u32>,
-    pub(super) view: Option<u64>,
+    pub handle: Option<u32>,
+    pub view: Option<u64>,
 }
 
 impl Model {
     /// Lets operations happen.
-    pub(super) fn run(operations: &[Operation], setup: Setup) -> History {
+    pub fn run(operations: &[Operation], setup: Setup) -> History {
         let process = |pid: u32| Process { pid, name: format!("p{pid}.exe"), ..Process::default() };
         let processes = [4, 700, 704].map(process).to_vec();
         let history = History {
@@ -143,7 +142,7 @@ impl Model {
     }
 
     /// Lets time pass, in which ends of processes close what is open.
-    pub(super) fn pause(&mut self, ns: i64) {
+    pub fn pause(&mut self, ns: i64) {
         let until = self.now + ns;
         while let Some(sweep) = self.sweeps.pop_front_if(|sweep| sweep.ns <= until) {
             self.now = self.now.max(sweep.ns);
@@ -171,23 +170,23 @@ impl Model {
     }
 
     /// The lowest address that no object has: addresses are used again soon.
-    pub(super) fn free_address(&self) -> u64 {
+    pub fn free_address(&self) -> u64 {
         let addresses = (0..).map(|place| 0xffff_8100_0000_1000 + 0x100 * place);
         addresses.into_iter().find(|address| !self.alive.contains_key(address)).unwrap_or_default()
     }
 
-    pub(super) fn free_value(&self, process: usize) -> u32 {
+    pub fn free_value(&self, process: usize) -> u32 {
         let handles = &self.history.processes[process].handles;
         (1..).map(|place| 4 * place).find(|value| !handles.contains_key(value)).unwrap_or_default()
     }
 
-    pub(super) fn object_of(&self, (process, value): (usize, u32)) -> u64 {
+    pub fn object_of(&self, (process, value): (usize, u32)) -> u64 {
         self.history.opened[self.history.processes[process].handles[&value]].object
     }
 
     /// Whether a close by another process can only be of this handle: that process has none of this value and object, and
     /// no third one has.
-    pub(super) fn is_unique(&self, caller: usize, handle: (usize, u32)) -> bool {
+    pub fn is_unique(&self, caller: usize, handle: (usize, u32)) -> bool {
         let (owner, value) = handle;
         let object = self.object_of(handle);
         let has = |process: usize| {
@@ -199,7 +198,7 @@ impl Model {
             && (0..self.history.processes.len()).filter(|process| has(*process)).count() == 1
     }
 
-    pub(super) fn record(&mut self, process: usize, cpu: u16, event: Event) -> i64 {
+    pub fn record(&mut self, process: usize, cpu: u16, event: Event) -> i64 {
         self.now += NEXT;
         let pid = self.history.processes[process].pid;
         self.history.events.push(Recorded { ns: self.now, cpu, pid, event });
@@ -207,7 +206,7 @@ impl Model {
     }
 
     /// A handle is there; returns its place.
-    pub(super) fn open(&mut self, ns: i64, owner: Option<usize>, object: u64, value: u32) -> usize {
+    pub fn open(&mut self, ns: i64, owner: Option<usize>, object: u64, value: u32) -> usize {
         let opened = Opened {
             ns,
             owner,
@@ -233,7 +232,7 @@ impl Model {
     }
 
     /// One reference less, by a thread of a process.
-    pub(super) fn forget(&mut self, object: u64, process: usize, cpu: u16) {
+    pub fn forget(&mut self, object: u64, process: usize, cpu: u16) {
         let references = self.alive.get_mut(&object).unwrap();
         *references -= 1;
         if *references == 0 {
@@ -338,7 +337,7 @@ impl Model {
     }
 
     /// Closes a handle of a process, with these low bits.
-    pub(super) fn close(
+    pub fn close(
         &mut self,
         caller: usize,
         (owner, value): (usize, u32),
@@ -375,7 +374,7 @@ impl Model {
         self.history.objects.created += 1;
     }
 
-    pub(super) fn unmap(&mut self, process: usize, base: u64, how: Closed, cpu: u16) {
+    pub fn unmap(&mut self, process: usize, base: u64, how: Closed, cpu: u16) {
         self.record(process, cpu, Event::Unmap { base, how });
         let place = self.history.processes[process].views.remove(&base).unwrap();
         self.history.opened[place].closed = Some(how);

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 /// Something that happens. Numbers choose among what there is at the time, so that every list of operations is a
 /// history, and a part of one, too.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Operation {
+pub struct Operation {
     pub what: What,
     /// Process that does it.
     pub process: u8,
@@ -22,7 +22,7 @@ pub(super) struct Operation {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub enum What {
     /// A handle of a new object.
     Create,
     /// One more handle of an object that there is.
@@ -66,7 +66,7 @@ pub(super) enum What {
     Unmap,
 }
 
-pub(super) fn operation() -> impl Strategy<Value = Operation> {
+pub fn operation() -> impl Strategy<Value = Operation> {
     let what = prop_oneof![
         8 => Just(What::Create),
         3 => Just(What::Open),
@@ -111,7 +111,7 @@ pub(super) fn operation() -> impl Strategy<Value = Operation> {
 ///
 /// Where events are missing or the clock stands still, the model has no bounds for what it may lack of kernel handles, handed
 /// on and inherited ones yet, so that histories of those have none.
-pub(super) fn simple_operation() -> impl Strategy<Value = Operation> {
+pub fn simple_operation() -> impl Strategy<Value = Operation> {
     operation().prop_map(|operation| {
         let what = match operation.what {
             What::CreateKernel | What::Pseudo => What::Create,

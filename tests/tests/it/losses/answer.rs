@@ -13,7 +13,7 @@ use super::programs::{Fate, Programs};
 
 /// A handle as the extraction says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Said {
+pub struct Said {
     program: String,
     is_leaked: bool,
     at_exit: bool,
@@ -22,7 +22,7 @@ pub(super) struct Said {
     unseen: Option<u32>,
 }
 
-pub(super) struct Answer {
+pub struct Answer {
     /// By the time at which each was opened.
     opened: BTreeMap<i64, Said>,
     dropped: u64,
@@ -32,7 +32,7 @@ pub(super) struct Answer {
 
 /// Counts of handles in traces of which something is missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Tally {
+pub struct Tally {
     pub cases: u64,
     /// Leaks whose opens the file has, and how many of them are reported.
     pub leaks: u64,
@@ -75,7 +75,7 @@ impl AddAssign for Tally {
 }
 
 impl Answer {
-    pub(super) fn of(etl: &[u8]) -> Self {
+    pub fn of(etl: &[u8]) -> Self {
         let home = tempfile::tempdir().unwrap();
         let (input, output) = (home.path().join("t.etl"), home.path().join("t.json7z"));
         std::fs::write(&input, etl).unwrap();
@@ -109,7 +109,7 @@ impl Answer {
     }
 
     /// Compares with the truth; `what` describes the case, and `wrong` gets what contradicts it.
-    pub(super) fn tally(&self, programs: &Programs, wrong: &mut Vec<String>, what: &str) -> Tally {
+    pub fn tally(&self, programs: &Programs, wrong: &mut Vec<String>, what: &str) -> Tally {
         let mut tally = Tally { cases: 1, dropped: self.dropped, ..Tally::default() };
         for (ns, said) in &self.opened {
             let truth = &programs.handles[ns];

@@ -23,7 +23,7 @@ const SWEEP: [u64; 3] = [0xffff_f800_0000_0400, 0xffff_f800_0000_0500, 0xffff_f8
 
 /// Choices of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Choices {
+pub struct Choices {
     pub seed: u64,
     pub processors: u16,
     /// Whether the sweep of a handle table comes after ProcessEnd, as Windows does it.
@@ -34,7 +34,7 @@ pub(super) struct Choices {
 
 /// What became of a handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub enum Fate {
     /// Open at the end of the trace.
     Leaked,
     /// Closed by the end of its process, at this time.
@@ -45,13 +45,13 @@ pub(super) enum Fate {
 
 /// A handle: its program and its fate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Handle {
+pub struct Handle {
     pub program: String,
     pub fate: Fate,
 }
 
 /// A trace, and the truth about the handles in it, by the time at which each was opened.
-pub(super) struct Programs {
+pub struct Programs {
     pub etl: Vec<u8>,
     pub handles: BTreeMap<i64, Handle>,
 }
@@ -95,7 +95,7 @@ struct Plan {
 }
 
 impl Programs {
-    pub(super) fn new(choices: Choices) -> Self {
+    pub fn new(choices: Choices) -> Self {
         let mut plan = Plan {
             rng: Rng::new(choices.seed),
             choices,

@@ -4,10 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use handlescope_tests::allocations;
 use handlescope_tests::binary::{Shell, handlescope_path, sample_trace};
 use handlescope_tests::mcp::McpServer;
-use handlescope_tests::needs_mcp;
+use handlescope_tests::{allocations, needs_mcp};
 use serde_json::{Value, json};
 
 use super::{TOOLS, of_allocations};

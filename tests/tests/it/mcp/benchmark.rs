@@ -11,27 +11,27 @@ use handlescope_tests::needs_data;
 use serde_json::{Value, json};
 
 /// Most calls, and bytes of their answers, for a trace.
-pub(super) const MAX_CALLS: usize = 4;
-pub(super) const MAX_BYTES: usize = 15 << 10;
+pub const MAX_CALLS: usize = 4;
+pub const MAX_BYTES: usize = 15 << 10;
 
 /// Bytes of the answer to `why` that an agent asks for: all suspects of most traces.
-pub(super) const WHY_BYTES: usize = 13 << 10;
+pub const WHY_BYTES: usize = 13 << 10;
 
 /// A session of an agent, and what it paid.
-pub(super) struct Agent {
+pub struct Agent {
     server: McpServer,
-    pub(super) calls: usize,
-    pub(super) bytes: usize,
+    pub calls: usize,
+    pub bytes: usize,
     /// All that it read.
     heard: String,
 }
 
 impl Agent {
-    pub(super) fn new(server: McpServer) -> Self {
+    pub fn new(server: McpServer) -> Self {
         Self { server, calls: 0, bytes: 0, heard: String::new() }
     }
 
-    pub(super) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         let answer = self.server.request("tools/call", &params);
         assert_ne!(answer["result"]["isError"], true, "{tool} {arguments}: {answer}");

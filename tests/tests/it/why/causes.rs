@@ -9,7 +9,7 @@ use super::{DUPLICATE, EVENT, MS, OBJECT, asked, causes, close, open, suspects, 
 const US: i64 = 1_000;
 
 /// A lost handle and a closed one to the same object, of two threads, so far apart.
-pub(super) fn race(apart_ns: i64, second: (u32, u32), closes: bool) -> TraceBuilder {
+pub fn race(apart_ns: i64, second: (u32, u32), closes: bool) -> TraceBuilder {
     let mut trace = trace();
     open(&mut trace, 10 * MS, (700, 701), OBJECT, 0x10);
     open(&mut trace, 10 * MS + apart_ns, second, OBJECT, 0x14);

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
+use handlescope_tests::binary::stack_text;
 use handlescope_tests::data::SharedTrace;
-use handlescope_tests::documents::stack_text;
 use handlescope_tests::needs_data;
 use handlescope_tests::published::Published;
 use serde_json::Value;

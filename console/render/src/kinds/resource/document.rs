@@ -5,8 +5,7 @@ use std::rc::Rc;
 
 use handlescope_model::tables::ResourceEnd;
 
-use super::columns::{add_amounts, add_owner};
-use super::row::{AllocationRow, FileStyle};
+use super::row::{AllocationRow, FileStyle, add_amounts, add_owner};
 use crate::json::Meanings;
 use crate::{
     json::Document,

@@ -1,6 +1,5 @@
 //! `.dump Resource`
 
-mod columns;
 mod document;
 mod row;
 
@@ -8,12 +7,11 @@ use std::{io, rc::Rc};
 
 use indicatif::HumanCount;
 
-pub use self::columns::add_amounts;
-use self::columns::add_owner;
 pub use self::document::{
     RESOURCE_LEAK_MEMBERS, RESOURCE_MEMBERS, RESOURCE_TOTALS_MEMBERS, leak_columns, total_columns,
 };
-use self::row::{AllocationRow, FileStyle};
+pub use self::row::add_amounts;
+use self::row::{AllocationRow, FileStyle, add_owner};
 use super::index;
 use crate::json::Meanings;
 use crate::{

@@ -8,15 +8,15 @@ mod report;
 
 use std::path::Path;
 
-use handlescope_extract::{ExtractError, ExtractOptions, ExtractSummary};
+use handlescope_extract::{ExtractOptions, ExtractSummary};
 use handlescope_model::Trace;
+use handlescope_sources::SourceError;
 use handlescope_sources::extract;
 use tempfile::TempDir;
 
 pub use freshness::{Freshness, differing_trace, freshness, is_foreign};
 pub use import::imported;
-pub use mappings::MappingsError;
-pub use mappings::mappings;
+pub use mappings::{MappingsError, mappings};
 pub use paths::{
     Kept, beside, file_name, for_session, for_want_of_cache, in_cache, kept, prepare_folder,
     side_by_side,
@@ -55,7 +55,7 @@ pub fn run(
     options: ExtractOptions,
     cancel: &Cancel,
     messages: &Messages<'_>,
-) -> Result<ExtractSummary, ExtractError> {
+) -> Result<ExtractSummary, SourceError> {
     let progress = messages.progress(input);
     extract(input, output, options, &progress, cancel)
 }

@@ -8,9 +8,9 @@ use handlescope_extract::ExtractObserver;
 use handlescope_model::unpack::{SevenZipMembers, temporary};
 use handlescope_model::{Container, ContainerLimits, open_file};
 
-use super::super::members::{DERIVED, Member, find};
 use super::document::Document;
 use super::error::ImportError;
+use crate::etwanalyzer::{DERIVED, Member, find};
 use crate::text::Progress;
 
 /// The parts that an extract has.

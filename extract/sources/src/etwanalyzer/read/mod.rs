@@ -24,6 +24,11 @@ use std::rc::Rc;
 use std::thread;
 use std::time::Instant;
 
+use self::container::Parts;
+use self::modules::ModuleTables;
+use self::objects::{HandlePart, ObjectRows, Stats, Stream};
+use self::session::{ProcessRows, Time, TraceStats, handlescope_rows};
+use self::stacks::StackTexts;
 use handlescope_extract::etl::{Diagnostics, WarningKind};
 use handlescope_extract::{ExtractObserver, ExtractSummary};
 use handlescope_model::output::folder_of;
@@ -35,17 +40,11 @@ use handlescope_model::{
     ArchiveError, ArchiveWriter, Cancel, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table, TypeId,
 };
 
-pub use container::import_sources;
-pub use error::{ImportError, ImportLimits};
+pub use self::container::import_sources;
+pub use self::error::{ImportError, ImportLimits};
 
-use self::container::Parts;
-use self::modules::ModuleTables;
-use self::objects::{HandlePart, ObjectRows, Stats, Stream};
-use self::session::{ProcessRows, Time, TraceStats, handlescope_rows};
-use self::stacks::StackTexts;
-use super::members::Member;
-use super::record;
 use super::records::{HANDLESCOPE_OPTIONS, Main, ModulesPart, NamedStartHandle};
+use super::{Member, record};
 use crate::text::Progress;
 
 /// Names per part of their table.

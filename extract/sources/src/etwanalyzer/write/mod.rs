@@ -14,6 +14,10 @@ mod tests;
 use std::fs::{File, FileTimes};
 use std::path::Path;
 
+use self::handles::{Context, HandlePart};
+use self::json::{MEMBER_LIMIT, document};
+use self::session::{MainPart, system_process};
+use self::stacks::{StackTexts, StacksPart};
 use handlescope_extract::ExtractObserver;
 use handlescope_extract::filetime::system_time;
 use handlescope_model::tables::{
@@ -23,14 +27,10 @@ use handlescope_model::tables::{
 use handlescope_model::{ArchiveError, ArchiveWriter, Cancel, Table, TableRows, Texts, Trace};
 use serde::Serialize;
 
-pub use json::SaveError;
+pub use self::json::SaveError;
 
-use self::handles::{Context, HandlePart};
-use self::json::{MEMBER_LIMIT, document};
-use self::session::{MainPart, system_process};
-use self::stacks::{StackTexts, StacksPart};
-use super::members::{Member, find};
 use super::records::ModulesPart;
+use super::{Member, find};
 
 /// Names of handles of the rundown at the start, bytes.
 const MAX_NAMES: u64 = 256 << 20;

@@ -1,13 +1,17 @@
-//! What is done with any bytes as a PDB or an image: they lie on the symbol path under the identity that they state
-//! themselves, so that they are read to the end.
+//! What is done with any bytes as symbols, and with any text that says where they are.
 
+use std::path::Path;
 use std::{fs, panic};
 
 use goblin::pe::header::Header;
-use handlescope_symbols::{ModuleIdentity, PdbIdentity, SymbolPath, Symbolizer, SymbolizerOptions};
+use handlescope_symbols::{
+    ModuleIdentity, PdbIdentity, ServerChoice, SymbolPath, SymbolSources, Symbolizer,
+    SymbolizerOptions,
+};
 use symbolic::debuginfo::pdb::PdbObject;
 
-/// Looks for functions of a module in these bytes; says how many of its places have one.
+/// Looks for functions of a module in these bytes, as a PDB or an image; says how many of its places have one. They lie on
+/// the symbol path under the identity that they state themselves, so that they are read to the end.
 pub fn resolve(bytes: &[u8]) -> usize {
     let parse = || PdbObject::parse(bytes).ok().map(|pdb| pdb.debug_id());
     let pdb = panic::catch_unwind(parse).ok().flatten();
@@ -47,4 +51,27 @@ pub fn resolve(bytes: &[u8]) -> usize {
     // As a large PDB, in parts, and as a whole.
     named(0);
     named(u64::MAX)
+}
+
+/// Reads a text as a symbol path, and as a list of servers, and checks what holds for every path.
+pub fn read_path(text: &str) {
+    let path = SymbolPath::parse(text);
+    assert_eq!(path.text(), text);
+    let settled = path.based_on(Path::new("/base"));
+    assert_eq!(settled.based_on(Path::new("/other")), settled);
+    assert_eq!(settled.is_empty(), path.is_empty());
+    if text.chars().all(|c| c == ';' || c.is_whitespace()) {
+        assert!(path.is_empty());
+    }
+    if let Ok(servers) = ServerChoice::parse_list(text) {
+        assert!(!servers.is_empty());
+        let is_local = |choice: &ServerChoice| !matches!(choice, ServerChoice::Environment);
+        let servers: Vec<ServerChoice> = servers.into_iter().filter(is_local).collect();
+        let sources = SymbolSources { servers, ..SymbolSources::default() };
+        assert!(sources.symbol_path().is_ok());
+    }
+    let sources = SymbolSources { folders: vec![text.into()], ..SymbolSources::default() };
+    if let Ok(path) = sources.symbol_path() {
+        assert!(!path.is_empty());
+    }
 }
