@@ -56,9 +56,9 @@ impl FleetColumn {
         COLUMNS.iter().map(|(_, word, _, help)| (*word, *help)).collect()
     }
 
-    fn declared(self) -> (&'static str, &'static str) {
+    fn declared(self) -> (&'static str, &'static str, &'static str) {
         let mut columns = COLUMNS.iter().filter(|(column, ..)| *column == self);
-        columns.next().map_or(("", ""), |(_, word, title, _)| (word, title))
+        columns.next().map_or(("", "", ""), |(_, word, title, help)| (word, title, help))
     }
 
     pub fn word(self) -> &'static str {
@@ -67,6 +67,10 @@ impl FleetColumn {
 
     pub fn title(self) -> &'static str {
         self.declared().1
+    }
+
+    pub fn help(self) -> &'static str {
+        self.declared().2
     }
 
     fn key<'r>(self, fleet: &'r Fleet, trace: &'r FleetTrace, row: &Row<'r>) -> Option<&'r str> {

@@ -19,31 +19,11 @@ const TOTALS: [&str; 6] = [
     "closed_unseen",
 ];
 
-/// Members of rows that are for programs, or repeat the question.
-const FOR_PROGRAMS: [&str; 6] =
-    ["command", "score", "is_small", "process_start_ns", "is_multiprocess", "is_overlapped"];
-
 /// Frames of a suspect's stack in one line are divided by arrows in text.
 const ARROW: &str = "  ← ";
 
 /// Maximum number of modules without names that loading lists.
 const MAX_MODULES: usize = 5;
-
-/// Members of a suspect that its row has; its lines have more.
-const OF_SUSPECTS: [&str; 12] = [
-    "file",
-    "id",
-    "leaked",
-    "closed_at_exit",
-    "created",
-    "type",
-    "allocator",
-    "process",
-    "bytes",
-    "function",
-    "verdict",
-    "rate_per_minute",
-];
 
 /// Leaves of a document what its answer needs beside the rows.
 pub fn document(document: &mut Map<String, Value>) {
@@ -122,10 +102,10 @@ pub fn values(row: &mut Value) {
     }
 }
 
-/// Leaves of a row what says something, with frames as lines.
-pub fn row(row: &mut Value) {
+/// Removes from a row the members that are `left_out` and those that say nothing, and makes frames lines.
+pub fn row(row: &mut Value, left_out: &[&str]) {
     if let Some(members) = row.as_object_mut() {
-        members.retain(|name, _| !FOR_PROGRAMS.contains(&name.as_str()));
+        members.retain(|name, _| !left_out.contains(&name.as_str()));
         if let Some(frames) = members.get_mut("frames") {
             frames_as_lines(frames);
         }
@@ -135,12 +115,12 @@ pub fn row(row: &mut Value) {
 
 /// Leaves of a suspect what a reader asks first: as members who leaks what, where and how fast, with the words of the
 /// causes; as lines the same with the program's calls and the sentences about growth and causes.
-pub fn suspect(row: &mut Value) {
+pub fn suspect(row: &mut Value, left_out: &[&str]) {
     let lines = suspect_lines(row);
     let Some(members) = row.as_object_mut() else { return };
     let diagnoses = members.get("diagnoses").and_then(Value::as_array).into_iter().flatten();
     let causes: Vec<Value> = diagnoses.map(|diagnosis| diagnosis["cause"].clone()).collect();
-    members.retain(|name, _| OF_SUSPECTS.contains(&name.as_str()));
+    members.retain(|name, _| !left_out.contains(&name.as_str()));
     members.insert("causes".to_owned(), causes.into());
     if let Some(rate) = members.get_mut("rate_per_minute") {
         // As many digits as a reader compares.
@@ -186,43 +166,15 @@ fn suspect_lines(row: &Value) -> String {
     lines
 }
 
-/// Leaves of a module what says whether its frames have names, and why not.
-pub fn module(row: &mut Value) {
-    let kept = [
-        "file",
-        "module",
-        "pdb_name",
-        "frames",
-        "frames_named",
-        "status",
-        "missing_at",
-        "failures",
-    ];
-    if let Some(members) = row.as_object_mut() {
-        members.retain(|name, _| kept.contains(&name.as_str()));
-    }
-    prune(row, false);
-}
-
-/// Leaves of a table its columns as lines, or, where no table was asked for, its name and meaning.
-pub fn table(row: &mut Value, is_named: bool) {
+/// Removes from a table the members that are `left_out`, and makes its columns lines.
+pub fn table(row: &mut Value, left_out: &[&str]) {
     let Some(members) = row.as_object_mut() else { return };
-    if !is_named {
-        members.retain(|name, _| matches!(name.as_str(), "name" | "meaning"));
-    }
+    members.retain(|name, _| !left_out.contains(&name.as_str()));
     for column in members.get_mut("columns").and_then(Value::as_array_mut).into_iter().flatten() {
         let text = |member: &str| column[member].as_str().unwrap_or_default().to_owned();
         let unit = column["unit"].as_str().map_or_else(String::new, |unit| format!(", {unit}"));
         *column = format!("{}: {}{unit}: {}", text("name"), text("type"), text("meaning")).into();
     }
-}
-
-/// Leaves of the facts about a trace what limits answers, without the counts of its events.
-pub fn facts(row: &mut Value) {
-    if let Some(members) = row.as_object_mut() {
-        members.remove("events");
-    }
-    prune(row, false);
 }
 
 /// Names of the frames of all modules: how many there are, the folders they are from, and the modules that lack most.

@@ -100,6 +100,12 @@ impl Server {
     }
 }
 
+/// Whether a client knows answers that are structured.
+fn has_structure(client: &Peer<RoleServer>) -> bool {
+    let info = client.peer_info();
+    info.is_none_or(|info| info.protocol_version.as_str() >= ProtocolVersion::V_2025_06_18.as_str())
+}
+
 /// Refuses a cursor of a list: each has one page, so that none was handed out.
 fn only_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|request| request.cursor) {
@@ -147,15 +153,16 @@ impl ServerHandler for Server {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         only_page(request)?;
-        let tools = TOOLS.iter().map(|tool| tool.described(self.read_only));
+        let has_structure = has_structure(&context.peer);
+        let tools = TOOLS.iter().map(|tool| tool.described(self.read_only, has_structure));
         Ok(ListToolsResult::with_all_items(tools.collect()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Described> {
-        Tool::named(name).map(|tool| tool.described(self.read_only))
+        Tool::named(name).map(|tool| tool.described(self.read_only, true))
     }
 
     async fn call_tool(
@@ -170,10 +177,7 @@ impl ServerHandler for Server {
             ));
         };
         let token = context.meta.get_progress_token();
-        let client = context.peer.peer_info();
-        let has_structure = client.is_none_or(|client| {
-            client.protocol_version.as_str() >= ProtocolVersion::V_2025_06_18.as_str()
-        });
+        let has_structure = has_structure(&context.peer);
         let work = context.ct.run_until_cancelled(self.call(tool, request));
         let answer = select! {
             answer = work => answer.unwrap_or(Err(ToolError::Cancelled)),

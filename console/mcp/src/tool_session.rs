@@ -204,8 +204,8 @@ impl ToolSession {
         let Call { tool, inputs, arguments, .. } = *call;
         let traces = self.traces(inputs.text(FILES))?;
         let has_rows_of_traces = !matches!(tool.work, Work::Schema | Work::Load);
-        let has_detail = inputs.flag(DETAIL);
-        let has_names = !inputs.texts("tables").is_empty();
+        let has_detail = inputs.flag(DETAIL) || !inputs.texts("tables").is_empty();
+        let left_out = tool.left_out(has_detail);
         let files = &self.console.session.files;
         let document = |document: &mut Map<String, Value>| {
             brief::document(document);
@@ -220,12 +220,10 @@ impl ToolSession {
             let file = number.filter(|_| files.len() > 1).and_then(|file| filter_of(files, file));
             let next = next_of_row(tool, row, arguments, file);
             match tool.brief {
-                Brief::Suspects if !has_detail => brief::suspect(row),
-                Brief::Modules if !has_detail => brief::module(row),
-                Brief::Facts if !has_detail => brief::facts(row),
-                Brief::Tables => brief::table(row, has_names),
+                Brief::Suspects if !has_detail => brief::suspect(row, &left_out),
+                Brief::Tables => brief::table(row, &left_out),
                 Brief::Values => brief::values(row),
-                _ => brief::row(row),
+                Brief::Suspects | Brief::Rows => brief::row(row, &left_out),
             }
             let Some(row) = row.as_object_mut() else { return };
             if tool.brief != Brief::Values {

@@ -11,7 +11,11 @@ use super::error::ToolError;
 use super::input::{Input, Inputs, Shape, argument, option, schema};
 use super::window::{Names, Position, Window};
 use handlescope_commands::registry::REGISTRY;
-use handlescope_render::{Columns, RowOf};
+use handlescope_query::{GroupCriteria, ResourceColumn, ResourceCriteria};
+use handlescope_render::{
+    Columns, Depth, MemberMeaning, RowOf, group_columns, object_columns, resource_columns,
+    stack_columns, symbol_columns, trace_facts, why_columns,
+};
 use handlescope_session::grammar::OptionSpec;
 use handlescope_sql::{Relation, RelationColumn};
 
@@ -22,6 +26,8 @@ pub struct Tool {
     /// The member of the document that is answered page by page, and the list of its rows that may continue.
     pub names: Names,
     pub brief: Brief,
+    /// Members of the rows; those of `sql` are the columns of its query.
+    members: fn() -> Vec<MemberMeaning>,
     /// Size of an answer by default, bytes.
     pub bytes: usize,
     inputs: &'static [Input],
@@ -53,9 +59,7 @@ pub enum Brief {
     /// Members of a query, of which zeros say something.
     Values,
     Suspects,
-    Modules,
     Tables,
-    Facts,
 }
 
 /// Maximum number of rows in one answer.
@@ -123,6 +127,7 @@ pub static TOOLS: &[Tool] = &[
         work: Work::Load,
         names: Names { rows: "files", list: None },
         brief: Brief::Rows,
+        members: || file_columns().members(),
         bytes: USUAL,
         inputs: &[
             argument("paths", || Shape::Texts, "files or folders below the server's roots")
@@ -139,6 +144,7 @@ pub static TOOLS: &[Tool] = &[
         work: Work::Dump { kind: "Why", paging: Paging::Document },
         names: Names { rows: "suspects", list: None },
         brief: Brief::Suspects,
+        members: || why_columns().members(),
         bytes: BRIEF,
         inputs: &[
             OWNER,
@@ -159,6 +165,7 @@ pub static TOOLS: &[Tool] = &[
         work: Work::Dump { kind: "ObjectRef", paging: Paging::Window { option: TOP_N } },
         names: Names { rows: "objects", list: Some("events") },
         brief: Brief::Rows,
+        members: || object_columns().members(),
         bytes: PAGE,
         inputs: &[
             option("ids", "-Id", "these objects").with_shape(|| Shape::Indices),
@@ -185,6 +192,7 @@ pub static TOOLS: &[Tool] = &[
         work: Work::Dump { kind: "ObjectRef", paging: Paging::Window { option: ROWS } },
         names: Names { rows: "groups", list: None },
         brief: Brief::Rows,
+        members: group_members,
         bytes: PAGE,
         inputs: &[
             option("by", "-GroupBy", "columns").required(),
@@ -211,6 +219,7 @@ pub static TOOLS: &[Tool] = &[
         work: Work::Dump { kind: "Resource", paging: Paging::Window { option: TOP_N } },
         names: Names { rows: "groups", list: None },
         brief: Brief::Rows,
+        members: allocation_members,
         bytes: PAGE,
         inputs: &[
             option("by", "-GroupBy", "columns").required(),
@@ -236,6 +245,7 @@ pub static TOOLS: &[Tool] = &[
         work: Work::Dump { kind: "Stack", paging: Paging::Window { option: TOP_N } },
         names: Names { rows: "stacks", list: Some("frames") },
         brief: Brief::Rows,
+        members: || stack_columns(false).members(),
         bytes: PAGE,
         inputs: &[
             option("id", "-Id", "number").with_shape(|| Shape::Index),
@@ -249,7 +259,8 @@ pub static TOOLS: &[Tool] = &[
         about: "Which modules have names for their frames, from where, and why others have none.",
         work: Work::Dump { kind: "Symbols", paging: Paging::Document },
         names: Names { rows: "symbols", list: None },
-        brief: Brief::Modules,
+        brief: Brief::Rows,
+        members: || symbol_columns().members(),
         bytes: PAGE,
         inputs: &[argument(DETAIL, || Shape::Flag, "with paths and PDB ids"), OF_FILES],
     },
@@ -260,6 +271,7 @@ pub static TOOLS: &[Tool] = &[
         work: Work::Sql,
         names: Names { rows: "rows", list: None },
         brief: Brief::Values,
+        members: Vec::new,
         bytes: USUAL,
         inputs: &[argument("query", || Shape::Text, "SELECT … FROM leaks").required(), OF_FILES],
     },
@@ -269,6 +281,7 @@ pub static TOOLS: &[Tool] = &[
         work: Work::Schema,
         names: Names { rows: "tables", list: Some("columns") },
         brief: Brief::Tables,
+        members: || relation_columns().members(),
         bytes: PAGE,
         inputs: &[argument("tables", || Shape::Texts, "names")],
     },
@@ -277,7 +290,8 @@ pub static TOOLS: &[Tool] = &[
         about: "Facts about each trace: machine, clock, losses.",
         work: Work::Dump { kind: "Stats", paging: Paging::Document },
         names: Names { rows: "files", list: Some("events") },
-        brief: Brief::Facts,
+        brief: Brief::Rows,
+        members: || trace_facts().members(),
         bytes: PAGE,
         inputs: &[argument(DETAIL, || Shape::Flag, "with counts of events"), OF_FILES],
     },
@@ -296,13 +310,50 @@ impl Tool {
         Inputs::read(&self.inputs(), |input| self.option_of(input), arguments)
     }
 
-    /// Describes the tool for the protocol.
-    pub fn described(&self, read_only: bool) -> Described {
+    /// Describes the tool for the protocol; the schema of its answers only if these have a structure.
+    pub fn described(&self, read_only: bool, has_structure: bool) -> Described {
         let input = schema(&self.inputs(), |input| self.option_of(input));
         // A load may keep extracts; everything else only reads.
         let is_writing = !read_only && matches!(self.work, Work::Load);
-        Described::new(self.name, self.about, Arc::new(input))
-            .with_annotations(ToolAnnotations::new().read_only(!is_writing))
+        let described = Described::new(self.name, self.about, Arc::new(input))
+            .with_annotations(ToolAnnotations::new().read_only(!is_writing));
+        match has_structure {
+            true => described.with_raw_output_schema(Arc::new(self.output())),
+            false => described,
+        }
+    }
+
+    /// The schema of an answer: a page of rows, of whose members it has those that have a value.
+    fn output(&self) -> Map<String, Value> {
+        let members = (self.members)().into_iter();
+        let members =
+            members.filter(|member| member.depth < Depth::Programs && !member.kind.is_empty());
+        let members = members.map(|member| {
+            (member.names.to_owned(), json!({"type": member.kind.trim_end_matches('?')}))
+        });
+        let row = json!({"type": "object", "properties": members.collect::<Map<_, _>>()});
+        let rows =
+            Map::from_iter([(self.names.rows.to_owned(), json!({"type": "array", "items": row}))]);
+        let page = json!({
+            "document": {"type": "object", "properties": rows, "required": [self.names.rows]},
+            "total": {"type": "integer"},
+            "next": {"type": "object"},
+            "cut": {"type": "boolean"},
+            "warnings": {"type": "array", "items": {"type": "string"}},
+        });
+        let members = [
+            ("type", json!("object")),
+            ("properties", page),
+            ("required", json!(["document", "total"])),
+        ];
+        members.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
+    }
+
+    /// Names of the members of rows that an answer leaves out.
+    pub fn left_out(&self, has_detail: bool) -> Vec<&'static str> {
+        let depth = if has_detail { Depth::Detail } else { Depth::Brief };
+        let members = (self.members)().into_iter().filter(|member| member.depth > depth);
+        members.map(|member| member.names).collect()
     }
 
     /// The answer of rows that are no document of a command.
@@ -344,6 +395,19 @@ impl Tool {
     }
 }
 
+/// Members of groups of handles with all that options add.
+fn group_members() -> Vec<MemberMeaning> {
+    let criteria = GroupCriteria { buckets: Some(1), ..GroupCriteria::default() };
+    group_columns(&criteria, true).members()
+}
+
+/// Members of groups of allocations with all that options add.
+fn allocation_members() -> Vec<MemberMeaning> {
+    let by = Some(vec![ResourceColumn::Process]);
+    let criteria = ResourceCriteria { by, buckets: Some(1), ..ResourceCriteria::default() };
+    resource_columns(&criteria, false).members()
+}
+
 /// A loaded trace.
 pub struct LoadedFile {
     pub number: u32,
@@ -356,18 +420,22 @@ pub struct LoadedFile {
 /// Columns about a loaded trace.
 pub fn file_columns<'a>() -> Columns<'a, LoadedFile> {
     let mut columns = Columns::<LoadedFile>::default();
-    columns.add("file", |file| file.number);
-    columns.add("path", |file| file.path.clone());
-    columns.add("temporary_extract", |file| file.is_temporary);
+    columns.add("file", "number of the trace", |file| file.number);
+    columns.add("path", "its path below a root", |file| file.path.clone());
+    columns.add("temporary_extract", "whether it was extracted for this session only", |file| {
+        file.is_temporary
+    });
     columns
 }
 
 /// Columns about a table or view.
 pub fn relation_columns<'a>() -> Columns<'a, Relation<'a>> {
     let mut columns = Columns::<Relation<'a>>::default();
-    columns.add("name", |relation| relation.name());
-    columns.add("is_view", |relation| matches!(relation, Relation::View(_)));
-    columns.add("meaning", |relation| relation.doc());
+    columns.add("name", "name of the table or view", |relation| relation.name());
+    columns
+        .add("is_view", "whether it is a view", |relation| matches!(relation, Relation::View(_)))
+        .detail();
+    columns.add("meaning", "what its rows are", |relation| relation.doc());
     let described = |column: RelationColumn| {
         json!({
             "name": column.name,
@@ -376,9 +444,11 @@ pub fn relation_columns<'a>() -> Columns<'a, Relation<'a>> {
             "meaning": column.doc,
         })
     };
-    columns.nest("columns", "array", move |relation| {
-        relation.columns().into_iter().map(described).collect::<Vec<_>>()
-    });
+    columns
+        .nest("columns", "array", "its columns", move |relation| {
+            relation.columns().into_iter().map(described).collect::<Vec<_>>()
+        })
+        .detail();
     columns
 }
 
@@ -388,9 +458,14 @@ mod tests {
 
     #[test]
     fn the_list_of_tools_is_small_and_speaks_of_arguments() {
-        let tools: Vec<Described> = TOOLS.iter().map(|tool| tool.described(true)).collect();
-        let text = serde_json::to_string(&tools).expect("JSON");
+        let list = |has_structure: bool| {
+            let tools = TOOLS.iter().map(|tool| tool.described(true, has_structure));
+            serde_json::to_string(&tools.collect::<Vec<_>>()).expect("JSON")
+        };
+        // Few clients show the schemas of answers to their models.
+        let (text, with_output) = (list(false), list(true));
         assert!(text.len() < 10 << 10, "{} bytes", text.len());
+        assert!(with_output.len() < 20 << 10, "{} bytes", with_output.len());
         for word in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-') {
             let is_option = word.starts_with('-') && word.len() > 2;
             assert!(!is_option, "{word}");

@@ -157,6 +157,7 @@ fn written() -> Members {
     commands.push(format!(".dump ObjectRef -GroupBy {columns} -ShowTime 3 -json"));
     commands.push(".dump ObjectRef -LeakAtExit -GroupBy type,createstack -json".to_owned());
     commands.push(".dump ObjectRef -Type Evnt -GroupBy type -json".to_owned());
+    commands.push(".dump ObjectRef -GroupBy type -Rows 1 -json".to_owned());
     commands.push(".dump ObjectRef -Type Evnt -json".to_owned());
     commands.push(".dump Why -Type Evnt -json".to_owned());
     commands.push(".dump Why -TopN 1 -json".to_owned());
@@ -167,6 +168,7 @@ fn written() -> Members {
     }
     commands.push(".dump Resource -pn nope -json".to_owned());
     commands.push(".dump Resource -pn nope -GroupBy kind -json".to_owned());
+    commands.push(".dump Resource -GroupBy kind -TopN 1 -json".to_owned());
     commands.push(".dump Diff -pn nope -From 0.001s -json".to_owned());
     commands.push(".dump Diff -Kind heap -pn nope -From 0.001s -json".to_owned());
     let columns = "createstack,freestack,kind,allocator,process,allocated_by,thread,end,size";

@@ -23,6 +23,13 @@ macro_rules! group_columns {
                 }
             }
 
+            /// Its help.
+            pub fn help(self) -> &'static str {
+                match self {
+                    $(Self::$column => $help,)*
+                }
+            }
+
             /// The words of all columns, each with its help.
             pub fn words() -> Vec<(&'static str, &'static str)> {
                 vec![$(($word, $help)),*]

@@ -72,6 +72,9 @@ impl StackTrims {
     }
 }
 
+/// Meaning of the figures that count events.
+const EVENTS: &str = "events";
+
 /// One of the figures of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stat {
@@ -90,26 +93,48 @@ pub enum Stat {
 }
 
 impl Stat {
-    /// Every figure, with its name, which stays the same, and its title.
-    pub const ALL: [(Self, &'static str, &'static str); 12] = [
-        (Self::Leaked, "leaked", "Leaked"),
-        (Self::ClosedAtExit, "closed_at_exit", "At exit"),
-        (Self::ClosedUnseen, "closed_unseen", "Closed unseen"),
-        (Self::OpenAtEnd, "open_at_end", "Open"),
-        (Self::Created, "created", "Created"),
-        (Self::Duplicated, "duplicated", "Duplicated"),
-        (Self::Closed, "closed", "Closed"),
-        (Self::Mapped, "mapped", "Mapped"),
-        (Self::Unmapped, "unmapped", "Unmapped"),
-        (Self::Objects, "objects", "Objects"),
-        (Self::First, "first_ns", "First"),
-        (Self::Last, "last_ns", "Last"),
+    /// Every figure, with its name, which stays the same, its title and its meaning.
+    pub const ALL: [(Self, &'static str, &'static str, &'static str); 12] = [
+        (Self::Leaked, "leaked", "Leaked", "handles and views that nothing in the trace closes"),
+        (
+            Self::ClosedAtExit,
+            "closed_at_exit",
+            "At exit",
+            "handles that only the end of their process closed; with `-Leak`, those that \
+             `-LeakAtExit` would keep",
+        ),
+        (
+            Self::ClosedUnseen,
+            "closed_unseen",
+            "Closed unseen",
+            "handles and views whose closes the trace lost; 0 with `-Leak` and `-LeakAtExit`, \
+             which omit them",
+        ),
+        (
+            Self::OpenAtEnd,
+            "open_at_end",
+            "Open",
+            "handles in the rundown at the end; without a rundown, those opened and not closed",
+        ),
+        (Self::Created, "created", "Created", EVENTS),
+        (Self::Duplicated, "duplicated", "Duplicated", EVENTS),
+        (Self::Closed, "closed", "Closed", EVENTS),
+        (Self::Mapped, "mapped", "Mapped", EVENTS),
+        (Self::Unmapped, "unmapped", "Unmapped", EVENTS),
+        (Self::Objects, "objects", "Objects", "distinct objects"),
+        (
+            Self::First,
+            "first_ns",
+            "First",
+            "time of the first of these events; null if there are none",
+        ),
+        (Self::Last, "last_ns", "Last", "time of the last of these events; null if there are none"),
     ];
 
     /// The figure that goes by a name or a title.
     pub fn named(text: &str) -> Option<Self> {
         let matches = |name: &str| name.eq_ignore_ascii_case(text);
-        let stat = Self::ALL.iter().find(|(_, name, title)| matches(name) || matches(title));
+        let stat = Self::ALL.iter().find(|(_, name, title, _)| matches(name) || matches(title));
         stat.map(|(stat, ..)| *stat)
     }
 

@@ -1,12 +1,12 @@
 //! `.dump Events`
 
+use crate::json::Meanings;
 use std::io;
 use std::rc::Rc;
 
 use indicatif::HumanCount;
 
 use super::index;
-use crate::json::Meanings;
 use crate::json::{self, Document};
 use crate::table::{Columns, FileRows, Members, RowsOf, Show, Table};
 use handlescope_query::{CountedEvent, EventsAnswer};
@@ -18,17 +18,64 @@ pub type EventCountRow<'a> = (u32, &'a CountedEvent);
 /// Columns about a kind of events; a document says file and provider once for all events of a provider.
 pub fn event_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
     let mut columns = Columns::<EventCountRow<'a>>::default();
-    columns.add("file", |(file, _)| *file).rows_only();
-    let count = columns.add("count", |(_, row)| row.counted.count).title("Count");
+    columns.add("file", "index of the trace", |(file, _)| *file).rows_only();
+    let count = columns
+        .add(
+            "count",
+            "number of such events in the source; with `-pn` and `-MinMaxTime` among the \
+        events that the extract keeps",
+            |(_, row)| row.counted.count,
+        )
+        .title("Count");
     count.show(Show::Grouped).follows("kind");
-    columns.add("provider", |(_, row)| row.counted.provider.as_deref()).rows_only();
-    columns.add("guid", |(_, row)| row.guid.as_deref()).rows_only();
-    columns.add("name", |(_, row)| row.counted.name.as_deref());
-    columns.add("kind", |(_, row)| row.counted.kind.as_str());
-    columns.add("shown_provider", |(_, row)| row.shown_provider()).title("Provider").text_only();
-    columns.add("shown_event", |(_, row)| row.shown_event()).title("Event").text_only();
-    columns.add("first_ns", |(_, row)| row.counted.first_ns).title("First").show(Show::Seconds);
-    columns.add("last_ns", |(_, row)| row.counted.last_ns).title("Last").show(Show::Seconds);
+    columns
+        .add(
+            "provider",
+            "name; `Windows Kernel` for kernel events; null if nothing names it",
+            |(_, row)| row.counted.provider.as_deref(),
+        )
+        .rows_only();
+    columns
+        .add(
+            "guid",
+            "its GUID in lower case with dashes; null for kernel events and trace messages",
+            |(_, row)| row.guid.as_deref(),
+        )
+        .rows_only();
+    columns.add(
+        "name",
+        "task and opcode, or a name built into handlescope; null if nothing names it",
+        |(_, row)| row.counted.name.as_deref(),
+    );
+    columns.add(
+        "kind",
+        "`hook:GGTT`, `classic:{guid}:{opcode}`, `manifest:{guid}:{id}` or `message`",
+        |(_, row)| row.counted.kind.as_str(),
+    );
+    columns
+        .add("shown_provider", "name or GUID of the provider", |(_, row)| row.shown_provider())
+        .title("Provider")
+        .text_only();
+    columns
+        .add("shown_event", "name or kind of the event", |(_, row)| row.shown_event())
+        .title("Event")
+        .text_only();
+    columns
+        .add(
+            "first_ns",
+            "time of the first and last; null if the extract does not record it",
+            |(_, row)| row.counted.first_ns,
+        )
+        .title("First")
+        .show(Show::Seconds);
+    columns
+        .add(
+            "last_ns",
+            "time of the first and last; null if the extract does not record it",
+            |(_, row)| row.counted.last_ns,
+        )
+        .title("Last")
+        .show(Show::Seconds);
     columns
 }
 
@@ -105,16 +152,4 @@ pub const PROVIDER_MEMBERS: Meanings = &[
     ("guid", "its GUID in lower case with dashes; null for kernel events and trace messages"),
     ("count", "sum over `events`"),
     ("events", "its events that passed the filters, the most frequent first"),
-];
-
-/// Meanings of the members of `providers.events` in `.dump Events`.
-pub const EVENT_COUNT_MEMBERS: Meanings = &[
-    ("name", "task and opcode, or a name built into handlescope; null if nothing names it"),
-    ("kind", "`hook:GGTT`, `classic:{guid}:{opcode}`, `manifest:{guid}:{id}` or `message`"),
-    (
-        "count",
-        "number of such events in the source; with `-pn` and `-MinMaxTime` among the events that \
-         the extract keeps",
-    ),
-    ("first_ns, last_ns", "time of the first and last; null if the extract does not record it"),
 ];

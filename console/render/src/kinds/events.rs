@@ -8,7 +8,6 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::index;
-use crate::json::Meanings;
 use crate::{
     ObjectRefStyle,
     event_item::{DUPLICATES, EventItem, StackTexts},
@@ -38,13 +37,6 @@ pub struct EventRow<'a> {
     object: ObjectRow<'a>,
     item: EventItem<'a>,
     stack_text: Option<String>,
-}
-
-/// Members of an event of an object in a document.
-pub fn object_event_columns<'a>() -> Columns<'a, EventRow<'a>> {
-    let mut columns = Columns::default();
-    add_event(&mut columns);
-    columns
 }
 
 /// The objects in a document.
@@ -85,150 +77,165 @@ fn table<'a>(rows: Vec<EventRow<'a>>, style: &ObjectRefStyle<'_>) -> io::Result<
     add_object(&mut columns);
     add_event(&mut columns);
     if style.criteria.stacks.show {
-        columns.add("stack_text", |row| row.stack_text.clone());
+        columns.add("stack_text", "the frames of the stack, a line each", |row| {
+            row.stack_text.clone()
+        });
     }
     let file_rows = [FileRows::rows_of(rows.len())];
     Table::new("events", columns, rows, file_rows)
 }
 
-/// Declares the members of objects once, in the order of documents: as columns, which schemas and, of some, files have, and as
-/// a row of a document, which is written without a type being erased, because there may be tens of millions.
-macro_rules! object_members {
-    ($($target:ident $name:literal $(as $kind:literal)? => $value:expr;)+) => {
-        /// Members of an object in a document.
-        pub fn object_columns<'a>() -> Columns<'a, ObjectRow<'a>> {
-            let mut columns = Columns::<ObjectRow<'a>>::default();
-            $(object_members!(@document columns, $name, $value $(, $kind)?);)+
+/// Declares the members of rows once, in the order of documents: as columns, which schemas and files have, and as a row of a
+/// document, which is written without a type being erased, because there may be tens of millions.
+///
+/// Files have the members that begin with `file`. A member with `of` is only in documents of events of these kinds.
+macro_rules! members {
+    ($json:ident($row:ident): $document_columns:ident, $add_to_file:ident from $part:expr;
+        $($target:ident $name:literal, $meaning:literal
+            $([$depth:ident])? $(as $kind:literal)? $(with $inner:expr)? $(, of $kinds:ident)?
+            => $value:expr;)+) => {
+        /// Members of a row in a document.
+        pub fn $document_columns<'a>() -> Columns<'a, $row<'a>> {
+            let mut columns = Columns::<$row<'a>>::default();
+            $(members!(@document columns, $name, $meaning, $value $(, $kind)?)$(.inner($inner))?$(.$depth())?;)+
             columns
         }
 
-        /// Adds the members of an object that files repeat with each of its events.
-        fn add_object<'a>(columns: &mut Columns<'a, EventRow<'a>>) {
-            $(object_members!(@$target columns, $name, $value);)+
+        /// Adds the members that files have with each event.
+        fn $add_to_file<'a>(columns: &mut Columns<'a, EventRow<'a>>) {
+            $(members!(@$target columns, $name, $meaning, $part, $value);)+
         }
 
-        impl Serialize for ObjectJson<'_> {
+        impl Serialize for $json<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let mut map = serializer.serialize_map(None)?;
-                $(map.serialize_entry($name, &valued(&self.0, $value))?;)+
+                $(members!(@entry map, &self.0, $name, $value $(, $kinds)?);)+
                 map.end()
             }
         }
     };
-    (@document $columns:ident, $name:literal, $value:expr) => {
-        $columns.add($name, $value);
+    (@document $columns:ident, $name:literal, $meaning:literal, $value:expr) => {
+        $columns.add($name, $meaning, $value)
     };
-    (@document $columns:ident, $name:literal, $value:expr, $kind:literal) => {
-        $columns.nest($name, $kind, $value);
+    (@document $columns:ident, $name:literal, $meaning:literal, $value:expr, $kind:literal) => {
+        $columns.nest($name, $kind, $meaning, $value)
     };
-    (@file $columns:ident, $name:literal, $value:expr) => {
-        $columns.add($name, |row: &EventRow<'a>| valued(&row.object, $value));
+    (@file $columns:ident, $name:literal, $meaning:literal, $part:expr, $value:expr) => {
+        $columns.add($name, $meaning, |row: &EventRow<'a>| valued(valued(row, $part), $value));
     };
-    (@only $columns:ident, $name:literal, $value:expr) => {};
-}
-
-/// An object in a document.
-struct ObjectJson<'a>(ObjectRow<'a>);
-
-// Members that begin with `file` are also columns of files.
-object_members! {
-    file "file" => |row| index(row.answer.about.index);
-    file "id" => |row| row.object.id();
-    file "pointer" => |row| row.pointer();
-    file "name" => |row| row.listing.name(row.object.object());
-    file "type" => |row| row.object_type();
-    file "lifetime_s" => |row| row.lifetime_s();
-       // Properties of the object that do not depend on filters of its events.
-    only "first_create_ns" => |row| row.first_create_ns();
-    only "last_destroy_ns" => |row| row.last_destroy_ns();
-    only "creator" as "object?" => |row| row.creator();
-    file "is_multiprocess" => |row| row.is_multiprocess();
-    file "is_overlapped" => |row| row.is_overlapped();
-    only "existing_handles" as "array" => |row| {
-        let row = *row;
-        Array(move || row.existing_handles())
-    };
-    only "events" as "array" => |row| {
-        let row = *row;
-        let events = move || row.items().filter(|row| row.item.event().is_some());
-        Array(move || events().map(EventJson))
-    };
-}
-
-/// Declares the members of events once: as columns, which files and schemas have, and as a row of a document, which is
-/// written without a type being erased, because there may be tens of millions.
-///
-/// Files have the views behind the handles, as in their first version, and documents before them.
-macro_rules! event_members {
-    ({$($first:tt)+} {$($views:tt)+} {$($handles:tt)+} {$($last:tt)+}) => {
-        event_members!(@columns $($first)+ $($handles)+ $($views)+ $($last)+);
-        event_members!(@document $($first)+ $($views)+ $($handles)+ $($last)+);
-    };
-    (@columns $($name:literal $(of $kinds:ident)? => $value:expr;)+) => {
-        /// Adds the members of events.
-        fn add_event<'a>(columns: &mut Columns<'a, EventRow<'a>>) {
-            $(columns.add($name, $value);)+
-        }
-    };
-    (@document $($name:literal $(of $kinds:ident)? => $value:expr;)+) => {
-        impl Serialize for EventJson<'_> {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                let mut map = serializer.serialize_map(None)?;
-                $(event_members!(@entry map, &self.0, $name, $value $(, $kinds)?);)+
-                map.end()
-            }
-        }
-    };
+    (@only $columns:ident, $name:literal, $meaning:literal, $part:expr, $value:expr) => {};
     (@entry $map:ident, $row:expr, $name:literal, $value:expr) => {
         $map.serialize_entry($name, &valued($row, $value))?;
     };
     (@entry $map:ident, $row:expr, $name:literal, $value:expr, $kinds:ident) => {
         if $row.item.event_of($kinds).is_some() {
-            event_members!(@entry $map, $row, $name, $value);
+            members!(@entry $map, $row, $name, $value);
         }
     };
 }
-
-/// An event in a document.
-struct EventJson<'a>(EventRow<'a>);
 
 /// The value of a member; the types of the declared closures follow from this call.
 fn valued<'r, R, T>(row: &'r R, value: impl FnOnce(&'r R) -> T) -> T {
     value(row)
 }
 
-event_members! {
-    {
-        "kind" => |row| row.item.event().map_or(EXISTING, |event| event.kind.name());
-        "time_ns" => |row| row.item.event()?.time_ns;
-        "pid" => |row| row.item.process().known_pid();
-        "process" => |row| row.item.process().known_name();
-        "tid" => |row| row.item.event()?.tid;
-        "handle" of WITH_HANDLE => |row| row.item.handle().map(Hex);
-        "leaked" of OPENING => |row| Some(row.item.event_of(OPENING).and(row.item.event())?.leaked);
-        "closed_at_exit" of WITH_HANDLE => |row| {
+/// An object in a document.
+struct ObjectJson<'a>(ObjectRow<'a>);
+
+members! {
+    ObjectJson(ObjectRow): object_columns, add_object from |row: &EventRow<'a>| &row.object;
+    file "file", "index of the trace" => |row| index(row.answer.about.index);
+    file "id", "number of the object in its trace, from 1; the same in every session"
+        => |row| row.object.id();
+    file "pointer", "kernel address; for a mapping `base OR (pid << 42)`" => |row| row.pointer();
+    file "name", "name, or null" => |row| row.listing.name(row.object.object());
+    file "type", "name of the object type; `\"FileMapping\"` for views of files, `\"UnknownType\"` if no event names the \
+                  type"
+        => |row| row.object_type();
+    file "lifetime_s", "time from creation to end; null if one of them is unknown"
+        => |row| row.lifetime_s();
+    // Properties of the object that do not depend on filters of its events.
+    only "first_create_ns", "time of creation" => |row| row.first_create_ns();
+    only "last_destroy_ns", "time of the end" => |row| row.last_destroy_ns();
+    only "creator", "process that created it; null without a creation" as "object?" with &[
+        ("creator.pid, creator.name, creator.start_ns",
+            "its id, name and start; a null start: it ran before the trace"),
+        ("creator.pretty_name",
+            "a better name, as in `\"svchost RDP Service\"`; omitted if there is none"),
+    ] => |row| row.creator();
+    file "is_multiprocess", "more than one process created, duplicated, referenced or mapped it" [for_programs]
+        => |row| row.is_multiprocess();
+    file "is_overlapped", "two of its handles were open at the same time" [for_programs]
+        => |row| row.is_overlapped();
+    only "existing_handles", "its handles in the rundown" as "array" with &[
+        ("existing_handles.pid, existing_handles.handle", "process id and value of such a handle"),
+    ] => |row| {
+        let row = *row;
+        Array(move || row.existing_handles())
+    };
+    only "events", "its events that passed the filters, in time order" as "array" => |row| {
+        let row = *row;
+        let events = move || row.items().filter(|row| row.item.event().is_some());
+        Array(move || events().map(EventJson))
+    };
+}
+
+/// An event in a document.
+struct EventJson<'a>(EventRow<'a>);
+
+members! {
+    EventJson(EventRow): object_event_columns, add_event from |row: &EventRow<'a>| row;
+    file "kind", "`\"handle_create\"`, `\"handle_duplicate\"`, `\"handle_close\"`, `\"object_create\"`, \
+                  `\"object_delete\"`, `\"reference\"`, `\"dereference\"`, `\"map\"`, `\"unmap\"`"
+        => |row| row.item.event().map_or(EXISTING, |event| event.kind.name());
+    file "time_ns", "time" => |row| row.item.event()?.time_ns;
+    file "pid", "id of the process that owns the handle (for an inherited handle the parent, see `inherited_by_pid`); for \
+                 other events the process that acted; null if unknown"
+        => |row| row.item.process().known_pid();
+    file "process", "name of that process" => |row| row.item.process().known_name();
+    file "tid", "thread that made the call; for a duplicate it may belong to the caller"
+        => |row| row.item.event()?.tid;
+    file "handle", "only in handle events: handle value", of WITH_HANDLE
+        => |row| row.item.handle().map(Hex);
+    file "leaked", "only in creates, duplicates and maps: nothing in the trace closes it, and nothing shows that it was \
+                    closed",
+        of OPENING => |row| Some(row.item.event_of(OPENING).and(row.item.event())?.leaked);
+    file "closed_at_exit", "only in handle events; for a close: the end of the process made it; for a create or \
+                            duplicate: nothing else closed it, and the process had not inherited it",
+        of WITH_HANDLE => |row| {
             Some(row.item.event_of(WITH_HANDLE).and(row.item.event())?.closed_at_exit)
         };
-    }
-    {
-        "view_base" of VIEWS => |row| row.item.view()?.base.map(Hex);
-        "view_size" of VIEWS => |row| row.item.view()?.size;
-        "byte_offset" of VIEWS => |row| row.item.view()?.offset;
-        "file_object" of VIEWS => |row| row.item.view()?.file_object.map(Hex);
-    }
-    {
-        "closed_unseen" of OPENING => |row| Some(row.item.unseen_close()?.evidence.name());
-        "closed_after_ns" of OPENING => |row| row.item.unseen_close()?.after_ns;
-        "closed_before_ns" of OPENING => |row| row.item.unseen_close()?.before_ns;
-        "source_pid" of DUPLICATES => |row| row.pid_of(|duplicate| duplicate.source_process);
-        "source_handle" of DUPLICATES => |row| row.item.duplicate()?.source_handle.map(Hex);
-        "caller_pid" of DUPLICATES => |row| row.pid_of(|duplicate| duplicate.caller_process);
-        "inherited_by_pid" of DUPLICATES => |row| row.pid_of(|duplicate| duplicate.inherited_by);
-        "ref_delta" of REFERENCE_CHANGES => |row| row.item.ref_delta();
-    }
-    {
-        "stack" => |row| Some(row.object.numbers.of(row.item.event()?.stack?));
-    }
+    file "view_base", "only in maps and unmaps: first address of the view",
+        of VIEWS => |row| row.item.view()?.base.map(Hex);
+    file "view_size", "only in maps and unmaps: size of the view in bytes",
+        of VIEWS => |row| row.item.view()?.size;
+    file "byte_offset", "only in maps and unmaps: offset of the view in the file",
+        of VIEWS => |row| row.item.view()?.offset;
+    file "file_object", "only in maps and unmaps: kernel key of the file",
+        of VIEWS => |row| row.item.view()?.file_object.map(Hex);
+    file "closed_unseen", "only in creates, duplicates and maps: the trace lost its close \
+                           ([design.md](design.md#events-that-are-missing)), but something else shows it: \
+                           `\"reused\"`, `\"not_in_rundown\"`, `\"process_ended\"`; null: it was not closed unseen",
+        of OPENING => |row| Some(row.item.unseen_close()?.evidence.name());
+    file "closed_after_ns", "only in creates, duplicates and maps: it was closed after this time; null: it was not \
+                             closed unseen",
+        of OPENING => |row| row.item.unseen_close()?.after_ns;
+    file "closed_before_ns", "only in creates, duplicates and maps: it was closed before this time; null: it was not \
+                              closed unseen",
+        of OPENING => |row| row.item.unseen_close()?.before_ns;
+    file "source_pid", "only in duplicates: process whose handle was duplicated; null if no process with that id was \
+                        known at the time",
+        of DUPLICATES => |row| row.pid_of(|duplicate| duplicate.source_process);
+    file "source_handle", "only in duplicates: value of the handle that was duplicated",
+        of DUPLICATES => |row| row.item.duplicate()?.source_handle.map(Hex);
+    file "caller_pid", "only in duplicates: process that made the call",
+        of DUPLICATES => |row| row.pid_of(|duplicate| duplicate.caller_process);
+    file "inherited_by_pid", "only in duplicates: child process that inherited the handle",
+        of DUPLICATES => |row| row.pid_of(|duplicate| duplicate.inherited_by);
+    file "ref_delta", "only in references and dereferences: signed change of the reference count",
+        of REFERENCE_CHANGES => |row| row.item.ref_delta();
+    file "stack", "number of the stack, or null"
+        => |row| Some(row.object.numbers.of(row.item.event()?.stack?));
 }
 
 /// The process that created an object.
@@ -326,85 +333,3 @@ impl EventRow<'_> {
         Some(self.object.answer.file.processes.get(process).pid)
     }
 }
-
-/// Meanings of the members of `objects` in `.dump ObjectRef`.
-pub const OBJECT_MEMBERS: Meanings = &[
-    ("file", "index of the trace"),
-    ("id", "number of the object in its trace, from 1; the same in every session"),
-    ("pointer", "kernel address; for a mapping `base OR (pid << 42)`"),
-    ("name", "name, or null"),
-    (
-        "type",
-        "name of the object type; `\"FileMapping\"` for views of files, `\"UnknownType\"` if no \
-         event names the type",
-    ),
-    ("lifetime_s", "time from creation to end; null if one of them is unknown"),
-    ("first_create_ns, last_destroy_ns", "time of creation and end"),
-    ("creator", "process that created it; null without a creation"),
-    (
-        "creator.pid, creator.name, creator.start_ns",
-        "its id, name and start; a null start: it ran before the trace",
-    ),
-    (
-        "creator.pretty_name",
-        "a better name, as in `\"svchost RDP Service\"`; omitted if there is none",
-    ),
-    ("is_multiprocess", "more than one process created, duplicated, referenced or mapped it"),
-    ("is_overlapped", "two of its handles were open at the same time"),
-    ("existing_handles", "its handles in the rundown"),
-    ("existing_handles.pid, existing_handles.handle", "process id and value of such a handle"),
-    ("events", "its events that passed the filters, in time order"),
-];
-
-/// Meanings of the members of `objects.events` in `.dump ObjectRef`.
-pub const EVENT_MEMBERS: Meanings = &[
-    (
-        "kind",
-        "`\"handle_create\"`, `\"handle_duplicate\"`, `\"handle_close\"`, `\"object_create\"`, \
-         `\"object_delete\"`, `\"reference\"`, `\"dereference\"`, `\"map\"`, `\"unmap\"`",
-    ),
-    ("time_ns", "time"),
-    (
-        "pid, process",
-        "id and name of the process that owns the handle (for an inherited handle the parent, see \
-         `inherited_by_pid`); for other events the process that acted; null if unknown",
-    ),
-    ("tid", "thread that made the call; for a duplicate it may belong to the caller"),
-    ("handle", "only in handle events: handle value"),
-    (
-        "leaked",
-        "only in creates, duplicates and maps: nothing in the trace closes it, and nothing shows \
-         that it was closed",
-    ),
-    (
-        "closed_at_exit",
-        "only in handle events; for a close: the end of the process made it; for a create or \
-         duplicate: nothing else closed it, and the process had not inherited it",
-    ),
-    (
-        "closed_unseen",
-        "only in creates, duplicates and maps: the trace lost its close \
-         ([design.md](design.md#events-that-are-missing)), but something else shows it: \
-         `\"reused\"`, `\"not_in_rundown\"`, `\"process_ended\"`; null: it was not closed unseen",
-    ),
-    (
-        "closed_after_ns, closed_before_ns",
-        "only in creates, duplicates and maps: it was closed between these times; null: it was \
-         not closed unseen",
-    ),
-    (
-        "source_pid, source_handle",
-        "only in duplicates: what was duplicated; `source_pid` is null if no process with that id \
-         was known at the time",
-    ),
-    ("caller_pid", "only in duplicates: process that made the call"),
-    ("inherited_by_pid", "only in duplicates: child process that inherited the handle"),
-    ("ref_delta", "only in references and dereferences: signed change of the reference count"),
-    (
-        "view_base, view_size",
-        "only in maps and unmaps: first address and size of the view in bytes",
-    ),
-    ("byte_offset", "only in maps and unmaps: offset of the view in the file"),
-    ("file_object", "only in maps and unmaps: kernel key of the file"),
-    ("stack", "number of the stack, or null"),
-];

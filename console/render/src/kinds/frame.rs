@@ -1,10 +1,10 @@
 //! `.sql`
 
+use crate::json::Meanings;
 use std::io::{self, Write};
 
 use polars::prelude::DataFrame;
 
-use crate::json::Meanings;
 use crate::{json::Document, table::Table};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::Display;

@@ -1,11 +1,11 @@
 //! `.dump ObjectRef -GroupBy` for documents and files: a row for each group of the innermost level.
 
+use crate::json::Meanings;
 use std::{io, rc::Rc};
 
 use serde::Serialize;
 
 use super::index;
-use crate::json::Meanings;
 use crate::{
     ObjectRefStyle,
     json::{Document, StackNumbers, traces},
@@ -32,40 +32,66 @@ pub struct GroupRow<'a> {
 /// Declares the columns of a group; a document has what its handles have in common in one member.
 pub fn group_columns<'a>(criteria: &GroupCriteria, is_document: bool) -> Columns<'a, GroupRow<'a>> {
     let mut columns = Columns::<GroupRow<'a>>::default();
-    columns.add("file", |row| index(row.file.about.index));
-    columns.nest("keys", "object", GroupRow::keys);
+    columns.add("file", "index", |row| index(row.file.about.index));
+    columns.nest("keys", "object", "for each column, the value shared by the handles of the group; null for \
+        nothing (no name, no stack, not closed)", GroupRow::keys).inner(&[("keys.process, keys.type, keys.name, keys.namepattern, keys.module, keys.function, keys.lifetime", "text"), ("keys.createstack, keys.closestack", "number of a stack: one of those with equal functions"), ("keys.thread", "thread id")]);
     let keys = criteria.by.iter().enumerate().filter(|_| !is_document);
     for (level, column) in keys {
         let name = column.word();
         match column.is_number() {
-            true => columns.add(name, move |row| row.number(level)).rows_only(),
-            false => columns.add(name, move |row| row.text(level)).rows_only(),
+            true => columns.add(name, column.help(), move |row| row.number(level)).rows_only(),
+            false => columns.add(name, column.help(), move |row| row.text(level)).rows_only(),
         };
     }
     add_stats(&mut columns, |row| row.groups.tree.stats(row.node));
-    columns.add("share", |row| row.groups.share(row.node)).title("Share");
-    columns.add("sample_ids", GroupRow::sample_ids).title("Ids");
+    columns
+        .add(
+            "share",
+            "share of this group, 0 to 1, in the leaked handles of all groups; if nothing \
+        leaked, in their handles",
+            |row| row.groups.share(row.node),
+        )
+        .title("Share");
+    columns.add("sample_ids", "ids of up to three objects", GroupRow::sample_ids).title("Ids");
     if let Some(buckets) = criteria.buckets {
         let open = move |row: &GroupRow<'a>| row.groups.outstanding(row.node, buckets);
-        columns.nest("outstanding", "array?", open);
+        columns.nest(
+            "outstanding",
+            "array?",
+            "only with `-ShowTime`: handles open at the end of each part of the trace",
+            open,
+        );
         if !is_document {
-            let numbers = columns.add("outstanding", move |row| open(row).unwrap_or_default());
+            let numbers = columns.add(
+                "outstanding",
+                "only with `-ShowTime`: handles open at the end of each part of the trace",
+                move |row| open(row).unwrap_or_default(),
+            );
             numbers.title("Numbers").rows_only();
         }
-        columns.add("verdict", |row| Some(row.growth.as_ref()?.verdict.word())).title("Growth");
+        columns
+            .add(
+                "verdict",
+                "only with `-ShowTime`: `steady`, `burst`, `once`, `balanced` or `short`, see \
+        [growth.md](growth.md)",
+                |row| Some(row.growth.as_ref()?.verdict.word()),
+            )
+            .title("Growth");
         let rate = |row: &GroupRow<'a>| Some(row.growth.as_ref()?.evidence.rate?.per_minute);
-        columns.add("rate_per_minute", rate);
+        columns.add("rate_per_minute", "only with `-ShowTime`: the rate of a steady leak", rate);
     }
     columns
 }
 
 /// Adds the figures of a group.
 pub fn add_stats<'a, R>(columns: &mut Columns<'a, R>, stats: impl Fn(&R) -> Stats + Copy + 'a) {
-    for (stat, name, title) in Stat::ALL {
+    for (stat, name, title, meaning) in Stat::ALL {
         let value = move |row: &R| stats(row).get(stat);
         match stat.is_time() {
-            true => columns.add(name, value).title(title),
-            false => columns.add(name, move |row| value(row).unwrap_or_default()).title(title),
+            true => columns.add(name, meaning, value).title(title),
+            false => {
+                columns.add(name, meaning, move |row| value(row).unwrap_or_default()).title(title)
+            }
         };
     }
 }
@@ -189,52 +215,4 @@ pub const GROUPS_MEMBERS: Meanings = &[
         "the stacks used as keys, without the frames removed by `-FoldStack` and `-StackFrom`, as \
          in `.dump ObjectRef`",
     ),
-];
-
-/// Meanings of the members of `groups` in `.dump ObjectRef -GroupBy`.
-pub const GROUP_MEMBERS: Meanings = &[
-    ("file", "index"),
-    (
-        "keys",
-        "for each column, the value shared by the handles of the group; null for nothing (no \
-         name, no stack, not closed)",
-    ),
-    (
-        "keys.process, keys.type, keys.name, keys.namepattern, keys.module, keys.function, \
-         keys.lifetime",
-        "text",
-    ),
-    ("keys.createstack, keys.closestack", "number of a stack: one of those with equal functions"),
-    ("keys.thread", "thread id"),
-    ("leaked", "handles and views that nothing in the trace closes"),
-    (
-        "closed_at_exit",
-        "handles that only the end of their process closed; with `-Leak`, those that \
-         `-LeakAtExit` would keep",
-    ),
-    (
-        "closed_unseen",
-        "handles and views whose closes the trace lost; 0 with `-Leak` and `-LeakAtExit`, which \
-         omit them",
-    ),
-    (
-        "open_at_end",
-        "handles in the rundown at the end; without a rundown, those opened and not closed",
-    ),
-    ("created, duplicated, closed, mapped, unmapped", "events"),
-    ("objects", "distinct objects"),
-    ("first_ns, last_ns", "times of the first and last of these events; null if there are none"),
-    (
-        "share",
-        "share of this group, 0 to 1, in the leaked handles of all groups; if nothing leaked, in \
-         their handles",
-    ),
-    ("sample_ids", "ids of up to three objects"),
-    ("outstanding", "only with `-ShowTime`: handles open at the end of each part of the trace"),
-    (
-        "verdict",
-        "only with `-ShowTime`: `steady`, `burst`, `once`, `balanced` or `short`, see \
-         [growth.md](growth.md)",
-    ),
-    ("rate_per_minute", "only with `-ShowTime`: the rate of a steady leak"),
 ];

@@ -20,19 +20,32 @@ const UNKNOWN: &str = "unknown";
 /// None that a caller could do anything about.
 pub fn loaded<'a>(files: &[(&'a Path, &'a TraceInfo)]) -> io::Result<Table<'a>> {
     let mut columns = Columns::<(usize, &Path, &TraceInfo)>::default();
-    columns.add("index", |(number, ..)| index(*number)).title("#");
+    columns.add("index", "number of the trace", |(number, ..)| index(*number)).title("#");
     let path = |path: &Path| shown(path).to_string_lossy().into_owned();
-    columns.add("path", move |(_, file, _)| path(file)).title("File");
-    columns.add("recorded", |(.., info)| Clock::recorded_start(info)).title("Recorded");
-    let length = columns.add("seconds", |(.., info)| seconds(info)).title("Seconds");
+    columns.add("path", "the file as it was loaded", move |(_, file, _)| path(file)).title("File");
+    columns
+        .add("recorded", "start of the recording", |(.., info)| Clock::recorded_start(info))
+        .title("Recorded");
+    let length = columns
+        .add("seconds", "the time whose events the trace has", |(.., info)| seconds(info))
+        .title("Seconds");
     length
         .texts(|(.., info)| seconds(info).map_or_else(String::new, |value| format!("{value:.1}")))
         .unknown(UNKNOWN);
-    let machine = columns.add("computer", |(.., info)| info.computer.clone());
+    let machine = columns
+        .add("computer", "name of the recording machine", |(.., info)| info.computer.clone());
     machine.title("Machine").unknown(UNKNOWN);
-    columns.add("windows", |(.., info)| windows(info)).title("Windows").unknown(UNKNOWN);
-    columns.add("events", |(.., info)| info.events_total).title("Events").show(Show::Grouped);
-    let lost = columns.add("lost", |(.., info)| info.has_clock().then_some(info.events_lost));
+    columns
+        .add("windows", "its Windows", |(.., info)| windows(info))
+        .title("Windows")
+        .unknown(UNKNOWN);
+    columns
+        .add("events", "events found in the file", |(.., info)| info.events_total)
+        .title("Events")
+        .show(Show::Grouped);
+    let lost = columns.add("lost", "events that the recording lost", |(.., info)| {
+        info.has_clock().then_some(info.events_lost)
+    });
     lost.title("Lost").show(Show::Grouped).unknown(UNKNOWN);
     let rows = files.iter().enumerate().map(|(number, (path, info))| (number, *path, *info));
     Table::new("files", columns, rows.collect(), [FileRows::rows_of(files.len())])

@@ -1,35 +1,30 @@
 //! The members of JSON documents with their types and meanings: the tables of `docs/dump-json.md`.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{
-    diff::{
-        DIFF_GROUP_MEMBERS, DIFF_KIND_GROUP_MEMBERS, DIFF_KIND_MEMBERS, DIFF_MEMBERS,
-        point_columns, trace_columns,
-    },
-    event_counts::{EVENT_COUNT_MEMBERS, EVENTS_MEMBERS, PROVIDER_MEMBERS, event_columns},
-    events::{EVENT_MEMBERS, OBJECT_MEMBERS, object_columns, object_event_columns},
+    diff::{DIFF_KIND_MEMBERS, DIFF_MEMBERS, point_columns, trace_columns},
+    event_counts::{EVENTS_MEMBERS, PROVIDER_MEMBERS, event_columns},
+    events::{object_columns, object_event_columns},
     fleet::{
-        FLEET_DIFF_GROUP_MEMBERS, FLEET_DIFF_MEMBERS, FLEET_GROUP_MEMBERS, FLEET_GROUPS_MEMBERS,
-        FLEET_SUSPECT_MEMBERS, FLEET_WHY_MEMBERS, fleet_diff_columns, fleet_group_columns,
-        fleet_why_columns,
+        FLEET_DIFF_MEMBERS, FLEET_GROUPS_MEMBERS, FLEET_WHY_MEMBERS, fleet_diff_columns,
+        fleet_group_columns, fleet_why_columns,
     },
     frame::QUERY_MEMBERS,
-    groups::{GROUP_MEMBERS, GROUPS_MEMBERS, group_columns},
-    module::{MODULE_MEMBERS, MODULES_MEMBERS, module_columns},
+    groups::{GROUPS_MEMBERS, group_columns},
+    module::{MODULES_MEMBERS, module_columns},
     object_ref::{GUI_HANDLE_MEMBERS, NOT_CLOSED_MEMBERS, OBJECT_REF_MEMBERS, TOTALS_MEMBERS},
-    process::{PROCESS_MEMBERS, PROCESSES_MEMBERS, process_columns},
+    process::{PROCESSES_MEMBERS, process_columns},
     resource::{
-        RESOURCE_GROUP_MEMBERS, RESOURCE_GROUPS_MEMBERS, RESOURCE_LEAK_MEMBERS, RESOURCE_MEMBERS,
-        RESOURCE_TOTALS_MEMBERS, leak_columns, resource_columns, total_columns,
+        RESOURCE_GROUPS_MEMBERS, RESOURCE_MEMBERS, leak_columns, resource_columns, total_columns,
     },
-    stack::{STACK_MEMBERS, STACKS_MEMBERS, stack_columns},
-    stats::{PROPERTY_MEMBERS, STATS_MEMBERS, TRACE_MEMBERS, trace_facts},
-    symbols::{SYMBOL_MEMBERS, SYMBOLS_MEMBERS, symbol_columns},
-    why::{SUSPECT_MEMBERS, WHY_MEMBERS, why_columns},
+    stack::{STACKS_MEMBERS, stack_columns},
+    stats::{STATS_MEMBERS, property_columns, trace_facts},
+    symbols::{SYMBOLS_MEMBERS, symbol_columns},
+    why::{WHY_MEMBERS, why_columns},
 };
 use crate::json::{CAVEAT_MEMBERS, FILE_MEMBERS, FRAME_MEMBERS, Meanings, NO_MATCH_MEMBERS};
+use crate::table::MemberMeaning;
 use handlescope_query::{Domain, GroupCriteria, ResourceColumn, ResourceCriteria};
 use handlescope_session::values::TimeFormat;
 
@@ -39,9 +34,7 @@ pub struct MemberTable {
     commands: &'static str,
     /// Lists of the rows, separated by commas; empty for the document itself.
     lists: &'static str,
-    meanings: Meanings,
-    /// Types of the members that are declared as columns.
-    types: Vec<(&'static str, &'static str)>,
+    members: Vec<MemberMeaning>,
 }
 
 // Commands over a dataset.
@@ -55,121 +48,117 @@ pub fn member_tables() -> Vec<MemberTable> {
     let by = Some(vec![ResourceColumn::Process]);
     let allocations = ResourceCriteria { by, buckets: Some(1), ..ResourceCriteria::default() };
     let diff = |domain| [point_columns(domain).members(), trace_columns(domain).members()].concat();
-    let table = |commands, lists, meanings, types| MemberTable { commands, lists, meanings, types };
+    let document = |commands, members: Meanings| MemberTable::of_meanings(commands, "", members);
+    let part = MemberTable::of_meanings;
+    let rows = MemberTable::of_columns;
     vec![
-        table(".dump ObjectRef", "", OBJECT_REF_MEMBERS, vec![]),
-        table(".dump ObjectRef", "files", FILE_MEMBERS, vec![]),
-        table(".dump ObjectRef", "totals, files.totals", TOTALS_MEMBERS, vec![]),
-        table(".dump ObjectRef", "caveats", CAVEAT_MEMBERS, vec![]),
-        table(".dump ObjectRef", "no_match", NO_MATCH_MEMBERS, vec![]),
-        table(".dump ObjectRef", "gui_handles", GUI_HANDLE_MEMBERS, vec![]),
-        table(".dump ObjectRef", "not_closed", NOT_CLOSED_MEMBERS, vec![]),
-        table(".dump ObjectRef", "objects", OBJECT_MEMBERS, object_columns().members()),
-        table(".dump ObjectRef", "objects.events", EVENT_MEMBERS, object_event_columns().members()),
-        table(".dump ObjectRef", "stacks", FRAME_MEMBERS, vec![]),
-        table(".dump ObjectRef -GroupBy", "", GROUPS_MEMBERS, vec![]),
-        table(
-            ".dump ObjectRef -GroupBy",
-            "groups",
-            GROUP_MEMBERS,
-            group_columns(&groups, true).members(),
-        ),
-        table(".dump Why", "", WHY_MEMBERS, vec![]),
-        table(".dump Why", "suspects", SUSPECT_MEMBERS, why_columns().members()),
-        table(".dump Process", "", PROCESSES_MEMBERS, vec![]),
-        table(
-            ".dump Process",
-            "processes",
-            PROCESS_MEMBERS,
-            process_columns(TimeFormat::default()).members(),
-        ),
-        table(".dump Module, .dump Version", "", MODULES_MEMBERS, vec![]),
-        table(".dump Module, .dump Version", "modules", MODULE_MEMBERS, module_columns().members()),
-        table(".dump Stack", "", STACKS_MEMBERS, vec![]),
-        table(".dump Stack", "stacks", STACK_MEMBERS, stack_columns(false).members()),
-        table(".dump Diff", "", DIFF_MEMBERS, vec![]),
-        table(".dump Diff", "groups", DIFF_GROUP_MEMBERS, diff(Domain::Handles)),
-        table(".dump Diff -Kind", "", DIFF_KIND_MEMBERS, vec![]),
-        table(".dump Diff -Kind", "groups", DIFF_KIND_GROUP_MEMBERS, diff(Domain::Allocations)),
-        table(".dump Resource", "", RESOURCE_MEMBERS, vec![]),
-        table(".dump Resource", "totals", RESOURCE_TOTALS_MEMBERS, total_columns().members()),
-        table(
-            ".dump Resource",
-            "leaked, closed_at_exit",
-            RESOURCE_LEAK_MEMBERS,
-            leak_columns().members(),
-        ),
-        table(".dump Resource -GroupBy", "", RESOURCE_GROUPS_MEMBERS, vec![]),
-        table(
-            ".dump Resource -GroupBy",
-            "groups",
-            RESOURCE_GROUP_MEMBERS,
-            resource_columns(&allocations, false).members(),
-        ),
-        table(".dump Symbols", "", SYMBOLS_MEMBERS, vec![]),
-        table(".dump Symbols", "symbols", SYMBOL_MEMBERS, symbol_columns().members()),
-        table(".dump Events", "", EVENTS_MEMBERS, vec![]),
-        table(".dump Events", "providers", PROVIDER_MEMBERS, vec![]),
-        table(".dump Events", "providers.events", EVENT_COUNT_MEMBERS, event_columns().members()),
-        table(".dump Stats", "", STATS_MEMBERS, vec![]),
-        table(".dump Stats", "properties", PROPERTY_MEMBERS, vec![]),
-        table(".dump Stats", "files", TRACE_MEMBERS, trace_facts().members()),
-        table(".sql", "", QUERY_MEMBERS, vec![]),
-        table(FLEET_WHY, "", FLEET_WHY_MEMBERS, vec![]),
-        table(FLEET_WHY, "suspects", FLEET_SUSPECT_MEMBERS, fleet_why_columns().members()),
-        table(FLEET_GROUPS, "", FLEET_GROUPS_MEMBERS, vec![]),
-        table(
-            FLEET_GROUPS,
-            "groups",
-            FLEET_GROUP_MEMBERS,
-            fleet_group_columns(&[], true).members(),
-        ),
-        table(FLEET_DIFF, "", FLEET_DIFF_MEMBERS, vec![]),
-        table(FLEET_DIFF, "groups", FLEET_DIFF_GROUP_MEMBERS, fleet_diff_columns().members()),
+        document(".dump ObjectRef", OBJECT_REF_MEMBERS),
+        part(".dump ObjectRef", "files", FILE_MEMBERS),
+        part(".dump ObjectRef", "totals, files.totals", TOTALS_MEMBERS),
+        part(".dump ObjectRef", "caveats", CAVEAT_MEMBERS),
+        part(".dump ObjectRef", "no_match", NO_MATCH_MEMBERS),
+        part(".dump ObjectRef", "gui_handles", GUI_HANDLE_MEMBERS),
+        part(".dump ObjectRef", "not_closed", NOT_CLOSED_MEMBERS),
+        rows(".dump ObjectRef", "objects", object_columns().members()),
+        rows(".dump ObjectRef", "objects.events", object_event_columns().members()),
+        part(".dump ObjectRef", "stacks", FRAME_MEMBERS),
+        document(".dump ObjectRef -GroupBy", GROUPS_MEMBERS),
+        rows(".dump ObjectRef -GroupBy", "groups", group_columns(&groups, true).members()),
+        document(".dump Why", WHY_MEMBERS),
+        rows(".dump Why", "suspects", why_columns().members()),
+        document(".dump Process", PROCESSES_MEMBERS),
+        rows(".dump Process", "processes", process_columns(TimeFormat::default()).members()),
+        document(".dump Module, .dump Version", MODULES_MEMBERS),
+        rows(".dump Module, .dump Version", "modules", module_columns().members()),
+        document(".dump Stack", STACKS_MEMBERS),
+        rows(".dump Stack", "stacks", stack_columns(false).members()),
+        document(".dump Diff", DIFF_MEMBERS),
+        rows(".dump Diff", "groups", diff(Domain::Handles)),
+        document(".dump Diff -Kind", DIFF_KIND_MEMBERS),
+        rows(".dump Diff -Kind", "groups", diff(Domain::Allocations)),
+        document(".dump Resource", RESOURCE_MEMBERS),
+        rows(".dump Resource", "totals", total_columns().members()),
+        rows(".dump Resource", "leaked, closed_at_exit", leak_columns().members()),
+        document(".dump Resource -GroupBy", RESOURCE_GROUPS_MEMBERS),
+        rows(".dump Resource -GroupBy", "groups", resource_columns(&allocations, false).members()),
+        document(".dump Symbols", SYMBOLS_MEMBERS),
+        rows(".dump Symbols", "symbols", symbol_columns().members()),
+        document(".dump Events", EVENTS_MEMBERS),
+        part(".dump Events", "providers", PROVIDER_MEMBERS),
+        rows(".dump Events", "providers.events", event_columns().members()),
+        document(".dump Stats", STATS_MEMBERS),
+        rows(".dump Stats", "properties", property_columns().members()),
+        rows(".dump Stats", "files", trace_facts().members()),
+        document(".sql", QUERY_MEMBERS),
+        document(FLEET_WHY, FLEET_WHY_MEMBERS),
+        rows(FLEET_WHY, "suspects", fleet_why_columns().members()),
+        document(FLEET_GROUPS, FLEET_GROUPS_MEMBERS),
+        rows(FLEET_GROUPS, "groups", fleet_group_columns(&[], true).members()),
+        document(FLEET_DIFF, FLEET_DIFF_MEMBERS),
+        rows(FLEET_DIFF, "groups", fleet_diff_columns().members()),
     ]
 }
 
 impl fmt::Display for MemberTable {
-    /// Writes the table in Markdown.
+    /// Writes the table in Markdown: a line for each meaning.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let has_types = !self.types.is_empty();
+        let has_types = self.members.iter().any(|member| !member.kind.is_empty());
         f.write_str(if has_types {
             "| Member | Type | Value |\n|---|---|---|\n"
         } else {
             "| Member | Value |\n|---|---|\n"
         })?;
-        for (names, meaning) in self.meanings {
-            let types =
-                if has_types { format!(" {} |", self.types_of(names)) } else { String::new() };
-            writeln!(f, "| {} |{} {meaning} |", in_code(names), types.replace("  ", " "))?;
+        let has_one_meaning = |a: &MemberMeaning, b: &MemberMeaning| a.meaning == b.meaning;
+        for members in self.members.chunk_by(has_one_meaning) {
+            let names: Vec<&str> = members.iter().map(|member| member.names).collect();
+            let meaning = members.first().map_or("", |member| member.meaning);
+            let mut types = Vec::new();
+            for member in members {
+                if !types.contains(&member.kind) {
+                    types.push(member.kind);
+                }
+            }
+            let types = match (has_types, types.join(", ")) {
+                (false, _) => String::new(),
+                (true, types) if types.is_empty() => " |".to_owned(),
+                (true, types) => format!(" {types} |"),
+            };
+            writeln!(f, "| {} |{types} {meaning} |", in_code(&names.join(", ")))?;
         }
         Ok(())
     }
 }
 
 impl MemberTable {
-    /// Returns the distinct types of some members; none of members of members.
-    fn types_of(&self, names: &str) -> String {
-        let mut types = Vec::new();
-        for name in names.split(", ") {
-            let declared = self.types.iter().filter(|(declared, _)| *declared == name);
-            for (_, kind) in declared {
-                if !types.contains(kind) {
-                    types.push(kind);
-                }
+    fn of_meanings(commands: &'static str, lists: &'static str, meanings: Meanings) -> Self {
+        let members =
+            meanings.iter().map(|&(names, meaning)| MemberMeaning::of_meaning(names, meaning));
+        Self { commands, lists, members: members.collect() }
+    }
+
+    /// Two sets of columns may share some.
+    fn of_columns(
+        commands: &'static str,
+        lists: &'static str,
+        columns: Vec<MemberMeaning>,
+    ) -> Self {
+        let mut members: Vec<MemberMeaning> = Vec::new();
+        for member in columns {
+            let is_same = |known: &&mut MemberMeaning| {
+                (known.names, known.meaning) == (member.names, member.meaning)
+            };
+            match members.iter_mut().find(is_same) {
+                Some(known) if member.kind.ends_with('?') => *known = member,
+                Some(_) => {}
+                None => members.push(member),
             }
         }
-        types.join(", ")
+        Self { commands, lists, members }
     }
 
-    /// Names of the members that are declared as columns.
-    pub fn declared(&self) -> BTreeSet<&'static str> {
-        self.types.iter().map(|(name, _)| *name).collect()
-    }
-
-    /// Names of the members that have a meaning.
+    /// Names of the members, each as often as it is described.
     pub fn described(&self) -> Vec<&'static str> {
-        self.meanings.iter().flat_map(|(names, _)| names.split(", ")).collect()
+        self.members.iter().flat_map(|member| member.names.split(", ")).collect()
     }
 
     /// Returns the headings of the table on the page: that of the document, and that of the list in it.

@@ -1,12 +1,12 @@
 //! `.dump Module`
 
+use crate::json::Meanings;
 use std::{collections::BTreeSet, io};
 
 use handlescope_model::tables::{Module, ModuleLoad};
 use serde::Serialize;
 
 use super::index;
-use crate::json::Meanings;
 use crate::{
     json::{Document, Hex},
     table::{Columns, FileRows, Show, Table},
@@ -32,27 +32,77 @@ struct LoadJson {
 /// Declares the columns of a module.
 pub fn module_columns<'a>() -> Columns<'a, ModuleRow<'a>> {
     let mut columns = Columns::<ModuleRow<'a>>::default();
-    columns.add("file", |row| index(row.answer.index));
-    columns.add("name", |row| row.module().name.as_str()).title("Name");
-    let path = columns.add("path", |row| row.module().path.as_str());
+    columns.add("file", "index of the trace", |row| index(row.answer.index));
+    columns.add("name", "last part of the path", |row| row.module().name.as_str()).title("Name");
+    let path = columns
+        .add("path", "path as in the trace, usually an NT path", |row| row.module().path.as_str());
     path.title("Path").texts(|row| path_shown(row.answer, row.loaded)).rank(1);
-    columns.add("size", |row| row.module().size).title("Size").show(Show::Grouped);
-    columns.add("timestamp", |row| row.module().timestamp);
-    columns.add("checksum", |row| row.module().checksum);
-    columns.add("pdb_name", |row| row.module().pdb_name.as_deref());
-    columns.add("pdb_guid", |row| row.module().pdb_guid.as_deref());
-    columns.add("pdb_age", |row| row.module().pdb_age);
-    columns.add("file_version", |row| row.module().file_version.as_deref()).title("Version");
-    columns.add("original_name", |row| row.module().original_name.as_deref());
-    columns.add("product_name", |row| row.module().product_name.as_deref());
-    columns.add("description", |row| row.module().description.as_deref());
-    columns.add("company", |row| row.module().company.as_deref());
-    columns.nest("loads", "array", ModuleRow::loads);
-    columns.add("pids", |row| pids(row.loaded)).rows_only();
-    columns.add("base", |row| only_base(row.loaded).map(Hex)).rows_only();
-    columns.add("loaded_by", |row| loaders(row.loaded)).title("Loaded by").text_only();
-    columns.add("bases", |row| bases(row.loaded)).title("Base").text_only();
-    columns.add("pdb", |row| pdb(row.module())).title("Pdb").text_only();
+    columns.add("size", "mapped bytes", |row| row.module().size).title("Size").show(Show::Grouped);
+    columns.add("timestamp", "from the PE header", |row| row.module().timestamp);
+    columns.add("checksum", "from the PE header", |row| row.module().checksum);
+    columns.add("pdb_name", "identity of the PDB; the GUID in lower case with dashes", |row| {
+        row.module().pdb_name.as_deref()
+    });
+    columns.add("pdb_guid", "identity of the PDB; the GUID in lower case with dashes", |row| {
+        row.module().pdb_guid.as_deref()
+    });
+    columns.add("pdb_age", "identity of the PDB; the GUID in lower case with dashes", |row| {
+        row.module().pdb_age
+    });
+    columns
+        .add(
+            "file_version",
+            "from the version resource; null if the trace does not have them",
+            |row| row.module().file_version.as_deref(),
+        )
+        .title("Version");
+    columns.add(
+        "original_name",
+        "from the version resource; null if the trace does not have them",
+        |row| row.module().original_name.as_deref(),
+    );
+    columns.add(
+        "product_name",
+        "from the version resource; null if the trace does not have them",
+        |row| row.module().product_name.as_deref(),
+    );
+    columns.add(
+        "description",
+        "from the version resource; null if the trace does not have them",
+        |row| row.module().description.as_deref(),
+    );
+    columns.add(
+        "company",
+        "from the version resource; null if the trace does not have them",
+        |row| row.module().company.as_deref(),
+    );
+    columns.nest("loads", "array", "where and when it was mapped", ModuleRow::loads).inner(&[
+        ("loads.pid", "process id; 0: kernel, in every process"),
+        ("loads.base", "first address; null if unknown"),
+        ("loads.load_ns, loads.unload_ns", "times; null outside of the trace"),
+    ]);
+    columns
+        .add("pids", "ids of the processes that loaded it; 0: kernel", |row| pids(row.loaded))
+        .rows_only();
+    columns
+        .add("base", "first address, if it is the same in every process", |row| {
+            only_base(row.loaded).map(Hex)
+        })
+        .rows_only();
+    columns
+        .add("loaded_by", "the kernel, a process, or the number of processes", |row| {
+            loaders(row.loaded)
+        })
+        .title("Loaded by")
+        .text_only();
+    columns
+        .add("bases", "first address, or the number of different ones", |row| bases(row.loaded))
+        .title("Base")
+        .text_only();
+    columns
+        .add("pdb", "name, GUID and age of its PDB", |row| pdb(row.module()))
+        .title("Pdb")
+        .text_only();
     columns
 }
 
@@ -143,22 +193,4 @@ pub const MODULES_MEMBERS: Meanings = &[
         "only if nothing matches: the filter that removed everything, as in `.dump ObjectRef`; \
          `before` counts modules",
     ),
-];
-
-/// Meanings of the members of `modules` in `.dump Module` and `.dump Version`.
-pub const MODULE_MEMBERS: Meanings = &[
-    ("file", "index of the trace"),
-    ("name", "last part of the path"),
-    ("path", "path as in the trace, usually an NT path"),
-    ("size", "mapped bytes"),
-    ("timestamp, checksum", "from the PE header"),
-    ("pdb_name, pdb_guid, pdb_age", "identity of the PDB; the GUID in lower case with dashes"),
-    (
-        "file_version, original_name, product_name, description, company",
-        "from the version resource; null if the trace does not have them",
-    ),
-    ("loads", "where and when it was mapped"),
-    ("loads.pid", "process id; 0: kernel, in every process"),
-    ("loads.base", "first address; null if unknown"),
-    ("loads.load_ns, loads.unload_ns", "times; null outside of the trace"),
 ];

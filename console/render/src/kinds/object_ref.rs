@@ -1,11 +1,11 @@
 //! The document of `.dump ObjectRef`.
 
+use crate::json::Meanings;
 use std::io::{self, Write};
 
 use serde::Serialize;
 
 use super::events::objects;
-use crate::json::Meanings;
 use crate::json::{self, Document, Rows, traces};
 use crate::text::ObjectRefStyle;
 use handlescope_query::{CountBy, Counted, GuiHandles, HandleCounts, LeftOut, ObjectRefAnswer};

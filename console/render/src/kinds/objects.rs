@@ -82,13 +82,18 @@ fn object_table<'a>(
     let tables = &file.file;
     let [id, type_name, name, lifetime, created, events] = OBJECT_COLUMNS;
     let mut columns = Columns::<Selected>::default();
-    columns.add(id, |object| object.id());
-    columns.add(type_name, move |object| tables.types.get(tables.objects.type_id(object.object())));
-    columns.add(name, move |object| listing.name(object.object()));
-    columns.add(lifetime, move |object| file.lifetime_ns(listing, *object));
-    columns
-        .add(created, move |object| object.create().and_then(|event| listing.time_ns(event.row())));
-    columns.add(events, move |object| file.events(*object).count() as u64);
+    columns.add(id, "number of the object", |object| object.id());
+    columns.add(type_name, "name of its type", move |object| {
+        tables.types.get(tables.objects.type_id(object.object()))
+    });
+    columns.add(name, "its name", move |object| listing.name(object.object()));
+    columns.add(lifetime, "time from creation to end", move |object| {
+        file.lifetime_ns(listing, *object)
+    });
+    columns.add(created, "time of its creation", move |object| {
+        object.create().and_then(|event| listing.time_ns(event.row()))
+    });
+    columns.add(events, "number of its events", move |object| file.events(*object).count() as u64);
     let file_rows = [FileRows::of(file.about.path, objects.len())];
     Table::new("objects", columns, objects.to_vec(), file_rows)
 }

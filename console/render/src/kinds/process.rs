@@ -1,11 +1,11 @@
 //! `.dump Process`
 
+use crate::json::Meanings;
 use std::{io, rc::Rc};
 
 use handlescope_model::tables::Process;
 
 use super::index;
-use crate::json::Meanings;
 use crate::{
     json::Document,
     table::{Columns, FileRows, Show, Table},
@@ -36,27 +36,52 @@ pub struct ProcessRow<'a> {
 pub fn process_columns<'a>(times: TimeFormat) -> Columns<'a, ProcessRow<'a>> {
     let shown = if times == TimeFormat::Seconds { Show::Seconds } else { Show::Plain };
     let mut columns = Columns::<ProcessRow<'a>>::default();
-    columns.add("file", |row| row.file);
-    columns.add("pid", |row| row.process().pid).title("Pid").rank(-2);
-    columns.add("parent_pid", ProcessRow::parent_pid).title("Parent");
-    let name = columns.add("name", |row| row.process().name.as_str());
+    columns.add("file", "index of the trace", |row| row.file);
+    columns.add("pid", "process id", |row| row.process().pid).title("Pid").rank(-2);
+    columns
+        .add(
+            "parent_pid",
+            "id of the parent; null in dumps and text, which do not name it",
+            ProcessRow::parent_pid,
+        )
+        .title("Parent");
+    let name =
+        columns.add("name", "executable, as in `\"cmd.exe\"`", |row| row.process().name.as_str());
     name.title("Name").texts(ProcessRow::indented_name).rank(-1);
     columns
-        .add("pretty_name", ProcessRow::pretty_name)
+        .add(
+            "pretty_name",
+            "a better name, as in `\"svchost RDP Service\"`; omitted if there is none",
+            ProcessRow::pretty_name,
+        )
         .omit_unknown(|row| row.pretty_name().is_some());
-    columns.add("image_path", |row| row.process().image_path.as_deref());
-    let command_line = columns.add("command_line", ProcessRow::command_line);
+    columns.add("image_path", "path of the executable", |row| row.process().image_path.as_deref());
+    let command_line = columns.add(
+        "command_line",
+        "command line; Windows cuts it at 1024 characters; null where a dump or text \
+        lacks it",
+        ProcessRow::command_line,
+    );
     command_line.title("Command line").rank(1);
-    columns.add("session_id", |row| row.process().session_id).title("Session");
-    columns.add("sid", |row| row.process().sid.as_deref());
-    let start = columns.add("start_ns", |row| row.process().start_ns);
+    columns.add("session_id", "Windows session", |row| row.process().session_id).title("Session");
+    columns.add(
+        "sid",
+        "security identifier of the user; in ETWAnalyzer's extracts it may be the name",
+        |row| row.process().sid.as_deref(),
+    );
+    let start =
+        columns.add("start_ns", "start; null outside of the trace", |row| row.process().start_ns);
     start.title("Start").show(shown).texts(|row| row.time(row.process().start_ns));
-    let end = columns.add("end_ns", |row| row.process().end_ns);
+    let end = columns.add("end_ns", "end; null outside of the trace", |row| row.process().end_ns);
     end.title("End").show(shown).texts(|row| row.time(row.process().end_ns));
-    let exit_code = columns.add("exit_code", |row| row.process().exit_code);
+    let exit_code = columns.add("exit_code", "exit code, signed", |row| row.process().exit_code);
     exit_code.title("Exit code").show(Show::ExitCode);
-    columns.add("is_new", |row| row.process().start_ns.is_some());
-    columns.add("has_ended", |row| row.process().end_ns.is_some());
+    columns.add("is_new", "whether the trace contains its start", |row| {
+        row.process().start_ns.is_some()
+    });
+    columns.add("has_ended", "whether the trace contains its end", |row| {
+        row.process().end_ns.is_some()
+    });
     columns
 }
 
@@ -126,22 +151,4 @@ pub const PROCESSES_MEMBERS: Meanings = &[
         "only if nothing matches: the filter that removed everything, as in `.dump ObjectRef`; \
          `before` counts processes",
     ),
-];
-
-/// Meanings of the members of `processes` in `.dump Process`.
-pub const PROCESS_MEMBERS: Meanings = &[
-    ("file", "index of the trace"),
-    ("pid, parent_pid", "process ids; dumps and text do not name the parent: null"),
-    ("name", "executable, as in `\"cmd.exe\"`"),
-    ("pretty_name", "a better name, as in `\"svchost RDP Service\"`; omitted if there is none"),
-    ("image_path", "path of the executable"),
-    (
-        "command_line",
-        "command line; Windows cuts it at 1024 characters; null where a dump or text lacks it",
-    ),
-    ("session_id", "Windows session"),
-    ("sid", "security identifier of the user; in ETWAnalyzer's extracts it may be the name"),
-    ("start_ns, end_ns", "start and end; null outside of the trace"),
-    ("exit_code", "exit code, signed"),
-    ("is_new, has_ended", "whether the trace contains its start, and its end"),
 ];

@@ -27,36 +27,55 @@ fn columns<'a>(
     display: Display,
 ) -> Columns<'a, ProviderEventRow<'a>> {
     let mut columns = Columns::<ProviderEventRow<'a>>::default();
-    columns.add("file", |row| index(row.answer.index));
-    columns.add("time_ns", |row| row.event.time_ns).title("Time").show(Show::Seconds);
-    columns.add("pid", |row| row.event.pid);
-    columns.add("process", |row| row.answer.process(row.event).name).follows("tid");
-    let shown = columns.add("shown_process", move |row| row.process(&display));
+    columns.add("file", "index of the trace", |row| index(row.answer.index));
+    columns.add("time_ns", "time", |row| row.event.time_ns).title("Time").show(Show::Seconds);
+    columns.add("pid", "process id; null if unknown", |row| row.event.pid);
+    columns.add("process", "its name", |row| row.answer.process(row.event).name).follows("tid");
+    let shown = columns
+        .add("shown_process", "process with its start and end", move |row| row.process(&display));
     shown.title("Process").text_only();
-    columns.add("tid", |row| row.event.tid).title("Thread");
-    columns.add("provider", |row| row.kind()?.counted.provider.as_deref());
-    columns.add("name", |row| row.kind()?.counted.name.as_deref());
-    columns.add("kind", |row| row.kind().map(|kind| kind.counted.kind.as_str()));
+    columns.add("tid", "thread; null if unknown", |row| row.event.tid).title("Thread");
+    columns.add("provider", "name; null if nothing names it", |row| {
+        row.kind()?.counted.provider.as_deref()
+    });
+    columns.add(
+        "name",
+        "task and opcode, or a name built into handlescope; null if nothing names it",
+        |row| row.kind()?.counted.name.as_deref(),
+    );
+    columns.add(
+        "kind",
+        "`hook:GGTT`, `classic:{guid}:{opcode}`, `manifest:{guid}:{id}` or `message`",
+        |row| row.kind().map(|kind| kind.counted.kind.as_str()),
+    );
     let provider = |row: &ProviderEventRow<'a>| row.kind().map(CountedEvent::shown_provider);
-    columns.add("shown_provider", provider).title("Provider").text_only();
+    columns
+        .add("shown_provider", "name or GUID of the provider", provider)
+        .title("Provider")
+        .text_only();
     let event = |row: &ProviderEventRow<'a>| row.kind().map(CountedEvent::shown_event);
-    columns.add("shown_event", event).title("Event").text_only();
-    columns.add("is_short", |row| row.event.is_short);
+    columns.add("shown_event", "name or kind of the event", event).title("Event").text_only();
+    columns
+        .add("is_short", "whether its data ends before its last field", |row| row.event.is_short);
     if has_fields {
-        columns.nest("fields", "object", |row| {
+        columns.nest("fields", "object", "its fields by name", |row| {
             let fields = &row.event.fields;
             Members(move || fields.iter().map(|field| (&field.name, field)))
         });
     }
-    columns.add("stack", |row| row.event.stack.map(|stack| stack.0)).title("Stack");
+    columns
+        .add("stack", "number of its stack", |row| row.event.stack.map(|stack| stack.0))
+        .title("Stack");
     if has_fields {
-        let fields = columns.add("fields", |row| text(&row.event.fields));
+        let fields = columns.add("fields", "its fields by name", |row| text(&row.event.fields));
         fields.title("Fields").unknown("").rows_only();
     }
     if stacks.show {
         let text = move |row: &ProviderEventRow<'a>| row.stacks(stacks).text(row.event.stack, None);
-        columns.add("frames", text).rows_only();
-        columns.nest("frames", "array", move |row| row.lines(stacks).unwrap_or_default());
+        columns.add("frames", "the frames of its stack, a line each", text).rows_only();
+        columns.nest("frames", "array", "the frames of its stack, a line each", move |row| {
+            row.lines(stacks).unwrap_or_default()
+        });
         columns.row_text(move |row, out| row.write(stacks, &display, out));
     }
     columns

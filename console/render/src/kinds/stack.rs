@@ -1,5 +1,6 @@
 //! `.dump Stack`
 
+use crate::json::Meanings;
 use std::{
     io::{self, Write},
     rc::Rc,
@@ -8,7 +9,6 @@ use std::{
 use indicatif::HumanCount;
 
 use super::index;
-use crate::json::Meanings;
 use crate::{
     json::{Document, StackJson},
     table::{Columns, FileRows, Show, Table},
@@ -39,20 +39,35 @@ struct FileStyle<'a> {
 /// Declares the columns of a stack; `has_text`: files have its frames.
 pub fn stack_columns<'a>(has_text: bool) -> Columns<'a, StackItem<'a>> {
     let mut columns = Columns::<StackItem<'a>>::default();
-    columns.add("file", |row| index(row.file.answer.index));
-    columns.add("count", |row| row.stack.count).title("Count").show(Show::Grouped);
-    columns.add("pid", |row| row.stack.pid);
-    columns.add("process", |row| row.file.answer.process(row.stack).name);
-    columns.nest("frames", "array", StackItem::frames);
-    columns.add("name", StackItem::process).title("Process").text_only();
-    columns.add("stack", |row| row.stack.stack.0).title("Stack").rows_only();
-    columns.add("depth", StackItem::depth).title("Frames").rows_only();
-    let innermost =
-        columns.add("innermost_frame", |row| row.file.stacks.representative_line(row.stack.stack));
+    columns.add("file", "index of the trace", |row| index(row.file.answer.index));
+    columns
+        .add("count", "events with this stack in this process", |row| row.stack.count)
+        .title("Count")
+        .show(Show::Grouped);
+    columns.add("pid", "process id", |row| row.stack.pid);
+    columns.add("process", "process name", |row| row.file.answer.process(row.stack).name);
+    columns.nest(
+        "frames",
+        "array",
+        "list of frames, innermost first; their members are those of the \
+        [stacks](#stacks) of `.dump ObjectRef`",
+        StackItem::frames,
+    );
+    columns
+        .add("name", "process with its start and end", StackItem::process)
+        .title("Process")
+        .text_only();
+    columns.add("stack", "number of the stack", |row| row.stack.stack.0).title("Stack").rows_only();
+    columns.add("depth", "number of frames", StackItem::depth).title("Frames").rows_only();
+    let innermost = columns.add("innermost_frame", "the first frame of the program", |row| {
+        row.file.stacks.representative_line(row.stack.stack)
+    });
     innermost.title("Innermost frame").unknown("").rows_only();
     if has_text {
         let text = |row: &StackItem<'a>| row.file.stacks.text(Some(row.stack.stack), None);
-        columns.add("text", move |row| text(row).unwrap_or_default()).rows_only();
+        columns
+            .add("text", "the frames, a line each", move |row| text(row).unwrap_or_default())
+            .rows_only();
     }
     columns
 }
@@ -166,17 +181,5 @@ pub const STACKS_MEMBERS: Meanings = &[
         "no_match",
         "only if nothing matches: the filter that removed everything, as in `.dump ObjectRef`; \
          `before` counts stacks",
-    ),
-];
-
-/// Meanings of the members of `stacks` in `.dump Stack`.
-pub const STACK_MEMBERS: Meanings = &[
-    ("file", "index of the trace"),
-    ("count", "events with this stack in this process"),
-    ("pid, process", "process id and name"),
-    (
-        "frames",
-        "list of frames, innermost first; their members are those of the [stacks](#stacks) of \
-         `.dump ObjectRef`",
     ),
 ];

@@ -26,10 +26,16 @@ pub type EventCountRow<'a> = (u32, &'a EventCount);
 /// Declares the columns of a kind of events.
 pub fn stats_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
     let mut columns = Columns::<EventCountRow<'a>>::default();
-    columns.add("file", |(file, _)| *file);
-    columns.add("count", |(_, event)| event.count).title("Count").show(Show::Grouped);
-    columns.add("name", |(_, event)| event.name.as_deref()).title("Event").unknown("");
-    columns.add("kind", |(_, event)| event.kind.as_str()).title("Kind");
+    columns.add("file", "index of the trace", |(file, _)| *file);
+    columns
+        .add("count", "number of such events", |(_, event)| event.count)
+        .title("Count")
+        .show(Show::Grouped);
+    columns
+        .add("name", "their name; null if nothing names them", |(_, event)| event.name.as_deref())
+        .title("Event")
+        .unknown("");
+    columns.add("kind", "their kind", |(_, event)| event.kind.as_str()).title("Kind");
     columns
 }
 
@@ -59,66 +65,227 @@ pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Resul
 /// Columns about a trace: members of documents, and lines of the text.
 pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     let mut columns = Columns::<TraceRow<'a>>::default();
-    columns.add("source", |row| source(row.info())).fact("Source").text_only();
-    columns.add("file", |row| index(row.answer.index));
-    columns.add("path", |row| row.answer.path.to_string_lossy().into_owned());
-    columns.add("source_etl", |row| row.info().source_path.as_str());
-    columns.add("source_size", |row| row.info().source_size);
-    columns.add("computer", |row| row.info().computer.as_deref()).fact("Computer");
-    columns.add("os_version", |row| row.info().known_os_version());
-    columns.add("os_build", |row| Some(row.info().os_build).filter(|build| *build != 0));
-    columns.add("os_build_string", |row| row.info().os_build_string.as_deref());
-    columns.add("product", |row| row.info().product.as_deref());
-    columns.add("windows", |row| windows(row.info())).fact("Windows").text_only();
-    columns.add("processors", |row| processors(row.info())).fact("Processors").text_only();
-    columns.add("session_start_utc", |row| utc(row.start())).fact("Session start (UTC)");
-    let end = columns.add("session_end_utc", |row| utc(row.info().session_end_filetime));
+    columns
+        .add("source", "name and size of the recorded file", |row| source(row.info()))
+        .fact("Source")
+        .text_only();
+    columns.add("file", "index of the trace", |row| index(row.answer.index));
+    columns.add("path", "the file name as given", |row| {
+        row.answer.path.to_string_lossy().into_owned()
+    });
+    columns.add("source_etl", "name of the recorded file when it was extracted", |row| {
+        row.info().source_path.as_str()
+    });
+    columns.add("source_size", "its size in bytes", |row| row.info().source_size);
+    columns
+        .add("computer", "name of the recording machine", |row| row.info().computer.as_deref())
+        .fact("Computer");
+    columns.add("os_version", "version of Windows", |row| row.info().known_os_version());
+    columns
+        .add("os_build", "its build", |row| Some(row.info().os_build).filter(|build| *build != 0));
+    columns.add("os_build_string", "its build, as Windows writes it", |row| {
+        row.info().os_build_string.as_deref()
+    });
+    columns.add("product", "its product name", |row| row.info().product.as_deref());
+    columns
+        .add("windows", "version, build and product", |row| windows(row.info()))
+        .fact("Windows")
+        .text_only();
+    columns
+        .add("processors", "their number, and the bytes of a pointer", |row| processors(row.info()))
+        .fact("Processors")
+        .text_only();
+    columns
+        .add("session_start_utc", "start of the recording", |row| utc(row.start()))
+        .fact("Session start (UTC)");
+    let end = columns
+        .add("session_end_utc", "end of the recording", |row| utc(row.info().session_end_filetime));
     end.fact("Session end (UTC)");
-    columns.add("recorded_from_ns", |row| Some(*row.info().recorded_ns()?.start()));
-    columns.add("recorded_to_ns", |row| Some(*row.info().recorded_ns()?.end()));
-    columns.add("recorded", |row| recorded(row.info())).fact("Recorded").text_only();
-    columns.add("boot_time_utc", |row| utc(row.info().boot_filetime)).fact("Boot (UTC)");
+    columns.add(
+        "recorded_from_ns",
+        "start of the time whose events the trace has: after the session start if a \
+        ring overwrote older events; null without a clock, and if unknown",
+        |row| Some(*row.info().recorded_ns()?.start()),
+    );
+    columns.add("recorded_to_ns", "end of that time", |row| Some(*row.info().recorded_ns()?.end()));
+    columns
+        .add("recorded", "the time whose events the trace has", |row| recorded(row.info()))
+        .fact("Recorded")
+        .text_only();
+    columns
+        .add("boot_time_utc", "boot of the machine", |row| utc(row.info().boot_filetime))
+        .fact("Boot (UTC)");
     let known = |row: &TraceRow<'a>, minutes: fn(&TraceInfo) -> i32| {
         row.info().knows_utc_offset().then(|| minutes(row.info()))
     };
-    columns.add("tz_bias_minutes", move |row| known(row, |info| info.tz_bias_minutes));
-    columns.add("utc_offset_minutes", move |row| known(row, |info| info.utc_offset_minutes));
-    columns.add("zone", |row| utc_offset(row.info())).fact("Local time").text_only();
-    columns.add("cpu_count", |row| row.info().known(row.info().cpu_count.into()));
-    columns.add("cpu_mhz", |row| row.info().cpu_mhz);
-    columns.add("memory_mb", |row| row.info().memory_mb);
-    columns.add("pointer_size", |row| row.info().known(row.info().pointer_size.into()));
-    columns.add("clock", |row| row.info().clock.as_str());
-    columns.add("perf_freq", |row| perf_freq(row.info()));
-    columns.add("ticks", |row| clock(row.info())).fact("Clock").text_only();
-    columns.add("buffer_size", |row| row.info().known(row.info().buffer_size.into()));
-    columns.add("buffers", |row| row.info().known(row.info().buffers));
-    columns.add("bytes", |row| buffers(row.info())).fact("Buffers").text_only();
-    columns.add("events_total", |row| row.info().events_total).fact("Events");
-    columns.add("events_lost", |row| Some(row.info().losses()?.0));
-    columns.add("buffers_lost", |row| Some(row.info().losses()?.1));
-    columns.nest("warnings", "array", |row| &row.answer.warnings);
-    columns.nest("events", "array", TraceRow::events);
-    let kept = columns.add("stack_fragments", |row| row.info().stack_fragments);
+    columns.add(
+        "tz_bias_minutes",
+        "its time zone, UTC = local time + bias, without daylight saving time",
+        move |row| known(row, |info| info.tz_bias_minutes),
+    );
+    columns.add(
+        "utc_offset_minutes",
+        "local time - UTC at the session start, with daylight saving time",
+        move |row| known(row, |info| info.utc_offset_minutes),
+    );
+    columns
+        .add("zone", "difference of local time to UTC", |row| utc_offset(row.info()))
+        .fact("Local time")
+        .text_only();
+    columns.add("cpu_count", "number of processors", |row| {
+        row.info().known(row.info().cpu_count.into())
+    });
+    columns.add("cpu_mhz", "processor clock in MHz", |row| row.info().cpu_mhz);
+    columns.add("memory_mb", "memory in MB", |row| row.info().memory_mb);
+    columns.add("pointer_size", "bytes of a pointer", |row| {
+        row.info().known(row.info().pointer_size.into())
+    });
+    columns.add(
+        "clock",
+        "`\"qpc\"`, `\"system_time\"` or `\"cpu_cycles\"`; `\"unknown\"` for \
+        ETWAnalyzer's extracts",
+        |row| row.info().clock.as_str(),
+    );
+    columns.add(
+        "perf_freq",
+        "ticks per second of the performance counter; 0 for ETWAnalyzer's extracts",
+        |row| perf_freq(row.info()),
+    );
+    columns
+        .add("ticks", "kind and rate of the clock", |row| clock(row.info()))
+        .fact("Clock")
+        .text_only();
+    columns
+        .add("buffer_size", "bytes of each", |row| row.info().known(row.info().buffer_size.into()));
+    columns.add("buffers", "buffers found in the file", |row| row.info().known(row.info().buffers));
+    columns
+        .add("bytes", "number and size of the buffers", |row| buffers(row.info()))
+        .fact("Buffers")
+        .text_only();
+    columns
+        .add("events_total", "events found in the file", |row| row.info().events_total)
+        .fact("Events");
+    columns
+        .add("events_lost", "events that the recording lost", |row| Some(row.info().losses()?.0));
+    columns
+        .add("buffers_lost", "buffers that the recording lost", |row| Some(row.info().losses()?.1));
+    columns
+        .nest("warnings", "array", "what was damaged or left out", |row| &row.answer.warnings)
+        .inner(&[(
+            "warnings.kind, warnings.count, warnings.first_offset, warnings.first_line",
+            "what, how often, and where first: byte offset in the file, or line of a text",
+        )]);
+    columns
+        .nest("events", "array", "every event of the file, kept or not, by kind", TraceRow::events)
+        .detail()
+        .inner(&[
+            (
+                "events.kind, events.name, events.count",
+                "the kind, see below, its name and its count; TraceLogging events of one kind \
+            with different names have separate rows",
+            ),
+            (
+                "events.provider, events.first_ns, events.last_ns",
+                "its provider, and its first and last time, as in `.dump Events`",
+            ),
+        ]);
+    let kept = columns
+        .add("stack_fragments", "stack events of any kind", |row| row.info().stack_fragments);
     kept.fact("Stack events").rank(1);
-    columns.add("stacks_total", |row| row.info().stacks_total).fact("Stacks kept").rank(1);
-    let distinct = columns.add("stacks_distinct", |row| row.answer.stacks_distinct as u64);
+    columns
+        .add(
+            "stacks_total",
+            "stacks that were joined and kept, one per event that has one (handles, \
+        allocations and kept provider events; every event with `extract -stacks all`)",
+            |row| row.info().stacks_total,
+        )
+        .fact("Stacks kept")
+        .rank(1);
+    let distinct = columns.add("stacks_distinct", "distinct stacks among them", |row| {
+        row.answer.stacks_distinct as u64
+    });
     distinct.fact("Distinct stacks").rank(1);
-    let distinct = columns.add("frames_distinct", |row| row.answer.frames_distinct as u64);
+    let distinct = columns.add("frames_distinct", "distinct frames of these stacks", |row| {
+        row.answer.frames_distinct as u64
+    });
     distinct.fact("Distinct frames").rank(1);
-    let of_modules = columns.add("frames_in_modules", |row| row.info().frames_in_modules);
+    let of_modules =
+        columns.add("frames_in_modules", "frames of the stacks inside a module", |row| {
+            row.info().frames_in_modules
+        });
     of_modules.fact("Frames in modules").rank(1);
-    columns.add("objects", |row| row.answer.objects as u64).fact("Objects");
-    columns.add("handle_events", |row| row.answer.handle_events as u64).fact("Handle events");
-    columns.add("leaked_handles", |row| row.answer.leaked_handles as u64).fact("Leaked handles");
-    columns.add("leaked_views", |row| row.answer.leaked_views as u64).fact("Leaked views");
-    columns.add("closed_at_exit", |row| row.answer.closed_at_exit).fact("Closed only at exit");
-    columns.add("closed_unseen", |row| row.answer.closed_unseen).fact("Closed unseen");
-    columns.nest("losses", "array", |row| row.answer.losses.iter().map(loss).collect::<Vec<_>>());
-    columns.nest("attribution", "object", |row| attribution(row.info()));
-    columns.add("extractor", |row| row.info().extractor.as_str());
-    columns.add("schema_version", |row| row.info().schema_version);
-    let extracted = columns.add("extracted", |row| extracted(row.info())).fact("Extracted by");
+    columns.add("objects", "objects and mappings", |row| row.answer.objects as u64).fact("Objects");
+    columns
+        .add("handle_events", "creates, duplicates and closes of these objects", |row| {
+            row.answer.handle_events as u64
+        })
+        .fact("Handle events");
+    columns
+        .add(
+            "leaked_handles",
+            "creates and duplicates that nothing closes; `totals.leaked_handles` of `.dump \
+        ObjectRef` includes the leaked views",
+            |row| row.answer.leaked_handles as u64,
+        )
+        .fact("Leaked handles");
+    columns
+        .add("leaked_views", "views that nothing unmaps", |row| row.answer.leaked_views as u64)
+        .fact("Leaked views");
+    columns
+        .add(
+            "closed_at_exit",
+            "creates, duplicates and maps that only the end of their process closed",
+            |row| row.answer.closed_at_exit,
+        )
+        .fact("Closed only at exit");
+    columns
+        .add(
+            "closed_unseen",
+            "creates, duplicates and maps whose closes the trace lost, while other events \
+        show that they were closed; null: the extract does not record it",
+            |row| row.answer.closed_unseen,
+        )
+        .fact("Closed unseen");
+    columns
+        .nest("losses", "array", "times in which events may be missing", |row| {
+            row.answer.losses.iter().map(loss).collect::<Vec<_>>()
+        })
+        .inner(&[
+            (
+                "losses.what",
+                "`\"missing_buffers\"`, `\"damaged_buffer\"`, `\"loss_flag\"`, \
+            `\"loss_record\"`, `\"events_lost\"`, `\"buffers_lost\"`, `\"overwritten\"`: \
+            older events of a ring, which are missing before its recorded time, \
+            `\"unwritten\"`: the end of a session that was not stopped, or of a ring \
+            without its last buffer",
+            ),
+            ("losses.from_ns, losses.to_ns", "from when to when; null: anywhere in the trace"),
+            (
+                "losses.count",
+                "number of buffers at most, or of events; null: unknown, or counted in another \
+            row, since a missing buffer may belong to any of several processors",
+            ),
+        ]);
+    columns
+        .nest(
+            "attribution",
+            "object",
+            "number of object events by the source of their process",
+            |row| attribution(row.info()),
+        )
+        .inner(&[
+            ("attribution.header, attribution.stack", "their own header, their stack"),
+            ("attribution.before_exit", "a process that had ended under the pid"),
+            ("attribution.system, attribution.dropped", "none: assigned to System, or dropped"),
+        ]);
+    columns
+        .add("extractor", "the program that made the extract", |row| row.info().extractor.as_str());
+    columns.add("schema_version", "the layout of the extract", |row| row.info().schema_version);
+    let extracted = columns
+        .add("extracted", "the program that made the extract, and its layout", |row| {
+            extracted(row.info())
+        })
+        .fact("Extracted by");
     extracted.rank(2).text_only();
     columns
 }
@@ -213,11 +380,19 @@ pub fn properties<'a>(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Resul
         rows.extend(selected.map(|(name, value)| (index(answer.index), name, value)));
         file_rows.push(FileRows::of(answer.path, rows.len() - before));
     }
+    Table::new("properties", property_columns(), rows, file_rows)
+}
+
+/// Declares the columns of a property.
+pub fn property_columns<'a>() -> Columns<'a, (u32, String, Option<String>)> {
     let mut columns = Columns::<(u32, String, Option<String>)>::default();
-    columns.add("file", |(file, ..)| *file);
-    columns.add("name", |(_, name, _)| name.clone()).title("Property");
-    columns.add("value", |(.., value)| value.clone()).title("Value").unknown("unknown");
-    Table::new("properties", columns, rows, file_rows)
+    columns.add("file", "index of the trace", |(file, ..)| *file);
+    columns.add("name", "name of the member", |(_, name, _)| name.clone()).title("Property");
+    columns
+        .add("value", "its value as text; null: unknown", |(.., value)| value.clone())
+        .title("Value")
+        .unknown("unknown");
+    columns
 }
 
 /// Whether a filter lets a property pass by its name or by that of ETWAnalyzer.
@@ -396,98 +571,4 @@ pub const STATS_MEMBERS: Meanings = &[
         "with `-Properties`, instead of `files`: the chosen members of its elements that are \
          single values",
     ),
-];
-
-/// Meanings of the members of `properties` in `.dump Stats`.
-pub const PROPERTY_MEMBERS: Meanings =
-    &[("file", "index"), ("name, value", "the member, and its value as text; null: unknown")];
-
-/// Meanings of the members of `files` in `.dump Stats`.
-pub const TRACE_MEMBERS: Meanings = &[
-    ("file, path", "index, and the file name as given"),
-    (
-        "source_etl, source_size",
-        "name of the recorded file when it was extracted, and its size in bytes",
-    ),
-    ("computer", "name of the recording machine"),
-    ("os_version, os_build, os_build_string, product", "its Windows"),
-    (
-        "session_start_utc, session_end_utc, boot_time_utc",
-        "start and end of the recording, boot of the machine",
-    ),
-    (
-        "recorded_from_ns, recorded_to_ns",
-        "the time whose events the trace has; it begins after the session start if a ring \
-         overwrote older events; null without a clock, and if unknown",
-    ),
-    ("tz_bias_minutes", "its time zone, UTC = local time + bias, without daylight saving time"),
-    ("utc_offset_minutes", "local time - UTC at the session start, with daylight saving time"),
-    ("cpu_count, pointer_size", "processors, and bytes of a pointer"),
-    ("cpu_mhz, memory_mb", "processor clock in MHz, and memory in MB"),
-    (
-        "clock, perf_freq",
-        "`\"qpc\"`, `\"system_time\"` or `\"cpu_cycles\"` (`\"unknown\"` and 0 for ETWAnalyzer's \
-         extracts), and ticks per second of the performance counter",
-    ),
-    ("buffers, buffer_size", "buffers found in the file, and the bytes of each"),
-    ("events_total", "events found in the file"),
-    ("events_lost, buffers_lost", "what the recording lost"),
-    ("warnings", "what was damaged or left out"),
-    (
-        "warnings.kind, warnings.count, warnings.first_offset, warnings.first_line",
-        "what, how often, and where first: byte offset in the file, or line of a text",
-    ),
-    ("events", "every event of the file, kept or not, by kind"),
-    (
-        "events.kind, events.name, events.count",
-        "the kind, see below, its name and its count; TraceLogging events of one kind with \
-         different names have separate rows",
-    ),
-    (
-        "events.provider, events.first_ns, events.last_ns",
-        "its provider, and its first and last time, as in `.dump Events`",
-    ),
-    ("stack_fragments", "stack events of any kind"),
-    (
-        "stacks_total, stacks_distinct",
-        "stacks that were joined and kept, one per event that has one (handles, allocations and \
-         kept provider events; every event with `extract -stacks all`), and the distinct ones \
-         among them",
-    ),
-    (
-        "frames_distinct, frames_in_modules",
-        "distinct frames of these stacks, and frames of the stacks inside a module",
-    ),
-    ("objects", "objects and mappings"),
-    ("handle_events", "creates, duplicates and closes of these objects"),
-    (
-        "leaked_handles, leaked_views",
-        "creates and duplicates that nothing closes, and views that nothing unmaps; \
-         `totals.leaked_handles` of `.dump ObjectRef` is their sum",
-    ),
-    ("closed_at_exit", "creates, duplicates and maps that only the end of their process closed"),
-    (
-        "closed_unseen",
-        "creates, duplicates and maps whose closes the trace lost, while other events show that \
-         they were closed; null: the extract does not record it",
-    ),
-    ("losses", "times in which events may be missing"),
-    (
-        "losses.what",
-        "`\"missing_buffers\"`, `\"damaged_buffer\"`, `\"loss_flag\"`, `\"loss_record\"`, \
-         `\"events_lost\"`, `\"buffers_lost\"`, `\"overwritten\"`: older events of a ring, which \
-         are missing before its recorded time, `\"unwritten\"`: the end of a session that was not \
-         stopped, or of a ring without its last buffer",
-    ),
-    ("losses.from_ns, losses.to_ns", "from when to when; null: anywhere in the trace"),
-    (
-        "losses.count",
-        "number of buffers at most, or of events; null: unknown, or counted in another row, since \
-         a missing buffer may belong to any of several processors",
-    ),
-    ("attribution", "number of object events by the source of their process"),
-    ("attribution.header, attribution.stack", "their own header, their stack"),
-    ("attribution.before_exit", "a process that had ended under the pid"),
-    ("attribution.system, attribution.dropped", "none: assigned to System, or dropped"),
-    ("extractor, schema_version", "the program that made the extract, and its layout"),
 ];

@@ -1,5 +1,6 @@
 //! `.dump Symbols`
 
+use crate::json::Meanings;
 use std::io;
 
 use handlescope_model::Untrusted;
@@ -8,7 +9,6 @@ use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::index;
-use crate::json::Meanings;
 use crate::table::{Columns, FileRows, Show, Table};
 use handlescope_query::{ModuleSymbols, SymbolsAnswer};
 use handlescope_session::values::Counted;
@@ -40,31 +40,97 @@ struct FailureJson<'a> {
 pub fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
     let pdb = |symbols: &'a ModuleSymbols| symbols.report.module.pdb.as_ref();
     let mut columns = Columns::<ModuleSymbolsRow<'a>>::default();
-    columns.add("file", |(file, _)| *file);
-    columns.add("module", |(_, symbols)| symbols.report.module.name.as_str()).title("Name");
-    columns.add("path", |(_, symbols)| symbols.report.module.path.as_str());
-    columns.add("pdb_name", move |(_, symbols)| pdb(symbols).map(|pdb| pdb.name.as_str()));
-    columns.add("pdb_guid", move |(_, symbols)| pdb(symbols).map(|pdb| pdb.guid.to_string()));
-    columns.add("pdb_age", move |(_, symbols)| pdb(symbols).map(|pdb| pdb.age));
-    let frames = columns.add("frames", |(_, symbols)| symbols.frames as u64);
+    columns.add("file", "index of the trace", |(file, _)| *file);
+    columns
+        .add("module", "file name of the image", |(_, symbols)| symbols.report.module.name.as_str())
+        .title("Name");
+    columns
+        .add("path", "path of the image", |(_, symbols)| symbols.report.module.path.as_str())
+        .detail();
+    columns.add("pdb_name", "its PDB; null if the trace does not have it", move |(_, symbols)| {
+        pdb(symbols).map(|pdb| pdb.name.as_str())
+    });
+    columns
+        .add("pdb_guid", "its PDB; null if the trace does not have it", move |(_, symbols)| {
+            pdb(symbols).map(|pdb| pdb.guid.to_string())
+        })
+        .detail();
+    columns
+        .add("pdb_age", "its PDB; null if the trace does not have it", move |(_, symbols)| {
+            pdb(symbols).map(|pdb| pdb.age)
+        })
+        .detail();
+    let frames = columns
+        .add("frames", "distinct frames in the module", |(_, symbols)| symbols.frames as u64);
     frames.title("Frames").show(Show::Grouped);
-    let named = columns.add("frames_named", |(_, symbols)| symbols.named as u64);
+    let named =
+        columns.add("frames_named", "those with a name", |(_, symbols)| symbols.named as u64);
     named.title("Named").show(Show::Grouped);
-    let shown = columns.add("pdb", move |(_, symbols)| {
+    let shown = columns.add("pdb", "name, GUID and age of its PDB", move |(_, symbols)| {
         let pdb = pdb(symbols)?;
         Some(format!("{} {} {}", pdb.file_name(), pdb.guid, pdb.age))
     });
     shown.title("Pdb").text_only();
-    columns.add("status", |(_, symbols)| status(symbols).0);
-    columns.add("symbol_file", |(_, symbols)| status(symbols).1);
-    columns.nest("found_in", "object?", |(_, s)| s.report.origin.as_ref().map(origin_json));
-    columns.nest("missing_at", "array", |(_, symbols)| missing(&symbols.report));
-    columns.nest("skipped", "array", |(_, symbols)| &symbols.report.skipped);
-    columns.nest("failures", "array", |(_, symbols)| failures(&symbols.report));
+    columns.add(
+        "status",
+        "`pdb`: names found; `exports`: only exported names; `stored`: only names \
+        stored in the extract; else the reason: `not_found`, `no_pdb_identity`, \
+        `unusable_name`, `no_symbol_path`",
+        |(_, symbols)| status(symbols).0,
+    );
+    columns
+        .add("symbol_file", "the file that the names come from, or null", |(_, symbols)| {
+            status(symbols).1
+        })
+        .detail();
+    columns
+        .nest("found_in", "object?", "where that file was; null if there is none", |(_, s)| {
+            s.report.origin.as_ref().map(origin_json)
+        })
+        .detail()
+        .inner(&[(
+            "found_in.kind, found_in.place",
+            "`\"folder\"`, `\"cache\"`, `\"server\"` or `\"symcache\"`, and the folder or \
+            address",
+        )]);
+    columns
+        .nest("missing_at", "array", "servers without the PDB", |(_, symbols)| {
+            missing(&symbols.report)
+        })
+        .inner(&[
+            (
+                "missing_at.server, missing_at.remembered",
+                "the server, and whether this is known from an earlier request",
+            ),
+            (
+                "missing_at.refused",
+                "it sent a damaged file or one of another build minutes ago, and is asked again \
+            later",
+            ),
+        ]);
+    columns
+        .nest(
+            "skipped",
+            "array",
+            "servers that got no more requests after failures: no answer, too slow, or only \
+        errors",
+            |(_, symbols)| &symbols.report.skipped,
+        )
+        .detail();
+    columns
+        .nest("failures", "array", "places that could not be searched", |(_, symbols)| {
+            failures(&symbols.report)
+        })
+        .inner(&[("failures.place, failures.reason", "the folder or server, and the reason")]);
     let refused =
         |(_, symbols): &ModuleSymbolsRow<'a>| symbols.report.refusals().collect::<Vec<_>>();
-    columns.nest("refused", "array", refused);
-    columns.add("search", |(_, symbols)| search(symbols)).title("Symbols").rows_only();
+    columns
+        .nest("refused", "array", "files that were found and not used, with the reason", refused)
+        .detail();
+    columns
+        .add("search", "where its symbols were found, or why not", |(_, symbols)| search(symbols))
+        .title("Symbols")
+        .rows_only();
     columns
 }
 
@@ -169,39 +235,3 @@ pub const SYMBOLS_MEMBERS: Meanings = &[(
     "one row per module that contains frames of the trace, those with the most unnamed frames \
          first",
 )];
-
-/// Meanings of the members of `symbols` in `.dump Symbols`.
-pub const SYMBOL_MEMBERS: Meanings = &[
-    ("file", "index of the trace"),
-    ("module, path", "file name and path of the image"),
-    ("pdb_name, pdb_guid, pdb_age", "its PDB; null if the trace does not have it"),
-    ("frames, frames_named", "distinct frames in the module, and those with a name"),
-    (
-        "status",
-        "`pdb`: names found; `exports`: only exported names; `stored`: only names stored in the \
-         extract; else the reason: `not_found`, `no_pdb_identity`, `unusable_name`, \
-         `no_symbol_path`",
-    ),
-    ("symbol_file", "the file that the names come from, or null"),
-    ("found_in", "where that file was; null if there is none"),
-    (
-        "found_in.kind, found_in.place",
-        "`\"folder\"`, `\"cache\"`, `\"server\"` or `\"symcache\"`, and the folder or address",
-    ),
-    ("missing_at", "servers without the PDB"),
-    (
-        "missing_at.server, missing_at.remembered",
-        "the server, and whether this is known from an earlier request",
-    ),
-    (
-        "missing_at.refused",
-        "it sent a damaged file or one of another build minutes ago, and is asked again later",
-    ),
-    (
-        "skipped",
-        "servers that got no more requests after failures: no answer, too slow, or only errors",
-    ),
-    ("failures", "places that could not be searched"),
-    ("failures.place, failures.reason", "the folder or server, and the reason"),
-    ("refused", "files that were found and not used, with the reason"),
-];

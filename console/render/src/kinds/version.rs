@@ -29,18 +29,37 @@ pub struct VersionRow<'a> {
 /// Declares the columns of a module's version.
 pub fn version_columns<'a>() -> Columns<'a, VersionRow<'a>> {
     let mut columns = Columns::<VersionRow<'a>>::default();
-    columns.add("file", |row| index(row.answer.index));
-    columns.add("name", |row| row.loaded.module.name.as_str()).title("Name");
-    let version = columns.add("file_version", |row| row.loaded.module.file_version.as_deref());
+    columns.add("file", "index of the trace", |row| index(row.answer.index));
+    columns
+        .add("name", "last part of the path", |row| row.loaded.module.name.as_str())
+        .title("Name");
+    let version = columns.add(
+        "file_version",
+        "from the version resource; null if the trace does not have them",
+        |row| row.loaded.module.file_version.as_deref(),
+    );
     version.title("Version");
-    let product = columns.add("product_name", |row| row.loaded.module.product_name.as_deref());
+    let product = columns.add(
+        "product_name",
+        "from the version resource; null if the trace does not have them",
+        |row| row.loaded.module.product_name.as_deref(),
+    );
     product.title("Product");
-    let description = columns.add("description", |row| row.loaded.module.description.as_deref());
+    let description = columns.add(
+        "description",
+        "from the version resource; null if the trace does not have them",
+        |row| row.loaded.module.description.as_deref(),
+    );
     description.title("Description");
-    let path = columns.add("path", |row| row.loaded.module.path.as_str());
+    let path = columns.add("path", "path as in the trace, usually an NT path", |row| {
+        row.loaded.module.path.as_str()
+    });
     path.title("Path").texts(|row| path_shown(row.answer, row.loaded));
-    columns.add("pids", |row| pids(row.loaded));
-    columns.add("loaded_by", |row| row.loaded_by.to_string()).title("Loaded by").text_only();
+    columns.add("pids", "ids of the processes that loaded it; 0: kernel", |row| pids(row.loaded));
+    columns
+        .add("loaded_by", "names of the processes that loaded it", |row| row.loaded_by.to_string())
+        .title("Loaded by")
+        .text_only();
     columns
 }
 

@@ -1,5 +1,6 @@
 //! `.dump Why`
 
+use crate::json::Meanings;
 use std::io::{self, Write};
 
 use handlescope_model::{FILE_MAPPING_NAME, Untrusted};
@@ -7,7 +8,6 @@ use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::{index, no_match_line};
-use crate::json::Meanings;
 use crate::{
     json::{Document, StackNumbers, traces},
     table::{Columns, FileRows, Table},
@@ -54,41 +54,241 @@ pub struct SuspectRow<'a> {
 /// Declares the columns of a suspect.
 pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     let mut columns = Columns::<SuspectRow<'a>>::default();
-    columns.add("file", |row| index(row.answer.file.about.index));
-    columns.add("id", |row| row.suspect.id.to_string());
-    columns.add("rank", |row| index(row.suspect.rank)).title("Rank");
-    columns.add("process", |row| row.suspect.process.as_str()).title("Process");
-    columns.add("name", SuspectRow::name).rows_only();
-    columns.add("pid", |row| row.suspect.pid);
-    columns.add("process_start_ns", |row| row.suspect.process_start_ns);
-    columns.add("processes", |row| row.suspect.processes.len() as u64).rows_only();
-    columns.nest("processes", "array", SuspectRow::processes);
-    columns.add("type", |row| row.suspect.type_name.as_str()).title("Type");
-    columns.add("allocator", |row| row.suspect.allocator.as_deref());
-    columns.nest("create_stack", "integer?", |row| Some(row.numbers.of(row.suspect.create_stack?)));
-    columns.nest("create_stacks", "integer?", |row| row.suspect.create_stacks);
-    columns.add("leaked", |row| row.suspect.counts.leaked).title("Leaked");
-    columns.add("closed_at_exit", |row| row.suspect.counts.closed_at_exit).title("At exit");
-    columns.add("created", |row| row.suspect.counts.opened).title("Opened");
-    columns.add("bytes", |row| Some(row.suspect.bytes?.unreleased));
-    columns.add("allocated_bytes", |row| Some(row.suspect.bytes?.allocated));
-    columns.add("verdict", |row| row.suspect.growth.verdict.word()).title("Growth");
-    columns.add("rate_per_minute", |row| row.suspect.rate_per_minute()).title("Per minute");
-    columns.nest("rate_per_request", "number?", |row| row.suspect.rate_per_request());
-    columns.add("bytes_per_minute", |row| row.suspect.bytes?.per_minute);
-    columns.add("evidence", |row| row.suspect.evidence());
-    columns.nest("amount", "string", |row| amounts(row.suspect));
-    columns.nest("growth", "string", SuspectRow::growth);
-    columns.nest("calls", "string?", SuspectRow::calls);
-    columns.nest("is_small", "boolean", |row| row.is_small);
-    columns.nest("object_names", "array", |row| &row.suspect.names.frequent);
-    columns.nest("diagnoses", "array", SuspectRow::diagnoses);
-    columns.add("causes", SuspectRow::causes).title("Causes").rows_only();
-    let function = columns.add("function", |row| row.suspect.function.as_deref());
+    columns.add("file", "index of the file", |row| index(row.answer.file.about.index));
+    columns.add(
+        "id",
+        "`-Suspect` with this id selects what leaked; the same in every run, see \
+        [why.md](why.md#the-command)",
+        |row| row.suspect.id.to_string(),
+    );
+    columns
+        .add("rank", "rank among the suspects of its file, from 1", |row| index(row.suspect.rank))
+        .detail()
+        .title("Rank");
+    columns
+        .add(
+            "process",
+            "owner of the handles, `name.exe(pid)`; for several processes of one program \
+        its name, as in `worker.exe`",
+            |row| row.suspect.process.as_str(),
+        )
+        .title("Process");
+    columns.add("name", "process and type", SuspectRow::name).rows_only();
+    columns.add("pid", "process id of the owner; null if unknown or if there are several", |row| {
+        row.suspect.pid
+    });
+    columns
+        .add(
+            "process_start_ns",
+            "start of the owner; null: before the trace, unknown, or several owners",
+            |row| row.suspect.process_start_ns,
+        )
+        .for_programs();
+    columns
+        .add("processes", "the processes that leak, the one that leaks most first", |row| {
+            row.suspect.processes.len() as u64
+        })
+        .rows_only();
+    columns
+        .nest(
+            "processes",
+            "array",
+            "the processes that leak, the one that leaks most first",
+            SuspectRow::processes,
+        )
+        .detail()
+        .inner(&[
+            (
+                "processes.process, processes.pid, processes.process_start_ns",
+                "the process, as above",
+            ),
+            (
+                "processes.leaked, processes.closed_at_exit, processes.created",
+                "its share of these counts",
+            ),
+        ]);
+    columns
+        .add(
+            "type",
+            "type of the objects; for allocations their kind (`heap`, `commit`, …), or \
+        `private heap`",
+            |row| row.suspect.type_name.as_str(),
+        )
+        .title("Type");
+    columns.add(
+        "allocator",
+        "the allocator, if it is more specific than the kind: the name in acquire \
+        events, or the type of a GDI or USER handle; else null",
+        |row| row.suspect.allocator.as_deref(),
+    );
+    columns
+        .nest(
+            "create_stack",
+            "integer?",
+            "number of the stack that opened them, null without one",
+            |row| Some(row.numbers.of(row.suspect.create_stack?)),
+        )
+        .detail();
+    columns
+        .nest(
+            "create_stacks",
+            "integer?",
+            "number of create stacks with these functions, at different addresses, that are \
+        shown as one; null for allocations",
+            |row| row.suspect.create_stacks,
+        )
+        .detail();
+    columns
+        .add("leaked", "handles and views never closed, or allocations never freed", |row| {
+            row.suspect.counts.leaked
+        })
+        .title("Leaked");
+    columns
+        .add(
+            "closed_at_exit",
+            "handles and views closed only by the end of the process, or allocations that \
+        ended with it",
+            |row| row.suspect.counts.closed_at_exit,
+        )
+        .title("At exit");
+    columns
+        .add("created", "handles and views opened, or allocations made", |row| {
+            row.suspect.counts.opened
+        })
+        .title("Opened");
+    columns.add("bytes", "bytes of the allocations never freed; null for handles", |row| {
+        Some(row.suspect.bytes?.unreleased)
+    });
+    columns
+        .add("allocated_bytes", "bytes of all of them; null for handles", |row| {
+            Some(row.suspect.bytes?.allocated)
+        })
+        .detail();
+    columns
+        .add("verdict", "how the group grows, see [growth.md](growth.md)", |row| {
+            row.suspect.growth.verdict.word()
+        })
+        .title("Growth");
+    columns
+        .add("rate_per_minute", "the rate of a steady leak, else null", |row| {
+            row.suspect.rate_per_minute()
+        })
+        .title("Per minute");
+    columns
+        .nest(
+            "rate_per_request",
+            "number?",
+            "handles or allocations that a steady leak adds per request that its processes \
+        began, if the extract has request events; else null",
+            |row| row.suspect.rate_per_request(),
+        )
+        .detail();
+    columns
+        .add("bytes_per_minute", "the rate in bytes, for allocations", |row| {
+            row.suspect.bytes?.per_minute
+        })
+        .detail();
+    columns
+        .add("evidence", "the basis of the verdict, as a sentence", |row| row.suspect.evidence())
+        .detail();
+    columns
+        .nest("amount", "string", "the counts, as the text shows them", |row| amounts(row.suspect))
+        .detail();
+    columns
+        .nest(
+            "growth",
+            "string",
+            "the verdict with its evidence, as the text shows them",
+            SuspectRow::growth,
+        )
+        .detail();
+    columns
+        .nest(
+            "calls",
+            "string?",
+            "the first functions of the stack outside of the system, in one line; null \
+        without a stack",
+            SuspectRow::calls,
+        )
+        .detail();
+    columns
+        .nest(
+            "is_small",
+            "boolean",
+            "whether the text only counts it, unless `-All` is given",
+            |row| row.is_small,
+        )
+        .for_programs();
+    columns
+        .nest(
+            "object_names",
+            "array",
+            "the most frequent names of leaked objects, at most three; none for allocations",
+            |row| &row.suspect.names.frequent,
+        )
+        .detail()
+        .inner(&[
+            (
+                "object_names.name",
+                "the name, or the pattern that several names share, with `#` for numbers and \
+            GUIDs",
+            ),
+            ("object_names.count", "number of leaked objects with such a name"),
+        ]);
+    columns
+        .nest(
+            "diagnoses",
+            "array",
+            "causes that the events prove, see [why.md](why.md)",
+            SuspectRow::diagnoses,
+        )
+        .detail()
+        .inner(&[
+            (
+                "diagnoses.cause",
+                "`race`, `duplicate_not_closed`, `inherited_not_closed`, \
+            `thread_or_process_handle`, `view_not_unmapped`, `sometimes_closed`, \
+            `never_closed`, `exit_only`, `handle_reuse`, `opened_twice`, `owner_crashed`, \
+            `owner_ended`, `pid_reused`, `other_side_open`, `never_freed`, \
+            `sometimes_freed`, `realloc_growth`, `reserve_without_commit` or \
+            `heap_not_destroyed`",
+            ),
+            ("diagnoses.count", "number of leaked handles or allocations that it explains"),
+            ("diagnoses.objects", "number of their objects; 0 for allocations"),
+            ("diagnoses.object_ids", "ids of up to five of their objects; none for allocations"),
+            (
+                "diagnoses.close_stacks",
+                "stacks that close or free others of the group, the most frequent first",
+            ),
+            ("diagnoses.text", "a sentence"),
+            (
+                "diagnoses.is_shown",
+                "whether the text of `.why` has it: the others explain no more than those \
+            before",
+            ),
+        ]);
+    columns
+        .add("causes", "words of the causes that the events prove", SuspectRow::causes)
+        .title("Causes")
+        .rows_only();
+    let function = columns.add(
+        "function",
+        "the function of the program in the stack ([why.md](why.md#the-function)), as \
+        stack filters see it",
+        |row| row.suspect.function.as_deref(),
+    );
     function.title("Function").follows("create_stack");
-    columns.add("score", |row| row.suspect.score);
-    columns.add("stack", |row| row.stacks.text(row.suspect.create_stack, None)).rows_only();
-    columns.add("command", |row| row.command.clone());
+    columns.add("score", "what the suspects are ranked by", |row| row.suspect.score).for_programs();
+    columns
+        .add("stack", "the frames of the stack, a line each", |row| {
+            row.stacks.text(row.suspect.create_stack, None)
+        })
+        .rows_only();
+    columns
+        .add("command", "the command that shows the leaked handles or allocations", |row| {
+            row.command.clone()
+        })
+        .for_programs();
     columns
 }
 
@@ -442,101 +642,4 @@ pub const WHY_MEMBERS: Meanings = &[
         "groups of handles that leak, ranked within each file, see below; `[]` if nothing leaks",
     ),
     ("stacks", "their stacks, as in `.dump ObjectRef`"),
-];
-
-/// Meanings of the members of `suspects` in `.dump Why`.
-pub const SUSPECT_MEMBERS: Meanings = &[
-    ("file, rank", "index of the file, and rank among its suspects, from 1"),
-    (
-        "id",
-        "`-Suspect` with this id selects what leaked; the same in every run, see \
-         [why.md](why.md#the-command)",
-    ),
-    (
-        "process, pid",
-        "owner of the handles, `name.exe(pid)`; for several processes of one program its name, as \
-         in `worker.exe`; the pid is null if unknown or if there are several",
-    ),
-    ("process_start_ns", "start of the owner; null: before the trace, unknown, or several owners"),
-    ("processes", "the processes that leak, the one that leaks most first"),
-    ("processes.process, processes.pid, processes.process_start_ns", "the process, as above"),
-    ("processes.leaked, processes.closed_at_exit, processes.created", "its share of these counts"),
-    (
-        "type",
-        "type of the objects; for allocations their kind (`heap`, `commit`, …), or `private heap`",
-    ),
-    (
-        "allocator",
-        "the allocator, if it is more specific than the kind: the name in acquire events, or the \
-         type of a GDI or USER handle; else null",
-    ),
-    ("create_stack", "number of the stack that opened them, null without one"),
-    (
-        "create_stacks",
-        "number of create stacks with these functions, at different addresses, that are shown as \
-         one; null for allocations",
-    ),
-    (
-        "function",
-        "the function of the program in the stack ([why.md](why.md#the-function)), as stack \
-         filters see it",
-    ),
-    (
-        "created, leaked, closed_at_exit",
-        "handles and views opened, never closed, and closed only by the end of the process; for \
-         allocations: allocated, never freed, and ended with their process",
-    ),
-    (
-        "bytes, allocated_bytes",
-        "bytes of the allocations never freed, and of all of them; null for handles",
-    ),
-    (
-        "verdict, rate_per_minute",
-        "how the group grows, see [growth.md](growth.md); the rate of a steady leak, else null",
-    ),
-    (
-        "rate_per_request",
-        "handles or allocations that a steady leak adds per request that its processes began, if \
-         the extract has request events; else null",
-    ),
-    ("bytes_per_minute", "the rate in bytes, for allocations"),
-    ("evidence", "the basis of the verdict, as a sentence"),
-    ("amount, growth", "the counts, and the verdict with its evidence, as the text shows them"),
-    (
-        "calls",
-        "the first functions of the stack outside of the system, in one line; null without a stack",
-    ),
-    ("is_small", "whether the text only counts it, unless `-All` is given"),
-    (
-        "object_names",
-        "the most frequent names of leaked objects, at most three; none for allocations",
-    ),
-    (
-        "object_names.name",
-        "the name, or the pattern that several names share, with `#` for numbers and GUIDs",
-    ),
-    ("object_names.count", "number of leaked objects with such a name"),
-    ("diagnoses", "causes that the events prove, see [why.md](why.md)"),
-    (
-        "diagnoses.cause",
-        "`race`, `duplicate_not_closed`, `inherited_not_closed`, `thread_or_process_handle`, \
-         `view_not_unmapped`, `sometimes_closed`, `never_closed`, `exit_only`, `handle_reuse`, \
-         `opened_twice`, `owner_crashed`, `owner_ended`, `pid_reused`, \
-         `other_side_open`, `never_freed`, `sometimes_freed`, `realloc_growth`, \
-         `reserve_without_commit` or `heap_not_destroyed`",
-    ),
-    ("diagnoses.count", "number of leaked handles or allocations that it explains"),
-    ("diagnoses.objects", "number of their objects; 0 for allocations"),
-    ("diagnoses.object_ids", "ids of up to five of their objects; none for allocations"),
-    (
-        "diagnoses.close_stacks",
-        "stacks that close or free others of the group, the most frequent first",
-    ),
-    ("diagnoses.text", "a sentence"),
-    (
-        "diagnoses.is_shown",
-        "whether the text of `.why` has it: the others explain no more than those before",
-    ),
-    ("score", "what the suspects are ranked by"),
-    ("command", "the command that shows the leaked handles or allocations"),
 ];

@@ -63,12 +63,14 @@ fn listed<'a, R: 'a, I: Iterator<Item = R>>(
 
 fn handle_columns<'a>() -> Columns<'a, Handles<'a>> {
     let mut columns = Columns::<Handles<'a>>::default();
-    columns.add("process", |row| row.key(0));
-    columns.add("type", |row| row.key(1));
-    columns.add("function", |row| row.key(2));
+    columns.add("process", "owner", |row| row.key(0));
+    columns.add("type", "type of the objects", |row| row.key(1));
+    columns.add("function", "function that opened them", |row| row.key(2));
     add_stats(&mut columns, Handles::stats);
-    columns.add("opened", |row| row.stats().opened());
-    columns.add("ended", |row| row.stats().closed.saturating_add(row.stats().unmapped));
+    columns.add("opened", "handles and views opened", |row| row.stats().opened());
+    columns.add("ended", "handles closed and views unmapped", |row| {
+        row.stats().closed.saturating_add(row.stats().unmapped)
+    });
     columns.only(&[
         ("process", "Process"),
         ("type", "Type"),
@@ -113,12 +115,18 @@ impl<'a> Handles<'a> {
 
 fn allocation_columns<'a>() -> Columns<'a, Allocations<'a>> {
     let mut columns = Columns::<Allocations<'a>>::default();
-    columns.add("process", Allocations::process);
-    columns.add("kind", |row| row.answer.kind(row.group));
-    columns.add("allocator", |row| row.answer.allocator(row.group).map(shown));
-    columns.add("function", Allocations::function);
+    columns.add("process", "owner", Allocations::process);
+    columns.add("kind", "kind of the allocations", |row| row.answer.kind(row.group));
+    columns.add("allocator", "heap or other allocator", |row| {
+        row.answer.allocator(row.group).map(shown)
+    });
+    columns.add("function", "function that allocated them", Allocations::function);
     add_amounts(&mut columns, Allocations::stats);
-    columns.add("bytes", |row| row.stats().unreleased_bytes()).show(Show::Bytes);
+    columns
+        .add("bytes", "bytes that nothing, or only process exit, freed", |row| {
+            row.stats().unreleased_bytes()
+        })
+        .show(Show::Bytes);
     columns.only(&[
         ("process", "Process"),
         ("kind", "Kind"),

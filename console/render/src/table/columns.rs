@@ -14,6 +14,7 @@ use serde::{
 };
 
 use super::value::{CellType, Member, Show, Value, cell, hex};
+use crate::json::Meanings;
 use handlescope_session::values::Size;
 
 /// The number of a file; its rows stand together anyway.
@@ -140,6 +141,11 @@ pub struct Declared<'a, R> {
     name: &'static str,
     /// The type as in JSON Schema, with `?` where it may be null.
     kind: &'static str,
+    /// What the value says, in Markdown.
+    meaning: &'static str,
+    /// Meanings of the members of the value.
+    inner: Meanings,
+    depth: Depth,
     value: ValueOf<'a, R>,
     /// Values in tables; a member of documents only has none.
     series: Option<SeriesOf<'a, R>>,
@@ -150,6 +156,37 @@ pub struct Declared<'a, R> {
     /// Index in the frame of the rows of a document.
     cell: Option<usize>,
     spec: ColumnSpec,
+}
+
+/// The answers to agents that have a member of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Depth {
+    /// All.
+    Brief,
+    /// Those with details.
+    Detail,
+    /// None.
+    Programs,
+}
+
+/// A member of the rows of a document, or several with one meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemberMeaning {
+    /// Names, separated by commas.
+    pub names: &'static str,
+    /// The type as in JSON Schema, with `?` where it may be null; empty for members of members.
+    pub kind: &'static str,
+    /// The meaning in Markdown.
+    pub meaning: &'static str,
+    /// The answers to agents that have it.
+    pub depth: Depth,
+}
+
+impl MemberMeaning {
+    /// A member that is no column of its own.
+    pub fn of_meaning(names: &'static str, meaning: &'static str) -> Self {
+        Self { names, kind: "", meaning, depth: Depth::Brief }
+    }
 }
 
 /// A column as a script draws it.
@@ -180,32 +217,37 @@ impl<R> Default for Columns<'_, R> {
 }
 
 impl<'a, R> Columns<'a, R> {
-    /// A column of numbers, texts, flags or lists: its name, and the value of a row.
+    /// A column of numbers, texts, flags or lists: its name, its meaning, and the value of a row.
     pub fn add<T: CellType + 'a>(
         &mut self,
         name: &'static str,
+        meaning: &'static str,
         value: impl Fn(&R) -> T + 'a,
     ) -> &mut Declared<'a, R> {
         let value = Rc::new(value);
         let cell = Rc::clone(&value);
         let series =
             move |name, rows: &[R]| T::series(name, rows.iter().map(|row| cell(row)).collect());
-        let added = self.nest(name, T::JSON, move |row| value(row)).show(T::SHOW);
+        let added = self.nest(name, T::JSON, meaning, move |row| value(row)).show(T::SHOW);
         added.series = Some(Box::new(series));
         added
     }
 
-    /// A member that only documents have: its name, its type, and the value of a row.
+    /// A member that only documents have: its name, its type, its meaning, and the value of a row.
     pub fn nest<T: Serialize + 'a>(
         &mut self,
         name: &'static str,
         kind: &'static str,
+        meaning: &'static str,
         value: impl Fn(&R) -> T + 'a,
     ) -> &mut Declared<'a, R> {
         let value: ValueOf<'a, R> = Box::new(move |row, take| take(&value(row)));
         self.columns.push(Declared {
             name,
             kind,
+            meaning,
+            inner: &[],
+            depth: Depth::Brief,
             value,
             series: None,
             texts: None,
@@ -252,10 +294,21 @@ impl<'a, R> Columns<'a, R> {
         sortable.map(|column| column.name.to_owned()).collect()
     }
 
-    /// The members of the rows of a document: their names, and their types as in JSON Schema with `?` where they may
-    /// be null.
-    pub fn members(self) -> Vec<(&'static str, &'static str)> {
-        self.in_document().0.iter().map(|column| (column.name, column.kind)).collect()
+    /// Describes the members of the rows of a document, in their order.
+    pub fn members(self) -> Vec<MemberMeaning> {
+        let members = self.in_document().0;
+        let described = members.iter().flat_map(|column| {
+            let own = MemberMeaning {
+                names: column.name,
+                kind: column.kind,
+                meaning: column.meaning,
+                depth: column.depth,
+            };
+            let inner = column.inner.iter();
+            let inner = inner.map(|&(names, meaning)| MemberMeaning::of_meaning(names, meaning));
+            std::iter::once(own).chain(inner)
+        });
+        described.collect()
     }
 
     /// The columns of documents, in their order.
@@ -366,6 +419,24 @@ where
 }
 
 impl<'a, R> Declared<'a, R> {
+    /// Leaves it out of brief answers to agents, unless they ask for details.
+    pub fn detail(&mut self) -> &mut Self {
+        self.depth = Depth::Detail;
+        self
+    }
+
+    /// Leaves it out of all answers to agents: it is for programs, or repeats the question.
+    pub fn for_programs(&mut self) -> &mut Self {
+        self.depth = Depth::Programs;
+        self
+    }
+
+    /// Gives the members of the value their meanings.
+    pub fn inner(&mut self, meanings: Meanings) -> &mut Self {
+        self.inner = meanings;
+        self
+    }
+
     /// Sets the heading in the text, which shows only columns with one.
     pub fn title(&mut self, title: &str) -> &mut Self {
         self.spec.title = Some(title.to_owned());

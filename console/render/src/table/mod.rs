@@ -21,7 +21,7 @@ use std::{
 
 use polars::prelude::DataFrame;
 
-pub use self::columns::{ColumnSpec, Columns, Members, RowOf, RowsOf};
+pub use self::columns::{ColumnSpec, Columns, Depth, MemberMeaning, Members, RowOf, RowsOf};
 use self::columns::{RowDocument, RowText, Scope};
 use self::parquet::Parquet;
 pub use self::value::Show;

@@ -71,10 +71,10 @@ fn table() -> Table<'static> {
 /// Declares the columns of a thing.
 fn columns() -> Columns<'static, (&'static str, Option<u64>, i32)> {
     let mut columns = Columns::<(&str, Option<u64>, i32)>::default();
-    columns.add("name", |(name, ..)| *name).title("Name");
-    columns.add("address", |(_, address, _)| address.map(Hex));
-    columns.add("count", |(.., count)| *count).title("How many").rank(-1);
-    columns.add("label", |(name, ..)| format!("<{name}>")).title("Label").text_only();
+    columns.add("name", "its name", |(name, ..)| *name).title("Name");
+    columns.add("address", "its address", |(_, address, _)| address.map(Hex));
+    columns.add("count", "how many", |(.., count)| *count).title("How many").rank(-1);
+    columns.add("label", "its label", |(name, ..)| format!("<{name}>")).title("Label").text_only();
     columns
 }
 

@@ -40,7 +40,7 @@ impl TreeColumn {
     /// Every column, with its name in files and its title.
     fn all() -> impl Iterator<Item = (Self, &'static str, &'static str)> + Clone {
         let stats = Stat::ALL.into_iter();
-        let stats = stats.map(|(stat, name, title)| (Self::Stat(stat), name, title));
+        let stats = stats.map(|(stat, name, title, _)| (Self::Stat(stat), name, title));
         stats.chain([
             (Self::Share, "share", "Share"),
             (Self::Ids, "sample_ids", "Ids"),

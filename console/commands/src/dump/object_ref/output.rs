@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn the_help_of_orders_names_all_figures() {
         let option = TOTALS.iter().find(|option| option.names.contains(&"-SortBy"));
-        let names = Stat::ALL.map(|(_, name, _)| name).join(", ");
+        let names = Stat::ALL.map(|(_, name, ..)| name).join(", ");
         assert!(option.is_some_and(|option| option.details.contains(&format!("one of {names}."))));
     }
 }

@@ -3,6 +3,7 @@
 mod points;
 mod traces;
 
+use crate::json::Meanings;
 use std::io::{self, Write};
 
 use handlescope_model::{StackIdx, Untrusted};
@@ -13,7 +14,6 @@ pub use self::{
     points::{diff_points, point_columns},
     traces::{diff_traces, trace_columns},
 };
-use crate::json::Meanings;
 use crate::{
     json::{Document, Traces},
     text::StackStyle,
@@ -35,6 +35,13 @@ impl SpanJson {
         Self { file, from_ns, to_ns }
     }
 }
+
+/// Meanings of members that groups between points and groups of two traces have in common.
+const PROCESS: &str = "between points: the owner, as in `leaky.exe(7316)`; of two traces: the name of the owners; null \
+                       if unknown";
+const CREATE_STACK: &str = "number of the stack in `stacks`; of two traces that of the trace after, else of the trace \
+                            before; null: none";
+const FUNCTION: &str = "the function of the program in that stack ([why.md](why.md#the-function))";
 
 /// The members of a document in front of its groups and behind them: two points or traces, and the traces.
 fn members<'a, P: Serialize + 'a>(
@@ -126,72 +133,6 @@ pub const DIFF_MEMBERS: Meanings = &[
     ("no_match", "only if nothing matches: the filter that removed everything"),
 ];
 
-// Members of groups of handles and of allocations.
-const CREATE_STACK_MEMBER: (&str, &str) = (
-    "create_stack",
-    "number of the stack in `stacks`; of two traces that of the trace after, else of the \
-     trace before; null: none",
-);
-const FUNCTION_MEMBER: (&str, &str) =
-    ("function", "the function of the program in that stack ([why.md](why.md#the-function))");
-const OWNER_MEMBER: (&str, &str) =
-    ("file, pid", "only between points: index of the trace, process id of the owner");
-
-/// Meanings of the members of `groups` in `.dump Diff`.
-pub const DIFF_GROUP_MEMBERS: Meanings = &[
-    (
-        "process",
-        "between points: the owner, as in `leaky.exe(7316)`; of two traces: the name of the owners",
-    ),
-    ("type", "type of the objects"),
-    (
-        "name_pattern",
-        "only of two dumps: names of the objects with # for numbers and GUIDs, of handles without a \
-         stack; else null",
-    ),
-    CREATE_STACK_MEMBER,
-    FUNCTION_MEMBER,
-    OWNER_MEMBER,
-    ("opened", "only between points: handles and views opened after `a` and not after `b`"),
-    ("still_open", "only between points: those of them that are open at `b`"),
-    (
-        "per_minute",
-        "only between points: `still_open` divided by the minutes from `a` to `b`; null: the \
-         trace has no clock",
-    ),
-    ("sample_ids", "only between points: ids of up to three objects"),
-    (
-        "before, after",
-        "only of two traces: handles and views that nothing, or only the end of their process, \
-         closed; of two dumps: handles that were open",
-    ),
-    (
-        "before_per_minute, after_per_minute",
-        "only of two traces: the same divided by the minutes in which processes of that name ran \
-         in the trace; null: it has no clock",
-    ),
-    (
-        "before_growth, after_growth",
-        "only of two traces: the growth verdict of [growth.md](growth.md); null: nothing leaked",
-    ),
-    ("state", "only of two traces: `new`, `gone`, `worse`, `better`, `uncertain` or `same`"),
-    (
-        "got_worse",
-        "only of two traces: whether the trace after leaks more than chance and a factor of 1.5 \
-         explain",
-    ),
-    (
-        "uncertain",
-        "only of two traces: whether lost events, or stacks that dumps lack, may explain that it got worse, \
-         or did not",
-    ),
-    (
-        "p_value",
-        "only of two traces: the probability that the trace after leaks this many or more if \
-         nothing changed",
-    ),
-];
-
 /// Meanings of the members of the document of `.dump Diff -Kind`.
 pub const DIFF_KIND_MEMBERS: Meanings = &[
     ("kind, a, b, spans", "as in `.dump Diff`"),
@@ -211,54 +152,4 @@ pub const DIFF_KIND_MEMBERS: Meanings = &[
     ("stacks", "the create stacks of the groups"),
     ("caveats", "what makes the answer wrong or incomplete"),
     ("no_match", "only if nothing matches: the filter that removed everything"),
-];
-
-/// Meanings of the members of `groups` in `.dump Diff -Kind`.
-pub const DIFF_KIND_GROUP_MEMBERS: Meanings = &[
-    (
-        "process",
-        "between points: the owner, as in `leaky.exe(7316)`; of two traces: the name of the \
-         owners; null if unknown",
-    ),
-    ("kind", "as in `.dump Resource`"),
-    (
-        "allocator",
-        "as in `.dump Resource`; of two traces it is null for heaps, whose handles differ",
-    ),
-    CREATE_STACK_MEMBER,
-    FUNCTION_MEMBER,
-    OWNER_MEMBER,
-    ("allocated, allocated_bytes", "only between points: allocations after `a` and not after `b`"),
-    (
-        "outstanding, outstanding_bytes",
-        "only between points: those of them that are still allocated at `b`",
-    ),
-    (
-        "bytes_per_minute",
-        "only between points: `outstanding_bytes` divided by the minutes from `a` to `b`; null: \
-         the trace has no clock",
-    ),
-    (
-        "at_a, at_a_bytes, at_b, at_b_bytes",
-        "only between points: what was allocated in the trace and is still allocated at `a`, and \
-         at `b`",
-    ),
-    (
-        "before, after",
-        "only of two traces: allocations that nothing, or only the end of their process, freed",
-    ),
-    ("before_bytes, after_bytes", "only of two traces: their bytes"),
-    ("before_growth, after_growth", "only of two traces: as in `.dump Diff`"),
-    (
-        "expected_bytes",
-        "only of two traces: bytes that the trace after would leak if nothing had changed; for a \
-         group without a rate, this is a range, and the value is the number in it nearest to \
-         `after_bytes`",
-    ),
-    ("state, uncertain, p_value", "only of two traces: as in `.dump Diff`"),
-    (
-        "got_worse",
-        "only of two traces: whether the trace after leaks more than chance and a factor of 1.5 \
-         explain, and for memory at least 64 KiB more",
-    ),
 ];

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
-use super::{SpanJson, members, rate, shown, write_stack};
+use super::{CREATE_STACK, FUNCTION, PROCESS, SpanJson, members, rate, shown, write_stack};
 use crate::{
     json::{StackNumbers, traces},
     kinds::{index, no_match_line},
@@ -31,16 +31,20 @@ pub struct GrowthRow<'a> {
 /// Declares the columns of a group.
 pub fn point_columns<'a>(domain: Domain) -> Columns<'a, GrowthRow<'a>> {
     let mut columns = Columns::<GrowthRow<'a>>::default();
-    columns.add("file", |row| row.file);
+    columns.add("file", "only between points: index of the trace", |row| row.file);
     match domain {
         Domain::Handles => add_handles(&mut columns),
         Domain::Allocations => add_allocations(&mut columns),
     }
-    let function = columns.add("function", |row| row.group.function.as_deref());
+    let function = columns.add("function", FUNCTION, |row| row.group.function.as_deref());
     function.title("Function").follows("create_stack");
-    columns.add("stack", |row| row.stacks.text(row.group.create_stack, None)).rows_only();
+    columns
+        .add("stack", "the frames of the stack, a line each", |row| {
+            row.stacks.text(row.group.create_stack, None)
+        })
+        .rows_only();
     if domain == Domain::Handles {
-        columns.add("sample_ids", |row| {
+        columns.add("sample_ids", "only between points: ids of up to three objects", |row| {
             let ids = row.group.between.sample_ids.iter();
             ids.filter_map(|id| u32::try_from(*id).ok()).collect::<Vec<u32>>()
         });
@@ -49,42 +53,103 @@ pub fn point_columns<'a>(domain: Domain) -> Columns<'a, GrowthRow<'a>> {
 }
 
 fn add_handles<'a>(columns: &mut Columns<'a, GrowthRow<'a>>) {
-    columns.add("process", |row| row.process(row.is_plain).unwrap_or_default()).title("Process");
-    columns.add("pid", GrowthRow::pid);
+    columns
+        .add("process", PROCESS, |row| row.process(row.is_plain).unwrap_or_default())
+        .title("Process");
+    columns.add(
+        "pid",
+        "only between points: process id of the owner; null if unknown",
+        GrowthRow::pid,
+    );
     let name = |row: &GrowthRow<'a>| {
         format!("{} {}", row.process(row.is_plain).unwrap_or_default(), row.group.type_name)
     };
-    columns.add("name", name).rows_only();
-    columns.add("type", |row| row.group.type_name.as_str()).title("Type");
-    columns.nest("create_stack", "integer?", GrowthRow::stack_number);
-    columns.add("opened", |row| row.group.between.opened.count).title("Opened");
-    columns.add("still_open", |row| row.group.between.kept.count).title("Still open");
-    columns.add("per_minute", |row| row.group.per_minute).title("Per minute");
+    columns.add("name", "owner and type", name).rows_only();
+    columns.add("type", "type of the objects", |row| row.group.type_name.as_str()).title("Type");
+    columns.nest("create_stack", "integer?", CREATE_STACK, GrowthRow::stack_number);
+    columns
+        .add(
+            "opened",
+            "only between points: handles and views opened after `a` and not after `b`",
+            |row| row.group.between.opened.count,
+        )
+        .title("Opened");
+    columns
+        .add("still_open", "only between points: those of them that are open at `b`", |row| {
+            row.group.between.kept.count
+        })
+        .title("Still open");
+    columns
+        .add(
+            "per_minute",
+            "only between points: `still_open` divided by the minutes from `a` to `b`; \
+        null: the trace has no clock",
+            |row| row.group.per_minute,
+        )
+        .title("Per minute");
 }
 
 fn add_allocations<'a>(columns: &mut Columns<'a, GrowthRow<'a>>) {
-    columns.add("process", |row| row.process(true)).title("Process");
-    columns.add("pid", GrowthRow::pid);
-    columns.add("kind", |row| Some(row.group.type_name.as_str())).title("Kind");
-    columns.add("allocator", |row| row.group.allocator.as_deref()).title("Allocator");
-    columns.nest("create_stack", "integer?", GrowthRow::stack_number);
-    for ((name, bytes_name, title), amount) in AMOUNTS {
-        columns.add(name, move |row| amount(&row.group.between).count).title(title);
-        columns.add(bytes_name, move |row| amount(&row.group.between).bytes);
+    columns.add("process", PROCESS, |row| row.process(true)).title("Process");
+    columns.add(
+        "pid",
+        "only between points: process id of the owner; null if unknown",
+        GrowthRow::pid,
+    );
+    columns
+        .add("kind", "as in `.dump Resource`", |row| Some(row.group.type_name.as_str()))
+        .title("Kind");
+    columns
+        .add(
+            "allocator",
+            "as in `.dump Resource`; of two traces it is null for heaps, whose handles \
+        differ",
+            |row| row.group.allocator.as_deref(),
+        )
+        .title("Allocator");
+    columns.nest("create_stack", "integer?", CREATE_STACK, GrowthRow::stack_number);
+    for (names, title, meaning, amount) in AMOUNTS {
+        columns.add(names[0], meaning, move |row| amount(&row.group.between).count).title(title);
+        columns.add(names[1], meaning, move |row| amount(&row.group.between).bytes);
     }
-    let per_minute = columns.add("bytes_per_minute", |row| row.group.bytes_per_minute);
+    let per_minute = columns.add(
+        "bytes_per_minute",
+        "only between points: `outstanding_bytes` divided by the minutes from `a` to \
+        `b`; null: the trace has no clock",
+        |row| row.group.bytes_per_minute,
+    );
     per_minute.title("Per minute").show(Show::Bytes).follows("outstanding_bytes");
 }
 
-/// The names of a number and of its bytes, the title, and the figure.
-type AmountColumns = ((&'static str, &'static str, &'static str), fn(&Between) -> Amount);
+/// The names of a number and of its bytes, the title, the meaning, and the figure.
+type AmountColumns = ([&'static str; 2], &'static str, &'static str, fn(&Between) -> Amount);
 
 /// Amounts of a group of allocations.
 const AMOUNTS: [AmountColumns; 4] = [
-    (("allocated", "allocated_bytes", "Allocated"), |between| between.opened),
-    (("outstanding", "outstanding_bytes", "Still allocated"), |between| between.kept),
-    (("at_a", "at_a_bytes", "At A"), |between| between.at_first),
-    (("at_b", "at_b_bytes", "At B"), |between| between.at_second),
+    (
+        ["allocated", "allocated_bytes"],
+        "Allocated",
+        "only between points: allocations after `a` and not after `b`",
+        |between| between.opened,
+    ),
+    (
+        ["outstanding", "outstanding_bytes"],
+        "Still allocated",
+        "only between points: those of them that are still allocated at `b`",
+        |between| between.kept,
+    ),
+    (
+        ["at_a", "at_a_bytes"],
+        "At A",
+        "only between points: what was allocated in the trace and is still allocated at `a`",
+        |between| between.at_first,
+    ),
+    (
+        ["at_b", "at_b_bytes"],
+        "At B",
+        "only between points: what was allocated in the trace and is still allocated at `b`",
+        |between| between.at_second,
+    ),
 ];
 
 /// A row for each group with something that is still there; `points` are the points as they were given.

@@ -5,7 +5,10 @@ use std::io::{self, Write};
 use handlescope_model::{StackIdx, Untrusted};
 use indicatif::HumanCount;
 
-use super::{SpanJson, growth, members, rate, shown, states_line, write_stack};
+use super::{
+    CREATE_STACK, FUNCTION, PROCESS, SpanJson, growth, members, rate, shown, states_line,
+    write_stack,
+};
 use crate::{
     json::{StackNumbers, TraceJson, traces},
     table::{Columns, FileRows, Show, Table},
@@ -30,57 +33,200 @@ pub struct DiffRow<'a> {
 /// Declares the columns of a group.
 pub fn trace_columns<'a>(domain: Domain) -> Columns<'a, DiffRow<'a>> {
     let mut columns = Columns::<DiffRow<'a>>::default();
-    columns.add("process", |row| row.group.process.as_deref()).title("Process");
+    columns.add("process", PROCESS, |row| row.group.process.as_deref()).title("Process");
     match domain {
         Domain::Handles => add_handles(&mut columns),
         Domain::Allocations => add_allocations(&mut columns),
     }
-    columns.add("stack", |row| row.stacks.text(row.stack, None)).rows_only();
+    columns
+        .add("stack", "the frames of the stack, a line each", |row| {
+            row.stacks.text(row.stack, None)
+        })
+        .rows_only();
     columns
 }
 
 fn add_handles<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
     let name = |row: &DiffRow<'a>| format!("{} {}", row.process(), row.group.type_name);
-    columns.add("name", name).rows_only();
-    columns.add("type", |row| row.group.type_name.as_str()).title("Type");
-    columns.add("name_pattern", |row| row.group.allocator.as_deref());
-    columns.nest("create_stack", "integer?", |row| Some(row.numbers.of(row.stack?)));
-    columns.add("before", |row| row.group.before.leaked.count).title("Before");
-    columns.add("after", |row| row.group.after.leaked.count).title("After");
-    columns.add("before_per_minute", |row| row.group.before.per_minute);
-    columns.add("after_per_minute", |row| row.group.after.per_minute);
-    columns.add("change", |row| row.change()).title("Change").rows_only();
-    columns.add("state", |row| row.group.state.word()).title("State");
-    columns.add("got_worse", |row| u32::from(row.group.got_worse)).rows_only();
-    columns.nest("got_worse", "boolean", |row| row.group.got_worse);
-    columns.add("uncertain", |row| u32::from(row.group.is_uncertain)).rows_only();
-    columns.nest("uncertain", "boolean", |row| row.group.is_uncertain);
-    columns.add("p_value", |row| row.group.p_value);
-    columns.add("before_growth", |row| growth(&row.group.before)).follows("after_per_minute");
-    columns.add("after_growth", |row| growth(&row.group.after)).follows("before_growth");
-    let function = columns.add("function", |row| row.group.function.as_deref());
+    columns.add("name", "program and type", name).rows_only();
+    columns.add("type", "type of the objects", |row| row.group.type_name.as_str()).title("Type");
+    columns.add(
+        "name_pattern",
+        "only of two dumps: names of the objects with # for numbers and GUIDs, of \
+        handles without a stack; else null",
+        |row| row.group.allocator.as_deref(),
+    );
+    columns.nest("create_stack", "integer?", CREATE_STACK, |row| Some(row.numbers.of(row.stack?)));
+    columns
+        .add(
+            "before",
+            "only of two traces: handles and views that nothing, or only the end of their \
+        process, closed; of two dumps: handles that were open",
+            |row| row.group.before.leaked.count,
+        )
+        .title("Before");
+    columns
+        .add(
+            "after",
+            "only of two traces: handles and views that nothing, or only the end of their \
+        process, closed; of two dumps: handles that were open",
+            |row| row.group.after.leaked.count,
+        )
+        .title("After");
+    columns.add(
+        "before_per_minute",
+        "only of two traces: the same divided by the minutes in which processes of that \
+        name ran in the trace; null: it has no clock",
+        |row| row.group.before.per_minute,
+    );
+    columns.add(
+        "after_per_minute",
+        "only of two traces: the same divided by the minutes in which processes of that \
+        name ran in the trace; null: it has no clock",
+        |row| row.group.after.per_minute,
+    );
+    columns
+        .add(
+            "change",
+            "what nothing, or only process exit, closed in the trace after, less that of \
+        the trace before",
+            |row| row.change(),
+        )
+        .title("Change")
+        .rows_only();
+    columns
+        .add(
+            "state",
+            "only of two traces: `new`, `gone`, `worse`, `better`, `uncertain` or `same`",
+            |row| row.group.state.word(),
+        )
+        .title("State");
+    columns
+        .add(
+            "got_worse",
+            "only of two traces: whether the trace after leaks more than chance and a \
+        factor of 1.5 explain",
+            |row| u32::from(row.group.got_worse),
+        )
+        .rows_only();
+    columns.nest(
+        "got_worse",
+        "boolean",
+        "only of two traces: whether the trace after leaks more than chance and a \
+        factor of 1.5 explain",
+        |row| row.group.got_worse,
+    );
+    columns
+        .add(
+            "uncertain",
+            "only of two traces: whether lost events, or stacks that dumps lack, may \
+        explain that it got worse, or did not",
+            |row| u32::from(row.group.is_uncertain),
+        )
+        .rows_only();
+    columns.nest(
+        "uncertain",
+        "boolean",
+        "only of two traces: whether lost events, or stacks that dumps lack, may \
+        explain that it got worse, or did not",
+        |row| row.group.is_uncertain,
+    );
+    columns.add(
+        "p_value",
+        "only of two traces: the probability that the trace after leaks this many or \
+        more if nothing changed",
+        |row| row.group.p_value,
+    );
+    columns
+        .add(
+            "before_growth",
+            "only of two traces: the growth verdict of [growth.md](growth.md); null: \
+        nothing leaked",
+            |row| growth(&row.group.before),
+        )
+        .follows("after_per_minute");
+    columns
+        .add(
+            "after_growth",
+            "only of two traces: the growth verdict of [growth.md](growth.md); null: \
+        nothing leaked",
+            |row| growth(&row.group.after),
+        )
+        .follows("before_growth");
+    let function = columns.add("function", FUNCTION, |row| row.group.function.as_deref());
     function.title("Function").follows("create_stack");
 }
 
 fn add_allocations<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
-    columns.add("kind", |row| row.group.type_name.as_str()).title("Kind");
-    let allocator = columns.add("allocator", |row| row.group.allocator.as_deref());
+    columns.add("kind", "as in `.dump Resource`", |row| row.group.type_name.as_str()).title("Kind");
+    let allocator = columns.add(
+        "allocator",
+        "as in `.dump Resource`; of two traces it is null for heaps, whose handles \
+        differ",
+        |row| row.group.allocator.as_deref(),
+    );
     allocator.title("Allocator").unknown("");
-    columns.nest("create_stack", "integer?", |row| Some(row.numbers.of(row.stack?)));
-    columns.add("before", |row| row.group.before.leaked.count).title("Before").show(Show::Grouped);
-    let before = columns.add("before_bytes", |row| row.group.before.leaked.bytes);
+    columns.nest("create_stack", "integer?", CREATE_STACK, |row| Some(row.numbers.of(row.stack?)));
+    columns
+        .add(
+            "before",
+            "only of two traces: allocations that nothing, or only the end of their \
+        process, freed",
+            |row| row.group.before.leaked.count,
+        )
+        .title("Before")
+        .show(Show::Grouped);
+    let before =
+        columns.add("before_bytes", "only of two traces: the bytes of these allocations", |row| {
+            row.group.before.leaked.bytes
+        });
     before.title("Bytes before").show(Show::Bytes);
-    columns.add("after", |row| row.group.after.leaked.count).title("After").show(Show::Grouped);
-    let after = columns.add("after_bytes", |row| row.group.after.leaked.bytes);
+    columns
+        .add(
+            "after",
+            "only of two traces: allocations that nothing, or only the end of their \
+        process, freed",
+            |row| row.group.after.leaked.count,
+        )
+        .title("After")
+        .show(Show::Grouped);
+    let after =
+        columns.add("after_bytes", "only of two traces: the bytes of these allocations", |row| {
+            row.group.after.leaked.bytes
+        });
     after.title("Bytes after").show(Show::Bytes);
-    columns.add("before_growth", |row| growth(&row.group.before));
-    columns.add("after_growth", |row| growth(&row.group.after));
-    columns.add("expected_bytes", |row| row.group.expected_bytes);
-    columns.add("state", |row| row.group.state.word()).title("State");
-    columns.add("got_worse", |row| row.group.got_worse);
-    columns.add("uncertain", |row| row.group.is_uncertain);
-    columns.add("p_value", |row| row.group.p_value);
-    let function = columns.add("function", |row| row.group.function.as_deref());
+    columns.add(
+        "before_growth",
+        "only of two traces: the growth verdict of [growth.md](growth.md); null: \
+        nothing leaked",
+        |row| growth(&row.group.before),
+    );
+    columns.add(
+        "after_growth",
+        "only of two traces: the growth verdict of [growth.md](growth.md); null: \
+        nothing leaked",
+        |row| growth(&row.group.after),
+    );
+    columns.add(
+        "expected_bytes",
+        "only of two traces: bytes that the trace after would leak if nothing had \
+        changed; for a group without a rate, this is a range, and the value is the \
+        number in it nearest to `after_bytes`",
+        |row| row.group.expected_bytes,
+    );
+    columns
+        .add("state", "only of two traces: as in `.dump Diff`", |row| row.group.state.word())
+        .title("State");
+    columns.add(
+        "got_worse",
+        "only of two traces: whether the trace after leaks more than chance and a \
+        factor of 1.5 explain, and for memory at least 64 KiB more",
+        |row| row.group.got_worse,
+    );
+    columns
+        .add("uncertain", "only of two traces: as in `.dump Diff`", |row| row.group.is_uncertain);
+    columns.add("p_value", "only of two traces: as in `.dump Diff`", |row| row.group.p_value);
+    let function = columns.add("function", FUNCTION, |row| row.group.function.as_deref());
     function.title("Function").unknown("").follows("create_stack");
 }
 

@@ -26,27 +26,89 @@ pub struct StackRow<'a> {
 /// Declares the columns of a group.
 pub fn fleet_diff_columns<'a>() -> Columns<'a, StackRow<'a>> {
     let mut columns = Columns::<StackRow<'a>>::default();
-    columns.add("process", |row| row.group.process.as_str()).title("Process");
-    columns.add("kind", |row| row.group.kind.as_str());
-    columns.add("type", |row| row.group.type_name.as_str()).title("Type");
-    columns.add("allocator", |row| row.group.allocator.as_deref());
-    columns.add("stack_id", |row| row.group.stack.as_deref());
-    columns.add("function", |row| row.group.function.as_deref()).title("Function").rank(1);
-    columns.add("before", |row| row.before().unreleased).title("Before");
-    columns.add("after", |row| row.after().unreleased).title("After");
-    columns.add("before_bytes", |row| row.before().bytes);
-    columns.add("after_bytes", |row| row.after().bytes);
-    columns.add("before_per_minute", |row| row.before().per_minute);
-    columns.add("after_per_minute", |row| row.after().per_minute);
-    columns.add("before_machines", |row| row.before().machines as u64);
-    columns.add("after_machines", |row| row.after().machines as u64);
-    columns.add("before_growth", |row| Some(row.before().verdict?.word()));
-    columns.add("after_growth", |row| Some(row.after().verdict?.word()));
-    columns.add("state", |row| row.group.state.word()).title("State");
-    columns.add("got_worse", |row| row.group.got_worse);
-    columns.add("uncertain", |row| row.group.is_uncertain);
-    columns.add("p_value", |row| row.group.p_value);
-    columns.add("stack", |row| row.group.stack_text.as_deref());
+    columns
+        .add("process", "as in `.dump Why` over a dataset", |row| row.group.process.as_str())
+        .title("Process");
+    columns.add("kind", "as in `.dump Why` over a dataset", |row| row.group.kind.as_str());
+    columns
+        .add("type", "as in `.dump Why` over a dataset", |row| row.group.type_name.as_str())
+        .title("Type");
+    columns
+        .add("allocator", "as in `.dump Why` over a dataset", |row| row.group.allocator.as_deref());
+    columns.add("stack_id", "as in `.dump Why` over a dataset", |row| row.group.stack.as_deref());
+    columns
+        .add("function", "as in `.dump Why` over a dataset", |row| row.group.function.as_deref())
+        .title("Function")
+        .rank(1);
+    columns
+        .add(
+            "before",
+            "handles, views or allocations that nothing, or only the end of their process, \
+        released, in all traces of the build",
+            |row| row.before().unreleased,
+        )
+        .title("Before");
+    columns
+        .add(
+            "after",
+            "handles, views or allocations that nothing, or only the end of their process, \
+        released, in all traces of the build",
+            |row| row.after().unreleased,
+        )
+        .title("After");
+    columns.add("before_bytes", "bytes of the allocations among them", |row| row.before().bytes);
+    columns.add("after_bytes", "bytes of the allocations among them", |row| row.after().bytes);
+    columns.add(
+        "before_per_minute",
+        "the same divided by the minutes in which the program ran; null: it did not, or \
+        no trace has a clock",
+        |row| row.before().per_minute,
+    );
+    columns.add(
+        "after_per_minute",
+        "the same divided by the minutes in which the program ran; null: it did not, or \
+        no trace has a clock",
+        |row| row.after().per_minute,
+    );
+    columns.add("before_machines", "number of machines where it leaks", |row| {
+        row.before().machines as u64
+    });
+    columns.add("after_machines", "number of machines where it leaks", |row| {
+        row.after().machines as u64
+    });
+    columns.add(
+        "before_growth",
+        "the growth verdict of [growth.md](growth.md), the worst of all traces; null: \
+        no suspect",
+        |row| Some(row.before().verdict?.word()),
+    );
+    columns.add(
+        "after_growth",
+        "the growth verdict of [growth.md](growth.md), the worst of all traces; null: \
+        no suspect",
+        |row| Some(row.after().verdict?.word()),
+    );
+    columns
+        .add("state", "as in `.dump Diff` of two traces", |row| row.group.state.word())
+        .title("State");
+    columns.add(
+        "got_worse",
+        "whether the build after leaks more than chance, the differences between its \
+        traces, and a factor of 1.5 explain; of memory at least 64 KiB more",
+        |row| row.group.got_worse,
+    );
+    columns.add(
+        "uncertain",
+        "whether the traces without lost events alone say something else",
+        |row| row.group.is_uncertain,
+    );
+    columns.add(
+        "p_value",
+        "the probability that the build after leaks this many or more if nothing \
+        changed",
+        |row| row.group.p_value,
+    );
+    columns.add("stack", "frames of the stack, a line each", |row| row.group.stack_text.as_deref());
     columns
 }
 
@@ -140,34 +202,4 @@ pub const FLEET_DIFF_MEMBERS: Meanings = &[
     ("left_out", "only if `-TopN` omits something"),
     ("left_out.groups", "number of omitted groups"),
     ("caveats, caveats.kind, caveats.text, caveats.traces", "as in `.dump Why` over a dataset"),
-];
-
-/// Meanings of the members of `groups` in `.diff -build` over a dataset.
-pub const FLEET_DIFF_GROUP_MEMBERS: Meanings = &[
-    ("process, kind, type, allocator, stack_id, function", "as in `.dump Why` over a dataset"),
-    (
-        "before, after",
-        "handles, views or allocations that nothing, or only the end of their process, released, \
-         in all traces of the build",
-    ),
-    ("before_bytes, after_bytes", "bytes of the allocations among them"),
-    (
-        "before_per_minute, after_per_minute",
-        "the same divided by the minutes in which the program ran; null: it did not, or no trace \
-         has a clock",
-    ),
-    ("before_machines, after_machines", "number of machines where it leaks"),
-    (
-        "before_growth, after_growth",
-        "the growth verdict of [growth.md](growth.md), the worst of all traces; null: no suspect",
-    ),
-    ("state", "as in `.dump Diff` of two traces"),
-    (
-        "got_worse",
-        "whether the build after leaks more than chance, the differences between its traces, and \
-         a factor of 1.5 explain; of memory at least 64 KiB more",
-    ),
-    ("uncertain", "whether the traces without lost events alone say something else"),
-    ("p_value", "the probability that the build after leaks this many or more if nothing changed"),
-    ("stack", "frames of the stack, a line each"),
 ];

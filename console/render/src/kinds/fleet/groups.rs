@@ -29,47 +29,83 @@ pub struct GroupRow<'a> {
 pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'a, GroupRow<'a>> {
     let mut columns = Columns::<GroupRow<'a>>::default();
     let columns_of_keys: Rc<[FleetColumn]> = by.into();
-    columns.nest("keys", "object", move |row| row.keys(&columns_of_keys));
-    columns.add("machines", |row| row.group.machines as u64).title("Machines");
-    columns.add("traces", |row| row.group.traces as u64).title("Traces");
+    columns.nest("keys", "object", "for each column, the value shared by the group; null for nothing", move |row| row.keys(&columns_of_keys)).inner(&[("keys.machine, keys.build, keys.day, keys.trace, keys.process, keys.kind, keys.type, keys.allocator, keys.function", "text"), ("keys.createstack", "identity of the stack"), ("keys.stack", "only with `createstack`: frames of the stack, a line each")]);
+    columns
+        .add("machines", "number of machines that have something of the group", |row| {
+            row.group.machines as u64
+        })
+        .title("Machines");
+    columns
+        .add("traces", "number of traces that have something of the group", |row| {
+            row.group.traces as u64
+        })
+        .title("Traces");
     let handles = |row: &GroupRow<'a>| row.group.handles;
     columns
-        .add("leaked", move |row| count(handles(row).leaked))
+        .add("leaked", "handles and views that nothing released", move |row| {
+            count(handles(row).leaked)
+        })
         .title("Leaked")
         .show(Show::Grouped);
-    let at_exit = columns.add("closed_at_exit", move |row| count(handles(row).closed_at_exit));
+    let at_exit = columns.add(
+        "closed_at_exit",
+        "those that only the end of their process released",
+        move |row| count(handles(row).closed_at_exit),
+    );
     at_exit.title("At exit").show(Show::Grouped);
     columns
-        .add("created", move |row| count(handles(row).acquired))
+        .add("created", "handles and views opened", move |row| count(handles(row).acquired))
         .title("Opened")
         .show(Show::Grouped);
     columns
-        .add("closed", move |row| count(handles(row).released))
+        .add("closed", "handles and views closed by the program", move |row| {
+            count(handles(row).released)
+        })
         .title("Closed")
         .show(Show::Grouped);
-    let unfreed = columns.add("unfreed", |row| count(row.group.allocations.leaked));
+    let unfreed = columns.add("unfreed", "allocations that nothing freed", |row| {
+        count(row.group.allocations.leaked)
+    });
     if has_bytes {
         unfreed.title("Unfreed").show(Show::Grouped);
     }
-    columns.add("freed_at_exit", |row| count(row.group.allocations.closed_at_exit));
-    let allocated = columns.add("allocations", |row| count(row.group.allocations.acquired));
+    columns.add("freed_at_exit", "allocations that only the end of their process freed", |row| {
+        count(row.group.allocations.closed_at_exit)
+    });
+    let allocated =
+        columns.add("allocations", "allocations", |row| count(row.group.allocations.acquired));
     if has_bytes {
         allocated.title("Allocated").show(Show::Grouped);
     }
-    columns.add("bytes_created", |row| row.group.bytes_acquired);
-    let bytes = columns.add("bytes", |row| row.group.bytes_unreleased);
+    columns.add("bytes_created", "bytes of the allocations", |row| row.group.bytes_acquired);
+    let bytes = columns
+        .add("bytes", "bytes of the allocations never freed", |row| row.group.bytes_unreleased);
     if has_bytes {
         bytes.title("Bytes").show(Show::Bytes);
     }
-    let share = columns.add("share", |row| row.group.share).title("Share");
+    let share = columns
+        .add(
+            "share",
+            "share of this group, 0 to 1, in what all groups leak; if nothing leaks, \
+        acquire",
+            |row| row.group.share,
+        )
+        .title("Share");
     share.texts(|row| format!("{:.1} %", row.group.share * 100.0));
     for (level, column) in by.iter().copied().enumerate() {
-        let key = columns.add(column.word(), move |row| row.key(level)).rows_only().rank(1);
+        let key = columns
+            .add(column.word(), column.help(), move |row| row.key(level))
+            .rows_only()
+            .rank(1);
         key.title(column.title());
         match column {
             FleetColumn::CreateStack => {
                 key.texts(move |row| row.function(level)).unknown("no stack");
-                columns.add("stack", move |row| row.lines(level)).rows_only();
+                columns
+                    .add("stack", "the frames of the stack, a line each", move |row| {
+                        row.lines(level)
+                    })
+                    .rows_only();
             }
             FleetColumn::Trace => {
                 key.texts(move |row| row.short_id(level));
@@ -231,24 +267,4 @@ pub const FLEET_GROUPS_MEMBERS: Meanings = &[
     ("groups", "the groups, those that leak most first, see below"),
     ("left_out", "only if `-TopN` omits something"),
     ("left_out.groups", "number of omitted groups"),
-];
-
-/// Meanings of the members of `groups` in `.dump ObjectRef -GroupBy` over a dataset.
-pub const FLEET_GROUP_MEMBERS: Meanings = &[
-    ("keys", "for each column, the value shared by the group; null for nothing"),
-    (
-        "keys.machine, keys.build, keys.day, keys.trace, keys.process, keys.kind, keys.type, \
-         keys.allocator, keys.function",
-        "text",
-    ),
-    ("keys.createstack", "identity of the stack"),
-    ("keys.stack", "only with `createstack`: frames of the stack, a line each"),
-    ("machines, traces", "number of machines and traces that have something of the group"),
-    ("leaked", "handles and views that nothing released"),
-    ("closed_at_exit", "those that only the end of their process released"),
-    ("created, closed", "number opened, and closed by the program"),
-    ("allocations, unfreed", "allocations, and those of them that nothing freed"),
-    ("freed_at_exit", "allocations that only the end of their process freed"),
-    ("bytes_created, bytes", "bytes of the allocations, and of those never freed"),
-    ("share", "share of this group, 0 to 1, in what all groups leak; if nothing leaks, acquire"),
 ];

@@ -9,9 +9,9 @@ use std::io;
 
 use serde::Serialize;
 
-pub use self::diff::{FLEET_DIFF_GROUP_MEMBERS, FLEET_DIFF_MEMBERS};
-pub use self::groups::{FLEET_GROUP_MEMBERS, FLEET_GROUPS_MEMBERS};
-pub use self::why::{FLEET_SUSPECT_MEMBERS, FLEET_WHY_MEMBERS, amount, builds, causes};
+pub use self::diff::FLEET_DIFF_MEMBERS;
+pub use self::groups::FLEET_GROUPS_MEMBERS;
+pub use self::why::{FLEET_WHY_MEMBERS, amount, builds, causes};
 pub use self::{
     diff::{fleet_diff, fleet_diff_columns},
     groups::{fleet_group_columns, fleet_groups},
@@ -50,18 +50,42 @@ fn count(number: i64) -> u64 {
 /// None that a caller could do anything about.
 pub fn dataset_traces(traces: &[ListedTrace]) -> io::Result<Table<'_>> {
     let mut columns = Columns::<&ListedTrace>::default();
-    let trace = columns.add("trace", |listed| listed.partition.trace.clone()).title("Trace");
+    let trace = columns
+        .add("trace", "id of the trace", |listed| listed.partition.trace.clone())
+        .title("Trace");
     trace.texts(|listed| listed.partition.short().to_owned());
-    columns.add("date", |listed| listed.partition.date.to_string()).title("Day");
-    columns.add("machine", |listed| listed.machine.clone()).title("Machine").unknown("unknown");
-    columns.add("build", |listed| listed.build.clone()).title("Build");
-    columns.add("source", |listed| listed.source.clone()).title("Source");
-    columns.add("opened", |listed| listed.opened).title("Opened").show(Show::Grouped);
-    columns.add("leaked", |listed| listed.leaked).title("Leaked").show(Show::Grouped);
-    columns.add("suspects", |listed| listed.suspects).title("Suspects").show(Show::Grouped);
-    let lost = columns.add("events_lost", |listed| listed.events_lost).title("Lost");
+    columns
+        .add("date", "day of the session start, UTC", |listed| listed.partition.date.to_string())
+        .title("Day");
+    columns
+        .add("machine", "computer that recorded it", |listed| listed.machine.clone())
+        .title("Machine")
+        .unknown("unknown");
+    columns.add("build", "build of its process", |listed| listed.build.clone()).title("Build");
+    columns.add("source", "file that was added", |listed| listed.source.clone()).title("Source");
+    columns
+        .add("opened", "handles and views opened", |listed| listed.opened)
+        .title("Opened")
+        .show(Show::Grouped);
+    columns
+        .add("leaked", "handles and views that nothing, or only process exit, closed", |listed| {
+            listed.leaked
+        })
+        .title("Leaked")
+        .show(Show::Grouped);
+    columns
+        .add("suspects", "suspects of the trace", |listed| listed.suspects)
+        .title("Suspects")
+        .show(Show::Grouped);
+    let lost = columns
+        .add("events_lost", "events that the recording lost", |listed| listed.events_lost)
+        .title("Lost");
     lost.show(Show::Grouped).unknown("unknown");
-    let unnamed = columns.add("stacks_without_symbols", |listed| listed.stacks_without_symbols);
+    let unnamed = columns.add(
+        "stacks_without_symbols",
+        "stacks of which no frame of the program has a name",
+        |listed| listed.stacks_without_symbols,
+    );
     unnamed.title("Without symbols").show(Show::Grouped);
     let table =
         Table::new("traces", columns, traces.iter().collect(), [FileRows::rows_of(traces.len())])?;

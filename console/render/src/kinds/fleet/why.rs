@@ -55,41 +55,164 @@ struct WorstJson<'a> {
 /// Declares the columns of a suspect.
 pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     let mut columns = Columns::<SuspectRow<'a>>::default();
-    columns.add("rank", |row| row.suspect.rank as u64).title("Rank");
-    columns.add("machines", |row| row.suspect.machines as u64).title("Machines");
-    let ran = columns.add("machines_of_process", |row| row.suspect.machines_of_process as u64);
+    columns.add("rank", "rank, from 1", |row| row.suspect.rank as u64).title("Rank");
+    columns
+        .add("machines", "number of machines where it is a suspect", |row| {
+            row.suspect.machines as u64
+        })
+        .title("Machines");
+    let ran =
+        columns.add("machines_of_process", "number of machines where the program ran", |row| {
+            row.suspect.machines_of_process as u64
+        });
     ran.title("Of machines");
-    columns.add("traces", |row| row.suspect.traces as u64).title("Traces");
-    columns.add("traces_of_process", |row| row.suspect.traces_of_process as u64);
-    columns.add("process", |row| row.suspect.process.as_str()).title("Process");
-    columns.add("kind", |row| row.suspect.kind.as_str());
-    columns.add("type", |row| row.suspect.type_name.as_str()).title("Type");
-    columns.add("allocator", |row| row.suspect.allocator.as_deref());
-    columns.add("stack_id", |row| row.suspect.stack.as_deref());
-    columns.add("leaked", |row| count(row.suspect.leaked)).title("Leaked").show(Show::Grouped);
-    let at_exit = columns.add("closed_at_exit", |row| count(row.suspect.closed_at_exit));
+    columns
+        .add("traces", "number of traces where it is a suspect", |row| row.suspect.traces as u64)
+        .title("Traces");
+    columns.add("traces_of_process", "number of traces where the program ran", |row| {
+        row.suspect.traces_of_process as u64
+    });
+    columns
+        .add("process", "executable of the owners", |row| row.suspect.process.as_str())
+        .title("Process");
+    columns.add("kind", "`handle`, `view`, or the kind of allocations", |row| {
+        row.suspect.kind.as_str()
+    });
+    columns
+        .add("type", "type of the objects; for allocations their kind", |row| {
+            row.suspect.type_name.as_str()
+        })
+        .title("Type");
+    columns.add("allocator", "the allocator, where traces have its name; else null", |row| {
+        row.suspect.allocator.as_deref()
+    });
+    columns.add(
+        "stack_id",
+        "identity of the create stack, equal on all machines and in all builds; null: \
+        no stack",
+        |row| row.suspect.stack.as_deref(),
+    );
+    columns
+        .add("leaked", "as in `.dump Why`, sums over the traces", |row| count(row.suspect.leaked))
+        .title("Leaked")
+        .show(Show::Grouped);
+    let at_exit = columns.add("closed_at_exit", "as in `.dump Why`, sums over the traces", |row| {
+        count(row.suspect.closed_at_exit)
+    });
     at_exit.title("At exit").show(Show::Grouped);
-    columns.add("created", |row| count(row.suspect.acquired)).title("Opened").show(Show::Grouped);
-    columns.add("bytes", |row| row.bytes());
-    columns.add("rate_per_minute", |row| Some(row.suspect.rate_per_minute?.0)).title("Per minute");
-    columns.add("max_rate_per_minute", |row| Some(row.suspect.rate_per_minute?.1)).title("At most");
-    columns.add("first_build", |row| row.suspect.first_build.as_deref()).title("First build");
-    columns.add("last_build", |row| row.suspect.last_build.as_deref());
-    columns.nest("builds_without", "array", |row| &row.suspect.builds_without);
-    columns.add("traces_without", |row| row.suspect.traces_without as u64);
-    columns.add("first_day", |row| row.suspect.first_day.as_str()).title("First day");
-    columns.add("last_day", |row| row.suspect.last_day.as_str()).title("Last day");
-    columns.add("verdicts", |row| joined(&row.suspect.verdicts)).title("Growth").rows_only();
-    columns.nest("verdicts", "array", |row| words(&row.suspect.verdicts));
-    columns.add("causes", |row| joined(&row.suspect.causes)).title("Causes").rows_only();
-    columns.nest("causes", "array", |row| words(&row.suspect.causes));
-    columns.nest("by_day", "array", |row| row.days());
-    let function = columns.add("function", |row| row.suspect.function.as_deref());
+    columns
+        .add("created", "as in `.dump Why`, sums over the traces", |row| {
+            count(row.suspect.acquired)
+        })
+        .title("Opened")
+        .show(Show::Grouped);
+    columns
+        .add("bytes", "bytes of the allocations never freed; null for handles", |row| row.bytes());
+    columns
+        .add(
+            "rate_per_minute",
+            "median over the machines of the mean rate of their steady traces; null: steady \
+        nowhere",
+            |row| Some(row.suspect.rate_per_minute?.0),
+        )
+        .title("Per minute");
+    columns
+        .add("max_rate_per_minute", "maximum of these rates; null: steady nowhere", |row| {
+            Some(row.suspect.rate_per_minute?.1)
+        })
+        .title("At most");
+    columns
+        .add("first_build", "first build that leaks; null if unknown", |row| {
+            row.suspect.first_build.as_deref()
+        })
+        .title("First build");
+    columns.add("last_build", "last build that leaks; null if unknown", |row| {
+        row.suspect.last_build.as_deref()
+    });
+    columns.nest(
+        "builds_without",
+        "array",
+        "builds of the program after the last one that leaks, in order",
+        |row| &row.suspect.builds_without,
+    );
+    columns.add("traces_without", "number of traces in which these ran", |row| {
+        row.suspect.traces_without as u64
+    });
+    columns
+        .add("first_day", "first day on which it leaked, UTC", |row| row.suspect.first_day.as_str())
+        .title("First day");
+    columns
+        .add("last_day", "last day on which it leaked, UTC", |row| row.suspect.last_day.as_str())
+        .title("Last day");
+    columns
+        .add(
+            "verdicts",
+            "growth verdicts of the traces ([growth.md](growth.md)), the most frequent \
+        first",
+            |row| joined(&row.suspect.verdicts),
+        )
+        .title("Growth")
+        .rows_only();
+    columns
+        .nest(
+            "verdicts",
+            "array",
+            "growth verdicts of the traces ([growth.md](growth.md)), the most frequent \
+        first",
+            |row| words(&row.suspect.verdicts),
+        )
+        .inner(&[(
+            "verdicts.word, verdicts.traces",
+            "the verdict, and the number of traces that have it",
+        )]);
+    columns
+        .add("causes", "causes that the events of the traces prove, likewise", |row| {
+            joined(&row.suspect.causes)
+        })
+        .title("Causes")
+        .rows_only();
+    columns
+        .nest("causes", "array", "causes that the events of the traces prove, likewise", |row| {
+            words(&row.suspect.causes)
+        })
+        .inner(&[(
+            "causes.word, causes.traces",
+            "the cause, as in `.dump Why`, and the number of traces",
+        )]);
+    columns
+        .nest("by_day", "array", "the days on which it leaked, in order", |row| row.days())
+        .inner(&[
+            (
+                "by_day.day, by_day.traces",
+                "the day, and the number of traces that have the suspect",
+            ),
+            ("by_day.unreleased", "handles or allocations that leaked, at exit too"),
+        ]);
+    let function = columns.add(
+        "function",
+        "the function of the program in the stack ([why.md](why.md#the-function))",
+        |row| row.suspect.function.as_deref(),
+    );
     function.title("Function").follows("stack_id");
-    columns.add("score", |row| row.suspect.score);
-    columns.add("stack", |row| row.suspect.stack_text.as_deref());
-    columns.nest("worst", "object", |row| row.worst());
-    columns.add("worst_trace", |row| row.suspect.worst.trace.as_str()).rows_only();
+    columns.add(
+        "score",
+        "what the suspects are ranked by: the number of machines, times the median over \
+        these machines of the score in the worst trace of each",
+        |row| row.suspect.score,
+    );
+    columns
+        .add("stack", "frames of the stack, a line each", |row| row.suspect.stack_text.as_deref());
+    columns.nest("worst", "object", "the trace with the highest score", |row| row.worst()).inner(
+        &[
+            ("worst.machine, worst.day, worst.trace", "where and when it was recorded, and its id"),
+            ("worst.suspect", "id of the suspect in that trace, for `-Suspect`"),
+        ],
+    );
+    columns
+        .add("worst_trace", "id of the trace that leaks most", |row| {
+            row.suspect.worst.trace.as_str()
+        })
+        .rows_only();
     columns
 }
 
@@ -338,47 +461,4 @@ pub const FLEET_WHY_MEMBERS: Meanings = &[
     ),
     ("caveats.text", "a sentence"),
     ("caveats.traces", "number of traces concerned"),
-];
-
-/// Meanings of the members of `suspects` in `.why` over a dataset.
-pub const FLEET_SUSPECT_MEMBERS: Meanings = &[
-    ("rank", "rank, from 1"),
-    ("machines, traces", "number of machines, and of traces, in which it is a suspect"),
-    ("machines_of_process, traces_of_process", "number of those in which the program ran"),
-    ("process", "executable of the owners"),
-    ("kind", "`handle`, `view`, or the kind of allocations"),
-    ("type", "type of the objects; for allocations their kind"),
-    ("allocator", "the allocator, where traces have its name; else null"),
-    (
-        "stack_id",
-        "identity of the create stack, equal on all machines and in all builds; null: no stack",
-    ),
-    ("function", "the function of the program in the stack ([why.md](why.md#the-function))"),
-    ("created, leaked, closed_at_exit", "as in `.dump Why`, sums over the traces"),
-    ("bytes", "bytes of the allocations never freed; null for handles"),
-    (
-        "rate_per_minute, max_rate_per_minute",
-        "median and maximum over the machines of the mean rate of their steady traces; null: \
-         steady nowhere",
-    ),
-    ("first_build, last_build", "first and last build that leaks; null if unknown"),
-    ("builds_without", "builds of the program after the last one that leaks, in order"),
-    ("traces_without", "number of traces in which these ran"),
-    ("first_day, last_day", "first and last day on which it leaked, UTC"),
-    ("verdicts", "growth verdicts of the traces ([growth.md](growth.md)), the most frequent first"),
-    ("verdicts.word, verdicts.traces", "the verdict, and the number of traces that have it"),
-    ("causes", "causes that the events of the traces prove, likewise"),
-    ("causes.word, causes.traces", "the cause, as in `.dump Why`, and the number of traces"),
-    ("by_day", "the days on which it leaked, in order"),
-    ("by_day.day, by_day.traces", "the day, and the number of traces that have the suspect"),
-    ("by_day.unreleased", "handles or allocations that leaked, at exit too"),
-    (
-        "score",
-        "what the suspects are ranked by: the number of machines, times the median over these \
-         machines of the score in the worst trace of each",
-    ),
-    ("stack", "frames of the stack, a line each"),
-    ("worst", "the trace with the highest score"),
-    ("worst.machine, worst.day, worst.trace", "where and when it was recorded, and its id"),
-    ("worst.suspect", "id of the suspect in that trace, for `-Suspect`"),
 ];

@@ -1,12 +1,12 @@
 //! The lists in the document of `.dump Resource` without `-GroupBy`: totals, and allocations that
 //! were never freed, by their stacks.
 
+use crate::json::Meanings;
 use std::rc::Rc;
 
 use handlescope_model::tables::ResourceEnd;
 
 use super::row::{AllocationRow, FileStyle, add_amounts, add_owner};
-use crate::json::Meanings;
 use crate::{
     json::Document,
     kinds::index,
@@ -19,13 +19,30 @@ fn columns<'a>(
     add_counted: fn(&mut Columns<'a, AllocationRow<'a>>),
 ) -> Columns<'a, AllocationRow<'a>> {
     let mut columns = Columns::<AllocationRow<'a>>::default();
-    columns.add("file", |row| index(row.file.answer.about.index));
-    columns.add("kind", |row| row.text(ResourceColumn::Kind));
-    columns.add("allocator", |row| row.text(ResourceColumn::Allocator));
-    columns.add("process", |row| row.text(ResourceColumn::Process));
+    columns.add("file", "index of the trace", |row| index(row.file.answer.about.index));
+    columns.add(
+        "kind",
+        "`\"heap\"`, `\"commit\"`, `\"reserve\"`, `\"resource\"`, `\"gdi\"` or \
+        `\"user\"`",
+        |row| row.text(ResourceColumn::Kind),
+    );
+    columns.add(
+        "allocator",
+        "the handle of the heap in hex, `\"VirtualAlloc\"`, the name in the event, or \
+        the type of the handle",
+        |row| row.text(ResourceColumn::Allocator),
+    );
+    columns.add("process", "the owner, `name.exe(pid)`; null if not even its id is known", |row| {
+        row.text(ResourceColumn::Process)
+    });
     add_owner(&mut columns);
     add_counted(&mut columns);
-    let over_time = columns.nest("over_time", "array", |row| row.group.over_time.as_ref());
+    let over_time = columns.nest(
+        "over_time",
+        "array",
+        "only with `-ShowTime`: bytes allocated at the end of each part of the trace",
+        |row| row.group.over_time.as_ref(),
+    );
     over_time.omit_unknown(|row| row.group.over_time.is_some());
     columns
 }
@@ -42,12 +59,21 @@ pub fn leak_columns<'a>() -> Columns<'a, AllocationRow<'a>> {
 
 /// Adds the counts of allocations that were never freed.
 fn add_leaks<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
-    columns.add("stack", |row| row.number(row.group.create_stack()));
-    columns.add("allocated_by", |row| row.text(ResourceColumn::Caller));
-    columns.add("count", |row| row.stats().unreleased());
-    columns.add("bytes", |row| row.stats().unreleased_bytes());
-    columns.add("first_ns", |row| row.stats().first_ns);
-    columns.add("last_ns", |row| row.stats().last_ns);
+    columns.add(
+        "stack",
+        "number of the allocating stack: one of those with equal functions; null for \
+        none",
+        |row| row.number(row.group.create_stack()),
+    );
+    columns.add(
+        "allocated_by",
+        "process that allocated, `name.exe(pid)`; null if it is the owner",
+        |row| row.text(ResourceColumn::Caller),
+    );
+    columns.add("count", "number of allocations", |row| row.stats().unreleased());
+    columns.add("bytes", "their remaining bytes", |row| row.stats().unreleased_bytes());
+    columns.add("first_ns", "time of the first allocation", |row| row.stats().first_ns);
+    columns.add("last_ns", "time of the last allocation", |row| row.stats().last_ns);
 }
 
 /// Some of the groups of an answer.
@@ -126,56 +152,4 @@ pub const RESOURCE_MEMBERS: Meanings = &[
         "as in `.dump ObjectRef`; with `-Leak` and `-LeakAtExit` nothing matches if nothing that \
          they select does",
     ),
-];
-
-/// Meanings of the members of `totals` in `.dump Resource`.
-pub const RESOURCE_TOTALS_MEMBERS: Meanings = &[
-    ("file", "index of the trace"),
-    ("kind", "`\"heap\"`, `\"commit\"`, `\"reserve\"`, `\"resource\"`, `\"gdi\"` or `\"user\"`"),
-    (
-        "allocator",
-        "the handle of the heap in hex, `\"VirtualAlloc\"`, the name in the event, or the type of \
-         the handle",
-    ),
-    ("process", "the owner, `name.exe(pid)`; null if not even its id is known"),
-    (
-        "pid, process_start_ns",
-        "its id, and its start; null: it ran before the trace, or is unknown",
-    ),
-    (
-        "allocs, alloc_bytes",
-        "allocations; the bytes of pages count once, however often they are committed",
-    ),
-    (
-        "frees, freed_bytes",
-        "calls that freed some of them, per kind; a reallocation is a free and an allocation",
-    ),
-    (
-        "replaced, replaced_bytes",
-        "allocations replaced by another one at the same place, because a free was lost; for \
-         pages only bytes are counted",
-    ),
-    ("destroyed, destroyed_bytes", "blocks whose heap was destroyed"),
-    (
-        "orphan_frees, orphan_bytes",
-        "frees of what is not allocated: freed twice, allocated elsewhere or before the trace; \
-         the bytes that they name",
-    ),
-    ("ignored", "events that failed or contain nothing to follow"),
-    (
-        "closed_at_exit, closed_at_exit_bytes",
-        "allocations that only the end of their process freed",
-    ),
-    ("leaked, leaked_bytes", "allocations that nothing freed"),
-    ("over_time", "only with `-ShowTime`: bytes allocated at the end of each part of the trace"),
-];
-
-/// Meanings of the members of `leaked` and `closed_at_exit` in `.dump Resource`.
-pub const RESOURCE_LEAK_MEMBERS: Meanings = &[
-    ("file, kind, allocator, process, pid, process_start_ns", "as in `totals`"),
-    ("stack", "number of the allocating stack: one of those with equal functions; null for none"),
-    ("allocated_by", "process that allocated, `name.exe(pid)`; null if it is the owner"),
-    ("count, bytes", "allocations, and their remaining bytes"),
-    ("first_ns, last_ns", "time of the first and last allocation"),
-    ("over_time", "only with `-ShowTime`: bytes allocated at the end of each part of the trace"),
 ];

@@ -3,17 +3,15 @@
 mod document;
 mod row;
 
+use crate::json::Meanings;
 use std::{io, rc::Rc};
 
 use indicatif::HumanCount;
 
-pub use self::document::{
-    RESOURCE_LEAK_MEMBERS, RESOURCE_MEMBERS, RESOURCE_TOTALS_MEMBERS, leak_columns, total_columns,
-};
+pub use self::document::{RESOURCE_MEMBERS, leak_columns, total_columns};
 pub use self::row::add_amounts;
 use self::row::{AllocationRow, FileStyle, add_owner};
 use super::index;
-use crate::json::Meanings;
 use crate::{
     json::{self, Document, traces},
     output::LEFT_OUT,
@@ -32,31 +30,76 @@ pub fn resource_columns<'a>(
     has_text: bool,
 ) -> Columns<'a, AllocationRow<'a>> {
     let mut columns = Columns::<AllocationRow<'a>>::default();
-    columns.add("file", |row| index(row.file.answer.about.index));
+    columns.add("file", "index of the trace", |row| index(row.file.answer.about.index));
     let by: Rc<[ResourceColumn]> = criteria.columns().into();
     let keys = Rc::clone(&by);
-    columns.nest("keys", "object", move |row| row.keys(&keys));
+    columns
+        .nest(
+            "keys",
+            "object",
+            "for each column, the value shared by the allocations of the group; null for \
+        nothing",
+            move |row| row.keys(&keys),
+        )
+        .inner(&[
+            (
+                "keys.kind, keys.allocator, keys.process, keys.allocated_by",
+                "as in `totals` and `leaked`",
+            ),
+            (
+                "keys.createstack, keys.freestack",
+                "number of a stack: one of those with equal functions",
+            ),
+            ("keys.thread", "id of the thread that allocated"),
+            (
+                "keys.end",
+                "`\"open\"`, `\"freed\"`, `\"reallocated\"`, `\"replaced\"`, `\"destroyed\"`, \
+            `\"at_exit\"` or `\"empty\"` (everything in it was already allocated)",
+            ),
+            ("keys.size", "bytes of each"),
+        ]);
     for column in by.iter() {
         add_key(&mut columns, *column, has_text);
     }
     if criteria.shows_leaks() {
-        let count = columns.add("count", |row| row.stats().unreleased());
+        let count =
+            columns.add("count", "allocations that nothing freed", |row| row.stats().unreleased());
         count.title("Count").show(Show::Grouped).rank(-2);
-        let bytes = columns.add("bytes", |row| row.stats().unreleased_bytes());
+        let bytes =
+            columns.add("bytes", "their remaining bytes", |row| row.stats().unreleased_bytes());
         bytes.title("Bytes").show(Show::Bytes).rank(-2);
     } else {
         add_amounts(&mut columns, AllocationRow::stats);
     }
     if criteria.buckets.is_some() {
-        columns.nest("over_time", "array", |row| row.group.over_time.as_ref());
+        columns.nest(
+            "over_time",
+            "array",
+            "only with `-ShowTime`: bytes allocated at the end of each part of the trace",
+            |row| row.group.over_time.as_ref(),
+        );
     }
-    let first = columns.add("first_ns", |row| row.stats().first_ns).title("First");
+    let first = columns
+        .add("first_ns", "time of the first allocation; null if there are none", |row| {
+            row.stats().first_ns
+        })
+        .title("First");
     first.texts(|row| row.time(row.stats().first_ns));
-    let last = columns.add("last_ns", |row| row.stats().last_ns).title("Last");
+    let last = columns
+        .add("last_ns", "time of the last allocation; null if there are none", |row| {
+            row.stats().last_ns
+        })
+        .title("Last");
     last.texts(|row| row.time(row.stats().last_ns));
     if criteria.buckets.is_some() {
         let over_time = |row: &AllocationRow<'a>| row.group.over_time.clone().unwrap_or_default();
-        let over_time = columns.add("over_time", over_time).title("Over time");
+        let over_time = columns
+            .add(
+                "over_time",
+                "only with `-ShowTime`: bytes allocated at the end of each part of the trace",
+                over_time,
+            )
+            .title("Over time");
         over_time.texts(|row| bars(row.group.over_time.as_deref())).rows_only();
     }
     columns
@@ -127,39 +170,49 @@ fn add_key<'a>(
     column: ResourceColumn,
     has_text: bool,
 ) {
-    let (name, title) = (column.name(), column.title());
+    let (name, title, help) = (column.name(), column.title(), column.help());
     match column.kind() {
         KeyKind::Allocator(text) => {
             let text =
                 move |row: &AllocationRow<'a>| text(row.file.answer.allocator_of(row.group)?);
-            columns.add(name, text).title(title).rows_only();
+            columns.add(name, help, text).title(title).rows_only();
         }
         KeyKind::Word(_, word) => {
             let word = move |row: &AllocationRow<'a>| word(row.group.number(column)?);
-            columns.add(name, word).title(title).rows_only();
+            columns.add(name, help, word).title(title).rows_only();
         }
         KeyKind::Owner => {
-            columns.add(name, move |row| row.text(column)).rows_only();
+            columns.add(name, help, move |row| row.text(column)).rows_only();
             add_owner(columns);
-            columns.add("shown_process", AllocationRow::process).title(title).text_only();
+            columns
+                .add("shown_process", "owner with its start and end", AllocationRow::process)
+                .title(title)
+                .text_only();
         }
         KeyKind::Process(_) => {
-            columns.add(name, move |row| row.text(column)).title(title).unknown("").rows_only();
+            columns
+                .add(name, help, move |row| row.text(column))
+                .title(title)
+                .unknown("")
+                .rows_only();
         }
         KeyKind::Stack(_, StackNames { frame, text, .. }) => {
             let stack = move |row: &AllocationRow<'a>| row.group.stack(column);
-            columns.add(name, move |row| Some(stack(row)?.0)).title(title).rows_only();
-            let innermost = columns.add(frame.0, move |row| row.frame(stack(row)));
+            columns.add(name, help, move |row| Some(stack(row)?.0)).title(title).rows_only();
+            let innermost = columns
+                .add(frame.0, "the first frame of the program", move |row| row.frame(stack(row)));
             innermost.title(frame.1).unknown("").rank(1).rows_only();
             if has_text {
-                columns.add(text, move |row| row.lines(stack(row))).rows_only();
+                columns
+                    .add(text, "the frames, a line each", move |row| row.lines(stack(row)))
+                    .rows_only();
             }
         }
         KeyKind::Number(_) => {
-            columns.add(name, move |row| row.group.number(column)).title(title).rows_only();
+            columns.add(name, help, move |row| row.group.number(column)).title(title).rows_only();
         }
         KeyKind::Bytes(_) => {
-            let bytes = columns.add(name, move |row| row.group.bytes(column)).title(title);
+            let bytes = columns.add(name, help, move |row| row.group.bytes(column)).title(title);
             bytes.show(Show::Bytes).rows_only();
         }
     }
@@ -206,32 +259,4 @@ pub const RESOURCE_GROUPS_MEMBERS: Meanings = &[
         "only with `-TopN` and without `-SortBy`, if it omits something: `groups`, their number",
     ),
     ("groups", "the groups: those with the most bytes that nothing freed first"),
-];
-
-/// Meanings of the members of `groups` in `.dump Resource -GroupBy`.
-pub const RESOURCE_GROUP_MEMBERS: Meanings = &[
-    ("file", "index of the trace"),
-    ("keys", "for each column, the value shared by the allocations of the group; null for nothing"),
-    ("keys.kind, keys.allocator, keys.process, keys.allocated_by", "as in `totals` and `leaked`"),
-    ("keys.createstack, keys.freestack", "number of a stack: one of those with equal functions"),
-    ("keys.thread", "id of the thread that allocated"),
-    (
-        "keys.end",
-        "`\"open\"`, `\"freed\"`, `\"reallocated\"`, `\"replaced\"`, `\"destroyed\"`, \
-         `\"at_exit\"` or `\"empty\"` (everything in it was already allocated)",
-    ),
-    ("keys.size", "bytes of each"),
-    (
-        "pid, process_start_ns",
-        "only if `process` is a column: as in `totals`; processes of one name may have had one id \
-         in turn",
-    ),
-    (
-        "allocs, alloc_bytes, frees, freed_bytes, replaced, replaced_bytes, destroyed, \
-         destroyed_bytes, orphan_frees, orphan_bytes, ignored, closed_at_exit, \
-         closed_at_exit_bytes, leaked, leaked_bytes",
-        "as in `totals`",
-    ),
-    ("first_ns, last_ns", "time of the first and last allocation; null if there are none"),
-    ("over_time", "only with `-ShowTime`: bytes allocated at the end of each part of the trace"),
 ];

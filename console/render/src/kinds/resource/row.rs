@@ -155,8 +155,14 @@ impl AllocationRow<'_> {
 
 /// Adds the columns that identify the owner.
 pub fn add_owner<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
-    columns.add("pid", |row| row.file.answer.process(row.group).map(|process| process.pid));
-    columns.add("process_start_ns", |row| row.file.answer.process(row.group)?.start_ns);
+    columns.add("pid", "process id of the owner", |row| {
+        row.file.answer.process(row.group).map(|process| process.pid)
+    });
+    columns
+        .add("process_start_ns", "its start; null: it ran before the trace, or is unknown", |row| {
+            row.file.answer.process(row.group)?.start_ns
+        })
+        .for_programs();
 }
 
 /// Adds the counts, with their bytes.
@@ -164,25 +170,59 @@ pub fn add_amounts<'a, R>(
     columns: &mut Columns<'a, R>,
     stats: impl Fn(&R) -> &'a ResourceStats + Copy + 'a,
 ) {
-    columns.add("allocs", move |row| stats(row).allocs).title("Allocs").show(Show::Grouped);
-    let alloc = columns.add("alloc_bytes", move |row| stats(row).alloc_bytes);
+    columns
+        .add("allocs", "allocations", move |row| stats(row).allocs)
+        .title("Allocs")
+        .show(Show::Grouped);
+    let alloc = columns.add(
+        "alloc_bytes",
+        "their bytes; those of pages count once, however often they are committed",
+        move |row| stats(row).alloc_bytes,
+    );
     alloc.title("Allocated").show(Show::Bytes);
-    columns.add("frees", move |row| stats(row).frees).title("Frees").show(Show::Grouped);
-    columns.add("freed_bytes", move |row| stats(row).freed_bytes);
-    columns.add("replaced", move |row| stats(row).replaced);
-    columns.add("replaced_bytes", move |row| stats(row).replaced_bytes);
-    columns.add("destroyed", move |row| stats(row).destroyed);
-    columns.add("destroyed_bytes", move |row| stats(row).destroyed_bytes);
-    let orphan_frees = columns.add("orphan_frees", move |row| stats(row).orphan_frees);
+    columns
+        .add(
+            "frees",
+            "calls that freed some of them, per kind; a reallocation is a free and an \
+        allocation",
+            move |row| stats(row).frees,
+        )
+        .title("Frees")
+        .show(Show::Grouped);
+    columns.add("freed_bytes", "the bytes that they freed", move |row| stats(row).freed_bytes);
+    columns.add(
+        "replaced",
+        "allocations replaced by another one at the same place, because a free was \
+        lost; not counted for pages",
+        move |row| stats(row).replaced,
+    );
+    columns.add("replaced_bytes", "their bytes", move |row| stats(row).replaced_bytes);
+    columns.add("destroyed", "blocks whose heap was destroyed", move |row| stats(row).destroyed);
+    columns.add("destroyed_bytes", "their bytes", move |row| stats(row).destroyed_bytes);
+    let orphan_frees = columns.add(
+        "orphan_frees",
+        "frees of what is not allocated: freed twice, allocated elsewhere or before the \
+        trace",
+        move |row| stats(row).orphan_frees,
+    );
     orphan_frees.title("Orphan frees").show(Show::Grouped);
-    columns.add("orphan_bytes", move |row| stats(row).orphan_bytes);
-    columns.add("ignored", move |row| stats(row).ignored);
-    let at_exit = columns.add("closed_at_exit", move |row| stats(row).at_exit);
+    columns.add("orphan_bytes", "the bytes that they name", move |row| stats(row).orphan_bytes);
+    columns.add("ignored", "events that failed or contain nothing to follow", move |row| {
+        stats(row).ignored
+    });
+    let at_exit = columns.add(
+        "closed_at_exit",
+        "allocations that only the end of their process freed",
+        move |row| stats(row).at_exit,
+    );
     at_exit.title("At exit").show(Show::Grouped);
-    let at_exit = columns.add("closed_at_exit_bytes", move |row| stats(row).at_exit_bytes);
+    let at_exit =
+        columns.add("closed_at_exit_bytes", "their bytes", move |row| stats(row).at_exit_bytes);
     at_exit.title("Bytes at exit").show(Show::Bytes);
-    let leaked = columns.add("leaked", move |row| stats(row).outstanding);
+    let leaked =
+        columns.add("leaked", "allocations that nothing freed", move |row| stats(row).outstanding);
     leaked.title("Leaked").show(Show::Grouped);
-    let leaked = columns.add("leaked_bytes", move |row| stats(row).outstanding_bytes);
+    let leaked =
+        columns.add("leaked_bytes", "their bytes", move |row| stats(row).outstanding_bytes);
     leaked.title("Bytes leaked").show(Show::Bytes);
 }
