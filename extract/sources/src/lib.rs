@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 mod dump;
+mod error;
 mod etwanalyzer;
 mod htrace;
 mod operations;
@@ -18,6 +19,7 @@ use std::path::Path;
 use std::time::Instant;
 
 pub use self::dump::is_dump;
+pub use self::error::SourceError;
 pub use self::etwanalyzer::{
     ImportError, ImportLimits, SaveError, SaveOptions, import, import_sources, is_for_etwanalyzer,
     save,
@@ -42,11 +44,11 @@ pub fn extract(
     options: ExtractOptions,
     observer: &dyn ExtractObserver,
     cancel: &Cancel,
-) -> Result<ExtractSummary, ExtractError> {
+) -> Result<ExtractSummary, SourceError> {
     let begin = Instant::now();
     let _spill = Spill::start(folder_of(output), options.max_memory);
     if is_htrace(input, cancel)? {
-        return htrace::extract(input, output, observer, cancel);
+        return Ok(htrace::extract(input, output, observer, cancel)?);
     }
     let identity = SourceIdentity::of(input)
         .map_err(|source| ExtractError::Open { path: input.to_path_buf(), source })?;

@@ -62,8 +62,8 @@ mod pointer;
 mod report;
 mod search;
 mod server;
-mod sources;
 mod speed;
+mod switches;
 mod symbolizer;
 #[cfg(test)]
 mod tests;
@@ -75,6 +75,6 @@ pub use self::options::{DownloadBudget, NoSymbolObserver, SymbolObserver, Symbol
 pub use self::path::SymbolPath;
 pub use self::pointer::PointerError;
 pub use self::report::{MissingAt, ModuleReport, Origin, Outcome, SearchFailure, SymbolFileError};
-pub use self::sources::{ServerChoice, SymbolSources, SymbolSourcesError};
 pub use self::speed::MinSpeed;
+pub use self::switches::{ServerChoice, SymbolSources, SymbolSourcesError};
 pub use self::symbolizer::Symbolizer;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use handlescope_extract::{ExtractError, ExtractOptions, NoObserver};
+use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::{Cancel, Table, Trace};
-use handlescope_sources::extract;
+use handlescope_sources::{SourceError, extract};
 use handlescope_tests::containers::{trace_of_handles, write_7z, write_zip};
 
 type Write = fn(&Path, &[(&str, Vec<u8>)]);
@@ -12,7 +12,7 @@ type Write = fn(&Path, &[(&str, Vec<u8>)]);
 const ARCHIVES: [(&str, Write); 2] = [("zip", write_zip), ("7z", write_7z)];
 
 /// Objects in the extract of an archive, and the name of the trace that was taken.
-fn objects(archive: &Path) -> Result<(usize, String), ExtractError> {
+fn objects(archive: &Path) -> Result<(usize, String), SourceError> {
     let output = archive.with_extension("json7z");
     extract(archive, &output, ExtractOptions::default(), &NoObserver, &Cancel::default())?;
     let trace = Trace::open(&output).unwrap();

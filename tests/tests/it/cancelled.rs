@@ -10,7 +10,7 @@ use std::path::Path;
 use handlescope_extract::etl::{Event, Selector};
 use handlescope_extract::{ExtractError, ExtractOptions, NoObserver, OpenRecording};
 use handlescope_model::{Cancel, Trace};
-use handlescope_sources::extract;
+use handlescope_sources::{SourceError, extract};
 use handlescope_tests::file::FileOptions;
 use handlescope_tests::scenario::TraceBuilder;
 use tempfile::TempDir;
@@ -49,7 +49,9 @@ fn stop_everywhere(input: &Path, folder: &TempDir, threads: usize) -> u32 {
                 assert!(Trace::open(&output).is_ok());
                 return looks;
             }
-            Err(ExtractError::Cancelled(_)) => assert_eq!(files(folder.path()), [""; 0]),
+            Err(SourceError::Extract(ExtractError::Cancelled(_))) => {
+                assert_eq!(files(folder.path()), [""; 0]);
+            }
             Err(other) => panic!("stopped at look {looks}: {other}"),
         }
     }
@@ -174,7 +176,7 @@ fn a_cancelled_extraction_leaves_an_older_extract_alone() {
     let cancel = Cancel::after(8);
     assert!(matches!(
         extract(&input, &output, ExtractOptions::default(), &NoObserver, &cancel),
-        Err(ExtractError::Cancelled(_))
+        Err(SourceError::Extract(ExtractError::Cancelled(_)))
     ));
     assert_eq!(fs::read(&output).unwrap(), before);
 }

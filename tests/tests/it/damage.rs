@@ -5,9 +5,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use handlescope_extract::{EventChoice, ExtractError, ExtractOptions, NoObserver};
+use handlescope_extract::{EventChoice, ExtractOptions, NoObserver};
 use handlescope_model::{Cancel, Trace};
-use handlescope_sources::extract;
+use handlescope_sources::{SourceError, extract};
 use handlescope_tests::bytes::{Bytes, Guid, PointerSize};
 use handlescope_tests::data::SharedTrace;
 use handlescope_tests::file::FileOptions;
@@ -104,7 +104,7 @@ fn extract_in_time(input: PathBuf, output: PathBuf, what: &str) -> Result<u64, S
     let worker = thread::spawn(move || {
         let result = extract(&input, &output, with_all_events(), &NoObserver, &Cancel::default());
         let warnings = result.map(|summary| summary.warnings.iter().map(|w| w.count).sum());
-        let _ = done.send(warnings.map_err(|error: ExtractError| error.to_string()));
+        let _ = done.send(warnings.map_err(|error: SourceError| error.to_string()));
     });
     match ended.recv_timeout(TIMEOUT) {
         Ok(result) => result,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use handlescope_extract::ExtractError;
 use handlescope_model::{ArchiveError, Reason, Untrusted, remedy as first_remedy};
-use handlescope_sources::ImportError;
+use handlescope_sources::{ImportError, SourceError};
 use indicatif::HumanCount;
 use thiserror::Error;
 
@@ -41,7 +41,7 @@ pub enum LoadError {
     Archive(#[from] ArchiveError),
     /// A trace that cannot be extracted.
     #[error("{}{}", .0, remedy(.0.is_about_size()))]
-    Extract(#[from] ExtractError),
+    Extract(#[from] SourceError),
     /// An extract of another program that cannot be read.
     #[error("{}{}", .0, remedy(.0.is_about_size()))]
     Import(#[from] ImportError),
@@ -118,14 +118,22 @@ const MAX_NAMED: usize = 3;
 /// Files of a folder that are listed for the user to choose one.
 const MAX_LISTED: usize = 20;
 
+impl From<ExtractError> for LoadError {
+    fn from(error: ExtractError) -> Self {
+        SourceError::from(error).into()
+    }
+}
+
 impl LoadError {
     /// Whether the file is neither a trace nor an extract, which is not a failure where it was only found: archives of
     /// all sorts lie in folders.
     fn is_about_something_else(&self) -> bool {
         matches!(
             self,
-            LoadError::Extract(ExtractError::NoTraceIn { .. } | ExtractError::NoHandleData { .. })
-                | LoadError::Import(ImportError::NotAnExtract { .. })
+            LoadError::Extract(
+                SourceError::NoHandleData { .. }
+                    | SourceError::Extract(ExtractError::NoTraceIn { .. })
+            ) | LoadError::Import(ImportError::NotAnExtract { .. })
         )
     }
 

@@ -9,7 +9,7 @@ use handlescope_model::tables::Warnings;
 use handlescope_model::{
     ArchiveError, ArchiveLimits, Reason, Table, TableRows, Trace, Untrusted, is_full,
 };
-use handlescope_sources::{is_dump, is_htrace};
+use handlescope_sources::{SourceError, is_dump, is_htrace};
 
 use crate::cancel::{Cancel, Cancelled};
 use crate::paths::{
@@ -281,13 +281,16 @@ fn extracted(
     };
     let options = extraction::options(*max_size);
     let summary = match extraction::run(path, &target.path, options.clone(), cancel, messages) {
-        Err(ExtractError::Output(ArchiveError::Io { source, .. }))
+        Err(SourceError::Extract(ExtractError::Output(ArchiveError::Io { source, .. })))
             if is_full(&source) && target.folder.is_none() =>
         {
             target = for_want_of_cache(&target.path, &source, messages)?;
             extraction::run(path, &target.path, options, cancel, messages)
         }
-        Err(ExtractError::Output(ArchiveError::Replace { path: taken, source })) => {
+        Err(SourceError::Extract(ExtractError::Output(ArchiveError::Replace {
+            path: taken,
+            source,
+        }))) => {
             messages.note(format_args!(
                 "{} cannot be replaced ({}); extracting for this session only",
                 Untrusted(&taken),

@@ -38,6 +38,7 @@ use self::handles::HandleList;
 use self::modules::{ModuleSpace, file_name};
 use self::operations::{HandleOperation, put_in_order};
 use self::process::ProcessFacts;
+use crate::error::SourceError;
 use crate::operations::{Entry, Handles, Operation, Tables, event_counts, stack_events};
 
 /// Beginning of the names of kinds of events.
@@ -91,7 +92,7 @@ pub fn extract(
     output: &Path,
     observer: &dyn ExtractObserver,
     cancel: &Cancel,
-) -> Result<ExtractSummary, ExtractError> {
+) -> Result<ExtractSummary, SourceError> {
     let begin = Instant::now();
     let opened = |source| ExtractError::Open { path: path.to_path_buf(), source };
     let identity = SourceIdentity::of(path).map_err(opened)?;
@@ -102,12 +103,12 @@ pub fn extract(
     let tables = tables(&bytes, source, cancel);
     // What is read of a file that changes may be damaged.
     if watch.has_lost() || SourceIdentity::of(path).map_err(opened)? != identity {
-        return Err(ExtractError::Changed { path: path.to_path_buf() });
+        return Err(ExtractError::Changed { path: path.to_path_buf() }.into());
     }
     let tables = tables?;
     observer.on_progress(identity.size);
     observer.on_phase("writing");
-    let writer = ArchiveWriter::create(output)?.stopped_by(cancel);
+    let writer = ArchiveWriter::create(output).map_err(ExtractError::from)?.stopped_by(cancel);
     let summary = tables.write(writer);
     // Tables that were not written because of it report another error.
     let summary = summary.map_err(|error| cancel.check().err().map_or(error, Into::into))?;
@@ -124,20 +125,21 @@ struct Source<'s> {
 }
 
 /// Converts a minidump.
-fn tables(bytes: &[u8], source: Source<'_>, cancel: &Cancel) -> Result<Tables, ExtractError> {
+fn tables(bytes: &[u8], source: Source<'_>, cancel: &Cancel) -> Result<Tables, SourceError> {
     let path = || source.path.to_path_buf();
     let mut findings = Diagnostics::default();
     let dump = Container::open(bytes, &mut findings).map_err(|Refusal { reason, offset }| {
-        ExtractError::BadDump { path: path(), reason, offset }
+        SourceError::BadDump { path: path(), reason, offset }
     })?;
     let streams =
         [MINIDUMP_STREAM_TYPE::HandleDataStream, MINIDUMP_STREAM_TYPE::HandleOperationListStream];
     let facts = ProcessFacts::of(&dump, &mut findings);
     if !streams.into_iter().any(|kind| dump.has(kind)) {
-        return Err(ExtractError::NoHandleData { path: path(), system: facts.other_system });
+        return Err(SourceError::NoHandleData { path: path(), system: facts.other_system });
     }
-    let list = HandleList::of(&dump, &facts, cancel, &mut findings)?;
-    let operations = operations::operations(&dump, facts.mask(), cancel, &mut findings)?;
+    let list = HandleList::of(&dump, &facts, cancel, &mut findings).map_err(ExtractError::from)?;
+    let operations = operations::operations(&dump, facts.mask(), cancel, &mut findings)
+        .map_err(ExtractError::from)?;
     let mut operations = operations.unwrap_or_default();
     let values = list.as_ref().and_then(HandleList::values);
     put_in_order(&mut operations, values.as_ref(), &mut findings);
@@ -151,7 +153,7 @@ fn tables(bytes: &[u8], source: Source<'_>, cancel: &Cancel) -> Result<Tables, E
     };
     let history: Vec<Entry> =
         operations.iter().map(|operation| conversion.entry(operation, &mut findings)).collect();
-    cancel.check()?;
+    cancel.check().map_err(ExtractError::from)?;
     let history: Vec<&Entry> = history.iter().collect();
     let open = list.as_ref().map(HandleList::open);
     let handles = Handles::of(&history, |_| false, open, &mut findings);

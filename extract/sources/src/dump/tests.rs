@@ -61,7 +61,7 @@ fn long_handles(descriptors: &[(u64, u32, u32, u32)]) -> Vec<u8> {
     bytes
 }
 
-fn converted(bytes: &[u8]) -> Result<Tables, ExtractError> {
+fn converted(bytes: &[u8]) -> Result<Tables, SourceError> {
     let identity =
         SourceIdentity { size: bytes.len() as u64, modified_ns: None, content: String::new() };
     let source = Source { path: Path::new("a.dmp"), name: "a.dmp", identity: &identity };

@@ -8,8 +8,9 @@ mod report;
 
 use std::path::Path;
 
-use handlescope_extract::{ExtractError, ExtractOptions, ExtractSummary};
+use handlescope_extract::{ExtractOptions, ExtractSummary};
 use handlescope_model::Trace;
+use handlescope_sources::SourceError;
 use handlescope_sources::extract;
 use tempfile::TempDir;
 
@@ -54,7 +55,7 @@ pub fn run(
     options: ExtractOptions,
     cancel: &Cancel,
     messages: &Messages<'_>,
-) -> Result<ExtractSummary, ExtractError> {
+) -> Result<ExtractSummary, SourceError> {
     let progress = messages.progress(input);
     extract(input, output, options, &progress, cancel)
 }
