@@ -46,15 +46,14 @@ mod spill;
 pub mod stacks;
 
 pub use collect::check_mappings;
-pub use complete::{CompleteError, Completed, Locate, complete, image_file_name};
+pub use complete::{CompleteError, Completed, complete, image_file_name};
 pub use error::ExtractError;
 pub use etl::{finding_nouns, is_loss, is_loss_of_provider};
 pub use extraction::extract_recording;
 pub use input::{Input, MINIDUMP_MAGIC};
-pub use mapping::{MappingError, ResourceAction, ResourceFields, ResourceMapping};
+pub use mapping::{MappingError, ResourceMapping};
 pub use options::{
-    DEFAULT_MEMORY, EventChoice, ExtractObserver, ExtractOptions, ExtractSummary, MIN_MEMORY,
-    NoObserver, StackChoice,
+    EventChoice, ExtractObserver, ExtractOptions, ExtractSummary, NoObserver, StackChoice,
 };
 pub use recording::{OpenRecording, Recording, is_trace};
 pub use redact::{RedactError, redact};

@@ -31,18 +31,18 @@ pub const PROVIDERS: [(&str, Guid); 2] = [
     ("Microsoft-Windows-DotNETRuntimeRundown", RUNDOWN),
 ];
 
-pub const METHOD_LOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 143 };
-pub const METHOD_UNLOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 144 };
-pub const METHOD_DC_START: EventId = EventId::Manifest { guid: RUNDOWN, id: 143 };
-pub const METHOD_DC_END: EventId = EventId::Manifest { guid: RUNDOWN, id: 144 };
+const METHOD_LOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 143 };
+const METHOD_UNLOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 144 };
+const METHOD_DC_START: EventId = EventId::Manifest { guid: RUNDOWN, id: 143 };
+const METHOD_DC_END: EventId = EventId::Manifest { guid: RUNDOWN, id: 144 };
 /// CLR 2.0 has no provider of its own for rundowns.
-pub const METHOD_DC_START_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 139 };
-pub const METHOD_DC_END_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 140 };
-pub const MODULE_LOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 152 };
-pub const MODULE_DC_START: EventId = EventId::Manifest { guid: RUNDOWN, id: 153 };
-pub const MODULE_DC_END: EventId = EventId::Manifest { guid: RUNDOWN, id: 154 };
-pub const MODULE_DC_START_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 149 };
-pub const MODULE_DC_END_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 150 };
+const METHOD_DC_START_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 139 };
+const METHOD_DC_END_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 140 };
+const MODULE_LOAD: EventId = EventId::Manifest { guid: RUNTIME, id: 152 };
+const MODULE_DC_START: EventId = EventId::Manifest { guid: RUNDOWN, id: 153 };
+const MODULE_DC_END: EventId = EventId::Manifest { guid: RUNDOWN, id: 154 };
+const MODULE_DC_START_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 149 };
+const MODULE_DC_END_V2: EventId = EventId::Manifest { guid: RUNTIME, id: 150 };
 
 /// Events of modules.
 const MODULES: [EventId; 5] =

@@ -78,7 +78,7 @@ pub struct ExtractOptions {
 pub const MIN_MEMORY: u64 = 256 << 20;
 
 /// Limit of memory unless another one is given.
-pub const DEFAULT_MEMORY: u64 = 1 << 30;
+const DEFAULT_MEMORY: u64 = 1 << 30;
 
 /// Largest trace that is unpacked. Traces of some gigabytes are usual.
 const TRACE_BYTES: u64 = 64 << 30;

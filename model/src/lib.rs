@@ -41,7 +41,7 @@ pub use file::{inspect_opened, open_file};
 pub use index::{
     AllocatorIdx, EventCountIdx, EventFieldIdx, EventIdx, EventValueIdx, ExistingIdx, FrameIdx,
     MethodIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, ProviderEventIdx, ResourceIdx,
-    ResourceMissIdx, RowCount, RowIndex, StackIdx, TypeId, sentinel,
+    ResourceMissIdx, RowCount, StackIdx, TypeId, sentinel,
 };
 pub use key::{Columns, Key};
 pub use mapped::{PageWatch, survive_lost_pages, take_loss};

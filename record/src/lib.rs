@@ -34,12 +34,12 @@ mod recorder;
 mod session;
 mod xperf;
 
-pub use self::dot_net::{Begin, Keywords, Provider, ProviderSession};
+pub use self::dot_net::{Begin, Provider};
 pub use self::error::{MergeError, OptionError, SessionError};
 pub use self::family::{Guid, StackEvent};
 pub use self::object_type::{ObjectType, ObjectTypes};
 pub use self::options::{BufferCount, BufferSize, Events, RecordOptions, StopCondition, Target};
-pub use self::plan::{Flags, GroupMask, SessionPlan};
+pub use self::plan::{Flags, SessionPlan};
 pub use self::profile::{PROFILE_NAME, ProviderSelection, wpr_profile};
 pub use self::recorder::{
     EventSink, FurtherTraces, Recorder, Running, SessionEvent, SessionHeader, Stats, Stopped,

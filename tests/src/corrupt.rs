@@ -23,7 +23,7 @@ pub fn cut(bytes: &mut Vec<u8>, seed: u64) -> usize {
 }
 
 /// Fills a random range of up to `longest` bytes with zeros and returns the range.
-pub fn zero_range(bytes: &mut [u8], seed: u64, longest: usize) -> Range<usize> {
+fn zero_range(bytes: &mut [u8], seed: u64, longest: usize) -> Range<usize> {
     let mut rng = Rng::new(seed);
     let start = rng.index(bytes.len());
     let longest = longest.min(bytes.len() - start);
@@ -33,7 +33,7 @@ pub fn zero_range(bytes: &mut [u8], seed: u64, longest: usize) -> Range<usize> {
 }
 
 /// Flips `count` random bits and returns the offsets of their bytes.
-pub fn flip_bits(bytes: &mut [u8], seed: u64, count: usize) -> Vec<usize> {
+fn flip_bits(bytes: &mut [u8], seed: u64, count: usize) -> Vec<usize> {
     if bytes.is_empty() {
         return Vec::new();
     }

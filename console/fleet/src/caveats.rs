@@ -23,7 +23,7 @@ impl Fleet {
             let text = format!("{shown}{of} {}", if traces == 1 { text[0] } else { text[1] });
             (traces > 0).then_some(FleetCaveat { kind, text, traces })
         };
-        let count = |test: fn(&super::FleetTrace) -> bool| {
+        let count = |test: fn(&super::traces::FleetTrace) -> bool| {
             self.traces.iter().filter(|trace| test(trace)).count()
         };
         let losses = caveat(

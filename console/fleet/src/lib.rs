@@ -28,7 +28,7 @@ pub use self::compare::{BuildSide, BuildsDiff, ComparedStack, compare_builds};
 pub use self::groups::{Amounts, FleetColumn, FleetGroup, FleetGroups, LeaksOnly, fleet_groups};
 pub use self::growth::{FleetGrowth, GrowthAxis, GrowthColumn, GrowthLine, fleet_growth};
 pub use self::scan::{scan, table};
-pub use self::traces::{Fleet, FleetTrace};
+pub use self::traces::Fleet;
 pub use self::why::{FleetSuspect, FleetWhy, WorstTrace, fleet_why};
 use crate::dataset::DatasetError;
 use handlescope_query::{KnownNames, polars_reason};

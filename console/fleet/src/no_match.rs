@@ -11,7 +11,7 @@ use handlescope_session::suggest;
 use handlescope_session::values::{Counted, listed};
 
 /// Word for it in documents.
-pub const NO_MATCH: &str = "no_match";
+const NO_MATCH: &str = "no_match";
 
 /// Names that are there that are shown at most.
 const MAX_NAMES: usize = 8;

@@ -29,7 +29,7 @@ fn words(subject: Subject) -> (&'static str, &'static str) {
 }
 
 /// A criterion with its value as an option, as in `-Type Evnt`.
-pub fn option_with(criterion: Criterion, value: &str) -> String {
+fn option_with(criterion: Criterion, value: &str) -> String {
     let option = option(criterion);
     if value.is_empty() { option.to_owned() } else { format!("{option} {value}") }
 }

@@ -26,7 +26,7 @@ use super::tables::Tables;
 const EVENT_TIME: &str = "event_time";
 
 /// The function that makes calendar times of columns like `open_ns`.
-pub const UTC_TIME: &str = "utc_time";
+const UTC_TIME: &str = "utc_time";
 
 /// Our functions, and no others.
 pub struct Functions {

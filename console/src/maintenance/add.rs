@@ -75,7 +75,7 @@ fn add_file(
 }
 
 /// Opens a file in place of those that are loaded. Nothing is written beside it.
-pub fn open_alone(path: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+fn open_alone(path: &Path, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     let access = Access { read_only: true, ..Access::default() };
     let query = path.to_string_lossy().into_owned();
     let args = LoadArgs { access, ..LoadArgs::replacing(vec![query]) };
@@ -93,7 +93,7 @@ pub fn open_alone(path: &Path, context: &mut Context<'_, '_>) -> Result<(), Comm
 }
 
 /// Works on the loaded trace, with names of functions.
-pub fn with_source<T>(
+fn with_source<T>(
     context: &mut Context<'_, '_>,
     work: impl FnOnce(
         &Source<'_>,

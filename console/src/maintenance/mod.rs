@@ -8,7 +8,7 @@ use std::path::Path;
 
 use indicatif::{HumanBytes, HumanCount};
 
-pub use self::args::{AddArgs, CheckArgs, DatasetAction, ListArgs, RemoveArgs, SymbolizeArgs};
+pub use self::args::{AddArgs, DatasetAction, ListArgs, RemoveArgs};
 use handlescope_commands::load::note_unread;
 use handlescope_commands::{CommandError, Context};
 use handlescope_fleet::dataset::{Dataset, DatasetError};

@@ -16,7 +16,6 @@ use handlescope_commands::{CommandError, Flow, script};
 use handlescope_session::cancel::{self, Cancelled, Wait};
 use handlescope_session::terminal::{Messages, standard};
 
-pub use editor::CommandHinter;
 pub use highlighter::CommandHighlighter;
 
 /// Reads commands from the terminal and carries them out, until `.quit` or Ctrl-D. A command that

@@ -9,17 +9,15 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 mod dump;
-mod error;
 mod etwanalyzer;
 mod htrace;
 mod operations;
 mod text;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 pub use self::dump::is_dump;
-pub use self::error::SourceError;
 pub use self::etwanalyzer::{
     ImportError, ImportLimits, SaveError, SaveOptions, import, import_sources, is_for_etwanalyzer,
     save,
@@ -29,8 +27,8 @@ use handlescope_extract::{
     ExtractError, ExtractObserver, ExtractOptions, ExtractSummary, Input, OpenRecording,
     SourceIdentity, Spill, extract_recording,
 };
-use handlescope_model::Cancel;
 use handlescope_model::output::folder_of;
+use handlescope_model::{Cancel, Untrusted};
 
 /// Extracts the trace `input`, or the handles of a minidump or of a text of `!htrace`, into the archive `output`, whose folder must exist.
 ///
@@ -59,4 +57,48 @@ pub fn extract(
     let open = OpenRecording::from_input(found, input, identity, &options.limits, cancel)?;
     let summary = extract_recording(open, output, options, observer, cancel)?;
     Ok(ExtractSummary { elapsed: begin.elapsed(), ..summary })
+}
+
+/// A source whose handles did not become an archive.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// Whatever the source is.
+    #[error(transparent)]
+    Extract(#[from] ExtractError),
+    /// The file starts like a minidump and is none.
+    #[error("{}: not a minidump that can be read: {reason} at offset {offset}", Untrusted(.path))]
+    BadDump {
+        path: PathBuf,
+        /// Reason that the file is refused.
+        reason: &'static str,
+        /// Offset of the error, bytes from the start of the file.
+        offset: u64,
+    },
+    /// The minidump has neither the open handles nor operations on handles.
+    #[error("{}: the dump has no handle data; {}", Untrusted(.path), with_handles(*.system))]
+    NoHandleData {
+        path: PathBuf,
+        /// The system of the process, if it is not Windows.
+        system: Option<&'static str>,
+    },
+}
+
+impl SourceError {
+    /// Whether a higher limit lets a user who trusts the file read it.
+    pub fn is_about_size(&self) -> bool {
+        matches!(self, Self::Extract(error) if error.is_about_size())
+    }
+}
+
+/// Advice how to write a dump with handles.
+fn with_handles(system: Option<&str>) -> String {
+    match system {
+        None => "write it with .dump /mh FILE in WinDbg or cdb, procdump -ma, or MiniDumpWriteDump with \
+                 MiniDumpWithHandleData"
+            .to_owned(),
+        Some(system) => format!(
+            "it is of {system}; Mozilla's minidump-writer writes the open files of processes of Linux, other \
+             writers may write none"
+        ),
+    }
 }

@@ -209,12 +209,12 @@ impl KeptEvents {
     }
 
     /// Whether an event is kept and carries no stack.
-    pub fn has_no_stack(&self, number: usize) -> bool {
+    fn has_no_stack(&self, number: usize) -> bool {
         self.events.get(number).is_some_and(|event| event.stack[0] == FragmentRef::NONE)
     }
 
     /// Adds parts that came after their events.
-    pub fn complete_stacks(&mut self, stacks: &mut EventStacks) {
+    fn complete_stacks(&mut self, stacks: &mut EventStacks) {
         for (number, part) in stacks.take_for_kept() {
             let parts = self.events.get_mut(number as usize).map(|event| event.stack.iter_mut());
             let slot = parts.into_iter().flatten().find(|slot| **slot == FragmentRef::NONE);

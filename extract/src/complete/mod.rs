@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use handlescope_model::{Cancel, Reason};
 
 use self::further::Further;
-use self::identities::Identities;
-pub use self::identities::{Locate, image_file_name};
+pub use self::identities::image_file_name;
+use self::identities::{Identities, Locate};
 use self::writer::{BufferWriter, CountedLosses, HeaderEvent};
 use crate::error::ExtractError;
 use crate::etl::{BUFFER_HEADER_SIZE, Framed, IndexedBuffer, frame, is_end};

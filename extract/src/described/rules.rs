@@ -87,7 +87,7 @@ impl Rules {
 }
 
 /// Whether events with this name are followed without a mapping.
-pub fn is_usual_name(name: &[u8]) -> bool {
+fn is_usual_name(name: &[u8]) -> bool {
     usual_action(name).is_some()
 }
 

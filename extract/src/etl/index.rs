@@ -293,7 +293,7 @@ fn first_time(header: &BufferHeader, bytes: &[u8]) -> Option<i64> {
 ///
 /// # Errors
 /// When the file cannot be read, or `cancel` asks to stop.
-pub fn remove_copies(
+fn remove_copies(
     file: &EtlFile,
     buffers: &mut Vec<IndexedBuffer>,
     cancel: &Cancel,

@@ -28,11 +28,11 @@ pub use self::decode::{Selector, load};
 pub use self::diagnostics::{
     Diagnostics, WarningKind, finding_nouns, is_loss, is_loss_of_provider,
 };
-pub use self::event::{Event, EventId, FrameError, Framed, Guid, frame, is_end};
+pub use self::event::{Event, EventId, Framed, Guid, frame, is_end};
 pub use self::gather::{Batch, Gatherer, Sink, Spare};
 pub use self::index::{BufferIndex, Session, SkippedRange};
 pub use self::losses::{EventLoss, LossSpan, ReadBuffer, SessionClaims, losses};
-pub use self::lz77::{Lz77Error, decompress};
+pub use self::lz77::decompress;
 pub use self::reader::{EventReader, MAX_DECODERS};
 pub use self::repeated::MAX_REPEATED;
 pub use self::stack_parts::{StackPart, StackParts};

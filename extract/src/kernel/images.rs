@@ -15,7 +15,7 @@ use crate::payload::{Field, Payload, utf16_bytes, utf16_text};
 use crate::raw::{Action, EventFamily, Shared};
 
 pub const LOAD: EventId = EventId::Hook(0x030a);
-pub const UNLOAD: EventId = EventId::Hook(0x1402);
+const UNLOAD: EventId = EventId::Hook(0x1402);
 pub const RUNDOWN_START: EventId = EventId::Hook(0x1403);
 pub const RUNDOWN_END: EventId = EventId::Hook(0x1404);
 
@@ -72,7 +72,7 @@ pub const IDENTITY_GUID: Guid = Guid::of(uuid!("b3e675d7-2554-4f18-830b-27627325
 
 pub const IMAGE_ID: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 0 };
 pub const RSDS: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 36 };
-pub const FILE_VERSION: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 64 };
+const FILE_VERSION: EventId = EventId::Classic { guid: IDENTITY_GUID, opcode: 64 };
 
 /// Opcode 0: which file an image is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 pub use self::image_paths::{ImagePath, ImagePaths};
-pub use self::images::{FileVersion, IDENTITY_GUID, Image, ImageRow, Images};
-pub use self::memory::{HeapMove, Heaps, RangeRow, ViewRow, Views, VirtualMemory};
-pub use self::processes::{EventPosition, Process, ProcessRow, Processes, Sid, ThreadRow, Threads};
+pub use self::images::{IDENTITY_GUID, Image, ImageRow, Images};
+pub use self::memory::{Heaps, RangeRow, ViewRow, Views, VirtualMemory};
+pub use self::processes::{Process, ProcessRow, Processes, Sid, ThreadRow, Threads};
 pub use self::system::{FACTS_GUID, Losses, System};
 use crate::etl::{Event, EventId};
 use crate::payload::{Field, Payload, utf16_bytes};

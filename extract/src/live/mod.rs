@@ -261,7 +261,7 @@ impl PackedEvents {
 /// Whether each event is needed: all but those of objects and allocations that have been closed, without any event, since
 /// the raw time `before`, and their stacks. `forgotten` counts dropped events that a later description might have made
 /// necessary; `fill` adds the inventory of the system.
-pub fn kept_events(
+fn kept_events(
     events: &PackedEvents,
     before: i64,
     clock: &Clock,

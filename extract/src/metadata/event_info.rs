@@ -105,7 +105,7 @@ fn property(record: &[u8], bytes: &[u8]) -> Option<FieldPlan> {
 }
 
 /// The text at an offset, without the space that some end with; empty where there is none.
-pub fn text_at(record: &[u8], offset: u32) -> String {
+fn text_at(record: &[u8], offset: u32) -> String {
     let rest = record.get(offset as usize..).filter(|_| offset != 0).unwrap_or_default();
     let rest = rest.get(..2 * MAX_TEXT).unwrap_or(rest);
     let mut text = utf16_text(utf16_bytes(rest));

@@ -24,7 +24,7 @@ pub use self::fields::{
     Count, Extent, FieldKind, FieldPlan, Fields, Form, Schema, SchemaId, SchemaSource,
 };
 use self::manifest::{CHUNK, Chunk, Manifests};
-pub use self::node::{Decoded, Node, Nodes, Value, line, sid_text};
+pub use self::node::{Decoded, Node, Value, line, sid_text};
 use self::read::Reader;
 #[cfg(test)]
 pub use self::trace_logging::encoded_item;
@@ -38,12 +38,12 @@ use crate::raw::{EventFamily, Shared};
 use handlescope_model::Table;
 
 /// Opcodes of the provider of metadata.
-pub const EVENT_INFO: EventId = EventId::Classic { guid: event_info::PROVIDER, opcode: 32 };
-pub const EVENT_MAP_INFO: EventId = EventId::Classic { guid: event_info::PROVIDER, opcode: 33 };
+const EVENT_INFO: EventId = EventId::Classic { guid: event_info::PROVIDER, opcode: 32 };
+const EVENT_MAP_INFO: EventId = EventId::Classic { guid: event_info::PROVIDER, opcode: 33 };
 
 /// Most bytes of schemas and maps in memory; further schemas are refused. The schemas of a large trace take
 /// some MB.
-pub const MAX_METADATA: usize = 256 << 20;
+const MAX_METADATA: usize = 256 << 20;
 
 /// Memory per schema besides its fields: its entry, its names and its entries in the tables for look-up.
 const SCHEMA_COST: usize = 256;

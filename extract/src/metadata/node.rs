@@ -134,7 +134,7 @@ impl<'a> Node<'a> {
     }
 
     /// Whether its children are the members of a structure.
-    pub fn is_structure(&self) -> bool {
+    fn is_structure(&self) -> bool {
         self.slot().is_some_and(|slot| slot.kind == SlotKind::Structure)
     }
 

@@ -65,7 +65,7 @@ fn folders_named(folder: &Path, names: &[String]) -> Vec<PathBuf> {
 /// them.
 pub const ENDS: [&str; 3] = [".ngenpdbs", ".ngenpdb", ".embeddedpdbs"];
 /// PerfView's folder for the symbols of all traces beside it, and in a `.zip`. PerfView searches it last.
-pub const FOR_ALL: &str = "symbols";
+const FOR_ALL: &str = "symbols";
 
 /// Symbols in archives.
 #[derive(Default)]

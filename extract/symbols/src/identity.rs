@@ -137,7 +137,7 @@ pub fn private_folder(cache: &Path) -> PathBuf {
 }
 
 /// Whether a name means that folder, on systems that know no case as well.
-pub fn is_private_folder(name: &str) -> bool {
+fn is_private_folder(name: &str) -> bool {
     name.eq_ignore_ascii_case(FOLDER)
 }
 

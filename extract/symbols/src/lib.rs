@@ -73,8 +73,6 @@ pub use self::identity::{ModuleIdentity, PdbIdentity};
 pub use self::module::{CodeAddress, FrameChain, ResolvedFrame};
 pub use self::options::{DownloadBudget, NoSymbolObserver, SymbolObserver, SymbolizerOptions};
 pub use self::path::SymbolPath;
-pub use self::pointer::PointerError;
 pub use self::report::{MissingAt, ModuleReport, Origin, Outcome, SearchFailure, SymbolFileError};
-pub use self::speed::MinSpeed;
 pub use self::switches::{ServerChoice, SymbolSources, SymbolSourcesError};
 pub use self::symbolizer::Symbolizer;

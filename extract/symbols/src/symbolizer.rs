@@ -82,7 +82,7 @@ impl Symbolizer {
     }
 
     /// `None` if the limits do not allow what it takes.
-    pub fn resolve_module(
+    fn resolve_module(
         &self,
         module: &ModuleIdentity,
         addresses: &[CodeAddress],

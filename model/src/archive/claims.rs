@@ -77,7 +77,7 @@ pub enum TableProblem {
 }
 
 /// Reads the footer of a table of a size with its trailer, and checks it.
-pub fn checked_footer(
+fn checked_footer(
     size: u64,
     read: impl Fn(Range<u64>) -> Result<Vec<u8>, TableProblem>,
 ) -> Result<Vec<u8>, TableProblem> {

@@ -242,7 +242,7 @@ const START: u64 = 512;
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn plain_file(file: impl Read) -> io::Result<Option<&'static str>> {
+fn plain_file(file: impl Read) -> io::Result<Option<&'static str>> {
     let mut start = Vec::new();
     file.take(START).read_to_end(&mut start)?;
     Ok(plain_content(&start))

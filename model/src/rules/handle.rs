@@ -27,7 +27,7 @@ pub const fn is_kernel_handle(value: u64) -> bool {
 
 /// Whether a value means the current process, thread or token, and no entry of a handle table.
 #[inline]
-pub const fn is_pseudo_handle(value: u64) -> bool {
+const fn is_pseudo_handle(value: u64) -> bool {
     value & 0xFFFF_FFFF >= FIRST_PSEUDO
 }
 

@@ -1,28 +1,7 @@
-//! Leak classes of handles and views that stay open, and ownership of duplicates.
+//! Leaks of handles and views that stay open, and ownership of duplicates.
 
 use super::{OPENING, OPENING_HANDLES};
 use crate::tables::EventKind;
-
-/// Leak class of an open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeakClass {
-    /// Nothing in the trace closes it.
-    NeverClosed,
-    /// Only the end of its process closed it.
-    ClosedAtExit,
-}
-
-impl LeakClass {
-    pub const ALL: [Self; 2] = [Self::NeverClosed, Self::ClosedAtExit];
-
-    /// The name in SQL.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NeverClosed => "never_closed",
-            Self::ClosedAtExit => "closed_at_exit",
-        }
-    }
-}
 
 /// Whether an event leaks: it opened something that nothing in the trace closes.
 pub const fn is_leak(kind: EventKind, is_closed: bool) -> bool {
@@ -44,16 +23,6 @@ pub const fn is_leaked_handle(kind: EventKind, is_leaked: bool) -> bool {
 /// Whether an event that leaks or does not mapped a view that stays.
 pub const fn is_leaked_view(kind: EventKind, is_leaked: bool) -> bool {
     OPENING.contains(kind) && !OPENING_HANDLES.contains(kind) && is_leaked
-}
-
-/// Returns the leak class of an open, from its columns in the events table; `None` for closed ones,
-/// and for events that open nothing.
-pub const fn leak_class(kind: EventKind, is_leaked: bool, is_at_exit: bool) -> Option<LeakClass> {
-    match (OPENING.contains(kind), is_leaked, is_at_exit) {
-        (true, true, _) => Some(LeakClass::NeverClosed),
-        (true, false, true) => Some(LeakClass::ClosedAtExit),
-        _ => None,
-    }
 }
 
 /// Whether a child inherits the handle that a duplicate makes: equal handles in one process mean that the
@@ -84,18 +53,7 @@ mod tests {
             assert!(!is_leaked_view(kind, false), "{kind:?}");
             assert_eq!(is_leak_at_exit(kind, false, true), opens, "{kind:?}");
             assert!(!is_leak_at_exit(kind, true, true) && !is_leak_at_exit(kind, false, false));
-            assert_eq!(leak_class(kind, true, false).is_some(), opens, "{kind:?}");
-            assert_eq!(leak_class(kind, false, true).is_some(), opens, "{kind:?}");
-            assert_eq!(leak_class(kind, false, false), None, "{kind:?}");
         }
-    }
-
-    #[test]
-    fn a_handle_that_is_never_closed_is_not_closed_at_exit() {
-        let class = |leaked, at_exit| leak_class(EventKind::HandleCreate, leaked, at_exit);
-        assert_eq!(class(true, true), Some(LeakClass::NeverClosed));
-        assert_eq!(class(false, true), Some(LeakClass::ClosedAtExit));
-        assert_eq!(LeakClass::ALL.map(LeakClass::name), ["never_closed", "closed_at_exit"]);
     }
 
     #[test]

@@ -10,10 +10,8 @@ mod losses;
 mod object;
 mod resource;
 
-pub use self::handle::{handle_slot, is_kernel_handle, is_pseudo_handle};
-pub use self::leak::{
-    LeakClass, is_inherited, is_leak, is_leak_at_exit, is_leaked_handle, is_leaked_view, leak_class,
-};
+pub use self::handle::{handle_slot, is_kernel_handle};
+pub use self::leak::{is_inherited, is_leak, is_leak_at_exit, is_leaked_handle, is_leaked_view};
 pub use self::losses::LossTimes;
 pub use self::object::{DeriveScratch, Derived, ObjectEvents, creation, derive, end, has_overlap};
 pub use self::resource::{

@@ -62,7 +62,7 @@ impl HeaderKind {
 
     /// The header type in byte 2 of the event.
     #[must_use]
-    pub fn type_byte(self, pointer: PointerSize) -> u8 {
+    fn type_byte(self, pointer: PointerSize) -> u8 {
         let (four, eight) = match self {
             Self::System => (1, 2),
             Self::Compact => (3, 4),

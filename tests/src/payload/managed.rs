@@ -11,7 +11,7 @@ use crate::header::{ManifestEvent, Stamp};
 pub const CLR_PROVIDER: Guid = Guid::new(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4);
 
 /// Microsoft-Windows-DotNETRuntimeRundown.
-pub const CLR_RUNDOWN_PROVIDER: Guid = Guid::new(0xa669021c_c450_4609_a035_5af59af4df18);
+const CLR_RUNDOWN_PROVIDER: Guid = Guid::new(0xa669021c_c450_4609_a035_5af59af4df18);
 
 /// Kind of method event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

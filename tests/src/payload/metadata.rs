@@ -6,7 +6,7 @@ use crate::bytes::{Bytes, Guid, PointerSize};
 use crate::header::{ClassicEvent, ExtendedItem, ManifestEvent, Stamp};
 
 /// The provider of EventInfo records.
-pub const METADATA_PROVIDER: Guid = Guid::new(0xbbccf6c1_6cd1_48c4_80ff_839482e37671);
+const METADATA_PROVIDER: Guid = Guid::new(0xbbccf6c1_6cd1_48c4_80ff_839482e37671);
 
 /// An EventInfo record, of an event without versions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

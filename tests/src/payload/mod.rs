@@ -20,23 +20,21 @@ mod trace_header;
 pub use self::filemap::{ViewEvent, ViewRecord, file_name};
 pub use self::identity::{DebugId, IDENTITY_GUID, file_version, image_id, no_debug_data, rsds};
 pub use self::image::{ImageEvent, ImageRecord};
-pub use self::managed::{
-    CLR_PROVIDER, CLR_RUNDOWN_PROVIDER, ManagedModule, MethodEvent, MethodRecord,
-};
+pub use self::managed::{CLR_PROVIDER, ManagedModule, MethodEvent, MethodRecord};
 pub use self::memory::{HeapCall, MEM_COMMIT, MEM_DECOMMIT, MEM_RELEASE, MEM_RESERVE, RangeRecord};
-pub use self::metadata::{EventInfo, METADATA_PROVIDER, manifest_chunks, trace_logging};
+pub use self::metadata::{EventInfo, manifest_chunks, trace_logging};
 pub use self::noise::{classic_noise, context_switch, disk_read, manifest_noise, profile_sample};
 pub use self::objects::{
     DuplicateRecord, HandleEvent, HandleRecord, ObjectEvent, ReferenceEvent, reference,
     type_rundown,
 };
-pub use self::process::{ProcessEvent, ProcessRecord, Sid, terminate};
+pub use self::process::{ProcessEvent, ProcessRecord, Sid};
 pub use self::stack::{
     StackKeyEvent, StackPart, stack_key_definition, stack_key_reference, stack_walk,
 };
 pub use self::system::{
-    LOST_EVENT_GUID, LossRecord, SYSTEM_FACTS_GUID, build_string, computer, end_of_rundown,
-    group_masks, lost_record, path_prefix, system_directories, volume_device,
+    build_string, computer, end_of_rundown, group_masks, path_prefix, system_directories,
+    volume_device,
 };
 pub use self::thread::{ThreadEvent, ThreadRecord};
 pub use self::trace_header::{ClockChanges, TraceHeader};

@@ -123,12 +123,6 @@ impl ProcessRecord {
     }
 }
 
-/// Termination of a process, before its end event (0x030b).
-#[must_use]
-pub fn terminate(pid: u32) -> KernelPayload {
-    KernelPayload { hook: 0x030b, version: 2, bytes: Bytes::new().u32(pid).into_vec() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,12 +1,10 @@
-//! Session details, facts about the system and loss records.
+//! Session details and facts about the system.
 
 use super::{ClassicPayload, KernelPayload};
 use crate::bytes::{Bytes, Guid};
 
 /// Event class of facts about the system, inserted by a merge.
-pub const SYSTEM_FACTS_GUID: Guid = Guid::new(0x9b79ee91_b5fd_41c0_a243_4248e266e9d0);
-/// Event class of loss records.
-pub const LOST_EVENT_GUID: Guid = Guid::new(0x6a399ae0_4bc6_4de9_870b_3657f8947e7e);
+const SYSTEM_FACTS_GUID: Guid = Guid::new(0x9b79ee91_b5fd_41c0_a243_4248e266e9d0);
 
 /// The groups the session enabled (0x0005).
 #[must_use]
@@ -54,28 +52,6 @@ pub fn volume_device(device: &str) -> ClassicPayload {
 #[must_use]
 pub fn path_prefix(nt: &str, dos: &str) -> ClassicPayload {
     facts(35, Bytes::new().utf16z(nt).utf16z(dos))
-}
-
-/// Kind of loss. The opcodes are those of the `RT_LostEvent` MOF classes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LossRecord {
-    /// Events (opcode 32).
-    Events,
-    /// A buffer (opcode 33).
-    Buffer,
-    /// The file (opcode 34).
-    File,
-}
-
-/// A loss record, which has no payload.
-#[must_use]
-pub fn lost_record(loss: LossRecord) -> ClassicPayload {
-    let opcode = match loss {
-        LossRecord::Events => 32,
-        LossRecord::Buffer => 33,
-        LossRecord::File => 34,
-    };
-    ClassicPayload { guid: LOST_EVENT_GUID, opcode, version: 0, bytes: Vec::new() }
 }
 
 fn facts(opcode: u8, bytes: Bytes) -> ClassicPayload {

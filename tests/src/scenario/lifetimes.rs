@@ -70,7 +70,7 @@ impl TraceBuilder {
         (!module.rundown_only).then(event).flatten()
     }
 
-    pub fn process_of(&self, module: &ModuleSpec) -> Option<&ProcessSpec> {
+    fn process_of(&self, module: &ModuleSpec) -> Option<&ProcessSpec> {
         self.processes.get(module.process?)
     }
 

@@ -220,7 +220,7 @@ impl Dataset {
     }
 
     /// Compares the content of a part with what was written.
-    pub fn compare_content(
+    fn compare_content(
         &self,
         table: &str,
         partition: &Partition,

@@ -74,9 +74,11 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         )
         .title("Process");
     columns.add("name", "process and type", SuspectRow::name).rows_only();
-    columns.add("pid", "process id of the owner; null if unknown or if there are several", |row| {
-        row.suspect.pid
-    });
+    columns
+        .add("pid", "process id of the owner; null if unknown or if there are several", |row| {
+            row.suspect.pid
+        })
+        .detail();
     columns
         .add(
             "process_start_ns",

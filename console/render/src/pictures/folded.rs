@@ -21,7 +21,7 @@ const HANDLES: &str = "handles";
 const VIEWS: &str = "views";
 
 /// Name of the stack of a handle without one.
-pub const NO_STACK: &str = "no stack";
+const NO_STACK: &str = "no stack";
 
 /// Name of an unknown property of a handle.
 pub const UNKNOWN: &str = "unknown";

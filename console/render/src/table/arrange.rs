@@ -60,7 +60,7 @@ impl Table<'_> {
         columns.filter(|(_, column)| !column.dtype().is_nested() && column.name() != FILE)
     }
 
-    pub fn column_names(&self) -> impl Iterator<Item = &str> {
+    fn column_names(&self) -> impl Iterator<Item = &str> {
         self.sortable().map(|(_, column)| column.name().as_str())
     }
 

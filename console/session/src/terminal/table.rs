@@ -174,10 +174,10 @@ fn empty(screen: Screen, style: TableStyle) -> Table {
 
 /// Length up to which a word is not broken, unless it is a path or a function; a longer one is a
 /// command line or the like. A GUID is this long.
-pub const MAX_WORD_LENGTH: usize = 36;
+const MAX_WORD_LENGTH: usize = 36;
 
 /// Minimum width of a column with such words.
-pub const MIN_LONG_WIDTH: usize = 12;
+const MIN_LONG_WIDTH: usize = 12;
 
 /// Columns narrower than this on average are no longer read as columns.
 const MIN_WIDTH: usize = 9;

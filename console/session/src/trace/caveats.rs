@@ -110,7 +110,7 @@ impl Caveat {
     ///
     /// # Errors
     /// When the archive is damaged.
-    pub fn of_ring(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
+    fn of_ring(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
         let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
         let text = part_of_session(&info);
         Ok(text.map(|text| Caveat { kind: CaveatKind::PartOfSession, text }))

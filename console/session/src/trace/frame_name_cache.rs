@@ -90,7 +90,7 @@ impl FrameNameCache {
 pub type StoredNames = HashMap<FrameIdx, FrameChain>;
 
 /// Reads them.
-pub fn stored_names(trace: &Trace) -> Result<StoredNames, ArchiveError> {
+fn stored_names(trace: &Trace) -> Result<StoredNames, ArchiveError> {
     let frame = trace.values(Symbols::frame)?;
     let (depth, line) = (trace.values(Symbols::depth)?, trace.values(Symbols::line)?);
     let (function, file) = (trace.values(Symbols::function)?, trace.values(Symbols::file)?);

@@ -38,7 +38,7 @@ use self::handles::HandleList;
 use self::modules::{ModuleSpace, file_name};
 use self::operations::{HandleOperation, put_in_order};
 use self::process::ProcessFacts;
-use crate::error::SourceError;
+use crate::SourceError;
 use crate::operations::{Entry, Handles, Operation, Tables, event_counts, stack_events};
 
 /// Beginning of the names of kinds of events.

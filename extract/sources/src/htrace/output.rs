@@ -46,7 +46,7 @@ impl Output {
         all.iter().flatten().chain(some)
     }
 
-    pub fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+    fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
         let (all, some): (&mut [Option<Entry>], &mut [Entry]) = match self {
             Self::Enabled | Self::Snapshot => (&mut [], &mut []),
             Self::All { entries, .. } => (entries, &mut []),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use handlescope_model::Cancel;
 
 use crate::server::test_server::*;
+use crate::speed::MinSpeed;
 use crate::*;
 
 const TAG: (&str, &str) = ("ETag", "\"v1\"");

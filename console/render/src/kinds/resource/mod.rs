@@ -254,9 +254,7 @@ pub const RESOURCE_GROUPS_MEMBERS: Meanings = &[
     ("kind", "`\"ResourceGroups\"`"),
     ("command, stacks, caveats, no_match", "as in `.dump Resource`"),
     ("group_by", "the columns"),
-    (
-        "left_out",
-        "only with `-TopN` and without `-SortBy`, if it omits something: `groups`, their number",
-    ),
+    ("left_out", "only with `-TopN` and without `-SortBy`, if it omits something"),
+    ("left_out.groups", "number of omitted groups"),
     ("groups", "the groups: those with the most bytes that nothing freed first"),
 ];

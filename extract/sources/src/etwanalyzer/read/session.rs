@@ -48,12 +48,12 @@ impl ProcessRecord {
     }
 
     /// Start time, if it was observed.
-    pub fn seen_start(&self) -> Option<Time> {
+    fn seen_start(&self) -> Option<Time> {
         Time::of(&self.start).filter(|_| self.is_new != Some(false))
     }
 
     /// End time, if it was observed.
-    pub fn seen_end(&self) -> Option<Time> {
+    fn seen_end(&self) -> Option<Time> {
         Time::of(&self.end).filter(|_| self.has_ended != Some(false))
     }
 }

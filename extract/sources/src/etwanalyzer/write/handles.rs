@@ -205,7 +205,7 @@ pub fn index(process: Option<ProcessIdx>) -> i64 {
     process.filter(|process| process.0 != sentinel()).map_or(-1, |process| i64::from(process.0))
 }
 
-pub fn event_record(event: &Event, context: Context<'_>) -> EventRecord {
+fn event_record(event: &Event, context: Context<'_>) -> EventRecord {
     let (stack, stack_row) = context.stacks.number(event.stack);
     let common = EventRecord {
         time_ns: Some(event.time_ns),

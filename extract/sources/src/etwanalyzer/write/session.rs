@@ -187,10 +187,10 @@ fn os_version(info: &TraceInfo) -> String {
 }
 
 /// A time that was never, or before anything.
-pub const MINIMUM: &str = "0001-01-01T00:00:00+00:00";
+const MINIMUM: &str = "0001-01-01T00:00:00+00:00";
 
 /// A time that never came.
-pub const MAXIMUM: &str = "9999-12-31T23:59:59.9999999+00:00";
+const MAXIMUM: &str = "9999-12-31T23:59:59.9999999+00:00";
 
 /// A clock on the wall of the recording machine.
 #[derive(Debug, Clone, Copy)]

@@ -383,7 +383,7 @@ pub fn template(name: &str, arguments: &[String]) -> String {
 }
 
 /// The name of a class with its template arguments, without its scopes.
-pub fn unscoped(class: &str) -> &str {
+fn unscoped(class: &str) -> &str {
     let end = class.find('<').unwrap_or(class.len());
     let scope = class.get(..end).and_then(|name| name.rfind("::"));
     scope.and_then(|at| class.get(at + 2..)).unwrap_or(class)
