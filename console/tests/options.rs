@@ -58,7 +58,7 @@ fn shell() -> Shell {
 fn the_example_of_every_option_runs() {
     let shell = shell();
     let symbols = sample_symbols().display().to_string();
-    for kind in REGISTRY.kinds {
+    for kind in REGISTRY.kinds() {
         let line =
             |option: &dyn OptionSpec| format!(".dump {} {}\n", kind.name(), option.doc().example);
         let script: String = kind.options().iter().map(|option| line(*option)).collect();

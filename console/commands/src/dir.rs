@@ -15,7 +15,7 @@ use super::shared::groups;
 use super::shared::options::recursive_option;
 use super::{Command, CommandError, Context, Entered, Signature};
 use handlescope_session::grammar::{
-    Arguments, Opt, OptionGroup, OptionSpec, ParseError, Take, Token, parse,
+    Arguments, Example, Opt, OptionGroup, OptionSpec, ParseError, Take, Token, parse,
 };
 use handlescope_session::paths::{
     ExpandError, Pattern, Walk, folders_in, is_extract, is_plain_extract, missing, with_home,
@@ -48,7 +48,7 @@ impl Command for Dir {
         details: "Shows which traces have an extract, so that they load at once. PATTERN is \
              written as for .load. The default is the current folder. Options may start with / \
              too.",
-        examples: &[".dir", ".dir -od examples", ".dir -r *leak*"],
+        examples: &Example::lines([".dir", ".dir -od examples", ".dir -r *leak*"]),
     };
     const OPTIONS: &'static [OptionGroup<DirArgs>] = OPTIONS;
 
@@ -214,7 +214,7 @@ impl Command for Cd {
         arguments: Arguments::Folder,
         summary: "show or change the current folder",
         details: "~ is the home folder. Loaded traces stay loaded.",
-        examples: &[".cd", ".cd examples"],
+        examples: &Example::lines([".cd", ".cd examples"]),
     };
 
     fn parse(entered: &Entered<'_>) -> Result<Self::Args, ParseError> {

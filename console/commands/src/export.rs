@@ -14,7 +14,7 @@ use super::{Command, CommandError, Context, Entered, Signature};
 use handlescope_render::write_frame;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::Filter;
-use handlescope_session::grammar::{Arguments, Opt, OptionGroup, ParseError};
+use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError};
 use handlescope_session::paths::{Aside, Output, Overwrite, with_home, write_aside};
 use handlescope_session::trace::LoadedTrace;
 use handlescope_session::values::{
@@ -74,7 +74,7 @@ impl Command for Export {
              FOLDER/events.parquet and so on; see .schema. Each of several traces gets its own \
              subfolder. All tables of a trace have the same trace_id; if one differs, an export \
              was interrupted.",
-        examples: &[".export tables", ".export tables -csv -ndjson"],
+        examples: &Example::lines([".export tables", ".export tables -csv -ndjson"]),
     };
     const OPTIONS: &'static [OptionGroup<ExportArgs>] =
         &[OptionGroup { title: "Options", options: &options() }];

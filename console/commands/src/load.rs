@@ -9,7 +9,7 @@ use super::shared::groups;
 use super::shared::options::{max_size_option, recursive_queries_option};
 use super::{Command, CommandError, Context, Entered, Signature};
 use handlescope_fleet::dataset::{Dataset, LocalFile};
-use handlescope_session::grammar::{Arguments, Opt, OptionGroup, ParseError, Take};
+use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, Take};
 use handlescope_session::paths::with_home;
 use handlescope_session::terminal::Messages;
 use handlescope_session::trace::{LoadArgs, LoadedTrace, Loading};
@@ -40,11 +40,11 @@ impl Command for Load {
              loaded, the session does not change. A folder that dataset add made is loaded as a \
              dataset, in place of traces: .help lists its commands. Then QUERY may also be the id \
              of one of its traces, or the beginning of it, for the extract of that trace.",
-        examples: &[
+        examples: &Example::lines([
             ".load examples/leaky.etl",
             ".load -r examples",
             ".load \"C:\\traces\\my trace.etl\" Extract/*.json7z",
-        ],
+        ]),
     };
     const OPTIONS: &'static [OptionGroup<LoadArgs>] = OPTIONS;
 
@@ -68,7 +68,7 @@ impl Command for LoadMore {
         arguments: Arguments::Files,
         summary: "load more traces",
         details: "QUERY is written as for .load. Traces that are already loaded stay.",
-        examples: &[".load+ examples/leaky.etl"],
+        examples: &Example::lines([".load+ examples/leaky.etl"]),
     };
     const OPTIONS: &'static [OptionGroup<LoadArgs>] = OPTIONS;
 

@@ -12,7 +12,7 @@ use super::{Command, CommandError, Context, Entered, Signature};
 use handlescope_fleet as fleet;
 use handlescope_fleet::dataset::TABLES;
 use handlescope_render::member_tables;
-use handlescope_session::grammar::{Arguments, Opt, OptionGroup, ParseError, Take, Token};
+use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, Take, Token};
 use handlescope_session::settings::Settings;
 use handlescope_session::suggest;
 use handlescope_session::terminal::{Role, Screen, table, wrapped};
@@ -40,7 +40,7 @@ impl Command for Schema {
         summary: "describe the tables: columns, types, units and meanings",
         details: "A type with ? can be null: unknown or not applicable. A unit like row of \
              objects is a row number of that table, from 0. A named view is followed by its SQL.",
-        examples: &[".schema", ".schema objects events", ".schema leaks"],
+        examples: &Example::lines([".schema", ".schema objects events", ".schema leaks"]),
     };
     const OPTIONS: &'static [OptionGroup<SchemaArgs>] = &[OptionGroup {
         title: "Options",

@@ -26,7 +26,7 @@ pub struct OneShot {
     /// Traces to load first.
     pub load: Option<LoadArgs>,
     /// Command to run then; `None` for a console.
-    pub command: Option<Box<dyn Invocation>>,
+    pub command: Option<Invocation>,
     /// Notes to print first.
     pub notes: Vec<&'static str>,
     /// Whether two traces are compared: then 1 is the status of what got worse, and 2 that of a failure.
@@ -367,7 +367,7 @@ fn command(
     form: Form,
     words: &[String],
     commands: &'static Registry,
-) -> Result<Option<Box<dyn Invocation>>, ParseError> {
+) -> Result<Option<Invocation>, ParseError> {
     let name = std::iter::once(form.command().to_owned());
     let words: Vec<String> = name.chain(words.iter().cloned()).collect();
     let over_dataset = std::ptr::eq(commands, registry(true));
@@ -404,7 +404,7 @@ fn help(
     form: Form,
     words: &[String],
     commands: &'static Registry,
-) -> Result<Box<dyn Invocation>, ParseError> {
+) -> Result<Invocation, ParseError> {
     let kind = words.iter().find_map(|word| commands.kind(word)).filter(|_| form == Form::Dump);
     help_in_shell(kind.map_or(form.command(), |kind| kind.name()), commands)
 }

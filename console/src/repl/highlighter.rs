@@ -73,7 +73,7 @@ fn roles(line: &str, cursor: usize, aliases: &Aliases, registry: &'static Regist
     let Some((first, arguments)) = tokens.split_first() else { return Vec::new() };
     let typing = Typing { cursor, registry };
     let Some(command) = registry.command(&first.text) else {
-        let names = registry.commands.iter().flat_map(|command| command.signature().names).copied();
+        let names = registry.commands().flat_map(|command| command.signature().names).copied();
         let aliases: Vec<String> = aliases.dotted().map(|(name, _)| name).collect();
         let names = names.chain(aliases.iter().map(String::as_str));
         return vec![(first.span.clone(), typing.wrong(first, names))];
@@ -125,7 +125,7 @@ impl Typing {
         let mut roles =
             self.options(&known, &words.option_tokens, |word| self.wrong(word, names()));
         if let Some(word) = words.word {
-            let kinds = self.registry.kinds.iter().map(|kind| kind.name());
+            let kinds = self.registry.kinds().iter().map(|kind| kind.name());
             let role = match words.kind {
                 Some(_) => Role::Kind,
                 None => self.wrong(word, kinds.chain(names())),

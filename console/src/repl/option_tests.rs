@@ -6,10 +6,10 @@ use std::io;
 use reedline::{Completer, CompletionResult, Highlighter};
 
 use super::highlighter::CommandHighlighter;
+use handlescope_commands::AnyCommand;
 use handlescope_commands::completion::{CommandCompleter, SharedKnown};
 use handlescope_commands::console::Console;
 use handlescope_commands::registry::REGISTRY;
-use handlescope_commands::{AnyCommand, AnyKind};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::grammar::{OptionSpec, ValueKind, split};
 use handlescope_session::settings::Settings;
@@ -36,8 +36,8 @@ fn error(line: &str) -> String {
 }
 
 /// Calls `check` with each option and its kind.
-fn for_each_option(check: impl Fn(&dyn AnyKind, &'static dyn OptionSpec)) {
-    for kind in REGISTRY.kinds {
+fn for_each_option(check: impl Fn(&dyn AnyCommand, &'static dyn OptionSpec)) {
+    for kind in REGISTRY.kinds() {
         for option in kind.options() {
             check(*kind, option);
         }
@@ -71,7 +71,7 @@ fn every_name_of_an_option_means_the_same_and_sets_something() {
 
 #[test]
 fn no_two_options_set_the_same() {
-    for kind in REGISTRY.kinds {
+    for kind in REGISTRY.kinds() {
         let options = kind.options();
         let active = options.iter().filter(|o| !matches!(o.value(), ValueKind::Ignored(_)));
         let lines = active.map(|option| {
@@ -105,7 +105,7 @@ fn an_option_is_explained_by_each_of_its_names() {
 #[test]
 fn an_option_is_offered_when_all_but_its_last_letter_is_typed() {
     let mut completer = CommandCompleter::new(SharedKnown::default());
-    for kind in REGISTRY.kinds {
+    for kind in REGISTRY.kinds() {
         for option in kind.options() {
             for name in option.doc().names {
                 let head = format!(".dump {} {}", kind.name(), name.split_at(name.len() - 1).0);
@@ -226,7 +226,7 @@ fn a_bad_value_is_reported_with_the_help_line_of_its_option() {
 
 /// A command's own options with an argument that lets the line be read.
 fn for_each_option_of_a_command(check: impl Fn(&dyn AnyCommand, &str, &'static dyn OptionSpec)) {
-    for command in REGISTRY.commands {
+    for command in REGISTRY.commands() {
         for option in command.options() {
             let argument = match (command.name(), option.name()) {
                 (".converttime", "-time") => "",
@@ -235,7 +235,7 @@ fn for_each_option_of_a_command(check: impl Fn(&dyn AnyCommand, &str, &'static d
                 (".sql", _) => " SELECT 1",
                 _ => " x",
             };
-            check(*command, argument, option);
+            check(command, argument, option);
         }
     }
 }
@@ -268,7 +268,7 @@ fn an_option_of_a_command_is_read_by_each_of_its_names_and_sets_something() {
 #[test]
 fn an_option_of_a_command_is_explained_offered_and_coloured() {
     let mut completer = CommandCompleter::new(SharedKnown::default());
-    for command in REGISTRY.commands {
+    for command in REGISTRY.commands() {
         for option in command.options() {
             for name in option.doc().names {
                 let words = [command.name(), name];

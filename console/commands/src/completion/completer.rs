@@ -179,7 +179,7 @@ impl Position<'_> {
     fn commands(&self, known: &Known) -> Vec<Suggestion> {
         // A bare word is a command whose dot was forgotten.
         let dotted = format!(".{}", self.word);
-        let commands = self.registry.commands.iter().filter_map(|command| {
+        let commands = self.registry.commands().filter_map(|command| {
             let signature = command.signature();
             let name = signature.names.iter().find(|name| starts_with(name, self.word)).copied();
             let name =
@@ -229,12 +229,10 @@ impl Position<'_> {
         if let Some(kind) = arguments.last().and_then(|word| self.registry.kind(&word.text)) {
             return self.options(&kind.options(), &[]);
         }
-        let kinds = self.registry.kinds.iter().map(|kind| (kind.name(), kind.signature().summary));
-        let commands = self
-            .registry
-            .commands
-            .iter()
-            .map(|command| (command.name(), command.signature().summary));
+        let kinds =
+            self.registry.kinds().iter().map(|kind| (kind.name(), kind.signature().summary));
+        let commands =
+            self.registry.commands().map(|command| (command.name(), command.signature().summary));
         let topics = self.registry.topics.iter().map(|topic| (topic.name, topic.summary));
         let is_first = arguments.is_empty();
         if is_first && self.word.starts_with('-') {
@@ -249,9 +247,7 @@ impl Position<'_> {
 
     /// Options of any kind or command, each name once.
     fn options_of_all(&self) -> Vec<Suggestion> {
-        let of_kinds = self.registry.kinds.iter().flat_map(|kind| kind.options());
-        let of_commands = self.registry.commands.iter().flat_map(|command| command.options());
-        let mut suggestions = self.options(&of_kinds.chain(of_commands).collect::<Vec<_>>(), &[]);
+        let mut suggestions = self.options(&self.registry.options().collect::<Vec<_>>(), &[]);
         suggestions.sort_by(|left, right| left.value.cmp(&right.value));
         suggestions.dedup_by(|left, right| left.value.eq_ignore_ascii_case(&right.value));
         suggestions
@@ -266,9 +262,9 @@ impl Position<'_> {
         if let Some(parse::Item::Option { spec, values, .. }) = last {
             let (least, most) = spec.value().arity();
             if values.len() < most {
-                suggestions = match (spec.value(), words.kind) {
-                    (ValueKind::Column, Some(kind)) => self.words(columns(&kind.columns())),
-                    (ValueKind::Columns, Some(kind)) => self.column_choices(&kind.column_choices()),
+                suggestions = match (spec.value(), words.kind.and_then(|kind| kind.table())) {
+                    (ValueKind::Column, Some(table)) => self.words(columns(&(table.columns)())),
+                    (ValueKind::Columns, Some(table)) => self.column_choices(&(table.choices)()),
                     _ => self.values(spec, known),
                 };
             }
@@ -285,7 +281,7 @@ impl Position<'_> {
     }
 
     fn kinds(&self) -> Vec<Suggestion> {
-        let kinds = self.registry.kinds.iter().filter(|kind| starts_with(kind.name(), self.word));
+        let kinds = self.registry.kinds().iter().filter(|kind| starts_with(kind.name(), self.word));
         kinds.map(|kind| self.suggest(kind.name(), kind.signature().summary)).collect()
     }
 

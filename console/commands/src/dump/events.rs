@@ -6,7 +6,7 @@ use handlescope_model::Untrusted;
 
 use crate::shared::choice::{process_option, time_option};
 use crate::shared::groups;
-use crate::{CommandError, DumpContext, Kind, KindSignature};
+use crate::{Command, CommandError, DumpContext, Signature, Tabular};
 use handlescope_query::{self as query, EventCriteria};
 use handlescope_render as render;
 use handlescope_session::filter::Filter;
@@ -15,10 +15,10 @@ use handlescope_session::terminal::Messages;
 
 pub struct Events;
 
-impl Kind for Events {
+impl Command for Events {
     type Args = EventCriteria;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Events",
+    const SIGNATURE: Signature = Signature {
+        names: &["Events"],
         summary: "all events of the trace, counted by provider and event",
         details: "Counts every event of the source, kept in the extract or not, with first and \
              last time. Names come from metadata in the trace: EventInfo records, TraceLogging, \
@@ -33,15 +33,14 @@ impl Kind for Events {
                 line: ".dump Events -SortBy count -TopN 10",
             },
         ],
+        ..Signature::KIND
     };
     const OPTIONS: &'static [OptionGroup<EventCriteria>] = &[
         OptionGroup { title: "Which events", options: WHICH },
         OptionGroup { title: groups::DISPLAY, options: DISPLAY },
     ];
 
-    fn columns() -> Vec<String> {
-        render::event_columns().names()
-    }
+    const TABLE: Option<Tabular> = Some(Tabular::of_traces(|| render::event_columns().names()));
 
     fn answer(args: &EventCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         if args.fields || args.stacks.show {
@@ -129,11 +128,11 @@ static WHICH: &[Opt<EventCriteria>] = &[
 
 pub struct Stats;
 
-impl Kind for Stats {
+impl Command for Stats {
     /// `-Properties`: the names of the properties to print, instead of all.
     type Args = Option<Filter>;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Stats",
+    const SIGNATURE: Signature = Signature {
+        names: &["Stats"],
         summary: "what is in the traces: machine, clock, events by kind, lost events",
         details: "Includes what could not be decoded or attributed; nothing is dropped silently.",
         examples: &[
@@ -144,6 +143,7 @@ impl Kind for Stats {
                 line: ".dump Stats -Properties *_lost -json",
             },
         ],
+        ..Signature::KIND
     };
     const OPTIONS: &'static [OptionGroup<Option<Filter>>] = &[OptionGroup {
         title: "What is printed",
@@ -158,9 +158,7 @@ impl Kind for Stats {
         }],
     }];
 
-    fn columns() -> Vec<String> {
-        render::stats_columns().names()
-    }
+    const TABLE: Option<Tabular> = Some(Tabular::of_traces(|| render::stats_columns().names()));
 
     fn answer(
         properties: &Option<Filter>,

@@ -2,7 +2,7 @@
 
 use crate::shared::choice::{command_line_option, new_process_option, process_option};
 use crate::shared::fields;
-use crate::{CommandError, DumpContext, Kind, KindSignature};
+use crate::{Command, CommandError, DumpContext, Signature, Tabular};
 use handlescope_query::{self as query, ModuleCriteria, ProcessCriteria};
 use handlescope_render as render;
 use handlescope_session::filter::Filter;
@@ -10,10 +10,10 @@ use handlescope_session::grammar::{Example, Opt, OptionGroup, Take, Texts};
 
 pub struct Module;
 
-impl Kind for Module {
+impl Command for Module {
     type Args = ModuleCriteria;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Module",
+    const SIGNATURE: Signature = Signature {
+        names: &["Module"],
         summary: "modules with their versions, symbol identities and load addresses",
         details: "One row per image; JSON output also lists where and when each was loaded.",
         examples: &[
@@ -21,12 +21,11 @@ impl Kind for Module {
             Example { goal: "what one program loaded", line: ".dump Module -pn leaky" },
             Example { goal: "which ntdll.dll it was", line: ".dump Module -Dll ntdll.dll -json" },
         ],
+        ..Signature::KIND
     };
     const OPTIONS: &'static [OptionGroup<ModuleCriteria>] = MODULES;
 
-    fn columns() -> Vec<String> {
-        render::module_columns().names()
-    }
+    const TABLE: Option<Tabular> = Some(Tabular::of_traces(|| render::module_columns().names()));
 
     fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::modules(dump.sources, args, dump.cancel)?;
@@ -37,10 +36,10 @@ impl Kind for Module {
 
 pub struct Version;
 
-impl Kind for Version {
+impl Command for Version {
     type Args = ModuleCriteria;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Version",
+    const SIGNATURE: Signature = Signature {
+        names: &["Version"],
         summary: "modules with version, product and description, by the processes that loaded them",
         details: "Modules loaded by the same processes are listed together, under the names of \
              the processes.",
@@ -49,12 +48,11 @@ impl Kind for Version {
             Example { goal: "one module", line: ".dump Version -Dll leaky.exe" },
             Example { goal: "modules of Windows", line: ".dump Version -VersionFilter *system32*" },
         ],
+        ..Signature::KIND
     };
     const OPTIONS: &'static [OptionGroup<ModuleCriteria>] = MODULES;
 
-    fn columns() -> Vec<String> {
-        render::version_columns().names()
-    }
+    const TABLE: Option<Tabular> = Some(Tabular::of_traces(|| render::version_columns().names()));
 
     fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::modules(dump.sources, args, dump.cancel)?;
@@ -65,11 +63,11 @@ impl Kind for Version {
 
 pub struct Symbols;
 
-impl Kind for Symbols {
+impl Command for Symbols {
     /// `-Dll`: modules with such a file name.
     type Args = Option<Filter>;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Symbols",
+    const SIGNATURE: Signature = Signature {
+        names: &["Symbols"],
         summary: "where the symbols of each module were found, or why not",
         details: "Looks up the names of all frames of the trace and lists their modules: distinct \
              frames, frames with names, the PDB that the trace names, and where it was found or \
@@ -80,13 +78,12 @@ impl Kind for Symbols {
             Example { goal: "one module", line: ".dump Symbols -Dll leaky.exe" },
             Example { goal: "the most missing names", line: ".dump Symbols -TopN 5" },
         ],
+        ..Signature::KIND
     };
     const OPTIONS: &'static [OptionGroup<Option<Filter>>] =
         &[OptionGroup { title: "Which modules", options: &[dll_option(|name| name)] }];
 
-    fn columns() -> Vec<String> {
-        render::symbol_columns().names()
-    }
+    const TABLE: Option<Tabular> = Some(Tabular::of_traces(|| render::symbol_columns().names()));
 
     fn answer(name: &Self::Args, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::symbols(dump.sources, name.as_ref(), dump.names, dump.cancel)?;

@@ -6,7 +6,7 @@ use crate::shared::choice::{
 };
 use crate::shared::options::{Notes, ignored, sort_details, sort_option};
 use crate::shared::{fields, groups};
-use crate::{CommandError, DumpContext, Kind, KindSignature};
+use crate::{Command, CommandError, DumpContext, Signature, Tabular};
 use handlescope_query::{self as query, ProcessCriteria, ProcessListCriteria, ProcessOrder};
 use handlescope_render::{self as render, OutputOptions};
 use handlescope_session::grammar::{Example, Opt, OptionGroup, Take};
@@ -40,10 +40,10 @@ const ORDERS: [(&str, ProcessOrder); 4] = [
     ("Tree", ProcessOrder::Tree),
 ];
 
-impl Kind for Process {
+impl Command for Process {
     type Args = ProcessArgs;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Process",
+    const SIGNATURE: Signature = Signature {
+        names: &["Process"],
         summary: "processes with their start, end and command line",
         details: "One row per lifetime: a reused pid is another process. Times are printed in the \
              format of .timefmt; files have nanoseconds since session start.",
@@ -55,6 +55,7 @@ impl Kind for Process {
                 line: ".dump Process -NewProcess 1 -SortBy Tree -TimeFmt s",
             },
         ],
+        ..Signature::KIND
     };
     const OPTIONS: &'static [OptionGroup<ProcessArgs>] = &[
         OptionGroup { title: "Which processes", options: WHICH },
@@ -62,10 +63,10 @@ impl Kind for Process {
         OptionGroup { title: groups::WITHOUT_EFFECT, options: WITHOUT_EFFECT },
     ];
 
-    fn columns() -> Vec<String> {
+    const TABLE: Option<Tabular> = Some(Tabular::of_traces(|| {
         let orders = ORDERS.iter().map(|(name, _)| (*name).to_owned());
         orders.chain(render::process_columns(TimeFormat::default()).names()).collect()
-    }
+    }));
 
     fn answer(args: &ProcessArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         write_notes(&args.notes, dump.messages);

@@ -5,7 +5,7 @@ use crate::shared::choice::{
     time_option,
 };
 use crate::shared::{fields, groups};
-use crate::{CommandError, DumpContext, Kind, KindSignature};
+use crate::{Command, CommandError, DumpContext, Signature, Tabular};
 use handlescope_query::{self as query, StackCriteria};
 use handlescope_render as render;
 use handlescope_session::grammar::{Example, Opt, OptionGroup, Take};
@@ -14,22 +14,21 @@ use handlescope_session::values::{CountUnit, Format};
 
 pub struct Stack;
 
-impl Kind for Stack {
+impl Command for Stack {
     type Args = StackCriteria;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Stack",
+    const SIGNATURE: Signature = Signature {
+        names: &["Stack"],
         summary: "call stacks by how often they were recorded",
         details: "The most frequent stacks first, each process by itself. The innermost frame is \
              the first one outside the system modules; see .sys. Stacks are those of handle \
              events, or, if the trace was extracted with -stacks all, of every event, CPU samples \
              too. Provider events that the extract keeps (-events) contribute their own stacks.",
         examples: EXAMPLES,
+        ..Signature::KIND
     };
     const OPTIONS: &'static [OptionGroup<StackCriteria>] = OPTIONS;
 
-    fn columns() -> Vec<String> {
-        render::stack_columns(true).names()
-    }
+    const TABLE: Option<Tabular> = Some(Tabular::of_traces(|| render::stack_columns(true).names()));
 
     fn answer(args: &StackCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         dump.note_stacks_beside_columns(args.stacks);

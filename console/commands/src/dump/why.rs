@@ -10,7 +10,7 @@ use crate::shared::choice::{
     type_of_handles_option,
 };
 use crate::shared::{fields, groups};
-use crate::{CommandError, DumpContext, Kind, KindCommand, KindSignature, Signature};
+use crate::{Command, CommandError, DumpContext, KindCommand, Signature, Tabular};
 use handlescope_query::{self as query, PRIVATE_HEAP, StackTrims, Suspect, WhyAnswer, WhyCriteria};
 use handlescope_render as render;
 use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, Take};
@@ -37,15 +37,16 @@ static SIGNATURE: Signature = Signature {
     arguments: Arguments::Options,
     summary: SUMMARY,
     details: DETAILS,
-    examples: &[".why", ".why -pn leaky -ShowStack", ".why -json"],
+    examples: &Example::lines([".why", ".why -pn leaky -ShowStack", ".why -json"]),
 };
 
-pub static COMMAND: KindCommand<Why> = KindCommand { signature: &SIGNATURE, kind: Why };
+pub static COMMAND: KindCommand =
+    KindCommand { signature: &SIGNATURE, kind: &Why, words: (&[], "") };
 
-impl Kind for Why {
+impl Command for Why {
     type Args = WhyCriteria;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Why",
+    const SIGNATURE: Signature = Signature {
+        names: &["Why"],
         summary: SUMMARY,
         details: DETAILS,
         examples: &[
@@ -53,12 +54,11 @@ impl Kind for Why {
             Example { goal: "one process, with all frames", line: ".dump Why -pn leaky -ss" },
             Example { goal: "the worst leaks of events", line: ".dump Why -Type Event -TopN 3" },
         ],
+        ..Signature::KIND
     };
     const OPTIONS: &'static [OptionGroup<WhyCriteria>] = OPTIONS;
 
-    fn columns() -> Vec<String> {
-        render::why_columns().names()
-    }
+    const TABLE: Option<Tabular> = Some(Tabular::of_traces(|| render::why_columns().names()));
 
     fn answer(criteria: &WhyCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         dump.note_stacks_beside_columns(criteria.handles.stacks);

@@ -5,7 +5,7 @@ use thiserror::Error;
 use super::{CHOICE, day_option, fleet, machine_option, row_options, warn_of};
 use crate::shared::choice::show_stack_option;
 use crate::shared::{fields, groups};
-use crate::{CommandError, DumpContext, Flow, Kind, KindCommand, KindSignature, Signature};
+use crate::{Command, CommandError, DumpContext, Flow, KindCommand, Signature, Tabular};
 use handlescope_fleet::{BuildsDiff, FleetCriteria, compare_builds};
 use handlescope_render as render;
 use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, Take};
@@ -48,15 +48,19 @@ static SIGNATURE: Signature = Signature {
     arguments: Arguments::Options,
     summary: SUMMARY,
     details: DETAILS,
-    examples: &[".diff -build 1.3.0.0 1.4.0.0", ".diff -build 1.3.0.0 1.4.0.0 -pn app -json"],
+    examples: &Example::lines([
+        ".diff -build 1.3.0.0 1.4.0.0",
+        ".diff -build 1.3.0.0 1.4.0.0 -pn app -json",
+    ]),
 };
 
-pub static COMMAND: KindCommand<FleetDiff> = KindCommand { signature: &SIGNATURE, kind: FleetDiff };
+pub static COMMAND: KindCommand =
+    KindCommand { signature: &SIGNATURE, kind: &FleetDiff, words: (&[], "") };
 
-impl Kind for FleetDiff {
+impl Command for FleetDiff {
     type Args = FleetDiffArgs;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Diff",
+    const SIGNATURE: Signature = Signature {
+        names: &["Diff"],
         summary: SUMMARY,
         details: DETAILS,
         examples: &[
@@ -70,13 +74,12 @@ impl Kind for FleetDiff {
                 line: ".dump Diff -build 1.3.0.0 1.4.0.0 -machine WS-0*",
             },
         ],
+        ..Signature::KIND
     };
     const OPTIONS: &'static [OptionGroup<FleetDiffArgs>] = OPTIONS;
-    const OVER_DATASET: bool = true;
 
-    fn columns() -> Vec<String> {
-        render::fleet_diff_columns().names()
-    }
+    const TABLE: Option<Tabular> =
+        Some(Tabular::of_dataset(|| render::fleet_diff_columns().names()));
 
     fn answer(args: &FleetDiffArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let Some(builds) = &args.builds else { return Err(ParseError::refused(NoBuilds).into()) };

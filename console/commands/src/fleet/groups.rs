@@ -4,26 +4,20 @@ use super::{
     CHOICE, build_option, day_option, fleet, machine_option, min_leaked_option, row_options,
     warn_of,
 };
-use crate::dump::Dump;
 use crate::shared::choice::{add_column, show_stack_option};
 use crate::shared::{fields, groups as headings};
-use crate::{
-    AnyCommand, CommandError, DumpContext, Entered, Invocation, Kind, KindSignature, SharedArgs,
-    Signature,
-};
+use crate::{Command, CommandError, DumpContext, SharedArgs, Signature, Tabular};
 use handlescope_fleet::{FleetColumn, FleetCriteria, LeaksOnly, fleet_groups};
 use handlescope_render::{self as render, OutputOptions};
 use handlescope_session::grammar::{
-    Arguments, Choices, Example, GroupView, Opt, OptionGroup, ParseError, Take, choice, words,
+    Arguments, Choices, Example, Opt, OptionGroup, ParseError, Take, choice, words,
 };
 use handlescope_session::settings::StackDisplayArgs;
 
-/// `.dump`, whose kinds are those of the registry.
-pub struct FleetDump;
-
 pub struct FleetObjectRef;
 
-static SIGNATURE: Signature = Signature {
+/// `.dump` of a dataset.
+pub static SIGNATURE: Signature = Signature {
     names: &[".dump"],
     group: headings::QUERIES,
     usage: "KIND [OPTION…]",
@@ -31,22 +25,11 @@ static SIGNATURE: Signature = Signature {
     summary: "print tables of the loaded dataset",
     details: "Each KIND has its own options: see .help KIND. Names of kinds and options are \
          case-insensitive. > FILE at the end writes the output into a file, >> FILE appends it.",
-    examples: &[".dump ObjectRef -Leak -GroupBy machine,process,createstack", ".dump Why -TopN 5"],
+    examples: &Example::lines([
+        ".dump ObjectRef -Leak -GroupBy machine,process,createstack",
+        ".dump Why -TopN 5",
+    ]),
 };
-
-impl AnyCommand for FleetDump {
-    fn signature(&self) -> &'static Signature {
-        &SIGNATURE
-    }
-
-    fn groups(&self) -> Vec<GroupView> {
-        Vec::new()
-    }
-
-    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
-        AnyCommand::parse(&Dump, entered)
-    }
-}
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FleetGroupsArgs {
@@ -76,10 +59,10 @@ const TOTALS_OF: &Choices<&[FleetColumn]> = &[
     ("None", "the groups, as without it", &USUAL),
 ];
 
-impl Kind for FleetObjectRef {
+impl Command for FleetObjectRef {
     type Args = FleetGroupsArgs;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "ObjectRef",
+    const SIGNATURE: Signature = Signature {
+        names: &["ObjectRef"],
         summary: "handles, views and allocations of all traces in groups",
         details: "Sums over the traces of the dataset: number of machines and traces, leaked, \
              closed only by process exit, opened and closed. Single handles are in the traces: \
@@ -95,13 +78,12 @@ impl Kind for FleetObjectRef {
                 line: ".dump ObjectRef -GroupBy trace,day,build -machine WS-001",
             },
         ],
+        ..Signature::KIND
     };
     const OPTIONS: &'static [OptionGroup<FleetGroupsArgs>] = OPTIONS;
-    const OVER_DATASET: bool = true;
 
-    fn columns() -> Vec<String> {
-        render::fleet_group_columns(&FleetColumn::ALL, true).names()
-    }
+    const TABLE: Option<Tabular> =
+        Some(Tabular::of_dataset(|| render::fleet_group_columns(&FleetColumn::ALL, true).names()));
 
     fn check(args: &FleetGroupsArgs, _: &SharedArgs) -> Result<(), ParseError> {
         if args.total.is_some() && !args.by.is_empty() {

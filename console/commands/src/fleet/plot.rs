@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{CHOICE, build_option, day_option, fleet, machine_option, row_options, warn_of};
-use crate::context::answer_over_dataset;
+use crate::context::answer;
 use crate::shared::options::force_option;
 use crate::shared::{fields, groups};
 use crate::{Command, CommandError, Context, DumpContext, Entered, SharedArgs, Signature};
@@ -11,7 +11,8 @@ use handlescope_fleet::{FleetCriteria, GrowthAxis, GrowthColumn, fleet_growth};
 use handlescope_render::output::Target;
 use handlescope_render::pictures::{Timeline, write_plot_svg, write_plot_text};
 use handlescope_session::grammar::{
-    Arguments, Choices, GroupView, Opt, OptionGroup, ParseError, Take, choice, parse, words,
+    Arguments, Choices, Example, GroupView, Opt, OptionGroup, ParseError, Take, choice, parse,
+    words,
 };
 use handlescope_session::paths::{has_extension, stem, with_home};
 
@@ -48,7 +49,11 @@ impl Command for FleetPlot {
         details: "Per trace, on average: the handles opened in a trace that are open at its end, \
              by day, or at each of its 60 steps. NAME.svg is a picture for a browser; without a \
              file it is drawn in the terminal. Groups are stacked.",
-        examples: &[".plot", ".plot days.svg -GroupBy type -pn app", ".plot -Over trace"],
+        examples: &Example::lines([
+            ".plot",
+            ".plot days.svg -GroupBy type -pn app",
+            ".plot -Over trace",
+        ]),
     };
 
     fn groups() -> Vec<GroupView> {
@@ -68,7 +73,7 @@ impl Command for FleetPlot {
         if let Some(file) = args.file.as_ref().filter(|file| !has_extension(file, &["svg"])) {
             return Err(CommandError::PictureName { path: file.clone(), endings: ".svg" });
         }
-        answer_over_dataset(&args.shared, context, |dump| draw(&args, dump))
+        answer(true, &args.shared, context, |dump| draw(&args, dump))
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use handlescope_model::Trace;
 
 use super::{CHOICE, build_option, day_option, fleet, machine_option, row_options, warn_of};
-use crate::context::answer_over_dataset;
+use crate::context::answer;
 use crate::dump::why::Commands;
 use crate::pictures::report::{answers, criteria};
 use crate::shared::options::force_option;
@@ -17,7 +17,7 @@ use handlescope_query::Source;
 use handlescope_render::output::Target;
 use handlescope_render::report::{self, FleetReport};
 use handlescope_session::grammar::{
-    Arguments, GroupView, Opt, OptionGroup, ParseError, Take, parse,
+    Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take, parse,
 };
 use handlescope_session::paths::{has_extension, with_home};
 use handlescope_session::trace::LoadedTrace;
@@ -50,7 +50,7 @@ impl Command for FleetPage {
              machines, first builds, days and stacks, a heat map of machines by days, and for each \
              suspect the trace where it is worst. -Traces N also writes the pages of the N worst \
              traces into the folder NAME.traces, and links them.",
-        examples: &[".report fleet.html", ".report app.html -pn app -Traces 5"],
+        examples: &Example::lines([".report fleet.html", ".report app.html -pn app -Traces 5"]),
     };
 
     fn groups() -> Vec<GroupView> {
@@ -72,7 +72,7 @@ impl Command for FleetPage {
         if !has_extension(&args.file, &["html", "htm"]) {
             return Err(CommandError::PictureName { path: args.file, endings: ".html" });
         }
-        answer_over_dataset(&args.shared, context, |dump| draw(&args, dump))
+        answer(true, &args.shared, context, |dump| draw(&args, dump))
     }
 }
 

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::shared::choice::show_stack_option;
 use crate::shared::{fields, groups};
-use crate::{CommandError, DumpContext, Kind, KindCommand, KindSignature, Signature};
+use crate::{Command, CommandError, DumpContext, KindCommand, Signature, Tabular};
 use handlescope_fleet::{FleetCriteria, fleet_why};
 use handlescope_render::{self as render, OutputOptions};
 use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup};
@@ -44,15 +44,16 @@ static SIGNATURE: Signature = Signature {
     arguments: Arguments::Options,
     summary: SUMMARY,
     details: DETAILS,
-    examples: &[".why", ".why -day 2026-11-16..2026-11-22 -pn app", ".why -json"],
+    examples: &Example::lines([".why", ".why -day 2026-11-16..2026-11-22 -pn app", ".why -json"]),
 };
 
-pub static COMMAND: KindCommand<FleetWhy> = KindCommand { signature: &SIGNATURE, kind: FleetWhy };
+pub static COMMAND: KindCommand =
+    KindCommand { signature: &SIGNATURE, kind: &FleetWhy, words: (&[], "") };
 
-impl Kind for FleetWhy {
+impl Command for FleetWhy {
     type Args = FleetWhyArgs;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Why",
+    const SIGNATURE: Signature = Signature {
+        names: &["Why"],
         summary: SUMMARY,
         details: DETAILS,
         examples: &[
@@ -60,13 +61,12 @@ impl Kind for FleetWhy {
             Example { goal: "on some machines", line: ".dump Why -machine WS-0*" },
             Example { goal: "of one build, with all frames", line: ".dump Why -build 1.4.* -ss" },
         ],
+        ..Signature::KIND
     };
     const OPTIONS: &'static [OptionGroup<FleetWhyArgs>] = OPTIONS;
-    const OVER_DATASET: bool = true;
 
-    fn columns() -> Vec<String> {
-        render::fleet_why_columns().names()
-    }
+    const TABLE: Option<Tabular> =
+        Some(Tabular::of_dataset(|| render::fleet_why_columns().names()));
 
     fn answer(args: &FleetWhyArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let fleet = fleet(&args.criteria, dump)?;

@@ -3,9 +3,9 @@ use std::io::Write;
 use comfy_table::{Cell, ColumnConstraint, Table};
 use handlescope_model::Untrusted;
 
-use crate::help::syntax::Syntax;
+use crate::syntax::Syntax;
 use crate::topics::TopicSpec;
-use crate::{AnyCommand, AnyKind, CommandError, Registry};
+use crate::{AnyCommand, CommandError, Registry};
 use handlescope_session::grammar::{Arguments, Example, GroupView, OptionSpec, ValueKind};
 use handlescope_session::settings::{Aliases, Key};
 use handlescope_session::terminal::theme::name_cell;
@@ -33,7 +33,7 @@ impl<'a> Page<'a> {
     pub fn everything(mut self, aliases: &Aliases) -> Result<(), CommandError> {
         let mut group = "";
         let mut rows: Vec<[String; 2]> = Vec::new();
-        for command in self.registry.commands {
+        for command in self.registry.commands() {
             let signature = command.signature();
             if signature.group != group {
                 self.rows(&std::mem::take(&mut rows))?;
@@ -98,14 +98,14 @@ impl<'a> Page<'a> {
         }
         self.heading("Examples")?;
         for example in signature.examples {
-            self.line(&format!("  {}", self.syntax.line(example)))?;
+            self.line(&format!("  {}", self.syntax.line(example.line)))?;
         }
         Ok(())
     }
 
-    pub fn kind(mut self, kind: &dyn AnyKind) -> Result<(), CommandError> {
+    pub fn kind(mut self, kind: &dyn AnyCommand) -> Result<(), CommandError> {
         let signature = kind.signature();
-        let title = self.syntax.usage(&format!(".dump {} [OPTION…]", signature.name));
+        let title = self.syntax.usage(&format!(".dump {}", kind.usage()));
         self.title(&title, signature.summary)?;
         self.paragraph(signature.details)?;
         self.options(&kind.groups())?;
@@ -117,7 +117,7 @@ impl<'a> Page<'a> {
             String::new()
         };
         if let Some(option) = kind.options().first() {
-            let line = format!(".help {} {}", signature.name, option.name());
+            let line = format!(".help {} {}", kind.name(), option.name());
             let line = self.syntax.line(&line);
             self.line(&format!("\n{line} explains an option{about_filters}."))?;
         }
@@ -230,7 +230,7 @@ impl<'a> Page<'a> {
     }
 
     fn rows(&mut self, rows: &[[String; 2]]) -> Result<(), CommandError> {
-        let widths = self.registry.commands.iter().map(|command| command.usage().chars().count());
+        let widths = self.registry.commands().map(|command| command.usage().chars().count());
         self.aligned(rows, widths.max().unwrap_or_default())
     }
 
@@ -278,6 +278,6 @@ fn is_idle(option: &&dyn OptionSpec) -> bool {
 
 /// The kinds of `.dump`, each with its line.
 fn kinds(registry: &Registry, indent: &'static str) -> impl Iterator<Item = [String; 2]> {
-    let kinds = registry.kinds.iter();
+    let kinds = registry.kinds().iter();
     kinds.map(move |kind| [format!("{indent}{}", kind.name()), kind.signature().summary.to_owned()])
 }

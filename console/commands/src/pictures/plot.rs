@@ -14,7 +14,7 @@ use handlescope_query::{
 use handlescope_render::output::Target;
 use handlescope_render::pictures::{Measure, Timeline, columns, write_plot_svg, write_plot_text};
 use handlescope_session::grammar::{
-    Arguments, Choices, GroupView, Opt, OptionGroup, ParseError, Take, choice, words,
+    Arguments, Choices, Example, GroupView, Opt, OptionGroup, ParseError, Take, choice, words,
 };
 use handlescope_session::paths::{has_extension, names_apart, stem};
 
@@ -73,11 +73,11 @@ impl Command for Plot {
              closed, by process exit too. Other options choose handles as for .dump ObjectRef. \
              With -Kind it draws bytes allocated and not yet freed, with -Count the number of \
              allocations.",
-        examples: &[
+        examples: &Example::lines([
             ".plot",
             ".plot handles.svg -pn leaky",
             ".plot leaks.svg -Leak -GroupBy stack -TopN 5",
-        ],
+        ]),
     };
 
     fn groups() -> Vec<GroupView> {
@@ -93,7 +93,7 @@ impl Command for Plot {
         if let Some(file) = args.file.as_ref().filter(|file| !has_extension(file, &["svg"])) {
             return Err(CommandError::PictureName { path: file.clone(), endings: ".svg" });
         }
-        answer(&args.options.shared, context, |dump| draw(&args, dump))
+        answer(false, &args.options.shared, context, |dump| draw(&args, dump))
     }
 }
 

@@ -49,9 +49,24 @@ pub enum Arguments {
 }
 
 /// A command line that is worth knowing.
+#[derive(Clone, Copy)]
 pub struct Example {
+    /// What it is for, if the line does not say so.
     pub goal: &'static str,
     pub line: &'static str,
+}
+
+impl Example {
+    /// Command lines without goals.
+    pub const fn lines<const N: usize>(lines: [&'static str; N]) -> [Example; N] {
+        let mut examples = [Example { goal: "", line: "" }; N];
+        let mut index = 0;
+        while index < N {
+            examples[index].line = lines[index];
+            index += 1;
+        }
+        examples
+    }
 }
 
 /// Documentation of an option.

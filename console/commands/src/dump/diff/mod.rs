@@ -11,8 +11,7 @@ use std::path::Path;
 use crate::shared::caveats::{kind_option, note_allocations, write_caveats};
 use crate::shared::groups;
 use crate::{
-    AnyCommand, AnyKind, CommandError, DumpContext, Entered, Flow, Invocation, Kind, KindSignature,
-    SharedArgs, Signature,
+    Command, CommandError, DumpContext, Flow, KindCommand, SharedArgs, Signature, Tabular,
 };
 use handlescope_query::{
     self as query, self, Compared, DiffCriteria, Domain, FileAnswer, PointsDiff, ResourcesAnswer,
@@ -21,17 +20,13 @@ use handlescope_query::{
 use handlescope_render as render;
 use handlescope_render::output::Target;
 use handlescope_render::pictures::FlameGraph;
-use handlescope_session::grammar::{
-    Arguments, Example, GroupView, OptionGroup, ParseError, Quotes, Token, parse,
-};
+use handlescope_session::grammar::{Arguments, Example, OptionGroup, ParseError};
 use handlescope_session::paths::has_extension;
 use handlescope_session::terminal::Messages;
 use handlescope_session::trace::{CaveatKind, LoadedTrace};
 
 /// The kind, which has every option and format that kinds have.
 pub struct Diff;
-
-pub struct DiffCommand;
 
 const SUMMARY: &str = "compare two points in time, or two traces";
 
@@ -56,44 +51,24 @@ static SIGNATURE: Signature = Signature {
     arguments: Arguments::Points(2),
     summary: SUMMARY,
     details: DETAILS,
-    examples: &[
+    examples: &Example::lines([
         ".diff",
         ".diff 0.5s 1.5s -ShowStack",
         ".diff 0.5s -pn leaky -json",
         ".diff 0.5s -flame grown.svg",
-    ],
+    ]),
 };
 
-impl AnyCommand for DiffCommand {
-    fn signature(&self) -> &'static Signature {
-        &SIGNATURE
-    }
+pub static COMMAND: KindCommand = KindCommand {
+    signature: &SIGNATURE,
+    kind: &Diff,
+    words: (&["-From", "-To"], "at most two points, A and B"),
+};
 
-    fn groups(&self) -> Vec<GroupView> {
-        AnyKind::groups(&Diff)
-    }
-
-    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
-        let options = AnyKind::options(&Diff);
-        let points = parse::words(&options, entered.tokens);
-        if let Some(third) = points.get(2) {
-            return Err(entered.too_many("at most two points, A and B", third));
-        }
-        let mut tokens = entered.tokens.to_vec();
-        tokens.retain(|token| points.iter().all(|point| point.span != token.span));
-        let named = ["-From", "-To"].into_iter().zip(&points).flat_map(|(name, point)| {
-            let (text, span) = (name.to_owned(), point.span.clone());
-            [Token { text, span, quotes: Quotes::No }, (*point).clone()]
-        });
-        tokens.extend(named);
-        AnyKind::parse(&Diff, &Entered { tokens: &tokens, ..*entered })
-    }
-}
-
-impl Kind for Diff {
+impl Command for Diff {
     type Args = DiffArgs;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Diff",
+    const SIGNATURE: Signature = Signature {
+        names: &["Diff"],
         summary: SUMMARY,
         details: DETAILS,
         examples: &[
@@ -107,10 +82,11 @@ impl Kind for Diff {
                 line: ".dump Diff -From 0.5s -To 1.5s -Kind heap",
             },
         ],
+        ..Signature::KIND
     };
     const OPTIONS: &'static [OptionGroup<DiffArgs>] = OPTIONS;
 
-    fn columns() -> Vec<String> {
+    const TABLE: Option<Tabular> = Some(Tabular::of_traces(|| {
         let mut columns: Vec<String> = Vec::new();
         for domain in [Domain::Handles, Domain::Allocations] {
             let of_points = render::point_columns(domain).names();
@@ -121,7 +97,7 @@ impl Kind for Diff {
             }
         }
         columns
-    }
+    }));
 
     fn check(args: &DiffArgs, shared: &SharedArgs) -> Result<(), ParseError> {
         let (option, reason) = (FLAME, "the picture has all groups and no rows");
