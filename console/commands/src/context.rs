@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::error::CommandError;
-use super::shared::caveats::write_no_match;
 use super::shared::names::WatchedSymbols;
+use super::shared::write_no_match;
 use handlescope_query::{FrameNames, NoMatch, Source};
 use handlescope_render::output::{self, COLUMNS};
 use handlescope_render::{OutputError, OutputOptions, Table};

@@ -16,7 +16,8 @@ use super::{Command, CommandError, Context, Entered, Signature};
 use handlescope_query::trace_info;
 use handlescope_render::time::{Clock, Seconds, instant};
 use handlescope_session::filter::Filter;
-use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, Take, parse};
+use handlescope_session::grammar::value::{LOADED_FILES, TEXT, Value};
+use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, parse, to};
 use handlescope_session::paths::{names_apart, shown};
 use handlescope_session::terminal::table;
 use handlescope_session::trace::{self, LoadedTrace};
@@ -60,9 +61,11 @@ impl Command for ConvertTime {
                 details: "Without a time zone, a time is local to the recording machine. A time \
                      without a date that lies outside the recording is tried as UTC, too.",
                 example: "-time 13.123s",
-                take: Take::Text("TIME", 2, |args| &mut args.time),
+                take: to(&(Value { placeholder: "TIME", arity: (1, 2), ..TEXT }, |args, text| {
+                    args.time = Some(text);
+                })),
             },
-            files_option(|args| &mut args.files),
+            files_option(&(LOADED_FILES, |args, filter| args.files.push(filter))),
         ],
     }];
 
@@ -249,8 +252,10 @@ impl Command for Snapshot {
              !htrace -snapshot is already named snapshot1, snapshot2 and so on.",
         examples: &Example::lines([".snapshot warm 0.5s", ".snapshot", ".diff warm"]),
     };
-    const OPTIONS: &'static [OptionGroup<SnapshotArgs>] =
-        &[OptionGroup { title: "Options", options: &[files_option(|args| &mut args.files)] }];
+    const OPTIONS: &'static [OptionGroup<SnapshotArgs>] = &[OptionGroup {
+        title: "Options",
+        options: &[files_option(&(LOADED_FILES, |args, filter| args.files.push(filter)))],
+    }];
 
     fn parse(entered: &Entered<'_>) -> Result<SnapshotArgs, ParseError> {
         let (args, words) = entered.options_and_words(Self::OPTIONS)?;

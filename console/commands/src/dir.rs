@@ -14,8 +14,9 @@ use jiff::tz::TimeZone;
 use super::shared::groups;
 use super::shared::options::recursive_option;
 use super::{Command, CommandError, Context, Entered, Signature};
+use handlescope_session::grammar::value::SWITCH;
 use handlescope_session::grammar::{
-    Arguments, Example, Opt, OptionGroup, OptionSpec, ParseError, Take, Token, parse,
+    Arguments, Example, Opt, OptionGroup, OptionSpec, ParseError, Token, parse, to,
 };
 use handlescope_session::paths::{
     ExpandError, Pattern, Walk, folders_in, is_extract, is_plain_extract, missing, with_home,
@@ -92,14 +93,14 @@ static OPTIONS: &[OptionGroup<DirArgs>] = &[OptionGroup {
             "include subfolders",
             "Files in subfolders are listed with their paths.",
             "-r",
-            |args| &mut args.recursive,
+            &(SWITCH, |args, ()| args.recursive = true),
         ),
         Opt {
             names: &["-od"],
             help: "sort by time instead of name",
             details: "By time of last change, newest last.",
             example: "-od",
-            take: Take::Switch(|args| &mut args.by_time),
+            take: to(&(SWITCH, |args, ()| args.by_time = true)),
         },
     ],
 }];

@@ -9,7 +9,8 @@ use super::shared::groups;
 use super::shared::options::{max_size_option, recursive_queries_option};
 use super::{Command, CommandError, Context, Entered, Signature};
 use handlescope_fleet::dataset::{Dataset, LocalFile};
-use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, Take};
+use handlescope_session::grammar::value::{SIZE, SWITCH};
+use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::paths::with_home;
 use handlescope_session::terminal::Messages;
 use handlescope_session::trace::{LoadArgs, LoadedTrace, Loading};
@@ -216,21 +217,24 @@ fn with_extracts(
 static OPTIONS: &[OptionGroup<LoadArgs>] = &[OptionGroup {
     title: "Options",
     options: &[
-        recursive_queries_option("-r examples", |args| &mut args.recursive),
+        recursive_queries_option("-r examples", &(SWITCH, |args, ()| args.recursive = true)),
         Opt {
             names: &["-All"],
             help: "read all tables at once",
             details: "By default a table is read by the first query that needs it.",
             example: "-All examples",
-            take: Take::Switch(|args| &mut args.all),
+            take: to(&(SWITCH, |args, ()| args.all = true)),
         },
-        max_size_option("-MaxSize 20GB examples", |args| &mut args.max_size),
+        max_size_option(
+            "-MaxSize 20GB examples",
+            &(SIZE, |args, bytes| args.max_size = Some(bytes)),
+        ),
         Opt {
             names: &["-fd", "-filedir"],
             help: "optional in front of a QUERY",
             details: "Accepted because ETWAnalyzer has it; it has no effect.",
             example: "-fd examples",
-            take: Take::Set(|_| ()),
+            take: to(&(SWITCH, |_, ()| ())),
         },
     ],
 }];

@@ -134,4 +134,6 @@ pub fn explained(error: ParseError, tokens: &[Token]) -> ParseError {
 #[cfg(test)]
 mod line_tests;
 #[cfg(test)]
+mod option_tests;
+#[cfg(test)]
 pub mod tests;

@@ -11,6 +11,7 @@ use super::shared::names::{NameSearch, save_for_etwanalyzer, store_names, write_
 use super::shared::options::{etwanalyzer_option, files_option, force_option};
 use super::{Command, CommandError, Context, Entered, Signature};
 use handlescope_session::filter::Filter;
+use handlescope_session::grammar::value::{LOADED_FILES, SWITCH};
 use handlescope_session::grammar::{Arguments, Example, OptionGroup, ParseError};
 use handlescope_session::paths::{EXTRACT_EXTENSION, has_extension, with_home};
 use handlescope_session::trace::extraction::prepare_folder;
@@ -51,10 +52,10 @@ impl Command for Save {
                  ObjectRef -ShowStack shows, and these are stored. The file time is set to the \
                  session's.",
                 "leaky.json7z -etwanalyzer",
-                |args| &mut args.etwanalyzer,
+                &(SWITCH, |args, ()| args.etwanalyzer = true),
             ),
-            force_option("leaky.json7z -Force", |args| &mut args.force),
-            files_option(|args| &mut args.files),
+            force_option("leaky.json7z -Force", &(SWITCH, |args, ()| args.force = true)),
+            files_option(&(LOADED_FILES, |args, filter| args.files.push(filter))),
         ],
     }];
 
@@ -119,8 +120,10 @@ impl Command for Symbolize {
             ".symbolize -fd examples/leaky.etl",
         ]),
     };
-    const OPTIONS: &'static [OptionGroup<Vec<Filter>>] =
-        &[OptionGroup { title: "Which files", options: &[files_option(|files| files)] }];
+    const OPTIONS: &'static [OptionGroup<Vec<Filter>>] = &[OptionGroup {
+        title: "Which files",
+        options: &[files_option(&(LOADED_FILES, |files, filter| files.push(filter)))],
+    }];
 
     fn run(files: Vec<Filter>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, cancel, out, messages, .. } = context;

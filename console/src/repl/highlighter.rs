@@ -272,6 +272,32 @@ mod tests {
         assert_eq!(of(".help ObjectRef -Leak ", "-Leak"), Role::Value);
     }
 
+    /// The words of a line that are marked as wrong.
+    fn wrong(line: &str) -> Vec<String> {
+        let wrong = shown(line).into_iter().filter(|(_, role)| *role == Role::Wrong);
+        wrong.map(|(word, _)| word).collect()
+    }
+
+    #[test]
+    fn an_option_and_its_values_are_not_marked_as_wrong_but_its_misspelling_is() {
+        let registry = registry(false);
+        let commands = registry.commands().map(|command| (command, command.name().to_owned()));
+        let kinds = registry.kinds().iter().map(|kind| (*kind, format!(".dump {}", kind.name())));
+        for (command, start) in commands.chain(kinds) {
+            for option in command.options() {
+                let example = option.doc().example;
+                let mut words = split(example).into_iter().map(|token| token.text);
+                let typed = words.find(|word| option.is_named(word)).expect("its example");
+                for name in option.doc().names {
+                    let line = format!("{start} {} ", example.replacen(&typed, name, 1));
+                    assert!(wrong(&line).is_empty(), "{line}: {:?}", wrong(&line));
+                    let misspelt = format!("{name}qq");
+                    assert_eq!(wrong(&format!("{start} {misspelt} ")), [misspelt], "{start}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_word_that_may_still_become_right_is_not_marked() {
         assert_eq!(of(".dump ObjectRef -Lea", "-Lea"), Role::Unfinished);

@@ -10,7 +10,8 @@ use crate::{Command, CommandError, DumpContext, Signature, Tabular};
 use handlescope_query::{self as query, EventCriteria};
 use handlescope_render as render;
 use handlescope_session::filter::Filter;
-use handlescope_session::grammar::{Example, Opt, OptionGroup, Take, Texts};
+use handlescope_session::grammar::value::{PROCESSES, SWITCH, TEXTS, TIMES};
+use handlescope_session::grammar::{Example, Opt, OptionGroup, to};
 use handlescope_session::terminal::Messages;
 
 pub struct Events;
@@ -87,14 +88,14 @@ static DISPLAY: &[Opt<EventCriteria>] = &[
         help: "single events in time order, with their fields",
         details: "Needs a trace extracted with -events.",
         example: "-ShowFields",
-        take: Take::Switch(|args| &mut args.fields),
+        take: to(&(SWITCH, |args, ()| args.fields = true)),
     },
     Opt {
         names: &["-Stack"],
         help: "single events in time order, with their stacks",
         details: "Needs a trace extracted with -events.",
         example: "-Stack",
-        take: Take::Switch(|args| &mut args.stacks.show),
+        take: to(&(SWITCH, |args, ()| args.stacks.show = true)),
     },
 ];
 
@@ -104,25 +105,25 @@ static WHICH: &[Opt<EventCriteria>] = &[
         help: "events of these providers",
         details: "By name or GUID. Events of the kernel have the provider Windows Kernel.",
         example: "-Provider *kernel*",
-        take: Take::Filter(Texts::Other, |args| &mut args.provider),
+        take: to(&(TEXTS, |args, filter| args.provider = Some(filter))),
     },
     Opt {
         names: &["-Event"],
         help: "events with these names",
         details: "By name, id, or kind as in hook:1120.",
         example: "-Event *Handle*",
-        take: Take::Filter(Texts::Other, |args| &mut args.event),
+        take: to(&(TEXTS, |args, filter| args.event = Some(filter))),
     },
     process_option(
         "events that these processes logged",
         "By the header of the event. Needs a trace extracted with -events. The name may go \
          without .exe; a number is a pid; ! in front excludes.",
-        |args| &mut args.process,
+        &(PROCESSES, |args, processes| args.process = Some(processes)),
     ),
     time_option(
         "events in this time range, since session start",
         "In seconds, or with a unit: 10ms. Needs a trace extracted with -events.",
-        |args| &mut args.time,
+        &(TIMES, |args, times| args.time = Some(times)),
     ),
 ];
 
@@ -154,7 +155,7 @@ impl Command for Stats {
                       session_start_utc and so on; * lists all. Those of ETWAnalyzer work too: \
                       Machine, OSVersion, NumberOfProcessors, SessionStart.",
             example: "-Properties os_*;!os_build",
-            take: Take::Filter(Texts::Other, |properties| properties),
+            take: to(&(TEXTS, |properties, filter| *properties = Some(filter))),
         }],
     }];
 

@@ -15,7 +15,7 @@ use thiserror::Error;
 use super::shared::groups;
 use super::{AnyCommand, Entered, Invocation, Registry, Signature};
 use handlescope_session::grammar::parse::{Item, known_items};
-use handlescope_session::grammar::{Arguments, Example, OptionSpec, ParseError, Token, ValueKind};
+use handlescope_session::grammar::{Arguments, Example, OptionSpec, ParseError, Token};
 use handlescope_session::suggest::{self, followed_by};
 
 /// `.dump` of what is loaded.
@@ -113,7 +113,7 @@ fn example(command: &str, entered: &Entered<'_>) -> String {
         Some((kind, kind.option(&token.text)?, token))
     });
     match typed {
-        Some((kind, option, token)) if option.value() == ValueKind::None => {
+        Some((kind, option, token)) if option.has_effect() && option.value().arity.1 == 0 => {
             format!("{command} {} {}", kind.name(), token.text)
         }
         Some((kind, ..)) => format!("{command} {}", kind.name()),

@@ -6,7 +6,8 @@ use crate::{Command, CommandError, DumpContext, Signature, Tabular};
 use handlescope_query::{self as query, ModuleCriteria, ProcessCriteria};
 use handlescope_render as render;
 use handlescope_session::filter::Filter;
-use handlescope_session::grammar::{Example, Opt, OptionGroup, Take, Texts};
+use handlescope_session::grammar::value::{PROCESSES, TEXTS};
+use handlescope_session::grammar::{Example, Opt, OptionGroup, To, to};
 
 pub struct Module;
 
@@ -80,8 +81,10 @@ impl Command for Symbols {
         ],
         ..Signature::KIND
     };
-    const OPTIONS: &'static [OptionGroup<Option<Filter>>] =
-        &[OptionGroup { title: "Which modules", options: &[dll_option(|name| name)] }];
+    const OPTIONS: &'static [OptionGroup<Option<Filter>>] = &[OptionGroup {
+        title: "Which modules",
+        options: &[dll_option(&(TEXTS, |name, filter| *name = Some(filter)))],
+    }];
 
     const TABLE: Option<Tabular> = Some(Tabular::of_traces(|| render::symbol_columns().names()));
 
@@ -94,13 +97,13 @@ impl Command for Symbols {
     }
 }
 
-pub const fn dll_option<A>(field: fn(&mut A) -> &mut Option<Filter>) -> Opt<A> {
+pub const fn dll_option<A>(set: &'static To<A, Filter>) -> Opt<A> {
     Opt {
         names: &["-Dll", "-md"],
         help: "modules with this name",
         details: "The file name with its extension, as in ntdll.dll.",
         example: "-Dll leaky.exe;kernel*",
-        take: Take::Filter(Texts::Other, field),
+        take: to(set),
     }
 }
 
@@ -112,7 +115,7 @@ pub const MODULES: &[OptionGroup<ModuleCriteria>] = &[OptionGroup {
             "modules that these processes loaded",
             "The name may go without .exe; a number is a pid; ! in front excludes. \
                       Kernel modules belong to every process.",
-            |args| &mut args.loaders.name,
+            &(PROCESSES, |args, processes| args.loaders.name = Some(processes)),
         ),
         command_line_option(
             "modules that processes with this command line loaded",
@@ -122,14 +125,14 @@ pub const MODULES: &[OptionGroup<ModuleCriteria>] = &[OptionGroup {
             "modules loaded by processes that started or ended in the trace",
             "Combined with -pn and -CmdLine, all must match.",
         ),
-        dll_option(|args| &mut args.name),
+        dll_option(&(TEXTS, |args, filter| args.name = Some(filter))),
         Opt {
             names: &["-VersionFilter"],
             help: "modules with this path, version, product, description or company",
             details: "Compared with each of them and with all of them joined; an exclusion must \
                  match none. Paths are compared with and without drive letters.",
             example: "-VersionFilter !*Microsoft*",
-            take: Take::Filter(Texts::Other, |args| &mut args.version),
+            take: to(&(TEXTS, |args, filter| args.version = Some(filter))),
         },
     ],
 }];

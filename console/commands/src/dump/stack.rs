@@ -8,9 +8,10 @@ use crate::shared::{fields, groups};
 use crate::{Command, CommandError, DumpContext, Signature, Tabular};
 use handlescope_query::{self as query, StackCriteria};
 use handlescope_render as render;
-use handlescope_session::grammar::{Example, Opt, OptionGroup, Take};
+use handlescope_session::grammar::value::{COUNTS, FRAMES, PROCESSES, TIMES};
+use handlescope_session::grammar::{Example, Opt, OptionGroup, to};
 use handlescope_session::settings::StackDisplayArgs;
-use handlescope_session::values::{CountUnit, Format};
+use handlescope_session::values::Format;
 
 pub struct Stack;
 
@@ -76,24 +77,24 @@ static WHICH: &[Opt<StackCriteria>] = &[
         help: "the stack with this number, with its frames",
         details: "The number after \"Stack:\" in .dump ObjectRef; two numbers are a range.",
         example: "-Id 18",
-        take: Take::Count(CountUnit::None, |args| &mut args.ids),
+        take: to(&(COUNTS, |args, range| args.ids = Some(range))),
     },
     process_option(
         "stacks of events that happened in these processes",
         "Stacks of handles and allocations belong to the owner. The name may go without .exe; a \
          number is a pid; ! in front excludes.",
-        |args| &mut args.process,
+        &(PROCESSES, |args, processes| args.process = Some(processes)),
     ),
     stack_filter_option(
         "stacks with a matching frame",
         "A filter is compared with each line module!function of the stack; an exclusion \
                   must match no line.",
-        |args| &mut args.stack_filter,
+        &(FRAMES, |args, filter| args.stack_filter = Some(filter)),
     ),
     time_option(
         "stacks of events in this time range, since session start",
         "In seconds, or with a unit: 10ms.",
-        |args| &mut args.time,
+        &(TIMES, |args, times| args.time = Some(times)),
     ),
 ];
 

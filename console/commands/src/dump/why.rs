@@ -4,16 +4,19 @@ use std::collections::HashSet;
 
 use indicatif::HumanCount;
 
-use crate::shared::caveats::write_caveats;
 use crate::shared::choice::{
     process_option, show_address_option, show_line_option, show_stack_option, suspect_option,
     type_of_handles_option,
 };
+use crate::shared::write_caveats;
 use crate::shared::{fields, groups};
 use crate::{Command, CommandError, DumpContext, KindCommand, Signature, Tabular};
 use handlescope_query::{self as query, PRIVATE_HEAP, StackTrims, Suspect, WhyAnswer, WhyCriteria};
 use handlescope_render as render;
-use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, Take};
+use handlescope_session::grammar::value::{
+    LENGTH, NUMBER, OBJECT_TYPES, PROCESSES, SINCE, SUSPECT, SWITCH,
+};
+use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, to};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::trace::{CaveatKind, NamedSuspect, Session, filter_of};
 use handlescope_session::values::{Format, TopN};
@@ -185,17 +188,22 @@ static WHICH: &[Opt<WhyCriteria>] = &[
         "handles and allocations that these processes own",
         "The owner, not the creator as for -pn of .dump ObjectRef. The name may go without .exe; \
          a number is a pid; ! in front excludes.",
-        |criteria| &mut criteria.process,
+        &(PROCESSES, |criteria, processes| criteria.process = Some(processes)),
     ),
-    type_of_handles_option(|criteria| &mut criteria.handles.object_type),
-    suspect_option("only this suspect", |criteria| &mut criteria.handles.suspect),
+    type_of_handles_option(&(OBJECT_TYPES, |criteria, filter| {
+        criteria.handles.object_type = Some(filter);
+    })),
+    suspect_option(
+        "only this suspect",
+        &(SUSPECT, |criteria, id| criteria.handles.suspect = Some(id)),
+    ),
     Opt {
         names: &["-MinLeaked"],
         help: "only suspects that leaked at least this many",
         details: "Counts handles or allocations of a suspect that are leaked or closed only by \
              process exit. Ranks do not change.",
         example: "-MinLeaked 10",
-        take: Take::Number(|criteria| &mut criteria.min_leaked),
+        take: to(&(NUMBER, |criteria, number| criteria.min_leaked = Some(number))),
     },
     Opt {
         names: &["-Since"],
@@ -203,7 +211,7 @@ static WHICH: &[Opt<WhyCriteria>] = &[
         details: "Handles and allocations opened earlier are left out of counts, growth and \
              causes. Units: s, ms, us, ns.",
         example: "-Since 1.5s",
-        take: Take::From(|criteria| &mut criteria.handles.time),
+        take: to(&(SINCE, |criteria, times| criteria.handles.time = Some(times))),
     },
     Opt {
         names: &["-ByProcess"],
@@ -212,7 +220,7 @@ static WHICH: &[Opt<WhyCriteria>] = &[
              same service) that leak one type on one stack are one suspect, with the processes \
              listed.",
         example: "-ByProcess",
-        take: Take::Switch(|criteria| &mut criteria.by_process),
+        take: to(&(SWITCH, |criteria, ()| criteria.by_process = true)),
     },
     Opt {
         names: &["-RaceWindow"],
@@ -220,7 +228,7 @@ static WHICH: &[Opt<WhyCriteria>] = &[
         details: "Two threads of a process that open the same object within this time, where one \
              handle leaks, are a race. Default: 1 ms. Units: s, ms, us, ns.",
         example: "-RaceWindow 500us",
-        take: Take::Length(|criteria| &mut criteria.race_window_ns),
+        take: to(&(LENGTH, |criteria, ns| criteria.race_window_ns = Some(ns))),
     },
 ];
 
@@ -234,7 +242,7 @@ static DISPLAY: &[Opt<WhyCriteria>] = &[
              by process exit whose stack has only system frames. Other formats always have all \
              suspects.",
         example: "-All",
-        take: Take::Switch(|criteria| &mut criteria.all),
+        take: to(&(SWITCH, |criteria, ()| criteria.all = true)),
     },
     show_stack_option(),
     show_address_option(),

@@ -8,7 +8,8 @@ use crate::shared::{fields, groups};
 use crate::{Command, CommandError, DumpContext, Flow, KindCommand, Signature, Tabular};
 use handlescope_fleet::{BuildsDiff, FleetCriteria, compare_builds};
 use handlescope_render as render;
-use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, Take};
+use handlescope_session::grammar::value::{PAIR, Value};
+use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::values::Counted;
 
@@ -122,7 +123,10 @@ static CHOICES: [Opt<FleetDiffArgs>; 5] = {
         help: "the two builds, that before and that after",
         details: "Names as .dump ObjectRef -GroupBy build lists them.",
         example: "-build 1.3.0.0 1.4.0.0",
-        take: Take::Pair("BEFORE AFTER", |args: &mut FleetDiffArgs| &mut args.builds),
+        take: to(&(
+            Value { placeholder: "BEFORE AFTER", ..PAIR },
+            |args: &mut FleetDiffArgs, pair| args.builds = Some(pair),
+        )),
     };
     [builds, machine_option(), day_option(), process, object_type]
 };

@@ -4,13 +4,14 @@ use super::{
     CHOICE, build_option, day_option, fleet, machine_option, min_leaked_option, row_options,
     warn_of,
 };
-use crate::shared::choice::{add_column, show_stack_option};
+use crate::shared::choice::{add_columns, show_stack_option};
 use crate::shared::{fields, groups as headings};
 use crate::{Command, CommandError, DumpContext, SharedArgs, Signature, Tabular};
 use handlescope_fleet::{FleetColumn, FleetCriteria, LeaksOnly, fleet_groups};
 use handlescope_render::{self as render, OutputOptions};
+use handlescope_session::grammar::value::{NUMBER, SWITCH, Value, WORD, WORDS};
 use handlescope_session::grammar::{
-    Arguments, Choices, Example, Opt, OptionGroup, ParseError, Take, choice, words,
+    Arguments, Choices, Example, Opt, OptionGroup, ParseError, choice, to, words,
 };
 use handlescope_session::settings::StackDisplayArgs;
 
@@ -129,21 +130,23 @@ static OPTIONS: &[OptionGroup<FleetGroupsArgs>] = &[
 
 static CHOICES: [Opt<FleetGroupsArgs>; 8] = {
     let [process, object_type] = row_options();
-    let least = min_leaked_option(|args: &mut FleetGroupsArgs| &mut args.min_leaked);
+    let least = min_leaked_option(&(NUMBER, |args: &mut FleetGroupsArgs, number| {
+        args.min_leaked = Some(number);
+    }));
     let leak = Opt {
         names: &["-Leak"],
         help: "only what leaks: groups of the traces that leak something",
         details: "Groups of one process, type and stack of which something is never released. \
              With -LeakAtExit also those of which only process exit releases something.",
         example: "-Leak",
-        take: Take::Switch(|args: &mut FleetGroupsArgs| &mut args.leaks.leak),
+        take: to(&(SWITCH, |args: &mut FleetGroupsArgs, ()| args.leaks.leak = true)),
     };
     let at_exit = Opt {
         names: &["-LeakAtExit"],
         help: "only groups of which process exit released something",
         details: "Handles and allocations that only the end of their process released.",
         example: "-LeakAtExit",
-        take: Take::Switch(|args: &mut FleetGroupsArgs| &mut args.leaks.at_exit),
+        take: to(&(SWITCH, |args: &mut FleetGroupsArgs, ()| args.leaks.at_exit = true)),
     };
     [machine_option(), build_option(), day_option(), process, object_type, leak, at_exit, least]
 };
@@ -156,9 +159,9 @@ static GROUPS: &[Opt<FleetGroupsArgs>] = &[
              equal on all machines and in all builds if the functions of the program are. Default: \
              process,type,createstack.",
         example: "-GroupBy machine,process,createstack",
-        take: Take::List(FleetColumn::words, |args, index| {
-            add_column(&mut args.by, FleetColumn::ALL.get(index));
-        }),
+        take: to(&(Value { words: FleetColumn::words, ..WORDS }, |args, indices| {
+            add_columns(&mut args.by, &FleetColumn::ALL, &indices);
+        })),
     },
     Opt {
         names: &["-ShowTotal"],
@@ -166,9 +169,8 @@ static GROUPS: &[Opt<FleetGroupsArgs>] = &[
         details: "Of what the traces opened and allocated: a dataset does not have the handles that \
              were open before. -SortBy takes Handles and File, too.",
         example: "-ShowTotal Process",
-        take: Take::Choice(
-            || words(TOTALS_OF),
-            |args, index| args.total = choice(TOTALS_OF, index),
-        ),
+        take: to(&(Value { words: || words(TOTALS_OF), ..WORD }, |args, index| {
+            args.total = choice(TOTALS_OF, index);
+        })),
     },
 ];

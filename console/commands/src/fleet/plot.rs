@@ -10,9 +10,9 @@ use crate::{Command, CommandError, Context, DumpContext, Entered, SharedArgs, Si
 use handlescope_fleet::{FleetCriteria, GrowthAxis, GrowthColumn, fleet_growth};
 use handlescope_render::output::Target;
 use handlescope_render::pictures::{Timeline, write_plot_svg, write_plot_text};
+use handlescope_session::grammar::value::{NUMBER, SWITCH, Value, WORD};
 use handlescope_session::grammar::{
-    Arguments, Choices, Example, GroupView, Opt, OptionGroup, ParseError, Take, choice, parse,
-    words,
+    Arguments, Choices, Example, GroupView, Opt, OptionGroup, ParseError, choice, parse, to, words,
 };
 use handlescope_session::paths::{has_extension, stem, with_home};
 
@@ -129,7 +129,10 @@ static OPTIONS: &[OptionGroup<FleetPlotArgs>] = &[
     OptionGroup { title: groups::DISPLAY, options: DISPLAY },
     OptionGroup {
         title: groups::SCRIPTS,
-        options: &[force_option("days.svg -Force", |args| &mut args.shared.output.force)],
+        options: &[force_option(
+            "days.svg -Force",
+            &(SWITCH, |args, ()| args.shared.output.force = true),
+        )],
     },
 ];
 
@@ -144,27 +147,31 @@ static DISPLAY: &[Opt<FleetPlotArgs>] = &[
         help: "group by process, type, machine or build",
         details: "Default: the process that owns them.",
         example: "-GroupBy type",
-        take: Take::Choice(|| words(DIVIDED_BY), |args, index| args.by = choice(DIVIDED_BY, index)),
+        take: to(&(Value { words: || words(DIVIDED_BY), ..WORD }, |args, index| {
+            args.by = choice(DIVIDED_BY, index);
+        })),
     },
     Opt {
         names: &["-Over"],
         help: "draw over the days, or over the time of the traces",
         details: "Default: days, or the traces if all are of one day.",
         example: "-Over trace",
-        take: Take::Choice(|| words(OVER), |args, index| args.axis = choice(OVER, index)),
+        take: to(&(Value { words: || words(OVER), ..WORD }, |args, index| {
+            args.axis = choice(OVER, index);
+        })),
     },
     Opt {
         names: &["-Bytes"],
         help: "draw bytes allocated and not yet freed, instead of handles",
         details: "Of all kinds of allocations; -Type chooses some.",
         example: "-Bytes",
-        take: Take::Switch(|args| &mut args.of_bytes),
+        take: to(&(SWITCH, |args, ()| args.of_bytes = true)),
     },
     Opt {
         names: &["-TopN"],
         help: "draw N groups, and the rest as one",
         details: "Those with the most at once. Default: 8.",
         example: "-TopN 3",
-        take: Take::Number(|args| &mut args.top),
+        take: to(&(NUMBER, |args, number| args.top = Some(number))),
     },
 ];

@@ -16,8 +16,9 @@ use handlescope_fleet::{Fleet, FleetCriteria, FleetWhy, fleet_why};
 use handlescope_query::Source;
 use handlescope_render::output::Target;
 use handlescope_render::report::{self, FleetReport};
+use handlescope_session::grammar::value::{NUMBER, SWITCH};
 use handlescope_session::grammar::{
-    Arguments, Example, GroupView, Opt, OptionGroup, ParseError, Take, parse,
+    Arguments, Example, GroupView, Opt, OptionGroup, ParseError, parse, to,
 };
 use handlescope_session::paths::{has_extension, with_home};
 use handlescope_session::trace::LoadedTrace;
@@ -157,7 +158,7 @@ static PAGES: &[Opt<FleetPageArgs>] = &[
         details: "Those in which the first suspects have their highest scores, from the extracts \
              in the dataset.",
         example: "fleet.html -Traces 5",
-        take: Take::Number(|args| &mut args.traces),
+        take: to(&(NUMBER, |args, number| args.traces = Some(number))),
     },
-    force_option("fleet.html -Force", |args| &mut args.shared.output.force),
+    force_option("fleet.html -Force", &(SWITCH, |args, ()| args.shared.output.force = true)),
 ];

@@ -9,6 +9,7 @@ use crate::shared::{fields, groups};
 use crate::{Command, CommandError, DumpContext, KindCommand, Signature, Tabular};
 use handlescope_fleet::{FleetCriteria, fleet_why};
 use handlescope_render::{self as render, OutputOptions};
+use handlescope_session::grammar::value::NUMBER;
 use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::values::{Format, TopN};
@@ -90,6 +91,8 @@ static OPTIONS: &[OptionGroup<FleetWhyArgs>] = &[
 
 static CHOICES: [Opt<FleetWhyArgs>; 6] = {
     let [process, object_type] = row_options();
-    let least = min_leaked_option(|args: &mut FleetWhyArgs| &mut args.min_leaked);
+    let least = min_leaked_option(&(NUMBER, |args: &mut FleetWhyArgs, number| {
+        args.min_leaked = Some(number);
+    }));
     [machine_option(), build_option(), day_option(), process, object_type, least]
 };

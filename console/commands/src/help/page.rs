@@ -6,7 +6,7 @@ use handlescope_model::Untrusted;
 use crate::syntax::Syntax;
 use crate::topics::TopicSpec;
 use crate::{AnyCommand, CommandError, Registry};
-use handlescope_session::grammar::{Arguments, Example, GroupView, OptionSpec, ValueKind};
+use handlescope_session::grammar::{Arguments, Example, GroupView, OptionSpec};
 use handlescope_session::settings::{Aliases, Key};
 use handlescope_session::terminal::theme::name_cell;
 use handlescope_session::terminal::{Role, Screen, table, wrapped};
@@ -111,7 +111,7 @@ impl<'a> Page<'a> {
         self.options(&kind.groups())?;
         self.heading("Examples")?;
         self.examples(signature.examples)?;
-        let about_filters = if kind.options().iter().any(takes_filter) {
+        let about_filters = if kind.options().iter().any(|option| option.value().is_filter()) {
             format!("; {}, about filters", self.syntax.line(".help filters"))
         } else {
             String::new()
@@ -145,13 +145,8 @@ impl<'a> Page<'a> {
     pub fn option(mut self, option: &dyn OptionSpec) -> Result<(), CommandError> {
         writeln!(self.out, "{}", self.bold(option.usage()))?;
         self.paragraph(option.doc().help)?;
-        if let ValueKind::Choice(words) | ValueKind::MaybeChoice(words) | ValueKind::List(words) =
-            option.value()
-        {
-            let words: Vec<_> =
-                words.iter().map(|(word, help)| [(*word).to_owned(), (*help).to_owned()]).collect();
-            self.rows(&words)?;
-        }
+        let words = (option.value().words)().into_iter().map(|(word, help)| [word, help]);
+        self.rows(&words.map(|row| row.map(str::to_owned)).collect::<Vec<_>>())?;
         writeln!(self.out)?;
         self.paragraph(option.doc().details)?;
         self.sources(option.doc().names)?;
@@ -267,13 +262,9 @@ fn shown(text: &str) -> String {
     Untrusted(text).to_string()
 }
 
-fn takes_filter(option: &&dyn OptionSpec) -> bool {
-    matches!(option.value(), ValueKind::Filter(_) | ValueKind::Processes)
-}
-
 /// Whether the option is there for old command lines only.
 fn is_idle(option: &&dyn OptionSpec) -> bool {
-    matches!(option.value(), ValueKind::Ignored(_))
+    !option.has_effect()
 }
 
 /// The kinds of `.dump`, each with its line.

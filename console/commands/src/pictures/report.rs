@@ -6,8 +6,8 @@ use super::{FILES, PictureArgs, PictureOptions, groups as option_groups, parse};
 use crate::context::answer;
 use crate::dump::object_ref::LEAK_FILTERS;
 use crate::dump::why::{Commands, note_suspects};
-use crate::shared::caveats::write_caveats;
 use crate::shared::groups;
+use crate::shared::write_caveats;
 use crate::{Command, CommandError, Context, DumpContext, Entered, Signature};
 use handlescope_query::{
     self as query, self, AllocationsOverview, FrameNames, ObjectCriteria, QueryError,

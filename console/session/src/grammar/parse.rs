@@ -147,7 +147,7 @@ pub fn known_items<'t>(
 ) -> Vec<Item<'t, &'static dyn OptionSpec>> {
     items(tokens, |name| {
         let option = *options.iter().find(|option| option.is_named(name))?;
-        Some((option, option.value().arity().1))
+        Some((option, option.value().arity.1))
     })
 }
 
@@ -166,9 +166,7 @@ pub fn incomplete_option(
     tokens: &[Token],
 ) -> Option<&'static dyn OptionSpec> {
     match known_items(options, tokens).pop()? {
-        Item::Option { spec, values, .. } => {
-            (values.len() < spec.value().arity().0).then_some(spec)
-        }
+        Item::Option { spec, values, .. } => (values.len() < spec.value().arity.0).then_some(spec),
         _ => None,
     }
 }
@@ -247,11 +245,11 @@ fn read<'t>(
             Item::Option { spec, name, values } => {
                 let (option, help) = (name.text.clone(), spec.help_line());
                 let value = spec.value();
-                if values.len() < value.arity().0 {
+                if values.len() < value.arity.0 {
                     return Err(ParseError::MissingValue { option, help });
                 }
                 // The first value would be ignored silently.
-                if let Some(&first) = spec.doc().names.first().filter(|_| !value.is_repeatable()) {
+                if let Some(&first) = spec.doc().names.first().filter(|_| !value.is_repeatable) {
                     if given.contains(&first) {
                         return Err(ParseError::Repeated { option, help });
                     }

@@ -10,8 +10,8 @@ mod stacks;
 
 pub use self::args::ObjectRefArgs;
 
-use crate::shared::caveats::write_caveats;
 use crate::shared::groups as headings;
+use crate::shared::write_caveats;
 use crate::{Command, CommandError, DumpContext, SharedArgs, Signature, Tabular};
 use handlescope_query::{self as query, CountBy, ObjectCriteria, ShowTotal, Stat};
 use handlescope_render::{self as render, OutputOptions};

@@ -5,7 +5,7 @@ mod options;
 pub use self::options::ResourceArgs;
 
 use self::options::OPTIONS;
-use crate::shared::caveats::write_caveats;
+use crate::shared::write_caveats;
 use crate::{Command, CommandError, DumpContext, SharedArgs, Signature, Tabular};
 use handlescope_query::{self as query, ResourceColumn, ResourceCriteria};
 use handlescope_render::{self as render, OutputOptions};

@@ -7,7 +7,6 @@ mod stacks;
 mod symbols;
 mod tables;
 mod text;
-mod why;
 
 use std::io;
 
