@@ -67,6 +67,7 @@ pub enum Form {
     Why,
     Diff,
     Report,
+    Schema,
     Console,
     /// Something of ETWAnalyzer that is not here, because of the reason.
     Refused(&'static str),
@@ -91,6 +92,7 @@ const COMMANDS: &[(Form, &str, &[&str])] = &[
     (Form::Why, ".why", &["why"]),
     (Form::Diff, ".diff", &["diff"]),
     (Form::Report, ".report", &["report"]),
+    (Form::Schema, ".schema", &["schema"]),
 ];
 
 /// ETWAnalyzer's commands that are not here, each with the reason.
@@ -305,8 +307,11 @@ fn read(
         shot.command = Some(help(form, &words, commands)?);
         return Ok(shot);
     }
-    let loads = !matches!(form, Form::Extract | Form::Redact);
+    let loads = !matches!(form, Form::Extract | Form::Redact | Form::Schema);
     shot.globals.check_beside(form == Form::Console, loads, true).map_err(Refusal::Globals)?;
+    if form == Form::Schema && shot.globals.names_symbols() {
+        return Err(Refusal::Globals(Cli::refusal("symbol options")));
+    }
     match form {
         Form::Dump | Form::ConvertTime | Form::Symbolize => {
             let recursive = take(&["-recursive"]);
@@ -331,7 +336,9 @@ fn read(
             shot.load = Some(LoadArgs { as_named, ..to_load(queries, recursive) });
             shot.command = command(form, &words, commands)?;
         }
-        Form::Extract | Form::Redact => shot.command = command(form, &words, commands)?,
+        Form::Extract | Form::Redact | Form::Schema => {
+            shot.command = command(form, &words, commands)?;
+        }
         Form::Console | Form::Refused(_) => {
             if words.iter().any(|word| !names_files(word)) {
                 shot.load = Some(load_args(&words)?);
