@@ -22,8 +22,7 @@ impl<C: Command> AnyCommand for C {
             return C::parse(entered).map(invocation::<C>);
         }
         let help = entered.syntax.page(entered.name, Some(AnyCommand::name(self)));
-        let (args, mut shared) =
-            parse::options_and_shared(&help, entered.tokens, C::OPTIONS, SHARED)?;
+        let (args, mut shared) = parse::options(&help, entered.tokens, C::OPTIONS, SHARED)?;
         shared.text = entered.line.to_owned();
         C::add_output(&args, &mut shared.output);
         check_output(&shared.output)?;

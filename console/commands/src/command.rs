@@ -21,6 +21,7 @@ use handlescope_session::suggest;
 use handlescope_session::values::{ValueError, joined, listed};
 
 /// Description of a command, or of a kind of `.dump`.
+#[derive(Clone, Copy)]
 pub struct Signature {
     /// Names; the first one is shown.
     pub names: &'static [&'static str],
@@ -96,7 +97,7 @@ pub trait Command: Sync + 'static {
         if Self::OPTIONS.is_empty() {
             entered.takes_nothing()?;
         }
-        parse::options(&entered.help(), entered.tokens, Self::OPTIONS)
+        entered.options(Self::OPTIONS)
     }
 
     /// Carries out a command without a table.
@@ -451,12 +452,21 @@ impl<'a> Entered<'a> {
         self.tokens.iter().map(|token| token.text.clone()).collect()
     }
 
+    /// The arguments that the options fill.
+    pub fn options<A: Default + 'static>(
+        &self,
+        options: &'static [OptionGroup<A>],
+    ) -> Result<A, ParseError> {
+        parse::options(&self.help(), self.tokens, options, &[]).map(|(args, ())| args)
+    }
+
     /// The arguments that the options fill, and the words between these.
     pub fn options_and_words<A: Default + 'static>(
         &self,
         options: &'static [OptionGroup<A>],
     ) -> Result<(A, Vec<&'a Token>), ParseError> {
-        parse::options_and_words(&self.help(), self.tokens, options)
+        let read = parse::options_and_words(&self.help(), self.tokens, options, &[]);
+        read.map(|(args, (), words)| (args, words))
     }
 
     /// # Errors

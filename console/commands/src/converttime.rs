@@ -17,7 +17,7 @@ use handlescope_query::trace_info;
 use handlescope_render::time::{Clock, Seconds, instant};
 use handlescope_session::filter::Filter;
 use handlescope_session::grammar::value::{LOADED_FILES, TEXT, Value};
-use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, parse, to};
+use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::paths::{names_apart, shown};
 use handlescope_session::terminal::table;
 use handlescope_session::trace::{self, LoadedTrace};
@@ -70,7 +70,7 @@ impl Command for ConvertTime {
     }];
 
     fn parse(entered: &Entered<'_>) -> Result<ConvertTimeArgs, ParseError> {
-        let args = parse::options(&entered.help(), entered.tokens, Self::OPTIONS)?;
+        let args = entered.options(Self::OPTIONS)?;
         match &args {
             ConvertTimeArgs { time: None, .. } => {
                 Err(entered.missing("-time and a point in time, or seconds since session start"))

@@ -16,7 +16,7 @@ use super::shared::options::recursive_option;
 use super::{Command, CommandError, Context, Entered, Signature};
 use handlescope_session::grammar::value::SWITCH;
 use handlescope_session::grammar::{
-    Arguments, Example, Opt, OptionGroup, OptionSpec, ParseError, Token, parse, to,
+    Arguments, Example, Opt, OptionGroup, OptionSpec, ParseError, Token, to,
 };
 use handlescope_session::paths::{
     ExpandError, Pattern, Walk, folders_in, is_extract, is_plain_extract, missing, with_home,
@@ -55,7 +55,7 @@ impl Command for Dir {
 
     fn parse(entered: &Entered<'_>) -> Result<DirArgs, ParseError> {
         let tokens: Vec<Token> = entered.tokens.iter().map(with_dash).collect();
-        let (args, words) = parse::options_and_words(&entered.help(), &tokens, OPTIONS)?;
+        let (args, words) = Entered { tokens: &tokens, ..*entered }.options_and_words(OPTIONS)?;
         let query = entered.at_most_one(&words, "one folder or pattern")?;
         Ok(DirArgs { query, ..args })
     }

@@ -109,23 +109,19 @@ pub fn explained(error: ParseError, tokens: &[Token]) -> ParseError {
         return REGISTRY.command(&first.text).map_or(error, |command| refused(command.name()));
     }
     let kind = |registry: &Registry| {
-        rest.iter().find_map(|token| registry.kind(&token.text)).map(|kind| kind.name())
+        let mut words = rest.iter().filter(|_| first.text.eq_ignore_ascii_case(".dump"));
+        words.find_map(|word| registry.kind(&word.text))
     };
-    let is_dump = first.text.eq_ignore_ascii_case(".dump");
-    if let (true, None, Some(kind)) = (is_dump, kind(&OVER_DATASET), kind(&REGISTRY)) {
-        return refused(&format!(".dump {kind}"));
+    if let (None, Some(kind)) = (kind(&OVER_DATASET), kind(&REGISTRY)) {
+        return refused(&format!(".dump {}", kind.name()));
     }
     let (ParseError::UnknownOption { name, .. } | ParseError::OptionElsewhere { name, .. }) =
         &error
     else {
         return error;
     };
-    let kind = rest.iter().find_map(|token| REGISTRY.kind(&token.text));
-    let options = match (is_dump, kind) {
-        (true, Some(kind)) => kind.options(),
-        _ => REGISTRY.command(&first.text).map_or_else(Vec::new, |command| command.options()),
-    };
-    match options.iter().any(|option| option.is_named(name)) {
+    let command = kind(&REGISTRY).or_else(|| REGISTRY.command(&first.text));
+    match command.is_some_and(|command| command.option(name).is_some()) {
         true => refused(name),
         false => error,
     }

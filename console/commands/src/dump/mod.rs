@@ -52,7 +52,7 @@ enum KindError {
     },
 }
 
-pub static SIGNATURE: Signature = Signature {
+pub const SIGNATURE: Signature = Signature {
     names: &[".dump"],
     group: groups::QUERIES,
     usage: "KIND [OPTION…]",

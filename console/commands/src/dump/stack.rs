@@ -27,7 +27,10 @@ impl Command for Stack {
         examples: EXAMPLES,
         ..Signature::KIND
     };
-    const OPTIONS: &'static [OptionGroup<StackCriteria>] = OPTIONS;
+    const OPTIONS: &'static [OptionGroup<StackCriteria>] = &[
+        OptionGroup { title: "Which stacks", options: WHICH },
+        OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+    ];
 
     const TABLE: Option<Tabular> = Some(Tabular::of_traces(|| render::stack_columns(true).names()));
 
@@ -63,12 +66,6 @@ static EXAMPLES: &[Example] = &[
     },
     Example { goal: "the frames of one stack", line: ".dump Stack -Id 18" },
     Example { goal: "stacks through one function", line: ".dump Stack -StackFilter *CreateEvent*" },
-];
-
-/// All options, under the headings of the help.
-static OPTIONS: &[OptionGroup<StackCriteria>] = &[
-    OptionGroup { title: "Which stacks", options: WHICH },
-    OptionGroup { title: groups::DISPLAY, options: DISPLAY },
 ];
 
 static WHICH: &[Opt<StackCriteria>] = &[

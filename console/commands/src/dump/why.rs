@@ -16,7 +16,7 @@ use handlescope_render as render;
 use handlescope_session::grammar::value::{
     LENGTH, NUMBER, OBJECT_TYPES, PROCESSES, SINCE, SUSPECT, SWITCH,
 };
-use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, to};
+use handlescope_session::grammar::{Example, Opt, OptionGroup, to};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::trace::{CaveatKind, NamedSuspect, Session, filter_of};
 use handlescope_session::values::{Format, TopN};
@@ -24,34 +24,27 @@ use handlescope_session::values::{Format, TopN};
 /// The kind, which has every option and format that kinds have.
 pub struct Why;
 
-const SUMMARY: &str = "what leaks, worst first, how fast and why";
-
-const DETAILS: &str = "Lists call sites that leak handles or allocations: groups of one program, \
-     type and create stack, with the program's functions, how they grow, the cause as far as the \
-     events prove it, and the .dump command that shows the leaked handles. Ranked by handles that \
-     are never closed: a steady leak counts in full, a burst half, a few handles a quarter, and a \
-     cache filled at the start a tenth. Groups much smaller than the worst are only counted; \
-     -All lists them. .help growth, causes and allocations explain the words.";
-
-static SIGNATURE: Signature = Signature {
-    names: &[".why"],
-    group: groups::QUERIES,
-    usage: "[OPTION…]",
-    arguments: Arguments::Options,
-    summary: SUMMARY,
-    details: DETAILS,
-    examples: &Example::lines([".why", ".why -pn leaky -ShowStack", ".why -json"]),
+pub static COMMAND: KindCommand = KindCommand {
+    signature: &Signature {
+        names: &[".why"],
+        examples: &Example::lines([".why", ".why -pn leaky -ShowStack", ".why -json"]),
+        ..Why::SIGNATURE
+    },
+    kind: &Why,
+    words: (&[], ""),
 };
-
-pub static COMMAND: KindCommand =
-    KindCommand { signature: &SIGNATURE, kind: &Why, words: (&[], "") };
 
 impl Command for Why {
     type Args = WhyCriteria;
     const SIGNATURE: Signature = Signature {
         names: &["Why"],
-        summary: SUMMARY,
-        details: DETAILS,
+        summary: "what leaks, worst first, how fast and why",
+        details: "Lists call sites that leak handles or allocations: groups of one program, \
+             type and create stack, with the program's functions, how they grow, the cause as far as the \
+             events prove it, and the .dump command that shows the leaked handles. Ranked by handles that \
+             are never closed: a steady leak counts in full, a burst half, a few handles a quarter, and a \
+             cache filled at the start a tenth. Groups much smaller than the worst are only counted; \
+             -All lists them. .help growth, causes and allocations explain the words.",
         examples: &[
             Example { goal: "what leaks, and why", line: ".dump Why" },
             Example { goal: "one process, with all frames", line: ".dump Why -pn leaky -ss" },
@@ -59,7 +52,10 @@ impl Command for Why {
         ],
         ..Signature::KIND
     };
-    const OPTIONS: &'static [OptionGroup<WhyCriteria>] = OPTIONS;
+    const OPTIONS: &'static [OptionGroup<WhyCriteria>] = &[
+        OptionGroup { title: "Which handles", options: WHICH },
+        OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+    ];
 
     const TABLE: Option<Tabular> = Some(Tabular::of_traces(|| render::why_columns().names()));
 
@@ -176,12 +172,6 @@ fn quoted(filter: &str) -> String {
     let is_plain = !filter.starts_with('-') && !filter.contains([' ', '\t', '>', '#']);
     if is_plain { filter } else { format!("\"{filter}\"") }
 }
-
-/// All options, under the headings of the help.
-static OPTIONS: &[OptionGroup<WhyCriteria>] = &[
-    OptionGroup { title: "Which handles", options: WHICH },
-    OptionGroup { title: groups::DISPLAY, options: DISPLAY },
-];
 
 static WHICH: &[Opt<WhyCriteria>] = &[
     process_option(

@@ -9,7 +9,7 @@ use crate::{Command, CommandError, DumpContext, Flow, KindCommand, Signature, Ta
 use handlescope_fleet::{BuildsDiff, FleetCriteria, compare_builds};
 use handlescope_render as render;
 use handlescope_session::grammar::value::{PAIR, Value};
-use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
+use handlescope_session::grammar::{Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::values::Counted;
 
@@ -32,38 +32,32 @@ fields!(FleetDiffArgs { criteria: FleetCriteria, stacks: StackDisplayArgs });
 )]
 struct NoBuilds;
 
-const SUMMARY: &str = "compare what two builds leak";
-
-const DETAILS: &str = "Groups that the second build leaks more of than the first, by process \
-     name, type and stack, including handles closed only by process exit, over all traces in \
-     which processes of the builds ran. The rule is that of .diff of two traces: a group is worse \
-     if its rates by the time of the processes differ by a factor of 1.5 and by more than chance \
-     (95 % confidence for all groups together), where traces that differ from each other more \
-     than chance allows count for less. If anything got worse, a warning says so and the exit \
-     status of handlescope is 1; if lost events may explain it, 2.";
-
-static SIGNATURE: Signature = Signature {
-    names: &[".diff"],
-    group: groups::QUERIES,
-    usage: "-build BEFORE AFTER [OPTION…]",
-    arguments: Arguments::Options,
-    summary: SUMMARY,
-    details: DETAILS,
-    examples: &Example::lines([
-        ".diff -build 1.3.0.0 1.4.0.0",
-        ".diff -build 1.3.0.0 1.4.0.0 -pn app -json",
-    ]),
+pub static COMMAND: KindCommand = KindCommand {
+    signature: &Signature {
+        names: &[".diff"],
+        usage: "-build BEFORE AFTER [OPTION…]",
+        examples: &Example::lines([
+            ".diff -build 1.3.0.0 1.4.0.0",
+            ".diff -build 1.3.0.0 1.4.0.0 -pn app -json",
+        ]),
+        ..FleetDiff::SIGNATURE
+    },
+    kind: &FleetDiff,
+    words: (&[], ""),
 };
-
-pub static COMMAND: KindCommand =
-    KindCommand { signature: &SIGNATURE, kind: &FleetDiff, words: (&[], "") };
 
 impl Command for FleetDiff {
     type Args = FleetDiffArgs;
     const SIGNATURE: Signature = Signature {
         names: &["Diff"],
-        summary: SUMMARY,
-        details: DETAILS,
+        summary: "compare what two builds leak",
+        details: "Groups that the second build leaks more of than the first, by process \
+             name, type and stack, including handles closed only by process exit, over all traces in \
+             which processes of the builds ran. The rule is that of .diff of two traces: a group is worse \
+             if its rates by the time of the processes differ by a factor of 1.5 and by more than chance \
+             (95 % confidence for all groups together), where traces that differ from each other more \
+             than chance allows count for less. If anything got worse, a warning says so and the exit \
+             status of handlescope is 1; if lost events may explain it, 2.",
         examples: &[
             Example { goal: "what got worse", line: ".dump Diff -build 1.3.0.0 1.4.0.0" },
             Example {
@@ -77,7 +71,10 @@ impl Command for FleetDiff {
         ],
         ..Signature::KIND
     };
-    const OPTIONS: &'static [OptionGroup<FleetDiffArgs>] = OPTIONS;
+    const OPTIONS: &'static [OptionGroup<FleetDiffArgs>] = &[
+        OptionGroup { title: CHOICE, options: &CHOICES },
+        OptionGroup { title: groups::DISPLAY, options: &[show_stack_option()] },
+    ];
 
     const TABLE: Option<Tabular> =
         Some(Tabular::of_dataset(|| render::fleet_diff_columns().names()));
@@ -110,11 +107,6 @@ fn got_worse(answer: &BuildsDiff, dump: &mut DumpContext<'_, '_>) {
         dump.flow = Flow::Worse;
     }
 }
-
-static OPTIONS: &[OptionGroup<FleetDiffArgs>] = &[
-    OptionGroup { title: CHOICE, options: &CHOICES },
-    OptionGroup { title: groups::DISPLAY, options: &[show_stack_option()] },
-];
 
 static CHOICES: [Opt<FleetDiffArgs>; 5] = {
     let [process, object_type] = row_options();

@@ -4,6 +4,7 @@ use super::{
     CHOICE, build_option, day_option, fleet, machine_option, min_leaked_option, row_options,
     warn_of,
 };
+use crate::dump;
 use crate::shared::choice::{add_columns, show_stack_option};
 use crate::shared::{fields, groups as headings};
 use crate::{Command, CommandError, DumpContext, SharedArgs, Signature, Tabular};
@@ -11,18 +12,14 @@ use handlescope_fleet::{FleetColumn, FleetCriteria, LeaksOnly, fleet_groups};
 use handlescope_render::{self as render, OutputOptions};
 use handlescope_session::grammar::value::{NUMBER, SWITCH, Value, WORD, WORDS};
 use handlescope_session::grammar::{
-    Arguments, Choices, Example, Opt, OptionGroup, ParseError, choice, to, words,
+    Choices, Example, Opt, OptionGroup, ParseError, choice, to, words,
 };
 use handlescope_session::settings::StackDisplayArgs;
 
 pub struct FleetObjectRef;
 
 /// `.dump` of a dataset.
-pub static SIGNATURE: Signature = Signature {
-    names: &[".dump"],
-    group: headings::QUERIES,
-    usage: "KIND [OPTION…]",
-    arguments: Arguments::Kind,
+pub const SIGNATURE: Signature = Signature {
     summary: "print tables of the loaded dataset",
     details: "Each KIND has its own options: see .help KIND. Names of kinds and options are \
          case-insensitive. > FILE at the end writes the output into a file, >> FILE appends it.",
@@ -30,6 +27,7 @@ pub static SIGNATURE: Signature = Signature {
         ".dump ObjectRef -Leak -GroupBy machine,process,createstack",
         ".dump Why -TopN 5",
     ]),
+    ..dump::SIGNATURE
 };
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -81,7 +79,11 @@ impl Command for FleetObjectRef {
         ],
         ..Signature::KIND
     };
-    const OPTIONS: &'static [OptionGroup<FleetGroupsArgs>] = OPTIONS;
+    const OPTIONS: &'static [OptionGroup<FleetGroupsArgs>] = &[
+        OptionGroup { title: CHOICE, options: &CHOICES },
+        OptionGroup { title: "Group", options: GROUPS },
+        OptionGroup { title: headings::DISPLAY, options: &[show_stack_option()] },
+    ];
 
     const TABLE: Option<Tabular> =
         Some(Tabular::of_dataset(|| render::fleet_group_columns(&FleetColumn::ALL, true).names()));
@@ -121,12 +123,6 @@ impl FleetGroupsArgs {
         }
     }
 }
-
-static OPTIONS: &[OptionGroup<FleetGroupsArgs>] = &[
-    OptionGroup { title: CHOICE, options: &CHOICES },
-    OptionGroup { title: "Group", options: GROUPS },
-    OptionGroup { title: headings::DISPLAY, options: &[show_stack_option()] },
-];
 
 static CHOICES: [Opt<FleetGroupsArgs>; 8] = {
     let [process, object_type] = row_options();

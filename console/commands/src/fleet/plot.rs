@@ -12,7 +12,7 @@ use handlescope_render::output::Target;
 use handlescope_render::pictures::{Timeline, write_plot_svg, write_plot_text};
 use handlescope_session::grammar::value::{NUMBER, SWITCH, Value, WORD};
 use handlescope_session::grammar::{
-    Arguments, Choices, Example, GroupView, Opt, OptionGroup, ParseError, choice, parse, to, words,
+    Arguments, Choices, Example, Opt, OptionGroup, ParseError, choice, to, words,
 };
 use handlescope_session::paths::{has_extension, stem, with_home};
 
@@ -55,14 +55,20 @@ impl Command for FleetPlot {
             ".plot -Over trace",
         ]),
     };
-
-    fn groups() -> Vec<GroupView> {
-        GroupView::all(OPTIONS)
-    }
+    const OPTIONS: &'static [OptionGroup<FleetPlotArgs>] = &[
+        OptionGroup { title: CHOICE, options: &CHOICES },
+        OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+        OptionGroup {
+            title: groups::SCRIPTS,
+            options: &[force_option(
+                "days.svg -Force",
+                &(SWITCH, |args, ()| args.shared.output.force = true),
+            )],
+        },
+    ];
 
     fn parse(entered: &Entered<'_>) -> Result<FleetPlotArgs, ParseError> {
-        let (mut args, words): (FleetPlotArgs, _) =
-            parse::options_and_words(&entered.help(), entered.tokens, OPTIONS)?;
+        let (mut args, words): (FleetPlotArgs, _) = entered.options_and_words(Self::OPTIONS)?;
         let takes = "one file, in quotes if its name has spaces";
         args.file = entered.at_most_one(&words, takes)?.as_deref().map(with_home);
         args.shared.text = entered.line.to_owned();
@@ -122,18 +128,6 @@ const DIVIDED_BY: &Choices<GrowthColumn> = &[
 const OVER: &Choices<GrowthAxis> = &[
     ("days", "what is open at the ends of the traces, day by day", GrowthAxis::Days),
     ("trace", "the steps of all traces, laid on each other", GrowthAxis::Steps),
-];
-
-static OPTIONS: &[OptionGroup<FleetPlotArgs>] = &[
-    OptionGroup { title: CHOICE, options: &CHOICES },
-    OptionGroup { title: groups::DISPLAY, options: DISPLAY },
-    OptionGroup {
-        title: groups::SCRIPTS,
-        options: &[force_option(
-            "days.svg -Force",
-            &(SWITCH, |args, ()| args.shared.output.force = true),
-        )],
-    },
 ];
 
 static CHOICES: [Opt<FleetPlotArgs>; 5] = {

@@ -17,9 +17,7 @@ use handlescope_query::Source;
 use handlescope_render::output::Target;
 use handlescope_render::report::{self, FleetReport};
 use handlescope_session::grammar::value::{NUMBER, SWITCH};
-use handlescope_session::grammar::{
-    Arguments, Example, GroupView, Opt, OptionGroup, ParseError, parse, to,
-};
+use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::paths::{has_extension, with_home};
 use handlescope_session::trace::LoadedTrace;
 
@@ -53,14 +51,13 @@ impl Command for FleetPage {
              traces into the folder NAME.traces, and links them.",
         examples: &Example::lines([".report fleet.html", ".report app.html -pn app -Traces 5"]),
     };
-
-    fn groups() -> Vec<GroupView> {
-        GroupView::all(OPTIONS)
-    }
+    const OPTIONS: &'static [OptionGroup<FleetPageArgs>] = &[
+        OptionGroup { title: CHOICE, options: &CHOICES },
+        OptionGroup { title: groups::SCRIPTS, options: PAGES },
+    ];
 
     fn parse(entered: &Entered<'_>) -> Result<FleetPageArgs, ParseError> {
-        let (mut args, words): (FleetPageArgs, _) =
-            parse::options_and_words(&entered.help(), entered.tokens, OPTIONS)?;
+        let (mut args, words): (FleetPageArgs, _) = entered.options_and_words(Self::OPTIONS)?;
         let takes = "one file, in quotes if its name has spaces";
         let file = entered.at_most_one(&words, takes)?;
         let Some(file) = file else { return Err(entered.missing("the file to write, NAME.html")) };
@@ -140,11 +137,6 @@ fn write_page(
     let target = Target { path: page, option: REPORT, format: "HTML" };
     dump.write_file(target, |out| report::write(&answers, None, command, out))
 }
-
-static OPTIONS: &[OptionGroup<FleetPageArgs>] = &[
-    OptionGroup { title: CHOICE, options: &CHOICES },
-    OptionGroup { title: groups::SCRIPTS, options: PAGES },
-];
 
 static CHOICES: [Opt<FleetPageArgs>; 5] = {
     let [process, object_type] = row_options();

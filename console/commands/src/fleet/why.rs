@@ -10,7 +10,7 @@ use crate::{Command, CommandError, DumpContext, KindCommand, Signature, Tabular}
 use handlescope_fleet::{FleetCriteria, fleet_why};
 use handlescope_render::{self as render, OutputOptions};
 use handlescope_session::grammar::value::NUMBER;
-use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup};
+use handlescope_session::grammar::{Example, Opt, OptionGroup};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::values::{Format, TopN};
 
@@ -28,35 +28,32 @@ pub struct FleetWhyArgs {
 
 fields!(FleetWhyArgs { criteria: FleetCriteria, stacks: StackDisplayArgs });
 
-const SUMMARY: &str = "what leaks on how many machines, worst first, and since which build";
-
-const DETAILS: &str = "Lists call sites that leak, over all traces of the dataset: suspects of \
-     the traces with one process, type and stack, wherever the functions of the program on the \
-     stack are equal. Each comes with the machines that it affects, of those that ran the \
-     program, its rate per minute on the median machine and at most, the first and last build and \
-     day, and the trace where it is worst, with the commands that show it there. Ranked by the \
-     number of machines, times the median over these machines of the score that .why gives the \
-     worst trace of each. Text shows the first 20; -TopN shows more.";
-
-static SIGNATURE: Signature = Signature {
-    names: &[".why"],
-    group: groups::QUERIES,
-    usage: "[OPTION…]",
-    arguments: Arguments::Options,
-    summary: SUMMARY,
-    details: DETAILS,
-    examples: &Example::lines([".why", ".why -day 2026-11-16..2026-11-22 -pn app", ".why -json"]),
+pub static COMMAND: KindCommand = KindCommand {
+    signature: &Signature {
+        names: &[".why"],
+        examples: &Example::lines([
+            ".why",
+            ".why -day 2026-11-16..2026-11-22 -pn app",
+            ".why -json",
+        ]),
+        ..FleetWhy::SIGNATURE
+    },
+    kind: &FleetWhy,
+    words: (&[], ""),
 };
-
-pub static COMMAND: KindCommand =
-    KindCommand { signature: &SIGNATURE, kind: &FleetWhy, words: (&[], "") };
 
 impl Command for FleetWhy {
     type Args = FleetWhyArgs;
     const SIGNATURE: Signature = Signature {
         names: &["Why"],
-        summary: SUMMARY,
-        details: DETAILS,
+        summary: "what leaks on how many machines, worst first, and since which build",
+        details: "Lists call sites that leak, over all traces of the dataset: suspects of \
+             the traces with one process, type and stack, wherever the functions of the program on the \
+             stack are equal. Each comes with the machines that it affects, of those that ran the \
+             program, its rate per minute on the median machine and at most, the first and last build and \
+             day, and the trace where it is worst, with the commands that show it there. Ranked by the \
+             number of machines, times the median over these machines of the score that .why gives the \
+             worst trace of each. Text shows the first 20; -TopN shows more.",
         examples: &[
             Example { goal: "what leaks where", line: ".dump Why" },
             Example { goal: "on some machines", line: ".dump Why -machine WS-0*" },
@@ -64,7 +61,10 @@ impl Command for FleetWhy {
         ],
         ..Signature::KIND
     };
-    const OPTIONS: &'static [OptionGroup<FleetWhyArgs>] = OPTIONS;
+    const OPTIONS: &'static [OptionGroup<FleetWhyArgs>] = &[
+        OptionGroup { title: CHOICE, options: &CHOICES },
+        OptionGroup { title: groups::DISPLAY, options: &[show_stack_option()] },
+    ];
 
     const TABLE: Option<Tabular> =
         Some(Tabular::of_dataset(|| render::fleet_why_columns().names()));
@@ -83,11 +83,6 @@ impl Command for FleetWhy {
         Ok(dump.write_as(table, &OutputOptions { top, ..output.clone() }, &display)?)
     }
 }
-
-static OPTIONS: &[OptionGroup<FleetWhyArgs>] = &[
-    OptionGroup { title: CHOICE, options: &CHOICES },
-    OptionGroup { title: groups::DISPLAY, options: &[show_stack_option()] },
-];
 
 static CHOICES: [Opt<FleetWhyArgs>; 6] = {
     let [process, object_type] = row_options();

@@ -59,7 +59,7 @@ fn parse(
     options: &'static [OptionGroup<PictureOptions>],
 ) -> Result<PictureArgs, ParseError> {
     let (handles, mut picture_options, words) =
-        parse::options_shared_and_words(&entered.help(), entered.tokens, filters, options)?;
+        parse::options_and_words(&entered.help(), entered.tokens, filters, options)?;
     let file = entered.at_most_one(&words, "one file, in quotes if its name has spaces")?;
     picture_options.shared.text = entered.line.to_owned();
     Ok(PictureArgs { file: file.as_deref().map(with_home), handles, options: picture_options })

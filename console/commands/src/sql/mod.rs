@@ -20,7 +20,7 @@ use super::shared::options::check_output;
 use super::{Command, CommandError, Context, Entered, SharedArgs, Signature};
 use handlescope_fleet::dataset::Dataset;
 use handlescope_render as render;
-use handlescope_session::grammar::{Arguments, Example, OptionGroup, ParseError, Token, parse};
+use handlescope_session::grammar::{Arguments, Example, OptionGroup, ParseError, Token};
 use handlescope_session::paths::with_home;
 use handlescope_session::settings::DisplayArgs;
 use handlescope_session::terminal::{ColorChoice, Messages, standard};
@@ -80,7 +80,7 @@ impl Command for Sql {
         let (mut args, query) = match SqlWords::of(entered.line, entered.tokens) {
             Some(words) => {
                 let options = [words.before, words.behind].concat();
-                let args: SqlArgs = parse::options(&entered.help(), &options, OPTIONS)?;
+                let args: SqlArgs = Entered { tokens: &options, ..*entered }.options(OPTIONS)?;
                 (args, Query::Text(words.text(entered.line)))
             }
             None => {

@@ -7,7 +7,6 @@ use self::options::{DiffArgs, FLAME, OPTIONS};
 use std::path::Path;
 
 use crate::converttime::recorded_ns;
-use crate::shared::groups;
 use crate::shared::{kind_option, note_allocations, write_caveats};
 use crate::{
     Command, CommandError, DumpContext, Flow, KindCommand, SharedArgs, Signature, Tabular,
@@ -27,39 +26,19 @@ use handlescope_session::trace::{CaveatKind, LoadedTrace};
 /// The kind, which has every option and format that kinds have.
 pub struct Diff;
 
-const SUMMARY: &str = "compare two points in time, or two traces";
-
-const DETAILS: &str = "With one trace, or with a point in time: handles and views that were \
-     opened after A (default: the start of the trace) and are still open at B (default: its end), by process, \
-     type and create stack, like !htrace -diff. A and B are .snapshot names or times; in text of \
-     !htrace, A defaults to the last !htrace -snapshot. With two traces and no point: groups that \
-     leak more in the trace recorded later, by process name, type and functions of the create \
-     stack, including handles closed only by process exit. A group is new or gone if only one \
-     trace leaks it, and worse or better if its rates differ by a factor of 1.5 and by more than \
-     chance (95 % confidence for all groups together). A new group counts as worse only if it is \
-     beyond chance, and a balanced one never does (.help growth). If anything got worse, a warning \
-     says so and the exit status of handlescope is 1; if lost events may explain it, 2. \
-     handlescope diff also fails with 2. Of two minidumps, all open handles are compared, those without a \
-     stack by the names of their objects. \
-     -Kind compares allocations instead.";
-
-static SIGNATURE: Signature = Signature {
-    names: &[".diff"],
-    group: groups::QUERIES,
-    usage: "[A [B]] [OPTION…]",
-    arguments: Arguments::Points(2),
-    summary: SUMMARY,
-    details: DETAILS,
-    examples: &Example::lines([
-        ".diff",
-        ".diff 0.5s 1.5s -ShowStack",
-        ".diff 0.5s -pn leaky -json",
-        ".diff 0.5s -flame grown.svg",
-    ]),
-};
-
 pub static COMMAND: KindCommand = KindCommand {
-    signature: &SIGNATURE,
+    signature: &Signature {
+        names: &[".diff"],
+        usage: "[A [B]] [OPTION…]",
+        arguments: Arguments::Points(2),
+        examples: &Example::lines([
+            ".diff",
+            ".diff 0.5s 1.5s -ShowStack",
+            ".diff 0.5s -pn leaky -json",
+            ".diff 0.5s -flame grown.svg",
+        ]),
+        ..Diff::SIGNATURE
+    },
     kind: &Diff,
     words: (&["-From", "-To"], "at most two points, A and B"),
 };
@@ -68,8 +47,20 @@ impl Command for Diff {
     type Args = DiffArgs;
     const SIGNATURE: Signature = Signature {
         names: &["Diff"],
-        summary: SUMMARY,
-        details: DETAILS,
+        summary: "compare two points in time, or two traces",
+        details: "With one trace, or with a point in time: handles and views that were \
+             opened after A (default: the start of the trace) and are still open at B (default: its end), by process, \
+             type and create stack, like !htrace -diff. A and B are .snapshot names or times; in text of \
+             !htrace, A defaults to the last !htrace -snapshot. With two traces and no point: groups that \
+             leak more in the trace recorded later, by process name, type and functions of the create \
+             stack, including handles closed only by process exit. A group is new or gone if only one \
+             trace leaks it, and worse or better if its rates differ by a factor of 1.5 and by more than \
+             chance (95 % confidence for all groups together). A new group counts as worse only if it is \
+             beyond chance, and a balanced one never does (.help growth). If anything got worse, a warning \
+             says so and the exit status of handlescope is 1; if lost events may explain it, 2. \
+             handlescope diff also fails with 2. Of two minidumps, all open handles are compared, those without a \
+             stack by the names of their objects. \
+             -Kind compares allocations instead.",
         examples: &[
             Example { goal: "handles opened and still open", line: ".dump Diff" },
             Example {

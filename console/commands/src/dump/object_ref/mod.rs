@@ -30,7 +30,17 @@ impl Command for ObjectRef {
         examples: EXAMPLES,
         ..Signature::KIND
     };
-    const OPTIONS: &'static [OptionGroup<ObjectRefArgs>] = OPTIONS;
+    const OPTIONS: &'static [OptionGroup<ObjectRefArgs>] = &[
+        LEAKS,
+        CHOICE,
+        OptionGroup { title: "Find the code: stacks", options: stacks::STACKS },
+        SHARED,
+        MAPPINGS,
+        OptionGroup { title: "Count", options: output::TOTALS },
+        OptionGroup { title: "Group", options: groups::GROUPS },
+        OptionGroup { title: headings::DISPLAY, options: display::DISPLAY },
+        OptionGroup { title: headings::SCRIPTS, options: output::SCRIPTS },
+    ];
 
     /// Columns of events: their files hold nothing else, and the totals have an order of their own.
     const TABLE: Option<Tabular> = Some(Tabular {
@@ -127,19 +137,6 @@ const SHARED: OptionGroup<ObjectRefArgs> =
     OptionGroup { title: "Find what processes or threads share", options: shares::SHARED };
 const MAPPINGS: OptionGroup<ObjectRefArgs> =
     OptionGroup { title: "Look at file mappings", options: shares::MAPPINGS };
-
-/// All options, under the headings of the help.
-static OPTIONS: &[OptionGroup<ObjectRefArgs>] = &[
-    LEAKS,
-    CHOICE,
-    OptionGroup { title: "Find the code: stacks", options: stacks::STACKS },
-    SHARED,
-    MAPPINGS,
-    OptionGroup { title: "Count", options: output::TOTALS },
-    OptionGroup { title: "Group", options: groups::GROUPS },
-    OptionGroup { title: headings::DISPLAY, options: display::DISPLAY },
-    OptionGroup { title: headings::SCRIPTS, options: output::SCRIPTS },
-];
 
 /// Questions with the command lines that answer them.
 static EXAMPLES: &[Example] = &[
