@@ -65,13 +65,13 @@ pub struct Tabular {
 
 impl Tabular {
     /// A table of traces.
-    pub const fn of_traces(columns: fn() -> Vec<String>) -> Tabular {
+    pub const fn for_traces(columns: fn() -> Vec<String>) -> Tabular {
         Tabular { columns, choices: columns, over_dataset: false }
     }
 
     /// A table of a dataset.
-    pub const fn of_dataset(columns: fn() -> Vec<String>) -> Tabular {
-        Tabular { over_dataset: true, ..Tabular::of_traces(columns) }
+    pub const fn for_dataset(columns: fn() -> Vec<String>) -> Tabular {
+        Tabular { over_dataset: true, ..Tabular::for_traces(columns) }
     }
 }
 
@@ -207,7 +207,7 @@ const HELP: &str = "-help";
 
 /// What is loaded while a command is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Loaded {
+pub enum Scope {
     Anything,
     /// Traces, or nothing.
     Traces,
@@ -217,16 +217,16 @@ pub enum Loaded {
 /// The commands while traces, or a dataset, are loaded, and the further topics of the help.
 pub struct Registry {
     /// All commands, in the order of the help.
-    pub list: &'static [(Loaded, &'static dyn AnyCommand)],
+    pub list: &'static [(Scope, &'static dyn AnyCommand)],
     /// What is loaded.
-    pub loaded: Loaded,
+    pub loaded: Scope,
     pub topics: &'static [TopicSpec],
 }
 
 impl Registry {
     /// The commands, in the order of the help.
     pub fn commands(&self) -> impl Iterator<Item = &'static dyn AnyCommand> + use<> {
-        let are_there = [Loaded::Anything, self.loaded];
+        let are_there = [Scope::Anything, self.loaded];
         let list = self.list.iter().filter(move |(loaded, _)| are_there.contains(loaded));
         list.map(|(_, command)| *command)
     }

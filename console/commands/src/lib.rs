@@ -10,7 +10,7 @@ pub mod registry;
 pub mod script;
 
 pub mod alias;
-mod called;
+mod call;
 mod command;
 pub mod config;
 mod context;
@@ -35,8 +35,8 @@ pub mod sympath;
 mod syntax;
 pub mod topics;
 
-pub use called::KindCommand;
-pub use command::{AnyCommand, Command, Entered, Loaded, Registry, Signature, Tabular};
+pub use call::KindCommand;
+pub use command::{AnyCommand, Command, Entered, Registry, Scope, Signature, Tabular};
 pub use context::answer;
 pub use context::{Context, DumpContext, Flow, Invocation, SharedArgs};
 pub use error::CommandError;

@@ -4,9 +4,9 @@
 use handlescope_model::Untrusted;
 use thiserror::Error;
 
-use crate::Loaded::{Anything, Dataset, Traces};
+use crate::Scope::{Anything, Dataset, Traces};
 use crate::dump::Dump;
-use crate::{self as c, AnyCommand, Loaded, Registry, dump, fleet};
+use crate::{self as c, AnyCommand, Registry, Scope, dump, fleet};
 use handlescope_session::grammar::{ParseError, Token};
 
 /// The commands while traces are loaded, or nothing.
@@ -18,7 +18,7 @@ pub static OVER_DATASET: Registry =
     Registry { list: LIST, loaded: Dataset, topics: c::topics::TOPICS };
 
 /// Everything there is, in the order of the help.
-static LIST: &[(Loaded, &dyn AnyCommand)] = &[
+static LIST: &[(Scope, &dyn AnyCommand)] = &[
     (Anything, &c::load::Load),
     (Anything, &c::load::LoadMore),
     (Anything, &c::session::List),

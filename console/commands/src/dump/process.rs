@@ -64,7 +64,7 @@ impl Command for Process {
         OptionGroup { title: groups::WITHOUT_EFFECT, options: WITHOUT_EFFECT },
     ];
 
-    const TABLE: Option<Tabular> = Some(Tabular::of_traces(|| {
+    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| {
         let orders = ORDERS.iter().map(|(name, _)| (*name).to_owned());
         orders.chain(render::process_columns(TimeFormat::default()).names()).collect()
     }));

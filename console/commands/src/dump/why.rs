@@ -57,7 +57,7 @@ impl Command for Why {
         OptionGroup { title: groups::DISPLAY, options: DISPLAY },
     ];
 
-    const TABLE: Option<Tabular> = Some(Tabular::of_traces(|| render::why_columns().names()));
+    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| render::why_columns().names()));
 
     fn answer(criteria: &WhyCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         dump.note_stacks_beside_columns(criteria.handles.stacks);

@@ -77,7 +77,7 @@ impl Command for FleetDiff {
     ];
 
     const TABLE: Option<Tabular> =
-        Some(Tabular::of_dataset(|| render::fleet_diff_columns().names()));
+        Some(Tabular::for_dataset(|| render::fleet_diff_columns().names()));
 
     fn answer(args: &FleetDiffArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let Some(builds) = &args.builds else { return Err(ParseError::refused(NoBuilds).into()) };

@@ -86,7 +86,7 @@ impl Command for FleetObjectRef {
     ];
 
     const TABLE: Option<Tabular> =
-        Some(Tabular::of_dataset(|| render::fleet_group_columns(&FleetColumn::ALL, true).names()));
+        Some(Tabular::for_dataset(|| render::fleet_group_columns(&FleetColumn::ALL, true).names()));
 
     fn check(args: &FleetGroupsArgs, _: &SharedArgs) -> Result<(), ParseError> {
         if args.total.is_some() && !args.by.is_empty() {

@@ -67,7 +67,7 @@ impl Command for FleetWhy {
     ];
 
     const TABLE: Option<Tabular> =
-        Some(Tabular::of_dataset(|| render::fleet_why_columns().names()));
+        Some(Tabular::for_dataset(|| render::fleet_why_columns().names()));
 
     fn answer(args: &FleetWhyArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let fleet = fleet(&args.criteria, dump)?;

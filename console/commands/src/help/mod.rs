@@ -8,7 +8,7 @@ use handlescope_model::Untrusted;
 use thiserror::Error;
 
 use self::page::Page;
-use super::called::invocation;
+use super::call::invocation;
 use super::shared::groups;
 use super::syntax::Syntax;
 use super::topics::TopicSpec;

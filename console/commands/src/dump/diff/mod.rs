@@ -76,7 +76,7 @@ impl Command for Diff {
     };
     const OPTIONS: &'static [OptionGroup<DiffArgs>] = OPTIONS;
 
-    const TABLE: Option<Tabular> = Some(Tabular::of_traces(|| {
+    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| {
         let mut columns: Vec<String> = Vec::new();
         for domain in [Domain::Handles, Domain::Allocations] {
             let of_points = render::point_columns(domain).names();

@@ -45,7 +45,7 @@ impl Command for ObjectRef {
     /// Columns of events: their files hold nothing else, and the totals have an order of their own.
     const TABLE: Option<Tabular> = Some(Tabular {
         choices: || render::tree_columns().map(str::to_owned).collect(),
-        ..Tabular::of_traces(|| render::OBJECT_COLUMNS.map(str::to_owned).into())
+        ..Tabular::for_traces(|| render::OBJECT_COLUMNS.map(str::to_owned).into())
     });
 
     fn add_output(args: &ObjectRefArgs, output: &mut OutputOptions) {

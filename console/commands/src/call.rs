@@ -27,7 +27,7 @@ impl<C: Command> AnyCommand for C {
         C::add_output(&args, &mut shared.output);
         check_output(&shared.output)?;
         C::check(&args, &shared)?;
-        Ok(Invocation::new(Called::<C> { args, shared }))
+        Ok(Invocation::new(CommandCall::<C> { args, shared }))
     }
 
     fn groups(&self) -> Vec<GroupView> {
@@ -44,16 +44,16 @@ impl<C: Command> AnyCommand for C {
 
 /// A command with its arguments, ready to run.
 pub fn invocation<C: Command>(args: C::Args) -> Invocation {
-    Invocation::new(Called::<C> { args, shared: SharedArgs::default() })
+    Invocation::new(CommandCall::<C> { args, shared: SharedArgs::default() })
 }
 
-struct Called<C: Command> {
+struct CommandCall<C: Command> {
     args: C::Args,
     /// The options that every table has, if it answers with one.
     shared: SharedArgs,
 }
 
-impl<C: Command> Debug for Called<C> {
+impl<C: Command> Debug for CommandCall<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match C::TABLE {
             Some(_) => (&self.args, &self.shared).fmt(f),
@@ -62,7 +62,7 @@ impl<C: Command> Debug for Called<C> {
     }
 }
 
-impl<C: Command> Call for Called<C> {
+impl<C: Command> Call for CommandCall<C> {
     fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         match C::TABLE {
             Some(Tabular { over_dataset, .. }) => {
