@@ -218,6 +218,6 @@ fn help_is_about_the_kind_or_the_command() {
         (&["extract", "-h"], ".extract"),
     ] {
         let command = shot(line).command.expect("a command");
-        assert_eq!(format!("{command:?}"), format!("help on {topic}"), "{line:?}");
+        assert_eq!(format!("{:?}", command.call), format!("help on {topic}"), "{line:?}");
     }
 }

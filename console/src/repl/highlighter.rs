@@ -285,11 +285,13 @@ mod tests {
         let kinds = registry.kinds().iter().map(|kind| (*kind, format!(".dump {}", kind.name())));
         for (command, start) in commands.chain(kinds) {
             for option in command.options() {
-                let example = option.doc().example;
-                let mut words = split(example).into_iter().map(|token| token.text);
-                let typed = words.find(|word| option.is_named(word)).expect("its example");
+                let tokens = split(option.doc().example);
+                let behind =
+                    tokens.iter().skip_while(|token| !option.is_named(&token.text)).skip(1);
+                let values = behind.take_while(|token| !token.is_switch());
+                let values = values.map(|token| token.text.as_str()).collect::<Vec<_>>().join(" ");
                 for name in option.doc().names {
-                    let line = format!("{start} {} ", example.replacen(&typed, name, 1));
+                    let line = format!("{start} {name} {values} ");
                     assert!(wrong(&line).is_empty(), "{line}: {:?}", wrong(&line));
                     let misspelt = format!("{name}qq");
                     assert_eq!(wrong(&format!("{start} {misspelt} ")), [misspelt], "{start}");
