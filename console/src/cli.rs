@@ -12,7 +12,6 @@ use handlescope_commands::registry::REGISTRY;
 use handlescope_commands::shared::symbols::{self, SymbolArgs, SymbolLimitArgs, path};
 use handlescope_mcp::McpArgs;
 use handlescope_session::terminal::ColorChoice;
-use handlescope_sql::Relation;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -161,9 +160,7 @@ impl Cli {
     /// When there are some.
     pub fn check(&self) -> Result<(), clap::Error> {
         match self.action {
-            Some(Action::Schema { .. } | Action::Completions { .. } | Action::Man)
-                if self.names_symbols() =>
-            {
+            Some(Action::Completions { .. } | Action::Man) if self.names_symbols() => {
                 Err(Cli::refusal("symbol options"))
             }
             Some(Action::Completions { .. } | Action::Complete { .. } | Action::Man)
@@ -213,12 +210,14 @@ impl Cli {
         }
     }
 
-    fn refusal(options: &str) -> clap::Error {
+    /// The error about options that would be ignored.
+    pub fn refusal(options: &str) -> clap::Error {
         let text = format!("{options} cannot be used here");
         Cli::command().error(ErrorKind::ArgumentConflict, text)
     }
 
-    fn names_symbols(&self) -> bool {
+    /// Whether an option says where symbols come from.
+    pub fn names_symbols(&self) -> bool {
         self.symbols != SymbolArgs::default() || self.symbol_limits != SymbolLimitArgs::default()
     }
 
@@ -357,20 +356,10 @@ pub enum Action {
     },
 
     /// Describe the tables of an extract: columns, types, units and meanings.
-    #[command(after_help = examples(".schema"))]
-    Schema {
-        /// Tables and views to describe; all by default.
-        #[arg(value_name = "TABLE", value_parser = table_named)]
-        tables: Vec<Relation<'static>>,
-
-        /// Print Markdown.
-        #[arg(long)]
-        markdown: bool,
-
-        /// Describe the members of JSON documents instead, in Markdown.
-        #[arg(long, conflicts_with_all = ["tables", "markdown"])]
-        members: bool,
-    },
+    ///
+    /// The options are those of .schema in the console.
+    #[command(disable_help_flag = true, override_usage = usage(".schema"), after_help = examples(".schema"))]
+    Schema(Words),
 
     /// Print a completion script for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
@@ -400,19 +389,6 @@ fn usage(command: &str) -> String {
 /// The examples of the command of the console that does the same.
 fn examples(command: &str) -> String {
     REGISTRY.command(command).map(shell_examples).unwrap_or_default()
-}
-
-/// A name that no table and no view has.
-#[derive(Debug, thiserror::Error)]
-#[error("the tables and views are {names}")]
-struct UnknownTable {
-    /// All names, joined by commas.
-    names: String,
-}
-
-fn table_named(name: &str) -> Result<Relation<'static>, UnknownTable> {
-    let names = || Relation::all().map(Relation::name).collect::<Vec<_>>().join(", ");
-    Relation::named(name).ok_or_else(|| UnknownTable { names: names() })
 }
 
 /// Words that are read elsewhere.
@@ -466,7 +442,6 @@ mod tests {
         assert!(parsed(&["handlescope", "--color", "never", "man"]).check().is_ok());
         assert!(parsed(&["handlescope", "-c", ".list", "man"]).check().is_err());
         assert!(parsed(&["handlescope", "--keep-going", "completions", "bash"]).check().is_err());
-        assert!(parsed(&["handlescope", "--echo", "schema"]).check().is_err());
     }
 
     #[test]
@@ -484,7 +459,7 @@ mod tests {
 
     #[test]
     fn options_about_symbols_stand_before_and_behind_actions_that_use_them() {
-        let refused = ["schema", "man", "completions bash"].map(|action| (action, false));
+        let refused = ["man", "completions bash"].map(|action| (action, false));
         for (action, is_used) in [("live", true), ("mcp", true)].into_iter().chain(refused) {
             let action: Vec<&str> = action.split(' ').collect();
             let option = ["--symbol-path", "x"];

@@ -10,7 +10,6 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 use handlescope_commands::console::Console;
 use handlescope_commands::registry::REGISTRY;
-use handlescope_commands::schema::{members, schema, views};
 use handlescope_commands::script::{self, Outcome};
 use handlescope_commands::{CommandError, Flow};
 use handlescope_console::cli::{Action, Cli};
@@ -18,7 +17,7 @@ use handlescope_console::one_shot::{self, OneShot, Refusal};
 use handlescope_console::{live, maintenance, recording, repl, shell};
 use handlescope_extract::SpillingAllocator;
 use handlescope_mcp as mcp;
-use handlescope_model::{Cancel, Reason, survive_lost_pages};
+use handlescope_model::{Reason, survive_lost_pages};
 use handlescope_query::start_engine;
 use handlescope_session::cancel::{self, Cancelled, ScriptInput};
 use handlescope_session::environment;
@@ -250,16 +249,6 @@ fn act(
                 writeln!(out, "{}\t{}", candidate.value, candidate.description)?;
             }
         }
-        Action::Schema { members: true, .. } => members(out)?,
-        Action::Schema { tables, markdown, .. } => {
-            schema(
-                tables,
-                &*views(settings, &Cancel::default())?,
-                *markdown,
-                out,
-                Screen::stdout(settings.color()),
-            )?;
-        }
         Action::Record(args) => {
             let cancel = cancel_on_signals(messages);
             recording::record(args, cli.force, out, messages, &cancel)?;
@@ -279,6 +268,7 @@ fn act(
         | Action::Dataset { .. }
         | Action::Dump(_)
         | Action::Why(_)
+        | Action::Schema(_)
         | Action::Diff(_)
         | Action::Report(_)
         | Action::Extract(_)

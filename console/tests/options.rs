@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use handlescope_commands::registry::REGISTRY;
-use handlescope_session::grammar::{OptionSpec, ValueKind};
+use handlescope_session::grammar::OptionSpec;
 use handlescope_tests::binary::{Shell, sample_symbols};
 use handlescope_tests::payload::DuplicateRecord;
 use handlescope_tests::scenario::{TraceBuilder, View};
@@ -58,7 +58,7 @@ fn shell() -> Shell {
 fn the_example_of_every_option_runs() {
     let shell = shell();
     let symbols = sample_symbols().display().to_string();
-    for kind in REGISTRY.kinds {
+    for kind in REGISTRY.kinds() {
         let line =
             |option: &dyn OptionSpec| format!(".dump {} {}\n", kind.name(), option.doc().example);
         let script: String = kind.options().iter().map(|option| line(*option)).collect();
@@ -156,7 +156,7 @@ fn no_option_was_forgotten() {
         EFFECTS.iter().map(|(name, ..)| *name).chain(WITHOUT_EFFECT).collect();
     let kind = REGISTRY.kind("ObjectRef").unwrap();
     for option in kind.options() {
-        let is_idle = matches!(option.value(), ValueKind::Ignored(_));
+        let is_idle = !option.has_effect();
         let is_known = option.doc().names.iter().any(|name| known.contains(name));
         assert!(is_idle != is_known, "{}", option.name());
     }
@@ -168,7 +168,7 @@ fn an_option_without_effect_says_why() {
     let kind = REGISTRY.kind("ObjectRef").unwrap();
     let plain = shell.run(&["leaky.etl", "-c", ".dump ObjectRef"]).ok();
     for option in kind.options() {
-        if matches!(option.value(), ValueKind::Ignored(_)) {
+        if !option.has_effect() {
             let line = format!(".dump ObjectRef {}", option.doc().example);
             let run = shell.run(&["leaky.etl", "-c", &line]).ok();
             assert_eq!(run.stdout, plain.stdout, "{line}");

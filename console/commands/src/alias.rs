@@ -4,8 +4,9 @@ use handlescope_model::Untrusted;
 
 use super::shared::groups;
 use super::{Command, CommandError, Context, Entered, Signature};
+use handlescope_session::grammar::value::{TEXT, Value};
 use handlescope_session::grammar::{
-    Arguments, Opt, OptionGroup, ParseError, Take, definition, split,
+    Arguments, Example, Opt, OptionGroup, ParseError, definition, split, to,
 };
 use handlescope_session::settings::{AliasError, Entry};
 use handlescope_session::terminal::table;
@@ -33,12 +34,12 @@ impl Command for Alias {
         details: "An alias is used like a command, with a dot in front: .leaks -pn x. The rest of \
              the line is appended to COMMAND. Aliases are kept in the configuration file (.config \
              shows where), may use other aliases, and cannot have the name of a command.",
-        examples: &[
+        examples: &Example::lines([
             ".alias leaks = .dump ObjectRef -Leak -ShowTotal Process",
             ".alias leaks",
             ".alias -Remove leaks",
             ".alias",
-        ],
+        ]),
     };
     const OPTIONS: &'static [OptionGroup<AliasArgs>] = &[OptionGroup {
         title: "Options",
@@ -47,7 +48,9 @@ impl Command for Alias {
             help: "remove an alias, also from the configuration file",
             details: "Aliases that use it fail until they are changed.",
             example: "-Remove leaks",
-            take: Take::Text("NAME", 1, |args| &mut args.remove),
+            take: to(&(Value { placeholder: "NAME", ..TEXT }, |args, text| {
+                args.remove = Some(text);
+            })),
         }],
     }];
 

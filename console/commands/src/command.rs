@@ -1,30 +1,27 @@
-//! Commands, kinds of `.dump`, and the type of the registry that lists them.
+//! Commands, and the type of the registry that lists them and reads lines.
 //!
-//! A command is one type with its signature, its options, how it is parsed and how it runs; so is a
-//! kind. [`AnyCommand`] and [`AnyKind`] are the same without the type of their arguments.
+//! A command is one type with its signature, its options, how it is parsed and how it runs. A kind of `.dump` is a
+//! command that answers with a table. [`AnyCommand`] is the same without the type of the arguments.
 
-use std::any::Any;
 use std::borrow::Cow;
-use std::fmt::{self, Debug};
+use std::fmt::Debug;
 
-use super::context::{
-    Context, DumpContext, Invocation, Redirected, SharedArgs, answer, answer_over_dataset,
-};
+use super::context::{Context, DumpContext, Invocation, SharedArgs};
 use super::error::CommandError;
-use super::help::Syntax;
-use super::shared::options::{SHARED, check_output};
+use super::shared::groups;
+use super::syntax::Syntax;
 use super::topics::TopicSpec;
 use handlescope_render::OutputOptions;
-use handlescope_render::output::COLUMNS;
 use handlescope_session::grammar::{
     Arguments, Example, GroupView, OptionGroup, OptionSpec, ParseError, Quotes, Redirect, Token,
     definition_start, join, parse, split, starts_comment, with_plain_dashes, without_comments,
 };
 use handlescope_session::settings::Aliases;
 use handlescope_session::suggest;
-use handlescope_session::values::{ColumnChoice, ValueError, joined, listed};
+use handlescope_session::values::{ValueError, joined, listed};
 
-/// Description of a command.
+/// Description of a command, or of a kind of `.dump`.
+#[derive(Clone, Copy)]
 pub struct Signature {
     /// Names; the first one is shown.
     pub names: &'static [&'static str],
@@ -38,22 +35,61 @@ pub struct Signature {
     pub summary: &'static str,
     /// Full description.
     pub details: &'static str,
-    /// Command lines that work on `examples/leaky.etl`.
-    pub examples: &'static [&'static str],
+    /// Command lines that work on `examples/leaky.etl`; those of a kind have goals.
+    pub examples: &'static [Example],
 }
 
-/// A command of the console.
+impl Signature {
+    /// A kind of `.dump` without its name and description.
+    pub const KIND: Signature = Signature {
+        names: &[],
+        group: groups::QUERIES,
+        usage: "[OPTION…]",
+        arguments: Arguments::Options,
+        summary: "",
+        details: "",
+        examples: &[],
+    };
+}
+
+/// The table that a kind of `.dump` answers with.
+#[derive(Clone, Copy)]
+pub struct Tabular {
+    /// Columns that `-SortBy` can name.
+    pub columns: fn() -> Vec<String>,
+    /// Columns that `-Columns` can name.
+    pub choices: fn() -> Vec<String>,
+    /// Whether it is about the loaded dataset, and not about traces.
+    pub over_dataset: bool,
+}
+
+impl Tabular {
+    /// A table of traces.
+    pub const fn for_traces(columns: fn() -> Vec<String>) -> Tabular {
+        Tabular { columns, choices: columns, over_dataset: false }
+    }
+
+    /// A table of a dataset.
+    pub const fn for_dataset(columns: fn() -> Vec<String>) -> Tabular {
+        Tabular { over_dataset: true, ..Tabular::for_traces(columns) }
+    }
+}
+
+/// A command of the console, or a kind of `.dump`.
 pub trait Command: Sync + 'static {
     type Args: Default + Debug + 'static;
     const SIGNATURE: Signature;
     const OPTIONS: &'static [OptionGroup<Self::Args>] = &[];
 
-    /// Options under their headings.
+    /// The table that it answers with. A command that has one takes the options in [`SharedArgs`], too.
+    const TABLE: Option<Tabular> = None;
+
+    /// Options of its own under their headings.
     fn groups() -> Vec<GroupView> {
         GroupView::all(Self::OPTIONS)
     }
 
-    /// Reads the arguments. By default, these are options only, or nothing.
+    /// Reads the arguments of a command without a table. By default, these are options only, or nothing.
     ///
     /// # Errors
     /// Names what is wrong and what to type instead.
@@ -61,48 +97,23 @@ pub trait Command: Sync + 'static {
         if Self::OPTIONS.is_empty() {
             entered.takes_nothing()?;
         }
-        parse::options(&entered.help(), entered.tokens, Self::OPTIONS)
+        entered.options(Self::OPTIONS)
     }
 
+    /// Carries out a command without a table.
+    ///
     /// # Errors
     /// When it cannot be done, or was cancelled.
-    fn run(args: Self::Args, context: &mut Context<'_, '_>) -> Result<(), CommandError>;
+    fn run(_: Self::Args, _: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        Ok(())
+    }
 
-    /// The arguments that it has in common with every kind of `.dump`, if it has them.
+    /// The arguments that a command without a table has in common with those that have one, if it has them.
     fn shared(_: &Self::Args) -> Option<&SharedArgs> {
         None
     }
-}
 
-/// Description of a kind of `.dump`.
-pub struct KindSignature {
-    pub name: &'static str,
-    /// One-line summary.
-    pub summary: &'static str,
-    /// Full description of the output.
-    pub details: &'static str,
-    /// Command lines that work on `examples/leaky.etl`.
-    pub examples: &'static [Example],
-}
-
-/// A kind of `.dump`. The options that every kind has are in [`SharedArgs`].
-pub trait Kind: Sync + 'static {
-    type Args: Default + Debug + 'static;
-    const SIGNATURE: KindSignature;
-    const OPTIONS: &'static [OptionGroup<Self::Args>];
-
-    /// Whether it is about the loaded dataset, and not about traces.
-    const OVER_DATASET: bool = false;
-
-    /// Columns that `-SortBy` can name.
-    fn columns() -> Vec<String>;
-
-    /// Columns that `-Columns` can name.
-    fn column_choices() -> Vec<String> {
-        Self::columns()
-    }
-
-    /// Adds what options of the kind say about the output, instead of options that every kind has.
+    /// Adds what its own options say about the output, instead of options that every table has.
     fn add_output(_: &Self::Args, _: &mut OutputOptions) {}
 
     /// Refuses options that contradict each other.
@@ -113,9 +124,13 @@ pub trait Kind: Sync + 'static {
         Ok(())
     }
 
+    /// Answers with the table.
+    ///
     /// # Errors
     /// When a trace cannot be read, the output cannot be written, or it was cancelled.
-    fn answer(args: &Self::Args, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError>;
+    fn answer(_: &Self::Args, _: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        Ok(())
+    }
 }
 
 /// A line whose first word is a command.
@@ -138,11 +153,26 @@ pub struct Entered<'a> {
 /// A [`Command`] of any type.
 pub trait AnyCommand: Sync {
     fn signature(&self) -> &'static Signature;
-    /// Options of the command; those of `.dump` belong to the kinds.
-    fn groups(&self) -> Vec<GroupView>;
+    /// Reads the arguments.
+    ///
     /// # Errors
-    /// The errors of [`Command::parse`].
-    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError>;
+    /// Names what is wrong and what to type instead.
+    fn parse(&self, entered: &Entered<'_>) -> Result<Invocation, ParseError>;
+
+    /// All options under their headings; those of `.dump` belong to the kinds.
+    fn groups(&self) -> Vec<GroupView> {
+        Vec::new()
+    }
+
+    /// The table that it answers with.
+    fn table(&self) -> Option<Tabular> {
+        None
+    }
+
+    /// The kinds below it, in the order of the help.
+    fn kinds(&self) -> &'static [&'static dyn AnyCommand] {
+        &[]
+    }
 
     /// The name that is shown.
     fn name(&self) -> &'static str {
@@ -169,187 +199,54 @@ pub trait AnyCommand: Sync {
     }
 }
 
-impl<C: Command> AnyCommand for C {
-    fn signature(&self) -> &'static Signature {
-        &C::SIGNATURE
-    }
-
-    fn groups(&self) -> Vec<GroupView> {
-        C::groups()
-    }
-
-    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
-        C::parse(entered).map(invocation::<C>)
-    }
-}
-
-/// A command with its arguments, ready to run.
-pub fn invocation<C: Command>(args: C::Args) -> Box<dyn Invocation> {
-    Box::new(Called::<C>(args))
-}
-
-struct Called<C: Command>(C::Args);
-
-impl<C: Command> Debug for Called<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl<C: Command> Invocation for Called<C> {
-    fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-        C::run(self.0, context)
-    }
-
-    fn args(&self) -> &dyn Any {
-        &self.0
-    }
-
-    fn shared(&self) -> Option<&SharedArgs> {
-        C::shared(&self.0)
-    }
-}
-
-/// A [`Kind`] of any type.
-pub trait AnyKind: Sync {
-    fn signature(&self) -> &'static KindSignature;
-    /// Options of the kind, and those that every kind has.
-    fn groups(&self) -> Vec<GroupView>;
-    /// Columns that `-SortBy` can name.
-    fn columns(&self) -> Vec<String>;
-    /// Columns that `-Columns` can name.
-    fn column_choices(&self) -> Vec<String>;
-    /// # Errors
-    /// Names what is wrong and what to type instead.
-    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError>;
-
-    fn name(&self) -> &'static str {
-        self.signature().name
-    }
-
-    fn options(&self) -> Vec<&'static dyn OptionSpec> {
-        self.groups().into_iter().flat_map(|group| group.options).collect()
-    }
-
-    /// The option of this name, in any case.
-    fn option(&self, name: &str) -> Option<&'static dyn OptionSpec> {
-        self.options().into_iter().find(|option| option.is_named(name))
-    }
-}
-
-/// A kind of `.dump` that is a command of its own, too, with its options and answers.
-pub struct KindCommand<K> {
-    pub signature: &'static Signature,
-    pub kind: K,
-}
-
-impl<K: Kind> AnyCommand for KindCommand<K> {
-    fn signature(&self) -> &'static Signature {
-        self.signature
-    }
-
-    fn groups(&self) -> Vec<GroupView> {
-        AnyKind::groups(&self.kind)
-    }
-
-    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
-        AnyKind::parse(&self.kind, entered)
-    }
-}
-
-impl<K: Kind> AnyKind for K {
-    fn signature(&self) -> &'static KindSignature {
-        &K::SIGNATURE
-    }
-
-    fn groups(&self) -> Vec<GroupView> {
-        GroupView::with_shared(GroupView::all(K::OPTIONS), GroupView::all(SHARED))
-    }
-
-    fn columns(&self) -> Vec<String> {
-        K::columns()
-    }
-
-    fn column_choices(&self) -> Vec<String> {
-        K::column_choices()
-    }
-
-    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
-        let help = entered.syntax.page(entered.name, Some(K::SIGNATURE.name));
-        let (args, mut shared) =
-            parse::options_and_shared(&help, entered.tokens, K::OPTIONS, SHARED)?;
-        shared.text = entered.line.to_owned();
-        K::add_output(&args, &mut shared.output);
-        check_output(&shared.output)?;
-        K::check(&args, &shared)?;
-        Ok(Box::new(TableInvocation::<K> { args, shared }))
-    }
-}
-
-struct TableInvocation<K: Kind> {
-    args: K::Args,
-    shared: SharedArgs,
-}
-
-impl<K: Kind> Debug for TableInvocation<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple(K::SIGNATURE.name).field(&self.args).field(&self.shared).finish()
-    }
-}
-
-impl<K: Kind> Invocation for TableInvocation<K> {
-    fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-        match K::OVER_DATASET {
-            true => answer_over_dataset(&self.shared, context, |dump| self.answer(dump)),
-            false => answer(&self.shared, context, |dump| self.answer(dump)),
-        }
-    }
-
-    fn args(&self) -> &dyn Any {
-        &self.args
-    }
-
-    fn answer(&self, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
-        if self.shared.output.force && !self.shared.output.names_file() {
-            dump.messages.note("note: -Force has no effect without a file");
-        }
-        let output = &self.shared.output;
-        if output.is_document() && output.columns != ColumnChoice::Fitting {
-            let document = output.format_option().unwrap_or_default();
-            dump.messages.note(format_args!("note: {COLUMNS} has no effect beside {document}"));
-        }
-        K::answer(&self.args, dump)
-    }
-
-    fn shared(&self) -> Option<&SharedArgs> {
-        Some(&self.shared)
-    }
-}
-
 /// Commands and kinds that an error names for an option, at most.
 const MAX_PLACES: usize = 3;
 
 /// Word that asks for the page of the command it follows.
 const HELP: &str = "-help";
 
-/// The commands, the kinds of `.dump` and the further topics of the help.
+/// What is loaded while a command is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    Anything,
+    /// Traces, or nothing.
+    Traces,
+    Dataset,
+}
+
+/// The commands while traces, or a dataset, are loaded, and the further topics of the help.
 pub struct Registry {
     /// All commands, in the order of the help.
-    pub commands: &'static [&'static dyn AnyCommand],
-    /// All kinds of `.dump`, in the order of the help.
-    pub kinds: &'static [&'static dyn AnyKind],
+    pub list: &'static [(Scope, &'static dyn AnyCommand)],
+    /// What is loaded.
+    pub loaded: Scope,
     pub topics: &'static [TopicSpec],
 }
 
 impl Registry {
+    /// The commands, in the order of the help.
+    pub fn commands(&self) -> impl Iterator<Item = &'static dyn AnyCommand> + use<> {
+        let are_there = [Scope::Anything, self.loaded];
+        let list = self.list.iter().filter(move |(loaded, _)| are_there.contains(loaded));
+        list.map(|(_, command)| *command)
+    }
+
+    /// The kinds of `.dump`, in the order of the help.
+    pub fn kinds(&self) -> &'static [&'static dyn AnyCommand] {
+        self.commands()
+            .map(|command| command.kinds())
+            .find(|kinds| !kinds.is_empty())
+            .unwrap_or(&[])
+    }
+
     /// The command of this name, in any case.
     pub fn command(&self, name: &str) -> Option<&'static dyn AnyCommand> {
-        self.commands.iter().find(|command| command.is_named(name)).copied()
+        self.commands().find(|command| command.is_named(name))
     }
 
     /// The kind of `.dump` of this name, in any case.
-    pub fn kind(&self, name: &str) -> Option<&'static dyn AnyKind> {
-        self.kinds.iter().find(|kind| kind.name().eq_ignore_ascii_case(name)).copied()
+    pub fn kind(&self, name: &str) -> Option<&'static dyn AnyCommand> {
+        self.kinds().iter().find(|kind| kind.is_named(name)).copied()
     }
 
     /// The further topic of this name, in any case.
@@ -361,7 +258,7 @@ impl Registry {
     ///
     /// # Errors
     /// The errors of [`Registry::parse_with`].
-    pub fn parse(&'static self, line: &str) -> Result<Option<Box<dyn Invocation>>, ParseError> {
+    pub fn parse(&'static self, line: &str) -> Result<Option<Invocation>, ParseError> {
         self.parse_with(line, Aliases::NONE)
     }
 
@@ -373,7 +270,7 @@ impl Registry {
         &'static self,
         line: &str,
         aliases: &Aliases,
-    ) -> Result<Option<Box<dyn Invocation>>, ParseError> {
+    ) -> Result<Option<Invocation>, ParseError> {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             return Ok(None);
@@ -399,10 +296,7 @@ impl Registry {
     ///
     /// # Errors
     /// The errors of [`Registry::parse`].
-    pub fn parse_words(
-        &'static self,
-        words: &[String],
-    ) -> Result<Option<Box<dyn Invocation>>, ParseError> {
+    pub fn parse_words(&'static self, words: &[String]) -> Result<Option<Invocation>, ParseError> {
         let (line, tokens) = join(words);
         self.parse_tokens(&line, &tokens, Aliases::NONE, Syntax::Shell)
     }
@@ -413,7 +307,7 @@ impl Registry {
         tokens: &[Token],
         aliases: &Aliases,
         syntax: Syntax,
-    ) -> Result<Option<Box<dyn Invocation>>, ParseError> {
+    ) -> Result<Option<Invocation>, ParseError> {
         let plain = self.with_plain_dashes(tokens);
         let tokens = plain.as_deref().unwrap_or(tokens);
         let Some((first, rest)) = tokens.split_first() else { return Ok(None) };
@@ -431,12 +325,9 @@ impl Registry {
             return Err(ParseError::MissingArgument { command, argument: "a file name" });
         }
         let entered = Entered { line, name: &first.text, tokens, registry: self, aliases, syntax };
-        let command =
+        let invocation =
             command.parse(&entered).map_err(|error| self.with_places(error, command, &entered))?;
-        match file {
-            None => Ok(Some(command)),
-            Some(file) => Redirected::boxed(command, file).map(Some),
-        }
+        invocation.into_file(file).map(Some)
     }
 
     /// Tokens in which typographic dashes in front of options are plain ones; `None` if there are none.
@@ -456,10 +347,14 @@ impl Registry {
         Some(tokens.collect())
     }
 
+    /// The options of all kinds of `.dump`, then those of all commands; several may have one name.
+    pub fn options(&self) -> impl Iterator<Item = &'static dyn OptionSpec> + use<> {
+        self.kinds().iter().copied().chain(self.commands()).flat_map(|command| command.options())
+    }
+
     /// Whether any command or kind of `.dump` has an option of this name.
     pub fn has_option(&self, name: &str) -> bool {
-        let commands = self.commands.iter().map(|command| command.options());
-        let mut options = commands.chain(self.kinds.iter().map(|kind| kind.options())).flatten();
+        let mut options = self.options();
         name.eq_ignore_ascii_case(HELP) || options.any(|option| option.is_named(name))
     }
 
@@ -476,9 +371,9 @@ impl Registry {
         };
         let is_command = |kind: &str| self.command(&format!(".{kind}")).is_some();
         let dump = |kind: &str| format!("{} {kind}", entered.syntax.command(".dump"));
-        let kinds = self.kinds.iter().filter(|kind| !is_command(kind.name()));
+        let kinds = self.kinds().iter().filter(|kind| !is_command(kind.name()));
         let kinds = kinds.filter(|kind| has_option(&kind.options()));
-        let commands = self.commands.iter().filter(|command| has_option(&command.options()));
+        let commands = self.commands().filter(|command| has_option(&command.options()));
         let places: Vec<String> = kinds
             .map(|kind| dump(kind.name()))
             .chain(commands.map(|command| entered.syntax.command(command.name())))
@@ -504,7 +399,7 @@ impl Registry {
         &'static self,
         command: &dyn AnyCommand,
         tokens: &[Token],
-    ) -> Option<Result<Box<dyn Invocation>, ParseError>> {
+    ) -> Option<Result<Invocation, ParseError>> {
         let (first, rest) = tokens.split_first()?;
         rest.iter()
             .find(|token| token.quotes == Quotes::No && token.text.eq_ignore_ascii_case(HELP))?;
@@ -527,7 +422,7 @@ impl Registry {
     }
 
     pub fn unknown_command(&self, name: &str, aliases: &Aliases) -> ParseError {
-        let names = self.commands.iter().flat_map(|command| command.signature().names).copied();
+        let names = self.commands().flat_map(|command| command.signature().names).copied();
         let aliases: Vec<String> = aliases.dotted().map(|(name, _)| name).collect();
         let names = names.chain(aliases.iter().map(String::as_str));
         let hint = match suggest::nearest(name, names) {
@@ -557,12 +452,21 @@ impl<'a> Entered<'a> {
         self.tokens.iter().map(|token| token.text.clone()).collect()
     }
 
+    /// The arguments that the options fill.
+    pub fn options<A: Default + 'static>(
+        &self,
+        options: &'static [OptionGroup<A>],
+    ) -> Result<A, ParseError> {
+        parse::options(&self.help(), self.tokens, options, &[]).map(|(args, ())| args)
+    }
+
     /// The arguments that the options fill, and the words between these.
     pub fn options_and_words<A: Default + 'static>(
         &self,
         options: &'static [OptionGroup<A>],
     ) -> Result<(A, Vec<&'a Token>), ParseError> {
-        parse::options_and_words(&self.help(), self.tokens, options)
+        let read = parse::options_and_words(&self.help(), self.tokens, options, &[]);
+        read.map(|(args, (), words)| (args, words))
     }
 
     /// # Errors

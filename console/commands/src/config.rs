@@ -7,7 +7,9 @@ use handlescope_model::Untrusted;
 use super::settings::USUAL;
 use super::shared::groups;
 use super::{Command, CommandError, Context, Entered, Signature};
-use handlescope_session::grammar::{Arguments, ParseError, Token, definition, parse, split};
+use handlescope_session::grammar::{
+    Arguments, Example, ParseError, Token, definition, parse, split,
+};
 use handlescope_session::settings::{Choices, Entry, Key, Settings, Source, settled};
 use handlescope_session::terminal::{Screen, table, wrapped};
 
@@ -44,12 +46,12 @@ impl Command for Config {
              that --config names. VALUE takes effect at once and in later sessions; usual removes \
              the setting from the file. Comments in the file are kept. Relative folders in it are \
              relative to the file. Aliases are kept there, too: .help .alias.",
-        examples: &[
+        examples: &Example::lines([
             ".config",
             ".config time-format s",
             ".config symbol-path srv*C:\\Symbols*https://msdl.microsoft.com/download/symbols",
             ".config time-format usual",
-        ],
+        ]),
     };
 
     fn parse(entered: &Entered<'_>) -> Result<ConfigArgs, ParseError> {

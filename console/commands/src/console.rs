@@ -70,7 +70,7 @@ impl Console {
     /// When it cannot be done, was cancelled, or panicked.
     pub fn execute(
         &mut self,
-        command: Box<dyn Invocation>,
+        command: Invocation,
         out: &mut dyn Write,
         messages: &mut Messages<'_>,
     ) -> Result<Flow, CommandError> {

@@ -4,17 +4,17 @@
 use std::any::Any;
 use std::fmt::Debug;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::error::CommandError;
-use super::shared::caveats::write_no_match;
 use super::shared::names::WatchedSymbols;
+use super::shared::write_no_match;
 use handlescope_query::{FrameNames, NoMatch, Source};
-use handlescope_render::output::{COLUMNS, Target};
+use handlescope_render::output::{self, COLUMNS};
 use handlescope_render::{OutputError, OutputOptions, Table};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::Filter;
-use handlescope_session::grammar::{self, ParseError};
+use handlescope_session::grammar::{ParseError, Target};
 use handlescope_session::paths::{Overwrite, append_whole, is_null_device, with_home, write_whole};
 use handlescope_session::settings::{Display, DisplayArgs, StackDisplayArgs};
 use handlescope_session::terminal::{Messages, Screen};
@@ -98,7 +98,7 @@ impl DumpContext<'_, '_> {
     /// When the file cannot be written or may not be replaced.
     pub fn write_file(
         &mut self,
-        target: Target<'_>,
+        target: output::Target<'_>,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), CommandError> {
         let overwrite = self.overwrite();
@@ -165,46 +165,24 @@ pub fn write_notes(notes: &[&str], messages: &mut Messages<'_>) {
     }
 }
 
-/// Queries the traces that `-fd` chooses, then says what is missing for names of functions.
+/// Queries the traces that `-fd` chooses, or the loaded dataset, then says what is missing for names of functions.
 ///
 /// # Errors
 /// When nothing is loaded or left, or `ask` fails.
 pub fn answer(
-    shared: &SharedArgs,
-    context: &mut Context<'_, '_>,
-    ask: impl FnOnce(&mut DumpContext<'_, '_>) -> Result<(), CommandError>,
-) -> Result<(), CommandError> {
-    ask_of(false, shared, context, ask)
-}
-
-/// Queries the loaded dataset.
-///
-/// # Errors
-/// When none is loaded, or `ask` fails.
-pub fn answer_over_dataset(
-    shared: &SharedArgs,
-    context: &mut Context<'_, '_>,
-    ask: impl FnOnce(&mut DumpContext<'_, '_>) -> Result<(), CommandError>,
-) -> Result<(), CommandError> {
-    if context.session.dataset.is_none() {
-        return Err(NoFile::NothingLoaded.into());
-    }
-    if !shared.files.is_empty() {
-        return Err(NoFile::FilterOverDataset.into());
-    }
-    ask_of(true, shared, context, ask)
-}
-
-fn ask_of(
     over_dataset: bool,
     shared: &SharedArgs,
     context: &mut Context<'_, '_>,
     ask: impl FnOnce(&mut DumpContext<'_, '_>) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
     let Context { session, cancel, screen, out, messages, flow } = context;
-    let selected = match over_dataset {
-        true => Vec::new(),
-        false => session.choose(&shared.files, messages)?,
+    let selected = match (over_dataset, &session.dataset) {
+        (true, None) => return Err(NoFile::NothingLoaded.into()),
+        (true, Some(_)) if !shared.files.is_empty() => {
+            return Err(NoFile::FilterOverDataset.into());
+        }
+        (true, Some(_)) => Vec::new(),
+        (false, _) => session.choose(&shared.files, messages)?,
     };
     write_notes(&shared.notes, messages);
     shared.output.check_file(&session.overwrite(shared.output.force))?;
@@ -238,8 +216,8 @@ fn ask_of(
     Ok(())
 }
 
-/// Arguments that were understood, ready to run.
-pub trait Invocation: Debug {
+/// Arguments that were understood.
+pub trait Call: Debug {
     /// # Errors
     /// When it cannot be done, or was cancelled.
     fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError>;
@@ -247,7 +225,7 @@ pub trait Invocation: Debug {
     /// The arguments: those of a command or of a kind of `.dump`.
     fn args(&self) -> &dyn Any;
 
-    /// Answers a `.dump`; a command has nothing to answer.
+    /// Answers with a table; a command without one has nothing to answer.
     ///
     /// # Errors
     /// When a trace cannot be read, the output cannot be written, or it was cancelled.
@@ -255,42 +233,49 @@ pub trait Invocation: Debug {
         Ok(())
     }
 
-    /// The arguments that every kind of `.dump` has; `None` for most commands.
+    /// The arguments that every table has; `None` for most commands.
     fn shared(&self) -> Option<&SharedArgs> {
         None
     }
 }
 
-/// A command whose results go into a file, which changes only when they are complete.
+/// A command with its arguments, ready to run, and the file that its results go to.
 #[derive(Debug)]
-pub struct Redirected {
-    command: Box<dyn Invocation>,
-    file: PathBuf,
-    append: bool,
-    force: bool,
+pub struct Invocation {
+    pub call: Box<dyn Call>,
+    file: Option<Target>,
 }
 
-impl Redirected {
-    /// Sends the results of a command to a file, unless the command names one itself.
+impl Invocation {
+    /// A command whose results go where all results go.
+    pub fn new(call: impl Call + 'static) -> Invocation {
+        Invocation { call: Box::new(call), file: None }
+    }
+
+    /// Sends the results to a file, unless the command names one itself.
     ///
     /// # Errors
     /// When the command names another file.
-    pub fn boxed(
-        command: Box<dyn Invocation>,
-        grammar::Target { file, append, force }: grammar::Target<'_>,
-    ) -> Result<Box<dyn Invocation>, ParseError> {
-        if let Some(option) = command.shared().and_then(|shared| shared.output.file_option()) {
-            let reason = "choose one";
-            return Err(ParseError::Conflict { option, other: "> FILE", reason });
+    pub fn into_file(self, file: Option<Target>) -> Result<Invocation, ParseError> {
+        let Some(mut file) = file else { return Ok(self) };
+        if let Some(output) = self.call.shared().map(|shared| &shared.output) {
+            if let Some(option) = output.file_option() {
+                let reason = "choose one";
+                return Err(ParseError::Conflict { option, other: "> FILE", reason });
+            }
+            file.force |= output.force;
         }
-        let force = force || command.shared().is_some_and(|shared| shared.output.force);
-        Ok(Box::new(Redirected { command, file: with_home(file), append, force }))
+        Ok(Invocation { file: Some(file), ..self })
     }
-}
 
-impl Invocation for Redirected {
-    fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-        let Redirected { command, file, append, force } = *self;
+    /// Runs the command. A file changes only when the results are complete.
+    ///
+    /// # Errors
+    /// When it cannot be done, or was cancelled.
+    pub fn run(self, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        let Invocation { call, file } = self;
+        let Some(Target { file, append, force }) = file else { return call.run(context) };
+        let file = with_home(&file);
         let append = append || is_null_device(&file);
         let overwrite = context.session.overwrite(force);
         let output = match append {
@@ -309,7 +294,7 @@ impl Invocation for Redirected {
                 messages: &mut *context.messages,
                 flow: context.flow,
             };
-            result = command.run(&mut inner);
+            result = call.run(&mut inner);
             context.flow = inner.flow;
             result.as_ref().map(drop).map_err(|_| io::Error::other("the command failed"))
         });
@@ -321,17 +306,5 @@ impl Invocation for Redirected {
         }
         let failed = |source| context.cancel.or(OutputError::File { path: file, option, source });
         Ok(written.map_err(failed)?)
-    }
-
-    fn args(&self) -> &dyn Any {
-        self.command.args()
-    }
-
-    fn answer(&self, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
-        self.command.answer(dump)
-    }
-
-    fn shared(&self) -> Option<&SharedArgs> {
-        self.command.shared()
     }
 }

@@ -16,7 +16,8 @@ use super::{Command, CommandError, Context, Entered, Signature};
 use handlescope_query::trace_info;
 use handlescope_render::time::{Clock, Seconds, instant};
 use handlescope_session::filter::Filter;
-use handlescope_session::grammar::{Arguments, Opt, OptionGroup, ParseError, Take, parse};
+use handlescope_session::grammar::value::{LOADED_FILES, TEXT, Value};
+use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::paths::{names_apart, shown};
 use handlescope_session::terminal::table;
 use handlescope_session::trace::{self, LoadedTrace};
@@ -45,11 +46,11 @@ impl Command for ConvertTime {
         summary: "convert a time to seconds since session start, or back",
         details: "Uses the loaded traces whose session contains the time; if none does, all of \
              them, with a note. Seconds become date and time on the recording machine.",
-        examples: &[
+        examples: &Example::lines([
             ".converttime -time 13.123s",
             ".converttime -time 12:46:37.775",
             ".converttime -time 2024-05-10T10:46:37Z",
-        ],
+        ]),
     };
     const OPTIONS: &'static [OptionGroup<ConvertTimeArgs>] = &[OptionGroup {
         title: "Options",
@@ -60,14 +61,16 @@ impl Command for ConvertTime {
                 details: "Without a time zone, a time is local to the recording machine. A time \
                      without a date that lies outside the recording is tried as UTC, too.",
                 example: "-time 13.123s",
-                take: Take::Text("TIME", 2, |args| &mut args.time),
+                take: to(&(Value { placeholder: "TIME", arity: (1, 2), ..TEXT }, |args, text| {
+                    args.time = Some(text);
+                })),
             },
-            files_option(|args| &mut args.files),
+            files_option(&(LOADED_FILES, |args, filter| args.files.push(filter))),
         ],
     }];
 
     fn parse(entered: &Entered<'_>) -> Result<ConvertTimeArgs, ParseError> {
-        let args = parse::options(&entered.help(), entered.tokens, Self::OPTIONS)?;
+        let args = entered.options(Self::OPTIONS)?;
         match &args {
             ConvertTimeArgs { time: None, .. } => {
                 Err(entered.missing("-time and a point in time, or seconds since session start"))
@@ -247,10 +250,12 @@ impl Command for Snapshot {
              every loaded trace that was recording then. An existing name is moved to the new \
              point. Snapshots last as long as their trace is loaded. In text of !htrace, each \
              !htrace -snapshot is already named snapshot1, snapshot2 and so on.",
-        examples: &[".snapshot warm 0.5s", ".snapshot", ".diff warm"],
+        examples: &Example::lines([".snapshot warm 0.5s", ".snapshot", ".diff warm"]),
     };
-    const OPTIONS: &'static [OptionGroup<SnapshotArgs>] =
-        &[OptionGroup { title: "Options", options: &[files_option(|args| &mut args.files)] }];
+    const OPTIONS: &'static [OptionGroup<SnapshotArgs>] = &[OptionGroup {
+        title: "Options",
+        options: &[files_option(&(LOADED_FILES, |args, filter| args.files.push(filter)))],
+    }];
 
     fn parse(entered: &Entered<'_>) -> Result<SnapshotArgs, ParseError> {
         let (args, words) = entered.options_and_words(Self::OPTIONS)?;

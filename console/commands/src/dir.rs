@@ -14,8 +14,9 @@ use jiff::tz::TimeZone;
 use super::shared::groups;
 use super::shared::options::recursive_option;
 use super::{Command, CommandError, Context, Entered, Signature};
+use handlescope_session::grammar::value::SWITCH;
 use handlescope_session::grammar::{
-    Arguments, Opt, OptionGroup, OptionSpec, ParseError, Take, Token, parse,
+    Arguments, Example, Opt, OptionGroup, OptionSpec, ParseError, Token, to,
 };
 use handlescope_session::paths::{
     ExpandError, Pattern, Walk, folders_in, is_extract, is_plain_extract, missing, with_home,
@@ -48,13 +49,13 @@ impl Command for Dir {
         details: "Shows which traces have an extract, so that they load at once. PATTERN is \
              written as for .load. The default is the current folder. Options may start with / \
              too.",
-        examples: &[".dir", ".dir -od examples", ".dir -r *leak*"],
+        examples: &Example::lines([".dir", ".dir -od examples", ".dir -r *leak*"]),
     };
     const OPTIONS: &'static [OptionGroup<DirArgs>] = OPTIONS;
 
     fn parse(entered: &Entered<'_>) -> Result<DirArgs, ParseError> {
         let tokens: Vec<Token> = entered.tokens.iter().map(with_dash).collect();
-        let (args, words) = parse::options_and_words(&entered.help(), &tokens, OPTIONS)?;
+        let (args, words) = Entered { tokens: &tokens, ..*entered }.options_and_words(OPTIONS)?;
         let query = entered.at_most_one(&words, "one folder or pattern")?;
         Ok(DirArgs { query, ..args })
     }
@@ -92,14 +93,14 @@ static OPTIONS: &[OptionGroup<DirArgs>] = &[OptionGroup {
             "include subfolders",
             "Files in subfolders are listed with their paths.",
             "-r",
-            |args| &mut args.recursive,
+            &(SWITCH, |args, ()| args.recursive = true),
         ),
         Opt {
             names: &["-od"],
             help: "sort by time instead of name",
             details: "By time of last change, newest last.",
             example: "-od",
-            take: Take::Switch(|args| &mut args.by_time),
+            take: to(&(SWITCH, |args, ()| args.by_time = true)),
         },
     ],
 }];
@@ -214,7 +215,7 @@ impl Command for Cd {
         arguments: Arguments::Folder,
         summary: "show or change the current folder",
         details: "~ is the home folder. Loaded traces stay loaded.",
-        examples: &[".cd", ".cd examples"],
+        examples: &Example::lines([".cd", ".cd examples"]),
     };
 
     fn parse(entered: &Entered<'_>) -> Result<Self::Args, ParseError> {

@@ -14,7 +14,8 @@ use super::{Command, CommandError, Context, Entered, Signature};
 use handlescope_render::write_frame;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::Filter;
-use handlescope_session::grammar::{Arguments, Opt, OptionGroup, ParseError};
+use handlescope_session::grammar::value::{LOADED_FILES, SWITCH, file_in};
+use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::paths::{Aside, Output, Overwrite, with_home, write_aside};
 use handlescope_session::trace::LoadedTrace;
 use handlescope_session::values::{
@@ -47,18 +48,21 @@ impl ExportArgs {
     }
 }
 
-const fn options() -> [Opt<ExportArgs>; TABLE_FORMATS.len() + 3] {
-    let mut options = [files_option(|args: &mut ExportArgs| &mut args.files); _];
-    let mut index = 0;
-    while index < TABLE_FORMATS.len() {
-        let (spec, option) = &TABLE_FORMATS[index];
-        options[index] = format_option(spec, option, NamesFile::Never, |args| &mut args.formats);
-        index += 1;
-    }
-    options[index] = csv_raw_option("tables -csv -csvraw", |args| args.csv_text = CsvText::Raw);
-    options[index + 1] = force_option("tables -Force", |args| &mut args.force);
-    options
+const fn format_at<const INDEX: usize>() -> Opt<ExportArgs> {
+    let take = to(&(const { file_in(NamesFile::Never) }, |args: &mut ExportArgs, file| {
+        RequestedFormat { spec: TABLE_FORMATS[INDEX].0, file }.add_to(&mut args.formats);
+    }));
+    format_option(&TABLE_FORMATS[INDEX].1, take)
 }
+
+static OPTIONS: [Opt<ExportArgs>; TABLE_FORMATS.len() + 3] = [
+    format_at::<0>(),
+    format_at::<1>(),
+    format_at::<2>(),
+    csv_raw_option("tables -csv -csvraw", &(SWITCH, |args, ()| args.csv_text = CsvText::Raw)),
+    force_option("tables -Force", &(SWITCH, |args, ()| args.force = true)),
+    files_option(&(LOADED_FILES, |args, filter| args.files.push(filter))),
+];
 
 pub struct Export;
 
@@ -74,10 +78,10 @@ impl Command for Export {
              FOLDER/events.parquet and so on; see .schema. Each of several traces gets its own \
              subfolder. All tables of a trace have the same trace_id; if one differs, an export \
              was interrupted.",
-        examples: &[".export tables", ".export tables -csv -ndjson"],
+        examples: &Example::lines([".export tables", ".export tables -csv -ndjson"]),
     };
     const OPTIONS: &'static [OptionGroup<ExportArgs>] =
-        &[OptionGroup { title: "Options", options: &options() }];
+        &[OptionGroup { title: "Options", options: &OPTIONS }];
 
     fn parse(entered: &Entered<'_>) -> Result<ExportArgs, ParseError> {
         let (args, words) = entered.options_and_words(Self::OPTIONS)?;

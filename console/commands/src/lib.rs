@@ -10,6 +10,7 @@ pub mod registry;
 pub mod script;
 
 pub mod alias;
+mod call;
 mod command;
 pub mod config;
 mod context;
@@ -31,12 +32,11 @@ pub mod settings;
 pub mod shared;
 pub mod sql;
 pub mod sympath;
+mod syntax;
 pub mod topics;
 
-pub use command::KindCommand;
-pub use command::{
-    AnyCommand, AnyKind, Command, Entered, Kind, KindSignature, Registry, Signature,
-};
+pub use call::KindCommand;
+pub use command::{AnyCommand, Command, Entered, Registry, Scope, Signature, Tabular};
 pub use context::answer;
 pub use context::{Context, DumpContext, Flow, Invocation, SharedArgs};
 pub use error::CommandError;

@@ -9,7 +9,8 @@ use super::shared::groups;
 use super::shared::options::{max_size_option, recursive_queries_option};
 use super::{Command, CommandError, Context, Entered, Signature};
 use handlescope_fleet::dataset::{Dataset, LocalFile};
-use handlescope_session::grammar::{Arguments, Opt, OptionGroup, ParseError, Take};
+use handlescope_session::grammar::value::{SIZE, SWITCH};
+use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::paths::with_home;
 use handlescope_session::terminal::Messages;
 use handlescope_session::trace::{LoadArgs, LoadedTrace, Loading};
@@ -40,11 +41,11 @@ impl Command for Load {
              loaded, the session does not change. A folder that dataset add made is loaded as a \
              dataset, in place of traces: .help lists its commands. Then QUERY may also be the id \
              of one of its traces, or the beginning of it, for the extract of that trace.",
-        examples: &[
+        examples: &Example::lines([
             ".load examples/leaky.etl",
             ".load -r examples",
             ".load \"C:\\traces\\my trace.etl\" Extract/*.json7z",
-        ],
+        ]),
     };
     const OPTIONS: &'static [OptionGroup<LoadArgs>] = OPTIONS;
 
@@ -68,7 +69,7 @@ impl Command for LoadMore {
         arguments: Arguments::Files,
         summary: "load more traces",
         details: "QUERY is written as for .load. Traces that are already loaded stay.",
-        examples: &[".load+ examples/leaky.etl"],
+        examples: &Example::lines([".load+ examples/leaky.etl"]),
     };
     const OPTIONS: &'static [OptionGroup<LoadArgs>] = OPTIONS;
 
@@ -216,21 +217,24 @@ fn with_extracts(
 static OPTIONS: &[OptionGroup<LoadArgs>] = &[OptionGroup {
     title: "Options",
     options: &[
-        recursive_queries_option("-r examples", |args| &mut args.recursive),
+        recursive_queries_option("-r examples", &(SWITCH, |args, ()| args.recursive = true)),
         Opt {
             names: &["-All"],
             help: "read all tables at once",
             details: "By default a table is read by the first query that needs it.",
             example: "-All examples",
-            take: Take::Switch(|args| &mut args.all),
+            take: to(&(SWITCH, |args, ()| args.all = true)),
         },
-        max_size_option("-MaxSize 20GB examples", |args| &mut args.max_size),
+        max_size_option(
+            "-MaxSize 20GB examples",
+            &(SIZE, |args, bytes| args.max_size = Some(bytes)),
+        ),
         Opt {
             names: &["-fd", "-filedir"],
             help: "optional in front of a QUERY",
             details: "Accepted because ETWAnalyzer has it; it has no effect.",
             example: "-fd examples",
-            take: Take::Set(|_| ()),
+            take: to(&(SWITCH, |_, ()| ())),
         },
     ],
 }];

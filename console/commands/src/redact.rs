@@ -11,7 +11,8 @@ use indicatif::HumanBytes;
 use super::shared::groups;
 use super::shared::options::{force_option, max_size_option};
 use super::{Command, CommandError, Context, Entered, Signature};
-use handlescope_session::grammar::{Arguments, Opt, OptionGroup, ParseError, Take};
+use handlescope_session::grammar::value::{FILE, SIZE, SWITCH};
+use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::paths::{is_same_file, stem, with_home, write_whole};
 use handlescope_session::trace::extraction;
 
@@ -43,11 +44,11 @@ impl Command for Redact {
              are part of Windows stay (ntdll.dll, System32, object types, the build), and so do \
              GUIDs of PDBs and providers, addresses, ids and times. All other event data is \
              overwritten with zeros, so that the copy compresses well.",
-        examples: &[
+        examples: &Example::lines([
             ".redact examples/leaky.etl",
             ".redact examples/leaky.etl -o report.etl",
             ".redact examples/leaky.etl -o report.etl -Force",
-        ],
+        ]),
     };
     const OPTIONS: &'static [OptionGroup<RedactArgs>] = &[OptionGroup {
         title: "Options",
@@ -57,10 +58,13 @@ impl Command for Redact {
                 help: "the name of the copy",
                 details: "The file appears when it is complete.",
                 example: "examples/leaky.etl -o report.etl",
-                take: Take::File(|args| &mut args.output),
+                take: to(&(FILE, |args, file| args.output = Some(file))),
             },
-            force_option("examples/leaky.etl -Force", |args| &mut args.force),
-            max_size_option("examples/leaky.etl -MaxSize 100GB", |args| &mut args.max_size),
+            force_option("examples/leaky.etl -Force", &(SWITCH, |args, ()| args.force = true)),
+            max_size_option(
+                "examples/leaky.etl -MaxSize 100GB",
+                &(SIZE, |args, bytes| args.max_size = Some(bytes)),
+            ),
         ],
     }];
 

@@ -4,95 +4,89 @@
 use handlescope_model::Untrusted;
 use thiserror::Error;
 
-use crate::{self as c, AnyKind, Registry, dump, fleet};
+use crate::Scope::{Anything, Dataset, Traces};
+use crate::dump::Dump;
+use crate::{self as c, AnyCommand, Registry, Scope, dump, fleet};
 use handlescope_session::grammar::{ParseError, Token};
 
-/// Everything there is, in the order of the help.
-pub static REGISTRY: Registry = Registry {
-    commands: &[
-        &c::load::Load,
-        &c::load::LoadMore,
-        &c::session::List,
-        &c::session::Unload,
-        &c::extract::Extract,
-        &c::redact::Redact,
-        &c::save::Symbolize,
-        &c::dir::Dir,
-        &c::dir::Cd,
-        &dump::why::COMMAND,
-        &c::converttime::Snapshot,
-        &dump::diff::DiffCommand,
-        &dump::Dump,
-        &c::pictures::plot::Plot,
-        &c::pictures::flame::Flame,
-        &c::pictures::report::Report,
-        &c::sql::Sql,
-        &c::converttime::ConvertTime,
-        &c::export::Export,
-        &c::save::Save,
-        &c::schema::Schema,
-        &c::settings::TIME_FORMAT,
-        &c::settings::TIME_DIGITS,
-        &c::settings::PROCESS_FORMAT,
-        &c::settings::FILE_NAMES,
-        &c::settings::CLIP,
-        &c::settings::PAGER,
-        &c::settings::SYSTEM_MODULES,
-        &c::session::Cls,
-        &c::sympath::SymPath,
-        &c::config::Config,
-        &c::alias::Alias,
-        &c::help::Help,
-        &c::session::Quit,
-    ],
-    kinds: &[
-        &dump::object_ref::ObjectRef,
-        &dump::why::Why,
-        &dump::diff::Diff,
-        &dump::resource::Resource,
-        &dump::process::Process,
-        &dump::module::Module,
-        &dump::module::Version,
-        &dump::stack::Stack,
-        &dump::module::Symbols,
-        &dump::events::Events,
-        &dump::events::Stats,
-    ],
-    topics: c::topics::TOPICS,
-};
+/// The commands while traces are loaded, or nothing.
+pub static REGISTRY: Registry = Registry { list: LIST, loaded: Traces, topics: c::topics::TOPICS };
 
-/// Commands and kinds while a dataset is loaded: those over traces are missing, or go by the same name and have other
+/// The commands while a dataset is loaded: those over traces are missing, or go by the same name and have other
 /// options.
-pub static OVER_DATASET: Registry = Registry {
-    commands: &[
-        &c::load::Load,
-        &c::load::LoadMore,
-        &c::session::List,
-        &c::session::Unload,
-        &c::extract::Extract,
-        &c::redact::Redact,
-        &c::dir::Dir,
-        &c::dir::Cd,
-        &fleet::why::COMMAND,
-        &fleet::diff::COMMAND,
-        &fleet::groups::FleetDump,
-        &fleet::plot::FleetPlot,
-        &fleet::report::FleetPage,
-        &c::sql::Sql,
-        &c::schema::Schema,
-        &c::settings::CLIP,
-        &c::settings::PAGER,
-        &c::settings::SYSTEM_MODULES,
-        &c::session::Cls,
-        &c::sympath::SymPath,
-        &c::config::Config,
-        &c::alias::Alias,
-        &c::help::Help,
-        &c::session::Quit,
-    ],
-    kinds: &[&fleet::groups::FleetObjectRef, &fleet::why::FleetWhy, &fleet::diff::FleetDiff],
-    topics: c::topics::TOPICS,
-};
+pub static OVER_DATASET: Registry =
+    Registry { list: LIST, loaded: Dataset, topics: c::topics::TOPICS };
+
+/// Everything there is, in the order of the help.
+static LIST: &[(Scope, &dyn AnyCommand)] = &[
+    (Anything, &c::load::Load),
+    (Anything, &c::load::LoadMore),
+    (Anything, &c::session::List),
+    (Anything, &c::session::Unload),
+    (Anything, &c::extract::Extract),
+    (Anything, &c::redact::Redact),
+    (Traces, &c::save::Symbolize),
+    (Anything, &c::dir::Dir),
+    (Anything, &c::dir::Cd),
+    (Traces, &dump::why::COMMAND),
+    (Dataset, &fleet::why::COMMAND),
+    (Traces, &c::converttime::Snapshot),
+    (Traces, &dump::diff::COMMAND),
+    (Dataset, &fleet::diff::COMMAND),
+    (
+        Traces,
+        &Dump {
+            signature: &dump::SIGNATURE,
+            kinds: &[
+                &dump::object_ref::ObjectRef,
+                &dump::why::Why,
+                &dump::diff::Diff,
+                &dump::resource::Resource,
+                &dump::process::Process,
+                &dump::module::Module,
+                &dump::module::Version,
+                &dump::stack::Stack,
+                &dump::module::Symbols,
+                &dump::events::Events,
+                &dump::events::Stats,
+            ],
+        },
+    ),
+    (
+        Dataset,
+        &Dump {
+            signature: &fleet::groups::SIGNATURE,
+            kinds: &[
+                &fleet::groups::FleetObjectRef,
+                &fleet::why::FleetWhy,
+                &fleet::diff::FleetDiff,
+            ],
+        },
+    ),
+    (Traces, &c::pictures::plot::Plot),
+    (Dataset, &fleet::plot::FleetPlot),
+    (Traces, &c::pictures::flame::Flame),
+    (Traces, &c::pictures::report::Report),
+    (Dataset, &fleet::report::FleetPage),
+    (Anything, &c::sql::Sql),
+    (Traces, &c::converttime::ConvertTime),
+    (Traces, &c::export::Export),
+    (Traces, &c::save::Save),
+    (Anything, &c::schema::Schema),
+    (Traces, &c::settings::TIME_FORMAT),
+    (Traces, &c::settings::TIME_DIGITS),
+    (Traces, &c::settings::PROCESS_FORMAT),
+    (Traces, &c::settings::FILE_NAMES),
+    (Anything, &c::settings::CLIP),
+    (Anything, &c::settings::PAGER),
+    (Anything, &c::settings::SYSTEM_MODULES),
+    (Anything, &c::session::Cls),
+    (Anything, &c::sympath::SymPath),
+    (Anything, &c::config::Config),
+    (Anything, &c::alias::Alias),
+    (Anything, &c::help::Help),
+    (Anything, &c::session::Quit),
+];
 
 /// The commands while a dataset is loaded, or while traces are.
 pub fn registry(over_dataset: bool) -> &'static Registry {
@@ -115,23 +109,19 @@ pub fn explained(error: ParseError, tokens: &[Token]) -> ParseError {
         return REGISTRY.command(&first.text).map_or(error, |command| refused(command.name()));
     }
     let kind = |registry: &Registry| {
-        rest.iter().find_map(|token| registry.kind(&token.text)).map(AnyKind::name)
+        let mut words = rest.iter().filter(|_| first.text.eq_ignore_ascii_case(".dump"));
+        words.find_map(|word| registry.kind(&word.text))
     };
-    let is_dump = first.text.eq_ignore_ascii_case(".dump");
-    if let (true, None, Some(kind)) = (is_dump, kind(&OVER_DATASET), kind(&REGISTRY)) {
-        return refused(&format!(".dump {kind}"));
+    if let (None, Some(kind)) = (kind(&OVER_DATASET), kind(&REGISTRY)) {
+        return refused(&format!(".dump {}", kind.name()));
     }
     let (ParseError::UnknownOption { name, .. } | ParseError::OptionElsewhere { name, .. }) =
         &error
     else {
         return error;
     };
-    let kind = rest.iter().find_map(|token| REGISTRY.kind(&token.text));
-    let options = match (is_dump, kind) {
-        (true, Some(kind)) => kind.options(),
-        _ => REGISTRY.command(&first.text).map_or_else(Vec::new, |command| command.options()),
-    };
-    match options.iter().any(|option| option.is_named(name)) {
+    let command = kind(&REGISTRY).or_else(|| REGISTRY.command(&first.text));
+    match command.is_some_and(|command| command.option(name).is_some()) {
         true => refused(name),
         false => error,
     }
@@ -139,5 +129,7 @@ pub fn explained(error: ParseError, tokens: &[Token]) -> ParseError {
 
 #[cfg(test)]
 mod line_tests;
+#[cfg(test)]
+mod option_tests;
 #[cfg(test)]
 pub mod tests;

@@ -11,7 +11,8 @@ use super::shared::names::{NameSearch, save_for_etwanalyzer, store_names, write_
 use super::shared::options::{etwanalyzer_option, files_option, force_option};
 use super::{Command, CommandError, Context, Entered, Signature};
 use handlescope_session::filter::Filter;
-use handlescope_session::grammar::{Arguments, OptionGroup, ParseError};
+use handlescope_session::grammar::value::{LOADED_FILES, SWITCH};
+use handlescope_session::grammar::{Arguments, Example, OptionGroup, ParseError};
 use handlescope_session::paths::{EXTRACT_EXTENSION, has_extension, with_home};
 use handlescope_session::trace::extraction::prepare_folder;
 
@@ -41,7 +42,7 @@ impl Command for Save {
              file only with -Force, and a loaded file never. The archive holds what the loaded \
              extract holds and loads at once on any machine. If several traces are loaded, choose \
              one with -fd.",
-        examples: &[".save leaky.json7z", ".save leaky.json7z -etwanalyzer"],
+        examples: &Example::lines([".save leaky.json7z", ".save leaky.json7z -etwanalyzer"]),
     };
     const OPTIONS: &'static [OptionGroup<SaveArgs>] = &[OptionGroup {
         title: "Options",
@@ -51,10 +52,10 @@ impl Command for Save {
                  ObjectRef -ShowStack shows, and these are stored. The file time is set to the \
                  session's.",
                 "leaky.json7z -etwanalyzer",
-                |args| &mut args.etwanalyzer,
+                &(SWITCH, |args, ()| args.etwanalyzer = true),
             ),
-            force_option("leaky.json7z -Force", |args| &mut args.force),
-            files_option(|args| &mut args.files),
+            force_option("leaky.json7z -Force", &(SWITCH, |args, ()| args.force = true)),
+            files_option(&(LOADED_FILES, |args, filter| args.files.push(filter))),
         ],
     }];
 
@@ -113,10 +114,16 @@ impl Command for Symbolize {
         details: "For readers without symbols. Names are looked up on the symbol path; see \
              .sympath. Stored names are used where the symbol path has none, and replaced when \
              .symbolize finds better ones. The extract is rewritten and replaced when complete.",
-        examples: &[".symbolize", ".symbolize -fd *leaky*", ".symbolize -fd examples/leaky.etl"],
+        examples: &Example::lines([
+            ".symbolize",
+            ".symbolize -fd *leaky*",
+            ".symbolize -fd examples/leaky.etl",
+        ]),
     };
-    const OPTIONS: &'static [OptionGroup<Vec<Filter>>] =
-        &[OptionGroup { title: "Which files", options: &[files_option(|files| files)] }];
+    const OPTIONS: &'static [OptionGroup<Vec<Filter>>] = &[OptionGroup {
+        title: "Which files",
+        options: &[files_option(&(LOADED_FILES, |files, filter| files.push(filter)))],
+    }];
 
     fn run(files: Vec<Filter>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let Context { session, cancel, out, messages, .. } = context;

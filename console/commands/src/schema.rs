@@ -12,7 +12,8 @@ use super::{Command, CommandError, Context, Entered, Signature};
 use handlescope_fleet as fleet;
 use handlescope_fleet::dataset::TABLES;
 use handlescope_render::member_tables;
-use handlescope_session::grammar::{Arguments, Opt, OptionGroup, ParseError, Take, Token};
+use handlescope_session::grammar::value::SWITCH;
+use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, Token, to};
 use handlescope_session::settings::Settings;
 use handlescope_session::suggest;
 use handlescope_session::terminal::{Role, Screen, table, wrapped};
@@ -40,24 +41,24 @@ impl Command for Schema {
         summary: "describe the tables: columns, types, units and meanings",
         details: "A type with ? can be null: unknown or not applicable. A unit like row of \
              objects is a row number of that table, from 0. A named view is followed by its SQL.",
-        examples: &[".schema", ".schema objects events", ".schema leaks"],
+        examples: &Example::lines([".schema", ".schema objects events", ".schema leaks"]),
     };
     const OPTIONS: &'static [OptionGroup<SchemaArgs>] = &[OptionGroup {
         title: "Options",
         options: &[
             Opt {
-                names: &["-markdown"],
+                names: &["-markdown", "--markdown"],
                 help: "print the document docs/tables.md",
                 details: "As Markdown, with headings and tables.",
                 example: "-markdown",
-                take: Take::Switch(|args| &mut args.markdown),
+                take: to(&(SWITCH, |args, ()| args.markdown = true)),
             },
             Opt {
-                names: &["-members"],
+                names: &["-members", "--members"],
                 help: "describe the members of JSON documents instead",
                 details: "The tables of docs/dump-json.md, as Markdown: what -json prints.",
                 example: "-members",
-                take: Take::Switch(|args| &mut args.members),
+                take: to(&(SWITCH, |args, ()| args.members = true)),
             },
         ],
     }];

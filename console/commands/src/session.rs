@@ -11,7 +11,7 @@ use handlescope_fleet::dataset::Dataset;
 use handlescope_query::trace_info;
 use handlescope_render::{self as render, OutputOptions};
 use handlescope_session::filter::Wildcard;
-use handlescope_session::grammar::{Arguments, ParseError};
+use handlescope_session::grammar::{Arguments, Example, ParseError};
 use handlescope_session::paths::{shown, with_home};
 use handlescope_session::settings::DisplayArgs;
 use handlescope_session::trace::LoadedTrace;
@@ -28,7 +28,7 @@ impl Command for List {
         arguments: Arguments::None,
         summary: "list the loaded traces, or the loaded dataset",
         details: "The index counts from 0, as file_index does in JSON and .sql.",
-        examples: &[".list"],
+        examples: &Example::lines([".list"]),
     };
 
     fn run((): (), context: &mut Context<'_, '_>) -> Result<(), CommandError> {
@@ -68,7 +68,7 @@ impl Command for Unload {
         summary: "unload some or all traces",
         details: "FILE is a path as .list shows it, or its last part if that is unique; * and ? \
              work.",
-        examples: &[".unload", ".unload leaky.etl"],
+        examples: &Example::lines([".unload", ".unload leaky.etl"]),
     };
 
     fn parse(entered: &Entered<'_>) -> Result<Vec<String>, ParseError> {
@@ -155,7 +155,7 @@ impl Command for Cls {
         arguments: Arguments::None,
         summary: "clear the screen",
         details: "The scrollback, too. Has no effect in a pipe or file.",
-        examples: &[".cls"],
+        examples: &Example::lines([".cls"]),
     };
 
     fn run((): (), context: &mut Context<'_, '_>) -> Result<(), CommandError> {
@@ -175,7 +175,7 @@ impl Command for Quit {
         arguments: Arguments::None,
         summary: "leave",
         details: "Ctrl-D on an empty line and the end of a script do the same.",
-        examples: &[".quit"],
+        examples: &Example::lines([".quit"]),
     };
 
     fn run((): (), context: &mut Context<'_, '_>) -> Result<(), CommandError> {

@@ -2,9 +2,10 @@
 
 use std::any::Any;
 
+use super::context::Call;
 use super::shared::groups;
 use super::{AnyCommand, CommandError, Context, Entered, Invocation, Signature};
-use handlescope_session::grammar::{Arguments, GroupView, ParseError, parse};
+use handlescope_session::grammar::{Arguments, Example, ParseError, parse};
 use handlescope_session::settings::{Choices, Key, Settings};
 use handlescope_session::values::{process_words, time_words};
 
@@ -25,11 +26,7 @@ impl AnyCommand for SettingCommand {
         self.signature
     }
 
-    fn groups(&self) -> Vec<GroupView> {
-        Vec::new()
-    }
-
-    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
+    fn parse(&self, entered: &Entered<'_>) -> Result<Invocation, ParseError> {
         parse::check_quotes(entered.tokens)?;
         if let Some(word) = entered.tokens.get(self.keys.len()) {
             return Err(entered.too_many(self.takes, word));
@@ -48,7 +45,7 @@ impl AnyCommand for SettingCommand {
             changes = self.keys.iter().map(|&key| (key, None)).collect();
         }
         let to_results = self.keys == [Key::Clip];
-        Ok(Box::new(SettingChanges { changes, message: self.message, to_results }))
+        Ok(Invocation::new(SettingChanges { changes, message: self.message, to_results }))
     }
 }
 
@@ -71,7 +68,7 @@ impl SettingChanges {
     }
 }
 
-impl Invocation for SettingChanges {
+impl Call for SettingChanges {
     fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let message = self.apply(&mut context.session.settings)?;
         match self.to_results {
@@ -103,7 +100,12 @@ pub static TIME_FORMAT: SettingCommand = SettingCommand {
         details: "FORMAT and DIGITS are those of -TimeFmt and -TimeDigits, which take precedence. \
              With one argument the digits do not change; usual restores the configuration file's \
              value, or Local with 6 digits; without arguments the setting is printed.",
-        examples: &[".timefmt s", ".timefmt LocalTime 3", ".timefmt usual", ".timefmt"],
+        examples: &Example::lines([
+            ".timefmt s",
+            ".timefmt LocalTime 3",
+            ".timefmt usual",
+            ".timefmt",
+        ]),
     },
     keys: &[Key::TimeFormat, Key::TimeDigits],
     takes: "a format and a number of digits",
@@ -119,7 +121,7 @@ pub static TIME_DIGITS: SettingCommand = SettingCommand {
         summary: "set the decimal places of seconds, 0 to 6",
         details: "For times and lifetimes. usual restores the configuration file's value, or 6. \
              Without an argument the setting is printed.",
-        examples: &[".timedigits 3", ".timedigits usual", ".timedigits"],
+        examples: &Example::lines([".timedigits 3", ".timedigits usual", ".timedigits"]),
     },
     keys: &[Key::TimeDigits],
     takes: "one number of digits",
@@ -136,7 +138,12 @@ pub static PROCESS_FORMAT: SettingCommand = SettingCommand {
         details: "FORMAT is that of -ProcessFmt: start, end and duration in a time format, or \
              None. usual restores the configuration file's value, or + and -. Without an argument \
              the setting is printed.",
-        examples: &[".processfmt s", ".processfmt None", ".processfmt usual", ".processfmt"],
+        examples: &Example::lines([
+            ".processfmt s",
+            ".processfmt None",
+            ".processfmt usual",
+            ".processfmt",
+        ]),
     },
     keys: &[Key::ProcessFormat],
     takes: "one format",
@@ -154,7 +161,7 @@ pub static FILE_NAMES: SettingCommand = SettingCommand {
         summary: "print full paths of files, or only names",
         details: "Off by default. Without an argument the setting is printed. -ShowFullFileName \
              is for one query.",
-        examples: &[".sffn 1", ".sffn 0", ".sffn"],
+        examples: &Example::lines([".sffn 1", ".sffn 0", ".sffn"]),
     },
     keys: &[Key::FullFileNames],
     takes: "0 or 1",
@@ -175,7 +182,7 @@ pub static CLIP: SettingCommand = SettingCommand {
         details: "Long lines are wrapped, and names of objects and frames are cut, unless it is \
              off; a pipe or file always gets whole lines. Without an argument the setting is \
              printed. -Clip and -NoClip are for one query.",
-        examples: &[".clip 0", ".clip"],
+        examples: &Example::lines([".clip 0", ".clip"]),
     },
     keys: &[Key::Clip],
     takes: "0 or 1",
@@ -195,7 +202,7 @@ pub static PAGER: SettingCommand = SettingCommand {
         details: "On a terminal, an answer longer than the screen goes through the program in the \
              environment variable PAGER, or less; an empty PAGER means none. Commands of -c and of a \
              pipe are never paged. Without an argument the setting is printed.",
-        examples: &[".pager 0", ".pager"],
+        examples: &Example::lines([".pager 0", ".pager"]),
     },
     keys: &[Key::Pager],
     takes: "0 or 1",
@@ -219,11 +226,11 @@ pub static SYSTEM_MODULES: SettingCommand = SettingCommand {
              terminal shows their frames dim and all others bold. usual restores the \
              configuration file's value, or the kernel, ntdll, KernelBase, kernel32 and wow64. \
              Without an argument the setting is printed.",
-        examples: &[
+        examples: &Example::lines([
             ".sys ntoskrnl.exe;ntdll.dll;kernel*.dll;win32*;user32.dll",
             ".sys usual",
             ".sys",
-        ],
+        ]),
     },
     keys: &[Key::SystemModules],
     takes: "one list of modules, joined by semicolons",

@@ -4,7 +4,8 @@ use super::shared::symbols::{SymbolArgs, symbol_options};
 use super::shared::{fields, groups};
 use super::{Command, CommandError, Context, Entered, Signature};
 use handlescope_model::Untrusted;
-use handlescope_session::grammar::{Arguments, Opt, OptionGroup, ParseError, Take};
+use handlescope_session::grammar::value::SWITCH;
+use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SymbolPathArgs {
@@ -30,12 +31,12 @@ impl Command for SymPath {
              srv*CACHE*SERVER, joined by semicolons. Everything after the command and its options \
              is the path. Relative folders are relative to the current folder, even when it \
              changes. .dump Symbols shows which symbols were found where.",
-        examples: &[
+        examples: &Example::lines([
             ".sympath examples/symbols",
             ".sympath -symServer ms",
             ".sympath srv*C:\\Symbols*https://msdl.microsoft.com/download/symbols",
             ".sympath -retry",
-        ],
+        ]),
     };
     const OPTIONS: &'static [OptionGroup<SymbolPathArgs>] = &[
         OptionGroup { title: "Where symbols come from", options: &symbol_options() },
@@ -48,7 +49,7 @@ impl Command for SymPath {
                      sessions, and a server that does not answer or is too slow is skipped for \
                      this session. This option forgets both.",
                 example: "-retry",
-                take: Take::Switch(|args| &mut args.retry),
+                take: to(&(SWITCH, |args, ()| args.retry = true)),
             }],
         },
     ];

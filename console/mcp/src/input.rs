@@ -5,7 +5,8 @@
 use serde_json::{Map, Value, json};
 
 use super::error::ToolError;
-use handlescope_session::grammar::{OptionSpec, Quotes, Token, ValueKind};
+use handlescope_session::grammar::value::{COUNTS, MAYBE_NUMBER, NUMBER, Offers, SIZES, TIMES};
+use handlescope_session::grammar::{OptionSpec, Quotes, Token};
 use handlescope_session::suggest;
 
 /// An argument of a tool.
@@ -61,16 +62,22 @@ impl Input {
     }
 
     fn shape(&self, option: Option<&dyn OptionSpec>) -> Shape {
-        match (self.shape, option.map(OptionSpec::value)) {
-            (Some(shape), _) => shape(),
-            (None, Some(ValueKind::None)) => Shape::Flag,
-            (None, Some(ValueKind::Number { .. })) => Shape::Number { least: 1, most: u64::MAX },
-            (None, Some(ValueKind::Count(_))) => Shape::Range,
-            (None, Some(ValueKind::Seconds)) => Shape::Times,
-            (None, Some(ValueKind::List(words))) => {
-                Shape::Words(words.into_iter().map(|(word, _)| word).collect())
+        if let Some(shape) = self.shape {
+            return shape();
+        }
+        let Some(value) = option.map(OptionSpec::value) else { return Shape::Text };
+        let is_like = |placeholders: [&str; 2]| placeholders.contains(&value.placeholder);
+        match value.offers {
+            Offers::List => {
+                Shape::Words((value.words)().into_iter().map(|(word, _)| word).collect())
             }
-            (None, _) => Shape::Text,
+            Offers::Nothing if value.arity.1 == 0 => Shape::Flag,
+            _ if is_like([NUMBER.placeholder, MAYBE_NUMBER.placeholder]) => {
+                Shape::Number { least: 1, most: u64::MAX }
+            }
+            _ if is_like([COUNTS.placeholder, SIZES.placeholder]) => Shape::Range,
+            _ if value.placeholder == TIMES.placeholder => Shape::Times,
+            _ => Shape::Text,
         }
     }
 

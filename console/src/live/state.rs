@@ -164,7 +164,7 @@ impl Live {
         let mut groups = Vec::new();
         let shared = SharedArgs::default();
         console.with_context(&mut io::sink(), messages, |context| {
-            answer(&shared, context, |dump| {
+            answer(false, &shared, context, |dump| {
                 groups = open_groups(dump.sources, dump.names, dump.cancel)?;
                 Ok(())
             })

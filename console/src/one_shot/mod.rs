@@ -25,7 +25,7 @@ pub struct OneShot {
     /// Traces to load first.
     pub load: Option<LoadArgs>,
     /// Command to run then; `None` for a console.
-    pub command: Option<Box<dyn Invocation>>,
+    pub command: Option<Invocation>,
     /// Notes to print first.
     pub notes: Vec<&'static str>,
     /// Whether two traces are compared: then 1 is the status of what got worse, and 2 that of a failure.
@@ -66,6 +66,7 @@ pub enum Form {
     Why,
     Diff,
     Report,
+    Schema,
     Console,
     /// Something of ETWAnalyzer that is not here, because of the reason.
     Refused(&'static str),
@@ -90,6 +91,7 @@ const COMMANDS: &[(Form, &str, &[&str])] = &[
     (Form::Why, ".why", &["why"]),
     (Form::Diff, ".diff", &["diff"]),
     (Form::Report, ".report", &["report"]),
+    (Form::Schema, ".schema", &["schema"]),
 ];
 
 /// ETWAnalyzer's commands that are not here, each with the reason.
@@ -304,8 +306,11 @@ fn read(
         shot.command = Some(help(form, &words, commands)?);
         return Ok(shot);
     }
-    let loads = !matches!(form, Form::Extract | Form::Redact);
+    let loads = !matches!(form, Form::Extract | Form::Redact | Form::Schema);
     shot.globals.check_beside(form == Form::Console, loads, true).map_err(Refusal::Globals)?;
+    if form == Form::Schema && shot.globals.names_symbols() {
+        return Err(Refusal::Globals(Cli::refusal("symbol options")));
+    }
     match form {
         Form::Dump | Form::ConvertTime | Form::Symbolize => {
             let recursive = take(&["-recursive"]);
@@ -330,7 +335,9 @@ fn read(
             shot.load = Some(LoadArgs { as_named, ..to_load(queries, recursive) });
             shot.command = command(form, &words, commands)?;
         }
-        Form::Extract | Form::Redact => shot.command = command(form, &words, commands)?,
+        Form::Extract | Form::Redact | Form::Schema => {
+            shot.command = command(form, &words, commands)?;
+        }
         Form::Console | Form::Refused(_) => {
             if words.iter().any(|word| !names_files(word)) {
                 shot.load = Some(load_args(&words)?);
@@ -366,7 +373,7 @@ fn command(
     form: Form,
     words: &[String],
     commands: &'static Registry,
-) -> Result<Option<Box<dyn Invocation>>, ParseError> {
+) -> Result<Option<Invocation>, ParseError> {
     let name = std::iter::once(form.command().to_owned());
     let words: Vec<String> = name.chain(words.iter().cloned()).collect();
     let over_dataset = std::ptr::eq(commands, registry(true));
@@ -403,7 +410,7 @@ fn help(
     form: Form,
     words: &[String],
     commands: &'static Registry,
-) -> Result<Box<dyn Invocation>, ParseError> {
+) -> Result<Invocation, ParseError> {
     let kind = words.iter().find_map(|word| commands.kind(word)).filter(|_| form == Form::Dump);
     help_in_shell(kind.map_or(form.command(), |kind| kind.name()), commands)
 }

@@ -28,14 +28,14 @@ fn refused(line: &[&str]) -> String {
 fn dump(line: &[&str]) -> (String, LoadArgs) {
     let shot = shot(line);
     let command = shot.command.expect("a command");
-    assert!(command.args().is::<ObjectRefArgs>(), "{line:?}: {command:?}");
-    (command.shared().expect("a kind").text.clone(), shot.load.expect("files"))
+    assert!(command.call.args().is::<ObjectRefArgs>(), "{line:?}: {command:?}");
+    (command.call.shared().expect("a kind").text.clone(), shot.load.expect("files"))
 }
 
 /// Arguments of an extraction.
 fn extraction(line: &[&str]) -> ExtractArgs {
     let command = shot(line).command.expect("a command");
-    command.args().downcast_ref::<ExtractArgs>().unwrap_or_else(|| panic!("{line:?}")).clone()
+    command.call.args().downcast_ref::<ExtractArgs>().unwrap_or_else(|| panic!("{line:?}")).clone()
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn words_with_spaces_stay_whole_and_can_be_typed_again() {
     assert_eq!(text, r#".dump ObjectRef -ObjectName "*a b*;!*c*""#);
     assert_eq!(load.queries, ["a b.etl"]);
     let typed = REGISTRY.parse(&text).expect("a line").expect("a command");
-    assert_eq!(typed.shared().expect("a kind").text, text);
+    assert_eq!(typed.call.shared().expect("a kind").text, text);
 }
 
 #[test]
@@ -218,6 +218,6 @@ fn help_is_about_the_kind_or_the_command() {
         (&["extract", "-h"], ".extract"),
     ] {
         let command = shot(line).command.expect("a command");
-        assert_eq!(format!("{command:?}"), format!("help on {topic}"), "{line:?}");
+        assert_eq!(format!("{:?}", command.call), format!("help on {topic}"), "{line:?}");
     }
 }

@@ -73,7 +73,7 @@ fn roles(line: &str, cursor: usize, aliases: &Aliases, registry: &'static Regist
     let Some((first, arguments)) = tokens.split_first() else { return Vec::new() };
     let typing = Typing { cursor, registry };
     let Some(command) = registry.command(&first.text) else {
-        let names = registry.commands.iter().flat_map(|command| command.signature().names).copied();
+        let names = registry.commands().flat_map(|command| command.signature().names).copied();
         let aliases: Vec<String> = aliases.dotted().map(|(name, _)| name).collect();
         let names = names.chain(aliases.iter().map(String::as_str));
         return vec![(first.span.clone(), typing.wrong(first, names))];
@@ -125,7 +125,7 @@ impl Typing {
         let mut roles =
             self.options(&known, &words.option_tokens, |word| self.wrong(word, names()));
         if let Some(word) = words.word {
-            let kinds = self.registry.kinds.iter().map(|kind| kind.name());
+            let kinds = self.registry.kinds().iter().map(|kind| kind.name());
             let role = match words.kind {
                 Some(_) => Role::Kind,
                 None => self.wrong(word, kinds.chain(names())),
@@ -270,6 +270,34 @@ mod tests {
         assert_eq!(of(".load -r a ", "-r"), Role::Option);
         assert_eq!(of(".load -rr a ", "-rr"), Role::Wrong);
         assert_eq!(of(".help ObjectRef -Leak ", "-Leak"), Role::Value);
+    }
+
+    /// The words of a line that are marked as wrong.
+    fn wrong(line: &str) -> Vec<String> {
+        let wrong = shown(line).into_iter().filter(|(_, role)| *role == Role::Wrong);
+        wrong.map(|(word, _)| word).collect()
+    }
+
+    #[test]
+    fn an_option_and_its_values_are_not_marked_as_wrong_but_its_misspelling_is() {
+        let registry = registry(false);
+        let commands = registry.commands().map(|command| (command, command.name().to_owned()));
+        let kinds = registry.kinds().iter().map(|kind| (*kind, format!(".dump {}", kind.name())));
+        for (command, start) in commands.chain(kinds) {
+            for option in command.options() {
+                let tokens = split(option.doc().example);
+                let behind =
+                    tokens.iter().skip_while(|token| !option.is_named(&token.text)).skip(1);
+                let values = behind.take_while(|token| !token.is_switch());
+                let values = values.map(|token| token.text.as_str()).collect::<Vec<_>>().join(" ");
+                for name in option.doc().names {
+                    let line = format!("{start} {name} {values} ");
+                    assert!(wrong(&line).is_empty(), "{line}: {:?}", wrong(&line));
+                    let misspelt = format!("{name}qq");
+                    assert_eq!(wrong(&format!("{start} {misspelt} ")), [misspelt], "{start}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -163,7 +163,5 @@ fn refresh(console: &Console, known: &SharedKnown) {
 }
 
 #[cfg(test)]
-mod option_tests;
-#[cfg(test)]
 #[cfg(unix)]
 mod panic_tests;

@@ -30,10 +30,10 @@ pub fn man(out: &mut dyn Write) -> io::Result<()> {
         subcommand(action.clone()).to_writer(out)?;
     }
     commands().to_writer(out)?;
-    for kind in REGISTRY.kinds {
+    for kind in REGISTRY.kinds() {
         let signature = kind.signature();
         let mut roff = Roff::new();
-        roff.control("SH", [format!("OPTIONS OF DUMP {}", signature.name.to_uppercase()).as_str()]);
+        roff.control("SH", [format!("OPTIONS OF DUMP {}", kind.name().to_uppercase()).as_str()]);
         roff.text([roman(format!("{}. {}", signature.summary, signature.details))]);
         kind.groups().iter().for_each(|group| options(&mut roff, group));
         roff.control("SS", ["Examples"]);
@@ -161,7 +161,7 @@ fn examples(roff: &mut Roff, action: &Command) {
 fn commands() -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["COMMANDS OF THE CONSOLE"]);
-    for command in REGISTRY.commands {
+    for command in REGISTRY.commands() {
         let signature = command.signature();
         roff.control("TP", []);
         roff.text([bold(signature.names.join(", ")), roman(" "), italic(signature.usage)]);
@@ -258,13 +258,13 @@ mod tests {
         let mut page = Vec::new();
         man(&mut page).expect("a page");
         let page = String::from_utf8(page).expect("text").replace("\\-", "-");
-        for command in REGISTRY.commands {
+        for command in REGISTRY.commands() {
             assert!(page.contains(command.name()), "{}", command.name());
         }
         for action in Cli::command().get_subcommands().filter(|action| !action.is_hide_set()) {
             assert!(page.contains(&format!("\\fB{}\\fR", action.get_name())), "{action}");
         }
-        for option in REGISTRY.kinds.iter().flat_map(|kind| kind.options()) {
+        for option in REGISTRY.kinds().iter().flat_map(|kind| kind.options()) {
             assert!(page.contains(&option.doc().names.join(", ")), "{}", option.name());
         }
     }

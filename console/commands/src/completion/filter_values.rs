@@ -11,7 +11,7 @@ use handlescope_model::{rules::about, tables::ResourceKind};
 
 use super::paths::starts_with;
 use handlescope_session::filter::literal;
-use handlescope_session::grammar::Texts;
+use handlescope_session::grammar::value::Texts;
 use handlescope_session::settings::Aliases;
 use handlescope_session::trace::{NamedSuspect, TraceValues, programs};
 use handlescope_sql::Views;

@@ -1,11 +1,431 @@
 //! Completion of command lines, from the registry.
 
-mod completer;
 mod filter_values;
 mod paths;
 mod sql_completer;
 
-pub use completer::{CommandCompleter, complete};
-pub use filter_values::{Known, KnownViews, SharedKnown};
-pub use paths::starts_with;
-pub use sql_completer::{is_keyword, is_word, keywords};
+use handlescope_model::{Untrusted, guard::lock};
+use reedline::{Completer, CompletionResult, Span, Suggestion};
+
+pub use self::filter_values::{Known, KnownViews, SharedKnown};
+pub use self::paths::starts_with;
+pub use self::sql_completer::{is_keyword, is_word, keywords};
+
+use self::filter_values::FilterValue;
+use self::paths::FileFilter;
+use crate::registry::registry;
+use crate::{Registry, dump::DumpWords, settings::USUAL, shared::symbols::SERVERS, sql::SqlWords};
+use handlescope_session::grammar::{
+    Arguments, OptionSpec, Quotes, Redirect, Token, definition_start, parse, split, value::Offers,
+};
+use handlescope_session::settings::{Expanded, Key};
+use handlescope_session::values::ColumnChoice;
+
+/// Completes commands, kinds, options, their values, and files.
+pub struct CommandCompleter {
+    known: SharedKnown,
+}
+
+impl CommandCompleter {
+    /// A completer that looks into `known` for what is loaded.
+    pub fn new(known: SharedKnown) -> CommandCompleter {
+        CommandCompleter { known }
+    }
+}
+
+impl Completer for CommandCompleter {
+    fn complete(&mut self, line: &str, pos: usize) -> CompletionResult {
+        let known = lock(&self.known);
+        let suggestions = complete_at(line, pos, &known).into_iter().map(shown);
+        CompletionResult::fresh(suggestions.collect::<Vec<_>>())
+    }
+}
+
+/// Makes texts printable in a menu. The text that is taken over into the line stays as it is, so that it fits.
+fn shown(suggestion: Suggestion) -> Suggestion {
+    Suggestion {
+        display_override: Some(Untrusted(suggestion.display_value()).to_string()),
+        description: suggestion.description.map(|text| Untrusted(text).to_string()),
+        ..suggestion
+    }
+}
+
+/// The word that is being typed, and what comes before it.
+struct Position<'a> {
+    line: &'a str,
+    before: &'a [Token],
+    word: &'a str,
+    span: Span,
+    is_quoted: bool,
+    /// Commands over traces, or over the loaded dataset.
+    registry: &'static Registry,
+}
+
+/// Suggestions for the end of `head`, the line up to the cursor.
+pub fn complete(head: &str, known: &Known) -> Vec<Suggestion> {
+    complete_at(head, head.len(), known)
+}
+
+fn complete_at(line: &str, cursor: usize, known: &Known) -> Vec<Suggestion> {
+    if let Some(Expanded { line, typed_start, start }) = known.aliases.expanded(line)
+        && let Some(behind) = cursor.checked_sub(typed_start).filter(|behind| *behind > 0)
+    {
+        let suggestions = complete_at(&line, start + behind, known);
+        return moved(suggestions, |position| (position + typed_start).saturating_sub(start));
+    }
+    let head = line.get(..cursor).unwrap_or(line);
+    let tokens = split(head);
+    let open = tokens
+        .split_last()
+        .filter(|(last, _)| last.span.end == head.len() && last.quotes != Quotes::Closed);
+    let (before, word, start, is_quoted) = match open {
+        Some((last, before)) => {
+            (before, last.text.as_str(), last.span.start, last.quotes == Quotes::Open)
+        }
+        None => (&tokens[..], "", head.len(), false),
+    };
+    let span = Span::new(start, head.len());
+    let registry = registry(known.over_dataset);
+    Position { line, before, word, span, is_quoted, registry }.suggestions(known)
+}
+
+/// Suggestions for another line, in which the replaced text is elsewhere.
+fn moved(mut suggestions: Vec<Suggestion>, position: impl Fn(usize) -> usize) -> Vec<Suggestion> {
+    for Suggestion { span, .. } in &mut suggestions {
+        *span = Span::new(position(span.start), position(span.end));
+    }
+    suggestions
+}
+
+impl Position<'_> {
+    fn suggestions(&self, known: &Known) -> Vec<Suggestion> {
+        let Some((first, arguments)) = self.before.split_first() else {
+            return self.commands(known);
+        };
+        let Some(command) = self.registry.command(&first.text) else { return Vec::new() };
+        let takes = command.signature().arguments;
+        if matches!(takes, Arguments::Alias)
+            && let Some(start) = definition_start(self.line, arguments)
+            && let Some(line) = self.line.get(start..)
+        {
+            let suggestions = complete_at(line, self.span.end - start, known);
+            return moved(suggestions, |position| position + start);
+        }
+        // In a query, > compares.
+        if Redirect::without_file(arguments).is_some() && !matches!(takes, Arguments::Sql) {
+            return self.files(FileFilter::Tables);
+        }
+        if self.word.starts_with('-') && !matches!(takes, Arguments::Kind) {
+            let options = command.options();
+            if !options.is_empty() {
+                return self.options(&options, arguments);
+            }
+        }
+        if let Some(option) = parse::incomplete_option(&command.options(), arguments) {
+            return match takes {
+                Arguments::Alias => self.aliases(known),
+                _ => self.values(option, known),
+            };
+        }
+        match takes {
+            Arguments::None => Vec::new(),
+            Arguments::Options => {
+                let options = command.options();
+                self.options(&options, arguments)
+            }
+            Arguments::Points(most) => {
+                let options = command.options();
+                let is_next = parse::words(&options, arguments).len() < most;
+                let mut suggestions = if is_next { self.points(known) } else { Vec::new() };
+                suggestions.extend(self.options(&options, arguments));
+                suggestions
+            }
+            Arguments::Files => self.files(FileFilter::Traces),
+            Arguments::Folder | Arguments::SymbolPath => self.files(FileFilter::Folders),
+            Arguments::Relations => self.relations(known),
+            Arguments::Word(words) => {
+                self.words(if arguments.is_empty() { words() } else { Vec::new() })
+            }
+            Arguments::Sql => self.query(first, arguments, known),
+            Arguments::LoadedFiles => self.loaded(known),
+            Arguments::Topic => self.topics(arguments, known),
+            Arguments::Setting => self.settings(arguments),
+            Arguments::Alias if arguments.is_empty() => self.aliases(known),
+            Arguments::Alias => Vec::new(),
+            Arguments::Kind => self.dump(arguments, known),
+        }
+    }
+
+    /// Suggestions inside a query, which is not made of words between spaces.
+    fn query(&self, command: &Token, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
+        // Only options are in front of the query, and these are completed already.
+        let start = match SqlWords::of(self.line, arguments).and_then(|words| words.query.first()) {
+            Some(first) => first.span.start,
+            None => self.span.start.max(command.span.end),
+        };
+        let Some(query) = self.line.get(start..) else { return Vec::new() };
+        let (span, candidates) =
+            sql_completer::candidates(query, self.span.end - start, known.views.get());
+        let suggestions = candidates.into_iter().map(|candidate| Suggestion {
+            value: candidate.text,
+            description: Some(candidate.description),
+            span: Span::new(start + span.start, start + span.end),
+            ..Suggestion::default()
+        });
+        suggestions.collect()
+    }
+
+    /// Tables and views with their meanings.
+    fn relations(&self, known: &Known) -> Vec<Suggestion> {
+        let relations = known.views.get().relations();
+        self.words(relations.map(|relation| (relation.name(), relation.doc())).collect())
+    }
+
+    fn commands(&self, known: &Known) -> Vec<Suggestion> {
+        // A bare word is a command whose dot was forgotten.
+        let dotted = format!(".{}", self.word);
+        let commands = self.registry.commands().filter_map(|command| {
+            let signature = command.signature();
+            let name = signature.names.iter().find(|name| starts_with(name, self.word)).copied();
+            let name =
+                name.or_else(|| Some(command.name()).filter(|name| starts_with(name, &dotted)))?;
+            Some(self.suggest(name, signature.summary))
+        });
+        let mut aliases: Vec<_> = known.aliases.dotted().collect();
+        aliases.retain(|(name, _)| starts_with(name, self.word) || starts_with(name, &dotted));
+        commands.chain(aliases.iter().map(|(name, line)| self.suggest(name, line))).collect()
+    }
+
+    fn aliases(&self, known: &Known) -> Vec<Suggestion> {
+        self.words(known.aliases.iter().collect())
+    }
+
+    fn settings(&self, arguments: &[Token]) -> Vec<Suggestion> {
+        let [name, ..] = arguments else {
+            let keys = Vec::from_iter(Key::ALL.iter().map(|key| (key.name(), key.sources())));
+            return self.words(keys.iter().map(|(name, help)| (*name, help.as_str())).collect());
+        };
+        match Key::named(&name.text) {
+            Ok(Key::SymbolPath) => self.files(FileFilter::Folders),
+            Ok(key) => {
+                let usual = (USUAL, "removes it from the configuration file");
+                self.words(key.words().into_iter().chain([usual]).collect())
+            }
+            Err(_) => Vec::new(),
+        }
+    }
+
+    fn files(&self, filter: FileFilter) -> Vec<Suggestion> {
+        let candidates = paths::candidates(self.word, filter).into_iter();
+        candidates.map(|candidate| self.path(&candidate.path, candidate.is_folder)).collect()
+    }
+
+    fn loaded(&self, known: &Known) -> Vec<Suggestion> {
+        let loaded = known.loaded.iter().filter(|path| starts_with(path, self.word));
+        loaded.map(|path| self.path(path, false)).collect()
+    }
+
+    fn points(&self, known: &Known) -> Vec<Suggestion> {
+        let names = known.snapshots.iter().filter(|name| starts_with(name, self.word));
+        names.map(|name| self.path(name, false)).collect()
+    }
+
+    fn topics(&self, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
+        if let Some(kind) = arguments.last().and_then(|word| self.registry.kind(&word.text)) {
+            return self.options(&kind.options(), &[]);
+        }
+        let kinds =
+            self.registry.kinds().iter().map(|kind| (kind.name(), kind.signature().summary));
+        let commands =
+            self.registry.commands().map(|command| (command.name(), command.signature().summary));
+        let topics = self.registry.topics.iter().map(|topic| (topic.name, topic.summary));
+        let is_first = arguments.is_empty();
+        if is_first && self.word.starts_with('-') {
+            return self.options_of_all();
+        }
+        kinds
+            .chain(topics.chain(commands).chain(known.aliases.iter()).filter(|_| is_first))
+            .filter(|(name, _)| starts_with(name, self.word))
+            .map(|(name, summary)| self.suggest(name, summary))
+            .collect()
+    }
+
+    /// Options of any kind or command, each name once.
+    fn options_of_all(&self) -> Vec<Suggestion> {
+        let mut suggestions = self.options(&self.registry.options().collect::<Vec<_>>(), &[]);
+        suggestions.sort_by(|left, right| left.value.cmp(&right.value));
+        suggestions.dedup_by(|left, right| left.value.eq_ignore_ascii_case(&right.value));
+        suggestions
+    }
+
+    fn dump(&self, arguments: &[Token], known: &Known) -> Vec<Suggestion> {
+        let words = DumpWords::of(arguments, self.registry);
+        // Before the kind is known, options of any kind decide whether a value is due.
+        let options = words.options(self.registry);
+        let mut suggestions = Vec::new();
+        let last = parse::known_items(&options, &words.option_tokens).pop();
+        if let Some(parse::Item::Option { spec, values, .. }) = last {
+            let (least, most) = spec.value().arity;
+            if values.len() < most {
+                suggestions = match (spec.value().offers, words.kind.and_then(|kind| kind.table()))
+                {
+                    (Offers::Column, Some(table)) => self.words(columns(&(table.columns)())),
+                    (Offers::Columns, Some(table)) => self.column_choices(&(table.choices)()),
+                    _ => self.values(spec, known),
+                };
+            }
+            if values.len() < least {
+                return suggestions;
+            }
+        }
+        match words.kind {
+            Some(_) => suggestions.extend(self.options(&options, &words.option_tokens)),
+            None if self.word.starts_with('-') => suggestions.extend(self.options_once(&options)),
+            None => suggestions.extend(self.kinds()),
+        }
+        suggestions
+    }
+
+    fn kinds(&self) -> Vec<Suggestion> {
+        let kinds = self.registry.kinds().iter().filter(|kind| starts_with(kind.name(), self.word));
+        kinds.map(|kind| self.suggest(kind.name(), kind.signature().summary)).collect()
+    }
+
+    /// Options before the kind is known, each once.
+    fn options_once(&self, options: &[&'static dyn OptionSpec]) -> Vec<Suggestion> {
+        let mut once: Vec<&'static dyn OptionSpec> = Vec::new();
+        for option in options {
+            if !once.iter().any(|known| known.name() == option.name()) {
+                once.push(*option);
+            }
+        }
+        self.options(&once, &[])
+    }
+
+    /// Options that are not among some words, by the longest of their names that starts with the word; if there is
+    /// none, options with the word inside, so that `-stack` finds all about stacks.
+    fn options(&self, options: &[&'static dyn OptionSpec], words: &[Token]) -> Vec<Suggestion> {
+        let used = options.iter().filter(|o| words.iter().any(|word| o.is_named(&word.text)));
+        let used: Vec<&str> = used.map(|option| option.name()).collect();
+        let named = |has_effect: bool, fits: &dyn Fn(&str) -> bool| -> Vec<Suggestion> {
+            options
+                .iter()
+                .filter(|option| !used.contains(&option.name()))
+                .filter(|option| option.has_effect() == has_effect)
+                .filter_map(|option| {
+                    let fitting = option.doc().names.iter().filter(|name| fits(name));
+                    let name = fitting.max_by_key(|name| name.len())?;
+                    Some(self.suggest(name, option.doc().help))
+                })
+                .collect()
+        };
+        // Options without effect are offered only if no other fits.
+        let starting = |has_effect| named(has_effect, &|name| starts_with(name, self.word));
+        let inside = self.word.trim_start_matches('-').to_lowercase();
+        let offers = [&|| starting(true), &|| starting(false), &|| {
+            named(true, &|name| self.word.starts_with('-') && name.to_lowercase().contains(&inside))
+        }] as [&dyn Fn() -> Vec<Suggestion>; 3];
+        offers.iter().map(|offer| offer()).find(|offer| !offer.is_empty()).unwrap_or_default()
+    }
+
+    fn values(&self, option: &dyn OptionSpec, known: &Known) -> Vec<Suggestion> {
+        let value = option.value();
+        match value.offers {
+            Offers::Words => self.words((value.words)()),
+            Offers::List => self.list((value.words)()),
+            Offers::Processes => self.filters(filter_values::processes(self.word, known)),
+            Offers::Texts(texts) => self.filters(filter_values::texts(self.word, texts, known)),
+            Offers::Suspects => self.filters(filter_values::suspects(self.word, known)),
+            Offers::Files => self.files(FileFilter::Tables),
+            Offers::Folders => self.files(FileFilter::Folders),
+            Offers::Traces => self.files(FileFilter::Traces),
+            Offers::Servers => self.words(SERVERS.to_vec()),
+            Offers::Points => self.points(known),
+            Offers::Nothing | Offers::Column | Offers::Columns => Vec::new(),
+        }
+    }
+
+    /// Filters, in quotes where they need them. An open one gets neither a space nor a closing quote.
+    fn filters(&self, values: Vec<FilterValue>) -> Vec<Suggestion> {
+        let suggestions = values.into_iter().map(|value| {
+            let needs_quotes = self.is_quoted || value.filter.contains([' ', '\t']);
+            let end = if value.is_open { "" } else { "\"" };
+            Suggestion {
+                value: match needs_quotes {
+                    true => format!("\"{}{end}", value.filter),
+                    false => value.filter,
+                },
+                display_override: Some(value.value),
+                description: Some(value.description),
+                span: self.span,
+                append_whitespace: !value.is_open,
+                ..Suggestion::default()
+            }
+        });
+        suggestions.collect()
+    }
+
+    /// Suggestions after the last comma of a list: words that are not in it yet.
+    fn list(&self, words: Vec<(&str, &str)>) -> Vec<Suggestion> {
+        let (before, word) = self.word.rsplit_once(',').unwrap_or(("", self.word));
+        let comma = if before.is_empty() { "" } else { "," };
+        words
+            .into_iter()
+            .filter(|(choice, _)| {
+                starts_with(choice, word)
+                    && !before.split(',').any(|used| used.eq_ignore_ascii_case(choice))
+            })
+            .map(|(choice, help)| Suggestion {
+                display_override: Some(choice.to_owned()),
+                append_whitespace: false,
+                ..self.suggest(&format!("{before}{comma}{choice}"), help)
+            })
+            .collect()
+    }
+
+    /// Columns, or all.
+    fn column_choices(&self, names: &[String]) -> Vec<Suggestion> {
+        let everything =
+            self.words(vec![(ColumnChoice::ALL, "including those the screen has no room for")]);
+        [self.list(columns(names)), everything].concat()
+    }
+
+    fn words(&self, words: Vec<(&str, &str)>) -> Vec<Suggestion> {
+        let words = words.into_iter().filter(|(word, _)| starts_with(word, self.word));
+        words.map(|(word, help)| self.suggest(word, help)).collect()
+    }
+
+    fn suggest(&self, value: &str, description: &str) -> Suggestion {
+        Suggestion {
+            value: value.to_owned(),
+            description: Some(description.to_owned()),
+            span: self.span,
+            append_whitespace: true,
+            ..Suggestion::default()
+        }
+    }
+
+    /// A path, in quotes where it needs them. The quotes around a folder stay open for what follows.
+    fn path(&self, path: &str, is_folder: bool) -> Suggestion {
+        let needs_quotes = self.is_quoted || path.contains([' ', '\t']);
+        let value = match (needs_quotes, is_folder) {
+            (false, _) => path.to_owned(),
+            (true, true) => format!("\"{path}"),
+            (true, false) => format!("\"{path}\""),
+        };
+        Suggestion {
+            value,
+            display_override: Some(path.to_owned()),
+            span: self.span,
+            append_whitespace: !is_folder,
+            ..Suggestion::default()
+        }
+    }
+}
+
+fn columns(names: &[String]) -> Vec<(&str, &str)> {
+    names.iter().map(|name| (name.as_str(), "a column")).collect()
+}
+
+#[cfg(test)]
+mod tests;

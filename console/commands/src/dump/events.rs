@@ -6,19 +6,20 @@ use handlescope_model::Untrusted;
 
 use crate::shared::choice::{process_option, time_option};
 use crate::shared::groups;
-use crate::{CommandError, DumpContext, Kind, KindSignature};
+use crate::{Command, CommandError, DumpContext, Signature, Tabular};
 use handlescope_query::{self as query, EventCriteria};
 use handlescope_render as render;
 use handlescope_session::filter::Filter;
-use handlescope_session::grammar::{Example, Opt, OptionGroup, Take, Texts};
+use handlescope_session::grammar::value::{PROCESSES, SWITCH, TEXTS, TIMES};
+use handlescope_session::grammar::{Example, Opt, OptionGroup, to};
 use handlescope_session::terminal::Messages;
 
 pub struct Events;
 
-impl Kind for Events {
+impl Command for Events {
     type Args = EventCriteria;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Events",
+    const SIGNATURE: Signature = Signature {
+        names: &["Events"],
         summary: "all events of the trace, counted by provider and event",
         details: "Counts every event of the source, kept in the extract or not, with first and \
              last time. Names come from metadata in the trace: EventInfo records, TraceLogging, \
@@ -33,15 +34,14 @@ impl Kind for Events {
                 line: ".dump Events -SortBy count -TopN 10",
             },
         ],
+        ..Signature::KIND
     };
     const OPTIONS: &'static [OptionGroup<EventCriteria>] = &[
         OptionGroup { title: "Which events", options: WHICH },
         OptionGroup { title: groups::DISPLAY, options: DISPLAY },
     ];
 
-    fn columns() -> Vec<String> {
-        render::event_columns().names()
-    }
+    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| render::event_columns().names()));
 
     fn answer(args: &EventCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         if args.fields || args.stacks.show {
@@ -88,14 +88,14 @@ static DISPLAY: &[Opt<EventCriteria>] = &[
         help: "single events in time order, with their fields",
         details: "Needs a trace extracted with -events.",
         example: "-ShowFields",
-        take: Take::Switch(|args| &mut args.fields),
+        take: to(&(SWITCH, |args, ()| args.fields = true)),
     },
     Opt {
         names: &["-Stack"],
         help: "single events in time order, with their stacks",
         details: "Needs a trace extracted with -events.",
         example: "-Stack",
-        take: Take::Switch(|args| &mut args.stacks.show),
+        take: to(&(SWITCH, |args, ()| args.stacks.show = true)),
     },
 ];
 
@@ -105,35 +105,35 @@ static WHICH: &[Opt<EventCriteria>] = &[
         help: "events of these providers",
         details: "By name or GUID. Events of the kernel have the provider Windows Kernel.",
         example: "-Provider *kernel*",
-        take: Take::Filter(Texts::Other, |args| &mut args.provider),
+        take: to(&(TEXTS, |args, filter| args.provider = Some(filter))),
     },
     Opt {
         names: &["-Event"],
         help: "events with these names",
         details: "By name, id, or kind as in hook:1120.",
         example: "-Event *Handle*",
-        take: Take::Filter(Texts::Other, |args| &mut args.event),
+        take: to(&(TEXTS, |args, filter| args.event = Some(filter))),
     },
     process_option(
         "events that these processes logged",
         "By the header of the event. Needs a trace extracted with -events. The name may go \
          without .exe; a number is a pid; ! in front excludes.",
-        |args| &mut args.process,
+        &(PROCESSES, |args, processes| args.process = Some(processes)),
     ),
     time_option(
         "events in this time range, since session start",
         "In seconds, or with a unit: 10ms. Needs a trace extracted with -events.",
-        |args| &mut args.time,
+        &(TIMES, |args, times| args.time = Some(times)),
     ),
 ];
 
 pub struct Stats;
 
-impl Kind for Stats {
+impl Command for Stats {
     /// `-Properties`: the names of the properties to print, instead of all.
     type Args = Option<Filter>;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Stats",
+    const SIGNATURE: Signature = Signature {
+        names: &["Stats"],
         summary: "what is in the traces: machine, clock, events by kind, lost events",
         details: "Includes what could not be decoded or attributed; nothing is dropped silently.",
         examples: &[
@@ -144,6 +144,7 @@ impl Kind for Stats {
                 line: ".dump Stats -Properties *_lost -json",
             },
         ],
+        ..Signature::KIND
     };
     const OPTIONS: &'static [OptionGroup<Option<Filter>>] = &[OptionGroup {
         title: "What is printed",
@@ -154,13 +155,11 @@ impl Kind for Stats {
                       session_start_utc and so on; * lists all. Those of ETWAnalyzer work too: \
                       Machine, OSVersion, NumberOfProcessors, SessionStart.",
             example: "-Properties os_*;!os_build",
-            take: Take::Filter(Texts::Other, |properties| properties),
+            take: to(&(TEXTS, |properties, filter| *properties = Some(filter))),
         }],
     }];
 
-    fn columns() -> Vec<String> {
-        render::stats_columns().names()
-    }
+    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| render::stats_columns().names()));
 
     fn answer(
         properties: &Option<Filter>,

@@ -13,14 +13,16 @@ use handlescope_model::Untrusted;
 use thiserror::Error;
 
 use super::shared::groups;
-use super::{AnyCommand, AnyKind, Entered, Invocation, Registry, Signature};
+use super::{AnyCommand, Entered, Invocation, Registry, Signature};
 use handlescope_session::grammar::parse::{Item, known_items};
-use handlescope_session::grammar::{
-    Arguments, GroupView, OptionSpec, ParseError, Token, ValueKind,
-};
+use handlescope_session::grammar::{Arguments, Example, OptionSpec, ParseError, Token};
 use handlescope_session::suggest::{self, followed_by};
 
-pub struct Dump;
+/// `.dump` of what is loaded.
+pub struct Dump {
+    pub signature: &'static Signature,
+    pub kinds: &'static [&'static dyn AnyCommand],
+}
 
 /// A line that does not say what to dump.
 #[derive(Debug, Error)]
@@ -50,7 +52,7 @@ enum KindError {
     },
 }
 
-static SIGNATURE: Signature = Signature {
+pub const SIGNATURE: Signature = Signature {
     names: &[".dump"],
     group: groups::QUERIES,
     usage: "KIND [OPTION…]",
@@ -58,23 +60,23 @@ static SIGNATURE: Signature = Signature {
     summary: "print tables of the loaded traces",
     details: "Each KIND has its own options: see .help KIND, or in a shell handlescope dump KIND \
          --help. Names of kinds and options are case-insensitive. > FILE at the end writes the output into a file, >> FILE appends it.",
-    examples: &[
+    examples: &Example::lines([
         ".dump ObjectRef -Leak -ShowStack",
         ".dump Process",
         ".dump Resource -Leak -TopN 10",
-    ],
+    ]),
 };
 
 impl AnyCommand for Dump {
     fn signature(&self) -> &'static Signature {
-        &SIGNATURE
+        self.signature
     }
 
-    fn groups(&self) -> Vec<GroupView> {
-        Vec::new()
+    fn kinds(&self) -> &'static [&'static dyn AnyCommand] {
+        self.kinds
     }
 
-    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
+    fn parse(&self, entered: &Entered<'_>) -> Result<Invocation, ParseError> {
         let Entered { tokens, registry, .. } = *entered;
         let words = DumpWords::of(tokens, registry);
         let command = entered.command();
@@ -84,7 +86,7 @@ impl AnyCommand for Dump {
             return Err(ParseError::refused(KindError::Missing { command, example, kinds }));
         };
         let Some(kind) = words.kind else {
-            let names = registry.kinds.iter().map(|kind| kind.name());
+            let names = registry.kinds().iter().map(|kind| kind.name());
             return Err(ParseError::refused(KindError::Unknown {
                 command,
                 kind: word.text.clone(),
@@ -106,22 +108,22 @@ fn kind_taken_as_value(entered: &Entered<'_>) -> Result<(), ParseError> {
 /// The command with a kind that has the option that was typed, and with the option, if it is a switch.
 fn example(command: &str, entered: &Entered<'_>) -> String {
     let Entered { tokens, registry, .. } = *entered;
-    let typed = registry.kinds.iter().find_map(|kind| {
+    let typed = registry.kinds().iter().find_map(|kind| {
         let token = tokens.iter().find(|token| kind.option(&token.text).is_some())?;
         Some((kind, kind.option(&token.text)?, token))
     });
     match typed {
-        Some((kind, option, token)) if option.value() == ValueKind::None => {
+        Some((kind, option, token)) if option.has_effect() && option.value().arity.1 == 0 => {
             format!("{command} {} {}", kind.name(), token.text)
         }
         Some((kind, ..)) => format!("{command} {}", kind.name()),
-        None => format!("{command} {}", registry.kinds.first().map_or("", |kind| kind.name())),
+        None => format!("{command} {}", registry.kinds().first().map_or("", |kind| kind.name())),
     }
 }
 
 /// The names of all kinds.
 fn kinds(registry: &Registry) -> String {
-    registry.kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
+    registry.kinds().iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
 }
 
 /// The words after `.dump`. The kind may stand anywhere between the options.
@@ -130,7 +132,7 @@ pub struct DumpWords<'t> {
     /// or else the first of them.
     pub word: Option<&'t Token>,
     /// The kind, if the word is one.
-    pub kind: Option<&'static dyn AnyKind>,
+    pub kind: Option<&'static dyn AnyCommand>,
     /// The other words: options and their values.
     pub option_tokens: Vec<Token>,
 }
@@ -153,11 +155,11 @@ impl<'t> DumpWords<'t> {
 
     /// The options that may be meant: those of the kind, or before it is known, those of any.
     pub fn options(&self, registry: &Registry) -> Vec<&'static dyn OptionSpec> {
-        self.kind.map_or_else(|| options_of_any_kind(registry), AnyKind::options)
+        self.kind.map_or_else(|| options_of_any_kind(registry), |kind| kind.options())
     }
 }
 
 /// The options of all kinds; several may have one name.
 fn options_of_any_kind(registry: &Registry) -> Vec<&'static dyn OptionSpec> {
-    registry.kinds.iter().flat_map(|kind| kind.options()).collect()
+    registry.kinds().iter().flat_map(|kind| kind.options()).collect()
 }

@@ -2,18 +2,19 @@
 
 use crate::shared::choice::{command_line_option, new_process_option, process_option};
 use crate::shared::fields;
-use crate::{CommandError, DumpContext, Kind, KindSignature};
+use crate::{Command, CommandError, DumpContext, Signature, Tabular};
 use handlescope_query::{self as query, ModuleCriteria, ProcessCriteria};
 use handlescope_render as render;
 use handlescope_session::filter::Filter;
-use handlescope_session::grammar::{Example, Opt, OptionGroup, Take, Texts};
+use handlescope_session::grammar::value::{PROCESSES, TEXTS};
+use handlescope_session::grammar::{Example, Opt, OptionGroup, To, to};
 
 pub struct Module;
 
-impl Kind for Module {
+impl Command for Module {
     type Args = ModuleCriteria;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Module",
+    const SIGNATURE: Signature = Signature {
+        names: &["Module"],
         summary: "modules with their versions, symbol identities and load addresses",
         details: "One row per image; JSON output also lists where and when each was loaded.",
         examples: &[
@@ -21,12 +22,11 @@ impl Kind for Module {
             Example { goal: "what one program loaded", line: ".dump Module -pn leaky" },
             Example { goal: "which ntdll.dll it was", line: ".dump Module -Dll ntdll.dll -json" },
         ],
+        ..Signature::KIND
     };
     const OPTIONS: &'static [OptionGroup<ModuleCriteria>] = MODULES;
 
-    fn columns() -> Vec<String> {
-        render::module_columns().names()
-    }
+    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| render::module_columns().names()));
 
     fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::modules(dump.sources, args, dump.cancel)?;
@@ -37,10 +37,10 @@ impl Kind for Module {
 
 pub struct Version;
 
-impl Kind for Version {
+impl Command for Version {
     type Args = ModuleCriteria;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Version",
+    const SIGNATURE: Signature = Signature {
+        names: &["Version"],
         summary: "modules with version, product and description, by the processes that loaded them",
         details: "Modules loaded by the same processes are listed together, under the names of \
              the processes.",
@@ -49,12 +49,11 @@ impl Kind for Version {
             Example { goal: "one module", line: ".dump Version -Dll leaky.exe" },
             Example { goal: "modules of Windows", line: ".dump Version -VersionFilter *system32*" },
         ],
+        ..Signature::KIND
     };
     const OPTIONS: &'static [OptionGroup<ModuleCriteria>] = MODULES;
 
-    fn columns() -> Vec<String> {
-        render::version_columns().names()
-    }
+    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| render::version_columns().names()));
 
     fn answer(args: &ModuleCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::modules(dump.sources, args, dump.cancel)?;
@@ -65,11 +64,11 @@ impl Kind for Version {
 
 pub struct Symbols;
 
-impl Kind for Symbols {
+impl Command for Symbols {
     /// `-Dll`: modules with such a file name.
     type Args = Option<Filter>;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Symbols",
+    const SIGNATURE: Signature = Signature {
+        names: &["Symbols"],
         summary: "where the symbols of each module were found, or why not",
         details: "Looks up the names of all frames of the trace and lists their modules: distinct \
              frames, frames with names, the PDB that the trace names, and where it was found or \
@@ -80,13 +79,14 @@ impl Kind for Symbols {
             Example { goal: "one module", line: ".dump Symbols -Dll leaky.exe" },
             Example { goal: "the most missing names", line: ".dump Symbols -TopN 5" },
         ],
+        ..Signature::KIND
     };
-    const OPTIONS: &'static [OptionGroup<Option<Filter>>] =
-        &[OptionGroup { title: "Which modules", options: &[dll_option(|name| name)] }];
+    const OPTIONS: &'static [OptionGroup<Option<Filter>>] = &[OptionGroup {
+        title: "Which modules",
+        options: &[dll_option(&(TEXTS, |name, filter| *name = Some(filter)))],
+    }];
 
-    fn columns() -> Vec<String> {
-        render::symbol_columns().names()
-    }
+    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| render::symbol_columns().names()));
 
     fn answer(name: &Self::Args, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let answers = query::symbols(dump.sources, name.as_ref(), dump.names, dump.cancel)?;
@@ -97,13 +97,13 @@ impl Kind for Symbols {
     }
 }
 
-pub const fn dll_option<A>(field: fn(&mut A) -> &mut Option<Filter>) -> Opt<A> {
+pub const fn dll_option<A>(set: &'static To<A, Filter>) -> Opt<A> {
     Opt {
         names: &["-Dll", "-md"],
         help: "modules with this name",
         details: "The file name with its extension, as in ntdll.dll.",
         example: "-Dll leaky.exe;kernel*",
-        take: Take::Filter(Texts::Other, field),
+        take: to(set),
     }
 }
 
@@ -115,7 +115,7 @@ pub const MODULES: &[OptionGroup<ModuleCriteria>] = &[OptionGroup {
             "modules that these processes loaded",
             "The name may go without .exe; a number is a pid; ! in front excludes. \
                       Kernel modules belong to every process.",
-            |args| &mut args.loaders.name,
+            &(PROCESSES, |args, processes| args.loaders.name = Some(processes)),
         ),
         command_line_option(
             "modules that processes with this command line loaded",
@@ -125,14 +125,14 @@ pub const MODULES: &[OptionGroup<ModuleCriteria>] = &[OptionGroup {
             "modules loaded by processes that started or ended in the trace",
             "Combined with -pn and -CmdLine, all must match.",
         ),
-        dll_option(|args| &mut args.name),
+        dll_option(&(TEXTS, |args, filter| args.name = Some(filter))),
         Opt {
             names: &["-VersionFilter"],
             help: "modules with this path, version, product, description or company",
             details: "Compared with each of them and with all of them joined; an exclusion must \
                  match none. Paths are compared with and without drive letters.",
             example: "-VersionFilter !*Microsoft*",
-            take: Take::Filter(Texts::Other, |args| &mut args.version),
+            take: to(&(TEXTS, |args, filter| args.version = Some(filter))),
         },
     ],
 }];

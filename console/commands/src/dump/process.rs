@@ -4,12 +4,13 @@ use crate::context::write_notes;
 use crate::shared::choice::{
     command_line_option, new_process_option, process_option, time_digits_option, time_format_option,
 };
-use crate::shared::options::{Notes, ignored, sort_details, sort_option};
+use crate::shared::options::{Idle, Notes, ignored, sort_details, sort_option};
 use crate::shared::{fields, groups};
-use crate::{CommandError, DumpContext, Kind, KindSignature};
+use crate::{Command, CommandError, DumpContext, Signature, Tabular};
 use handlescope_query::{self as query, ProcessCriteria, ProcessListCriteria, ProcessOrder};
 use handlescope_render::{self as render, OutputOptions};
-use handlescope_session::grammar::{Example, Opt, OptionGroup, Take};
+use handlescope_session::grammar::value::{COLUMN, PROCESSES};
+use handlescope_session::grammar::{Example, Opt, OptionGroup, to};
 use handlescope_session::settings::DisplayArgs;
 use handlescope_session::values::TimeFormat;
 
@@ -40,10 +41,10 @@ const ORDERS: [(&str, ProcessOrder); 4] = [
     ("Tree", ProcessOrder::Tree),
 ];
 
-impl Kind for Process {
+impl Command for Process {
     type Args = ProcessArgs;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Process",
+    const SIGNATURE: Signature = Signature {
+        names: &["Process"],
         summary: "processes with their start, end and command line",
         details: "One row per lifetime: a reused pid is another process. Times are printed in the \
              format of .timefmt; files have nanoseconds since session start.",
@@ -55,6 +56,7 @@ impl Kind for Process {
                 line: ".dump Process -NewProcess 1 -SortBy Tree -TimeFmt s",
             },
         ],
+        ..Signature::KIND
     };
     const OPTIONS: &'static [OptionGroup<ProcessArgs>] = &[
         OptionGroup { title: "Which processes", options: WHICH },
@@ -62,10 +64,10 @@ impl Kind for Process {
         OptionGroup { title: groups::WITHOUT_EFFECT, options: WITHOUT_EFFECT },
     ];
 
-    fn columns() -> Vec<String> {
+    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| {
         let orders = ORDERS.iter().map(|(name, _)| (*name).to_owned());
         orders.chain(render::process_columns(TimeFormat::default()).names()).collect()
-    }
+    }));
 
     fn answer(args: &ProcessArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         write_notes(&args.notes, dump.messages);
@@ -90,7 +92,7 @@ static WHICH: &[Opt<ProcessArgs>] = &[
     process_option(
         "processes with this name or pid",
         "The name may go without .exe; a number is a pid; ! in front excludes.",
-        |args| &mut args.criteria.processes.name,
+        &(PROCESSES, |args, processes| args.criteria.processes.name = Some(processes)),
     ),
     Opt {
         names: &["-Parent"],
@@ -98,7 +100,7 @@ static WHICH: &[Opt<ProcessArgs>] = &[
         details: "The parent is the process that had this pid when the child started. If it is \
              not in the trace, only its pid is known.",
         example: "-Parent explorer",
-        take: Take::Processes(|args| &mut args.criteria.parent),
+        take: to(&(PROCESSES, |args, processes| args.criteria.parent = Some(processes))),
     },
     command_line_option(
         "processes with this command line",
@@ -120,16 +122,16 @@ static DISPLAY: &[Opt<ProcessArgs>] = &[
              children below their parents, with their names indented."
         ),
         "-SortBy Tree",
-        |args| &mut args.sort_by,
+        &(COLUMN, |args, column| args.sort_by = Some(column)),
     ),
 ];
 
 static WITHOUT_EFFECT: &[Opt<ProcessArgs>] = &[
-    ignored(&["-Details"], "-Details", 0, ALL_SHOWN),
-    ignored(&["-ShowUser"], "-ShowUser", 0, ALL_SHOWN),
-    ignored(&["-ShowFileOnLine"], "-ShowFileOnLine", 0, ALL_SHOWN),
-    ignored(&["-ShowAllProcesses"], "-ShowAllProcesses", 0, ALL_SHOWN),
-    ignored(&["-ZeroProcessName"], "-ZeroProcessName a", 1, ALL_SHOWN),
+    ignored(&["-Details"], "-Details", &Idle(0, ALL_SHOWN)),
+    ignored(&["-ShowUser"], "-ShowUser", &Idle(0, ALL_SHOWN)),
+    ignored(&["-ShowFileOnLine"], "-ShowFileOnLine", &Idle(0, ALL_SHOWN)),
+    ignored(&["-ShowAllProcesses"], "-ShowAllProcesses", &Idle(0, ALL_SHOWN)),
+    ignored(&["-ZeroProcessName"], "-ZeroProcessName a", &Idle(1, ALL_SHOWN)),
 ];
 
 #[cfg(test)]

@@ -5,31 +5,35 @@ use crate::shared::choice::{
     time_option,
 };
 use crate::shared::{fields, groups};
-use crate::{CommandError, DumpContext, Kind, KindSignature};
+use crate::{Command, CommandError, DumpContext, Signature, Tabular};
 use handlescope_query::{self as query, StackCriteria};
 use handlescope_render as render;
-use handlescope_session::grammar::{Example, Opt, OptionGroup, Take};
+use handlescope_session::grammar::value::{COUNTS, FRAMES, PROCESSES, TIMES};
+use handlescope_session::grammar::{Example, Opt, OptionGroup, to};
 use handlescope_session::settings::StackDisplayArgs;
-use handlescope_session::values::{CountUnit, Format};
+use handlescope_session::values::Format;
 
 pub struct Stack;
 
-impl Kind for Stack {
+impl Command for Stack {
     type Args = StackCriteria;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Stack",
+    const SIGNATURE: Signature = Signature {
+        names: &["Stack"],
         summary: "call stacks by how often they were recorded",
         details: "The most frequent stacks first, each process by itself. The innermost frame is \
              the first one outside the system modules; see .sys. Stacks are those of handle \
              events, or, if the trace was extracted with -stacks all, of every event, CPU samples \
              too. Provider events that the extract keeps (-events) contribute their own stacks.",
         examples: EXAMPLES,
+        ..Signature::KIND
     };
-    const OPTIONS: &'static [OptionGroup<StackCriteria>] = OPTIONS;
+    const OPTIONS: &'static [OptionGroup<StackCriteria>] = &[
+        OptionGroup { title: "Which stacks", options: WHICH },
+        OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+    ];
 
-    fn columns() -> Vec<String> {
-        render::stack_columns(true).names()
-    }
+    const TABLE: Option<Tabular> =
+        Some(Tabular::for_traces(|| render::stack_columns(true).names()));
 
     fn answer(args: &StackCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         dump.note_stacks_beside_columns(args.stacks);
@@ -65,36 +69,30 @@ static EXAMPLES: &[Example] = &[
     Example { goal: "stacks through one function", line: ".dump Stack -StackFilter *CreateEvent*" },
 ];
 
-/// All options, under the headings of the help.
-static OPTIONS: &[OptionGroup<StackCriteria>] = &[
-    OptionGroup { title: "Which stacks", options: WHICH },
-    OptionGroup { title: groups::DISPLAY, options: DISPLAY },
-];
-
 static WHICH: &[Opt<StackCriteria>] = &[
     Opt {
         names: &["-Id"],
         help: "the stack with this number, with its frames",
         details: "The number after \"Stack:\" in .dump ObjectRef; two numbers are a range.",
         example: "-Id 18",
-        take: Take::Count(CountUnit::None, |args| &mut args.ids),
+        take: to(&(COUNTS, |args, range| args.ids = Some(range))),
     },
     process_option(
         "stacks of events that happened in these processes",
         "Stacks of handles and allocations belong to the owner. The name may go without .exe; a \
          number is a pid; ! in front excludes.",
-        |args| &mut args.process,
+        &(PROCESSES, |args, processes| args.process = Some(processes)),
     ),
     stack_filter_option(
         "stacks with a matching frame",
         "A filter is compared with each line module!function of the stack; an exclusion \
                   must match no line.",
-        |args| &mut args.stack_filter,
+        &(FRAMES, |args, filter| args.stack_filter = Some(filter)),
     ),
     time_option(
         "stacks of events in this time range, since session start",
         "In seconds, or with a unit: 10ms.",
-        |args| &mut args.time,
+        &(TIMES, |args, times| args.time = Some(times)),
     ),
 ];
 

@@ -4,16 +4,19 @@ use std::collections::HashSet;
 
 use indicatif::HumanCount;
 
-use crate::shared::caveats::write_caveats;
 use crate::shared::choice::{
     process_option, show_address_option, show_line_option, show_stack_option, suspect_option,
     type_of_handles_option,
 };
+use crate::shared::write_caveats;
 use crate::shared::{fields, groups};
-use crate::{CommandError, DumpContext, Kind, KindCommand, KindSignature, Signature};
+use crate::{Command, CommandError, DumpContext, KindCommand, Signature, Tabular};
 use handlescope_query::{self as query, PRIVATE_HEAP, StackTrims, Suspect, WhyAnswer, WhyCriteria};
 use handlescope_render as render;
-use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, Take};
+use handlescope_session::grammar::value::{
+    LENGTH, NUMBER, OBJECT_TYPES, PROCESSES, SINCE, SUSPECT, SWITCH,
+};
+use handlescope_session::grammar::{Example, Opt, OptionGroup, to};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::trace::{CaveatKind, NamedSuspect, Session, filter_of};
 use handlescope_session::values::{Format, TopN};
@@ -21,44 +24,40 @@ use handlescope_session::values::{Format, TopN};
 /// The kind, which has every option and format that kinds have.
 pub struct Why;
 
-const SUMMARY: &str = "what leaks, worst first, how fast and why";
-
-const DETAILS: &str = "Lists call sites that leak handles or allocations: groups of one program, \
-     type and create stack, with the program's functions, how they grow, the cause as far as the \
-     events prove it, and the .dump command that shows the leaked handles. Ranked by handles that \
-     are never closed: a steady leak counts in full, a burst half, a few handles a quarter, and a \
-     cache filled at the start a tenth. Groups much smaller than the worst are only counted; \
-     -All lists them. .help growth, causes and allocations explain the words.";
-
-static SIGNATURE: Signature = Signature {
-    names: &[".why"],
-    group: groups::QUERIES,
-    usage: "[OPTION…]",
-    arguments: Arguments::Options,
-    summary: SUMMARY,
-    details: DETAILS,
-    examples: &[".why", ".why -pn leaky -ShowStack", ".why -json"],
+pub static COMMAND: KindCommand = KindCommand {
+    signature: &Signature {
+        names: &[".why"],
+        examples: &Example::lines([".why", ".why -pn leaky -ShowStack", ".why -json"]),
+        ..Why::SIGNATURE
+    },
+    kind: &Why,
+    words: (&[], ""),
 };
 
-pub static COMMAND: KindCommand<Why> = KindCommand { signature: &SIGNATURE, kind: Why };
-
-impl Kind for Why {
+impl Command for Why {
     type Args = WhyCriteria;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Why",
-        summary: SUMMARY,
-        details: DETAILS,
+    const SIGNATURE: Signature = Signature {
+        names: &["Why"],
+        summary: "what leaks, worst first, how fast and why",
+        details: "Lists call sites that leak handles or allocations: groups of one program, \
+             type and create stack, with the program's functions, how they grow, the cause as far as the \
+             events prove it, and the .dump command that shows the leaked handles. Ranked by handles that \
+             are never closed: a steady leak counts in full, a burst half, a few handles a quarter, and a \
+             cache filled at the start a tenth. Groups much smaller than the worst are only counted; \
+             -All lists them. .help growth, causes and allocations explain the words.",
         examples: &[
             Example { goal: "what leaks, and why", line: ".dump Why" },
             Example { goal: "one process, with all frames", line: ".dump Why -pn leaky -ss" },
             Example { goal: "the worst leaks of events", line: ".dump Why -Type Event -TopN 3" },
         ],
+        ..Signature::KIND
     };
-    const OPTIONS: &'static [OptionGroup<WhyCriteria>] = OPTIONS;
+    const OPTIONS: &'static [OptionGroup<WhyCriteria>] = &[
+        OptionGroup { title: "Which handles", options: WHICH },
+        OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+    ];
 
-    fn columns() -> Vec<String> {
-        render::why_columns().names()
-    }
+    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| render::why_columns().names()));
 
     fn answer(criteria: &WhyCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         dump.note_stacks_beside_columns(criteria.handles.stacks);
@@ -174,28 +173,27 @@ fn quoted(filter: &str) -> String {
     if is_plain { filter } else { format!("\"{filter}\"") }
 }
 
-/// All options, under the headings of the help.
-static OPTIONS: &[OptionGroup<WhyCriteria>] = &[
-    OptionGroup { title: "Which handles", options: WHICH },
-    OptionGroup { title: groups::DISPLAY, options: DISPLAY },
-];
-
 static WHICH: &[Opt<WhyCriteria>] = &[
     process_option(
         "handles and allocations that these processes own",
         "The owner, not the creator as for -pn of .dump ObjectRef. The name may go without .exe; \
          a number is a pid; ! in front excludes.",
-        |criteria| &mut criteria.process,
+        &(PROCESSES, |criteria, processes| criteria.process = Some(processes)),
     ),
-    type_of_handles_option(|criteria| &mut criteria.handles.object_type),
-    suspect_option("only this suspect", |criteria| &mut criteria.handles.suspect),
+    type_of_handles_option(&(OBJECT_TYPES, |criteria, filter| {
+        criteria.handles.object_type = Some(filter);
+    })),
+    suspect_option(
+        "only this suspect",
+        &(SUSPECT, |criteria, id| criteria.handles.suspect = Some(id)),
+    ),
     Opt {
         names: &["-MinLeaked"],
         help: "only suspects that leaked at least this many",
         details: "Counts handles or allocations of a suspect that are leaked or closed only by \
              process exit. Ranks do not change.",
         example: "-MinLeaked 10",
-        take: Take::Number(|criteria| &mut criteria.min_leaked),
+        take: to(&(NUMBER, |criteria, number| criteria.min_leaked = Some(number))),
     },
     Opt {
         names: &["-Since"],
@@ -203,7 +201,7 @@ static WHICH: &[Opt<WhyCriteria>] = &[
         details: "Handles and allocations opened earlier are left out of counts, growth and \
              causes. Units: s, ms, us, ns.",
         example: "-Since 1.5s",
-        take: Take::From(|criteria| &mut criteria.handles.time),
+        take: to(&(SINCE, |criteria, times| criteria.handles.time = Some(times))),
     },
     Opt {
         names: &["-ByProcess"],
@@ -212,7 +210,7 @@ static WHICH: &[Opt<WhyCriteria>] = &[
              same service) that leak one type on one stack are one suspect, with the processes \
              listed.",
         example: "-ByProcess",
-        take: Take::Switch(|criteria| &mut criteria.by_process),
+        take: to(&(SWITCH, |criteria, ()| criteria.by_process = true)),
     },
     Opt {
         names: &["-RaceWindow"],
@@ -220,7 +218,7 @@ static WHICH: &[Opt<WhyCriteria>] = &[
         details: "Two threads of a process that open the same object within this time, where one \
              handle leaks, are a race. Default: 1 ms. Units: s, ms, us, ns.",
         example: "-RaceWindow 500us",
-        take: Take::Length(|criteria| &mut criteria.race_window_ns),
+        take: to(&(LENGTH, |criteria, ns| criteria.race_window_ns = Some(ns))),
     },
 ];
 
@@ -234,7 +232,7 @@ static DISPLAY: &[Opt<WhyCriteria>] = &[
              by process exit whose stack has only system frames. Other formats always have all \
              suspects.",
         example: "-All",
-        take: Take::Switch(|criteria| &mut criteria.all),
+        take: to(&(SWITCH, |criteria, ()| criteria.all = true)),
     },
     show_stack_option(),
     show_address_option(),

@@ -15,7 +15,7 @@ use super::context::write_notes;
 use super::shared::groups;
 use super::shared::names::{NameSearch, save_for_etwanalyzer, store_names};
 use super::{Command, CommandError, Context, Entered, Signature};
-use handlescope_session::grammar::{Arguments, OptionGroup, ParseError, Token};
+use handlescope_session::grammar::{Arguments, Example, OptionGroup, ParseError, Token};
 use handlescope_session::paths::with_home;
 use handlescope_session::suggest;
 use handlescope_session::terminal::Messages;
@@ -60,12 +60,12 @@ impl Command for Extract {
         details: "QUERY is written as for .load. ETWAnalyzer's keywords are accepted, too: \
              ObjectRef, All, Default and Module are always extracted; others are skipped with a \
              note, and an error if there are no other keywords.",
-        examples: &[
+        examples: &Example::lines([
             ".extract examples/leaky.etl",
             ".extract ObjectRef -fd examples -NoOverwrite",
             ".extract examples/leaky.etl -stacks all -outdir extracts",
             ".extract examples/leaky.etl -symbols -symFolder examples/symbols",
-        ],
+        ]),
     };
     const OPTIONS: &'static [OptionGroup<ExtractArgs>] = options::OPTIONS;
 

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use handlescope_extract::StackChoice;
 
 use crate::shared::options::{
-    Notes, SELECTION, etwanalyzer_option, force_option, ignored, ignored_everywhere,
+    Idle, Notes, SELECTION, etwanalyzer_option, force_option, ignored, ignored_everywhere,
     max_size_option, recursive_queries_option,
 };
 use crate::shared::symbols::{SymbolArgs, symbol_options, symbol_path_option};
 use crate::shared::{fields, groups};
-use handlescope_session::grammar::{Choices, Opt, OptionGroup, Take, choice, words};
+use handlescope_session::grammar::value::{FOLDER, NUMBER, QUERY, SIZE, SWITCH, TEXT, Value, WORD};
+use handlescope_session::grammar::{Choices, Opt, OptionGroup, Take, choice, to, words};
+use handlescope_session::values::ValueError;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExtractArgs {
@@ -67,24 +69,30 @@ static WHICH: &[Opt<ExtractArgs>] = &[
         help: "traces: a file, a folder or a pattern",
         details: "May be given several times, or omitted in front of a file.",
         example: "-fd examples/leaky.etl",
-        take: Take::Query(|args| &mut args.queries),
+        take: to(&(QUERY, |args, query| args.queries.push(query))),
     },
-    recursive_queries_option("-fd examples -recursive", |args| &mut args.recursive),
+    recursive_queries_option(
+        "-fd examples -recursive",
+        &(SWITCH, |args, ()| args.recursive = true),
+    ),
     Opt {
         names: &["-NoOverwrite"],
         help: "skip traces that have an extract",
         details: "By default they are extracted again.",
         example: "-fd examples -NoOverwrite",
-        take: Take::Switch(|args| &mut args.no_overwrite),
+        take: to(&(SWITCH, |args, ()| args.no_overwrite = true)),
     },
-    force_option("-fd examples -Force", |args| &mut args.force),
-    max_size_option("-fd examples -MaxSize 100GB", |args| &mut args.max_size),
+    force_option("-fd examples -Force", &(SWITCH, |args, ()| args.force = true)),
+    max_size_option(
+        "-fd examples -MaxSize 100GB",
+        &(SIZE, |args, bytes| args.max_size = Some(bytes)),
+    ),
     Opt {
         names: &["-DryRun"],
         help: "only list the traces",
         details: "Nothing is written.",
         example: "-fd examples -DryRun",
-        take: Take::Switch(|args| &mut args.dry_run),
+        take: to(&(SWITCH, |args, ()| args.dry_run = true)),
     },
 ];
 
@@ -100,7 +108,9 @@ static CONTENT: &[Opt<ExtractArgs>] = &[
         details: "For .dump Stack. Keeping all stacks can make an extract many times larger. \
              Provider events keep their own stacks: -events.",
         example: "-fd examples/leaky.etl -stacks all",
-        take: Take::Choice(|| words(STACKS), |args, index| args.stacks = choice(STACKS, index)),
+        take: to(&(Value { words: || words(STACKS), ..WORD }, |args, index| {
+            args.stacks = choice(STACKS, index);
+        })),
     },
     Opt {
         names: &["-events", "--events"],
@@ -109,7 +119,9 @@ static CONTENT: &[Opt<ExtractArgs>] = &[
              stacks, for .dump Events -ShowFields and .sql. By default an extract has only counts \
              of events.",
         example: "-fd examples/leaky.etl -events all",
-        take: Take::Text("PROVIDERS", 1, |args| &mut args.events),
+        take: to(&(Value { placeholder: "PROVIDERS", ..TEXT }, |args, text| {
+            args.events = Some(text);
+        })),
     },
     Opt {
         names: &["-resource", "--resource"],
@@ -119,7 +131,9 @@ static CONTENT: &[Opt<ExtractArgs>] = &[
              what it does; and its fields, by default Handle, AllocSize and Allocator. Or a .toml \
              file that lists them. AcquireResource and ReleaseResource are always included.",
         example: "-fd examples/leaky.etl -resource \"Contoso.Pool/Take acquire handle=Block\"",
-        take: Take::Text("MAPPING", 1, |args| &mut args.resource),
+        take: to(&(Value { placeholder: "MAPPING", ..TEXT }, |args, text| {
+            args.resource = Some(text);
+        })),
     },
     Opt {
         names: &["-symbols", "--symbols"],
@@ -127,14 +141,14 @@ static CONTENT: &[Opt<ExtractArgs>] = &[
         details: "Names are looked up on the symbol path, as by .symbolize. By default an extract \
              has addresses, which are resolved when stacks are shown.",
         example: "-fd examples/leaky.etl -symbols -symFolder examples/symbols",
-        take: Take::Switch(|args| &mut args.store_names),
+        take: to(&(SWITCH, |args, ()| args.store_names = true)),
     },
     etwanalyzer_option(
         "The archive then opens in both programs. Frames have the names that the symbol path \
          gives, stored as by -symbols, or else module and offset. The file time is set to the \
          session's.",
         "-fd examples/leaky.etl -etwanalyzer",
-        |args| &mut args.etwanalyzer,
+        &(SWITCH, |args, ()| args.etwanalyzer = true),
     ),
 ];
 
@@ -143,7 +157,7 @@ static WHERE: &[Opt<ExtractArgs>] = &[Opt {
     help: "folder for the extracts, instead of Extract beside each trace",
     details: "Created if it does not exist.",
     example: "-fd examples/leaky.etl -outdir extracts",
-    take: Take::Folder(|args| &mut args.outdir),
+    take: to(&(FOLDER, |args, folder| args.outdir = Some(folder))),
 }];
 
 static SYMBOLS: &[Opt<ExtractArgs>] = &{
@@ -158,14 +172,14 @@ static LIMITS: &[Opt<ExtractArgs>] = &[
         details: "1 GiB by default, at least 256 MiB. What does not fit is kept in files beside \
              the extract, which are deleted at the end. Units: KB, KiB, MB, MiB, GB, GiB.",
         example: "-fd examples/leaky.etl -MaxMemory 512MiB",
-        take: Take::Size(|args| &mut args.max_memory),
+        take: to(&(SIZE, |args, bytes| args.max_memory = Some(bytes))),
     },
     Opt {
         names: &["-Concurrency", "--threads"],
         help: "threads per trace",
         details: "By default one for each processor. The extract is the same.",
         example: "-fd examples/leaky.etl -Concurrency 1",
-        take: Take::Number(|args| &mut args.threads),
+        take: to(&(NUMBER, |args, number| args.threads = Some(number))),
     },
 ];
 
@@ -175,51 +189,59 @@ static COMPATIBILITY: &[Opt<ExtractArgs>] = &{
         ignored(
             &["-tempdir"],
             "-tempdir 1",
-            1,
-            "-tempdir does nothing; archives are not unpacked into a folder",
+            &Idle(1, "-tempdir does nothing; archives are not unpacked into a folder"),
         ),
         ignored(
             &["-keepTemp"],
             "-keepTemp",
-            0,
-            "-keepTemp does nothing; archives are not unpacked into a folder",
+            &Idle(0, "-keepTemp does nothing; archives are not unpacked into a folder"),
         ),
-        ignored(&["-nThreads"], "-nThreads 1", 1, THREADS),
-        ignored(&["-pThreads"], "-pThreads 1", 1, THREADS),
-        ignored(&["-child"], "-child", 0, "-child does nothing; everything runs in this process"),
-        ignored(&["-timeLine"], "-timeLine 1", 1, "-timeLine does nothing; it is about CPU data"),
-        ignored(&["-allCPU"], "-allCPU", 0, "-allCPU does nothing; it is about CPU data"),
+        ignored(&["-nThreads"], "-nThreads 1", &Idle(1, THREADS)),
+        ignored(&["-pThreads"], "-pThreads 1", &Idle(1, THREADS)),
+        ignored(
+            &["-child"],
+            "-child",
+            &Idle(0, "-child does nothing; everything runs in this process"),
+        ),
+        ignored(
+            &["-timeLine"],
+            "-timeLine 1",
+            &Idle(1, "-timeLine does nothing; it is about CPU data"),
+        ),
+        ignored(&["-allCPU"], "-allCPU", &Idle(0, "-allCPU does nothing; it is about CPU data")),
         ignored(
             &["-extractRegion"],
             "-extractRegion 1 2",
-            64,
-            "-extractRegion does nothing; objects are always extracted whole, choose with -MinMaxTime",
+            &Idle(
+                64,
+                "-extractRegion does nothing; objects are always extracted whole, choose with -MinMaxTime",
+            ),
         ),
         days,
         runs,
         skip,
         index,
         count,
-        ignored(&["-NoTestRunGrouping"], "-NoTestRunGrouping", 0, SELECTION),
+        ignored(&["-NoTestRunGrouping"], "-NoTestRunGrouping", &Idle(0, SELECTION)),
         no_color,
         debug,
         refused(
             &["-NoCompress"],
             "-NoCompress",
-            0,
-            "an extract is one archive; it cannot be several plain files",
+            &Refused(0, "an extract is one archive; it cannot be several plain files"),
         ),
         refused(
             &["-Indent"],
             "-Indent",
-            0,
-            "an extract holds tables; use -json-pretty with .dump for JSON",
+            &Refused(0, "an extract holds tables; use -json-pretty with .dump for JSON"),
         ),
         refused(
             &["-unzipOperation"],
             "-unzipOperation",
-            1,
-            "archives are not unpacked into a folder, so there is nothing to run a command on",
+            &Refused(
+                1,
+                "archives are not unpacked into a folder, so there is nothing to run a command on",
+            ),
         ),
     ]
 };
@@ -227,17 +249,29 @@ static COMPATIBILITY: &[Opt<ExtractArgs>] = &{
 const THREADS: &str =
     "traces are extracted one by one in this process; -Concurrency sets the threads of each";
 
+/// At most this many values, none of them any use, and why.
+struct Refused(usize, &'static str);
+
+impl Take<ExtractArgs> for Refused {
+    fn value(&self) -> Value<()> {
+        Take::<ExtractArgs>::value(&Idle(self.0, self.1))
+    }
+
+    fn apply(&self, _: &mut ExtractArgs, _: &[&str]) -> Result<(), ValueError> {
+        Err(ValueError::Refused { reason: self.1 })
+    }
+}
+
 const fn refused(
     names: &'static [&'static str],
     example: &'static str,
-    values: usize,
-    reason: &'static str,
+    refused: &'static Refused,
 ) -> Opt<ExtractArgs> {
     Opt {
         names,
         help: "refused",
         details: "Refused, because the result would differ from ETWAnalyzer's.",
         example,
-        take: Take::Refused(values, reason),
+        take: refused,
     }
 }

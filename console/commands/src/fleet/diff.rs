@@ -5,10 +5,11 @@ use thiserror::Error;
 use super::{CHOICE, day_option, fleet, machine_option, row_options, warn_of};
 use crate::shared::choice::show_stack_option;
 use crate::shared::{fields, groups};
-use crate::{CommandError, DumpContext, Flow, Kind, KindCommand, KindSignature, Signature};
+use crate::{Command, CommandError, DumpContext, Flow, KindCommand, Signature, Tabular};
 use handlescope_fleet::{BuildsDiff, FleetCriteria, compare_builds};
 use handlescope_render as render;
-use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, Take};
+use handlescope_session::grammar::value::{PAIR, Value};
+use handlescope_session::grammar::{Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::values::Counted;
 
@@ -31,34 +32,32 @@ fields!(FleetDiffArgs { criteria: FleetCriteria, stacks: StackDisplayArgs });
 )]
 struct NoBuilds;
 
-const SUMMARY: &str = "compare what two builds leak";
-
-const DETAILS: &str = "Groups that the second build leaks more of than the first, by process \
-     name, type and stack, including handles closed only by process exit, over all traces in \
-     which processes of the builds ran. The rule is that of .diff of two traces: a group is worse \
-     if its rates by the time of the processes differ by a factor of 1.5 and by more than chance \
-     (95 % confidence for all groups together), where traces that differ from each other more \
-     than chance allows count for less. If anything got worse, a warning says so and the exit \
-     status of handlescope is 1; if lost events may explain it, 2.";
-
-static SIGNATURE: Signature = Signature {
-    names: &[".diff"],
-    group: groups::QUERIES,
-    usage: "-build BEFORE AFTER [OPTION…]",
-    arguments: Arguments::Options,
-    summary: SUMMARY,
-    details: DETAILS,
-    examples: &[".diff -build 1.3.0.0 1.4.0.0", ".diff -build 1.3.0.0 1.4.0.0 -pn app -json"],
+pub static COMMAND: KindCommand = KindCommand {
+    signature: &Signature {
+        names: &[".diff"],
+        usage: "-build BEFORE AFTER [OPTION…]",
+        examples: &Example::lines([
+            ".diff -build 1.3.0.0 1.4.0.0",
+            ".diff -build 1.3.0.0 1.4.0.0 -pn app -json",
+        ]),
+        ..FleetDiff::SIGNATURE
+    },
+    kind: &FleetDiff,
+    words: (&[], ""),
 };
 
-pub static COMMAND: KindCommand<FleetDiff> = KindCommand { signature: &SIGNATURE, kind: FleetDiff };
-
-impl Kind for FleetDiff {
+impl Command for FleetDiff {
     type Args = FleetDiffArgs;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Diff",
-        summary: SUMMARY,
-        details: DETAILS,
+    const SIGNATURE: Signature = Signature {
+        names: &["Diff"],
+        summary: "compare what two builds leak",
+        details: "Groups that the second build leaks more of than the first, by process \
+             name, type and stack, including handles closed only by process exit, over all traces in \
+             which processes of the builds ran. The rule is that of .diff of two traces: a group is worse \
+             if its rates by the time of the processes differ by a factor of 1.5 and by more than chance \
+             (95 % confidence for all groups together), where traces that differ from each other more \
+             than chance allows count for less. If anything got worse, a warning says so and the exit \
+             status of handlescope is 1; if lost events may explain it, 2.",
         examples: &[
             Example { goal: "what got worse", line: ".dump Diff -build 1.3.0.0 1.4.0.0" },
             Example {
@@ -70,13 +69,15 @@ impl Kind for FleetDiff {
                 line: ".dump Diff -build 1.3.0.0 1.4.0.0 -machine WS-0*",
             },
         ],
+        ..Signature::KIND
     };
-    const OPTIONS: &'static [OptionGroup<FleetDiffArgs>] = OPTIONS;
-    const OVER_DATASET: bool = true;
+    const OPTIONS: &'static [OptionGroup<FleetDiffArgs>] = &[
+        OptionGroup { title: CHOICE, options: &CHOICES },
+        OptionGroup { title: groups::DISPLAY, options: &[show_stack_option()] },
+    ];
 
-    fn columns() -> Vec<String> {
-        render::fleet_diff_columns().names()
-    }
+    const TABLE: Option<Tabular> =
+        Some(Tabular::for_dataset(|| render::fleet_diff_columns().names()));
 
     fn answer(args: &FleetDiffArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let Some(builds) = &args.builds else { return Err(ParseError::refused(NoBuilds).into()) };
@@ -107,11 +108,6 @@ fn got_worse(answer: &BuildsDiff, dump: &mut DumpContext<'_, '_>) {
     }
 }
 
-static OPTIONS: &[OptionGroup<FleetDiffArgs>] = &[
-    OptionGroup { title: CHOICE, options: &CHOICES },
-    OptionGroup { title: groups::DISPLAY, options: &[show_stack_option()] },
-];
-
 static CHOICES: [Opt<FleetDiffArgs>; 5] = {
     let [process, object_type] = row_options();
     let builds = Opt {
@@ -119,7 +115,10 @@ static CHOICES: [Opt<FleetDiffArgs>; 5] = {
         help: "the two builds, that before and that after",
         details: "Names as .dump ObjectRef -GroupBy build lists them.",
         example: "-build 1.3.0.0 1.4.0.0",
-        take: Take::Pair("BEFORE AFTER", |args: &mut FleetDiffArgs| &mut args.builds),
+        take: to(&(
+            Value { placeholder: "BEFORE AFTER", ..PAIR },
+            |args: &mut FleetDiffArgs, pair| args.builds = Some(pair),
+        )),
     };
     [builds, machine_option(), day_option(), process, object_type]
 };

@@ -4,49 +4,31 @@ use super::{
     CHOICE, build_option, day_option, fleet, machine_option, min_leaked_option, row_options,
     warn_of,
 };
-use crate::dump::Dump;
-use crate::shared::choice::{add_column, show_stack_option};
+use crate::dump;
+use crate::shared::choice::{add_columns, show_stack_option};
 use crate::shared::{fields, groups as headings};
-use crate::{
-    AnyCommand, CommandError, DumpContext, Entered, Invocation, Kind, KindSignature, SharedArgs,
-    Signature,
-};
+use crate::{Command, CommandError, DumpContext, SharedArgs, Signature, Tabular};
 use handlescope_fleet::{FleetColumn, FleetCriteria, LeaksOnly, fleet_groups};
 use handlescope_render::{self as render, OutputOptions};
+use handlescope_session::grammar::value::{NUMBER, SWITCH, Value, WORD, WORDS};
 use handlescope_session::grammar::{
-    Arguments, Choices, Example, GroupView, Opt, OptionGroup, ParseError, Take, choice, words,
+    Choices, Example, Opt, OptionGroup, ParseError, choice, to, words,
 };
 use handlescope_session::settings::StackDisplayArgs;
 
-/// `.dump`, whose kinds are those of the registry.
-pub struct FleetDump;
-
 pub struct FleetObjectRef;
 
-static SIGNATURE: Signature = Signature {
-    names: &[".dump"],
-    group: headings::QUERIES,
-    usage: "KIND [OPTION…]",
-    arguments: Arguments::Kind,
+/// `.dump` of a dataset.
+pub const SIGNATURE: Signature = Signature {
     summary: "print tables of the loaded dataset",
     details: "Each KIND has its own options: see .help KIND. Names of kinds and options are \
          case-insensitive. > FILE at the end writes the output into a file, >> FILE appends it.",
-    examples: &[".dump ObjectRef -Leak -GroupBy machine,process,createstack", ".dump Why -TopN 5"],
+    examples: &Example::lines([
+        ".dump ObjectRef -Leak -GroupBy machine,process,createstack",
+        ".dump Why -TopN 5",
+    ]),
+    ..dump::SIGNATURE
 };
-
-impl AnyCommand for FleetDump {
-    fn signature(&self) -> &'static Signature {
-        &SIGNATURE
-    }
-
-    fn groups(&self) -> Vec<GroupView> {
-        Vec::new()
-    }
-
-    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
-        AnyCommand::parse(&Dump, entered)
-    }
-}
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FleetGroupsArgs {
@@ -76,10 +58,10 @@ const TOTALS_OF: &Choices<&[FleetColumn]> = &[
     ("None", "the groups, as without it", &USUAL),
 ];
 
-impl Kind for FleetObjectRef {
+impl Command for FleetObjectRef {
     type Args = FleetGroupsArgs;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "ObjectRef",
+    const SIGNATURE: Signature = Signature {
+        names: &["ObjectRef"],
         summary: "handles, views and allocations of all traces in groups",
         details: "Sums over the traces of the dataset: number of machines and traces, leaked, \
              closed only by process exit, opened and closed. Single handles are in the traces: \
@@ -95,13 +77,16 @@ impl Kind for FleetObjectRef {
                 line: ".dump ObjectRef -GroupBy trace,day,build -machine WS-001",
             },
         ],
+        ..Signature::KIND
     };
-    const OPTIONS: &'static [OptionGroup<FleetGroupsArgs>] = OPTIONS;
-    const OVER_DATASET: bool = true;
+    const OPTIONS: &'static [OptionGroup<FleetGroupsArgs>] = &[
+        OptionGroup { title: CHOICE, options: &CHOICES },
+        OptionGroup { title: "Group", options: GROUPS },
+        OptionGroup { title: headings::DISPLAY, options: &[show_stack_option()] },
+    ];
 
-    fn columns() -> Vec<String> {
-        render::fleet_group_columns(&FleetColumn::ALL, true).names()
-    }
+    const TABLE: Option<Tabular> =
+        Some(Tabular::for_dataset(|| render::fleet_group_columns(&FleetColumn::ALL, true).names()));
 
     fn check(args: &FleetGroupsArgs, _: &SharedArgs) -> Result<(), ParseError> {
         if args.total.is_some() && !args.by.is_empty() {
@@ -139,29 +124,25 @@ impl FleetGroupsArgs {
     }
 }
 
-static OPTIONS: &[OptionGroup<FleetGroupsArgs>] = &[
-    OptionGroup { title: CHOICE, options: &CHOICES },
-    OptionGroup { title: "Group", options: GROUPS },
-    OptionGroup { title: headings::DISPLAY, options: &[show_stack_option()] },
-];
-
 static CHOICES: [Opt<FleetGroupsArgs>; 8] = {
     let [process, object_type] = row_options();
-    let least = min_leaked_option(|args: &mut FleetGroupsArgs| &mut args.min_leaked);
+    let least = min_leaked_option(&(NUMBER, |args: &mut FleetGroupsArgs, number| {
+        args.min_leaked = Some(number);
+    }));
     let leak = Opt {
         names: &["-Leak"],
         help: "only what leaks: groups of the traces that leak something",
         details: "Groups of one process, type and stack of which something is never released. \
              With -LeakAtExit also those of which only process exit releases something.",
         example: "-Leak",
-        take: Take::Switch(|args: &mut FleetGroupsArgs| &mut args.leaks.leak),
+        take: to(&(SWITCH, |args: &mut FleetGroupsArgs, ()| args.leaks.leak = true)),
     };
     let at_exit = Opt {
         names: &["-LeakAtExit"],
         help: "only groups of which process exit released something",
         details: "Handles and allocations that only the end of their process released.",
         example: "-LeakAtExit",
-        take: Take::Switch(|args: &mut FleetGroupsArgs| &mut args.leaks.at_exit),
+        take: to(&(SWITCH, |args: &mut FleetGroupsArgs, ()| args.leaks.at_exit = true)),
     };
     [machine_option(), build_option(), day_option(), process, object_type, leak, at_exit, least]
 };
@@ -174,9 +155,9 @@ static GROUPS: &[Opt<FleetGroupsArgs>] = &[
              equal on all machines and in all builds if the functions of the program are. Default: \
              process,type,createstack.",
         example: "-GroupBy machine,process,createstack",
-        take: Take::List(FleetColumn::words, |args, index| {
-            add_column(&mut args.by, FleetColumn::ALL.get(index));
-        }),
+        take: to(&(Value { words: FleetColumn::words, ..WORDS }, |args, indices| {
+            add_columns(&mut args.by, &FleetColumn::ALL, &indices);
+        })),
     },
     Opt {
         names: &["-ShowTotal"],
@@ -184,9 +165,8 @@ static GROUPS: &[Opt<FleetGroupsArgs>] = &[
         details: "Of what the traces opened and allocated: a dataset does not have the handles that \
              were open before. -SortBy takes Handles and File, too.",
         example: "-ShowTotal Process",
-        take: Take::Choice(
-            || words(TOTALS_OF),
-            |args, index| args.total = choice(TOTALS_OF, index),
-        ),
+        take: to(&(Value { words: || words(TOTALS_OF), ..WORD }, |args, index| {
+            args.total = choice(TOTALS_OF, index);
+        })),
     },
 ];

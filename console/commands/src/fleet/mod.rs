@@ -11,7 +11,8 @@ use super::{CommandError, DumpContext};
 use crate::shared::Has;
 use handlescope_fleet::dataset::Dataset;
 use handlescope_fleet::{Fleet, FleetCaveat, FleetCriteria};
-use handlescope_session::grammar::{Opt, Take, Texts};
+use handlescope_session::grammar::value::{DAYS, OBJECT_TYPES, PROCESSES, TEXTS};
+use handlescope_session::grammar::{Opt, To, to};
 use handlescope_session::terminal::Messages;
 
 /// Heading of the options that choose traces and rows.
@@ -23,7 +24,7 @@ pub const fn machine_option<A: Has<FleetCriteria>>() -> Opt<A> {
         help: "only traces of these machines",
         details: "Names of computers. Folders of other traces are not opened.",
         example: "-machine WS-0*;!WS-007",
-        take: Take::Filter(Texts::Other, |args| &mut args.part().machine),
+        take: to(&(TEXTS, |args, filter| args.part().machine = Some(filter))),
     }
 }
 
@@ -33,7 +34,7 @@ pub const fn build_option<A: Has<FleetCriteria>>() -> Opt<A> {
         help: "only processes of these builds",
         details: "The build given to dataset add, else the file version of the executable.",
         example: "-build 1.4.*",
-        take: Take::Filter(Texts::Other, |args| &mut args.part().build),
+        take: to(&(TEXTS, |args, filter| args.part().build = Some(filter))),
     }
 }
 
@@ -44,7 +45,7 @@ pub const fn day_option<A: Has<FleetCriteria>>() -> Opt<A> {
         details: "FROM..TO, of which one may be missing, or a filter like 2026-11-*. Folders of \
              other traces are not opened.",
         example: "-day 2026-11-16..2026-11-22",
-        take: Take::Days(|args| &mut args.part().days),
+        take: to(&(DAYS, |args, days| args.part().days = Some(days))),
     }
 }
 
@@ -55,20 +56,27 @@ pub const fn row_options<A: Has<FleetCriteria>>() -> [Opt<A>; 2] {
         help: "what these processes acquired",
         details: "The name may go without .exe; a number is a pid; ! in front excludes.",
         example: "-pn app;!svchost",
-        take: Take::Processes(|args: &mut A| &mut args.part().process),
+        take: to(&(PROCESSES, |args: &mut A, processes| args.part().process = Some(processes))),
     };
     let help = "objects of these types, allocations of these kinds";
     let details = "As in Event or heap.";
-    [process, type_option(help, details, |args| &mut args.part().object_type)]
+    [
+        process,
+        type_option(
+            help,
+            details,
+            &(OBJECT_TYPES, |args, filter| args.part().object_type = Some(filter)),
+        ),
+    ]
 }
 
-pub const fn min_leaked_option<A>(field: fn(&mut A) -> &mut Option<u64>) -> Opt<A> {
+pub const fn min_leaked_option<A>(set: &'static To<A, u64>) -> Opt<A> {
     Opt {
         names: &["-MinLeaked"],
         help: "only what leaked at least this many in all traces",
         details: "Counts what is leaked or closed only by process exit. Ranks do not change.",
         example: "-MinLeaked 100",
-        take: Take::Number(field),
+        take: to(set),
     }
 }
 

@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use super::{CHOICE, build_option, day_option, fleet, machine_option, row_options, warn_of};
-use crate::context::answer_over_dataset;
+use crate::context::answer;
 use crate::shared::options::force_option;
 use crate::shared::{fields, groups};
 use crate::{Command, CommandError, Context, DumpContext, Entered, SharedArgs, Signature};
 use handlescope_fleet::{FleetCriteria, GrowthAxis, GrowthColumn, fleet_growth};
 use handlescope_render::output::Target;
 use handlescope_render::pictures::{Timeline, write_plot_svg, write_plot_text};
+use handlescope_session::grammar::value::{NUMBER, SWITCH, Value, WORD};
 use handlescope_session::grammar::{
-    Arguments, Choices, GroupView, Opt, OptionGroup, ParseError, Take, choice, parse, words,
+    Arguments, Choices, Example, Opt, OptionGroup, ParseError, choice, to, words,
 };
 use handlescope_session::paths::{has_extension, stem, with_home};
 
@@ -48,16 +49,26 @@ impl Command for FleetPlot {
         details: "Per trace, on average: the handles opened in a trace that are open at its end, \
              by day, or at each of its 60 steps. NAME.svg is a picture for a browser; without a \
              file it is drawn in the terminal. Groups are stacked.",
-        examples: &[".plot", ".plot days.svg -GroupBy type -pn app", ".plot -Over trace"],
+        examples: &Example::lines([
+            ".plot",
+            ".plot days.svg -GroupBy type -pn app",
+            ".plot -Over trace",
+        ]),
     };
-
-    fn groups() -> Vec<GroupView> {
-        GroupView::all(OPTIONS)
-    }
+    const OPTIONS: &'static [OptionGroup<FleetPlotArgs>] = &[
+        OptionGroup { title: CHOICE, options: &CHOICES },
+        OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+        OptionGroup {
+            title: groups::SCRIPTS,
+            options: &[force_option(
+                "days.svg -Force",
+                &(SWITCH, |args, ()| args.shared.output.force = true),
+            )],
+        },
+    ];
 
     fn parse(entered: &Entered<'_>) -> Result<FleetPlotArgs, ParseError> {
-        let (mut args, words): (FleetPlotArgs, _) =
-            parse::options_and_words(&entered.help(), entered.tokens, OPTIONS)?;
+        let (mut args, words): (FleetPlotArgs, _) = entered.options_and_words(Self::OPTIONS)?;
         let takes = "one file, in quotes if its name has spaces";
         args.file = entered.at_most_one(&words, takes)?.as_deref().map(with_home);
         args.shared.text = entered.line.to_owned();
@@ -68,7 +79,7 @@ impl Command for FleetPlot {
         if let Some(file) = args.file.as_ref().filter(|file| !has_extension(file, &["svg"])) {
             return Err(CommandError::PictureName { path: file.clone(), endings: ".svg" });
         }
-        answer_over_dataset(&args.shared, context, |dump| draw(&args, dump))
+        answer(true, &args.shared, context, |dump| draw(&args, dump))
     }
 }
 
@@ -119,15 +130,6 @@ const OVER: &Choices<GrowthAxis> = &[
     ("trace", "the steps of all traces, laid on each other", GrowthAxis::Steps),
 ];
 
-static OPTIONS: &[OptionGroup<FleetPlotArgs>] = &[
-    OptionGroup { title: CHOICE, options: &CHOICES },
-    OptionGroup { title: groups::DISPLAY, options: DISPLAY },
-    OptionGroup {
-        title: groups::SCRIPTS,
-        options: &[force_option("days.svg -Force", |args| &mut args.shared.output.force)],
-    },
-];
-
 static CHOICES: [Opt<FleetPlotArgs>; 5] = {
     let [process, object_type] = row_options();
     [machine_option(), build_option(), day_option(), process, object_type]
@@ -139,27 +141,31 @@ static DISPLAY: &[Opt<FleetPlotArgs>] = &[
         help: "group by process, type, machine or build",
         details: "Default: the process that owns them.",
         example: "-GroupBy type",
-        take: Take::Choice(|| words(DIVIDED_BY), |args, index| args.by = choice(DIVIDED_BY, index)),
+        take: to(&(Value { words: || words(DIVIDED_BY), ..WORD }, |args, index| {
+            args.by = choice(DIVIDED_BY, index);
+        })),
     },
     Opt {
         names: &["-Over"],
         help: "draw over the days, or over the time of the traces",
         details: "Default: days, or the traces if all are of one day.",
         example: "-Over trace",
-        take: Take::Choice(|| words(OVER), |args, index| args.axis = choice(OVER, index)),
+        take: to(&(Value { words: || words(OVER), ..WORD }, |args, index| {
+            args.axis = choice(OVER, index);
+        })),
     },
     Opt {
         names: &["-Bytes"],
         help: "draw bytes allocated and not yet freed, instead of handles",
         details: "Of all kinds of allocations; -Type chooses some.",
         example: "-Bytes",
-        take: Take::Switch(|args| &mut args.of_bytes),
+        take: to(&(SWITCH, |args, ()| args.of_bytes = true)),
     },
     Opt {
         names: &["-TopN"],
         help: "draw N groups, and the rest as one",
         details: "Those with the most at once. Default: 8.",
         example: "-TopN 3",
-        take: Take::Number(|args| &mut args.top),
+        take: to(&(NUMBER, |args, number| args.top = Some(number))),
     },
 ];

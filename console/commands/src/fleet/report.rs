@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use handlescope_model::Trace;
 
 use super::{CHOICE, build_option, day_option, fleet, machine_option, row_options, warn_of};
-use crate::context::answer_over_dataset;
+use crate::context::answer;
 use crate::dump::why::Commands;
 use crate::pictures::report::{answers, criteria};
 use crate::shared::options::force_option;
@@ -16,9 +16,8 @@ use handlescope_fleet::{Fleet, FleetCriteria, FleetWhy, fleet_why};
 use handlescope_query::Source;
 use handlescope_render::output::Target;
 use handlescope_render::report::{self, FleetReport};
-use handlescope_session::grammar::{
-    Arguments, GroupView, Opt, OptionGroup, ParseError, Take, parse,
-};
+use handlescope_session::grammar::value::{NUMBER, SWITCH};
+use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::paths::{has_extension, with_home};
 use handlescope_session::trace::LoadedTrace;
 
@@ -50,16 +49,15 @@ impl Command for FleetPage {
              machines, first builds, days and stacks, a heat map of machines by days, and for each \
              suspect the trace where it is worst. -Traces N also writes the pages of the N worst \
              traces into the folder NAME.traces, and links them.",
-        examples: &[".report fleet.html", ".report app.html -pn app -Traces 5"],
+        examples: &Example::lines([".report fleet.html", ".report app.html -pn app -Traces 5"]),
     };
-
-    fn groups() -> Vec<GroupView> {
-        GroupView::all(OPTIONS)
-    }
+    const OPTIONS: &'static [OptionGroup<FleetPageArgs>] = &[
+        OptionGroup { title: CHOICE, options: &CHOICES },
+        OptionGroup { title: groups::SCRIPTS, options: PAGES },
+    ];
 
     fn parse(entered: &Entered<'_>) -> Result<FleetPageArgs, ParseError> {
-        let (mut args, words): (FleetPageArgs, _) =
-            parse::options_and_words(&entered.help(), entered.tokens, OPTIONS)?;
+        let (mut args, words): (FleetPageArgs, _) = entered.options_and_words(Self::OPTIONS)?;
         let takes = "one file, in quotes if its name has spaces";
         let file = entered.at_most_one(&words, takes)?;
         let Some(file) = file else { return Err(entered.missing("the file to write, NAME.html")) };
@@ -72,7 +70,7 @@ impl Command for FleetPage {
         if !has_extension(&args.file, &["html", "htm"]) {
             return Err(CommandError::PictureName { path: args.file, endings: ".html" });
         }
-        answer_over_dataset(&args.shared, context, |dump| draw(&args, dump))
+        answer(true, &args.shared, context, |dump| draw(&args, dump))
     }
 }
 
@@ -140,11 +138,6 @@ fn write_page(
     dump.write_file(target, |out| report::write(&answers, None, command, out))
 }
 
-static OPTIONS: &[OptionGroup<FleetPageArgs>] = &[
-    OptionGroup { title: CHOICE, options: &CHOICES },
-    OptionGroup { title: groups::SCRIPTS, options: PAGES },
-];
-
 static CHOICES: [Opt<FleetPageArgs>; 5] = {
     let [process, object_type] = row_options();
     [machine_option(), build_option(), day_option(), process, object_type]
@@ -157,7 +150,7 @@ static PAGES: &[Opt<FleetPageArgs>] = &[
         details: "Those in which the first suspects have their highest scores, from the extracts \
              in the dataset.",
         example: "fleet.html -Traces 5",
-        take: Take::Number(|args| &mut args.traces),
+        take: to(&(NUMBER, |args, number| args.traces = Some(number))),
     },
-    force_option("fleet.html -Force", |args| &mut args.shared.output.force),
+    force_option("fleet.html -Force", &(SWITCH, |args, ()| args.shared.output.force = true)),
 ];

@@ -6,10 +6,11 @@ use super::{
 };
 use crate::shared::choice::show_stack_option;
 use crate::shared::{fields, groups};
-use crate::{CommandError, DumpContext, Kind, KindCommand, KindSignature, Signature};
+use crate::{Command, CommandError, DumpContext, KindCommand, Signature, Tabular};
 use handlescope_fleet::{FleetCriteria, fleet_why};
 use handlescope_render::{self as render, OutputOptions};
-use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup};
+use handlescope_session::grammar::value::NUMBER;
+use handlescope_session::grammar::{Example, Opt, OptionGroup};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::values::{Format, TopN};
 
@@ -27,46 +28,46 @@ pub struct FleetWhyArgs {
 
 fields!(FleetWhyArgs { criteria: FleetCriteria, stacks: StackDisplayArgs });
 
-const SUMMARY: &str = "what leaks on how many machines, worst first, and since which build";
-
-const DETAILS: &str = "Lists call sites that leak, over all traces of the dataset: suspects of \
-     the traces with one process, type and stack, wherever the functions of the program on the \
-     stack are equal. Each comes with the machines that it affects, of those that ran the \
-     program, its rate per minute on the median machine and at most, the first and last build and \
-     day, and the trace where it is worst, with the commands that show it there. Ranked by the \
-     number of machines, times the median over these machines of the score that .why gives the \
-     worst trace of each. Text shows the first 20; -TopN shows more.";
-
-static SIGNATURE: Signature = Signature {
-    names: &[".why"],
-    group: groups::QUERIES,
-    usage: "[OPTION…]",
-    arguments: Arguments::Options,
-    summary: SUMMARY,
-    details: DETAILS,
-    examples: &[".why", ".why -day 2026-11-16..2026-11-22 -pn app", ".why -json"],
+pub static COMMAND: KindCommand = KindCommand {
+    signature: &Signature {
+        names: &[".why"],
+        examples: &Example::lines([
+            ".why",
+            ".why -day 2026-11-16..2026-11-22 -pn app",
+            ".why -json",
+        ]),
+        ..FleetWhy::SIGNATURE
+    },
+    kind: &FleetWhy,
+    words: (&[], ""),
 };
 
-pub static COMMAND: KindCommand<FleetWhy> = KindCommand { signature: &SIGNATURE, kind: FleetWhy };
-
-impl Kind for FleetWhy {
+impl Command for FleetWhy {
     type Args = FleetWhyArgs;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Why",
-        summary: SUMMARY,
-        details: DETAILS,
+    const SIGNATURE: Signature = Signature {
+        names: &["Why"],
+        summary: "what leaks on how many machines, worst first, and since which build",
+        details: "Lists call sites that leak, over all traces of the dataset: suspects of \
+             the traces with one process, type and stack, wherever the functions of the program on the \
+             stack are equal. Each comes with the machines that it affects, of those that ran the \
+             program, its rate per minute on the median machine and at most, the first and last build and \
+             day, and the trace where it is worst, with the commands that show it there. Ranked by the \
+             number of machines, times the median over these machines of the score that .why gives the \
+             worst trace of each. Text shows the first 20; -TopN shows more.",
         examples: &[
             Example { goal: "what leaks where", line: ".dump Why" },
             Example { goal: "on some machines", line: ".dump Why -machine WS-0*" },
             Example { goal: "of one build, with all frames", line: ".dump Why -build 1.4.* -ss" },
         ],
+        ..Signature::KIND
     };
-    const OPTIONS: &'static [OptionGroup<FleetWhyArgs>] = OPTIONS;
-    const OVER_DATASET: bool = true;
+    const OPTIONS: &'static [OptionGroup<FleetWhyArgs>] = &[
+        OptionGroup { title: CHOICE, options: &CHOICES },
+        OptionGroup { title: groups::DISPLAY, options: &[show_stack_option()] },
+    ];
 
-    fn columns() -> Vec<String> {
-        render::fleet_why_columns().names()
-    }
+    const TABLE: Option<Tabular> =
+        Some(Tabular::for_dataset(|| render::fleet_why_columns().names()));
 
     fn answer(args: &FleetWhyArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let fleet = fleet(&args.criteria, dump)?;
@@ -83,13 +84,10 @@ impl Kind for FleetWhy {
     }
 }
 
-static OPTIONS: &[OptionGroup<FleetWhyArgs>] = &[
-    OptionGroup { title: CHOICE, options: &CHOICES },
-    OptionGroup { title: groups::DISPLAY, options: &[show_stack_option()] },
-];
-
 static CHOICES: [Opt<FleetWhyArgs>; 6] = {
     let [process, object_type] = row_options();
-    let least = min_leaked_option(|args: &mut FleetWhyArgs| &mut args.min_leaked);
+    let least = min_leaked_option(&(NUMBER, |args: &mut FleetWhyArgs, number| {
+        args.min_leaked = Some(number);
+    }));
     [machine_option(), build_option(), day_option(), process, object_type, least]
 };

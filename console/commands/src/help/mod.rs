@@ -1,7 +1,6 @@
 //! `.help`, drawn from the registry.
 
 mod page;
-mod syntax;
 
 use std::fmt;
 
@@ -9,14 +8,12 @@ use handlescope_model::Untrusted;
 use thiserror::Error;
 
 use self::page::Page;
-pub use self::syntax::Syntax;
-use super::command::invocation;
+use super::call::invocation;
 use super::shared::groups;
+use super::syntax::Syntax;
 use super::topics::TopicSpec;
-use super::{
-    AnyCommand, AnyKind, Command, CommandError, Context, Entered, Invocation, Registry, Signature,
-};
-use handlescope_session::grammar::{Arguments, OptionSpec, ParseError};
+use super::{AnyCommand, Command, CommandError, Context, Entered, Invocation, Registry, Signature};
+use handlescope_session::grammar::{Arguments, Example, OptionSpec, ParseError};
 use handlescope_session::settings::Aliases;
 use handlescope_session::suggest;
 
@@ -28,10 +25,7 @@ pub struct HelpArgs(Option<(Topic, &'static Registry, Syntax)>);
 ///
 /// # Errors
 /// When there is no such topic.
-pub fn help_in_shell(
-    name: &str,
-    registry: &'static Registry,
-) -> Result<Box<dyn Invocation>, ParseError> {
+pub fn help_in_shell(name: &str, registry: &'static Registry) -> Result<Invocation, ParseError> {
     let topic = topic(&[name.to_owned()], registry, Aliases::NONE)?;
     Ok(invocation::<Help>(HelpArgs(Some((topic, registry, Syntax::Shell)))))
 }
@@ -44,7 +38,7 @@ pub fn shell_usage(command: &dyn AnyCommand) -> String {
 /// The examples of a command as command lines of a shell, under their heading.
 pub fn shell_examples(command: &dyn AnyCommand) -> String {
     let examples = command.signature().examples.iter();
-    let lines = examples.map(|example| format!("\n  {}", Syntax::Shell.line(example)));
+    let lines = examples.map(|example| format!("\n  {}", Syntax::Shell.line(example.line)));
     std::iter::once("Examples:".to_owned()).chain(lines).collect()
 }
 
@@ -60,7 +54,12 @@ impl Command for Help {
         summary: "list commands, or explain one",
         details: "TOPIC is a command, a kind of .dump, an option, an alias, or a word that .why prints, such as \
              steady or race.",
-        examples: &[".help", ".help ObjectRef", ".help ObjectRef -Leak", ".help .load"],
+        examples: &Example::lines([
+            ".help",
+            ".help ObjectRef",
+            ".help ObjectRef -Leak",
+            ".help .load",
+        ]),
     };
 
     fn parse(entered: &Entered<'_>) -> Result<HelpArgs, ParseError> {
@@ -108,7 +107,7 @@ impl fmt::Debug for HelpArgs {
 enum Topic {
     Everything,
     Command(&'static dyn AnyCommand),
-    Kind(&'static dyn AnyKind),
+    Kind(&'static dyn AnyCommand),
     Option(&'static dyn OptionSpec),
     Other(&'static TopicSpec),
     /// A row of a topic.
@@ -151,11 +150,8 @@ fn topic(words: &[String], registry: &Registry, aliases: &Aliases) -> Result<Top
         (Some(Some(kind)), None) => Ok(Topic::Kind(kind)),
         (Some(Some(kind)), Some(name)) => kind.option(name).map(Topic::Option).ok_or_else(unknown),
         (None, Some(name)) => {
-            let option = registry.kinds.iter().find_map(|kind| kind.option(name));
-            option
-                .or_else(|| registry.commands.iter().find_map(|command| command.option(name)))
-                .map(Topic::Option)
-                .ok_or_else(unknown)
+            let option = registry.options().find(|option| option.is_named(name));
+            option.map(Topic::Option).ok_or_else(unknown)
         }
         _ => {
             let [name] = words else { return Err(unknown()) };
@@ -182,10 +178,9 @@ fn command_named(name: &str, registry: &Registry) -> Option<&'static dyn AnyComm
 
 fn unknown_topic(topic: &str, registry: &Registry, aliases: &Aliases) -> ParseError {
     let names = registry
-        .commands
-        .iter()
+        .commands()
         .flat_map(|command| command.signature().names.iter().copied())
-        .chain(registry.kinds.iter().map(|kind| kind.name()))
+        .chain(registry.kinds().iter().map(|kind| kind.name()))
         .chain(registry.topics.iter().map(|topic| topic.name))
         .chain(registry.topics.iter().flat_map(|topic| topic.terms().map(|term| -> &str { term })))
         .chain(aliases.iter().map(|(name, _)| name));

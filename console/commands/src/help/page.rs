@@ -3,10 +3,10 @@ use std::io::Write;
 use comfy_table::{Cell, ColumnConstraint, Table};
 use handlescope_model::Untrusted;
 
-use crate::help::syntax::Syntax;
+use crate::syntax::Syntax;
 use crate::topics::TopicSpec;
-use crate::{AnyCommand, AnyKind, CommandError, Registry};
-use handlescope_session::grammar::{Arguments, Example, GroupView, OptionSpec, ValueKind};
+use crate::{AnyCommand, CommandError, Registry};
+use handlescope_session::grammar::{Arguments, Example, GroupView, OptionSpec};
 use handlescope_session::settings::{Aliases, Key};
 use handlescope_session::terminal::theme::name_cell;
 use handlescope_session::terminal::{Role, Screen, table, wrapped};
@@ -33,7 +33,7 @@ impl<'a> Page<'a> {
     pub fn everything(mut self, aliases: &Aliases) -> Result<(), CommandError> {
         let mut group = "";
         let mut rows: Vec<[String; 2]> = Vec::new();
-        for command in self.registry.commands {
+        for command in self.registry.commands() {
             let signature = command.signature();
             if signature.group != group {
                 self.rows(&std::mem::take(&mut rows))?;
@@ -98,26 +98,26 @@ impl<'a> Page<'a> {
         }
         self.heading("Examples")?;
         for example in signature.examples {
-            self.line(&format!("  {}", self.syntax.line(example)))?;
+            self.line(&format!("  {}", self.syntax.line(example.line)))?;
         }
         Ok(())
     }
 
-    pub fn kind(mut self, kind: &dyn AnyKind) -> Result<(), CommandError> {
+    pub fn kind(mut self, kind: &dyn AnyCommand) -> Result<(), CommandError> {
         let signature = kind.signature();
-        let title = self.syntax.usage(&format!(".dump {} [OPTION…]", signature.name));
+        let title = self.syntax.usage(&format!(".dump {}", kind.usage()));
         self.title(&title, signature.summary)?;
         self.paragraph(signature.details)?;
         self.options(&kind.groups())?;
         self.heading("Examples")?;
         self.examples(signature.examples)?;
-        let about_filters = if kind.options().iter().any(takes_filter) {
+        let about_filters = if kind.options().iter().any(|option| option.value().is_filter()) {
             format!("; {}, about filters", self.syntax.line(".help filters"))
         } else {
             String::new()
         };
         if let Some(option) = kind.options().first() {
-            let line = format!(".help {} {}", signature.name, option.name());
+            let line = format!(".help {} {}", kind.name(), option.name());
             let line = self.syntax.line(&line);
             self.line(&format!("\n{line} explains an option{about_filters}."))?;
         }
@@ -145,13 +145,8 @@ impl<'a> Page<'a> {
     pub fn option(mut self, option: &dyn OptionSpec) -> Result<(), CommandError> {
         writeln!(self.out, "{}", self.bold(option.usage()))?;
         self.paragraph(option.doc().help)?;
-        if let ValueKind::Choice(words) | ValueKind::MaybeChoice(words) | ValueKind::List(words) =
-            option.value()
-        {
-            let words: Vec<_> =
-                words.iter().map(|(word, help)| [(*word).to_owned(), (*help).to_owned()]).collect();
-            self.rows(&words)?;
-        }
+        let words = (option.value().words)().into_iter().map(|(word, help)| [word, help]);
+        self.rows(&words.map(|row| row.map(str::to_owned)).collect::<Vec<_>>())?;
         writeln!(self.out)?;
         self.paragraph(option.doc().details)?;
         self.sources(option.doc().names)?;
@@ -230,7 +225,7 @@ impl<'a> Page<'a> {
     }
 
     fn rows(&mut self, rows: &[[String; 2]]) -> Result<(), CommandError> {
-        let widths = self.registry.commands.iter().map(|command| command.usage().chars().count());
+        let widths = self.registry.commands().map(|command| command.usage().chars().count());
         self.aligned(rows, widths.max().unwrap_or_default())
     }
 
@@ -267,17 +262,13 @@ fn shown(text: &str) -> String {
     Untrusted(text).to_string()
 }
 
-fn takes_filter(option: &&dyn OptionSpec) -> bool {
-    matches!(option.value(), ValueKind::Filter(_) | ValueKind::Processes)
-}
-
 /// Whether the option is there for old command lines only.
 fn is_idle(option: &&dyn OptionSpec) -> bool {
-    matches!(option.value(), ValueKind::Ignored(_))
+    !option.has_effect()
 }
 
 /// The kinds of `.dump`, each with its line.
 fn kinds(registry: &Registry, indent: &'static str) -> impl Iterator<Item = [String; 2]> {
-    let kinds = registry.kinds.iter();
+    let kinds = registry.kinds().iter();
     kinds.map(move |kind| [format!("{indent}{}", kind.name()), kind.signature().summary.to_owned()])
 }

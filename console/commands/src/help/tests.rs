@@ -19,8 +19,8 @@ const NARROW: Screen = Screen { width: Some(80), color: false };
 
 /// The names of all commands and kinds.
 fn names() -> impl Iterator<Item = &'static str> {
-    let commands = REGISTRY.commands.iter().map(|command| command.name());
-    commands.chain(REGISTRY.kinds.iter().map(|kind| kind.name()))
+    let commands = REGISTRY.commands().map(|command| command.name());
+    commands.chain(REGISTRY.kinds().iter().map(|kind| kind.name()))
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn an_option_is_explained_alone_or_behind_its_kind() {
 
 #[test]
 fn every_option_of_a_command_is_explained_alone_and_behind_its_command() {
-    for command in REGISTRY.commands {
+    for command in REGISTRY.commands() {
         for option in command.options() {
             assert!(page(&[option.name()], Screen::PLAIN).starts_with(option.name()));
             let text = page(&[command.name(), option.name()], Screen::PLAIN);

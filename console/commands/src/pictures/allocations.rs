@@ -1,11 +1,12 @@
 //! `-Kind` of commands that draw: turns the options that choose handles into criteria for allocations.
 
 use super::{PictureArgs, PictureOptions};
-use crate::shared::caveats::write_caveats;
 use crate::shared::choice::kind_instead_option;
+use crate::shared::write_caveats;
 use crate::{CommandError, DumpContext};
 use handlescope_query::{self as query, ResourceColumn, ResourceCriteria, ResourcesAnswer};
-use handlescope_session::grammar::{Opt, OptionGroup, ParseError, Take};
+use handlescope_session::grammar::value::{ALLOCATION_KINDS, SWITCH};
+use handlescope_session::grammar::{Opt, OptionGroup, ParseError, to};
 
 /// The options that ask for allocations.
 pub const ALLOCATIONS: OptionGroup<PictureOptions> =
@@ -16,14 +17,14 @@ static OPTIONS: &[Opt<PictureOptions>] = &[
         "Kinds as for .dump Resource. -pn, -MinMaxTime, -CreateStack, -DestroyStack (of the \
          free), -Suspect, -Leak, -LeakAtExit, -FoldStack and -StackFrom choose allocations; other \
          options are for handles only.",
-        |args| &mut args.kind,
+        &(ALLOCATION_KINDS, |args, filter| args.kind = Some(filter)),
     ),
     Opt {
         names: &["-Count"],
         help: "count allocations instead of their bytes",
         details: "With -Kind. GDI and USER handles and others without bytes are always counted.",
         example: "-Kind heap -Count",
-        take: Take::Switch(|args| &mut args.by_count),
+        take: to(&(SWITCH, |args, ()| args.by_count = true)),
     },
 ];
 

@@ -11,7 +11,7 @@ use crate::{Command, CommandError, Context, DumpContext, Entered, Signature};
 use handlescope_query::{GroupColumn, GroupCriteria, ObjectCriteria, ResourceColumn, Stats};
 use handlescope_render::output::Target;
 use handlescope_render::pictures::{FlameGraph, Weight};
-use handlescope_session::grammar::{Arguments, GroupView, OptionGroup, ParseError};
+use handlescope_session::grammar::{Arguments, Example, GroupView, OptionGroup, ParseError};
 
 pub struct Flame;
 
@@ -40,11 +40,11 @@ impl Command for Flame {
              exit; with -Leak or -LeakAtExit only these. The process is at the bottom, the type \
              on top. Other options choose handles as for .dump ObjectRef. With -Kind, the width \
              is bytes allocated and not freed.",
-        examples: &[
+        examples: &Example::lines([
             ".flame leaks.svg",
             ".flame leaks.svg -pn leaky -Type Event",
             ".flame leaks.speedscope.json -FoldStack *!std::*",
-        ],
+        ]),
     };
 
     fn groups() -> Vec<GroupView> {
@@ -62,7 +62,7 @@ impl Command for Flame {
     fn run(args: PictureArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         let file = args.file.clone().unwrap_or_default();
         let format = Format::of(&file)?;
-        answer(&args.options.shared, context, |dump| format.draw(&file, &args, dump))
+        answer(false, &args.options.shared, context, |dump| format.draw(&file, &args, dump))
     }
 }
 

@@ -8,13 +8,14 @@ pub mod report;
 use std::path::PathBuf;
 
 use super::dump::object_ref::ObjectRefArgs;
-use super::shared::caveats::{note_allocations, write_caveats};
 use super::shared::options::{files_option, force_option};
+use super::shared::{note_allocations, write_caveats};
 use super::{CommandError, DumpContext, Entered, SharedArgs};
 use handlescope_query::{
     self as query, GroupColumn, GroupCriteria, ObjectCriteria, ObjectRefAnswer,
 };
 use handlescope_session::filter::Filter;
+use handlescope_session::grammar::value::{LOADED_FILES, SWITCH};
 use handlescope_session::grammar::{GroupView, Opt, OptionGroup, ParseError, parse};
 use handlescope_session::paths::with_home;
 
@@ -58,7 +59,7 @@ fn parse(
     options: &'static [OptionGroup<PictureOptions>],
 ) -> Result<PictureArgs, ParseError> {
     let (handles, mut picture_options, words) =
-        parse::options_shared_and_words(&entered.help(), entered.tokens, filters, options)?;
+        parse::options_and_words(&entered.help(), entered.tokens, filters, options)?;
     let file = entered.at_most_one(&words, "one file, in quotes if its name has spaces")?;
     picture_options.shared.text = entered.line.to_owned();
     Ok(PictureArgs { file: file.as_deref().map(with_home), handles, options: picture_options })
@@ -66,8 +67,8 @@ fn parse(
 
 /// Options about the files to query, and whether a file may be replaced.
 static FILES: &[Opt<PictureOptions>] = &[
-    files_option(|args| &mut args.shared.files),
-    force_option("leaks.svg -Force", |args| &mut args.shared.output.force),
+    files_option(&(LOADED_FILES, |args, filter| args.shared.files.push(filter))),
+    force_option("leaks.svg -Force", &(SWITCH, |args, ()| args.shared.output.force = true)),
 ];
 
 /// Queries groups of the chosen handles, and says what makes the answer incomplete.

@@ -13,8 +13,9 @@ use handlescope_query::{
 };
 use handlescope_render::output::Target;
 use handlescope_render::pictures::{Measure, Timeline, columns, write_plot_svg, write_plot_text};
+use handlescope_session::grammar::value::{NUMBER, Value, WORD};
 use handlescope_session::grammar::{
-    Arguments, Choices, GroupView, Opt, OptionGroup, ParseError, Take, choice, words,
+    Arguments, Choices, Example, GroupView, Opt, OptionGroup, ParseError, choice, to, words,
 };
 use handlescope_session::paths::{has_extension, names_apart, stem};
 
@@ -49,14 +50,16 @@ static DISPLAY: &[Opt<PictureOptions>] = &[
         details: "Default: the process that owns them. The type of an allocation is its kind and \
              allocator.",
         example: "-GroupBy stack",
-        take: Take::Choice(|| words(DIVIDED_BY), |args, index| args.by = choice(DIVIDED_BY, index)),
+        take: to(&(Value { words: || words(DIVIDED_BY), ..WORD }, |args, index| {
+            args.by = choice(DIVIDED_BY, index);
+        })),
     },
     Opt {
         names: &["-TopN"],
         help: "draw N groups, and the rest as one",
         details: "Those with the most handles open at once. Default: 8.",
         example: "-TopN 3",
-        take: Take::Number(|args| &mut args.top),
+        take: to(&(NUMBER, |args, number| args.top = Some(number))),
     },
 ];
 
@@ -73,11 +76,11 @@ impl Command for Plot {
              closed, by process exit too. Other options choose handles as for .dump ObjectRef. \
              With -Kind it draws bytes allocated and not yet freed, with -Count the number of \
              allocations.",
-        examples: &[
+        examples: &Example::lines([
             ".plot",
             ".plot handles.svg -pn leaky",
             ".plot leaks.svg -Leak -GroupBy stack -TopN 5",
-        ],
+        ]),
     };
 
     fn groups() -> Vec<GroupView> {
@@ -93,7 +96,7 @@ impl Command for Plot {
         if let Some(file) = args.file.as_ref().filter(|file| !has_extension(file, &["svg"])) {
             return Err(CommandError::PictureName { path: file.clone(), endings: ".svg" });
         }
-        answer(&args.options.shared, context, |dump| draw(&args, dump))
+        answer(false, &args.options.shared, context, |dump| draw(&args, dump))
     }
 }
 

@@ -6,8 +6,8 @@ use super::{FILES, PictureArgs, PictureOptions, groups as option_groups, parse};
 use crate::context::answer;
 use crate::dump::object_ref::LEAK_FILTERS;
 use crate::dump::why::{Commands, note_suspects};
-use crate::shared::caveats::write_caveats;
 use crate::shared::groups;
+use crate::shared::write_caveats;
 use crate::{Command, CommandError, Context, DumpContext, Entered, Signature};
 use handlescope_query::{
     self as query, self, AllocationsOverview, FrameNames, ObjectCriteria, QueryError,
@@ -16,7 +16,7 @@ use handlescope_query::{
 use handlescope_render::output::Target;
 use handlescope_render::report::{self, BUCKETS, ReportAnswer, SUSPECTS};
 use handlescope_session::cancel::Cancel;
-use handlescope_session::grammar::{Arguments, GroupView, OptionGroup, ParseError};
+use handlescope_session::grammar::{Arguments, Example, GroupView, OptionGroup, ParseError};
 use handlescope_session::paths::has_extension;
 use handlescope_session::trace::warn_of;
 
@@ -40,11 +40,11 @@ impl Command for Report {
              page names them; allocations are chosen by -pn, -Type (their kind), -MinMaxTime, \
              -CreateStack, -DestroyStack and -Suspect, and left out with any other option. The \
              commands in the page show everything that their suspect leaked.",
-        examples: &[
+        examples: &Example::lines([
             ".report leaks.html",
             ".report events.html -pn leaky -Type Event",
             ".report connect.html -CreateStack *Connect*",
-        ],
+        ]),
     };
 
     fn groups() -> Vec<GroupView> {
@@ -64,7 +64,7 @@ impl Command for Report {
         if !has_extension(&file, &["html", "htm"]) {
             return Err(CommandError::PictureName { path: file, endings: ".html" });
         }
-        answer(&args.options.shared, context, |dump| draw(&file, &args, dump))
+        answer(false, &args.options.shared, context, |dump| draw(&file, &args, dump))
     }
 }
 

@@ -49,7 +49,8 @@ fn commands_go_by_all_their_names_in_any_case() {
     for line in [".help", "help", "?", ".?"] {
         assert_eq!(meaning(line), meaning(".help"));
     }
-    assert_eq!(meaning(".help .dump objectref"), "Some(help on ObjectRef)");
+    let help = "Some(Invocation { call: help on ObjectRef, file: None })";
+    assert_eq!(meaning(".help .dump objectref"), help);
 }
 
 #[test]
@@ -276,7 +277,7 @@ fn an_option_of_other_commands_is_answered_with_these() {
 
 #[test]
 fn an_unknown_command_or_kind_names_the_nearest() {
-    let kinds: Vec<_> = REGISTRY.kinds.iter().map(|kind| kind.name()).collect();
+    let kinds: Vec<_> = REGISTRY.kinds().iter().map(|kind| kind.name()).collect();
     let kinds = kinds.join(", ");
     for (line, expected) in [
         (".lod x", "unknown command .lod, did you mean .load?"),

@@ -6,6 +6,7 @@ use super::*;
 use crate::SharedArgs;
 use crate::console::Console;
 use handlescope_session::cancel::Cancel;
+use handlescope_session::grammar::Example;
 use handlescope_session::settings::Settings;
 use handlescope_session::terminal::{Messages, Screen};
 
@@ -13,19 +14,24 @@ use handlescope_session::terminal::{Messages, Screen};
 pub fn args<A: Clone + 'static>(line: &str) -> A {
     let parsed = REGISTRY.parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
     let parsed = parsed.unwrap_or_else(|| panic!("{line}: no command"));
-    parsed.args().downcast_ref::<A>().unwrap_or_else(|| panic!("{line}: {parsed:?}")).clone()
+    parsed.call.args().downcast_ref::<A>().unwrap_or_else(|| panic!("{line}: {parsed:?}")).clone()
 }
 
 /// The arguments of words that a shell has cut.
 pub fn args_of_words<A: Clone + 'static>(words: &[String]) -> A {
     let parsed = REGISTRY.parse_words(words).expect("a line").expect("a command");
-    parsed.args().downcast_ref::<A>().unwrap_or_else(|| panic!("{words:?}: {parsed:?}")).clone()
+    parsed
+        .call
+        .args()
+        .downcast_ref::<A>()
+        .unwrap_or_else(|| panic!("{words:?}: {parsed:?}"))
+        .clone()
 }
 
 /// The shared arguments of a `.dump`.
 pub fn shared(line: &str) -> SharedArgs {
     let parsed = REGISTRY.parse(line).expect(line).expect(line);
-    parsed.shared().expect("a kind of .dump").clone()
+    parsed.call.shared().expect("a kind of .dump").clone()
 }
 
 /// Meaning of a line, without the line itself.
@@ -58,13 +64,13 @@ fn names_are_unique_in_any_case() {
 }
 
 fn check_names(registry: &Registry) {
-    let names = registry.commands.iter().flat_map(|command| command.signature().names);
+    let names = registry.commands().flat_map(|command| command.signature().names);
     let mut seen = HashSet::new();
     for name in names {
         assert!(seen.insert(name.to_lowercase()), "{name}");
     }
     let mut seen = HashSet::new();
-    for kind in registry.kinds {
+    for kind in registry.kinds() {
         assert!(seen.insert(kind.name().to_lowercase()), "{}", kind.name());
         let mut options = HashSet::new();
         for name in kind.options().iter().flat_map(|option| option.doc().names) {
@@ -75,8 +81,8 @@ fn check_names(registry: &Registry) {
 
 #[test]
 fn every_heading_of_the_help_comes_once() {
-    let commands = REGISTRY.commands.iter().map(|c| c.name().trim_start_matches('.'));
-    let kinds = REGISTRY.kinds.iter().map(|kind| kind.name());
+    let commands = REGISTRY.commands().map(|c| c.name().trim_start_matches('.'));
+    let kinds = REGISTRY.kinds().iter().map(|kind| kind.name());
     for topic in commands.chain(kinds).chain([""]) {
         let page = page(&[topic]);
         let mut seen = HashSet::new();
@@ -97,14 +103,14 @@ fn everything_is_documented() {
 }
 
 fn check_documents(registry: &Registry) {
-    for command in registry.commands {
+    for command in registry.commands() {
         let signature = command.signature();
         for text in [signature.summary, signature.details, signature.group] {
             assert!(!text.is_empty(), "{}", command.name());
         }
         assert!(!command.signature().examples.is_empty(), "{}", command.name());
     }
-    for kind in registry.kinds {
+    for kind in registry.kinds() {
         assert!(
             !kind.signature().summary.is_empty() && !kind.signature().details.is_empty(),
             "{}",
@@ -127,14 +133,11 @@ fn every_example_is_accepted() {
 }
 
 fn check_examples(registry: &'static Registry) {
-    for line in registry.commands.iter().flat_map(|command| command.signature().examples) {
+    let commands = registry.commands().chain(registry.kinds().iter().copied());
+    for Example { line, .. } in commands.flat_map(|command| command.signature().examples) {
         assert!(registry.parse(line).is_ok_and(|command| command.is_some()), "{line}");
     }
-    for kind in registry.kinds {
-        for example in kind.signature().examples {
-            let command = registry.parse(example.line);
-            assert!(command.is_ok_and(|command| command.is_some()), "{}", example.line);
-        }
+    for kind in registry.kinds() {
         for option in kind.options() {
             let line = format!(".dump {} {}", kind.name(), option.doc().example);
             registry.parse(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -152,7 +155,7 @@ fn options_of_commands_are_unique_and_documented() {
 }
 
 fn check_options(registry: &Registry) {
-    for command in registry.commands {
+    for command in registry.commands() {
         let mut names = HashSet::new();
         for option in command.options() {
             let doc = option.doc();
@@ -184,7 +187,7 @@ fn the_help_of_every_kind_says_whose_process_is_chosen() {
         ("Why", "handles and allocations that these processes own"),
         ("Diff", "handles and allocations that these processes own"),
     ];
-    for kind in REGISTRY.kinds {
+    for kind in REGISTRY.kinds() {
         let role = roles.iter().find(|(name, _)| *name == kind.name()).map(|(_, role)| *role);
         assert_eq!(kind.option("-pn").map(|option| option.doc().help), role, "{}", kind.name());
         let page = page(&[kind.name()]);
@@ -194,7 +197,7 @@ fn the_help_of_every_kind_says_whose_process_is_chosen() {
 
 #[test]
 fn every_option_is_found_by_each_of_its_names_in_any_case() {
-    for kind in REGISTRY.kinds {
+    for kind in REGISTRY.kinds() {
         for name in kind.options().iter().flat_map(|option| option.doc().names) {
             let option = kind.option(&name.to_uppercase()).expect(name);
             assert!(option.doc().names.contains(name));
@@ -204,7 +207,7 @@ fn every_option_is_found_by_each_of_its_names_in_any_case() {
 
 #[test]
 fn every_example_names_its_own_kind() {
-    for kind in REGISTRY.kinds {
+    for kind in REGISTRY.kinds() {
         for example in kind.signature().examples {
             assert!(
                 example.line.starts_with(&format!(".dump {}", kind.name())),

@@ -4,32 +4,35 @@
 use crate::shared::Has;
 use handlescope_query::{NewProcess, ProcessCriteria, StackTrims};
 use handlescope_session::filter::{Filter, ProcessFilter};
-use handlescope_session::grammar::{Choices, Opt, Take, Texts, choice, words};
+use handlescope_session::grammar::value::{
+    DIGITS, FRAMES, SWITCH, TEXTS, TIME_FORMAT, Value, WORD,
+};
+use handlescope_session::grammar::{Choices, Opt, To, choice, to, words};
 use handlescope_session::settings::{DisplayArgs, StackDisplayArgs};
 use handlescope_session::values::{SuspectId, TimeRange};
 
 pub const fn process_option<A>(
     help: &'static str,
     details: &'static str,
-    field: fn(&mut A) -> &mut Option<ProcessFilter>,
+    set: &'static To<A, ProcessFilter>,
 ) -> Opt<A> {
     let (names, example) = (&["-pn", "-ProcessName"], "-pn leaky;!4");
-    Opt { names, help, details, example, take: Take::Processes(field) }
+    Opt { names, help, details, example, take: to(set) }
 }
 
 pub const fn type_option<A>(
     help: &'static str,
     details: &'static str,
-    field: fn(&mut A) -> &mut Option<Filter>,
+    set: &'static To<A, Filter>,
 ) -> Opt<A> {
     let (names, example) = (&["-Type"], "-Type Event;Thread");
-    Opt { names, help, details, example, take: Take::Filter(Texts::ObjectTypes, field) }
+    Opt { names, help, details, example, take: to(set) }
 }
 
 /// `-Type` of handles.
-pub const fn type_of_handles_option<A>(field: fn(&mut A) -> &mut Option<Filter>) -> Opt<A> {
+pub const fn type_of_handles_option<A>(set: &'static To<A, Filter>) -> Opt<A> {
     let help = "handles of objects with this type";
-    type_option(help, "As in -Type of .dump ObjectRef.", field)
+    type_option(help, "As in -Type of .dump ObjectRef.", set)
 }
 
 /// `-Kind` of allocations.
@@ -37,47 +40,35 @@ pub const fn kind_option<A>(
     help: &'static str,
     details: &'static str,
     example: &'static str,
-    field: fn(&mut A) -> &mut Option<Filter>,
+    set: &'static To<A, Filter>,
 ) -> Opt<A> {
-    Opt {
-        names: &["-Kind"],
-        help,
-        details,
-        example,
-        take: Take::Filter(Texts::AllocationKinds, field),
-    }
+    Opt { names: &["-Kind"], help, details, example, take: to(set) }
 }
 
 /// `-Kind` where handles are meant unless it is given.
-pub const fn kind_instead_option<A>(
-    details: &'static str,
-    field: fn(&mut A) -> &mut Option<Filter>,
-) -> Opt<A> {
+pub const fn kind_instead_option<A>(details: &'static str, set: &'static To<A, Filter>) -> Opt<A> {
     let help = "allocations of these kinds instead of handles: heap, commit, reserve…";
-    kind_option(help, details, "-Kind heap", field)
+    kind_option(help, details, "-Kind heap", set)
 }
 
 pub const fn stack_filter_option<A>(
     help: &'static str,
     details: &'static str,
-    field: fn(&mut A) -> &mut Option<Filter>,
+    set: &'static To<A, Filter>,
 ) -> Opt<A> {
     let (names, example) = (&["-sf", "-StackFilter"], "-StackFilter *Session::Connect*");
-    Opt { names, help, details, example, take: Take::Filter(Texts::Frames, field) }
+    Opt { names, help, details, example, take: to(set) }
 }
 
 /// `-Suspect`
-pub const fn suspect_option<A>(
-    help: &'static str,
-    field: fn(&mut A) -> &mut Option<SuspectId>,
-) -> Opt<A> {
+pub const fn suspect_option<A>(help: &'static str, set: &'static To<A, SuspectId>) -> Opt<A> {
     Opt {
         names: &["-Suspect"],
         help,
         details: "The id is in the command that .why prints; the first four digits are enough if \
              they are unique. Ids depend on function names, so they change with the symbols.",
         example: "-Suspect 33434dfa4c",
-        take: Take::Suspect(field),
+        take: to(set),
     }
 }
 
@@ -85,10 +76,10 @@ pub const fn suspect_option<A>(
 pub const fn time_option<A>(
     help: &'static str,
     details: &'static str,
-    field: fn(&mut A) -> &mut Option<TimeRange>,
+    set: &'static To<A, TimeRange>,
 ) -> Opt<A> {
     let (names, example) = (&["-MinMaxTime"], "-MinMaxTime 0 1.5s");
-    Opt { names, help, details, example, take: Take::Seconds(field) }
+    Opt { names, help, details, example, take: to(set) }
 }
 
 pub const fn command_line_option<A: Has<ProcessCriteria>>(
@@ -100,7 +91,7 @@ pub const fn command_line_option<A: Has<ProcessCriteria>>(
         help,
         details,
         example: "-CmdLine *--helper*",
-        take: Take::Filter(Texts::Other, |args| &mut args.part().command_line),
+        take: to(&(TEXTS, |args, filter| args.part().command_line = Some(filter))),
     }
 }
 
@@ -113,10 +104,9 @@ pub const fn new_process_option<A: Has<ProcessCriteria>>(
         help,
         details,
         example: "-NewProcess 1",
-        take: Take::Choice(
-            || words(NEW_PROCESSES),
-            |args, index| args.part().new_process = choice(NEW_PROCESSES, index),
-        ),
+        take: to(&(Value { words: || words(NEW_PROCESSES), ..WORD }, |args, index| {
+            args.part().new_process = choice(NEW_PROCESSES, index);
+        })),
     }
 }
 
@@ -128,9 +118,11 @@ const NEW_PROCESSES: &Choices<NewProcess> = &[
     ("-2", "processes that ended and did not start in the trace", NewProcess::EndedOnly),
 ];
 
-/// Adds a column that groups have: each counts once, where it stands first.
-pub fn add_column<C: Copy + PartialEq>(columns: &mut Vec<C>, column: Option<&C>) {
-    columns.extend(column.filter(|column| !columns.contains(column)).copied().as_slice());
+/// Adds columns that groups have, by their positions: each counts once, where it stands first.
+pub fn add_columns<C: Copy + PartialEq>(columns: &mut Vec<C>, all: &[C], positions: &[usize]) {
+    for column in positions.iter().filter_map(|position| all.get(*position)) {
+        columns.extend(Some(*column).filter(|column| !columns.contains(column)));
+    }
 }
 
 pub const fn time_format_option<A: Has<DisplayArgs>>() -> Opt<A> {
@@ -139,7 +131,7 @@ pub const fn time_format_option<A: Has<DisplayArgs>>() -> Opt<A> {
         help: "time format: s, Local, LocalTime, UTC, UTCTime, Here or HereTime",
         details: "Overrides .timefmt.",
         example: "-TimeFmt s",
-        take: Take::TimeFormat(|args| &mut args.part().time_format),
+        take: to(&(TIME_FORMAT, |args, format| args.part().time_format = Some(format))),
     }
 }
 
@@ -149,7 +141,7 @@ pub const fn time_digits_option<A: Has<DisplayArgs>>() -> Opt<A> {
         help: "set the decimal places of seconds, 0 to 6",
         details: "For times and lifetimes. Default: 6, or as set by .timedigits.",
         example: "-TimeDigits 3",
-        take: Take::Digits(|args| &mut args.part().time_digits),
+        take: to(&(DIGITS, |args, digits| args.part().time_digits = Some(digits))),
     }
 }
 
@@ -160,7 +152,7 @@ pub const fn show_stack_option<A: Has<StackDisplayArgs>>() -> Opt<A> {
         details: "Kernel frames first, then user frames. Inlined functions are frames of their \
              own, marked [inlined]. Without symbols a frame is module+0xOFFSET; see .sympath.",
         example: "-ShowStack",
-        take: Take::Switch(|args| &mut args.part().show),
+        take: to(&(SWITCH, |args, ()| args.part().show = true)),
     }
 }
 
@@ -170,7 +162,7 @@ pub const fn show_address_option<A: Has<StackDisplayArgs>>() -> Opt<A> {
         help: "print offset and address of each frame",
         details: "With -ShowStack: module!function+0xOFFSET and the address.",
         example: "-ShowStack -ShowAddress",
-        take: Take::Switch(|args| &mut args.part().address),
+        take: to(&(SWITCH, |args, ()| args.part().address = true)),
     }
 }
 
@@ -182,7 +174,7 @@ pub const fn show_line_option<A: Has<StackDisplayArgs>>() -> Opt<A> {
              If the PDB has Source Link or a source server, the URL or command that gets the file \
              follows in brackets.",
         example: "-ShowStack -ShowLine",
-        take: Take::Switch(|args| &mut args.part().line),
+        take: to(&(SWITCH, |args, ()| args.part().line = true)),
     }
 }
 
@@ -193,7 +185,7 @@ pub const fn fold_stack_option<A: Has<StackTrims>>(example: &'static str) -> Opt
         details: "Stacks that differ only in these frames are one group. A filter is compared \
              with module!function.",
         example,
-        take: Take::Filter(Texts::Frames, |args| &mut args.part().fold),
+        take: to(&(FRAMES, |args, filter| args.part().fold = Some(filter))),
     }
 }
 
@@ -204,6 +196,6 @@ pub const fn stack_from_option<A: Has<StackTrims>>(example: &'static str) -> Opt
         details: "Frames called by the first matching frame are removed; a stack without a match \
              stays whole.",
         example,
-        take: Take::Filter(Texts::Frames, |args| &mut args.part().from),
+        take: to(&(FRAMES, |args, filter| args.part().from = Some(filter))),
     }
 }

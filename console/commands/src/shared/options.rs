@@ -10,10 +10,11 @@ use crate::shared::Has;
 use handlescope_render::OutputOptions;
 use handlescope_render::output::COLUMNS;
 use handlescope_session::filter::Filter;
-use handlescope_session::grammar::{Opt, OptionGroup, ParseError, Take, Texts};
-use handlescope_session::values::{
-    CsvText, FORMATS, FormatOption, FormatSpec, NamesFile, RequestedFormat,
+use handlescope_session::grammar::value::{
+    COLUMN, COLUMN_LIST, IGNORED, LOADED_FILES, SWITCH, TOP, Value, file_in,
 };
+use handlescope_session::grammar::{Opt, OptionGroup, ParseError, Take, To, to};
+use handlescope_session::values::{CsvText, FORMATS, FormatOption, RequestedFormat, ValueError};
 
 /// Options that every kind of `.dump` takes beside its own.
 pub const SHARED: &[OptionGroup<SharedArgs>] = &[
@@ -39,7 +40,7 @@ const COLUMN_CHOICE: Opt<SharedArgs> = Opt {
          at exit, Allocator, in this order, but none that -GroupBy or -SortBy names. With all, or \
          if the rest does not fit either, a group takes several lines.",
     example: "-Columns all",
-    take: Take::Columns(|args| &mut args.output.columns),
+    take: to(&(COLUMN_LIST, |args, columns| args.output.columns = columns)),
 };
 
 impl Has<SharedArgs> for SharedArgs {
@@ -79,11 +80,14 @@ pub const fn row_options<A: Has<SharedArgs>>(sort_example: &'static str) -> [Opt
             help: "only N rows of each file, after skipping some",
             details: "In the order of the table or of -SortBy. Text counts the omitted rows.",
             example: "-TopN 10",
-            take: Take::Top(|args| &mut args.part().output.top),
+            take: to(&(TOP, |args, top| args.part().output.top = Some(top))),
         },
-        sort_option("sort by this column", sort_details!(), sort_example, |args| {
-            &mut args.part().output.sort_by
-        }),
+        sort_option(
+            "sort by this column",
+            sort_details!(),
+            sort_example,
+            &(COLUMN, |args, column| args.part().output.sort_by = Some(column)),
+        ),
     ]
 }
 
@@ -91,13 +95,13 @@ pub const fn sort_option<A>(
     help: &'static str,
     details: &'static str,
     example: &'static str,
-    field: fn(&mut A) -> &mut Option<String>,
+    set: &'static To<A, String>,
 ) -> Opt<A> {
-    Opt { names: &["-SortBy"], help, details, example, take: Take::Column(field) }
+    Opt { names: &["-SortBy"], help, details, example, take: to(set) }
 }
 
 /// `-csvraw`
-pub const fn csv_raw_option<A>(example: &'static str, set: fn(&mut A)) -> Opt<A> {
+pub const fn csv_raw_option<A>(example: &'static str, set: &'static To<A, ()>) -> Opt<A> {
     Opt {
         names: &["-csvraw"],
         help: "write text into CSV as it is",
@@ -105,80 +109,77 @@ pub const fn csv_raw_option<A>(example: &'static str, set: fn(&mut A)) -> Opt<A>
              a number, because a spreadsheet would run it as a formula; also after line ends, \
              tabs, commas and semicolons. Use this for programs that compare names.",
         example,
-        take: Take::Set(set),
+        take: to(set),
     }
 }
 
 /// The option that asks for a format.
-pub const fn format_option<A>(
-    spec: &'static FormatSpec,
-    option: &'static FormatOption,
-    file: NamesFile,
-    field: fn(&mut A) -> &mut Vec<RequestedFormat>,
-) -> Opt<A> {
+pub const fn format_option<A>(option: &'static FormatOption, take: &'static dyn Take<A>) -> Opt<A> {
     let FormatOption { names, help, details, example } = option;
-    Opt { names, help, details, example, take: Take::Format(spec, file, field) }
+    Opt { names, help, details, example, take }
+}
+
+/// The option for the format at this index.
+const fn format_at<A: Has<SharedArgs>, const INDEX: usize>() -> Opt<A> {
+    let take = to(&(const { file_in(FORMATS[INDEX].file) }, |args: &mut A, file| {
+        RequestedFormat { spec: FORMATS[INDEX], file }.add_to(&mut args.part().output.formats);
+    }));
+    format_option(&FORMATS[INDEX].option, take)
 }
 
 /// The files and formats of a table.
 pub const fn format_options<A: Has<SharedArgs>>() -> [Opt<A>; FORMATS.len() + 3] {
-    let mut options = [const { files_option(|args: &mut A| &mut args.part().files) }; _];
-    let mut index = 0;
-    while index < FORMATS.len() {
-        let spec = FORMATS[index];
-        options[index + 1] =
-            format_option(spec, &spec.option, spec.file, |args| &mut args.part().output.formats);
-        index += 1;
-    }
-    options[index + 1] = csv_raw_option("-csv rows.csv -csvraw", |args| {
-        args.part().output.csv_text = CsvText::Raw;
-    });
-    options[index + 2] = force_option("-csv rows.csv -Force", |args| &mut args.part().output.force);
-    options
+    [
+        files_option(&(LOADED_FILES, |args, filter| args.part().files.push(filter))),
+        format_at::<A, 0>(),
+        format_at::<A, 1>(),
+        format_at::<A, 2>(),
+        format_at::<A, 3>(),
+        format_at::<A, 4>(),
+        csv_raw_option(
+            "-csv rows.csv -csvraw",
+            &(SWITCH, |args, ()| args.part().output.csv_text = CsvText::Raw),
+        ),
+        force_option("-csv rows.csv -Force", &(SWITCH, |args, ()| args.part().output.force = true)),
+    ]
 }
 
-pub const fn files_option<A>(field: fn(&mut A) -> &mut Vec<Filter>) -> Opt<A> {
+pub const fn files_option<A>(set: &'static To<A, Filter>) -> Opt<A> {
     Opt {
         names: &["-fd", "-filedir"],
         help: "only files whose path matches; in a shell, traces to load",
         details: "Compared with the full path and with the file name. Given twice, both must \
              match. On the command line of a shell it names the files to load.",
         example: "-fd *leaky*",
-        take: Take::Filters(Texts::LoadedFiles, field),
+        take: to(set),
     }
 }
 
 /// `-r` of commands that take queries.
-pub const fn recursive_queries_option<A>(
-    example: &'static str,
-    field: fn(&mut A) -> &mut bool,
-) -> Opt<A> {
+pub const fn recursive_queries_option<A>(example: &'static str, set: &'static To<A, ()>) -> Opt<A> {
     let help = "include subfolders";
-    recursive_option(help, "Applies to every QUERY of the line, in any position.", example, field)
+    recursive_option(help, "Applies to every QUERY of the line, in any position.", example, set)
 }
 
 pub const fn recursive_option<A>(
     help: &'static str,
     details: &'static str,
     example: &'static str,
-    field: fn(&mut A) -> &mut bool,
+    set: &'static To<A, ()>,
 ) -> Opt<A> {
-    Opt { names: &["-r", "-rec", "-recursive"], help, details, example, take: Take::Switch(field) }
+    Opt { names: &["-r", "-rec", "-recursive"], help, details, example, take: to(set) }
 }
 
 pub const fn etwanalyzer_option<A>(
     details: &'static str,
     example: &'static str,
-    field: fn(&mut A) -> &mut bool,
+    set: &'static To<A, ()>,
 ) -> Opt<A> {
     let (names, help) = (&["-etwanalyzer", "--etwanalyzer"], "also write ETWAnalyzer's members");
-    Opt { names, help, details, example, take: Take::Switch(field) }
+    Opt { names, help, details, example, take: to(set) }
 }
 
-pub const fn max_size_option<A>(
-    example: &'static str,
-    field: fn(&mut A) -> &mut Option<u64>,
-) -> Opt<A> {
+pub const fn max_size_option<A>(example: &'static str, set: &'static To<A, u64>) -> Opt<A> {
     Opt {
         names: &["-MaxSize", "--max-size"],
         help: "maximum size of an archive member",
@@ -186,11 +187,11 @@ pub const fn max_size_option<A>(
              in a .zip or .7z, 16 GiB for a table of an extract, 4 GiB for a part of an \
              ETWAnalyzer extract, and no compression ratio above 1000.",
         example,
-        take: Take::Size(field),
+        take: to(set),
     }
 }
 
-pub const fn force_option<A>(example: &'static str, field: fn(&mut A) -> &mut bool) -> Opt<A> {
+pub const fn force_option<A>(example: &'static str, set: &'static To<A, ()>) -> Opt<A> {
     Opt {
         names: &["-Force"],
         help: "replace a file that handlescope did not write",
@@ -198,7 +199,7 @@ pub const fn force_option<A>(example: &'static str, field: fn(&mut A) -> &mut bo
              nothing changed it since. Loaded traces and extracts, and the trace of a loaded \
              extract, are never replaced. Also applies to > FILE.",
         example,
-        take: Take::Switch(field),
+        take: to(set),
     }
 }
 
@@ -214,19 +215,32 @@ pub const DEBUG: &str = "-debug does nothing; failures always print what is know
 /// Reasons why options that were given have no effect.
 pub type Notes = Vec<&'static str>;
 
-/// An option with at most this many values that has no effect, for the reason in the note.
+/// At most this many values without effect, and the note that says why.
+pub struct Idle(pub usize, pub &'static str);
+
+impl<A: Has<Notes>> Take<A> for Idle {
+    fn value(&self) -> Value<()> {
+        Value { arity: (0, self.0), placeholder: if self.0 == 0 { "" } else { "…" }, ..IGNORED }
+    }
+
+    fn apply(&self, args: &mut A, _: &[&str]) -> Result<(), ValueError> {
+        args.part().push(self.1);
+        Ok(())
+    }
+}
+
+/// An option that has no effect.
 pub const fn ignored<A: Has<Notes>>(
     names: &'static [&'static str],
     example: &'static str,
-    values: usize,
-    note: &'static str,
+    idle: &'static Idle,
 ) -> Opt<A> {
     Opt {
         names,
         help: "accepted, without effect",
         details: "Accepted because ETWAnalyzer has it, with a note that gives the reason.",
         example,
-        take: Take::Ignored(values, note, A::part),
+        take: idle,
     }
 }
 
@@ -241,8 +255,7 @@ pub const fn ignored_of_dumps<A: Has<Notes>>() -> [Opt<A>; 16] {
         ignored(
             &["-recursive"],
             "-recursive",
-            0,
-            "-recursive does nothing here; it belongs to .load",
+            &Idle(0, "-recursive does nothing here; it belongs to .load"),
         ),
         no_color,
         debug,
@@ -251,27 +264,27 @@ pub const fn ignored_of_dumps<A: Has<Notes>>() -> [Opt<A>; 16] {
         index,
         count,
         days,
-        ignored(&["-MinMaxMsTestTimes"], "-MinMaxMsTestTimes 0 100", 2, SELECTION),
-        ignored(&["-Clip"], "-Clip", 0, OBJECTS_ONLY),
-        ignored(&["-NoDigitSep"], "-NoDigitSep", 0, OBJECTS_ONLY),
-        ignored(&["-ProcessFmt"], "-ProcessFmt s", 1, OBJECTS_ONLY),
-        ignored(&["-ppn", "-PlainProcessNames"], "-ppn", 0, OBJECTS_ONLY),
-        ignored(&["-sffn", "-ShowFullFileName"], "-sffn", 0, OBJECTS_ONLY),
-        ignored(&["-NoCSVSeparator"], "-NoCSVSeparator", 0, OBJECTS_ONLY),
-        ignored(&["-NoCmdLine"], "-NoCmdLine", 0, OBJECTS_ONLY),
+        ignored(&["-MinMaxMsTestTimes"], "-MinMaxMsTestTimes 0 100", &Idle(2, SELECTION)),
+        ignored(&["-Clip"], "-Clip", &Idle(0, OBJECTS_ONLY)),
+        ignored(&["-NoDigitSep"], "-NoDigitSep", &Idle(0, OBJECTS_ONLY)),
+        ignored(&["-ProcessFmt"], "-ProcessFmt s", &Idle(1, OBJECTS_ONLY)),
+        ignored(&["-ppn", "-PlainProcessNames"], "-ppn", &Idle(0, OBJECTS_ONLY)),
+        ignored(&["-sffn", "-ShowFullFileName"], "-sffn", &Idle(0, OBJECTS_ONLY)),
+        ignored(&["-NoCSVSeparator"], "-NoCSVSeparator", &Idle(0, OBJECTS_ONLY)),
+        ignored(&["-NoCmdLine"], "-NoCmdLine", &Idle(0, OBJECTS_ONLY)),
     ]
 }
 
 /// Options that ETWAnalyzer accepts after each of its commands.
 pub const fn ignored_everywhere<A: Has<Notes>>() -> [Opt<A>; 7] {
     [
-        ignored(&["-nocolor"], "-nocolor", 0, NO_COLOR),
-        ignored(&["-debug"], "-debug", 0, DEBUG),
-        ignored(&["-LastNDays"], "-LastNDays 1", 1, SELECTION),
-        ignored(&["-TestsPerRun"], "-TestsPerRun 1", 1, SELECTION),
-        ignored(&["-SkipNTests"], "-SkipNTests 1", 1, SELECTION),
-        ignored(&["-TestRunIndex", "-tri"], "-TestRunIndex 0", 1, SELECTION),
-        ignored(&["-TestRunCount", "-trc"], "-TestRunCount 1", 1, SELECTION),
+        ignored(&["-nocolor"], "-nocolor", &Idle(0, NO_COLOR)),
+        ignored(&["-debug"], "-debug", &Idle(0, DEBUG)),
+        ignored(&["-LastNDays"], "-LastNDays 1", &Idle(1, SELECTION)),
+        ignored(&["-TestsPerRun"], "-TestsPerRun 1", &Idle(1, SELECTION)),
+        ignored(&["-SkipNTests"], "-SkipNTests 1", &Idle(1, SELECTION)),
+        ignored(&["-TestRunIndex", "-tri"], "-TestRunIndex 0", &Idle(1, SELECTION)),
+        ignored(&["-TestRunCount", "-trc"], "-TestRunCount 1", &Idle(1, SELECTION)),
     ]
 }
 

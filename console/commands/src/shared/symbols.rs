@@ -9,7 +9,8 @@ use handlescope_symbols::{
     DownloadBudget, ServerChoice, SymbolPath, SymbolSources, SymbolSourcesError, SymbolizerOptions,
 };
 
-use handlescope_session::grammar::{Opt, Take};
+use handlescope_session::grammar::value::{FOLDER, SYMBOL_SERVERS, TEXT, Value};
+use handlescope_session::grammar::{Opt, to};
 use handlescope_session::paths::with_home;
 use handlescope_session::settings::Settings;
 use handlescope_session::values::{ValueError, bytes};
@@ -128,7 +129,9 @@ pub const fn symbol_path_option<A: Has<SymbolArgs>>() -> Opt<A> {
         details: "Folders, cache*FOLDER and srv*CACHE*SERVER, joined by semicolons. Default: the \
              environment variable _NT_SYMBOL_PATH.",
         example: "--symbol-path examples/symbols -fd examples/leaky.etl",
-        take: Take::Text("PATH", 1, |args| &mut args.part().path),
+        take: to(&(Value { placeholder: "PATH", ..TEXT }, |args, text| {
+            args.part().path = Some(text);
+        })),
     }
 }
 
@@ -141,7 +144,7 @@ pub const fn symbol_options<A: Has<SymbolArgs>>() -> [Opt<A>; 3] {
             details: "Parts of a symbol path like srv*FOLDER*https://… work, too. Nothing is \
                  downloaded unless a server is named.",
             example: "-symServer ms -fd examples/leaky.etl",
-            take: Take::Servers(|args| &mut args.part().servers),
+            take: to(&(SYMBOL_SERVERS, |args, servers| args.part().servers = Some(servers))),
         },
         Opt {
             names: &["-symCache", "--symcache"],
@@ -149,14 +152,14 @@ pub const fn symbol_options<A: Has<SymbolArgs>>() -> [Opt<A>; 3] {
             details: "Default: the platform's cache folder. This names no servers: those of \
                  _NT_SYMBOL_PATH or the configuration file are used.",
             example: "-symCache cache -fd examples/leaky.etl",
-            take: Take::Folder(|args| &mut args.part().cache),
+            take: to(&(FOLDER, |args, folder| args.part().cache = Some(folder))),
         },
         Opt {
             names: &["-symFolder", "--symfolder"],
             help: "a folder with symbols",
             details: "Searched before servers.",
             example: "-symFolder examples/symbols -fd examples/leaky.etl",
-            take: Take::Folder(|args| &mut args.part().folder),
+            take: to(&(FOLDER, |args, folder| args.part().folder = Some(folder))),
         },
     ]
 }

@@ -8,7 +8,8 @@ use handlescope_model::open_file;
 use crate::shared::options::{format_options, row_options};
 use crate::shared::{fields, groups};
 use crate::{CommandError, SharedArgs};
-use handlescope_session::grammar::{Opt, OptionGroup, Take, without_comments};
+use handlescope_session::grammar::value::SIZE;
+use handlescope_session::grammar::{Opt, OptionGroup, to, without_comments};
 
 /// The largest file of a query, bytes.
 const MAX_FILE: u64 = 1 << 20;
@@ -78,7 +79,7 @@ pub static OPTIONS: &[OptionGroup<SqlArgs>] = &[
             details: "Half of the machine's memory by default. A query that needs more is \
                  stopped. Units: KB, KiB, MB, MiB, GB, GiB.",
             example: "-MaxMemory 4GB SELECT count(*) FROM events",
-            take: Take::Size(|args: &mut SqlArgs| &mut args.max_memory),
+            take: to(&(SIZE, |args: &mut SqlArgs, bytes| args.max_memory = Some(bytes))),
         }],
     },
 ];

@@ -20,7 +20,7 @@ use super::shared::options::check_output;
 use super::{Command, CommandError, Context, Entered, SharedArgs, Signature};
 use handlescope_fleet::dataset::Dataset;
 use handlescope_render as render;
-use handlescope_session::grammar::{Arguments, OptionGroup, ParseError, Token, parse};
+use handlescope_session::grammar::{Arguments, Example, OptionGroup, ParseError, Token};
 use handlescope_session::paths::with_home;
 use handlescope_session::settings::DisplayArgs;
 use handlescope_session::terminal::{ColorChoice, Messages, standard};
@@ -58,7 +58,7 @@ impl Command for Sql {
              from a file. Text shows the first 1000 rows. > FILE at the end writes a file if it has a \
              folder or an extension like .csv or .txt. Several traces are queried as one; row \
              numbers continue from one to the next.",
-        examples: &[
+        examples: &Example::lines([
             ".sql SELECT process, pid, type, count(*) AS n FROM leaks GROUP BY ALL ORDER BY n DESC",
             ".sql SELECT s.text, count(*) AS n FROM leaks l JOIN stacks s ON s.row = l.stack \
              GROUP BY s.text ORDER BY n DESC LIMIT 3",
@@ -72,7 +72,7 @@ impl Command for Sql {
              sum(count(*)) OVER () AS percent FROM leaks GROUP BY 1, type ORDER BY time, type LIMIT 3",
             ".sql SELECT m.name, l.base FROM module_loads l JOIN modules m ON m.row = l.module \
              WHERE l.pid = 0 -csv modules.csv",
-        ],
+        ]),
     };
     const OPTIONS: &'static [OptionGroup<SqlArgs>] = OPTIONS;
 
@@ -80,7 +80,7 @@ impl Command for Sql {
         let (mut args, query) = match SqlWords::of(entered.line, entered.tokens) {
             Some(words) => {
                 let options = [words.before, words.behind].concat();
-                let args: SqlArgs = parse::options(&entered.help(), &options, OPTIONS)?;
+                let args: SqlArgs = Entered { tokens: &options, ..*entered }.options(OPTIONS)?;
                 (args, Query::Text(words.text(entered.line)))
             }
             None => {

@@ -2,7 +2,6 @@
 
 mod chosen_traces;
 mod filters;
-mod functions;
 mod grouped_stacks;
 mod process_filters;
 mod rendered;

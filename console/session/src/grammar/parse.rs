@@ -97,12 +97,10 @@ impl ParseError {
 }
 
 /// A piece of a command line after the command.
-#[derive(Debug)]
-pub enum Item<'t, T> {
+pub enum Item<'t> {
     /// A known option with the values that follow it, as many as it takes and there are.
     Option {
-        /// The option.
-        spec: T,
+        spec: &'static dyn OptionSpec,
         /// The name as typed.
         name: &'t Token,
         values: &'t [Token],
@@ -113,12 +111,11 @@ pub enum Item<'t, T> {
     Word(&'t Token),
 }
 
-/// Groups tokens into options with their values, and words. `find` knows the options and how many
-/// values each takes at most.
-pub fn items<'t, T>(
+/// Groups tokens into options with their values, and words.
+pub fn known_items<'t>(
+    options: &[&'static dyn OptionSpec],
     mut tokens: &'t [Token],
-    find: impl Fn(&str) -> Option<(T, usize)>,
-) -> Vec<Item<'t, T>> {
+) -> Vec<Item<'t>> {
     let mut items = Vec::new();
     while let Some((token, rest)) = tokens.split_first() {
         tokens = rest;
@@ -128,27 +125,17 @@ pub fn items<'t, T>(
             items.push(if is_option { Item::Unknown(token) } else { Item::Word(token) });
             continue;
         }
-        let Some((spec, most)) = find(&token.text) else {
+        let Some(spec) = options.iter().find(|option| option.is_named(&token.text)) else {
             items.push(Item::Unknown(token));
             continue;
         };
+        let (_, most) = spec.value().arity;
         let taken = rest.iter().take(most).take_while(|value| !value.is_switch()).count();
         let (values, behind) = rest.split_at(taken);
-        items.push(Item::Option { spec, name: token, values });
+        items.push(Item::Option { spec: *spec, name: token, values });
         tokens = behind;
     }
     items
-}
-
-/// Groups tokens by options for arguments of any type.
-pub fn known_items<'t>(
-    options: &[&'static dyn OptionSpec],
-    tokens: &'t [Token],
-) -> Vec<Item<'t, &'static dyn OptionSpec>> {
-    items(tokens, |name| {
-        let option = *options.iter().find(|option| option.is_named(name))?;
-        Some((option, option.value().arity().1))
-    })
 }
 
 /// The words between options.
@@ -166,48 +153,28 @@ pub fn incomplete_option(
     tokens: &[Token],
 ) -> Option<&'static dyn OptionSpec> {
     match known_items(options, tokens).pop()? {
-        Item::Option { spec, values, .. } => {
-            (values.len() < spec.value().arity().0).then_some(spec)
-        }
+        Item::Option { spec, values, .. } => (values.len() < spec.value().arity.0).then_some(spec),
         _ => None,
     }
 }
 
-/// Fills the arguments of a command that has options only. `page` is the line that lists them.
-pub fn options<A: Default + 'static>(
-    page: &str,
-    tokens: &[Token],
-    groups: &'static [OptionGroup<A>],
-) -> Result<A, ParseError> {
-    options_and_shared::<A, ()>(page, tokens, groups, &[]).map(|(args, ())| args)
-}
-
-/// Fills the arguments of a command from its options, and returns the words between them.
-pub fn options_and_words<'t, A: Default + 'static>(
-    page: &str,
-    tokens: &'t [Token],
-    groups: &'static [OptionGroup<A>],
-) -> Result<(A, Vec<&'t Token>), ParseError> {
-    options_shared_and_words(page, tokens, groups, &[]).map(|(args, (), words)| (args, words))
-}
-
-/// Fills the arguments of a command that has options of its own and `shared` ones. Its own option wins
-/// over a shared one of the same name.
-pub fn options_and_shared<A: Default + 'static, S: Default + 'static>(
+/// Fills the arguments of a command that has options only: its own, and `shared` ones. Its own option wins over a
+/// shared one of the same name. `page` is the line that lists them.
+pub fn options<A: Default + 'static, S: Default + 'static>(
     page: &str,
     tokens: &[Token],
     options: &'static [OptionGroup<A>],
     shared: &'static [OptionGroup<S>],
 ) -> Result<(A, S), ParseError> {
-    let (args, common, words) = options_shared_and_words(page, tokens, options, shared)?;
+    let (args, common, words) = options_and_words(page, tokens, options, shared)?;
     match words.first() {
         None => Ok((args, common)),
         Some(word) => Err(unknown(page, word, &all_specs(options, shared))),
     }
 }
 
-/// Like [`options_and_shared`], with the words between the options.
-pub fn options_shared_and_words<'t, A: Default + 'static, S: Default + 'static>(
+/// Like [`options`], with the words between the options.
+pub fn options_and_words<'t, A: Default + 'static, S: Default + 'static>(
     page: &str,
     tokens: &'t [Token],
     options: &'static [OptionGroup<A>],
@@ -247,11 +214,11 @@ fn read<'t>(
             Item::Option { spec, name, values } => {
                 let (option, help) = (name.text.clone(), spec.help_line());
                 let value = spec.value();
-                if values.len() < value.arity().0 {
+                if values.len() < value.arity.0 {
                     return Err(ParseError::MissingValue { option, help });
                 }
                 // The first value would be ignored silently.
-                if let Some(&first) = spec.doc().names.first().filter(|_| !value.is_repeatable()) {
+                if let Some(&first) = spec.doc().names.first().filter(|_| !value.is_repeatable) {
                     if given.contains(&first) {
                         return Err(ParseError::Repeated { option, help });
                     }

@@ -11,17 +11,17 @@ use crate::values::FORMATS;
 const TEXT_EXTENSIONS: [&str; 2] = ["txt", "md"];
 
 /// A command line without `> FILE`, and the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redirect<'a> {
     pub line: &'a str,
     pub tokens: &'a [Token],
-    pub file: Option<Target<'a>>,
+    pub file: Option<Target>,
 }
 
 /// Destination of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Target<'a> {
-    pub file: &'a str,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    pub file: String,
     /// `>>`: after what the file holds.
     pub append: bool,
     /// `-Force`: replace a file that this program has not written.
@@ -60,10 +60,11 @@ impl<'a> Redirect<'a> {
 
     fn of(line: &'a str, tokens: &'a [Token], is_file: impl Fn(&str) -> bool) -> Redirect<'a> {
         let (rest, force) = forced(tokens);
-        let target = |file, append| Target { file, append, force: force.is_some() };
+        let target =
+            |file: &str, append| Target { file: file.to_owned(), append, force: force.is_some() };
         let candidate = match rest {
             [rest @ .., arrow, file] if arrow.quotes == Quotes::No && is_arrow(&arrow.text) => {
-                let target = target(file.text.as_str(), arrow.text == APPEND);
+                let target = target(&file.text, arrow.text == APPEND);
                 Some((rest, arrow, target, file.span.end))
             }
             [rest @ .., word] => {
@@ -73,7 +74,7 @@ impl<'a> Redirect<'a> {
         };
         let end = force.map_or(line.len(), |force| force.span.start);
         match candidate.filter(|(_, _, target, start)| {
-            is_file(target.file) && line.get(*start..end).is_none_or(|l| l.trim().is_empty())
+            is_file(&target.file) && line.get(*start..end).is_none_or(|l| l.trim().is_empty())
         }) {
             None => Redirect { line, tokens, file: None },
             Some((tokens, arrow, file, _)) => {

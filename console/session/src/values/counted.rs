@@ -1,6 +1,6 @@
-//! Numbers of things and lengths of time, as sentences have them.
+//! Numbers of things, lengths of time and names, as sentences have them.
 
-use std::fmt;
+use std::fmt::{self, Display};
 
 use handlescope_extract::finding_nouns;
 use handlescope_model::tables::Warning;
@@ -84,6 +84,21 @@ fn digits(number: f64) -> String {
     let magnitude = number.abs().max(1e-4).log10().floor();
     let decimals = (2.0 - magnitude).max(0.0) as usize;
     format!("{number:.decimals$}")
+}
+
+/// The first `max` of some names, and how many more there are: `a, b and 3 more`.
+pub fn listed(names: &[impl Display], max: usize) -> String {
+    let (shown, rest) = names.split_at(names.len().min(max));
+    let shown = shown.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if rest.is_empty() { shown } else { format!("{shown} and {} more", rest.len()) }
+}
+
+/// All of some names: `a, b and c`.
+pub fn joined(names: &[String]) -> String {
+    match names {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        names => names.concat(),
+    }
 }
 
 #[cfg(test)]

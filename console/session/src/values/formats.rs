@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::ranges::ValueError;
+use super::ValueError;
 use crate::suggest;
 
 /// Format of a point in time.

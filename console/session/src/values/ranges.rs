@@ -3,9 +3,8 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use handlescope_model::Untrusted;
+use super::ValueError;
 use handlescope_model::stable_hash::name_of;
-use thiserror::Error;
 
 /// A range of times or durations, both ends inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,75 +104,6 @@ impl TopN {
         };
         Ok(TopN { take: rows(take)?, skip: skip.map_or(Ok(0), rows)? })
     }
-}
-
-/// Reason why a value was refused.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ValueError {
-    /// No number, or one with a comma.
-    #[error("'{}' is not a number (write 0.5 with a point, without separators)", Untrusted(.value))]
-    NoNumber { value: String },
-    /// A time of day, where a time since the session started is asked for.
-    #[error(
-        "'{}' is a time of day: give seconds since the session started, which -TimeFmt s shows",
-        Untrusted(.value)
-    )]
-    Clock { value: String },
-    /// A number with something after it that is not a unit, or one of another kind.
-    #[error("'{}' is not {expected}", Untrusted(.value))]
-    NoUnit {
-        value: String,
-        /// The kind of value with its units.
-        expected: &'static str,
-    },
-    /// Anything but digits, where a number of things is needed.
-    #[error("'{}' is not a whole number; write digits only, as in 20", Untrusted(.value))]
-    NotWhole { value: String },
-    /// More than the machine can count.
-    #[error("'{}' is too large", Untrusted(.value))]
-    TooLarge { value: String },
-    /// Zero, where at least one is needed.
-    #[error("must be at least 1")]
-    Zero,
-    /// A length of time below zero.
-    #[error("'{}' is negative; write 0 or more, as in 500us", Untrusted(.value))]
-    Negative { value: String },
-    /// The minimum is larger than the maximum.
-    #[error("'{}' ends before it begins", Untrusted(.value))]
-    Backwards { value: String },
-    /// Not a number of digits.
-    #[error("'{}' is not a number of digits from 0 to 6", Untrusted(.value))]
-    NoDigits { value: String },
-    /// Not a hexadecimal number of 64 bits.
-    #[error("'{}' is not an address (hexadecimal, like 0x1B544000010)", Untrusted(.value))]
-    NoAddress { value: String },
-    /// Not the id of a suspect.
-    #[error("'{}' is not the id of a suspect (4 to 10 hexadecimal digits, like 3f2a)", Untrusted(.value))]
-    NoSuspect { value: String },
-    /// None of the words the option knows.
-    #[error("'{}' is not one of {choices}{hint}", Untrusted(.value))]
-    NoChoice {
-        value: String,
-        /// The words, joined by commas.
-        choices: String,
-        /// `, did you mean X?` or nothing.
-        hint: String,
-    },
-    /// A filter that cannot be compiled.
-    #[error("{reason}")]
-    Filter { reason: String },
-    /// An exclusion without a name.
-    #[error("'{}' has a ! without a name; write what to exclude, as in *;!System", Untrusted(.filter))]
-    NothingExcluded { filter: String },
-    /// A word that stands for no symbol server.
-    #[error("{reason}")]
-    Server {
-        /// Message that says what the word could have been.
-        reason: String,
-    },
-    /// An option that cannot be followed here.
-    #[error("{reason}")]
-    Refused { reason: &'static str },
 }
 
 /// Units of time with their nanoseconds.

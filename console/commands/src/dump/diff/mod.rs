@@ -1,29 +1,24 @@
-//! `.dump Diff`, and `.diff`, which is the same with its points as words. Its arguments and its points have a
-//! file each.
+//! `.dump Diff`, and `.diff`, which is the same with its points as words. Its arguments have a file of their own.
 
 mod options;
-mod points;
 
 use self::options::{DiffArgs, FLAME, OPTIONS};
 
 use std::path::Path;
 
-use crate::shared::caveats::{kind_option, note_allocations, write_caveats};
-use crate::shared::groups;
+use crate::converttime::recorded_ns;
+use crate::shared::{kind_option, note_allocations, write_caveats};
 use crate::{
-    AnyCommand, AnyKind, CommandError, DumpContext, Entered, Flow, Invocation, Kind, KindSignature,
-    SharedArgs, Signature,
+    Command, CommandError, DumpContext, Flow, KindCommand, SharedArgs, Signature, Tabular,
 };
 use handlescope_query::{
     self as query, self, Compared, DiffCriteria, Domain, FileAnswer, PointsDiff, ResourcesAnswer,
-    TraceAnswer, TracesDiff,
+    Span, TraceAnswer, TracesDiff, trace_info,
 };
 use handlescope_render as render;
 use handlescope_render::output::Target;
 use handlescope_render::pictures::FlameGraph;
-use handlescope_session::grammar::{
-    Arguments, Example, GroupView, OptionGroup, ParseError, Quotes, Token, parse,
-};
+use handlescope_session::grammar::{Arguments, Example, OptionGroup, ParseError};
 use handlescope_session::paths::has_extension;
 use handlescope_session::terminal::Messages;
 use handlescope_session::trace::{CaveatKind, LoadedTrace};
@@ -31,71 +26,41 @@ use handlescope_session::trace::{CaveatKind, LoadedTrace};
 /// The kind, which has every option and format that kinds have.
 pub struct Diff;
 
-pub struct DiffCommand;
-
-const SUMMARY: &str = "compare two points in time, or two traces";
-
-const DETAILS: &str = "With one trace, or with a point in time: handles and views that were \
-     opened after A (default: the start of the trace) and are still open at B (default: its end), by process, \
-     type and create stack, like !htrace -diff. A and B are .snapshot names or times; in text of \
-     !htrace, A defaults to the last !htrace -snapshot. With two traces and no point: groups that \
-     leak more in the trace recorded later, by process name, type and functions of the create \
-     stack, including handles closed only by process exit. A group is new or gone if only one \
-     trace leaks it, and worse or better if its rates differ by a factor of 1.5 and by more than \
-     chance (95 % confidence for all groups together). A new group counts as worse only if it is \
-     beyond chance, and a balanced one never does (.help growth). If anything got worse, a warning \
-     says so and the exit status of handlescope is 1; if lost events may explain it, 2. \
-     handlescope diff also fails with 2. Of two minidumps, all open handles are compared, those without a \
-     stack by the names of their objects. \
-     -Kind compares allocations instead.";
-
-static SIGNATURE: Signature = Signature {
-    names: &[".diff"],
-    group: groups::QUERIES,
-    usage: "[A [B]] [OPTION…]",
-    arguments: Arguments::Points(2),
-    summary: SUMMARY,
-    details: DETAILS,
-    examples: &[
-        ".diff",
-        ".diff 0.5s 1.5s -ShowStack",
-        ".diff 0.5s -pn leaky -json",
-        ".diff 0.5s -flame grown.svg",
-    ],
+pub static COMMAND: KindCommand = KindCommand {
+    signature: &Signature {
+        names: &[".diff"],
+        usage: "[A [B]] [OPTION…]",
+        arguments: Arguments::Points(2),
+        examples: &Example::lines([
+            ".diff",
+            ".diff 0.5s 1.5s -ShowStack",
+            ".diff 0.5s -pn leaky -json",
+            ".diff 0.5s -flame grown.svg",
+        ]),
+        ..Diff::SIGNATURE
+    },
+    kind: &Diff,
+    words: (&["-From", "-To"], "at most two points, A and B"),
 };
 
-impl AnyCommand for DiffCommand {
-    fn signature(&self) -> &'static Signature {
-        &SIGNATURE
-    }
-
-    fn groups(&self) -> Vec<GroupView> {
-        AnyKind::groups(&Diff)
-    }
-
-    fn parse(&self, entered: &Entered<'_>) -> Result<Box<dyn Invocation>, ParseError> {
-        let options = AnyKind::options(&Diff);
-        let points = parse::words(&options, entered.tokens);
-        if let Some(third) = points.get(2) {
-            return Err(entered.too_many("at most two points, A and B", third));
-        }
-        let mut tokens = entered.tokens.to_vec();
-        tokens.retain(|token| points.iter().all(|point| point.span != token.span));
-        let named = ["-From", "-To"].into_iter().zip(&points).flat_map(|(name, point)| {
-            let (text, span) = (name.to_owned(), point.span.clone());
-            [Token { text, span, quotes: Quotes::No }, (*point).clone()]
-        });
-        tokens.extend(named);
-        AnyKind::parse(&Diff, &Entered { tokens: &tokens, ..*entered })
-    }
-}
-
-impl Kind for Diff {
+impl Command for Diff {
     type Args = DiffArgs;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Diff",
-        summary: SUMMARY,
-        details: DETAILS,
+    const SIGNATURE: Signature = Signature {
+        names: &["Diff"],
+        summary: "compare two points in time, or two traces",
+        details: "With one trace, or with a point in time: handles and views that were \
+             opened after A (default: the start of the trace) and are still open at B (default: its end), by process, \
+             type and create stack, like !htrace -diff. A and B are .snapshot names or times; in text of \
+             !htrace, A defaults to the last !htrace -snapshot. With two traces and no point: groups that \
+             leak more in the trace recorded later, by process name, type and functions of the create \
+             stack, including handles closed only by process exit. A group is new or gone if only one \
+             trace leaks it, and worse or better if its rates differ by a factor of 1.5 and by more than \
+             chance (95 % confidence for all groups together). A new group counts as worse only if it is \
+             beyond chance, and a balanced one never does (.help growth). If anything got worse, a warning \
+             says so and the exit status of handlescope is 1; if lost events may explain it, 2. \
+             handlescope diff also fails with 2. Of two minidumps, all open handles are compared, those without a \
+             stack by the names of their objects. \
+             -Kind compares allocations instead.",
         examples: &[
             Example { goal: "handles opened and still open", line: ".dump Diff" },
             Example {
@@ -107,10 +72,11 @@ impl Kind for Diff {
                 line: ".dump Diff -From 0.5s -To 1.5s -Kind heap",
             },
         ],
+        ..Signature::KIND
     };
     const OPTIONS: &'static [OptionGroup<DiffArgs>] = OPTIONS;
 
-    fn columns() -> Vec<String> {
+    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| {
         let mut columns: Vec<String> = Vec::new();
         for domain in [Domain::Handles, Domain::Allocations] {
             let of_points = render::point_columns(domain).names();
@@ -121,7 +87,7 @@ impl Kind for Diff {
             }
         }
         columns
-    }
+    }));
 
     fn check(args: &DiffArgs, shared: &SharedArgs) -> Result<(), ParseError> {
         let (option, reason) = (FLAME, "the picture has all groups and no rows");
@@ -241,14 +207,14 @@ fn between<'a, F: Words<'a>>(
     criteria: &DiffCriteria,
     dump: &mut DumpContext<'a, '_>,
 ) -> Result<(), CommandError> {
-    let spans = points::spans(args, dump)?;
+    let spans = spans(args, dump)?;
     let answers: Vec<PointsDiff<F>> =
         query::between_points(dump.sources, &spans, criteria, dump.names, dump.cancel)?;
     for answer in &answers {
         write_caveats(&answer.file, dump.messages);
         answer.file.note(dump.messages)?;
     }
-    let points = points::names(args);
+    let points = point_names(args);
     if let Some(path) = &args.flame {
         let graph = FlameGraph::of_points(&answers, points);
         return match graph.is_empty() {
@@ -337,4 +303,46 @@ fn got_worse(
         dump.messages.warning(format_args!("{} of {noun} got worse", groups(worse)));
         dump.flow = Flow::Worse;
     }
+}
+
+/// The points as they are shown.
+fn point_names(args: &DiffArgs) -> [&str; 2] {
+    [args.from.as_deref().unwrap_or("start"), args.to.as_deref().unwrap_or("end")]
+}
+
+/// The points of each trace that is queried.
+fn spans(args: &DiffArgs, dump: &DumpContext<'_, '_>) -> Result<Vec<Span>, CommandError> {
+    let files = dump.sources.iter().filter_map(|source| dump.session.files.get(source.index));
+    let spans: Result<Vec<Span>, CommandError> = files.map(|file| span(file, args)).collect();
+    // Without points a span needs nothing of the session.
+    let mut spans = spans?;
+    spans.resize(dump.sources.len(), Span { after_ns: None, until_ns: None });
+    Ok(spans)
+}
+
+/// The points of a trace that were asked for.
+fn span(file: &LoadedTrace, args: &DiffArgs) -> Result<Span, CommandError> {
+    let point_of = |text: &Option<String>| text.as_ref().map(|text| point(file, text)).transpose();
+    let (after, until) = (point_of(&args.from)?, point_of(&args.to)?);
+    // The end of a trace is after all that is in it.
+    let ns = |point: Option<i64>| point.unwrap_or(i64::MAX);
+    // Between a point and itself nothing is opened.
+    if after.is_some_and(|after| ns(after) > ns(until.flatten())) {
+        let text =
+            |text: &Option<String>, default: &str| text.clone().unwrap_or(default.to_owned());
+        let (from, to) = (text(&args.from, "start"), text(&args.to, "end"));
+        return Err(CommandError::PointOrder { from, to });
+    }
+    Ok(Span { after_ns: after.map(ns), until_ns: until.flatten() })
+}
+
+/// A snapshot of a trace, or a time in it; `None` for its end.
+fn point(file: &LoadedTrace, text: &str) -> Result<Option<i64>, CommandError> {
+    if let Some(snapshot) = file.snapshot(text) {
+        return Ok(snapshot.ns);
+    }
+    let info = trace_info(&file.trace)?;
+    let time = recorded_ns(text, &info).ok().flatten().filter(|_| info.has_clock());
+    let error = || CommandError::NoPoint { point: text.to_owned(), path: file.path.clone() };
+    time.map(Some).ok_or_else(error)
 }

@@ -9,7 +9,10 @@ use crate::shared::choice::{
 use crate::shared::{fields, groups};
 use handlescope_query::DiffCriteria;
 use handlescope_session::filter::Filter;
-use handlescope_session::grammar::{Opt, OptionGroup, Take};
+use handlescope_session::grammar::value::{
+    ALLOCATION_KINDS, FILE, OBJECT_TYPES, POINT, PROCESSES, SUSPECT, Value,
+};
+use handlescope_session::grammar::{Opt, OptionGroup, to};
 use handlescope_session::settings::StackDisplayArgs;
 
 /// Arguments of `.dump Diff`.
@@ -45,23 +48,28 @@ static WHICH: &[Opt<DiffArgs>] = &[
         details: "A .snapshot name or a time as for .converttime, in quotes if it has a space. \
              Default: the start of the trace. After .diff the option name may be omitted.",
         example: "-From 0.5s",
-        take: Take::Point("A", |args| &mut args.from),
+        take: to(&(Value { placeholder: "A", ..POINT }, |args, point| args.from = Some(point))),
     },
     Opt {
         names: &["-To"],
         help: "handles open at this point",
         details: "As for -From. Default: the end of the trace.",
         example: "-To 1.5s",
-        take: Take::Point("B", |args| &mut args.to),
+        take: to(&(Value { placeholder: "B", ..POINT }, |args, point| args.to = Some(point))),
     },
     process_option(
         "handles and allocations that these processes own",
         "The owner, not the creator as for -pn of .dump ObjectRef. The name may go without .exe; \
          a number is a pid; ! in front excludes.",
-        |args| &mut args.criteria.process,
+        &(PROCESSES, |args, processes| args.criteria.process = Some(processes)),
     ),
-    type_of_handles_option(|args| &mut args.criteria.object_type),
-    suspect_option("only groups of a suspect of .why", |args| &mut args.criteria.suspect),
+    type_of_handles_option(&(OBJECT_TYPES, |args, filter| {
+        args.criteria.object_type = Some(filter);
+    })),
+    suspect_option(
+        "only groups of a suspect of .why",
+        &(SUSPECT, |args, id| args.criteria.suspect = Some(id)),
+    ),
     kind_instead_option(
         "Between two points: allocations made after A and still there at B, by process, kind, \
          allocator and stack. Of two traces: allocations that nothing freed, or only process \
@@ -69,7 +77,7 @@ static WHICH: &[Opt<DiffArgs>] = &[
          as one allocator, because their handles differ. Groups are judged by the same test as \
          handles, by bytes, or by number where there are no bytes; less than 64 KiB of memory \
          does not count.",
-        |args| &mut args.kind,
+        &(ALLOCATION_KINDS, |args, filter| args.kind = Some(filter)),
     ),
 ];
 
@@ -85,5 +93,5 @@ static PICTURES: &[Opt<DiffArgs>] = &[Opt {
          and the type is red or blue if that is more or fewer than expected from the first in the \
          same time. With -Kind, the width is bytes allocated.",
     example: "-flame grown.svg",
-    take: Take::File(|args| &mut args.flame),
+    take: to(&(FILE, |args, file| args.flame = Some(file))),
 }];

@@ -2,7 +2,8 @@
 
 use super::args::ObjectRefArgs;
 use crate::shared::choice::{time_digits_option, time_format_option};
-use handlescope_session::grammar::{Opt, Take};
+use handlescope_session::grammar::value::{PROCESS_FORMAT, SWITCH};
+use handlescope_session::grammar::{Opt, to};
 
 /// Options about further output.
 pub static DISPLAY: &[Opt<ObjectRefArgs>] = &[
@@ -11,7 +12,7 @@ pub static DISPLAY: &[Opt<ObjectRefArgs>] = &[
         help: "include reference count changes",
         details: "Needs a trace with reference tracing.",
         example: "-ShowRef",
-        take: Take::Switch(|args| &mut args.criteria.show_ref),
+        take: to(&(SWITCH, |args, ()| args.criteria.show_ref = true)),
     },
     time_format_option(),
     time_digits_option(),
@@ -21,7 +22,7 @@ pub static DISPLAY: &[Opt<ObjectRefArgs>] = &[
         details: "After the name of a process: +START if it started in the trace, - END if it \
                   ended, and the duration if both. Overrides .processfmt.",
         example: "-ProcessFmt s",
-        take: Take::ProcessFormat(|args| &mut args.display.process_format),
+        take: to(&(PROCESS_FORMAT, |args, format| args.display.process_format = Some(format))),
     },
     Opt {
         names: &["-ppn", "-PlainProcessNames"],
@@ -29,34 +30,34 @@ pub static DISPLAY: &[Opt<ObjectRefArgs>] = &[
         details: "Some services get a better name from their command line. With this option, \
                   output and process filters use only the executable's.",
         example: "-PlainProcessNames",
-        take: Take::Switch(|args| &mut args.display.plain_process_names),
+        take: to(&(SWITCH, |args, ()| args.display.plain_process_names = true)),
     },
     Opt {
         names: &["-NoDigitSep"],
         help: "print sizes without thousands separators",
         details: "Applies to sizes of mappings.",
         example: "-Map 1 -NoDigitSep",
-        take: Take::Switch(|args| &mut args.display.no_digit_separator),
+        take: to(&(SWITCH, |args, ()| args.display.no_digit_separator = true)),
     },
     Opt {
         names: &["-Clip"],
         help: "fit lines to the terminal width",
         details: "The default on a terminal, unless .clip 0 is set. A pipe gets whole lines.",
         example: "-Clip",
-        take: Take::Set(|args| args.display.clip = Some(true)),
+        take: to(&(SWITCH, |args, ()| args.display.clip = Some(true))),
     },
     Opt {
         names: &["-NoClip"],
         help: "print whole lines, however long",
         details: "The terminal wraps them.",
         example: "-ShowStack -NoClip",
-        take: Take::Set(|args| args.display.clip = Some(false)),
+        take: to(&(SWITCH, |args, ()| args.display.clip = Some(false))),
     },
     Opt {
         names: &["-sffn", "-ShowFullFileName"],
         help: "print the whole path of each file",
         details: "Otherwise a file is shown by its name without extension.",
         example: "-ShowFullFileName",
-        take: Take::Set(|args| args.display.full_file_name = Some(true)),
+        take: to(&(SWITCH, |args, ()| args.display.full_file_name = Some(true))),
     },
 ];

@@ -1,9 +1,10 @@
 //! Options about groups of handles.
 
 use super::args::ObjectRefArgs;
-use crate::shared::choice::{add_column, fold_stack_option, stack_from_option};
+use crate::shared::choice::{add_columns, fold_stack_option, stack_from_option};
 use handlescope_query::GroupColumn;
-use handlescope_session::grammar::{Opt, Take};
+use handlescope_session::grammar::value::{MAYBE_NUMBER, NUMBER, TOP, Value, WORDS};
+use handlescope_session::grammar::{Opt, to};
 
 /// Default number of time intervals.
 const BUCKETS: u64 = 12;
@@ -20,23 +21,23 @@ pub static GROUPS: &[Opt<ObjectRefArgs>] = &[
              counts in each. Open: listed by the rundown at the end of the trace or, without one, opened and \
              not closed in the trace.",
         example: "-GroupBy process,type,createstack",
-        take: Take::List(GroupColumn::words, |args, index| {
-            add_column(&mut args.criteria.groups.by, GroupColumn::ALL.get(index));
-        }),
+        take: to(&(Value { words: GroupColumn::words, ..WORDS }, |args, indices| {
+            add_columns(&mut args.criteria.groups.by, GroupColumn::ALL, &indices);
+        })),
     },
     Opt {
         names: &["-MinCount"],
         help: "only groups of at least N handles and views",
         details: "On every level. Omitted groups are counted.",
         example: "-GroupBy type -MinCount 10",
-        take: Take::Number(|args| &mut args.min_count),
+        take: to(&(NUMBER, |args, number| args.min_count = Some(number))),
     },
     Opt {
         names: &["-Depth"],
         help: "only the first N columns of the groups",
         details: "Deeper groups are summed up.",
         example: "-GroupBy process,type -Depth 1",
-        take: Take::Number(|args| &mut args.depth),
+        take: to(&(NUMBER, |args, number| args.depth = Some(number))),
     },
     Opt {
         names: &["-Rows"],
@@ -45,7 +46,7 @@ pub static GROUPS: &[Opt<ObjectRefArgs>] = &[
              within each group. For scripts that read page by page: only these groups get names \
              of functions.",
         example: "-GroupBy process,type -Rows 2 1",
-        take: Take::Top(|args| &mut args.rows),
+        take: to(&(TOP, |args, rows| args.rows = Some(rows))),
     },
     fold_stack_option("-GroupBy createstack -FoldStack *!std::*"),
     stack_from_option("-GroupBy createstack -StackFrom *leaky::*"),
@@ -56,6 +57,6 @@ pub static GROUPS: &[Opt<ObjectRefArgs>] = &[
              Handles from before the trace are not included. Growth: steady with its rate, burst, \
              once, balanced, or short if too few to judge; see .help growth.",
         example: "-GroupBy type -ShowTime 24",
-        take: Take::MaybeNumber(BUCKETS, |args| &mut args.buckets),
+        take: to(&(MAYBE_NUMBER, |args, number| args.buckets = Some(number.unwrap_or(BUCKETS)))),
     },
 ];

@@ -10,9 +10,9 @@ mod stacks;
 
 pub use self::args::ObjectRefArgs;
 
-use crate::shared::caveats::write_caveats;
 use crate::shared::groups as headings;
-use crate::{CommandError, DumpContext, Kind, KindSignature, SharedArgs};
+use crate::shared::write_caveats;
+use crate::{Command, CommandError, DumpContext, SharedArgs, Signature, Tabular};
 use handlescope_query::{self as query, CountBy, ObjectCriteria, ShowTotal, Stat};
 use handlescope_render::{self as render, OutputOptions};
 use handlescope_session::grammar::{Example, OptionGroup, ParseError};
@@ -20,25 +20,33 @@ use handlescope_session::values::Format;
 
 pub struct ObjectRef;
 
-impl Kind for ObjectRef {
+impl Command for ObjectRef {
     type Args = ObjectRefArgs;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "ObjectRef",
+    const SIGNATURE: Signature = Signature {
+        names: &["ObjectRef"],
         summary: "kernel objects with their handles, references, mappings and stacks",
         details: "Prints objects that pass all filters, their events and totals. An id is the same in \
                   every query.",
         examples: EXAMPLES,
+        ..Signature::KIND
     };
-    const OPTIONS: &'static [OptionGroup<ObjectRefArgs>] = OPTIONS;
+    const OPTIONS: &'static [OptionGroup<ObjectRefArgs>] = &[
+        LEAKS,
+        CHOICE,
+        OptionGroup { title: "Find the code: stacks", options: stacks::STACKS },
+        SHARED,
+        MAPPINGS,
+        OptionGroup { title: "Count", options: output::TOTALS },
+        OptionGroup { title: "Group", options: groups::GROUPS },
+        OptionGroup { title: headings::DISPLAY, options: display::DISPLAY },
+        OptionGroup { title: headings::SCRIPTS, options: output::SCRIPTS },
+    ];
 
     /// Columns of events: their files hold nothing else, and the totals have an order of their own.
-    fn columns() -> Vec<String> {
-        render::OBJECT_COLUMNS.map(str::to_owned).into()
-    }
-
-    fn column_choices() -> Vec<String> {
-        render::tree_columns().map(str::to_owned).collect()
-    }
+    const TABLE: Option<Tabular> = Some(Tabular {
+        choices: || render::tree_columns().map(str::to_owned).collect(),
+        ..Tabular::for_traces(|| render::OBJECT_COLUMNS.map(str::to_owned).into())
+    });
 
     fn add_output(args: &ObjectRefArgs, output: &mut OutputOptions) {
         output.formats.splice(..0, args.formats.iter().cloned());
@@ -129,19 +137,6 @@ const SHARED: OptionGroup<ObjectRefArgs> =
     OptionGroup { title: "Find what processes or threads share", options: shares::SHARED };
 const MAPPINGS: OptionGroup<ObjectRefArgs> =
     OptionGroup { title: "Look at file mappings", options: shares::MAPPINGS };
-
-/// All options, under the headings of the help.
-static OPTIONS: &[OptionGroup<ObjectRefArgs>] = &[
-    LEAKS,
-    CHOICE,
-    OptionGroup { title: "Find the code: stacks", options: stacks::STACKS },
-    SHARED,
-    MAPPINGS,
-    OptionGroup { title: "Count", options: output::TOTALS },
-    OptionGroup { title: "Group", options: groups::GROUPS },
-    OptionGroup { title: headings::DISPLAY, options: display::DISPLAY },
-    OptionGroup { title: headings::SCRIPTS, options: output::SCRIPTS },
-];
 
 /// Questions with the command lines that answer them.
 static EXAMPLES: &[Example] = &[

@@ -5,8 +5,10 @@ use crate::shared::choice::{
     command_line_option, new_process_option, process_option, suspect_option, time_option,
     type_option,
 };
-use handlescope_session::grammar::{Opt, Take, Texts};
-use handlescope_session::values::CountUnit;
+use handlescope_session::grammar::value::{
+    COUNTS, OBJECT_NAMES, OBJECT_TYPES, PROCESSES, SUSPECT, SWITCH, TEXTS, TIMES,
+};
+use handlescope_session::grammar::{Opt, to};
 
 /// Leaks and lifetimes.
 pub static LEAKS: &[Opt<ObjectRefArgs>] = &[
@@ -19,7 +21,7 @@ pub static LEAKS: &[Opt<ObjectRefArgs>] = &[
              creation or end passes. Windows closes everything when a process ends: -LeakAtExit \
              shows handles that only process exit closed.",
         example: "-Leak",
-        take: Take::Switch(|args| &mut args.criteria.leak),
+        take: to(&(SWITCH, |args, ()| args.criteria.leak = true)),
     },
     Opt {
         names: &["-LeakAtExit"],
@@ -30,7 +32,7 @@ pub static LEAKS: &[Opt<ObjectRefArgs>] = &[
              Inherited handles do not count. With -ShowStack and kernel symbols the close stacks \
              confirm it, or a warning says that they do not. With -Leak, both are shown.",
         example: "-LeakAtExit",
-        take: Take::Switch(|args| &mut args.criteria.leak_at_exit),
+        take: to(&(SWITCH, |args, ()| args.criteria.leak_at_exit = true)),
     },
     Opt {
         names: &["-MinMaxDuration"],
@@ -38,7 +40,7 @@ pub static LEAKS: &[Opt<ObjectRefArgs>] = &[
         details: "From creation to end, regardless of other options. An object without known \
              creation or end counts as 9999 seconds. Units: s, ms, us, ns.",
         example: "-MinMaxDuration 0 10ms",
-        take: Take::Seconds(|args| &mut args.criteria.duration),
+        take: to(&(TIMES, |args, times| args.criteria.duration = Some(times))),
     },
 ];
 
@@ -50,7 +52,7 @@ pub static CHOICE: &[Opt<ObjectRefArgs>] = &[
          than the trace, any process that still has a handle at the end of the trace. Of allocations (.flame, \
          .plot, .report), the owner. The name may go without .exe; a number is a pid; ! in front \
          excludes.",
-        |args| &mut args.criteria.creator.name,
+        &(PROCESSES, |args, processes| args.criteria.creator.name = Some(processes)),
     ),
     command_line_option(
         "objects created by processes with this command line",
@@ -61,16 +63,17 @@ pub static CHOICE: &[Opt<ObjectRefArgs>] = &[
         "objects created by processes that started or ended in the trace",
         "Combined with -pn and -CmdLine, all must match.",
     ),
-    suspect_option("only handles and views leaked by a suspect of .why", |args| {
-        &mut args.criteria.suspect
-    }),
+    suspect_option(
+        "only handles and views leaked by a suspect of .why",
+        &(SUSPECT, |args, id| args.criteria.suspect = Some(id)),
+    ),
     Opt {
         names: &["-RelatedProcess"],
         help: "objects that any of these processes used",
         details: "The process of any event or open handle, or one that inherited a handle. With \
              an exclusion: objects that some other process used.",
         example: "-RelatedProcess explorer",
-        take: Take::Processes(|args| &mut args.criteria.related_process),
+        take: to(&(PROCESSES, |args, processes| args.criteria.related_process = Some(processes))),
     },
     Opt {
         names: &["-ObjectName"],
@@ -79,19 +82,19 @@ pub static CHOICE: &[Opt<ObjectRefArgs>] = &[
              be written with or without a drive letter. An object without a name has an empty \
              name.",
         example: "-ObjectName *Leaky_Signal*",
-        take: Take::Filter(Texts::ObjectNames, |args| &mut args.criteria.object_name),
+        take: to(&(OBJECT_NAMES, |args, filter| args.criteria.object_name = Some(filter))),
     },
     type_option(
         "objects of this type: Event, Thread, File, Section, FileMapping…",
         "Applies to totals, too. A type that the trace does not name is UnknownType.",
-        |args| &mut args.criteria.object_type,
+        &(OBJECT_TYPES, |args, filter| args.criteria.object_type = Some(filter)),
     ),
     Opt {
         names: &["-Object"],
         help: "objects at this kernel address",
         details: "Compared with the address as 0x and hex digits, in any case.",
         example: "-Object 0xFFFF810008BE66F0",
-        take: Take::Filter(Texts::Other, |args| &mut args.criteria.object),
+        take: to(&(TEXTS, |args, filter| args.criteria.object = Some(filter))),
     },
     Opt {
         names: &["-Id"],
@@ -99,7 +102,7 @@ pub static CHOICE: &[Opt<ObjectRefArgs>] = &[
         details: "The id at the start of each object line. It is the same in every query and \
              counts per file. ; separates ids, ! in front excludes.",
         example: "-Id 73;89",
-        take: Take::Filter(Texts::Other, |args| &mut args.criteria.id),
+        take: to(&(TEXTS, |args, filter| args.criteria.id = Some(filter))),
     },
     Opt {
         names: &["-MinMaxId"],
@@ -107,13 +110,13 @@ pub static CHOICE: &[Opt<ObjectRefArgs>] = &[
         details: "The id at the start of each object line. It is the same in every query and \
              counts per file.",
         example: "-MinMaxId 500 600",
-        take: Take::Count(CountUnit::None, |args| &mut args.criteria.ids),
+        take: to(&(COUNTS, |args, range| args.criteria.ids = Some(range))),
     },
     time_option(
         "only events in this time range, since session start",
         "Both ends included. Objects without an event in it are left out; lifetimes do not \
          change. Units: s, ms, us, ns.",
-        |args| &mut args.criteria.time,
+        &(TIMES, |args, times| args.criteria.time = Some(times)),
     ),
     Opt {
         names: &["-Handle"],
@@ -123,6 +126,6 @@ pub static CHOICE: &[Opt<ObjectRefArgs>] = &[
              without such an event are left out; handles known only from the rundown do not count, \
              but those that a dump lists do.",
         example: "-Handle 0xC0;0xC4",
-        take: Take::Filter(Texts::Other, |args| &mut args.criteria.handle),
+        take: to(&(TEXTS, |args, filter| args.criteria.handle = Some(filter))),
     },
 ];

@@ -3,8 +3,9 @@
 use super::args::ObjectRefArgs;
 use crate::shared::options::{sort_details, sort_option};
 use handlescope_query::ShowTotal;
-use handlescope_session::grammar::{Choices, Opt, Take, choice, words};
-use handlescope_session::values::{CSV, NamesFile};
+use handlescope_session::grammar::value::{COLUMN, MAYBE_FILE, MAYBE_WORD, SWITCH, TOP, Value};
+use handlescope_session::grammar::{Choices, Opt, choice, to, words};
+use handlescope_session::values::{CSV, RequestedFormat};
 
 /// Words of `-ShowTotal`. ETWAnalyzer's other commands total by method; for objects, that prints the same as File.
 const TOTALS_OF: &Choices<ShowTotal> = &[
@@ -24,10 +25,9 @@ pub static TOTALS: &[Opt<ObjectRefArgs>] = &[
              the filters; with -Leak or -LeakAtExit, the handles these print. A leaked handle \
              that a child inherited counts for the parent; with -GroupBy process for the child.",
         example: "-ShowTotal Process",
-        take: Take::MaybeChoice(
-            || words(TOTALS_OF),
-            |args, index| args.criteria.show_total = choice(TOTALS_OF, index),
-        ),
+        take: to(&(Value { words: || words(TOTALS_OF), ..MAYBE_WORD }, |args, index| {
+            args.criteria.show_total = choice(TOTALS_OF, index);
+        })),
     },
     Opt {
         names: &["-TopN"],
@@ -36,7 +36,7 @@ pub static TOTALS: &[Opt<ObjectRefArgs>] = &[
              Handles; otherwise the first N objects of each file in printed order (creation or \
              -SortBy). Omitted rows are counted.",
         example: "-ShowTotal Total -TopN 5",
-        take: Take::Top(|args| &mut args.criteria.top),
+        take: to(&(TOP, |args, top| args.criteria.top = Some(top))),
     },
     sort_option(
         "sort by a column; -ShowTotal by Handles or a name, -GroupBy by a figure",
@@ -47,7 +47,7 @@ pub static TOTALS: &[Opt<ObjectRefArgs>] = &[
              unmapped, objects, first_ns, last_ns."
         ),
         "-SortBy name",
-        |args| &mut args.sort_by,
+        &(COLUMN, |args, column| args.sort_by = Some(column)),
     ),
 ];
 
@@ -60,21 +60,23 @@ pub static SCRIPTS: &[Opt<ObjectRefArgs>] = &[
              nanoseconds since session start. With -ShowStack, the first event of a stack has its \
              text. The file appears when it is complete. Without FILE it is printed.",
         example: "-Leak -ShowStack -csv Leaks.csv",
-        take: Take::Format(&CSV, NamesFile::Maybe, |args| &mut args.formats),
+        take: to(&(MAYBE_FILE, |args, file| {
+            RequestedFormat { spec: &CSV, file }.add_to(&mut args.formats);
+        })),
     },
     Opt {
         names: &["-NoCSVSeparator"],
         help: "omit the line `sep = ;` at the start of the CSV file",
         details: "The line is for Excel; other programs read it as data.",
         example: "-csv Leaks.csv -NoCSVSeparator",
-        take: Take::Switch(|args| &mut args.no_csv_separator),
+        take: to(&(SWITCH, |args, ()| args.no_csv_separator = true)),
     },
     Opt {
         names: &["-NoCmdLine"],
         help: "leave the command line column of the CSV file empty",
         details: "Command lines may be long and contain secrets.",
         example: "-csv Leaks.csv -NoCmdLine",
-        take: Take::Switch(|args| &mut args.no_command_line),
+        take: to(&(SWITCH, |args, ()| args.no_command_line = true)),
     },
 ];
 

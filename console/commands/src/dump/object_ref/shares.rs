@@ -2,8 +2,8 @@
 
 use super::args::ObjectRefArgs;
 use handlescope_query::MapMode;
-use handlescope_session::grammar::{Choices, Opt, Take, Texts, choice, words};
-use handlescope_session::values::CountUnit;
+use handlescope_session::grammar::value::{ADDRESS, SIZES, SWITCH, TEXTS, Value, WORD};
+use handlescope_session::grammar::{Choices, Opt, choice, to, words};
 
 /// Objects that several processes or threads use.
 pub static SHARED: &[Opt<ObjectRefArgs>] = &[
@@ -13,7 +13,7 @@ pub static SHARED: &[Opt<ObjectRefArgs>] = &[
         details: "More than one process created, duplicated (from or to), referenced, mapped or \
              unmapped it. Closing does not count.",
         example: "-MultiProcess",
-        take: Take::Switch(|args| &mut args.criteria.multi_process),
+        take: to(&(SWITCH, |args, ()| args.criteria.multi_process = true)),
     },
     Opt {
         names: &["-Overlapped"],
@@ -21,14 +21,14 @@ pub static SHARED: &[Opt<ObjectRefArgs>] = &[
         details: "A sign of a race: two threads opened the same object at once. Considers events \
              that pass the other options.",
         example: "-Overlapped",
-        take: Take::Switch(|args| &mut args.criteria.overlapped),
+        take: to(&(SWITCH, |args, ()| args.criteria.overlapped = true)),
     },
     Opt {
         names: &["-Inherit"],
         help: "objects with a handle that a child process inherited",
         details: "Recorded as a duplicate with the same value in parent and child.",
         example: "-Inherit",
-        take: Take::Switch(|args| &mut args.criteria.inherit),
+        take: to(&(SWITCH, |args, ()| args.criteria.inherit = true)),
     },
 ];
 
@@ -45,27 +45,29 @@ pub static MAPPINGS: &[Opt<ObjectRefArgs>] = &[
         details: "-Handle and -ObjectName imply 0; -PtrInMap, -ViewBase and -MinMaxMapSize \
                   imply 1, and override it.",
         example: "-Map 1",
-        take: Take::Choice(|| words(MAPS), |args, index| args.criteria.map = choice(MAPS, index)),
+        take: to(&(Value { words: || words(MAPS), ..WORD }, |args, index| {
+            args.criteria.map = choice(MAPS, index);
+        })),
     },
     Opt {
         names: &["-PtrInMap"],
         help: "mappings whose view contains this address",
         details: "A hexadecimal address, with or without 0x. The end of the view is included.",
         example: "-PtrInMap 0x1B544000010",
-        take: Take::Address(|args| &mut args.criteria.ptr_in_map),
+        take: to(&(ADDRESS, |args, address| args.criteria.ptr_in_map = Some(address))),
     },
     Opt {
         names: &["-ViewBase"],
         help: "mappings whose view starts at this address",
         details: "Compared with the address as 0x and hex digits, so write 0x in front.",
         example: "-ViewBase 0x1B5*",
-        take: Take::Filter(Texts::Other, |args| &mut args.criteria.view_base),
+        take: to(&(TEXTS, |args, filter| args.criteria.view_base = Some(filter))),
     },
     Opt {
         names: &["-MinMaxMapSize"],
         help: "mappings of this size",
         details: "Units: B, KB = 1000, KiB = 1024, MB, MiB, GB, GiB.",
         example: "-MinMaxMapSize 64KiB 10MB",
-        take: Take::Count(CountUnit::Bytes, |args| &mut args.criteria.map_size),
+        take: to(&(SIZES, |args, range| args.criteria.map_size = Some(range))),
     },
 ];

@@ -5,7 +5,8 @@ use crate::shared::choice::{
     fold_stack_option, show_address_option, show_line_option, show_stack_option,
     stack_filter_option, stack_from_option,
 };
-use handlescope_session::grammar::{Opt, Take, Texts};
+use handlescope_session::grammar::value::FRAMES;
+use handlescope_session::grammar::{Opt, to};
 
 /// Filters on stacks, and how stacks are shown.
 pub static STACKS: &[Opt<ObjectRefArgs>] = &[
@@ -32,7 +33,7 @@ const CREATE_STACK: Opt<ObjectRefArgs> = Opt {
     details: "All events of the object are kept. A filter is compared with each line \
               module!function of the stack.",
     example: "-CreateStack *EventCache::GetOrCreate*",
-    take: Take::Filter(Texts::Frames, |args| &mut args.criteria.create_stack),
+    take: to(&(FRAMES, |args, filter| args.criteria.create_stack = Some(filter))),
 };
 
 const DESTROY_STACK: Opt<ObjectRefArgs> = Opt {
@@ -41,12 +42,12 @@ const DESTROY_STACK: Opt<ObjectRefArgs> = Opt {
     details: "The end is the delete, the last unmap or the last close. All events of the \
               object are kept.",
     example: "-DestroyStack *NtTerminateProcess*",
-    take: Take::Filter(Texts::Frames, |args| &mut args.criteria.destroy_stack),
+    take: to(&(FRAMES, |args, filter| args.criteria.destroy_stack = Some(filter))),
 };
 
 const STACK_FILTER: Opt<ObjectRefArgs> = stack_filter_option(
     "only events with a matching stack",
     "Objects without such an event are left out. A filter is compared with each line \
      module!function of the stack; an exclusion must match no line.",
-    |args| &mut args.criteria.stack_filter,
+    &(FRAMES, |args, filter| args.criteria.stack_filter = Some(filter)),
 );

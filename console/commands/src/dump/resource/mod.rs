@@ -5,27 +5,28 @@ mod options;
 pub use self::options::ResourceArgs;
 
 use self::options::OPTIONS;
-use crate::shared::caveats::write_caveats;
-use crate::{CommandError, DumpContext, Kind, KindSignature, SharedArgs};
+use crate::shared::write_caveats;
+use crate::{Command, CommandError, DumpContext, SharedArgs, Signature, Tabular};
 use handlescope_query::{self as query, ResourceColumn, ResourceCriteria};
 use handlescope_render::{self as render, OutputOptions};
 use handlescope_session::grammar::{Example, OptionGroup, ParseError};
 
 pub struct Resource;
 
-impl Kind for Resource {
+impl Command for Resource {
     type Args = ResourceArgs;
-    const SIGNATURE: KindSignature = KindSignature {
-        name: "Resource",
+    const SIGNATURE: Signature = Signature {
+        names: &["Resource"],
         summary: "allocations: heap blocks, virtual memory and other acquired resources",
         details: "Counts allocations and frees by kind, allocator and process, leaks first. With \
              -Leak, lists leaked allocations by their stacks. Allocations from before the trace \
              are not included; their frees are orphan frees. See docs/resources.md.",
         examples: EXAMPLES,
+        ..Signature::KIND
     };
     const OPTIONS: &'static [OptionGroup<ResourceArgs>] = OPTIONS;
 
-    fn columns() -> Vec<String> {
+    const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| {
         let names = |criteria: ResourceCriteria| render::resource_columns(&criteria, true).names();
         let mut columns = names(ResourceCriteria::default());
         let unreleased = names(ResourceCriteria { leak: true, ..ResourceCriteria::default() });
@@ -33,7 +34,7 @@ impl Kind for Resource {
             unreleased.into_iter().filter(|name| !columns.contains(name)).collect::<Vec<_>>(),
         );
         columns
-    }
+    }));
 
     fn check(args: &ResourceArgs, _: &SharedArgs) -> Result<(), ParseError> {
         if args.total.is_some() && !args.by.is_empty() {

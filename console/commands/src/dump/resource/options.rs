@@ -1,16 +1,19 @@
 //! The arguments of `.dump Resource`, and the options that fill them.
 
 use crate::shared::choice::{
-    add_column, fold_stack_option, kind_option, process_option, show_address_option,
+    add_columns, fold_stack_option, kind_option, process_option, show_address_option,
     show_line_option, show_stack_option, stack_from_option, suspect_option, time_digits_option,
     time_format_option, time_option,
 };
 use crate::shared::options::{sort_details, sort_option};
 use crate::shared::{fields, groups};
 use handlescope_query::{ResourceColumn, ResourceCriteria, StackTrims};
-use handlescope_session::grammar::{Choices, Opt, OptionGroup, Take, Texts, choice, words};
+use handlescope_session::grammar::value::{
+    ALLOCATION_KINDS, ALLOCATORS, COLUMN, FRAMES, MAYBE_NUMBER, MAYBE_WORD, PROCESSES, SIZES,
+    SUSPECT, SWITCH, TIMES, Value, WORDS,
+};
+use handlescope_session::grammar::{Choices, Opt, OptionGroup, choice, to, words};
 use handlescope_session::settings::{DisplayArgs, StackDisplayArgs};
-use handlescope_session::values::CountUnit;
 
 /// Arguments of `.dump Resource`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -56,14 +59,14 @@ static LEAKS: &[Opt<ResourceArgs>] = &[
              frees everything when a process ends: -LeakAtExit shows allocations that only \
              process exit freed.",
         example: "-Leak",
-        take: Take::Switch(|args| &mut args.criteria.leak),
+        take: to(&(SWITCH, |args, ()| args.criteria.leak = true)),
     },
     Opt {
         names: &["-LeakAtExit"],
         help: "only allocations freed only by process exit",
         details: "In the same groups. With -Leak, both are shown.",
         example: "-LeakAtExit",
-        take: Take::Switch(|args| &mut args.criteria.leak_at_exit),
+        take: to(&(SWITCH, |args, ()| args.criteria.leak_at_exit = true)),
     },
 ];
 
@@ -73,25 +76,26 @@ static WHICH: &[Opt<ResourceArgs>] = &[
         "Heap blocks; pages committed and address space reserved by VirtualAlloc; resources that \
          events of other providers acquire and release; GDI and USER handles.",
         "-Kind heap;commit",
-        |args| &mut args.criteria.kind,
+        &(ALLOCATION_KINDS, |args, filter| args.criteria.kind = Some(filter)),
     ),
     process_option(
         "allocations that these processes own",
         "The owner, even if another process allocated for it. The name may go without .exe; a \
          number is a pid; ! in front excludes. If a process is not in the trace, only its pid is \
          known.",
-        |args| &mut args.criteria.process,
+        &(PROCESSES, |args, processes| args.criteria.process = Some(processes)),
     ),
-    suspect_option("only allocations leaked by a suspect of .why", |args| {
-        &mut args.criteria.suspect
-    }),
+    suspect_option(
+        "only allocations leaked by a suspect of .why",
+        &(SUSPECT, |args, id| args.criteria.suspect = Some(id)),
+    ),
     Opt {
         names: &["-Allocator"],
         help: "allocators with this name: a heap, VirtualAlloc, or a name from events",
         details: "A heap is named by its handle, 0x and hex digits. For GDI and USER handles it \
              is their type.",
         example: "-Allocator 0x1d0f2a30000",
-        take: Take::Filter(Texts::Allocators, |args| &mut args.criteria.allocator),
+        take: to(&(ALLOCATORS, |args, filter| args.criteria.allocator = Some(filter))),
     },
     Opt {
         names: &["-MinMaxSize"],
@@ -99,12 +103,12 @@ static WHICH: &[Opt<ResourceArgs>] = &[
         details: "The whole size of an allocation that was freed in parts. Units: KiB, MB and so \
              on.",
         example: "-MinMaxSize 64KiB 1MB",
-        take: Take::Count(CountUnit::Bytes, |args| &mut args.criteria.size),
+        take: to(&(SIZES, |args, range| args.criteria.size = Some(range))),
     },
     time_option(
         "allocations made in this time range, since session start",
         "In seconds, or with a unit: 10ms. A free without allocation counts at its own time.",
-        |args| &mut args.criteria.time,
+        &(TIMES, |args, times| args.criteria.time = Some(times)),
     ),
 ];
 
@@ -115,14 +119,14 @@ static STACKS: &[Opt<ResourceArgs>] = &[
         details: "A filter is compared with each line module!function of the stack; an exclusion \
              must match no line. An allocation without a stack does not match.",
         example: "-CreateStack *Image::Load*",
-        take: Take::Filter(Texts::Frames, |args| &mut args.criteria.create_stack),
+        take: to(&(FRAMES, |args, filter| args.criteria.create_stack = Some(filter))),
     },
     Opt {
         names: &["-FreeStack"],
         help: "only allocations freed on a stack with this frame",
         details: "Stacks of frees are often not recorded.",
         example: "-FreeStack *Image::Close*",
-        take: Take::Filter(Texts::Frames, |args| &mut args.criteria.free_stack),
+        take: to(&(FRAMES, |args, filter| args.criteria.free_stack = Some(filter))),
     },
 ];
 
@@ -141,9 +145,9 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
         details: "Columns in any order, separated by commas. Groups with the most leaked bytes \
              come first. Stacks are equal if their functions are.",
         example: "-GroupBy process,createstack",
-        take: Take::List(ResourceColumn::words, |args, index| {
-            add_column(&mut args.by, ResourceColumn::ALL.get(index));
-        }),
+        take: to(&(Value { words: ResourceColumn::words, ..WORDS }, |args, indices| {
+            add_columns(&mut args.by, ResourceColumn::ALL, &indices);
+        })),
     },
     fold_stack_option("-GroupBy createstack -FoldStack *!std::*"),
     stack_from_option("-GroupBy createstack -StackFrom *leaky::*"),
@@ -153,12 +157,9 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
         details: "Of all allocations that pass the filters; with -Leak or -LeakAtExit, of the \
              leaked ones.",
         example: "-ShowTotal Process",
-        take: Take::MaybeChoice(
-            || words(TOTALS),
-            |args, index| {
-                args.total = choice(TOTALS, index);
-            },
-        ),
+        take: to(&(Value { words: || words(TOTALS), ..MAYBE_WORD }, |args, index| {
+            args.total = choice(TOTALS, index);
+        })),
     },
     Opt {
         names: &["-ShowTime"],
@@ -166,7 +167,7 @@ static GROUPS: &[Opt<ResourceArgs>] = &[
         details: "As bars and numbers: allocated and not yet freed at the end of each part. \
              Allocations from before the trace are not included.",
         example: "-GroupBy kind -ShowTime 24",
-        take: Take::MaybeNumber(BUCKETS, |args| &mut args.buckets),
+        take: to(&(MAYBE_NUMBER, |args, number| args.buckets = Some(number.unwrap_or(BUCKETS)))),
     },
 ];
 
@@ -180,7 +181,7 @@ static DISPLAY: &[Opt<ResourceArgs>] = &[
         "sort by leaked bytes, leaked count, or a column",
         sort_details!(),
         "-SortBy bytes",
-        |args| &mut args.sort_by,
+        &(COLUMN, |args, column| args.sort_by = Some(column)),
     ),
 ];
 

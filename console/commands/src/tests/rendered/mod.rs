@@ -7,7 +7,6 @@ mod stacks;
 mod symbols;
 mod tables;
 mod text;
-mod why;
 
 use std::io;
 
@@ -33,9 +32,9 @@ fn printed(saved: &[&Saved], line: &str, screen: Screen) -> String {
         sources.map(|(index, saved)| Source { index, ..saved.source() }).collect();
     let command = REGISTRY.parse(line).expect("a line").expect("a command");
     let mut out = Vec::new();
-    let answer = command.answer(&mut DumpContext {
+    let answer = command.call.answer(&mut DumpContext {
         sources: &sources,
-        shared: command.shared().expect("a kind of .dump"),
+        shared: command.call.shared().expect("a kind of .dump"),
         names: saved[0],
         cancel: &Cancel::default(),
         session: &Session::default(),

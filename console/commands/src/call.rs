@@ -1,0 +1,138 @@
+//! How the arguments of a command are read and kept until it runs, by its type; kinds of `.dump` that are commands of
+//! their own.
+
+use std::any::Any;
+use std::fmt::{self, Debug};
+
+use super::command::{AnyCommand, Command, Entered, Signature, Tabular};
+use super::context::{Call, Context, DumpContext, Invocation, SharedArgs, answer};
+use super::error::CommandError;
+use super::shared::options::{SHARED, check_output};
+use handlescope_render::output::COLUMNS;
+use handlescope_session::grammar::{GroupView, ParseError, Quotes, Token, parse};
+use handlescope_session::values::ColumnChoice;
+
+impl<C: Command> AnyCommand for C {
+    fn signature(&self) -> &'static Signature {
+        &C::SIGNATURE
+    }
+
+    fn parse(&self, entered: &Entered<'_>) -> Result<Invocation, ParseError> {
+        if C::TABLE.is_none() {
+            return C::parse(entered).map(invocation::<C>);
+        }
+        let help = entered.syntax.page(entered.name, Some(AnyCommand::name(self)));
+        let (args, mut shared) = parse::options(&help, entered.tokens, C::OPTIONS, SHARED)?;
+        shared.text = entered.line.to_owned();
+        C::add_output(&args, &mut shared.output);
+        check_output(&shared.output)?;
+        C::check(&args, &shared)?;
+        Ok(Invocation::new(CommandCall::<C> { args, shared }))
+    }
+
+    fn groups(&self) -> Vec<GroupView> {
+        match C::TABLE {
+            Some(_) => GroupView::with_shared(C::groups(), GroupView::all(SHARED)),
+            None => C::groups(),
+        }
+    }
+
+    fn table(&self) -> Option<Tabular> {
+        C::TABLE
+    }
+}
+
+/// A command with its arguments, ready to run.
+pub fn invocation<C: Command>(args: C::Args) -> Invocation {
+    Invocation::new(CommandCall::<C> { args, shared: SharedArgs::default() })
+}
+
+struct CommandCall<C: Command> {
+    args: C::Args,
+    /// The options that every table has, if it answers with one.
+    shared: SharedArgs,
+}
+
+impl<C: Command> Debug for CommandCall<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match C::TABLE {
+            Some(_) => (&self.args, &self.shared).fmt(f),
+            None => self.args.fmt(f),
+        }
+    }
+}
+
+impl<C: Command> Call for CommandCall<C> {
+    fn run(self: Box<Self>, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
+        match C::TABLE {
+            Some(Tabular { over_dataset, .. }) => {
+                answer(over_dataset, &self.shared, context, |dump| self.answer(dump))
+            }
+            None => C::run(self.args, context),
+        }
+    }
+
+    fn args(&self) -> &dyn Any {
+        &self.args
+    }
+
+    fn answer(&self, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        let output = &self.shared.output;
+        if output.force && !output.names_file() {
+            dump.messages.note("note: -Force has no effect without a file");
+        }
+        if output.is_document() && output.columns != ColumnChoice::Fitting {
+            let document = output.format_option().unwrap_or_default();
+            dump.messages.note(format_args!("note: {COLUMNS} has no effect beside {document}"));
+        }
+        C::answer(&self.args, dump)
+    }
+
+    fn shared(&self) -> Option<&SharedArgs> {
+        match C::TABLE {
+            Some(_) => Some(&self.shared),
+            None => C::shared(&self.args),
+        }
+    }
+}
+
+/// A kind of `.dump` that is a command of its own, too, with its options and answers.
+pub struct KindCommand {
+    pub signature: &'static Signature,
+    pub kind: &'static dyn AnyCommand,
+    /// Options whose values are the words between the other options, and what these words are.
+    pub words: (&'static [&'static str], &'static str),
+}
+
+impl AnyCommand for KindCommand {
+    fn signature(&self) -> &'static Signature {
+        self.signature
+    }
+
+    fn parse(&self, entered: &Entered<'_>) -> Result<Invocation, ParseError> {
+        let (names, takes) = self.words;
+        if names.is_empty() {
+            return self.kind.parse(entered);
+        }
+        let words = parse::words(&self.options(), entered.tokens);
+        if let Some(word) = words.get(names.len()) {
+            return Err(entered.too_many(takes, word));
+        }
+        let mut tokens = entered.tokens.to_vec();
+        tokens.retain(|token| words.iter().all(|word| word.span != token.span));
+        let named = names.iter().zip(&words).flat_map(|(name, word)| {
+            let (text, span) = ((*name).to_owned(), word.span.clone());
+            [Token { text, span, quotes: Quotes::No }, (*word).clone()]
+        });
+        tokens.extend(named);
+        self.kind.parse(&Entered { tokens: &tokens, ..*entered })
+    }
+
+    fn groups(&self) -> Vec<GroupView> {
+        self.kind.groups()
+    }
+
+    fn table(&self) -> Option<Tabular> {
+        self.kind.table()
+    }
+}

@@ -1,0 +1,319 @@
+//! Kinds of values that options take: how each is shown, read and completed.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use handlescope_symbols::{ServerChoice, SymbolSourcesError};
+
+use crate::filter::{Days, Filter, ProcessFilter};
+use crate::paths::with_home;
+use crate::values::{
+    ColumnChoice, CountRange, CountUnit, NamesFile, ProcessFormat, SuspectId, TimeDigits,
+    TimeFormat, TimeRange, TopN, ValueError, address, bytes, length, no_choice, number,
+    process_format, process_words, time_format, time_words,
+};
+
+/// Words, each with its meaning.
+pub type Words = Vec<(&'static str, &'static str)>;
+
+/// A kind of value that is read as a `T`. Help, completion and highlighting see a `Value<()>`.
+pub struct Value<T: 'static> {
+    /// What stands for the value in the help, unless `words` do; empty when there is none.
+    pub placeholder: &'static str,
+    /// Minimum and maximum number of words. One that may be missing is the next token whenever that does not look
+    /// like an option.
+    pub arity: (usize, usize),
+    /// Whether the option may be given several times: all count, or the last one. Of two filters it would not be
+    /// plain which.
+    pub is_repeatable: bool,
+    /// Whether the option does anything, and is not only accepted.
+    pub has_effect: bool,
+    /// The words that the value may be, or be made of, if there are only a few.
+    pub words: fn() -> Words,
+    pub offers: Offers,
+    /// Reads the words behind the name of an option.
+    pub read: fn(&Value<T>, &[&str]) -> Result<T, ValueError>,
+}
+
+/// Values that completion offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offers {
+    Nothing,
+    /// One of the words.
+    Words,
+    /// Some of the words, divided by commas.
+    List,
+    /// Texts that a filter is compared with.
+    Texts(Texts),
+    Processes,
+    Suspects,
+    /// Files to write.
+    Files,
+    Folders,
+    /// Files to read.
+    Traces,
+    Servers,
+    /// Points in time by their names.
+    Points,
+    /// A column of the table that the answer is.
+    Column,
+    /// Some of its columns, divided by commas, or all.
+    Columns,
+}
+
+/// Kind of texts that a filter is compared with, for completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Texts {
+    ObjectNames,
+    ObjectTypes,
+    /// Frames, as in `module!function`.
+    Frames,
+    AllocationKinds,
+    /// Names of what allocates.
+    Allocators,
+    /// Paths of loaded files.
+    LoadedFiles,
+    /// Values without completion: addresses, handle values, command lines.
+    Other,
+}
+
+impl<T> Value<T> {
+    /// One word.
+    const fn new(
+        placeholder: &'static str,
+        read: fn(&Value<T>, &[&str]) -> Result<T, ValueError>,
+    ) -> Value<T> {
+        let (is_repeatable, has_effect, offers) = (true, true, Offers::Nothing);
+        let (arity, words) = ((1, 1), Vec::new);
+        Value { placeholder, arity, is_repeatable, has_effect, words, offers, read }
+    }
+
+    /// The same without the type of what is read.
+    pub fn any(&self) -> Value<()> {
+        let Value { placeholder, arity, is_repeatable, has_effect, words, offers, .. } = *self;
+        let read: fn(&Value<()>, &[&str]) -> Result<(), ValueError> = |_, _| Ok(());
+        Value { placeholder, arity, is_repeatable, has_effect, words, offers, read }
+    }
+
+    /// What stands for the value in the help: all words, or the first when they would make a long line.
+    pub fn placeholder(&self) -> Cow<'static, str> {
+        const SHORT: usize = 20;
+        if self.offers != Offers::Words {
+            return self.placeholder.into();
+        }
+        let words: Vec<&str> = (self.words)().into_iter().map(|(word, _)| word).collect();
+        let joined = match words.join("|") {
+            long if long.len() > SHORT => {
+                format!("{}|…", words.first().copied().unwrap_or_default())
+            }
+            joined => joined,
+        };
+        if self.arity.0 == 0 { format!("[{joined}]").into() } else { joined.into() }
+    }
+
+    /// Whether it is a filter.
+    pub fn is_filter(&self) -> bool {
+        matches!(self.offers, Offers::Texts(_) | Offers::Processes)
+    }
+
+    /// Position of one of the words.
+    fn position(&self, word: &str) -> Result<usize, ValueError> {
+        let known = (self.words)();
+        let position = known.iter().position(|(known, _)| known.eq_ignore_ascii_case(word));
+        position.ok_or_else(|| no_choice(word, || known.iter().map(|(known, _)| *known)))
+    }
+}
+
+fn first<'a>(words: &[&'a str]) -> &'a str {
+    words.first().copied().unwrap_or_default()
+}
+
+fn text(words: &[&str]) -> Result<String, ValueError> {
+    Ok(first(words).to_owned())
+}
+
+fn path(words: &[&str]) -> Result<PathBuf, ValueError> {
+    Ok(with_home(first(words)))
+}
+
+/// The error of a filter as a reason to refuse a value.
+#[allow(clippy::needless_pass_by_value, reason = "the shape map_err wants")]
+fn refused(error: impl ToString) -> ValueError {
+    ValueError::Filter { reason: error.to_string() }
+}
+
+/// Refuses a part of a filter that excludes the empty text, where no text is empty.
+fn check_exclusions(filter: &str) -> Result<(), ValueError> {
+    match filter.split(';').any(|part| part == "!") {
+        true => Err(ValueError::NothingExcluded { filter: filter.to_owned() }),
+        false => Ok(()),
+    }
+}
+
+/// No value.
+pub const SWITCH: Value<()> = Value { arity: (0, 0), ..Value::new("", |_, _| Ok(())) };
+
+/// A filter on texts that may be empty: an object may have no name, and an event no stack. A lone `!` excludes these.
+const fn filter(texts: Texts) -> Value<Filter> {
+    let filter = Value::new("FILTER", |_, words| Filter::new(first(words)).map_err(refused));
+    Value { is_repeatable: false, offers: Offers::Texts(texts), ..filter }
+}
+
+/// A filter on texts that are not empty.
+const fn filter_of_some(texts: Texts) -> Value<Filter> {
+    let read: fn(&Value<Filter>, &[&str]) -> _ = |_, words| {
+        check_exclusions(first(words))?;
+        Filter::new(first(words)).map_err(refused)
+    };
+    Value { read, ..filter(texts) }
+}
+
+pub const OBJECT_NAMES: Value<Filter> = filter(Texts::ObjectNames);
+pub const OBJECT_TYPES: Value<Filter> = filter_of_some(Texts::ObjectTypes);
+pub const FRAMES: Value<Filter> = filter(Texts::Frames);
+pub const ALLOCATION_KINDS: Value<Filter> = filter_of_some(Texts::AllocationKinds);
+pub const ALLOCATORS: Value<Filter> = filter(Texts::Allocators);
+pub const TEXTS: Value<Filter> = filter(Texts::Other);
+/// Loaded files, by several filters if need be.
+pub const LOADED_FILES: Value<Filter> =
+    Value { placeholder: "FILES", is_repeatable: true, ..filter_of_some(Texts::LoadedFiles) };
+pub const PROCESSES: Value<ProcessFilter> = Value {
+    is_repeatable: false,
+    offers: Offers::Processes,
+    ..Value::new("PROCESSES", |_, words| {
+        check_exclusions(first(words))?;
+        ProcessFilter::new(first(words)).map_err(refused)
+    })
+};
+/// Days: `FROM..TO` or a filter.
+pub const DAYS: Value<Days> = Value {
+    is_repeatable: false,
+    ..Value::new("DAYS", |_, words| Days::parse(first(words)).map_err(refused))
+};
+/// The id of a suspect, or how it begins.
+pub const SUSPECT: Value<SuspectId> =
+    Value { offers: Offers::Suspects, ..Value::new("ID", |_, words| SuspectId::new(first(words))) };
+
+/// `min [max]` in seconds.
+pub const TIMES: Value<TimeRange> = Value {
+    arity: (1, 2),
+    ..Value::new("SECONDS [MAX]", |_, words| TimeRange::parse(first(words), words.get(1).copied()))
+};
+/// A time from which on, in seconds.
+pub const SINCE: Value<TimeRange> =
+    Value::new("SECONDS", |_, words| TimeRange::parse(first(words), None));
+/// A length of time in nanoseconds, not negative.
+pub const LENGTH: Value<i64> = Value::new("SECONDS", |_, words| length(first(words)));
+/// `min [max]` of a count.
+pub const COUNTS: Value<CountRange> = Value {
+    arity: (1, 2),
+    ..Value::new("MIN [MAX]", |_, words| {
+        CountRange::parse(CountUnit::None, first(words), words.get(1).copied())
+    })
+};
+/// `min [max]` of a number of bytes.
+pub const SIZES: Value<CountRange> = Value {
+    arity: (1, 2),
+    ..Value::new("BYTES [MAX]", |_, words| {
+        CountRange::parse(CountUnit::Bytes, first(words), words.get(1).copied())
+    })
+};
+/// `n [skip]`.
+pub const TOP: Value<TopN> = Value {
+    arity: (1, 2),
+    ..Value::new("N [SKIP]", |_, words| TopN::parse(first(words), words.get(1).copied()))
+};
+pub const ADDRESS: Value<u64> = Value::new("ADDRESS", |_, words| address(first(words)));
+/// A number of bytes.
+pub const SIZE: Value<u64> = Value::new("BYTES", |_, words| bytes(first(words)));
+/// A whole number, at least 1.
+pub const NUMBER: Value<u64> = Value::new("N", |_, words| number(first(words)));
+/// Like [`NUMBER`], or nothing.
+pub const MAYBE_NUMBER: Value<Option<u64>> = Value {
+    arity: (0, 1),
+    ..Value::new("[N]", |_, words| words.first().map(|word| number(word)).transpose())
+};
+pub const DIGITS: Value<TimeDigits> =
+    Value::new("DIGITS", |_, words| TimeDigits::parse(first(words)));
+
+/// A file to write.
+pub const FILE: Value<PathBuf> =
+    Value { offers: Offers::Files, ..Value::new("FILE", |_, words| path(words)) };
+/// A file to write, or nothing.
+pub const MAYBE_FILE: Value<Option<PathBuf>> = Value {
+    arity: (0, 1),
+    offers: Offers::Files,
+    ..Value::new("[FILE]", |_, words| words.first().map(|_| path(words)).transpose())
+};
+/// The file that an answer may go to.
+pub const fn file_in(names: NamesFile) -> Value<Option<PathBuf>> {
+    match names {
+        NamesFile::Never => Value { arity: (0, 0), ..Value::new("", |_, _| Ok(None)) },
+        NamesFile::Maybe => MAYBE_FILE,
+        NamesFile::Always => Value { arity: (1, 1), placeholder: FILE.placeholder, ..MAYBE_FILE },
+    }
+}
+pub const FOLDER: Value<PathBuf> =
+    Value { offers: Offers::Folders, ..Value::new("FOLDER", |_, words| path(words)) };
+/// Files to read: a name, folder or pattern.
+pub const QUERY: Value<String> =
+    Value { offers: Offers::Traces, ..Value::new("QUERY", |_, words| text(words)) };
+/// Symbol servers, divided by semicolons.
+pub const SYMBOL_SERVERS: Value<Vec<ServerChoice>> = Value {
+    offers: Offers::Servers,
+    ..Value::new("SERVER", |_, words| {
+        let refused = |error: SymbolSourcesError| ValueError::Server { reason: error.to_string() };
+        ServerChoice::parse_list(first(words)).map_err(refused)
+    })
+};
+/// A column of the table that the answer is.
+pub const COLUMN: Value<String> =
+    Value { offers: Offers::Column, ..Value::new("COLUMN", |_, words| text(words)) };
+/// Some of its columns, divided by commas, or all.
+pub const COLUMN_LIST: Value<ColumnChoice> = Value {
+    offers: Offers::Columns,
+    ..Value::new("COLUMN,…", |_, words| Ok(ColumnChoice::parse(first(words))))
+};
+/// A point in time: a time, or the name of one.
+pub const POINT: Value<String> =
+    Value { offers: Offers::Points, ..Value::new("TIME", |_, words| text(words)) };
+/// Words joined by spaces.
+pub const TEXT: Value<String> = Value::new("TEXT", |_, words| Ok(words.join(" ")));
+/// Two texts that belong together.
+pub const PAIR: Value<[String; 2]> = Value {
+    arity: (2, 2),
+    ..Value::new("A B", |_, words| {
+        Ok([0, 1].map(|index| words.get(index).copied().unwrap_or_default().to_owned()))
+    })
+};
+
+pub const TIME_FORMAT: Value<TimeFormat> = Value {
+    words: || time_words().collect(),
+    offers: Offers::Words,
+    ..Value::new("", |_, words| time_format(first(words)))
+};
+/// Format of starts and ends of processes.
+pub const PROCESS_FORMAT: Value<ProcessFormat> = Value {
+    words: || process_words().collect(),
+    offers: Offers::Words,
+    ..Value::new("", |_, words| process_format(first(words)))
+};
+/// Position of one of the words.
+pub const WORD: Value<usize> =
+    Value { offers: Offers::Words, ..Value::new("", |value, words| value.position(first(words))) };
+/// Like [`WORD`]; without a word it is the first one.
+pub const MAYBE_WORD: Value<usize> = Value {
+    arity: (0, 1),
+    offers: Offers::Words,
+    ..Value::new("", |value, words| words.first().map_or(Ok(0), |word| value.position(word)))
+};
+/// Positions of some of the words, divided by commas, in their order.
+pub const WORDS: Value<Vec<usize>> = Value {
+    offers: Offers::List,
+    ..Value::new("WORD,…", |value, words| {
+        first(words).split(',').map(|word| value.position(word)).collect()
+    })
+};
+
+/// No value, and no effect.
+pub const IGNORED: Value<()> = Value { has_effect: false, ..SWITCH };
