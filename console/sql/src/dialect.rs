@@ -537,6 +537,18 @@ fn floating(expr: &Expr) -> Expr {
     call(Exact::Times, vec![expr.clone(), one])
 }
 
+/// Puts a function around the arguments that are `wanted`.
+fn wrap_arguments(function: &mut Function, exact: Exact, wanted: impl Fn(&Expr) -> bool) {
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    for argument in &mut list.args {
+        if let FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) = argument
+            && wanted(value)
+        {
+            *value = call(exact, vec![value.clone()]);
+        }
+    }
+}
+
 fn rewritten_function(function: &mut Function) -> Option<Expr> {
     if let Some(WindowType::WindowSpec(spec)) = &mut function.over {
         for by in &mut spec.order_by {
@@ -556,20 +568,17 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
             };
             call(Exact::Total, vec![of(Exact::Wide), of(Exact::Approximate)])
         }
+        ("avg" | "mean" | "median", [_]) => {
+            wrap_arguments(function, Exact::Averaged, |_| true);
+            return None;
+        }
         ("round", [_] | [_, _]) => call(Exact::Round, values),
         ("pow" | "power", [base, exponent]) => {
             named_call("pow", vec![floating(base), exponent.clone()])
         }
         ("strpos", [text, _]) => null_with(&Expr::Function(function.clone()), text.clone()),
         ("concat" | "concat_ws", [_, ..]) => {
-            let FunctionArguments::List(list) = &mut function.args else { return None };
-            for argument in &mut list.args {
-                if let FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) = argument
-                    && is_column(value)
-                {
-                    *value = call(Exact::Textual, vec![value.clone()]);
-                }
-            }
+            wrap_arguments(function, Exact::Textual, is_column);
             return None;
         }
         ("mod", [_, _]) => call(Exact::Remainder, values),

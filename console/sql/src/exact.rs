@@ -30,6 +30,8 @@ pub enum Exact {
     Round,
     /// The nearest whole number, for CAST.
     Nearest,
+    /// A number, for its mean.
+    Averaged,
     /// A value that must not be NULL.
     Present,
     /// A value that has the same text everywhere.
@@ -39,7 +41,7 @@ pub enum Exact {
 }
 
 /// Functions by the names that rewritten queries call them by.
-const NAMES: [(&str, Exact); 13] = [
+const NAMES: [(&str, Exact); 14] = [
     ("_plus", Exact::Plus),
     ("_minus", Exact::Minus),
     ("_times", Exact::Times),
@@ -50,6 +52,7 @@ const NAMES: [(&str, Exact); 13] = [
     ("_total", Exact::Total),
     ("_round", Exact::Round),
     ("_nearest", Exact::Nearest),
+    ("_averaged", Exact::Averaged),
     ("_present", Exact::Present),
     ("_textual", Exact::Textual),
     ("_joined", Exact::Joined),
@@ -107,6 +110,14 @@ impl Exact {
                 rounded(value, 0, RoundMode::HalfToEven)
             }
             (Exact::Nearest, [value]) => Ok(value.clone()),
+            (Exact::Averaged, [value]) => {
+                polars_ensure!(
+                    !matches!(value.dtype(), DataType::Datetime(..) | DataType::Duration(_)),
+                    SQLInterface: "the mean of times is rounded differently elsewhere; write avg(close_ns - open_ns), in \
+                     nanoseconds"
+                );
+                Ok(value.clone())
+            }
             (Exact::Present, [value]) => {
                 let name = value.name();
                 polars_ensure!(

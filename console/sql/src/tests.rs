@@ -308,6 +308,10 @@ fn a_shape_that_polars_gets_wrong_is_refused_with_another_way_to_write_it() {
         ("SELECT sum(tid) OVER (ORDER BY id) FROM handles", "ROWS UNBOUNDED PRECEDING"),
         ("SELECT avg(tid) OVER (ORDER BY id) FROM handles", "write sum, min, max or count"),
         ("SELECT rank() OVER (ORDER BY close_ns) FROM handles", "WHERE close_ns IS NOT NULL"),
+        (
+            "SELECT avg(utc_time(close_ns) - utc_time(open_ns)) FROM handles",
+            "avg(close_ns - open_ns)",
+        ),
         ("SELECT sum(1) FROM handles", "count(*)"),
         ("SELECT id FROM handles WHERE tid = (SELECT max(tid) FROM handles)", "CROSS JOIN"),
         ("SELECT h.id FROM handles h LEFT JOIN processes p ON h.pid < p.pid", "LEFT JOIN (SELECT"),
