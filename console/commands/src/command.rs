@@ -471,7 +471,7 @@ impl<'a> Entered<'a> {
 
     /// # Errors
     /// When there is any argument.
-    pub fn takes_nothing(&self) -> Result<(), ParseError> {
+    fn takes_nothing(&self) -> Result<(), ParseError> {
         self.at_most("no argument").map(|[]| ())
     }
 

@@ -11,7 +11,7 @@ use super::shared::groups;
 use super::{Command, CommandError, Context, Entered, Signature};
 use handlescope_fleet as fleet;
 use handlescope_fleet::dataset::TABLES;
-use handlescope_render::member_tables;
+use handlescope_render::MemberPage;
 use handlescope_session::grammar::value::SWITCH;
 use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, Token, to};
 use handlescope_session::settings::Settings;
@@ -48,7 +48,7 @@ impl Command for Schema {
         options: &[
             Opt {
                 names: &["-markdown", "--markdown"],
-                help: "print the document docs/tables.md",
+                help: "print the document docs/reference/tables.md",
                 details: "As Markdown, with headings and tables.",
                 example: "-markdown",
                 take: to(&(SWITCH, |args, ()| args.markdown = true)),
@@ -56,7 +56,7 @@ impl Command for Schema {
             Opt {
                 names: &["-members", "--members"],
                 help: "describe the members of JSON documents instead",
-                details: "The tables of docs/dump-json.md, as Markdown: what -json prints.",
+                details: "The document docs/reference/json.md, as Markdown: what -json prints.",
                 example: "-members",
                 take: to(&(SWITCH, |args, ()| args.members = true)),
             },
@@ -73,7 +73,7 @@ impl Command for Schema {
 
     fn run(args: SchemaArgs, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
         if args.members {
-            return Ok(members(context.out)?);
+            return Ok(write!(context.out, "{MemberPage}")?);
         }
         if context.session.dataset.is_some() {
             return dataset_schema(&args.names, context.out, context.screen);
@@ -195,26 +195,6 @@ fn markdown_row(column: &RelationColumn, name: &str, out: &mut dyn Write) -> io:
     writeln!(out, "| {name} | {} | {} | {doc} |", column.type_text(), column.unit)
 }
 
-/// Describes the members of JSON documents, in Markdown.
-///
-/// # Errors
-/// When `out` cannot be written.
-pub fn members(out: &mut dyn Write) -> io::Result<()> {
-    let mut document = String::new();
-    for table in member_tables() {
-        let (command, list) = table.headings();
-        if command != document {
-            writeln!(out, "## {command}\n")?;
-            document = command;
-        }
-        if !list.is_empty() {
-            writeln!(out, "### {list}\n")?;
-        }
-        writeln!(out, "{table}")?;
-    }
-    Ok(())
-}
-
 /// Describes tables of a dataset, all if none is named.
 fn dataset_schema(
     names: &[Token],
@@ -274,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_document_is_what_is_printed() {
-        let document = include_str!("../../../docs/tables.md").replace("\r\n", "\n");
+        let document = include_str!("../../../docs/reference/tables.md").replace("\r\n", "\n");
         assert_eq!(printed(&[], true), document, "print it again: handlescope schema --markdown");
     }
 

@@ -66,7 +66,11 @@ pub fn read(uri: &str) -> Result<String, ResourceError> {
 }
 
 /// The page about the members of documents.
-const MEMBERS: &str = include_str!("../../../docs/dump-json.md");
+const MEMBERS: &str = concat!(
+    include_str!("../../../docs/dump-json.md"),
+    "\n",
+    include_str!("../../../docs/reference/json.md")
+);
 
 #[cfg(test)]
 mod tests {

@@ -195,7 +195,7 @@ impl ModuleBases {
 }
 
 /// Placeholder for the assembly of a method when the trace does not name it.
-pub const UNKNOWN_ASSEMBLY: &str = "<UnknownModule>";
+const UNKNOWN_ASSEMBLY: &str = "<UnknownModule>";
 
 #[derive(Debug)]
 pub struct ManagedMethod {

@@ -21,7 +21,7 @@ mod text;
 pub mod time;
 
 pub use self::kinds::{
-    MemberTable, OBJECT_COLUMNS, call_stacks, dataset_traces, diff_points, diff_traces,
+    MemberPage, MemberTable, OBJECT_COLUMNS, call_stacks, dataset_traces, diff_points, diff_traces,
     event_columns, event_counts, fleet_diff, fleet_diff_columns, fleet_group_columns, fleet_groups,
     fleet_why, fleet_why_columns, frame, group_columns, loaded, member_tables, module_columns,
     modules, object_columns, object_ref, point_columns, process_columns, processes, properties,

@@ -15,7 +15,7 @@ pub fn schema(out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "Version {SCHEMA_VERSION}. This page is what `handlescope dataset schema` prints. \
-         [fleet.md](fleet.md) describes datasets.\n"
+         [fleet.md](../fleet.md) describes datasets.\n"
     )?;
     writeln!(
         out,
@@ -54,7 +54,8 @@ mod tests {
 
     #[test]
     fn the_document_is_what_is_printed() {
-        let document = include_str!("../../../docs/fleet-tables.md").replace("\r\n", "\n");
+        let document =
+            include_str!("../../../docs/reference/fleet-tables.md").replace("\r\n", "\n");
         let mut printed = Vec::new();
         schema(&mut printed).unwrap();
         assert_eq!(String::from_utf8(printed).unwrap(), document);

@@ -222,9 +222,9 @@ fn the_documented_table_of_families_is_that_of_the_list() {
         let (family, events, tables) = (declared.family, events.join(", "), tables.join(", "));
         let _ = writeln!(table, "| {family:?} | {events} | {tables} |");
     }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/event-families.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/event-families.md");
     let page = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(page.contains(&table), "docs/event-families.md lacks this table:\n{table}");
+    assert!(page.contains(&table), "docs/reference/event-families.md lacks this table:\n{table}");
 }
 
 #[test]

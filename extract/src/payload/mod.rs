@@ -1,6 +1,6 @@
 //! Payloads as sequences of fields, and the trace header, which is needed before any event.
 //!
-//! Decoders take an [`Event`](crate::etl::Event) and return plain values borrowed from it. They
+//! Decoders take an [`Event`] and return plain values borrowed from it. They
 //! accept longer payloads than they know and return `None` for shorter ones; nothing panics.
 
 mod trace_header;

@@ -1,4 +1,4 @@
-//! `docs/dump-json.md` and `-json` agree: every member that is written is documented, and every
+//! `docs/reference/json.md` and `-json` agree: every member that is written is documented, and every
 //! member that is documented is written.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ type Members = BTreeMap<String, BTreeSet<String>>;
 
 /// The members that the page documents.
 fn documented() -> Members {
-    let page = fs::read_to_string(examples().join("../docs/dump-json.md")).unwrap();
+    let page = fs::read_to_string(examples().join("../docs/reference/json.md")).unwrap();
     let mut members = Members::new();
     let (mut commands, mut prefixes) = (Vec::new(), Vec::new());
     for line in page.lines() {
@@ -246,6 +246,6 @@ fn every_member_is_documented_and_every_documented_member_is_written() {
     let unwritten: Vec<_> = documented.difference(&written).collect();
     assert!(
         undocumented.is_empty() && unwritten.is_empty(),
-        "not in docs/dump-json.md: {undocumented:#?}\nnever written: {unwritten:#?}"
+        "not in docs/reference/json.md: {undocumented:#?}\nnever written: {unwritten:#?}"
     );
 }

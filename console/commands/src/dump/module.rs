@@ -97,7 +97,7 @@ impl Command for Symbols {
     }
 }
 
-pub const fn dll_option<A>(set: &'static To<A, Filter>) -> Opt<A> {
+const fn dll_option<A>(set: &'static To<A, Filter>) -> Opt<A> {
     Opt {
         names: &["-Dll", "-md"],
         help: "modules with this name",

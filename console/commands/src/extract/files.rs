@@ -249,7 +249,7 @@ impl RequestedEvents {
     ///
     /// # Errors
     /// When the extract cannot be read.
-    pub fn look_at(&mut self, trace: &Trace) -> Result<(), ArchiveError> {
+    fn look_at(&mut self, trace: &Trace) -> Result<(), ArchiveError> {
         self.traces += 1;
         if self.requests.is_empty() {
             return Ok(());

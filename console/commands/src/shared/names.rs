@@ -122,7 +122,7 @@ pub fn store_names(
 ///
 /// # Errors
 /// When the trace cannot be read, or it was cancelled.
-pub fn find_names(
+fn find_names(
     trace: &Trace,
     search: NameSearch<'_>,
     messages: &mut Messages<'_>,

@@ -249,7 +249,7 @@ const OBJECTS_ONLY: &str = "-Clip, -NoDigitSep, -ProcessFmt, -ppn, -sffn, -NoCSV
                             here; they concern ObjectRef";
 
 /// Options that ETWAnalyzer accepts after each kind of `-dump`. A kind for which one does something has it as its own.
-pub const fn ignored_of_dumps<A: Has<Notes>>() -> [Opt<A>; 16] {
+const fn ignored_of_dumps<A: Has<Notes>>() -> [Opt<A>; 16] {
     let [no_color, debug, days, runs, skip, index, count] = ignored_everywhere();
     [
         ignored(

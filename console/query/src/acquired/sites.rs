@@ -148,7 +148,7 @@ fn owners(allocators: &AllocatorList, by_allocator: bool) -> Vec<u32> {
 type Owner<'a> = (u32, Option<ProcessIdx>, Option<u32>, Option<&'a str>);
 
 /// The name of an allocator where it says what is allocated.
-pub fn descriptive_name(allocator: &Allocator) -> Option<&str> {
+fn descriptive_name(allocator: &Allocator) -> Option<&str> {
     let kind = ResourceKind::from_code(allocator.kind);
     let has_names = kind.is_some_and(is_named_by_allocator);
     has_names.then_some(allocator.name.as_str()).filter(|name| !name.is_empty())

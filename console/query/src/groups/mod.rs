@@ -1,9 +1,9 @@
 //! `.dump ObjectRef -GroupBy`: handles and views in groups, as a tree.
 //!
-//! [`lifetimes`] follows each handle and view from its opening to its close, [`columns`] defines the columns of groups,
-//! [`stacks`] compares stacks, [`parts`] counts parts of the objects in parallel, and [`tree`] merges them. These are
-//! loops over slices instead of expressions over frames, because the counts depend on the order of rows: the objects
-//! of a group are distinct, and one pass makes the groups of all levels.
+//! [`lifetimes`] follows each handle and view from its opening to its close, [`columns`] gives it a number in each column,
+//! [`parts`] counts parts of the objects in parallel, and [`tree`] merges them. These are loops over slices instead of
+//! expressions over frames, because the counts depend on the order of rows: the objects of a group are distinct, and one
+//! pass makes the groups of all levels.
 
 mod columns;
 mod counted;

@@ -23,7 +23,7 @@ pub fn event_columns<'a>() -> Columns<'a, EventCountRow<'a>> {
         .add(
             "count",
             "number of such events in the source; with `-pn` and `-MinMaxTime` among the \
-        events that the extract keeps",
+             events that the extract keeps",
             |(_, row)| row.counted.count,
         )
         .title("Count");

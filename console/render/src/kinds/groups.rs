@@ -48,7 +48,7 @@ pub fn group_columns<'a>(criteria: &GroupCriteria, is_document: bool) -> Columns
         .add(
             "share",
             "share of this group, 0 to 1, in the leaked handles of all groups; if nothing \
-        leaked, in their handles",
+             leaked, in their handles",
             |row| row.groups.share(row.node),
         )
         .title("Share");
@@ -73,7 +73,7 @@ pub fn group_columns<'a>(criteria: &GroupCriteria, is_document: bool) -> Columns
             .add(
                 "verdict",
                 "only with `-ShowTime`: `steady`, `burst`, `once`, `balanced` or `short`, see \
-        [growth.md](growth.md)",
+                 [growth.md](growth.md)",
                 |row| Some(row.growth.as_ref()?.verdict.word()),
             )
             .title("Growth");

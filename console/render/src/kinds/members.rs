@@ -1,4 +1,4 @@
-//! The members of JSON documents with their types and meanings: the tables of `docs/dump-json.md`.
+//! The members of JSON documents with their types and meanings: `docs/reference/json.md`.
 
 use std::fmt;
 
@@ -34,6 +34,8 @@ pub struct MemberTable {
     commands: &'static str,
     /// Lists of the rows, separated by commas; empty for the document itself.
     lists: &'static str,
+    /// What else there is to know, in Markdown.
+    note: &'static str,
     members: Vec<MemberMeaning>,
 }
 
@@ -54,49 +56,120 @@ pub fn member_tables() -> Vec<MemberTable> {
     vec![
         document(".dump ObjectRef", OBJECT_REF_MEMBERS),
         part(".dump ObjectRef", "files", FILE_MEMBERS),
-        part(".dump ObjectRef", "totals, files.totals", TOTALS_MEMBERS),
+        part(".dump ObjectRef", "totals, files.totals", TOTALS_MEMBERS).with_note("All are integers.\n\n\
+             The creation of an object is its object create event, else its first map or handle \
+             create, else its first duplicate. If `-MinMaxTime` or `-StackFilter` removes that event, \
+             the first remaining one takes its place. The end of an object is its object delete \
+             event, else its last unmap, else its last close if all handles are closed. If that event \
+             is removed, the object has no end. `-Leak` and `-Handle` remove events, but never the \
+             creation or the end. So with `-Leak` plus `-MinMaxTime` or `-StackFilter`, `objects` \
+             also contains objects of which only the creation or end passes. These have no leaked \
+                                                                                   event."),
         part(".dump ObjectRef", "caveats", CAVEAT_MEMBERS),
         part(".dump ObjectRef", "no_match", NO_MATCH_MEMBERS),
-        part(".dump ObjectRef", "gui_handles", GUI_HANDLE_MEMBERS),
-        part(".dump ObjectRef", "not_closed", NOT_CLOSED_MEMBERS),
-        rows(".dump ObjectRef", "objects", object_columns().members()),
+        part(".dump ObjectRef", "gui_handles", GUI_HANDLE_MEMBERS).with_note("GDI and USER handles. `.dump Resource -Kind gdi;user` lists their stacks. Options that \
+             apply only to kernel objects omit these handles; `-Leak` and `-LeakAtExit` do not."),
+        part(".dump ObjectRef", "not_closed", NOT_CLOSED_MEMBERS).with_note("Counts handles of the objects that passed. `counted` names which handles:\n\n\
+             * `\"open_at_end\"`: handles in the rundown at the end of the trace, even if the filters \
+                                                                             removed their events;\n\
+             * `\"open_by_events_and_start\"`: in a trace without that rundown, handles that events \
+             opened, or that the rundown at the start lists, and nothing closed;\n\
+             * `\"open_by_events\"`: the same without a rundown at the start; handles older than the \
+                                                                             trace are unknown;\n\
+             * `\"leaked\"`: with `-Leak`, the handles and views that it prints;\n\
+             * `\"closed_at_exit\"`: with `-LeakAtExit`, the handles that it prints;\n\
+                                                                             * `\"leaked_or_closed_at_exit\"`: with both."),
+        rows(".dump ObjectRef", "objects", object_columns().members()).with_note("Ordered by file, then by creation, with objects without one first, then by id.\n\n\
+             All members except `events` describe the object before the filters."),
         rows(".dump ObjectRef", "objects.events", object_event_columns().members()),
-        part(".dump ObjectRef", "stacks", FRAME_MEMBERS),
-        document(".dump ObjectRef -GroupBy", GROUPS_MEMBERS),
+        part(".dump ObjectRef", "stacks", FRAME_MEMBERS).with_note("The names are stack numbers, the values are lists of frames, innermost (kernel) first. \
+             Numbers are valid within the document; with several files the numbers of the second file \
+                                                                    continue those of the first.\n\n\
+             Inlined functions are frames of their own, before the function they are inlined into. \
+                                                                    They share its `rva` and `address`.\n\n\
+             The console prints `module!function`, else `module+rva`, else `<UnknownMethod>`, and \
+             stack filters match that text. The console marks inlined functions with ` [inlined]`, \
+                                                                    which filters ignore."),
+        document(".dump ObjectRef -GroupBy", GROUPS_MEMBERS).with_note("The groups of the innermost column, in tree order. Their numbers add up to `totals`, \
+             except `objects`: an object with handles in several groups counts in each."),
         rows(".dump ObjectRef -GroupBy", "groups", group_columns(&groups, true).members()),
-        document(".dump Why", WHY_MEMBERS),
+        document(".dump Why", WHY_MEMBERS).with_note("`.why` writes the same document."),
         rows(".dump Why", "suspects", why_columns().members()),
         document(".dump Process", PROCESSES_MEMBERS),
         rows(".dump Process", "processes", process_columns(TimeFormat::default()).members()),
         document(".dump Module, .dump Version", MODULES_MEMBERS),
-        rows(".dump Module, .dump Version", "modules", module_columns().members()),
-        document(".dump Stack", STACKS_MEMBERS),
+        rows(".dump Module, .dump Version", "modules", module_columns().members()).with_note("With `-pn` only the loads of matching processes are listed, and modules without such a \
+             load are omitted. Kernel modules count as loaded by `System(4)`."),
+        document(".dump Stack", STACKS_MEMBERS).with_note("The frame counts cover every recorded occurrence of every stack that passed the filters, \
+                                                           over all traces, even if `-TopN` lists fewer stacks."),
         rows(".dump Stack", "stacks", stack_columns(false).members()),
-        document(".dump Diff", DIFF_MEMBERS),
+        document(".dump Diff", DIFF_MEMBERS).with_note("`.diff` and `handlescope diff` write the same document. `files`, `stacks`, `caveats` and \
+             `no_match`, and their members, are those of `.dump ObjectRef`. [diff.md](diff.md) \
+                                                        explains the numbers."),
         rows(".dump Diff", "groups", diff(Domain::Handles)),
-        document(".dump Diff -Kind", DIFF_KIND_MEMBERS),
+        document(".dump Diff -Kind", DIFF_KIND_MEMBERS).with_note("`stacks`, `caveats` and `no_match`, and their members, are those of `.dump ObjectRef`. \
+                                                                   [diff.md](diff.md#allocations) explains the numbers."),
         rows(".dump Diff -Kind", "groups", diff(Domain::Allocations)),
-        document(".dump Resource", RESOURCE_MEMBERS),
-        rows(".dump Resource", "totals", total_columns().members()),
+        document(".dump Resource", RESOURCE_MEMBERS).with_note("[resources.md](resources.md) explains what is counted, and how."),
+        rows(".dump Resource", "totals", total_columns().members()).with_note("Byte counts are signed, because events may contain negative sizes. `alloc_bytes` is the \
+             sum of `freed_bytes`, `replaced_bytes`, `destroyed_bytes`, `closed_at_exit_bytes` and \
+                                                                               `leaked_bytes`."),
         rows(".dump Resource", "leaked, closed_at_exit", leak_columns().members()),
-        document(".dump Resource -GroupBy", RESOURCE_GROUPS_MEMBERS),
-        rows(".dump Resource -GroupBy", "groups", resource_columns(&allocations, false).members()),
-        document(".dump Symbols", SYMBOLS_MEMBERS),
+        document(".dump Resource -GroupBy", RESOURCE_GROUPS_MEMBERS).with_note("`-ShowTotal` writes the same document."),
+        rows(".dump Resource -GroupBy", "groups", resource_columns(&allocations, false).members()).with_note("Their numbers add up to the totals, with one exception: a call, or an allocation that \
+             ended in parts, counts in each of its groups."),
+        document(".dump Symbols", SYMBOLS_MEMBERS).with_note("Looks up the names of all frames."),
         rows(".dump Symbols", "symbols", symbol_columns().members()),
         document(".dump Events", EVENTS_MEMBERS),
         part(".dump Events", "providers", PROVIDER_MEMBERS),
-        rows(".dump Events", "providers.events", event_columns().members()),
+        rows(".dump Events", "providers.events", event_columns().members()).with_note("With `-SortBy`, `providers` has one element per run of consecutive rows of one provider. \
+             With `-ShowFields` or `-Stack` the document contains single events instead: \
+                                                                                       [events.md](events.md#single-events)."),
         document(".dump Stats", STATS_MEMBERS),
         rows(".dump Stats", "properties", property_columns().members()),
-        rows(".dump Stats", "files", trace_facts().members()),
-        document(".sql", QUERY_MEMBERS),
-        document(FLEET_WHY, FLEET_WHY_MEMBERS),
+        rows(".dump Stats", "files", trace_facts().members()).with_note("The `kind` of an event is `hook:1120` for kernel events (group and type, four lower-case \
+             hex digits), `classic:{guid}:{opcode}` for other classic events, and \
+             `manifest:{guid}:{id}` for manifest and TraceLogging events."),
+        document(".sql", QUERY_MEMBERS).with_note("`.sql SELECT … -json` writes one document in the same layout:\n\n\
+             The values are those of the query. Numbers are plain numbers, even beyond 2^53, unless \
+             the query formats them with `hex(x)`. Lists are arrays, numbers that JSON cannot \
+             represent (infinity) are `null`, and dates are texts. Addresses, kernel keys and handles \
+             are texts like `\"0xC0\"` in every table and view; `number(x)` makes numbers of them. \
+                                                   [tables.md](reference/tables.md) describes every table and view."),
+        document(FLEET_WHY, FLEET_WHY_MEMBERS).with_note("While a dataset is loaded, `.why -json` and `.dump Why -json` write:"),
         rows(FLEET_WHY, "suspects", fleet_why_columns().members()),
         document(FLEET_GROUPS, FLEET_GROUPS_MEMBERS),
         rows(FLEET_GROUPS, "groups", fleet_group_columns(&[], true).members()),
         document(FLEET_DIFF, FLEET_DIFF_MEMBERS),
         rows(FLEET_DIFF, "groups", fleet_diff_columns().members()),
     ]
+}
+
+/// The page about the members of documents, in Markdown.
+pub struct MemberPage;
+
+impl fmt::Display for MemberPage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut page = "# Members of JSON documents\n\nPrinted by `handlescope schema --members`. \
+                        [dump-json.md](dump-json.md) says what all documents have in common.\n"
+            .to_owned();
+        let mut document = "";
+        for table in member_tables() {
+            if table.commands != document {
+                page += &format!("\n## {}\n", in_code(table.commands));
+                document = table.commands;
+            }
+            if !table.lists.is_empty() {
+                page += &format!("\n### {}\n", in_code(table.lists));
+            }
+            if !table.note.is_empty() {
+                page += &format!("\n{}\n", table.note);
+            }
+            page += &format!("\n{table}");
+        }
+        // Other pages are one folder up.
+        f.write_str(&page.replace(".md](", ".md](../"))
+    }
 }
 
 impl fmt::Display for MemberTable {
@@ -133,7 +206,7 @@ impl MemberTable {
     fn of_meanings(commands: &'static str, lists: &'static str, meanings: Meanings) -> Self {
         let members =
             meanings.iter().map(|&(names, meaning)| MemberMeaning::of_meaning(names, meaning));
-        Self { commands, lists, members: members.collect() }
+        Self { commands, lists, note: "", members: members.collect() }
     }
 
     /// Two sets of columns may share some.
@@ -153,7 +226,11 @@ impl MemberTable {
                 None => members.push(member),
             }
         }
-        Self { commands, lists, members }
+        Self { commands, lists, note: "", members }
+    }
+
+    fn with_note(self, note: &'static str) -> Self {
+        Self { note, ..self }
     }
 
     /// Names of the members, each as often as it is described.

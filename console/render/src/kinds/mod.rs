@@ -33,7 +33,7 @@ pub use self::{
     },
     frame::write_frame,
     groups::{add_stats, group_columns},
-    members::{MemberTable, member_tables},
+    members::{MemberPage, MemberTable, member_tables},
     module::module_columns,
     objects::OBJECT_COLUMNS,
     process::process_columns,

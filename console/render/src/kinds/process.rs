@@ -59,7 +59,7 @@ pub fn process_columns<'a>(times: TimeFormat) -> Columns<'a, ProcessRow<'a>> {
     let command_line = columns.add(
         "command_line",
         "command line; Windows cuts it at 1024 characters; null where a dump or text \
-        lacks it",
+         lacks it",
         ProcessRow::command_line,
     );
     command_line.title("Command line").rank(1);

@@ -21,7 +21,7 @@ use handlescope_session::values::{Counted, Format};
 
 /// Note for an extract that does not have the stacks of every event.
 const ONLY_HANDLES: &str = "Only stacks of handle events, allocations and kept provider events; \
-     extract with -stacks all for those of every event";
+                            extract with -stacks all for those of every event";
 
 /// A stack and its presentation.
 pub struct StackItem<'a> {
@@ -50,7 +50,7 @@ pub fn stack_columns<'a>(has_text: bool) -> Columns<'a, StackItem<'a>> {
         "frames",
         "array",
         "list of frames, innermost first; their members are those of the \
-        [stacks](#stacks) of `.dump ObjectRef`",
+         [stacks](#stacks) of `.dump ObjectRef`",
         StackItem::frames,
     );
     columns

@@ -104,7 +104,7 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     columns.add(
         "recorded_from_ns",
         "start of the time whose events the trace has: after the session start if a \
-        ring overwrote older events; null without a clock, and if unknown",
+         ring overwrote older events; null without a clock, and if unknown",
         |row| Some(*row.info().recorded_ns()?.start()),
     );
     columns.add("recorded_to_ns", "end of that time", |row| Some(*row.info().recorded_ns()?.end()));
@@ -143,7 +143,7 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
     columns.add(
         "clock",
         "`\"qpc\"`, `\"system_time\"` or `\"cpu_cycles\"`; `\"unknown\"` for \
-        ETWAnalyzer's extracts",
+         ETWAnalyzer's extracts",
         |row| row.info().clock.as_str(),
     );
     columns.add(
@@ -182,7 +182,7 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
             (
                 "events.kind, events.name, events.count",
                 "the kind, see below, its name and its count; TraceLogging events of one kind \
-            with different names have separate rows",
+                 with different names have separate rows",
             ),
             (
                 "events.provider, events.first_ns, events.last_ns",
@@ -196,7 +196,7 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
         .add(
             "stacks_total",
             "stacks that were joined and kept, one per event that has one (handles, \
-        allocations and kept provider events; every event with `extract -stacks all`)",
+             allocations and kept provider events; every event with `extract -stacks all`)",
             |row| row.info().stacks_total,
         )
         .fact("Stacks kept")
@@ -224,7 +224,7 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
         .add(
             "leaked_handles",
             "creates and duplicates that nothing closes; `totals.leaked_handles` of `.dump \
-        ObjectRef` includes the leaked views",
+             ObjectRef` includes the leaked views",
             |row| row.answer.leaked_handles as u64,
         )
         .fact("Leaked handles");
@@ -242,7 +242,7 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
         .add(
             "closed_unseen",
             "creates, duplicates and maps whose closes the trace lost, while other events \
-        show that they were closed; null: the extract does not record it",
+             show that they were closed; null: the extract does not record it",
             |row| row.answer.closed_unseen,
         )
         .fact("Closed unseen");
@@ -254,16 +254,16 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
             (
                 "losses.what",
                 "`\"missing_buffers\"`, `\"damaged_buffer\"`, `\"loss_flag\"`, \
-            `\"loss_record\"`, `\"events_lost\"`, `\"buffers_lost\"`, `\"overwritten\"`: \
-            older events of a ring, which are missing before its recorded time, \
-            `\"unwritten\"`: the end of a session that was not stopped, or of a ring \
-            without its last buffer",
+                 `\"loss_record\"`, `\"events_lost\"`, `\"buffers_lost\"`, `\"overwritten\"`: \
+                 older events of a ring, which are missing before its recorded time, \
+                 `\"unwritten\"`: the end of a session that was not stopped, or of a ring \
+                 without its last buffer",
             ),
             ("losses.from_ns, losses.to_ns", "from when to when; null: anywhere in the trace"),
             (
                 "losses.count",
                 "number of buffers at most, or of events; null: unknown, or counted in another \
-            row, since a missing buffer may belong to any of several processors",
+                 row, since a missing buffer may belong to any of several processors",
             ),
         ]);
     columns
@@ -453,7 +453,7 @@ fn write_losses(answer: &StatsAnswer<'_>, display: &Display, out: &mut String) -
             return writeln!(
                 out,
                 "The extract does not say whether events were lost while \
-             recording."
+                 recording."
             );
         }
         Some((0, 0)) if !answer.warnings.iter().any(|warning| is_loss(&warning.kind)) => {

@@ -74,8 +74,8 @@ pub fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
     columns.add(
         "status",
         "`pdb`: names found; `exports`: only exported names; `stored`: only names \
-        stored in the extract; else the reason: `not_found`, `no_pdb_identity`, \
-        `unusable_name`, `no_symbol_path`",
+         stored in the extract; else the reason: `not_found`, `no_pdb_identity`, \
+         `unusable_name`, `no_symbol_path`",
         |(_, symbols)| status(symbols).0,
     );
     columns
@@ -91,7 +91,7 @@ pub fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
         .inner(&[(
             "found_in.kind, found_in.place",
             "`\"folder\"`, `\"cache\"`, `\"server\"` or `\"symcache\"`, and the folder or \
-            address",
+             address",
         )]);
     columns
         .nest("missing_at", "array", "servers without the PDB", |(_, symbols)| {
@@ -105,7 +105,7 @@ pub fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
             (
                 "missing_at.refused",
                 "it sent a damaged file or one of another build minutes ago, and is asked again \
-            later",
+                 later",
             ),
         ]);
     columns
@@ -113,7 +113,7 @@ pub fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
             "skipped",
             "array",
             "servers that got no more requests after failures: no answer, too slow, or only \
-        errors",
+             errors",
             |(_, symbols)| &symbols.report.skipped,
         )
         .detail();
@@ -233,5 +233,5 @@ fn outcome(report: &ModuleReport) -> String {
 pub const SYMBOLS_MEMBERS: Meanings = &[(
     "symbols",
     "one row per module that contains frames of the trace, those with the most unnamed frames \
-         first",
+     first",
 )];

@@ -58,7 +58,7 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     columns.add(
         "id",
         "`-Suspect` with this id selects what leaked; the same in every run, see \
-        [why.md](why.md#the-command)",
+         [why.md](why.md#the-command)",
         |row| row.suspect.id.to_string(),
     );
     columns
@@ -69,7 +69,7 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         .add(
             "process",
             "owner of the handles, `name.exe(pid)`; for several processes of one program \
-        its name, as in `worker.exe`",
+             its name, as in `worker.exe`",
             |row| row.suspect.process.as_str(),
         )
         .title("Process");
@@ -113,14 +113,14 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         .add(
             "type",
             "type of the objects; for allocations their kind (`heap`, `commit`, …), or \
-        `private heap`",
+             `private heap`",
             |row| row.suspect.type_name.as_str(),
         )
         .title("Type");
     columns.add(
         "allocator",
         "the allocator, if it is more specific than the kind: the name in acquire \
-        events, or the type of a GDI or USER handle; else null",
+         events, or the type of a GDI or USER handle; else null",
         |row| row.suspect.allocator.as_deref(),
     );
     columns
@@ -136,7 +136,7 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
             "create_stacks",
             "integer?",
             "number of create stacks with these functions, at different addresses, that are \
-        shown as one; null for allocations",
+             shown as one; null for allocations",
             |row| row.suspect.create_stacks,
         )
         .detail();
@@ -149,7 +149,7 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         .add(
             "closed_at_exit",
             "handles and views closed only by the end of the process, or allocations that \
-        ended with it",
+             ended with it",
             |row| row.suspect.counts.closed_at_exit,
         )
         .title("At exit");
@@ -181,7 +181,7 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
             "rate_per_request",
             "number?",
             "handles or allocations that a steady leak adds per request that its processes \
-        began, if the extract has request events; else null",
+             began, if the extract has request events; else null",
             |row| row.suspect.rate_per_request(),
         )
         .detail();
@@ -209,7 +209,7 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
             "calls",
             "string?",
             "the first functions of the stack outside of the system, in one line; null \
-        without a stack",
+             without a stack",
             SuspectRow::calls,
         )
         .detail();
@@ -233,7 +233,7 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
             (
                 "object_names.name",
                 "the name, or the pattern that several names share, with `#` for numbers and \
-            GUIDs",
+                 GUIDs",
             ),
             ("object_names.count", "number of leaked objects with such a name"),
         ]);
@@ -249,11 +249,11 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
             (
                 "diagnoses.cause",
                 "`race`, `duplicate_not_closed`, `inherited_not_closed`, \
-            `thread_or_process_handle`, `view_not_unmapped`, `sometimes_closed`, \
-            `never_closed`, `exit_only`, `handle_reuse`, `opened_twice`, `owner_crashed`, \
-            `owner_ended`, `pid_reused`, `other_side_open`, `never_freed`, \
-            `sometimes_freed`, `realloc_growth`, `reserve_without_commit` or \
-            `heap_not_destroyed`",
+                 `thread_or_process_handle`, `view_not_unmapped`, `sometimes_closed`, \
+                 `never_closed`, `exit_only`, `handle_reuse`, `opened_twice`, `owner_crashed`, \
+                 `owner_ended`, `pid_reused`, `other_side_open`, `never_freed`, \
+                 `sometimes_freed`, `realloc_growth`, `reserve_without_commit` or \
+                 `heap_not_destroyed`",
             ),
             ("diagnoses.count", "number of leaked handles or allocations that it explains"),
             ("diagnoses.objects", "number of their objects; 0 for allocations"),
@@ -266,7 +266,7 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
             (
                 "diagnoses.is_shown",
                 "whether the text of `.why` has it: the others explain no more than those \
-            before",
+                 before",
             ),
         ]);
     columns
@@ -276,7 +276,7 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     let function = columns.add(
         "function",
         "the function of the program in the stack ([why.md](why.md#the-function)), as \
-        stack filters see it",
+         stack filters see it",
         |row| row.suspect.function.as_deref(),
     );
     function.title("Function").follows("create_stack");

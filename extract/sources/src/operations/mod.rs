@@ -28,7 +28,7 @@ pub enum Operation {
 /// An operation as its source has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// [`handle_slot`](handlescope_model::rules::handle_slot) of the value: `RegCloseKey` closes with a tag bit set.
+    /// [`handle_slot`] of the value: `RegCloseKey` closes with a tag bit set.
     pub handle: u64,
     /// Handle value as the source shows it.
     pub shown_handle: u64,

@@ -216,7 +216,7 @@ fn member_names(value: &Value, names: &mut BTreeSet<String>) {
 
 #[test]
 fn every_member_is_in_the_documentation() {
-    let contract = include_str!("../../../../../docs/dump-json.md");
+    let contract = include_str!("../../../../../docs/reference/json.md");
     let saved = mixed();
     for line in [
         ".dump ObjectRef -ShowStack -json",

@@ -83,7 +83,7 @@ fn add_handles<'a>(columns: &mut Columns<'a, GrowthRow<'a>>) {
         .add(
             "per_minute",
             "only between points: `still_open` divided by the minutes from `a` to `b`; \
-        null: the trace has no clock",
+             null: the trace has no clock",
             |row| row.group.per_minute,
         )
         .title("Per minute");
@@ -103,7 +103,7 @@ fn add_allocations<'a>(columns: &mut Columns<'a, GrowthRow<'a>>) {
         .add(
             "allocator",
             "as in `.dump Resource`; of two traces it is null for heaps, whose handles \
-        differ",
+             differ",
             |row| row.group.allocator.as_deref(),
         )
         .title("Allocator");
@@ -115,7 +115,7 @@ fn add_allocations<'a>(columns: &mut Columns<'a, GrowthRow<'a>>) {
     let per_minute = columns.add(
         "bytes_per_minute",
         "only between points: `outstanding_bytes` divided by the minutes from `a` to \
-        `b`; null: the trace has no clock",
+         `b`; null: the trace has no clock",
         |row| row.group.bytes_per_minute,
     );
     per_minute.title("Per minute").show(Show::Bytes).follows("outstanding_bytes");

@@ -53,7 +53,7 @@ fn add_handles<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
     columns.add(
         "name_pattern",
         "only of two dumps: names of the objects with # for numbers and GUIDs, of \
-        handles without a stack; else null",
+         handles without a stack; else null",
         |row| row.group.allocator.as_deref(),
     );
     columns.nest("create_stack", "integer?", CREATE_STACK, |row| Some(row.numbers.of(row.stack?)));
@@ -61,7 +61,7 @@ fn add_handles<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
         .add(
             "before",
             "only of two traces: handles and views that nothing, or only the end of their \
-        process, closed; of two dumps: handles that were open",
+             process, closed; of two dumps: handles that were open",
             |row| row.group.before.leaked.count,
         )
         .title("Before");
@@ -69,27 +69,27 @@ fn add_handles<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
         .add(
             "after",
             "only of two traces: handles and views that nothing, or only the end of their \
-        process, closed; of two dumps: handles that were open",
+             process, closed; of two dumps: handles that were open",
             |row| row.group.after.leaked.count,
         )
         .title("After");
     columns.add(
         "before_per_minute",
         "only of two traces: the same divided by the minutes in which processes of that \
-        name ran in the trace; null: it has no clock",
+         name ran in the trace; null: it has no clock",
         |row| row.group.before.per_minute,
     );
     columns.add(
         "after_per_minute",
         "only of two traces: the same divided by the minutes in which processes of that \
-        name ran in the trace; null: it has no clock",
+         name ran in the trace; null: it has no clock",
         |row| row.group.after.per_minute,
     );
     columns
         .add(
             "change",
             "what nothing, or only process exit, closed in the trace after, less that of \
-        the trace before",
+             the trace before",
             |row| row.change(),
         )
         .title("Change")
@@ -105,7 +105,7 @@ fn add_handles<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
         .add(
             "got_worse",
             "only of two traces: whether the trace after leaks more than chance and a \
-        factor of 1.5 explain",
+             factor of 1.5 explain",
             |row| u32::from(row.group.got_worse),
         )
         .rows_only();
@@ -113,14 +113,14 @@ fn add_handles<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
         "got_worse",
         "boolean",
         "only of two traces: whether the trace after leaks more than chance and a \
-        factor of 1.5 explain",
+         factor of 1.5 explain",
         |row| row.group.got_worse,
     );
     columns
         .add(
             "uncertain",
             "only of two traces: whether lost events, or stacks that dumps lack, may \
-        explain that it got worse, or did not",
+             explain that it got worse, or did not",
             |row| u32::from(row.group.is_uncertain),
         )
         .rows_only();
@@ -128,20 +128,20 @@ fn add_handles<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
         "uncertain",
         "boolean",
         "only of two traces: whether lost events, or stacks that dumps lack, may \
-        explain that it got worse, or did not",
+         explain that it got worse, or did not",
         |row| row.group.is_uncertain,
     );
     columns.add(
         "p_value",
         "only of two traces: the probability that the trace after leaks this many or \
-        more if nothing changed",
+         more if nothing changed",
         |row| row.group.p_value,
     );
     columns
         .add(
             "before_growth",
             "only of two traces: the growth verdict of [growth.md](growth.md); null: \
-        nothing leaked",
+             nothing leaked",
             |row| growth(&row.group.before),
         )
         .follows("after_per_minute");
@@ -149,7 +149,7 @@ fn add_handles<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
         .add(
             "after_growth",
             "only of two traces: the growth verdict of [growth.md](growth.md); null: \
-        nothing leaked",
+             nothing leaked",
             |row| growth(&row.group.after),
         )
         .follows("before_growth");
@@ -162,7 +162,7 @@ fn add_allocations<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
     let allocator = columns.add(
         "allocator",
         "as in `.dump Resource`; of two traces it is null for heaps, whose handles \
-        differ",
+         differ",
         |row| row.group.allocator.as_deref(),
     );
     allocator.title("Allocator").unknown("");
@@ -171,7 +171,7 @@ fn add_allocations<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
         .add(
             "before",
             "only of two traces: allocations that nothing, or only the end of their \
-        process, freed",
+             process, freed",
             |row| row.group.before.leaked.count,
         )
         .title("Before")
@@ -185,7 +185,7 @@ fn add_allocations<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
         .add(
             "after",
             "only of two traces: allocations that nothing, or only the end of their \
-        process, freed",
+             process, freed",
             |row| row.group.after.leaked.count,
         )
         .title("After")
@@ -198,20 +198,20 @@ fn add_allocations<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
     columns.add(
         "before_growth",
         "only of two traces: the growth verdict of [growth.md](growth.md); null: \
-        nothing leaked",
+         nothing leaked",
         |row| growth(&row.group.before),
     );
     columns.add(
         "after_growth",
         "only of two traces: the growth verdict of [growth.md](growth.md); null: \
-        nothing leaked",
+         nothing leaked",
         |row| growth(&row.group.after),
     );
     columns.add(
         "expected_bytes",
         "only of two traces: bytes that the trace after would leak if nothing had \
-        changed; for a group without a rate, this is a range, and the value is the \
-        number in it nearest to `after_bytes`",
+         changed; for a group without a rate, this is a range, and the value is the \
+         number in it nearest to `after_bytes`",
         |row| row.group.expected_bytes,
     );
     columns
@@ -220,7 +220,7 @@ fn add_allocations<'a>(columns: &mut Columns<'a, DiffRow<'a>>) {
     columns.add(
         "got_worse",
         "only of two traces: whether the trace after leaks more than chance and a \
-        factor of 1.5 explain, and for memory at least 64 KiB more",
+         factor of 1.5 explain, and for memory at least 64 KiB more",
         |row| row.group.got_worse,
     );
     columns

@@ -44,7 +44,7 @@ pub fn fleet_diff_columns<'a>() -> Columns<'a, StackRow<'a>> {
         .add(
             "before",
             "handles, views or allocations that nothing, or only the end of their process, \
-        released, in all traces of the build",
+             released, in all traces of the build",
             |row| row.before().unreleased,
         )
         .title("Before");
@@ -52,7 +52,7 @@ pub fn fleet_diff_columns<'a>() -> Columns<'a, StackRow<'a>> {
         .add(
             "after",
             "handles, views or allocations that nothing, or only the end of their process, \
-        released, in all traces of the build",
+             released, in all traces of the build",
             |row| row.after().unreleased,
         )
         .title("After");
@@ -61,13 +61,13 @@ pub fn fleet_diff_columns<'a>() -> Columns<'a, StackRow<'a>> {
     columns.add(
         "before_per_minute",
         "the same divided by the minutes in which the program ran; null: it did not, or \
-        no trace has a clock",
+         no trace has a clock",
         |row| row.before().per_minute,
     );
     columns.add(
         "after_per_minute",
         "the same divided by the minutes in which the program ran; null: it did not, or \
-        no trace has a clock",
+         no trace has a clock",
         |row| row.after().per_minute,
     );
     columns.add("before_machines", "number of machines where it leaks", |row| {
@@ -79,13 +79,13 @@ pub fn fleet_diff_columns<'a>() -> Columns<'a, StackRow<'a>> {
     columns.add(
         "before_growth",
         "the growth verdict of [growth.md](growth.md), the worst of all traces; null: \
-        no suspect",
+         no suspect",
         |row| Some(row.before().verdict?.word()),
     );
     columns.add(
         "after_growth",
         "the growth verdict of [growth.md](growth.md), the worst of all traces; null: \
-        no suspect",
+         no suspect",
         |row| Some(row.after().verdict?.word()),
     );
     columns
@@ -94,7 +94,7 @@ pub fn fleet_diff_columns<'a>() -> Columns<'a, StackRow<'a>> {
     columns.add(
         "got_worse",
         "whether the build after leaks more than chance, the differences between its \
-        traces, and a factor of 1.5 explain; of memory at least 64 KiB more",
+         traces, and a factor of 1.5 explain; of memory at least 64 KiB more",
         |row| row.group.got_worse,
     );
     columns.add(
@@ -105,7 +105,7 @@ pub fn fleet_diff_columns<'a>() -> Columns<'a, StackRow<'a>> {
     columns.add(
         "p_value",
         "the probability that the build after leaks this many or more if nothing \
-        changed",
+         changed",
         |row| row.group.p_value,
     );
     columns.add("stack", "frames of the stack, a line each", |row| row.group.stack_text.as_deref());

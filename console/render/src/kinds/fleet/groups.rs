@@ -87,7 +87,7 @@ pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'
         .add(
             "share",
             "share of this group, 0 to 1, in what all groups leak; if nothing leaks, \
-        acquire",
+             acquire",
             |row| row.group.share,
         )
         .title("Share");

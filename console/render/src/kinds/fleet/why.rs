@@ -89,7 +89,7 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     columns.add(
         "stack_id",
         "identity of the create stack, equal on all machines and in all builds; null: \
-        no stack",
+         no stack",
         |row| row.suspect.stack.as_deref(),
     );
     columns
@@ -112,7 +112,7 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         .add(
             "rate_per_minute",
             "median over the machines of the mean rate of their steady traces; null: steady \
-        nowhere",
+             nowhere",
             |row| Some(row.suspect.rate_per_minute?.0),
         )
         .title("Per minute");
@@ -148,7 +148,7 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         .add(
             "verdicts",
             "growth verdicts of the traces ([growth.md](growth.md)), the most frequent \
-        first",
+             first",
             |row| joined(&row.suspect.verdicts),
         )
         .title("Growth")
@@ -158,7 +158,7 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
             "verdicts",
             "array",
             "growth verdicts of the traces ([growth.md](growth.md)), the most frequent \
-        first",
+             first",
             |row| words(&row.suspect.verdicts),
         )
         .inner(&[(
@@ -197,7 +197,7 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     columns.add(
         "score",
         "what the suspects are ranked by: the number of machines, times the median over \
-        these machines of the score in the worst trace of each",
+         these machines of the score in the worst trace of each",
         |row| row.suspect.score,
     );
     columns

@@ -23,13 +23,13 @@ fn columns<'a>(
     columns.add(
         "kind",
         "`\"heap\"`, `\"commit\"`, `\"reserve\"`, `\"resource\"`, `\"gdi\"` or \
-        `\"user\"`",
+         `\"user\"`",
         |row| row.text(ResourceColumn::Kind),
     );
     columns.add(
         "allocator",
         "the handle of the heap in hex, `\"VirtualAlloc\"`, the name in the event, or \
-        the type of the handle",
+         the type of the handle",
         |row| row.text(ResourceColumn::Allocator),
     );
     columns.add("process", "the owner, `name.exe(pid)`; null if not even its id is known", |row| {
@@ -62,7 +62,7 @@ fn add_leaks<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
     columns.add(
         "stack",
         "number of the allocating stack: one of those with equal functions; null for \
-        none",
+         none",
         |row| row.number(row.group.create_stack()),
     );
     columns.add(

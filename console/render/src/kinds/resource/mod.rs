@@ -38,7 +38,7 @@ pub fn resource_columns<'a>(
             "keys",
             "object",
             "for each column, the value shared by the allocations of the group; null for \
-        nothing",
+             nothing",
             move |row| row.keys(&keys),
         )
         .inner(&[
@@ -54,7 +54,7 @@ pub fn resource_columns<'a>(
             (
                 "keys.end",
                 "`\"open\"`, `\"freed\"`, `\"reallocated\"`, `\"replaced\"`, `\"destroyed\"`, \
-            `\"at_exit\"` or `\"empty\"` (everything in it was already allocated)",
+                 `\"at_exit\"` or `\"empty\"` (everything in it was already allocated)",
             ),
             ("keys.size", "bytes of each"),
         ]);

@@ -184,7 +184,7 @@ pub fn add_amounts<'a, R>(
         .add(
             "frees",
             "calls that freed some of them, per kind; a reallocation is a free and an \
-        allocation",
+             allocation",
             move |row| stats(row).frees,
         )
         .title("Frees")
@@ -193,7 +193,7 @@ pub fn add_amounts<'a, R>(
     columns.add(
         "replaced",
         "allocations replaced by another one at the same place, because a free was \
-        lost; not counted for pages",
+         lost; not counted for pages",
         move |row| stats(row).replaced,
     );
     columns.add("replaced_bytes", "their bytes", move |row| stats(row).replaced_bytes);
@@ -202,7 +202,7 @@ pub fn add_amounts<'a, R>(
     let orphan_frees = columns.add(
         "orphan_frees",
         "frees of what is not allocated: freed twice, allocated elsewhere or before the \
-        trace",
+         trace",
         move |row| stats(row).orphan_frees,
     );
     orphan_frees.title("Orphan frees").show(Show::Grouped);
