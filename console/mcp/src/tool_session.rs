@@ -19,7 +19,7 @@ use super::error::ToolError;
 use super::hints::{SmallSuspects, as_warning, next_of_row, translate};
 use super::input::Inputs;
 use super::tools::{
-    ALL, Brief, CURSOR, DETAIL, FILES, LoadedFile, Paging, ROWS, SIZE, TOP, Tool, USUAL_ROWS, Work,
+    ALL, Brief, CURSOR, DETAIL, FILES, LoadedFile, Paging, SIZE, TOP, Tool, USUAL_ROWS, Work,
     file_columns, relation_columns,
 };
 use super::window::{IN_MEMORY, Names, Part, Position, Window};
@@ -161,8 +161,8 @@ impl ToolSession {
         let call = Call { tool, inputs: &inputs, arguments, question, at, rows };
         let (answer, warnings) = match tool.work {
             Work::Load => self.load(&call)?,
-            Work::Dump { kind, paging: Paging::Window { option } } => {
-                self.window(&call, kind, option)?
+            Work::Dump { kind, paging: Paging::Window { option, left_out } } => {
+                self.window(&call, kind, option, left_out)?
             }
             Work::Dump { kind, paging: Paging::Document } => self.dump(&call, kind)?,
             Work::Sql => self.sql(&call)?,
@@ -384,7 +384,13 @@ impl ToolSession {
     }
 
     /// Prints only the rows of the page, with an option that counts rows.
-    fn window(&mut self, call: &Call<'_>, kind: &str, option: &str) -> WithWarnings<Answer> {
+    fn window(
+        &mut self,
+        call: &Call<'_>,
+        kind: &str,
+        option: &str,
+        counted: &str,
+    ) -> WithWarnings<Answer> {
         let Call { tool, inputs, at, rows: top, .. } = *call;
         let skip = at.row;
         // It counts those of each file.
@@ -397,8 +403,7 @@ impl ToolSession {
         let window = Window { names: tool.names, first, count: top, counts: None };
         let mut part = self.part(&mut text, window)?;
         let left_out = part.document.remove("left_out");
-        let rows = if option == ROWS { "rows" } else { tool.names.rows };
-        let left_out = left_out.and_then(|left| left.get(rows)?.as_u64()).unwrap_or_default();
+        let left_out = left_out.and_then(|left| left.get(counted)?.as_u64()).unwrap_or_default();
         let total = part.total + usize::try_from(left_out).unwrap_or(usize::MAX);
         Ok((Answer::new(part, tool.names, at, total), warnings))
     }

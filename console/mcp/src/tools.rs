@@ -11,9 +11,8 @@ use super::error::ToolError;
 use super::input::{Input, Inputs, Shape, argument, option, schema};
 use super::window::{Names, Position, Window};
 use handlescope_commands::registry::REGISTRY;
-use handlescope_query::{GroupCriteria, ResourceColumn, ResourceCriteria};
 use handlescope_render::{
-    Columns, Depth, MemberMeaning, RowOf, group_columns, object_columns, resource_columns,
+    Columns, Depth, MemberMeaning, RowOf, group_members, object_columns, resource_group_members,
     stack_columns, symbol_columns, trace_facts, why_columns,
 };
 use handlescope_session::grammar::OptionSpec;
@@ -47,8 +46,8 @@ pub enum Work {
 pub enum Paging {
     /// All of them; the document is kept for the next page.
     Document,
-    /// Only those of the page, with an option that counts rows.
-    Window { option: &'static str },
+    /// Only those of the page, with an option that counts rows, and the member that counts what it leaves out.
+    Window { option: &'static str, left_out: &'static str },
 }
 
 /// Rows of an answer, and what is left of them unless the details are asked for.
@@ -83,9 +82,8 @@ pub const DETAIL: &str = "detail";
 pub const ALL: &str = "all";
 pub const FILES: &str = "files";
 
-/// Options that count rows: of each file, and of the innermost groups.
-const TOP_N: &str = "-TopN";
-pub const ROWS: &str = "-Rows";
+/// Pages of the innermost groups.
+const INNERMOST: Paging = Paging::Window { option: "-Rows", left_out: "rows" };
 
 /// Arguments of every tool that answers page by page.
 static PAGED: [Input; 3] = [
@@ -162,7 +160,10 @@ pub static TOOLS: &[Tool] = &[
     Tool {
         name: "objects",
         about: "Kernel objects with the events of their handles: opened, duplicated, closed, by whom and when.",
-        work: Work::Dump { kind: "ObjectRef", paging: Paging::Window { option: TOP_N } },
+        work: Work::Dump {
+            kind: "ObjectRef",
+            paging: Paging::Window { option: "-TopN", left_out: "objects" },
+        },
         names: Names { rows: "objects", list: Some("events") },
         brief: Brief::Rows,
         members: || object_columns().members(),
@@ -189,7 +190,7 @@ pub static TOOLS: &[Tool] = &[
     Tool {
         name: "groups",
         about: "Counts handles by columns, most leaked first.",
-        work: Work::Dump { kind: "ObjectRef", paging: Paging::Window { option: ROWS } },
+        work: Work::Dump { kind: "ObjectRef", paging: INNERMOST },
         names: Names { rows: "groups", list: None },
         brief: Brief::Rows,
         members: group_members,
@@ -216,10 +217,13 @@ pub static TOOLS: &[Tool] = &[
         name: "allocations",
         about: "Counts heap blocks, virtual memory, GDI and USER handles and other resources by columns, most leaked \
                 bytes first.",
-        work: Work::Dump { kind: "Resource", paging: Paging::Window { option: TOP_N } },
+        work: Work::Dump {
+            kind: "Resource",
+            paging: Paging::Window { option: "-TopN", left_out: "groups" },
+        },
         names: Names { rows: "groups", list: None },
         brief: Brief::Rows,
-        members: allocation_members,
+        members: resource_group_members,
         bytes: PAGE,
         inputs: &[
             option("by", "-GroupBy", "columns").required(),
@@ -242,7 +246,10 @@ pub static TOOLS: &[Tool] = &[
     Tool {
         name: "stack",
         about: "Frames of a stack by its number in other answers (the same `files`), or all stacks, most frequent first.",
-        work: Work::Dump { kind: "Stack", paging: Paging::Window { option: TOP_N } },
+        work: Work::Dump {
+            kind: "Stack",
+            paging: Paging::Window { option: "-TopN", left_out: "stacks" },
+        },
         names: Names { rows: "stacks", list: Some("frames") },
         brief: Brief::Rows,
         members: || stack_columns(false).members(),
@@ -393,19 +400,6 @@ impl Tool {
         let Work::Dump { kind, .. } = self.work else { return None };
         REGISTRY.kind(kind)?.option(input.option?)
     }
-}
-
-/// Members of groups of handles with all that options add.
-fn group_members() -> Vec<MemberMeaning> {
-    let criteria = GroupCriteria { buckets: Some(1), ..GroupCriteria::default() };
-    group_columns(&criteria, true).members()
-}
-
-/// Members of groups of allocations with all that options add.
-fn allocation_members() -> Vec<MemberMeaning> {
-    let by = Some(vec![ResourceColumn::Process]);
-    let criteria = ResourceCriteria { by, buckets: Some(1), ..ResourceCriteria::default() };
-    resource_columns(&criteria, false).members()
 }
 
 /// A loaded trace.

@@ -23,11 +23,11 @@ pub mod time;
 pub use self::kinds::{
     MemberPage, MemberTable, OBJECT_COLUMNS, call_stacks, dataset_traces, diff_points, diff_traces,
     event_columns, event_counts, fleet_diff, fleet_diff_columns, fleet_group_columns, fleet_groups,
-    fleet_why, fleet_why_columns, frame, group_columns, loaded, member_tables, module_columns,
+    fleet_why, fleet_why_columns, frame, group_members, loaded, member_tables, module_columns,
     modules, object_columns, object_ref, point_columns, process_columns, processes, properties,
-    provider_events, resource_columns, resources, stack_columns, stats, stats_columns,
-    symbol_columns, symbols, trace_columns, trace_facts, unknown_properties, version_columns,
-    versions, why, why_columns, write_frame,
+    provider_events, resource_columns, resource_group_members, resources, stack_columns, stats,
+    stats_columns, symbol_columns, symbols, trace_columns, trace_facts, unknown_properties,
+    version_columns, versions, why, why_columns, write_frame,
 };
 use self::kinds::{add_amounts, add_stats};
 pub use self::no_match::{InOptions, option};

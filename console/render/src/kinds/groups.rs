@@ -9,7 +9,7 @@ use super::index;
 use crate::{
     ObjectRefStyle,
     json::{Document, StackNumbers, traces},
-    table::{Columns, FileRows, Table},
+    table::{Columns, FileRows, MemberMeaning, Table},
     text::StackStyle,
 };
 use handlescope_query::{
@@ -30,7 +30,7 @@ pub struct GroupRow<'a> {
 }
 
 /// Declares the columns of a group; a document has what its handles have in common in one member.
-pub fn group_columns<'a>(criteria: &GroupCriteria, is_document: bool) -> Columns<'a, GroupRow<'a>> {
+fn group_columns<'a>(criteria: &GroupCriteria, is_document: bool) -> Columns<'a, GroupRow<'a>> {
     let mut columns = Columns::<GroupRow<'a>>::default();
     columns.add("file", "index", |row| index(row.file.about.index));
     columns.nest("keys", "object", "for each column, the value shared by the handles of the group; null for \
@@ -81,6 +81,12 @@ pub fn group_columns<'a>(criteria: &GroupCriteria, is_document: bool) -> Columns
         columns.add("rate_per_minute", "only with `-ShowTime`: the rate of a steady leak", rate);
     }
     columns
+}
+
+/// The members of a group in a document, with all that options add.
+pub fn group_members() -> Vec<MemberMeaning> {
+    let criteria = GroupCriteria { buckets: Some(1), ..GroupCriteria::default() };
+    group_columns(&criteria, true).members()
 }
 
 /// Adds the figures of a group.

@@ -11,12 +11,13 @@ use super::{
         fleet_group_columns, fleet_why_columns,
     },
     frame::QUERY_MEMBERS,
-    groups::{GROUPS_MEMBERS, group_columns},
+    groups::{GROUPS_MEMBERS, group_members},
     module::{MODULES_MEMBERS, module_columns},
     object_ref::{GUI_HANDLE_MEMBERS, NOT_CLOSED_MEMBERS, OBJECT_REF_MEMBERS, TOTALS_MEMBERS},
     process::{PROCESSES_MEMBERS, process_columns},
     resource::{
-        RESOURCE_GROUPS_MEMBERS, RESOURCE_MEMBERS, leak_columns, resource_columns, total_columns,
+        RESOURCE_GROUPS_MEMBERS, RESOURCE_MEMBERS, leak_columns, resource_group_members,
+        total_columns,
     },
     stack::{STACKS_MEMBERS, stack_columns},
     stats::{STATS_MEMBERS, property_columns, trace_facts},
@@ -25,7 +26,7 @@ use super::{
 };
 use crate::json::{CAVEAT_MEMBERS, FILE_MEMBERS, FRAME_MEMBERS, Meanings, NO_MATCH_MEMBERS};
 use crate::table::MemberMeaning;
-use handlescope_query::{Domain, GroupCriteria, ResourceColumn, ResourceCriteria};
+use handlescope_query::Domain;
 use handlescope_session::values::TimeFormat;
 
 /// The members of a document, or of the rows of one of its lists.
@@ -46,9 +47,6 @@ const FLEET_DIFF: &str = ".diff -build over a dataset";
 
 /// Returns all tables in the order of the page.
 pub fn member_tables() -> Vec<MemberTable> {
-    let groups = GroupCriteria { buckets: Some(1), ..GroupCriteria::default() };
-    let by = Some(vec![ResourceColumn::Process]);
-    let allocations = ResourceCriteria { by, buckets: Some(1), ..ResourceCriteria::default() };
     let diff = |domain| [point_columns(domain).members(), trace_columns(domain).members()].concat();
     let document = |commands, members: Meanings| MemberTable::of_meanings(commands, "", members);
     let part = MemberTable::of_meanings;
@@ -92,7 +90,7 @@ pub fn member_tables() -> Vec<MemberTable> {
                                                                     which filters ignore."),
         document(".dump ObjectRef -GroupBy", GROUPS_MEMBERS).with_note("The groups of the innermost column, in tree order. Their numbers add up to `totals`, \
              except `objects`: an object with handles in several groups counts in each."),
-        rows(".dump ObjectRef -GroupBy", "groups", group_columns(&groups, true).members()),
+        rows(".dump ObjectRef -GroupBy", "groups", group_members()),
         document(".dump Why", WHY_MEMBERS).with_note("`.why` writes the same document."),
         rows(".dump Why", "suspects", why_columns().members()),
         document(".dump Process", PROCESSES_MEMBERS),
@@ -116,7 +114,7 @@ pub fn member_tables() -> Vec<MemberTable> {
                                                                                `leaked_bytes`."),
         rows(".dump Resource", "leaked, closed_at_exit", leak_columns().members()),
         document(".dump Resource -GroupBy", RESOURCE_GROUPS_MEMBERS).with_note("`-ShowTotal` writes the same document."),
-        rows(".dump Resource -GroupBy", "groups", resource_columns(&allocations, false).members()).with_note("Their numbers add up to the totals, with one exception: a call, or an allocation that \
+        rows(".dump Resource -GroupBy", "groups", resource_group_members()).with_note("Their numbers add up to the totals, with one exception: a call, or an allocation that \
              ended in parts, counts in each of its groups."),
         document(".dump Symbols", SYMBOLS_MEMBERS).with_note("Looks up the names of all frames."),
         rows(".dump Symbols", "symbols", symbol_columns().members()),

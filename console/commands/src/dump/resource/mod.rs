@@ -66,20 +66,15 @@ impl Command for Resource {
             write_caveats(answer, dump.messages);
         }
         let display = dump.display_as(&args.display);
-        let output =
+        let mut output =
             OutputOptions { sort_by: column(&criteria, args.sort_by.as_deref()), ..output.clone() };
-        let (top, rows_first) = dump.rows_first();
         // A document has no sums over all groups, but all stacks of those that it has.
-        let output = match top {
-            Some(top) if output.is_document() && criteria.by.is_some() => {
-                answers
-                    .iter_mut()
-                    .filter_map(|answer| answer.groups.as_mut())
-                    .for_each(|groups| groups.cut(top));
-                OutputOptions { top: rows_first.top, ..output }
-            }
-            _ => output,
-        };
+        let is_cut_first =
+            output.is_document() && criteria.by.is_some() && output.sort_by.is_none();
+        if let Some(top) = output.top.take_if(|_| is_cut_first) {
+            let groups = answers.iter_mut().filter_map(|answer| answer.groups.as_mut());
+            groups.for_each(|groups| groups.cut(top));
+        }
         let command = &dump.shared.text;
         let table = render::resources(&answers, &criteria, command, output.format(), &display)?;
         table.write(&output, &display, &dump.overwrite(), dump.cancel, dump.out)?;

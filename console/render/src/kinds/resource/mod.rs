@@ -15,7 +15,7 @@ use super::index;
 use crate::{
     json::{self, Document, traces},
     output::LEFT_OUT,
-    table::{Columns, FileRows, Show, Table},
+    table::{Columns, FileRows, MemberMeaning, Show, Table},
 };
 use handlescope_query::{
     KeyKind, ResourceColumn, ResourceCriteria, ResourceGroup, ResourceStats, ResourcesAnswer,
@@ -103,6 +103,13 @@ pub fn resource_columns<'a>(
         over_time.texts(|row| bars(row.group.over_time.as_deref())).rows_only();
     }
     columns
+}
+
+/// The members of a group of `-GroupBy` in a document, with all that options add.
+pub fn resource_group_members() -> Vec<MemberMeaning> {
+    let by = Some(vec![ResourceColumn::Process]);
+    let criteria = ResourceCriteria { by, buckets: Some(1), ..ResourceCriteria::default() };
+    resource_columns(&criteria, false).members()
 }
 
 /// A row for each group: totals, or leaks, or the groups of `-GroupBy`.
