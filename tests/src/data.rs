@@ -103,13 +103,20 @@ impl SharedTrace {
         self.file(".expected.json")
     }
 
-    /// Another file of the trace, e.g. `.symbols.json`.
+    /// Another file of the trace, e.g. `.symbols.json`: that of the folder `next` where there is one, because it has the
+    /// answers of the current rules.
     ///
     /// # Panics
     /// When there is none.
     #[must_use]
     pub fn file(&self, ending: &str) -> PathBuf {
         let path = beside(&self.stem, ending);
+        if let (Some(folder), Some(name)) = (path.parent(), path.file_name()) {
+            let next = folder.join("next").join(name);
+            if next.is_file() {
+                return next;
+            }
+        }
         assert!(path.is_file(), "HANDLESCOPE_DATA has no file {}", path.display());
         path
     }

@@ -6,9 +6,10 @@
 //!   closes, deletes, reference changes and unmaps only continue one.
 //! * A handle belongs to the table that Windows puts it in ([`EventOwners`], `objects`): that of System for
 //!   kernel handles, that of a child for inherited ones. A close by a thread of another process ends the only handle that it can mean.
-//! * It is complete when creates + duplicates = closes, when it is deleted, or when its view is
-//!   unmapped; the next event of the address opens another. A close that comes after completion
-//!   still belongs to the last completed object of the address.
+//! * A close ends the handle that it names, also one of an object that was deleted before. A close that names none is of a
+//!   handle from before the trace: it belongs to the last object of its address, and ends nothing.
+//! * An object is complete when the last of its known handles is closed, when it is deleted, or when its view is unmapped;
+//!   the next event of the address opens another.
 //! * Where the trace lost events, a close that is missing counts as soon as something shows it ([`UnseenCloses`]).
 //! * Objects are numbered in the order of completion, then the open ones by their first event.
 

@@ -1,6 +1,6 @@
 //! The life of objects, by kernel address: the rules by which events begin, continue and complete them.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use slab::Slab;
 
@@ -95,20 +95,16 @@ impl Tracked {
     }
 }
 
-/// The handles of an open object.
+/// An object that is not complete.
 #[derive(Debug)]
 struct OpenObject {
     key: Key,
-    opened: u32,
-    closed: u32,
-    /// Sum over the opened handles less the sum over the closed handles: 0 when they are the same.
-    balance: u64,
     handles: HandleList,
 }
 
 impl OpenObject {
     fn new(key: Key) -> Self {
-        Self { key, opened: 0, closed: 0, balance: 0, handles: HandleList::default() }
+        Self { key, handles: HandleList::default() }
     }
 }
 
@@ -136,12 +132,6 @@ pub struct Tracker {
     files: HashMap<u32, u32>,
     places: hashbrown::HashMap<Key, Place>,
     completed: u32,
-    /// Addresses of objects that ended with handles open: those from before the trace, or lost events, count as closes.
-    unbalanced: hashbrown::HashSet<u64>,
-    /// Keys that had another object later, so that closes may be of either.
-    doubtful: hashbrown::HashSet<u64>,
-    /// The objects whose handles are open at addresses that are known to be doubtful, by handle.
-    known: Option<OpenAt>,
 }
 
 /// Evidence on the closes of handles by threads of other processes.
@@ -153,24 +143,7 @@ pub trait CloseEvidence {
 /// A handle of the object at an address: address, process and slot.
 pub type HandleAt = (u64, u32, u32);
 
-/// Objects of the open handles at some addresses, the first one first.
-#[derive(Debug, Default)]
-struct OpenAt {
-    addresses: hashbrown::HashSet<u64>,
-    objects: HashMap<HandleAt, VecDeque<u32>>,
-}
-
 impl Tracker {
-    /// Remembers each handle of some addresses, from the first event on.
-    pub fn remembering(addresses: hashbrown::HashSet<u64>) -> Self {
-        Self { known: Some(OpenAt { addresses, ..OpenAt::default() }), ..Self::default() }
-    }
-
-    /// Addresses whose closes may be of one object or of another.
-    pub fn take_doubtful(&mut self) -> hashbrown::HashSet<u64> {
-        std::mem::take(&mut self.doubtful)
-    }
-
     /// Number of objects.
     pub fn len(&self) -> usize {
         self.objects.len()
@@ -300,14 +273,8 @@ impl Tracker {
         let (address, process, slot) = handle;
         let Place { object, open } =
             self.open_or_new((KERNEL, address), address, TypeId(type_id.into()));
-        let handles = &mut self.open[open as usize];
-        handles.opened += 1;
-        handles.balance = handles.balance.wrapping_add(weight(handle));
-        self.handles.add(&mut handles.handles, object, OpenHandle { process, slot, row });
-        if let Some(known) = self.known.as_mut().filter(|known| known.addresses.contains(&address))
-        {
-            known.objects.entry(handle).or_default().push_back(object);
-        }
+        let list = &mut self.open[open as usize].handles;
+        self.handles.add(list, object, OpenHandle { process, slot, row });
         object
     }
 
@@ -328,7 +295,9 @@ impl Tracker {
     ) -> u32 {
         let Some(Place { object, open }) = self.open_at((KERNEL, address)) else { return process };
         let list = self.open[open as usize].handles;
-        if self.handles.contains(list, object, process, slot) {
+        if self.handles.contains(list, object, process, slot)
+            || self.handles.of_ended((address, process, slot)).is_some()
+        {
             return process;
         }
         match self.handles.only(list, object, slot) {
@@ -368,58 +337,55 @@ impl Tracker {
         }
     }
 
+    /// Ends the handle that a close names. A close that names none, because it is of a handle from before the trace, belongs to
+    /// the last object of its address and ends nothing.
     fn close(&mut self, handle: HandleAt, name: u32, row: u32) -> Result<u32, WarningKind> {
         let missing = WarningKind::CloseWithoutObject;
         let last = *self.places.get(&(KERNEL, handle.0)).ok_or(missing)?;
-        let known = self.known.as_mut();
-        let of_handle = known.and_then(|known| known.objects.get_mut(&handle)?.pop_front());
-        let object = of_handle.unwrap_or(last.object);
-        self.add_name(object, name);
-        // Of an earlier object at the address, nothing more is expected.
-        if object == last.object
-            && let Some(handles) = self.open.get_mut(last.open as usize)
-        {
-            handles.closed += 1;
-            handles.balance = handles.balance.wrapping_sub(weight(handle));
-            self.handles.remove(&mut handles.handles, object, handle.1, handle.2);
-            if handles.opened == handles.closed {
-                self.complete(last, row);
+        let object = match self.handles.of_ended(handle) {
+            Some(ended) => {
+                self.handles.forget(handle, ended);
+                ended
             }
-        }
+            None => {
+                self.close_open(last, handle, row);
+                last.object
+            }
+        };
+        self.add_name(object, name);
         Ok(object)
     }
 
-    /// Counts the close of a handle of an object, which may be complete.
+    /// Ends a handle of an object by a close in a row. The object may be complete.
     pub fn close_of(&mut self, object: u32, handle: Option<HandleAt>, name: u32, row: u32) -> u32 {
         self.add_name(object, name);
         self.close_by(object, handle, row);
         object
     }
 
-    /// Counts a close of a handle, or an unmap, of an object, which is complete when it was the last one.
+    /// Ends a handle or view of an object by a close that the trace lost.
     pub fn close_unseen(&mut self, object: u32, handle: Option<HandleAt>) {
         self.close_by(object, handle, NONE);
     }
 
     fn close_by(&mut self, object: u32, handle: Option<HandleAt>, row: u32) {
-        if let Some(handle) = handle
-            && let Some(known) = &mut self.known
-            && let Some(objects) = known.objects.get_mut(&handle)
-            && let Some(at) = objects.iter().position(|of| *of == object)
-        {
-            objects.remove(at);
-        }
         let &mut Tracked { open, completed, .. } = self.object(object);
-        let Some(handles) = self.open.get_mut(open as usize).filter(|_| completed == NONE) else {
+        let place = Place { object, open };
+        match handle {
+            Some(handle) if completed != NONE => self.handles.forget(handle, object),
+            Some(handle) => self.close_open(place, handle, row),
+            None if completed == NONE => self.complete(place, row),
+            None => {}
+        }
+    }
+
+    /// Ends a handle of an open object, which is complete when it was the last one.
+    fn close_open(&mut self, place: Place, (_, process, slot): HandleAt, row: u32) {
+        let Some(OpenObject { handles, .. }) = self.open.get_mut(place.open as usize) else {
             return;
         };
-        handles.closed += 1;
-        if let Some(handle) = handle {
-            handles.balance = handles.balance.wrapping_sub(weight(handle));
-            self.handles.remove(&mut handles.handles, object, handle.1, handle.2);
-        }
-        if handles.opened <= handles.closed {
-            self.complete(Place { object, open }, row);
+        if self.handles.remove(handles, place.object, process, slot) && handles.is_empty() {
+            self.complete(place, row);
         }
     }
 
@@ -432,9 +398,6 @@ impl Tracker {
     fn open_or_new(&mut self, key: Key, pointer: u64, type_id: TypeId) -> Place {
         let place = self.places.entry(key).or_insert(Place { object: NONE, open: NONE });
         if place.open == NONE {
-            if !self.unbalanced.is_empty() && self.unbalanced.contains(&key.1) {
-                self.doubtful.insert(key.1);
-            }
             let open = self.open.insert(OpenObject::new(key)) as u32;
             *place = Place { object: self.objects.len() as u32, open };
             self.objects.push(Tracked { pointer, type_id, name: 0, completed: NONE, open });
@@ -445,16 +408,13 @@ impl Tracker {
     /// Completes an open object; `by` is the row of the close that does it, if one does.
     fn complete(&mut self, place: Place, by: u32) {
         let Place { object, open } = place;
-        let OpenObject { key, balance, handles, .. } = self.open.remove(open as usize);
-        self.handles.clear(handles);
+        let OpenObject { key, handles } = self.open.remove(open as usize);
+        self.handles.end(handles, object, key.1);
         self.places.insert(key, Place { object, open: NONE });
         let completed = self.completed;
         self.completed += 1;
         let tracked = self.object(object);
         (tracked.completed, tracked.open) = (completed, by);
-        if balance != 0 {
-            self.unbalanced.insert(key.1);
-        }
     }
 
     fn object(&mut self, object: u32) -> &mut Tracked {
@@ -483,14 +443,6 @@ impl Tracker {
             more.push(name);
         }
     }
-}
-
-/// A number for a handle; sums of equal handles are equal.
-fn weight((_, process, handle): HandleAt) -> u64 {
-    // Odd, near 2^64 divided by the golden ratio: the factor of Fibonacci hashing.
-    let number = u64::from(process) << 32 | u64::from(handle);
-    let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (mixed ^ mixed >> 29).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 /// The address of the object or view of an event: what becomes of it depends on events with the same address alone.

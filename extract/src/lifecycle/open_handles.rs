@@ -1,9 +1,12 @@
 //! The open handles of each object, by process and slot: what a close can be of.
 
+use std::collections::VecDeque;
+
 use hashbrown::HashMap;
 use slab::Slab;
 
 use super::attribution::NONE;
+use super::objects::HandleAt;
 
 /// An open handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +32,12 @@ pub struct HandleList {
     more: u32,
 }
 
+impl HandleList {
+    pub fn is_empty(self) -> bool {
+        self.listed == 0 && self.more == 0
+    }
+}
+
 impl Default for HandleList {
     fn default() -> Self {
         Self { first: NONE, listed: 0, more: 0 }
@@ -48,11 +57,13 @@ struct Listed {
 #[derive(Debug, Default)]
 pub struct OpenHandles {
     listed: Slab<Listed>,
-    /// Rows of handles by object, process and slot.
-    more: HashMap<(u32, u32, u32), Vec<u32>>,
+    /// Rows of handles by object, and by process and slot.
+    more: HashMap<u32, HashMap<(u32, u32), Vec<u32>>>,
     /// Number of handles by object and slot, and the sums of their processes and rows, which are those of the handle
     /// where there is one.
     by_slot: HashMap<(u32, u32), (u32, u32, u32)>,
+    /// Objects that ended with a handle open, the first one first.
+    of_ended: HashMap<HandleAt, VecDeque<u32>>,
 }
 
 impl OpenHandles {
@@ -64,7 +75,7 @@ impl OpenHandles {
         }
         list.more += 1;
         let OpenHandle { process, slot, row } = handle;
-        self.more.entry((object, process, slot)).or_default().push(row);
+        self.more.entry(object).or_default().entry((process, slot)).or_default().push(row);
         let (count, processes, rows) = self.by_slot.entry((object, slot)).or_default();
         *count += 1;
         (*processes, *rows) = (processes.wrapping_add(process), rows.wrapping_add(row));
@@ -89,7 +100,8 @@ impl OpenHandles {
         if list.more == 0 {
             return false;
         }
-        let Some(row) = self.more.get_mut(&(object, process, slot)).and_then(Vec::pop) else {
+        let more = self.more.get_mut(&object);
+        let Some(row) = more.and_then(|more| more.get_mut(&(process, slot))?.pop()) else {
             return false;
         };
         list.more -= 1;
@@ -104,7 +116,8 @@ impl OpenHandles {
     pub fn contains(&self, list: HandleList, object: u32, process: u32, slot: u32) -> bool {
         self.listed(list).any(|handle| handle.slot == slot && handle.process == process)
             || list.more > 0
-                && self.more.get(&(object, process, slot)).is_some_and(|rows| !rows.is_empty())
+                && (self.more.get(&object).and_then(|more| more.get(&(process, slot))))
+                    .is_some_and(|rows| !rows.is_empty())
     }
 
     /// The handle with this slot: an error if there are several.
@@ -129,11 +142,40 @@ impl OpenHandles {
         }
     }
 
-    /// Forgets the listed handles of an object that is complete.
-    pub fn clear(&mut self, list: HandleList) {
+    /// Ends the list of an object, which keeps what is open: its closes may still come.
+    pub fn end(&mut self, list: HandleList, object: u32, address: u64) {
         let mut at = list.first;
-        while let Some(Listed { next, .. }) = self.listed.try_remove(at as usize) {
+        while let Some(Listed { handle, next }) = self.listed.try_remove(at as usize) {
+            self.of_ended
+                .entry((address, handle.process, handle.slot))
+                .or_default()
+                .push_back(object);
             at = next;
+        }
+        if list.more > 0 {
+            for ((process, slot), rows) in self.more.remove(&object).unwrap_or_default() {
+                let ended = self.of_ended.entry((address, process, slot)).or_default();
+                ended.extend(rows.iter().map(|_| object));
+            }
+        }
+    }
+
+    /// The first object that ended with a handle open.
+    pub fn of_ended(&self, handle: HandleAt) -> Option<u32> {
+        if self.of_ended.is_empty() {
+            return None;
+        }
+        self.of_ended.get(&handle)?.front().copied()
+    }
+
+    /// Forgets that an object ended with a handle open.
+    pub fn forget(&mut self, handle: HandleAt, object: u32) {
+        let Some(objects) = self.of_ended.get_mut(&handle) else { return };
+        if let Some(at) = objects.iter().position(|ended| *ended == object) {
+            objects.remove(at);
+        }
+        if objects.is_empty() {
+            self.of_ended.remove(&handle);
         }
     }
 
@@ -167,5 +209,25 @@ mod tests {
         assert!(open.remove(&mut list, 5, 60, 4));
         assert_eq!(open.only(list, 5, 4), Ok(Some(handle(10, 4, 1010))));
         assert_eq!(open.only(list, 5, 8), Ok(None));
+    }
+
+    #[test]
+    fn handles_that_are_open_at_the_end_of_an_object_are_of_it_until_they_are_closed() {
+        let mut open = OpenHandles::default();
+        for object in [5, 6] {
+            let mut list = HandleList::default();
+            for process in 0..100 {
+                open.add(&mut list, object, handle(process, 4, process));
+            }
+            assert!(open.remove(&mut list, object, 7, 4));
+            open.end(list, object, 0x1000);
+        }
+        for process in [0, 50, 99] {
+            assert_eq!(open.of_ended((0x1000, process, 4)), Some(5));
+            open.forget((0x1000, process, 4), 5);
+            assert_eq!(open.of_ended((0x1000, process, 4)), Some(6));
+        }
+        assert_eq!(open.of_ended((0x1000, 7, 4)), None);
+        assert_eq!(open.of_ended((0x2000, 0, 4)), None);
     }
 }

@@ -129,12 +129,6 @@ impl<'a> ShardEvents<'_, 'a> {
     fn follow(self) -> Result<Part<'a>, Cancelled> {
         let mut tracker = Tracker::default();
         let mut course = self.follow_with(&mut tracker)?;
-        let doubtful = tracker.take_doubtful();
-        if !doubtful.is_empty() {
-            // Few addresses of few traces: only of these it is worth to remember each handle.
-            tracker = Tracker::remembering(doubtful);
-            course = self.follow_with(&mut tracker)?;
-        }
         course.foreign = tracker.take_foreign();
         course.findings.add(WarningKind::DoubtfulClose, tracker.doubtful_closes(), None);
         course.forget(tracker.reopened());

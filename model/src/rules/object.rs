@@ -54,13 +54,18 @@ const MAX_SCANNED: usize = 64;
 
 /// Derives what follows from the events `rows` of one object, given in time order.
 pub fn derive(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) -> Derived {
-    let kinds = || rows.iter().map(|row| events.kind(*row));
     pair(events, rows, scratch);
+    let paired = || {
+        let closing = scratch.closing.iter().map(|at| Some(*at).filter(|at| *at != sentinel()));
+        rows.iter().map(|row| events.kind(*row)).zip(closing)
+    };
     Derived {
-        create: creation((0..).zip(kinds())),
-        destroy: end(kinds()).map(|at| at as u32),
+        create: creation((0..).zip(paired().map(|(kind, _)| kind))),
+        destroy: end(paired()).map(|at| at as u32),
         is_multiprocess: is_multiprocess(events, rows),
-        is_overlapped: has_overlap(kinds()),
+        is_overlapped: has_overlap(
+            (0..).zip(paired()).map(|(at, (kind, closing))| (at, kind, closing)),
+        ),
     }
 }
 
@@ -80,39 +85,41 @@ pub fn creation<E>(events: impl IntoIterator<Item = (E, EventKind)>) -> Option<E
     best.map(|(_, event)| event)
 }
 
-/// The position of the event that ended an object, of all its events in time order: object delete,
-/// else the last unmap, else the last close if everything opened was closed.
-pub fn end(kinds: impl Iterator<Item = EventKind>) -> Option<usize> {
+/// The position of the event that ended an object, of all its events in time order, each with the event that closes what it
+/// opens: object delete, else the last unmap, else the last close if every handle that was opened is closed, and any was opened.
+pub fn end<E>(events: impl Iterator<Item = (EventKind, Option<E>)>) -> Option<usize> {
     let (mut delete, mut unmap, mut close) = (None, None, None);
-    let mut open = 0_i64;
-    for (at, kind) in kinds.enumerate() {
-        open += handle_change(kind);
+    let (mut has_opened, mut has_open) = (false, false);
+    for (at, (kind, closing)) in events.enumerate() {
         match kind {
+            _ if OPENING_HANDLES.contains(kind) => {
+                has_opened = true;
+                has_open |= closing.is_none();
+            }
             EventKind::ObjectDelete => delete = Some(at),
             EventKind::Unmap => unmap = Some(at),
             EventKind::HandleClose => close = Some(at),
             _ => {}
         }
     }
-    delete.or(unmap).or(close.filter(|_| open == 0))
+    delete.or(unmap).or(close.filter(|_| has_opened && !has_open))
 }
 
-/// Whether two handles of an object were open at once, of events in time order.
-pub fn has_overlap(kinds: impl IntoIterator<Item = EventKind>) -> bool {
-    let mut open = 0_i64;
-    kinds.into_iter().any(|kind| {
-        open += handle_change(kind);
-        open > 1
-    })
-}
-
-/// Change of the number of handles by an event.
-fn handle_change(kind: EventKind) -> i64 {
-    match kind {
-        _ if OPENING_HANDLES.contains(kind) => 1,
-        EventKind::HandleClose => -1,
-        _ => 0,
-    }
+/// Whether two handles of an object were open at once, of events in time order, each with the later event that closes what it
+/// opens.
+pub fn has_overlap<E: Copy + Ord>(
+    events: impl IntoIterator<Item = (E, EventKind, Option<E>)>,
+) -> bool {
+    // The last close of what was opened, or that something is not closed.
+    let (mut last_close, mut has_open) = (None, false);
+    events.into_iter().filter(|(_, kind, _)| OPENING_HANDLES.contains(*kind)).any(
+        |(event, _, closing)| {
+            let is_beside = has_open || last_close.is_some_and(|close| close > event);
+            has_open |= closing.is_none();
+            last_close = last_close.max(closing);
+            is_beside
+        },
+    )
 }
 
 fn is_multiprocess(events: &impl ObjectEvents, rows: &[u32]) -> bool {
@@ -265,19 +272,38 @@ mod tests {
 
     #[test]
     fn a_delete_ends_an_object_before_an_unmap_before_the_last_of_all_closes() {
-        let ended = |kinds: &[EventKind]| end(kinds.iter().copied());
-        assert_eq!(ended(&[HandleCreate, ObjectDelete, HandleClose]), Some(1));
-        assert_eq!(ended(&[Map, Unmap, Unmap]), Some(2));
-        assert_eq!(ended(&[HandleCreate, HandleDuplicate, HandleClose, HandleClose]), Some(3));
-        assert_eq!(ended(&[HandleCreate, HandleDuplicate, HandleClose]), None);
+        let ended = |events: &[(EventKind, Option<u32>)]| end(events.iter().copied());
+        let (closed, close) = ((HandleCreate, Some(9)), (HandleClose, None));
+        assert_eq!(ended(&[closed, (ObjectDelete, None), close]), Some(1));
+        assert_eq!(ended(&[(Map, Some(1)), (Unmap, None), (Unmap, None)]), Some(2));
+        assert_eq!(ended(&[closed, (HandleDuplicate, Some(2)), close, close]), Some(3));
+        assert_eq!(ended(&[closed, (HandleDuplicate, None), close]), None);
+    }
+
+    #[test]
+    fn closes_of_handles_from_before_the_trace_end_no_object_that_has_a_handle_open() {
+        let rows = [
+            event(HandleCreate, 1, 4),
+            event(HandleDuplicate, 1, 8),
+            event(HandleClose, 2, 4),
+            event(HandleClose, 1, 4),
+        ];
+        assert_eq!(derived(&rows).0.destroy, None);
+        assert_eq!(derived(&[event(HandleClose, 1, 4)]).0.destroy, None);
+        let last = [event(HandleCreate, 1, 4), event(HandleClose, 1, 4), event(HandleClose, 2, 8)];
+        assert_eq!(derived(&last).0.destroy, Some(2));
     }
 
     #[test]
     fn handles_overlap_when_two_are_open() {
-        assert!(has_overlap([HandleCreate, HandleDuplicate]));
-        assert!(!has_overlap([HandleCreate, HandleClose, HandleDuplicate]));
-        assert!(!has_overlap([HandleClose, HandleCreate, HandleDuplicate]));
-        assert!(!has_overlap([ObjectCreate, HandleCreate, Map]));
+        let is_overlapped = |rows: &[Row]| derived(rows).0.is_overlapped;
+        let opened = |handle| event(HandleCreate, 1, handle);
+        let closed = |handle| event(HandleClose, 1, handle);
+        assert!(is_overlapped(&[opened(4), opened(8)]));
+        assert!(is_overlapped(&[opened(4), closed(12), opened(8)]));
+        assert!(is_overlapped(&[opened(4), opened(8), closed(8), closed(4)]));
+        assert!(!is_overlapped(&[opened(4), closed(4), opened(8)]));
+        assert!(!is_overlapped(&[event(ObjectCreate, 1, 0), opened(4), event(Map, 1, 0)]));
     }
 
     #[test]

@@ -237,11 +237,15 @@ pub fn keep_overlapped(
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
     let kind = file.trace.values(Events::kind)?;
-    let kinds = kind.values();
+    let closing = file.trace.values(Events::closing_event)?;
     selection.retain(file.cancel, |selected, mask| {
         let events = file.objects.events(selected.object());
         let events = events.filter(|&event| mask.contains(event));
-        has_overlap(events.filter_map(|event| EventKind::from_code(*kinds.get(event)?)))
+        has_overlap(events.filter_map(|event| {
+            let closing = closing.get(event).map(EventIdx::row);
+            let kind = EventKind::from_code(kind.get(event)?)?;
+            Some((event, kind, closing.filter(|closing| mask.contains(*closing))))
+        }))
     })?;
     Ok(())
 }
