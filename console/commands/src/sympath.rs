@@ -39,7 +39,13 @@ impl Command for SymPath {
         ]),
     };
     const OPTIONS: &'static [OptionGroup<SymbolPathArgs>] = &[
-        OptionGroup { title: "Where symbols come from", options: &symbol_options() },
+        OptionGroup {
+            title: "Where symbols come from",
+            options: &{
+                let [_, server, cache, folder] = symbol_options();
+                [server, cache, folder]
+            },
+        },
         OptionGroup {
             title: "Missing symbols",
             options: &[Opt {

@@ -29,7 +29,7 @@ pub use self::groups::{Amounts, FleetColumn, FleetGroup, FleetGroups, LeaksOnly,
 pub use self::growth::{FleetGrowth, GrowthAxis, GrowthColumn, GrowthLine, fleet_growth};
 pub use self::scan::{scan, table};
 pub use self::traces::Fleet;
-pub use self::why::{FleetSuspect, FleetWhy, WorstTrace, fleet_why};
+pub use self::why::{DayLeaks, FleetSuspect, FleetWhy, WorstTrace, fleet_why};
 use crate::dataset::DatasetError;
 use handlescope_query::{KnownNames, polars_reason};
 use handlescope_session::cancel::Cancelled;

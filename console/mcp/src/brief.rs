@@ -5,19 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::text::TEXT;
-
-/// Members of documents that an answer says in its own way, or that repeat the question.
-const REPEATED: [&str; 6] = ["kind", "command", "caveats", "files", "group_by", "left_out"];
-
-/// Totals that answers have.
-const TOTALS: [&str; 6] = [
-    "handles_created",
-    "handles_duplicated",
-    "leaked_handles",
-    "leaked_views",
-    "closed_at_exit",
-    "closed_unseen",
-];
+use handlescope_render::{Depth, totals_columns};
 
 /// Frames of a suspect's stack in one line are divided by arrows in text.
 const ARROW: &str = "  ← ";
@@ -25,21 +13,24 @@ const ARROW: &str = "  ← ";
 /// Maximum number of modules without names that loading lists.
 const MAX_MODULES: usize = 5;
 
-/// Leaves of a document what its answer needs beside the rows.
-pub fn document(document: &mut Map<String, Value>) {
+/// Leaves of a document what its answer needs beside the rows: not the members that are `left_out`, nor such totals.
+pub fn document(document: &mut Map<String, Value>, left_out: &[String]) {
     let totals =
         document.get("files").and_then(Value::as_array).and_then(|files| match &files[..] {
             [file] => file.get("totals").cloned(),
             _ => None,
         });
-    document.retain(|name, _| !REPEATED.contains(&name.as_str()));
+    document.retain(|name, _| !left_out.contains(name));
     if let Some(totals) = totals {
         document.entry("totals").or_insert(totals);
     }
     if let Some(totals) = document.get_mut("totals").and_then(Value::as_object_mut) {
-        totals.retain(|name, _| TOTALS.contains(&name.as_str()));
+        for total in totals_columns().members() {
+            if total.depth == Depth::Programs {
+                totals.remove(&total.name);
+            }
+        }
     }
-    document.retain(|name, _| !name.starts_with("frames_") && name != "has_every_stack");
     document.values_mut().for_each(|value| prune(value, true));
     document.retain(|_, value| !is_empty(value));
 }
@@ -103,9 +94,9 @@ pub fn values(row: &mut Value) {
 }
 
 /// Removes from a row the members that are `left_out` and those that say nothing, and makes frames lines.
-pub fn row(row: &mut Value, left_out: &[&str]) {
+pub fn row(row: &mut Value, left_out: &[String]) {
     if let Some(members) = row.as_object_mut() {
-        members.retain(|name, _| !left_out.contains(&name.as_str()));
+        members.retain(|name, _| !left_out.contains(name));
         if let Some(frames) = members.get_mut("frames") {
             frames_as_lines(frames);
         }
@@ -115,12 +106,12 @@ pub fn row(row: &mut Value, left_out: &[&str]) {
 
 /// Leaves of a suspect what a reader asks first: as members who leaks what, where and how fast, with the words of the
 /// causes; as lines the same with the program's calls and the sentences about growth and causes.
-pub fn suspect(row: &mut Value, left_out: &[&str]) {
+pub fn suspect(row: &mut Value, left_out: &[String]) {
     let lines = suspect_lines(row);
     let Some(members) = row.as_object_mut() else { return };
     let diagnoses = members.get("diagnoses").and_then(Value::as_array).into_iter().flatten();
     let causes: Vec<Value> = diagnoses.map(|diagnosis| diagnosis["cause"].clone()).collect();
-    members.retain(|name, _| !left_out.contains(&name.as_str()));
+    members.retain(|name, _| !left_out.contains(name));
     members.insert("causes".to_owned(), causes.into());
     if let Some(rate) = members.get_mut("rate_per_minute") {
         // As many digits as a reader compares.
@@ -167,9 +158,9 @@ fn suspect_lines(row: &Value) -> String {
 }
 
 /// Removes from a table the members that are `left_out`, and makes its columns lines.
-pub fn table(row: &mut Value, left_out: &[&str]) {
+pub fn table(row: &mut Value, left_out: &[String]) {
     let Some(members) = row.as_object_mut() else { return };
-    members.retain(|name, _| !left_out.contains(&name.as_str()));
+    members.retain(|name, _| !left_out.contains(name));
     for column in members.get_mut("columns").and_then(Value::as_array_mut).into_iter().flatten() {
         let text = |member: &str| column[member].as_str().unwrap_or_default().to_owned();
         let unit = column["unit"].as_str().map_or_else(String::new, |unit| format!(", {unit}"));

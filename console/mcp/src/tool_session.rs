@@ -205,10 +205,10 @@ impl ToolSession {
         let traces = self.traces(inputs.text(FILES))?;
         let has_rows_of_traces = !matches!(tool.work, Work::Schema | Work::Load);
         let has_detail = inputs.flag(DETAIL) || !inputs.texts("tables").is_empty();
-        let left_out = tool.left_out(has_detail);
+        let (left_out, repeated) = (tool.left_out(has_detail), tool.left_out_of_document());
         let files = &self.console.session.files;
         let document = |document: &mut Map<String, Value>| {
-            brief::document(document);
+            brief::document(document, &repeated);
             document.get_mut("no_match").into_iter().for_each(|value| translate(tool, value));
             if has_rows_of_traces {
                 let names = traces.iter().map(|(_, name)| name.as_str());

@@ -12,8 +12,10 @@ use super::input::{Input, Inputs, Shape, argument, option, schema};
 use super::window::{Names, Position, Window};
 use handlescope_commands::registry::REGISTRY;
 use handlescope_render::{
-    Columns, Depth, MemberMeaning, RowOf, group_members, object_columns, resource_group_members,
-    stack_columns, symbol_columns, trace_facts, why_columns,
+    Columns, Depth, MemberMeaning, RowOf, group_document, group_members, object_columns,
+    object_ref_document, query_document, resource_group_document, resource_group_members,
+    stack_columns, stack_document, stats_document, symbol_columns, symbol_document, trace_facts,
+    why_columns, why_document,
 };
 use handlescope_session::grammar::OptionSpec;
 use handlescope_sql::{Relation, RelationColumn};
@@ -25,6 +27,8 @@ pub struct Tool {
     /// The member of the document that is answered page by page, and the list of its rows that may continue.
     pub names: Names,
     pub brief: Brief,
+    /// Members of the document, if it is one of a command.
+    document: fn() -> Vec<MemberMeaning>,
     /// Members of the rows; those of `sql` are the columns of its query.
     members: fn() -> Vec<MemberMeaning>,
     /// Size of an answer by default, bytes.
@@ -125,6 +129,7 @@ pub static TOOLS: &[Tool] = &[
         work: Work::Load,
         names: Names { rows: "files", list: None },
         brief: Brief::Rows,
+        document: Vec::new,
         members: || file_columns().members(),
         bytes: USUAL,
         inputs: &[
@@ -142,6 +147,7 @@ pub static TOOLS: &[Tool] = &[
         work: Work::Dump { kind: "Why", paging: Paging::Document },
         names: Names { rows: "suspects", list: None },
         brief: Brief::Suspects,
+        document: || why_document().members(),
         members: || why_columns().members(),
         bytes: BRIEF,
         inputs: &[
@@ -166,6 +172,7 @@ pub static TOOLS: &[Tool] = &[
         },
         names: Names { rows: "objects", list: Some("events") },
         brief: Brief::Rows,
+        document: || object_ref_document().members(),
         members: || object_columns().members(),
         bytes: PAGE,
         inputs: &[
@@ -193,6 +200,7 @@ pub static TOOLS: &[Tool] = &[
         work: Work::Dump { kind: "ObjectRef", paging: INNERMOST },
         names: Names { rows: "groups", list: None },
         brief: Brief::Rows,
+        document: || group_document().members(),
         members: group_members,
         bytes: PAGE,
         inputs: &[
@@ -223,6 +231,7 @@ pub static TOOLS: &[Tool] = &[
         },
         names: Names { rows: "groups", list: None },
         brief: Brief::Rows,
+        document: || resource_group_document().members(),
         members: resource_group_members,
         bytes: PAGE,
         inputs: &[
@@ -252,6 +261,7 @@ pub static TOOLS: &[Tool] = &[
         },
         names: Names { rows: "stacks", list: Some("frames") },
         brief: Brief::Rows,
+        document: || stack_document().members(),
         members: || stack_columns(false).members(),
         bytes: PAGE,
         inputs: &[
@@ -267,6 +277,7 @@ pub static TOOLS: &[Tool] = &[
         work: Work::Dump { kind: "Symbols", paging: Paging::Document },
         names: Names { rows: "symbols", list: None },
         brief: Brief::Rows,
+        document: || symbol_document().members(),
         members: || symbol_columns().members(),
         bytes: PAGE,
         inputs: &[argument(DETAIL, || Shape::Flag, "with paths and PDB ids"), OF_FILES],
@@ -278,6 +289,7 @@ pub static TOOLS: &[Tool] = &[
         work: Work::Sql,
         names: Names { rows: "rows", list: None },
         brief: Brief::Values,
+        document: || query_document().members(),
         members: Vec::new,
         bytes: USUAL,
         inputs: &[argument("query", || Shape::Text, "SELECT … FROM leaks").required(), OF_FILES],
@@ -288,6 +300,7 @@ pub static TOOLS: &[Tool] = &[
         work: Work::Schema,
         names: Names { rows: "tables", list: Some("columns") },
         brief: Brief::Tables,
+        document: Vec::new,
         members: || relation_columns().members(),
         bytes: PAGE,
         inputs: &[argument("tables", || Shape::Texts, "names")],
@@ -298,6 +311,7 @@ pub static TOOLS: &[Tool] = &[
         work: Work::Dump { kind: "Stats", paging: Paging::Document },
         names: Names { rows: "files", list: Some("events") },
         brief: Brief::Rows,
+        document: || stats_document().members(),
         members: || trace_facts().members(),
         bytes: PAGE,
         inputs: &[argument(DETAIL, || Shape::Flag, "with counts of events"), OF_FILES],
@@ -335,9 +349,8 @@ impl Tool {
         let members = (self.members)().into_iter();
         let members =
             members.filter(|member| member.depth < Depth::Programs && !member.kind.is_empty());
-        let members = members.map(|member| {
-            (member.names.to_owned(), json!({"type": member.kind.trim_end_matches('?')}))
-        });
+        let members =
+            members.map(|member| (member.name, json!({"type": member.kind.trim_end_matches('?')})));
         let row = json!({"type": "object", "properties": members.collect::<Map<_, _>>()});
         let rows =
             Map::from_iter([(self.names.rows.to_owned(), json!({"type": "array", "items": row}))]);
@@ -357,10 +370,17 @@ impl Tool {
     }
 
     /// Names of the members of rows that an answer leaves out.
-    pub fn left_out(&self, has_detail: bool) -> Vec<&'static str> {
+    pub fn left_out(&self, has_detail: bool) -> Vec<String> {
         let depth = if has_detail { Depth::Detail } else { Depth::Brief };
         let members = (self.members)().into_iter().filter(|member| member.depth > depth);
-        members.map(|member| member.names).collect()
+        members.map(|member| member.name).collect()
+    }
+
+    /// Names of the members of documents that an answer leaves out.
+    pub fn left_out_of_document(&self) -> Vec<String> {
+        let members = (self.document)().into_iter();
+        let members = members.filter(|member| member.depth == Depth::Programs);
+        members.map(|member| member.name).collect()
     }
 
     /// The answer of rows that are no document of a command.

@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use indicatif::HumanCount;
 
+use crate::table::Columns;
 use handlescope_query::{Criterion, NoMatch, Subject};
 
 /// The option of a criterion, by the name that is shown.
@@ -61,5 +62,69 @@ impl Display for InOptions<'_> {
             ([], existing) => write!(f, "; there are {}", existing.join(", ")),
             (nearest, _) => write!(f, ", did you mean {}?", nearest.join(" or ")),
         }
+    }
+}
+
+/// A reason for an empty answer, with the number of its file.
+pub type NoMatchRow<'a> = (usize, &'a NoMatch);
+
+/// Declares what is said of a reason for an empty answer.
+pub fn no_match_columns<'a>() -> Columns<'a, NoMatchRow<'a>> {
+    let mut columns = Columns::<NoMatchRow<'a>>::default();
+    columns.member("file", "the first file for which this is known", |(file, _)| *file);
+    columns.member(
+        "option",
+        "the option with its filter as given, as in `\"-Type Evnt\"`; options that are not text \
+         filters without their value, as in `\"-MinMaxTime\"`. No object or allocation passes \
+         this filter and those before it, in filter order",
+        |(_, no_match)| InOptions(no_match).option(),
+    );
+    columns.member(
+        "before",
+        "number of objects or allocations that pass the filters before it; for other lists, \
+         number of rows",
+        |(_, no_match)| no_match.before,
+    );
+    columns.member("nearest", "what may have been meant, as options", |(_, no_match)| {
+        InOptions(no_match).nearest_options()
+    });
+    columns.member(
+        "existing",
+        "if nothing is near: some of the existing names of processes and types, for allocations \
+         also of kinds and allocators",
+        |(_, no_match)| &no_match.existing,
+    );
+    columns
+}
+
+/// Declares a document of rows, and of the reason why there are none.
+pub fn list_document<'a>(
+    name: &'static str,
+    rows: &'static str,
+    no_match: &'static str,
+) -> Columns<'a, Option<NoMatchRow<'a>>> {
+    let mut columns = Columns::<Option<NoMatchRow<'a>>>::default();
+    columns.rows(name, rows);
+    columns.no_match(no_match, |first| *first);
+    columns
+}
+
+/// Returns the first of the reasons why nothing passes, by the numbers of files.
+pub fn first_no_match<'a>(
+    mut answers: impl Iterator<Item = (usize, Option<&'a NoMatch>)>,
+) -> Option<NoMatchRow<'a>> {
+    answers.find_map(|(file, no_match)| Some((file, no_match?)))
+}
+
+impl<'a, H> Columns<'a, H> {
+    /// The reason why nothing matches.
+    pub fn no_match(
+        &mut self,
+        meaning: &'static str,
+        first: impl Fn(&H) -> Option<NoMatchRow<'a>> + 'a,
+    ) {
+        self.member_if("no_match", meaning, move |about| {
+            Some(no_match_columns().part(first(about)?))
+        });
     }
 }

@@ -4,16 +4,12 @@
 use std::borrow::Cow;
 
 use handlescope_model::tables::{
-    Allocators, Events, Objects, ResourceEnd, ResourceKind, ResourceMissKind, ResourceMisses,
-    Resources,
+    Allocators, Events, ResourceEnd, ResourceKind, ResourceMissKind, ResourceMisses, Resources,
 };
-use handlescope_model::{Cell, ColumnSpec, ColumnType, Columns, EventKind, Key, Table, Trace};
-use polars::prelude::{
-    Column, DataType, IntoColumn, NewChunkedArray, PlSmallStr, PolarsError, PolarsResult,
-    StringChunked,
-};
+use handlescope_model::{Cell, ColumnSpec, ColumnType, Columns, EventKind, Key, Table};
+use polars::prelude::{DataType, PolarsError};
 
-use handlescope_query::{TypeNames, type_name};
+use handlescope_query::type_name;
 
 #[derive(Debug, Clone, Copy)]
 pub struct TableColumn {
@@ -33,71 +29,88 @@ pub enum Values {
     FileIndex,
     Row,
     ObjectId,
-    /// Values computed from other columns of a trace.
-    Made(fn(&Trace, PlSmallStr) -> PolarsResult<Column>),
+    /// The name of an object's type.
+    TypeName,
+    /// The words for the codes in a column of the archive.
+    Words(&'static str, fn(u32) -> Option<&'static str>),
     /// Values computed from the frames of stacks, whose names have to be looked up.
     OfFrames,
 }
 
-/// A column that some tables have in queries only; without these, all have it.
-pub type Added = (&'static [Table], Values, ColumnSpec);
+/// A column that a table has in queries only; without a table, all have it.
+pub type Added = (Option<Table>, Values, ColumnSpec);
 
-macro_rules! words {
-    ($codes:expr, $word:ident) => {
-        Values::Made(|trace, name| {
-            let codes = trace.values($codes).map_err(failed)?;
-            let texts = codes.values().iter().map(|code| $word::from_code(*code).map($word::name));
-            Ok(StringChunked::from_iter_options(name, texts).into_column())
-        })
-    };
+/// Declares a column of queries: its table, its type, its name, its meaning, and its values.
+const fn add(
+    table: Option<Table>,
+    dtype: ColumnType,
+    name: &'static str,
+    doc: &'static str,
+    values: Values,
+) -> Added {
+    (table, values, ColumnSpec { name, dtype, nullable: false, unit: "", refers_to: None, doc })
 }
 
-macro_rules! added {
-    ($($(#[doc = $doc:literal])+ $name:ident: $dtype:ident $(of $table:ident)? = $values:expr;)+) => {
-        &[$((
-            &[$(Table::$table)?],
-            $values,
-            ColumnSpec {
-                name: stringify!($name),
-                dtype: ColumnType::$dtype,
-                nullable: false,
-                unit: "",
-                refers_to: None,
-                doc: concat!($($doc),+),
-            },
-        )),+]
-    };
+/// Declares a column of the words for codes.
+const fn words<C: Columns>(
+    codes: Key<C, u32>,
+    name: &'static str,
+    doc: &'static str,
+    word: fn(u32) -> Option<&'static str>,
+) -> Added {
+    add(Some(C::TABLE), ColumnType::Text, name, doc, Values::Words(codes.name(), word))
 }
 
 /// The columns of queries only, in front of those of the archive.
-static ADDED: &[Added] = added! {
-    /// Number of the file among those that are loaded.
-    file_index: U32 = Values::FileIndex;
-    /// What other tables point to; with several files it counts on.
-    row: U32 = Values::Row;
-    /// The number of the object, as answers about objects show it.
-    id: U32 of Objects = Values::ObjectId;
-    /// Name of the type, as in Event.
-    type: Text of Objects = Values::Made(type_names);
-    /// The kind, as in handle_create.
-    kind_name: Text of Events = words!(Events::kind, EventKind);
-    /// The kind, as in heap.
-    kind_name: Text of Allocators = words!(Allocators::kind, ResourceKind);
-    /// How it ended, as in freed.
-    end_name: Text of Resources = words!(Resources::end, ResourceEnd);
-    /// What it is, as in orphan_free.
-    what_name: Text of ResourceMisses = words!(ResourceMisses::what, ResourceMissKind);
-    /// Number of frames; functions inlined into others count.
-    depth: U32 of Stacks = Values::OfFrames;
-    /// The function that says most: the first of the program, as in leaky.exe!Cache::Get.
-    function: Text of Stacks = Values::OfFrames;
-    /// A line for each frame, as in leaky.exe!main.
-    text: Text of Stacks = Values::OfFrames;
+static ADDED: &[Added] = {
+    use ColumnType::{Text, U32};
+    use Values::{FileIndex, ObjectId, OfFrames, Row, TypeName};
+    const OBJECTS: Option<Table> = Some(Table::Objects);
+    const STACKS: Option<Table> = Some(Table::Stacks);
+    &[
+        add(None, U32, "file_index", "Number of the file among those that are loaded.", FileIndex),
+        add(None, U32, "row", "What other tables point to; with several files it counts on.", Row),
+        add(
+            OBJECTS,
+            U32,
+            "id",
+            "The number of the object, as answers about objects show it.",
+            ObjectId,
+        ),
+        add(OBJECTS, Text, "type", "Name of the type, as in Event.", TypeName),
+        words(Events::kind, "kind_name", "The kind, as in handle_create.", |code| {
+            Some(EventKind::from_code(code)?.name())
+        }),
+        words(Allocators::kind, "kind_name", "The kind, as in heap.", |code| {
+            Some(ResourceKind::from_code(code)?.name())
+        }),
+        words(Resources::end, "end_name", "How it ended, as in freed.", |code| {
+            Some(ResourceEnd::from_code(code)?.name())
+        }),
+        words(ResourceMisses::what, "what_name", "What it is, as in orphan_free.", |code| {
+            Some(ResourceMissKind::from_code(code)?.name())
+        }),
+        add(
+            STACKS,
+            U32,
+            "depth",
+            "Number of frames; functions inlined into others count.",
+            OfFrames,
+        ),
+        add(
+            STACKS,
+            Text,
+            "function",
+            "The function that says most: the first of the program, as in leaky.exe!Cache::Get.",
+            OfFrames,
+        ),
+        add(STACKS, Text, "text", "A line for each frame, as in leaky.exe!main.", OfFrames),
+    ]
 };
 
 /// The columns that a table has in queries only, in front of its own.
 pub fn added(table: Table) -> impl Iterator<Item = &'static Added> {
-    ADDED.iter().filter(move |(tables, ..)| tables.is_empty() || tables.contains(&table))
+    ADDED.iter().filter(move |(of, ..)| of.is_none_or(|of| of == table))
 }
 
 /// All columns of a table in queries.
@@ -162,14 +175,6 @@ impl TableColumn {
     /// The time of an event, where the trace has a clock.
     pub const TIME: TableColumn =
         TableColumn { values: Values::Time, ..TableColumn::of(Events::time_ns) };
-}
-
-/// The name of each object's type.
-fn type_names(trace: &Trace, name: PlSmallStr) -> PolarsResult<Column> {
-    let names = TypeNames::load(trace).map_err(failed)?;
-    let types = trace.values(Objects::type_id).map_err(failed)?;
-    let texts = types.range(0..types.len()).map(|id| names.get(id));
-    Ok(StringChunked::from_iter_values(name, texts).into_column())
 }
 
 /// A failure as polars has them.

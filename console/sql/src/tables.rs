@@ -3,15 +3,16 @@
 
 use std::sync::{Arc, mpsc};
 
+use handlescope_model::tables::Objects;
 use handlescope_model::{ColumnType, Table, Trace};
 use polars::prelude::{
     Column, DataFrame, IntoColumn, NewChunkedArray, PlSmallStr, PolarsError, PolarsResult, Scalar,
-    UInt32Chunked, polars_bail,
+    StringChunked, UInt32Chunked, polars_bail,
 };
 
 use super::columns::{TableColumn, Values, failed};
 use super::hex::hex_of;
-use handlescope_query::{start_us, trace_info};
+use handlescope_query::{TypeNames, start_us, trace_info};
 use handlescope_session::cancel::Cancel;
 
 /// A trace that is queried.
@@ -101,7 +102,17 @@ impl Tables {
                 let rows = (1..).take(height(trace, table)?);
                 UInt32Chunked::from_iter_values(name, rows).into_column()
             }
-            Values::Made(values) => values(&trace.trace, name)?,
+            Values::TypeName => {
+                let names = TypeNames::load(&trace.trace).map_err(failed)?;
+                let types = trace.trace.values(Objects::type_id).map_err(failed)?;
+                let texts = types.range(0..types.len()).map(|id| names.get(id));
+                StringChunked::from_iter_values(name, texts).into_column()
+            }
+            Values::Words(codes, word) => {
+                let codes = trace.trace.column(table, codes).map_err(failed)?;
+                let texts = codes.u32()?.iter().map(|code| word(code?));
+                StringChunked::from_iter_options(name, texts).into_column()
+            }
             Values::Archive => {
                 let column = trace.trace.column(table, spec.name).map_err(failed)?;
                 match spec.rows_of() {

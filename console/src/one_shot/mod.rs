@@ -10,6 +10,7 @@ use handlescope_commands::help::help_in_shell;
 use handlescope_commands::load::Load;
 use handlescope_commands::registry::{explained, registry};
 use handlescope_commands::shared::options;
+use handlescope_commands::shared::symbols::program_options;
 use handlescope_commands::{Command, Invocation, Registry};
 use handlescope_fleet::dataset::Dataset;
 use handlescope_session::grammar::{self, ParseError, Token, join, parse};
@@ -142,9 +143,6 @@ pub fn with_plain_dashes(words: Vec<String>) -> Vec<String> {
 /// Options of ETWAnalyzer's command lines that no command has.
 const FURTHER: [&str; 7] = ["-recursive", "-nocolor", "-debug", "-help", "--help", "-h", "-?"];
 
-/// Options about symbols, in ETWAnalyzer's spelling with one dash or in that of [`Cli`] with two.
-const ABOUT_SYMBOLS: [&str; 4] = ["symbol-path", "symserver", "symcache", "symfolder"];
-
 /// Reads the words after the program's name; `None` when they are not such a command line but one for
 /// [`Cli`].
 ///
@@ -178,10 +176,13 @@ struct Split {
     is_etwanalyzers: bool,
 }
 
-/// The option about symbols that a word names, and whether in ETWAnalyzer's spelling.
+/// The option about symbols that a word names, and whether in ETWAnalyzer's spelling with one dash, not in that of
+/// [`Cli`] with two.
 fn about_symbols(word: &str) -> Option<(&'static str, bool)> {
-    let find =
-        |name: &str| ABOUT_SYMBOLS.into_iter().find(|option| option.eq_ignore_ascii_case(name));
+    let find = |name: &str| {
+        let mut options = program_options().map(|(option, _)| option);
+        options.find(|option| option.eq_ignore_ascii_case(name))
+    };
     match word.strip_prefix("--") {
         Some(name) => Some((find(name)?, false)),
         None => Some((find(word.strip_prefix('-')?)?, true)),

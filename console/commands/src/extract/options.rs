@@ -8,7 +8,7 @@ use crate::shared::options::{
     Idle, Notes, SELECTION, etwanalyzer_option, force_option, ignored, ignored_everywhere,
     max_size_option, recursive_queries_option,
 };
-use crate::shared::symbols::{SymbolArgs, symbol_options, symbol_path_option};
+use crate::shared::symbols::{SymbolArgs, symbol_options};
 use crate::shared::{fields, groups};
 use handlescope_session::grammar::value::{FOLDER, NUMBER, QUERY, SIZE, SWITCH, TEXT, Value, WORD};
 use handlescope_session::grammar::{Choices, Opt, OptionGroup, Take, choice, to, words};
@@ -58,7 +58,7 @@ pub static OPTIONS: &[OptionGroup<ExtractArgs>] = &[
     OptionGroup { title: "Which traces", options: WHICH },
     OptionGroup { title: "What is extracted", options: CONTENT },
     OptionGroup { title: "Where extracts are written", options: WHERE },
-    OptionGroup { title: "Symbols", options: SYMBOLS },
+    OptionGroup { title: "Symbols", options: &symbol_options() },
     OptionGroup { title: groups::LIMITS, options: LIMITS },
     OptionGroup { title: "For ETWAnalyzer compatibility", options: COMPATIBILITY },
 ];
@@ -159,11 +159,6 @@ static WHERE: &[Opt<ExtractArgs>] = &[Opt {
     example: "-fd examples/leaky.etl -outdir extracts",
     take: to(&(FOLDER, |args, folder| args.outdir = Some(folder))),
 }];
-
-static SYMBOLS: &[Opt<ExtractArgs>] = &{
-    let [server, cache, folder] = symbol_options();
-    [symbol_path_option(), server, cache, folder]
-};
 
 static LIMITS: &[Opt<ExtractArgs>] = &[
     Opt {

@@ -5,6 +5,9 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::error::ErrorKind;
+use clap::{Arg, ArgMatches, Args, FromArgMatches};
+use handlescope_render::capitalized;
 use handlescope_symbols::{
     DownloadBudget, ServerChoice, SymbolPath, SymbolSources, SymbolSourcesError, SymbolizerOptions,
 };
@@ -12,7 +15,7 @@ use handlescope_symbols::{
 use handlescope_session::grammar::value::{FOLDER, SYMBOL_SERVERS, TEXT, Value};
 use handlescope_session::grammar::{Opt, to};
 use handlescope_session::paths::with_home;
-use handlescope_session::settings::Settings;
+use handlescope_session::settings::{FILE_NAME, Key, Settings};
 use handlescope_session::values::{ValueError, bytes};
 
 /// Servers that `-symServer` knows by name, each with its meaning.
@@ -29,25 +32,18 @@ pub const HEADING: &str = "Symbols";
 pub type Servers = Vec<ServerChoice>;
 
 /// Options that say where symbols come from; without any, _NT_SYMBOL_PATH or the configuration file does.
-#[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SymbolArgs {
-    /// Symbol path, as in _NT_SYMBOL_PATH [env: _NT_SYMBOL_PATH; then symbol-path of handlescope.toml].
-    #[arg(long = "symbol-path", value_name = "PATH", help_heading = HEADING, global = true)]
     pub path: Option<String>,
-    /// Symbol servers: ms, google, ntsymbolpath, or https://…, joined by semicolons.
-    #[arg(
-        long = "symserver",
-        value_name = "SERVER",
-        value_parser = ServerChoice::parse_list,
-        help_heading = HEADING, global = true
-    )]
     pub servers: Option<Servers>,
-    /// Folder for downloaded symbols, instead of the platform's cache folder.
-    #[arg(long = "symcache", value_name = "FOLDER", value_parser = path, help_heading = HEADING, global = true)]
     pub cache: Option<PathBuf>,
-    /// Folder with symbols, searched before servers.
-    #[arg(long = "symfolder", value_name = "FOLDER", value_parser = path, help_heading = HEADING, global = true)]
     pub folder: Option<PathBuf>,
+}
+
+impl Has<SymbolArgs> for SymbolArgs {
+    fn part(&mut self) -> &mut SymbolArgs {
+        self
+    }
 }
 
 /// Limits of time and size for symbol servers.
@@ -122,25 +118,22 @@ impl SymbolArgs {
     }
 }
 
-pub const fn symbol_path_option<A: Has<SymbolArgs>>() -> Opt<A> {
-    Opt {
-        names: &["--symbol-path"],
-        help: "symbol path, as in _NT_SYMBOL_PATH",
-        details: "Folders, cache*FOLDER and srv*CACHE*SERVER, joined by semicolons. Default: the \
-             environment variable _NT_SYMBOL_PATH.",
-        example: "--symbol-path examples/symbols -fd examples/leaky.etl",
-        take: to(&(Value { placeholder: "PATH", ..TEXT }, |args, text| {
-            args.part().path = Some(text);
-        })),
-    }
-}
-
-/// `-symServer`, `-symCache` and `-symFolder`.
-pub const fn symbol_options<A: Has<SymbolArgs>>() -> [Opt<A>; 3] {
+/// `--symbol-path`, `-symServer`, `-symCache` and `-symFolder`.
+pub const fn symbol_options<A: Has<SymbolArgs>>() -> [Opt<A>; 4] {
     [
         Opt {
+            names: &["--symbol-path"],
+            help: "symbol path, as in _NT_SYMBOL_PATH",
+            details: "Folders, cache*FOLDER and srv*CACHE*SERVER, joined by semicolons. Default: the \
+                 environment variable _NT_SYMBOL_PATH.",
+            example: "--symbol-path examples/symbols -fd examples/leaky.etl",
+            take: to(&(Value { placeholder: "PATH", ..TEXT }, |args, text| {
+                args.part().path = Some(text);
+            })),
+        },
+        Opt {
             names: &["-symServer", "--symserver"],
-            help: "symbol servers: ms, google, ntsymbolpath, or https://…, joined by ;",
+            help: "symbol servers: ms, google, ntsymbolpath, or https://…, joined by semicolons",
             details: "Parts of a symbol path like srv*FOLDER*https://… work, too. Nothing is \
                  downloaded unless a server is named.",
             example: "-symServer ms -fd examples/leaky.etl",
@@ -148,20 +141,78 @@ pub const fn symbol_options<A: Has<SymbolArgs>>() -> [Opt<A>; 3] {
         },
         Opt {
             names: &["-symCache", "--symcache"],
-            help: "a folder for downloaded symbols",
-            details: "Default: the platform's cache folder. This names no servers: those of \
-                 _NT_SYMBOL_PATH or the configuration file are used.",
+            help: "folder for downloaded symbols, instead of the platform's cache folder",
+            details: "This names no servers: those of _NT_SYMBOL_PATH or the configuration file \
+                 are used.",
             example: "-symCache cache -fd examples/leaky.etl",
             take: to(&(FOLDER, |args, folder| args.part().cache = Some(folder))),
         },
         Opt {
             names: &["-symFolder", "--symfolder"],
-            help: "a folder with symbols",
-            details: "Searched before servers.",
+            help: "folder with symbols, searched before servers",
+            details: "It comes first in the symbol path.",
             example: "-symFolder examples/symbols -fd examples/leaky.etl",
             take: to(&(FOLDER, |args, folder| args.part().folder = Some(folder))),
         },
     ]
+}
+
+/// Returns the options that the program and its subcommands have, each with its name behind two dashes.
+pub fn program_options() -> impl Iterator<Item = (&'static str, &'static Opt<SymbolArgs>)> {
+    static OPTIONS: [Opt<SymbolArgs>; 4] = symbol_options();
+    let long =
+        |option: &Opt<SymbolArgs>| option.names.iter().find_map(|name| name.strip_prefix("--"));
+    OPTIONS.iter().filter_map(move |option| Some((long(option)?, option)))
+}
+
+/// The help of an option of the program, with what counts where it is not given.
+fn program_help(name: &str, option: &Opt<SymbolArgs>) -> String {
+    let help = capitalized(option.help);
+    let key = Key::ALL
+        .iter()
+        .find(|key| key.before_file().iter().any(|before| before.strip_prefix("--") == Some(name)));
+    match key.and_then(|key| Some((key, key.before_file().last()?))) {
+        Some((key, variable)) => format!("{help} [env: {variable}; then {key} of {FILE_NAME}]"),
+        None => help,
+    }
+}
+
+impl Args for SymbolArgs {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.args(program_options().map(|(name, option)| {
+            let read = |word: &str| {
+                option.take.apply(&mut SymbolArgs::default(), &[word]).map(|()| word.to_owned())
+            };
+            Arg::new(name)
+                .long(name)
+                .value_name(option.take.value().placeholder)
+                .help(program_help(name, option))
+                .help_heading(HEADING)
+                .global(true)
+                .value_parser(read)
+        }))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for SymbolArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut args = SymbolArgs::default();
+        args.update_from_arg_matches(matches).map(|()| args)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        for (name, option) in program_options() {
+            if let Some(word) = matches.get_one::<String>(name) {
+                let applied = option.take.apply(self, &[word]);
+                applied.map_err(|error| clap::Error::raw(ErrorKind::ValueValidation, error))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! JSON as `docs/dump-json.md` promises it, streamed: no document is ever in memory as a whole.
 
 mod document;
-mod file;
 mod lines;
-mod stack;
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
@@ -11,10 +9,8 @@ use std::io::{self, BufWriter, Write};
 use serde::{Serialize, Serializer};
 use serde_json::ser::{PrettyFormatter, Serializer as JsonSerializer};
 
-pub use self::document::{Document, NO_MATCH_MEMBERS, Rows};
-pub use self::file::{CAVEAT_MEMBERS, FILE_MEMBERS, StackNumbers, TraceJson, Traces, traces};
+pub use self::document::Document;
 use self::lines::LineFormatter;
-pub use self::stack::{FRAME_MEMBERS, StackJson};
 use handlescope_session::terminal::Neutral;
 use handlescope_session::values::JsonMode;
 
@@ -83,6 +79,3 @@ where
         serializer.collect_map((self.0)())
     }
 }
-
-/// Meanings of members by their names: `a` or, of several with one meaning, `a, b`. `a.b` is a member of `a`.
-pub type Meanings = &'static [(&'static str, &'static str)];

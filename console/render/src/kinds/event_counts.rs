@@ -1,14 +1,13 @@
 //! `.dump Events`
 
-use crate::json::Meanings;
 use std::io;
-use std::rc::Rc;
 
 use indicatif::HumanCount;
 
 use super::index;
-use crate::json::{self, Document};
-use crate::table::{Columns, FileRows, Members, RowsOf, Show, Table};
+use crate::json;
+use crate::no_match::{NoMatchRow, first_no_match};
+use crate::table::{Columns, FileRows, Show, Table};
 use handlescope_query::{CountedEvent, EventsAnswer};
 use handlescope_session::values::Counted;
 
@@ -96,7 +95,7 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
         FileRows::of(answer.path, kinds)
             .below(format!("{passed} of {total} {scope}, of {kinds_text}"))
     });
-    let table = Table::new("providers", event_columns(), rows.collect(), file_rows)?;
+    let table = Table::new(event_columns(), rows.collect(), file_rows)?;
     let no_match = || answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     Ok(table.with_document(move |file_rows, mode, out| {
         let files = answers.iter().zip(file_rows).flat_map(|(answer, file_rows)| {
@@ -104,11 +103,9 @@ pub fn event_counts<'a>(answers: &'a [EventsAnswer<'_>]) -> io::Result<Table<'a>
             rows.map(|row| (index(answer.index), row))
         });
         let rows: Vec<EventCountRow<'_>> = files.collect();
-        let members = Rc::new(event_columns().in_document());
-        let providers = rows.chunk_by(are_of_provider).filter_map(|rows| provider(&members, rows));
-        let providers: Vec<Document<'_>> = providers.collect();
-        let document = Document::of("Events").with("providers", providers);
-        json::write(&document.no_match(no_match()), mode, out)
+        let providers = rows.chunk_by(are_of_provider).map(<[_]>::to_vec).collect();
+        let about = EventsHead { providers, no_match: first_no_match(no_match()) };
+        json::write(&event_document().part(about), mode, out)
     }))
 }
 
@@ -119,37 +116,52 @@ fn are_of_provider(first: &EventCountRow<'_>, second: &EventCountRow<'_>) -> boo
 }
 
 /// The rows of a provider.
-fn provider<'a>(
-    members: &Rc<Members<'a, EventCountRow<'a>>>,
-    rows: &[EventCountRow<'a>],
-) -> Option<Document<'a>> {
-    let (file, first) = *rows.first()?;
-    let count = rows.iter().fold(0_u64, |sum, (_, row)| sum.saturating_add(row.counted.count));
-    let document = Document::default()
-        .with("file", file)
-        .with("provider", first.counted.provider.as_deref())
-        .with("guid", first.guid.as_deref())
-        .with("count", count);
-    let rows = rows.to_vec();
-    Some(document.with("events", RowsOf(Rc::clone(members), move || rows.clone().into_iter())))
+type Provider<'a> = Vec<EventCountRow<'a>>;
+
+/// The events of an answer by their providers.
+pub struct EventsHead<'a> {
+    providers: Vec<Provider<'a>>,
+    no_match: Option<NoMatchRow<'a>>,
 }
 
-/// Meanings of the members of the document of `.dump Events`.
-pub const EVENTS_MEMBERS: Meanings = &[
-    ("kind", "always `Events`"),
-    ("providers", "the providers, by file, the one with the most events first"),
-    (
-        "no_match",
-        "only if nothing matches: the filter that removed everything, as in `.dump ObjectRef`; \
-         `before` counts kinds of events, or single events",
-    ),
-];
+/// Declares the document of `.dump Events`.
+pub fn event_document<'a>() -> Columns<'a, EventsHead<'a>> {
+    let mut document = Columns::<EventsHead<'a>>::default();
+    document.kind("always `Events`", "Events");
+    document.member(
+        "providers",
+        "the providers, by file, the one with the most events first",
+        |about| provider_columns().parts_of(about.providers.clone()),
+    );
+    document.no_match(NO_MATCH, |about| about.no_match);
+    document
+}
 
-/// Meanings of the members of `providers` in `.dump Events`.
-pub const PROVIDER_MEMBERS: Meanings = &[
-    ("file", "index of the trace"),
-    ("provider", "name; `Windows Kernel` for kernel events; null if nothing names it"),
-    ("guid", "its GUID in lower case with dashes; null for kernel events and trace messages"),
-    ("count", "sum over `events`"),
-    ("events", "its events that passed the filters, the most frequent first"),
-];
+/// The meaning of `no_match` in documents of events.
+pub const NO_MATCH: &str = "only if nothing matches: the filter that removed everything, as in `.dump ObjectRef`; \
+                            `before` counts kinds of events, or single events";
+
+/// Declares what is said of a provider.
+pub fn provider_columns<'a>() -> Columns<'a, Provider<'a>> {
+    let mut columns = Columns::<Provider<'a>>::default();
+    columns.member("file", "index of the trace", |rows| rows.first().map(|(file, _)| *file));
+    columns.member(
+        "provider",
+        "name; `Windows Kernel` for kernel events; null if nothing names it",
+        |rows| rows.first().and_then(|(_, row)| row.counted.provider.as_deref()),
+    );
+    columns.member(
+        "guid",
+        "its GUID in lower case with dashes; null for kernel events and trace messages",
+        |rows| rows.first().and_then(|(_, row)| row.guid.as_deref()),
+    );
+    columns.member("count", "sum over `events`", |rows| {
+        rows.iter().fold(0_u64, |sum, (_, row)| sum.saturating_add(row.counted.count))
+    });
+    columns.member(
+        "events",
+        "its events that passed the filters, the most frequent first",
+        |rows| event_columns().parts_of(rows.clone()),
+    );
+    columns
+}

@@ -11,8 +11,9 @@ use super::index;
 use crate::{
     ObjectRefStyle,
     event_item::{DUPLICATES, EventItem, StackTexts},
-    json::{Array, Hex, StackNumbers, Traces, traces},
-    table::{Columns, FileRows, Table},
+    json::{Array, Hex},
+    table::{Columns, FileRows, MemberMeaning, Table},
+    traces::{StackNumbers, Traces, traces},
 };
 use handlescope_query::{DuplicateRow, FileAnswer, Listing, ObjectRefAnswer, Selected};
 use handlescope_session::cancel::{Cancel, Poll};
@@ -82,7 +83,7 @@ fn table<'a>(rows: Vec<EventRow<'a>>, style: &ObjectRefStyle<'_>) -> io::Result<
         });
     }
     let file_rows = [FileRows::rows_of(rows.len())];
-    Table::new("events", columns, rows, file_rows)
+    Table::new(columns, rows, file_rows)
 }
 
 /// Declares the members of rows once, in the order of documents: as columns, which schemas and files have, and as a row of a
@@ -157,19 +158,14 @@ members! {
     // Properties of the object that do not depend on filters of its events.
     only "first_create_ns", "time of creation" => |row| row.first_create_ns();
     only "last_destroy_ns", "time of the end" => |row| row.last_destroy_ns();
-    only "creator", "process that created it; null without a creation" as "object?" with &[
-        ("creator.pid, creator.name, creator.start_ns",
-            "its id, name and start; a null start: it ran before the trace"),
-        ("creator.pretty_name",
-            "a better name, as in `\"svchost RDP Service\"`; omitted if there is none"),
-    ] => |row| row.creator();
+    only "creator", "process that created it; null without a creation" as "object?" with Creator::members()
+        => |row| row.creator();
     file "is_multiprocess", "more than one process created, duplicated, referenced or mapped it" [for_programs]
         => |row| row.is_multiprocess();
     file "is_overlapped", "two of its handles were open at the same time" [for_programs]
         => |row| row.is_overlapped();
-    only "existing_handles", "its handles in the rundown" as "array" with &[
-        ("existing_handles.pid, existing_handles.handle", "process id and value of such a handle"),
-    ] => |row| {
+    only "existing_handles", "its handles in the rundown" as "array" with ExistingHandle::members()
+        => |row| {
         let row = *row;
         Array(move || row.existing_handles())
     };
@@ -253,6 +249,23 @@ struct Creator<'a> {
 struct ExistingHandle {
     pid: u32,
     handle: Hex,
+}
+
+impl Creator<'_> {
+    fn members() -> Vec<MemberMeaning> {
+        const PROCESS: &str = "its id, name and start; a null start: it ran before the trace";
+        let better = "a better name, as in `\"svchost RDP Service\"`; omitted if there is none";
+        let members = [("pid", PROCESS), ("name", PROCESS), ("start_ns", PROCESS)];
+        let members = members.into_iter().chain([("pretty_name", better)]);
+        members.map(|(name, meaning)| MemberMeaning::new(name, meaning)).collect()
+    }
+}
+
+impl ExistingHandle {
+    fn members() -> Vec<MemberMeaning> {
+        let meaning = "process id and value of such a handle";
+        ["pid", "handle"].map(|name| MemberMeaning::new(name, meaning)).to_vec()
+    }
 }
 
 impl<'a> ObjectRow<'a> {

@@ -1,11 +1,10 @@
 //! `.sql`
 
-use crate::json::Meanings;
 use std::io::{self, Write};
 
 use polars::prelude::DataFrame;
 
-use crate::{json::Document, table::Table};
+use crate::table::{Columns, Table};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::Display;
 use handlescope_session::values::Format;
@@ -16,11 +15,9 @@ const MAX_ROWS: usize = 1000;
 
 /// The answer to a query as it is.
 pub fn frame<'a>(frame: DataFrame, command: &str) -> Table<'a> {
-    let table = Table::of_frame("rows", frame);
-    let names = table.frame.get_column_names_owned();
-    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-    let head = Document::default().with("command", command.to_owned()).with("columns", names);
-    let mut table = table.with_members(head, Document::default());
+    let names = frame.get_column_names_owned().iter().map(ToString::to_string).collect();
+    let about = (command.to_owned(), names);
+    let mut table = Table::of_frame(frame).within(query_document(), about);
     table.max_rows = Some(MAX_ROWS);
     table
 }
@@ -35,12 +32,17 @@ pub fn write_frame(
     cancel: &Cancel,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    Table::of_frame("rows", frame).write_as(format, &Display::default(), cancel, out)
+    Table::of_frame(frame).write_as(format, &Display::default(), cancel, out)
 }
 
-/// Meanings of the members of the document of `.sql`.
-pub const QUERY_MEMBERS: Meanings = &[
-    ("command", "the command as typed"),
-    ("columns", "the names of the columns, in order"),
-    ("rows", "one object per row, whose members are named and ordered like the columns"),
-];
+/// Declares the document of a query: its command and the names of its columns.
+pub fn query_document<'a>() -> Columns<'a, (String, Vec<String>)> {
+    let mut document = Columns::<(String, Vec<String>)>::default();
+    document
+        .member("command", "the command as typed", |(command, _)| command.clone())
+        .for_programs();
+    document.member("columns", "the names of the columns, in order", |(_, names)| names.clone());
+    document
+        .rows("rows", "one object per row, whose members are named and ordered like the columns");
+    document
+}

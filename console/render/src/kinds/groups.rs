@@ -1,20 +1,18 @@
 //! `.dump ObjectRef -GroupBy` for documents and files: a row for each group of the innermost level.
 
-use crate::json::Meanings;
 use std::{io, rc::Rc};
-
-use serde::Serialize;
 
 use super::index;
 use crate::{
     ObjectRefStyle,
-    json::{Document, StackNumbers, traces},
+    json::Document,
     table::{Columns, FileRows, MemberMeaning, Table},
     text::StackStyle,
+    traces::{OfTraces, StackNumbers, totals_columns, traces},
 };
 use handlescope_query::{
-    FileAnswer, GroupCriteria, GroupKey, Groups, GroupsLeftOut, Growth, NodeIdx, ObjectRefAnswer,
-    Stat, Stats,
+    FileAnswer, GroupColumn, GroupCriteria, GroupKey, Groups, GroupsLeftOut, Growth, NodeIdx,
+    ObjectRefAnswer, Stat, Stats,
 };
 use handlescope_session::settings::StackDisplayArgs;
 
@@ -33,8 +31,15 @@ pub struct GroupRow<'a> {
 fn group_columns<'a>(criteria: &GroupCriteria, is_document: bool) -> Columns<'a, GroupRow<'a>> {
     let mut columns = Columns::<GroupRow<'a>>::default();
     columns.add("file", "index", |row| index(row.file.about.index));
-    columns.nest("keys", "object", "for each column, the value shared by the handles of the group; null for \
-        nothing (no name, no stack, not closed)", GroupRow::keys).inner(&[("keys.process, keys.type, keys.name, keys.namepattern, keys.module, keys.function, keys.lifetime", "text"), ("keys.createstack, keys.closestack", "number of a stack: one of those with equal functions"), ("keys.thread", "thread id")]);
+    columns
+        .nest(
+            "keys",
+            "object",
+            "for each column, the value shared by the handles of the group; null for \
+             nothing (no name, no stack, not closed)",
+            GroupRow::keys,
+        )
+        .inner(GroupColumn::ALL.iter().map(|column| key_member(*column)).collect());
     let keys = criteria.by.iter().enumerate().filter(|_| !is_document);
     for (level, column) in keys {
         let name = column.word();
@@ -89,6 +94,20 @@ pub fn group_members() -> Vec<MemberMeaning> {
     group_columns(&criteria, true).members()
 }
 
+/// Describes the value of a column.
+fn key_member(column: GroupColumn) -> MemberMeaning {
+    MemberMeaning::new(
+        column.word(),
+        match column {
+            GroupColumn::CreateStack | GroupColumn::CloseStack => {
+                "number of a stack: one of those with equal functions"
+            }
+            GroupColumn::Thread => "thread id",
+            _ => "text",
+        },
+    )
+}
+
 /// Adds the figures of a group.
 pub fn add_stats<'a, R>(columns: &mut Columns<'a, R>, stats: impl Fn(&R) -> Stats + Copy + 'a) {
     for (stat, name, title, meaning) in Stat::ALL {
@@ -129,25 +148,66 @@ pub fn groups<'a>(
         let leaves = file.groups.as_ref().map_or(0, |groups| groups.tree.leaves().count());
         FileRows::of(file.about.path, leaves)
     });
-    let head = Document::of("ObjectRefGroups")
-        .with("command", style.text)
-        .files(&traces)
-        .with("group_by", criteria.by.iter().map(|column| column.word()).collect::<Vec<_>>());
-    let tail = Document::default()
-        .with("left_out", left_out(answer, criteria))
-        .stacks(&traces)
-        .with("totals", answer.totals())
-        .caveats(&traces);
+    let about = (answer, style.text, criteria.clone());
     let columns = group_columns(criteria, is_document);
-    Ok(Table::new("groups", columns, rows.collect(), file_rows)?.with_members(head, tail))
+    let table = Table::new(columns, rows.collect(), file_rows)?;
+    Ok(table.within(group_document(), OfTraces { traces, rest: about }))
 }
 
-#[derive(Default, Serialize)]
+/// An answer, its command, and the criteria of its groups.
+type GroupsHead<'a> = OfTraces<'a, (&'a ObjectRefAnswer<'a>, &'a str, GroupCriteria)>;
+
+/// Declares the document of `.dump ObjectRef -GroupBy`.
+pub fn group_document<'a>() -> Columns<'a, GroupsHead<'a>> {
+    const AS_IN_OBJECT_REF: &str = "as in `.dump ObjectRef`";
+    let mut document = Columns::<GroupsHead<'a>>::default();
+    document.kind("`\"ObjectRefGroups\"`", "ObjectRefGroups");
+    document.member("command", AS_IN_OBJECT_REF, |of| of.rest.1).for_programs();
+    document.files(AS_IN_OBJECT_REF);
+    document
+        .member("group_by", "the columns as typed, at most `-Depth` of them", |of| {
+            of.rest.2.by.iter().map(|column| column.word()).collect::<Vec<_>>()
+        })
+        .for_programs();
+    document.rows("groups", "the groups, see below");
+    document
+        .part_if(
+            "left_out",
+            "what `-TopN`, `-MinCount` and `-Rows` omit",
+            left_out_columns(),
+            |of| Some(left_out(of.rest.0, &of.rest.2)),
+        )
+        .for_programs();
+    document.stacks(
+        "the stacks used as keys, without the frames removed by `-FoldStack` and `-StackFrom`, as \
+         in `.dump ObjectRef`",
+        |_| true,
+    );
+    document.member("totals", AS_IN_OBJECT_REF, |of| totals_columns().part(of.rest.0.totals()));
+    document.caveats(AS_IN_OBJECT_REF, AS_IN_OBJECT_REF);
+    document
+}
+
+/// What options leave out.
+#[derive(Default)]
 struct LeftOut {
     groups: usize,
     handles: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<usize>,
+}
+
+/// Declares what options leave out.
+fn left_out_columns<'a>() -> Columns<'a, LeftOut> {
+    const OMITTED: &str = "number of omitted groups, and of the handles and views in them";
+    let mut columns = Columns::<LeftOut>::default();
+    columns.member("groups", OMITTED, |sum| sum.groups);
+    columns.member("handles", OMITTED, |sum| sum.handles);
+    columns.member_if(
+        "rows",
+        "only with `-Rows`: groups of the last column that it omits",
+        |sum| sum.rows,
+    );
+    columns
 }
 
 /// Counts what `-TopN`, `-MinCount` and `-Rows` leave out on all levels.
@@ -203,22 +263,3 @@ impl GroupRow<'_> {
         ids.sample_ids().filter_map(|id| u32::try_from(id).ok()).collect()
     }
 }
-
-/// Meanings of the members of the document of `.dump ObjectRef -GroupBy`.
-pub const GROUPS_MEMBERS: Meanings = &[
-    ("kind", "`\"ObjectRefGroups\"`"),
-    ("command, files, totals, caveats, no_match", "as in `.dump ObjectRef`"),
-    ("group_by", "the columns as typed, at most `-Depth` of them"),
-    ("groups", "the groups, see below"),
-    ("left_out", "what `-TopN`, `-MinCount` and `-Rows` omit"),
-    (
-        "left_out.groups, left_out.handles",
-        "number of omitted groups, and of the handles and views in them",
-    ),
-    ("left_out.rows", "only with `-Rows`: groups of the last column that it omits"),
-    (
-        "stacks",
-        "the stacks used as keys, without the frames removed by `-FoldStack` and `-StackFrom`, as \
-         in `.dump ObjectRef`",
-    ),
-];

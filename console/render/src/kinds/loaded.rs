@@ -48,7 +48,10 @@ pub fn loaded<'a>(files: &[(&'a Path, &'a TraceInfo)]) -> io::Result<Table<'a>> 
     });
     lost.title("Lost").show(Show::Grouped).unknown(UNKNOWN);
     let rows = files.iter().enumerate().map(|(number, (path, info))| (number, *path, *info));
-    Table::new("files", columns, rows.collect(), [FileRows::rows_of(files.len())])
+    let mut document = Columns::default();
+    document.rows("files", "the loaded traces");
+    let file_rows = [FileRows::rows_of(files.len())];
+    Ok(Table::new(columns, rows.collect(), file_rows)?.within(document, ()))
 }
 
 fn windows(info: &TraceInfo) -> Option<String> {

@@ -3,29 +3,30 @@
 use std::fmt;
 
 use super::{
-    diff::{DIFF_KIND_MEMBERS, DIFF_MEMBERS, point_columns, trace_columns},
-    event_counts::{EVENTS_MEMBERS, PROVIDER_MEMBERS, event_columns},
+    diff::{diff_document, point_columns, trace_columns},
+    event_counts::{event_columns, event_document, provider_columns},
     events::{object_columns, object_event_columns},
     fleet::{
-        FLEET_DIFF_MEMBERS, FLEET_GROUPS_MEMBERS, FLEET_WHY_MEMBERS, fleet_diff_columns,
-        fleet_group_columns, fleet_why_columns,
+        fleet_diff_columns, fleet_diff_document, fleet_group_columns, fleet_group_document,
+        fleet_why_columns, fleet_why_document,
     },
-    frame::QUERY_MEMBERS,
-    groups::{GROUPS_MEMBERS, group_members},
-    module::{MODULES_MEMBERS, module_columns},
-    object_ref::{GUI_HANDLE_MEMBERS, NOT_CLOSED_MEMBERS, OBJECT_REF_MEMBERS, TOTALS_MEMBERS},
-    process::{PROCESSES_MEMBERS, process_columns},
+    frame::query_document,
+    groups::{group_document, group_members},
+    module::{module_columns, module_document},
+    object_ref::{gui_handle_columns, not_closed_columns, object_ref_document},
+    process::{process_columns, process_document},
     resource::{
-        RESOURCE_GROUPS_MEMBERS, RESOURCE_MEMBERS, leak_columns, resource_group_members,
+        leak_columns, resource_document, resource_group_document, resource_group_members,
         total_columns,
     },
-    stack::{STACKS_MEMBERS, stack_columns},
-    stats::{STATS_MEMBERS, property_columns, trace_facts},
-    symbols::{SYMBOLS_MEMBERS, symbol_columns},
-    why::{WHY_MEMBERS, why_columns},
+    stack::{stack_columns, stack_document},
+    stats::{property_columns, property_document, stats_document, trace_facts},
+    symbols::{symbol_columns, symbol_document},
+    why::{why_columns, why_document},
 };
-use crate::json::{CAVEAT_MEMBERS, FILE_MEMBERS, FRAME_MEMBERS, Meanings, NO_MATCH_MEMBERS};
+use crate::no_match::no_match_columns;
 use crate::table::MemberMeaning;
+use crate::traces::{caveat_columns, file_columns, frame_columns, totals_columns};
 use handlescope_query::Domain;
 use handlescope_session::values::TimeFormat;
 
@@ -48,13 +49,16 @@ const FLEET_DIFF: &str = ".diff -build over a dataset";
 /// Returns all tables in the order of the page.
 pub fn member_tables() -> Vec<MemberTable> {
     let diff = |domain| [point_columns(domain).members(), trace_columns(domain).members()].concat();
-    let document = |commands, members: Meanings| MemberTable::of_meanings(commands, "", members);
-    let part = MemberTable::of_meanings;
-    let rows = MemberTable::of_columns;
+    let rows = MemberTable::new;
+    let document = |commands, members: Vec<MemberMeaning>| {
+        let members = members.into_iter().map(|member| MemberMeaning { kind: "", ..member });
+        rows(commands, "", members.collect())
+    };
+    let stats_members = [stats_document().members(), property_document().members()].concat();
     vec![
-        document(".dump ObjectRef", OBJECT_REF_MEMBERS),
-        part(".dump ObjectRef", "files", FILE_MEMBERS),
-        part(".dump ObjectRef", "totals, files.totals", TOTALS_MEMBERS).with_note("All are integers.\n\n\
+        document(".dump ObjectRef", object_ref_document().members()),
+        rows(".dump ObjectRef", "files", file_columns().members()),
+        rows(".dump ObjectRef", "totals, files.totals", totals_columns().members()).with_note("All are integers.\n\n\
              The creation of an object is its object create event, else its first map or handle \
              create, else its first duplicate. If `-MinMaxTime` or `-StackFilter` removes that event, \
              the first remaining one takes its place. The end of an object is its object delete \
@@ -63,11 +67,11 @@ pub fn member_tables() -> Vec<MemberTable> {
              creation or the end. So with `-Leak` plus `-MinMaxTime` or `-StackFilter`, `objects` \
              also contains objects of which only the creation or end passes. These have no leaked \
                                                                                    event."),
-        part(".dump ObjectRef", "caveats", CAVEAT_MEMBERS),
-        part(".dump ObjectRef", "no_match", NO_MATCH_MEMBERS),
-        part(".dump ObjectRef", "gui_handles", GUI_HANDLE_MEMBERS).with_note("GDI and USER handles. `.dump Resource -Kind gdi;user` lists their stacks. Options that \
+        rows(".dump ObjectRef", "caveats", caveat_columns().members()),
+        rows(".dump ObjectRef", "no_match", no_match_columns().members()),
+        rows(".dump ObjectRef", "gui_handles", gui_handle_columns().members()).with_note("GDI and USER handles. `.dump Resource -Kind gdi;user` lists their stacks. Options that \
              apply only to kernel objects omit these handles; `-Leak` and `-LeakAtExit` do not."),
-        part(".dump ObjectRef", "not_closed", NOT_CLOSED_MEMBERS).with_note("Counts handles of the objects that passed. `counted` names which handles:\n\n\
+        rows(".dump ObjectRef", "not_closed", not_closed_columns().members()).with_note("Counts handles of the objects that passed. `counted` names which handles:\n\n\
              * `\"open_at_end\"`: handles in the rundown at the end of the trace, even if the filters \
                                                                              removed their events;\n\
              * `\"open_by_events_and_start\"`: in a trace without that rundown, handles that events \
@@ -80,7 +84,7 @@ pub fn member_tables() -> Vec<MemberTable> {
         rows(".dump ObjectRef", "objects", object_columns().members()).with_note("Ordered by file, then by creation, with objects without one first, then by id.\n\n\
              All members except `events` describe the object before the filters."),
         rows(".dump ObjectRef", "objects.events", object_event_columns().members()),
-        part(".dump ObjectRef", "stacks", FRAME_MEMBERS).with_note("The names are stack numbers, the values are lists of frames, innermost (kernel) first. \
+        rows(".dump ObjectRef", "stacks", frame_columns().members()).with_note("The names are stack numbers, the values are lists of frames, innermost (kernel) first. \
              Numbers are valid within the document; with several files the numbers of the second file \
                                                                     continue those of the first.\n\n\
              Inlined functions are frames of their own, before the function they are inlined into. \
@@ -88,57 +92,57 @@ pub fn member_tables() -> Vec<MemberTable> {
              The console prints `module!function`, else `module+rva`, else `<UnknownMethod>`, and \
              stack filters match that text. The console marks inlined functions with ` [inlined]`, \
                                                                     which filters ignore."),
-        document(".dump ObjectRef -GroupBy", GROUPS_MEMBERS).with_note("The groups of the innermost column, in tree order. Their numbers add up to `totals`, \
+        document(".dump ObjectRef -GroupBy", group_document().members()).with_note("The groups of the innermost column, in tree order. Their numbers add up to `totals`, \
              except `objects`: an object with handles in several groups counts in each."),
         rows(".dump ObjectRef -GroupBy", "groups", group_members()),
-        document(".dump Why", WHY_MEMBERS).with_note("`.why` writes the same document."),
+        document(".dump Why", why_document().members()).with_note("`.why` writes the same document."),
         rows(".dump Why", "suspects", why_columns().members()),
-        document(".dump Process", PROCESSES_MEMBERS),
+        document(".dump Process", process_document().members()),
         rows(".dump Process", "processes", process_columns(TimeFormat::default()).members()),
-        document(".dump Module, .dump Version", MODULES_MEMBERS),
+        document(".dump Module, .dump Version", module_document().members()),
         rows(".dump Module, .dump Version", "modules", module_columns().members()).with_note("With `-pn` only the loads of matching processes are listed, and modules without such a \
              load are omitted. Kernel modules count as loaded by `System(4)`."),
-        document(".dump Stack", STACKS_MEMBERS).with_note("The frame counts cover every recorded occurrence of every stack that passed the filters, \
+        document(".dump Stack", stack_document().members()).with_note("The frame counts cover every recorded occurrence of every stack that passed the filters, \
                                                            over all traces, even if `-TopN` lists fewer stacks."),
         rows(".dump Stack", "stacks", stack_columns(false).members()),
-        document(".dump Diff", DIFF_MEMBERS).with_note("`.diff` and `handlescope diff` write the same document. `files`, `stacks`, `caveats` and \
+        document(".dump Diff", diff_document::<usize>(Domain::Handles).members()).with_note("`.diff` and `handlescope diff` write the same document. `files`, `stacks`, `caveats` and \
              `no_match`, and their members, are those of `.dump ObjectRef`. [diff.md](diff.md) \
                                                         explains the numbers."),
         rows(".dump Diff", "groups", diff(Domain::Handles)),
-        document(".dump Diff -Kind", DIFF_KIND_MEMBERS).with_note("`stacks`, `caveats` and `no_match`, and their members, are those of `.dump ObjectRef`. \
+        document(".dump Diff -Kind", diff_document::<usize>(Domain::Allocations).members()).with_note("`stacks`, `caveats` and `no_match`, and their members, are those of `.dump ObjectRef`. \
                                                                    [diff.md](diff.md#allocations) explains the numbers."),
         rows(".dump Diff -Kind", "groups", diff(Domain::Allocations)),
-        document(".dump Resource", RESOURCE_MEMBERS).with_note("[resources.md](resources.md) explains what is counted, and how."),
+        document(".dump Resource", resource_document().members()).with_note("[resources.md](resources.md) explains what is counted, and how."),
         rows(".dump Resource", "totals", total_columns().members()).with_note("Byte counts are signed, because events may contain negative sizes. `alloc_bytes` is the \
              sum of `freed_bytes`, `replaced_bytes`, `destroyed_bytes`, `closed_at_exit_bytes` and \
                                                                                `leaked_bytes`."),
         rows(".dump Resource", "leaked, closed_at_exit", leak_columns().members()),
-        document(".dump Resource -GroupBy", RESOURCE_GROUPS_MEMBERS).with_note("`-ShowTotal` writes the same document."),
+        document(".dump Resource -GroupBy", resource_group_document().members()).with_note("`-ShowTotal` writes the same document."),
         rows(".dump Resource -GroupBy", "groups", resource_group_members()).with_note("Their numbers add up to the totals, with one exception: a call, or an allocation that \
              ended in parts, counts in each of its groups."),
-        document(".dump Symbols", SYMBOLS_MEMBERS).with_note("Looks up the names of all frames."),
+        document(".dump Symbols", symbol_document().members()).with_note("Looks up the names of all frames."),
         rows(".dump Symbols", "symbols", symbol_columns().members()),
-        document(".dump Events", EVENTS_MEMBERS),
-        part(".dump Events", "providers", PROVIDER_MEMBERS),
+        document(".dump Events", event_document().members()),
+        rows(".dump Events", "providers", provider_columns().members()),
         rows(".dump Events", "providers.events", event_columns().members()).with_note("With `-SortBy`, `providers` has one element per run of consecutive rows of one provider. \
              With `-ShowFields` or `-Stack` the document contains single events instead: \
                                                                                        [events.md](events.md#single-events)."),
-        document(".dump Stats", STATS_MEMBERS),
+        document(".dump Stats", stats_members),
         rows(".dump Stats", "properties", property_columns().members()),
         rows(".dump Stats", "files", trace_facts().members()).with_note("The `kind` of an event is `hook:1120` for kernel events (group and type, four lower-case \
              hex digits), `classic:{guid}:{opcode}` for other classic events, and \
              `manifest:{guid}:{id}` for manifest and TraceLogging events."),
-        document(".sql", QUERY_MEMBERS).with_note("`.sql SELECT … -json` writes one document in the same layout:\n\n\
+        document(".sql", query_document().members()).with_note("`.sql SELECT … -json` writes one document in the same layout:\n\n\
              The values are those of the query. Numbers are plain numbers, even beyond 2^53, unless \
              the query formats them with `hex(x)`. Lists are arrays, numbers that JSON cannot \
              represent (infinity) are `null`, and dates are texts. Addresses, kernel keys and handles \
              are texts like `\"0xC0\"` in every table and view; `number(x)` makes numbers of them. \
                                                    [tables.md](reference/tables.md) describes every table and view."),
-        document(FLEET_WHY, FLEET_WHY_MEMBERS).with_note("While a dataset is loaded, `.why -json` and `.dump Why -json` write:"),
+        document(FLEET_WHY, fleet_why_document().members()).with_note("While a dataset is loaded, `.why -json` and `.dump Why -json` write:"),
         rows(FLEET_WHY, "suspects", fleet_why_columns().members()),
-        document(FLEET_GROUPS, FLEET_GROUPS_MEMBERS),
+        document(FLEET_GROUPS, fleet_group_document().members()),
         rows(FLEET_GROUPS, "groups", fleet_group_columns(&[], true).members()),
-        document(FLEET_DIFF, FLEET_DIFF_MEMBERS),
+        document(FLEET_DIFF, fleet_diff_document().members()),
         rows(FLEET_DIFF, "groups", fleet_diff_columns().members()),
     ]
 }
@@ -179,10 +183,23 @@ impl fmt::Display for MemberTable {
         } else {
             "| Member | Value |\n|---|---|\n"
         })?;
-        let has_one_meaning = |a: &MemberMeaning, b: &MemberMeaning| a.meaning == b.meaning;
-        for members in self.members.chunk_by(has_one_meaning) {
-            let names: Vec<&str> = members.iter().map(|member| member.names).collect();
+        // Columns of rows stay in their order.
+        let is_untyped = |member: &&MemberMeaning| member.kind.is_empty();
+        let mut lines: Vec<Vec<&MemberMeaning>> = Vec::new();
+        for member in &self.members {
+            let last = lines.len().saturating_sub(1);
+            let line = lines.iter().enumerate().position(|(index, line)| {
+                let can_join = index == last || line.iter().chain([&member]).all(is_untyped);
+                can_join && line.iter().all(|other| other.meaning == member.meaning)
+            });
+            match line.and_then(|line| lines.get_mut(line)) {
+                Some(line) => line.push(member),
+                None => lines.push(vec![member]),
+            }
+        }
+        for members in lines {
             let meaning = members.first().map_or("", |member| member.meaning);
+            let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
             let mut types = Vec::new();
             for member in members {
                 if !types.contains(&member.kind) {
@@ -201,22 +218,12 @@ impl fmt::Display for MemberTable {
 }
 
 impl MemberTable {
-    fn of_meanings(commands: &'static str, lists: &'static str, meanings: Meanings) -> Self {
-        let members =
-            meanings.iter().map(|&(names, meaning)| MemberMeaning::of_meaning(names, meaning));
-        Self { commands, lists, note: "", members: members.collect() }
-    }
-
     /// Two sets of columns may share some.
-    fn of_columns(
-        commands: &'static str,
-        lists: &'static str,
-        columns: Vec<MemberMeaning>,
-    ) -> Self {
+    fn new(commands: &'static str, lists: &'static str, columns: Vec<MemberMeaning>) -> Self {
         let mut members: Vec<MemberMeaning> = Vec::new();
         for member in columns {
             let is_same = |known: &&mut MemberMeaning| {
-                (known.names, known.meaning) == (member.names, member.meaning)
+                (&known.name, known.meaning) == (&member.name, member.meaning)
             };
             match members.iter_mut().find(is_same) {
                 Some(known) if member.kind.ends_with('?') => *known = member,
@@ -232,8 +239,8 @@ impl MemberTable {
     }
 
     /// Names of the members, each as often as it is described.
-    pub fn described(&self) -> Vec<&'static str> {
-        self.members.iter().flat_map(|member| member.names.split(", ")).collect()
+    pub fn described(&self) -> Vec<&str> {
+        self.members.iter().map(|member| member.name.as_str()).collect()
     }
 
     /// Returns the headings of the table on the page: that of the document, and that of the list in it.

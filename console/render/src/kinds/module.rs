@@ -1,14 +1,13 @@
 //! `.dump Module`
 
-use crate::json::Meanings;
 use std::{collections::BTreeSet, io};
 
 use handlescope_model::tables::{Module, ModuleLoad};
-use serde::Serialize;
 
 use super::index;
 use crate::{
-    json::{Document, Hex},
+    json::Hex,
+    no_match::{NoMatchRow, first_no_match, list_document},
     table::{Columns, FileRows, Show, Table},
 };
 use handlescope_query::{LoadedModule, ModuleAnswer};
@@ -18,15 +17,6 @@ use handlescope_session::values::Counted;
 pub struct ModuleRow<'a> {
     answer: &'a ModuleAnswer<'a>,
     loaded: &'a LoadedModule,
-}
-
-/// A load of a module by a process.
-#[derive(Serialize)]
-struct LoadJson {
-    pid: u32,
-    base: Option<Hex>,
-    load_ns: Option<i64>,
-    unload_ns: Option<i64>,
 }
 
 /// Declares the columns of a module.
@@ -76,11 +66,15 @@ pub fn module_columns<'a>() -> Columns<'a, ModuleRow<'a>> {
         "from the version resource; null if the trace does not have them",
         |row| row.module().company.as_deref(),
     );
-    columns.nest("loads", "array", "where and when it was mapped", ModuleRow::loads).inner(&[
-        ("loads.pid", "process id; 0: kernel, in every process"),
-        ("loads.base", "first address; null if unknown"),
-        ("loads.load_ns, loads.unload_ns", "times; null outside of the trace"),
-    ]);
+    const TIMES: &str = "times; null outside of the trace";
+    let mut loads = Columns::<&'a ModuleLoad>::default();
+    loads.member("pid", "process id; 0: kernel, in every process", |load| load.pid);
+    loads.member("base", "first address; null if unknown", |load| load.base.map(Hex));
+    loads.member("load_ns", TIMES, |load| load.load_ns);
+    loads.member("unload_ns", TIMES, |load| load.unload_ns);
+    columns.parts("loads", "where and when it was mapped", loads, |row| {
+        row.loaded.loads.iter().collect()
+    });
     columns
         .add("pids", "ids of the processes that loaded it; 0: kernel", |row| pids(row.loaded))
         .rows_only();
@@ -123,21 +117,13 @@ pub fn modules<'a>(answers: &'a [ModuleAnswer<'a>]) -> io::Result<Table<'a>> {
         FileRows::of(answer.path, count).below(line)
     });
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
-    let table = Table::new("modules", module_columns(), rows.collect(), file_rows)?;
-    Ok(table.with_members(Document::default(), Document::default().no_match(no_match)))
+    let table = Table::new(module_columns(), rows.collect(), file_rows)?;
+    Ok(table.within(module_document(), first_no_match(no_match)))
 }
 
 impl<'a> ModuleRow<'a> {
     fn module(&self) -> &'a Module {
         &self.loaded.module
-    }
-
-    fn loads(&self) -> Vec<LoadJson> {
-        let loads = self.loaded.loads.iter().map(|load| {
-            let ModuleLoad { pid, base, load_ns, unload_ns, .. } = *load;
-            LoadJson { pid, base: base.map(Hex), load_ns, unload_ns }
-        });
-        loads.collect()
     }
 }
 
@@ -185,12 +171,12 @@ fn pdb(module: &Module) -> Option<String> {
     Some(format!("{name} {guid} {}", module.pdb_age.unwrap_or_default()))
 }
 
-/// Meanings of the members of the document of `.dump Module` and `.dump Version`.
-pub const MODULES_MEMBERS: Meanings = &[
-    ("modules", "the modules, by file, then name (ignoring case), then path"),
-    (
-        "no_match",
+/// Declares the document of `.dump Module` and `.dump Version`.
+pub fn module_document<'a>() -> Columns<'a, Option<NoMatchRow<'a>>> {
+    list_document(
+        "modules",
+        "the modules, by file, then name (ignoring case), then path",
         "only if nothing matches: the filter that removed everything, as in `.dump ObjectRef`; \
          `before` counts modules",
-    ),
-];
+    )
+}

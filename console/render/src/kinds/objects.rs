@@ -95,5 +95,5 @@ fn object_table<'a>(
     });
     columns.add(events, "number of its events", move |object| file.events(*object).count() as u64);
     let file_rows = [FileRows::of(file.about.path, objects.len())];
-    Table::new("objects", columns, objects.to_vec(), file_rows)
+    Table::new(columns, objects.to_vec(), file_rows)
 }

@@ -1,13 +1,12 @@
 //! `.dump Process`
 
-use crate::json::Meanings;
 use std::{io, rc::Rc};
 
 use handlescope_model::tables::Process;
 
 use super::index;
 use crate::{
-    json::Document,
+    no_match::{NoMatchRow, first_no_match, list_document},
     table::{Columns, FileRows, Show, Table},
     time::Clock,
 };
@@ -109,9 +108,8 @@ pub fn processes<'a>(answers: &'a [ProcessAnswer<'_>], display: &Display) -> io:
             .below(format!("{processes}, {} started in the trace", started.count()))
     });
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
-    let table =
-        Table::new("processes", process_columns(display.time_format), rows.collect(), file_rows)?;
-    Ok(table.with_members(Document::default(), Document::default().no_match(no_match)))
+    let table = Table::new(process_columns(display.time_format), rows.collect(), file_rows)?;
+    Ok(table.within(process_document(), first_no_match(no_match)))
 }
 
 impl<'a> ProcessRow<'a> {
@@ -143,12 +141,12 @@ impl<'a> ProcessRow<'a> {
     }
 }
 
-/// Meanings of the members of the document of `.dump Process`.
-pub const PROCESSES_MEMBERS: Meanings = &[
-    ("processes", "the processes, by file, then pid, then start; a reused pid has several"),
-    (
-        "no_match",
+/// Declares the document of `.dump Process`.
+pub fn process_document<'a>() -> Columns<'a, Option<NoMatchRow<'a>>> {
+    list_document(
+        "processes",
+        "the processes, by file, then pid, then start; a reused pid has several",
         "only if nothing matches: the filter that removed everything, as in `.dump ObjectRef`; \
          `before` counts processes",
-    ),
-];
+    )
+}

@@ -5,8 +5,10 @@ use std::io::{self, Write};
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
+use super::event_counts::NO_MATCH;
 use super::index;
-use crate::json::{Document, Members};
+use crate::json::Members;
+use crate::no_match::{NoMatchRow, first_no_match};
 use crate::table::{Columns, FileRows, Show, Table};
 use crate::text::{ProcessStyle, StackStyle};
 use handlescope_query::{CountedEvent, FieldValue, NamedField, ProviderEventsAnswer, SingleEvent};
@@ -95,10 +97,13 @@ pub fn provider_events<'a>(
         .iter()
         .flat_map(|answer| answer.rows.iter().map(move |event| ProviderEventRow { answer, event }));
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
-    let tail = Document::default().no_match(no_match);
+    let mut document = Columns::<Option<NoMatchRow<'a>>>::default();
+    document.kind("always `Events`", "Events");
+    document.rows("events", "the events, in time order");
+    document.no_match(NO_MATCH, |first| *first);
     let columns = columns(has_fields, stacks, *display);
-    let table = Table::new("events", columns, rows.collect(), answers.iter().map(file_rows))?;
-    Ok(table.with_members(Document::of("Events"), tail))
+    let table = Table::new(columns, rows.collect(), answers.iter().map(file_rows))?;
+    Ok(table.within(document, first_no_match(no_match)))
 }
 
 impl<'a> ProviderEventRow<'a> {

@@ -1,6 +1,5 @@
 //! `.dump Stack`
 
-use crate::json::Meanings;
 use std::{
     io::{self, Write},
     rc::Rc,
@@ -10,9 +9,10 @@ use indicatif::HumanCount;
 
 use super::index;
 use crate::{
-    json::{Document, StackJson},
+    no_match::{NoMatchRow, first_no_match},
     table::{Columns, FileRows, Show, Table},
     text::{ProcessStyle, StackStyle},
+    traces::StackJson,
 };
 use handlescope_query::{FrameStats, StackRow, StacksAnswer};
 use handlescope_session::settings::{Display, StackDisplayArgs};
@@ -97,18 +97,15 @@ pub fn call_stacks<'a>(
         .map(|answer| (answer.passed as usize).saturating_sub(answer.rows.len()))
         .sum();
     let left_out = Some(left_out).filter(|left_out| *left_out > 0);
-    let left_out = left_out.map(|left_out| Document::default().with("stacks", left_out));
-    let head = Document::default()
-        .with("frames_total", stats.frames_total)
-        .with("frames_in_modules", stats.frames_in_modules)
-        .with("frames_managed", stats.frames_managed)
-        .with("frames_unknown", stats.frames_unknown)
-        .with("has_every_stack", answers.iter().all(|answer| answer.has_every_stack))
-        .with_some("left_out", left_out);
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
-    let tail = Document::default().no_match(no_match);
-    let table = Table::new("stacks", columns, rows.collect(), answers.iter().map(file_rows))?;
-    Ok(table.with_members(head, tail))
+    let about = StacksHead {
+        stats,
+        has_every_stack: answers.iter().all(|answer| answer.has_every_stack),
+        left_out,
+        no_match: first_no_match(no_match),
+    };
+    let table = Table::new(columns, rows.collect(), answers.iter().map(file_rows))?;
+    Ok(table.within(stack_document(), about))
 }
 
 impl<'a> FileStyle<'a> {
@@ -162,24 +159,52 @@ fn file_rows(answer: &StacksAnswer<'_>) -> FileRows {
     if answer.has_every_stack { file_rows } else { file_rows.below(ONLY_HANDLES.to_owned()) }
 }
 
-/// Meanings of the members of the document of `.dump Stack`.
-pub const STACKS_MEMBERS: Meanings = &[
-    ("frames_total", "all frames"),
-    ("frames_in_modules", "frames in an image, managed or not"),
-    ("frames_managed", "frames outside all images but in a managed method compiled at run time"),
-    ("frames_unknown", "the remaining frames"),
-    (
-        "has_every_stack",
-        "whether the traces have the stacks of every event, or only of handle events; \
+/// What a document says about its stacks.
+pub struct StacksHead<'a> {
+    stats: FrameStats,
+    has_every_stack: bool,
+    left_out: Option<usize>,
+    no_match: Option<NoMatchRow<'a>>,
+}
+
+/// Declares the document of `.dump Stack`.
+pub fn stack_document<'a>() -> Columns<'a, StacksHead<'a>> {
+    let mut document = Columns::<StacksHead<'a>>::default();
+    document.member("frames_total", "all frames", |about| about.stats.frames_total).for_programs();
+    document
+        .member("frames_in_modules", "frames in an image, managed or not", |about| {
+            about.stats.frames_in_modules
+        })
+        .for_programs();
+    document
+        .member(
+            "frames_managed",
+            "frames outside all images but in a managed method compiled at run time",
+            |about| about.stats.frames_managed,
+        )
+        .for_programs();
+    document
+        .member("frames_unknown", "the remaining frames", |about| about.stats.frames_unknown)
+        .for_programs();
+    document
+        .member(
+            "has_every_stack",
+            "whether the traces have the stacks of every event, or only of handle events; \
          `handlescope extract -stacks all` keeps all. Stacks carried by provider events exist if \
          the extract has these events (`-events`)",
-    ),
-    ("left_out", "only if `-TopN` omits something"),
-    ("left_out.stacks", "number of omitted stacks"),
-    ("stacks", "the stacks, by file, then the most frequent first"),
-    (
-        "no_match",
+            |about| about.has_every_stack,
+        )
+        .for_programs();
+    let mut left_out = Columns::<usize>::default();
+    left_out.member("stacks", "number of omitted stacks", |stacks| *stacks);
+    document
+        .part_if("left_out", "only if `-TopN` omits something", left_out, |about| about.left_out)
+        .for_programs();
+    document.rows("stacks", "the stacks, by file, then the most frequent first");
+    document.no_match(
         "only if nothing matches: the filter that removed everything, as in `.dump ObjectRef`; \
          `before` counts stacks",
-    ),
-];
+        |about| about.no_match,
+    );
+    document
+}

@@ -10,7 +10,6 @@ use indicatif::HumanCount;
 use serde_json::Value;
 
 use super::index;
-use crate::json::{Document, Meanings};
 use crate::table::{Columns, FileRows, RowOf, Show, Table};
 use crate::time::{Seconds, Utc7};
 use handlescope_query::StatsAnswer;
@@ -52,13 +51,13 @@ pub fn stats<'a>(answers: &'a [StatsAnswer<'_>], display: &Display) -> io::Resul
         Ok(FileRows::of(answer.path, answer.events.len()).above(above))
     });
     let file_rows = file_rows.collect::<io::Result<Vec<FileRows>>>()?;
-    let table = Table::new("files", stats_columns(), rows.collect(), file_rows)?;
+    let table = Table::new(stats_columns(), rows.collect(), file_rows)?;
     Ok(table.with_document(|file_rows, mode, out| {
         let files = answers.iter().zip(file_rows.to_vec());
         let files = files.map(|(answer, file_rows)| TraceRow { answer, file_rows }).collect();
         let file_rows = [FileRows::rows_of(file_rows.len())];
-        let table = Table::new("files", trace_facts(), files, file_rows)?;
-        table.json(mode, &Cancel::default(), out)
+        let table = Table::new(trace_facts(), files, file_rows)?;
+        table.within(stats_document(), ()).json(mode, &Cancel::default(), out)
     }))
 }
 
@@ -169,26 +168,17 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
         .add("events_lost", "events that the recording lost", |row| Some(row.info().losses()?.0));
     columns
         .add("buffers_lost", "buffers that the recording lost", |row| Some(row.info().losses()?.1));
+    columns.parts("warnings", "what was damaged or left out", warning_columns(), |row| {
+        row.answer.warnings.iter().collect()
+    });
     columns
-        .nest("warnings", "array", "what was damaged or left out", |row| &row.answer.warnings)
-        .inner(&[(
-            "warnings.kind, warnings.count, warnings.first_offset, warnings.first_line",
-            "what, how often, and where first: byte offset in the file, or line of a text",
-        )]);
-    columns
-        .nest("events", "array", "every event of the file, kept or not, by kind", TraceRow::events)
-        .detail()
-        .inner(&[
-            (
-                "events.kind, events.name, events.count",
-                "the kind, see below, its name and its count; TraceLogging events of one kind \
-                 with different names have separate rows",
-            ),
-            (
-                "events.provider, events.first_ns, events.last_ns",
-                "its provider, and its first and last time, as in `.dump Events`",
-            ),
-        ]);
+        .parts(
+            "events",
+            "every event of the file, kept or not, by kind",
+            event_count_columns(),
+            TraceRow::events,
+        )
+        .detail();
     let kept = columns
         .add("stack_fragments", "stack events of any kind", |row| row.info().stack_fragments);
     kept.fact("Stack events").rank(1);
@@ -246,38 +236,17 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
             |row| row.answer.closed_unseen,
         )
         .fact("Closed unseen");
-    columns
-        .nest("losses", "array", "times in which events may be missing", |row| {
-            row.answer.losses.iter().map(loss).collect::<Vec<_>>()
-        })
-        .inner(&[
-            (
-                "losses.what",
-                "`\"missing_buffers\"`, `\"damaged_buffer\"`, `\"loss_flag\"`, \
-                 `\"loss_record\"`, `\"events_lost\"`, `\"buffers_lost\"`, `\"overwritten\"`: \
-                 older events of a ring, which are missing before its recorded time, \
-                 `\"unwritten\"`: the end of a session that was not stopped, or of a ring \
-                 without its last buffer",
-            ),
-            ("losses.from_ns, losses.to_ns", "from when to when; null: anywhere in the trace"),
-            (
-                "losses.count",
-                "number of buffers at most, or of events; null: unknown, or counted in another \
-                 row, since a missing buffer may belong to any of several processors",
-            ),
-        ]);
+    columns.parts("losses", "times in which events may be missing", loss_columns(), |row| {
+        row.answer.losses.iter().collect()
+    });
     columns
         .nest(
             "attribution",
             "object",
             "number of object events by the source of their process",
-            |row| attribution(row.info()),
+            |row| attribution_columns().part(row.info()),
         )
-        .inner(&[
-            ("attribution.header, attribution.stack", "their own header, their stack"),
-            ("attribution.before_exit", "a process that had ended under the pid"),
-            ("attribution.system, attribution.dropped", "none: assigned to System, or dropped"),
-        ]);
+        .inner(attribution_columns().members());
     columns
         .add("extractor", "the program that made the extract", |row| row.info().extractor.as_str());
     columns.add("schema_version", "the layout of the extract", |row| row.info().schema_version);
@@ -318,22 +287,70 @@ fn perf_freq(info: &TraceInfo) -> Option<i64> {
     (info.perf_freq != 0 || !info.is_converted()).then_some(info.perf_freq)
 }
 
-/// Describes a loss: the time during which events may be missing.
-fn loss(loss: &Loss) -> Document<'static> {
-    Document::default()
-        .with("what", LossKind::from_code(loss.what).map(LossKind::name))
-        .with("from_ns", loss.from_ns)
-        .with("to_ns", loss.to_ns)
-        .with("count", loss.count)
+/// Declares what is said of something that was damaged or left out.
+fn warning_columns<'a>() -> Columns<'a, &'a Warning> {
+    const WHAT: &str =
+        "what, how often, and where first: byte offset in the file, or line of a text";
+    let mut columns = Columns::<&Warning>::default();
+    columns.member("kind", WHAT, |warning| warning.kind.as_str());
+    columns.member("count", WHAT, |warning| warning.count);
+    columns.member("first_offset", WHAT, |warning| warning.first_offset);
+    columns.member("first_line", WHAT, |warning| warning.first_line);
+    columns
 }
 
-fn attribution(info: &TraceInfo) -> Document<'static> {
-    Document::default()
-        .with("header", info.attributed_header)
-        .with("stack", info.attributed_stack)
-        .with("before_exit", info.attributed_before_exit)
-        .with("system", info.attributed_system)
-        .with("dropped", info.attributed_dropped)
+/// Declares what is said of a kind of events.
+fn event_count_columns<'a>() -> Columns<'a, &'a EventCount> {
+    const KIND: &str = "the kind, see below, its name and its count; TraceLogging events of one kind \
+                        with different names have separate rows";
+    const TIMES: &str = "its provider, and its first and last time, as in `.dump Events`";
+    let mut columns = Columns::<&EventCount>::default();
+    columns.member("kind", KIND, |event| event.kind.as_str());
+    columns.member("provider", TIMES, |event| event.provider.as_deref());
+    columns.member("name", KIND, |event| event.name.as_deref());
+    columns.member("count", KIND, |event| event.count);
+    columns.member("first_ns", TIMES, |event| event.first_ns);
+    columns.member("last_ns", TIMES, |event| event.last_ns);
+    columns
+}
+
+/// Declares what is said of a time during which events may be missing.
+fn loss_columns<'a>() -> Columns<'a, &'a Loss> {
+    const TIMES: &str = "from when to when; null: anywhere in the trace";
+    let mut columns = Columns::<&Loss>::default();
+    columns.member(
+        "what",
+        "`\"missing_buffers\"`, `\"damaged_buffer\"`, `\"loss_flag\"`, \
+         `\"loss_record\"`, `\"events_lost\"`, `\"buffers_lost\"`, `\"overwritten\"`: \
+         older events of a ring, which are missing before its recorded time, \
+         `\"unwritten\"`: the end of a session that was not stopped, or of a ring \
+         without its last buffer",
+        |loss| LossKind::from_code(loss.what).map(LossKind::name),
+    );
+    columns.member("from_ns", TIMES, |loss| loss.from_ns);
+    columns.member("to_ns", TIMES, |loss| loss.to_ns);
+    columns.member(
+        "count",
+        "number of buffers at most, or of events; null: unknown, or counted in another \
+         row, since a missing buffer may belong to any of several processors",
+        |loss| loss.count,
+    );
+    columns
+}
+
+/// Declares the numbers of object events by the source of their process.
+fn attribution_columns<'a>() -> Columns<'a, &'a TraceInfo> {
+    const KNOWN: &str = "their own header, their stack";
+    const UNKNOWN: &str = "none: assigned to System, or dropped";
+    let mut columns = Columns::<&TraceInfo>::default();
+    columns.member("header", KNOWN, |info| info.attributed_header);
+    columns.member("stack", KNOWN, |info| info.attributed_stack);
+    columns.member("before_exit", "a process that had ended under the pid", |info| {
+        info.attributed_before_exit
+    });
+    columns.member("system", UNKNOWN, |info| info.attributed_system);
+    columns.member("dropped", UNKNOWN, |info| info.attributed_dropped);
+    columns
 }
 
 /// The members about a trace that are one value, with their names.
@@ -380,7 +397,7 @@ pub fn properties<'a>(answers: &[StatsAnswer<'_>], filter: &Filter) -> io::Resul
         rows.extend(selected.map(|(name, value)| (index(answer.index), name, value)));
         file_rows.push(FileRows::of(answer.path, rows.len() - before));
     }
-    Table::new("properties", property_columns(), rows, file_rows)
+    Ok(Table::new(property_columns(), rows, file_rows)?.within(property_document(), ()))
 }
 
 /// Declares the columns of a property.
@@ -433,7 +450,7 @@ fn about(answer: &StatsAnswer<'_>, display: &Display) -> io::Result<String> {
     let _ = write_losses(answer, display, &mut text);
     let _ = write_warnings(&answer.warnings, display, &mut text);
     let row = TraceRow { answer, file_rows: FileRows::default() };
-    let table = Table::new("files", trace_facts(), vec![row], [FileRows::rows_of(1)])?;
+    let table = Table::new(trace_facts(), vec![row], [FileRows::rows_of(1)])?;
     for (name, value) in table.facts()? {
         let value = display.whole(&format!(" {value}"));
         let _ = writeln!(text, "{name:<26}{value}");
@@ -563,12 +580,20 @@ fn write_attribution(info: &TraceInfo, out: &mut String) -> fmt::Result {
     Ok(())
 }
 
-/// Meanings of the members of the document of `.dump Stats`.
-pub const STATS_MEMBERS: Meanings = &[
-    ("files", "one element per trace"),
-    (
+/// Declares the document of `.dump Stats`.
+pub fn stats_document<'a>() -> Columns<'a, ()> {
+    let mut document = Columns::default();
+    document.rows("files", "one element per trace");
+    document
+}
+
+/// Declares the document of `.dump Stats -Properties`.
+pub fn property_document<'a>() -> Columns<'a, ()> {
+    let mut document = Columns::default();
+    document.rows(
         "properties",
         "with `-Properties`, instead of `files`: the chosen members of its elements that are \
          single values",
-    ),
-];
+    );
+    document
+}

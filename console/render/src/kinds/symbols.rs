@@ -1,12 +1,10 @@
 //! `.dump Symbols`
 
-use crate::json::Meanings;
 use std::io;
 
 use handlescope_model::Untrusted;
-use handlescope_symbols::{ModuleReport, Origin, Outcome};
+use handlescope_symbols::{MissingAt, ModuleReport, Origin, Outcome, SearchFailure};
 use indicatif::HumanCount;
-use serde::Serialize;
 
 use super::index;
 use crate::table::{Columns, FileRows, Show, Table};
@@ -15,26 +13,6 @@ use handlescope_session::values::Counted;
 
 /// A module, with the number of its file.
 pub type ModuleSymbolsRow<'a> = (u32, &'a ModuleSymbols);
-
-/// The place of the symbols of a module.
-#[derive(Serialize)]
-struct PlaceJson {
-    kind: &'static str,
-    place: Option<String>,
-}
-
-#[derive(Serialize)]
-struct MissingJson<'a> {
-    server: &'a str,
-    remembered: bool,
-    refused: bool,
-}
-
-#[derive(Serialize)]
-struct FailureJson<'a> {
-    place: &'a str,
-    reason: &'a str,
-}
 
 /// Declares the columns of a module's symbols.
 pub fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
@@ -85,29 +63,13 @@ pub fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
         .detail();
     columns
         .nest("found_in", "object?", "where that file was; null if there is none", |(_, s)| {
-            s.report.origin.as_ref().map(origin_json)
+            Some(place_columns().part(s.report.origin.as_ref()?))
         })
         .detail()
-        .inner(&[(
-            "found_in.kind, found_in.place",
-            "`\"folder\"`, `\"cache\"`, `\"server\"` or `\"symcache\"`, and the folder or \
-             address",
-        )]);
-    columns
-        .nest("missing_at", "array", "servers without the PDB", |(_, symbols)| {
-            missing(&symbols.report)
-        })
-        .inner(&[
-            (
-                "missing_at.server, missing_at.remembered",
-                "the server, and whether this is known from an earlier request",
-            ),
-            (
-                "missing_at.refused",
-                "it sent a damaged file or one of another build minutes ago, and is asked again \
-                 later",
-            ),
-        ]);
+        .inner(place_columns().members());
+    columns.parts("missing_at", "servers without the PDB", missing_columns(), |(_, symbols)| {
+        symbols.report.missing.iter().collect()
+    });
     columns
         .nest(
             "skipped",
@@ -117,11 +79,13 @@ pub fn symbol_columns<'a>() -> Columns<'a, ModuleSymbolsRow<'a>> {
             |(_, symbols)| &symbols.report.skipped,
         )
         .detail();
-    columns
-        .nest("failures", "array", "places that could not be searched", |(_, symbols)| {
-            failures(&symbols.report)
-        })
-        .inner(&[("failures.place, failures.reason", "the folder or server, and the reason")]);
+    let mut failures = Columns::<&'a SearchFailure>::default();
+    let meaning = "the folder or server, and the reason";
+    failures.member("place", meaning, |failure| failure.location.as_str());
+    failures.member("reason", meaning, |failure| failure.reason.as_str());
+    columns.parts("failures", "places that could not be searched", failures, |(_, symbols)| {
+        symbols.report.failures.iter().collect()
+    });
     let refused =
         |(_, symbols): &ModuleSymbolsRow<'a>| symbols.report.refusals().collect::<Vec<_>>();
     columns
@@ -142,23 +106,44 @@ pub fn symbols<'a>(answers: &'a [SymbolsAnswer<'_>]) -> io::Result<Table<'a>> {
     let rows = answers
         .iter()
         .flat_map(|answer| answer.modules.iter().map(|module| (index(answer.index), module)));
-    Table::new("symbols", symbol_columns(), rows.collect(), answers.iter().map(file_rows))
+    let file_rows = answers.iter().map(file_rows);
+    Ok(Table::new(symbol_columns(), rows.collect(), file_rows)?.within(symbol_document(), ()))
 }
 
-fn missing(report: &ModuleReport) -> Vec<MissingJson<'_>> {
-    let missing = report.missing.iter().map(|missing| MissingJson {
-        server: &missing.server,
-        remembered: missing.is_remembered,
-        refused: missing.is_refused,
+/// Declares what is said of a place with symbols.
+fn place_columns<'a>() -> Columns<'a, &'a Origin> {
+    const PLACE: &str = "`\"folder\"`, `\"cache\"`, `\"server\"` or `\"symcache\"`, and the folder or \
+                         address";
+    let mut columns = Columns::<&Origin>::default();
+    columns.member("kind", PLACE, |origin| match origin {
+        Origin::Folder(_) => "folder",
+        Origin::Cache(_) => "cache",
+        Origin::Server(_) => "server",
+        Origin::Symcache => "symcache",
     });
-    missing.collect()
+    columns.member("place", PLACE, |origin| match origin {
+        Origin::Folder(folder) | Origin::Cache(folder) => {
+            Some(folder.to_string_lossy().into_owned())
+        }
+        Origin::Server(address) => Some(address.clone()),
+        Origin::Symcache => None,
+    });
+    columns
 }
 
-fn failures(report: &ModuleReport) -> Vec<FailureJson<'_>> {
-    let failures = report.failures.iter();
-    failures
-        .map(|failure| FailureJson { place: &failure.location, reason: &failure.reason })
-        .collect()
+/// Declares what is said of a server without the symbols.
+fn missing_columns<'a>() -> Columns<'a, &'a MissingAt> {
+    const SERVER: &str = "the server, and whether this is known from an earlier request";
+    let mut columns = Columns::<&MissingAt>::default();
+    columns.member("server", SERVER, |missing| missing.server.as_str());
+    columns.member("remembered", SERVER, |missing| missing.is_remembered);
+    columns.member(
+        "refused",
+        "it sent a damaged file or one of another build minutes ago, and is asked again \
+         later",
+        |missing| missing.is_refused,
+    );
+    columns
 }
 
 fn file_rows(answer: &SymbolsAnswer<'_>) -> FileRows {
@@ -186,16 +171,6 @@ fn status(symbols: &ModuleSymbols) -> (&'static str, Option<String>) {
         Outcome::NotFound => ("not_found", None),
     };
     (if symbols.is_stored() { "stored" } else { status }, file)
-}
-
-fn origin_json(origin: &Origin) -> PlaceJson {
-    let (kind, place) = match origin {
-        Origin::Folder(folder) => ("folder", Some(folder.to_string_lossy().into_owned())),
-        Origin::Cache(folder) => ("cache", Some(folder.to_string_lossy().into_owned())),
-        Origin::Server(address) => ("server", Some(address.clone())),
-        Origin::Symcache => ("symcache", None),
-    };
-    PlaceJson { kind, place }
 }
 
 /// Describes the result of the search for the symbols of a module.
@@ -229,9 +204,13 @@ fn outcome(report: &ModuleReport) -> String {
     steps.collect::<Vec<_>>().join("; ")
 }
 
-/// Meanings of the members of the document of `.dump Symbols`.
-pub const SYMBOLS_MEMBERS: Meanings = &[(
-    "symbols",
-    "one row per module that contains frames of the trace, those with the most unnamed frames \
-     first",
-)];
+/// Declares the document of `.dump Symbols`.
+pub fn symbol_document<'a>() -> Columns<'a, ()> {
+    let mut document = Columns::default();
+    document.rows(
+        "symbols",
+        "one row per module that contains frames of the trace, those with the most unnamed frames \
+         first",
+    );
+    document
+}

@@ -77,7 +77,7 @@ pub fn versions<'a>(answers: &'a [ModuleAnswer<'a>], display: &Display) -> io::R
             .below(format!("Selected {count}/{total} of all loaded modules"))
     });
     let groups = rows.iter().map(|row| row.group).collect();
-    let table = Table::new("modules", version_columns(), rows, file_rows)?.grouped(groups);
+    let table = Table::new(version_columns(), rows, file_rows)?.grouped(groups);
     Ok(table.with_document(|file_rows, mode, out| {
         modules(answers)?.in_order_of(file_rows).json(mode, &Cancel::default(), out)
     }))

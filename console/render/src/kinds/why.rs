@@ -1,15 +1,13 @@
 //! `.dump Why`
 
-use crate::json::Meanings;
 use std::io::{self, Write};
 
 use handlescope_model::{FILE_MAPPING_NAME, Untrusted};
 use indicatif::HumanCount;
-use serde::Serialize;
 
 use super::{index, no_match_line};
+use crate::traces::{OfTraces, StackNumbers, traces};
 use crate::{
-    json::{Document, StackNumbers, traces},
     table::{Columns, FileRows, Table},
     text::{
         StackStyle, amounts, capitalized, headline, lines_of_not_counted, lines_without_suspects,
@@ -92,23 +90,13 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         })
         .rows_only();
     columns
-        .nest(
+        .parts(
             "processes",
-            "array",
             "the processes that leak, the one that leaks most first",
-            SuspectRow::processes,
+            suspect_process_columns(),
+            |row| row.suspect.processes.iter().collect(),
         )
-        .detail()
-        .inner(&[
-            (
-                "processes.process, processes.pid, processes.process_start_ns",
-                "the process, as above",
-            ),
-            (
-                "processes.leaked, processes.closed_at_exit, processes.created",
-                "its share of these counts",
-            ),
-        ]);
+        .detail();
     columns
         .add(
             "type",
@@ -222,53 +210,25 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         )
         .for_programs();
     columns
-        .nest(
+        .parts(
             "object_names",
-            "array",
             "the most frequent names of leaked objects, at most three; none for allocations",
-            |row| &row.suspect.names.frequent,
+            object_name_columns(),
+            |row| row.suspect.names.frequent.iter().collect(),
         )
-        .detail()
-        .inner(&[
-            (
-                "object_names.name",
-                "the name, or the pattern that several names share, with `#` for numbers and \
-                 GUIDs",
-            ),
-            ("object_names.count", "number of leaked objects with such a name"),
-        ]);
+        .detail();
     columns
-        .nest(
+        .parts(
             "diagnoses",
-            "array",
             "causes that the events prove, see [why.md](why.md)",
-            SuspectRow::diagnoses,
+            diagnosis_columns(),
+            |row| {
+                let diagnoses = with_telling(&row.suspect.diagnoses);
+                let numbers = row.numbers;
+                diagnoses.map(|(of, is_shown)| DiagnosisRow { of, is_shown, numbers }).collect()
+            },
         )
-        .detail()
-        .inner(&[
-            (
-                "diagnoses.cause",
-                "`race`, `duplicate_not_closed`, `inherited_not_closed`, \
-                 `thread_or_process_handle`, `view_not_unmapped`, `sometimes_closed`, \
-                 `never_closed`, `exit_only`, `handle_reuse`, `opened_twice`, `owner_crashed`, \
-                 `owner_ended`, `pid_reused`, `other_side_open`, `never_freed`, \
-                 `sometimes_freed`, `realloc_growth`, `reserve_without_commit` or \
-                 `heap_not_destroyed`",
-            ),
-            ("diagnoses.count", "number of leaked handles or allocations that it explains"),
-            ("diagnoses.objects", "number of their objects; 0 for allocations"),
-            ("diagnoses.object_ids", "ids of up to five of their objects; none for allocations"),
-            (
-                "diagnoses.close_stacks",
-                "stacks that close or free others of the group, the most frequent first",
-            ),
-            ("diagnoses.text", "a sentence"),
-            (
-                "diagnoses.is_shown",
-                "whether the text of `.why` has it: the others explain no more than those \
-                 before",
-            ),
-        ]);
+        .detail();
     columns
         .add("causes", "words of the causes that the events prove", SuspectRow::causes)
         .title("Causes")
@@ -331,10 +291,8 @@ pub fn why<'a>(
     let (mut columns, display) = (why_columns(), *display);
     columns.row_text(move |row, out| row.write(stacks.show, &display, out));
     let young_groups = answers.iter().map(|answer| answer.young_groups).sum::<usize>();
-    let head = Document::of("Why").files(&traces).with("young_groups", young_groups);
-    let tail = Document::default().stacks(&traces).caveats(&traces);
-    let table = Table::new("suspects", columns, rows, parts)?;
-    Ok(table.with_members(head, tail).counting_left_out())
+    let table = Table::new(columns, rows, parts)?;
+    Ok(table.within(why_document(), OfTraces { traces, rest: young_groups }))
 }
 
 /// Returns the suspects of a trace, and the text about them together.
@@ -446,55 +404,81 @@ fn named_objects(suspect: &Suspect) -> Option<String> {
     Some(format!("{title}: {}", parts.join(", ")))
 }
 
-/// A process of a suspect in a document.
-#[derive(Serialize)]
-struct ProcessJson<'a> {
-    process: &'a str,
-    pid: Option<u32>,
-    process_start_ns: Option<i64>,
-    leaked: u64,
-    closed_at_exit: u64,
-    created: u64,
+/// Declares what is said of a process of a suspect.
+fn suspect_process_columns<'a>() -> Columns<'a, &'a SuspectProcess> {
+    const PROCESS: &str = "the process, as above";
+    const COUNTS: &str = "its share of these counts";
+    let mut columns = Columns::<&SuspectProcess>::default();
+    columns.member("process", PROCESS, |process| process.process.as_str());
+    columns.member("pid", PROCESS, |process| process.pid);
+    columns.member("process_start_ns", PROCESS, |process| process.start_ns);
+    columns.member("leaked", COUNTS, |process| process.counts.leaked);
+    columns.member("closed_at_exit", COUNTS, |process| process.counts.closed_at_exit);
+    columns.member("created", COUNTS, |process| process.counts.opened);
+    columns
 }
 
-/// A cause in a document.
-#[derive(Serialize)]
-struct DiagnosisJson<'a> {
-    cause: &'static str,
-    count: u64,
-    objects: u64,
-    object_ids: &'a [u64],
-    close_stacks: Vec<u64>,
-    text: String,
+/// Declares what is said of names of leaked objects.
+fn object_name_columns<'a>() -> Columns<'a, &'a ObjectNames> {
+    let mut columns = Columns::<&ObjectNames>::default();
+    columns.member(
+        "name",
+        "the name, or the pattern that several names share, with `#` for numbers and \
+         GUIDs",
+        |names| names.name.as_str(),
+    );
+    columns.member("count", "number of leaked objects with such a name", |names| names.count);
+    columns
+}
+
+/// A cause, and whether the text has it.
+struct DiagnosisRow<'a> {
+    of: &'a Diagnosis,
     is_shown: bool,
+    numbers: StackNumbers,
 }
 
-impl<'a> SuspectRow<'a> {
-    fn processes(&self) -> Vec<ProcessJson<'a>> {
-        let process = |process: &'a SuspectProcess| ProcessJson {
-            process: &process.process,
-            pid: process.pid,
-            process_start_ns: process.start_ns,
-            leaked: process.counts.leaked,
-            closed_at_exit: process.counts.closed_at_exit,
-            created: process.counts.opened,
-        };
-        self.suspect.processes.iter().map(process).collect()
-    }
-
-    fn diagnoses(&self) -> Vec<DiagnosisJson<'a>> {
-        let diagnoses = with_telling(&self.suspect.diagnoses);
-        let diagnosis = |(diagnosis, is_shown): (&'a Diagnosis, bool)| DiagnosisJson {
-            cause: diagnosis.cause,
-            count: diagnosis.count,
-            objects: diagnosis.objects,
-            object_ids: &diagnosis.object_ids,
-            close_stacks: diagnosis.stacks.iter().map(|stack| self.numbers.of(*stack)).collect(),
-            text: diagnosis.sentence(&[]),
-            is_shown,
-        };
-        diagnoses.map(diagnosis).collect()
-    }
+/// Declares what is said of a cause.
+fn diagnosis_columns<'a>() -> Columns<'a, DiagnosisRow<'a>> {
+    let mut columns = Columns::<DiagnosisRow<'a>>::default();
+    columns.member(
+        "cause",
+        "`race`, `duplicate_not_closed`, `inherited_not_closed`, \
+         `thread_or_process_handle`, `view_not_unmapped`, `sometimes_closed`, \
+         `never_closed`, `exit_only`, `handle_reuse`, `opened_twice`, `owner_crashed`, \
+         `owner_ended`, `pid_reused`, `other_side_open`, `never_freed`, \
+         `sometimes_freed`, `realloc_growth`, `reserve_without_commit` or \
+         `heap_not_destroyed`",
+        |diagnosis| diagnosis.of.cause,
+    );
+    columns.member(
+        "count",
+        "number of leaked handles or allocations that it explains",
+        |diagnosis| diagnosis.of.count,
+    );
+    columns.member("objects", "number of their objects; 0 for allocations", |diagnosis| {
+        diagnosis.of.objects
+    });
+    columns.member(
+        "object_ids",
+        "ids of up to five of their objects; none for allocations",
+        |diagnosis| &diagnosis.of.object_ids,
+    );
+    columns.member(
+        "close_stacks",
+        "stacks that close or free others of the group, the most frequent first",
+        |DiagnosisRow { of, numbers, .. }| {
+            of.stacks.iter().map(|stack| numbers.of(*stack)).collect::<Vec<_>>()
+        },
+    );
+    columns.member("text", "a sentence", |diagnosis| diagnosis.of.sentence(&[]));
+    columns.member(
+        "is_shown",
+        "whether the text of `.why` has it: the others explain no more than those \
+         before",
+        |diagnosis| diagnosis.is_shown,
+    );
+    columns
 }
 
 impl SuspectRow<'_> {
@@ -629,19 +613,23 @@ fn with_telling(diagnoses: &[Diagnosis]) -> impl Iterator<Item = (&Diagnosis, bo
     })
 }
 
-/// Meanings of the members of the document of `.dump Why`.
-pub const WHY_MEMBERS: Meanings = &[
-    ("kind", "`\"Why\"`"),
-    ("files, caveats, no_match", "as in `.dump ObjectRef`; `-pn` selects the owners of handles"),
-    ("left_out", "only if `-TopN` omits something"),
-    ("left_out.suspects", "number of omitted suspects"),
-    (
+/// Declares the document of `.dump Why`, with the number of young groups.
+pub fn why_document<'a>() -> Columns<'a, OfTraces<'a, usize>> {
+    const AS_IN_OBJECT_REF: &str = "as in `.dump ObjectRef`; `-pn` selects the owners of handles";
+    let mut document = Columns::<OfTraces<'a, usize>>::default();
+    document.kind("`\"Why\"`", "Why");
+    document.files(AS_IN_OBJECT_REF);
+    document.member(
         "young_groups",
         "number of groups of handles that leak only a few young ones, and are no suspects",
-    ),
-    (
+        |of| of.rest,
+    );
+    document.left_out("suspects", "number of omitted suspects");
+    document.rows(
         "suspects",
         "groups of handles that leak, ranked within each file, see below; `[]` if nothing leaks",
-    ),
-    ("stacks", "their stacks, as in `.dump ObjectRef`"),
-];
+    );
+    document.stacks("their stacks, as in `.dump ObjectRef`", |_| true);
+    document.caveats(AS_IN_OBJECT_REF, AS_IN_OBJECT_REF);
+    document
+}

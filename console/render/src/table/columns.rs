@@ -14,7 +14,6 @@ use serde::{
 };
 
 use super::value::{CellType, Member, Show, Value, cell, hex};
-use crate::json::Meanings;
 use handlescope_session::values::Size;
 
 /// The number of a file; its rows stand together anyway.
@@ -126,7 +125,7 @@ pub struct Columns<'a, R> {
 pub type RowText<'a, R = usize> = Box<dyn Fn(&R, &mut dyn Write) -> io::Result<()> + 'a>;
 
 /// Takes a value, whatever its type is.
-type Taker<'t> = &'t mut dyn FnMut(&dyn erased_serde::Serialize);
+type Taker<'t> = &'t mut dyn FnMut(Member<'_>);
 
 /// The text of a value of a row, the value for a document, and the values of rows under a name.
 type TextOf<'a, R> = Box<dyn Fn(&R) -> String + 'a>;
@@ -143,8 +142,8 @@ pub struct Declared<'a, R> {
     kind: &'static str,
     /// What the value says, in Markdown.
     meaning: &'static str,
-    /// Meanings of the members of the value.
-    inner: Meanings,
+    /// The members of the value.
+    inner: Vec<MemberMeaning>,
     depth: Depth,
     value: ValueOf<'a, R>,
     /// Values in tables; a member of documents only has none.
@@ -169,12 +168,12 @@ pub enum Depth {
     Programs,
 }
 
-/// A member of the rows of a document, or several with one meaning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A member of a document, or of its rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberMeaning {
-    /// Names, separated by commas.
-    pub names: &'static str,
-    /// The type as in JSON Schema, with `?` where it may be null; empty for members of members.
+    /// The name; that of a member of a member is like `member.name`.
+    pub name: String,
+    /// The type as in JSON Schema, with `?` where it may be null; empty where it was not declared.
     pub kind: &'static str,
     /// The meaning in Markdown.
     pub meaning: &'static str,
@@ -183,9 +182,9 @@ pub struct MemberMeaning {
 }
 
 impl MemberMeaning {
-    /// A member that is no column of its own.
-    pub fn of_meaning(names: &'static str, meaning: &'static str) -> Self {
-        Self { names, kind: "", meaning, depth: Depth::Brief }
+    /// A member of documents.
+    pub fn new(name: &str, meaning: &'static str) -> Self {
+        Self { name: name.to_owned(), kind: "", meaning, depth: Depth::Brief }
     }
 }
 
@@ -197,6 +196,9 @@ pub struct DrawnColumn {
     number: bool,
     bytes: bool,
 }
+
+/// The member that says how many rows are left out.
+const LEFT_OUT: &str = "left_out";
 
 /// The type of lists in JSON Schema.
 const LIST: &str = "array";
@@ -241,14 +243,94 @@ impl<'a, R> Columns<'a, R> {
         meaning: &'static str,
         value: impl Fn(&R) -> T + 'a,
     ) -> &mut Declared<'a, R> {
-        let value: ValueOf<'a, R> = Box::new(move |row, take| take(&value(row)));
+        self.declare(name, kind, meaning, move |row, take| take(Member::Made(&value(row))))
+    }
+
+    /// A member of a document, or of a member: its name, its meaning, and its value.
+    pub fn member<T: Serialize + 'a>(
+        &mut self,
+        name: &'static str,
+        meaning: &'static str,
+        value: impl Fn(&R) -> T + 'a,
+    ) -> &mut Declared<'a, R> {
+        self.nest(name, "", meaning, value)
+    }
+
+    /// Like [`member`](Self::member), but left out without a value.
+    pub fn member_if<T: Serialize + 'a>(
+        &mut self,
+        name: &'static str,
+        meaning: &'static str,
+        value: impl Fn(&R) -> Option<T> + 'a,
+    ) -> &mut Declared<'a, R> {
+        self.declare(name, "", meaning, move |row, take| {
+            if let Some(value) = value(row) {
+                take(Member::Made(&value));
+            }
+        })
+    }
+
+    /// A member that has members itself, and is left out without a value.
+    pub fn part_if<P: 'a>(
+        &mut self,
+        name: &'static str,
+        meaning: &'static str,
+        members: Columns<'a, P>,
+        value: impl Fn(&R) -> Option<P> + 'a,
+    ) -> &mut Declared<'a, R> {
+        let members = Rc::new(members.in_document());
+        let inner = members.described();
+        let value = move |row: &R| Some(PartOf(Rc::clone(&members), value(row)?));
+        self.member_if(name, meaning, value).inner(inner)
+    }
+
+    /// A list of values that have members.
+    pub fn parts<P: 'a>(
+        &mut self,
+        name: &'static str,
+        meaning: &'static str,
+        members: Columns<'a, P>,
+        values: impl Fn(&R) -> Vec<P> + 'a,
+    ) -> &mut Declared<'a, R> {
+        let members = Rc::new(members.in_document());
+        let inner = members.described();
+        let values = move |row: &R| PartsOf(Rc::clone(&members), values(row));
+        self.nest(name, LIST, meaning, values).inner(inner)
+    }
+
+    /// The word for what a document is.
+    pub fn kind(&mut self, meaning: &'static str, word: &'static str) {
+        self.member("kind", meaning, move |_| word).for_programs();
+    }
+
+    /// The rows, in a document around them.
+    pub fn rows(&mut self, name: &'static str, meaning: &'static str) -> &mut Declared<'a, R> {
+        self.declare(name, "", meaning, |_, take| take(Member::Rows))
+    }
+
+    /// The number of rows that `-TopN` leaves out, in a document around them.
+    pub fn left_out(&mut self, rows: &'static str, meaning: &'static str) {
+        let left_out =
+            self.declare(LEFT_OUT, "", "only if `-TopN` omits something", move |_, take| {
+                take(Member::LeftOut(rows));
+            });
+        left_out.for_programs().inner(vec![MemberMeaning::new(rows, meaning)]);
+    }
+
+    fn declare(
+        &mut self,
+        name: &'static str,
+        kind: &'static str,
+        meaning: &'static str,
+        value: impl Fn(&R, Taker<'_>) + 'a,
+    ) -> &mut Declared<'a, R> {
         self.columns.push(Declared {
             name,
             kind,
             meaning,
-            inner: &[],
+            inner: Vec::new(),
             depth: Depth::Brief,
-            value,
+            value: Box::new(value),
             series: None,
             texts: None,
             applies: None,
@@ -294,21 +376,19 @@ impl<'a, R> Columns<'a, R> {
         sortable.map(|column| column.name.to_owned()).collect()
     }
 
-    /// Describes the members of the rows of a document, in their order.
+    /// Describes the members of a document or of its rows, in their order.
     pub fn members(self) -> Vec<MemberMeaning> {
-        let members = self.in_document().0;
-        let described = members.iter().flat_map(|column| {
-            let own = MemberMeaning {
-                names: column.name,
-                kind: column.kind,
-                meaning: column.meaning,
-                depth: column.depth,
-            };
-            let inner = column.inner.iter();
-            let inner = inner.map(|&(names, meaning)| MemberMeaning::of_meaning(names, meaning));
-            std::iter::once(own).chain(inner)
-        });
-        described.collect()
+        self.in_document().described()
+    }
+
+    /// A value with the names of its members.
+    pub fn part(self, value: R) -> PartOf<'a, R> {
+        PartOf(Rc::new(self.in_document()), value)
+    }
+
+    /// Values with the names of their members.
+    pub fn parts_of(self, values: Vec<R>) -> PartsOf<'a, R> {
+        PartsOf(Rc::new(self.in_document()), values)
     }
 
     /// The columns of documents, in their order.
@@ -366,11 +446,57 @@ pub struct RowOf<'r, 'a, R>(pub &'r Members<'a, R>, pub &'r R);
 
 impl<R> Serialize for RowOf<'_, '_, R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serialize_members(serializer, |take| self.0.each(self.1, None, take))
+        serialize_members(serializer, &(), |take| self.0.each(self.1, None, take))
+    }
+}
+
+/// A value with the names of its members.
+pub struct PartOf<'a, P>(Rc<Members<'a, P>>, P);
+
+/// Values with the names of their members.
+pub struct PartsOf<'a, P>(Rc<Members<'a, P>>, Vec<P>);
+
+impl<P> PartOf<'_, P> {
+    /// Hands the members over one by one.
+    pub fn each(&self, take: MemberTaker<'_>) {
+        self.0.each(&self.1, None, take);
+    }
+}
+
+impl<P> Serialize for PartOf<'_, P> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_members(serializer, &(), |take| self.each(take))
+    }
+}
+
+impl<P> Serialize for PartsOf<'_, P> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.1.iter().map(|part| RowOf(&self.0, part)))
+    }
+}
+
+/// A document around rows, whose type is not erased because there may be tens of millions.
+pub struct Around<'d, R> {
+    pub members: &'d dyn Fn(MemberTaker<'_>),
+    pub rows: R,
+}
+
+impl<R: Serialize> Serialize for Around<'_, R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_members(serializer, &self.rows, self.members)
     }
 }
 
 impl<R> Members<'_, R> {
+    fn described(&self) -> Vec<MemberMeaning> {
+        let described = self.0.iter().flat_map(|column| {
+            let &Declared { name, kind, meaning, depth, .. } = column;
+            let own = MemberMeaning { name: name.to_owned(), kind, meaning, depth };
+            std::iter::once(own).chain(column.inner.iter().cloned())
+        });
+        described.collect()
+    }
+
     /// Hands each member that a row has over, as the frame has it where the row is one of a frame.
     fn each(&self, row: &R, frame_row: Option<(&DataFrame, usize)>, take: MemberTaker<'_>) {
         for Declared { name, value, cell, spec, applies, .. } in &self.0 {
@@ -382,21 +508,25 @@ impl<R> Members<'_, R> {
             });
             match cell {
                 Some(cell) => take(name, Member::Cell(Value(cell))),
-                None => value(row, &mut |value| take(name, Member::Made(value))),
+                None => value(row, &mut |value| take(name, value)),
             }
         }
     }
 }
 
-/// Writes members that are handed over one by one.
+/// Writes members that are handed over one by one, and the rows where these belong.
 pub fn serialize_members<S: Serializer>(
     serializer: S,
+    rows: &impl Serialize,
     each: impl FnOnce(MemberTaker<'_>),
 ) -> Result<S::Ok, S::Error> {
     let (mut map, mut written) = (serializer.serialize_map(None)?, Ok(()));
     each(&mut |name, value| {
         if written.is_ok() {
-            written = map.serialize_entry(name, &value);
+            written = match value {
+                Member::Rows => map.serialize_entry(name, rows),
+                value => map.serialize_entry(name, &value),
+            };
         }
     });
     written?;
@@ -431,9 +561,13 @@ impl<'a, R> Declared<'a, R> {
         self
     }
 
-    /// Gives the members of the value their meanings.
-    pub fn inner(&mut self, meanings: Meanings) -> &mut Self {
-        self.inner = meanings;
+    /// Sets the members of the value.
+    pub fn inner(&mut self, members: Vec<MemberMeaning>) -> &mut Self {
+        let of_value = |member: MemberMeaning| {
+            let name = format!("{}.{}", self.name, member.name);
+            MemberMeaning { name, kind: "", ..member }
+        };
+        self.inner = members.into_iter().map(of_value).collect();
         self
     }
 

@@ -10,8 +10,8 @@ use serde::{
 
 use super::{
     ColumnSpec, Table,
-    columns::{RowDocument, serialize_members},
-    value::Value,
+    columns::{Around, MemberTaker, RowDocument, serialize_members},
+    value::{Member, Value},
 };
 use crate::json::{self, Document};
 use handlescope_session::cancel::{Cancel, Poll};
@@ -23,11 +23,16 @@ impl Table<'_> {
     pub fn json(&self, mode: JsonMode, cancel: &Cancel, out: &mut dyn Write) -> io::Result<()> {
         cancel.check().map_err(io::Error::other)?;
         let left_out = self.frame.height() - self.rows().count();
-        let left_out = Some(left_out).filter(|left_out| self.counts_left_out && *left_out > 0);
-        let left_out = left_out.map(|left_out| Document::default().with(self.key, left_out));
-        let head = Document::default().and(&self.head).with_some("left_out", left_out);
-        let tail = Document::default().and(&self.tail);
-        json::write(&json::Rows { head, name: self.key, rows: Rows(self), tail }, mode, out)
+        let members = |take: MemberTaker<'_>| {
+            (self.around)(&mut |name, member| match member {
+                Member::LeftOut(_) if left_out == 0 => {}
+                Member::LeftOut(rows) => {
+                    take(name, Member::Made(&Document::default().with(rows, left_out)));
+                }
+                member => take(name, member),
+            });
+        };
+        json::write(&Around { members: &members, rows: Rows(self) }, mode, out)
     }
 
     /// One JSON object a line.
@@ -77,7 +82,7 @@ struct JsonRow<'t, 'a> {
 
 impl Serialize for JsonRow<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serialize_members(serializer, |take| (self.document)((self.frame, self.row), take))
+        serialize_members(serializer, &(), |take| (self.document)((self.frame, self.row), take))
     }
 }
 

@@ -21,12 +21,14 @@ use std::{
 
 use polars::prelude::DataFrame;
 
-pub use self::columns::{ColumnSpec, Columns, Depth, MemberMeaning, Members, RowOf, RowsOf};
-use self::columns::{RowDocument, RowText, Scope};
+pub use self::columns::{
+    Around, ColumnSpec, Columns, Declared, Depth, MemberMeaning, PartsOf, RowOf, RowsOf,
+};
+use self::columns::{MemberTaker, RowDocument, RowText, Scope};
 use self::parquet::Parquet;
+use self::value::Member;
 pub use self::value::Show;
 use super::output::{OutputError, OutputOptions};
-use crate::json::Document;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::paths::{Overwrite, shown};
 use handlescope_session::settings::Display;
@@ -37,17 +39,13 @@ type OtherDocument<'a> = Box<dyn Fn(&[FileRows], JsonMode, &mut dyn Write) -> io
 
 /// Columns and rows, by file.
 pub struct Table<'a> {
-    /// The member of the JSON document that holds the rows.
-    pub key: &'static str,
     pub frame: DataFrame,
     /// Description of each column of the frame.
     pub specs: Vec<ColumnSpec>,
     /// The documents of rows, if their columns were declared.
     row_document: Option<RowDocument<'a>>,
-    /// The members of a document in front of its rows, and behind them.
-    pub head: Document<'a>,
-    pub tail: Document<'a>,
-    counts_left_out: bool,
+    /// The members of the document around the rows.
+    around: Box<dyn Fn(MemberTaker<'_>) + 'a>,
     pub files: Vec<FileRows>,
     /// The group of each row, as long as no column orders the rows: the value of the last column
     /// stands above the rows of a group as their heading.
@@ -145,7 +143,6 @@ impl FileRows {
 impl<'a> Table<'a> {
     /// Rows of several files, one after the other.
     pub fn new<R: 'a>(
-        key: &'static str,
         columns: Columns<'a, R>,
         rows: Vec<R>,
         files: impl IntoIterator<Item = FileRows>,
@@ -161,17 +158,14 @@ impl<'a> Table<'a> {
             FileRows { first: rows.start, rows, order, ..file }
         });
         let files = files.collect();
-        Ok(Table { files, specs, row_document, row_text, ..Table::of_frame(key, frame) })
+        Ok(Table { files, specs, row_document, row_text, ..Table::of_frame(frame) })
     }
 
     /// A frame as it is.
-    pub fn of_frame(key: &'static str, frame: DataFrame) -> Table<'a> {
+    pub fn of_frame(frame: DataFrame) -> Table<'a> {
         Table {
-            key,
             row_document: None,
-            head: Document::default(),
-            tail: Document::default(),
-            counts_left_out: false,
+            around: Box::new(|take| take("rows", Member::Rows)),
             specs: frame.columns().iter().map(ColumnSpec::of).collect(),
             files: vec![FileRows::rows_of(frame.height())],
             frame,
@@ -194,14 +188,10 @@ impl<'a> Table<'a> {
         Table { spare: spare.into_iter().collect(), ..self }
     }
 
-    /// Adds members of the document in front of its rows, and behind them.
-    pub fn with_members(self, head: Document<'a>, tail: Document<'a>) -> Table<'a> {
-        Table { head, tail, ..self }
-    }
-
-    /// Adds the number of the rows that `-TopN` leaves out to the document, if there are some.
-    pub fn counting_left_out(self) -> Table<'a> {
-        Table { counts_left_out: true, ..self }
+    /// Sets the document around the rows.
+    pub fn within<H: 'a>(self, document: Columns<'a, H>, about: H) -> Table<'a> {
+        let document = document.part(about);
+        Table { around: Box::new(move |take| document.each(take)), ..self }
     }
 
     /// Sets a JSON document of its own.

@@ -47,7 +47,7 @@ fn an_unknown_value_is_empty_or_null_and_text_is_quoted_where_it_must_be() {
 fn it_stops_when_asked_to() {
     let mut modules = Modules::default();
     modules.push(Module::default());
-    let table = Table::of_frame("rows", modules.into_frame().expect("a frame"));
+    let table = Table::of_frame(modules.into_frame().expect("a frame"));
     let cancel = Cancel::default();
     cancel.cancel();
     assert!(table.csv(CsvText::Raw, &cancel, &mut io::sink()).is_err());
@@ -83,7 +83,10 @@ fn table_of(columns: Columns<'static, (&'static str, Option<u64>, i32)>) -> Tabl
         FileRows::of(Path::new("one"), 3).below("three".into()),
         FileRows::of(Path::new("two"), 2).counted("of 2".into()),
     ];
-    Table::new("things", columns, THINGS.to_vec(), files).expect("a table")
+    let mut document = Columns::default();
+    document.rows("things", "the things");
+    let table = Table::new(columns, THINGS.to_vec(), files).expect("a table");
+    table.within(document, ())
 }
 
 /// Returns the output with some options.

@@ -104,6 +104,10 @@ list_types! {
 pub enum Member<'v> {
     Cell(Value<'v>),
     Made(&'v dyn erased_serde::Serialize),
+    /// The rows of the document.
+    Rows,
+    /// The number of its rows of this name that are left out.
+    LeftOut(&'static str),
 }
 
 impl Serialize for Member<'_> {
@@ -111,6 +115,7 @@ impl Serialize for Member<'_> {
         match self {
             Member::Cell(value) => value.serialize(serializer),
             Member::Made(value) => value.serialize(serializer),
+            Member::Rows | Member::LeftOut(_) => serializer.serialize_unit(),
         }
     }
 }

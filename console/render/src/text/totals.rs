@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use handlescope_model::rules::EXIT_FUNCTIONS;
 
-use super::grouped;
+use super::{capitalized, grouped};
 use handlescope_model::Untrusted;
 use handlescope_query::{
     CountBy, CountRow, Counted, ExitStacks, HandleCounts, ObjectCriteria, Totals,
@@ -132,12 +132,6 @@ impl LeakLines<'_> {
              -LeakAtExit"
         )
     }
-}
-
-fn capitalized(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().into_iter().flat_map(char::to_uppercase);
-    first.chain(chars).collect()
 }
 
 /// The table of counted handles.

@@ -12,7 +12,7 @@ pub use self::aliases::{AliasError, Aliases, Expanded};
 pub use self::display::{Display, DisplayArgs, StackDisplayArgs};
 use self::file::Contents;
 pub use self::file::{ConfigError, ConfigFile, Entry};
-pub use self::key::{Choices, Key};
+pub use self::key::{Choices, FILE_NAME, Key};
 use crate::filter::SystemModules;
 use crate::terminal::{ColorChoice, Screen, refuses_color, refuses_pager};
 use handlescope_symbols::SymbolPath;

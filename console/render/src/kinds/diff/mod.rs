@@ -3,7 +3,6 @@
 mod points;
 mod traces;
 
-use crate::json::Meanings;
 use std::io::{self, Write};
 
 use handlescope_model::{StackIdx, Untrusted};
@@ -15,21 +14,22 @@ pub use self::{
     traces::{diff_traces, trace_columns},
 };
 use crate::{
-    json::{Document, Traces},
+    table::{Columns, MemberMeaning},
     text::StackStyle,
+    traces::{OfTraces, header_columns},
 };
-use handlescope_query::{Side, State, Window};
+use handlescope_query::{Domain, Side, State, Window};
 use handlescope_session::settings::{Display, StackDisplayArgs};
 
 /// The examined time of a trace; null where the trace has no clock.
-#[derive(Serialize)]
-struct SpanJson {
+#[derive(Clone, Copy)]
+struct Span {
     file: usize,
     from_ns: Option<i64>,
     to_ns: Option<i64>,
 }
 
-impl SpanJson {
+impl Span {
     fn of(file: usize, window: Option<Window>) -> Self {
         let (from_ns, to_ns) = window.map(|window| (window.start_ns, window.end_ns)).unzip();
         Self { file, from_ns, to_ns }
@@ -43,15 +43,59 @@ const CREATE_STACK: &str = "number of the stack in `stacks`; of two traces that 
                             before; null: none";
 const FUNCTION: &str = "the function of the program in that stack ([why.md](why.md#the-function))";
 
-/// The members of a document in front of its groups and behind them: two points or traces, and the traces.
-fn members<'a, P: Serialize + 'a>(
+/// Two points or traces, and the compared time of each trace.
+pub struct Compared<P> {
     a: P,
     b: P,
-    traces: &Traces<'a>,
-    spans: Vec<SpanJson>,
-) -> (Document<'a>, Document<'a>) {
-    let head = Document::of("Diff").with("a", a).with("b", b).files(traces).with("spans", spans);
-    (head, Document::default().stacks(traces).caveats(traces))
+    spans: Vec<Span>,
+}
+
+/// Declares the document of a comparison of handles or of allocations.
+pub fn diff_document<'a, P: Serialize + Copy + 'a>(
+    domain: Domain,
+) -> Columns<'a, OfTraces<'a, Compared<P>>> {
+    const TIME: &str = "the time; null: the trace has no clock";
+    const POINTS: &str = "between points: the points as given, default `\"start\"` and `\"end\"`; of two traces: \
+                          the index of the trace before and of the trace after";
+    let meaning = |meaning: &'static str| match domain {
+        Domain::Handles => meaning,
+        Domain::Allocations => "as in `.dump Diff`",
+    };
+    let mut document = Columns::<OfTraces<'a, Compared<P>>>::default();
+    document.kind(meaning("`\"Diff\"`"), "Diff");
+    document.member("a", meaning(POINTS), |of| of.rest.a);
+    document.member("b", meaning(POINTS), |of| of.rest.b);
+    let files = document.files("the traces");
+    if domain == Domain::Allocations {
+        let members = header_columns().members().into_iter();
+        let meaning = "as in `.dump ObjectRef`";
+        files.inner(members.map(|member| MemberMeaning { meaning, ..member }).collect());
+    }
+    let mut spans = Columns::<Span>::default();
+    spans.member("file", meaning("index of the trace"), |span| span.file);
+    spans.member("from_ns", meaning(TIME), |span| span.from_ns);
+    spans.member("to_ns", meaning(TIME), |span| span.to_ns);
+    let compared = meaning("the compared time of each trace");
+    document.parts("spans", compared, spans, |of| of.rest.spans.clone());
+    document.rows(
+        "groups",
+        match domain {
+            Domain::Handles => {
+                "handles and views of one process, type and create stack, see below"
+            }
+            Domain::Allocations => {
+                "between points: allocations of one kind, allocator, process and create stack of which \
+                 something is left at `b`, the most bytes first; of two traces: of one kind, allocator, \
+                 program and create stack that leak in either trace, those that got worse first"
+            }
+        },
+    );
+    document.stacks("the create stacks of the groups", |_| true);
+    document.caveats(
+        "what makes the answer wrong or incomplete",
+        "only if nothing matches: the filter that removed everything",
+    );
+    document
 }
 
 /// Returns a line with the number of groups in each state.
@@ -114,42 +158,3 @@ pub fn rate(per_minute: Option<f64>) -> Option<String> {
         _ => format!("{rate:.1}"),
     })
 }
-
-/// Meanings of the members of the document of `.dump Diff`.
-pub const DIFF_MEMBERS: Meanings = &[
-    ("kind", "`\"Diff\"`"),
-    (
-        "a, b",
-        "between points: the points as given, default `\"start\"` and `\"end\"`; of two traces: \
-         the index of the trace before and of the trace after",
-    ),
-    ("files", "the traces"),
-    ("spans", "the compared time of each trace"),
-    ("spans.file", "index of the trace"),
-    ("spans.from_ns, spans.to_ns", "the time; null: the trace has no clock"),
-    ("groups", "handles and views of one process, type and create stack, see below"),
-    ("stacks", "the create stacks of the groups"),
-    ("caveats", "what makes the answer wrong or incomplete"),
-    ("no_match", "only if nothing matches: the filter that removed everything"),
-];
-
-/// Meanings of the members of the document of `.dump Diff -Kind`.
-pub const DIFF_KIND_MEMBERS: Meanings = &[
-    ("kind, a, b, spans", "as in `.dump Diff`"),
-    ("spans.file, spans.from_ns, spans.to_ns", "as in `.dump Diff`"),
-    ("files", "the traces"),
-    (
-        "files.file, files.path, files.session_start_utc, files.session_end_utc, \
-         files.events_lost, files.buffers_lost",
-        "as in `.dump ObjectRef`",
-    ),
-    (
-        "groups",
-        "between points: allocations of one kind, allocator, process and create stack of which \
-         something is left at `b`, the most bytes first; of two traces: of one kind, allocator, \
-         program and create stack that leak in either trace, those that got worse first",
-    ),
-    ("stacks", "the create stacks of the groups"),
-    ("caveats", "what makes the answer wrong or incomplete"),
-    ("no_match", "only if nothing matches: the filter that removed everything"),
-];

@@ -5,12 +5,14 @@ use std::io::{self, Write};
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
-use super::{CREATE_STACK, FUNCTION, PROCESS, SpanJson, members, rate, shown, write_stack};
+use super::{
+    CREATE_STACK, Compared, FUNCTION, PROCESS, Span, diff_document, rate, shown, write_stack,
+};
 use crate::{
-    json::{StackNumbers, traces},
     kinds::{index, no_match_line},
     table::{Columns, FileRows, Show, Table},
     text::StackStyle,
+    traces::{OfTraces, StackNumbers, traces},
 };
 use handlescope_query::{Amount, Between, Domain, OpenedGroup, PointsDiff, TraceAnswer};
 use handlescope_session::settings::{Display, StackDisplayArgs};
@@ -177,13 +179,13 @@ pub fn diff_points<'a, 't: 'a, F: TraceAnswer<'t>>(
     });
     let spans = answers.iter().map(|answer| {
         let about = answer.file.about();
-        SpanJson::of(about.index, about.info.has_clock().then_some(answer.window))
+        Span::of(about.index, about.info.has_clock().then_some(answer.window))
     });
     let [from, to] = points;
-    let (head, tail) = members(from, to, &traces, spans.collect());
+    let rest = Compared { a: from, b: to, spans: spans.collect() };
     let files = answers.iter().map(|answer| file_rows(answer, from, to));
-    let table = Table::new("groups", columns, rows.collect(), files)?;
-    Ok(table.with_members(head, tail))
+    let table = Table::new(columns, rows.collect(), files)?;
+    Ok(table.within(diff_document(F::DOMAIN), OfTraces { traces, rest }))
 }
 
 fn file_rows<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, from: &str, to: &str) -> FileRows {

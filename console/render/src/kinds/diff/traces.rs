@@ -6,13 +6,13 @@ use handlescope_model::{StackIdx, Untrusted};
 use indicatif::HumanCount;
 
 use super::{
-    CREATE_STACK, FUNCTION, PROCESS, SpanJson, growth, members, rate, shown, states_line,
-    write_stack,
+    CREATE_STACK, Compared, FUNCTION, PROCESS, Span, diff_document, growth, rate, shown,
+    states_line, write_stack,
 };
 use crate::{
-    json::{StackNumbers, TraceJson, traces},
     table::{Columns, FileRows, Show, Table},
     text::StackStyle,
+    traces::{OfTraces, StackNumbers, TraceJson, traces},
 };
 use handlescope_query::{ComparedGroup, Domain, State, TraceAnswer, TracesDiff};
 use handlescope_session::paths;
@@ -255,12 +255,12 @@ pub fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
     }
     let spans = answer.files.iter().zip(&answer.windows).map(|(file, window)| {
         let about = file.about();
-        SpanJson::of(about.index, about.info.has_clock().then_some(*window))
+        Span::of(about.index, about.info.has_clock().then_some(*window))
     });
     let index = |position: usize| answer.files.get(position).map(|file| file.about().index);
-    let (head, tail) = members(index(0), index(1), &traces, spans.collect());
-    let table = Table::new("groups", columns, rows, [file_rows(answer)])?;
-    Ok(table.with_members(head, tail))
+    let rest = Compared { a: index(0), b: index(1), spans: spans.collect() };
+    let table = Table::new(columns, rows, [file_rows(answer)])?;
+    Ok(table.within(diff_document(F::DOMAIN), OfTraces { traces, rest }))
 }
 
 /// Returns the traces with their lengths, and the number of groups in each state.

@@ -6,8 +6,7 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::stack::{calls, lines};
-use super::with_caveats;
-use crate::json::{Document, Meanings};
+use super::{AS_IN_WHY, add_caveats};
 use crate::kinds::diff::{rate, states_line};
 use crate::table::{Columns, FileRows, Table};
 use handlescope_fleet::{BuildSide, BuildsDiff, ComparedStack};
@@ -26,18 +25,13 @@ pub struct StackRow<'a> {
 /// Declares the columns of a group.
 pub fn fleet_diff_columns<'a>() -> Columns<'a, StackRow<'a>> {
     let mut columns = Columns::<StackRow<'a>>::default();
+    columns.add("process", AS_IN_WHY, |row| row.group.process.as_str()).title("Process");
+    columns.add("kind", AS_IN_WHY, |row| row.group.kind.as_str());
+    columns.add("type", AS_IN_WHY, |row| row.group.type_name.as_str()).title("Type");
+    columns.add("allocator", AS_IN_WHY, |row| row.group.allocator.as_deref());
+    columns.add("stack_id", AS_IN_WHY, |row| row.group.stack.as_deref());
     columns
-        .add("process", "as in `.dump Why` over a dataset", |row| row.group.process.as_str())
-        .title("Process");
-    columns.add("kind", "as in `.dump Why` over a dataset", |row| row.group.kind.as_str());
-    columns
-        .add("type", "as in `.dump Why` over a dataset", |row| row.group.type_name.as_str())
-        .title("Type");
-    columns
-        .add("allocator", "as in `.dump Why` over a dataset", |row| row.group.allocator.as_deref());
-    columns.add("stack_id", "as in `.dump Why` over a dataset", |row| row.group.stack.as_deref());
-    columns
-        .add("function", "as in `.dump Why` over a dataset", |row| row.group.function.as_deref())
+        .add("function", AS_IN_WHY, |row| row.group.function.as_deref())
         .title("Function")
         .rank(1);
     columns
@@ -134,14 +128,8 @@ pub fn fleet_diff<'a>(
     let groups = answer.groups.len();
     let below = states_line("", groups, answer.worse(), |state| answer.count(state));
     let part = FileRows::rows_of(groups).above(above.collect()).below(below);
-    let head = Document::of("FleetDiff")
-        .with("before", &answer.builds[0])
-        .with("after", &answer.builds[1])
-        .with("traces", answer.traces)
-        .with("machines", answer.machines);
-    let tail = with_caveats(Document::default(), &answer.caveats);
-    let table = Table::new("groups", columns, rows.collect(), [part])?;
-    Ok(table.with_members(head, tail).counting_left_out())
+    let table = Table::new(columns, rows.collect(), [part])?;
+    Ok(table.within(fleet_diff_document(), answer))
 }
 
 impl StackRow<'_> {
@@ -193,13 +181,18 @@ impl StackRow<'_> {
     }
 }
 
-/// Meanings of the members of the document of `.diff -build` over a dataset.
-pub const FLEET_DIFF_MEMBERS: Meanings = &[
-    ("kind", "`\"FleetDiff\"`"),
-    ("before, after", "the builds"),
-    ("traces, machines", "for each of them, number of traces and machines that ran it"),
-    ("groups", "groups that leak in either build, those that got worse first, see below"),
-    ("left_out", "only if `-TopN` omits something"),
-    ("left_out.groups", "number of omitted groups"),
-    ("caveats, caveats.kind, caveats.text, caveats.traces", "as in `.dump Why` over a dataset"),
-];
+/// Declares the document of `.diff -build` over a dataset.
+pub fn fleet_diff_document<'a>() -> Columns<'a, &'a BuildsDiff> {
+    const NUMBERS: &str = "for each of them, number of traces and machines that ran it";
+    let mut document = Columns::<&BuildsDiff>::default();
+    document.kind("`\"FleetDiff\"`", "FleetDiff");
+    document.member("before", "the builds", |answer| &answer.builds[0]);
+    document.member("after", "the builds", |answer| &answer.builds[1]);
+    document.member("traces", NUMBERS, |answer| answer.traces);
+    document.member("machines", NUMBERS, |answer| answer.machines);
+    document.left_out("groups", "number of omitted groups");
+    document
+        .rows("groups", "groups that leak in either build, those that got worse first, see below");
+    add_caveats(&mut document, [AS_IN_WHY; 4], |answer| &answer.caveats);
+    document
+}

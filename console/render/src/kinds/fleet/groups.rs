@@ -7,9 +7,9 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::stack::lines;
-use super::{count, with_caveats};
-use crate::json::{Document, Meanings};
-use crate::table::{Columns, FileRows, Show, Table};
+use super::{AS_IN_WHY, add_caveats, count};
+use crate::json::Document;
+use crate::table::{Columns, FileRows, MemberMeaning, Show, Table};
 use handlescope_fleet::dataset::short;
 use handlescope_fleet::{Amounts, FleetColumn, FleetGroup, FleetGroups};
 use handlescope_session::settings::Display;
@@ -29,7 +29,19 @@ pub struct GroupRow<'a> {
 pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'a, GroupRow<'a>> {
     let mut columns = Columns::<GroupRow<'a>>::default();
     let columns_of_keys: Rc<[FleetColumn]> = by.into();
-    columns.nest("keys", "object", "for each column, the value shared by the group; null for nothing", move |row| row.keys(&columns_of_keys)).inner(&[("keys.machine, keys.build, keys.day, keys.trace, keys.process, keys.kind, keys.type, keys.allocator, keys.function", "text"), ("keys.createstack", "identity of the stack"), ("keys.stack", "only with `createstack`: frames of the stack, a line each")]);
+    let keys = FleetColumn::ALL.into_iter().map(|column| {
+        let is_stack = column == FleetColumn::CreateStack;
+        MemberMeaning::new(column.word(), if is_stack { "identity of the stack" } else { "text" })
+    });
+    let frames = "only with `createstack`: frames of the stack, a line each";
+    columns
+        .nest(
+            "keys",
+            "object",
+            "for each column, the value shared by the group; null for nothing",
+            move |row| row.keys(&columns_of_keys),
+        )
+        .inner(keys.chain([MemberMeaning::new("stack", frames)]).collect());
     columns
         .add("machines", "number of machines that have something of the group", |row| {
             row.group.machines as u64
@@ -147,15 +159,8 @@ pub fn fleet_groups<'a>(
         Counted(answer.machines as u64, "machine"),
     );
     let part = FileRows::rows_of(answer.groups.len()).below(below);
-    let by: Vec<&str> = answer.by.iter().map(|column| column.word()).collect();
-    let head = Document::of("FleetGroups")
-        .with("command", command)
-        .with("machines", answer.machines)
-        .with("traces", answer.traces)
-        .with("group_by", by);
-    let tail = with_caveats(Document::default(), &answer.caveats);
-    let table = Table::new("groups", columns, rows.collect(), [part])?;
-    Ok(table.with_members(head, tail).with_spare(SPARE).counting_left_out())
+    let table = Table::new(columns, rows.collect(), [part])?;
+    Ok(table.within(fleet_group_document(), (answer, command)).with_spare(SPARE))
 }
 
 /// Sums of amounts with the words for them.
@@ -255,16 +260,18 @@ impl GroupRow<'_> {
     }
 }
 
-/// Meanings of the members of the document of `.dump ObjectRef -GroupBy` over a dataset.
-pub const FLEET_GROUPS_MEMBERS: Meanings = &[
-    ("kind", "`\"FleetGroups\"`"),
-    ("command", "the command line"),
-    (
-        "machines, traces, caveats, caveats.kind, caveats.text, caveats.traces",
-        "as in `.dump Why` over a dataset",
-    ),
-    ("group_by", "the columns as typed"),
-    ("groups", "the groups, those that leak most first, see below"),
-    ("left_out", "only if `-TopN` omits something"),
-    ("left_out.groups", "number of omitted groups"),
-];
+/// Declares the document of `.dump ObjectRef -GroupBy` over a dataset.
+pub fn fleet_group_document<'a>() -> Columns<'a, (&'a FleetGroups, &'a str)> {
+    let mut document = Columns::<(&FleetGroups, &str)>::default();
+    document.kind("`\"FleetGroups\"`", "FleetGroups");
+    document.member("command", "the command line", |(_, command)| *command).for_programs();
+    document.member("machines", AS_IN_WHY, |(answer, _)| answer.machines);
+    document.member("traces", AS_IN_WHY, |(answer, _)| answer.traces);
+    document.member("group_by", "the columns as typed", |(answer, _)| {
+        answer.by.iter().map(|column| column.word()).collect::<Vec<_>>()
+    });
+    document.left_out("groups", "number of omitted groups");
+    document.rows("groups", "the groups, those that leak most first, see below");
+    add_caveats(&mut document, [AS_IN_WHY; 4], |(answer, _)| &answer.caveats);
+    document
+}

@@ -7,37 +7,31 @@ mod why;
 
 use std::io;
 
-use serde::Serialize;
-
-pub use self::diff::FLEET_DIFF_MEMBERS;
-pub use self::groups::FLEET_GROUPS_MEMBERS;
-pub use self::why::{FLEET_WHY_MEMBERS, amount, builds, causes};
+pub use self::why::{amount, builds, causes};
 pub use self::{
-    diff::{fleet_diff, fleet_diff_columns},
-    groups::{fleet_group_columns, fleet_groups},
-    why::{fleet_why, fleet_why_columns},
+    diff::{fleet_diff, fleet_diff_columns, fleet_diff_document},
+    groups::{fleet_group_columns, fleet_group_document, fleet_groups},
+    why::{fleet_why, fleet_why_columns, fleet_why_document},
 };
-use crate::json::Document;
 use crate::table::{Columns, FileRows, Show, Table};
 use handlescope_fleet::FleetCaveat;
 use handlescope_fleet::dataset::ListedTrace;
 
-/// A caveat in a document.
-#[derive(Serialize)]
-struct CaveatJson {
-    kind: &'static str,
-    text: String,
-    traces: usize,
+/// Declares the caveats of an answer, with the meanings of the member and of its members.
+fn add_caveats<'a, H>(
+    document: &mut Columns<'a, H>,
+    [caveats, kind, text, traces]: [&'static str; 4],
+    of: impl Fn(&H) -> &'a [FleetCaveat] + 'a,
+) {
+    let mut columns = Columns::<&FleetCaveat>::default();
+    columns.member("kind", kind, |caveat| caveat.kind);
+    columns.member("text", text, |caveat| caveat.text.as_str());
+    columns.member("traces", traces, |caveat| caveat.traces);
+    document.parts("caveats", caveats, columns, move |about| of(about).iter().collect());
 }
 
-/// Adds the caveats of an answer.
-fn with_caveats<'a>(document: Document<'a>, caveats: &[FleetCaveat]) -> Document<'a> {
-    let caveats = caveats.iter().map(|caveat| {
-        let FleetCaveat { kind, text, traces } = caveat.clone();
-        CaveatJson { kind, text, traces }
-    });
-    document.with("caveats", caveats.collect::<Vec<_>>())
-}
+/// The meaning of members that the document of `.why` has, too.
+const AS_IN_WHY: &str = "as in `.dump Why` over a dataset";
 
 /// A number of a table of the dataset, none of which is negative.
 fn count(number: i64) -> u64 {
@@ -87,7 +81,8 @@ pub fn dataset_traces(traces: &[ListedTrace]) -> io::Result<Table<'_>> {
         |listed| listed.stacks_without_symbols,
     );
     unnamed.title("Without symbols").show(Show::Grouped);
-    let table =
-        Table::new("traces", columns, traces.iter().collect(), [FileRows::rows_of(traces.len())])?;
-    Ok(table.with_spare(["Without symbols", "Lost", "Source", "Opened"]))
+    let mut document = Columns::default();
+    document.rows("traces", "the traces of the dataset");
+    let table = Table::new(columns, traces.iter().collect(), [FileRows::rows_of(traces.len())])?;
+    Ok(table.within(document, ()).with_spare(["Without symbols", "Lost", "Source", "Opened"]))
 }

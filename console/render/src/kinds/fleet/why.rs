@@ -4,15 +4,13 @@ use std::io::{self, Write};
 
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
-use serde::Serialize;
 
 use super::stack::{calls, lines};
-use super::{count, with_caveats};
-use crate::json::{Document, Meanings};
+use super::{add_caveats, count};
 use crate::table::{Columns, FileRows, Show, Table};
 use crate::text::capitalized;
 use handlescope_fleet::dataset::short;
-use handlescope_fleet::{FleetSuspect, FleetWhy, WorstTrace};
+use handlescope_fleet::{DayLeaks, FleetSuspect, FleetWhy, WorstTrace};
 use handlescope_query::{causes_of_allocations, causes_of_handles};
 use handlescope_session::filter::SystemModules;
 use handlescope_session::settings::Display;
@@ -26,30 +24,6 @@ const INDENT: &str = "   ";
 pub struct SuspectRow<'a> {
     suspect: &'a FleetSuspect,
     system: &'a SystemModules,
-}
-
-/// A word with the number of traces.
-#[derive(Serialize)]
-struct WordJson<'a> {
-    word: &'a str,
-    traces: usize,
-}
-
-/// Leaks of a day.
-#[derive(Serialize)]
-struct DayJson<'a> {
-    day: &'a str,
-    traces: usize,
-    unreleased: u64,
-}
-
-/// The trace in which a suspect has its highest score.
-#[derive(Serialize)]
-struct WorstJson<'a> {
-    machine: &'a str,
-    day: &'a str,
-    trace: &'a str,
-    suspect: &'a str,
 }
 
 /// Declares the columns of a suspect.
@@ -153,41 +127,28 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         )
         .title("Growth")
         .rows_only();
-    columns
-        .nest(
-            "verdicts",
-            "array",
-            "growth verdicts of the traces ([growth.md](growth.md)), the most frequent \
-             first",
-            |row| words(&row.suspect.verdicts),
-        )
-        .inner(&[(
-            "verdicts.word, verdicts.traces",
-            "the verdict, and the number of traces that have it",
-        )]);
+    columns.parts(
+        "verdicts",
+        "growth verdicts of the traces ([growth.md](growth.md)), the most frequent \
+         first",
+        word_columns(["the verdict, and the number of traces that have it"; 2]),
+        |row| row.suspect.verdicts.iter().collect(),
+    );
     columns
         .add("causes", "causes that the events of the traces prove, likewise", |row| {
             joined(&row.suspect.causes)
         })
         .title("Causes")
         .rows_only();
-    columns
-        .nest("causes", "array", "causes that the events of the traces prove, likewise", |row| {
-            words(&row.suspect.causes)
-        })
-        .inner(&[(
-            "causes.word, causes.traces",
-            "the cause, as in `.dump Why`, and the number of traces",
-        )]);
-    columns
-        .nest("by_day", "array", "the days on which it leaked, in order", |row| row.days())
-        .inner(&[
-            (
-                "by_day.day, by_day.traces",
-                "the day, and the number of traces that have the suspect",
-            ),
-            ("by_day.unreleased", "handles or allocations that leaked, at exit too"),
-        ]);
+    columns.parts(
+        "causes",
+        "causes that the events of the traces prove, likewise",
+        word_columns(["the cause, as in `.dump Why`, and the number of traces"; 2]),
+        |row| row.suspect.causes.iter().collect(),
+    );
+    columns.parts("by_day", "the days on which it leaked, in order", day_columns(), |row| {
+        row.suspect.by_day.iter().collect()
+    });
     let function = columns.add(
         "function",
         "the function of the program in the stack ([why.md](why.md#the-function))",
@@ -202,12 +163,11 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     );
     columns
         .add("stack", "frames of the stack, a line each", |row| row.suspect.stack_text.as_deref());
-    columns.nest("worst", "object", "the trace with the highest score", |row| row.worst()).inner(
-        &[
-            ("worst.machine, worst.day, worst.trace", "where and when it was recorded, and its id"),
-            ("worst.suspect", "id of the suspect in that trace, for `-Suspect`"),
-        ],
-    );
+    columns
+        .nest("worst", "object", "the trace with the highest score", |row| {
+            worst_columns().part(&row.suspect.worst)
+        })
+        .inner(worst_columns().members());
     columns
         .add("worst_trace", "id of the trace that leaks most", |row| {
             row.suspect.worst.trace.as_str()
@@ -242,9 +202,7 @@ pub fn fleet_why<'a>(
             part.above(format!("{headline}\n\n"))
         }
     };
-    let head = Document::of("FleetWhy").with("machines", machines).with("traces", traces);
-    let tail = with_caveats(Document::default(), &answer.caveats);
-    Ok(Table::new("suspects", columns, rows, [part])?.with_members(head, tail).counting_left_out())
+    Ok(Table::new(columns, rows, [part])?.within(fleet_why_document(), answer))
 }
 
 /// A sentence about all that leaks. What only process exit closed is not *leaked*.
@@ -340,8 +298,42 @@ pub fn builds(suspect: &FleetSuspect) -> String {
     }
 }
 
-fn words(words: &[(String, usize)]) -> Vec<WordJson<'_>> {
-    words.iter().map(|(word, traces)| WordJson { word, traces: *traces }).collect()
+/// Declares a word with the number of traces.
+fn word_columns<'a>([word, traces]: [&'static str; 2]) -> Columns<'a, &'a (String, usize)> {
+    let mut columns = Columns::<&(String, usize)>::default();
+    columns.member("word", word, |(word, _)| word.as_str());
+    columns.member("traces", traces, |(_, traces)| *traces);
+    columns
+}
+
+/// A day, and its leaks.
+type Day<'a> = (&'a String, &'a DayLeaks);
+
+/// Declares what is said of the leaks of a day.
+fn day_columns<'a>() -> Columns<'a, Day<'a>> {
+    const DAY: &str = "the day, and the number of traces that have the suspect";
+    let mut columns = Columns::<Day<'a>>::default();
+    columns.member("day", DAY, |(day, _)| day.as_str());
+    columns.member("traces", DAY, |(_, leaks)| leaks.traces);
+    columns.member(
+        "unreleased",
+        "handles or allocations that leaked, at exit too",
+        |(_, leaks)| count(leaks.unreleased),
+    );
+    columns
+}
+
+/// Declares what is said of the trace in which a suspect has its highest score.
+fn worst_columns<'a>() -> Columns<'a, &'a WorstTrace> {
+    const WHERE: &str = "where and when it was recorded, and its id";
+    let mut columns = Columns::<&WorstTrace>::default();
+    columns.member("machine", WHERE, |worst| worst.machine.as_str());
+    columns.member("day", WHERE, |worst| worst.day.as_str());
+    columns.member("trace", WHERE, |worst| worst.trace.as_str());
+    columns.member("suspect", "id of the suspect in that trace, for `-Suspect`", |worst| {
+        worst.suspect.as_str()
+    });
+    columns
 }
 
 /// Words with their numbers, as in `steady 12, burst 1`.
@@ -360,23 +352,6 @@ pub fn causes(suspect: &FleetSuspect) -> String {
         format!("{} ({traces})", meaning.unwrap_or(word))
     });
     causes.collect::<Vec<_>>().join("; ")
-}
-
-impl<'a> SuspectRow<'a> {
-    fn days(&self) -> Vec<DayJson<'a>> {
-        let days = self.suspect.by_day.iter();
-        days.map(|(day, leaks)| DayJson {
-            day,
-            traces: leaks.traces,
-            unreleased: count(leaks.unreleased),
-        })
-        .collect()
-    }
-
-    fn worst(&self) -> WorstJson<'a> {
-        let WorstTrace { machine, day, trace, suspect, .. } = &self.suspect.worst;
-        WorstJson { machine, day, trace, suspect }
-    }
 }
 
 impl SuspectRow<'_> {
@@ -447,18 +422,21 @@ fn shown_rate(rate: f64) -> String {
     }
 }
 
-/// Meanings of the members of the document of `.why` over a dataset.
-pub const FLEET_WHY_MEMBERS: Meanings = &[
-    ("kind", "`\"FleetWhy\"`"),
-    ("machines, traces", "number of machines and traces that the options leave"),
-    ("suspects", "suspects, ranked, see below; `[]` if nothing leaks"),
-    ("left_out", "only if `-TopN` omits something"),
-    ("left_out.suspects", "number of omitted suspects"),
-    ("caveats", "what makes the answer wrong or incomplete"),
-    (
-        "caveats.kind",
+/// Declares the document of `.why` over a dataset.
+pub fn fleet_why_document<'a>() -> Columns<'a, &'a FleetWhy> {
+    const NUMBERS: &str = "number of machines and traces that the options leave";
+    let mut document = Columns::<&FleetWhy>::default();
+    document.kind("`\"FleetWhy\"`", "FleetWhy");
+    document.member("machines", NUMBERS, |answer| answer.machines);
+    document.member("traces", NUMBERS, |answer| answer.traces);
+    document.left_out("suspects", "number of omitted suspects");
+    document.rows("suspects", "suspects, ranked, see below; `[]` if nothing leaks");
+    let caveats = [
+        "what makes the answer wrong or incomplete",
         "`events_lost`, `symbols_missing`, `no_clock`, or `no_match` (a filter that nothing passes)",
-    ),
-    ("caveats.text", "a sentence"),
-    ("caveats.traces", "number of traces concerned"),
-];
+        "a sentence",
+        "number of traces concerned",
+    ];
+    add_caveats(&mut document, caveats, |answer| &answer.caveats);
+    document
+}

@@ -1,16 +1,16 @@
 //! The lists in the document of `.dump Resource` without `-GroupBy`: totals, and allocations that
 //! were never freed, by their stacks.
 
-use crate::json::Meanings;
 use std::rc::Rc;
 
 use handlescope_model::tables::ResourceEnd;
+use serde::Serialize;
 
 use super::row::{AllocationRow, FileStyle, add_amounts, add_owner};
 use crate::{
-    json::Document,
     kinds::index,
     table::{Columns, FileRows, RowsOf},
+    traces::OfTraces,
 };
 use handlescope_query::{ResourceColumn, ResourceCriteria, ResourceGroups, ResourcesAnswer};
 
@@ -79,32 +79,70 @@ fn add_leaks<'a>(columns: &mut Columns<'a, AllocationRow<'a>>) {
 /// Some of the groups of an answer.
 type GroupsOf<'a> = fn(&'a ResourcesAnswer<'a>) -> Option<&'a ResourceGroups>;
 
-/// Adds the lists; where a table shows the same groups, `file_rows` are its rows after filters, in its
-/// order.
-pub fn with_lists<'d, 'a: 'd>(
-    document: Document<'d>,
-    files: &'d [Rc<FileStyle<'a>>],
-    criteria: &'d ResourceCriteria,
-    file_rows: &'d [FileRows],
-) -> Document<'d> {
-    let rows = move |groups_of: GroupsOf<'a>| {
-        let files = files.iter().zip(file_rows);
+/// The lists of an answer; where a table shows the same groups, `file_rows` are its rows after filters, in its order.
+#[derive(Clone, Copy)]
+pub struct ResourceLists<'d, 'a> {
+    pub command: &'d str,
+    pub files: &'d [Rc<FileStyle<'a>>],
+    pub criteria: &'d ResourceCriteria,
+    pub file_rows: &'d [FileRows],
+}
+
+impl<'d, 'a> ResourceLists<'d, 'a> {
+    fn rows(
+        self,
+        groups_of: GroupsOf<'a>,
+    ) -> impl Iterator<Item = AllocationRow<'a>> + use<'d, 'a> {
+        let files = self.files.iter().zip(self.file_rows);
         files.flat_map(move |(file, file_rows)| {
-            rows_of(file, groups_of(file.answer), criteria, file_rows)
+            rows_of(file, groups_of(file.answer), self.criteria, file_rows)
         })
-    };
-    let unreleased = Rc::new(leak_columns().in_document());
-    let of_end = |end: ResourceEnd| {
-        RowsOf(Rc::clone(&unreleased), move || {
-            let rows = rows(|answer| answer.unreleased.as_ref());
+    }
+
+    /// Allocations that were never freed, or only by the end of their process.
+    fn unreleased(self, end: ResourceEnd) -> impl Serialize + use<'d, 'a> {
+        RowsOf(Rc::new(leak_columns().in_document()), move || {
+            let rows = self.rows(|answer| answer.unreleased.as_ref());
             rows.filter(move |row| row.group.end() == Some(end))
         })
-    };
-    let totals = Rc::new(total_columns().in_document());
+    }
+}
+
+/// Declares the document of `.dump Resource`.
+pub fn resource_document<'d, 'a: 'd>() -> Columns<'d, OfTraces<'d, ResourceLists<'d, 'a>>> {
+    const AS_IN_OBJECT_REF: &str = "as in `.dump ObjectRef`; with `-Leak` and `-LeakAtExit` nothing matches if nothing \
+                                    that they select does";
+    let mut document = Columns::<OfTraces<'d, ResourceLists<'d, 'a>>>::default();
+    document.member("command", "the command as typed", |of| of.rest.command).for_programs();
+    document.kind("`\"Resource\"`", "Resource");
+    document.member(
+        "totals",
+        "sums by kind, allocator and process, see below; also with `-Leak` and `-LeakAtExit`, \
+         over everything that passed the other filters",
+        |of| {
+            let lists = of.rest;
+            let totals = Rc::new(total_columns().in_document());
+            RowsOf(totals, move || lists.rows(|answer| answer.totals.as_ref()))
+        },
+    );
+    document.member(
+        "leaked",
+        "what nothing freed while its process ran, by allocating stack, see below; `[]` with \
+         `-LeakAtExit` alone",
+        |of| of.rest.unreleased(ResourceEnd::Open),
+    );
+    document.member(
+        "closed_at_exit",
+        "the same for what only the end of its process freed; `[]` with `-Leak` alone",
+        |of| of.rest.unreleased(ResourceEnd::AtExit),
+    );
+    document.stacks(
+        "only with `-ShowStack`: their stacks without the frames removed by `-FoldStack` and \
+         `-StackFrom`, as in `.dump ObjectRef`",
+        |lists| lists.criteria.stacks.show,
+    );
+    document.caveats(AS_IN_OBJECT_REF, AS_IN_OBJECT_REF);
     document
-        .with("totals", RowsOf(totals, move || rows(|answer| answer.totals.as_ref())))
-        .with("leaked", of_end(ResourceEnd::Open))
-        .with("closed_at_exit", of_end(ResourceEnd::AtExit))
 }
 
 /// Some of the groups of a trace: in the order of the table if it shows these.
@@ -123,33 +161,3 @@ fn rows_of<'a>(
     let groups = order.into_iter().filter_map(|row| rows.get(row));
     groups.map(move |group| AllocationRow { file: Rc::clone(&file), group })
 }
-
-/// Meanings of the members of the document of `.dump Resource`.
-pub const RESOURCE_MEMBERS: Meanings = &[
-    ("kind", "`\"Resource\"`"),
-    ("command", "the command as typed"),
-    (
-        "totals",
-        "sums by kind, allocator and process, see below; also with `-Leak` and `-LeakAtExit`, \
-         over everything that passed the other filters",
-    ),
-    (
-        "leaked",
-        "what nothing freed while its process ran, by allocating stack, see below; `[]` with \
-         `-LeakAtExit` alone",
-    ),
-    (
-        "closed_at_exit",
-        "the same for what only the end of its process freed; `[]` with `-Leak` alone",
-    ),
-    (
-        "stacks",
-        "only with `-ShowStack`: their stacks without the frames removed by `-FoldStack` and \
-         `-StackFrom`, as in `.dump ObjectRef`",
-    ),
-    (
-        "caveats, no_match",
-        "as in `.dump ObjectRef`; with `-Leak` and `-LeakAtExit` nothing matches if nothing that \
-         they select does",
-    ),
-];

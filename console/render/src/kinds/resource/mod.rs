@@ -3,19 +3,20 @@
 mod document;
 mod row;
 
-use crate::json::Meanings;
 use std::{io, rc::Rc};
 
 use indicatif::HumanCount;
 
-pub use self::document::{RESOURCE_MEMBERS, leak_columns, total_columns};
+use self::document::ResourceLists;
+pub use self::document::{leak_columns, resource_document, total_columns};
 pub use self::row::add_amounts;
 use self::row::{AllocationRow, FileStyle, add_owner};
 use super::index;
 use crate::{
-    json::{self, Document, traces},
+    json,
     output::LEFT_OUT,
     table::{Columns, FileRows, MemberMeaning, Show, Table},
+    traces::{OfTraces, traces},
 };
 use handlescope_query::{
     KeyKind, ResourceColumn, ResourceCriteria, ResourceGroup, ResourceStats, ResourcesAnswer,
@@ -41,23 +42,7 @@ pub fn resource_columns<'a>(
              nothing",
             move |row| row.keys(&keys),
         )
-        .inner(&[
-            (
-                "keys.kind, keys.allocator, keys.process, keys.allocated_by",
-                "as in `totals` and `leaked`",
-            ),
-            (
-                "keys.createstack, keys.freestack",
-                "number of a stack: one of those with equal functions",
-            ),
-            ("keys.thread", "id of the thread that allocated"),
-            (
-                "keys.end",
-                "`\"open\"`, `\"freed\"`, `\"reallocated\"`, `\"replaced\"`, `\"destroyed\"`, \
-                 `\"at_exit\"` or `\"empty\"` (everything in it was already allocated)",
-            ),
-            ("keys.size", "bytes of each"),
-        ]);
+        .inner(ResourceColumn::ALL.iter().map(|column| key_member(*column)).collect());
     for column in by.iter() {
         add_key(&mut columns, *column, has_text);
     }
@@ -105,6 +90,25 @@ pub fn resource_columns<'a>(
     columns
 }
 
+/// Describes the value of a column.
+fn key_member(column: ResourceColumn) -> MemberMeaning {
+    MemberMeaning::new(
+        column.word(),
+        match column {
+            ResourceColumn::CreateStack | ResourceColumn::FreeStack => {
+                "number of a stack: one of those with equal functions"
+            }
+            ResourceColumn::Thread => "id of the thread that allocated",
+            ResourceColumn::End => {
+                "`\"open\"`, `\"freed\"`, `\"reallocated\"`, `\"replaced\"`, `\"destroyed\"`, \
+             `\"at_exit\"` or `\"empty\"` (everything in it was already allocated)"
+            }
+            ResourceColumn::Size => "bytes of each",
+            _ => "as in `totals` and `leaked`",
+        },
+    )
+}
+
 /// The members of a group of `-GroupBy` in a document, with all that options add.
 pub fn resource_group_members() -> Vec<MemberMeaning> {
     let by = Some(vec![ResourceColumn::Process]);
@@ -141,27 +145,26 @@ pub fn resources<'a>(
     let spare = LEFT_OUT.into_iter().filter(|title| {
         criteria.by.is_none() || ResourceColumn::ALL.iter().all(|column| column.title() != *title)
     });
-    let table = Table::new("groups", columns, rows.collect(), file_rows)?.with_spare(spare);
+    let table = Table::new(columns, rows.collect(), file_rows)?.with_spare(spare);
     let Some(by) = &criteria.by else {
         return Ok(table.with_document(move |file_rows, mode, out| {
-            let document = Document::default().with("command", command).with("kind", "Resource");
-            let document = document::with_lists(document, &files, criteria, file_rows)
-                .stacks_if(criteria.stacks.show, &traces)
-                .caveats(&traces);
-            json::write(&document, mode, out)
+            let traces = Rc::clone(&traces);
+            let rest = ResourceLists { command, files: &files, criteria, file_rows };
+            json::write(&resource_document().part(OfTraces { traces, rest }), mode, out)
         }));
     };
-    let by: Vec<&str> = by.iter().map(|column| column.word()).collect();
-    let head = Document::default().with("command", command).with("kind", "ResourceGroups");
     let left_out: usize = answers
         .iter()
         .filter_map(|answer| answer.groups.as_ref())
         .map(|groups| groups.left_out)
         .sum();
-    let left_out = Some(left_out).filter(|left_out| *left_out > 0);
-    let left_out = left_out.map(|left_out| Document::default().with("groups", left_out));
-    let tail = Document::default().stacks_if(criteria.stacks.show, &traces).caveats(&traces);
-    Ok(table.with_members(head.with("group_by", by).with_some("left_out", left_out), tail))
+    let rest = ResourceGroupsHead {
+        command,
+        by: by.iter().map(|column| column.word()).collect(),
+        left_out: Some(left_out).filter(|left_out| *left_out > 0),
+        shows_stacks: criteria.stacks.show,
+    };
+    Ok(table.within(resource_group_document(), OfTraces { traces, rest }))
 }
 
 fn groups<'a>(
@@ -256,12 +259,33 @@ fn file_rows(answer: &ResourcesAnswer<'_>, criteria: &ResourceCriteria) -> FileR
     ))
 }
 
-/// Meanings of the members of the document of `.dump Resource -GroupBy`.
-pub const RESOURCE_GROUPS_MEMBERS: Meanings = &[
-    ("kind", "`\"ResourceGroups\"`"),
-    ("command, stacks, caveats, no_match", "as in `.dump Resource`"),
-    ("group_by", "the columns"),
-    ("left_out", "only with `-TopN` and without `-SortBy`, if it omits something"),
-    ("left_out.groups", "number of omitted groups"),
-    ("groups", "the groups: those with the most bytes that nothing freed first"),
-];
+/// What a document says about its groups.
+pub struct ResourceGroupsHead<'a> {
+    command: &'a str,
+    by: Vec<&'static str>,
+    left_out: Option<usize>,
+    shows_stacks: bool,
+}
+
+/// Declares the document of `.dump Resource -GroupBy`.
+pub fn resource_group_document<'a>() -> Columns<'a, OfTraces<'a, ResourceGroupsHead<'a>>> {
+    const AS_IN_RESOURCE: &str = "as in `.dump Resource`";
+    let mut document = Columns::<OfTraces<'a, ResourceGroupsHead<'a>>>::default();
+    document.member("command", AS_IN_RESOURCE, |of| of.rest.command).for_programs();
+    document.kind("`\"ResourceGroups\"`", "ResourceGroups");
+    document.member("group_by", "the columns", |of| of.rest.by.clone()).for_programs();
+    let mut left_out = Columns::<usize>::default();
+    left_out.member("groups", "number of omitted groups", |groups| *groups);
+    document
+        .part_if(
+            "left_out",
+            "only with `-TopN` and without `-SortBy`, if it omits something",
+            left_out,
+            |of| of.rest.left_out,
+        )
+        .for_programs();
+    document.rows("groups", "the groups: those with the most bytes that nothing freed first");
+    document.stacks(AS_IN_RESOURCE, |rest| rest.shows_stacks);
+    document.caveats(AS_IN_RESOURCE, AS_IN_RESOURCE);
+    document
+}

@@ -10,9 +10,10 @@ use indicatif::HumanCount;
 
 use crate::table::{Columns, Show};
 use crate::{
-    json::{Document, StackNumbers},
+    json::Document,
     text::{ProcessStyle, StackStyle},
     time::Clock,
+    traces::StackNumbers,
 };
 use handlescope_model::{StackIdx, Untrusted};
 use handlescope_query::{

@@ -1,0 +1,282 @@
+//! What documents say about the traces of an answer, of handles or of allocations.
+
+mod stack;
+
+use std::path::Path;
+use std::rc::Rc;
+
+use handlescope_model::StackIdx;
+use handlescope_model::tables::TraceInfo;
+use serde::{Serialize, Serializer};
+
+pub use self::stack::{StackJson, frame_columns};
+use crate::json::Shown;
+use crate::no_match::first_no_match;
+use crate::table::{Columns, Declared, PartsOf};
+use crate::time::Utc7;
+use handlescope_query::{
+    ExitStacks, Frames, ModuleBases, NoMatch, Totals, TraceAnswer, TrimmedStacks,
+};
+use handlescope_session::trace::Caveat;
+
+/// A trace in a document, of handles or of allocations.
+pub struct TraceJson<'a> {
+    header: TraceHeader,
+    pub numbers: StackNumbers,
+    stack_count: usize,
+    /// The stacks that the answer refers to.
+    stacks: Vec<StackIdx>,
+    frames: Option<&'a Frames<'a>>,
+    bases: &'a ModuleBases,
+    trims: Option<&'a TrimmedStacks>,
+    caveats: &'a [Caveat],
+    no_match: Option<&'a NoMatch>,
+}
+
+/// The numbers of the stacks of a trace in a document: its rows and what is added, so that stacks of several traces
+/// have different numbers.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StackNumbers(u64);
+
+impl StackNumbers {
+    pub fn of(self, stack: StackIdx) -> u64 {
+        self.0 + u64::from(stack.0)
+    }
+}
+
+/// The traces of a document.
+pub type Traces<'a> = Rc<[TraceJson<'a>]>;
+
+/// The traces of some answers, with the numbers of their stacks.
+pub fn traces<'a, 't: 'a, T: TraceAnswer<'t> + 'a>(
+    answers: impl IntoIterator<Item = &'a T>,
+) -> Traces<'a> {
+    let mut first_stack = 0;
+    let traces = answers.into_iter().map(|answer| {
+        let trace = TraceJson { numbers: StackNumbers(first_stack), ..TraceJson::of(answer) };
+        first_stack += trace.stack_count as u64;
+        trace
+    });
+    traces.collect()
+}
+
+impl<'a> TraceJson<'a> {
+    fn of<'t: 'a>(answer: &'a impl TraceAnswer<'t>) -> Self {
+        let about = answer.about();
+        let header = TraceHeader::of(about.index, about.path, &about.info);
+        let (totals, exit_stacks) = answer.totals().unzip();
+        Self {
+            header: TraceHeader { totals, exit_stacks: exit_stacks.flatten(), ..header },
+            numbers: StackNumbers::default(),
+            stack_count: about.stack_count,
+            stacks: answer.stacks(),
+            frames: answer.frames(),
+            bases: &about.bases,
+            trims: answer.trims(),
+            caveats: &about.caveats,
+            no_match: about.no_match.as_ref(),
+        }
+    }
+
+    fn stacks(&self) -> impl Iterator<Item = (String, StackJson<'a>)> {
+        let TraceJson { numbers, frames, bases, trims, .. } = *self;
+        self.stacks.iter().map(move |&stack| {
+            (numbers.of(stack).to_string(), StackJson { frames, bases, stack, trims })
+        })
+    }
+}
+
+/// The stacks of traces, by their numbers.
+struct StacksJson<'a>(Traces<'a>);
+
+impl Serialize for StacksJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().flat_map(TraceJson::stacks))
+    }
+}
+
+/// A document about traces, and what else it is about.
+pub struct OfTraces<'a, T> {
+    pub traces: Traces<'a>,
+    pub rest: T,
+}
+
+impl<'a, T: 'a> Columns<'a, OfTraces<'a, T>> {
+    /// The traces.
+    pub fn files(&mut self, meaning: &'static str) -> &mut Declared<'a, OfTraces<'a, T>> {
+        self.member("files", meaning, |of| {
+            file_columns().parts_of(of.traces.iter().map(|trace| trace.header.clone()).collect())
+        })
+        .for_programs()
+    }
+
+    /// The stacks that the answers refer to, if these are shown.
+    pub fn stacks(&mut self, meaning: &'static str, are_shown: impl Fn(&T) -> bool + 'a) {
+        self.member_if("stacks", meaning, move |of| {
+            are_shown(&of.rest).then(|| StacksJson(Traces::clone(&of.traces)))
+        });
+    }
+
+    /// The caveats of the answers, and the reason why nothing matches.
+    pub fn caveats(&mut self, meaning: &'static str, no_match: &'static str) {
+        self.member("caveats", meaning, |of| caveats(&of.traces)).for_programs();
+        self.no_match(no_match, |of| {
+            first_no_match(of.traces.iter().map(|trace| (trace.header.file, trace.no_match)))
+        });
+    }
+}
+
+fn caveats<'a>(traces: &Traces<'a>) -> PartsOf<'a, CaveatRow<'a>> {
+    let caveats = traces.iter().flat_map(|trace| {
+        let file = trace.header.file;
+        trace.caveats.iter().map(move |caveat| (file, caveat))
+    });
+    caveat_columns().parts_of(caveats.collect())
+}
+
+/// The facts about a trace in a document.
+#[derive(Clone)]
+pub struct TraceHeader {
+    file: usize,
+    path: String,
+    session_start_utc: Option<Shown<Utc7>>,
+    session_end_utc: Option<Shown<Utc7>>,
+    events_lost: Option<u64>,
+    buffers_lost: Option<u64>,
+    totals: Option<Totals>,
+    exit_stacks: Option<ExitStacks>,
+}
+
+impl TraceHeader {
+    fn of(file: usize, path: &Path, info: &TraceInfo) -> Self {
+        let (events_lost, buffers_lost) = info.losses().unzip();
+        Self {
+            file,
+            path: path.to_string_lossy().into_owned(),
+            session_start_utc: info.start_filetime().map(|start| Shown(Utc7(start))),
+            session_end_utc: info.session_end_filetime.map(|end| Shown(Utc7(end))),
+            events_lost,
+            buffers_lost,
+            totals: None,
+            exit_stacks: None,
+        }
+    }
+}
+
+/// Declares the facts about a trace.
+pub fn header_columns<'a>() -> Columns<'a, TraceHeader> {
+    const SESSION: &str =
+        "start and end of the recording; null, like all times, in a trace without a clock";
+    const LOST: &str = "what the recording lost; if closes were lost, leaks are doubtful";
+    let mut columns = Columns::<TraceHeader>::default();
+    columns.member("file", "index", |trace| trace.file);
+    columns.member("path", "the file name as given when it was loaded", |trace| trace.path.clone());
+    columns.member("session_start_utc", SESSION, |trace| trace.session_start_utc.clone());
+    columns.member("session_end_utc", SESSION, |trace| trace.session_end_utc.clone());
+    columns.member("events_lost", LOST, |trace| trace.events_lost);
+    columns.member("buffers_lost", LOST, |trace| trace.buffers_lost);
+    columns
+}
+
+/// Declares the facts about a trace, and about what passed in it.
+pub fn file_columns<'a>() -> Columns<'a, TraceHeader> {
+    let mut columns = header_columns();
+    columns.member_if(
+        "totals",
+        "sums over the objects and events of this trace that passed, see below",
+        |trace| Some(totals_columns().part(trace.totals?)),
+    );
+    columns.part_if(
+        "exit_stacks",
+        "only with `-LeakAtExit` and function names (`-ShowStack` or a stack filter): what the \
+         stacks of closes at process exit prove:",
+        exit_stack_columns(),
+        |trace| trace.exit_stacks,
+    );
+    columns
+}
+
+fn exit_stack_columns<'a>() -> Columns<'a, ExitStacks> {
+    let mut columns = Columns::<ExitStacks>::default();
+    columns.member("closes", "all such closes of the objects that passed", |stacks| stacks.closes);
+    columns.member(
+        "confirmed",
+        "those with `ExSweepHandleTable`, `ObKillProcess` or `PspExitProcess` on the stack",
+        |stacks| stacks.confirmed,
+    );
+    columns.member(
+        "doubtful",
+        "those before the process end whose kernel frames all have names, but none of these",
+        |stacks| stacks.doubtful,
+    );
+    columns
+}
+
+/// Declares the sums over the objects and events that passed.
+pub fn totals_columns<'a>() -> Columns<'a, Totals> {
+    const OBJECTS: &str = "objects with a creation, and with an end, after the filters";
+    const HANDLES: &str = "handle events";
+    const VIEWS: &str = "views mapped and unmapped";
+    const BYTES: &str = "their bytes";
+    let mut columns = Columns::<Totals>::default();
+    columns.member("objects_created", OBJECTS, |totals| totals.objects_created).for_programs();
+    columns.member("objects_destroyed", OBJECTS, |totals| totals.objects_destroyed).for_programs();
+    columns.member("handles_created", HANDLES, |totals| totals.handles_created);
+    columns.member("handles_closed", HANDLES, |totals| totals.handles_closed).for_programs();
+    columns.member("handles_duplicated", HANDLES, |totals| totals.handles_duplicated);
+    columns
+        .member("ref_changes", "reference and dereference events", |totals| totals.ref_changes)
+        .for_programs();
+    columns.member("map_count", VIEWS, |totals| totals.map_count).for_programs();
+    columns.member("unmap_count", VIEWS, |totals| totals.unmap_count).for_programs();
+    columns.member("map_size", BYTES, |totals| totals.map_size).for_programs();
+    columns.member("unmap_size", BYTES, |totals| totals.unmap_size).for_programs();
+    columns.member("leaked_handles", "creates, duplicates and maps with `leaked` true", |totals| {
+        totals.leaked_handles
+    });
+    columns.member("leaked_views", "the maps among these", |totals| totals.leaked_views);
+    columns.member(
+        "closed_at_exit",
+        "creates, duplicates and maps with `closed_at_exit` true; with `-Leak`, which omits them, \
+         those that `-LeakAtExit` would keep",
+        |totals| totals.closed_at_exit,
+    );
+    columns.member(
+        "closed_unseen",
+        "creates, duplicates and maps with `closed_unseen` not null; with `-Leak` and \
+         `-LeakAtExit`, which omit them, those that would be listed otherwise",
+        |totals| totals.closed_unseen,
+    );
+    columns
+}
+
+/// A caveat, with the number of its file.
+pub type CaveatRow<'a> = (usize, &'a Caveat);
+
+/// Declares what is said of a caveat.
+pub fn caveat_columns<'a>() -> Columns<'a, CaveatRow<'a>> {
+    let mut columns = Columns::<CaveatRow<'a>>::default();
+    columns.member("file", "the file, as in `files.file`", |(file, _)| *file);
+    columns.member(
+        "kind",
+        "`\"no_handle_events\"`, `\"no_clock\"` (text of `!htrace`: [htrace.md](htrace.md); dumps: [dumps.md](dumps.md)), \
+         `\"coarse_clock\"` (the system clock; events with equal timestamps are ordered by what \
+         they do), `\"lost_while_recording\"`, `\"missing_in_file\"`, `\"closed_unseen\"` \
+         (handles and views whose closes are missing, but which other events show to be closed), \
+         `\"no_end_rundown\"`, `\"part_of_session\"` (a ring overwrote older events), \
+         `\"exits_doubtful\"` (see `exit_stacks.doubtful`), \
+         `\"builds_differ\"` (comparisons only: frames of modules with different builds and \
+         without names are compared by module), `\"stacks_missing\"` (stacks of creates are \
+         missing, if stacks are shown or filtered), `\"symbols_missing\"` (for a stack filter), \
+         `\"methods_unnamed\"` (processes of .NET recorded without names of methods), \
+         `\"programs_differ\"` (comparisons of dumps only: they are of two programs); \
+         only in `.dump Resource`: `\"no_resource_events\"` (nothing requested was recorded), \
+         `\"older_unknown\"` (a process is older than the trace), `\"processes_unknown\"` (of \
+         allocators)",
+        |(_, caveat)| caveat.kind,
+    );
+    columns.member("text", "the same in words, as on standard error", |(_, caveat)| {
+        caveat.text.as_str()
+    });
+    columns
+}
