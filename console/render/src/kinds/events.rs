@@ -1,6 +1,6 @@
 //! Objects and their events, declared once: a document has events in their objects, files have a row for each event.
 
-use std::io;
+use std::{io, rc::Rc};
 
 use handlescope_model::rules::{OPENING, REFERENCE_CHANGES, VIEWS, WITH_HANDLE};
 use handlescope_model::{EventIdx, ProcessIdx};
@@ -12,10 +12,12 @@ use crate::{
     ObjectRefStyle,
     event_item::{DUPLICATES, EventItem, StackTexts},
     json::{Array, Hex},
-    table::{Columns, FileRows, MemberMeaning, Table},
+    table::{Columns, FileRows, Members, PartOf, RowsOf, Table},
     traces::{StackNumbers, Traces, traces},
 };
-use handlescope_query::{DuplicateRow, FileAnswer, Listing, ObjectRefAnswer, Selected};
+use handlescope_query::{
+    DuplicateRow, FileAnswer, Listing, ObjectRefAnswer, ProcessInfo, Selected,
+};
 use handlescope_session::cancel::{Cancel, Poll};
 
 /// Rows that are in memory at once.
@@ -25,12 +27,26 @@ const BATCH: usize = 1 << 16;
 const EXISTING: &str = "existing_handle";
 
 /// An object.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct ObjectRow<'a> {
     answer: &'a FileAnswer<'a>,
     listing: &'a Listing,
     numbers: StackNumbers,
     object: Selected,
+    parts: Rc<Parts<'a>>,
+}
+
+/// What a document says of parts of objects, declared once for all of them.
+struct Parts<'a> {
+    creator: Rc<Members<'a, Creator<'a>>>,
+    existing: Rc<Members<'a, ExistingHandle>>,
+}
+
+impl Parts<'_> {
+    fn new() -> Rc<Self> {
+        let creator = Rc::new(creator_columns().in_document());
+        Rc::new(Parts { creator, existing: Rc::new(existing_columns().in_document()) })
+    }
 }
 
 /// An event of an object, or a handle to it that was open at the end.
@@ -44,8 +60,10 @@ pub struct EventRow<'a> {
 pub fn objects<'a>(answer: &'a ObjectRefAnswer<'a>, traces: &Traces<'a>) -> impl Serialize + 'a {
     let numbers: Vec<StackNumbers> = traces.iter().map(|trace| trace.numbers).collect();
     Array(move || {
-        let files = answer.files.iter().zip(numbers.clone());
-        files.flat_map(|(file, numbers)| ObjectRow::of_file(file, numbers)).map(ObjectJson)
+        let (files, parts) = (answer.files.iter().zip(numbers.clone()), Parts::new());
+        let objects = files
+            .flat_map(move |(file, numbers)| ObjectRow::of_file(file, numbers, Rc::clone(&parts)));
+        objects.map(ObjectJson)
     })
 }
 
@@ -60,7 +78,7 @@ pub fn for_each_batch(
     let (mut rows, mut poll) = (Vec::new(), Poll::new(cancel));
     for (file, trace) in answer.files.iter().zip(traces(&answer.files).iter()) {
         let mut stacks = StackTexts::new(file, style.criteria.stacks);
-        for object in ObjectRow::of_file(file, trace.numbers) {
+        for object in ObjectRow::of_file(file, trace.numbers, Parts::new()) {
             poll.round().map_err(io::Error::other)?;
             rows.extend(
                 object.items().map(|row| EventRow { stack_text: stacks.show(&row.item), ..row }),
@@ -158,20 +176,20 @@ members! {
     // Properties of the object that do not depend on filters of its events.
     only "first_create_ns", "time of creation" => |row| row.first_create_ns();
     only "last_destroy_ns", "time of the end" => |row| row.last_destroy_ns();
-    only "creator", "process that created it; null without a creation" as "object?" with Creator::members()
+    only "creator", "process that created it; null without a creation" as "object?" with creator_columns().members()
         => |row| row.creator();
     file "is_multiprocess", "more than one process created, duplicated, referenced or mapped it" [for_programs]
         => |row| row.is_multiprocess();
     file "is_overlapped", "two of its handles were open at the same time" [for_programs]
         => |row| row.is_overlapped();
-    only "existing_handles", "its handles in the rundown" as "array" with ExistingHandle::members()
+    only "existing_handles", "its handles in the rundown" as "array" with existing_columns().members()
         => |row| {
-        let row = *row;
-        Array(move || row.existing_handles())
+        let (row, members) = (row.clone(), Rc::clone(&row.parts.existing));
+        RowsOf(members, move || row.clone().existing_handles())
     };
     only "events", "its events that passed the filters, in time order" as "array" => |row| {
-        let row = *row;
-        let events = move || row.items().filter(|row| row.item.event().is_some());
+        let row = row.clone();
+        let events = move || row.clone().items().filter(|row| row.item.event().is_some());
         Array(move || events().map(EventJson))
     };
 }
@@ -235,37 +253,33 @@ members! {
 }
 
 /// The process that created an object.
-#[derive(Serialize)]
-struct Creator<'a> {
-    pid: Option<u32>,
-    name: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pretty_name: Option<&'static str>,
-    start_ns: Option<i64>,
+type Creator<'a> = &'a ProcessInfo;
+
+/// Declares what is said of the process that created an object.
+fn creator_columns<'a>() -> Columns<'a, Creator<'a>> {
+    const PROCESS: &str = "its id, name and start; a null start: it ran before the trace";
+    let mut columns = Columns::<Creator<'a>>::default();
+    columns.member("pid", PROCESS, |process| process.known_pid());
+    columns.member("name", PROCESS, |process| process.known_name());
+    columns.member_if(
+        "pretty_name",
+        "a better name, as in `\"svchost RDP Service\"`; omitted if there is none",
+        |process| process.pretty_name,
+    );
+    columns.member("start_ns", PROCESS, |process| process.start_ns);
+    columns
 }
 
-/// A handle that was open at the end.
-#[derive(Serialize)]
-struct ExistingHandle {
-    pid: u32,
-    handle: Hex,
-}
+/// The process and the value of a handle that was open at the end.
+type ExistingHandle = (u32, u64);
 
-impl Creator<'_> {
-    fn members() -> Vec<MemberMeaning> {
-        const PROCESS: &str = "its id, name and start; a null start: it ran before the trace";
-        let better = "a better name, as in `\"svchost RDP Service\"`; omitted if there is none";
-        let members = [("pid", PROCESS), ("name", PROCESS), ("start_ns", PROCESS)];
-        let members = members.into_iter().chain([("pretty_name", better)]);
-        members.map(|(name, meaning)| MemberMeaning::new(name, meaning)).collect()
-    }
-}
-
-impl ExistingHandle {
-    fn members() -> Vec<MemberMeaning> {
-        let meaning = "process id and value of such a handle";
-        ["pid", "handle"].map(|name| MemberMeaning::new(name, meaning)).to_vec()
-    }
+/// Declares what is said of a handle that was open at the end.
+fn existing_columns<'a>() -> Columns<'a, ExistingHandle> {
+    const HANDLE: &str = "process id and value of such a handle";
+    let mut columns = Columns::<ExistingHandle>::default();
+    columns.member("pid", HANDLE, |(pid, _)| *pid);
+    columns.member("handle", HANDLE, |(_, handle)| Hex(*handle));
+    columns
 }
 
 impl<'a> ObjectRow<'a> {
@@ -273,16 +287,24 @@ impl<'a> ObjectRow<'a> {
     fn of_file(
         answer: &'a FileAnswer<'a>,
         numbers: StackNumbers,
+        parts: Rc<Parts<'a>>,
     ) -> impl Iterator<Item = ObjectRow<'a>> {
         answer.listing.iter().flat_map(move |listing| {
             let objects = answer.selection.objects().iter();
-            objects.map(move |&object| ObjectRow { answer, listing, numbers, object })
+            let parts = Rc::clone(&parts);
+            objects.map(move |&object| ObjectRow {
+                answer,
+                listing,
+                numbers,
+                object,
+                parts: Rc::clone(&parts),
+            })
         })
     }
 
     fn items(self) -> impl Iterator<Item = EventRow<'a>> {
         let items = EventItem::of_object(self.answer, self.listing, self.object);
-        items.map(move |item| EventRow { object: self, item, stack_text: None })
+        items.map(move |item| EventRow { object: self.clone(), item, stack_text: None })
     }
 
     fn pointer(&self) -> Option<Hex> {
@@ -319,24 +341,16 @@ impl<'a> ObjectRow<'a> {
         self.listing.time_ns(end.row())
     }
 
-    fn creator(&self) -> Option<Creator<'a>> {
+    fn creator(&self) -> Option<PartOf<'a, Creator<'a>>> {
         let event = self.listing.event(self.first_create()?)?;
         let process = self.answer.file.processes.get(event.process);
-        Some(Creator {
-            pid: process.known_pid(),
-            name: process.known_name(),
-            pretty_name: process.pretty_name,
-            start_ns: process.start_ns,
-        })
+        Some(PartOf(Rc::clone(&self.parts.creator), process))
     }
 
     fn existing_handles(self) -> impl Iterator<Item = ExistingHandle> {
         let tables = &self.answer.file;
         let handles = self.listing.existing(tables.objects.existing(self.object.object()));
-        handles.map(|(owner, handle)| ExistingHandle {
-            pid: tables.processes.get(owner).pid,
-            handle: Hex(handle),
-        })
+        handles.map(|(owner, handle)| (tables.processes.get(owner).pid, handle))
     }
 }
 

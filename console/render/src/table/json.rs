@@ -10,7 +10,8 @@ use serde::{
 
 use super::{
     ColumnSpec, Table,
-    columns::{Around, MemberTaker, RowDocument, serialize_members},
+    columns::{MemberTaker, RowDocument},
+    document::{Around, serialize_members},
     value::{Member, Value},
 };
 use crate::json::{self, Document};

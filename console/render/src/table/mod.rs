@@ -5,6 +5,7 @@
 mod arrange;
 mod columns;
 mod csv;
+mod document;
 mod json;
 mod parquet;
 mod size;
@@ -21,10 +22,9 @@ use std::{
 
 use polars::prelude::DataFrame;
 
-pub use self::columns::{
-    Around, ColumnSpec, Columns, Declared, Depth, MemberMeaning, PartsOf, RowOf, RowsOf,
-};
+pub use self::columns::{ColumnSpec, Columns, Declared, Members};
 use self::columns::{MemberTaker, RowDocument, RowText, Scope};
+pub use self::document::{Around, Depth, MemberMeaning, PartOf, PartsOf, RowOf, RowsOf};
 use self::parquet::Parquet;
 use self::value::Member;
 pub use self::value::Show;

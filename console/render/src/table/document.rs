@@ -1,0 +1,122 @@
+//! Members of documents: their meanings, and values with the names of their members.
+
+use std::rc::Rc;
+
+use serde::{
+    Serialize, Serializer,
+    ser::{SerializeMap, SerializeSeq},
+};
+
+use super::columns::{MemberTaker, Members};
+use super::value::Member;
+
+/// The answers to agents that have a member of a document or of its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Depth {
+    /// All.
+    Brief,
+    /// Those with details.
+    Detail,
+    /// None.
+    Programs,
+}
+
+/// A member of a document, or of its rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberMeaning {
+    /// The name; that of a member of a member is like `member.name`.
+    pub name: String,
+    /// The type as in JSON Schema, with `?` where it may be null; empty where it was not declared.
+    pub kind: &'static str,
+    /// The meaning in Markdown.
+    pub meaning: &'static str,
+    /// The answers to agents that have it.
+    pub depth: Depth,
+}
+
+impl MemberMeaning {
+    /// A member of documents.
+    pub fn new(name: &str, meaning: &'static str) -> Self {
+        Self { name: name.to_owned(), kind: "", meaning, depth: Depth::Brief }
+    }
+}
+
+/// A row with the names of its members.
+pub struct RowOf<'r, 'a, R>(pub &'r Members<'a, R>, pub &'r R);
+
+impl<R> Serialize for RowOf<'_, '_, R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_members(serializer, &(), |take| self.0.each(self.1, None, take))
+    }
+}
+
+/// A value with the names of its members.
+pub struct PartOf<'a, P>(pub Rc<Members<'a, P>>, pub P);
+
+/// Values with the names of their members.
+pub struct PartsOf<'a, P>(pub Rc<Members<'a, P>>, pub Vec<P>);
+
+impl<P> PartOf<'_, P> {
+    /// Hands the members over one by one.
+    pub fn each(&self, take: MemberTaker<'_>) {
+        self.0.each(&self.1, None, take);
+    }
+}
+
+impl<P> Serialize for PartOf<'_, P> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_members(serializer, &(), |take| self.each(take))
+    }
+}
+
+impl<P> Serialize for PartsOf<'_, P> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.1.iter().map(|part| RowOf(&self.0, part)))
+    }
+}
+
+/// A document around rows, whose type is not erased because there may be tens of millions.
+pub struct Around<'d, R> {
+    pub members: &'d dyn Fn(MemberTaker<'_>),
+    pub rows: R,
+}
+
+impl<R: Serialize> Serialize for Around<'_, R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_members(serializer, &self.rows, self.members)
+    }
+}
+
+/// Writes members that are handed over one by one, and the rows where these belong.
+pub fn serialize_members<S: Serializer>(
+    serializer: S,
+    rows: &impl Serialize,
+    each: impl FnOnce(MemberTaker<'_>),
+) -> Result<S::Ok, S::Error> {
+    let (mut map, mut written) = (serializer.serialize_map(None)?, Ok(()));
+    each(&mut |name, value| {
+        if written.is_ok() {
+            written = match value {
+                Member::Rows => map.serialize_entry(name, rows),
+                value => map.serialize_entry(name, &value),
+            };
+        }
+    });
+    written?;
+    map.end()
+}
+
+/// Rows with the names of their members, which are made one by one while they are written.
+pub struct RowsOf<'a, R, F>(pub Rc<Members<'a, R>>, pub F);
+
+impl<R, F, I> Serialize for RowsOf<'_, R, F>
+where
+    F: Fn() -> I,
+    I: Iterator<Item = R>,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut rows = serializer.serialize_seq(None)?;
+        (self.1)().try_for_each(|row| rows.serialize_element(&RowOf(&self.0, &row)))?;
+        rows.end()
+    }
+}
