@@ -89,6 +89,8 @@ index! {
     ModuleIdx => Modules;
     /// A row of the objects table; the object's id is one more.
     ObjectIdx => Objects;
+    /// A row of the acquisitions table.
+    AcquisitionIdx => Acquisitions;
     /// A row of the events table.
     EventIdx => Events;
     /// A row of the existing handles table.

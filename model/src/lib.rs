@@ -1,7 +1,7 @@
 //! Data model of a handle trace: its tables, their columns and units, and the archive that contains
 //! them.
 //!
-//! A trace is seventeen columnar tables ([`Table`]). Each table has one file in [`tables`] that
+//! A trace is columnar tables ([`Table`]). Each table has one file in [`tables`] that
 //! declares its columns once: the schema ([`ColumnSpec`]), the typed keys ([`Key`]), the row type and
 //! the column builder come from that declaration. An archive (`.json7z`) is a 7z file with one Parquet member per
 //! table; [`ArchiveWriter`] makes one, [`Trace`] reads it column by column.
@@ -14,8 +14,10 @@
 mod archive;
 mod cancel;
 mod column;
+mod derived;
 mod file;
 pub mod guard;
+pub mod history;
 mod index;
 mod key;
 mod mapped;
@@ -37,11 +39,12 @@ pub use column::{
     Blobs, Bytes, Cell, ColumnSpec, ColumnType, Flags, Lists, Number, Numbers, Reference, RowSet,
     Sparse, Texts,
 };
+pub use derived::EventOrder;
 pub use file::{inspect_opened, open_file};
 pub use index::{
-    AllocatorIdx, EventCountIdx, EventFieldIdx, EventIdx, EventValueIdx, ExistingIdx, FrameIdx,
-    MethodIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, ProviderEventIdx, ResourceIdx,
-    ResourceMissIdx, RowCount, StackIdx, TypeId, sentinel,
+    AcquisitionIdx, AllocatorIdx, EventCountIdx, EventFieldIdx, EventIdx, EventValueIdx,
+    ExistingIdx, FrameIdx, MethodIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, ProviderEventIdx,
+    ResourceIdx, ResourceMissIdx, RowCount, StackIdx, TypeId, sentinel,
 };
 pub use key::{Columns, Key};
 pub use mapped::{PageWatch, survive_lost_pages, take_loss};

@@ -2,23 +2,41 @@
 
 /// Declares the tables: their enumeration, names and meanings, from one list.
 macro_rules! tables {
-    ($( #[doc = $doc:literal] $table:ident = $name:literal; )+) => {
+    (
+        $( #[doc = $doc:literal] $table:ident = $name:literal; )+
+        derived:
+        $( #[doc = $derived_doc:literal] $derived:ident = $derived_name:literal; )+
+    ) => {
         /// The tables of a trace.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum Table { $( #[doc = $doc] $table, )+ }
+        pub enum Table {
+            $( #[doc = $doc] $table, )+
+            $( #[doc = $derived_doc] $derived, )+
+        }
 
         impl Table {
-            /// Every table, in archive order.
+            /// Every table that is stored, in archive order.
             pub const ALL: [Self; [$( $name, )+].len()] = [ $( Self::$table, )+ ];
+
+            /// The tables that follow from others and are made when they are read.
+            pub const DERIVED: [Self; [$( $derived_name, )+].len()] = [ $( Self::$derived, )+ ];
 
             /// The name, as in `module_loads`.
             pub const fn name(self) -> &'static str {
-                match self { $( Self::$table => $name, )+ }
+                match self { $( Self::$table => $name, )+ $( Self::$derived => $derived_name, )+ }
             }
 
             /// Description of the rows.
             pub fn doc(self) -> &'static str {
-                match self { $( Self::$table => $doc.trim_ascii_start(), )+ }
+                match self {
+                    $( Self::$table => $doc.trim_ascii_start(), )+
+                    $( Self::$derived => $derived_doc.trim_ascii_start(), )+
+                }
+            }
+
+            /// Whether it follows from other tables, and is made when it is read.
+            pub const fn is_derived(self) -> bool {
+                matches!(self, $( Self::$derived )|+)
             }
         }
     };
@@ -43,12 +61,10 @@ tables! {
     Names = "names";
     /// Kernel objects and mapped views, one row per lifetime.
     Objects = "objects";
-    /// Events of the objects.
-    Events = "events";
-    /// Handles open at the end (rundown).
-    ExistingHandles = "existing_handles";
-    /// Handles open at the start (rundown).
-    StartHandles = "start_handles";
+    /// Handles, views and allocations: what processes got and have to give back, one row each.
+    Acquisitions = "acquisitions";
+    /// Changes of the reference counts of objects.
+    ReferenceChanges = "reference_changes";
     /// Call stacks, each once.
     Stacks = "stacks";
     /// Every stack that was recorded, when all are kept.
@@ -69,14 +85,23 @@ tables! {
     EventValues = "event_values";
     /// Heaps, and other sources of allocations.
     Allocators = "allocators";
-    /// Allocations, one row per allocation or part of one.
-    Resources = "resources";
     /// Frees without allocation, and events that were ignored.
     ResourceMisses = "resource_misses";
     /// Time ranges in which events may be missing.
     Losses = "losses";
     /// Data that was lost, damaged or left out.
     Warnings = "warnings";
+    derived:
+    /// Events of the objects: openings and ends of handles and views, object events and reference changes, in time order within each object.
+    Events = "events";
+    /// Handles open at the end (rundown).
+    ExistingHandles = "existing_handles";
+    /// Handles open at the start (rundown).
+    StartHandles = "start_handles";
+    /// Where the events and open handles of each object are.
+    ObjectSpans = "object_spans";
+    /// Allocations, one row per allocation or part of one.
+    Resources = "resources";
 }
 
 impl Table {
@@ -85,7 +110,12 @@ impl Table {
         format!("{}.parquet", self.name())
     }
 
-    /// The table of a name, in any case.
+    /// The tables that queries and exports have: all that are stored, and the events.
+    pub fn queried() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().chain([Self::Events])
+    }
+
+    /// The stored table of a name, in any case.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|table| table.name().eq_ignore_ascii_case(name))
     }

@@ -16,7 +16,7 @@ CALLS = {
     "objects": {"stacks": True},
     "allocations": {"by": ["kind", "createstack"], "stacks": True},
     "stack": {"id": 18},
-    "sql": {"query": "SELECT process, pid, class FROM leaks"},
+    "sql": {"query": "SELECT process, pid, origin FROM leaks"},
     "schema": {},
     "stats": {},
 }

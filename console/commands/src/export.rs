@@ -9,11 +9,14 @@ use handlescope_model::{ArchiveError, Table, Trace, Untrusted, write_parquet_wit
 use polars::prelude::{Column, DataFrame, PlSmallStr, Scalar};
 
 use super::shared::groups;
+use super::shared::names::WatchedSymbols;
 use super::shared::options::{csv_raw_option, files_option, force_option, format_option};
+use super::sql::end_program;
 use super::{Command, CommandError, Context, Entered, Signature};
+use handlescope_query::FrameNames;
 use handlescope_render::write_frame;
 use handlescope_session::cancel::Cancel;
-use handlescope_session::filter::Filter;
+use handlescope_session::filter::{Filter, SystemModules};
 use handlescope_session::grammar::value::{LOADED_FILES, SWITCH, file_in};
 use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::paths::{Aside, Output, Overwrite, with_home, write_aside};
@@ -21,6 +24,7 @@ use handlescope_session::trace::LoadedTrace;
 use handlescope_session::values::{
     Counted, CsvText, Format, NamesFile, RequestedFormat, TABLE_FORMATS,
 };
+use handlescope_sql::{MemoryLimit, Views, sql};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ExportArgs {
@@ -104,8 +108,12 @@ impl Command for Export {
             };
             fs::create_dir_all(&folder).map_err(|source| failed(&folder, source))?;
             let overwrite = session.overwrite(args.force);
-            let rows = export_trace(&file.trace, &folder, &args, &overwrite, cancel)?;
-            let (tables, rows) = (Table::ALL.len(), Counted(rows, "row"));
+            messages.wait("exporting");
+            let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
+            let acquisitions =
+                || acquisitions(file, &names, session.settings.system_modules(), cancel);
+            let rows = export_trace(&file.trace, acquisitions, &folder, &args, &overwrite, cancel)?;
+            let (tables, rows) = (Table::queried().count(), Counted(rows, "row"));
             writeln!(out, "{}: {tables} tables, {rows}", Untrusted(folder))?;
         }
         Ok(())
@@ -146,6 +154,7 @@ impl Written {
 /// trace, too.
 fn export_trace(
     trace: &Trace,
+    acquisitions: impl Fn() -> Result<DataFrame, CommandError>,
     folder: &Path,
     args: &ExportArgs,
     overwrite: &Overwrite,
@@ -153,14 +162,17 @@ fn export_trace(
 ) -> Result<u64, CommandError> {
     let path = |table: Table, extension| folder.join(format!("{}.{extension}", table.name()));
     for (table, (_, extension)) in
-        Table::ALL.iter().flat_map(|t| args.formats().into_iter().map(|f| (*t, f)))
+        Table::queried().flat_map(|t| args.formats().into_iter().map(move |f| (t, f)))
     {
         overwrite.replacing(&path(table, extension))?;
     }
     let (id, mut rows, mut written) = (trace.id(), 0, Vec::new());
-    for table in Table::ALL {
+    for table in Table::queried() {
         cancel.check()?;
-        let frame = table_of(trace, table, &id)?;
+        let frame = match table {
+            Table::Acquisitions => with_id(acquisitions()?, table, &id)?,
+            table => with_id(trace.frame(table)?, table, &id)?,
+        };
         rows += frame.height() as u64;
         for (format, extension) in args.formats() {
             let output = overwrite.replacing(&path(table, extension))?;
@@ -181,9 +193,21 @@ fn export_trace(
     Ok(rows)
 }
 
+/// The acquisitions as queries have them, with names instead of row numbers and codes; without the texts of stacks, which
+/// the table of stacks would have once for each acquisition.
+fn acquisitions(
+    file: &LoadedTrace,
+    names: &dyn FrameNames,
+    system: &SystemModules,
+    cancel: &Cancel,
+) -> Result<DataFrame, CommandError> {
+    const QUERY: &str = "SELECT * EXCLUDE (file_index, stack_text) FROM acquisitions";
+    let limit = MemoryLimit { most: None, end_program };
+    Ok(sql(&[(0, file)], QUERY, Views::built_in(), limit, names, system, cancel)?)
+}
+
 /// A table with the id of its trace in each row.
-fn table_of(trace: &Trace, table: Table, id: &str) -> Result<DataFrame, ArchiveError> {
-    let mut frame = trace.frame(table)?;
+fn with_id(mut frame: DataFrame, table: Table, id: &str) -> Result<DataFrame, ArchiveError> {
     let id = Scalar::from(PlSmallStr::from(id));
     let column = Column::new_scalar(TRACE_ID.into(), id, frame.height());
     frame

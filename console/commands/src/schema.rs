@@ -122,7 +122,7 @@ pub fn schema(
     out: &mut dyn Write,
     screen: Screen,
 ) -> io::Result<()> {
-    let tables = Table::ALL.into_iter().map(Relation::Table);
+    let tables = Table::queried().map(Relation::Table);
     let relations: Vec<Relation<'_>> = tables.chain(views.all().map(Relation::View)).collect();
     let relations = if requested.is_empty() { &relations } else { requested };
     if is_markdown {

@@ -284,8 +284,8 @@ pub static TOOLS: &[Tool] = &[
     },
     Tool {
         name: "sql",
-        about: "Answers SQL (SELECT of polars) over the loaded traces. Views: leaks, handles, open_handles (a row for \
-                each handle), resource_leaks, allocations; tables: see schema.",
+        about: "Answers SQL (SELECT of polars) over the loaded traces. Views: acquisitions (a row for each handle, \
+                mapped view and allocation), and of it leaks, handles, allocations, open_handles; tables: see schema.",
         work: Work::Sql,
         names: Names { rows: "rows", list: None },
         brief: Brief::Values,

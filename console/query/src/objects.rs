@@ -1,6 +1,6 @@
 //! The objects table as the queries need it: where the events and handles of an object stand.
 
-use handlescope_model::tables::{Events, Objects};
+use handlescope_model::tables::{Events, ObjectSpans, Objects};
 use handlescope_model::{
     ArchiveError, EventIdx, ExistingIdx, FILE_MAPPING_TYPE, Numbers, ObjectIdx, ProcessIdx,
     RowCount, RowSet, Sparse, Table, Trace, TypeId,
@@ -29,7 +29,7 @@ pub struct ObjectTable {
 impl ObjectTable {
     /// Reads all objects.
     pub fn load(trace: &Trace) -> Result<Self, ArchiveError> {
-        Self::of_rows(trace, RowSet::all(trace.height(Table::Objects)?))
+        Self::of_rows(trace, RowSet::all(trace.height(Table::ObjectSpans)?))
     }
 
     /// Reads the objects with any of some events. The others, which may be nearly all, take no memory.
@@ -38,9 +38,9 @@ impl ObjectTable {
         is_selected: impl Fn(usize) -> bool,
     ) -> Result<Self, ArchiveError> {
         let (first, count) =
-            (trace.values(Objects::first_event)?, trace.values(Objects::event_count)?);
+            (trace.values(ObjectSpans::first_event)?, trace.values(ObjectSpans::event_count)?);
         let height = trace.height(Table::Events)?;
-        let objects = trace.height(Table::Objects)?;
+        let objects = trace.height(Table::ObjectSpans)?;
         let rows = (0..objects).filter(|row| {
             let first = first.get(*row).map_or(0, EventIdx::row);
             within(first, count.get(*row), height).any(&is_selected)
@@ -52,12 +52,12 @@ impl ObjectTable {
         let rows = Arc::new(rows);
         Ok(Self {
             type_id: trace.values_at(Objects::type_id, &rows)?,
-            first_event: trace.values_at(Objects::first_event, &rows)?,
-            event_count: trace.values_at(Objects::event_count, &rows)?,
-            first_existing: trace.values_at(Objects::first_existing, &rows)?,
-            existing_count: trace.values_at(Objects::existing_count, &rows)?,
-            create_event: trace.values_at(Objects::create_event, &rows)?,
-            destroy_event: trace.values_at(Objects::destroy_event, &rows)?,
+            first_event: trace.values_at(ObjectSpans::first_event, &rows)?,
+            event_count: trace.values_at(ObjectSpans::event_count, &rows)?,
+            first_existing: trace.values_at(ObjectSpans::first_existing, &rows)?,
+            existing_count: trace.values_at(ObjectSpans::existing_count, &rows)?,
+            create_event: trace.values_at(ObjectSpans::create_event, &rows)?,
+            destroy_event: trace.values_at(ObjectSpans::destroy_event, &rows)?,
             events: trace.height(Table::Events)?,
             existing: trace.height(Table::ExistingHandles)?,
             rows,

@@ -88,7 +88,7 @@ impl<'a> StatsAnswer<'a> {
             events: EventCounts::read(trace)?.rows().collect(),
             stacks_distinct: trace.height(Table::Stacks)?,
             frames_distinct: trace.height(Table::Frames)?,
-            objects: trace.height(Table::Objects)?,
+            objects: trace.height(Table::ObjectSpans)?,
             handle_events: sum("handle_events")?,
             leaked_handles: sum("leaked_handles")?,
             leaked_views: sum("leaked_views")?,

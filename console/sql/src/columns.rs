@@ -4,9 +4,10 @@
 use std::borrow::Cow;
 
 use handlescope_model::tables::{
-    Allocators, Events, ResourceEnd, ResourceKind, ResourceMissKind, ResourceMisses, Resources,
+    AcquisitionKind, Acquisitions, Allocators, End, Events, Origin, ResourceKind, ResourceMissKind,
+    ResourceMisses,
 };
-use handlescope_model::{Cell, ColumnSpec, ColumnType, Columns, EventKind, Key, Table};
+use handlescope_model::{ColumnSpec, ColumnType, Columns, EventKind, Key, Table};
 use polars::prelude::{DataType, PolarsError};
 
 use handlescope_query::type_name;
@@ -33,6 +34,8 @@ pub enum Values {
     TypeName,
     /// The words for the codes in a column of the archive.
     Words(&'static str, fn(u32) -> Option<&'static str>),
+    /// What follows from the origin and the end of acquisitions.
+    OfLife(fn(Origin, End) -> bool),
     /// Values computed from the frames of stacks, whose names have to be looked up.
     OfFrames,
 }
@@ -61,6 +64,11 @@ const fn words<C: Columns>(
     add(Some(C::TABLE), ColumnType::Text, name, doc, Values::Words(codes.name(), word))
 }
 
+/// Declares a column of what follows from the origin and the end of acquisitions.
+const fn life(name: &'static str, doc: &'static str, of: fn(Origin, End) -> bool) -> Added {
+    add(Some(Table::Acquisitions), ColumnType::Bool, name, doc, Values::OfLife(of))
+}
+
 /// The columns of queries only, in front of those of the archive.
 static ADDED: &[Added] = {
     use ColumnType::{Text, U32};
@@ -84,8 +92,25 @@ static ADDED: &[Added] = {
         words(Allocators::kind, "kind_name", "The kind, as in heap.", |code| {
             Some(ResourceKind::from_code(code)?.name())
         }),
-        words(Resources::end, "end_name", "How it ended, as in freed.", |code| {
-            Some(ResourceEnd::from_code(code)?.name())
+        words(Acquisitions::kind, "kind_name", "The kind, as in handle.", |code| {
+            Some(AcquisitionKind::from_code(code)?.name())
+        }),
+        words(Acquisitions::origin, "origin_name", "How it began, as in create.", |code| {
+            Some(Origin::from_code(code)?.name())
+        }),
+        life("in_trace", "Whether the trace has its opening.", |origin, _| origin.is_in_trace()),
+        life(
+            "leaked",
+            "Whether the trace has its opening, and nothing released it.",
+            Origin::is_leak,
+        ),
+        life(
+            "at_exit",
+            "Whether only the end of its process released it.",
+            Origin::is_leak_at_exit,
+        ),
+        words(Acquisitions::end, "end_name", "How it ended, as in closed.", |code| {
+            Some(End::from_code(code)?.name())
         }),
         words(ResourceMisses::what, "what_name", "What it is, as in orphan_free.", |code| {
             Some(ResourceMissKind::from_code(code)?.name())
@@ -120,8 +145,12 @@ pub fn specs(table: Table) -> impl Iterator<Item = ColumnSpec> {
 
 fn columns(table: Table) -> impl Iterator<Item = TableColumn> {
     let added = added(table).map(|(_, values, spec)| (*values, *spec));
-    let stored = table.columns().iter().map(|spec| match spec.is_hex() {
+    let stored = table.columns().iter().map(move |spec| match spec.is_hex() {
         true => (Values::Hex, ColumnSpec { dtype: ColumnType::Text, ..*spec }),
+        // In a trace without a clock they are only an order.
+        false if table == Table::Acquisitions && spec.name.ends_with("_ns") => {
+            (Values::Time, *spec)
+        }
         false => (Values::Archive, *spec),
     });
     added.chain(stored).map(move |(values, spec)| TableColumn { table, spec, values })
@@ -166,15 +195,6 @@ impl TableColumn {
     pub fn named(table: Table, name: &str) -> Option<TableColumn> {
         columns(table).find(|column| column.spec.name == name)
     }
-
-    /// A column of the archive.
-    pub const fn of<C: Columns, T: Cell>(key: Key<C, T>) -> TableColumn {
-        TableColumn { table: C::TABLE, spec: key.spec(), values: Values::Archive }
-    }
-
-    /// The time of an event, where the trace has a clock.
-    pub const TIME: TableColumn =
-        TableColumn { values: Values::Time, ..TableColumn::of(Events::time_ns) };
 }
 
 /// A failure as polars has them.

@@ -113,7 +113,7 @@ impl Exact {
             (Exact::Averaged, [value]) => {
                 polars_ensure!(
                     !matches!(value.dtype(), DataType::Datetime(..) | DataType::Duration(_)),
-                    SQLInterface: "the mean of times is rounded differently elsewhere; write avg(close_ns - open_ns), in \
+                    SQLInterface: "the mean of times is rounded differently elsewhere; write avg(ended_ns - opened_ns), in \
                      nanoseconds"
                 );
                 Ok(value.clone())

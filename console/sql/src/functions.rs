@@ -22,10 +22,7 @@ use super::exact::Exact;
 use super::hex::{HEX, NUMBER, hex_of, number_of};
 use super::tables::Tables;
 
-/// The function that says when the event of a row happened, where its trace has a clock.
-const EVENT_TIME: &str = "event_time";
-
-/// The function that makes calendar times of columns like `open_ns`.
+/// The function that makes calendar times of columns like `opened_ns`.
 const UTC_TIME: &str = "utc_time";
 
 /// Our functions, and no others.
@@ -80,7 +77,7 @@ impl FunctionRegistry for Functions {
 }
 
 impl Function {
-    /// `hex`, `number`, `event_time`, `utc_time`, or table and column like `processes_name`.
+    /// `hex`, `number`, `utc_time`, or table and column like `processes_name`.
     fn named(name: &str) -> Option<Function> {
         if name.eq_ignore_ascii_case(HEX) {
             return Some(Function::Hex);
@@ -88,16 +85,13 @@ impl Function {
         if name.eq_ignore_ascii_case(NUMBER) {
             return Some(Function::Number);
         }
-        if name.eq_ignore_ascii_case(EVENT_TIME) {
-            return Some(Function::InRow(TableColumn::TIME));
-        }
         if name.eq_ignore_ascii_case(UTC_TIME) {
             return Some(Function::UtcTime);
         }
         if let Some(exact) = Exact::named(name) {
             return Some(Function::Exact(exact));
         }
-        Table::ALL.into_iter().find_map(|table| {
+        Table::queried().find_map(|table| {
             let column = name.strip_prefix(table.name())?.strip_prefix('_')?;
             TableColumn::named(table, column).map(Function::InRow)
         })
@@ -174,7 +168,7 @@ fn utc_times(times: &Column, files: Option<&Column>, tables: &Tables) -> PolarsR
     distinct.dedup();
     polars_ensure!(
         files.is_some() || distinct.len() < 2,
-        SQLInterface: "the traces started at different times; write {UTC_TIME}(open_ns, file_index)"
+        SQLInterface: "the traces started at different times; write {UTC_TIME}(opened_ns, file_index)"
     );
     let files = match files {
         Some(files) => files.cast(&DataType::UInt32)?,

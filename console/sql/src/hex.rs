@@ -222,7 +222,7 @@ fn function_is_hex(name: &str) -> bool {
         let column = name.strip_prefix(table.name()).and_then(|rest| rest.strip_prefix('_'));
         column.and_then(|column| table.column(column)).is_some_and(ColumnSpec::is_hex)
     };
-    name.eq_ignore_ascii_case(HEX) || Table::ALL.into_iter().any(is_column)
+    name.eq_ignore_ascii_case(HEX) || Table::queried().any(is_column)
 }
 
 /// Whether an operator compares or calculates by size.
@@ -282,9 +282,9 @@ mod tests {
             .collect();
         for (query, expected) in [
             ("pointer = 0xffffad8f1234", "pointer = '0xFFFFAD8F1234'"),
-            ("0x00C0 <> h.handle", "'0xC0' <> h.handle"),
-            ("handle = 192", "handle = '0xC0'"),
-            ("handle IN ('0xc0', 0xC4)", "handle IN ('0xC0', '0xC4')"),
+            ("0x00C0 <> h.key", "'0xC0' <> h.key"),
+            ("key = 192", "key = '0xC0'"),
+            ("key IN ('0xc0', 0xC4)", "key IN ('0xC0', '0xC4')"),
             ("pid = 0x1A4", "pid = 420"),
             ("x = 0x10", "x = '0x10'"),
             ("size > 0x1000", "size > 4096"),

@@ -26,6 +26,7 @@ use super::{
     dialect::{ONE_ROW, translate},
     functions::Functions,
     nested::plan_nested,
+    relations::table_name,
     scan::scan,
     tables::Tables,
 };
@@ -67,8 +68,8 @@ pub fn too_long(query: &str) -> Option<String> {
 pub fn context(tables: &Arc<Tables>) -> PolarsResult<SQLContext> {
     let functions = Functions::new(Some(Arc::clone(tables)));
     let context = SQLContext::new().with_function_registry(Arc::new(functions));
-    for table in Table::ALL {
-        context.register(table.name(), scan(Arc::clone(tables), table)?);
+    for table in Table::queried() {
+        context.register(table_name(table), scan(Arc::clone(tables), table)?);
     }
     Ok(context)
 }

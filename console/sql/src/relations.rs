@@ -15,15 +15,27 @@ pub enum Relation<'a> {
     View(&'a View),
 }
 
+/// The tables that queries name. Instead of the stored acquisitions, which have row numbers and codes, they name the view.
+pub fn queried_by_name() -> impl Iterator<Item = Table> {
+    Table::queried().filter(|table| *table != Table::Acquisitions)
+}
+
+/// The name of a table in the text of views.
+pub fn table_name(table: Table) -> &'static str {
+    match table {
+        Table::Acquisitions => "_acquisitions",
+        table => table.name(),
+    }
+}
+
 impl Views {
     /// Every relation, views first.
     pub fn relations(&self) -> impl Iterator<Item = Relation<'_>> {
-        self.all().map(Relation::View).chain(Table::ALL.into_iter().map(Relation::Table))
+        self.all().map(Relation::View).chain(queried_by_name().map(Relation::Table))
     }
 
     pub fn relation(&self, name: &str) -> Option<Relation<'_>> {
-        let mut tables = Table::ALL.into_iter();
-        let table = tables.find(|table| table.name().eq_ignore_ascii_case(name));
+        let table = queried_by_name().find(|table| table.name().eq_ignore_ascii_case(name));
         self.named(name).map(Relation::View).or(table.map(Relation::Table))
     }
 }

@@ -3,11 +3,11 @@
 
 use std::sync::{Arc, mpsc};
 
-use handlescope_model::tables::Objects;
+use handlescope_model::tables::{Acquisitions, End, Objects, Origin};
 use handlescope_model::{ColumnType, Table, Trace};
 use polars::prelude::{
-    Column, DataFrame, IntoColumn, NewChunkedArray, PlSmallStr, PolarsError, PolarsResult, Scalar,
-    StringChunked, UInt32Chunked, polars_bail,
+    BooleanChunked, Column, DataFrame, IntoColumn, NewChunkedArray, PlSmallStr, PolarsError,
+    PolarsResult, Scalar, StringChunked, UInt32Chunked, polars_bail,
 };
 
 use super::columns::{TableColumn, Values, failed};
@@ -112,6 +112,15 @@ impl Tables {
                 let codes = trace.trace.column(table, codes).map_err(failed)?;
                 let texts = codes.u32()?.iter().map(|code| word(code?));
                 StringChunked::from_iter_options(name, texts).into_column()
+            }
+            Values::OfLife(of) => {
+                let origins = trace.trace.values(Acquisitions::origin).map_err(failed)?;
+                let ends = trace.trace.values(Acquisitions::end).map_err(failed)?;
+                let flags = origins.values().iter().zip(ends.values()).map(|(origin, end)| {
+                    let life = Origin::from_code(*origin).zip(End::from_code(*end));
+                    life.is_some_and(|(origin, end)| of(origin, end))
+                });
+                BooleanChunked::from_iter_values(name, flags).into_column()
             }
             Values::Archive => {
                 let column = trace.trace.column(table, spec.name).map_err(failed)?;

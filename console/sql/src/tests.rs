@@ -2,9 +2,8 @@
 
 use std::{fs, path::Path};
 
-use handlescope_model::rules::{OPENING, is_never_freed};
-use handlescope_model::tables::{ClosedUnseen, Event, ResourceEnd, ResourceKind};
-use handlescope_model::{Cancel, Cancelled, EventKind, StackIdx};
+use handlescope_model::tables::{AcquisitionKind, End, Event, Origin};
+use handlescope_model::{Cancel, Cancelled, StackIdx};
 use handlescope_symbols::{CodeAddress, FrameChain, ModuleIdentity};
 use polars::prelude::{Column, DataFrame, ParquetWriter};
 use polars::sql::keywords::all_functions;
@@ -81,13 +80,13 @@ fn a_handle_has_its_names_and_its_end_in_its_row() {
     let inherited = duplicate(OTHER, 5, 8, (APP, 4)).leaked().inherited_by(CHILD);
     fixture.object(NewObject { kind: "Key", events: vec![inherited], ..NewObject::default() });
     let files = [loaded(fixture)];
-    let query = "SELECT id, type, name, kind, handle, process, pid, open_ns, close_ns, lifetime_ns, \
-                 leaked, source_process, inherited_by, object, event FROM handles";
+    let query = "SELECT id, type, name, origin, key, process, pid, opened_ns, ended_ns, lifetime_ns, leaked, \
+                 source_process, object, row FROM handles";
     assert_eq!(
         rows(&files, query),
         [
-            r#"1,Event,"\a, b",handle_create,0xC0,app.exe,100,1000,4000,3000,false,,,0,0"#,
-            "2,Key,,handle_duplicate,0x8,other.exe,300,5000,,,true,app.exe,child.exe,1,2",
+            r#"1,Event,"\a, b",create,0xC0,app.exe,100,1000,4000,3000,false,,0,0"#,
+            "2,Key,,inherit,0x8,child.exe,200,5000,,,true,app.exe,1,1",
         ]
     );
     assert_eq!(rows(&files, "SELECT id FROM leaks"), ["2"]);
@@ -113,7 +112,10 @@ fn leaks_are_as_many_as_the_totals_say() {
     let Saved { trace, .. } = saved;
     let files = [LoadedTrace::new(Path::new("a.etl").into(), trace)];
     assert_eq!(rows(&files, "SELECT count(*) FROM leaks"), [leaked.to_string()]);
-    assert_eq!(rows(&files, "SELECT type, handle FROM leaks WHERE kind = 'map'"), ["FileMapping,"]);
+    assert_eq!(
+        rows(&files, "SELECT type, key FROM leaks WHERE kind = 'view'"),
+        ["FileMapping,0x1000"]
+    );
 }
 
 #[test]
@@ -221,7 +223,7 @@ fn frames_of_several_files_stay_those_of_their_stacks() {
         rows(&files, "SELECT row, frames, depth FROM stacks"),
         ["0,\"[0,1]\",2", "1,\"[2,3]\",2"]
     );
-    let innermost = "SELECT h.file_index, s.row FROM handles h JOIN stacks s ON s.row = h.stack WHERE \
+    let innermost = "SELECT h.file_index, s.row FROM handles h JOIN stacks s ON s.row = h.opened_stack WHERE \
                      s.text LIKE '%UnknownMethod%'";
     assert_eq!(rows(&files, innermost), ["1,1"]);
 }
@@ -258,16 +260,16 @@ fn addresses_have_one_form_in_tables_and_views_and_are_compared_with_literals() 
         "o.pointer IN (0x1, 0xFFFF810000000000)",
         "h.pointer > 0xFFFF000000000000",
         "number(o.pointer) + 0x78 = number('0xFFFF810000000078')",
-        "h.handle = 192",
-        "h.handle BETWEEN 0x9 AND 0x100",
+        "h.key = 192",
+        "h.key BETWEEN 0x9 AND 0x100",
         "h.pid <> 0xFFFF",
     ] {
         let query = format!(
-            "SELECT o.pointer, h.handle FROM objects o JOIN handles h ON h.pointer = o.pointer \
+            "SELECT o.pointer, h.key FROM objects o JOIN handles h ON h.pointer = o.pointer \
              WHERE {condition}"
         );
         assert_eq!(rows(&files, &query), ["0xFFFF810000000000,0xC0"], "{condition}");
-        let none = format!("{query} AND h.handle <> 0xc0");
+        let none = format!("{query} AND h.key <> 0xc0");
         assert_eq!(rows(&files, &none), [""; 0], "{condition}");
     }
     let calculated = "SELECT number(handle) + 0x10 AS n, hex(handle) AS h FROM events LIMIT 1";
@@ -286,7 +288,7 @@ fn rows_that_a_damaged_file_makes_up_are_unknown() {
     let broken =
         Event { closing_event: Some(handlescope_model::EventIdx(99)), ..create(APP, 1, 4) };
     let files = [trace(vec![vec![broken.on(stack)]])];
-    assert_eq!(rows(&files, "SELECT close_ns, close_process FROM handles"), [","]);
+    assert_eq!(rows(&files, "SELECT ended_ns, ended_by FROM handles"), [","]);
 }
 
 #[test]
@@ -305,19 +307,25 @@ fn a_wrong_query_is_refused_with_the_nearest_names() {
 fn a_shape_that_polars_gets_wrong_is_refused_with_another_way_to_write_it() {
     let files = [trace(vec![vec![create(APP, 1, 4)], vec![create(APP, 2, 8)]])];
     for (query, way) in [
-        ("SELECT sum(tid) OVER (ORDER BY id) FROM handles", "ROWS UNBOUNDED PRECEDING"),
-        ("SELECT avg(tid) OVER (ORDER BY id) FROM handles", "write sum, min, max or count"),
-        ("SELECT rank() OVER (ORDER BY close_ns) FROM handles", "WHERE close_ns IS NOT NULL"),
+        ("SELECT sum(opened_tid) OVER (ORDER BY id) FROM handles", "ROWS UNBOUNDED PRECEDING"),
+        ("SELECT avg(opened_tid) OVER (ORDER BY id) FROM handles", "write sum, min, max or count"),
+        ("SELECT rank() OVER (ORDER BY ended_ns) FROM handles", "WHERE ended_ns IS NOT NULL"),
         (
-            "SELECT avg(utc_time(close_ns) - utc_time(open_ns)) FROM handles",
-            "avg(close_ns - open_ns)",
+            "SELECT avg(utc_time(ended_ns) - utc_time(opened_ns)) FROM handles",
+            "avg(ended_ns - opened_ns)",
         ),
         ("SELECT sum(1) FROM handles", "count(*)"),
-        ("SELECT id FROM handles WHERE tid = (SELECT max(tid) FROM handles)", "CROSS JOIN"),
+        (
+            "SELECT id FROM handles WHERE opened_tid = (SELECT max(opened_tid) FROM handles)",
+            "CROSS JOIN",
+        ),
         ("SELECT h.id FROM handles h LEFT JOIN processes p ON h.pid < p.pid", "LEFT JOIN (SELECT"),
         ("SELECT id FROM handles WHERE row_number() OVER (ORDER BY id) = 1", "in a subquery"),
-        ("WITH leaks AS (SELECT tid FROM leaks) SELECT tid FROM leaks", "a name of its own"),
-        ("SELECT 9223372036854775807 + tid FROM handles", "CAST(… AS DOUBLE)"),
+        (
+            "WITH leaks AS (SELECT opened_tid FROM leaks) SELECT opened_tid FROM leaks",
+            "a name of its own",
+        ),
+        ("SELECT 9223372036854775807 + opened_tid FROM handles", "CAST(… AS DOUBLE)"),
         ("SELECT regexp_matches(type, 'E') FROM handles", "did you mean regexp_like?"),
         ("SELECT id FROM handles WHERE type SIMILAR TO 'E'", "SIMILAR TO is not possible here"),
         ("SELECT id FROM handles WHERE EXISTS (SELECT 1 FROM leaks)", "EXISTS is not possible"),
@@ -331,12 +339,12 @@ fn a_shape_that_polars_gets_wrong_is_refused_with_another_way_to_write_it() {
 fn our_functions_are_known_in_queries_inside_queries() {
     let files = [trace(vec![vec![create(APP, 1, 0xC0)], vec![create(APP, 2, 0xC4)]])];
     let queries = [
-        "SELECT x FROM (SELECT hex(number(handle) - 1) AS x FROM handles) AS t ORDER BY x",
-        "WITH t AS (SELECT hex(number(handle) - 1) AS x FROM handles) SELECT x FROM t ORDER BY x",
-        "WITH t AS (SELECT number(handle) AS n FROM handles), u AS (SELECT hex(n - 1) AS x FROM t) \
+        "SELECT x FROM (SELECT hex(number(key) - 1) AS x FROM handles) AS t ORDER BY x",
+        "WITH t AS (SELECT hex(number(key) - 1) AS x FROM handles) SELECT x FROM t ORDER BY x",
+        "WITH t AS (SELECT number(key) AS n FROM handles), u AS (SELECT hex(n - 1) AS x FROM t) \
          SELECT a.x FROM (SELECT x FROM u) AS a ORDER BY x",
-        "SELECT hex(number(handle) - 1) AS x FROM handles WHERE id = 1 UNION ALL SELECT \
-         hex(number(handle) - 1) AS x FROM handles WHERE id = 2 ORDER BY x",
+        "SELECT hex(number(key) - 1) AS x FROM handles WHERE id = 1 UNION ALL SELECT \
+         hex(number(key) - 1) AS x FROM handles WHERE id = 2 ORDER BY x",
     ];
     for query in queries {
         assert_eq!(rows(&files, query), ["0xBF", "0xC3"], "{query}");
@@ -348,12 +356,12 @@ fn a_time_of_the_trace_becomes_a_calendar_time() {
     let file = trace(vec![vec![create(APP, 1_500_000, 4)]]);
     let files = std::slice::from_ref(&file);
     let start = "SELECT strftime(utc_time(0), '%Y-%m-%d %H:%M:%S') AS t FROM handles";
-    let later = "SELECT strftime(utc_time(open_ns), '%Y-%m-%d %H:%M:%S') AS t FROM handles";
-    let of_file = later.replace("open_ns", "open_ns, file_index");
+    let later = "SELECT strftime(utc_time(opened_ns), '%Y-%m-%d %H:%M:%S') AS t FROM handles";
+    let of_file = later.replace("opened_ns", "opened_ns, file_index");
     assert_eq!(rows(files, start), ["2024-05-10 10:46:34"]);
     assert_eq!(rows(files, later), ["2024-05-10 10:46:36"]);
     assert_eq!(rows(files, &of_file), rows(files, later));
-    let none = "SELECT id, utc_time(close_ns) AS t FROM handles";
+    let none = "SELECT id, utc_time(ended_ns) AS t FROM handles";
     assert_eq!(rows(files, none), ["1,"]);
 }
 
@@ -395,12 +403,6 @@ fn a_query_is_no_longer_than_the_planner_can_bear() {
     assert!(answer(&files, &long).expect_err("long").contains("bytes, more than"));
 }
 
-/// The text of a view of the program.
-fn text_of(view: &str) -> &'static str {
-    let views = Views::built_in();
-    views.named(view).and_then(|view| views.texts(view).next()).expect(view)
-}
-
 fn meaning(view: &str, column: &str) -> String {
     let columns = Relation::named(view).expect(view).columns();
     columns.into_iter().find(|known| known.name == column).expect(column).doc.into_owned()
@@ -408,35 +410,14 @@ fn meaning(view: &str, column: &str) -> String {
 
 #[test]
 fn the_words_of_views_are_those_of_the_codes() {
-    let opening: Vec<EventKind> =
-        EventKind::ALL.into_iter().filter(|kind| OPENING.contains(*kind)).collect();
-    let joined = |between: &str, text: fn(&EventKind) -> String| {
-        opening.iter().map(text).collect::<Vec<String>>().join(between)
-    };
-    let codes = joined(" OR ", |kind| format!("kind = {}", *kind as u32));
-    let names = joined(", ", |kind| kind.name().to_owned());
-    assert!(text_of("_opened").contains(&format!("WHERE {codes} -- {names}\n")));
-    assert_eq!(meaning("handles", "kind").replace(" or ", ", "), format!("{names}."));
-    for class in ["never_closed", "closed_at_exit"] {
-        assert!(text_of("_opened").contains(&format!("THEN '{class}'")), "{class}");
-        assert!(meaning("leaks", "class").contains(class), "{class}");
+    for (column, words) in [
+        ("kind", AcquisitionKind::ALL.map(AcquisitionKind::name).to_vec()),
+        ("origin", Origin::ALL.map(Origin::name).to_vec()),
+        ("end", End::ALL.map(End::name).to_vec()),
+    ] {
+        let meaning = meaning("acquisitions", column);
+        assert!(words.iter().all(|word| meaning.contains(word)), "{meaning}");
     }
-    for evidence in ClosedUnseen::ALL {
-        let case = format!("WHEN {} THEN '{}'\n", evidence.code(), evidence.name());
-        assert!(text_of("_opened").contains(&case), "{case}");
-        assert!(meaning("leaks", "closed_unseen").contains(evidence.name()), "{case}");
-    }
-    let at_exit = format!("\"end\" = {} AS at_exit", ResourceEnd::AtExit.code());
-    assert!(text_of("_allocated").contains(&at_exit));
-    let leaked: Vec<ResourceEnd> =
-        ResourceEnd::ALL.into_iter().filter(|end| is_never_freed(*end)).collect();
-    let codes: Vec<String> =
-        leaked.iter().map(|end| format!("end_code = {}", end.code())).collect();
-    let names: Vec<&str> = leaked.iter().map(|end| end.name()).collect();
-    let ends = format!("WHERE {} -- {}\n", codes.join(" OR "), names.join(", "));
-    assert!(text_of("resource_leaks").contains(&ends));
-    let kinds = meaning("allocations", "kind").trim_end_matches('.').replace(" or ", ", ");
-    assert_eq!(kinds, ResourceKind::ALL.map(ResourceKind::name).join(", "));
 }
 
 /// A folder with views.
@@ -481,7 +462,7 @@ fn views_of_the_user_are_added_or_replace_others() {
     assert_eq!(ask("WITH leaks AS (SELECT 1 AS a) SELECT * FROM leaks"), "a\n1\n");
     let described = ask("DESCRIBE by_type");
     // The column of a table or view means the same.
-    let type_of = "type,text,,\"Type of the object, as in Event.\"";
+    let type_of = "type,text,,\"Type of the object, as in Event; of an allocation the kind.\"";
     let expected = format!("column,type,unit,meaning\n{type_of}\nn,u32,handles,How many.\n");
     assert_eq!(described, expected);
     assert!(ask("DESCRIBE handles").contains("tid,u32,,Thread that made the call.\n"));
@@ -489,10 +470,10 @@ fn views_of_the_user_are_added_or_replace_others() {
     assert_eq!(
         names[..7],
         [
+            "acquisitions",
             "leaks",
             "handles",
             "open_handles",
-            "resource_leaks",
             "allocations",
             "provider_values",
             "by_type"

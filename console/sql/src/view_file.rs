@@ -5,7 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use handlescope_model::{Cancelled, Reason, Table, Untrusted, open_file};
+use handlescope_model::{Cancelled, Reason, Untrusted, open_file};
+
+use super::relations::queried_by_name;
 use polars::{prelude::PolarsError, sql::extract_table_identifiers};
 use thiserror::Error;
 
@@ -39,7 +41,7 @@ impl ViewError {
     }
 }
 
-/// The description of a column in a file, as in `-- open_ns? [ns]: When it was opened.`
+/// The description of a column in a file, as in `-- opened_ns? [ns]: When it was opened.`
 #[derive(Debug, PartialEq, Eq)]
 pub struct ColumnDoc {
     pub line: usize,
@@ -74,7 +76,7 @@ impl ViewFile {
             .and_then(|file| file.take(MAX_BYTES as u64 + 1).read_to_string(&mut text));
         read.map_err(|source| ViewError::Unread { path: path.to_path_buf(), source })?;
         let file = ViewFile::parse(path, text.trim_start_matches('\u{feff}'))?;
-        let is_table = Table::ALL.into_iter().any(|table| table.name() == file.name);
+        let is_table = queried_by_name().any(|table| table.name() == file.name);
         let problem = match () {
             () if is_table => format!("{} is a table; give the view another name", file.name),
             () if !is_name(&file.name) => "the file name is not a valid view name".to_owned(),

@@ -13,6 +13,7 @@ use polars::{
     sql::{SQLContext, extract_table_identifiers},
 };
 
+use super::relations::{queried_by_name, table_name};
 use super::{
     columns::{RelationColumn, specs},
     hex::with_literals,
@@ -23,14 +24,12 @@ use handlescope_query::KnownNames;
 use handlescope_session::paths::has_extension;
 
 /// The views of this folder.
-static FILES: [(&str, &str); 8] = [
+static FILES: [(&str, &str); 6] = [
+    ("acquisitions.sql", include_str!("views/acquisitions.sql")),
     ("leaks.sql", include_str!("views/leaks.sql")),
     ("handles.sql", include_str!("views/handles.sql")),
     ("open_handles.sql", include_str!("views/open_handles.sql")),
-    ("_opened.sql", include_str!("views/_opened.sql")),
-    ("resource_leaks.sql", include_str!("views/resource_leaks.sql")),
     ("allocations.sql", include_str!("views/allocations.sql")),
-    ("_allocated.sql", include_str!("views/_allocated.sql")),
     ("provider_values.sql", include_str!("views/provider_values.sql")),
 ];
 
@@ -172,7 +171,7 @@ impl Views {
                 Ok(schema)
             });
             let schema = planned.map_err(|error| {
-                let tables = Table::ALL.into_iter().map(|table| -> &str { table.name() });
+                let tables = queried_by_name().map(|table| -> &str { table.name() });
                 let names = KnownNames {
                     tables: tables.chain(files.iter().map(|file| file.name.as_str())).collect(),
                     columns: known.iter().map(|column| &*column.name).collect(),
@@ -343,6 +342,6 @@ fn columns_of(name: &str, planned: &[View]) -> Vec<RelationColumn> {
     if let Some(view) = planned.iter().find(|view| view.name.eq_ignore_ascii_case(name)) {
         return view.columns.clone();
     }
-    let table = Table::ALL.into_iter().find(|table| table.name().eq_ignore_ascii_case(name));
+    let table = Table::queried().find(|table| table_name(*table).eq_ignore_ascii_case(name));
     table.into_iter().flat_map(specs).map(|spec| RelationColumn::of(&spec)).collect()
 }

@@ -78,6 +78,26 @@ pub fn write_in_batches<P: Send>(
     })
 }
 
+/// Sends parts of a table that `next` returns to the thread that encodes it, until `next` returns `None`: one thread makes the
+/// parts, another their frames.
+pub fn send_in_batches<P: Send>(
+    to: &SyncSender<PolarsResult<DataFrame>>,
+    next: impl FnMut() -> Result<Option<P>, Cancelled> + Send,
+    frame: impl Fn(P) -> PolarsResult<DataFrame> + Send,
+    cancel: &Cancel,
+) -> Result<(), ExtractError> {
+    thread::scope(|scope| {
+        let mut batches = BatchesAhead::start(scope, next);
+        while let Some(batch) = batches.next()? {
+            // Fails when the table could not be written, which the end of its thread says.
+            if cancel.is_cancelled() || to.send(frame(batch)).is_err() {
+                break;
+            }
+        }
+        Ok(cancel.check()?)
+    })
+}
+
 /// Parts of a table that wait for the thread that encodes it at most.
 const PARTS_WAITING: usize = 1;
 

@@ -86,17 +86,14 @@ impl GroupedEvents {
         position..(position + after).min(self.len())
     }
 
-    /// Rows of the existing handles table that belong to an object.
-    pub fn existing_of(&self, position: usize) -> Range<u32> {
-        self.existing.first[position]..self.existing.first[position + 1]
+    /// Rows of the rundown at the end that belong to an object.
+    pub fn existing_of(&self, position: usize) -> &[u32] {
+        &self.existing.rows[self.existing.of(position..position + 1)]
     }
 
-    /// Rundown handles as (position of the object, raw row), grouped by object.
-    pub fn existing(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
-        (0..self.len()).flat_map(|position| {
-            let rows = &self.existing.rows[self.existing.of(position..position + 1)];
-            rows.iter().map(move |row| (position as u32, *row as usize))
-        })
+    /// Whether there is a rundown at the end.
+    pub fn has_existing(&self) -> bool {
+        !self.existing.rows.is_empty()
     }
 }
 

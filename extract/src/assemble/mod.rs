@@ -1,7 +1,7 @@
 //! Raw columns → tables: all work that needs the whole trace.
 
+mod acquisitions;
 mod batches;
-mod events;
 mod files;
 mod groups;
 mod modules;
@@ -14,17 +14,17 @@ mod trace;
 
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::mpsc::SyncSender;
 use std::thread;
 
 use handlescope_model::guard::joined;
+use handlescope_model::history::{StartList, start_objects};
 use handlescope_model::tables::{
-    EventCounts, ExistingHandle, ExistingHandles, Names, ObjectType, ObjectTypes, Objects,
-    StackRows, StartHandle, StartHandles, Symbols, Warnings,
+    EventCounts, Names, ObjectType, ObjectTypes, Objects, ReferenceChanges, StackRows, StartHandle,
+    Symbols, Warnings,
 };
 use handlescope_model::{
-    ArchiveError, ArchiveWriter, Cancel, Cancelled, FILE_MAPPING_NAME, FILE_MAPPING_TYPE,
-    ObjectIdx, ProcessIdx, ROW_GROUP_ROWS, Table, TypeId,
+    AcquisitionIdx, ArchiveError, ArchiveWriter, Cancel, Cancelled, FILE_MAPPING_NAME,
+    FILE_MAPPING_TYPE, ObjectIdx, ProcessIdx, ROW_GROUP_ROWS, Table, TypeId,
 };
 use hashbrown::{HashMap, HashSet};
 
@@ -42,11 +42,11 @@ use crate::options::ExtractSummary;
 use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, FrameInterner, KeptRows, StackResolver, StackTable};
 
+use self::acquisitions::EventColumns;
 use self::batches::TableAhead;
-use self::events::EventColumns;
 use self::groups::GroupedEvents;
 use self::modules::{MethodTable, ModuleTables};
-use self::object_events::{ObjectNames, ObjectStats, write_events};
+use self::object_events::{ObjectNames, ObjectSenders, ObjectStats, send_objects};
 use self::provider_events::{LeftOutAndStacks, ProviderEventTables};
 use self::resources::ResourceTables;
 
@@ -116,12 +116,19 @@ pub fn assemble(
     let (rows, stacks_ahead) =
         TableAhead::start(writer.encoder(), Table::Stacks, StackRows::into_frame);
     let mut stacks = StackTable::new(rows);
-    let (rows, objects_ahead) =
+    let (objects, objects_ahead) =
         TableAhead::start(writer.encoder(), Table::Objects, Objects::into_frame);
+    let (changes, changes_ahead) =
+        TableAhead::start(writer.encoder(), Table::ReferenceChanges, ReferenceChanges::into_frame);
+    let (acquisitions, acquisitions_ahead) =
+        TableAhead::start(writer.encoder(), Table::Acquisitions, |frame| frame);
+    let senders = ObjectSenders { acquisitions, objects, changes };
     writer.table(Table::Names, names.into_frame())?;
     let (stats, kept_rows) =
-        assembly.write_handles_and_allocations(&mut writer, &mut stacks, rows, &columns)?;
-    let objects = objects_ahead.finish()?;
+        assembly.write_handles_and_allocations(&mut writer, &mut stacks, senders, &columns)?;
+    for table in [acquisitions_ahead, objects_ahead, changes_ahead] {
+        writer.append(table.finish()?)?;
+    }
     let AllocationStats { allocations, never_freed, freed_at_exit } = columns.stats();
     drop(columns);
     let ObjectStats {
@@ -132,6 +139,7 @@ pub fn assemble(
         leaked_views,
         closed_at_exit,
         closed_unseen,
+        acquisitions: _,
     } = stats;
     let EventTotals { counts, left_out, stacks_total } = assembly.write_remaining_events(
         &mut writer,
@@ -146,9 +154,7 @@ pub fn assemble(
     let (frames, stacks_distinct) = stacks.finish();
     let frames_in_modules = frames.in_modules();
     let frames = assembly.write_methods_and_start_frames(&mut writer, frames)?;
-    writer.append(objects)?;
     writer.table(Table::Symbols, Symbols::default().into_frame())?;
-    assembly.write_open_handles(&mut writer)?;
     assembly.write_system(&mut writer, modules)?;
     writer.table(Table::EventCounts, counts.into_frame())?;
     let warnings = warnings.warnings();
@@ -269,7 +275,7 @@ impl Assembly<'_> {
         &self,
         writer: &mut ArchiveWriter,
         stacks: &mut StackTable,
-        objects: SyncSender<Objects>,
+        to: ObjectSenders,
         allocations: &AllocationColumns,
     ) -> Result<(ObjectStats, KeptRows), ExtractError> {
         let Self { collected, index, owners, followed, clock, cancel, .. } = *self;
@@ -282,15 +288,53 @@ impl Assembly<'_> {
         // A handle event is in one row of the table, so that counting rows does without noting them. The rows are noted
         // when provider events may carry the same stacks, which count once.
         resolver.note_rows(collected.stacks.events.has_carried());
-        let mut stats =
-            write_events(writer, objects, &columns, tracked, names, &mut resolver, cancel)?;
+        let start = self.start_list();
+        let (mut stats, start) =
+            send_objects(&to, &columns, tracked, names, start, &mut resolver, cancel)?;
+        let first_object = ObjectIdx::of(stats.objects as usize);
+        let (objects, rows) = start_objects(
+            start.rest().into_iter().map(|at| self.start_handle(at as usize)),
+            first_object,
+            AcquisitionIdx(stats.acquisitions),
+        );
+        let first = stats.acquisitions + rows.len() as u32;
+        // Fail when a table could not be written, which the ends of their threads say.
+        let _ = to.objects.send(objects);
+        let _ = to.acquisitions.send(rows.into_frame());
         let handle_rows = resolver.rows().len();
         resolver.note_rows(true);
-        let resources = ResourceTables { collected, clock, columns: allocations };
-        resources.write(writer, &mut resolver, cancel)?;
+        let resources = ResourceTables { collected, clock, columns: allocations, first };
+        resources.write(writer, &to.acquisitions, &mut resolver, cancel)?;
         let rows = resolver.into_rows();
         stats.stacks_total += rows.len() - handle_rows;
+        // So that their threads end.
+        drop(to);
         Ok((stats, rows))
+    }
+
+    /// The handles of the rundown at the start.
+    fn start_list(&self) -> StartList {
+        let mut list = StartList::default();
+        for at in 0..self.collected.handles.start.len() {
+            let StartHandle { pointer, process, handle, .. } = self.start_handle(at);
+            list.add(pointer, process, handle, at as u32);
+        }
+        list
+    }
+
+    /// A handle of the rundown at the start.
+    fn start_handle(&self, at: usize) -> StartHandle {
+        let Self { collected, index, followed, .. } = self;
+        let handle = &collected.handles.start[at];
+        StartHandle {
+            pointer: handle.object,
+            process: index.find(handle.pid, handle.time).map(ProcessIdx),
+            pid: handle.pid,
+            handle: u64::from(handle.handle),
+            type_id: TypeId(handle.type_id.into()),
+            name: followed.names.of_interned(handle.name),
+            closed: followed.closed[at],
+        }
     }
 
     /// Writes the stacks of all events, if they were kept, and the events of providers. The stacks of `kept_rows`
@@ -306,7 +350,7 @@ impl Assembly<'_> {
     ) -> Result<EventTotals, ExtractError> {
         let Self { collected, index, spaces, methods, clock, cancel, .. } = *self;
         let stack_events =
-            events::stack_events(collected, spaces, methods, index, clock, stacks, cancel)?;
+            trace::stack_events(collected, spaces, methods, index, clock, stacks, cancel)?;
         let (event_stacks, kept) = (&collected.stacks.events, &collected.kept);
         // The stacks of all events do not have the stacks that events carry themselves.
         let stacks_joined = match collected.stacks.all {
@@ -352,13 +396,6 @@ impl Assembly<'_> {
         Ok(frames)
     }
 
-    /// Writes the handles that were open at the end or at the start of the trace.
-    fn write_open_handles(&self, writer: &mut ArchiveWriter) -> Result<(), ArchiveError> {
-        let Self { collected, owners, index, followed, .. } = *self;
-        write_existing(writer, collected, owners, &followed.grouped)?;
-        write_start_handles(writer, collected, index, &followed.closed, &followed.names)
-    }
-
     /// Writes the inventory of the system: types, processes, threads, modules and volumes.
     fn write_system(
         &self,
@@ -377,47 +414,6 @@ impl Assembly<'_> {
         writer.table(Table::ModuleLoads, loads.into_frame())?;
         writer.table(Table::Volumes, trace::volumes(collected).into_frame())
     }
-}
-
-fn write_existing(
-    writer: &mut ArchiveWriter,
-    collected: &Collector,
-    owners: &EventOwners,
-    grouped: &GroupedEvents,
-) -> Result<(), ArchiveError> {
-    let timeline = &collected.shared.timeline;
-    let mut table = ExistingHandles::default();
-    for (position, row) in grouped.existing() {
-        table.push(ExistingHandle {
-            object: ObjectIdx(position),
-            process: ProcessIdx(owners.process[row]),
-            handle: u64::from(collected.handles.handle[timeline.row[row] as usize]),
-            ..ExistingHandle::default()
-        });
-    }
-    writer.table(Table::ExistingHandles, table.into_frame())
-}
-
-fn write_start_handles(
-    writer: &mut ArchiveWriter,
-    collected: &Collector,
-    index: &ProcessIndex,
-    closed: &[bool],
-    names: &ObjectNames,
-) -> Result<(), ArchiveError> {
-    let mut table = StartHandles::default();
-    for (handle, closed) in collected.handles.start.iter().zip(closed) {
-        table.push(StartHandle {
-            pointer: handle.object,
-            process: index.find(handle.pid, handle.time).map(ProcessIdx),
-            pid: handle.pid,
-            handle: u64::from(handle.handle),
-            type_id: TypeId(handle.type_id.into()),
-            name: names.of_interned(handle.name),
-            closed: *closed,
-        });
-    }
-    writer.table(Table::StartHandles, table.into_frame())
 }
 
 fn object_types(collected: &Collector) -> ObjectTypes {

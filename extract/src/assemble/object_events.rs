@@ -1,20 +1,19 @@
-//! The events table, object by object, the objects derived from it, and the names table.
+//! The objects with their acquisitions, one object after the other, and the names table.
 
 use std::collections::HashMap;
 use std::sync::mpsc::SyncSender;
 use std::thread;
 
+use handlescope_model::history::StartList;
 use handlescope_model::rules::{
     DeriveScratch, WITH_HANDLE, derive, is_leaked_handle, is_leaked_view,
 };
-use handlescope_model::tables::{Name, Names, Object, Objects};
-use handlescope_model::{
-    ArchiveWriter, Cancel, Cancelled, EventIdx, EventKind, ExistingIdx, NameIdx, Poll,
-    ROW_GROUP_ROWS, RowCount, Table,
-};
+use handlescope_model::tables::{Name, Names, Object, Objects, ReferenceChanges};
+use handlescope_model::{Cancel, Cancelled, EventKind, NameIdx, ObjectIdx, Poll, ROW_GROUP_ROWS};
+use polars::prelude::{DataFrame, PolarsResult};
 
-use super::batches::{BatchesAhead, write_in_batches};
-use super::events::{EventBatch, EventColumns};
+use super::acquisitions::{EventBatch, EventColumns, NewObject};
+use super::batches::{BatchesAhead, send_in_batches};
 use crate::collect::Collector;
 use crate::error::ExtractError;
 use crate::lifecycle;
@@ -29,6 +28,8 @@ const LOOKED_UP_AT_ONCE: usize = 1 << 15;
 pub struct ObjectStats {
     /// Number of objects.
     pub objects: u64,
+    /// Number of their handles and views.
+    pub acquisitions: u32,
     /// Events with a stack.
     pub stacks_total: u64,
     /// Creates, duplicates and closes.
@@ -43,20 +44,27 @@ pub struct ObjectStats {
     pub closed_unseen: u64,
 }
 
-/// Writes the events table: one thread derives rows, a second looks up their stacks, a third numbers these, and this thread
-/// encodes. The rows of the objects go to `objects`.
-pub fn write_events(
-    writer: &mut ArchiveWriter,
-    objects: SyncSender<Objects>,
-    columns: &EventColumns<'_>,
-    tracked: &lifecycle::Objects,
-    names: &ObjectNames,
+/// Where the rows of objects go.
+pub struct ObjectSenders {
+    pub acquisitions: SyncSender<PolarsResult<DataFrame>>,
+    pub objects: SyncSender<Objects>,
+    pub changes: SyncSender<ReferenceChanges>,
+}
+
+/// Makes the tables of objects and their acquisitions: one thread derives rows, a second looks up their stacks, a third numbers
+/// these, and another makes frames of them. Returns also the handles of the rundown at the start that no object has.
+pub fn send_objects<'a>(
+    to: &ObjectSenders,
+    columns: &'a EventColumns<'a>,
+    tracked: &'a lifecycle::Objects,
+    names: &'a ObjectNames,
+    start: StartList,
     resolver: &mut StackResolver<'_>,
-    cancel: &Cancel,
-) -> Result<ObjectStats, ExtractError> {
-    let mut builder = EventBuilder::new(columns, tracked, names, objects, cancel);
+    cancel: &'a Cancel,
+) -> Result<(ObjectStats, StartList), ExtractError> {
+    let mut builder = EventBuilder::new(columns, tracked, names, start, cancel);
     let (look_up, numbers) = resolver.halves();
-    let mut stacks_total = 0;
+    let (mut stacks_total, mut acquisitions) = (0, 0);
     thread::scope(|scope| {
         let batches = BatchesAhead::start(scope, || builder.next_batch());
         let mut looked_up = BatchesAhead::start(scope, look_up_in_parts(batches, look_up));
@@ -66,14 +74,18 @@ pub fn write_events(
                 numbers.rows(&looked_up, &mut stacks);
                 if let Some(mut batch) = batch {
                     stacks_total += batch.set_stacks(stacks);
+                    // Fail when a table could not be written, which the ends of their threads say.
+                    let _ = to.objects.send(batch.take_objects(acquisitions));
+                    let _ = to.changes.send(batch.take_changes());
+                    acquisitions += batch.len() as u32;
                     return Ok(Some(batch));
                 }
             }
             Ok(None)
         };
-        write_in_batches(writer, Table::Events, with_stacks, EventBatch::into_frame, cancel)
+        send_in_batches(&to.acquisitions, with_stacks, EventBatch::into_frame, cancel)
     })?;
-    Ok(ObjectStats { stacks_total, ..builder.stats })
+    Ok((ObjectStats { stacks_total, acquisitions, ..builder.stats }, builder.start))
 }
 
 /// Some stacks of a part of the table, which comes with the last of them.
@@ -90,9 +102,9 @@ fn look_up_in_parts<'s, 'a: 's, 'r: 's>(
             current = batches.next()?.map(|batch| (batch, 0));
         }
         let Some((batch, first)) = current.take() else { return Ok(None) };
-        let end = (first + LOOKED_UP_AT_ONCE).min(batch.len());
+        let end = (first + LOOKED_UP_AT_ONCE).min(batch.event_count());
         let looked_up = batch.look_up(first..end, stacks);
-        if end == batch.len() {
+        if end == batch.event_count() {
             return Ok(Some((looked_up, Some(batch))));
         }
         current = Some((batch, end));
@@ -104,14 +116,13 @@ fn look_up_in_parts<'s, 'a: 's, 'r: 's>(
 /// added in the order of their first events.
 const AHEAD: usize = 8;
 
-/// Goes over the objects in their final order and makes the rows of their events.
+/// Goes over the objects in their final order and makes their rows.
 struct EventBuilder<'a> {
     columns: &'a EventColumns<'a>,
     tracked: &'a lifecycle::Objects,
     names: &'a ObjectNames,
-    /// Rows of the objects table for [`Self::sender`].
-    objects: Objects,
-    sender: SyncSender<Objects>,
+    /// The handles of the rundown at the start that no object has so far.
+    start: StartList,
     poll: Poll<'a>,
     scratch: DeriveScratch,
     /// The events of an object, by their positions in the part.
@@ -125,15 +136,14 @@ impl<'a> EventBuilder<'a> {
         columns: &'a EventColumns<'a>,
         tracked: &'a lifecycle::Objects,
         names: &'a ObjectNames,
-        sender: SyncSender<Objects>,
+        start: StartList,
         cancel: &'a Cancel,
     ) -> Self {
         Self {
             columns,
             tracked,
             names,
-            objects: Objects::default(),
-            sender,
+            start,
             poll: Poll::new(cancel),
             scratch: DeriveScratch::default(),
             events: Vec::new(),
@@ -142,62 +152,68 @@ impl<'a> EventBuilder<'a> {
         }
     }
 
-    /// The next rows, unless asked to stop; `None` after the last event.
+    /// The next rows, unless asked to stop; `None` after the last object.
     fn next_batch(&mut self) -> Result<Option<EventBatch<'a>>, Cancelled> {
-        let positions = self.columns.grouped.part_from(self.position);
+        let grouped = self.columns.grouped;
+        if self.position == grouped.len() {
+            return Ok(None);
+        }
+        let positions = grouped.part_from(self.position);
         let mut batch = self.columns.batch(positions.clone());
+        let first_event = grouped.events(positions.clone()).start;
         for position in positions {
-            let grouped = self.columns.grouped;
             if position + AHEAD < grouped.len() {
                 prefetch(&self.tracked.rows[grouped.object(position + AHEAD)..]);
             }
-            self.object(&mut batch, position)?;
+            self.object(&mut batch, first_event, position)?;
             self.position += 1;
-            if self.objects.len() == ROW_GROUP_ROWS || self.position == self.columns.grouped.len() {
-                // Fails when the table could not be written, which the end of its thread says.
-                let _ = self.sender.send(std::mem::take(&mut self.objects));
-            }
         }
-        Ok((batch.len() > 0).then_some(batch))
+        Ok(Some(batch))
     }
 
-    fn object(&mut self, batch: &mut EventBatch<'a>, position: usize) -> Result<(), Cancelled> {
+    fn object(
+        &mut self,
+        batch: &mut EventBatch<'a>,
+        first_event: usize,
+        position: usize,
+    ) -> Result<(), Cancelled> {
         let grouped = self.columns.grouped;
         let events = grouped.events(position..position + 1);
-        let first_event = events.start as u32;
-        // Positions in the part.
-        let first = first_event - batch.first_event();
+        let first = (events.start - first_event) as u32;
+        let events = first..first + events.len() as u32;
         self.events.clear();
-        self.events.extend((first..).take(events.len()));
+        self.events.extend(events.clone());
         let derived = derive(batch.raw(), &self.events, &mut self.scratch);
-        for closing in &self.scratch.closing {
+        for event in &self.events {
             self.poll.round()?;
-            let kind = batch.next_kind();
-            let closing = self.events.get(*closing as usize).copied();
-            let leak = batch.push(position, closing);
-            let is = |rule: fn(EventKind, bool) -> bool| u64::from(rule(kind, leak.never_closed));
+            let kind = batch.raw().event_kind(*event as usize);
             self.stats.handle_events += u64::from(WITH_HANDLE.contains(kind));
-            self.stats.leaked_handles += is(is_leaked_handle);
-            self.stats.leaked_views += is(is_leaked_view);
-            self.stats.closed_at_exit += u64::from(leak.at_exit);
-            self.stats.closed_unseen += u64::from(leak.unseen.is_some());
         }
-        let existing = grouped.existing_of(position);
         let object = grouped.object(position);
         let tracked = &self.tracked.rows[object];
         self.stats.objects += 1;
-        self.objects.push(Object {
+        let object = Object {
             pointer: tracked.pointer,
             type_id: tracked.type_id,
             name: self.names.of_object(object, tracked),
-            first_event: EventIdx(first_event),
-            event_count: RowCount::new(events.len() as u32),
-            first_existing: ExistingIdx(existing.start),
-            existing_count: RowCount::new(existing.end - existing.start),
-            create_event: derived.create.map(|at| EventIdx(first_event + at)),
-            destroy_event: derived.destroy.map(|at| EventIdx(first_event + at)),
             is_multiprocess: derived.is_multiprocess,
             is_overlapped: derived.is_overlapped,
+            ..Object::default()
+        };
+        let new = NewObject {
+            row: ObjectIdx::of(position),
+            object,
+            events,
+            closing: &self.scratch.closing,
+            listed: grouped.existing_of(position),
+        };
+        let stats = &mut self.stats;
+        batch.add(new, &mut self.start, |kind, leak| {
+            let is = |rule: fn(EventKind, bool) -> bool| u64::from(rule(kind, leak.never_closed));
+            stats.leaked_handles += is(is_leaked_handle);
+            stats.leaked_views += is(is_leaked_view);
+            stats.closed_at_exit += u64::from(leak.at_exit);
+            stats.closed_unseen += u64::from(leak.is_unseen);
         });
         Ok(())
     }

@@ -54,6 +54,11 @@ impl<'a> RawRows<'a> {
         event_kind(self.kind[position]).unwrap_or(EventKind::HandleClose)
     }
 
+    /// Whether any event maps or unmaps a view.
+    pub fn has_views(&self) -> bool {
+        self.kind.iter().any(|kind| matches!(kind, RowKind::Map | RowKind::Unmap))
+    }
+
     /// Whether the event at a position is of a process that never started: a duplicate for it, or the close of one.
     pub fn is_of_no_process(&self, position: u32) -> bool {
         let EventOwners { failed, failed_closes, .. } = self.owners;

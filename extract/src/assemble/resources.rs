@@ -1,26 +1,30 @@
 //! The tables of allocations.
 
+use std::sync::mpsc::SyncSender;
 use std::thread;
 
+use handlescope_model::history::allocation_origin;
 use handlescope_model::tables::{
-    Allocator, Allocators, Resource, ResourceEnd, ResourceMiss, ResourceMisses, Resources,
+    Acquisition, AcquisitionKind, Acquisitions, Allocator, Allocators, End, ResourceEnd,
+    ResourceMiss, ResourceMisses,
 };
 use handlescope_model::{
-    AllocatorIdx, ArchiveWriter, Cancel, Cancelled, Poll, ProcessIdx, ROW_GROUP_ROWS, ResourceIdx,
-    StackIdx, Table,
+    AcquisitionIdx, AllocatorIdx, ArchiveWriter, Cancel, Cancelled, Poll, ProcessIdx,
+    ROW_GROUP_ROWS, StackIdx, Table,
 };
+use polars::prelude::{DataFrame, PolarsResult};
 
-use super::batches::{BatchesAhead, write_in_batches};
+use super::batches::{BatchesAhead, send_in_batches, write_in_batches};
 use crate::collect::Collector;
 use crate::error::ExtractError;
 use crate::etl::Clock;
 use crate::lifecycle::{AllocationColumns, AllocatorRow, Miss, Owner, known};
 use crate::stacks::StackResolver;
 
-/// Rows of the resources table without their stacks.
+/// Allocations without their stacks.
 #[derive(Default)]
 struct ResourceRows {
-    rows: Resources,
+    rows: Acquisitions,
     /// Allocation of each row, by its index in the columns.
     allocations: Vec<u32>,
 }
@@ -30,6 +34,8 @@ pub struct ResourceTables<'a> {
     pub collected: &'a Collector,
     pub clock: &'a Clock,
     pub columns: &'a AllocationColumns,
+    /// Row of the first allocation.
+    pub first: u32,
 }
 
 impl ResourceTables<'_> {
@@ -37,20 +43,21 @@ impl ResourceTables<'_> {
     pub fn write(
         &self,
         writer: &mut ArchiveWriter,
+        acquisitions: &SyncSender<PolarsResult<DataFrame>>,
         resolver: &mut StackResolver<'_>,
         cancel: &Cancel,
     ) -> Result<(), ExtractError> {
         let allocators = self.columns.allocators.iter();
         let allocators: Allocators = allocators.map(|row| self.allocator(row, resolver)).collect();
         writer.table(Table::Allocators, allocators.into_frame())?;
-        self.write_resources(writer, resolver, cancel)?;
+        self.send_allocations(acquisitions, resolver, cancel)?;
         self.write_misses(writer, resolver, cancel)
     }
 
-    /// Writes the resources table: one thread makes rows, a second resolves their stacks, and this thread encodes.
-    fn write_resources(
+    /// Sends the allocations: one thread makes rows, a second resolves their stacks, and another encodes.
+    fn send_allocations(
         &self,
-        writer: &mut ArchiveWriter,
+        to: &SyncSender<PolarsResult<DataFrame>>,
         resolver: &mut StackResolver<'_>,
         cancel: &Cancel,
     ) -> Result<(), ExtractError> {
@@ -71,19 +78,19 @@ impl ResourceTables<'_> {
         thread::scope(|scope| {
             let mut batches = BatchesAhead::start(scope, next);
             let with_stacks = || Ok(batches.next()?.map(|batch| self.with_stacks(batch, resolver)));
-            write_in_batches(writer, Table::Resources, with_stacks, Resources::into_frame, cancel)
+            send_in_batches(to, with_stacks, Acquisitions::into_frame, cancel)
         })
     }
 
     /// The rows of a part with the stacks of the allocation and of the free.
-    fn with_stacks(&self, batch: ResourceRows, resolver: &mut StackResolver<'_>) -> Resources {
+    fn with_stacks(&self, batch: ResourceRows, resolver: &mut StackResolver<'_>) -> Acquisitions {
         let ResourceRows { mut rows, allocations } = batch;
         let stacks = allocations.iter().map(|allocation| {
             let at = *allocation as usize;
             let stack = self.stack(self.columns.row[at], resolver);
             (stack, self.stack(self.columns.end_row[at], resolver))
         });
-        (rows.stack, rows.end_stack) = stacks.unzip();
+        (rows.opened_stack, rows.ended_stack) = stacks.unzip();
         rows
     }
 
@@ -132,29 +139,34 @@ impl ResourceTables<'_> {
     }
 
     /// The row of an allocation without its stacks.
-    fn resource(&self, allocation: u32, order: &Order) -> Resource {
+    fn resource(&self, allocation: u32, order: &Order) -> Acquisition {
         let (columns, at) = (self.columns, allocation as usize);
         let (row, end_row, end) = (columns.row[at], columns.end_row[at], columns.end[at]);
         let origin = columns.origin(allocation);
-        let end_time_ns = match end {
+        let ended_ns = match end {
             ResourceEnd::AtExit => self.exit_time(columns.allocator[at]),
             _ => self.time(end_row),
         };
-        Resource {
-            allocator: AllocatorIdx(columns.allocator[at]),
+        let earlier = |allocation| order.row_of(allocation, self.first);
+        let (grown_from, part_of) = (earlier(origin.grown_from), earlier(origin.part_of));
+        let allocator = &columns.allocators[columns.allocator[at] as usize];
+        Acquisition {
+            kind: AcquisitionKind::from(allocator.kind).code(),
+            allocator: Some(AllocatorIdx(columns.allocator[at])),
+            process: allocator.owner.process().map(ProcessIdx),
             key: columns.key[at],
-            size: columns.size[at],
-            part_of: order.row_of(origin.part_of),
-            grown_from: order.row_of(origin.grown_from),
-            time_ns: self.time(row).unwrap_or_default(),
-            tid: self.tid(row),
-            caller: known(origin.caller).map(ProcessIdx),
-            stack: None,
-            end: end.code(),
-            end_time_ns,
-            end_tid: self.tid(end_row),
-            end_stack: None,
+            size: Some(columns.size[at]),
+            origin: allocation_origin(grown_from.is_some()).code(),
+            opened_ns: Some(self.time(row).unwrap_or_default()),
+            opened_tid: self.tid(row),
+            opened_by: known(origin.caller).map(ProcessIdx),
+            end: End::from(end).code(),
+            ended_ns,
+            ended_tid: self.tid(end_row),
+            part_of,
+            grown_from,
             free_call: known(origin.free_call),
+            ..Acquisition::default()
         }
     }
 
@@ -224,8 +236,10 @@ impl Order {
         Self { allocations, rows }
     }
 
-    fn row_of(&self, allocation: u32) -> Option<ResourceIdx> {
-        self.rows.get(known(allocation)? as usize).copied().map(ResourceIdx)
+    /// The row of an allocation in the table, of which `first` is the first one.
+    fn row_of(&self, allocation: u32, first: u32) -> Option<AcquisitionIdx> {
+        let row = self.rows.get(known(allocation)? as usize)?;
+        Some(AcquisitionIdx(first + row))
     }
 }
 

@@ -1,19 +1,22 @@
 //! The tables of the trace, of event counts and of losses.
 
 use handlescope_model::tables::{
-    EventCount, EventCounts, Loss, LossKind, Losses, TraceInfo, TraceInfos, UtcOffsets, Volume,
-    Volumes,
+    EventCount, EventCounts, Loss, LossKind, Losses, StackEvent, StackEvents, TraceInfo,
+    TraceInfos, UtcOffsets, Volume, Volumes,
 };
-use handlescope_model::{EventCountIdx, SCHEMA_VERSION};
+use handlescope_model::{
+    Cancel, Cancelled, EventCountIdx, Poll, ProcessIdx, SCHEMA_VERSION, StackIdx,
+};
 
 use super::provider_events::EventRows;
 use crate::collect::{Collector, Counted, EventCounter, KERNEL, event_name};
 use crate::etl::{Clock, EventId, EventLoss, LossSpan};
 use crate::filetime::of_unix_ns;
-use crate::lifecycle::Attribution;
+use crate::lifecycle::{Attribution, ProcessIndex};
 use crate::metadata::Decoder;
 use crate::payload::TraceHeader;
 use crate::recording::Recording;
+use crate::stacks::{AddressSpaces, StackResolver, StackTable};
 
 /// Stats of the kept stacks.
 pub struct StackStats {
@@ -159,4 +162,35 @@ pub fn loss_table(losses: &[EventLoss], clock: &Clock, end_ns: i64) -> Losses {
         .collect();
     rows.sort_by_key(|loss| (loss.from_ns, loss.to_ns, loss.what));
     rows.into_iter().collect()
+}
+
+/// Every stack of the trace in time order, if all were kept, unless asked to stop.
+pub fn stack_events(
+    collected: &Collector,
+    spaces: &AddressSpaces,
+    methods: &AddressSpaces,
+    index: &ProcessIndex,
+    clock: &Clock,
+    stacks: &mut StackTable,
+    cancel: &Cancel,
+) -> Result<StackEvents, Cancelled> {
+    let mut table = StackEvents::default();
+    let Some(all) = &collected.stacks.all else { return Ok(table) };
+    let mut poll = Poll::new(cancel);
+    let mut resolver = StackResolver::new(all.fragments(), spaces, methods, stacks, 1);
+    let mut rows: Vec<_> = all.stacks().iter().collect();
+    rows.sort_by_key(|stack| stack.event_time);
+    for stack in rows {
+        poll.round()?;
+        let (parts, more) = stack.parts();
+        let resolved = resolver.stack(parts, more, stack.pid, stack.event_time);
+        table.push(StackEvent {
+            time_ns: clock.ns(stack.event_time),
+            process: index.find(stack.pid, stack.event_time).map(ProcessIdx),
+            pid: stack.pid,
+            tid: stack.tid,
+            stack: resolved.map(StackIdx),
+        });
+    }
+    Ok(table)
 }

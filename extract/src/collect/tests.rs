@@ -239,16 +239,10 @@ fn every_kernel_event_of_a_family_has_a_class_by_which_a_session_names_it() {
     }
 }
 
-/// Tables of no single family: objects come from several families, provider events from any provider, symbols are
-/// resolved later, and losses come from the buffers.
-const OF_NO_FAMILY: [Table; 6] = [
-    Table::Objects,
-    Table::ProviderEvents,
-    Table::EventFields,
-    Table::EventValues,
-    Table::Symbols,
-    Table::Losses,
-];
+/// Tables of no single family: provider events come from any provider, symbols are resolved later, and losses come from the
+/// buffers.
+const OF_NO_FAMILY: [Table; 5] =
+    [Table::ProviderEvents, Table::EventFields, Table::EventValues, Table::Symbols, Table::Losses];
 
 #[test]
 fn every_remaining_table_is_of_a_family() {

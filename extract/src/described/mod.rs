@@ -71,7 +71,8 @@ enum Outcome {
 impl EventFamily for Described {
     /// Events known without a description; `Described::consider` recognizes all further events.
     const EVENTS: &'static [(EventId, &'static str)] = &gui::EVENTS;
-    const TABLES: &'static [Table] = &[Table::Allocators, Table::Resources, Table::ResourceMisses];
+    const TABLES: &'static [Table] =
+        &[Table::Allocators, Table::Acquisitions, Table::ResourceMisses];
 
     /// Returns no fields: they are known only from descriptions, which a redacted copy does not
     /// keep.

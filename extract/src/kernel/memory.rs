@@ -48,7 +48,8 @@ impl EventFamily for Heaps {
         (DESTROY, "HeapDestroy"),
         (FREE, "HeapFree"),
     ];
-    const TABLES: &'static [Table] = &[Table::Allocators, Table::Resources, Table::ResourceMisses];
+    const TABLES: &'static [Table] =
+        &[Table::Allocators, Table::Acquisitions, Table::ResourceMisses];
 
     fn fields(event: &Event<'_>) -> &'static [Field] {
         match event.id {
@@ -135,7 +136,8 @@ pub struct RangeRow {
 impl EventFamily for VirtualMemory {
     const EVENTS: &'static [(EventId, &'static str)] =
         &[(VIRTUAL_ALLOC, "VirtualAlloc"), (VIRTUAL_FREE, "VirtualFree")];
-    const TABLES: &'static [Table] = &[Table::Allocators, Table::Resources, Table::ResourceMisses];
+    const TABLES: &'static [Table] =
+        &[Table::Allocators, Table::Acquisitions, Table::ResourceMisses];
 
     fn fields(_: &Event<'_>) -> &'static [Field] {
         &[Field::Pointers(2), Field::Bytes(8)]
@@ -237,7 +239,7 @@ impl EventFamily for Views {
         (FILE_DELETE, "FileDelete"),
         (FILE_RUNDOWN, "FileRundown"),
     ];
-    const TABLES: &'static [Table] = &[Table::Events, Table::Names];
+    const TABLES: &'static [Table] = &[Table::Acquisitions, Table::Names];
 
     fn fields(event: &Event<'_>) -> &'static [Field] {
         match event.id {

@@ -66,8 +66,7 @@ impl EventFamily for Handles {
         (RUNDOWN_START, "HandleDCStart"),
         (RUNDOWN_END, HANDLE_RUNDOWN_END),
     ];
-    const TABLES: &'static [Table] =
-        &[Table::Events, Table::ExistingHandles, Table::StartHandles, Table::Names];
+    const TABLES: &'static [Table] = &[Table::Acquisitions, Table::Names];
 
     fn fields(event: &Event<'_>) -> &'static [Field] {
         match event.id {
@@ -168,7 +167,7 @@ impl DuplicateRow {
 impl EventFamily for Duplicates {
     const EVENTS: &'static [(EventId, &'static str)] =
         &[(DUPLICATE, EventKind::HandleDuplicate.event_name())];
-    const TABLES: &'static [Table] = &[Table::Events];
+    const TABLES: &'static [Table] = &[Table::Acquisitions];
 
     fn fields(_: &Event<'_>) -> &'static [Field] {
         &[Field::Pointers(1), Field::Bytes(18)]
@@ -207,7 +206,7 @@ impl EventFamily for Objects {
         (OBJECT_CREATE, EventKind::ObjectCreate.event_name()),
         (OBJECT_DELETE, EventKind::ObjectDelete.event_name()),
     ];
-    const TABLES: &'static [Table] = &[Table::Events];
+    const TABLES: &'static [Table] = &[Table::Objects];
 
     fn fields(_: &Event<'_>) -> &'static [Field] {
         &[Field::Pointers(1), Field::Bytes(2)]
@@ -243,7 +242,7 @@ impl EventFamily for References {
         (REFERENCE, EventKind::Reference.event_name()),
         (DEREFERENCE, EventKind::Dereference.event_name()),
     ];
-    const TABLES: &'static [Table] = &[Table::Events];
+    const TABLES: &'static [Table] = &[Table::ReferenceChanges];
 
     fn fields(_: &Event<'_>) -> &'static [Field] {
         &[Field::Pointers(1), Field::Unread(4), Field::Bytes(4)]

@@ -45,7 +45,7 @@ mod tests {
     use crate::index::ProcessIdx;
     use crate::table::Table;
     use crate::tables::{
-        Name, Names, SCHEMA_VERSION, StartHandle, StartHandles, TraceInfo, TraceInfos,
+        Acquisition, Acquisitions, Name, Names, SCHEMA_VERSION, TraceInfo, TraceInfos,
     };
 
     fn write_small(path: &std::path::Path, schema_version: u32) -> Result<(), ArchiveError> {
@@ -72,18 +72,18 @@ mod tests {
     }
 
     /// Rows of several row groups, whose columns have nulls in all, some and no rows.
-    fn write_start_handles(path: &std::path::Path, rows: u32) {
+    fn write_acquisitions(path: &std::path::Path, rows: u32) {
         let mut info = TraceInfos::default();
         info.push(TraceInfo { schema_version: SCHEMA_VERSION, ..TraceInfo::default() });
-        let handles = (0..rows).map(|row| StartHandle {
+        let handles = (0..rows).map(|row| Acquisition {
             process: (!row.is_multiple_of(3)).then_some(ProcessIdx(row / 5)),
-            handle: u64::from(row) * 4,
-            closed: row % 2 == 0,
-            ..StartHandle::default()
+            key: u64::from(row) * 4,
+            in_rundown: Some(row % 2 == 0),
+            ..Acquisition::default()
         });
         let mut writer = ArchiveWriter::create(path).unwrap();
         writer.table(Table::Trace, info.into_frame()).unwrap();
-        writer.table(Table::StartHandles, StartHandles::from_iter(handles).into_frame()).unwrap();
+        writer.table(Table::Acquisitions, Acquisitions::from_iter(handles).into_frame()).unwrap();
         writer.finish().unwrap();
     }
 
@@ -92,7 +92,7 @@ mod tests {
         const ROWS: u32 = 600_000;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json7z");
-        write_start_handles(&path, ROWS);
+        write_acquisitions(&path, ROWS);
         let trace = Trace::open(&path).unwrap();
         let selected = |row: u32| row.is_multiple_of(50_021) || (300_000..300_100).contains(&row);
         let process = |row: u32| (!row.is_multiple_of(3)).then_some(ProcessIdx(row / 5));
@@ -101,10 +101,10 @@ mod tests {
             let rows = Arc::new(RowSet::new(ROWS as usize, rows));
             let few = Arc::new(RowSet::new(ROWS as usize, [300_001]));
             for rows in [&rows, &few, &rows] {
-                let processes = trace.values_at(StartHandles::process, rows).unwrap();
-                let handles = trace.values_at(StartHandles::handle, rows).unwrap();
-                let names = trace.values_at(StartHandles::name, rows).unwrap();
-                let closed = trace.values_at(StartHandles::closed, rows).unwrap();
+                let processes = trace.values_at(Acquisitions::process, rows).unwrap();
+                let handles = trace.values_at(Acquisitions::key, rows).unwrap();
+                let names = trace.values_at(Acquisitions::object, rows).unwrap();
+                let closed = trace.values_at(Acquisitions::in_rundown, rows).unwrap();
                 for row in rows.iter() {
                     let number = row as u32;
                     assert_eq!(processes.get(row), process(number), "{row}");
@@ -114,11 +114,11 @@ mod tests {
                 }
                 assert!(is_known || handles.get(7).is_none(), "the row was not read");
             }
-            let processes = trace.values(StartHandles::process).unwrap();
+            let processes = trace.values(Acquisitions::process).unwrap();
             assert!(processes.iter().eq((0..ROWS).map(process)));
-            let handles = trace.values(StartHandles::handle).unwrap();
+            let handles = trace.values(Acquisitions::key).unwrap();
             assert!(handles.values().iter().copied().eq((0..ROWS).map(|row| u64::from(row) * 4)));
-            assert!(!trace.values(StartHandles::name).unwrap().has_any());
+            assert!(!trace.values(Acquisitions::object).unwrap().has_any());
         }
     }
 

@@ -18,6 +18,7 @@ use super::members::{MemberBytes, Members};
 use super::references;
 use super::writer::{ArchiveWriter, is_full_disk, packing};
 use crate::column::{Cell, ColumnSpec, RowSet, Sparse};
+use crate::derived::{self, EventOrder};
 use crate::guard::{lock, quietly};
 use crate::key::{Columns, Key};
 use crate::table::Table;
@@ -47,6 +48,8 @@ pub struct Trace {
     columns: Mutex<HashMap<(Table, &'static str), Column>>,
     /// Rows of columns that were read last, of columns that were not read as a whole.
     parts: Mutex<HashMap<(Table, &'static str), ReadRows>>,
+    /// The order of the events of objects, once they are asked for.
+    event_order: Mutex<Option<Arc<EventOrder>>>,
 }
 
 /// Some rows of a column, and their values.
@@ -76,6 +79,7 @@ impl Trace {
             members: Mutex::default(),
             columns: Mutex::default(),
             parts: Mutex::default(),
+            event_order: Mutex::default(),
         };
         trace.check_layout()?;
         trace.manifest = trace.read_manifest()?;
@@ -166,11 +170,39 @@ impl Trace {
         if let Some(column) = lock(&self.columns).get(&key) {
             return Ok(column.clone());
         }
-        let column = self.decode(table, spec, None)?;
-        self.check_references(table, spec, &column)?;
+        let column = match table.is_derived() {
+            true => self.derive(table, spec)?,
+            false => {
+                let column = self.decode(table, spec, None)?;
+                self.check_references(table, spec, &column)?;
+                column
+            }
+        };
         lock(&self.columns).insert(key, column.clone());
         lock(&self.parts).remove(&key);
         Ok(column)
+    }
+
+    fn derive(&self, table: Table, spec: &ColumnSpec) -> Result<Column, ArchiveError> {
+        let column = derived::column(self, table, spec)?;
+        match !spec.nullable && column.null_count() > 0 {
+            true => Err(self.damaged(table, &format!("column {} has nulls", spec.name))),
+            false => Ok(column),
+        }
+    }
+
+    /// The order of the events of all objects.
+    ///
+    /// # Errors
+    /// As [`Self::column`].
+    pub fn event_order(&self) -> Result<Arc<EventOrder>, ArchiveError> {
+        let mut known = lock(&self.event_order);
+        if let Some(order) = known.as_ref() {
+            return Ok(Arc::clone(order));
+        }
+        let order = Arc::new(EventOrder::new(self)?);
+        *known = Some(Arc::clone(&order));
+        Ok(order)
     }
 
     /// One column, for expressions over frames.
@@ -204,7 +236,8 @@ impl Trace {
         let is_few = rows.len() < rows.height() / FEW;
         let is_known = lock(&self.columns).contains_key(&(table, spec.name));
         let is_compared = references::counted(&spec).is_some();
-        if is_known || is_compared || !is_few || rows.height() != self.height(table)? {
+        let is_whole = table.is_derived() || is_known || is_compared || !is_few;
+        if is_whole || rows.height() != self.height(table)? {
             return Ok(Sparse::new(self.values(key)?, None));
         }
         let known = lock(&self.parts).get(&(table, spec.name)).cloned();
@@ -238,6 +271,9 @@ impl Trace {
     /// # Errors
     /// When there are more than this platform can count.
     pub fn height(&self, table: Table) -> Result<usize, ArchiveError> {
+        if table.is_derived() {
+            return derived::height(self, table);
+        }
         let stored = self.stored(table)?;
         usize::try_from(stored.rows).map_err(|error| self.damaged(table, &error))
     }

@@ -44,17 +44,17 @@ mod tests {
 
     #[test]
     fn counts_add_up_to_no_more_than_the_rows_of_the_other_table() {
-        let spec = Objects::event_count.spec();
+        let spec = Objects::acquisition_count.spec();
         let column = Column::new(spec.name.into(), [2_u32, 3]);
-        let misfit = |rows| check_counts(&spec, &column, Table::Events, rows).err();
+        let misfit = |rows| check_counts(&spec, &column, Table::Acquisitions, rows).err();
         assert!(misfit(5).is_none() && misfit(6).is_none());
-        let message = "event_count adds up to 5, but events has 4 rows";
+        let message = "acquisition_count adds up to 5, but acquisitions has 4 rows";
         assert_eq!(misfit(4).map(|misfit| misfit.to_string()).as_deref(), Some(message));
     }
 
     #[test]
     fn only_columns_of_counts_are_compared() {
-        assert_eq!(counted(&Objects::event_count.spec()), Some(Table::Events));
+        assert_eq!(counted(&Objects::acquisition_count.spec()), Some(Table::Acquisitions));
         assert_eq!(counted(&Events::stack.spec()), None);
     }
 }

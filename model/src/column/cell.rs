@@ -187,6 +187,24 @@ impl Cell for bool {
     }
 }
 
+impl Cell for Option<bool> {
+    const TYPE: ColumnType = ColumnType::Bool;
+    const NULLABLE: bool = true;
+    type Values = Flags;
+
+    fn column(name: &str, values: Vec<Self>) -> Column {
+        BooleanChunked::from_iter_options(name.into(), values.into_iter()).into_column()
+    }
+
+    fn values(column: &Column) -> PolarsResult<Flags> {
+        Flags::of(column)
+    }
+
+    fn read(column: &Column) -> PolarsResult<Vec<Self>> {
+        Ok(column.bool()?.iter().collect())
+    }
+}
+
 /// Moves lists into a column.
 fn list_column<T: Number<Physical = UInt32Type>>(name: &str, lists: &[Option<Vec<T>>]) -> Column {
     let total = lists.iter().flatten().map(Vec::len).sum();

@@ -1,5 +1,6 @@
 //! The tables of a trace, one file each.
 
+mod acquisitions;
 mod declare;
 mod diagnostics;
 mod events;
@@ -12,12 +13,16 @@ mod schema;
 mod stacks;
 mod trace;
 
+pub use self::acquisitions::{
+    Acquisition, AcquisitionKind, Acquisitions, End, Origin, ReferenceChange, ReferenceChanges,
+};
 pub use self::diagnostics::{EventCount, EventCounts, Loss, LossKind, Losses, Warning, Warnings};
 pub use self::events::{ClosedUnseen, Event, EventKind, Events};
 pub use self::modules::{Module, ModuleLoad, ModuleLoads, Modules, Volume, Volumes};
 pub use self::objects::{
     ExistingHandle, ExistingHandles, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Name, Names, Object,
-    ObjectType, ObjectTypes, Objects, StartHandle, StartHandles, UNKNOWN_TYPE_NAME,
+    ObjectSpan, ObjectSpans, ObjectType, ObjectTypes, Objects, StartHandle, StartHandles,
+    UNKNOWN_TYPE_NAME,
 };
 pub use self::processes::{Process, Processes, Thread, Threads};
 pub use self::provider_events::{

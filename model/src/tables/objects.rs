@@ -1,13 +1,16 @@
 //! Objects, their names and types, and the handles that were open at the start and at the end.
 
 use super::declare::table;
-use crate::index::{EventIdx, ExistingIdx, NameIdx, ObjectIdx, ProcessIdx, RowCount, TypeId};
+use crate::index::{
+    AcquisitionIdx, EventIdx, ExistingIdx, NameIdx, ObjectIdx, ProcessIdx, RowCount, StackIdx,
+    TypeId,
+};
 
 table! {
     /// Columns of the objects table, in id order: an object's id is its row number plus one.
     ///
     /// Objects stand in the order of their completion; those still open at the end follow, in
-    /// the order of their first event.
+    /// the order of their first event, and then those that only the rundown at the start has.
     Objects => Objects,
     /// One lifetime of one kernel object, or of one mapped view.
     Object {
@@ -17,6 +20,42 @@ table! {
         type_id: TypeId,
         /// Name; null when the object has none or it is not known.
         name: Option<NameIdx>,
+        /// First of the handles and views of the object.
+        first_acquisition: AcquisitionIdx,
+        /// Number of these, which are consecutive.
+        acquisition_count: RowCount<AcquisitionIdx>,
+        /// Time at which the object was created; null where no object event says so.
+        ["ns since session start"] created_ns: Option<i64>,
+        /// Thread that created it.
+        created_tid: Option<u32>,
+        /// Process whose thread created it.
+        created_process: Option<ProcessIdx>,
+        /// Stack that created it.
+        created_stack: Option<StackIdx>,
+        /// Time at which the object was deleted; null where no object event says so.
+        ["ns since session start"] deleted_ns: Option<i64>,
+        /// Thread that deleted it.
+        deleted_tid: Option<u32>,
+        /// Process whose thread deleted it.
+        deleted_process: Option<ProcessIdx>,
+        /// Stack that deleted it.
+        deleted_stack: Option<StackIdx>,
+        /// Whether more than one process created, duplicated, referenced or mapped it.
+        is_multiprocess: bool,
+        /// Whether two handles were open at once.
+        is_overlapped: bool,
+        /// Number of handles to the object; null unless a dump lists it.
+        handle_count: Option<u32>,
+        /// Number of references to the object; null unless a dump lists it.
+        pointer_count: Option<u32>,
+    }
+}
+
+table! {
+    /// Columns that follow from the acquisitions of each object.
+    ObjectSpans => ObjectSpans,
+    /// Where the events and open handles of an object are.
+    ObjectSpan {
         /// First of the object's events.
         first_event: EventIdx,
         /// Number of its events, which are consecutive.
@@ -29,10 +68,6 @@ table! {
         create_event: Option<EventIdx>,
         /// The event that ended it: object delete, else last unmap, else the last close when all handles are closed.
         destroy_event: Option<EventIdx>,
-        /// Whether more than one process created, duplicated, referenced or mapped it.
-        is_multiprocess: bool,
-        /// Whether two handles were open at once.
-        is_overlapped: bool,
     }
 }
 

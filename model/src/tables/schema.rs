@@ -1,16 +1,16 @@
 //! The schema: the columns of every table.
 
 use super::{
-    Allocators, EventCounts, EventFields, EventValues, Events, ExistingHandles, Frames, Losses,
-    Methods, ModuleLoads, Modules, Names, ObjectTypes, Objects, Processes, ProviderEvents,
-    ResourceMisses, Resources, StackEvents, Stacks, StartHandles, Symbols, Threads, TraceInfos,
-    Volumes, Warnings,
+    Acquisitions, Allocators, EventCounts, EventFields, EventValues, Events, ExistingHandles,
+    Frames, Losses, Methods, ModuleLoads, Modules, Names, ObjectSpans, ObjectTypes, Objects,
+    Processes, ProviderEvents, ReferenceChanges, ResourceMisses, Resources, StackEvents, Stacks,
+    StartHandles, Symbols, Threads, TraceInfos, Volumes, Warnings,
 };
 use crate::column::ColumnSpec;
 use crate::table::Table;
 
 /// Version of the table layout, stored in the trace table. An archive of another layout is not read.
-pub const SCHEMA_VERSION: u32 = 7;
+pub const SCHEMA_VERSION: u32 = 8;
 
 impl Table {
     /// The columns, in their order in the archive.
@@ -25,6 +25,9 @@ impl Table {
             Self::ObjectTypes => ObjectTypes::COLUMNS,
             Self::Names => Names::COLUMNS,
             Self::Objects => Objects::COLUMNS,
+            Self::Acquisitions => Acquisitions::COLUMNS,
+            Self::ReferenceChanges => ReferenceChanges::COLUMNS,
+            Self::ObjectSpans => ObjectSpans::COLUMNS,
             Self::Events => Events::COLUMNS,
             Self::ExistingHandles => ExistingHandles::COLUMNS,
             Self::StartHandles => StartHandles::COLUMNS,
@@ -86,7 +89,7 @@ mod tests {
         assert_eq!(unit(Stacks::frames.spec()), "rows of frames");
         assert_eq!(unit(Objects::type_id.spec()), "object_types.type_id");
         assert_eq!(unit(ObjectTypes::type_id.spec()), "");
-        assert_eq!(unit(Objects::event_count.spec()), "");
+        assert_eq!(unit(Objects::acquisition_count.spec()), "");
         assert_eq!(unit(Events::time_ns.spec()), "ns since session start");
     }
 

@@ -109,7 +109,7 @@ impl Expected {
                         Fate::ClosedAtExit => Fate::Closed,
                         fate => fate,
                     };
-                    let handle = new(line, line.pid, *handle, object_type, name);
+                    let handle = new(line, *by, *handle, object_type, name);
                     expected.handles.push(Handle { origin: Origin::Inherited, fate, ..handle });
                 }
                 Call::Closed { handle } => {

@@ -93,7 +93,7 @@ pub fn compare(expected: &Expected, observed: &Observed) -> Vec<Check> {
         }),
         compare_each("threads", &matches, |handle, row| {
             // The thread of the parent makes the child's handles.
-            difference("thread", handle.tid, row["tid"].as_u64().unwrap_or_default())
+            difference("thread", handle.tid, row["opened_tid"].as_u64().unwrap_or_default())
         }),
         compare_each("names", &matches, |handle, row| {
             let name = text(&row["name"]);
@@ -109,7 +109,7 @@ pub fn compare(expected: &Expected, observed: &Observed) -> Vec<Check> {
             match handle.origin {
                 Origin::Opened => None,
                 Origin::Duplicated => (!has("source_process")).then(|| "no duplicate".to_owned()),
-                Origin::Inherited => (!has("inherited_by")).then(|| "not inherited".to_owned()),
+                Origin::Inherited => (!is_inherited(row)).then(|| "not inherited".to_owned()),
             }
         }),
         no_others(expected, observed, &matches),
@@ -129,8 +129,8 @@ fn matches<'a>(expected: &'a Expected, observed: &'a Observed) -> Matches<'a> {
     let start_us = start_us(observed);
     let mut rows: HashMap<(u64, u64, bool), Vec<&Value>> = HashMap::new();
     for row in &observed.handles {
-        let Some((pid, handle)) = row["pid"].as_u64().zip(number(&row["handle"])) else { continue };
-        rows.entry((pid, handle, !row["inherited_by"].is_null())).or_default().push(row);
+        let Some((pid, handle)) = row["pid"].as_u64().zip(number(&row["key"])) else { continue };
+        rows.entry((pid, handle, is_inherited(row))).or_default().push(row);
     }
     let mut taken = HashSet::new();
     let matches = expected.handles.iter().map(|handle| {
@@ -138,14 +138,14 @@ fn matches<'a>(expected: &'a Expected, observed: &'a Observed) -> Matches<'a> {
         let key = (u64::from(handle.pid), handle.handle, is_inherited);
         let candidates = rows.get(&key).map(Vec::as_slice).unwrap_or_default().iter().copied();
         let near = candidates.filter_map(|row| {
-            let opened_us = start_us? + row["open_ns"].as_u64()? / 1_000;
+            let opened_us = start_us? + row["opened_ns"].as_u64()? / 1_000;
             let distance = opened_us.abs_diff(handle.at_us);
-            let is_free = !taken.contains(&event(row));
+            let is_free = !taken.contains(&number_of(row));
             (is_free && distance <= SLACK_US).then(|| (unlike(handle, row), distance, row))
         });
         let best = near.min_by_key(|(unlike, distance, _)| (*unlike, *distance));
         let row = best.map(|(.., row)| row);
-        taken.extend(row.map(event));
+        taken.extend(row.map(number_of));
         (handle, row)
     });
     matches.collect()
@@ -156,13 +156,17 @@ fn unlike(handle: &Handle, row: &Value) -> usize {
     let differs = [
         !text(&row["stack_text"]).contains(&handle.function),
         text(&row["type"]) != handle.object_type,
-        row["tid"].as_u64() != Some(handle.tid.into()),
+        row["opened_tid"].as_u64() != Some(handle.tid.into()),
     ];
     differs.into_iter().filter(|differs| *differs).count()
 }
 
-fn event(row: &Value) -> u64 {
-    row["event"].as_u64().unwrap_or_default()
+fn is_inherited(row: &Value) -> bool {
+    row["origin"] == "inherit"
+}
+
+fn number_of(row: &Value) -> u64 {
+    row["row"].as_u64().unwrap_or_default()
 }
 
 /// Session start, microseconds since 1970.
@@ -217,17 +221,18 @@ fn stacks(matches: &Matches<'_>) -> Check {
 
 /// Handles that the functions of the program open and the truth does not have.
 fn no_others(expected: &Expected, observed: &Observed, matches: &Matches<'_>) -> Check {
-    let known: HashSet<u64> = matches.iter().filter_map(|(_, row)| Some(event((*row)?))).collect();
+    let known: HashSet<u64> =
+        matches.iter().filter_map(|(_, row)| Some(number_of((*row)?))).collect();
     let functions: HashSet<&str> =
         expected.handles.iter().map(|handle| handle.function.as_str()).collect();
     let others = observed.handles.iter().filter_map(|row| {
         let is_ours = expected.pids.iter().any(|pid| row["pid"].as_u64() == Some((*pid).into()));
-        if !is_ours || row["handle"].is_null() || known.contains(&event(row)) {
+        if !is_ours || row["kind"] == "view" || known.contains(&number_of(row)) {
             return None;
         }
         let function = text(&row["function"]);
         let function = functions.iter().find(|name| function.ends_with(*name))?;
-        Some(format!("{} {} of {function}", text(&row["type"]), text(&row["handle"])))
+        Some(format!("{} {} of {function}", text(&row["type"]), text(&row["key"])))
     });
     Check::of("no other handles", "of these functions".to_owned(), others.collect())
 }
@@ -238,8 +243,9 @@ fn counts(expected: &Expected, matches: &Matches<'_>, observed: &Observed) -> Ch
     for handle in expected.handles.iter().filter(|handle| handle.fate != Fate::Closed) {
         leaked.entry(&handle.object_type).or_default()[0] += 1;
     }
-    let known: HashSet<u64> = matches.iter().filter_map(|(_, row)| Some(event((*row)?))).collect();
-    for row in observed.handles.iter().filter(|row| known.contains(&event(row))) {
+    let known: HashSet<u64> =
+        matches.iter().filter_map(|(_, row)| Some(number_of((*row)?))).collect();
+    for row in observed.handles.iter().filter(|row| known.contains(&number_of(row))) {
         if fate(row) != Fate::Closed {
             leaked.entry(text(&row["type"])).or_default()[1] += 1;
         }
@@ -258,8 +264,8 @@ fn views(expected: &Expected, observed: &Observed) -> Check {
     let rows: HashMap<(u64, u64), &Value> = observed
         .handles
         .iter()
-        .filter(|row| row["kind"] == "map")
-        .filter_map(|row| Some(((row["pid"].as_u64()?, number(&row["view_base"])?), row)))
+        .filter(|row| row["kind"] == "view")
+        .filter_map(|row| Some(((row["pid"].as_u64()?, number(&row["key"])?), row)))
         .collect();
     if rows.is_empty() {
         let reason = "views of files were not recorded".to_owned();
@@ -270,7 +276,7 @@ fn views(expected: &Expected, observed: &Observed) -> Check {
         let Some(row) = rows.get(&(view.pid.into(), view.address)) else {
             return Some(format!("{label} is not in the trace"));
         };
-        let size = difference("size", view.size, number(&row["view_size"]).unwrap_or_default());
+        let size = difference("size", view.size, number(&row["size"]).unwrap_or_default());
         let fate = difference("fate", word(view.fate), word(fate(row)));
         Some(format!("{label}: {}", size.or(fate)?))
     });
@@ -302,7 +308,7 @@ fn allocations(kind: Kind, expected: &Expected, observed: &Observed) -> Check {
         let label = format!("0x{:X} of {}", allocation.key, allocation.function);
         let rows = rows.get(&(allocation.pid.into(), allocation.key));
         let near = rows.into_iter().flatten().min_by_key(|row| {
-            let at_us = start_us + row["time_ns"].as_u64().unwrap_or_default() / 1_000;
+            let at_us = start_us + row["opened_ns"].as_u64().unwrap_or_default() / 1_000;
             at_us.abs_diff(allocation.at_us)
         });
         let Some(row) = near else { return Some(format!("{label} is not in the trace")) };
@@ -347,9 +353,9 @@ fn suspects(expected: &Expected, observed: &Observed) -> Check {
 
 /// What became of the handle of a row.
 fn fate(row: &Value) -> Fate {
-    match text(&row["class"]) {
-        "never_closed" => Fate::Leaked,
-        "closed_at_exit" => Fate::ClosedAtExit,
+    match (&row["leaked"], &row["at_exit"]) {
+        (Value::Bool(true), _) => Fate::Leaked,
+        (_, Value::Bool(true)) => Fate::ClosedAtExit,
         _ => Fate::Closed,
     }
 }

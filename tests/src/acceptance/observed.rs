@@ -37,9 +37,7 @@ pub fn observe(program: &Path, trace: &Path, symbols: Option<&str>) -> Result<Ob
         documents.collect::<Result<Vec<_>, _>>().map_err(|error| format!("{command}: {error}"))
     };
     let trace = ask(".sql SELECT * FROM trace -ndjson")?;
-    let handles = ask(
-        ".sql SELECT h.*, e.view_base, e.view_size FROM handles AS h JOIN events AS e ON h.event = e.row -ndjson",
-    )?;
+    let handles = ask(".sql SELECT * FROM handles -ndjson")?;
     let allocations = ask(".sql SELECT * FROM allocations -ndjson")?;
     let why = ask(".why -json")?;
     let suspects = why

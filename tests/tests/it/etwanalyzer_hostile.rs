@@ -103,9 +103,9 @@ fn an_extract_of_ours_is_not_believed_more() {
         })
         .collect();
     for (name, said) in [
-        ("../events.parquet", "leads out of the archive"),
-        ("/events.parquet", "absolute name"),
-        ("events.parquet", "is there twice"),
+        ("../acquisitions.parquet", "leads out of the archive"),
+        ("/acquisitions.parquet", "absolute name"),
+        ("acquisitions.parquet", "is there twice"),
     ] {
         members.push((name.to_owned(), b"x".to_vec()));
         pack(&shell.path("bad.json7z"), &members);

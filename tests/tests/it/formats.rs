@@ -102,7 +102,8 @@ fn answers(shape: &Shape, bytes: &[u8]) -> String {
     extract(&input, &output, ExtractOptions::default(), &NoObserver, &Cancel::default()).unwrap();
     let trace = Trace::open(&output).unwrap();
     let frame = |table| trace.frame(table).unwrap();
-    let (objects, events) = (frame(Table::Objects), frame(Table::Events));
+    let (objects, spans) = (frame(Table::Objects), frame(Table::ObjectSpans));
+    let events = frame(Table::Events);
     let (processes, names) = (frame(Table::Processes), frame(Table::Names));
     let (stacks, frames) = (frame(Table::Stacks), frame(Table::Frames));
     let modules = frame(Table::Modules);
@@ -130,9 +131,9 @@ fn answers(shape: &Shape, bytes: &[u8]) -> String {
     for row in 0..objects.height() {
         let pointer = objects.column("pointer").unwrap().u64().unwrap().get(row).unwrap();
         let name = u32_at(&objects, "name", row).map(|name| text(&names, "name", name));
-        let first = u32_at(&objects, "first_event", row).unwrap();
-        let count = u32_at(&objects, "event_count", row).unwrap();
-        let existing = u32_at(&objects, "existing_count", row).unwrap();
+        let first = u32_at(&spans, "first_event", row).unwrap();
+        let count = u32_at(&spans, "event_count", row).unwrap();
+        let existing = u32_at(&spans, "existing_count", row).unwrap();
         let place = pointer.wrapping_sub(base) % 0x1000;
         writeln!(out, "object {place:x} {} existing {existing}", name.unwrap_or_default()).unwrap();
         for event in first as usize..(first + count) as usize {

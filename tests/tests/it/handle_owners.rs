@@ -13,7 +13,7 @@ const QUESTIONS: &str = "\
 .dump ObjectRef -Leak -ShowStack
 .dump ObjectRef -LeakAtExit
 .dump ObjectRef -json
-.sql SELECT process, pid, handle, leaked, class, close_process, source_process, inherited_by FROM handles
+.sql SELECT process, pid, key, origin, leaked, \"end\", ended_by, source_process FROM handles
 ";
 
 /// The first document that a run printed.
@@ -38,11 +38,9 @@ fn sql(query: &str) -> BTreeSet<(String, String)> {
 
 #[test]
 fn leaks_and_handles_closed_at_exit_are_those_of_their_owners() {
-    let leaked = sql("SELECT process, handle FROM leaks WHERE class = 'never_closed'");
+    let leaked = sql("SELECT process, key FROM leaks");
     assert_eq!(leaked, owned(&LEAKED));
-    let at_exit =
-        sql("SELECT process, handle FROM handles WHERE class = 'closed_at_exit' AND handle \
-                       IS NOT NULL");
+    let at_exit = sql("SELECT process, key FROM handles WHERE at_exit AND kind = 'handle'");
     assert_eq!(at_exit, owned(&AT_EXIT));
 }
 
@@ -111,7 +109,7 @@ fn a_redacted_copy_keeps_tag_bits_kernel_handles_and_targets() {
     windows_handles().write(home.path().join("trace.etl")).unwrap();
     let redacted = handlescope(home.path()).args(["redact", "trace.etl"]).output().unwrap();
     assert!(redacted.status.success());
-    let query = ".sql SELECT pid, handle FROM leaks -csv\n";
+    let query = ".sql SELECT pid, key FROM leaks -csv\n";
     let [before, after] = ["trace.etl", "trace.redacted.etl"]
         .map(|file| run_script(handlescope(home.path()).arg(file), query).ok().stdout);
     assert!(before.lines().count() > LEAKED.len());

@@ -50,7 +50,7 @@ const QUESTIONS: [&str; 33] = [
     ".why",
     ".why -json",
     ".export parquet",
-    ".sql SELECT * FROM resource_leaks",
+    ".sql SELECT * FROM acquisitions",
     ".sql SELECT * FROM allocations JOIN resource_misses ON allocations.size = resource_misses.size",
     ".sql SELECT * FROM events JOIN frames ON events.stack = frames.module -json",
 ];

@@ -26,7 +26,7 @@ type Frame = (Option<ModuleIdx>, Option<u64>, Option<u64>);
 
 #[derive(Debug, PartialEq)]
 struct Tables {
-    /// Members with the events and the objects.
+    /// Members with the acquisitions and the objects.
     members: [Vec<u8>; 2],
     /// Those of handle events are first.
     stacks: Vec<Vec<Frame>>,
@@ -51,7 +51,7 @@ fn tables(trace: &Path, stacks: StackChoice) -> Result<Tables, String> {
     };
     let lists = extract.values(Stacks::frames).unwrap();
     let stacks = (0..lists.len()).map(|row| lists.get(row).map(frame).collect()).collect();
-    Ok(Tables { members: ["events.parquet", "objects.parquet"].map(content), stacks })
+    Ok(Tables { members: ["acquisitions.parquet", "objects.parquet"].map(content), stacks })
 }
 
 fn assert_same_with_all_stacks(trace: &Path) {

@@ -416,7 +416,7 @@ fn answers_count_what_was_closed_unseen_by_itself_and_say_why() {
         &trace,
         ".dump ObjectRef -json\n.dump ObjectRef -Leak -ShowTotal Total -json\n\
          .dump ObjectRef -GroupBy process -json\n.dump Stats -json\n\
-         .sql SELECT closed_unseen, leaked, class FROM handles WHERE closed_unseen IS NOT NULL -json\n\
+         .sql SELECT leaked, \"end\" AS end_, ended_ns, ended_after_ns FROM handles WHERE ended_after_ns IS NOT NULL -json\n\
          .dump ObjectRef -Leak\n.dump ObjectRef\n",
     )
     .ok();
@@ -450,7 +450,8 @@ fn answers_count_what_was_closed_unseen_by_itself_and_say_why() {
     assert_eq!(stats["files"][0]["closed_unseen"], 1);
     assert_eq!(stats["files"][0]["losses"][0]["what"], "events_lost");
     let row = &next()["rows"][0];
-    assert_eq!((&row["closed_unseen"], &row["class"]), (&"reused".into(), &Value::Null));
+    assert_eq!((&row["end_"], &row["leaked"]), (&"reused".into(), &false.into()));
+    assert_eq!((&row["ended_after_ns"], &row["ended_ns"]), (&(10 * MS).into(), &(90 * MS).into()));
     assert!(run.stdout.contains("1 handle or view was closed unseen"), "{}", run.stdout);
     assert!(run.stdout.contains("closed unseen between"), "{}", run.stdout);
     assert!(run.stderr.contains("1 handle or view was closed unseen"), "{}", run.stderr);

@@ -16,7 +16,7 @@ const ANSWERS: [&str; 8] = [
     ".dump Stack -parquet stacks.parquet",
     ".why -parquet why.parquet",
     ".dump Stats -parquet stats.parquet",
-    ".sql SELECT l.*, s.text AS frames FROM leaks l JOIN stacks s ON s.row = l.stack -parquet sql.parquet",
+    ".sql SELECT l.*, s.text AS frames FROM leaks l JOIN stacks s ON s.row = l.opened_stack -parquet sql.parquet",
 ];
 
 /// Answers about a dataset.
@@ -50,7 +50,7 @@ fn written() -> (Shell, Vec<PathBuf>) {
     let _ = shell.script(&["fleet"], &(OF_DATASET.join("\n") + "\n")).ok();
     let _ = shell.run(&["memory.etl", "-c", ".dump Resource -parquet resources.parquet"]).ok();
     let files = parquet_files(&shell.path(""));
-    let expected = 2 * 8 + 26 + ANSWERS.len() + OF_DATASET.len() + 1;
+    let expected = 2 * 8 + 25 + ANSWERS.len() + OF_DATASET.len() + 1;
     assert_eq!(files.len(), expected, "{files:?}");
     (shell, files)
 }

@@ -210,7 +210,7 @@ fn most_by_process(rows: &str) -> BTreeMap<String, i64> {
 #[test]
 fn most_is_the_largest_number_at_any_time_in_text_and_in_a_picture() {
     const HANDLES: &str =
-        ".sql SELECT process, pid, open_ns, close_ns, 1 FROM handles WHERE open_ns >= 0 -csv";
+        ".sql SELECT process, pid, opened_ns, ended_ns, 1 FROM handles WHERE opened_ns >= 0 -csv";
     let trace = Published::open("growth");
     let mut most: Vec<(i64, String)> =
         most_by_process(&trace.ask(HANDLES)).into_iter().map(|(name, most)| (most, name)).collect();
@@ -232,7 +232,7 @@ fn most_is_the_largest_number_at_any_time_in_text_and_in_a_picture() {
 #[needs_data]
 #[test]
 fn most_bytes_are_those_at_any_time() {
-    const BYTES: &str = ".sql SELECT process, pid, time_ns, end_ns, size FROM allocations \
+    const BYTES: &str = ".sql SELECT process, pid, opened_ns, ended_ns, size FROM allocations \
                          WHERE kind = 'heap' AND process = 'leakyapp.exe' -csv";
     let trace = Published::open("heap");
     let most = most_by_process(&trace.ask(BYTES))["leakyapp.exe(8120)"];

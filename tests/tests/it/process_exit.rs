@@ -204,13 +204,12 @@ fn sql_distinguishes_the_classes_of_leaks() {
     create(&mut trace, 10 * MS, 800, 1);
     create(&mut trace, 12 * MS, 700, 9);
     close(&mut trace, 50 * MS + 10_000, 800, 1, &SWEEP);
-    let query = ".sql SELECT class, process, handle FROM handles WHERE class IS NOT NULL ORDER BY class -csv\n";
+    let query = ".sql SELECT \"end\", process, key FROM handles WHERE leaked OR at_exit ORDER BY \"end\" -csv\n";
     let leaks = run_over(&trace, query).ok().stdout;
-    let expected =
-        "class,process,handle\nclosed_at_exit,tool.exe,0x4\nnever_closed,server.exe,0x24\n";
+    let expected = "end,process,key\nat_exit,tool.exe,0x4\nopen,server.exe,0x24\n";
     assert_eq!(leaks, expected);
-    let never_closed = run_over(&trace, ".sql SELECT class, handle FROM leaks -csv\n").ok().stdout;
-    assert_eq!(never_closed, "class,handle\nnever_closed,0x24\n");
+    let never_closed = run_over(&trace, ".sql SELECT key, \"end\" FROM leaks -csv\n").ok().stdout;
+    assert_eq!(never_closed, "key,end\n0x24,open\n");
 }
 
 #[test]

@@ -132,11 +132,11 @@ fn stacks_of_allocations_and_frees_are_among_all_stacks() {
         rows.as_array().unwrap().clone()
     };
     let count = |filter: &str| {
-        let rows = rows(&format!(".sql SELECT count(*) AS n FROM resources WHERE {filter}"));
+        let rows = rows(&format!(".sql SELECT count(*) AS n FROM allocations WHERE {filter}"));
         rows[0]["n"].as_u64().unwrap()
     };
-    let allocated = count("stack IS NOT NULL AND part_of IS NULL");
-    let freed = count("end_stack IS NOT NULL AND \"end\" = 1");
+    let allocated = count("opened_stack IS NOT NULL AND part_of IS NULL");
+    let freed = count("ended_stack IS NOT NULL AND \"end\" = 'freed'");
     assert!(allocated > 0 && freed > 0, "{allocated} {freed}");
     let stacks = rows(".dump Stack");
     let recorded: u64 = stacks.iter().map(|row| row["count"].as_u64().unwrap()).sum();

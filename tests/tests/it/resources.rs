@@ -351,7 +351,9 @@ fn tables_and_views_have_words_beside_their_codes() {
         ])
     );
     assert_eq!(
-        rows("SELECT end_name, count(*) AS n FROM resources GROUP BY end_name ORDER BY 1"),
+        rows(
+            "SELECT \"end\" AS end_name, count(*) AS n FROM allocations GROUP BY end_name ORDER BY 1"
+        ),
         serde_json::json!([
             {"end_name": "at_exit", "n": 2},
             {"end_name": "freed", "n": 3},
@@ -365,8 +367,8 @@ fn tables_and_views_have_words_beside_their_codes() {
     assert_eq!(sql("SELECT * FROM allocations").len(), 8);
     assert_eq!(
         rows(
-            "SELECT kind, allocator, process, pid, key, size, at_exit, stack_text FROM resource_leaks \
-              WHERE time_ns < 13000000 ORDER BY kind"
+            "SELECT kind, allocator, process, pid, key, size, at_exit, stack_text FROM allocations \
+              WHERE (leaked OR at_exit) AND opened_ns < 13000000 ORDER BY kind"
         ),
         serde_json::json!([
             {"kind": "commit", "allocator": "VirtualAlloc", "process": "tool.exe", "pid": 800, "key": "0x100000",
@@ -382,9 +384,9 @@ fn tables_and_views_have_words_beside_their_codes() {
 #[needs_data]
 #[test]
 fn every_outstanding_allocation_of_published_traces_is_in_the_view() {
-    let query = ".sql SELECT min(time_ns) AS ns, min(kind) AS kind, min(allocator) AS allocator, min(process) AS \
-                 process, min(pid) AS pid, min(tid) AS tid, min(key) AS key, sum(size) AS bytes, min(stack_text) AS \
-                 text FROM resource_leaks WHERE NOT at_exit GROUP BY coalesce(part_of, resource) -json";
+    let query = ".sql SELECT min(opened_ns) AS ns, min(kind) AS kind, min(allocator) AS allocator, min(process) AS \
+                 process, min(pid) AS pid, min(opened_tid) AS tid, min(key) AS key, sum(size) AS bytes, min(stack_text) AS \
+                 text FROM leaks GROUP BY coalesce(part_of, row) -json";
     for (name, known) in published() {
         let document = document(&name, query);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -442,5 +444,5 @@ fn each_figure_has_one_name_in_every_form() {
     }
     let columns = sql("SELECT * FROM allocations LIMIT 1");
     let columns = columns[0].as_object().unwrap();
-    assert!(columns.contains_key("allocated_by") && !columns.contains_key("by"), "{columns:?}");
+    assert!(columns.contains_key("opened_by") && !columns.contains_key("by"), "{columns:?}");
 }

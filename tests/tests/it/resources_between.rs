@@ -49,15 +49,15 @@ fn bytes_left_at_the_second_point_are_those_of_sql() {
         ("0.001s 0.06s", MS, 60 * MS),
     ] {
         let found = document(&format!(".diff {points} -Kind * -json"));
-        let lives_at = |point: i64| format!("(end = 'open' OR end_ns > {point})");
+        let lives_at = |point: i64| format!("(end = 'open' OR ended_ns > {point})");
         let count = |which: &str, left: &str| {
             let query = format!(
-                ".sql SELECT sum(size) AS bytes FROM allocations WHERE time_ns <= {to} AND {which} AND {left} -csv"
+                ".sql SELECT sum(size) AS bytes FROM allocations WHERE opened_ns <= {to} AND {which} AND {left} -csv"
             );
             let text = run_over(&parted(), &query).ok().stdout;
             text.lines().last().and_then(|sum| sum.parse().ok()).unwrap_or(0)
         };
-        let after = format!("time_ns > {from}");
+        let after = format!("opened_ns > {from}");
         let bytes: i64 = count(&after, &lives_at(to));
         assert_eq!(sum(groups(&found), "outstanding_bytes"), bytes, "{points}: {found}");
     }
@@ -77,10 +77,10 @@ fn in_the_published_traces_all_that_is_counted_between_points_is_what_sql_counts
         {
             let text = ask(&format!(".diff {points} -Kind * -json\n"));
             let found: Value = serde_json::from_str(&text).unwrap();
-            let lives = format!("(end = 'open' OR end_ns > {to})");
+            let lives = format!("(end = 'open' OR ended_ns > {to})");
             let query = format!(
-                ".sql SELECT kind, count(DISTINCT coalesce(part_of, resource)) AS n, sum(size) AS bytes \
-                 FROM allocations WHERE time_ns > {from} AND time_ns <= {to} AND {lives} GROUP BY kind ORDER BY kind -ndjson\n"
+                ".sql SELECT kind, count(DISTINCT coalesce(part_of, row)) AS n, sum(size) AS bytes \
+                 FROM allocations WHERE opened_ns > {from} AND opened_ns <= {to} AND {lives} GROUP BY kind ORDER BY kind -ndjson\n"
             );
             let counted = ask(&query);
             for line in counted.lines() {

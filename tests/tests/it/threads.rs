@@ -82,14 +82,14 @@ fn each_handle_of_a_created_thread_has_the_start_of_that_thread() {
     let trace = SharedTrace::open("synthetic/growth");
     let handles = query(
         trace.etl(),
-        "SELECT tid, open_ns FROM handles WHERE type = 'Thread' AND process LIKE 'OrderService%'",
+        "SELECT opened_tid, opened_ns FROM handles WHERE type = 'Thread' AND process LIKE 'OrderService%'",
     );
     let starts = query(trace.etl(), "SELECT creator_tid, start_ns FROM threads WHERE start_ns > 0");
     let number = |row: &Value, column: &str| row[column].as_i64().unwrap();
     let has_start = |handle: &&Value| {
         starts.iter().any(|start| {
-            let after = number(start, "start_ns") - number(handle, "open_ns");
-            start["creator_tid"] == handle["tid"] && (0..=20_000).contains(&after)
+            let after = number(start, "start_ns") - number(handle, "opened_ns");
+            start["creator_tid"] == handle["opened_tid"] && (0..=20_000).contains(&after)
         })
     };
     assert!(!handles.is_empty());

@@ -21,8 +21,9 @@ fn objects(trace: &TraceBuilder) -> Vec<(u64, Vec<EventKind>, Vec<bool>)> {
     let trace = Trace::open(&output).unwrap();
     let (objects, events) =
         (trace.frame(Table::Objects).unwrap(), trace.frame(Table::Events).unwrap());
+    let spans = trace.frame(Table::ObjectSpans).unwrap();
     let number = |column: &str, row: usize| {
-        objects.column(column).unwrap().u32().unwrap().get(row).unwrap() as usize
+        spans.column(column).unwrap().u32().unwrap().get(row).unwrap() as usize
     };
     let kinds = events.column("kind").unwrap();
     let leaked = events.column("leaked").unwrap();

@@ -36,8 +36,8 @@ fn answer(name: &str, command: &str) -> Value {
 fn assert_leaks(name: &str, objects: u64, expected: Leaks<'_>) {
     let rows = answer(
         name,
-        ".sql SELECT process, class, COUNT(*) AS n FROM handles WHERE class IN ('never_closed', 'closed_at_exit') GROUP BY process, class \
-         ORDER BY process, class -json",
+        ".sql SELECT process, CASE WHEN leaked THEN 'never_closed' ELSE 'closed_at_exit' END AS class, COUNT(*) AS n FROM handles \
+         WHERE leaked OR at_exit GROUP BY process, class ORDER BY process, class -json",
     );
     let text = |row: &Value, column: &str| row[column].as_str().unwrap_or_default().to_owned();
     let leaks: Vec<_> = rows["rows"]

@@ -171,17 +171,17 @@ mod tests {
     #[test]
     fn tables_and_views_are_offered_behind_from_and_join() {
         assert_eq!(offered("SELECT * FROM le|"), ["leaks"]);
-        assert_eq!(
-            offered("select * from leaks l join sta|"),
-            ["start_handles", "stacks", "stack_events"]
-        );
-        assert_eq!(offered("SELECT * FROM |").first().map(String::as_str), Some("leaks"));
+        assert_eq!(offered("select * from leaks l join sta|"), ["stacks", "stack_events"]);
+        assert_eq!(offered("SELECT * FROM |").first().map(String::as_str), Some("acquisitions"));
         assert!(!offered("SELECT * FROM |").contains(&"WHERE".to_owned()));
     }
 
     #[test]
     fn columns_are_those_of_the_tables_that_the_query_names() {
-        assert_eq!(offered("SELECT s.te| FROM leaks l JOIN stacks s ON s.row = l.stack"), ["text"]);
+        assert_eq!(
+            offered("SELECT s.te| FROM leaks l JOIN stacks s ON s.row = l.opened_stack"),
+            ["text"]
+        );
         assert_eq!(offered("SELECT count(li|) FROM handles"), ["lifetime_ns", "LIKE", "LIMIT"]);
         assert_eq!(offered("SELECT pdb_n| FROM modules"), ["pdb_name"]);
         assert_eq!(offered("SELECT pdb_n| FROM leaks"), [""; 0]);

@@ -39,15 +39,15 @@ impl Command for Sql {
         summary: "query the tables of the loaded traces with SQL",
         details: "The tables are those of .schema, plus a column row, which other tables refer \
              to, and file_index, the number of the trace. Views have names instead of row \
-             numbers: leaks and handles one row per handle, resource_leaks and allocations one \
-             per allocation, provider_values one per value of a kept event, and stacks the text \
+             numbers: acquisitions has one row per handle, mapped view and allocation; leaks, handles, \
+             allocations and open_handles are rows of it. provider_values has one per value of a kept event, and stacks the text \
              of each stack. Addresses, kernel keys and handles are text like 0xC0 everywhere, so that \
              they join, and are compared with literals: WHERE pointer = 0xffffad8f1234. number(x) \
              makes them numbers to calculate with, hex(x) makes text of a number, and \
              TABLE_COLUMN(row), as in \
-             processes_name(process), looks up a column of another table. utc_time(open_ns) makes a \
+             processes_name(process), looks up a column of another table. utc_time(opened_ns) makes a \
              calendar time of any column in ns since session start, for strftime, extract and CAST to \
-             DATE; if traces started at different times, utc_time(open_ns, file_index) does. Files in the folder \
+             DATE; if traces started at different times, utc_time(opened_ns, file_index) does. Files in the folder \
              named by the setting sql-views add views: .schema leaks shows what one looks like. \
              The dialect is DuckDB's: joins, groups, WITH, window functions, LIKE, ~ for regular \
              expressions. What is not possible is refused with another way to write it: a running \
@@ -60,15 +60,15 @@ impl Command for Sql {
              numbers continue from one to the next.",
         examples: &Example::lines([
             ".sql SELECT process, pid, type, count(*) AS n FROM leaks GROUP BY ALL ORDER BY n DESC",
-            ".sql SELECT s.text, count(*) AS n FROM leaks l JOIN stacks s ON s.row = l.stack \
+            ".sql SELECT s.text, count(*) AS n FROM leaks l JOIN stacks s ON s.row = l.opened_stack \
              GROUP BY s.text ORDER BY n DESC LIMIT 3",
             ".sql SELECT type, name, lifetime_ns / 1000000 AS ms FROM handles WHERE process = \
              'leaky.exe' AND NOT leaked ORDER BY ms DESC LIMIT 10",
             ".sql SELECT kind_name, count(*) AS n FROM events GROUP BY kind_name ORDER BY n DESC \
              -json",
-            ".sql SELECT o.id, o.type, h.process, h.handle FROM objects o JOIN open_handles h ON \
-             h.pointer = o.pointer WHERE h.handle < 0x120 ORDER BY o.id LIMIT 3",
-            ".sql SELECT strftime(utc_time(open_ns), '%H:%M:%S') AS time, type, 100.0 * count(*) / \
+            ".sql SELECT o.id, o.type, h.process, h.key FROM objects o JOIN open_handles h ON \
+             h.pointer = o.pointer WHERE h.key < 0x120 ORDER BY o.id LIMIT 3",
+            ".sql SELECT strftime(utc_time(opened_ns), '%H:%M:%S') AS time, type, 100.0 * count(*) / \
              sum(count(*)) OVER () AS percent FROM leaks GROUP BY 1, type ORDER BY time, type LIMIT 3",
             ".sql SELECT m.name, l.base FROM module_loads l JOIN modules m ON m.row = l.module \
              WHERE l.pid = 0 -csv modules.csv",
@@ -147,7 +147,8 @@ pub fn answer(args: &SqlArgs, context: &mut Context<'_, '_>) -> Result<DataFrame
     Ok(sql::sql(&files, &query, &views, limit, &names, system, cancel)?)
 }
 
-fn end_program(limit: u64) {
+/// Ends the program, because a query that was given up took more than these bytes.
+pub fn end_program(limit: u64) {
     let limit = HumanBytes(limit);
     Messages::to_stderr(&mut standard::error(), ColorChoice::Auto).error(format_args!(
         "a stopped query keeps taking memory, beyond {limit}; the program ends"

@@ -2,7 +2,7 @@
 
 use super::{Ask as _, arguments};
 use handlescope_model::tables::Event;
-use handlescope_model::{EventIdx, ExistingIdx, NameIdx, ProcessIdx, RowCount};
+use handlescope_model::{AcquisitionIdx, NameIdx, ProcessIdx};
 
 use handlescope_query::fixture::{
     APP, CHILD, Fixture, NewObject, OTHER, SYSTEM, Saved, With, close, create, duplicate, map,
@@ -40,14 +40,15 @@ fn without_filters_every_object_passes_by_creation_and_those_without_one_come_fi
 fn row_numbers_that_point_nowhere_end_in_an_answer() {
     let mut fixture = Fixture::new();
     fixture.event_object(vec![create(APP, 1, 4), close(APP, 2, 4)]);
-    fixture.objects.first_event[0] = EventIdx(1);
-    fixture.objects.event_count[0] = RowCount::new(2);
-    fixture.objects.create_event[0] = Some(EventIdx(77));
-    fixture.objects.first_existing[0] = ExistingIdx(9);
-    fixture.objects.name[0] = Some(NameIdx(5));
+    fixture.event_object(vec![create(APP, 1, 8)]);
+    let objects = &mut fixture.tables.objects;
+    objects.first_acquisition[0] = AcquisitionIdx(77);
+    objects.name[0] = Some(NameIdx(5));
+    objects.name[1] = Some(NameIdx(5));
     let saved = fixture.save();
     assert_eq!(saved.kinds("-ObjectName * -Overlapped"), []);
-    assert_eq!(saved.kinds("-MinMaxDuration 9999"), [(1, vec!["handle_close"])]);
+    let kinds = [(1, vec![]), (2, vec!["handle_create"])];
+    assert_eq!(saved.kinds("-MinMaxDuration 9999"), kinds);
 }
 
 #[test]

@@ -1,21 +1,19 @@
 //! Handles and views, each from its opening to its close.
 
-use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
-use handlescope_model::rules::{CLOSING, OPENING, handle_slot, is_leaked_handle};
-use handlescope_model::tables::{Events, ExistingHandles};
+use handlescope_model::tables::{AcquisitionKind, Acquisitions, End, Events, Objects, Origin};
 use handlescope_model::{
-    EventIdx, EventKind, Flags, Numbers, ObjectIdx, ProcessIdx, RowSet, Sparse, Trace, sentinel,
+    AcquisitionIdx, EventIdx, EventKind, EventOrder, Flags, Numbers, ObjectIdx, ProcessIdx,
+    RowCount, Trace, sentinel,
 };
 
 use crate::context::FileContext;
 use crate::error::QueryError;
 use crate::info::trace_info;
-use crate::objects::ObjectTable;
-use crate::objects::Owners;
 use crate::selection::{EventMask, Selected};
-use handlescope_session::trace::{lists_open_handles, unseen_values};
+use handlescope_session::trace::lists_open_handles;
 
 /// A handle or view: what is known of its opening and its close, and what of both a query counts.
 ///
@@ -71,171 +69,118 @@ impl Times {
 }
 
 /// The columns that say what became of handles and views.
-pub struct LifeTables<'a> {
-    objects: &'a ObjectTable,
-    kind: Numbers<u32>,
+pub struct LifeTables {
+    order: Arc<EventOrder>,
     pub times: Times,
-    owners: Owners,
-    /// Values of the handles to objects that the rundown at the end lists.
-    handle: Sparse<Numbers<u64>>,
-    closing_event: Numbers<EventIdx>,
-    leaked: Flags,
-    closed_at_exit: Flags,
-    closed_unseen: Numbers<u32>,
-    existing_owner: Numbers<ProcessIdx>,
-    existing_handle: Numbers<u64>,
+    first: Numbers<AcquisitionIdx>,
+    count: Numbers<RowCount<AcquisitionIdx>>,
+    kind: Numbers<u32>,
+    process: Numbers<ProcessIdx>,
+    origin: Numbers<u32>,
+    end: Numbers<u32>,
+    in_rundown: Flags,
+    /// The processes of the events that create objects.
+    creator: Numbers<ProcessIdx>,
     has_end_rundown: bool,
 }
 
-impl<'a> LifeTables<'a> {
-    pub fn load(file: &'a FileContext<'_>) -> Result<Self, QueryError> {
-        let (trace, objects) = (file.trace, &file.objects);
-        let listed = objects.iter().filter(|object| !objects.existing(*object).is_empty());
-        let rows = listed.flat_map(|object| objects.events(object));
-        let rows = Arc::new(RowSet::new(objects.event_count(), rows));
+impl LifeTables {
+    pub fn load(file: &FileContext<'_>) -> Result<Self, QueryError> {
+        let trace = file.trace;
         Ok(Self {
-            objects,
-            kind: trace.values(Events::kind)?,
+            order: trace.event_order()?,
             times: Times::load(trace)?,
-            owners: Owners::load(trace)?,
-            handle: trace.values_at(Events::handle, &rows)?,
-            closing_event: trace.values(Events::closing_event)?,
-            leaked: trace.values(Events::leaked)?,
-            closed_at_exit: trace.values(Events::closed_at_exit)?,
-            closed_unseen: unseen_values(trace, Events::closed_unseen)?,
-            existing_owner: trace.values(ExistingHandles::process)?,
-            existing_handle: trace.values(ExistingHandles::handle)?,
+            first: trace.values(Objects::first_acquisition)?,
+            count: trace.values(Objects::acquisition_count)?,
+            kind: trace.values(Acquisitions::kind)?,
+            process: trace.values(Acquisitions::process)?,
+            origin: trace.values(Acquisitions::origin)?,
+            end: trace.values(Acquisitions::end)?,
+            in_rundown: trace.values(Acquisitions::in_rundown)?,
+            creator: trace.values(Events::process)?,
             has_end_rundown: lists_open_handles(trace)?,
         })
     }
 
-    fn kind_of(&self, event: usize) -> Option<EventKind> {
-        EventKind::from_code(self.kind.get(event)?)
+    /// Rows of the handles and views of an object.
+    fn rows(&self, object: ObjectIdx) -> Range<usize> {
+        let first = self.first.get(object.row()).map_or(0, AcquisitionIdx::row);
+        let count = self.count.get(object.row()).map_or(0, |count| count.0 as usize);
+        let end = self.order.allocations;
+        first.min(end)..first.saturating_add(count).min(end)
     }
 
-    /// Handle or view that an event opened.
-    fn opened_by(&self, object: ObjectIdx, event: usize, mask: &EventMask) -> Lifetime {
-        let closed = self.closing_event.get(event);
-        let kind = self.kind_of(event);
-        let opening = kind.filter(|_| mask.contains(event));
-        let is_left = opening.is_some();
-        let is_leaked = is_left && self.leaked.get(event);
+    /// A handle or view, as far as `mask` leaves its events.
+    fn lifetime(&self, object: ObjectIdx, row: usize, mask: &EventMask) -> Lifetime {
+        let (opened, closed) = (self.order.opened(row), self.order.ended(row));
+        let is_view = self.kind.get(row) == Some(AcquisitionKind::View.code());
+        let life = self.origin.get(row).and_then(Origin::from_code);
+        let life = life.zip(self.end.get(row).and_then(End::from_code));
+        let opening = opened
+            .filter(|event| mask.contains(event.row()))
+            .and_then(|_| life.and_then(|(origin, _)| origin.event()));
+        let closing = closed
+            // An unmap closes all views of its process, and counts once.
+            .filter(|event| self.order.acquisition(*event) == Some(AcquisitionIdx::of(row)))
+            .filter(|event| mask.contains(event.row()))
+            .map(|_| if is_view { EventKind::Unmap } else { EventKind::HandleClose });
+        let left = life.filter(|_| opening.is_some());
+        let is_leaked = left.is_some_and(|(origin, end)| origin.is_leak(end));
         Lifetime {
             object,
-            opened: Some(EventIdx::of(event)),
+            opened,
             closed,
             opening,
-            closing: closed
-                .map(EventIdx::row)
-                .filter(|&row| mask.contains(row))
-                .and_then(|row| self.kind_of(row)),
+            closing,
             is_leaked,
-            is_closed_at_exit: is_left && self.closed_at_exit.get(event),
-            is_closed_unseen: is_left && self.closed_unseen.get(event).is_some(),
-            is_open_at_end: !self.has_end_rundown
-                && kind.is_some_and(|kind| is_leaked_handle(kind, is_leaked)),
+            is_closed_at_exit: left.is_some_and(|(origin, end)| origin.is_leak_at_exit(end)),
+            is_closed_unseen: left.is_some_and(|(_, end)| end.unseen().is_some()),
+            is_open_at_end: match self.has_end_rundown {
+                true => self.in_rundown.get(row),
+                false => is_leaked && !is_view,
+            },
             is_bare: false,
-            owner: self.owners.of(event),
+            owner: self.process.get(row),
         }
     }
 }
 
 /// Follows the handles and views of objects, one object after the other.
 pub struct Lifetimes<'a> {
-    tables: &'a LifeTables<'a>,
-    /// Whether each event of the current object closes something that an event opened.
-    is_matched: Vec<bool>,
+    tables: &'a LifeTables,
     lifetimes: Vec<Lifetime>,
 }
 
 impl<'a> Lifetimes<'a> {
-    pub fn new(tables: &'a LifeTables<'a>) -> Self {
-        Self { tables, is_matched: Vec::new(), lifetimes: Vec::new() }
+    pub fn new(tables: &'a LifeTables) -> Self {
+        Self { tables, lifetimes: Vec::new() }
     }
 
-    /// Handles and views of an object, as far as something of them is left; never empty.
+    /// Handles and views of an object, as far as something of them is left; never empty. Those that were open before the trace
+    /// come last.
     pub fn of_object(&mut self, selected: Selected, mask: &EventMask) -> &[Lifetime] {
         let tables = self.tables;
-        self.lifetimes.clear();
         let object = selected.object();
-        let events = tables.objects.events(object);
-        self.is_matched.clear();
-        self.is_matched.resize(events.len(), false);
-        for event in events.clone() {
-            if tables.kind_of(event).is_some_and(|kind| OPENING.contains(kind)) {
-                let lifetime = tables.opened_by(object, event, mask);
-                let index = lifetime.closed.and_then(|it| it.row().checked_sub(events.start));
-                let is_matched = index.and_then(|index| self.is_matched.get_mut(index));
-                // An unmap closes all views of its process.
-                let is_second = is_matched.is_some_and(|flag| std::mem::replace(flag, true));
-                let closing = lifetime.closing.filter(|_| !is_second);
-                self.lifetimes.push(Lifetime { closing, ..lifetime });
-            }
+        self.lifetimes.clear();
+        for has_opening in [true, false] {
+            let rows = tables.rows(object);
+            let rows = rows.filter(|row| tables.order.opened(*row).is_some() == has_opening);
+            let lifetimes = rows.map(|row| tables.lifetime(object, row, mask));
+            self.lifetimes.extend(lifetimes.filter(|lifetime| {
+                lifetime.opening.is_some() || lifetime.closing.is_some() || lifetime.is_open_at_end
+            }));
         }
-        for (event, is_matched) in events.zip(&self.is_matched) {
-            let kind = tables.kind_of(event).filter(|kind| CLOSING.contains(*kind));
-            if let (Some(kind), false, true) = (kind, is_matched, mask.contains(event)) {
-                self.lifetimes.push(Lifetime {
-                    object,
-                    closed: Some(EventIdx::of(event)),
-                    closing: Some(kind),
-                    owner: tables.owners.process(event),
-                    ..Lifetime::default()
-                });
-            }
-        }
-        if tables.has_end_rundown {
-            self.mark_existing(object);
-        }
-        self.lifetimes.retain(|lifetime| {
-            lifetime.opening.is_some() || lifetime.closing.is_some() || lifetime.is_open_at_end
-        });
         if self.lifetimes.is_empty() {
             let created = selected.create();
             self.lifetimes.push(Lifetime {
                 object,
                 opened: created,
                 is_bare: true,
-                owner: created.and_then(|event| tables.owners.process(event.row())),
+                owner: created.and_then(|event| tables.creator.get(event.row())),
                 ..Lifetime::default()
             });
         }
         &self.lifetimes
-    }
-
-    /// Marks what the rundown at the end lists of an object, and adds what was open before the trace.
-    fn mark_existing(&mut self, object: ObjectIdx) {
-        let tables = self.tables;
-        let existing = tables.objects.existing(object);
-        if existing.is_empty() {
-            return;
-        }
-        let owners = tables.existing_owner.range(existing.clone());
-        let mut open: HashMap<(ProcessIdx, u64), u32> = HashMap::new();
-        for handle in owners.zip(tables.existing_handle.range(existing)) {
-            *open.entry((handle.0, handle_slot(handle.1))).or_default() += 1;
-        }
-        // Of the handles with one value, the last opened are the open ones.
-        for lifetime in self.lifetimes.iter_mut().rev().filter(|it| it.closed.is_none()) {
-            let value = lifetime.opened.and_then(|event| tables.handle.get(event.row()));
-            let value = value.map(handle_slot);
-            let count = lifetime.owner.zip(value).and_then(|handle| open.get_mut(&handle));
-            if let Some(count) = count.filter(|count| **count > 0) {
-                *count -= 1;
-                lifetime.is_open_at_end = true;
-            }
-        }
-        let mut before: Vec<_> = open.into_iter().filter(|(_, count)| *count > 0).collect();
-        before.sort_unstable();
-        for ((owner, _), count) in before {
-            let lifetime = Lifetime {
-                object,
-                is_open_at_end: true,
-                owner: Some(owner),
-                ..Lifetime::default()
-            };
-            self.lifetimes.extend((0..count).map(|_| lifetime));
-        }
     }
 }
 

@@ -18,7 +18,7 @@ const WAVE: usize = 1 << 19;
 
 /// Source of handles and of what they are grouped by.
 pub struct Parts<'a> {
-    pub lifetimes: LifeTables<'a>,
+    pub lifetimes: LifeTables,
     pub keys: KeyRows<'a>,
     pub cancel: &'a Cancel,
 }

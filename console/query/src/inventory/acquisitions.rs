@@ -1,15 +1,15 @@
 //! The details of single acquisitions.
 
-use handlescope_model::tables::{Events, Names, Objects, Processes, ResourceEnd, Resources};
+use std::sync::Arc;
+
+use handlescope_model::tables::{Acquisitions, End, Names, Objects, Origin, Processes};
 use handlescope_model::{
-    EventIdx, Flags, NameIdx, Numbers, ObjectIdx, ProcessIdx, ResourceIdx, StackIdx, Texts, Trace,
+    AcquisitionIdx, EventOrder, NameIdx, Numbers, ObjectIdx, ProcessIdx, StackIdx, Texts, Trace,
 };
 
 use super::groups::{InventoryGroup, Members};
-use crate::allocations::{Needed, ResourceTable};
 use crate::error::QueryError;
 use crate::groups::Opened;
-use handlescope_session::trace::unseen_values;
 
 /// A handle, a mapped view, or an allocation or part of one.
 pub struct Acquisition<'c> {
@@ -37,105 +37,94 @@ pub struct Acquisition<'c> {
 
 /// Columns that have them.
 pub struct AcquisitionColumns {
+    order: Arc<EventOrder>,
     /// Ends of processes, by row.
     process_end_ns: Numbers<i64>,
-    time_ns: Numbers<i64>,
-    tid: Numbers<u32>,
-    handle: Numbers<u64>,
-    stack: Numbers<StackIdx>,
-    view_base: Numbers<u64>,
-    view_size: Numbers<u64>,
-    closed_before_ns: Numbers<i64>,
-    closed_at_exit: Flags,
+    process: Numbers<ProcessIdx>,
+    object: Numbers<ObjectIdx>,
+    key: Numbers<u64>,
+    size: Numbers<i64>,
+    origin: Numbers<u32>,
+    opened_ns: Numbers<i64>,
+    opened_tid: Numbers<u32>,
+    end: Numbers<u32>,
+    ended_ns: Numbers<i64>,
+    ended_stack: Numbers<StackIdx>,
+    part_of: Numbers<AcquisitionIdx>,
     name: Numbers<NameIdx>,
     names: Texts,
-    resources: ResourceTable,
-    resource_key: Numbers<u64>,
-    resource_tid: Numbers<u32>,
 }
 
 impl AcquisitionColumns {
     pub fn load(trace: &Trace) -> Result<Self, QueryError> {
         Ok(Self {
+            order: trace.event_order()?,
             process_end_ns: trace.values(Processes::end_ns)?,
-            time_ns: trace.values(Events::time_ns)?,
-            tid: trace.values(Events::tid)?,
-            handle: trace.values(Events::handle)?,
-            stack: trace.values(Events::stack)?,
-            view_base: trace.values(Events::view_base)?,
-            view_size: trace.values(Events::view_size)?,
-            closed_before_ns: unseen_values(trace, Events::closed_before_ns)?,
-            closed_at_exit: trace.values(Events::closed_at_exit)?,
+            process: trace.values(Acquisitions::process)?,
+            object: trace.values(Acquisitions::object)?,
+            key: trace.values(Acquisitions::key)?,
+            size: trace.values(Acquisitions::size)?,
+            origin: trace.values(Acquisitions::origin)?,
+            opened_ns: trace.values(Acquisitions::opened_ns)?,
+            opened_tid: trace.values(Acquisitions::opened_tid)?,
+            end: trace.values(Acquisitions::end)?,
+            ended_ns: trace.values(Acquisitions::ended_ns)?,
+            ended_stack: trace.values(Acquisitions::ended_stack)?,
+            part_of: trace.values(Acquisitions::part_of)?,
             name: trace.values(Objects::name)?,
             names: trace.values(Names::name)?,
-            resources: ResourceTable::load(trace, Needed { end_time: true, end_stack: true })?,
-            resource_key: trace.values(Resources::key)?,
-            resource_tid: trace.values(Resources::tid)?,
         })
     }
 
-    pub fn stack_of_event(&self, event: EventIdx) -> Option<StackIdx> {
-        self.stack.get(event.row())
+    /// The stack that released a handle or view.
+    pub fn stack_of_end(&self, handle: Opened) -> Option<StackIdx> {
+        handle.closed()?;
+        self.ended_stack.get(self.order.acquisition(handle.opened)?.row())
     }
 
     /// The acquisitions of a group, in the order of time.
     pub fn of(&self, group: &InventoryGroup) -> Vec<Acquisition<'_>> {
         let mut rows: Vec<Acquisition<'_>> = match &group.members {
             Members::Handles(handles) => {
-                handles.iter().filter_map(|handle| self.handle(*handle, group.process)).collect()
+                let rows =
+                    handles.iter().filter_map(|handle| self.order.acquisition(handle.opened));
+                rows.filter_map(|row| self.row(row.row())).collect()
             }
             Members::Allocations(rows) => {
-                rows.iter().filter_map(|row| self.allocation(*row)).collect()
+                let rows = rows.iter().map(|row| self.order.allocations + row.row());
+                rows.filter_map(|row| self.row(row)).collect()
             }
         };
         rows.sort_by_key(|row| row.opened_ns);
         rows
     }
 
-    fn handle(&self, handle: Opened, owner: Option<ProcessIdx>) -> Option<Acquisition<'_>> {
-        let event = handle.opened.row();
-        let closing = handle.closed();
-        let unseen_ns = self.closed_before_ns.get(event);
-        let closed_ns = closing.map_or(unseen_ns, |event| self.time_ns.get(event.row()));
-        let ended = match (closing, unseen_ns) {
-            (Some(_), _) if self.closed_at_exit.get(event) => "closed_at_exit",
-            (Some(_), _) => "closed",
-            (None, Some(_)) => "closed_unseen",
-            (None, None) => "open",
-        };
-        let name = self.name.get(handle.object.row()).map(|name| self.names.text(name.row()));
+    fn row(&self, row: usize) -> Option<Acquisition<'_>> {
+        let end = self.end.get(row).and_then(End::from_code)?;
+        let origin = self.origin.get(row).and_then(Origin::from_code)?;
+        let object = self.object.get(row);
+        let name = object.and_then(|object| self.name.get(object.row()));
+        let name = name.map(|name| self.names.text(name.row()));
+        // An end of the process ends no handle.
+        let owner = self.process.get(row).filter(|_| object.is_some());
         Some(Acquisition {
-            opened_ns: self.time_ns.get(event)?,
-            closed_ns,
+            opened_ns: self.opened_ns.get(row)?,
+            closed_ns: self.ended_ns.get(row),
             ended_ns: owner.and_then(|row| self.process_end_ns.get(row.row())),
-            tid: self.tid.get(event),
-            key: self.handle.get(event).or_else(|| self.view_base.get(event)),
-            object: Some(object_id(handle.object)),
+            tid: self.opened_tid.get(row),
+            key: self.key.get(row),
+            object: object.map(object_id),
             object_name: name.filter(|name| !name.is_empty()),
-            bytes: self.view_size.get(event).and_then(|size| i64::try_from(size).ok()),
-            ended,
-            is_leaked: ended == "open",
-            is_part: false,
-            close_stack: closing.and_then(|event| self.stack_of_event(event)),
-        })
-    }
-
-    fn allocation(&self, resource: ResourceIdx) -> Option<Acquisition<'_>> {
-        let row = resource.row();
-        let end = self.resources.end(resource);
-        Some(Acquisition {
-            opened_ns: self.resources.time_ns.get(row)?,
-            closed_ns: self.resources.end_time_ns.get(row),
-            ended_ns: None,
-            tid: self.resource_tid.get(row),
-            key: self.resource_key.get(row),
-            object: None,
-            object_name: None,
-            bytes: self.resources.size.get(row),
-            ended: end.map_or("unknown", ResourceEnd::name),
-            is_leaked: end == Some(ResourceEnd::Open),
-            is_part: self.resources.is_further_part(resource),
-            close_stack: self.resources.end_stack.get(row),
+            bytes: self.size.get(row),
+            ended: match end {
+                End::AtExit if object.is_some() && origin.is_leak_at_exit(end) => "closed_at_exit",
+                End::AtExit if object.is_some() => End::Closed.name(),
+                end if end.unseen().is_some() => "closed_unseen",
+                end => end.name(),
+            },
+            is_leaked: end == End::Open,
+            is_part: self.part_of.get(row).is_some(),
+            close_stack: self.ended_stack.get(row),
         })
     }
 }

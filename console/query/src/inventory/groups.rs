@@ -1,6 +1,6 @@
 //! Groups of what one process acquired of one type on one stack.
 
-use handlescope_model::{EventIdx, FILE_MAPPING_NAME, ProcessIdx, ResourceIdx, StackIdx};
+use handlescope_model::{FILE_MAPPING_NAME, ProcessIdx, ResourceIdx, StackIdx};
 
 use crate::acquired::{Acquired, Allocations, Group, Handles, Share};
 use crate::amounts::{Bytes, Counts};
@@ -116,13 +116,12 @@ impl InventoryGroup {
         self.counts.opened.saturating_sub(self.counts.unreleased())
     }
 
-    /// Events that closed its handles.
-    pub fn closing_events(&self) -> impl Iterator<Item = EventIdx> + '_ {
-        let handles = match &self.members {
-            Members::Handles(handles) => &handles[..],
+    /// Its handles and views.
+    pub fn handles(&self) -> &[Opened] {
+        match &self.members {
+            Members::Handles(handles) => handles,
             Members::Allocations(_) => &[],
-        };
-        handles.iter().filter_map(|handle| handle.closed())
+        }
     }
 
     /// Its allocations, in parts.

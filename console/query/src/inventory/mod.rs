@@ -80,8 +80,8 @@ impl<'a> Inventory<'a> {
         }
         let columns = AcquisitionColumns::load(source.trace)?;
         for group in &groups {
-            let closing = group.closing_events();
-            closing.for_each(|event| add(columns.stack_of_event(event), group.process));
+            let handles = group.handles().iter();
+            handles.for_each(|handle| add(columns.stack_of_end(*handle), group.process));
         }
         let (mut allocation_count, mut unfreed) = (0, 0);
         if let Some(allocations) = allocations(&why)? {

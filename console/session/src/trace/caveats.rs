@@ -5,7 +5,7 @@ use std::path::Path;
 use handlescope_extract::is_loss;
 use handlescope_model::rules::{EXIT_FUNCTIONS, LossTimes, WITH_HANDLE};
 use handlescope_model::tables::{
-    EventCounts, Events, Objects, Processes, TraceInfo, TraceInfos, Warnings, is_ring,
+    EventCounts, Events, ObjectSpans, Processes, TraceInfo, TraceInfos, Warnings, is_ring,
 };
 use handlescope_model::{ArchiveError, EventKind, RowCount, Table, TableRows, Trace, Untrusted};
 use indicatif::HumanCount;
@@ -303,7 +303,7 @@ fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
 fn of_dump(trace: &Trace, info: &TraceInfo) -> Result<String, ArchiveError> {
     let open = trace.height(Table::ExistingHandles)? as u64;
     let (created, listed) =
-        (trace.values(Objects::create_event)?, trace.values(Objects::existing_count)?);
+        (trace.values(ObjectSpans::create_event)?, trace.values(ObjectSpans::existing_count)?);
     let is_listed = |count: &Option<RowCount<_>>| count.is_some_and(|count| count.0 > 0);
     let traced = created.iter().zip(listed.iter());
     let traced =

@@ -1,2 +1,2 @@
--- Every handle that was opened and every view that was mapped.
-SELECT * EXCLUDE (closed_at_exit) FROM _opened
+-- Every handle that was opened and every view that was mapped, as acquisitions has them.
+SELECT * FROM acquisitions WHERE object IS NOT NULL AND in_trace

@@ -1,3 +1,3 @@
--- The rows of handles that nothing in the trace closes. Those that only the exit of their process closed have a class of
--- their own in handles.
-SELECT * EXCLUDE (closed_at_exit) FROM _opened WHERE leaked
+-- What was opened in the trace and nothing released, as acquisitions has it: handles, views and allocations. What only the end
+-- of its process released is at_exit in acquisitions.
+SELECT * FROM acquisitions WHERE leaked

@@ -1,7 +1,7 @@
 //! Minidumps, converted from bytes.
 
-use handlescope_model::tables::Event;
-use handlescope_model::{EventKind, TableRows as _};
+use handlescope_model::tables::Acquisition;
+use handlescope_model::{ProcessIdx, TableRows as _};
 use minidump_common::format::MINIDUMP_STREAM_TYPE as Kind;
 
 use super::*;
@@ -78,8 +78,14 @@ fn warned(tables: &Tables, kind: WarningKind) -> (u64, Option<u64>) {
     warning.map_or((0, None), |warning| (warning.count, warning.first_offset))
 }
 
-fn events(tables: &Tables) -> Vec<Event> {
-    tables.handles.events.rows().collect()
+fn acquisitions(tables: &Tables) -> Vec<Acquisition> {
+    tables.handles.tables.acquisitions.rows().collect()
+}
+
+/// Values of the handles that the dump lists as open.
+fn listed(tables: &Tables) -> Vec<u64> {
+    let rows = acquisitions(tables).into_iter();
+    rows.filter(|row| row.in_rundown == Some(true)).map(|row| row.key).collect()
 }
 
 #[test]
@@ -92,18 +98,16 @@ fn operations_without_a_list_of_handles_become_events() {
     ]);
     let tables = tables_of(&[(Kind::HandleOperationListStream, list)]);
     assert_eq!(tables.processes.pid, [42]);
-    assert_eq!((tables.handles.objects.len(), tables.handles.leaked), (2, 1));
+    assert_eq!((tables.handles.tables.objects.len(), tables.handles.leaked), (2, 1));
     assert_eq!((tables.stacks.len(), tables.stack_events.len()), (2, 4));
     assert_eq!(warned(&tables, WarningKind::BadReference).0, 1);
     assert_eq!(warned(&tables, WarningKind::UndecidedOrder).0, 0);
     let info = &tables.info;
     assert!(info.is_dump() && !info.has_clock());
     assert_eq!(info.start_filetime(), Some(1_700_000_000 * PER_SECOND + UNIX_EPOCH));
-    let kinds: Vec<(u32, i64)> =
-        events(&tables).iter().map(|event| (event.kind, event.time_ns)).collect();
+    let times = acquisitions(&tables).into_iter().map(|row| (row.opened_ns, row.ended_ns));
     // The close of handle 4 was stored before its open: the newest stands first.
-    let (open, close) = (EventKind::HandleCreate.code(), EventKind::HandleClose.code());
-    assert_eq!(kinds, [(open, 1), (close, 2), (open, 3)]);
+    assert_eq!(times.collect::<Vec<_>>(), [(Some(1), Some(2)), (Some(3), None)]);
 }
 
 #[test]
@@ -112,9 +116,9 @@ fn handles_that_no_operation_opened_have_no_events() {
         (Kind::HandleDataStream, handles(&[4, 8, 16])),
         (Kind::HandleOperationListStream, operations(&[(1, 8, 42, &[1]), (1, 12, 42, &[1])])),
     ]);
-    let objects = tables.handles.objects.len();
-    assert_eq!((objects, tables.handles.existing.len(), tables.handles.leaked), (4, 3, 1));
-    assert_eq!(tables.handles.existing.handle, [8, 4, 16]);
+    let objects = tables.handles.tables.objects.len();
+    assert_eq!((objects, tables.handles.leaked), (4, 1));
+    assert_eq!(listed(&tables), [8, 4, 16]);
     // Handle 12 is not open any more.
     assert_eq!(warned(&tables, WarningKind::OpenNotListed).0, 1);
 }
@@ -132,7 +136,7 @@ fn a_handle_listed_after_its_close_is_a_handle_of_its_own() {
         (Kind::HandleOperationListStream, operations(&[(2, 4, 42, &[1])])),
     ]);
     assert_eq!(warned(&tables, WarningKind::ListedAfterClose).0, 1);
-    assert_eq!((tables.handles.objects.len(), tables.handles.leaked), (2, 0));
+    assert_eq!((tables.handles.tables.objects.len(), tables.handles.leaked), (2, 0));
 }
 
 #[test]
@@ -144,11 +148,9 @@ fn an_operation_of_another_process_belongs_to_the_handles_of_this_one() {
     ]);
     assert_eq!(tables.processes.pid, [42, 99]);
     assert_eq!(tables.stack_events.pid, [99, 99]);
-    let callers: Vec<(u32, Option<u32>)> = events(&tables)
-        .iter()
-        .map(|event| (event.process.0, event.caller_process.map(|process| process.0)))
-        .collect();
-    assert_eq!(callers, [(0, Some(1)), (0, Some(1))]);
+    let callers = acquisitions(&tables).into_iter().map(|row| (row.process, row.opened_by));
+    let of_other = (Some(ProcessIdx(0)), Some(ProcessIdx(1)));
+    assert_eq!(callers.collect::<Vec<_>>(), [of_other, of_other]);
 }
 
 #[test]
@@ -163,7 +165,7 @@ fn circular_and_broken_chains_are_counted_with_their_places() {
     stream.extend(numbers(&[information, 1, 12, 0, 1, 12]));
     let tables = tables_of(&[(Kind::HandleDataStream, stream)]);
     assert_eq!(warned(&tables, WarningKind::BadObjectInformation), (2, Some(60)));
-    assert_eq!(tables.handles.existing.handle, [4, 8, 12]);
+    assert_eq!(listed(&tables), [4, 8, 12]);
 }
 
 /// Object information of a kind with fields of a size, of which some have values.
@@ -204,7 +206,7 @@ fn objects_without_names_are_named_by_the_thread_and_process_that_they_are_or_be
     stream.extend(numbers(&[4]));
     stream.extend("ab".encode_utf16().flat_map(u16::to_le_bytes));
     let tables = tables_of(&[(Kind::HandleDataStream, stream)]);
-    let names = tables.handles.objects.rows().map(|object| {
+    let names = tables.handles.tables.objects.rows().map(|object| {
         let name = object.name.and_then(|name| tables.names.name.get(name.0 as usize));
         name.cloned().unwrap_or_default()
     });
@@ -255,11 +257,11 @@ fn cut_streams_and_claims_are_counted_with_their_places() {
     let tables = converted(&whole[..60 + 2 * 32 + 5]).expect("a dump");
     assert_eq!(warned(&tables, WarningKind::CutStream), (1, Some(44)));
     assert_eq!(warned(&tables, WarningKind::MissingEntries), (1, Some(124)));
-    assert_eq!(tables.handles.existing.handle, [4, 8]);
+    assert_eq!(listed(&tables), [4, 8]);
     let mut many = handles(&[4]);
     many[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
     let tables = tables_of(&[(Kind::HandleDataStream, many)]);
-    assert_eq!(tables.handles.existing.handle, [4]);
+    assert_eq!(listed(&tables), [4]);
     assert_eq!(warned(&tables, WarningKind::MissingEntries).0, u64::from(u32::MAX) - 1);
     let deep = {
         let mut list = operations(&[(1, 4, 42, &[1]), (9, 4, 42, &[]), (1, 8, 42, &[1])]);
@@ -268,7 +270,7 @@ fn cut_streams_and_claims_are_counted_with_their_places() {
     };
     let tables = tables_of(&[(Kind::HandleOperationListStream, deep)]);
     assert_eq!(warned(&tables, WarningKind::BadDumpEntry), (2, Some(60)));
-    assert_eq!(tables.handles.events.len(), 1);
+    assert_eq!(tables.handles.events, 1);
 }
 
 #[test]
@@ -313,6 +315,7 @@ fn objects_of_listed_handles_have_their_types() {
     stream.extend(numbers(&[4]));
     stream.extend("Ev".encode_utf16().flat_map(u16::to_le_bytes));
     let tables = tables_of(&[(Kind::HandleDataStream, stream)]);
-    let object = tables.handles.objects.row(0).expect("an object");
-    assert_eq!((object.type_id.0, object.event_count.0, object.existing_count.0), (1, 0, 1));
+    let object = tables.handles.tables.objects.row(0).expect("an object");
+    assert_eq!((object.type_id.0, object.acquisition_count.0), (1, 1));
+    assert_eq!(listed(&tables), [4]);
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::*;
 use crate::operations::Operation;
+use handlescope_model::tables::End;
 
 const SESSION: &str = "\
 0:000> !htrace -enable
@@ -61,9 +62,11 @@ fn a_session_becomes_a_history_in_the_order_of_time() {
     assert_eq!(events(&entries), [('o', 0x34), ('x', 0x34), ('c', 0x34), ('o', 0x38)]);
     assert_eq!(findings.warnings().len(), 1, "{findings:?}");
     let handles = super::handles(&entries, &mut findings);
-    assert_eq!((handles.objects.len(), handles.leaked), (2, 1));
-    assert_eq!(handles.events.leaked, [false, false, true]);
-    assert_eq!(handles.events.tid, [0x17ec; 3]);
+    assert_eq!((handles.tables.objects.len(), handles.leaked, handles.events), (2, 1, 3));
+    let acquisitions = &handles.tables.acquisitions;
+    assert_eq!(acquisitions.end, [End::Closed, End::Open].map(End::code));
+    assert_eq!(acquisitions.opened_tid, [Some(0x17ec); 2]);
+    assert_eq!(acquisitions.ended_tid, [Some(0x17ec), None]);
     assert_eq!(entries.process_table().pid, [0x17e8]);
     assert_eq!(entries.module_table().name, ["ntdll", "my_app"]);
 }
@@ -74,7 +77,7 @@ fn a_value_that_is_opened_again_was_closed() {
     let text = format!("{open}---------------------\n{open}Dumped 0x2 stack traces\n");
     let (entries, mut findings) = read_text(text.as_bytes());
     let handles = super::handles(&entries, &mut findings);
-    assert_eq!(handles.events.leaked, [false, true]);
+    assert_eq!(handles.tables.acquisitions.end, [End::Closed, End::Open].map(End::code));
     assert_eq!(findings.of(WarningKind::ReopenedHandle), 1);
 }
 
@@ -139,7 +142,7 @@ fn damaged_lines_do_no_harm() {
         }
         let (entries, mut findings) = read_text(&bytes);
         let handles = super::handles(&entries, &mut findings);
-        assert!(handles.events.len() <= entries.history.len());
+        assert!(handles.events <= entries.history.len() as u64);
     }
 }
 

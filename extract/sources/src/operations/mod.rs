@@ -8,13 +8,10 @@ use std::collections::HashMap;
 
 pub use self::tables::{Tables, event_counts, stack_events};
 use handlescope_extract::etl::{Diagnostics, WarningKind};
+use handlescope_model::history::{Histories, History};
 use handlescope_model::rules::{handle_slot, is_leak, is_leak_at_exit};
-use handlescope_model::tables::{
-    ClosedUnseen, Event, Events, ExistingHandle, ExistingHandles, Object, Objects,
-};
-use handlescope_model::{
-    EventIdx, EventKind, ExistingIdx, NameIdx, ObjectIdx, ProcessIdx, RowCount, StackIdx, TypeId,
-};
+use handlescope_model::tables::{ClosedUnseen, Event, ExistingHandle, Object};
+use handlescope_model::{EventIdx, EventKind, NameIdx, ProcessIdx, StackIdx, TypeId};
 
 /// Operation of handle tracing (PROCESS_HANDLE_TRACING_ENTRY, `Type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,9 +92,9 @@ pub struct OpenList<'h> {
 /// Columns of the handles.
 #[derive(Default)]
 pub struct Handles {
-    pub objects: Objects,
-    pub events: Events,
-    pub existing: ExistingHandles,
+    pub tables: Histories,
+    /// Number of operations on them.
+    pub events: u64,
     pub leaked: u64,
     pub closed_at_exit: u64,
 }
@@ -116,18 +113,23 @@ impl Handles {
             list(&mut lives, history, open, findings);
         }
         let mut handles = Self::default();
+        let has_rundown = open.is_some_and(|open| open.is_complete);
         for life in lives {
-            handles.add(life, history, open.map_or(&[], |open| open.handles));
+            handles.add(life, history, open.map_or(&[], |open| open.handles), has_rundown);
         }
         handles
     }
 
-    fn add(&mut self, life: Life, history: &[&Entry], open_handles: &[OpenHandle]) {
+    fn add(
+        &mut self,
+        life: Life,
+        history: &[&Entry],
+        open_handles: &[OpenHandle],
+        has_rundown: bool,
+    ) {
         let Life { open, close, is_reopened, at_exit, listed, is_unlisted } = life;
-        let object = ObjectIdx(self.objects.len() as u32);
-        let first = self.events.len() as u32;
-        let first_existing = ExistingIdx(self.existing.len() as u32);
-        let closing = close.filter(|_| open.is_some()).map(|_| EventIdx(first + 1));
+        let closing = close.filter(|_| open.is_some()).map(|_| EventIdx(1));
+        let mut events = Vec::new();
         for index in [open, close].into_iter().flatten() {
             let Some(entry) = history.get(index as usize) else { continue };
             let kind = match Some(index) == open {
@@ -140,8 +142,7 @@ impl Handles {
             self.leaked += u64::from(leaked);
             self.closed_at_exit += u64::from(closed_at_exit && kind == EventKind::HandleCreate);
             let unseen = is_unlisted.then_some(history.len() as i64);
-            self.events.push(Event {
-                object,
+            events.push(Event {
                 kind: kind.code(),
                 time_ns: i64::from(index),
                 process: ProcessIdx(entry.process),
@@ -159,28 +160,24 @@ impl Handles {
             });
         }
         let handle = listed.and_then(|row| open_handles.get(row as usize));
-        self.existing.extend(handle.map(|handle| ExistingHandle {
-            object,
+        let existing = handle.map(|handle| ExistingHandle {
             process: ProcessIdx(handle.process),
             handle: handle.handle,
             granted_access: Some(handle.granted_access),
             attributes: Some(handle.attributes),
             handle_count: Some(handle.handle_count),
             pointer_count: Some(handle.pointer_count),
-        }));
-        self.objects.push(Object {
-            pointer: 0,
+            ..ExistingHandle::default()
+        });
+        let object = Object {
             type_id: handle.map_or(TypeId(0), |handle| handle.type_id),
             name: handle.and_then(|handle| handle.name),
-            first_event: EventIdx(first),
-            event_count: RowCount::new(self.events.len() as u32 - first),
-            first_existing,
-            existing_count: RowCount::new(u32::from(handle.is_some())),
-            create_event: open.map(|_| EventIdx(first)),
-            destroy_event: closing,
-            is_multiprocess: false,
-            is_overlapped: false,
-        });
+            ..Object::default()
+        };
+        self.events += events.len() as u64;
+        let existing = existing.as_slice();
+        self.tables
+            .add(object, &History { events: &events, first_event: 0, existing, has_rundown });
     }
 }
 

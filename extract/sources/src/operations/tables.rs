@@ -3,8 +3,8 @@
 use handlescope_extract::{ExtractError, ExtractSummary};
 use handlescope_model::tables::{
     EventCount, EventCounts, Frames, Losses, Methods, ModuleLoads, Modules, Names, ObjectTypes,
-    Processes, StackEvent, StackEvents, Stacks, StartHandles, Symbols, TraceInfo, TraceInfos,
-    Volumes, Warning, Warnings,
+    Processes, StackEvent, StackEvents, Stacks, Symbols, TraceInfo, TraceInfos, Volumes, Warning,
+    Warnings,
 };
 use handlescope_model::{ArchiveWriter, EventKind, ProcessIdx, StackIdx, Table};
 
@@ -34,8 +34,8 @@ impl Tables {
         self.info.stacks_total = self.stack_events.stack.iter().flatten().count() as u64;
         self.info.frames_in_modules = self.frames.module.iter().flatten().count() as u64;
         let summary = ExtractSummary {
-            objects: self.handles.objects.len() as u64,
-            handle_events: self.handles.events.len() as u64,
+            objects: self.handles.tables.objects.len() as u64,
+            handle_events: self.handles.events,
             leaked_handles: self.handles.leaked,
             closed_at_exit: self.handles.closed_at_exit,
             stacks_distinct: self.stacks.len() as u64,
@@ -50,10 +50,8 @@ impl Tables {
         writer.table(Table::Volumes, Volumes::default().into_frame())?;
         writer.table(Table::ObjectTypes, self.object_types.into_frame())?;
         writer.table(Table::Names, self.names.into_frame())?;
-        writer.table(Table::Objects, self.handles.objects.into_frame())?;
-        writer.table(Table::Events, self.handles.events.into_frame())?;
-        writer.table(Table::ExistingHandles, self.handles.existing.into_frame())?;
-        writer.table(Table::StartHandles, StartHandles::default().into_frame())?;
+        writer.table(Table::Objects, self.handles.tables.objects.into_frame())?;
+        writer.table(Table::Acquisitions, self.handles.tables.acquisitions.into_frame())?;
         writer.table(Table::Stacks, self.stacks.into_frame())?;
         writer.table(Table::StackEvents, self.stack_events.into_frame())?;
         writer.table(Table::Frames, self.frames.into_frame())?;

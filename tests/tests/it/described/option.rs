@@ -26,8 +26,7 @@ const GIVE: &str = "*/Give release handle=BLOCK allocator=tag";
 
 /// The open resources of an extract in its folder, from a trace or an extract.
 fn open_in(shell: &Shell, file: &str) -> String {
-    let sql = ".sql SELECT a.name, a.provider, r.key, r.size FROM resources r JOIN allocators a \
-               ON r.allocator = a.row WHERE r.\"end\" = 0 -csv";
+    let sql = ".sql SELECT allocator, provider, key, size FROM allocations WHERE leaked -csv";
     shell.run(&[file, "-c", sql]).ok().stdout
 }
 

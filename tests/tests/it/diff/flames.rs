@@ -33,8 +33,8 @@ fn a_flame_graph_between_points_is_as_wide_as_handles_are_open_at_the_second() {
         let svg = fs::read_to_string(shell.path("grown.svg")).unwrap();
         let count = |at: i64| -> u64 {
             let query = format!(
-                ".sql SELECT count(*) AS n FROM handles WHERE open_ns >= 0 AND open_ns <= {at} AND \
-                 (close_ns IS NULL OR close_ns > {at}) -csv\n"
+                ".sql SELECT count(*) AS n FROM handles WHERE opened_ns >= 0 AND opened_ns <= {at} AND \
+                 (ended_ns IS NULL OR ended_ns > {at}) -csv\n"
             );
             sample(&query).ok().stdout.lines().last().unwrap().parse().unwrap()
         };

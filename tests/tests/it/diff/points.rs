@@ -23,8 +23,8 @@ fn handles_opened_after_one_point_and_open_at_another_are_those_of_sql() {
     ] {
         let found = document(sample(&format!(".diff {points} -json\n")));
         let query = format!(
-            ".sql SELECT count(*) AS n FROM handles WHERE open_ns > {from} AND open_ns <= {to} AND \
-             (close_ns IS NULL OR close_ns > {to}) -csv\n"
+            ".sql SELECT count(*) AS n FROM handles WHERE opened_ns > {from} AND opened_ns <= {to} AND \
+             (ended_ns IS NULL OR ended_ns > {to}) -csv\n"
         );
         let counted: u64 = sample(&query).ok().stdout.lines().last().unwrap().parse().unwrap();
         assert!(counted > 0);

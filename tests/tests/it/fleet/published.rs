@@ -12,12 +12,11 @@ use serde_json::{Deserializer, Value};
 
 use super::engines::{Spark, answers, assert_equal, console, duckdb, questions};
 
-/// Handles and views of a trace, like `counts.sql`: a dataset has them at the child that inherited them.
-const HANDLES: &str = "SELECT COALESCE(inherited_by, process) AS process, \
-    CASE WHEN kind = 'map' THEN 'view' ELSE 'handle' END AS kind, type, COUNT(*) AS acquired, \
+/// Handles and views of a trace, like `counts.sql`.
+const HANDLES: &str = "SELECT process, kind, type, COUNT(*) AS acquired, \
     SUM(CASE WHEN leaked THEN 1 ELSE 0 END) AS leaked, \
-    SUM(CASE WHEN class = 'closed_at_exit' THEN 1 ELSE 0 END) AS at_exit, 0 AS bytes FROM handles \
-    GROUP BY COALESCE(inherited_by, process), CASE WHEN kind = 'map' THEN 'view' ELSE 'handle' END, type";
+    SUM(CASE WHEN at_exit THEN 1 ELSE 0 END) AS at_exit, 0 AS bytes FROM handles \
+    GROUP BY process, kind, type";
 
 /// Allocations of a trace.
 const ALLOCATIONS: &str = "SELECT process, kind, kind AS type, COUNT(*) AS acquired, \

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::rules::{OPENING, OPENING_HANDLES};
-use handlescope_model::tables::{Events, Objects, Processes, TraceInfos};
+use handlescope_model::tables::{Events, ObjectSpans, Processes, TraceInfos};
 use handlescope_model::{Cancel, EventKind, Table, TableRows, Trace};
 use handlescope_sources::extract;
 
@@ -54,7 +54,7 @@ impl Answer {
         let trace = Trace::open(&output).unwrap();
         let names: Vec<String> =
             Processes::read(&trace).unwrap().rows().map(|process| process.name).collect();
-        let objects = Objects::read(&trace).unwrap();
+        let objects = ObjectSpans::read(&trace).unwrap();
         let objects = ObjectCounts {
             created: objects.rows().filter(|object| object.create_event.is_some()).count() as u64,
             ended: objects.rows().filter(|object| object.destroy_event.is_some()).count() as u64,

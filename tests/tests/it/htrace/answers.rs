@@ -61,7 +61,7 @@ fn times_are_printed_as_unknown_everywhere() {
     assert_eq!(column("Object Ptr"), ["", "", ""]);
     assert_eq!(column("Lifetime in s (9999 is not closed)"), ["", "", "9999"]);
     let sql =
-        run(".sql SELECT handle, open_ns, close_ns, lifetime_ns FROM handles ORDER BY id -csv");
+        run(".sql SELECT key, opened_ns, ended_ns, lifetime_ns FROM handles ORDER BY id -csv");
     assert_eq!(sql.lines().skip(1).collect::<Vec<_>>(), ["0x34,,,", "0x38,,,"]);
     assert!(run(".list").contains("unknown"));
 }

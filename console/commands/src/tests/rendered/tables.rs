@@ -117,7 +117,7 @@ fn stats_begin_with_lost_events() {
     Distinct stacks            0
     Distinct frames            0
     Frames in modules          0
-    Extracted by                (layout 7)
+    Extracted by                (layout 8)
     Process of object events taken from
       their own header                                   2
       their stack                                        0

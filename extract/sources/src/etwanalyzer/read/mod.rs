@@ -31,13 +31,15 @@ use self::session::{ProcessRows, Time, TraceStats, handlescope_rows};
 use self::stacks::StackTexts;
 use handlescope_extract::etl::{Diagnostics, WarningKind};
 use handlescope_extract::{ExtractObserver, ExtractSummary};
+use handlescope_model::history::StartList;
 use handlescope_model::output::folder_of;
 use handlescope_model::tables::{
-    EventCounts, Events, ExistingHandles, Losses, Name, Names, ObjectType, ObjectTypes, Objects,
-    StartHandle, StartHandles, Threads, TraceInfos, Volumes,
+    Acquisitions, EventCounts, Losses, Name, Names, ObjectType, ObjectTypes, Objects,
+    ReferenceChanges, StartHandle, StartHandles, Threads, TraceInfos, Volumes,
 };
 use handlescope_model::{
-    ArchiveError, ArchiveWriter, Cancel, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table, TypeId,
+    ArchiveError, ArchiveWriter, Cancel, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table, TableRows,
+    TypeId,
 };
 
 pub use self::container::import_sources;
@@ -166,7 +168,6 @@ impl Reading<'_> {
         writer.table(Table::Modules, module_table.into_frame())?;
         writer.table(Table::ModuleLoads, loads.into_frame())?;
         writer.table(Table::Processes, processes.table(&main).into_frame())?;
-        writer.table(Table::StartHandles, objects.start_handles.into_frame())?;
         let stats = objects.stats;
         let counts: EventCounts = match main.is_by_handlescope() {
             true => handlescope_rows(&main, &main.handlescope.event_counts),
@@ -228,6 +229,8 @@ impl Reading<'_> {
             Some(_) => {}
         }
         let encoder = writer.encoder();
+        let mut names = objects::Names::default();
+        let start = start_handles(main, &mut names);
         thread::scope(|scope| {
             let mut rows = ObjectRows {
                 processes,
@@ -237,9 +240,11 @@ impl Reading<'_> {
                     .as_deref()
                     .is_some_and(|options| options.starts_with(HANDLESCOPE_OPTIONS)),
                 objects: Stream::start(scope, encoder.clone(), Objects::into_frame),
-                events: Stream::start(scope, encoder.clone(), Events::into_frame),
-                existing: Stream::start(scope, encoder.clone(), ExistingHandles::into_frame),
-                names: objects::Names::default(),
+                acquisitions: Stream::start(scope, encoder.clone(), Acquisitions::into_frame),
+                changes: Stream::start(scope, encoder.clone(), ReferenceChanges::into_frame),
+                start: start_list(&start),
+                existing: 0,
+                names,
                 stats: Stats::default(),
                 findings: &self.findings,
                 scratch: objects::Scratch::default(),
@@ -248,15 +253,11 @@ impl Reading<'_> {
             let read = document
                 .map_or(Ok(()), |document| document.read(&mut part, self.limits, &self.progress));
             let types = part.types;
-            let ObjectRows { objects, events, existing, mut names, stats, .. } = rows;
-            let written = ObjectsWritten {
-                types,
-                stats,
-                start_handles: start_handles(main, &mut names),
-                objects: objects.rows(),
-                existing: existing.rows(),
-            };
-            let tables = [objects.finish(), events.finish(), existing.finish()];
+            let count = rows.objects.rows();
+            rows.add_start(&start);
+            let ObjectRows { objects, acquisitions, changes, existing, names, stats, .. } = rows;
+            let written = ObjectsWritten { types, stats, objects: count, existing };
+            let tables = [objects.finish(), acquisitions.finish(), changes.finish()];
             read?;
             for table in tables {
                 writer.append(table?)?;
@@ -273,7 +274,6 @@ struct ObjectsWritten {
     stats: Stats,
     objects: u64,
     existing: u64,
-    start_handles: StartHandles,
 }
 
 /// The handles that were open when the trace began, if this program has written the extract.
@@ -288,6 +288,15 @@ fn start_handles(main: &Main, names: &mut objects::Names) -> StartHandles {
         closed: handle.closed,
     };
     main.handlescope.start_handles.0.iter().filter(|_| main.is_by_handlescope()).map(row).collect()
+}
+
+/// These handles, until an object has them.
+fn start_list(handles: &StartHandles) -> StartList {
+    let mut list = StartList::default();
+    for (number, handle) in (0..).zip(handles.rows()) {
+        list.add(handle.pointer, handle.process, handle.handle, number);
+    }
+    list
 }
 
 fn write_names(writer: &mut ArchiveWriter, names: &objects::Names) -> Result<(), ArchiveError> {

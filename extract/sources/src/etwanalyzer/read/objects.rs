@@ -11,17 +11,19 @@ use std::thread::{Scope, ScopedJoinHandle};
 use handlescope_extract::etl::{Diagnostics, WarningKind};
 use handlescope_extract::intern::ByteInterner;
 use handlescope_model::guard::joined;
+use handlescope_model::history::{History, StartList, start_objects};
 use handlescope_model::rules::{
     CLOSING, DeriveScratch, HANDLE_RUNDOWN_END, OPENING_HANDLES, ObjectEvents, REFERENCE_CHANGES,
     VIEWS, WITH_HANDLE, derive, handle_slot, is_inherited, is_kernel_handle, is_leak,
     is_leak_at_exit, is_leaked_handle, is_leaked_view,
 };
 use handlescope_model::tables::{
-    Event, EventCount, EventCounts, Events, ExistingHandle, ExistingHandles, Object, Objects,
+    Acquisitions, Event, EventCount, EventCounts, ExistingHandle, Object, Objects,
+    ReferenceChanges, StartHandles,
 };
 use handlescope_model::{
-    ArchiveError, EncodedTable, EventIdx, EventKind, ExistingIdx, FILE_MAPPING_TYPE, NameIdx,
-    ObjectIdx, ProcessIdx, RowCount, StackIdx, TableEncoder, TableRows, TypeId, sentinel,
+    AcquisitionIdx, ArchiveError, EncodedTable, EventIdx, EventKind, FILE_MAPPING_TYPE, NameIdx,
+    ObjectIdx, ProcessIdx, StackIdx, TableEncoder, TableRows, TypeId, sentinel,
 };
 use polars::prelude::{DataFrame, PolarsResult};
 use serde::de::MapAccess;
@@ -43,8 +45,12 @@ pub struct ObjectRows<'a, 'scope> {
     /// always writes 0, and everything is written that ETWAnalyzer does not know.
     pub is_by_handlescope: bool,
     pub objects: Stream<'scope, Objects>,
-    pub events: Stream<'scope, Events>,
-    pub existing: Stream<'scope, ExistingHandles>,
+    pub acquisitions: Stream<'scope, Acquisitions>,
+    pub changes: Stream<'scope, ReferenceChanges>,
+    /// Handles that were open at the start, until an object has them.
+    pub start: StartList,
+    /// Number of handles that were open at the end.
+    pub existing: u64,
     pub names: Names,
     pub stats: Stats,
     pub findings: &'a RefCell<Diagnostics>,
@@ -109,7 +115,7 @@ pub struct Scratch {
 /// Close of an open.
 #[derive(Clone, Copy)]
 struct Closed {
-    /// The row of the close.
+    /// The position of the close.
     by: Option<u32>,
     is_closed: bool,
     at_exit: bool,
@@ -164,17 +170,14 @@ impl ObjectRows<'_, '_> {
     pub fn add(&mut self, mut record: ObjectRecord) {
         let mut events = record.take_events();
         let existing = record.existing.unwrap_or_default();
-        let rows = self.events.rows() + events.len() as u64;
-        let existing_rows = self.existing.rows() + existing.len() as u64;
-        if rows.max(existing_rows) >= u64::from(sentinel()) {
+        let new = events.len() as u64 + existing.len() as u64;
+        if self.acquisitions.rows().max(self.changes.rows()) + new >= u64::from(sentinel()) {
             self.findings.borrow_mut().count(WarningKind::TooMany, None);
             return;
         }
         events.sort_by_key(|(kind, event)| (event.time_ns.unwrap_or_default(), rank(*kind)));
         reorder(&mut events, record.order.map_or(Vec::new(), |order| order.0));
-        let object = ObjectIdx(self.objects.rows() as u32);
-        let first_event = self.events.rows() as u32;
-        let first_existing = ExistingIdx(self.existing.rows() as u32);
+        let row = ObjectIdx(self.objects.rows() as u32);
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.owners.clear();
         scratch.owners.extend(events.iter().map(|(kind, event)| self.owners(*kind, event)));
@@ -190,6 +193,7 @@ impl ObjectRows<'_, '_> {
         scratch.by_exit.clear();
         let of_event = events.iter().zip(&scratch.owners);
         scratch.by_exit.extend(of_event.map(|(event, owners)| self.is_by_exit(event, *owners)));
+        let mut rows = Vec::with_capacity(events.len());
         for (at, event) in events.iter().enumerate() {
             let closing = scratch.derive.closing.get(at).filter(|at| **at != sentinel());
             let owners = scratch.owners.get(at).copied().unwrap_or_default();
@@ -198,41 +202,60 @@ impl ObjectRows<'_, '_> {
             let kind = event.0;
             let stated = stated.as_ref().and_then(|stated| stated.get(at));
             let closed = Closed {
-                by: closing.map(|closing| first_event + closing),
+                by: closing.copied(),
                 is_closed: closing.is_some() || stated == Some(&CLOSED_WITHOUT_EVENT),
                 at_exit: is_by_exit(at)
                     || is_leak_at_exit(kind, owners.inherited_by.is_some(), at_exit),
             };
-            self.event(object, event, owners, closed);
+            rows.push(self.event(event, owners, closed));
         }
         self.scratch = scratch;
-        for handle in &existing {
-            let process = stored(self.process(handle.process));
-            self.existing.push(ExistingHandle {
-                object,
-                process,
+        let existing: Vec<ExistingHandle> = existing
+            .iter()
+            .map(|handle| ExistingHandle {
+                object: row,
+                process: stored(self.process(handle.process)),
                 handle: handle.handle.unwrap_or_default(),
                 granted_access: handle.granted_access,
                 attributes: handle.attributes,
                 handle_count: handle.handle_count,
                 pointer_count: handle.pointer_count,
-            });
-        }
+            })
+            .collect();
+        self.existing += existing.len() as u64;
         let is_view = events.iter().any(|(kind, _)| VIEWS.contains(*kind));
         let type_id = record.type_id.map(TypeId);
-        self.objects.push(Object {
+        let object = Object {
             pointer: record.pointer.unwrap_or_default() as u64,
             type_id: type_id.unwrap_or(if is_view { FILE_MAPPING_TYPE } else { TypeId(0) }),
             name: record.name.as_deref().and_then(|name| self.names.row(name)),
-            first_event: EventIdx(first_event),
-            event_count: RowCount::new(events.len() as u32),
-            first_existing,
-            existing_count: RowCount::new(existing.len() as u32),
-            create_event: derived.create.map(|at| EventIdx(first_event + at)),
-            destroy_event: derived.destroy.map(|at| EventIdx(first_event + at)),
             is_multiprocess: derived.is_multiprocess,
             is_overlapped: derived.is_overlapped,
-        });
+            ..Object::default()
+        };
+        let first = AcquisitionIdx(self.acquisitions.rows() as u32);
+        let history =
+            History { events: &rows, first_event: 0, existing: &existing, has_rundown: false };
+        let made = history.rows(row, object, first);
+        for mut acquisition in made.acquisitions {
+            acquisition.take_start(made.object.pointer, &mut self.start);
+            self.acquisitions.push(acquisition);
+        }
+        made.changes.into_iter().for_each(|change| self.changes.push(change));
+        self.objects.push(made.object);
+    }
+
+    /// Adds the objects of handles that only the rundown at the start has, of which `handles` has all.
+    pub fn add_start(&mut self, handles: &StartHandles) {
+        let rest = std::mem::take(&mut self.start).rest();
+        let handles = rest.into_iter().filter_map(|at| handles.row(at as usize));
+        let (objects, acquisitions) = start_objects(
+            handles,
+            ObjectIdx(self.objects.rows() as u32),
+            AcquisitionIdx(self.acquisitions.rows() as u32),
+        );
+        objects.rows().for_each(|object| self.objects.push(object));
+        acquisitions.rows().for_each(|acquisition| self.acquisitions.push(acquisition));
     }
 
     /// Whether the end of a process made a close: an extract of this program says so, its stack shows it, or it comes later.
@@ -289,11 +312,10 @@ impl ObjectRows<'_, '_> {
 
     fn event(
         &mut self,
-        object: ObjectIdx,
         (kind, event): &(EventKind, EventRecord),
         owners: Owners,
         closed: Closed,
-    ) {
+    ) -> Event {
         let kind = *kind;
         let is_duplicate = kind == EventKind::HandleDuplicate;
         let is_view = VIEWS.contains(kind);
@@ -319,8 +341,7 @@ impl ObjectRows<'_, '_> {
         let byte_offset =
             view.filter(|view| self.has_offset(view)).and_then(|view| view.byte_offset);
         let unsigned = |value: Option<i64>| value.map(|value| value as u64);
-        self.events.push(Event {
-            object,
+        Event {
             kind: kind.code(),
             time_ns: event.time_ns.unwrap_or_default(),
             process: stored(owners.process),
@@ -345,7 +366,8 @@ impl ObjectRows<'_, '_> {
             view_size: unsigned(view.and_then(|view| view.view_size)),
             byte_offset: unsigned(byte_offset),
             file_object: unsigned(view.and_then(|view| view.file_object)),
-        });
+            ..Event::default()
+        }
     }
 
     /// ETWAnalyzer writes 0 for both, always; then nothing is known.

@@ -1,7 +1,9 @@
 //! The handle part: objects with the records of their events, in the order of the objects table.
 
 use handlescope_model::rules::{DeriveScratch, ObjectEvents, derive, handle_slot, is_leak};
-use handlescope_model::tables::{Event, Events, ExistingHandles, ObjectTypes, Objects};
+use handlescope_model::tables::{
+    Event, Events, ExistingHandles, ObjectSpans, ObjectTypes, Objects,
+};
 use handlescope_model::{ArchiveError, EventIdx, EventKind, ProcessIdx, Texts, Trace, sentinel};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -26,6 +28,7 @@ impl Serialize for HandlePart<'_> {
         map.serialize_entry("ObjectTypeMap", &TypeMap(self.types.clone()))?;
         let mut objects = ObjectRecords {
             objects: Window::new(self.trace),
+            spans: Window::new(self.trace),
             events: Window::new(self.trace),
             existing: Window::new(self.trace),
             names: self.names,
@@ -41,6 +44,7 @@ impl Serialize for HandlePart<'_> {
 /// The objects of a trace in sequence.
 struct ObjectRecords<'a> {
     objects: Window<'a, Objects>,
+    spans: Window<'a, ObjectSpans>,
     events: Window<'a, Events>,
     existing: Window<'a, ExistingHandles>,
     names: &'a Texts,
@@ -51,6 +55,7 @@ struct ObjectRecords<'a> {
 
 impl ObjectRecords<'_> {
     fn next(&mut self) -> Result<Option<ObjectRecord>, ArchiveError> {
+        let Some(span) = self.spans.row(self.next)? else { return Ok(None) };
         let Some(object) = self.objects.row(self.next)? else { return Ok(None) };
         self.next += 1;
         let rows = |first: u32, count: u32| first as usize..first as usize + count as usize;
@@ -63,9 +68,9 @@ impl ObjectRecords<'_> {
             type_id: Some(type_id.into()),
             ..ObjectRecord::default()
         };
-        let mut keys = Vec::with_capacity(object.event_count.0.min(1 << 16) as usize);
-        let mut pairs = Pairs { first: object.first_event.0, ..Pairs::default() };
-        for row in rows(object.first_event.0, object.event_count.0) {
+        let mut keys = Vec::with_capacity(span.event_count.0.min(1 << 16) as usize);
+        let mut pairs = Pairs { first: span.first_event.0, ..Pairs::default() };
+        for row in rows(span.first_event.0, span.event_count.0) {
             let Some(event) = self.events.row(row)? else { break };
             // None for a kind of a later version.
             let kind = EventKind::from_code(event.kind);
@@ -77,7 +82,7 @@ impl ObjectRecords<'_> {
         }
         record.order = order_of_lists(&keys).map(Rows);
         record.closings = pairs.closings(&mut self.scratch).map(Rows);
-        for row in rows(object.first_existing.0, object.existing_count.0) {
+        for row in rows(span.first_existing.0, span.existing_count.0) {
             let Some(handle) = self.existing.row(row)? else { break };
             record.existing.get_or_insert_default().push(ExistingRecord {
                 // 32 bits there, as in the event.

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 
 use handlescope_extract::filetime::of_unix_ns;
 use handlescope_extract::{NoObserver, SourceIdentity};
+use handlescope_model::history::{Histories, History, start_objects};
 use handlescope_model::tables::{
-    Event, Events, ExistingHandle, ExistingHandles, Frame, Loss, LossKind, Module, Name, Object,
-    Objects, Process, Stack, Stacks, StartHandle, Symbol, Thread,
+    Acquisitions, Event, Events, ExistingHandle, ExistingHandles, Frame, Loss, LossKind, Module,
+    Name, Object, Objects, Process, ReferenceChanges, Stack, Stacks, StartHandle, Symbol, Thread,
 };
 use handlescope_model::{
-    Cancel, EventIdx, EventKind, FrameIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, RowCount,
-    SCHEMA_VERSION, StackIdx, TypeId, sentinel,
+    AcquisitionIdx, Cancel, EventIdx, EventKind, FrameIdx, ModuleIdx, NameIdx, ObjectIdx,
+    ProcessIdx, SCHEMA_VERSION, StackIdx, TypeId, sentinel,
 };
 use serde_json::{Value, json};
 use sevenz_rust::{ArchiveReader, Password};
@@ -33,10 +34,10 @@ struct Tables {
     stacks: Stacks,
     symbols: Symbols,
     names: Names,
-    objects: Objects,
-    events: Events,
-    existing: ExistingHandles,
-    start: StartHandles,
+    objects: Vec<(Object, Vec<Event>)>,
+    /// Open handles of the first object.
+    existing: Vec<ExistingHandle>,
+    start: Vec<StartHandle>,
     threads: Threads,
     losses: Losses,
 }
@@ -62,19 +63,23 @@ impl Tables {
 
     /// Adds an object with events, which are completed so far as they have to be.
     fn object(&mut self, object: &Object, events: Vec<Event>) {
-        let row = ObjectIdx(self.objects.len() as u32);
-        let first_event = self.events.len() as u32;
-        let event_count = RowCount::new(events.len() as u32);
-        for event in events {
-            self.events.push(Event { object: row, ..event });
-        }
-        let first_event = EventIdx(first_event);
-        self.objects.push(Object { first_event, event_count, ..object.clone() });
+        self.objects.push((object.clone(), events));
     }
 
     fn write(self, path: &Path) -> Trace {
         let mut infos = TraceInfos::default();
         infos.push(self.info);
+        let mut histories = Histories::default();
+        for (number, (object, events)) in self.objects.into_iter().enumerate() {
+            let existing = if number == 0 { self.existing.as_slice() } else { &[] };
+            let history = History { events: &events, existing, ..History::default() };
+            histories.add(object, &history);
+        }
+        let (first_object, first) = (histories.objects.len(), histories.acquisitions.len());
+        let (objects, acquisitions) =
+            start_objects(self.start, ObjectIdx::of(first_object), AcquisitionIdx::of(first));
+        histories.objects.extend(objects.rows());
+        histories.acquisitions.extend(acquisitions.rows());
         let tables = [
             (Table::Trace, infos.into_frame()),
             (Table::Processes, self.processes.into_frame()),
@@ -83,10 +88,9 @@ impl Tables {
             (Table::Stacks, self.stacks.into_frame()),
             (Table::Symbols, self.symbols.into_frame()),
             (Table::Names, self.names.into_frame()),
-            (Table::Objects, self.objects.into_frame()),
-            (Table::Events, self.events.into_frame()),
-            (Table::ExistingHandles, self.existing.into_frame()),
-            (Table::StartHandles, self.start.into_frame()),
+            (Table::Objects, histories.objects.into_frame()),
+            (Table::Acquisitions, histories.acquisitions.into_frame()),
+            (Table::ReferenceChanges, histories.changes.into_frame()),
             (Table::Threads, self.threads.into_frame()),
             (Table::Losses, self.losses.into_frame()),
         ];
@@ -156,6 +160,8 @@ impl Written {
         self.is_lossless::<Names>();
         self.is_lossless::<Events>();
         self.is_lossless::<Objects>();
+        self.is_lossless::<Acquisitions>();
+        self.is_lossless::<ReferenceChanges>();
         self.is_lossless::<ExistingHandles>();
         self.is_lossless::<StartHandles>();
         self.is_lossless::<Warnings>();
@@ -190,8 +196,7 @@ fn an_unnamed_object_without_events_is_little_text() {
 fn unknown_properties_of_the_trace_have_the_defaults_of_the_format() {
     let mut tables = Tables::new();
     tables.info.session_start_filetime = 0;
-    let object = Object { create_event: Some(EventIdx(0)), ..Object::default() };
-    tables.object(&object, vec![create(5, 4)]);
+    tables.object(&Object::default(), vec![create(5, 4)]);
     let written = Written::of(tables);
     let main = written.part("");
     for (member, value) in [
@@ -260,13 +265,13 @@ fn events_keep_their_order_whatever_lists_they_stand_in() {
         Event { ref_delta: Some(delta), ..event(kind, 7) }
     };
     tables.object(
-        &Object { create_event: Some(EventIdx(0)), is_overlapped: false, ..Object::default() },
+        &Object { is_overlapped: false, ..Object::default() },
         vec![opened, close, reference(-2), create(7, u64::MAX), reference(3)],
     );
     let written = Written::of(tables);
     let object = &written.objects()[0];
-    // By time, and at one time creates in front of references in front of closes.
-    assert_eq!(object["EventOrder"], json!([0, 3, 2, 4, 1]));
+    // At one time what is closed, what is opened, and then references; a reader would take creates first and closes last.
+    assert_eq!(object["EventOrder"], json!([0, 2, 3, 4, 1]));
     assert_eq!(object["HandleCreateEvents"][1]["HandleValue"], json!(u64::MAX));
     assert_eq!(object["HandleCreateEvents"][0]["TimeNs"], -3);
     assert_eq!(object["RefChanges"][0]["RefCountChange"], -2);
@@ -286,13 +291,7 @@ fn unknown_processes_are_minus_one_and_their_ids_survive() {
     };
     let created = Event { process: unknown, ..create(0, 4) };
     tables.object(
-        &Object {
-            existing_count: RowCount::new(1),
-            create_event: Some(EventIdx(0)),
-            is_multiprocess: true,
-            is_overlapped: true,
-            ..Object::default()
-        },
+        &Object { is_multiprocess: true, is_overlapped: true, ..Object::default() },
         vec![created, duplicate],
     );
     tables.existing.push(ExistingHandle {
@@ -301,7 +300,7 @@ fn unknown_processes_are_minus_one_and_their_ids_survive() {
         ..ExistingHandle::default()
     });
     tables.names.push(Name { name: "\\Only at the start".into() });
-    tables.start.push(StartHandle { pid: 77, name: Some(NameIdx(0)), ..StartHandle::default() });
+    tables.start.push(StartHandle { name: Some(NameIdx(0)), ..StartHandle::default() });
     let written = Written::of(tables);
     let object = &written.objects()[0];
     assert_eq!(object["HandleCreateEvents"][0]["ProcessIdx"], -1);
@@ -328,8 +327,7 @@ fn views_have_signed_numbers_and_an_unknown_offset_stays_unknown() {
         ..event(EventKind::Map, 1)
     };
     let unknown = Event { byte_offset: None, ..map.clone() };
-    let object =
-        Object { type_id: TypeId(1000), create_event: Some(EventIdx(0)), ..Object::default() };
+    let object = Object { type_id: TypeId(1000), ..Object::default() };
     tables.object(&object, vec![map, unknown]);
     let written = Written::of(tables);
     let maps = written.objects()[0]["FileMapEvents"].clone();
@@ -367,8 +365,7 @@ fn stacks_of_equal_text_share_it_and_stay_separate() {
     }
     tables.stacks.push(Stack::default());
     let with = |stack| Event { stack: Some(StackIdx(stack)), ..create(i64::from(stack), 4) };
-    let object =
-        Object { create_event: Some(EventIdx(0)), is_overlapped: true, ..Object::default() };
+    let object = Object { is_overlapped: true, ..Object::default() };
     tables.object(&object, vec![with(0), with(1), with(2), create(3, 4)]);
     let written = Written::of(tables);
     assert_eq!(written.part("_Derived_HandleStacks")["StackList"], json!(["", "a.dll!F\n"]));

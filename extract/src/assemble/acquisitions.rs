@@ -1,0 +1,486 @@
+//! The acquisitions of objects: raw events grouped by object, and the handles and views that follow from them.
+
+use std::ops::Range;
+
+use handlescope_model::history::{Life, Listed, Lives, StartList};
+use handlescope_model::rules::{is_kernel_handle, is_leak_at_exit};
+use handlescope_model::tables::{
+    AcquisitionKind, Acquisitions, End, Object, Objects, Origin, ReferenceChange, ReferenceChanges,
+};
+use handlescope_model::{AcquisitionIdx, EventKind, ObjectIdx, ProcessIdx, RowCount, StackIdx};
+use polars::prelude::{DataFrame, PolarsResult};
+
+use super::groups::GroupedEvents;
+use super::raw_rows::RawRows;
+use crate::collect::Collector;
+use crate::etl::Clock;
+use crate::kernel::{DuplicateRow, ViewRow};
+use crate::lifecycle::{
+    DuplicateOwners, EventOwners, ExitCloses, NONE, ProcessIndex, UnseenClose, UnseenCloses, known,
+};
+use crate::raw::RowKind;
+use crate::stacks::{LookedUp, StackLookUp};
+
+/// Inputs of the acquisitions.
+pub struct EventColumns<'a> {
+    pub collected: &'a Collector,
+    pub index: &'a ProcessIndex,
+    pub owners: &'a EventOwners,
+    pub exits: &'a ExitCloses,
+    pub unseen: &'a UnseenCloses<'a>,
+    pub clock: &'a Clock,
+    pub grouped: &'a GroupedEvents,
+}
+
+impl EventColumns<'_> {
+    /// A part of the table with the events of objects at these positions, of which nothing is derived yet.
+    pub fn batch(&self, positions: Range<usize>) -> EventBatch<'_> {
+        let Self { collected, owners, unseen, grouped, .. } = *self;
+        let events = grouped.events(positions);
+        let count = events.len();
+        EventBatch {
+            columns: self,
+            raw: RawRows::new(collected, owners, unseen, grouped.raw_rows(events)),
+            stack: Vec::new(),
+            object: Vec::with_capacity(count),
+            opened: Vec::with_capacity(count),
+            ended: Vec::with_capacity(count),
+            end: Vec::with_capacity(count),
+            listed: Vec::with_capacity(count),
+            in_start: Vec::new(),
+            unseen: Vec::new(),
+            objects: Objects::default(),
+            created: Vec::new(),
+            deleted: Vec::new(),
+            changes: Vec::new(),
+            lives: Lives::default(),
+        }
+    }
+
+    /// The process and the handle value of a row of the rundown at the end.
+    fn listed_handle(&self, row: u32) -> (ProcessIdx, u64) {
+        let Collector { handles, shared, .. } = self.collected;
+        let handle = handles.handle[shared.timeline.row[row as usize] as usize];
+        (ProcessIdx(self.owners.process[row as usize]), handle.into())
+    }
+}
+
+/// A part of the tables of objects: raw events, and the acquisitions that were derived from them. Events are named by their
+/// positions among those of the part.
+pub struct EventBatch<'a> {
+    columns: &'a EventColumns<'a>,
+    raw: RawRows<'a>,
+    /// The stack of each event; empty until [`Self::set_stacks`].
+    stack: Vec<Option<u32>>,
+    object: Vec<ObjectIdx>,
+    /// The events that opened and closed each acquisition, or [`NONE`].
+    opened: Vec<u32>,
+    ended: Vec<u32>,
+    end: Vec<End>,
+    /// The row of each acquisition in the rundown at the end, or [`NONE`].
+    listed: Vec<u32>,
+    /// Acquisitions that the rundown at the start lists.
+    in_start: Vec<(usize, bool)>,
+    /// Acquisitions that were closed by an event that the trace lost; there are few.
+    unseen: Vec<(usize, UnseenClose)>,
+    objects: Objects,
+    /// Objects of the part, by their position among these, and the events that created and deleted them.
+    created: Vec<(usize, u32)>,
+    deleted: Vec<(usize, u32)>,
+    changes: Vec<(ObjectIdx, u32)>,
+    /// Memory that is used again for each object.
+    lives: Lives,
+}
+
+/// An object that is added.
+pub struct NewObject<'o> {
+    pub row: ObjectIdx,
+    pub object: Object,
+    pub events: Range<u32>,
+    /// The position among its events of what closes each, or [`NONE`].
+    pub closing: &'o [u32],
+    /// Its rows in the rundown at the end.
+    pub listed: &'o [u32],
+}
+
+/// How an acquisition leaks, or which close of it the trace lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leak {
+    pub never_closed: bool,
+    pub at_exit: bool,
+    pub is_unseen: bool,
+}
+
+impl<'a> EventBatch<'a> {
+    /// The raw events.
+    pub fn raw(&self) -> &RawRows<'_> {
+        &self.raw
+    }
+
+    /// Number of acquisitions so far.
+    pub fn len(&self) -> usize {
+        self.object.len()
+    }
+
+    /// Number of events.
+    pub fn event_count(&self) -> usize {
+        self.raw.rows.len()
+    }
+
+    /// Adds the next object with its acquisitions. Takes what the rundown at the start lists of them from `start`; `each` gets
+    /// what is opened, and whether it leaks.
+    pub fn add(
+        &mut self,
+        object: NewObject<'_>,
+        start: &mut StartList,
+        mut each: impl FnMut(EventKind, Leak),
+    ) {
+        let NewObject { row, object, events, closing, listed } = object;
+        let from = self.len();
+        let mut lives = std::mem::take(&mut self.lives);
+        let kinds = events.clone().map(|at| self.raw.event_kind(at as usize));
+        lives.find(kinds, closing);
+        let absolute = |at: u32| known(at).map_or(NONE, |at| events.start + at);
+        for Life { opened, ended } in lives.found.drain(..) {
+            self.push(row, absolute(opened), absolute(ended), &mut each);
+        }
+        self.lives = lives;
+        if !listed.is_empty() {
+            self.match_listed(row, from, listed);
+        }
+        if !start.is_empty() {
+            self.match_start(object.pointer, from, start);
+        }
+        for at in events {
+            let of = match self.raw.event_kind(at as usize) {
+                EventKind::ObjectCreate => &mut self.created,
+                EventKind::ObjectDelete => &mut self.deleted,
+                EventKind::Reference | EventKind::Dereference => {
+                    self.changes.push((row, at));
+                    continue;
+                }
+                _ => continue,
+            };
+            of.push((self.objects.len(), at));
+        }
+        let acquisition_count = RowCount::new((self.len() - from) as u32);
+        self.objects.push(Object { acquisition_count, ..object });
+    }
+
+    fn push(
+        &mut self,
+        object: ObjectIdx,
+        opened: u32,
+        ended: u32,
+        each: &mut impl FnMut(EventKind, Leak),
+    ) {
+        let Self { columns, raw, .. } = self;
+        let mut unseen = None;
+        let end = match (known(ended), known(opened)) {
+            (Some(ended), _) if columns.exits.contains(raw.rows[ended as usize]) => End::AtExit,
+            (Some(_), _) => End::Closed,
+            (None, Some(opened)) => {
+                unseen = columns.unseen.of(raw.rows[opened as usize] as usize);
+                match unseen {
+                    Some(unseen) => End::from(unseen.evidence),
+                    None if raw.is_of_no_process(opened) => End::Closed,
+                    None => End::Open,
+                }
+            }
+            (None, None) => End::Open,
+        };
+        if let Some(opened) = known(opened) {
+            let kind = raw.event_kind(opened as usize);
+            let is_inherited = kind == EventKind::HandleDuplicate
+                && raw.duplicate_owners(opened).inherited_by != NONE;
+            each(
+                kind,
+                Leak {
+                    never_closed: end == End::Open,
+                    at_exit: is_leak_at_exit(kind, is_inherited, end == End::AtExit),
+                    is_unseen: unseen.is_some(),
+                },
+            );
+        }
+        self.unseen.extend(unseen.map(|unseen| (self.object.len(), unseen)));
+        self.object.push(object);
+        self.opened.push(opened);
+        self.ended.push(ended);
+        self.end.push(end);
+        self.listed.push(NONE);
+    }
+
+    /// Finds the handles that the rundown at the end lists among those of an object, which are there from `from` on, and adds
+    /// those that were open before the trace.
+    fn match_listed(&mut self, object: ObjectIdx, from: usize, rows: &[u32]) {
+        let mut listed = Listed::default();
+        for row in rows {
+            let (process, handle) = self.columns.listed_handle(*row);
+            listed.add(process, handle, *row);
+        }
+        // Of the handles with one value, the last opened are the open ones.
+        for at in (from..self.len()).rev().filter(|at| self.ended[*at] == NONE) {
+            if let Some(row) = listed.take(self.process(at), self.key(at)) {
+                self.listed[at] = row;
+            }
+        }
+        for row in listed.rest() {
+            self.push(object, NONE, NONE, &mut |_, _| {});
+            if let Some(listed) = self.listed.last_mut() {
+                *listed = row;
+            }
+        }
+    }
+
+    /// Finds the handles that the rundown at the start lists among those of an object that no event opened.
+    fn match_start(&mut self, pointer: u64, from: usize, start: &mut StartList) {
+        for at in (from..self.len()).filter(|at| self.opened[*at] == NONE) {
+            if start.take(pointer, self.process(at), self.key(at)) {
+                self.in_start.push((at, true));
+            }
+        }
+    }
+
+    /// The event that says what was acquired: the opening, or else the close.
+    fn event(&self, at: usize) -> Option<usize> {
+        known(self.opened[at]).or(known(self.ended[at])).map(|event| event as usize)
+    }
+
+    /// The owner of an acquisition that events have.
+    fn process(&self, at: usize) -> ProcessIdx {
+        let Some(event) = self.event(at) else { return self.listed_alone(at).0 };
+        let child = match self.raw.kind[event] {
+            RowKind::HandleDuplicate => known(self.raw.duplicate_owners(event as u32).inherited_by),
+            _ => None,
+        };
+        ProcessIdx(child.unwrap_or(self.raw.process[event]))
+    }
+
+    fn key(&self, at: usize) -> u64 {
+        let Some(event) = self.event(at) else { return self.listed_alone(at).1 };
+        match self.raw.kind[event] {
+            RowKind::Map | RowKind::Unmap => self.view(event).base,
+            _ => self.raw.handle[event].into(),
+        }
+    }
+
+    /// Owner and value of an acquisition that only the rundown at the end has.
+    fn listed_alone(&self, at: usize) -> (ProcessIdx, u64) {
+        let row = known(self.listed[at]);
+        row.map_or((ProcessIdx::NONE, 0), |row| self.columns.listed_handle(row))
+    }
+
+    fn view(&self, event: usize) -> ViewRow {
+        self.columns.collected.views.rows[self.raw.family_row[event] as usize]
+    }
+
+    fn is_view(&self, event: usize) -> bool {
+        matches!(self.raw.kind[event], RowKind::Map | RowKind::Unmap)
+    }
+
+    /// Looks up the stacks of some events.
+    pub fn look_up(&self, events: Range<usize>, stacks: &mut StackLookUp<'_>) -> LookedUp<'a> {
+        let Collector { stacks: collected, shared, .. } = self.columns.collected;
+        stacks.rows(&collected.events, &shared.timeline, &self.raw.rows[events])
+    }
+
+    /// Takes the stacks of all events; returns how many have one.
+    pub fn set_stacks(&mut self, stacks: Vec<Option<u32>>) -> u64 {
+        self.stack = stacks;
+        self.stack.iter().flatten().count() as u64
+    }
+
+    fn stack_of(&self, event: u32) -> Option<StackIdx> {
+        self.stack.get(event as usize).copied().flatten().map(StackIdx)
+    }
+
+    fn time_ns(&self, event: u32) -> i64 {
+        let timeline = &self.columns.collected.shared.timeline;
+        self.columns.clock.ns(timeline.time[self.raw.rows[event as usize] as usize])
+    }
+
+    fn tid(&self, event: u32) -> Option<u32> {
+        let timeline = &self.columns.collected.shared.timeline;
+        known(timeline.tid[self.raw.rows[event as usize] as usize]).filter(|tid| *tid != 0)
+    }
+
+    fn known_process(&self, event: u32) -> Option<ProcessIdx> {
+        known(self.raw.process[event as usize]).map(ProcessIdx)
+    }
+
+    /// The objects of the part, whose stacks are known by now, with `first` as the row of the first acquisition.
+    pub fn take_objects(&mut self, first: u32) -> Objects {
+        let mut objects = std::mem::take(&mut self.objects);
+        let mut next = first;
+        for (first, count) in objects.first_acquisition.iter_mut().zip(&objects.acquisition_count) {
+            *first = AcquisitionIdx(next);
+            next += count.0;
+        }
+        for (at, event) in std::mem::take(&mut self.created) {
+            objects.created_ns[at] = Some(self.time_ns(event));
+            objects.created_tid[at] = self.tid(event);
+            objects.created_process[at] = self.known_process(event);
+            objects.created_stack[at] = self.stack_of(event);
+        }
+        for (at, event) in std::mem::take(&mut self.deleted) {
+            objects.deleted_ns[at] = Some(self.time_ns(event));
+            objects.deleted_tid[at] = self.tid(event);
+            objects.deleted_process[at] = self.known_process(event);
+            objects.deleted_stack[at] = self.stack_of(event);
+        }
+        objects
+    }
+
+    /// The reference changes of the part, whose stacks are known by now.
+    pub fn take_changes(&mut self) -> ReferenceChanges {
+        let references = &self.columns.collected.references;
+        let changes = std::mem::take(&mut self.changes).into_iter().map(|(object, event)| {
+            // They are counted in 32 bits without sign; no real count comes near the limit.
+            let count = references.count[self.raw.family_row[event as usize] as usize];
+            let count = i32::try_from(count).unwrap_or(i32::MAX);
+            let is_rise = self.raw.kind[event as usize] == RowKind::Reference;
+            ReferenceChange {
+                object,
+                time_ns: self.time_ns(event),
+                process: self.known_process(event),
+                tid: self.tid(event),
+                stack: self.stack_of(event),
+                delta: if is_rise { count } else { -count },
+            }
+        });
+        changes.collect()
+    }
+
+    /// Acquisitions whose openings are of some kind, each with the opening and `value`.
+    fn opened_as<T>(&self, kinds: &[RowKind], value: impl Fn(usize) -> T) -> Vec<(usize, T)> {
+        let opened = (0..).zip(&self.opened).filter_map(|(at, event)| Some((at, known(*event)?)));
+        let of_kind = opened.filter(|(_, event)| kinds.contains(&self.raw.kind[*event as usize]));
+        of_kind.map(|(at, event)| (at, value(event as usize))).collect()
+    }
+
+    /// A column of the values that `value` makes of some acquisitions, and of nulls for all others: without any values, which
+    /// is one of nulls, where there are none of them.
+    fn column<E: Copy, T: Clone>(
+        &self,
+        rows: &[(usize, E)],
+        value: impl Fn(E) -> Option<T>,
+    ) -> Vec<Option<T>> {
+        if rows.is_empty() {
+            return Vec::new();
+        }
+        let mut column = vec![None; self.len()];
+        for (at, row) in rows {
+            column[*at] = value(*row);
+        }
+        column
+    }
+
+    /// The process whose thread made a call, where that is not the owner.
+    fn caller(&self, event: usize) -> Option<ProcessIdx> {
+        let EventColumns { collected, index, owners, .. } = self.columns;
+        let row = self.raw.rows[event];
+        let is_called = match self.raw.kind[event] {
+            RowKind::HandleDuplicate => true,
+            RowKind::HandleCreate => is_kernel_handle(self.raw.handle[event].into()),
+            RowKind::HandleClose => {
+                is_kernel_handle(self.raw.handle[event].into()) || owners.foreign.contains(&row)
+            }
+            _ => false,
+        };
+        let actor = is_called.then(|| owners.actor(row as usize, collected, index)).flatten();
+        actor.map(ProcessIdx)
+    }
+
+    /// The rows, column by column.
+    pub fn into_frame(self) -> PolarsResult<DataFrame> {
+        let EventColumns { collected, owners, clock, grouped, .. } = self.columns;
+        let raw = &self.raw;
+        let rows = || 0..self.len();
+        let opened = || self.opened.iter().map(|event| known(*event));
+        let ended = || self.ended.iter().map(|event| known(*event));
+        let process: Vec<ProcessIdx> = rows().map(|at| self.process(at)).collect();
+        let duplicated = self.opened_as(&[RowKind::HandleDuplicate], |event| {
+            let row = raw.family_row[event] as usize;
+            (collected.duplicates.rows[row], owners.duplicates[row], raw.process[event])
+        });
+        type Duplicate = (DuplicateRow, DuplicateOwners, u32);
+        let is_view = |at: usize| self.event(at).is_some_and(|event| self.is_view(event));
+        let viewed: Vec<(usize, ViewRow)> = match raw.has_views() {
+            true => rows()
+                .filter(|at| is_view(*at))
+                .filter_map(|at| Some((at, self.view(self.event(at)?))))
+                .collect(),
+            false => Vec::new(),
+        };
+        let of_unseen = |value: fn(UnseenClose) -> i64| {
+            self.unseen.iter().map(move |(at, unseen)| (*at, clock.ns(value(*unseen))))
+        };
+        let mut kind = vec![AcquisitionKind::Handle.code(); self.len()];
+        viewed.iter().for_each(|(at, _)| kind[*at] = AcquisitionKind::View.code());
+        let mut ended_ns: Vec<Option<i64>> =
+            ended().map(|event| event.map(|event| self.time_ns(event))).collect();
+        of_unseen(|unseen| unseen.before).for_each(|(at, ns)| ended_ns[at] = Some(ns));
+        let callers = |events: &[u32]| {
+            let events = events
+                .iter()
+                .enumerate()
+                .filter_map(|(at, event)| Some((at, self.caller(known(*event)? as usize)?)));
+            let callers: Vec<_> = events.collect();
+            self.column(&callers, Some)
+        };
+        let other_keys: Vec<(usize, u64)> = opened()
+            .zip(ended())
+            .enumerate()
+            .filter_map(|(at, (opened, ended))| {
+                let key = |event: u32| raw.handle[event as usize];
+                let (opened, ended) = (key(opened?), key(ended?));
+                (opened != ended).then_some((at, ended.into()))
+            })
+            .collect();
+        let in_rundown = match grouped.has_existing() {
+            true => self.listed.iter().map(|row| Some(*row != NONE)).collect(),
+            false => Vec::new(),
+        };
+        let after: Vec<(usize, i64)> = of_unseen(|unseen| unseen.after).collect();
+        Acquisitions {
+            kind,
+            key: rows().map(|at| self.key(at)).collect(),
+            size: self.column(&viewed, |view: ViewRow| Some(view.size as i64)),
+            origin: opened().map(|event| self.origin(event).code()).collect(),
+            opened_ns: opened().map(|event| event.map(|event| self.time_ns(event))).collect(),
+            opened_tid: opened().map(|event| self.tid(event?)).collect(),
+            opened_stack: opened().map(|event| self.stack_of(event?)).collect(),
+            opened_by: callers(&self.opened),
+            end: self.end.iter().map(|end| end.code()).collect(),
+            ended_ns,
+            ended_tid: ended().map(|event| self.tid(event?)).collect(),
+            ended_stack: ended().map(|event| self.stack_of(event?)).collect(),
+            ended_by: callers(&self.ended),
+            ended_after_ns: self.column(&after, Some),
+            ended_key: self.column(&other_keys, Some),
+            in_rundown,
+            in_start_rundown: self.column(&self.in_start, Some),
+            source_process: self.column(&duplicated, |(_, of, process): Duplicate| {
+                let parent = known(process).filter(|_| of.inherited_by != NONE);
+                known(of.source).or(parent).map(ProcessIdx)
+            }),
+            source_pid: self.column(&duplicated, |(row, ..): Duplicate| row.source_pid),
+            source_key: self
+                .column(&duplicated, |(row, ..): Duplicate| Some(row.source_handle.into())),
+            byte_offset: self.column(&viewed, |view: ViewRow| view.byte_offset),
+            file_object: self.column(&viewed, |view: ViewRow| Some(view.file)),
+            process: process.into_iter().map(ProcessIdx::known).collect(),
+            object: self.object.into_iter().map(Some).collect(),
+            ..Acquisitions::default()
+        }
+        .into_frame()
+    }
+
+    fn origin(&self, opened: Option<u32>) -> Origin {
+        let Some(event) = opened else { return Origin::Before };
+        let kind = self.raw.event_kind(event as usize);
+        let is_inherited = kind == EventKind::HandleDuplicate
+            && self.raw.duplicate_owners(event).inherited_by != NONE;
+        Origin::of_event(kind, is_inherited).unwrap_or(Origin::Create)
+    }
+}
