@@ -118,7 +118,7 @@ fn a_column_of_more_values_than_its_bytes_can_hold_is_refused() {
 }
 
 #[test]
-fn objects_that_share_more_events_than_there_are_are_refused() {
+fn objects_that_share_more_acquisitions_than_there_are_are_refused() {
     let mut objects = Objects::default();
     for _ in 0..2 {
         objects.push(Object { acquisition_count: RowCount::new(u32::MAX), ..Object::default() });
@@ -126,7 +126,7 @@ fn objects_that_share_more_events_than_there_are_are_refused() {
     let built = built(EncoderMethod::COPY, &members_with(objects, 1));
     let trace = Trace::open(&built.path).unwrap();
     let error = trace.values(Objects::acquisition_count).map(drop).unwrap_err().to_string();
-    assert!(error.contains("adds up to 8589934590, but events has 0 rows"), "{error}");
+    assert!(error.contains("adds up to 8589934590, but acquisitions has 0 rows"), "{error}");
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use handlescope_model::tables::{
-    Allocators, EventCounts, Events, ProviderEvents, ResourceEnd, Resources, StackEvents, TraceInfo,
+    Acquisitions, Allocators, End, EventCounts, Objects, ProviderEvents, ReferenceChanges,
+    StackEvents, TraceInfo,
 };
 use handlescope_model::{Cell, ProcessIdx, StackIdx, Table, Trace};
 use polars::prelude::{
@@ -17,6 +18,7 @@ use super::context::Source;
 use super::counts::row_counts;
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
+use super::events::EventColumns;
 use super::frame_names::{FrameNames, FrameStats, Frames};
 use super::frame_view::ModuleBases;
 use super::info::{check_clock, trace_info};
@@ -176,18 +178,14 @@ impl<'a> StacksAnswer<'a> {
 /// The recorded stacks: those of every event, or else those of handle events, whose process is always
 /// known, and of allocations; and those that kept events of providers carry. Only an unknown process has its id.
 fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryError> {
-    let recorded_columns = match has_every_stack {
-        true => vec![
+    let mut tables = match has_every_stack {
+        true => vec![vec![
             trace.column_of(StackEvents::time_ns)?,
             trace.column_of(StackEvents::process)?,
             trace.column_of(StackEvents::stack)?,
             trace.column_of(StackEvents::pid)?,
-        ],
-        false => vec![
-            trace.column_of(Events::time_ns)?,
-            trace.column_of(Events::process)?,
-            trace.column_of(Events::stack)?,
-        ],
+        ]],
+        false => of_objects(trace)?,
     };
     let carried_columns = vec![
         trace.column_of(ProviderEvents::time_ns)?,
@@ -195,7 +193,7 @@ fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryErro
         trace.column_of(ProviderEvents::stack)?,
         trace.column_of(ProviderEvents::pid)?,
     ];
-    let mut tables = vec![recorded_columns, carried_columns];
+    tables.push(carried_columns);
     if !has_every_stack {
         tables.extend(of_allocations(trace)?);
     }
@@ -214,10 +212,77 @@ fn recorded(trace: &Trace, has_every_stack: bool) -> Result<LazyFrame, QueryErro
     Ok(concat(tables, UnionArgs::default())?)
 }
 
+/// The stacks of the events of objects.
+fn of_objects(trace: &Trace) -> Result<Vec<Vec<Column>>, QueryError> {
+    let (table, columns) = (trace.event_table()?, EventColumns::of_all(trace)?);
+    let (processes, numbering) = (columns.processes()?, table.numbering);
+    let rows = 0..trace.height(Table::Acquisitions)?;
+    let is_handle = |row: &usize| *row < table.allocations;
+    let opened: BooleanChunked =
+        rows.clone().map(|row| Some(is_handle(&row) && table.opening(row).is_some())).collect();
+    let ended: BooleanChunked = rows
+        .clone()
+        .map(|row| Some(is_handle(&row) && table.ending(row) == Some(numbering.ending(row))))
+        .collect();
+    let opener = rows.map(|row| processes.get(numbering.opening(row)).filter(|_| is_handle(&row)));
+    let opener = Option::<ProcessIdx>::column(StackEvents::process.name(), opener.collect());
+    let named = |columns: [Column; 3], mask: Option<&BooleanChunked>| {
+        let names =
+            [StackEvents::time_ns.name(), StackEvents::process.name(), StackEvents::stack.name()];
+        let named = columns.into_iter().zip(names).map(|(column, name)| {
+            let column = column.with_name(PlSmallStr::from_static(name));
+            mask.map_or(Ok(column.clone()), |mask| column.filter(mask))
+        });
+        named.collect::<PolarsResult<Vec<Column>>>()
+    };
+    Ok(vec![
+        named(
+            [
+                trace.column_of(Acquisitions::opened_ns)?,
+                opener,
+                trace.column_of(Acquisitions::opened_stack)?,
+            ],
+            Some(&opened),
+        )?,
+        named(
+            [
+                trace.column_of(Acquisitions::ended_ns)?,
+                trace.column_of(Acquisitions::process)?,
+                trace.column_of(Acquisitions::ended_stack)?,
+            ],
+            Some(&ended),
+        )?,
+        named(
+            [
+                trace.column_of(Objects::created_ns)?,
+                trace.column_of(Objects::created_process)?,
+                trace.column_of(Objects::created_stack)?,
+            ],
+            None,
+        )?,
+        named(
+            [
+                trace.column_of(Objects::deleted_ns)?,
+                trace.column_of(Objects::deleted_process)?,
+                trace.column_of(Objects::deleted_stack)?,
+            ],
+            None,
+        )?,
+        named(
+            [
+                trace.column_of(ReferenceChanges::time_ns)?,
+                trace.column_of(ReferenceChanges::process)?,
+                trace.column_of(ReferenceChanges::stack)?,
+            ],
+            None,
+        )?,
+    ])
+}
+
 /// The stacks on which something was allocated, and those on which it was freed: what a reallocation or an event of a
 /// further part ended has the stack of another row. Each in the process of the owner.
 fn of_allocations(trace: &Trace) -> Result<[Vec<Column>; 2], QueryError> {
-    let allocator = trace.column_of(Resources::allocator)?;
+    let allocator = trace.column_of(Acquisitions::allocator)?;
     let height = trace.height(Table::Allocators)?;
     let owners = allocator.u32()?.iter().map(|row| row.filter(|row| (*row as usize) < height));
     let owners = IdxCa::from_iter_options(PlSmallStr::EMPTY, owners);
@@ -231,21 +296,21 @@ fn of_allocations(trace: &Trace) -> Result<[Vec<Column>; 2], QueryError> {
         row.is_some_and(|row| !is_elsewhere.get(row as usize).copied().unwrap_or_default())
     });
     let is_counted: BooleanChunked = is_counted.map(Some).collect();
-    let is_first = &trace.column_of(Resources::part_of)?.is_null() & &is_counted;
-    let is_freed = trace.column_of(Resources::end)?.u32()?.equal(ResourceEnd::Freed.code());
+    let is_first = &trace.column_of(Acquisitions::part_of)?.is_null() & &is_counted;
+    let is_freed = trace.column_of(Acquisitions::end)?.u32()?.equal(End::Freed.code());
     let is_freed = &is_freed & &is_counted;
     let time_ns = PlSmallStr::from_static(StackEvents::time_ns.name());
     let stack = PlSmallStr::from_static(StackEvents::stack.name());
     let allocated = [
-        trace.column_of(Resources::time_ns)?.with_name(time_ns.clone()),
+        trace.column_of(Acquisitions::opened_ns)?.with_name(time_ns.clone()),
         process.clone(),
-        trace.column_of(Resources::stack)?.with_name(stack.clone()),
+        trace.column_of(Acquisitions::opened_stack)?.with_name(stack.clone()),
         pid.clone(),
     ];
     let freed = [
-        trace.column_of(Resources::end_time_ns)?.with_name(time_ns),
+        trace.column_of(Acquisitions::ended_ns)?.with_name(time_ns),
         process,
-        trace.column_of(Resources::end_stack)?.with_name(stack),
+        trace.column_of(Acquisitions::ended_stack)?.with_name(stack),
         pid,
     ];
     let filtered = |columns: [Column; 4], mask: &BooleanChunked| {

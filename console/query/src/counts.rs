@@ -1,11 +1,9 @@
 //! Counts by key or name, as expressions that polars carries out.
 
 use handlescope_model::Cell;
-use handlescope_model::rules::Kinds;
-use handlescope_model::tables::Events;
 use polars::prelude::{
     Column, DataFrame, DataType, Expr, IntoLazy, LazyFrame, PolarsResult, SortMultipleOptions, col,
-    len, lit,
+    len,
 };
 
 use super::criteria::CountOrder;
@@ -14,12 +12,6 @@ use handlescope_session::values::TopN;
 const NAME: &str = "name";
 const COUNT: &str = "count";
 const FILE: &str = "file";
-
-/// Whether the kind of an event is one of some.
-pub fn is_one_of(kinds: Kinds) -> Expr {
-    let tests = kinds.codes().map(|code| col(Events::kind.name()).eq(lit(code)));
-    tests.reduce(Expr::or).unwrap_or(lit(false))
-}
 
 /// Counts the rows for each combination of values of these columns, in the 64-bit column `count`.
 pub fn row_counts(rows: LazyFrame, keys: &[&str]) -> PolarsResult<(DataFrame, Column)> {

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::ops::AddAssign;
 
 use handlescope_model::rules::is_exit_function;
-use handlescope_model::tables::Events;
 use handlescope_model::{EventKind, StackIdx};
 use serde::Serialize;
 
@@ -54,20 +53,21 @@ impl ExitStacks {
         frames: &Frames<'_>,
         selection: &Selection,
     ) -> Result<Self, QueryError> {
-        let trace = file.trace;
-        let (kind, at_exit) = (trace.values(Events::kind)?, trace.values(Events::closed_at_exit)?);
-        let (stack, time) = (trace.values(Events::stack)?, trace.values(Events::time_ns)?);
-        let process = trace.values(Events::process)?;
+        let table = &file.objects.table;
+        let columns = selection.columns(file.trace, &file.objects)?;
+        let (stack, process) = (columns.stacks()?, columns.processes()?);
         let mut needed = StackSet::new(frames.stacks.len());
         let mut closes = Vec::new();
         let mut poll = Poll::new(file.cancel);
         for selected in selection.objects() {
             poll.round()?;
             for event in file.objects.events(selected.object()).filter(|event| {
-                at_exit.get(*event) && kind.get(*event) == Some(EventKind::HandleClose.code())
+                table.is_closed_at_exit(*event)
+                    && table.kind(*event) == Some(EventKind::HandleClose)
             }) {
                 let end = process.get(event).and_then(|process| file.processes.get(process).end_ns);
-                let is_after_end = time.get(event).zip(end).is_some_and(|(time, end)| time >= end);
+                let is_after_end =
+                    table.time_ns(event).zip(end).is_some_and(|(time, end)| time >= end);
                 needed.add(stack.get(event));
                 closes.push((stack.get(event), is_after_end));
             }

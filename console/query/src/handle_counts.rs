@@ -2,8 +2,8 @@
 //! object, which loops find; the sums are expressions.
 
 use handlescope_model::rules::{Kinds, OPENING, OPENING_HANDLES};
-use handlescope_model::tables::{Events, ExistingHandles};
-use handlescope_model::{ArchiveError, Cell, ProcessIdx, Table, Trace, TypeId};
+use handlescope_model::tables::Acquisitions;
+use handlescope_model::{ArchiveError, Cell, ProcessIdx, Trace, TypeId};
 use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col};
 use serde::Serialize;
 
@@ -52,7 +52,7 @@ impl Counted {
         if counted != Self::OpenAtEnd || has_end_rundown(trace)? {
             return Ok(counted);
         }
-        Ok(Self::OpenByEvents { has_start: trace.height(Table::StartHandles)? > 0 })
+        Ok(Self::OpenByEvents { has_start: trace.values(Acquisitions::in_start_rundown)?.any() })
     }
 
     /// Kind of count that the criteria request of traces with rundowns at their ends.
@@ -199,16 +199,15 @@ struct HandleRuns {
 
 /// The handles that the rundown at the end lists.
 fn open_at_end(file: &FileContext<'_>, selection: &Selection) -> Result<HandleRuns, QueryError> {
-    let owner = file.trace.values(ExistingHandles::process)?;
+    let owner = file.trace.values(Acquisitions::process)?;
     let mut runs = HandleRuns::default();
     let mut poll = Poll::new(file.cancel);
     for selected in selection.objects() {
         poll.round()?;
-        let handles = owner.range(file.objects.existing(selected.object()));
-        // Most objects have none.
-        if handles.len() > 0 {
-            runs.types.add(file.objects.type_id(selected.object()), handles.len() as u64);
-            handles.for_each(|owner| runs.owners.add(owner, 1));
+        let object = selected.object();
+        for handle in file.objects.table.listed(object) {
+            runs.types.add(file.objects.type_id(object), 1);
+            runs.owners.add(owner.get(handle).unwrap_or(ProcessIdx::NONE), 1);
         }
     }
     Ok(runs)
@@ -221,8 +220,8 @@ fn open_by_events(
     selection: &Selection,
     args: &ObjectCriteria,
 ) -> Result<HandleRuns, QueryError> {
-    let leaked = file.trace.values(Events::leaked)?;
-    let mut runs = opened(file, selection, OPENING_HANDLES, |event| leaked.get(event))?;
+    let table = &file.objects.table;
+    let mut runs = opened(file, selection, OPENING_HANDLES, |event| table.is_leaked(event))?;
     for (type_id, owner) in filters::open_start_handles(file, args)? {
         runs.types.add(type_id, 1);
         runs.owners.add(owner, 1);
@@ -237,9 +236,8 @@ fn opened(
     kinds: Kinds,
     is_counted: impl Fn(usize) -> bool,
 ) -> Result<HandleRuns, QueryError> {
-    let rows = selection.event_rows(&file.objects);
-    let kind = file.trace.values_at(Events::kind, &rows)?;
-    let owner = file.trace.values_at(Events::process, &rows)?;
+    let table = &file.objects.table;
+    let owner = selection.columns(file.trace, &file.objects)?.processes()?;
     let mut runs = HandleRuns::default();
     let mut poll = Poll::new(file.cancel);
     for selected in selection.objects() {
@@ -247,7 +245,7 @@ fn opened(
         let events = file.objects.events(selected.object());
         let selected_events = events.filter(|&event| selection.events.contains(event));
         let openings = selected_events
-            .filter(|&event| kind.get(event).is_some_and(|code| kinds.contains_code(code)));
+            .filter(|event| table.kind(*event).is_some_and(|kind| kinds.contains(kind)));
         for event in openings.filter(|&event| is_counted(event)) {
             runs.types.add(file.objects.type_id(selected.object()), 1);
             runs.owners.add(owner.get(event).unwrap_or_default(), 1);

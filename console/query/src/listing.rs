@@ -1,19 +1,21 @@
 //! Listing of objects and their events.
 
-use std::ops::Range;
+use std::sync::Arc;
 
-use handlescope_model::tables::{ClosedUnseen, Events, ExistingHandles, Names, Objects};
+use handlescope_model::tables::{Acquisitions, ClosedUnseen, Names, Objects};
 use handlescope_model::{
-    ArchiveError, EventKind, Flags, NameIdx, Numbers, ObjectIdx, ProcessIdx, Sparse, StackIdx,
-    Texts,
+    ArchiveError, EventKind, EventTable, Flags, NameIdx, Numbers, ObjectIdx, ProcessIdx, Sparse,
+    StackIdx, Table, Texts,
 };
 
 use super::context::FileContext;
+use super::events::{
+    EventColumns, EventHandles, EventProcesses, EventValues, OpenedValues, ViewValues,
+};
 use super::info::trace_info;
 use super::selection::Selection;
 use super::stacks::StackSet;
 use handlescope_session::cancel::{Cancelled, Poll};
-use handlescope_session::trace::unseen_values_at;
 
 /// The columns that printing needs.
 pub struct Listing {
@@ -22,30 +24,23 @@ pub struct Listing {
     names: Texts,
     is_multiprocess: Flags,
     is_overlapped: Flags,
-    existing_owner: Numbers<ProcessIdx>,
-    existing_handle: Numbers<u64>,
-    kind: Sparse<Numbers<u32>>,
-    time_ns: Sparse<Numbers<i64>>,
-    /// Whether these are times, and not only an order.
+    table: Arc<EventTable>,
+    /// Owners and values of handles.
+    owner: Sparse<Numbers<ProcessIdx>>,
+    key: Sparse<Numbers<u64>>,
+    /// Whether times are times, and not only an order.
     has_clock: bool,
-    process: Sparse<Numbers<ProcessIdx>>,
-    tid: Sparse<Numbers<u32>>,
-    stack: Sparse<Numbers<StackIdx>>,
-    leaked: Flags,
-    closed_at_exit: Flags,
-    closed_unseen: Sparse<Numbers<u32>>,
-    closed_after_ns: Sparse<Numbers<i64>>,
-    closed_before_ns: Sparse<Numbers<i64>>,
-    handle: Sparse<Numbers<u64>>,
-    ref_delta: Sparse<Numbers<i32>>,
-    source_process: Sparse<Numbers<ProcessIdx>>,
-    source_handle: Sparse<Numbers<u64>>,
-    caller_process: Sparse<Numbers<ProcessIdx>>,
-    inherited_by: Sparse<Numbers<ProcessIdx>>,
-    view_base: Sparse<Numbers<u64>>,
-    view_size: Sparse<Numbers<u64>>,
-    byte_offset: Sparse<Numbers<u64>>,
-    file_object: Sparse<Numbers<u64>>,
+    process: EventProcesses,
+    tid: EventValues<u32>,
+    stack: EventValues<StackIdx>,
+    closed_after_ns: OpenedValues<i64>,
+    handle: EventHandles,
+    source_process: OpenedValues<ProcessIdx>,
+    source_handle: OpenedValues<u64>,
+    view_base: ViewValues<u64>,
+    view_size: ViewValues<i64>,
+    byte_offset: ViewValues<u64>,
+    file_object: ViewValues<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,36 +102,29 @@ impl Listing {
     /// Reads what objects that passed and their events have in the columns.
     pub fn load(file: &FileContext<'_>, selection: &Selection) -> Result<Self, ArchiveError> {
         let (trace, objects) = (file.trace, selection.object_rows(&file.objects));
-        let events = selection.event_rows(&file.objects);
+        let rows = selection.acquisition_rows(&file.objects, trace.height(Table::Acquisitions)?);
+        let columns = EventColumns::of_rows(trace, Arc::clone(&rows))?;
         Ok(Self {
             pointer: trace.values_at(Objects::pointer, &objects)?,
             name: trace.values_at(Objects::name, &objects)?,
             names: trace.values(Names::name)?,
             is_multiprocess: trace.values(Objects::is_multiprocess)?,
             is_overlapped: trace.values(Objects::is_overlapped)?,
-            existing_owner: trace.values(ExistingHandles::process)?,
-            existing_handle: trace.values(ExistingHandles::handle)?,
-            kind: trace.values_at(Events::kind, &events)?,
-            time_ns: trace.values_at(Events::time_ns, &events)?,
+            table: Arc::clone(&file.objects.table),
+            owner: trace.values_at(Acquisitions::process, &rows)?,
+            key: trace.values_at(Acquisitions::key, &rows)?,
             has_clock: trace_info(trace)?.has_clock(),
-            process: trace.values_at(Events::process, &events)?,
-            tid: trace.values_at(Events::tid, &events)?,
-            stack: trace.values_at(Events::stack, &events)?,
-            leaked: trace.values(Events::leaked)?,
-            closed_at_exit: trace.values(Events::closed_at_exit)?,
-            closed_unseen: unseen_values_at(trace, Events::closed_unseen, &events)?,
-            closed_after_ns: unseen_values_at(trace, Events::closed_after_ns, &events)?,
-            closed_before_ns: unseen_values_at(trace, Events::closed_before_ns, &events)?,
-            handle: trace.values_at(Events::handle, &events)?,
-            ref_delta: trace.values_at(Events::ref_delta, &events)?,
-            source_process: trace.values_at(Events::source_process, &events)?,
-            source_handle: trace.values_at(Events::source_handle, &events)?,
-            caller_process: trace.values_at(Events::caller_process, &events)?,
-            inherited_by: trace.values_at(Events::inherited_by, &events)?,
-            view_base: trace.values_at(Events::view_base, &events)?,
-            view_size: trace.values_at(Events::view_size, &events)?,
-            byte_offset: trace.values_at(Events::byte_offset, &events)?,
-            file_object: trace.values_at(Events::file_object, &events)?,
+            process: columns.processes()?,
+            tid: columns.tids()?,
+            stack: columns.stacks()?,
+            closed_after_ns: columns.of_opened(Acquisitions::ended_after_ns)?,
+            handle: columns.handles()?,
+            source_process: columns.of_opened(Acquisitions::source_process)?,
+            source_handle: columns.of_opened(Acquisitions::source_key)?,
+            view_base: columns.view_bases()?,
+            view_size: columns.of_views(Acquisitions::size)?,
+            byte_offset: columns.of_views(Acquisitions::byte_offset)?,
+            file_object: columns.of_views(Acquisitions::file_object)?,
         })
     }
 
@@ -159,44 +147,47 @@ impl Listing {
         self.is_overlapped.get(object.row())
     }
 
-    /// Row of the owner, and the value, of each of some rundown handles.
-    pub fn existing(
-        &self,
-        handles: Range<usize>,
-    ) -> impl ExactSizeIterator<Item = (ProcessIdx, u64)> {
-        self.existing_owner.range(handles.clone()).zip(self.existing_handle.range(handles))
+    /// Row of the owner, and the value, of each handle of an object that the rundown at the end lists.
+    pub fn existing(&self, object: ObjectIdx) -> impl Iterator<Item = (ProcessIdx, u64)> {
+        self.table.listed(object).map(|row| {
+            let owner = self.owner.get(row).unwrap_or(ProcessIdx::NONE);
+            (owner, self.key.get(row).unwrap_or_default())
+        })
     }
 
     /// An event; `None` for a kind that this version does not know.
     pub fn event(&self, event: usize) -> Option<EventRow> {
         Some(EventRow {
-            kind: EventKind::from_code(self.kind.get(event)?)?,
+            kind: self.table.kind(event)?,
             time_ns: self.time_ns(event),
-            process: self.process.get(event)?,
-            tid: self.tid.get(event).filter(|tid| self.has_clock || *tid != 0),
+            process: self.process.get(event).unwrap_or(ProcessIdx::NONE),
+            tid: match self.tid.get(event) {
+                None | Some(0) if !self.has_clock => None,
+                tid => Some(tid.unwrap_or_default()),
+            },
             stack: self.stack.get(event),
-            leaked: self.leaked.get(event),
-            closed_at_exit: self.closed_at_exit.get(event),
+            leaked: self.table.is_leaked(event),
+            closed_at_exit: self.table.is_closed_at_exit(event),
             handle: self.handle.get(event),
         })
     }
 
     /// Kind of an event.
     pub fn kind(&self, event: usize) -> Option<EventKind> {
-        EventKind::from_code(self.kind.get(event)?)
+        self.table.kind(event)
     }
 
     /// Row of the child that inherited the handle of a duplicate.
     pub fn inherited_by(&self, event: usize) -> Option<ProcessIdx> {
-        self.inherited_by.get(event)
+        self.process.inherited_by(event)
     }
 
     /// Unseen close of what an event opened, if the trace lost the close.
     pub fn unseen_close(&self, event: usize) -> Option<UnseenClose> {
         Some(UnseenClose {
-            evidence: ClosedUnseen::from_code(self.closed_unseen.get(event)?)?,
+            evidence: self.table.closed_unseen(event)?,
             after_ns: self.closed_after_ns.get(event),
-            before_ns: self.closed_before_ns.get(event),
+            before_ns: self.table.closed_before_ns(event),
         })
     }
 
@@ -204,7 +195,7 @@ impl Listing {
     pub fn actor(&self, row: usize, event: &EventRow) -> ProcessIdx {
         let caller = match event.kind {
             EventKind::HandleDuplicate => None,
-            _ => self.caller_process.get(row),
+            _ => self.process.caller(row),
         };
         caller.unwrap_or(event.process)
     }
@@ -214,8 +205,8 @@ impl Listing {
         DuplicateRow {
             source_process: self.source_process.get(event),
             source_handle: self.source_handle.get(event),
-            caller_process: self.caller_process.get(event),
-            inherited_by: self.inherited_by.get(event),
+            caller_process: self.process.caller(event),
+            inherited_by: self.process.inherited_by(event),
         }
     }
 
@@ -223,7 +214,7 @@ impl Listing {
     pub fn view(&self, event: usize) -> ViewRow {
         ViewRow {
             base: self.view_base.get(event),
-            size: self.view_size.get(event),
+            size: self.view_size.get(event).map(|size| size as u64),
             offset: self.byte_offset.get(event),
             file_object: self.file_object.get(event),
         }
@@ -231,17 +222,17 @@ impl Listing {
 
     /// Change of the reference count.
     pub fn ref_delta(&self, event: usize) -> Option<i32> {
-        self.ref_delta.get(event)
+        self.table.delta(event)
     }
 
     /// Time of an event; `None` in a trace without a clock.
     pub fn time_ns(&self, event: usize) -> Option<i64> {
-        self.time_ns.get(event).filter(|_| self.has_clock)
+        self.table.time_ns(event).filter(|_| self.has_clock)
     }
 
     /// Puts objects into the order of the console: by creation, without one first; then by id.
     pub fn sort(&self, selection: &mut Selection) {
-        selection.objects.sort_by_key(|selected| self.time_ns.get(selected.create()?.row()));
+        selection.objects.sort_by_key(|selected| self.table.time_ns(selected.create()?.row()));
     }
 
     /// The stacks of all events that are left.

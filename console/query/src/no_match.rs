@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use handlescope_model::tables::{Events, ExistingHandles, Names, ObjectTypes, ResourceKind};
+use handlescope_model::tables::{Acquisitions, Names, ObjectTypes, ResourceKind};
 use handlescope_model::{Trace, TypeId};
 
 use super::context::FileContext;
@@ -283,13 +283,17 @@ fn creators(
     file: &FileContext<'_>,
     passed: &ObjectCriteria,
 ) -> Result<BTreeSet<String>, QueryError> {
-    let process = file.trace.values(Events::process)?;
-    let owner = file.trace.values(ExistingHandles::process)?;
+    let selection = filters::select(file, passed)?.selection;
+    let process = selection.columns(file.trace, &file.objects)?.processes()?;
+    let owner = file.trace.values(Acquisitions::process)?;
     let mut processes = BTreeSet::new();
-    for object in filters::select(file, passed)?.selection.objects() {
+    for object in selection.objects() {
         match object.create() {
             Some(event) => processes.extend(process.get(event.row())),
-            None => processes.extend(owner.range(file.objects.existing(object.object()))),
+            None => {
+                let listed = file.objects.table.listed(object.object());
+                processes.extend(listed.filter_map(|row| owner.get(row)));
+            }
         }
     }
     let processes = processes.into_iter().map(|row| file.processes.get(row));

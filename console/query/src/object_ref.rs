@@ -5,8 +5,8 @@ use handlescope_session::filter::ProcessFilter;
 use std::ops::AddAssign;
 
 use handlescope_model::rules::{self, OPENING, VIEWS, WITH_HANDLE};
-use handlescope_model::tables::Events;
-use handlescope_model::{EventIdx, StackIdx, Table, Trace};
+use handlescope_model::tables::{AcquisitionKind, Acquisitions};
+use handlescope_model::{EventIdx, Part, StackIdx, Trace};
 use rayon::prelude::*;
 
 use super::acquired::events_of_suspect;
@@ -14,6 +14,7 @@ use super::answer::{About, Domain, TraceAnswer};
 use super::context::{FileContext, Source};
 use super::criterion::Survivors;
 use super::error::QueryError;
+use super::events::EventColumns;
 use super::exit_stacks::ExitStacks;
 use super::filters::{self, Filtered};
 use super::frame_names::{FrameNames, Frames};
@@ -33,7 +34,7 @@ use super::trimmed_stacks::TrimmedStacks;
 use super::unnamed_methods;
 use crate::criteria::ObjectCriteria;
 use handlescope_session::cancel::{Cancel, Cancelled};
-use handlescope_session::trace::{Caveat, has_handle_events, unseen_values};
+use handlescope_session::trace::{Caveat, has_handle_events};
 use handlescope_session::values::TopN;
 
 /// The answer for all traces, in the order they are loaded.
@@ -146,10 +147,9 @@ fn objects_for(args: &ObjectCriteria, trace: &Trace) -> Result<ObjectTable, Quer
     if args.suspect.is_some() || !(args.leak || args.leak_at_exit) {
         return Ok(ObjectTable::load(trace)?);
     }
-    let (leaked, at_exit) = (trace.values(Events::leaked)?, trace.values(Events::closed_at_exit)?);
-    let unseen = unseen_values(trace, Events::closed_unseen)?;
-    Ok(ObjectTable::with_any(trace, |event| {
-        leaked.get(event) || at_exit.get(event) || unseen.get(event).is_some()
+    Ok(ObjectTable::with_any(trace, |table, row| {
+        let state = table.state(row);
+        state.is_leaked() || state.is_closed_at_exit() || state.is_closed_unseen()
     })?)
 }
 
@@ -157,17 +157,17 @@ fn objects_for(args: &ObjectCriteria, trace: &Trace) -> Result<ObjectTable, Quer
 fn caveats(file: &FileContext<'_>, selection: &Selection) -> Result<Vec<Caveat>, QueryError> {
     let mut caveats = Caveat::of_trace(file.trace)?;
     if let Some(frames) = &file.frames {
-        let kind = file.trace.values(Events::kind)?;
-        let stack = file.trace.values(Events::stack)?;
-        let opened = (0..kind.len()).into_par_iter();
-        let opened =
-            opened.filter(|row| kind.get(*row).is_some_and(|it| OPENING.contains_code(it)));
+        let table = &file.objects.table;
+        let stack = file.trace.values(Acquisitions::opened_stack)?;
+        let opened = (0..table.allocations).into_par_iter();
+        let opened = opened.filter(|row| table.state(*row).is_opened());
         let opened = opened.map(|row| (1, u64::from(stack.get(row).is_none())));
         let (opened, without_stack) =
             opened.reduce(|| (0, 0), |sums, event| (sums.0 + event.0, sums.1 + event.1));
         caveats.extend(Caveat::of_missing_stacks(without_stack, opened));
-        let process = file.trace.values(Events::process)?;
-        let stacks = (0..stack.len()).map(|event| (stack.get(event), process.get(event)));
+        let columns = EventColumns::of_all(file.trace)?;
+        let (stack, process) = (columns.stacks()?, columns.processes()?);
+        let stacks = (0..table.height()).map(|event| (stack.get(event), process.get(event)));
         caveats.extend(unnamed_methods::caveat(file.trace, frames, &file.processes, stacks)?);
     }
     caveats.extend(Caveat::of_missing_symbols(&selection.needs_symbols));
@@ -179,22 +179,21 @@ fn knows_leaks(trace: &Trace) -> Result<bool, QueryError> {
     if has_handle_events(trace)? {
         return Ok(true);
     }
-    let kinds = trace.values(Events::kind)?;
-    let has_views = kinds.values().iter().any(|kind| VIEWS.contains_code(*kind));
-    let has_rundown = trace.height(Table::ExistingHandles)? > 0;
+    let has_views =
+        trace.values(Acquisitions::kind)?.values().contains(&AcquisitionKind::View.code());
+    let has_rundown = trace.values(Acquisitions::in_rundown)?.any();
     Ok(has_views || (has_rundown && !trace_info(trace)?.is_dump()))
 }
 
 /// Objects of which no event is left that opens anything: with leaks, these all leak.
-fn without_leak(file: &FileContext<'_>, selection: &Selection) -> Result<u64, QueryError> {
-    let kind = file.trace.values_at(Events::kind, &selection.event_rows(&file.objects))?;
+fn without_leak(file: &FileContext<'_>, selection: &Selection) -> u64 {
+    let numbering = file.objects.table.numbering;
     let without_opening = selection.objects().iter().filter(|selected| {
         !file.objects.events(selected.object()).any(|event| {
-            selection.events.contains(event)
-                && kind.get(event).is_some_and(|kind| OPENING.contains_code(kind))
+            selection.events.contains(event) && numbering.part(event).0 == Part::Opened
         })
     });
-    Ok(without_opening.count() as u64)
+    without_opening.count() as u64
 }
 
 impl ObjectRefAnswer<'_> {
@@ -319,7 +318,7 @@ impl<'a> FileAnswer<'a> {
             is_of_leaks: args.leak || args.leak_at_exit,
             knows_leaks: knows_leaks(file.trace)?,
             without_leak: match args.leak || args.leak_at_exit {
-                true => without_leak(&file, &selection)?,
+                true => without_leak(&file, &selection),
                 false => 0,
             },
             selection,
@@ -361,7 +360,7 @@ impl<'a> FileAnswer<'a> {
         {
             true => 0,
             // Handles that were open all the time have no events.
-            false => self.file.objects.existing(object).len(),
+            false => self.file.objects.table.listed(object).count(),
         };
         let (handles, views) =
             if self.file.objects.is_mapping(object) { (0, opened) } else { (opened, 0) };
@@ -396,8 +395,8 @@ impl<'a> FileAnswer<'a> {
 
     /// Rows of the events of an object that are left, in time order.
     pub fn events(&self, selected: Selected) -> impl Iterator<Item = usize> + '_ {
-        let events = self.file.objects.events(selected.object());
-        events.filter(|&event| self.selection.events.contains(event))
+        let events = self.file.objects.events_in_order(self.file.trace, selected.object());
+        events.into_iter().filter(|event| self.selection.events.contains(*event))
     }
 }
 

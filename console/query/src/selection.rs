@@ -1,11 +1,11 @@
 //! State of a trace while filters are applied: objects with their creation and end, and a mask over the events.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use handlescope_model::{EventIdx, ObjectIdx, RowSet};
+use handlescope_model::{ArchiveError, EventIdx, ObjectIdx, RowSet, Table, Trace};
 use rayon::prelude::*;
 
+use super::events::EventColumns;
 use super::objects::ObjectTable;
 use super::stacks::StackSet;
 use handlescope_session::cancel::{Cancel, Cancelled, Poll};
@@ -22,7 +22,7 @@ pub const OBJECTS_AT_ONCE: usize = 1 << 18;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Selected {
     object: ObjectIdx,
-    /// Row of the event that created it; the row of no event if there is none, as in `end`.
+    /// The event that created it; that of no row if there is none, as in `end`.
     create: EventIdx,
     end: EventIdx,
 }
@@ -78,20 +78,22 @@ impl Selection {
         for object in objects.iter() {
             poll.round()?;
             if passes(object) {
-                selected.push(Selected {
-                    object,
-                    create: objects.create_event(object).unwrap_or(EventIdx::NONE),
-                    end: objects.destroy_event(object).unwrap_or(EventIdx::NONE),
-                });
+                selected.push(object);
             }
         }
-        Ok(Self { objects: selected, events: EventMask::All, needs_symbols: Vec::new() })
+        let selected =
+            selected.into_par_iter().with_min_len(OBJECTS_AT_ONCE).map(|object| Selected {
+                object,
+                create: objects.create_event(object).unwrap_or(EventIdx::NONE),
+                end: objects.destroy_event(object).unwrap_or(EventIdx::NONE),
+            });
+        Ok(Self { objects: selected.collect(), events: EventMask::All, needs_symbols: Vec::new() })
     }
 
-    /// The objects with any such event, before events are removed.
+    /// The objects with any such handle or view, by its row, before events are removed.
     pub fn with_any(&self, objects: &ObjectTable, passes: impl Fn(usize) -> bool) -> Self {
         let selected = self.objects.iter().copied();
-        let selected = selected.filter(|it| objects.events(it.object()).any(&passes));
+        let selected = selected.filter(|it| objects.table.acquisitions(it.object()).any(&passes));
         Self { objects: selected.collect(), events: EventMask::All, needs_symbols: Vec::new() }
     }
 
@@ -149,21 +151,27 @@ impl Selection {
     /// Rows of the objects.
     pub fn object_rows(&self, objects: &ObjectTable) -> Arc<RowSet> {
         let rows = self.objects.iter().map(|selected| selected.object().row());
-        Arc::new(RowSet::new(objects.len(), rows))
+        Arc::new(RowSet::new(objects.height(), rows))
     }
 
-    /// Rows of all events of the objects, whatever filters removed of them; those of all objects where most are left.
-    pub fn event_rows(&self, objects: &ObjectTable) -> Arc<RowSet> {
+    /// Rows of the handles and views of the objects, in a table of `height`; all of them where most objects are left.
+    pub fn acquisition_rows(&self, objects: &ObjectTable, height: usize) -> Arc<RowSet> {
         if self.objects.len() > objects.len() / 2 {
-            return Arc::new(RowSet::all(objects.event_count()));
+            return Arc::new(RowSet::all(height));
         }
-        let rows = self.objects.iter().flat_map(|selected| {
-            let object = selected.object();
-            // They may lie elsewhere in a damaged archive.
-            let ends = [objects.create_event(object), objects.destroy_event(object)];
-            objects.events(object).chain(ends.into_iter().flatten().map(EventIdx::row))
-        });
-        Arc::new(RowSet::new(objects.event_count(), rows))
+        let rows =
+            self.objects.iter().flat_map(|selected| objects.table.acquisitions(selected.object()));
+        Arc::new(RowSet::new(height, rows))
+    }
+
+    /// The columns of their events.
+    pub fn columns<'a>(
+        &self,
+        trace: &'a Trace,
+        objects: &ObjectTable,
+    ) -> Result<EventColumns<'a>, ArchiveError> {
+        let height = trace.height(Table::Acquisitions)?;
+        EventColumns::of_rows(trace, self.acquisition_rows(objects, height))
     }
 }
 
@@ -172,12 +180,12 @@ impl Selection {
 pub enum EventMask {
     /// No filter removed any.
     All,
-    /// Whether an event is left, by row of the events table.
+    /// Whether an event is left, by its number.
     Some(Vec<bool>),
 }
 
 impl EventMask {
-    /// Whether the event of a row is left.
+    /// Whether an event is left.
     pub fn contains(&self, event: usize) -> bool {
         match self {
             Self::All => true,
@@ -185,7 +193,7 @@ impl EventMask {
         }
     }
 
-    /// Whether each event of a trace with `height` of them is left.
+    /// Whether each event of a trace with `height` numbers is left.
     fn by_row(&mut self, height: usize) -> &mut [bool] {
         if matches!(self, Self::All) {
             *self = Self::Some(vec![true; height]);
@@ -198,27 +206,28 @@ impl EventMask {
 
     /// Removes the events that do not pass, those of objects that are gone, too.
     ///
-    /// `height` is the number of events of the trace.
+    /// `height` is that of the events of the trace.
     pub fn retain(&mut self, height: usize, passes: impl Fn(usize) -> bool + Sync) {
         let is_left = self.by_row(height).par_iter_mut().with_min_len(EVENTS_AT_ONCE);
         is_left.enumerate().for_each(|(event, is_left)| *is_left = *is_left && passes(event));
     }
 
-    /// Removes the events of one object that do not pass; returns whether any is left.
+    /// Removes some events that do not pass; returns whether any of them is left.
     ///
-    /// `height` is the number of events of the trace; `events` lies within.
+    /// `height` is that of the events of the trace.
     pub fn restrict(
         &mut self,
         height: usize,
-        events: Range<usize>,
+        events: impl Iterator<Item = usize>,
         mut passes: impl FnMut(usize) -> bool,
     ) -> bool {
         let is_left = self.by_row(height);
-        let first = events.start;
         let mut has_event = false;
-        for (index, is_left) in is_left.get_mut(events).into_iter().flatten().enumerate() {
-            *is_left = *is_left && passes(first + index);
-            has_event |= *is_left;
+        for event in events {
+            if let Some(is_left) = is_left.get_mut(event) {
+                *is_left = *is_left && passes(event);
+                has_event |= *is_left;
+            }
         }
         has_event
     }

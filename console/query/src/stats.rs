@@ -2,16 +2,12 @@
 
 use std::path::Path;
 
-use handlescope_model::rules::{OPENING, OPENING_HANDLES, VIEWS, WITH_HANDLE};
 use handlescope_model::tables::{
-    EventCount, EventCounts, Events, Loss, Losses, TraceInfo, Warning, Warnings,
+    EventCount, EventCounts, Loss, Losses, TraceInfo, Warning, Warnings,
 };
 use handlescope_model::{Table, TableRows};
 
-use polars::prelude::{DataFrame, IntoLazy, PolarsResult, col};
-
 use super::context::Source;
-use super::counts::is_one_of;
 use super::error::QueryError;
 use super::info::trace_info;
 use handlescope_session::cancel::Cancel;
@@ -64,22 +60,18 @@ impl<'a> StatsAnswer<'a> {
     fn new(source: &Source<'a>, cancel: &Cancel) -> Result<Self, QueryError> {
         let trace = source.trace;
         cancel.check()?;
-        let columns = vec![
-            trace.column_of(Events::kind)?,
-            trace.column_of(Events::leaked)?,
-            trace.column_of(Events::closed_at_exit)?,
-        ];
-        let opened = |opening, is: &str| is_one_of(opening).and(col(is)).sum();
-        let sums = DataFrame::new_infer_height(columns)?.lazy().select([
-            is_one_of(WITH_HANDLE).sum().alias("handle_events"),
-            opened(OPENING_HANDLES, Events::leaked.name()).alias("leaked_handles"),
-            opened(VIEWS, Events::leaked.name()).alias("leaked_views"),
-            opened(OPENING, Events::closed_at_exit.name()).alias("closed_at_exit"),
-        ]);
-        let sums = sums.collect()?;
-        let sum = |name| -> PolarsResult<usize> {
-            Ok(sums.column(name)?.idx()?.get(0).unwrap_or_default() as usize)
-        };
+        let table = trace.event_table()?;
+        let (mut handle_events, mut closed_at_exit) = (0, 0);
+        // Leaked handles, and leaked views.
+        let mut leaked = [0; 2];
+        for row in 0..table.allocations {
+            let state = table.state(row);
+            if !state.is_view() {
+                handle_events += usize::from(state.is_opened()) + usize::from(state.is_ended());
+            }
+            leaked[usize::from(state.is_view())] += usize::from(state.is_leaked());
+            closed_at_exit += u64::from(state.is_closed_at_exit());
+        }
         Ok(Self {
             path: source.path,
             index: source.index,
@@ -88,13 +80,13 @@ impl<'a> StatsAnswer<'a> {
             events: EventCounts::read(trace)?.rows().collect(),
             stacks_distinct: trace.height(Table::Stacks)?,
             frames_distinct: trace.height(Table::Frames)?,
-            objects: trace.height(Table::ObjectSpans)?,
-            handle_events: sum("handle_events")?,
-            leaked_handles: sum("leaked_handles")?,
-            leaked_views: sum("leaked_views")?,
+            objects: table.objects,
+            handle_events,
+            leaked_handles: leaked[0],
+            leaked_views: leaked[1],
             closed_unseen: knows_losses(trace)?.then(|| unseen_closes(trace)).transpose()?,
             losses: Losses::read(trace)?.rows().collect(),
-            closed_at_exit: sum("closed_at_exit")? as u64,
+            closed_at_exit,
         })
     }
 }

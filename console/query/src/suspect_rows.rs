@@ -8,7 +8,7 @@ use handlescope_session::values::SuspectId;
 /// Rows of what suspects acquired whose ids begin as the one that is asked for.
 #[derive(Debug)]
 pub struct SuspectRows {
-    /// Whether the suspect has a row, by row of the events that open and close handles, or of the allocations.
+    /// Whether the suspect has a row, by row of the handles and views, or of the allocations.
     has: Vec<bool>,
     /// Ids of these suspects, each once.
     ids: BTreeSet<SuspectId>,

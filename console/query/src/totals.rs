@@ -2,9 +2,8 @@
 
 use std::ops::AddAssign;
 
-use handlescope_model::rules::{OPENING, VIEWS};
-use handlescope_model::tables::Events;
-use handlescope_model::{ArchiveError, EventKind, Flags, Numbers, Sparse, Trace};
+use handlescope_model::tables::Acquisitions;
+use handlescope_model::{ArchiveError, Trace};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -12,7 +11,6 @@ use super::context::FileContext;
 use super::error::QueryError;
 use super::selection::{EventMask, OBJECTS_AT_ONCE, Selected, Selection};
 use handlescope_session::cancel::{Cancelled, Poll};
-use handlescope_session::trace::unseen_values;
 
 /// The summary of the objects and events that passed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -53,101 +51,78 @@ impl Totals {
     }
 
     pub fn of(file: &FileContext<'_>, selection: &Selection) -> Result<Self, QueryError> {
-        let columns = Columns::load(file, selection)?;
         let parts = selection.objects().par_chunks(OBJECTS_AT_ONCE);
-        let parts = parts.map(|objects| columns.count(file, objects, &selection.events));
+        let parts = parts.map(|objects| count(file, objects, &selection.events));
         let (mut totals, mut views) = (Self::default(), Vec::new());
         for part in parts.collect::<Result<Vec<_>, Cancelled>>()? {
             totals += part.0;
             views.extend(part.1);
         }
-        totals.add_sizes(&columns.kind, &views, file.trace)?;
+        totals.add_sizes(&views, file.trace)?;
         Ok(totals)
     }
 
     /// The sizes lie in a column that most queries need not read.
-    fn add_sizes(
-        &mut self,
-        kinds: &Sparse<Numbers<u32>>,
-        views: &[usize],
-        trace: &Trace,
-    ) -> Result<(), ArchiveError> {
+    fn add_sizes(&mut self, views: &[(bool, usize)], trace: &Trace) -> Result<(), ArchiveError> {
         if views.is_empty() {
             return Ok(());
         }
-        let size = trace.values(Events::view_size)?;
-        for &view in views {
-            let is_map = kinds.get(view) == Some(EventKind::Map.code());
-            let sum = if is_map { &mut self.map_size } else { &mut self.unmap_size };
-            *sum = sum.saturating_add(size.get(view).unwrap_or_default());
+        let size = trace.values(Acquisitions::size)?;
+        for (is_map, view) in views {
+            let sum = if *is_map { &mut self.map_size } else { &mut self.unmap_size };
+            *sum = sum.saturating_add(size.get(*view).unwrap_or_default() as u64);
         }
         Ok(())
     }
 }
 
-/// The columns that say what is counted.
-struct Columns {
-    kind: Sparse<Numbers<u32>>,
-    leaked: Flags,
-    /// Flags of closes at exit; most traces have none.
-    at_exit: Option<Flags>,
-    unseen: Numbers<u32>,
-}
-
-impl Columns {
-    fn load(file: &FileContext<'_>, selection: &Selection) -> Result<Self, QueryError> {
-        let trace = file.trace;
-        Ok(Self {
-            kind: trace.values_at(Events::kind, &selection.event_rows(&file.objects))?,
-            leaked: trace.values(Events::leaked)?,
-            at_exit: Some(trace.values(Events::closed_at_exit)?).filter(Flags::any),
-            unseen: unseen_values(trace, Events::closed_unseen)?,
-        })
-    }
-
-    /// Sums over some objects but for sizes, and the events of views.
-    fn count(
-        &self,
-        file: &FileContext<'_>,
-        objects: &[Selected],
-        left: &EventMask,
-    ) -> Result<(Totals, Vec<usize>), Cancelled> {
-        let mut by_kind = [0_u64; EventKind::ALL.len()];
-        let mut totals = Totals::default();
-        let mut views = Vec::new();
-        let mut poll = Poll::new(file.cancel);
-        for selected in objects {
-            poll.round()?;
-            totals.objects_created += u64::from(selected.create().is_some());
-            totals.objects_destroyed += u64::from(selected.end().is_some());
-            let object = selected.object();
-            for event in file.objects.events(object).filter(|&e| left.contains(e)) {
-                let kind = self.kind.get(event).unwrap_or_default();
-                if let Some(count) = by_kind.get_mut(kind as usize) {
-                    *count += 1;
+/// Sums over some objects but for sizes, and the views that were mapped or unmapped, by their rows.
+fn count(
+    file: &FileContext<'_>,
+    objects: &[Selected],
+    left: &EventMask,
+) -> Result<(Totals, Vec<(bool, usize)>), Cancelled> {
+    let table = &file.objects.table;
+    let mut totals = Totals::default();
+    let mut views = Vec::new();
+    let mut poll = Poll::new(file.cancel);
+    for selected in objects {
+        poll.round()?;
+        totals.objects_created += u64::from(selected.create().is_some());
+        totals.objects_destroyed += u64::from(selected.end().is_some());
+        let object = selected.object();
+        for row in table.acquisitions(object) {
+            let state = table.state(row);
+            if state.is_opened() && left.contains(table.numbering.opening(row)) {
+                let leaked = u64::from(state.is_leaked());
+                totals.leaked_handles += leaked;
+                totals.closed_at_exit += u64::from(state.is_closed_at_exit());
+                totals.closed_unseen += u64::from(state.is_closed_unseen());
+                if state.is_view() {
+                    totals.leaked_views += leaked;
+                    totals.map_count += 1;
+                    views.push((true, row));
+                } else if state.is_copy() {
+                    totals.handles_duplicated += 1;
+                } else {
+                    totals.handles_created += 1;
                 }
-                if OPENING.contains_code(kind) {
-                    let leaked = u64::from(self.leaked.get(event));
-                    totals.leaked_handles += leaked;
-                    totals.leaked_views += if VIEWS.contains_code(kind) { leaked } else { 0 };
-                    totals.closed_at_exit +=
-                        u64::from(self.at_exit.as_ref().is_some_and(|flags| flags.get(event)));
-                    totals.closed_unseen += u64::from(self.unseen.get(event).is_some());
-                }
-                if VIEWS.contains_code(kind) {
-                    views.push(event);
+            }
+            // An unmap of several views counts once.
+            let ending = table.numbering.ending(row);
+            if table.ending(row) == Some(ending) && left.contains(ending) {
+                if state.is_view() {
+                    totals.unmap_count += 1;
+                    views.push((false, row));
+                } else {
+                    totals.handles_closed += 1;
                 }
             }
         }
-        let [create, duplicate, close, _, _, reference, dereference, map, unmap] = by_kind;
-        totals.handles_created = create;
-        totals.handles_duplicated = duplicate;
-        totals.handles_closed = close;
-        totals.ref_changes = reference + dereference;
-        totals.map_count = map;
-        totals.unmap_count = unmap;
-        Ok((totals, views))
+        totals.ref_changes +=
+            table.changes(object).filter(|event| left.contains(*event)).count() as u64;
     }
+    Ok((totals, views))
 }
 
 impl AddAssign for Totals {

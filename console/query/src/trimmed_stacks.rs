@@ -3,9 +3,7 @@
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
-use handlescope_model::rules::{CLOSING, OPENING};
-use handlescope_model::tables::Events;
-use handlescope_model::{FrameIdx, StackIdx, sentinel};
+use handlescope_model::{FrameIdx, Part, StackIdx, sentinel};
 use hashbrown::HashTable;
 use rayon::prelude::*;
 
@@ -50,15 +48,16 @@ impl TrimmedStacks {
         trims: &StackTrims,
     ) -> Result<Option<Self>, QueryError> {
         let Some(frames) = &file.frames else { return Ok(None) };
-        let (kind, stack) = (file.trace.values(Events::kind)?, file.trace.values(Events::stack)?);
+        let numbering = file.objects.table.numbering;
         let height = frames.stacks.len();
         let mut needed = StackSet::new(height);
         for selection in selections {
+            let stack = selection.columns(file.trace, &file.objects)?.stacks()?;
             let of_selection = selection.stacks(height, file.cancel, |selected, needed| {
                 for event in file.objects.events(selected.object()) {
-                    let Some(kind) = kind.get(event) else { continue };
-                    let is_needed = (opening && !CLOSING.contains_code(kind))
-                        || (closing && !OPENING.contains_code(kind));
+                    let part = numbering.part(event).0;
+                    let is_needed =
+                        (opening && part != Part::Ended) || (closing && part != Part::Opened);
                     if is_needed {
                         needed.add(stack.get(event));
                     }

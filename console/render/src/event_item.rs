@@ -39,7 +39,7 @@ impl<'a> EventItem<'a> {
     ) -> impl Iterator<Item = EventItem<'a>> {
         let events = answer.events(object);
         let events = events.filter_map(|row| Some(Entry::Event(row, listing.event(row)?)));
-        let handles = listing.existing(answer.file.objects.existing(object.object()));
+        let handles = listing.existing(object.object());
         let handles = handles.filter(|_| !answer.is_of_leaks);
         let handles = handles.map(|(owner, handle)| Entry::Existing { owner, handle });
         events.chain(handles).map(move |entry| EventItem { answer, listing, entry })

@@ -18,7 +18,7 @@ use super::members::{MemberBytes, Members};
 use super::references;
 use super::writer::{ArchiveWriter, is_full_disk, packing};
 use crate::column::{Cell, ColumnSpec, RowSet, Sparse};
-use crate::derived::{self, EventOrder};
+use crate::derived::{self, EventOrder, EventTable};
 use crate::guard::{lock, quietly};
 use crate::key::{Columns, Key};
 use crate::table::Table;
@@ -49,6 +49,7 @@ pub struct Trace {
     /// Rows of columns that were read last, of columns that were not read as a whole.
     parts: Mutex<HashMap<(Table, &'static str), ReadRows>>,
     /// The order of the events of objects, once they are asked for.
+    event_table: Mutex<Option<Arc<EventTable>>>,
     event_order: Mutex<Option<Arc<EventOrder>>>,
 }
 
@@ -79,6 +80,7 @@ impl Trace {
             members: Mutex::default(),
             columns: Mutex::default(),
             parts: Mutex::default(),
+            event_table: Mutex::default(),
             event_order: Mutex::default(),
         };
         trace.check_layout()?;
@@ -189,6 +191,20 @@ impl Trace {
             true => Err(self.damaged(table, &format!("column {} has nulls", spec.name))),
             false => Ok(column),
         }
+    }
+
+    /// The events of objects by number.
+    ///
+    /// # Errors
+    /// As [`Self::column`].
+    pub fn event_table(&self) -> Result<Arc<EventTable>, ArchiveError> {
+        let mut known = lock(&self.event_table);
+        if let Some(table) = known.as_ref() {
+            return Ok(Arc::clone(table));
+        }
+        let table = Arc::new(EventTable::load(self)?);
+        *known = Some(Arc::clone(&table));
+        Ok(table)
     }
 
     /// The order of the events of all objects.

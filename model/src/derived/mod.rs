@@ -1,14 +1,16 @@
 //! Tables that follow from the stored ones, and are made when they are read: the events of objects and the open handles from
 //! the acquisitions, and the allocations as rows of their own.
 
+mod numbered;
 mod order;
 
 use std::sync::Arc;
 
 use polars::prelude::Column;
 
+pub use self::numbered::{EventTable, Numbering, Part, State};
 pub use self::order::EventOrder;
-use self::order::{Part, event_kind};
+use self::order::event_kind;
 use crate::archive::{ArchiveError, Trace};
 use crate::column::{Cell, ColumnSpec, Number, Numbers};
 use crate::index::{

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use handlescope_model::rules::{has_bytes, has_lasting_names, is_named_by_allocator};
 use handlescope_model::tables::{Allocator, ResourceEnd, ResourceKind};
-use handlescope_model::{AllocatorIdx, ProcessIdx, ResourceIdx, StackIdx};
+use handlescope_model::{AcquisitionIdx, AllocatorIdx, ProcessIdx, StackIdx};
 use hashbrown::HashSet;
 
 use super::between::{Between, Span};
@@ -86,8 +86,7 @@ impl<'a> Allocations<'a> {
             _ => Vec::new(),
         };
         let info = trace_info(trace)?;
-        let last_ns = table.time_ns.values().iter().chain(table.end_time_ns.values()).max();
-        let extent = recorded(&info, last_ns.copied().unwrap_or_default());
+        let extent = recorded(&info, table.last_ns().unwrap_or_default());
         let window = info.has_clock().then_some(extent);
         Ok(Some(Self { origin, criteria, is_plain, allocators, table, sites, heaps, window }))
     }
@@ -110,7 +109,7 @@ impl<'a> Allocations<'a> {
     }
 
     /// The allocations of some groups, in parts.
-    pub fn resources(&self, groups: &[Group<'_>]) -> Vec<ResourceIdx> {
+    pub fn resources(&self, groups: &[Group<'_>]) -> Vec<AcquisitionIdx> {
         let sites = groups.iter().filter_map(|group| self.site(group));
         sites.flat_map(|site| self.sites.rows(site)).copied().collect()
     }
@@ -118,7 +117,7 @@ impl<'a> Allocations<'a> {
     /// Number of allocations of some groups that nothing, or only process exit, freed; one that ended in parts counts once.
     pub fn unreleased_count(&self, groups: &[Group<'_>]) -> u64 {
         let rows = self.resources(groups).into_iter().filter(|row| self.table.is_unreleased(*row));
-        let whole: HashSet<ResourceIdx> =
+        let whole: HashSet<AcquisitionIdx> =
             rows.map(|row| self.table.first_part(row).unwrap_or(row)).collect();
         whole.len() as u64
     }
@@ -143,12 +142,12 @@ impl<'a> Allocations<'a> {
     }
 
     /// Allocations of the time of which the trace has all events, if it is a ring.
-    fn in_time<'r>(&self, rows: &'r [ResourceIdx]) -> Cow<'r, [ResourceIdx]> {
+    fn in_time<'r>(&self, rows: &'r [AcquisitionIdx]) -> Cow<'r, [AcquisitionIdx]> {
         let from_ns = self.extent().start_ns;
         if from_ns <= 0 {
             return Cow::Borrowed(rows);
         }
-        let opened_ns = |row: &ResourceIdx| self.table.time_ns.get(row.row());
+        let opened_ns = |row: &AcquisitionIdx| self.table.time_ns.get(row.row());
         rows.iter().copied().filter(|row| opened_ns(row).is_some_and(|ns| ns >= from_ns)).collect()
     }
 
@@ -250,12 +249,12 @@ impl Acquired for Allocations<'_> {
         let mut poll = Poll::new(self.origin.cancel);
         let mut between = Between::default();
         // Few allocations end in parts.
-        let mut in_parts: BTreeMap<ResourceIdx, Between> = BTreeMap::new();
+        let mut in_parts: BTreeMap<AcquisitionIdx, Between> = BTreeMap::new();
         let site = self.site(group);
         for resource in site.map(|site| self.sites.rows(site)).unwrap_or_default() {
             poll.round()?;
             let row = resource.row();
-            let end = self.table.end.get(row).and_then(ResourceEnd::from_code);
+            let end = self.table.end(*resource);
             let lifetime = Lifetime {
                 opened_ns: self.table.time_ns.get(row).unwrap_or_default(),
                 closed_ns: self.table.end_time_ns.get(row),
@@ -276,7 +275,7 @@ impl Acquired for Allocations<'_> {
         let heaps = groups.iter().filter_map(|group| self.heaps(group));
         let left: HashSet<AllocatorIdx> = heaps.flat_map(|heaps| &heaps.left).copied().collect();
         if !left.is_empty() {
-            rows.extend((0..self.table.len()).filter(|row| {
+            rows.extend(self.table.rows().filter(|row| {
                 self.table.allocator.get(*row).is_some_and(|heap| left.contains(&heap))
             }));
         }
@@ -345,7 +344,7 @@ fn selected_rows(
     if !criteria.chooses_rows() {
         return Ok(None);
     }
-    let mut is_selected = vec![false; table.len()];
+    let mut is_selected = vec![false; table.height()];
     for row in choose(origin, allocators, table, criteria)?.0 {
         if let Some(is_selected) = is_selected.get_mut(row.row()) {
             *is_selected = true;

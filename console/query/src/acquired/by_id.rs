@@ -50,7 +50,7 @@ pub fn events_of_suspect(
     id: &SuspectId,
     trims: &StackTrims,
 ) -> Result<SuspectRows, QueryError> {
-    let mut rows = SuspectRows::new(file.objects.event_count());
+    let mut rows = SuspectRows::new(file.objects.table.allocations);
     let untrimmed = StackTrims::default();
     let is_trimmed = *trims != untrimmed;
     for trims in [&untrimmed].into_iter().chain(is_trimmed.then_some(trims)) {
@@ -75,7 +75,7 @@ pub fn allocations_of_suspect(
     (allocators, table): (Arc<AllocatorList>, Arc<ResourceTable>),
     id: &SuspectId,
 ) -> Result<SuspectRows, QueryError> {
-    let (criteria, height) = (ResourceCriteria::default(), table.len());
+    let (criteria, height) = (ResourceCriteria::default(), table.height());
     let allocations = Allocations::of(origin, allocators, table, criteria, false, Kept::Leaking)?;
     let mut rows = SuspectRows::new(height);
     if let Some(allocations) = allocations {

@@ -92,7 +92,7 @@ pub trait Acquired: Sync {
     }
     /// Amounts of a group at two points of the trace and between them.
     fn between(&self, group: &Group<'_>, span: Span) -> Result<Between, Cancelled>;
-    /// Rows of groups: of events that open and close handles, or of allocations.
+    /// Rows of groups: of handles and views, or of allocations.
     fn rows(&self, groups: &[Group<'_>]) -> Vec<usize>;
     /// Whether a group has any of some rows.
     fn has_any(&self, group: &Group<'_>, rows: &SuspectRows) -> bool {

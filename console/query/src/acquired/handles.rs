@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use handlescope_model::{ProcessIdx, StackIdx};
+use handlescope_model::{AcquisitionIdx, EventTable, ProcessIdx, StackIdx};
 
 use super::between::{Between, Span};
 use super::group::{Acquired, Group, Share};
@@ -10,7 +10,7 @@ use super::lifetimes::Ends;
 use crate::amounts::{Amount, Bytes, Counts};
 use crate::context::FileContext;
 use crate::frame_names::Frames;
-use crate::groups::{Groups, NodeIdx, Opened, TimedGroups};
+use crate::groups::{Groups, NodeIdx, TimedGroups};
 use crate::growth::{ProcessLifetimes, Window};
 use crate::tables::{ProcessInfo, ProcessList};
 use crate::trimmed_stacks::TrimmedStacks;
@@ -52,22 +52,26 @@ impl<'f> Handles<'f> {
     }
 
     /// The handles of some groups, one group after the other.
-    pub fn handles(&self, groups: &[Group<'_>]) -> Cow<'f, [Opened]> {
+    pub fn handles(&self, groups: &[Group<'_>]) -> Cow<'f, [AcquisitionIdx]> {
         let nodes: Vec<NodeIdx> = groups.iter().map(|group| NodeIdx::of(group.index)).collect();
         self.timed.handles_of(&self.groups.tree, &nodes)
     }
 
     /// The handles of each process of a group, in the order of its [shares](Acquired::shares).
-    pub fn by_owner(&self, group: &Group<'_>) -> Vec<(Option<ProcessIdx>, Vec<Opened>)> {
+    pub fn by_owner(&self, group: &Group<'_>) -> Vec<(Option<ProcessIdx>, Vec<AcquisitionIdx>)> {
         self.timed.by_owner(&self.of_group(group))
     }
 
-    fn of_group(&self, group: &Group<'_>) -> Cow<'f, [Opened]> {
+    fn table(&self) -> &EventTable {
+        &self.file.objects.table
+    }
+
+    fn of_group(&self, group: &Group<'_>) -> Cow<'f, [AcquisitionIdx]> {
         self.timed.handles(&self.groups.tree, NodeIdx::of(group.index))
     }
 
     /// The owner of a group, of which these handles were opened.
-    fn owner(&self, handles: &[Opened]) -> Option<ProcessIdx> {
+    fn owner(&self, handles: &[AcquisitionIdx]) -> Option<ProcessIdx> {
         if self.is_of_end { Some(DUMPED) } else { self.timed.owner(handles) }
     }
 
@@ -136,7 +140,7 @@ impl Acquired for Handles<'_> {
         let shares = by_owner.map(|(row, handles)| {
             let process = self.process(row);
             let window = self.window_of(process).unwrap_or(self.extent());
-            let count = |has_property: &dyn Fn(Opened) -> bool| {
+            let count = |has_property: &dyn Fn(AcquisitionIdx) -> bool| {
                 handles.iter().filter(|handle| has_property(**handle)).count() as u64
             };
             let counts = Counts {
@@ -179,18 +183,17 @@ impl Acquired for Handles<'_> {
             poll.round()?;
             let Some(lifetime) = self.timed.open_time(*handle) else { continue };
             let amount = Amount { count: 1, bytes: 0 };
-            let never_ends = handle.closed().is_none() && lifetime.closed_ns.is_none();
+            let never_ends =
+                lifetime.closed_ns.is_none() && self.table().ending(handle.row()).is_none();
             if between.add(span, lifetime, never_ends, amount) {
-                between.sample(u64::from(handle.object.0) + 1);
+                between.sample(u64::from(self.timed.object(*handle).0) + 1);
             }
         }
         Ok(between)
     }
 
     fn rows(&self, groups: &[Group<'_>]) -> Vec<usize> {
-        let handles = self.handles(groups);
-        let events = handles.iter().flat_map(|handle| [Some(handle.opened), handle.closed()]);
-        events.flatten().map(|event| event.row()).collect()
+        self.handles(groups).iter().map(|handle| handle.row()).collect()
     }
 
     fn function(&self, stack: StackIdx) -> Option<String> {

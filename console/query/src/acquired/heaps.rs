@@ -1,7 +1,7 @@
 //! Heaps that a program creates and does not destroy.
 
 use handlescope_model::tables::{Allocator, ResourceKind};
-use handlescope_model::{AllocatorIdx, ProcessIdx, ResourceIdx, StackIdx};
+use handlescope_model::{AcquisitionIdx, AllocatorIdx, ProcessIdx, StackIdx};
 use hashbrown::HashMap;
 
 use crate::allocations::{AllocatorList, ResourceTable};
@@ -76,9 +76,9 @@ impl CreatedHeaps {
 /// Bytes of each allocator that nothing freed.
 fn bytes_left(table: &ResourceTable, allocators: &AllocatorList) -> Vec<i64> {
     let mut bytes_left = vec![0_i64; allocators.rows().len()];
-    for row in 0..table.len() {
+    for row in table.rows() {
         let slot = table.allocator.get(row).and_then(|heap| bytes_left.get_mut(heap.row()));
-        if let Some(slot) = slot.filter(|_| table.is_unreleased(ResourceIdx::of(row))) {
+        if let Some(slot) = slot.filter(|_| table.is_unreleased(AcquisitionIdx::of(row))) {
             *slot = slot.saturating_add(table.size.get(row).unwrap_or_default());
         }
     }

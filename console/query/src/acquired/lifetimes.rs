@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use handlescope_model::ResourceIdx;
+use handlescope_model::AcquisitionIdx;
 use handlescope_model::tables::ResourceEnd;
 use indicatif::HumanCount;
 
@@ -39,11 +39,11 @@ struct PartSum {
 
 impl SiteLifetimes {
     /// Lifetimes of some rows; `None` where the table has no time for one.
-    pub fn of(table: &ResourceTable, rows: &[ResourceIdx]) -> Option<Self> {
+    pub fn of(table: &ResourceTable, rows: &[AcquisitionIdx]) -> Option<Self> {
         let (lifetimes, sizes) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
         let mut site = Self { lifetimes, sizes, ..Self::default() };
         // Few allocations end in parts.
-        let mut sums: BTreeMap<ResourceIdx, PartSum> = BTreeMap::new();
+        let mut sums: BTreeMap<AcquisitionIdx, PartSum> = BTreeMap::new();
         for row in rows.iter().copied() {
             let part = PartSum::of(table, row)?;
             site.bytes.allocated = site.bytes.allocated.saturating_add(part.size);
@@ -85,9 +85,9 @@ impl SiteLifetimes {
 
 impl PartSum {
     /// Creates the sum of one part.
-    fn of(table: &ResourceTable, resource: ResourceIdx) -> Option<Self> {
+    fn of(table: &ResourceTable, resource: AcquisitionIdx) -> Option<Self> {
         let row = resource.row();
-        let end = table.end.get(row).and_then(ResourceEnd::from_code);
+        let end = table.end(resource);
         let size = table.size.get(row).unwrap_or_default();
         let is_unreleased = table.is_unreleased(resource);
         Some(Self {

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use handlescope_model::rules::is_named_by_allocator;
 use handlescope_model::tables::{Allocator, ResourceKind};
-use handlescope_model::{AllocatorIdx, ProcessIdx, ResourceIdx, StackIdx, sentinel};
+use handlescope_model::{AcquisitionIdx, AllocatorIdx, ProcessIdx, StackIdx, sentinel};
 use hashbrown::HashMap;
 
 use crate::allocations::{AllocatorList, ResourceTable};
@@ -20,7 +20,7 @@ use crate::trimmed_stacks::TrimmedStacks;
 /// Allocations of processes, by kind and stack.
 pub struct Sites {
     pub sites: Vec<Site>,
-    rows: Vec<ResourceIdx>,
+    rows: Vec<AcquisitionIdx>,
     /// Number of chosen rows, including those of sites that are not kept.
     pub selected_count: usize,
     pub stacks: TrimmedStacks,
@@ -65,14 +65,14 @@ impl Sites {
         let owners = owners(allocators, kept == Kept::ByAllocator);
         let allocator = |row: usize| table.allocator.get(row);
         let mut stacks = StackSet::new(frames.stacks.len());
-        (0..table.len()).filter(&is_selected).for_each(|row| stacks.add(table.stack.get(row)));
+        table.rows().filter(&is_selected).for_each(|row| stacks.add(table.stack.get(row)));
         allocators.rows().iter().for_each(|row| stacks.add(row.create_stack));
         frames.resolve(stacks.iter())?;
         let stacks = TrimmedStacks::compare(frames, &stacks, &StackTrims::default())?;
         let mut numbers: HashMap<Key, u32> = HashMap::new();
         let mut sites: Vec<Site> = Vec::new();
-        let (mut site_of, mut selected_count) = (vec![sentinel(); table.len()], 0);
-        for row in (0..table.len()).filter(&is_selected) {
+        let (mut site_of, mut selected_count) = (vec![sentinel(); table.height()], 0);
+        for row in table.rows().filter(&is_selected) {
             selected_count += 1;
             let allocator = allocator(row).unwrap_or_default();
             let owner = owners.get(allocator.row()).copied().unwrap_or_default();
@@ -85,7 +85,7 @@ impl Sites {
                 sites.push(Site { kind, allocator, stack, leaks: false, first: 0, end: 0 });
             }
             site_of[row] = number;
-            sites[number as usize].leaks |= table.is_unreleased(ResourceIdx::of(row));
+            sites[number as usize].leaks |= table.is_unreleased(AcquisitionIdx::of(row));
         }
         let kept_rows = site_of.iter().enumerate().filter_map(|(row, site)| {
             let site = *site as usize;
@@ -99,7 +99,7 @@ impl Sites {
             first = *end;
         }
         sites.retain(|site| site.end > site.first);
-        let rows = rows.into_iter().map(ResourceIdx).collect();
+        let rows = rows.into_iter().map(AcquisitionIdx).collect();
         let mut grouped = Self { sites, rows, selected_count, stacks };
         if kept == Kept::ByAllocator {
             let mut sites = std::mem::take(&mut grouped.sites);
@@ -125,7 +125,7 @@ impl Sites {
     }
 
     /// The allocations of a site, as rows of their table, in time order within each allocator.
-    pub fn rows(&self, site: &Site) -> &[ResourceIdx] {
+    pub fn rows(&self, site: &Site) -> &[AcquisitionIdx] {
         self.rows.get(site.first as usize..site.end as usize).unwrap_or_default()
     }
 }

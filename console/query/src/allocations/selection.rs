@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use handlescope_model::tables::{Allocator, ResourceEnd};
-use handlescope_model::{AllocatorIdx, ResourceIdx, ResourceMissIdx, Trace};
+use handlescope_model::{AcquisitionIdx, AllocatorIdx, ResourceMissIdx, Trace};
 use rayon::prelude::*;
 
 use super::tables::{AllocatorList, MissTable, ResourceRow, ResourceTable, Tables};
@@ -177,11 +177,12 @@ impl<'a> ResourceSelection<'a> {
 
     /// The allocations that pass, ascending, of which all but those that are asked for by `-Leak` and `-LeakAtExit` are
     /// there, too, and how many each criterion leaves.
-    pub fn resources(&self) -> Result<(Vec<ResourceIdx>, Survivors), QueryError> {
-        let height = self.tables.resources.len();
-        let parts = (0..height.div_ceil(PART)).into_par_iter().map(|part| {
+    pub fn resources(&self) -> Result<(Vec<AcquisitionIdx>, Survivors), QueryError> {
+        let rows = self.tables.resources.rows();
+        let parts = (0..rows.len().div_ceil(PART)).into_par_iter().map(|part| {
             self.tables.cancel.check()?;
-            Ok(self.part(part * PART..((part + 1) * PART).min(height)))
+            let first = rows.start + part * PART;
+            Ok(self.part(first..(first + PART).min(rows.end)))
         });
         let (mut resources, mut total) = (Vec::new(), Counted::default());
         let mut removed = vec![Counted::default(); self.tests.len()];
@@ -200,11 +201,11 @@ impl<'a> ResourceSelection<'a> {
 
     /// Chooses from some rows, and counts all and those that each criterion removes: for most rows only one has to
     /// count.
-    fn part(&self, rows: Range<usize>) -> (Vec<ResourceIdx>, Counted, Vec<Counted>) {
+    fn part(&self, rows: Range<usize>) -> (Vec<AcquisitionIdx>, Counted, Vec<Counted>) {
         let table = self.tables.resources;
         let (mut total, mut removed) =
             (Counted::default(), vec![Counted::default(); self.tests.len()]);
-        let passes = |resource: &ResourceIdx| {
+        let passes = |resource: &AcquisitionIdx| {
             let row = ResourceRow::Allocation(*resource);
             let Some(passed_tests) = self.passed(row) else { return false };
             let whole = usize::from(!table.is_further_part(*resource));
@@ -232,7 +233,7 @@ impl<'a> ResourceSelection<'a> {
             }
             true
         };
-        let rows = rows.map(ResourceIdx::of).filter(passes).collect();
+        let rows = rows.map(AcquisitionIdx::of).filter(passes).collect();
         (rows, total, removed)
     }
 
@@ -314,15 +315,15 @@ fn row_test<'a>(
 /// Keeps the allocations that were never freed, as `-Leak` and `-LeakAtExit` choose them; without either, both.
 pub fn unreleased(
     table: &ResourceTable,
-    rows: &[ResourceIdx],
+    rows: &[AcquisitionIdx],
     criteria: &ResourceCriteria,
-) -> Vec<ResourceIdx> {
+) -> Vec<AcquisitionIdx> {
     rows.par_iter().copied().filter(|row| is_unreleased(table, *row, criteria)).collect()
 }
 
 fn is_unreleased(
     table: &ResourceTable,
-    resource: ResourceIdx,
+    resource: AcquisitionIdx,
     criteria: &ResourceCriteria,
 ) -> bool {
     let is_any = !criteria.is_of_leaks();
@@ -369,7 +370,7 @@ pub fn choose(
     allocators: &AllocatorList,
     resources: &ResourceTable,
     criteria: &ResourceCriteria,
-) -> Result<(Vec<ResourceIdx>, Option<NoMatch>), QueryError> {
+) -> Result<(Vec<AcquisitionIdx>, Option<NoMatch>), QueryError> {
     let Origin { trace, processes, frames, suspect, cancel } = origin;
     let misses = MissTable::load(trace)?;
     let tables =

@@ -1,11 +1,14 @@
 //! The columns of allocations, and their allocators and kinds.
 
+use std::ops::Range;
+
 use handlescope_model::rules::{is_freed, is_never_freed};
 use handlescope_model::tables::{
-    Allocator, Allocators, ResourceEnd, ResourceKind, ResourceMissKind, ResourceMisses, Resources,
+    Acquisitions, Allocator, Allocators, End, ResourceEnd, ResourceKind, ResourceMissKind,
+    ResourceMisses,
 };
 use handlescope_model::{
-    AllocatorIdx, Key, Number, Numbers, ProcessIdx, ResourceIdx, ResourceMissIdx, StackIdx,
+    AcquisitionIdx, AllocatorIdx, Key, Number, Numbers, ProcessIdx, ResourceMissIdx, StackIdx,
     TableRows, Trace,
 };
 
@@ -44,10 +47,12 @@ pub struct Needed {
 pub struct ResourceTable {
     pub allocator: Numbers<AllocatorIdx>,
     pub size: Numbers<i64>,
-    part_of: Numbers<ResourceIdx>,
+    part_of: Numbers<AcquisitionIdx>,
     pub time_ns: Numbers<i64>,
     pub stack: Numbers<StackIdx>,
     pub end: Numbers<u32>,
+    /// The first allocation: handles and views stand before.
+    first: usize,
     pub end_time_ns: Numbers<i64>,
     pub end_stack: Numbers<StackIdx>,
     pub free_call: Numbers<u32>,
@@ -71,54 +76,71 @@ impl ResourceTable {
         &'t self,
         allocators: &'t AllocatorList,
     ) -> impl Iterator<Item = (Option<StackIdx>, Option<ProcessIdx>)> + 't {
-        (0..self.len()).map(|row| {
+        self.rows().map(|row| {
             let allocator = self.allocator.get(row).and_then(|row| allocators.get(row));
             (self.stack.get(row), allocator.and_then(|allocator| allocator.process))
         })
     }
 
     pub fn load(trace: &Trace, needed: Needed) -> Result<Self, QueryError> {
-        let part_of = trace.values(Resources::part_of)?;
+        let part_of = trace.values(Acquisitions::part_of)?;
         Ok(Self {
-            allocator: trace.values(Resources::allocator)?,
-            size: trace.values(Resources::size)?,
-            time_ns: trace.values(Resources::time_ns)?,
-            stack: trace.values(Resources::stack)?,
-            end: trace.values(Resources::end)?,
-            end_time_ns: read(trace, Resources::end_time_ns, needed.end_time)?,
-            end_stack: read(trace, Resources::end_stack, needed.end_stack)?,
-            free_call: trace.values(Resources::free_call)?,
+            allocator: trace.values(Acquisitions::allocator)?,
+            size: trace.values(Acquisitions::size)?,
+            time_ns: trace.values(Acquisitions::opened_ns)?,
+            stack: trace.values(Acquisitions::opened_stack)?,
+            end: trace.values(Acquisitions::end)?,
+            first: trace.event_table()?.allocations,
+            end_time_ns: read(trace, Acquisitions::ended_ns, needed.end_time)?,
+            end_stack: read(trace, Acquisitions::ended_stack, needed.end_stack)?,
+            free_call: trace.values(Acquisitions::free_call)?,
             is_in_parts: in_parts(&part_of),
             part_of,
         })
     }
 
-    pub fn len(&self) -> usize {
-        self.allocator.len()
+    /// Rows of the allocations.
+    pub fn rows(&self) -> Range<usize> {
+        self.first..self.height()
+    }
+
+    /// Number of rows of the table, including those of handles and views.
+    pub fn height(&self) -> usize {
+        self.end.len()
+    }
+
+    /// The latest time at which something was allocated.
+    pub fn last_opened_ns(&self) -> Option<i64> {
+        self.time_ns.iter().skip(self.first).flatten().max()
+    }
+
+    /// The latest time at which something was allocated or ended.
+    pub fn last_ns(&self) -> Option<i64> {
+        self.end_time_ns.iter().skip(self.first).flatten().chain(self.last_opened_ns()).max()
     }
 
     /// Whether it is a part of an allocation, and not the first.
-    pub fn is_further_part(&self, resource: ResourceIdx) -> bool {
+    pub fn is_further_part(&self, resource: AcquisitionIdx) -> bool {
         self.part_of.get(resource.row()).is_some()
     }
 
     /// End of an allocation.
-    pub fn end(&self, resource: ResourceIdx) -> Option<ResourceEnd> {
-        self.end.get(resource.row()).and_then(ResourceEnd::from_code)
+    pub fn end(&self, resource: AcquisitionIdx) -> Option<ResourceEnd> {
+        End::from_code(self.end.get(resource.row())?)?.of_allocation()
     }
 
     /// Whether nothing freed an allocation.
-    pub fn is_unreleased(&self, resource: ResourceIdx) -> bool {
+    pub fn is_unreleased(&self, resource: AcquisitionIdx) -> bool {
         self.end(resource).is_some_and(is_never_freed)
     }
 
     /// Whether anything but the end of its process freed an allocation.
-    pub fn is_freed(&self, resource: ResourceIdx) -> bool {
+    pub fn is_freed(&self, resource: AcquisitionIdx) -> bool {
         self.end(resource).is_some_and(is_freed)
     }
 
     /// The first part of an allocation, where it ended in parts.
-    pub fn first_part(&self, resource: ResourceIdx) -> Option<ResourceIdx> {
+    pub fn first_part(&self, resource: AcquisitionIdx) -> Option<AcquisitionIdx> {
         let row = resource.row();
         let is_in_parts = self.is_in_parts.get(row).copied().unwrap_or_default();
         is_in_parts.then(|| self.part_of.get(row).unwrap_or(resource))
@@ -129,12 +151,12 @@ impl ResourceTable {
         if self.is_in_parts.is_empty() {
             return None;
         }
-        let mut sizes: Vec<i64> = vec![0; self.len()];
+        let mut sizes: Vec<i64> = vec![0; self.height()];
         let first =
-            |row: usize| self.first_part(ResourceIdx::of(row)).map_or(row, ResourceIdx::row);
-        for (row, size) in self.size.values().iter().enumerate() {
+            |row: usize| self.first_part(AcquisitionIdx::of(row)).map_or(row, AcquisitionIdx::row);
+        for row in self.rows() {
             if let Some(sum) = sizes.get_mut(first(row)) {
-                *sum = sum.saturating_add(*size);
+                *sum = sum.saturating_add(self.size.get(row).unwrap_or_default());
             }
         }
         let whole = (0..sizes.len()).map(|row| sizes.get(first(row)).copied().unwrap_or_default());
@@ -145,14 +167,14 @@ impl ResourceTable {
 /// A column, if it is needed.
 fn read<T: Number>(
     trace: &Trace,
-    key: Key<Resources, Option<T>>,
+    key: Key<Acquisitions, Option<T>>,
     is_needed: bool,
 ) -> Result<Numbers<T>, QueryError> {
     Ok(if is_needed { trace.values(key)? } else { Numbers::default() })
 }
 
 /// Whether each row is a part, or has parts.
-fn in_parts(part_of: &Numbers<ResourceIdx>) -> Vec<bool> {
+fn in_parts(part_of: &Numbers<AcquisitionIdx>) -> Vec<bool> {
     let mut is_in_parts = Vec::new();
     if !part_of.has_any() {
         return is_in_parts;
@@ -215,12 +237,12 @@ pub struct Tables<'a> {
 /// An allocation, or a free without one or an ignored event.
 #[derive(Debug, Clone, Copy)]
 pub enum ResourceRow {
-    Allocation(ResourceIdx),
+    Allocation(AcquisitionIdx),
     Miss(ResourceMissIdx),
 }
 
 impl ResourceRow {
-    pub fn allocation(self) -> Option<ResourceIdx> {
+    pub fn allocation(self) -> Option<AcquisitionIdx> {
         match self {
             Self::Allocation(row) => Some(row),
             Self::Miss(_) => None,
@@ -232,7 +254,7 @@ impl Tables<'_> {
     /// Every row, allocations first.
     pub fn rows(&self) -> impl Iterator<Item = ResourceRow> {
         let allocations =
-            (0..self.resources.len()).map(ResourceIdx::of).map(ResourceRow::Allocation);
+            self.resources.rows().map(AcquisitionIdx::of).map(ResourceRow::Allocation);
         allocations.chain((0..self.misses.len()).map(ResourceMissIdx::of).map(ResourceRow::Miss))
     }
 
@@ -284,7 +306,7 @@ impl Tables<'_> {
 /// When the archive is damaged.
 pub fn allocated_kinds(trace: &Trace) -> Result<Vec<ResourceKind>, QueryError> {
     let allocators = AllocatorList::load(trace)?;
-    let rows = trace.values(Resources::allocator)?;
+    let rows = trace.values(Acquisitions::allocator)?;
     let mut is_used = vec![false; allocators.rows().len()];
     for row in 0..rows.len() {
         if let Some(is_used) = rows.get(row).and_then(|allocator| is_used.get_mut(allocator.row()))

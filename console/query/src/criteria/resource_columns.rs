@@ -1,6 +1,6 @@
 //! Columns of `-GroupBy` for allocations: the source of a column, and the meaning of its numbers.
 
-use handlescope_model::tables::{Allocator, ResourceEnd, ResourceKind, ResourceMisses, Resources};
+use handlescope_model::tables::{Acquisitions, Allocator, End, ResourceKind, ResourceMisses};
 use handlescope_model::{ArchiveError, Number, Numbers, ProcessIdx, StackIdx, Trace};
 
 use super::columns::group_columns;
@@ -24,12 +24,12 @@ group_columns! {
     /// A column of `-GroupBy` of allocations.
     ResourceColumn: Declared;
     CreateStack: "createstack", "stack that allocated"
-        => of("stack", "Stack", KeyKind::Stack(read!(Resources::stack), StackNames {
+        => of("stack", "Stack", KeyKind::Stack(read!(Acquisitions::opened_stack), StackNames {
             frame: ("innermost_frame", "Innermost frame"), text: "text", heading: "Allocated on stack",
         }));
     FreeStack: "freestack", "stack that freed"
         => of("free_stack", "Free stack", KeyKind::Stack(
-            read!(Resources::end_stack, ResourceMisses::stack),
+            read!(Acquisitions::ended_stack, ResourceMisses::stack),
             StackNames {
                 frame: ("free_frame", "Innermost frame of the free"),
                 text: "free_text",
@@ -42,15 +42,15 @@ group_columns! {
         => of("allocator", "Allocator", KeyKind::Allocator(|allocator| Some(&allocator.name)));
     Process: "process", "owner" => of("process", "Process", KeyKind::Owner);
     Caller: "allocated_by", "process that allocated, where it is not the owner"
-        => of("allocated_by", "Allocated by", KeyKind::Process(read!(Resources::caller)));
+        => of("allocated_by", "Allocated by", KeyKind::Process(read!(Acquisitions::opened_by)));
     Thread: "thread", "thread that allocated"
-        => of("tid", "Thread", KeyKind::Number(read!(Resources::tid, ResourceMisses::tid)));
+        => of("tid", "Thread", KeyKind::Number(read!(Acquisitions::opened_tid, ResourceMisses::tid)));
     End: "end", "how it ended"
-        => of("end", "End", KeyKind::Word(read!(Resources::end), |code| {
-            ResourceEnd::from_code(code).map(ResourceEnd::name)
+        => of("end", "End", KeyKind::Word(read!(Acquisitions::end), |code| {
+            End::from_code(code).map(End::name)
         }));
     Size: "size", "bytes of each"
-        => of("size", "Size", KeyKind::Bytes(read!(Resources::size, ResourceMisses::size)));
+        => of("size", "Size", KeyKind::Bytes(read!(Acquisitions::size, ResourceMisses::size)));
 }
 
 /// Declaration of a column.

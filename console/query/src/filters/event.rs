@@ -1,22 +1,20 @@
 //! Filters that remove events, and filters over the events that are left.
 
-use std::ops::Range;
+use std::collections::HashMap;
 
-use handlescope_model::rules::{self, CLOSING, OPENING, WITH_HANDLE, handle_slot, has_overlap};
-use handlescope_model::tables::{Events, ExistingHandles};
-use handlescope_model::{EventIdx, EventKind};
+use handlescope_model::rules::{WITH_HANDLE, creation, handle_slot, has_overlap};
+use handlescope_model::tables::Acquisitions;
+use handlescope_model::{EventIdx, ObjectIdx, Part};
 use rayon::prelude::*;
 
 use crate::context::FileContext;
 use crate::error::QueryError;
 use crate::filters::object::HexFilter;
 use crate::info::trace_info;
-use crate::objects::Owners;
 use crate::selection::{EventMask, OBJECTS_AT_ONCE, Selected, Selection};
 use crate::stacks::judge;
 use handlescope_session::cancel::{Cancelled, Poll};
 use handlescope_session::filter::{Filter, ProcessFilter};
-use handlescope_session::trace::unseen_values;
 use handlescope_session::values::TimeRange;
 
 /// `-Leak` and `-LeakAtExit`: keeps what was opened and never closed, or closed by nothing but the end
@@ -29,22 +27,26 @@ pub fn keep_leaks(
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(Option<Selection>, Option<Selection>), QueryError> {
-    let trace = file.trace;
-    let (leaked, at_exit) = (trace.values(Events::leaked)?, trace.values(Events::closed_at_exit)?);
-    let unseen = unseen_values(trace, Events::closed_unseen)?;
-    let has_unseen = |event| unseen.get(event).is_some();
-    let beside_unseen = unseen.has_any().then(|| selection.with_any(&file.objects, has_unseen));
+    let table = &file.objects.table;
+    let is_unseen = |row| table.state(row).is_closed_unseen();
+    let is_at_exit = |row| table.state(row).is_closed_at_exit();
+    let is_leaked = |row| table.state(row).is_leaked();
+    let beside = selection.with_any(&file.objects, is_unseen);
+    let beside_unseen = Some(beside).filter(|beside| !beside.objects().is_empty());
     let mut beside_at_exit = None;
-    if leak && !leak_at_exit && at_exit.any() {
-        let beside = selection.with_any(&file.objects, |event| at_exit.get(event));
-        keep_opened(|event| at_exit.get(event), file, beside_at_exit.insert(beside))?;
+    if leak && !leak_at_exit {
+        let mut beside = selection.with_any(&file.objects, is_at_exit);
+        if !beside.objects().is_empty() {
+            keep_opened(is_at_exit, file, &mut beside)?;
+            beside_at_exit = Some(beside);
+        }
     }
-    let is_kept = |event| leak && leaked.get(event) || leak_at_exit && at_exit.get(event);
+    let is_kept = |row| leak && is_leaked(row) || leak_at_exit && is_at_exit(row);
     keep_opened(is_kept, file, selection)?;
     Ok((beside_at_exit, beside_unseen))
 }
 
-/// Keeps some of the events that open handles, and drops closes.
+/// Keeps the events that open some handles and views, and drops closes.
 ///
 /// Creation and end stay even if their events are removed, as the lifetime of the object.
 fn keep_opened(
@@ -52,21 +54,22 @@ fn keep_opened(
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    // Most objects have no such event and are removed without further tests.
+    let table = &file.objects.table;
+    // Most objects have none of them and are removed without further tests.
     selection
-        .retain(file.cancel, |selected, _| file.objects.events(selected.object()).any(&is_kept))?;
-    let kind = file.trace.values_at(Events::kind, &selection.event_rows(&file.objects))?;
+        .retain(file.cancel, |selected, _| table.acquisitions(selected.object()).any(&is_kept))?;
     selection.retain(file.cancel, |selected, mask| {
-        let events = file.objects.events(selected.object());
         let mut has_kept = false;
-        mask.restrict(file.objects.event_count(), events, |event| {
-            let kind = kind.get(event).unwrap_or_default();
-            if !OPENING.contains_code(kind) {
-                return !CLOSING.contains_code(kind);
+        mask.restrict(table.height(), table.events(selected.object()), |event| {
+            match table.numbering.part(event) {
+                (Part::Opened, row) => {
+                    let is_kept = is_kept(row);
+                    has_kept |= is_kept;
+                    is_kept
+                }
+                (Part::Ended, _) => false,
+                _ => true,
             }
-            let is_kept = is_kept(event);
-            has_kept |= is_kept;
-            is_kept
         });
         has_kept
     })?;
@@ -76,7 +79,10 @@ fn keep_opened(
 /// `-Suspect`: removes what other stacks, types and programs opened and closed.
 pub fn keep_suspect(file: &FileContext<'_>, selection: &mut Selection) -> Result<(), QueryError> {
     let Some(rows) = &file.suspect_events else { return Ok(()) };
-    remove_events(file, selection, |event| rows.has(event))
+    let numbering = file.objects.table.numbering;
+    remove_events(file, selection, |event| {
+        numbering.acquisition(event).is_some_and(|row| rows.has(row.row()))
+    })
 }
 
 /// `-ProcessName` of `.why`: removes what others opened than the processes that own the handles, and what others did.
@@ -87,8 +93,8 @@ pub fn keep_owners(
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
     let verdicts = file.processes.each(|process| process.matches(filter, is_plain));
-    let owners = Owners::load(file.trace)?;
-    remove_events(file, selection, |event| *verdicts.get(owners.of(event)))
+    let processes = selection.columns(file.trace, &file.objects)?.processes()?;
+    remove_events(file, selection, |event| *verdicts.get(processes.owner(event)))
 }
 
 /// `-MinMaxTime`: removes what happened outside of the time.
@@ -98,9 +104,8 @@ pub fn keep_time(
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
     let Some(range) = range else { return Ok(()) };
-    let time = file.trace.values(Events::time_ns)?;
-    let (times, range) = (time.values(), range.nanoseconds());
-    let passes = |event: usize| times.get(event).is_some_and(|time| range.contains(time));
+    let (table, range) = (&file.objects.table, range.nanoseconds());
+    let passes = |event| table.time_ns(event).is_some_and(|time| range.contains(&time));
     remove_events(file, selection, passes)
 }
 
@@ -111,7 +116,7 @@ pub fn keep_stacks(
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
     let (Some(filter), Some(frames)) = (filter, &file.frames) else { return Ok(()) };
-    let stack = file.trace.values(Events::stack)?;
+    let stack = selection.columns(file.trace, &file.objects)?.stacks()?;
     let needed = selection.stacks(frames.stacks.len(), file.cancel, |selected, needed| {
         let events = file.objects.events(selected.object());
         for event in events.filter(|&event| selection.events.contains(event)) {
@@ -133,18 +138,17 @@ fn remove_events(
     selection: &mut Selection,
     passes: impl Fn(usize) -> bool + Sync,
 ) -> Result<(), QueryError> {
-    let kind = file.trace.values(Events::kind)?;
     let Selection { objects, events: mask, .. } = selection;
-    mask.retain(file.objects.event_count(), &passes);
+    mask.retain(file.objects.table.height(), &passes);
     let parts = objects.par_chunks(OBJECTS_AT_ONCE).map(|part| {
         let mut poll = Poll::new(file.cancel);
         let mut left = Vec::new();
         for mut selected in part.iter().copied() {
             poll.round()?;
-            let events = file.objects.events(selected.object());
-            let has_event = events.clone().any(|event| mask.contains(event));
+            let mut events = file.objects.events(selected.object());
+            let has_event = events.any(|event| mask.contains(event));
             if selected.create().is_some_and(|create| !passes(create.row())) {
-                selected.set_create(first_create(kind.values(), events, mask));
+                selected.set_create(first_create(file, selected.object(), mask));
             }
             if selected.end().is_some_and(|end| !passes(end.row())) {
                 selected.remove_end();
@@ -160,10 +164,11 @@ fn remove_events(
 }
 
 /// The creation among the events that are left.
-fn first_create(kinds: &[u32], events: Range<usize>, mask: &EventMask) -> Option<EventIdx> {
-    let events = events.filter(|&event| mask.contains(event));
-    let kinds = events.filter_map(|event| Some((event, EventKind::from_code(*kinds.get(event)?)?)));
-    rules::creation(kinds).map(EventIdx::of)
+fn first_create(file: &FileContext<'_>, object: ObjectIdx, mask: &EventMask) -> Option<EventIdx> {
+    let events = file.objects.events_in_order(file.trace, object).into_iter();
+    let events = events.filter(|event| mask.contains(*event));
+    let kinds = events.filter_map(|event| Some((event, file.objects.table.kind(event)?)));
+    creation(kinds).map(EventIdx::of)
 }
 
 /// `-Handle`: keeps creates, duplicates and closes of some handle values, to which closes may have added tag bits.
@@ -173,20 +178,21 @@ pub fn keep_handles(
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    let kind = file.trace.values(Events::kind)?;
-    let handle = file.trace.values(Events::handle)?;
+    let table = &file.objects.table;
+    let handle = selection.columns(file.trace, &file.objects)?.handles()?;
     let is_dump = trace_info(file.trace)?.is_dump();
-    let open = is_dump.then(|| file.trace.values(ExistingHandles::handle)).transpose()?;
+    let open = is_dump.then(|| file.trace.values(Acquisitions::key)).transpose()?;
     let mut hex = HexFilter::new(filter);
     selection.retain(file.cancel, |selected, mask| {
         let object = selected.object();
         if file.objects.is_mapping(object) {
             return true;
         }
-        let listed = open.iter().flat_map(|open| open.range(file.objects.existing(object)));
+        let listed =
+            open.iter().flat_map(|open| table.listed(object).filter_map(|row| open.get(row)));
         let mut has_match = listed.into_iter().any(|handle| hex.matches(handle));
-        mask.restrict(file.objects.event_count(), file.objects.events(object), |event| {
-            if !kind.get(event).is_some_and(|kind| WITH_HANDLE.contains_code(kind)) {
+        mask.restrict(table.height(), table.events(object), |event| {
+            if !table.kind(event).is_some_and(|kind| WITH_HANDLE.contains(kind)) {
                 return true;
             }
             let matches = handle
@@ -202,10 +208,10 @@ pub fn keep_handles(
 
 /// `-Inherit`: objects with a duplicate left that a child inherited.
 pub fn keep_inherited(file: &FileContext<'_>, selection: &mut Selection) -> Result<(), QueryError> {
-    let inherited_by = file.trace.values(Events::inherited_by)?;
+    let processes = selection.columns(file.trace, &file.objects)?.processes()?;
     selection.retain(file.cancel, |selected, mask| {
         let mut events = file.objects.events(selected.object());
-        events.any(|event| mask.contains(event) && inherited_by.get(event).is_some())
+        events.any(|event| mask.contains(event) && processes.inherited_by(event).is_some())
     })?;
     Ok(())
 }
@@ -218,7 +224,7 @@ pub fn keep_by_stack_of(
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
     let (Some(filter), Some(frames)) = (filter, &file.frames) else { return Ok(()) };
-    let stack = file.trace.values(Events::stack)?;
+    let stack = selection.columns(file.trace, &file.objects)?.stacks()?;
     selection.retain(file.cancel, |selected, _| stack_event(*selected).is_some())?;
     let stack_of =
         |selected: &Selected| stack_event(*selected).and_then(|event| stack.get(event.row()));
@@ -236,30 +242,16 @@ pub fn keep_overlapped(
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    let kind = file.trace.values(Events::kind)?;
-    let closing = file.trace.values(Events::closing_event)?;
+    let table = &file.objects.table;
     selection.retain(file.cancel, |selected, mask| {
-        let events = file.objects.events(selected.object());
-        let events = events.filter(|&event| mask.contains(event));
-        has_overlap(events.filter_map(|event| {
-            let closing = closing.get(event).map(EventIdx::row);
-            let kind = EventKind::from_code(kind.get(event)?)?;
-            Some((event, kind, closing.filter(|closing| mask.contains(*closing))))
+        let events = file.objects.events_in_order(file.trace, selected.object());
+        let places: HashMap<usize, usize> = events.iter().copied().zip(0..).collect();
+        let left = events.iter().copied().zip(0..).filter(|(event, _)| mask.contains(*event));
+        has_overlap(left.filter_map(|(event, place)| {
+            let closing = table.closing(event).filter(|closing| mask.contains(*closing));
+            let closing = closing.and_then(|closing| places.get(&closing).copied());
+            Some((place, table.kind(event)?, closing))
         }))
     })?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_events_that_are_left_can_take_over() {
-        let kinds = [EventKind::ObjectCreate, EventKind::HandleCreate, EventKind::HandleDuplicate];
-        let kinds = kinds.map(EventKind::code);
-        let mask = EventMask::Some(vec![false, false, true]);
-        assert_eq!(first_create(&kinds, 0..3, &mask), Some(EventIdx(2)));
-        assert_eq!(first_create(&kinds, 0..3, &EventMask::All), Some(EventIdx(0)));
-    }
 }

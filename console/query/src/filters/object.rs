@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use handlescope_model::rules::{UNKNOWN_LIFETIME_NS, lifetime_ns};
-use handlescope_model::tables::{Events, Names, Objects};
-use handlescope_model::{EventIdx, EventKind, ObjectIdx, TypeId};
+use handlescope_model::tables::{AcquisitionKind, Acquisitions, Names, Objects};
+use handlescope_model::{EventIdx, ObjectIdx, TypeId};
 
 use crate::context::FileContext;
 use crate::criteria::{ObjectCriteria, ObjectTest, ViewTest};
@@ -92,10 +92,10 @@ fn by_lifetime<'a>(
     range: Option<TimeRange>,
     file: &'a FileContext<'_>,
 ) -> Result<Test<'a>, QueryError> {
-    let (objects, times) = (&file.objects, file.trace.values(Events::time_ns)?);
+    let objects = &file.objects;
     let range = range.map(|range| range.nanoseconds());
     Ok(Box::new(move |object| {
-        let time = |event: Option<EventIdx>| times.get(event?.row());
+        let time = |event: Option<EventIdx>| objects.table.time_ns(event?.row());
         let (create, end) = (objects.create_event(object), objects.destroy_event(object));
         let lifetime = lifetime_ns(time(create), time(end)).unwrap_or(UNKNOWN_LIFETIME_NS);
         range.as_ref().is_none_or(|range| range.contains(&lifetime))
@@ -115,14 +115,16 @@ pub fn by_view<'a>(
         ViewTest::Size => args.map_size.is_none_or(|range| range.contains(size)),
     };
     let FileContext { trace, objects, .. } = file;
-    let kind = trace.values(Events::kind)?;
-    let (base, size) = (trace.values(Events::view_base)?, trace.values(Events::view_size)?);
+    let kind = trace.values(Acquisitions::kind)?;
+    let (base, size) = (trace.values(Acquisitions::key)?, trace.values(Acquisitions::size)?);
     Ok(Box::new(move |object| {
-        let kinds = kind.values();
-        let map =
-            objects.events(object).find(|&event| kinds.get(event) == Some(&EventKind::Map.code()));
-        let view = map.and_then(|map| base.get(map).zip(size.get(map)));
-        view.is_some_and(|(base, size)| passes(base, size))
+        let table = &objects.table;
+        let views = table.acquisitions(object).filter(|row| {
+            kind.get(*row) == Some(AcquisitionKind::View.code()) && table.opening(*row).is_some()
+        });
+        let first = views.min_by_key(|row| table.time_ns(table.numbering.opening(*row)));
+        let view = first.and_then(|row| base.get(row).zip(size.get(row)));
+        view.is_some_and(|(base, size)| passes(base, size as u64))
     }))
 }
 

@@ -1,7 +1,7 @@
 //! Filters over processes: who created an object, and who had to do with it.
 
 use handlescope_model::rules::CREATING;
-use handlescope_model::tables::{Events, ExistingHandles};
+use handlescope_model::tables::Acquisitions;
 use handlescope_model::{EventKind, ProcessIdx};
 
 use crate::context::FileContext;
@@ -51,12 +51,12 @@ fn keep_created(
 ) -> Result<(), QueryError> {
     // Judged once per process, so that no event needs the text of its process.
     let Some(verdicts) = creator_verdicts(creator, is_plain, file) else { return Ok(()) };
-    let (kind, process) = (file.trace.values(Events::kind)?, file.trace.values(Events::process)?);
-    let owner = file.trace.values(ExistingHandles::process)?;
-    let caller = file.trace.values(Events::caller_process)?;
+    let table = &file.objects.table;
+    let process = selection.columns(file.trace, &file.objects)?.processes()?;
+    let owner = file.trace.values(Acquisitions::process)?;
     // Of what a thread does with the handle of another process, its own process is asked.
-    let actor = |event: usize| match kind.get(event) {
-        Some(kind) if kind != EventKind::HandleDuplicate.code() => caller.get(event),
+    let actor = |event: usize| match table.kind(event) {
+        Some(kind) if kind != EventKind::HandleDuplicate => process.caller(event),
         _ => None,
     };
     let passes = |event: usize| {
@@ -64,15 +64,15 @@ fn keep_created(
         process.is_some_and(|row| *verdicts.get(Some(row)))
     };
     let may_create = |event: usize| {
-        passes(event) && kind.get(event).is_some_and(|kind| CREATING.contains_code(kind))
+        passes(event) && table.kind(event).is_some_and(|kind| CREATING.contains(kind))
     };
     selection.retain(file.cancel, |selected, _| {
         let object = selected.object();
         let create = selected.create();
-        let mut owners = owner.range(file.objects.existing(object));
+        let mut owners = table.listed(object).map(|row| owner.get(row));
         create.is_some_and(|create| passes(create.row()))
             || may_change && file.objects.events(object).any(may_create)
-            || (may_change || create.is_none()) && owners.any(|owner| *verdicts.get(Some(owner)))
+            || (may_change || create.is_none()) && owners.any(|owner| *verdicts.get(owner))
     })?;
     Ok(())
 }
@@ -90,18 +90,18 @@ pub fn keep_related(
     let Some(filter) = filter else { return Ok(()) };
     let trace = file.trace;
     let verdicts = file.processes.each(|info| info.matches(filter, is_plain));
-    let (kind, process) = (trace.values(Events::kind)?, trace.values(Events::process)?);
-    let source = trace.values(Events::source_process)?;
-    let caller = trace.values(Events::caller_process)?;
-    let inherited_by = trace.values(Events::inherited_by)?;
-    let owner = trace.values(ExistingHandles::process)?;
+    let table = &file.objects.table;
+    let columns = selection.columns(trace, &file.objects)?;
+    let (process, source) =
+        (columns.processes()?, columns.of_opened(Acquisitions::source_process)?);
+    let owner = trace.values(Acquisitions::process)?;
     let passes =
         |process: Option<ProcessIdx>| process.is_some_and(|process| *verdicts.get(Some(process)));
     let event_passes = |event: usize| {
         passes(process.get(event))
-            || passes(caller.get(event))
-            || (kind.get(event) == Some(EventKind::HandleDuplicate.code())
-                && (*verdicts.get(source.get(event)) || passes(inherited_by.get(event))))
+            || passes(process.caller(event))
+            || (table.kind(event) == Some(EventKind::HandleDuplicate)
+                && (*verdicts.get(source.get(event)) || passes(process.inherited_by(event))))
     };
     selection.retain(file.cancel, |selected, mask| {
         let object = selected.object();
@@ -109,7 +109,7 @@ pub fn keep_related(
             .into_iter()
             .flatten()
             .any(|event| event_passes(event.row()))
-            || file.objects.existing(object).any(|handle| passes(owner.get(handle)))
+            || table.listed(object).any(|handle| passes(owner.get(handle)))
             || file.objects.events(object).any(|event| mask.contains(event) && event_passes(event))
     })?;
     Ok(())

@@ -1,7 +1,7 @@
 //! Handles of the rundown at the start, which belong to no object of the answer.
 
-use handlescope_model::tables::{Names, StartHandles};
-use handlescope_model::{ProcessIdx, TypeId};
+use handlescope_model::tables::{Acquisitions, End, Names, Objects};
+use handlescope_model::{ObjectIdx, ProcessIdx, TypeId};
 
 use super::object::HexFilter;
 use super::process::creator_verdicts;
@@ -22,21 +22,23 @@ pub fn open_start_handles(
         return Ok(Vec::new());
     }
     let trace = file.trace;
-    let pointer = trace.values(StartHandles::pointer)?;
-    let process = trace.values(StartHandles::process)?;
-    let type_id = trace.values(StartHandles::type_id)?;
-    let name = trace.values(StartHandles::name)?;
-    let closed = trace.values(StartHandles::closed)?;
+    let in_start = trace.values(Acquisitions::in_start_rundown)?;
+    let of_object = trace.values(Acquisitions::object)?;
+    let process = trace.values(Acquisitions::process)?;
+    let pointer = trace.values(Objects::pointer)?;
+    let type_id = trace.values(Objects::type_id)?;
+    let name = trace.values(Objects::name)?;
     let names = trace.values(Names::name)?;
     let owners = creator_verdicts(&args.creator, args.plain_process_names, file);
     let mut object = HexFilter::new(&args.object);
     let mut open = Vec::new();
-    for row in 0..pointer.len() {
-        let (Some(address), Some(type_id)) = (pointer.get(row), type_id.get(row)) else { continue };
+    for row in (0..of_object.len()).filter(|row| in_start.get(*row)) {
+        let of = of_object.get(row).map_or(usize::MAX, ObjectIdx::row);
+        let (Some(address), Some(type_id)) = (pointer.get(of), type_id.get(of)) else { continue };
         // An unknown owner has no name and no command line.
         let owner = process.get(row).unwrap_or_default();
-        let name = name.get(row).and_then(|name| names.get(name.row())).unwrap_or_default();
-        let passes = !closed.get(row)
+        let name = name.get(of).and_then(|name| names.get(name.row())).unwrap_or_default();
+        let passes = file.objects.table.end(row) == Some(End::Open)
             && args.object_type.as_ref().is_none_or(|f| f.matches(file.types.get(type_id)))
             && args.object_name.as_ref().is_none_or(|f| f.matches(name))
             && object.matches(address)

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use hashbrown::HashMap;
 use regex::Regex;
 
-use handlescope_model::tables::{Events, Names, Objects};
+use handlescope_model::tables::{Names, Objects};
 use handlescope_model::{
-    EventIdx, NameIdx, Numbers, ObjectIdx, ProcessIdx, StackIdx, Texts, TypeId, sentinel,
+    NameIdx, Numbers, ObjectIdx, ProcessIdx, StackIdx, Texts, TypeId, sentinel,
 };
 
 use super::lifetimes::{Lifetime, Times, code};
@@ -15,6 +15,7 @@ use super::process_stacks::{ProcessStacks, StackNumbers};
 use crate::context::FileContext;
 use crate::criteria::{GroupColumn, GroupKey};
 use crate::error::QueryError;
+use crate::events::{EventColumns, EventValues};
 use crate::objects::ObjectTable;
 use crate::trimmed_stacks::TrimmedStacks;
 
@@ -93,8 +94,8 @@ pub struct KeyRows<'a> {
     times: Times,
     stacks: Option<&'a TrimmedStacks>,
     process_stacks: Option<&'a ProcessStacks>,
-    stack: Numbers<StackIdx>,
-    tid: Numbers<u32>,
+    stack: Option<EventValues<StackIdx>>,
+    tid: Option<EventValues<u32>>,
     name: Numbers<NameIdx>,
 }
 
@@ -234,17 +235,18 @@ impl<'a> KeyRows<'a> {
         let has_stacks = columns.iter().any(|column| column.needs_stacks() != (false, false));
         let has_names = has_any(&[GroupColumn::Name, GroupColumn::NamePattern]);
         let has_threads = has_any(&[GroupColumn::Thread]);
-        let stack = has_stacks.then(|| trace.values(Events::stack)).transpose()?;
+        let events = EventColumns::of_all(trace)?;
+        let stack = has_stacks.then(|| events.stacks()).transpose()?;
         let name = has_names.then(|| trace.values(Objects::name)).transpose()?;
-        let tid = has_threads.then(|| trace.values(Events::tid)).transpose()?;
+        let tid = has_threads.then(|| events.tids()).transpose()?;
         Ok(Self {
             columns: columns.to_vec(),
-            times: Times::load(trace)?,
+            times: Times::load(file)?,
             objects: &file.objects,
             stacks,
             process_stacks,
-            stack: stack.unwrap_or_default(),
-            tid: tid.unwrap_or_default(),
+            stack,
+            tid,
             name: name.unwrap_or_default(),
         })
     }
@@ -270,12 +272,13 @@ impl<'a> KeyRows<'a> {
     }
 
     /// The stack of an event.
-    fn stack(&self, event: Option<EventIdx>) -> u32 {
-        event.and_then(|event| self.stack.get(event.row())).unwrap_or(StackIdx::NONE).0
+    fn stack(&self, event: Option<usize>) -> u32 {
+        let stack = self.stack.as_ref().zip(event).and_then(|(stack, event)| stack.get(event));
+        stack.unwrap_or(StackIdx::NONE).0
     }
 
     /// The stack of an event; of one through unknown code, its number in the process.
-    fn stack_in_process(&self, event: Option<EventIdx>) -> u32 {
+    fn stack_in_process(&self, event: Option<usize>) -> u32 {
         let stack = self.stack(event);
         let of_process = || {
             let (stacks, process_stacks) = (self.stacks?, self.process_stacks?);
@@ -292,7 +295,8 @@ impl<'a> KeyRows<'a> {
     /// The thread of the opening, or else of the close.
     fn thread(&self, lifetime: &Lifetime) -> u32 {
         let event = lifetime.opened.or(lifetime.closed);
-        event.and_then(|event| self.tid.get(event.row())).unwrap_or(sentinel())
+        let tid = self.tid.as_ref().zip(event);
+        tid.map_or(sentinel(), |(tid, event)| tid.get(event).unwrap_or_default())
     }
 }
 
@@ -313,7 +317,7 @@ fn lifetime_word(number: u32) -> &'static str {
 /// The number of a lifetime: its place in [`LIFETIMES`], or one of the two after them.
 fn duration(lifetime: &Lifetime, times: &Times) -> u32 {
     let (not_closed, before) = (LIFETIMES.len() as u32, LIFETIMES.len() as u32 + 1);
-    let time = |event: Option<EventIdx>| event.and_then(|event| times.of(event.row()));
+    let time = |event: Option<usize>| event.and_then(|event| times.of(event));
     match (time(lifetime.opened), time(lifetime.closed)) {
         _ if lifetime.is_bare => sentinel(),
         // Without a clock, the duration is unknown.

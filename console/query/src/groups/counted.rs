@@ -1,17 +1,16 @@
 //! A handle or view as it counts: small, because there may be tens of millions.
 
-use handlescope_model::{EventIdx, EventKind, ObjectIdx};
+use handlescope_model::{AcquisitionIdx, EventKind, ObjectIdx};
 
 use super::lifetimes::Lifetime;
 
-/// Compact form of a handle or view, 16 bytes.
+/// Compact form of a handle or view, 12 bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Handle {
     /// Object of the handle.
     pub object: ObjectIdx,
-    /// The events that opened and closed it; those of no row for none.
-    pub opened: EventIdx,
-    pub closed: EventIdx,
+    /// Its row; that of no row for an object without any.
+    pub row: AcquisitionIdx,
     flags: u16,
 }
 
@@ -52,8 +51,7 @@ impl Handle {
         let set = flags.into_iter().filter(|(is, _)| *is);
         Self {
             object: lifetime.object,
-            opened: lifetime.opened.unwrap_or(EventIdx::NONE),
-            closed: lifetime.closed.unwrap_or(EventIdx::NONE),
+            row: lifetime.row.unwrap_or(AcquisitionIdx::NONE),
             flags: set.fold(0, |flags, (_, flag)| flags | flag),
         }
     }
@@ -61,7 +59,7 @@ impl Handle {
     /// One without events.
     #[cfg(test)]
     pub fn with_flags(object: u32, flags: u16) -> Self {
-        Self { object: ObjectIdx(object), opened: EventIdx::NONE, closed: EventIdx::NONE, flags }
+        Self { object: ObjectIdx(object), row: AcquisitionIdx::NONE, flags }
     }
 
     /// Whether any of these flags is set.
@@ -84,32 +82,8 @@ impl Handle {
         self.has(Self::LEAKED | Self::AT_EXIT)
     }
 
-    /// Rows of the events that count.
-    pub fn events(self) -> impl Iterator<Item = usize> {
-        let opened = self.has(Self::OPENED).then_some(self.opened);
-        let closed = self.has(Self::ENDED).then_some(self.closed);
-        opened.into_iter().chain(closed).map(EventIdx::row)
-    }
-}
-
-/// A handle that was opened in the trace: rows of events, 12 bytes, because there may be tens of millions.
-#[derive(Debug, Clone, Copy)]
-pub struct Opened {
-    /// Object of the handle.
-    pub object: ObjectIdx,
-    /// The event that opened it.
-    pub opened: EventIdx,
-    /// The event that closed it; that of no row for none.
-    closed: EventIdx,
-}
-
-impl Opened {
-    pub fn of(handle: Handle) -> Self {
-        Self { object: handle.object, opened: handle.opened, closed: handle.closed }
-    }
-
-    /// The event that closed it.
-    pub fn closed(self) -> Option<EventIdx> {
-        self.closed.known()
+    /// Whether its opening and its close are events that count.
+    pub fn events(self) -> (bool, bool) {
+        (self.has(Self::OPENED), self.has(Self::ENDED))
     }
 }

@@ -5,9 +5,9 @@
 
 use std::ops::Range;
 
-use handlescope_model::sentinel;
+use handlescope_model::{AcquisitionIdx, sentinel};
 
-use super::counted::{Handle, Opened};
+use super::counted::Handle;
 use super::lifetimes::Times;
 use super::stats::Stats;
 
@@ -147,7 +147,7 @@ impl Sorted<'_> {
 
     /// The groups, with all that is counted of them, and the handles of each that an event opened. If they are
     /// `leaking`, those that leak nothing are left out.
-    pub fn groups(&self, times: &Times, leaking: bool) -> (Vec<Leaf>, Vec<Opened>) {
+    pub fn groups(&self, times: &Times, leaking: bool) -> (Vec<Leaf>, Vec<AcquisitionIdx>) {
         let (mut leaves, mut opened) = (Vec::new(), Vec::new());
         for group in self.order.chunk_by(|one, other| self.code(*one) == self.code(*other)) {
             let handles = || group.iter().filter_map(|place| self.handle(*place));
@@ -155,9 +155,9 @@ impl Sorted<'_> {
                 continue;
             }
             let mut stats = Stats::default();
-            handles().for_each(|handle| stats.add(handle, times.span(handle.events())));
+            handles().for_each(|handle| stats.add(handle, times.span(handle)));
             let start = opened.len() as u32;
-            opened.extend(handles().filter(|handle| handle.is_opened()).map(Opened::of));
+            opened.extend(handles().filter(|handle| handle.is_opened()).map(|handle| handle.row));
             let code = group.first().map_or(sentinel(), |place| self.code(*place));
             leaves.push(Leaf { code, opened: start..opened.len() as u32, stats });
         }

@@ -1,16 +1,16 @@
 //! Handles and views, each from its opening to its close.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use handlescope_model::tables::{AcquisitionKind, Acquisitions, End, Events, Objects, Origin};
+use handlescope_model::tables::Acquisitions;
 use handlescope_model::{
-    AcquisitionIdx, EventIdx, EventKind, EventOrder, Flags, Numbers, ObjectIdx, ProcessIdx,
-    RowCount, Trace, sentinel,
+    AcquisitionIdx, EventIdx, EventKind, EventTable, Numbers, ObjectIdx, ProcessIdx, sentinel,
 };
 
+use super::counted::Handle;
 use crate::context::FileContext;
 use crate::error::QueryError;
+use crate::events::{EventColumns, EventProcesses};
 use crate::info::trace_info;
 use crate::selection::{EventMask, Selected};
 use handlescope_session::trace::lists_open_handles;
@@ -22,10 +22,12 @@ use handlescope_session::trace::lists_open_handles;
 pub struct Lifetime {
     /// Row of the object.
     pub object: ObjectIdx,
-    /// Row of the event that opened it; none for what was open before the trace.
-    pub opened: Option<EventIdx>,
-    /// Row of the event that closed it.
-    pub closed: Option<EventIdx>,
+    /// Its row; none for an object without any.
+    pub row: Option<AcquisitionIdx>,
+    /// The event that opened it; none for what was open before the trace.
+    pub opened: Option<usize>,
+    /// The event that closed it.
+    pub closed: Option<usize>,
     /// Kind of the event that opened it, if that event is left.
     pub opening: Option<EventKind>,
     /// Kind of the event that closed it, if that event is left.
@@ -46,41 +48,39 @@ pub struct Lifetime {
 
 /// The times of events.
 pub struct Times {
-    time_ns: Numbers<i64>,
+    table: Arc<EventTable>,
     has_clock: bool,
 }
 
 impl Times {
-    pub fn load(trace: &Trace) -> Result<Self, QueryError> {
-        let has_clock = trace_info(trace)?.has_clock();
-        Ok(Self { time_ns: trace.values(Events::time_ns)?, has_clock })
+    pub fn load(file: &FileContext<'_>) -> Result<Self, QueryError> {
+        let has_clock = trace_info(file.trace)?.has_clock();
+        Ok(Self { table: Arc::clone(&file.objects.table), has_clock })
     }
 
-    /// Times of the first and the last of some events, nanoseconds.
-    pub fn span(&self, events: impl Iterator<Item = usize>) -> Option<(i64, i64)> {
-        let times = events.filter_map(|event| self.of(event));
-        times.map(|time| (time, time)).reduce(|span, time| (span.0.min(time.0), span.1.max(time.1)))
+    /// Times of the first and the last event of a handle that count, nanoseconds.
+    pub fn span(&self, handle: Handle) -> Option<(i64, i64)> {
+        let (has_opened, has_closed) = handle.events();
+        let numbering = self.table.numbering;
+        let opened = if has_opened { self.of(numbering.opening(handle.row.row())) } else { None };
+        let closed = if has_closed { self.of(numbering.ending(handle.row.row())) } else { None };
+        let (first, last) = (opened.or(closed)?, closed.or(opened)?);
+        Some((first.min(last), first.max(last)))
     }
 
     /// Time of an event, nanoseconds; in a trace without clock the times are only an order.
     pub fn of(&self, event: usize) -> Option<i64> {
-        self.time_ns.get(event).filter(|_| self.has_clock)
+        self.table.time_ns(event).filter(|_| self.has_clock)
     }
 }
 
 /// The columns that say what became of handles and views.
 pub struct LifeTables {
-    order: Arc<EventOrder>,
+    table: Arc<EventTable>,
     pub times: Times,
-    first: Numbers<AcquisitionIdx>,
-    count: Numbers<RowCount<AcquisitionIdx>>,
-    kind: Numbers<u32>,
     process: Numbers<ProcessIdx>,
-    origin: Numbers<u32>,
-    end: Numbers<u32>,
-    in_rundown: Flags,
     /// The processes of the events that create objects.
-    creator: Numbers<ProcessIdx>,
+    creator: EventProcesses,
     has_end_rundown: bool,
 }
 
@@ -88,56 +88,43 @@ impl LifeTables {
     pub fn load(file: &FileContext<'_>) -> Result<Self, QueryError> {
         let trace = file.trace;
         Ok(Self {
-            order: trace.event_order()?,
-            times: Times::load(trace)?,
-            first: trace.values(Objects::first_acquisition)?,
-            count: trace.values(Objects::acquisition_count)?,
-            kind: trace.values(Acquisitions::kind)?,
+            table: Arc::clone(&file.objects.table),
+            times: Times::load(file)?,
             process: trace.values(Acquisitions::process)?,
-            origin: trace.values(Acquisitions::origin)?,
-            end: trace.values(Acquisitions::end)?,
-            in_rundown: trace.values(Acquisitions::in_rundown)?,
-            creator: trace.values(Events::process)?,
+            creator: EventColumns::of_all(trace)?.processes()?,
             has_end_rundown: lists_open_handles(trace)?,
         })
     }
 
-    /// Rows of the handles and views of an object.
-    fn rows(&self, object: ObjectIdx) -> Range<usize> {
-        let first = self.first.get(object.row()).map_or(0, AcquisitionIdx::row);
-        let count = self.count.get(object.row()).map_or(0, |count| count.0 as usize);
-        let end = self.order.allocations;
-        first.min(end)..first.saturating_add(count).min(end)
-    }
-
     /// A handle or view, as far as `mask` leaves its events.
     fn lifetime(&self, object: ObjectIdx, row: usize, mask: &EventMask) -> Lifetime {
-        let (opened, closed) = (self.order.opened(row), self.order.ended(row));
-        let is_view = self.kind.get(row) == Some(AcquisitionKind::View.code());
-        let life = self.origin.get(row).and_then(Origin::from_code);
-        let life = life.zip(self.end.get(row).and_then(End::from_code));
-        let opening = opened
-            .filter(|event| mask.contains(event.row()))
-            .and_then(|_| life.and_then(|(origin, _)| origin.event()));
+        let (table, state) = (&self.table, self.table.state(row));
+        let (opened, closed) = (table.opening(row), table.ending(row));
+        let is_left = opened.is_some_and(|event| mask.contains(event));
+        let opening = match state {
+            _ if !is_left => None,
+            state if state.is_copy() => Some(EventKind::HandleDuplicate),
+            state if state.is_view() => Some(EventKind::Map),
+            _ => Some(EventKind::HandleCreate),
+        };
         let closing = closed
             // An unmap closes all views of its process, and counts once.
-            .filter(|event| self.order.acquisition(*event) == Some(AcquisitionIdx::of(row)))
-            .filter(|event| mask.contains(event.row()))
-            .map(|_| if is_view { EventKind::Unmap } else { EventKind::HandleClose });
-        let left = life.filter(|_| opening.is_some());
-        let is_leaked = left.is_some_and(|(origin, end)| origin.is_leak(end));
+            .filter(|event| *event == table.numbering.ending(row) && mask.contains(*event))
+            .map(|_| if state.is_view() { EventKind::Unmap } else { EventKind::HandleClose });
+        let is_leaked = is_left && state.is_leaked();
         Lifetime {
             object,
+            row: Some(AcquisitionIdx::of(row)),
             opened,
             closed,
             opening,
             closing,
             is_leaked,
-            is_closed_at_exit: left.is_some_and(|(origin, end)| origin.is_leak_at_exit(end)),
-            is_closed_unseen: left.is_some_and(|(_, end)| end.unseen().is_some()),
+            is_closed_at_exit: is_left && state.is_closed_at_exit(),
+            is_closed_unseen: is_left && state.is_closed_unseen(),
             is_open_at_end: match self.has_end_rundown {
-                true => self.in_rundown.get(row),
-                false => is_leaked && !is_view,
+                true => state.is_listed(),
+                false => is_leaked && !state.is_view(),
             },
             is_bare: false,
             owner: self.process.get(row),
@@ -163,20 +150,20 @@ impl<'a> Lifetimes<'a> {
         let object = selected.object();
         self.lifetimes.clear();
         for has_opening in [true, false] {
-            let rows = tables.rows(object);
-            let rows = rows.filter(|row| tables.order.opened(*row).is_some() == has_opening);
+            let rows = tables.table.acquisitions(object);
+            let rows = rows.filter(|row| tables.table.opening(*row).is_some() == has_opening);
             let lifetimes = rows.map(|row| tables.lifetime(object, row, mask));
             self.lifetimes.extend(lifetimes.filter(|lifetime| {
                 lifetime.opening.is_some() || lifetime.closing.is_some() || lifetime.is_open_at_end
             }));
         }
         if self.lifetimes.is_empty() {
-            let created = selected.create();
+            let created = selected.create().map(EventIdx::row);
             self.lifetimes.push(Lifetime {
                 object,
                 opened: created,
                 is_bare: true,
-                owner: created.and_then(|event| tables.creator.get(event.row())),
+                owner: created.and_then(|event| tables.creator.get(event)),
                 ..Lifetime::default()
             });
         }

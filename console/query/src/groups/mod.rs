@@ -19,7 +19,6 @@ mod timed;
 mod tree;
 
 pub use self::columns::NamePattern;
-pub use self::counted::Opened;
 pub use self::cut::GroupsLeftOut;
 pub use self::leaves::counting_sort;
 pub use self::stats::Stats;
@@ -90,7 +89,7 @@ impl Groups {
             tree.arrange(&criteria.groups, criteria.top, &parts.lifetimes.times, file.cancel)?;
         let timed = criteria.groups.keeps_handles();
         let info = trace_info(file.trace)?;
-        let timed = timed.then(|| TimedGroups::new(file.trace, handles, &info)).transpose()?;
+        let timed = timed.then(|| TimedGroups::new(file, handles, &info)).transpose()?;
         let last_ns = timed.as_ref().map_or(0, TimedGroups::last_ns);
         let extent = recorded(&info, last_ns);
         let window = info.has_clock().then_some(extent);

@@ -104,7 +104,7 @@ impl ObjectHandles {
         for (handle, rows) in self.handles.iter().zip(self.rows.chunks_exact(keys.width())) {
             let innermost = path.follow(keys.codes(rows), keys.width() - 1, &mut outer);
             // The span is needed only for levels above the innermost.
-            let span_ns = if path.0.is_empty() { None } else { times.span(handle.events()) };
+            let span_ns = if path.0.is_empty() { None } else { times.span(*handle) };
             for (_, node) in &path.0 {
                 if let Some(stats) = outer.stats_mut(*node) {
                     stats.add(*handle, span_ns);

@@ -1,25 +1,24 @@
 //! Stacks through unknown code: one row of the table stands for other code in each process that has it.
 
-use handlescope_model::tables::Events;
-use handlescope_model::{EventIdx, Numbers, ProcessIdx, StackIdx, Table, Trace};
+use handlescope_model::{ProcessIdx, StackIdx, Table, Trace};
 use hashbrown::HashMap;
 
 use crate::error::QueryError;
+use crate::events::{EventColumns, EventProcesses};
 use crate::frame_names::Frames;
 use crate::trimmed_stacks::TrimmedStacks;
 use handlescope_session::cancel::{Cancel, Poll};
 
 /// Numbers of the stacks of each process: the first process has the row of the table, others have numbers after it.
 pub struct ProcessStacks {
-    events: EventProcesses,
+    events: Actors,
     numbers: HashMap<(StackIdx, Option<ProcessIdx>), StackIdx>,
     rows: StackNumbers,
 }
 
 /// The processes whose threads logged events, which is where the addresses of their stacks lie.
-struct EventProcesses {
-    process: Numbers<ProcessIdx>,
-    caller: Numbers<ProcessIdx>,
+struct Actors {
+    process: EventProcesses,
     knows_modules: Vec<bool>,
 }
 
@@ -32,9 +31,9 @@ pub struct StackNumbers {
     further: Vec<StackIdx>,
 }
 
-impl EventProcesses {
+impl Actors {
     fn get(&self, event: usize) -> Option<ProcessIdx> {
-        let process = self.caller.get(event).or_else(|| self.process.get(event));
+        let process = self.process.caller(event).or_else(|| self.process.get(event));
         // Processes without modules share their code.
         process.filter(|process| self.knows_modules.get(process.row()).copied().unwrap_or_default())
     }
@@ -64,10 +63,10 @@ impl ProcessStacks {
     ) -> Result<Option<Self>, QueryError> {
         let stacks = stacks.filter(|stacks| stacks.has_stacks_of_one_process());
         let Some((stacks, frames)) = stacks.zip(frames) else { return Ok(None) };
-        let stack = trace.values(Events::stack)?;
-        let events = EventProcesses {
-            process: trace.values(Events::process)?,
-            caller: trace.values(Events::caller_process)?,
+        let (columns, height) = (EventColumns::of_all(trace)?, trace.event_table()?.height());
+        let stack = columns.stacks()?;
+        let events = Actors {
+            process: columns.processes()?,
             knows_modules: (0..trace.height(Table::Processes)?)
                 .map(|row| frames.knows_modules(Some(ProcessIdx::of(row))))
                 .collect(),
@@ -76,7 +75,7 @@ impl ProcessStacks {
         let mut firsts: HashMap<StackIdx, Option<ProcessIdx>> = HashMap::new();
         let mut numbers = HashMap::new();
         let mut poll = Poll::new(cancel);
-        for event in 0..stack.len() {
+        for event in 0..height {
             poll.round()?;
             let Some(stack) = stack.get(event).filter(|stack| stacks.is_of_one_process(*stack))
             else {
@@ -95,12 +94,12 @@ impl ProcessStacks {
         &self,
         stacks: &TrimmedStacks,
         stack: StackIdx,
-        event: EventIdx,
+        event: usize,
     ) -> Option<StackIdx> {
         if !stacks.is_of_one_process(stack) {
             return None;
         }
-        self.numbers.get(&(stacks.equal(stack), self.events.get(event.row()))).copied()
+        self.numbers.get(&(stacks.equal(stack), self.events.get(event))).copied()
     }
 
     /// The rows that the numbers stand for.

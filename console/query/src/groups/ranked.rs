@@ -86,7 +86,7 @@ pub fn shown(
     }
     for (code, handle) in leaves.handles(parts) {
         if let Some(leaf) = slots.get(code).and_then(|slot| shown.get_mut(slot)) {
-            leaf.stats.add(handle, times.span(handle.events()));
+            leaf.stats.add(handle, times.span(handle));
         }
     }
     slots.clear(shown.iter().map(|leaf| leaf.code));

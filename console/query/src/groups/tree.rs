@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 
-use handlescope_model::sentinel;
+use handlescope_model::{AcquisitionIdx, sentinel};
 use hashbrown::{HashMap, HashSet};
 use rayon::prelude::*;
 
-use super::counted::Opened;
 use super::cut::{Cut, GroupsLeftOut};
 use super::leaves::{Handles, Leaf, Leaves};
 use super::lifetimes::Times;
@@ -109,7 +108,7 @@ impl GroupTree {
         top: Option<TopN>,
         times: &Times,
         cancel: &Cancel,
-    ) -> Result<Vec<Opened>, Cancelled> {
+    ) -> Result<Vec<AcquisitionIdx>, Cancelled> {
         self.nodes = std::mem::take(&mut self.outer).into_nodes();
         let mut children: HashMap<u32, Vec<NodeIdx>> = HashMap::new();
         for (index, node) in (0..).zip(&self.nodes) {
@@ -158,7 +157,7 @@ impl GroupTree {
         cut: Cut<'_>,
         times: &Times,
         cancel: &Cancel,
-    ) -> Result<Vec<Opened>, Cancelled> {
+    ) -> Result<Vec<AcquisitionIdx>, Cancelled> {
         let keeps_handles = cut.criteria.keeps_handles();
         let mut is_shown = vec![false; self.leaves.len()];
         if depth == self.levels {
@@ -293,7 +292,7 @@ impl GroupTree {
 #[derive(Default)]
 struct Innermost {
     /// Handles of the groups that an event opened, if they are kept.
-    opened: Vec<Opened>,
+    opened: Vec<AcquisitionIdx>,
     /// Groups that are shown, if any are, and what is left out.
     shown: Option<(Vec<Leaf>, GroupsLeftOut)>,
 }

@@ -1,15 +1,12 @@
 //! The details of single acquisitions.
 
-use std::sync::Arc;
-
 use handlescope_model::tables::{Acquisitions, End, Names, Objects, Origin, Processes};
 use handlescope_model::{
-    AcquisitionIdx, EventOrder, NameIdx, Numbers, ObjectIdx, ProcessIdx, StackIdx, Texts, Trace,
+    AcquisitionIdx, NameIdx, Numbers, ObjectIdx, ProcessIdx, StackIdx, Texts, Trace,
 };
 
-use super::groups::{InventoryGroup, Members};
+use super::groups::InventoryGroup;
 use crate::error::QueryError;
-use crate::groups::Opened;
 
 /// A handle, a mapped view, or an allocation or part of one.
 pub struct Acquisition<'c> {
@@ -37,7 +34,6 @@ pub struct Acquisition<'c> {
 
 /// Columns that have them.
 pub struct AcquisitionColumns {
-    order: Arc<EventOrder>,
     /// Ends of processes, by row.
     process_end_ns: Numbers<i64>,
     process: Numbers<ProcessIdx>,
@@ -58,7 +54,6 @@ pub struct AcquisitionColumns {
 impl AcquisitionColumns {
     pub fn load(trace: &Trace) -> Result<Self, QueryError> {
         Ok(Self {
-            order: trace.event_order()?,
             process_end_ns: trace.values(Processes::end_ns)?,
             process: trace.values(Acquisitions::process)?,
             object: trace.values(Acquisitions::object)?,
@@ -76,25 +71,15 @@ impl AcquisitionColumns {
         })
     }
 
-    /// The stack that released a handle or view.
-    pub fn stack_of_end(&self, handle: Opened) -> Option<StackIdx> {
-        handle.closed()?;
-        self.ended_stack.get(self.order.acquisition(handle.opened)?.row())
+    /// The stack that released an acquisition.
+    pub fn stack_of_end(&self, acquisition: AcquisitionIdx) -> Option<StackIdx> {
+        self.ended_stack.get(acquisition.row())
     }
 
     /// The acquisitions of a group, in the order of time.
     pub fn of(&self, group: &InventoryGroup) -> Vec<Acquisition<'_>> {
-        let mut rows: Vec<Acquisition<'_>> = match &group.members {
-            Members::Handles(handles) => {
-                let rows =
-                    handles.iter().filter_map(|handle| self.order.acquisition(handle.opened));
-                rows.filter_map(|row| self.row(row.row())).collect()
-            }
-            Members::Allocations(rows) => {
-                let rows = rows.iter().map(|row| self.order.allocations + row.row());
-                rows.filter_map(|row| self.row(row)).collect()
-            }
-        };
+        let rows = group.members.iter().filter_map(|row| self.row(row.row()));
+        let mut rows: Vec<Acquisition<'_>> = rows.collect();
         rows.sort_by_key(|row| row.opened_ns);
         rows
     }

@@ -1,10 +1,9 @@
 //! Groups of what one process acquired of one type on one stack.
 
-use handlescope_model::{FILE_MAPPING_NAME, ProcessIdx, ResourceIdx, StackIdx};
+use handlescope_model::{AcquisitionIdx, FILE_MAPPING_NAME, ProcessIdx, StackIdx};
 
 use crate::acquired::{Acquired, Allocations, Group, Handles, Share};
 use crate::amounts::{Bytes, Counts};
-use crate::groups::Opened;
 
 /// Kind of handles.
 const HANDLE: &str = "handle";
@@ -36,13 +35,8 @@ pub struct InventoryGroup {
     pub mean_lifetime_ns: Option<f64>,
     /// Time in which the trace shows the process, nanoseconds.
     pub observed_ns: i64,
-    pub members: Members,
-}
-
-/// The acquisitions of a group.
-pub enum Members {
-    Handles(Vec<Opened>),
-    Allocations(Vec<ResourceIdx>),
+    /// The acquisitions of the group; of allocations that ended in parts, these.
+    pub members: Vec<AcquisitionIdx>,
 }
 
 impl InventoryGroup {
@@ -53,9 +47,8 @@ impl InventoryGroup {
             let kind = if is_view { VIEW } else { HANDLE };
             let members = handles.by_owner(&group);
             let shares = handles.shares(&group).into_iter().zip(members);
-            let groups = shares.map(|(share, (_, opened))| {
-                Self::new(handles, &group, kind, &share, Members::Handles(opened))
-            });
+            let groups =
+                shares.map(|(share, (_, opened))| Self::new(handles, &group, kind, &share, opened));
             groups.collect::<Vec<_>>()
         });
         groups.collect()
@@ -66,10 +59,8 @@ impl InventoryGroup {
         let groups = allocations.groups().flat_map(|group| {
             let rows = allocations.resources(std::slice::from_ref(&group));
             let shares = allocations.shares(&group).into_iter();
-            let groups = shares.map(|share| {
-                let members = Members::Allocations(rows.clone());
-                Self::new(allocations, &group, group.type_name, &share, members)
-            });
+            let groups = shares
+                .map(|share| Self::new(allocations, &group, group.type_name, &share, rows.clone()));
             groups.collect::<Vec<_>>()
         });
         groups.collect()
@@ -80,7 +71,7 @@ impl InventoryGroup {
         group: &Group<'_>,
         kind: &str,
         share: &Share,
-        members: Members,
+        members: Vec<AcquisitionIdx>,
     ) -> Self {
         let process = acquired.processes().owner(share.row, share.pid);
         let allocator = group.descriptive_allocator().or(group.lasting_allocator());
@@ -114,22 +105,6 @@ impl InventoryGroup {
     /// Number that the program released.
     pub fn released(&self) -> u64 {
         self.counts.opened.saturating_sub(self.counts.unreleased())
-    }
-
-    /// Its handles and views.
-    pub fn handles(&self) -> &[Opened] {
-        match &self.members {
-            Members::Handles(handles) => handles,
-            Members::Allocations(_) => &[],
-        }
-    }
-
-    /// Its allocations, in parts.
-    pub fn resources(&self) -> &[ResourceIdx] {
-        match &self.members {
-            Members::Handles(_) => &[],
-            Members::Allocations(rows) => rows,
-        }
     }
 
     /// Key of the order of rows, by which readers skip row groups.

@@ -79,23 +79,20 @@ impl<'a> Inventory<'a> {
             groups.extend(InventoryGroup::of_handles(handles));
         }
         let columns = AcquisitionColumns::load(source.trace)?;
-        for group in &groups {
-            let handles = group.handles().iter();
-            handles.for_each(|handle| add(columns.stack_of_end(*handle), group.process));
-        }
         let (mut allocation_count, mut unfreed) = (0, 0);
         if let Some(allocations) = allocations(&why)? {
             let of_allocations = InventoryGroup::of_allocations(&allocations);
             for group in &of_allocations {
                 allocation_count += group.counts.opened;
                 unfreed += group.counts.unreleased();
-                for resource in group.resources() {
-                    add(allocations.table.end_stack.get(resource.row()), group.process);
-                }
             }
             groups.extend(of_allocations);
         }
-        groups.iter().for_each(|group| add(group.stack, group.process));
+        for group in &groups {
+            add(group.stack, group.process);
+            let ends = group.members.iter().map(|row| columns.stack_of_end(*row));
+            ends.for_each(|stack| add(stack, group.process));
+        }
         for suspect in &why.suspects {
             let process = suspect.processes.iter().find_map(|process| process.row);
             add(suspect.create_stack, process);

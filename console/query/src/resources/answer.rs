@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use handlescope_model::tables::{Allocator, ResourceKind};
-use handlescope_model::{ProcessIdx, ResourceIdx, ResourceMissIdx, StackIdx};
+use handlescope_model::{AcquisitionIdx, ProcessIdx, ResourceMissIdx, StackIdx};
 use rayon::prelude::*;
 
 use super::groups::{Request, ResourceGroup, ResourceGroups};
@@ -279,7 +279,7 @@ impl<'a> TraceAnswer<'a> for ResourcesAnswer<'a> {
 fn facts(
     tables: &Tables<'_>,
     criteria: &ResourceCriteria,
-    rows: &[ResourceIdx],
+    rows: &[AcquisitionIdx],
     misses: &[ResourceMissIdx],
 ) -> ResourceFacts {
     let requested = ResourceKind::ALL
@@ -297,7 +297,7 @@ fn facts(
 }
 
 /// Counts the allocations of each kind, and those without a stack.
-fn allocations(tables: &Tables<'_>, rows: &[ResourceIdx]) -> KindCounts {
+fn allocations(tables: &Tables<'_>, rows: &[AcquisitionIdx]) -> KindCounts {
     let Tables { resources, allocators, .. } = *tables;
     let kinds: Vec<usize> =
         allocators.rows().iter().map(|allocator| allocator.kind as usize).collect();

@@ -2,8 +2,8 @@
 //! columns and tables, and parts of an allocation count once.
 
 use handlescope_model::rules::{is_freed, is_of_pages};
-use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
-use handlescope_model::{ResourceIdx, ResourceMissIdx, sentinel};
+use handlescope_model::tables::{ResourceKind, ResourceMissKind};
+use handlescope_model::{AcquisitionIdx, ResourceMissIdx, sentinel};
 use hashbrown::HashMap;
 use rayon::prelude::*;
 
@@ -119,7 +119,7 @@ impl Counter<'_> {
     /// Counts some allocations and events without any.
     pub fn count(
         &self,
-        rows: &[ResourceIdx],
+        rows: &[AcquisitionIdx],
         misses: &[ResourceMissIdx],
     ) -> Result<Counts, Cancelled> {
         let parts = rows.par_chunks(PART).map(|rows| {
@@ -155,9 +155,9 @@ impl Counter<'_> {
         }
     }
 
-    fn add(&self, resource: ResourceIdx, counts: &mut Counts) {
+    fn add(&self, resource: AcquisitionIdx, counts: &mut Counts) {
         let (table, row) = (self.table, resource.row());
-        let end = table.end.get(row).and_then(ResourceEnd::from_code);
+        let end = table.end(resource);
         let group = counts.group(self.keys.of(resource));
         let (size, time_ns) = (table.size.get(row).unwrap_or_default(), table.time_ns.get(row));
         let first_part = table.first_part(resource);
@@ -202,12 +202,12 @@ impl Counter<'_> {
     }
 
     /// Whether such an end counts here, and not only its bytes.
-    fn is_counted(&self, once: Once, resource: ResourceIdx) -> bool {
+    fn is_counted(&self, once: Once, resource: AcquisitionIdx) -> bool {
         let is_end_of_pages = matches!(once, Once::Replaced | Once::Destroyed);
         !is_end_of_pages || !ResourceKind::from_code(self.kind(resource)).is_some_and(is_of_pages)
     }
 
-    fn kind(&self, resource: ResourceIdx) -> u32 {
+    fn kind(&self, resource: AcquisitionIdx) -> u32 {
         let allocator = self.table.allocator.get(resource.row());
         let allocator = allocator.and_then(|allocator| self.allocators.get(allocator));
         allocator.map_or(sentinel(), |allocator| allocator.kind)

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use handlescope_model::tables::ResourceEnd;
 use handlescope_model::tables::TraceInfo;
-use handlescope_model::{AllocatorIdx, ResourceIdx, ResourceMissIdx, StackIdx, Trace};
+use handlescope_model::tables::{End, ResourceEnd};
+use handlescope_model::{AcquisitionIdx, AllocatorIdx, ResourceMissIdx, StackIdx, Trace};
 
 use super::counted::Counter;
 use super::keys::{Key, KeyColumns, Keys};
@@ -89,7 +89,7 @@ impl ResourceGroup {
 
     /// End that the allocations have in common.
     pub fn end(&self) -> Option<ResourceEnd> {
-        ResourceEnd::from_code(self.number(ResourceColumn::End)?)
+        End::from_code(self.number(ResourceColumn::End)?)?.of_allocation()
     }
 }
 
@@ -106,7 +106,7 @@ impl Request<'_> {
     pub fn groups(
         &self,
         by: &[ResourceColumn],
-        rows: &[ResourceIdx],
+        rows: &[AcquisitionIdx],
         misses: &[ResourceMissIdx],
     ) -> Result<ResourceGroups, QueryError> {
         let Tables { allocators, resources, .. } = *self.tables;
@@ -159,15 +159,14 @@ impl Request<'_> {
 
     /// The time of the trace.
     pub fn window(&self) -> Window {
-        let last_ns = self.tables.resources.time_ns.values().iter().max();
-        recorded(self.info, last_ns.copied().unwrap_or_default())
+        recorded(self.info, self.tables.resources.last_opened_ns().unwrap_or_default())
     }
 
     /// Compares the stacks that are grouped by.
     fn equal_stacks(
         &self,
         columns: &KeyColumns,
-        rows: &[ResourceIdx],
+        rows: &[AcquisitionIdx],
         misses: &[ResourceMissIdx],
     ) -> Result<Option<TrimmedStacks>, QueryError> {
         let mut columns = columns.stacks().peekable();

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use handlescope_model::tables::Allocator;
 use handlescope_model::{
-    AllocatorIdx, Numbers, ProcessIdx, ResourceIdx, ResourceMissIdx, StackIdx, Trace, sentinel,
+    AcquisitionIdx, AllocatorIdx, Numbers, ProcessIdx, ResourceMissIdx, StackIdx, Trace, sentinel,
 };
 use hashbrown::HashMap;
 
@@ -167,7 +167,7 @@ impl<'a> Keys<'a> {
     }
 
     /// The key of an allocation.
-    pub fn of(&self, resource: ResourceIdx) -> Key {
+    pub fn of(&self, resource: AcquisitionIdx) -> Key {
         self.key(&self.table.allocator, resource.row(), |column| &column.rows)
     }
 

@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use handlescope_model::{EventKind, FILE_MAPPING_NAME, ObjectIdx, ProcessIdx, StackIdx};
+use handlescope_model::{
+    AcquisitionIdx, EventKind, FILE_MAPPING_NAME, ObjectIdx, ProcessIdx, StackIdx,
+};
 use indicatif::HumanCount;
 
-use super::columns::EventColumns;
+use super::columns::HandleEvents;
 use super::columns::OwnerEnds;
 use super::names::LeakedNames;
 use super::targets::{Ended, Target, Targets};
 use crate::context::FileContext;
-use crate::groups::Opened;
 use handlescope_session::values::{Size, joined};
 
 /// Objects named as examples of a diagnosis.
@@ -162,11 +163,11 @@ pub struct Findings {
 
 /// A group of handles, and what causes are found in.
 pub struct Causes<'a> {
-    pub handles: &'a [Opened],
+    pub handles: &'a [AcquisitionIdx],
     /// Handles that the program did not close.
-    pub leaked: &'a [Opened],
+    pub leaked: &'a [AcquisitionIdx],
     pub file: &'a FileContext<'a>,
-    pub columns: &'a EventColumns,
+    pub columns: &'a HandleEvents,
     pub targets: &'a Targets,
     pub ends: &'a OwnerEnds,
     /// Whether leaked handles are older than the closes of others explain.
@@ -216,12 +217,15 @@ impl Causes<'_> {
     ];
 
     /// Leaked handles that some events opened.
-    fn leaked_by(&self, is_selected: impl Fn(usize) -> bool) -> Vec<Opened> {
-        self.leaked_where(|handle| is_selected(handle.opened.row()))
+    fn leaked_by(&self, is_selected: impl Fn(usize) -> bool) -> Vec<AcquisitionIdx> {
+        self.leaked_where(|handle| is_selected(self.columns.opening(handle)))
     }
 
     /// Leaked handles of which something holds.
-    pub fn leaked_where(&self, is_selected: impl Fn(Opened) -> bool) -> Vec<Opened> {
+    pub fn leaked_where(
+        &self,
+        is_selected: impl Fn(AcquisitionIdx) -> bool,
+    ) -> Vec<AcquisitionIdx> {
         self.leaked.iter().copied().filter(|handle| is_selected(*handle)).collect()
     }
 
@@ -232,7 +236,7 @@ impl Causes<'_> {
             nearest = [nearest, distance].into_iter().flatten().min();
             distance.is_some()
         });
-        let raced: Vec<Opened> = raced.copied().collect();
+        let raced: Vec<AcquisitionIdx> = raced.copied().collect();
         let (distance, first, second) = nearest?;
         let at_least = if raced.len() > 1 { "as little as " } else { "" };
         let facts = format!(
@@ -246,19 +250,19 @@ impl Causes<'_> {
 
     /// Distance of a handle from the nearest open of the same object by another thread of the process, whose handle
     /// the program closed, nanoseconds, and both threads.
-    fn racing_open(&self, handle: Opened) -> Option<(i64, u32, u32)> {
-        let (columns, opening) = (self.columns, handle.opened.row());
-        let (time, tid) = (columns.time_ns.get(opening)?, columns.tid.get(opening)?);
+    fn racing_open(&self, handle: AcquisitionIdx) -> Option<(i64, u32, u32)> {
+        let (columns, opening) = (self.columns, self.columns.opening(handle));
+        let (time, tid) = (columns.time_ns(opening)?, columns.tid(opening)?);
         let (mut before, mut after) = self.nearby_creates(handle)?;
         // The other handle was closed by the program, which therefore intends to have only one.
         let is_racing_open = |event: &usize| {
-            columns.tid.get(*event).is_some_and(|other_tid| other_tid != tid)
+            columns.tid(*event).is_some_and(|other_tid| other_tid != tid)
                 && columns.closed_by_program(*event).is_some()
         };
         let nearest = [before.find(is_racing_open), after.find(is_racing_open)];
         let distances = nearest.into_iter().flatten().filter_map(|event| {
-            let distance = columns.time_ns.get(event)?.abs_diff(time);
-            Some((i64::try_from(distance).ok()?, tid, columns.tid.get(event)?))
+            let distance = columns.time_ns(event)?.abs_diff(time);
+            Some((i64::try_from(distance).ok()?, tid, columns.tid(event)?))
         });
         distances.min()
     }
@@ -267,36 +271,37 @@ impl Causes<'_> {
     /// those after it, the nearest first. `None` if nothing created it, or its times are unknown.
     pub fn nearby_creates(
         &self,
-        handle: Opened,
+        handle: AcquisitionIdx,
     ) -> Option<(impl Iterator<Item = usize>, impl Iterator<Item = usize>)> {
-        let (columns, opening) = (self.columns, handle.opened.row());
-        let (time, window_ns) = (columns.time_ns.get(opening)?, self.race_window_ns?);
+        let (columns, opening) = (self.columns, self.columns.opening(handle));
+        let (time, window_ns) = (columns.time_ns(opening)?, self.race_window_ns?);
         let is_create = move |event: usize| columns.kind(event) == Some(EventKind::HandleCreate);
         if !is_create(opening) {
             return None;
         }
-        let owner = columns.owners.of(opening)?;
+        let owner = columns.processes.owner(opening)?;
         let is_near = move |event: &usize| {
-            let distance = columns.time_ns.get(*event).map(|ns| ns.abs_diff(time));
+            let distance = columns.time_ns(*event).map(|ns| ns.abs_diff(time));
             let distance = distance.and_then(|distance| i64::try_from(distance).ok());
             distance.is_some_and(|distance| distance <= window_ns)
         };
-        let is_of_owner =
-            move |event: &usize| is_create(*event) && columns.owners.of(*event) == Some(owner);
-        let events = self.file.objects.events(handle.object);
-        let before = (events.start..opening).rev().take_while(is_near).filter(is_of_owner);
-        let after = (opening + 1..events.end).take_while(is_near).filter(is_of_owner);
+        let is_of_owner = move |event: &usize| {
+            is_create(*event) && columns.processes.owner(*event) == Some(owner)
+        };
+        let (before, after) = columns.around(handle);
+        let before = before.iter().rev().copied().take_while(is_near).filter(is_of_owner);
+        let after = after.iter().copied().take_while(is_near).filter(is_of_owner);
         Some((before, after))
     }
 
     fn duplicates(&self, cause: &'static str) -> Option<Diagnosis> {
         let duplicated = self.leaked_by(|event| {
             self.columns.kind(event) == Some(EventKind::HandleDuplicate)
-                && self.columns.owners.inherited_by(event).is_none()
+                && self.columns.processes.inherited_by(event).is_none()
         });
-        let event = duplicated.first()?.opened.row();
+        let event = self.columns.opening(*duplicated.first()?);
         let (source, caller) = self.columns.duplicated(event);
-        let owner = self.columns.owners.of(event);
+        let owner = self.columns.processes.owner(event);
         let by = match caller {
             Some(_) if caller == owner => "the process itself".to_owned(),
             caller => self.process(caller),
@@ -314,8 +319,10 @@ impl Causes<'_> {
     }
 
     fn inherited(&self, cause: &'static str) -> Option<Diagnosis> {
-        let inherited = self.leaked_by(|event| self.columns.owners.inherited_by(event).is_some());
-        let parent = self.process(self.columns.owners.process(inherited.first()?.opened.row()));
+        let inherited =
+            self.leaked_by(|event| self.columns.processes.inherited_by(event).is_some());
+        let opening = self.columns.opening(*inherited.first()?);
+        let parent = self.process(self.columns.processes.get(opening));
         self.diagnosis(cause, &inherited, format!("inherited from {parent} and never closed"))
     }
 
@@ -323,7 +330,8 @@ impl Causes<'_> {
         let mut targets: Vec<Ended> = Vec::new();
         let mut open_handles = Vec::new();
         for handle in self.leaked {
-            let closed = handle.closed().and_then(|event| self.columns.time_ns.get(event.row()));
+            let closed =
+                self.columns.closing(*handle).and_then(|event| self.columns.time_ns(event));
             let ended = self.ended_target(*handle);
             let ended = ended.filter(|ended| closed.is_none_or(|closed| ended.end_ns < closed));
             if let Some(ended) = ended {
@@ -359,19 +367,20 @@ impl Causes<'_> {
     }
 
     /// The process or thread that a handle refers to, if it has ended.
-    fn ended_target(&self, handle: Opened) -> Option<Ended> {
-        let opened = handle.opened.row();
-        let opened_ns = self.columns.time_ns.get(opened)?;
-        match self.file.types.get(self.file.objects.type_id(handle.object)) {
-            PROCESS => self.targets.ended_process(handle.object, opened_ns),
-            THREAD => self.targets.ended_thread(opened_ns, self.columns.tid.get(opened)?),
+    fn ended_target(&self, handle: AcquisitionIdx) -> Option<Ended> {
+        let (opened, object) = (self.columns.opening(handle), self.columns.object(handle));
+        let opened_ns = self.columns.time_ns(opened)?;
+        match self.file.types.get(self.file.objects.type_id(object)) {
+            PROCESS => self.targets.ended_process(object, opened_ns),
+            THREAD => self.targets.ended_thread(opened_ns, self.columns.tid(opened)?),
             _ => None,
         }
     }
 
     fn views(&self, cause: &'static str) -> Option<Diagnosis> {
         let views = self.leaked_by(|event| self.columns.kind(event) == Some(EventKind::Map));
-        let sizes = views.iter().filter_map(|view| self.columns.view_size.get(view.opened.row()));
+        let sizes =
+            views.iter().filter_map(|view| self.columns.view_size(self.columns.opening(*view)));
         let bytes = sizes.fold(0_u64, u64::saturating_add);
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let facts = match bytes {
@@ -383,17 +392,17 @@ impl Causes<'_> {
 
     /// The events by which the program closes handles of the group.
     fn closes(&self) -> impl Iterator<Item = usize> {
-        let opened = self.handles.iter().map(|handle| handle.opened.row());
+        let opened = self.handles.iter().map(|handle| self.columns.opening(*handle));
         opened.filter_map(|event| self.columns.closed_by_program(event))
     }
 
     fn some_closed(&self, cause: &'static str) -> Option<Diagnosis> {
         let mut closes = 0_u64;
         let events = self.closes().inspect(|_| closes += 1);
-        let stacks = most_frequent(events.filter_map(|event| self.columns.stack.get(event)));
+        let stacks = most_frequent(events.filter_map(|event| self.columns.stack(event)));
         let (leaked, opened) = (self.leaked.len() as u64, self.handles.len() as u64);
         let leaked = if closes > 0 { leaked } else { 0 };
-        let (objects, object_ids) = (objects(self.leaked), examples(self.leaked));
+        let (objects, object_ids) = (self.objects(self.leaked), self.examples(self.leaked));
         let diagnosis = Diagnosis::of_error_paths(
             cause,
             leaked,
@@ -407,7 +416,7 @@ impl Causes<'_> {
 
     /// The verb for the end of a handle, or of a view.
     pub fn ended(&self) -> &'static str {
-        let object = self.handles.first().map(|handle| handle.object);
+        let object = self.handles.first().map(|handle| self.columns.object(*handle));
         let type_id = object.map(|object| self.file.objects.type_id(object));
         match type_id.map(|type_id| self.file.types.get(type_id)) {
             Some(FILE_MAPPING_NAME) => "unmapped",
@@ -421,39 +430,43 @@ impl Causes<'_> {
     }
 
     fn exits(&self, cause: &'static str) -> Option<Diagnosis> {
-        let swept: Vec<Opened> = self.leaked_where(|handle| handle.closed().is_some());
+        let swept: Vec<AcquisitionIdx> =
+            self.leaked_where(|handle| self.columns.closing(handle).is_some());
         self.diagnosis(cause, &swept, "closed only by process exit")
     }
 
     fn reuse(&self, cause: &'static str) -> Option<Diagnosis> {
         let mut reused = Vec::new();
         let mut object = None;
-        let mut closed: HashMap<(ProcessIdx, u64), usize> = HashMap::new();
+        let mut closed: HashMap<(ProcessIdx, u64), u32> = HashMap::new();
         for handle in self.leaked {
             // Handles of an object are adjacent.
-            if object != Some(handle.object) {
-                object = Some(handle.object);
-                closed = self.first_closes(handle.object);
+            let of = self.columns.object(*handle);
+            if object != Some(of) {
+                object = Some(of);
+                closed = self.first_closes(of);
             }
-            let opened = handle.opened.row();
-            let value = self.columns.owners.of(opened).zip(self.columns.slot(opened));
+            let opened = self.columns.opening(*handle);
+            let value = self.columns.processes.owner(opened).zip(self.columns.slot(opened));
             let before = value.and_then(|value| closed.get(&value));
+            let opened = self.columns.place(opened);
             reused.extend(before.is_some_and(|close| *close < opened).then_some(*handle));
         }
         let facts = "an earlier handle with this value was closed: matching closes by value alone hides the leak";
         self.diagnosis(cause, &reused, facts)
     }
 
-    /// The first event by which the program closed a handle, by its owner and value.
-    fn first_closes(&self, object: ObjectIdx) -> HashMap<(ProcessIdx, u64), usize> {
+    /// The place of the first event by which the program closed a handle, by its owner and value.
+    fn first_closes(&self, object: ObjectIdx) -> HashMap<(ProcessIdx, u64), u32> {
         let mut closes = HashMap::new();
-        let events = self.file.objects.events(object);
+        let events = self.columns.of_object(object).iter().copied();
         for event in events.filter(|event| self.columns.is_opening(*event)) {
-            let value = self.columns.owners.of(event).zip(self.columns.slot(event));
+            let value = self.columns.processes.owner(event).zip(self.columns.slot(event));
             if let (Some(value), Some(close)) = (value, self.columns.closed_by_program(event)) {
+                let close = self.columns.place(close);
                 closes
                     .entry(value)
-                    .and_modify(|first_close: &mut usize| *first_close = close.min(*first_close))
+                    .and_modify(|first_close: &mut u32| *first_close = close.min(*first_close))
                     .or_insert(close);
             }
         }
@@ -464,12 +477,31 @@ impl Causes<'_> {
     pub fn diagnosis(
         &self,
         cause: &'static str,
-        handles: &[Opened],
+        handles: &[AcquisitionIdx],
         facts: impl Into<String>,
     ) -> Option<Diagnosis> {
         let (count, leaked) = (handles.len() as u64, self.leaked.len() as u64);
         let diagnosis = Diagnosis::new(cause, count, leaked, facts)?;
-        Some(Diagnosis { objects: objects(handles), object_ids: examples(handles), ..diagnosis })
+        let (objects, object_ids) = (self.objects(handles), self.examples(handles));
+        Some(Diagnosis { objects, object_ids, ..diagnosis })
+    }
+
+    /// Number of objects of handles; those of an object stand one after the other.
+    fn objects(&self, handles: &[AcquisitionIdx]) -> u64 {
+        let object = |handle: &AcquisitionIdx| self.columns.object(*handle);
+        handles.chunk_by(|a, b| object(a) == object(b)).count() as u64
+    }
+
+    /// Ids of some objects of handles, ascending.
+    fn examples(&self, handles: &[AcquisitionIdx]) -> Vec<u64> {
+        let mut ids = BTreeSet::new();
+        for handle in handles {
+            ids.insert(u64::from(self.columns.object(*handle).0) + 1);
+            if ids.len() == EXAMPLES {
+                break;
+            }
+        }
+        ids.into_iter().collect()
     }
 
     pub fn process(&self, process: Option<ProcessIdx>) -> String {
@@ -487,21 +519,4 @@ fn most_frequent(stacks: impl Iterator<Item = StackIdx>) -> Vec<StackIdx> {
     let mut counts: Vec<_> = counts.into_iter().collect();
     counts.sort_by_key(|(stack, count)| (std::cmp::Reverse(*count), *stack));
     counts.into_iter().take(CLOSE_STACKS).map(|(stack, _)| stack).collect()
-}
-
-/// Number of objects of handles; those of an object stand one after the other.
-fn objects(handles: &[Opened]) -> u64 {
-    handles.chunk_by(|a, b| a.object == b.object).count() as u64
-}
-
-/// Ids of some objects of handles, ascending.
-fn examples(handles: &[Opened]) -> Vec<u64> {
-    let mut ids = BTreeSet::new();
-    for handle in handles {
-        ids.insert(u64::from(handle.object.0) + 1);
-        if ids.len() == EXAMPLES {
-            break;
-        }
-    }
-    ids.into_iter().collect()
 }

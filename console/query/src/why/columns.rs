@@ -2,60 +2,141 @@
 
 use std::sync::Arc;
 
-use handlescope_model::rules::{OPENING, handle_slot};
-use handlescope_model::tables::{Events, Processes};
+use handlescope_model::rules::handle_slot;
+use handlescope_model::tables::{Acquisitions, Processes};
 use handlescope_model::{
-    ArchiveError, EventIdx, EventKind, Flags, Numbers, ObjectIdx, ProcessIdx, RowSet, Sparse,
-    StackIdx, Trace,
+    AcquisitionIdx, ArchiveError, EventKind, EventTable, Numbers, ObjectIdx, Part, ProcessIdx,
+    RowSet, StackIdx, Table, Trace,
 };
 
 use crate::context::FileContext;
-use crate::objects::Owners;
+use crate::events::{
+    EventColumns, EventHandles, EventProcesses, EventValues, OpenedValues, ViewValues,
+};
 use crate::tables::ProcessList;
 
-pub struct EventColumns {
-    kind: Numbers<u32>,
-    pub time_ns: Numbers<i64>,
-    pub owners: Owners,
-    source_process: Sparse<Numbers<ProcessIdx>>,
-    source_handle: Sparse<Numbers<u64>>,
-    pub view_size: Sparse<Numbers<u64>>,
-    caller_process: Sparse<Numbers<ProcessIdx>>,
-    pub tid: Sparse<Numbers<u32>>,
-    handle: Sparse<Numbers<u64>>,
-    pub stack: Numbers<StackIdx>,
-    closing_event: Numbers<EventIdx>,
-    closed_at_exit: Flags,
+/// The events of handles and views; those of objects that leak also in their order.
+pub struct HandleEvents {
+    table: Arc<EventTable>,
+    object: Numbers<ObjectIdx>,
+    pub processes: EventProcesses,
+    source_process: OpenedValues<ProcessIdx>,
+    source_handle: OpenedValues<u64>,
+    view_size: ViewValues<i64>,
+    tid: EventValues<u32>,
+    handle: EventHandles,
+    stack: EventValues<StackIdx>,
+    leaking: Arc<RowSet>,
+    /// The events of the objects that leak, one object after the other.
+    in_order: Vec<usize>,
+    /// Where those of each begin; an extra entry is the end.
+    first: Vec<usize>,
+    /// Place of each event of these among them, by its number.
+    place: Vec<u32>,
 }
 
-impl EventColumns {
+impl HandleEvents {
     /// Reads the columns that say what became of every handle, and the others of the events of `leaking` objects.
-    pub fn load(file: &FileContext<'_>, leaking: &RowSet) -> Result<Self, ArchiveError> {
-        let trace = file.trace;
-        let rows = leaking.iter().flat_map(|row| file.objects.events(ObjectIdx::of(row)));
-        let rows = Arc::new(RowSet::new(file.objects.event_count(), rows));
+    pub fn load(file: &FileContext<'_>, leaking: &Arc<RowSet>) -> Result<Self, ArchiveError> {
+        let (trace, table) = (file.trace, &file.objects.table);
+        let rows = leaking.iter().flat_map(|row| table.acquisitions(ObjectIdx::of(row)));
+        let rows = RowSet::new(trace.height(Table::Acquisitions)?, rows);
+        let of_leaking = EventColumns::of_rows(trace, Arc::new(rows))?;
+        let all = EventColumns::of_all(trace)?;
+        let (mut in_order, mut first) = (Vec::new(), Vec::with_capacity(leaking.len() + 1));
+        let mut place = vec![0; table.height()];
+        for object in leaking.iter().map(ObjectIdx::of) {
+            first.push(in_order.len());
+            table.in_order(trace, object, &mut in_order);
+        }
+        first.push(in_order.len());
+        for (at, event) in (0..).zip(&in_order) {
+            if let Some(place) = place.get_mut(*event) {
+                *place = at;
+            }
+        }
         Ok(Self {
-            kind: trace.values(Events::kind)?,
-            time_ns: trace.values(Events::time_ns)?,
-            owners: Owners::load(trace)?,
-            source_process: trace.values_at(Events::source_process, &rows)?,
-            source_handle: trace.values_at(Events::source_handle, &rows)?,
-            view_size: trace.values_at(Events::view_size, &rows)?,
-            caller_process: trace.values_at(Events::caller_process, &rows)?,
-            tid: trace.values_at(Events::tid, &rows)?,
-            handle: trace.values_at(Events::handle, &rows)?,
-            stack: trace.values(Events::stack)?,
-            closing_event: trace.values(Events::closing_event)?,
-            closed_at_exit: trace.values(Events::closed_at_exit)?,
+            table: Arc::clone(table),
+            object: trace.values(Acquisitions::object)?,
+            processes: all.processes()?,
+            source_process: of_leaking.of_opened(Acquisitions::source_process)?,
+            source_handle: of_leaking.of_opened(Acquisitions::source_key)?,
+            view_size: of_leaking.of_views(Acquisitions::size)?,
+            tid: of_leaking.tids()?,
+            handle: of_leaking.handles()?,
+            stack: all.stacks()?,
+            leaking: Arc::clone(leaking),
+            in_order,
+            first,
+            place,
         })
     }
 
+    /// The event that opened a handle.
+    pub fn opening(&self, handle: AcquisitionIdx) -> usize {
+        self.table.numbering.opening(handle.row())
+    }
+
+    /// The event that closed a handle, whatever made it.
+    pub fn closing(&self, handle: AcquisitionIdx) -> Option<usize> {
+        self.table.ending(handle.row())
+    }
+
+    /// The object of a handle.
+    pub fn object(&self, handle: AcquisitionIdx) -> ObjectIdx {
+        self.object.get(handle.row()).unwrap_or_default()
+    }
+
+    /// The owner of a handle.
+    pub fn owner(&self, handle: AcquisitionIdx) -> Option<ProcessIdx> {
+        self.processes.owner(self.opening(handle))
+    }
+
+    /// Place of an event of an object that leaks in the order of the events of these objects.
+    pub fn place(&self, event: usize) -> u32 {
+        self.place.get(event).copied().unwrap_or_default()
+    }
+
+    /// The events of an object that leaks, in their order.
+    pub fn of_object(&self, object: ObjectIdx) -> &[usize] {
+        let Some(index) = self.leaking.place(object.row()) else { return &[] };
+        let ends = self.first.get(index).zip(self.first.get(index + 1));
+        ends.and_then(|(first, end)| self.in_order.get(*first..*end)).unwrap_or_default()
+    }
+
+    /// The events of the object of a leaked handle before its opening and after it, in their order.
+    pub fn around(&self, handle: AcquisitionIdx) -> (&[usize], &[usize]) {
+        let (object, opening) = (self.object(handle), self.opening(handle));
+        let events = self.of_object(object);
+        let first = events.first().map_or(0, |first| self.place(*first));
+        let at = (self.place(opening).saturating_sub(first) as usize).min(events.len());
+        let (before, after) = events.split_at(at);
+        (before, after.get(1..).unwrap_or_default())
+    }
+
     pub fn kind(&self, event: usize) -> Option<EventKind> {
-        EventKind::from_code(self.kind.get(event)?)
+        self.table.kind(event)
+    }
+
+    pub fn time_ns(&self, event: usize) -> Option<i64> {
+        self.table.time_ns(event)
+    }
+
+    pub fn tid(&self, event: usize) -> Option<u32> {
+        Some(self.tid.get(event).unwrap_or_default())
+    }
+
+    pub fn stack(&self, event: usize) -> Option<StackIdx> {
+        self.stack.get(event)
+    }
+
+    /// Bytes of the view that an event mapped.
+    pub fn view_size(&self, event: usize) -> Option<u64> {
+        self.view_size.get(event).map(|size| size as u64)
     }
 
     pub fn is_opening(&self, event: usize) -> bool {
-        self.kind.get(event).is_some_and(|kind| OPENING.contains_code(kind))
+        self.table.numbering.part(event).0 == Part::Opened
     }
 
     /// The slot of the handle that an event opened or closed.
@@ -70,18 +151,17 @@ impl EventColumns {
 
     /// The process a duplicate was made of, and the one that made it.
     pub fn duplicated(&self, event: usize) -> (Option<ProcessIdx>, Option<ProcessIdx>) {
-        (self.source_process.get(event), self.caller_process.get(event))
+        (self.source_process.get(event), self.processes.caller(event))
     }
 
     /// Whether nothing closed what an event opened.
     pub fn is_open(&self, event: usize) -> bool {
-        self.closing_event.get(event).is_none()
+        self.table.closing(event).is_none()
     }
 
     /// The event by which the program closed what an event opened.
     pub fn closed_by_program(&self, event: usize) -> Option<usize> {
-        let closing = self.closing_event.get(event).map(EventIdx::row);
-        closing.filter(|_| !self.closed_at_exit.get(event))
+        self.table.closing(event).filter(|_| !self.table.is_closed_at_exit(event))
     }
 }
 

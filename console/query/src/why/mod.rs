@@ -17,7 +17,7 @@ mod targets;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use handlescope_model::{RowSet, Trace};
+use handlescope_model::{AcquisitionIdx, ObjectIdx, RowSet, Trace};
 use rayon::iter::Either;
 use rayon::prelude::*;
 
@@ -30,7 +30,7 @@ pub use self::suspect::{Suspect, SuspectProcess};
 
 use self::allocations::{SiteCauses, remove_backed};
 use self::causes::{Causes, Findings, proved};
-use self::columns::EventColumns;
+use self::columns::HandleEvents;
 use self::columns::OwnerEnds;
 use self::names::NameTable;
 use self::not_counted::Unsuspected;
@@ -43,7 +43,6 @@ use super::criteria::{GroupCriteria, ObjectCriteria, WhyCriteria};
 use super::error::QueryError;
 use super::filters::event::keep_owners;
 use super::frame_names::FrameNames;
-use super::groups::Opened;
 use super::handle_counts::HandleCounts;
 use super::info::trace_info;
 use super::object_ref::note_owners;
@@ -226,9 +225,9 @@ fn suspects_of_handles(
         .window()
         .map(|_| criteria.race_window_ns.unwrap_or(RACE_WINDOW_NS))
         .filter(|window| clock_step_ns.is_none_or(|step| step <= *window));
-    let leaking = handles.timed.unreleased().map(|handle| handle.object.row());
-    let leaking = Arc::new(RowSet::new(file.file.objects.len(), leaking));
-    let columns = EventColumns::load(&file.file, &leaking)?;
+    let leaking = handles.timed.unreleased().map(|handle| handles.timed.object(handle).row());
+    let leaking = Arc::new(RowSet::new(file.file.objects.height(), leaking));
+    let columns = HandleEvents::load(&file.file, &leaking)?;
     let targets = Targets::load(trace, &leaking)?;
     let names = NameTable::load(trace, &leaking)?;
     let ends = OwnerEnds::load(trace, &file.file.processes)?;
@@ -236,7 +235,7 @@ fn suspects_of_handles(
         let handles_of_group = handles.handles(&group.groups);
         let unreleased =
             handles_of_group.iter().copied().filter(|handle| handles.timed.is_unreleased(*handle));
-        let unreleased: Vec<Opened> = unreleased.collect();
+        let unreleased: Vec<AcquisitionIdx> = unreleased.collect();
         let causes = Causes {
             handles: &handles_of_group,
             leaked: &unreleased,
@@ -249,12 +248,13 @@ fn suspects_of_handles(
         };
         let diagnoses = proved(&Causes::ALL, &causes);
         // Handles of an object are adjacent.
-        let objects =
-            unreleased.chunk_by(|a, b| a.object == b.object).map(|handles| handles[0].object);
-        let names = names.names(objects);
+        let objects = unreleased.iter().map(|handle| columns.object(*handle));
+        let mut objects: Vec<ObjectIdx> = objects.collect();
+        objects.dedup();
+        let names = names.names(objects.into_iter());
         let stacks: HashSet<_> = handles_of_group
             .iter()
-            .filter_map(|handle| columns.stack.get(handle.opened.row()))
+            .filter_map(|handle| columns.stack(columns.opening(*handle)))
             .collect();
         let (create_stacks, ended) = (Some(stacks.len()), causes.ended().to_owned());
         Some(Findings { diagnoses, names, create_stacks, grown: None, ended })

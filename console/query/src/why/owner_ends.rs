@@ -1,23 +1,25 @@
 //! Causes that lie in the end of the process that has the handles.
 
-use handlescope_model::{EventKind, ProcessIdx};
+use handlescope_model::{AcquisitionIdx, EventKind, ProcessIdx};
 use indicatif::HumanCount;
 
 use super::causes::{Causes, Diagnosis};
-use crate::groups::Opened;
 use crate::tables::ProcessInfo;
 
 /// The reason why a handle of a process that ended is leaked all the same.
 const COUNTED: &str = "counted as leaked, because the trace has no close";
 
 impl Causes<'_> {
-    fn owner(&self, handle: Opened) -> Option<(ProcessIdx, &ProcessInfo)> {
-        let owner = self.columns.owners.of(handle.opened.row())?;
+    fn owner(&self, handle: AcquisitionIdx) -> Option<(ProcessIdx, &ProcessInfo)> {
+        let owner = self.columns.owner(handle)?;
         Some((owner, self.file.processes.get(owner)))
     }
 
     /// Leaked handles with the owner that ended, if `is_meant` is true.
-    fn of_ended(&self, is_meant: impl Fn(Opened, ProcessIdx) -> bool) -> Vec<Opened> {
+    fn of_ended(
+        &self,
+        is_meant: impl Fn(AcquisitionIdx, ProcessIdx) -> bool,
+    ) -> Vec<AcquisitionIdx> {
         self.leaked_where(|handle| {
             let owner = self.owner(handle).filter(|(_, owner)| owner.end_ns.is_some());
             owner.is_some_and(|(owner, _)| is_meant(handle, owner))
@@ -29,7 +31,8 @@ impl Causes<'_> {
         let (row, owner) = self.owner(*crashed.first()?)?;
         let (status, meaning) = self.ends.crash(row)?;
         let end_ns = owner.end_ns?;
-        let closed = crashed.iter().filter(|handle| handle.closed().is_some()).count();
+        let closed =
+            crashed.iter().filter(|handle| self.columns.closing(**handle).is_some()).count();
         let counted = match crashed.len() - closed {
             0 => "closed by process exit, so not counted as leaked".to_owned(),
             _ if closed == 0 => COUNTED.to_owned(),
@@ -48,7 +51,7 @@ impl Causes<'_> {
 
     pub fn owners_ended(&self, cause: &'static str) -> Option<Diagnosis> {
         let ended = self.of_ended(|handle, owner| {
-            handle.closed().is_none() && self.ends.crash(owner).is_none()
+            self.columns.closing(handle).is_none() && self.ends.crash(owner).is_none()
         });
         let (row, owner) = self.owner(*ended.first()?)?;
         let code = self.ends.exit_code.get(row.row());
@@ -59,15 +62,16 @@ impl Causes<'_> {
 
     pub fn pids_reused(&self, cause: &'static str) -> Option<Diagnosis> {
         let next = |owner: ProcessIdx| self.ends.next.get(owner.row()).copied().flatten();
-        let reused =
-            self.of_ended(|handle, owner| next(owner).is_some() && handle.closed().is_none());
+        let reused = self.of_ended(|handle, owner| {
+            next(owner).is_some() && self.columns.closing(handle).is_none()
+        });
         let later = next(self.owner(*reused.first()?)?.0)?;
         let later_process = self.file.processes.get(later);
-        let closes = |handle: &Opened| {
+        let closes = |handle: &AcquisitionIdx| {
             let close = self
                 .unmatched_closes(*handle)
-                .find(|event| self.columns.owners.process(*event) == Some(later))?;
-            self.columns.time_ns.get(close)
+                .find(|event| self.columns.processes.get(*event) == Some(later))?;
+            self.columns.time_ns(close)
         };
         let closes: Vec<i64> = reused.iter().filter_map(closes).collect();
         let close = closes.iter().min().map(|ns| match closes.len() {
@@ -88,15 +92,15 @@ impl Causes<'_> {
     }
 
     /// Closes of the value of a leaked handle in other processes, after it was opened.
-    fn unmatched_closes(&self, handle: Opened) -> impl Iterator<Item = usize> {
-        let opened = handle.opened.row();
-        let (owner, value) = (self.columns.owners.of(opened), self.columns.slot(opened));
-        let later = (opened + 1..self.file.objects.events(handle.object).end).take(MAX_EVENTS);
+    fn unmatched_closes(&self, handle: AcquisitionIdx) -> impl Iterator<Item = usize> {
+        let opened = self.columns.opening(handle);
+        let (owner, value) = (self.columns.processes.owner(opened), self.columns.slot(opened));
+        let later = self.columns.around(handle).1.iter().copied().take(MAX_EVENTS);
         later.filter(move |event| {
             self.columns.kind(*event) == Some(EventKind::HandleClose)
                 && self.columns.slot(*event) == value
-                && self.columns.owners.process(*event) != owner
-                && handle.closed().is_none()
+                && self.columns.processes.get(*event) != owner
+                && self.columns.closing(handle).is_none()
         })
     }
 }

@@ -1,23 +1,22 @@
 //! Causes that lie in two handles to one object: one thread opens it twice, or two processes share it.
 
-use handlescope_model::{EventKind, ProcessIdx};
+use handlescope_model::{AcquisitionIdx, EventKind, ProcessIdx};
 use indicatif::HumanCount;
 
 use super::causes::{Causes, Diagnosis};
 use super::owner_ends::MAX_EVENTS;
-use crate::groups::Opened;
 
 impl Causes<'_> {
     pub fn opened_twice(&self, cause: &'static str) -> Option<Diagnosis> {
         let twice = self.leaked_where(|handle| self.second_open(handle).is_some());
-        let first = twice.first()?.opened.row();
+        let first = self.columns.opening(*twice.first()?);
         let second = self.second_open(*twice.first()?)?;
-        let time = |event: usize| self.columns.time_ns.get(event);
+        let time = |event: usize| self.columns.time_ns(event);
         let apart_ns = time(first)?.abs_diff(time(second)?);
         let example = if twice.len() > 1 { "for example " } else { "" };
         let facts = format!(
             "one thread opened the same object twice and closed only one handle ({example}thread {}, {} µs apart)",
-            self.columns.tid.get(first)?,
+            self.columns.tid(first)?,
             HumanCount(apart_ns / 1000)
         );
         self.diagnosis(cause, &twice, facts)
@@ -25,14 +24,15 @@ impl Causes<'_> {
 
     /// The nearest other open of the object by the thread that opened a handle, within the window of a race, if both were
     /// open at once and the program closed the other one. Opens that are further apart may be independent of each other.
-    fn second_open(&self, handle: Opened) -> Option<usize> {
-        let (columns, opening) = (self.columns, handle.opened.row());
-        let tid = columns.tid.get(opening)?;
-        let is_of_thread = |event: &usize| columns.tid.get(*event) == Some(tid);
+    fn second_open(&self, handle: AcquisitionIdx) -> Option<usize> {
+        let (columns, opening) = (self.columns, self.columns.opening(handle));
+        let tid = columns.tid(opening)?;
+        let is_of_thread = |event: &usize| columns.tid(*event) == Some(tid);
         let (mut before, mut after) = self.nearby_creates(handle)?;
-        let before = before
-            .find(is_of_thread)
-            .filter(|event| columns.closed_by_program(*event).is_some_and(|close| close > opening));
+        let before = before.find(is_of_thread).filter(|event| {
+            let close = columns.closed_by_program(*event);
+            close.is_some_and(|close| columns.place(close) > columns.place(opening))
+        });
         let after =
             || after.find(is_of_thread).filter(|event| columns.closed_by_program(*event).is_some());
         before.or_else(after)
@@ -49,21 +49,21 @@ impl Causes<'_> {
     }
 
     /// The other process of a duplicate, if its handle was open to the end.
-    fn other_side(&self, handle: Opened) -> Option<ProcessIdx> {
-        let (columns, opening) = (self.columns, handle.opened.row());
-        if columns.owners.inherited_by(opening).is_some() {
+    fn other_side(&self, handle: AcquisitionIdx) -> Option<ProcessIdx> {
+        let (columns, opening) = (self.columns, self.columns.opening(handle));
+        if columns.processes.inherited_by(opening).is_some() {
             return None;
         }
-        let owner = columns.owners.of(opening)?;
-        let events = self.file.objects.events(handle.object);
+        let owner = columns.processes.owner(opening)?;
+        let (before, after) = columns.around(handle);
         let other = match columns.kind(opening)? {
             EventKind::HandleDuplicate => {
                 let source = (columns.duplicated(opening).0?, columns.source_slot(opening)?);
                 let is_source = |event: &usize| {
                     columns.is_opening(*event)
-                        && columns.owners.of(*event).zip(columns.slot(*event)) == Some(source)
+                        && columns.processes.owner(*event).zip(columns.slot(*event)) == Some(source)
                 };
-                (events.start..opening).rev().take(MAX_EVENTS).find(is_source)?
+                before.iter().rev().copied().take(MAX_EVENTS).find(is_source)?
             }
             EventKind::HandleCreate => {
                 let value = columns.slot(opening)?;
@@ -72,11 +72,11 @@ impl Causes<'_> {
                         && columns.duplicated(*event).0 == Some(owner)
                         && columns.source_slot(*event) == Some(value)
                 };
-                (opening + 1..events.end).take(MAX_EVENTS).find(is_copy)?
+                after.iter().copied().take(MAX_EVENTS).find(is_copy)?
             }
             _ => return None,
         };
-        let process = columns.owners.of(other)?;
+        let process = columns.processes.owner(other)?;
         let is_open = columns.is_open(other) && self.file.processes.get(process).end_ns.is_none();
         (process != owner && is_open).then_some(process)
     }

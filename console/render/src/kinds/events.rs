@@ -349,7 +349,7 @@ impl<'a> ObjectRow<'a> {
 
     fn existing_handles(self) -> impl Iterator<Item = ExistingHandle> {
         let tables = &self.answer.file;
-        let handles = self.listing.existing(tables.objects.existing(self.object.object()));
+        let handles = self.listing.existing(self.object.object());
         handles.map(|(owner, handle)| (tables.processes.get(owner).pid, handle))
     }
 }

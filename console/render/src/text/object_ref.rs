@@ -283,9 +283,8 @@ impl ObjectLine<'_> {
     fn handles(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [created, duplicated, closed] = self.count_events();
         let tables = &self.file.file;
-        let existing = tables.objects.existing(self.selected.object());
-        let mut handles = self.listing.existing(existing);
-        match (created + duplicated + closed, handles.len(), handles.next()) {
+        let handles = || self.listing.existing(self.selected.object());
+        match (created + duplicated + closed, handles().count(), handles().next()) {
             (0, 1, Some((owner, handle))) => {
                 let owner = self.style.marked(tables.processes.get(owner));
                 let owner = self.display.screen.paint(Role::Process, owner);

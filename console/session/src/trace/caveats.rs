@@ -5,9 +5,9 @@ use std::path::Path;
 use handlescope_extract::is_loss;
 use handlescope_model::rules::{EXIT_FUNCTIONS, LossTimes, WITH_HANDLE};
 use handlescope_model::tables::{
-    EventCounts, Events, ObjectSpans, Processes, TraceInfo, TraceInfos, Warnings, is_ring,
+    Acquisitions, EventCounts, Processes, TraceInfo, TraceInfos, Warnings, is_ring,
 };
-use handlescope_model::{ArchiveError, EventKind, RowCount, Table, TableRows, Trace, Untrusted};
+use handlescope_model::{ArchiveError, EventKind, ObjectIdx, Table, TableRows, Trace, Untrusted};
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -61,7 +61,8 @@ impl Caveat {
         let mut caveats = Vec::new();
         let mut add = |kind, text| caveats.push(Caveat { kind, text });
         let has_rundown = has_end_rundown(trace)?;
-        let has_handles = trace.height(Table::ExistingHandles)? > 0 || has_handle_events(trace)?;
+        let has_handles =
+            trace.values(Acquisitions::in_rundown)?.any() || has_handle_events(trace)?;
         if let Some(text) = without_clock(trace)? {
             add(CaveatKind::NoClock, text);
         } else if !has_handles {
@@ -301,13 +302,12 @@ fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
 
 /// Text about what a dump does not say: when handles were opened, and often where.
 fn of_dump(trace: &Trace, info: &TraceInfo) -> Result<String, ArchiveError> {
-    let open = trace.height(Table::ExistingHandles)? as u64;
-    let (created, listed) =
-        (trace.values(ObjectSpans::create_event)?, trace.values(ObjectSpans::existing_count)?);
-    let is_listed = |count: &Option<RowCount<_>>| count.is_some_and(|count| count.0 > 0);
-    let traced = created.iter().zip(listed.iter());
-    let traced =
-        traced.filter(|(created, listed)| created.is_some() && is_listed(listed)).count() as u64;
+    let table = trace.event_table()?;
+    let open = (0..table.allocations).filter(|row| table.state(*row).is_listed()).count() as u64;
+    let is_traced = |object: &ObjectIdx| {
+        table.create_event(*object).is_some() && table.listed(*object).next().is_some()
+    };
+    let traced = (0..table.objects).map(ObjectIdx::of).filter(is_traced).count() as u64;
     let opened = match (has_end_rundown(trace)?, trace.height(Table::StackEvents)?) {
         (false, _) => {
             "it does not list the open handles: the dump was written without MiniDumpWithHandleData"
@@ -347,8 +347,12 @@ fn coarse_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
 }
 
 pub fn has_handle_events(trace: &Trace) -> Result<bool, ArchiveError> {
-    let kinds = trace.values(Events::kind)?;
-    if kinds.values().iter().any(|kind| WITH_HANDLE.contains_code(*kind)) {
+    let table = trace.event_table()?;
+    let has_event = |row: usize| {
+        let state = table.state(row);
+        !state.is_view() && (state.is_opened() || state.is_ended())
+    };
+    if (0..table.allocations).any(has_event) {
         return Ok(true);
     }
     // Some may have been left out, because their processes are not known.

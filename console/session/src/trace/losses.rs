@@ -1,15 +1,11 @@
 //! Times when a trace lost events, and whether it says what was open at its end and what was closed by process exit.
 
-use std::sync::Arc;
-
 use handlescope_extract::is_loss;
-use handlescope_model::rules::{LossTimes, OPENING_HANDLES, is_of_end_rundown};
+use handlescope_model::rules::{LossTimes, is_of_end_rundown};
 use handlescope_model::tables::{
-    EventCounts, Events, LossKind, Losses, ObjectTypes, Processes, TraceInfos, Warnings,
+    Acquisitions, End, EventCounts, LossKind, Losses, ObjectTypes, Processes, TraceInfos, Warnings,
 };
-use handlescope_model::{
-    ArchiveError, Cell, FILE_MAPPING_TYPE, Key, RowSet, Sparse, Table, TableRows, Trace,
-};
+use handlescope_model::{ArchiveError, FILE_MAPPING_TYPE, Table, TableRows, Trace};
 
 /// Times at which events that belong to the trace may be missing, nanoseconds since session start: anywhere, if the
 /// extract says only that some are.
@@ -78,40 +74,9 @@ pub fn knows_losses(trace: &Trace) -> Result<bool, ArchiveError> {
 /// # Errors
 /// When the archive is damaged.
 pub fn unseen_closes(trace: &Trace) -> Result<u64, ArchiveError> {
-    Ok(unseen_values(trace, Events::closed_unseen)?.iter().flatten().count() as u64)
-}
-
-/// A column of events about closes that are missing. Where the trace lost nothing it has no numbers, and is not read,
-/// as events are millions.
-///
-/// # Errors
-/// When the archive is damaged.
-pub fn unseen_values<T>(trace: &Trace, key: Key<Events, T>) -> Result<T::Values, ArchiveError>
-where
-    T: Cell<Values: Default>,
-{
-    if trace.height(Table::Losses)? == 0 {
-        return Ok(T::Values::default());
-    }
-    trace.values(key)
-}
-
-/// Some rows of such a column.
-///
-/// # Errors
-/// When the archive is damaged.
-pub fn unseen_values_at<T>(
-    trace: &Trace,
-    key: Key<Events, T>,
-    rows: &Arc<RowSet>,
-) -> Result<Sparse<T::Values>, ArchiveError>
-where
-    T: Cell<Values: Default>,
-{
-    if trace.height(Table::Losses)? == 0 {
-        return Ok(Sparse::default());
-    }
-    trace.values_at(key, rows)
+    let is_unseen = |code: u32| End::from_code(code).is_some_and(|end| end.unseen().is_some());
+    let ends = trace.values(Acquisitions::end)?;
+    Ok(ends.iter().flatten().filter(|code| is_unseen(*code)).count() as u64)
 }
 
 /// Whether a trace has a rundown of open handles at its end.
@@ -119,7 +84,7 @@ where
 /// # Errors
 /// When the archive is damaged.
 pub fn has_end_rundown(trace: &Trace) -> Result<bool, ArchiveError> {
-    if trace.height(Table::ExistingHandles)? > 0 {
+    if trace.values(Acquisitions::in_rundown)?.any() {
         return Ok(true);
     }
     let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
@@ -138,20 +103,21 @@ pub fn has_end_rundown(trace: &Trace) -> Result<bool, ArchiveError> {
 /// # Errors
 /// When the archive is damaged.
 pub fn lists_open_handles(trace: &Trace) -> Result<bool, ArchiveError> {
-    if trace.height(Table::ExistingHandles)? > 0 {
+    if trace.values(Acquisitions::in_rundown)?.any() {
         return Ok(true);
     }
     Ok(has_end_rundown(trace)? && !has_open_handles(trace)?)
 }
 
 fn has_open_handles(trace: &Trace) -> Result<bool, ArchiveError> {
-    let (leaked, kind) = (trace.values(Events::leaked)?, trace.values(Events::kind)?);
-    let (process, child) = (trace.values(Events::process)?, trace.values(Events::inherited_by)?);
+    let table = trace.event_table()?;
+    let process = trace.values(Acquisitions::process)?;
     let end_ns = trace.values(Processes::end_ns)?;
-    let lives_on = |event: usize| {
-        let owner = child.get(event).or_else(|| process.get(event));
-        owner.is_some_and(|owner| end_ns.get(owner.row()).is_none())
+    let lives_on =
+        |row: usize| process.get(row).is_none_or(|process| end_ns.get(process.row()).is_none());
+    let is_open_handle = |row: usize| {
+        let state = table.state(row);
+        state.is_leaked() && !state.is_view() && lives_on(row)
     };
-    let opens = |event: usize| kind.get(event).is_some_and(|it| OPENING_HANDLES.contains_code(it));
-    Ok((0..kind.len()).any(|event| leaked.get(event) && opens(event) && lives_on(event)))
+    Ok((0..table.allocations).any(is_open_handle))
 }

@@ -24,7 +24,6 @@ pub use self::frame_name_cache::{FrameNameCache, KnownNames, StoredNames, is_sti
 pub use self::load::{LoadArgs, Loading};
 pub use self::losses::{
     has_end_rundown, knows_losses, lists_open_handles, loss_times, most_lost_events, unseen_closes,
-    unseen_values, unseen_values_at,
 };
 pub use self::resource_caveats::{KindCounts, ResourceFacts};
 pub use self::session::Session;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use handlescope_model::tables::{ResourceEnd, ResourceKind, Resources};
-use handlescope_model::{Numbers, ResourceIdx};
+use handlescope_model::tables::{Acquisitions, End, ResourceKind};
+use handlescope_model::{AcquisitionIdx, Numbers};
 use indicatif::HumanCount;
 
 use super::super::causes::{Cause, Diagnosis, Findings, proved};
@@ -28,7 +28,7 @@ pub struct SiteCauses<'a> {
     table: &'a ResourceTable,
     allocators: &'a AllocatorList,
     key: Numbers<u64>,
-    grown_from: Numbers<ResourceIdx>,
+    grown_from: Numbers<AcquisitionIdx>,
     commits: Commits,
     /// Bytes of whole allocations by row, where any ended in parts.
     whole_sizes: Option<Vec<i64>>,
@@ -39,10 +39,10 @@ pub struct SiteCauses<'a> {
 /// A site, and what causes are found in.
 pub struct Site<'a> {
     causes: &'a SiteCauses<'a>,
-    rows: &'a [ResourceIdx],
+    rows: &'a [AcquisitionIdx],
     sums: &'a Sums,
     /// The rows that leaked.
-    leaked: Vec<ResourceIdx>,
+    leaked: Vec<AcquisitionIdx>,
     /// The blocks among them that only grew.
     chains: Vec<Chain>,
 }
@@ -59,7 +59,7 @@ struct Chain {
 impl<'a> SiteCauses<'a> {
     pub fn load(allocations: &'a Allocations<'_>) -> Result<Self, QueryError> {
         let Allocations { origin, table, allocators, .. } = allocations;
-        let key = origin.trace.values(Resources::key)?;
+        let key = origin.trace.values(Acquisitions::key)?;
         Ok(Self {
             allocations,
             commits: Commits::load(table, allocators, &key),
@@ -67,8 +67,8 @@ impl<'a> SiteCauses<'a> {
             table,
             allocators,
             key,
-            grown_from: origin.trace.values(Resources::grown_from)?,
-            steps: AtomicUsize::new(2 * table.len()),
+            grown_from: origin.trace.values(Acquisitions::grown_from)?,
+            steps: AtomicUsize::new(2 * table.rows().len()),
         })
     }
 
@@ -82,7 +82,7 @@ impl<'a> SiteCauses<'a> {
         }
         ResourceKind::ALL.iter().find(|kind| kind.name() == type_name)?;
         let rows = self.allocations.resources(groups);
-        let leaked: Vec<ResourceIdx> =
+        let leaked: Vec<AcquisitionIdx> =
             rows.iter().copied().filter(|row| self.table.is_unreleased(*row)).collect();
         let chains: Vec<Chain> = leaked.iter().filter_map(|row| self.chain(*row)).collect();
         let growths = chains.iter().map(|chain| (chain.size, chain.per_minute()));
@@ -95,9 +95,9 @@ impl<'a> SiteCauses<'a> {
     }
 
     /// The reallocations that made a block, if there are some and each made it larger.
-    fn chain(&self, last: ResourceIdx) -> Option<Chain> {
-        let size = |row: ResourceIdx| self.table.size.get(row.row());
-        let time = |row: ResourceIdx| self.table.time_ns.get(row.row());
+    fn chain(&self, last: AcquisitionIdx) -> Option<Chain> {
+        let size = |row: AcquisitionIdx| self.table.size.get(row.row());
+        let time = |row: AcquisitionIdx| self.table.time_ns.get(row.row());
         let (last_size, last_ns) = (size(last)?, time(last)?);
         let mut chain =
             Chain { steps: 0, first_size: last_size, size: last_size, first_ns: last_ns, last_ns };
@@ -140,7 +140,7 @@ impl Site<'_> {
     fn without_commit(&self, cause: &'static str) -> Option<Diagnosis> {
         let causes = self.causes;
         // By the first row of each, because the rows of parts do not have their offsets in the allocation.
-        let mut reserved: BTreeMap<ResourceIdx, i64> = BTreeMap::new();
+        let mut reserved: BTreeMap<AcquisitionIdx, i64> = BTreeMap::new();
         for row in &self.leaked {
             let first = causes.table.first_part(*row).unwrap_or(*row);
             let leaked_bytes = reserved.entry(first).or_default();
@@ -176,18 +176,18 @@ impl Site<'_> {
     }
 
     /// The rows that ended in a way.
-    fn ended(&self, end: ResourceEnd) -> impl Iterator<Item = usize> {
+    fn ended(&self, end: End) -> impl Iterator<Item = usize> {
         let code = Some(end.code());
         let rows = self.rows.iter().map(|row| row.row());
         rows.filter(move |row| self.causes.table.end.get(*row) == code)
     }
 
     fn none_freed(&self, cause: &'static str) -> Option<Diagnosis> {
-        if self.ended(ResourceEnd::Freed).next().is_some() {
+        if self.ended(End::Freed).next().is_some() {
             return None;
         }
         // A reallocation keeps the contents of the block that it frees.
-        let facts = match self.ended(ResourceEnd::Reallocated).next() {
+        let facts = match self.ended(End::Reallocated).next() {
             Some(_) => "reallocated, but never freed",
             None => "nothing frees what is allocated here",
         };
@@ -195,7 +195,7 @@ impl Site<'_> {
     }
 
     fn some_freed(&self, cause: &'static str) -> Option<Diagnosis> {
-        self.ended(ResourceEnd::Freed).next()?;
+        self.ended(End::Freed).next()?;
         let (Sums { ends, counts, .. }, leaked) = (self.sums, self.sums.counts.unreleased());
         let freed = match ends.freed {
             0 => self.diagnosis(cause, leaked, "none freed completely, some in part"),
@@ -205,7 +205,7 @@ impl Site<'_> {
                     .map(|diagnosis| diagnosis.with_others(ends.others()))
             }
         };
-        let stacks = self.ended(ResourceEnd::Freed);
+        let stacks = self.ended(End::Freed);
         let stacks = stacks.filter_map(|row| self.causes.table.end_stack.get(row));
         freed.map(|diagnosis| diagnosis.with_stacks(stacks))
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use handlescope_model::tables::{Allocator, ResourceKind};
-use handlescope_model::{Numbers, ProcessIdx, ResourceIdx};
+use handlescope_model::{AcquisitionIdx, Numbers, ProcessIdx};
 
 use crate::allocations::{AllocatorList, ResourceTable};
 
@@ -32,8 +32,9 @@ impl Commits {
         let mut commits: HashMap<Owner, Vec<(u64, i64)>> = HashMap::new();
         let is_commit = |allocator: &&Allocator| allocator.kind == ResourceKind::Commit.code();
         if allocators.rows().iter().any(|allocator| is_commit(&allocator)) {
-            let resources = (0..table.len()).map(ResourceIdx::of);
-            for row in resources.filter(|row| !table.is_further_part(*row)).map(ResourceIdx::row) {
+            let resources = table.rows().map(AcquisitionIdx::of);
+            for row in resources.filter(|row| !table.is_further_part(*row)).map(AcquisitionIdx::row)
+            {
                 let allocator =
                     table.allocator.get(row).and_then(|allocator| allocators.get(allocator));
                 if let (Some(allocator), Some(key), Some(time_ns)) =

@@ -1,0 +1,232 @@
+//! The columns of events: what they have in the rows that they are made of.
+
+use std::sync::Arc;
+
+use handlescope_model::tables::{AcquisitionKind, Acquisitions, Objects, Origin, ReferenceChanges};
+use handlescope_model::{
+    ArchiveError, EventTable, Key, Number, Numbering, Numbers, Part, ProcessIdx, RowSet, Sparse,
+    StackIdx, Table, Trace,
+};
+
+/// Reads columns of some events.
+pub struct EventColumns<'a> {
+    trace: &'a Trace,
+    table: Arc<EventTable>,
+    /// Acquisitions whose events are read.
+    rows: Arc<RowSet>,
+}
+
+/// Values of openings and ends, object events and reference changes.
+pub struct EventValues<T: Number> {
+    numbering: Numbering,
+    opened: Sparse<Numbers<T>>,
+    ended: Sparse<Numbers<T>>,
+    created: Numbers<T>,
+    deleted: Numbers<T>,
+    changed: Numbers<T>,
+}
+
+impl<T: Number> EventValues<T> {
+    /// The value of an event.
+    #[inline]
+    pub fn get(&self, event: usize) -> Option<T> {
+        match self.numbering.part(event) {
+            (Part::Opened, row) => self.opened.get(row),
+            (Part::Ended, row) => self.ended.get(row),
+            (Part::Created, row) => self.created.get(row),
+            (Part::Deleted, row) => self.deleted.get(row),
+            (Part::Changed, row) => self.changed.get(row),
+        }
+    }
+}
+
+/// Values of the acquisitions that events open.
+pub struct OpenedValues<T: Number> {
+    numbering: Numbering,
+    values: Sparse<Numbers<T>>,
+}
+
+impl<T: Number> OpenedValues<T> {
+    /// The value of an event; `None` of one that opens nothing.
+    #[inline]
+    pub fn get(&self, event: usize) -> Option<T> {
+        match self.numbering.part(event) {
+            (Part::Opened, row) => self.values.get(row),
+            _ => None,
+        }
+    }
+}
+
+/// The processes that events belong to: of a handle that a child inherited the parent.
+pub struct EventProcesses {
+    process: EventValues<ProcessIdx>,
+    origin: Sparse<Numbers<u32>>,
+    source: OpenedValues<ProcessIdx>,
+    caller: EventValues<ProcessIdx>,
+}
+
+impl EventProcesses {
+    #[inline]
+    pub fn get(&self, event: usize) -> Option<ProcessIdx> {
+        if self.is_inherited(event) {
+            return self.source.get(event).or_else(|| self.caller.get(event));
+        }
+        self.process.get(event)
+    }
+
+    /// Owner of the handle that an event opened: the child that inherited it, or else the process of the event.
+    pub fn owner(&self, event: usize) -> Option<ProcessIdx> {
+        self.process.get(event)
+    }
+
+    /// The child that inherited the handle of a duplicate.
+    pub fn inherited_by(&self, event: usize) -> Option<ProcessIdx> {
+        if self.is_inherited(event) { self.process.get(event) } else { None }
+    }
+
+    /// Process whose thread made the call: of duplicates always, else where it is not the owner.
+    pub fn caller(&self, event: usize) -> Option<ProcessIdx> {
+        match self.process.numbering.part(event).0 {
+            Part::Opened | Part::Ended => self.caller.get(event),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn is_inherited(&self, event: usize) -> bool {
+        let (part, row) = self.process.numbering.part(event);
+        part == Part::Opened && self.origin.get(row) == Some(Origin::Inherit.code())
+    }
+}
+
+/// Handle values: that of the opening, and that of the close, which may have other tag bits.
+pub struct EventHandles {
+    numbering: Numbering,
+    kind: Sparse<Numbers<u32>>,
+    key: Sparse<Numbers<u64>>,
+    ended_key: Sparse<Numbers<u64>>,
+}
+
+impl EventHandles {
+    pub fn get(&self, event: usize) -> Option<u64> {
+        let (part, row) = self.numbering.part(event);
+        let is_handle = || self.kind.get(row) == Some(AcquisitionKind::Handle.code());
+        let key = || self.key.get(row).filter(|_| is_handle());
+        match part {
+            Part::Opened => key(),
+            Part::Ended => self.ended_key.get(row).or_else(key),
+            Part::Created | Part::Deleted | Part::Changed => None,
+        }
+    }
+}
+
+/// Values of maps and unmaps.
+pub struct ViewValues<T: Number> {
+    numbering: Numbering,
+    kind: Sparse<Numbers<u32>>,
+    values: Sparse<Numbers<T>>,
+}
+
+impl<T: Number> ViewValues<T> {
+    pub fn get(&self, event: usize) -> Option<T> {
+        let row = self.numbering.acquisition(event)?.row();
+        self.values.get(row).filter(|_| self.kind.get(row) == Some(AcquisitionKind::View.code()))
+    }
+}
+
+impl<'a> EventColumns<'a> {
+    /// Reads columns of all events.
+    pub fn of_all(trace: &'a Trace) -> Result<Self, ArchiveError> {
+        let rows = Arc::new(RowSet::all(trace.height(Table::Acquisitions)?));
+        Self::of_rows(trace, rows)
+    }
+
+    /// Reads columns of the events of some acquisitions.
+    pub fn of_rows(trace: &'a Trace, rows: Arc<RowSet>) -> Result<Self, ArchiveError> {
+        Ok(Self { trace, table: trace.event_table()?, rows })
+    }
+
+    pub fn stacks(&self) -> Result<EventValues<StackIdx>, ArchiveError> {
+        self.of_each(
+            (Acquisitions::opened_stack, Acquisitions::ended_stack),
+            (Objects::created_stack, Objects::deleted_stack),
+            ReferenceChanges::stack,
+        )
+    }
+
+    pub fn tids(&self) -> Result<EventValues<u32>, ArchiveError> {
+        self.of_each(
+            (Acquisitions::opened_tid, Acquisitions::ended_tid),
+            (Objects::created_tid, Objects::deleted_tid),
+            ReferenceChanges::tid,
+        )
+    }
+
+    pub fn processes(&self) -> Result<EventProcesses, ArchiveError> {
+        let others = (Objects::created_process, Objects::deleted_process);
+        let changed = ReferenceChanges::process;
+        let process = (Acquisitions::process, Acquisitions::process);
+        let caller = (Acquisitions::opened_by, Acquisitions::ended_by);
+        Ok(EventProcesses {
+            process: self.of_each(process, others, changed)?,
+            origin: self.trace.values_at(Acquisitions::origin, &self.rows)?,
+            source: self.of_opened(Acquisitions::source_process)?,
+            caller: self.of_each(caller, others, changed)?,
+        })
+    }
+
+    pub fn handles(&self) -> Result<EventHandles, ArchiveError> {
+        Ok(EventHandles {
+            numbering: self.table.numbering,
+            kind: self.trace.values_at(Acquisitions::kind, &self.rows)?,
+            key: self.trace.values_at(Acquisitions::key, &self.rows)?,
+            ended_key: self.trace.values_at(Acquisitions::ended_key, &self.rows)?,
+        })
+    }
+
+    /// Values that acquisitions have where they are opened.
+    pub fn of_opened<T: Number>(
+        &self,
+        key: Key<Acquisitions, Option<T>>,
+    ) -> Result<OpenedValues<T>, ArchiveError> {
+        let values = self.trace.values_at(key, &self.rows)?;
+        Ok(OpenedValues { numbering: self.table.numbering, values })
+    }
+
+    /// First addresses of views.
+    pub fn view_bases(&self) -> Result<ViewValues<u64>, ArchiveError> {
+        Ok(ViewValues {
+            numbering: self.table.numbering,
+            kind: self.trace.values_at(Acquisitions::kind, &self.rows)?,
+            values: self.trace.values_at(Acquisitions::key, &self.rows)?,
+        })
+    }
+
+    /// Values that views have.
+    pub fn of_views<T: Number>(
+        &self,
+        key: Key<Acquisitions, Option<T>>,
+    ) -> Result<ViewValues<T>, ArchiveError> {
+        Ok(ViewValues {
+            numbering: self.table.numbering,
+            kind: self.trace.values_at(Acquisitions::kind, &self.rows)?,
+            values: self.trace.values_at(key, &self.rows)?,
+        })
+    }
+
+    fn of_each<T: Number>(
+        &self,
+        (opened, ended): (Key<Acquisitions, Option<T>>, Key<Acquisitions, Option<T>>),
+        (created, deleted): (Key<Objects, Option<T>>, Key<Objects, Option<T>>),
+        changed: Key<ReferenceChanges, Option<T>>,
+    ) -> Result<EventValues<T>, ArchiveError> {
+        Ok(EventValues {
+            numbering: self.table.numbering,
+            opened: self.trace.values_at(opened, &self.rows)?,
+            ended: self.trace.values_at(ended, &self.rows)?,
+            created: self.trace.values(created)?,
+            deleted: self.trace.values(deleted)?,
+            changed: self.trace.values(changed)?,
+        })
+    }
+}
