@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use handlescope_model::tables::{AcquisitionKind, Acquisitions, Objects, Origin, ReferenceChanges};
+use handlescope_model::tables::{Acquisitions, Objects, Origin, ReferenceChanges};
 use handlescope_model::{
     ArchiveError, EventTable, Key, Number, Numbering, Numbers, Part, ProcessIdx, RowSet, Sparse,
     StackIdx, Table, Trace,
@@ -27,6 +27,12 @@ pub struct EventValues<T: Number> {
 }
 
 impl<T: Number> EventValues<T> {
+    /// The value of the opening of an acquisition.
+    #[inline]
+    pub fn opened(&self, acquisition: usize) -> Option<T> {
+        self.opened.get(acquisition)
+    }
+
     /// The value of an event.
     #[inline]
     pub fn get(&self, event: usize) -> Option<T> {
@@ -59,8 +65,8 @@ impl<T: Number> OpenedValues<T> {
 
 /// The processes that events belong to: of a handle that a child inherited the parent.
 pub struct EventProcesses {
+    table: Arc<EventTable>,
     process: EventValues<ProcessIdx>,
-    origin: Sparse<Numbers<u32>>,
     source: OpenedValues<ProcessIdx>,
     caller: EventValues<ProcessIdx>,
 }
@@ -95,23 +101,21 @@ impl EventProcesses {
     #[inline]
     fn is_inherited(&self, event: usize) -> bool {
         let (part, row) = self.process.numbering.part(event);
-        part == Part::Opened && self.origin.get(row) == Some(Origin::Inherit.code())
+        part == Part::Opened && self.table.origin(row) == Some(Origin::Inherit)
     }
 }
 
 /// Handle values: that of the opening, and that of the close, which may have other tag bits.
 pub struct EventHandles {
-    numbering: Numbering,
-    kind: Sparse<Numbers<u32>>,
+    table: Arc<EventTable>,
     key: Sparse<Numbers<u64>>,
     ended_key: Sparse<Numbers<u64>>,
 }
 
 impl EventHandles {
     pub fn get(&self, event: usize) -> Option<u64> {
-        let (part, row) = self.numbering.part(event);
-        let is_handle = || self.kind.get(row) == Some(AcquisitionKind::Handle.code());
-        let key = || self.key.get(row).filter(|_| is_handle());
+        let (part, row) = self.table.numbering.part(event);
+        let key = || self.key.get(row).filter(|_| !self.table.state(row).is_view());
         match part {
             Part::Opened => key(),
             Part::Ended => self.ended_key.get(row).or_else(key),
@@ -122,15 +126,14 @@ impl EventHandles {
 
 /// Values of maps and unmaps.
 pub struct ViewValues<T: Number> {
-    numbering: Numbering,
-    kind: Sparse<Numbers<u32>>,
+    table: Arc<EventTable>,
     values: Sparse<Numbers<T>>,
 }
 
 impl<T: Number> ViewValues<T> {
     pub fn get(&self, event: usize) -> Option<T> {
-        let row = self.numbering.acquisition(event)?.row();
-        self.values.get(row).filter(|_| self.kind.get(row) == Some(AcquisitionKind::View.code()))
+        let row = self.table.numbering.acquisition(event)?.row();
+        self.values.get(row).filter(|_| self.table.state(row).is_view())
     }
 }
 
@@ -147,11 +150,26 @@ impl<'a> EventColumns<'a> {
     }
 
     pub fn stacks(&self) -> Result<EventValues<StackIdx>, ArchiveError> {
-        self.of_each(
-            (Acquisitions::opened_stack, Acquisitions::ended_stack),
-            (Objects::created_stack, Objects::deleted_stack),
-            ReferenceChanges::stack,
-        )
+        self.stacks_of((true, true))
+    }
+
+    /// The stacks of openings, of ends, or of both; those of other events are always read.
+    pub fn stacks_of(
+        &self,
+        (opened, ended): (bool, bool),
+    ) -> Result<EventValues<StackIdx>, ArchiveError> {
+        let read = |key, is_needed: bool| match is_needed {
+            true => self.trace.values_at(key, &self.rows),
+            false => Ok(Sparse::default()),
+        };
+        Ok(EventValues {
+            numbering: self.table.numbering,
+            opened: read(Acquisitions::opened_stack, opened)?,
+            ended: read(Acquisitions::ended_stack, ended)?,
+            created: self.trace.values(Objects::created_stack)?,
+            deleted: self.trace.values(Objects::deleted_stack)?,
+            changed: self.trace.values(ReferenceChanges::stack)?,
+        })
     }
 
     pub fn tids(&self) -> Result<EventValues<u32>, ArchiveError> {
@@ -169,7 +187,7 @@ impl<'a> EventColumns<'a> {
         let caller = (Acquisitions::opened_by, Acquisitions::ended_by);
         Ok(EventProcesses {
             process: self.of_each(process, others, changed)?,
-            origin: self.trace.values_at(Acquisitions::origin, &self.rows)?,
+            table: Arc::clone(&self.table),
             source: self.of_opened(Acquisitions::source_process)?,
             caller: self.of_each(caller, others, changed)?,
         })
@@ -177,8 +195,7 @@ impl<'a> EventColumns<'a> {
 
     pub fn handles(&self) -> Result<EventHandles, ArchiveError> {
         Ok(EventHandles {
-            numbering: self.table.numbering,
-            kind: self.trace.values_at(Acquisitions::kind, &self.rows)?,
+            table: Arc::clone(&self.table),
             key: self.trace.values_at(Acquisitions::key, &self.rows)?,
             ended_key: self.trace.values_at(Acquisitions::ended_key, &self.rows)?,
         })
@@ -196,8 +213,7 @@ impl<'a> EventColumns<'a> {
     /// First addresses of views.
     pub fn view_bases(&self) -> Result<ViewValues<u64>, ArchiveError> {
         Ok(ViewValues {
-            numbering: self.table.numbering,
-            kind: self.trace.values_at(Acquisitions::kind, &self.rows)?,
+            table: Arc::clone(&self.table),
             values: self.trace.values_at(Acquisitions::key, &self.rows)?,
         })
     }
@@ -208,8 +224,7 @@ impl<'a> EventColumns<'a> {
         key: Key<Acquisitions, Option<T>>,
     ) -> Result<ViewValues<T>, ArchiveError> {
         Ok(ViewValues {
-            numbering: self.table.numbering,
-            kind: self.trace.values_at(Acquisitions::kind, &self.rows)?,
+            table: Arc::clone(&self.table),
             values: self.trace.values_at(key, &self.rows)?,
         })
     }

@@ -53,7 +53,7 @@ impl ExitStacks {
         frames: &Frames<'_>,
         selection: &Selection,
     ) -> Result<Self, QueryError> {
-        let table = &file.objects.table;
+        let (table, times) = (&file.objects.table, file.trace.event_times()?);
         let columns = selection.columns(file.trace, &file.objects)?;
         let (stack, process) = (columns.stacks()?, columns.processes()?);
         let mut needed = StackSet::new(frames.stacks.len());
@@ -66,8 +66,7 @@ impl ExitStacks {
                     && table.kind(*event) == Some(EventKind::HandleClose)
             }) {
                 let end = process.get(event).and_then(|process| file.processes.get(process).end_ns);
-                let is_after_end =
-                    table.time_ns(event).zip(end).is_some_and(|(time, end)| time >= end);
+                let is_after_end = times.get(event).zip(end).is_some_and(|(time, end)| time >= end);
                 needed.add(stack.get(event));
                 closes.push((stack.get(event), is_after_end));
             }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use handlescope_model::tables::{Acquisitions, ClosedUnseen, Names, Objects};
 use handlescope_model::{
-    ArchiveError, EventKind, EventTable, Flags, NameIdx, Numbers, ObjectIdx, ProcessIdx, Sparse,
-    StackIdx, Table, Texts,
+    ArchiveError, EventKind, EventTable, EventTimes, Flags, NameIdx, Numbers, ObjectIdx,
+    ProcessIdx, Sparse, StackIdx, Table, Texts,
 };
 
 use super::context::FileContext;
@@ -25,6 +25,7 @@ pub struct Listing {
     is_multiprocess: Flags,
     is_overlapped: Flags,
     table: Arc<EventTable>,
+    times: EventTimes,
     /// Owners and values of handles.
     owner: Sparse<Numbers<ProcessIdx>>,
     key: Sparse<Numbers<u64>>,
@@ -111,6 +112,7 @@ impl Listing {
             is_multiprocess: trace.values(Objects::is_multiprocess)?,
             is_overlapped: trace.values(Objects::is_overlapped)?,
             table: Arc::clone(&file.objects.table),
+            times: EventTimes::of_rows(trace, &rows)?,
             owner: trace.values_at(Acquisitions::process, &rows)?,
             key: trace.values_at(Acquisitions::key, &rows)?,
             has_clock: trace_info(trace)?.has_clock(),
@@ -187,7 +189,7 @@ impl Listing {
         Some(UnseenClose {
             evidence: self.table.closed_unseen(event)?,
             after_ns: self.closed_after_ns.get(event),
-            before_ns: self.table.closed_before_ns(event),
+            before_ns: self.times.closed_before_ns(event),
         })
     }
 
@@ -227,12 +229,26 @@ impl Listing {
 
     /// Time of an event; `None` in a trace without a clock.
     pub fn time_ns(&self, event: usize) -> Option<i64> {
-        self.table.time_ns(event).filter(|_| self.has_clock)
+        self.times.get(event).filter(|_| self.has_clock)
     }
 
     /// Puts objects into the order of the console: by creation, without one first; then by id.
     pub fn sort(&self, selection: &mut Selection) {
-        selection.objects.sort_by_key(|selected| self.table.time_ns(selected.create()?.row()));
+        let table = &self.table;
+        selection.objects.sort_by_key(|selected| self.times.get(selected.create(table)?.row()));
+    }
+
+    /// The events of an object, in the order in which they happened.
+    pub fn events_in_order(&self, file: &FileContext<'_>, object: ObjectIdx) -> Vec<usize> {
+        let mut events = Vec::new();
+        self.times.in_order(file.trace, object, &mut events);
+        events
+    }
+
+    /// Times of the creation and the end of an object, before any filter; `None` where they are not known.
+    pub fn ends_ns(&self, object: ObjectIdx) -> [Option<i64>; 2] {
+        let ends = [self.table.create_event(object), self.times.destroy_event(object)];
+        ends.map(|event| self.time_ns(event?.row()))
     }
 
     /// The stacks of all events that are left.

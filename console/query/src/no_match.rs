@@ -288,7 +288,7 @@ fn creators(
     let owner = file.trace.values(Acquisitions::process)?;
     let mut processes = BTreeSet::new();
     for object in selection.objects() {
-        match object.create() {
+        match object.create(&file.objects.table) {
             Some(event) => processes.extend(process.get(event.row())),
             None => {
                 let listed = file.objects.table.listed(object.object());

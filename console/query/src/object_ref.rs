@@ -5,8 +5,8 @@ use handlescope_session::filter::ProcessFilter;
 use std::ops::AddAssign;
 
 use handlescope_model::rules::{self, OPENING, VIEWS, WITH_HANDLE};
-use handlescope_model::tables::{AcquisitionKind, Acquisitions};
-use handlescope_model::{EventIdx, Part, StackIdx, Trace};
+use handlescope_model::tables::Acquisitions;
+use handlescope_model::{Part, StackIdx, Trace};
 use rayon::prelude::*;
 
 use super::acquired::events_of_suspect;
@@ -165,9 +165,11 @@ fn caveats(file: &FileContext<'_>, selection: &Selection) -> Result<Vec<Caveat>,
         let (opened, without_stack) =
             opened.reduce(|| (0, 0), |sums, event| (sums.0 + event.0, sums.1 + event.1));
         caveats.extend(Caveat::of_missing_stacks(without_stack, opened));
-        let columns = EventColumns::of_all(file.trace)?;
-        let (stack, process) = (columns.stacks()?, columns.processes()?);
-        let stacks = (0..table.height()).map(|event| (stack.get(event), process.get(event)));
+        let stacks = || {
+            let columns = EventColumns::of_all(file.trace)?;
+            let (stack, process) = (columns.stacks()?, columns.processes()?);
+            Ok((0..table.height()).map(move |event| (stack.get(event), process.get(event))))
+        };
         caveats.extend(unnamed_methods::caveat(file.trace, frames, &file.processes, stacks)?);
     }
     caveats.extend(Caveat::of_missing_symbols(&selection.needs_symbols));
@@ -179,8 +181,8 @@ fn knows_leaks(trace: &Trace) -> Result<bool, QueryError> {
     if has_handle_events(trace)? {
         return Ok(true);
     }
-    let has_views =
-        trace.values(Acquisitions::kind)?.values().contains(&AcquisitionKind::View.code());
+    let table = trace.event_table()?;
+    let has_views = table.states().iter().any(|state| state.is_view());
     let has_rundown = trace.values(Acquisitions::in_rundown)?.any();
     Ok(has_views || (has_rundown && !trace_info(trace)?.is_dump()))
 }
@@ -388,15 +390,15 @@ impl<'a> FileAnswer<'a> {
 
     /// The lifetime of an object before all filters; `None` when its creation or end is unknown.
     pub fn lifetime_ns(&self, listing: &Listing, selected: Selected) -> Option<i64> {
-        let time = |event: Option<EventIdx>| listing.time_ns(event?.row());
-        let (object, objects) = (selected.object(), &self.file.objects);
-        rules::lifetime_ns(time(objects.create_event(object)), time(objects.destroy_event(object)))
+        let [created_ns, ended_ns] = listing.ends_ns(selected.object());
+        rules::lifetime_ns(created_ns, ended_ns)
     }
 
     /// Rows of the events of an object that are left, in time order.
     pub fn events(&self, selected: Selected) -> impl Iterator<Item = usize> + '_ {
-        let events = self.file.objects.events_in_order(self.file.trace, selected.object());
-        events.into_iter().filter(|event| self.selection.events.contains(*event))
+        let listing = self.listing.iter();
+        let events = listing.flat_map(move |it| it.events_in_order(&self.file, selected.object()));
+        events.filter(|event| self.selection.events.contains(*event))
     }
 }
 

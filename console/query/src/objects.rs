@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use handlescope_model::tables::Objects;
 use handlescope_model::{
-    ArchiveError, EventIdx, EventTable, FILE_MAPPING_TYPE, Numbers, ObjectIdx, RowSet, Sparse,
-    Table, Trace, TypeId,
+    ArchiveError, EventTable, FILE_MAPPING_TYPE, Numbers, ObjectIdx, RowSet, Sparse, Table, Trace,
+    TypeId,
 };
 use rayon::prelude::*;
 
@@ -80,22 +80,5 @@ impl ObjectTable {
     #[inline]
     pub fn events(&self, object: ObjectIdx) -> impl Iterator<Item = usize> + '_ {
         self.table.events(object)
-    }
-
-    /// The object's events, in time order.
-    pub fn events_in_order(&self, trace: &Trace, object: ObjectIdx) -> Vec<usize> {
-        let mut events = Vec::new();
-        self.table.in_order(trace, object, &mut events);
-        events
-    }
-
-    /// The event that created the object, before any filter.
-    pub fn create_event(&self, object: ObjectIdx) -> Option<EventIdx> {
-        self.table.create_event(object)
-    }
-
-    /// The event that ended the object, before any filter.
-    pub fn destroy_event(&self, object: ObjectIdx) -> Option<EventIdx> {
-        self.table.destroy_event(object)
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use handlescope_model::{ArchiveError, EventIdx, ObjectIdx, RowSet, Table, Trace};
+use handlescope_model::{
+    ArchiveError, EventIdx, EventTable, EventTimes, ObjectIdx, RowSet, Table, Trace,
+};
 use rayon::prelude::*;
 
 use super::events::EventColumns;
@@ -22,10 +24,14 @@ pub const OBJECTS_AT_ONCE: usize = 1 << 18;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Selected {
     object: ObjectIdx,
-    /// The event that created it; that of no row if there is none, as in `end`.
+    /// The creation that the filters left: [`UNFILTERED`] for that of the object, and that of no row for none.
     create: EventIdx,
-    end: EventIdx,
+    /// Whether a filter removed the event that ended it.
+    is_end_removed: bool,
 }
+
+/// Stands for the event that created an object before any filter.
+const UNFILTERED: EventIdx = EventIdx(u32::MAX - 1);
 
 impl Selected {
     /// Row of the object in the objects table; its id is one more.
@@ -38,14 +44,22 @@ impl Selected {
         u64::from(self.object.0) + 1
     }
 
-    /// Row of the event that counts as creation after the filters.
-    pub fn create(self) -> Option<EventIdx> {
-        self.create.known()
+    /// The event that counts as creation after the filters.
+    pub fn create(self, table: &EventTable) -> Option<EventIdx> {
+        match self.create {
+            UNFILTERED => table.create_event(self.object),
+            create => create.known(),
+        }
     }
 
-    /// Row of the event that ended the object, unless a filter removed it.
-    pub fn end(self) -> Option<EventIdx> {
-        self.end.known()
+    /// The event that ended the object, unless a filter removed it.
+    pub fn end(self, times: &EventTimes) -> Option<EventIdx> {
+        if self.is_end_removed { None } else { times.destroy_event(self.object) }
+    }
+
+    /// Whether it has an end, unless a filter removed that.
+    pub fn has_end(self, table: &EventTable) -> bool {
+        !self.is_end_removed && table.has_destroy_event(self.object)
     }
 
     pub fn set_create(&mut self, event: Option<EventIdx>) {
@@ -53,7 +67,7 @@ impl Selected {
     }
 
     pub fn remove_end(&mut self) {
-        self.end = EventIdx::NONE;
+        self.is_end_removed = true;
     }
 }
 
@@ -74,20 +88,14 @@ impl Selection {
         mut passes: impl FnMut(ObjectIdx) -> bool,
     ) -> Result<Self, Cancelled> {
         let mut poll = Poll::new(cancel);
-        let mut selected = Vec::new();
+        let mut selected = Vec::with_capacity(objects.len());
         for object in objects.iter() {
             poll.round()?;
             if passes(object) {
-                selected.push(object);
+                selected.push(Selected { object, create: UNFILTERED, is_end_removed: false });
             }
         }
-        let selected =
-            selected.into_par_iter().with_min_len(OBJECTS_AT_ONCE).map(|object| Selected {
-                object,
-                create: objects.create_event(object).unwrap_or(EventIdx::NONE),
-                end: objects.destroy_event(object).unwrap_or(EventIdx::NONE),
-            });
-        Ok(Self { objects: selected.collect(), events: EventMask::All, needs_symbols: Vec::new() })
+        Ok(Self { objects: selected, events: EventMask::All, needs_symbols: Vec::new() })
     }
 
     /// The objects with any such handle or view, by its row, before events are removed.
@@ -111,6 +119,24 @@ impl Selection {
             result.is_ok() && passes(selected, events)
         });
         result
+    }
+
+    /// The objects that `filter` leaves, as it leaves them; tested by all threads.
+    pub fn par_filter(
+        &self,
+        cancel: &Cancel,
+        filter: impl Fn(&Selected) -> Option<Selected> + Sync,
+    ) -> Result<Vec<Selected>, Cancelled> {
+        let parts = self.objects.par_chunks(OBJECTS_AT_ONCE).map(|part| {
+            let mut poll = Poll::new(cancel);
+            let mut left = Vec::new();
+            for selected in part {
+                poll.round()?;
+                left.extend(filter(selected));
+            }
+            Ok(left)
+        });
+        Ok(parts.collect::<Result<Vec<_>, Cancelled>>()?.concat())
     }
 
     /// Notes that a filter needs the symbols of some modules.
@@ -185,6 +211,11 @@ pub enum EventMask {
 }
 
 impl EventMask {
+    /// Whether a filter removed events.
+    pub fn is_partial(&self) -> bool {
+        matches!(self, Self::Some(_))
+    }
+
     /// Whether an event is left.
     pub fn contains(&self, event: usize) -> bool {
         match self {
@@ -208,8 +239,18 @@ impl EventMask {
     ///
     /// `height` is that of the events of the trace.
     pub fn retain(&mut self, height: usize, passes: impl Fn(usize) -> bool + Sync) {
-        let is_left = self.by_row(height).par_iter_mut().with_min_len(EVENTS_AT_ONCE);
-        is_left.enumerate().for_each(|(event, is_left)| *is_left = *is_left && passes(event));
+        let parts = self.by_row(height).par_chunks_mut(EVENTS_AT_ONCE).enumerate();
+        parts.for_each(|(part, is_left)| {
+            // Two at once, because openings and ends take turns.
+            let (pairs, rest) = is_left.as_chunks_mut::<2>();
+            let mut event = part * EVENTS_AT_ONCE;
+            for [opened, ended] in pairs {
+                *opened = *opened && passes(event);
+                *ended = *ended && passes(event + 1);
+                event += 2;
+            }
+            rest.iter_mut().for_each(|is_left| *is_left = *is_left && passes(event));
+        });
     }
 
     /// Removes some events that do not pass; returns whether any of them is left.

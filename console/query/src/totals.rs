@@ -88,8 +88,8 @@ fn count(
     let mut poll = Poll::new(file.cancel);
     for selected in objects {
         poll.round()?;
-        totals.objects_created += u64::from(selected.create().is_some());
-        totals.objects_destroyed += u64::from(selected.end().is_some());
+        totals.objects_created += u64::from(selected.create(table).is_some());
+        totals.objects_destroyed += u64::from(selected.has_end(table));
         let object = selected.object();
         for row in table.acquisitions(object) {
             let state = table.state(row);

@@ -3,7 +3,7 @@
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
-use handlescope_model::{FrameIdx, Part, StackIdx, sentinel};
+use handlescope_model::{FrameIdx, StackIdx, sentinel};
 use hashbrown::HashTable;
 use rayon::prelude::*;
 
@@ -48,19 +48,14 @@ impl TrimmedStacks {
         trims: &StackTrims,
     ) -> Result<Option<Self>, QueryError> {
         let Some(frames) = &file.frames else { return Ok(None) };
-        let numbering = file.objects.table.numbering;
         let height = frames.stacks.len();
         let mut needed = StackSet::new(height);
         for selection in selections {
-            let stack = selection.columns(file.trace, &file.objects)?.stacks()?;
+            let columns = selection.columns(file.trace, &file.objects)?;
+            let stack = columns.stacks_of((opening, closing))?;
             let of_selection = selection.stacks(height, file.cancel, |selected, needed| {
                 for event in file.objects.events(selected.object()) {
-                    let part = numbering.part(event).0;
-                    let is_needed =
-                        (opening && part != Part::Ended) || (closing && part != Part::Opened);
-                    if is_needed {
-                        needed.add(stack.get(event));
-                    }
+                    needed.add(stack.get(event));
                 }
             })?;
             needed.add_all(&of_selection);

@@ -21,13 +21,16 @@ enum Verdict {
 }
 
 /// Caveat about processes of .NET, if some of these stacks, each with the process of its event, lead through code without
-/// names there.
-pub fn caveat(
+/// names there. Most traces have no such process, and their stacks are not read.
+pub fn caveat<S>(
     trace: &Trace,
     frames: &Frames<'_>,
     processes: &ProcessList,
-    stacks: impl Iterator<Item = (Option<StackIdx>, Option<ProcessIdx>)>,
-) -> Result<Option<Caveat>, ArchiveError> {
+    stacks: impl FnOnce() -> Result<S, ArchiveError>,
+) -> Result<Option<Caveat>, ArchiveError>
+where
+    S: IntoIterator<Item = (Option<StackIdx>, Option<ProcessIdx>)>,
+{
     let mut has_runtime = dot_net_processes(trace, processes.rows().len())?;
     if !has_runtime.contains(&true) {
         return Ok(None);
@@ -35,7 +38,7 @@ pub fn caveat(
     let named = frames.named();
     let mut verdicts = vec![Verdict::NotAsked; frames.stacks.len()];
     let mut without_names: BTreeSet<ProcessIdx> = BTreeSet::new();
-    for (stack, process) in stacks {
+    for (stack, process) in stacks()? {
         let Some((stack, process)) = stack.zip(process) else { continue };
         let Some(is_open) = has_runtime.get_mut(process.row()).filter(|is_open| **is_open) else {
             continue;

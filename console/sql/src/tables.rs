@@ -114,10 +114,11 @@ impl Tables {
                 StringChunked::from_iter_options(name, texts).into_column()
             }
             Values::OfLife(of) => {
-                let origins = trace.trace.values(Acquisitions::origin).map_err(failed)?;
-                let ends = trace.trace.values(Acquisitions::end).map_err(failed)?;
-                let flags = origins.values().iter().zip(ends.values()).map(|(origin, end)| {
-                    let life = Origin::from_code(*origin).zip(End::from_code(*end));
+                let origins = trace.trace.codes(Acquisitions::origin).map_err(failed)?;
+                let ends = trace.trace.codes(Acquisitions::end).map_err(failed)?;
+                let flags = origins.iter().zip(ends.iter()).map(|(origin, end)| {
+                    let life =
+                        Origin::from_code((*origin).into()).zip(End::from_code((*end).into()));
                     life.is_some_and(|(origin, end)| of(origin, end))
                 });
                 BooleanChunked::from_iter_values(name, flags).into_column()

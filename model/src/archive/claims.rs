@@ -52,6 +52,8 @@ pub enum TableProblem {
     Columns(usize),
     #[error("column {0} has an unsupported type")]
     ColumnType(String),
+    #[error("column {0} has nulls")]
+    Nulls(String),
     #[error("columns are nested too deeply")]
     Depth,
     #[error("a column lies outside of the table")]

@@ -23,13 +23,13 @@ use rayon::prelude::*;
 use super::claims::{TableProblem, check_pages};
 
 /// A Parquet table, of which the bytes are read where they are needed.
-pub struct ParquetTable<'a, F> {
+pub struct ParquetTable<'a> {
     pub metadata: &'a FileMetadataRef,
     pub schema: &'a ArrowSchema,
     /// Bytes that the pages of a column may have, unpacked.
     pub most: u64,
     /// A part of the file.
-    pub read: F,
+    pub read: &'a (dyn Fn(Range<u64>) -> Result<Vec<u8>, TableProblem> + Sync),
 }
 
 /// A row group and the rows that are decoded of it.
@@ -47,7 +47,7 @@ impl Part<'_> {
     }
 }
 
-impl<F: Fn(Range<u64>) -> Result<Vec<u8>, TableProblem> + Sync> ParquetTable<'_, F> {
+impl ParquetTable<'_> {
     /// Decodes a column, or only the rows of it that are set; `None` where the table lacks it.
     pub fn column(
         &self,
@@ -69,6 +69,35 @@ impl<F: Fn(Range<u64>) -> Result<Vec<u8>, TableProblem> + Sync> ParquetTable<'_,
         .map(Some)
     }
 
+    /// Decodes a column of small numbers to a byte each, [`u8::MAX`] for larger ones; `None` where the table lacks it.
+    pub fn codes(&self, name: &str) -> Result<Option<Vec<u8>>, TableProblem> {
+        let Some(field) = self.schema.get(name) else { return Ok(None) };
+        if DataType::from_arrow_field(field) != DataType::UInt32 {
+            return Err(TableProblem::ColumnType(name.to_owned()));
+        }
+        let decoder = Decoder { table: self, field, left: &AtomicU64::new(self.most) };
+        let copy = |from: &[u32], to: &mut [u8]| {
+            for (from, to) in from.iter().zip(to) {
+                *to = u8::try_from(*from).unwrap_or(u8::MAX);
+            }
+        };
+        let (codes, validity) = decoder.values::<UInt32Type, u8>(&self.parts(None), copy)?;
+        match validity {
+            None => Ok(Some(codes)),
+            Some(_) => Err(TableProblem::Nulls(name.to_owned())),
+        }
+    }
+
+    /// Number of nulls of a column, if its statistics say it.
+    pub fn null_count(&self, name: &str) -> Option<u64> {
+        let groups = self.metadata.row_groups.iter();
+        let mut chunks = groups.flat_map(|group| group.columns_under_root_iter(name)).flatten();
+        chunks.try_fold(0_u64, |sum, chunk| {
+            let statistics = chunk.statistics(&self.metadata.footer_buf)?.ok()?;
+            sum.checked_add(u64::try_from(statistics.null_count()?).ok()?)
+        })
+    }
+
     fn parts(&self, rows: Option<&Bitmap>) -> Vec<Part<'_>> {
         let mut first = 0;
         let parts = self.metadata.row_groups.iter().map(|group| {
@@ -85,23 +114,36 @@ impl<F: Fn(Range<u64>) -> Result<Vec<u8>, TableProblem> + Sync> ParquetTable<'_,
 }
 
 /// A column that is decoded.
-struct Decoder<'a, F> {
-    table: &'a ParquetTable<'a, F>,
+struct Decoder<'a> {
+    table: &'a ParquetTable<'a>,
     field: &'a ArrowField,
     /// Bytes that its pages may still have.
     left: &'a AtomicU64,
 }
 
-impl<F: Fn(Range<u64>) -> Result<Vec<u8>, TableProblem> + Sync> Decoder<'_, F> {
-    /// A column of numbers. Nulls alone take no memory: what is zeroed and never touched has none.
+impl Decoder<'_> {
+    /// A column of numbers.
     fn numbers<T: PolarsNumericType>(&self, parts: &[Part<'_>]) -> Result<Column, TableProblem>
     where
         ChunkedArray<T>: IntoColumn,
     {
+        let copy = |from: &[T::Native], to: &mut [T::Native]| to.copy_from_slice(from);
+        let (values, validity) = self.values::<T, T::Native>(parts, copy)?;
+        let name = self.field.name.clone();
+        Ok(ChunkedArray::<T>::from_vec_validity(name, values, validity).into_column())
+    }
+
+    /// The values of a column of numbers as `copy` makes them, and which are valid where some are not. Nulls alone take
+    /// no memory: what is zeroed and never touched has none.
+    fn values<T: PolarsNumericType, U: Clone + Default + Send>(
+        &self,
+        parts: &[Part<'_>],
+        copy: impl Fn(&[T::Native], &mut [U]) + Sync,
+    ) -> Result<(Vec<U>, Option<Bitmap>), TableProblem> {
         let height = parts.iter().map(|part| part.height).sum();
-        let mut values = vec![T::Native::default(); height];
+        let mut values = vec![U::default(); height];
         let mut left = values.as_mut_slice();
-        let slices: Vec<&mut [T::Native]> =
+        let slices: Vec<&mut [U]> =
             parts.iter().filter_map(|part| left.split_off_mut(..part.height)).collect();
         let targets: Vec<_> = parts.iter().zip(slices).collect();
         let validities = side_by_side(targets, |(part, slice)| {
@@ -115,7 +157,7 @@ impl<F: Fn(Range<u64>) -> Result<Vec<u8>, TableProblem> + Sync> Decoder<'_, F> {
                 let target = target.ok_or_else(|| part.problem(filled + array.len()))?;
                 // Of nulls there is nothing to be copied.
                 if array.null_count() < array.len() {
-                    target.copy_from_slice(array.values());
+                    copy(array.values(), target);
                 }
                 if array.null_count() > 0 || validity.is_some() {
                     let validity =
@@ -144,8 +186,7 @@ impl<F: Fn(Range<u64>) -> Result<Vec<u8>, TableProblem> + Sync> Decoder<'_, F> {
             }
             Bitmap::from(whole)
         });
-        let name = self.field.name.clone();
-        Ok(ChunkedArray::<T>::from_vec_validity(name, values, validity).into_column())
+        Ok((values, validity))
     }
 
     /// A column of something else, in one chunk.

@@ -18,7 +18,7 @@ use super::members::{MemberBytes, Members};
 use super::references;
 use super::writer::{ArchiveWriter, is_full_disk, packing};
 use crate::column::{Cell, ColumnSpec, RowSet, Sparse};
-use crate::derived::{self, EventOrder, EventTable};
+use crate::derived::{self, EventOrder, EventTable, EventTimes};
 use crate::guard::{lock, quietly};
 use crate::key::{Columns, Key};
 use crate::table::Table;
@@ -46,10 +46,13 @@ pub struct Trace {
     manifest: Manifest,
     members: Mutex<HashMap<Table, Member>>,
     columns: Mutex<HashMap<(Table, &'static str), Column>>,
+    /// Columns of codes, a byte each.
+    codes: Mutex<HashMap<(Table, &'static str), Arc<[u8]>>>,
     /// Rows of columns that were read last, of columns that were not read as a whole.
     parts: Mutex<HashMap<(Table, &'static str), ReadRows>>,
-    /// The order of the events of objects, once they are asked for.
+    /// The events of objects, their times and their order, once they are asked for.
     event_table: Mutex<Option<Arc<EventTable>>>,
+    event_times: Mutex<Option<Arc<EventTimes>>>,
     event_order: Mutex<Option<Arc<EventOrder>>>,
 }
 
@@ -79,8 +82,10 @@ impl Trace {
             manifest: Manifest::default(),
             members: Mutex::default(),
             columns: Mutex::default(),
+            codes: Mutex::default(),
             parts: Mutex::default(),
             event_table: Mutex::default(),
+            event_times: Mutex::default(),
             event_order: Mutex::default(),
         };
         trace.check_layout()?;
@@ -198,13 +203,15 @@ impl Trace {
     /// # Errors
     /// As [`Self::column`].
     pub fn event_table(&self) -> Result<Arc<EventTable>, ArchiveError> {
-        let mut known = lock(&self.event_table);
-        if let Some(table) = known.as_ref() {
-            return Ok(Arc::clone(table));
-        }
-        let table = Arc::new(EventTable::load(self)?);
-        *known = Some(Arc::clone(&table));
-        Ok(table)
+        made_once(&self.event_table, || EventTable::load(self))
+    }
+
+    /// The times of the events of objects.
+    ///
+    /// # Errors
+    /// As [`Self::column`].
+    pub fn event_times(&self) -> Result<Arc<EventTimes>, ArchiveError> {
+        made_once(&self.event_times, || EventTimes::load(self))
     }
 
     /// The order of the events of all objects.
@@ -212,13 +219,7 @@ impl Trace {
     /// # Errors
     /// As [`Self::column`].
     pub fn event_order(&self) -> Result<Arc<EventOrder>, ArchiveError> {
-        let mut known = lock(&self.event_order);
-        if let Some(order) = known.as_ref() {
-            return Ok(Arc::clone(order));
-        }
-        let order = Arc::new(EventOrder::new(self)?);
-        *known = Some(Arc::clone(&order));
-        Ok(order)
+        made_once(&self.event_order, || EventOrder::new(self))
     }
 
     /// One column, for expressions over frames.
@@ -236,6 +237,31 @@ impl Trace {
     pub fn values<C: Columns, T: Cell>(&self, key: Key<C, T>) -> Result<T::Values, ArchiveError> {
         let column = self.column_of(key)?;
         T::values(&column).map_err(|error| self.damaged(C::TABLE, &error))
+    }
+
+    /// The codes of a column, a byte each: [`u8::MAX`] for one that is larger, which stands for nothing.
+    ///
+    /// # Errors
+    /// As [`Self::column`].
+    pub fn codes<C: Columns>(&self, key: Key<C, u32>) -> Result<Arc<[u8]>, ArchiveError> {
+        let (table, name) = (C::TABLE, key.name());
+        if let Some(codes) = lock(&self.codes).get(&(table, name)) {
+            return Ok(Arc::clone(codes));
+        }
+        let codes = self.parquet(table, |parquet| parquet.codes(name))?;
+        let codes =
+            codes.ok_or_else(|| self.damaged(table, &format!("it has no column {name}")))?;
+        let codes: Arc<[u8]> = codes.into();
+        lock(&self.codes).insert((table, name), Arc::clone(&codes));
+        Ok(codes)
+    }
+
+    /// Number of nulls of a column as its file says; `None` where it does not.
+    pub(crate) fn null_count<C: Columns, T: Cell>(
+        &self,
+        key: Key<C, T>,
+    ) -> Result<Option<u64>, ArchiveError> {
+        self.parquet(C::TABLE, |parquet| Ok(parquet.null_count(key.name())))
     }
 
     /// Typed access to some rows of a column. No others are in memory, unless most are asked for or they are there
@@ -403,16 +429,13 @@ impl Trace {
         rows: Option<&RowSet>,
     ) -> Result<Column, ArchiveError> {
         let name = spec.name;
-        let Member { content, metadata, schema } = self.member(table)?;
-        let most = self.limits.most_of_column(content.len());
-        let read = |range| self.bytes(&content, range);
-        let parquet = ParquetTable { metadata: &metadata, schema: &schema, most, read };
         let bits = rows.map(RowSet::bits);
-        let column = decoded(|| parquet.column(name, bits.as_ref()));
-        let column = column.map_err(|problem| self.damaged(table, &problem))?;
+        let (column, whole) = self.parquet(table, |parquet| {
+            Ok((parquet.column(name, bits.as_ref())?, parquet.metadata.num_rows))
+        })?;
         let column =
             column.ok_or_else(|| self.damaged(table, &format!("it has no column {name}")))?;
-        let height = rows.map_or(metadata.num_rows, RowSet::len);
+        let height = rows.map_or(whole, RowSet::len);
         if column.len() != height {
             let rows = column.len();
             let reason = format!("column {name} has {rows} rows, the table {height}");
@@ -427,6 +450,19 @@ impl Trace {
             return Err(self.damaged(table, &format!("column {name} has nulls")));
         }
         Ok(column)
+    }
+
+    /// Reads something of a table.
+    fn parquet<T>(
+        &self,
+        table: Table,
+        read: impl FnOnce(&ParquetTable<'_>) -> Result<T, TableProblem>,
+    ) -> Result<T, ArchiveError> {
+        let Member { content, metadata, schema } = self.member(table)?;
+        let most = self.limits.most_of_column(content.len());
+        let bytes = |range| self.bytes(&content, range);
+        let parquet = ParquetTable { metadata: &metadata, schema: &schema, most, read: &bytes };
+        decoded(|| read(&parquet)).map_err(|problem| self.damaged(table, &problem))
     }
 
     fn damaged(&self, table: Table, reason: &dyn fmt::Display) -> ArchiveError {
@@ -462,6 +498,20 @@ impl fmt::Debug for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Trace").field("path", &self.path).finish_non_exhaustive()
     }
+}
+
+/// What `make` makes when it is asked for the first time.
+fn made_once<T>(
+    known: &Mutex<Option<Arc<T>>>,
+    make: impl FnOnce() -> Result<T, ArchiveError>,
+) -> Result<Arc<T>, ArchiveError> {
+    let mut known = lock(known);
+    if let Some(known) = known.as_ref() {
+        return Ok(Arc::clone(known));
+    }
+    let made = Arc::new(make()?);
+    *known = Some(Arc::clone(&made));
+    Ok(made)
 }
 
 /// Opens an extract and checks its table of contents before anything is unpacked.

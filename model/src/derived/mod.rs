@@ -3,6 +3,7 @@
 
 mod numbered;
 mod order;
+mod times;
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use polars::prelude::Column;
 pub use self::numbered::{EventTable, Numbering, Part, State};
 pub use self::order::EventOrder;
 use self::order::event_kind;
+pub use self::times::EventTimes;
 use crate::archive::{ArchiveError, Trace};
 use crate::column::{Cell, ColumnSpec, Number, Numbers};
 use crate::index::{

@@ -2,18 +2,18 @@
 //!
 //! The opening of the acquisition in row `n` has the number `2n` and its end `2n + 1`; the creation and the deletion of objects
 //! come after those of all handles and views, and reference changes last. So a mask has a place for every event, and nothing has
-//! to be sorted or copied; [`EventTable::in_order`] merges the events of one object by time.
+//! to be sorted or copied. When they happened is in [`EventTimes`](super::EventTimes), which few questions need.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::archive::{ArchiveError, Trace};
 use crate::column::{Flags, Numbers};
-use crate::index::{AcquisitionIdx, EventIdx, ObjectIdx, ProcessIdx, RowCount};
-use crate::rules::handle_slot;
+use crate::index::{AcquisitionIdx, EventIdx, ObjectIdx, RowCount};
+use crate::key::Key;
 use crate::table::Table;
 use crate::tables::{
     AcquisitionKind, Acquisitions, ClosedUnseen, End, EventKind, Objects, Origin, ReferenceChanges,
@@ -87,14 +87,13 @@ pub struct EventTable {
     created_ns: Numbers<i64>,
     deleted_ns: Numbers<i64>,
     has_object_events: bool,
-    origin: Numbers<u32>,
-    end: Numbers<u32>,
-    /// What there is to know of each handle and view, by row.
+    /// Codes of how each acquisition began, by row.
+    origin: Arc<[u8]>,
+    /// Codes of how each ended.
+    end: Arc<[u8]>,
+    /// What most questions need to know of each.
     states: Vec<State>,
-    opened_ns: Numbers<i64>,
-    ended_ns: Numbers<i64>,
     changed: Numbers<ObjectIdx>,
-    changed_ns: Numbers<i64>,
     delta: Numbers<i32>,
     pub numbering: Numbering,
     /// The first allocation, which is the end of handles and views.
@@ -103,7 +102,6 @@ pub struct EventTable {
     pub objects: usize,
     /// Views that were unmapped together with others, each with the last of these, which has the event.
     unmapped_with: HashMap<u32, u32>,
-    sources: OnceLock<Option<Sources>>,
 }
 
 /// Facts about a handle or view, as flags: most questions need only these, and there may be tens of millions.
@@ -181,64 +179,55 @@ impl State {
     }
 }
 
-/// What comes first at one time: the creation of an object, an end, an opening, an end of what is opened then, a reference
-/// change, the deletion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Phase {
-    Created,
-    Ended,
-    Opened,
-    EndedAtOnce,
-    Changed,
-    Deleted,
-}
-
-/// Place of an event among those of its object.
-type Place = (i64, Phase, usize);
-
 impl EventTable {
     /// Reads the columns that say which events there are.
     ///
     /// # Errors
     /// When one of them is damaged.
     pub fn load(trace: &Trace) -> Result<Self, ArchiveError> {
-        let kind = trace.values(Acquisitions::kind)?;
-        let view = AcquisitionKind::View.code();
-        let first_allocation = kind.values().iter().position(|kind| *kind > view);
-        let allocations = first_allocation.unwrap_or(kind.len());
+        let kind = trace.codes(Acquisitions::kind)?;
+        let is_view = |kind: u8| u32::from(kind) == AcquisitionKind::View.code();
+        let is_allocation = |kind: &u8| u32::from(*kind) > AcquisitionKind::View.code();
+        let allocations = kind.iter().position(is_allocation).unwrap_or(kind.len());
         let (created_ns, deleted_ns) =
             (trace.values(Objects::created_ns)?, trace.values(Objects::deleted_ns)?);
         let has_object_events = created_ns.has_any() || deleted_ns.has_any();
         let objects = trace.height(Table::Objects)?;
         let acquisitions = 2 * allocations;
         let of_objects = if has_object_events { 2 * objects } else { 0 };
-        let has_views = kind.values().get(..allocations).unwrap_or_default().contains(&view);
         let mut table = Self {
             first: trace.values(Objects::first_acquisition)?,
             count: trace.values(Objects::acquisition_count)?,
             created_ns,
             deleted_ns,
             has_object_events,
-            origin: trace.values(Acquisitions::origin)?,
-            end: trace.values(Acquisitions::end)?,
+            origin: trace.codes(Acquisitions::origin)?,
+            end: trace.codes(Acquisitions::end)?,
             states: Vec::new(),
-            opened_ns: trace.values(Acquisitions::opened_ns)?,
-            ended_ns: trace.values(Acquisitions::ended_ns)?,
             changed: trace.values(ReferenceChanges::object)?,
-            changed_ns: trace.values(ReferenceChanges::time_ns)?,
             delta: trace.values(ReferenceChanges::delta)?,
             numbering: Numbering { acquisitions, objects: acquisitions + of_objects },
             allocations,
             objects,
             unmapped_with: HashMap::new(),
-            sources: OnceLock::new(),
         };
         let in_rundown = trace.values(Acquisitions::in_rundown)?;
-        let states = (0..allocations).into_par_iter().with_min_len(STATES_AT_ONCE);
+        // An event has a time. Something converted may have been closed without one.
+        let is_before =
+            |code: &u8| !Origin::from_code((*code).into()).is_some_and(Origin::is_in_trace);
+        let is_open = |code: &u8| u32::from(*code) == End::Open.code();
+        let opened_ns = times_unless(trace, Acquisitions::opened_ns, &table.origin, is_before)?;
+        let ended_ns = times_unless(trace, Acquisitions::ended_ns, &table.end, is_open)?;
+        let has = |times: &Option<Numbers<i64>>, row: usize| {
+            times.as_ref().is_none_or(|times| times.get(row).is_some())
+        };
+        let has_time = |row: usize| (has(&opened_ns, row), has(&ended_ns, row));
+        let kinds = kind.get(..allocations).unwrap_or_default();
+        let states = kinds.par_iter().enumerate().with_min_len(STATES_AT_ONCE);
         table.states = states
-            .map(|row| table.find_state(row, kind.get(row) == Some(view), &in_rundown))
+            .map(|(row, kind)| table.find_state(row, is_view(*kind), &in_rundown, has_time(row)))
             .collect();
-        if has_views {
+        if kinds.iter().any(|kind| is_view(*kind)) {
             table.unmapped_with = table.unmapped_together(trace)?;
         }
         while table.objects > 0 && table.is_of_start(ObjectIdx::of(table.objects - 1)) {
@@ -247,17 +236,20 @@ impl EventTable {
         Ok(table)
     }
 
-    fn find_state(&self, row: usize, is_view: bool, in_rundown: &Flags) -> State {
+    fn find_state(
+        &self,
+        row: usize,
+        is_view: bool,
+        in_rundown: &Flags,
+        (has_opening, has_end): (bool, bool),
+    ) -> State {
         let (origin, end) = (self.origin(row), self.end(row));
         let is_closed = matches!(end, Some(End::Closed | End::AtExit));
-        let is_copy = matches!(origin, Some(Origin::Duplicate | Origin::Inherit));
-        let is_in_trace = origin.is_some_and(Origin::is_in_trace);
         let flags = [
-            (is_in_trace && self.opened_ns.get(row).is_some(), State::OPENED),
-            // An imported extract may say that something was closed, and have no event of it.
-            (is_closed && self.ended_ns.get(row).is_some(), State::ENDED),
+            (origin.is_some_and(Origin::is_in_trace) && has_opening, State::OPENED),
+            (is_closed && has_end, State::ENDED),
             (is_view, State::VIEW),
-            (is_copy, State::COPY),
+            (matches!(origin, Some(Origin::Duplicate | Origin::Inherit)), State::COPY),
             (end == Some(End::Open), State::OPEN),
             (end == Some(End::AtExit) && origin != Some(Origin::Inherit), State::AT_EXIT),
             (end.is_some_and(|end| end.unseen().is_some()), State::UNSEEN),
@@ -270,6 +262,11 @@ impl EventTable {
     #[inline]
     pub fn state(&self, acquisition: usize) -> State {
         self.states.get(acquisition).copied().unwrap_or(State(0))
+    }
+
+    /// What there is to know of all handles and views, by row.
+    pub fn states(&self) -> &[State] {
+        &self.states
     }
 
     /// Whether only the rundown at the start lists the handles of an object, and nothing happens to them.
@@ -304,9 +301,13 @@ impl EventTable {
     pub fn events(&self, object: ObjectIdx) -> impl Iterator<Item = usize> + '_ {
         let rows = self.acquisitions(object);
         let (first, end) = (self.numbering.opening(rows.start), self.numbering.opening(rows.end));
-        let has_others = self.has_object_events || !self.changed.is_empty();
-        let others = has_others.then(|| self.other_events(object));
+        let others = self.has_other_events().then(|| self.other_events(object));
         (first..end).filter(|event| self.is_event(*event)).chain(others.into_iter().flatten())
+    }
+
+    /// Whether there are any events but openings and ends.
+    pub fn has_other_events(&self) -> bool {
+        self.has_object_events || !self.changed.is_empty()
     }
 
     /// Whether the number of an opening or an end stands for an event.
@@ -328,11 +329,6 @@ impl EventTable {
     fn creation(&self, object: ObjectIdx) -> Option<usize> {
         let is_there = self.has_object_events && self.created_ns.get(object.row()).is_some();
         is_there.then(|| self.numbering.creation(object.row()))
-    }
-
-    fn deletion(&self, object: ObjectIdx) -> Option<usize> {
-        let is_there = self.has_object_events && self.deleted_ns.get(object.row()).is_some();
-        is_there.then(|| self.numbering.creation(object.row()) + 1)
     }
 
     /// The reference changes of an object, in their order.
@@ -358,13 +354,13 @@ impl EventTable {
     /// How a handle or view began; `None` for a code of a later version.
     #[inline]
     pub fn origin(&self, acquisition: usize) -> Option<Origin> {
-        self.origin.get(acquisition).and_then(Origin::from_code)
+        self.origin.get(acquisition).and_then(|code| Origin::from_code((*code).into()))
     }
 
     /// How a handle or view ended; `None` for a code of a later version.
     #[inline]
     pub fn end(&self, acquisition: usize) -> Option<End> {
-        self.end.get(acquisition).and_then(End::from_code)
+        self.end.get(acquisition).and_then(|code| End::from_code((*code).into()))
     }
 
     /// The event that opened a handle or view, if the trace has it.
@@ -404,27 +400,6 @@ impl EventTable {
                 false => EventKind::Reference,
             }),
         }
-    }
-
-    /// The time of an event, nanoseconds since session start; only an order in a trace without a clock.
-    #[inline]
-    pub fn time_ns(&self, event: usize) -> Option<i64> {
-        match self.numbering.part(event) {
-            (Part::Opened, row) => self.opened_ns.get(row),
-            (Part::Ended, row) => self.ended_ns.get(row),
-            (Part::Created, row) => self.created_ns.get(row),
-            (Part::Deleted, row) => self.deleted_ns.get(row),
-            (Part::Changed, row) => self.changed_ns.get(row),
-        }
-    }
-
-    /// The latest time of any event.
-    pub fn last_ns(&self) -> Option<i64> {
-        let last = |times: &Numbers<i64>, rows: usize| times.iter().take(rows).flatten().max();
-        let times = [&self.opened_ns, &self.ended_ns];
-        let of_pairs = times.into_iter().filter_map(|times| last(times, self.allocations));
-        let others = [&self.created_ns, &self.deleted_ns, &self.changed_ns];
-        of_pairs.chain(others.into_iter().filter_map(|times| last(times, usize::MAX))).max()
     }
 
     /// Change of the reference count.
@@ -469,125 +444,63 @@ impl EventTable {
         }
     }
 
-    /// The latest time at which what an event opened can have been closed, where the trace lost the close.
-    pub fn closed_before_ns(&self, event: usize) -> Option<i64> {
-        self.closed_unseen(event)?;
-        self.ended_ns.get(event / 2)
+    /// The event that created an object: its creation, else its first map or create, else its first duplicate. Rows of
+    /// an object are in the order of their openings.
+    pub fn create_event(&self, object: ObjectIdx) -> Option<EventIdx> {
+        self.create_event_of(object, |_| true)
     }
 
-    /// The event that created an object: its creation, else its first map or create, else its first duplicate.
-    pub fn create_event(&self, object: ObjectIdx) -> Option<EventIdx> {
-        if let Some(creation) = self.creation(object) {
+    /// The event that created an object, by the events that are left.
+    pub fn create_event_of(
+        &self,
+        object: ObjectIdx,
+        is_left: impl Fn(usize) -> bool,
+    ) -> Option<EventIdx> {
+        if let Some(creation) = self.creation(object).filter(|creation| is_left(*creation)) {
             return Some(EventIdx::of(creation));
         }
-        let rows = self.acquisitions(object);
-        if rows.len() == 1 {
-            return self.opening(rows.start).map(EventIdx::of);
+        let mut copy = None;
+        for row in self.acquisitions(object) {
+            let Some(opening) = self.opening(row).filter(|opening| is_left(*opening)) else {
+                continue;
+            };
+            if !self.state(row).is_copy() {
+                return Some(EventIdx::of(opening));
+            }
+            copy = copy.or(Some(EventIdx::of(opening)));
         }
-        let openings =
-            rows.filter_map(|row| Some((self.state(row).is_copy(), row, self.opening(row)?)));
-        let first = openings.min_by_key(|(is_copy, row, opening)| {
-            (*is_copy, self.time_ns(*opening).unwrap_or_default(), *row)
-        });
-        first.map(|(.., opening)| EventIdx::of(opening))
+        copy
     }
 
-    /// The event that ended an object: its deletion, else its last unmap, else the last close when all handles are closed.
-    pub fn destroy_event(&self, object: ObjectIdx) -> Option<EventIdx> {
-        if let Some(deletion) = self.deletion(object) {
-            return Some(EventIdx::of(deletion));
+    /// Whether the trace shows the end of an object: its deletion, an unmap, or that all its handles were closed.
+    pub fn has_destroy_event(&self, object: ObjectIdx) -> bool {
+        if self.deletion(object).is_some() {
+            return true;
         }
-        let rows = self.acquisitions(object);
-        if rows.len() == 1 {
-            let state = self.state(rows.start);
-            let is_end = state.is_ended() && (state.is_opened() || state.is_view());
-            return is_end.then(|| EventIdx::of(self.numbering.ending(rows.start)));
-        }
-        let (mut unmap, mut close) = (None, None);
-        let (mut has_opened, mut has_open) = (false, false);
-        for row in rows {
-            let (state, ending) = (self.state(row), self.ending(row));
-            let is_view = state.is_view();
-            if !is_view && state.is_opened() {
+        let (mut has_opened, mut has_open, mut has_unmap) = (false, false, false);
+        for row in self.acquisitions(object) {
+            let state = self.state(row);
+            if state.is_view() {
+                has_unmap |= state.is_ended();
+            } else if state.is_opened() {
                 has_opened = true;
-                has_open |= ending.is_none();
-            }
-            if let Some(ending) = ending {
-                let last: &mut Option<(Place, usize)> =
-                    if is_view { &mut unmap } else { &mut close };
-                *last = (*last).max(Some((self.place(ending, object), ending)));
+                has_open |= !state.is_ended();
             }
         }
-        let close = close.filter(|_| has_opened && !has_open);
-        unmap.or(close).map(|(_, ending)| EventIdx::of(ending))
+        has_unmap || has_opened && !has_open
     }
 
-    /// The place of an event among those of its object.
-    fn place(&self, event: usize, object: ObjectIdx) -> Place {
-        let time_ns = self.time_ns(event).unwrap_or_default();
-        let (part, row) = self.numbering.part(event);
-        let phase = match part {
-            Part::Opened => Phase::Opened,
-            Part::Ended => {
-                let opened_ns = self.opening(row).and_then(|opening| self.time_ns(opening));
-                if opened_ns == Some(time_ns) { Phase::EndedAtOnce } else { Phase::Ended }
-            }
-            Part::Created => Phase::Created,
-            Part::Deleted => Phase::Deleted,
-            Part::Changed => Phase::Changed,
-        };
-        let row = if part == Part::Created || part == Part::Deleted { object.row() } else { row };
-        (time_ns, phase, row)
-    }
-
-    /// Puts the events of an object, in the order in which they happened, behind those that are there.
-    pub fn in_order(&self, trace: &Trace, object: ObjectIdx, events: &mut Vec<usize>) {
-        let first = events.len();
-        events.extend(self.events(object));
-        let Some(added) = events.get_mut(first..).filter(|added| added.len() > 1) else { return };
-        added.sort_by_cached_key(|event| self.place(*event, object));
-        let is_ended_before = |pair: &[usize]| {
-            let is = |event: usize| self.numbering.part(event).0;
-            self.time_ns(pair[0]) == self.time_ns(pair[1])
-                && is(pair[0]) == Part::Ended
-                && is(pair[1]) == Part::Opened
-        };
-        if added.windows(2).any(is_ended_before)
-            && let Some(sources) = self.sources.get_or_init(|| Sources::load(trace).ok())
-        {
-            self.put_after(sources, object, added);
-        }
-    }
-
-    /// Puts closes after the duplicates that were made at the same time of what they close.
-    fn put_after(&self, sources: &Sources, object: ObjectIdx, events: &mut [usize]) {
-        let numbering = self.numbering;
-        let copied: HashSet<_> = events
-            .iter()
-            .filter(|event| numbering.part(**event).0 == Part::Opened)
-            .filter_map(|event| {
-                let (_, row) = numbering.part(*event);
-                let slot = handle_slot(sources.source_key.get(row)?);
-                Some((self.time_ns(*event), sources.source_process.get(row), slot))
-            })
-            .collect();
-        events.sort_by_cached_key(|event| {
-            let (time_ns, mut phase, place) = self.place(*event, object);
-            let (part, row) = numbering.part(*event);
-            if part == Part::Ended {
-                let slot = handle_slot(sources.key.get(row).unwrap_or_default());
-                if copied.contains(&(Some(time_ns), sources.process.get(row), slot)) {
-                    phase = Phase::EndedAtOnce;
-                }
-            }
-            (time_ns, phase, place)
-        });
+    /// The deletion of an object, if the trace has it.
+    pub fn deletion(&self, object: ObjectIdx) -> Option<usize> {
+        let is_there = self.has_object_events && self.deleted_ns.get(object.row()).is_some();
+        is_there.then(|| self.numbering.creation(object.row()) + 1)
     }
 
     /// Views that one unmap of their process ended together, each with the last of them.
     fn unmapped_together(&self, trace: &Trace) -> Result<HashMap<u32, u32>, ArchiveError> {
         let process = trace.values(Acquisitions::process)?;
         let tid = trace.values(Acquisitions::ended_tid)?;
+        let ended_ns = trace.values(Acquisitions::ended_ns)?;
         let mut unmapped_with = HashMap::new();
         for object in (0..self.objects).map(ObjectIdx::of) {
             let rows = self.acquisitions(object);
@@ -597,7 +510,7 @@ impl EventTable {
             let mut last: HashMap<_, u32> = HashMap::new();
             let is_unmapped =
                 |row: &usize| self.opening(*row).is_some() && self.ending(*row).is_some();
-            let unmaps = |row: usize| (self.ended_ns.get(row), process.get(row), tid.get(row));
+            let unmaps = |row: usize| (ended_ns.get(row), process.get(row), tid.get(row));
             for row in rows.clone().filter(is_unmapped) {
                 last.insert(unmaps(row), row as u32);
             }
@@ -610,21 +523,16 @@ impl EventTable {
     }
 }
 
-/// The columns that say which handle was duplicated.
-struct Sources {
-    process: Numbers<ProcessIdx>,
-    key: Numbers<u64>,
-    source_process: Numbers<ProcessIdx>,
-    source_key: Numbers<u64>,
-}
-
-impl Sources {
-    fn load(trace: &Trace) -> Result<Self, ArchiveError> {
-        Ok(Self {
-            process: trace.values(Acquisitions::process)?,
-            key: trace.values(Acquisitions::key)?,
-            source_process: trace.values(Acquisitions::source_process)?,
-            source_key: trace.values(Acquisitions::source_key)?,
-        })
+/// Times, unless just the acquisitions with some codes have none, as in every trace.
+fn times_unless(
+    trace: &Trace,
+    times: Key<Acquisitions, Option<i64>>,
+    codes: &[u8],
+    has_none: impl Fn(&u8) -> bool,
+) -> Result<Option<Numbers<i64>>, ArchiveError> {
+    let without = codes.iter().filter(|code| has_none(code)).count() as u64;
+    match trace.null_count(times)? == Some(without) {
+        true => Ok(None),
+        false => trace.values(times).map(Some),
     }
 }

@@ -36,7 +36,8 @@ pub struct EventOrder {
 impl EventOrder {
     /// Merges the events of all objects.
     pub fn new(trace: &Trace) -> Result<Self, ArchiveError> {
-        let table = trace.event_table()?;
+        let times = trace.event_times()?;
+        let table = &times.table;
         let in_start = trace.values(Acquisitions::in_start_rundown)?;
         let (allocations, objects) = (table.allocations, trace.height(Table::Objects)?);
         let mut order = Self {
@@ -53,12 +54,12 @@ impl EventOrder {
             order.first.push(order.rows.len() as u32);
             order.first_listed.push(order.listed.len() as u32);
             events.clear();
-            table.in_order(trace, object, &mut events);
+            times.in_order(trace, object, &mut events);
             let at = |event: Option<EventIdx>| {
                 let place = event.and_then(|it| events.iter().position(|known| *known == it.row()));
                 place.map_or(sentinel(), |place| (order.rows.len() + place) as u32)
             };
-            let ends = (at(table.create_event(object)), at(table.destroy_event(object)));
+            let ends = (at(table.create_event(object)), at(times.destroy_event(object)));
             order.create.push(ends.0);
             order.destroy.push(ends.1);
             for event in &events {

@@ -99,7 +99,7 @@ impl<'a> Allocations<'a> {
     /// Caveat about processes of .NET whose methods have no names.
     pub fn methods_unnamed(&self) -> Result<Option<Caveat>, QueryError> {
         let Origin { trace, frames, processes, .. } = self.origin;
-        let stacks = self.table.stacks_of_processes(&self.allocators);
+        let stacks = || Ok(self.table.stacks_of_processes(&self.allocators));
         Ok(unnamed_methods::caveat(trace, frames, processes, stacks)?)
     }
 

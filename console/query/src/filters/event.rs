@@ -2,18 +2,16 @@
 
 use std::collections::HashMap;
 
-use handlescope_model::rules::{WITH_HANDLE, creation, handle_slot, has_overlap};
+use handlescope_model::rules::{WITH_HANDLE, handle_slot, has_overlap};
 use handlescope_model::tables::Acquisitions;
-use handlescope_model::{EventIdx, ObjectIdx, Part};
-use rayon::prelude::*;
+use handlescope_model::{EventIdx, EventTimes, Part, Table};
 
 use crate::context::FileContext;
 use crate::error::QueryError;
 use crate::filters::object::HexFilter;
 use crate::info::trace_info;
-use crate::selection::{EventMask, OBJECTS_AT_ONCE, Selected, Selection};
+use crate::selection::{Selected, Selection};
 use crate::stacks::judge;
-use handlescope_session::cancel::{Cancelled, Poll};
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::values::TimeRange;
 
@@ -104,8 +102,8 @@ pub fn keep_time(
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
     let Some(range) = range else { return Ok(()) };
-    let (table, range) = (&file.objects.table, range.nanoseconds());
-    let passes = |event| table.time_ns(event).is_some_and(|time| range.contains(&time));
+    let (times, range) = (file.trace.event_times()?, range.nanoseconds());
+    let passes = |event| times.get(event).is_some_and(|time| range.contains(&time));
     remove_events(file, selection, passes)
 }
 
@@ -117,13 +115,16 @@ pub fn keep_stacks(
 ) -> Result<(), QueryError> {
     let (Some(filter), Some(frames)) = (filter, &file.frames) else { return Ok(()) };
     let stack = selection.columns(file.trace, &file.objects)?.stacks()?;
+    let times = selection.events.is_partial().then(|| file.trace.event_times()).transpose()?;
     let needed = selection.stacks(frames.stacks.len(), file.cancel, |selected, needed| {
         let events = file.objects.events(selected.object());
-        for event in events.filter(|&event| selection.events.contains(event)) {
+        for event in events.filter(|event| selection.events.contains(*event)) {
             needed.add(stack.get(event));
         }
-        for event in selected.create().into_iter().chain(selected.end()) {
-            needed.add(stack.get(event.row()));
+        // Other filters may have removed their events.
+        if let Some(times) = &times {
+            let ends = [selected.create(&file.objects.table), selected.end(times)];
+            ends.into_iter().flatten().for_each(|event| needed.add(stack.get(event.row())));
         }
     })?;
     let verdicts = judge(filter, &needed, frames)?;
@@ -138,37 +139,33 @@ fn remove_events(
     selection: &mut Selection,
     passes: impl Fn(usize) -> bool + Sync,
 ) -> Result<(), QueryError> {
-    let Selection { objects, events: mask, .. } = selection;
-    mask.retain(file.objects.table.height(), &passes);
-    let parts = objects.par_chunks(OBJECTS_AT_ONCE).map(|part| {
-        let mut poll = Poll::new(file.cancel);
-        let mut left = Vec::new();
-        for mut selected in part.iter().copied() {
-            poll.round()?;
-            let mut events = file.objects.events(selected.object());
-            let has_event = events.any(|event| mask.contains(event));
-            if selected.create().is_some_and(|create| !passes(create.row())) {
-                selected.set_create(first_create(file, selected.object(), mask));
-            }
-            if selected.end().is_some_and(|end| !passes(end.row())) {
-                selected.remove_end();
-            }
-            if has_event || selected.create().is_some() || selected.end().is_some() {
-                left.push(selected);
-            }
+    let table = &file.objects.table;
+    let was_partial = selection.events.is_partial();
+    selection.events.retain(table.height(), &passes);
+    let mask = &selection.events;
+    // Of most objects nothing passes, and nothing more is read of them.
+    let may_stay = |selected: &Selected| {
+        let mut events = table.events(selected.object());
+        events.any(|event| if was_partial { passes(event) } else { mask.contains(event) })
+    };
+    selection.objects = selection.par_filter(file.cancel, |it| Some(*it).filter(may_stay))?;
+    let rows = selection.acquisition_rows(&file.objects, file.trace.height(Table::Acquisitions)?);
+    let times = EventTimes::of_rows(file.trace, &rows)?;
+    let mask = &selection.events;
+    selection.objects = selection.par_filter(file.cancel, |selected| {
+        let (mut selected, object) = (*selected, selected.object());
+        if selected.create(table).is_some_and(|create| !passes(create.row())) {
+            selected.set_create(table.create_event_of(object, |event| mask.contains(event)));
         }
-        Ok(left)
-    });
-    *objects = parts.collect::<Result<Vec<_>, Cancelled>>()?.concat();
+        let end = selected.end(&times);
+        let is_end_left = end.is_some_and(|end| passes(end.row()));
+        if end.is_some() && !is_end_left {
+            selected.remove_end();
+        }
+        let has_event = || table.events(object).any(|event| mask.contains(event));
+        (is_end_left || has_event() || selected.create(table).is_some()).then_some(selected)
+    })?;
     Ok(())
-}
-
-/// The creation among the events that are left.
-fn first_create(file: &FileContext<'_>, object: ObjectIdx, mask: &EventMask) -> Option<EventIdx> {
-    let events = file.objects.events_in_order(file.trace, object).into_iter();
-    let events = events.filter(|event| mask.contains(*event));
-    let kinds = events.filter_map(|event| Some((event, file.objects.table.kind(event)?)));
-    creation(kinds).map(EventIdx::of)
 }
 
 /// `-Handle`: keeps creates, duplicates and closes of some handle values, to which closes may have added tag bits.
@@ -218,7 +215,7 @@ pub fn keep_inherited(file: &FileContext<'_>, selection: &mut Selection) -> Resu
 
 /// `-CreateStack` and `-DestroyStack`: objects whose creation, or end, has a matching stack.
 pub fn keep_by_stack_of(
-    stack_event: fn(Selected) -> Option<EventIdx>,
+    stack_event: impl Fn(Selected) -> Option<EventIdx> + Sync,
     filter: &Option<Filter>,
     file: &FileContext<'_>,
     selection: &mut Selection,
@@ -242,9 +239,11 @@ pub fn keep_overlapped(
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    let table = &file.objects.table;
+    let (table, times) = (&file.objects.table, file.trace.event_times()?);
+    let mut events = Vec::new();
     selection.retain(file.cancel, |selected, mask| {
-        let events = file.objects.events_in_order(file.trace, selected.object());
+        events.clear();
+        times.in_order(file.trace, selected.object(), &mut events);
         let places: HashMap<usize, usize> = events.iter().copied().zip(0..).collect();
         let left = events.iter().copied().zip(0..).filter(|(event, _)| mask.contains(*event));
         has_overlap(left.filter_map(|(event, place)| {

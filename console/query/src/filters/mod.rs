@@ -155,10 +155,13 @@ fn keep_by_left_events(
         LeftEventsTest::Handle => event::keep_handles(&args.handle, file, selection),
         LeftEventsTest::Overlapped => event::keep_overlapped(file, selection),
         LeftEventsTest::CreateStack => {
-            event::keep_by_stack_of(Selected::create, &args.create_stack, file, selection)
+            let create = |selected: Selected| selected.create(&file.objects.table);
+            event::keep_by_stack_of(create, &args.create_stack, file, selection)
         }
         LeftEventsTest::DestroyStack => {
-            event::keep_by_stack_of(Selected::end, &args.destroy_stack, file, selection)
+            let times = file.trace.event_times()?;
+            let end = |selected: Selected| selected.end(&times);
+            event::keep_by_stack_of(end, &args.destroy_stack, file, selection)
         }
     }
 }

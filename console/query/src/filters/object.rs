@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use handlescope_model::rules::{UNKNOWN_LIFETIME_NS, lifetime_ns};
-use handlescope_model::tables::{AcquisitionKind, Acquisitions, Names, Objects};
+use handlescope_model::tables::{Acquisitions, Names, Objects};
 use handlescope_model::{EventIdx, ObjectIdx, TypeId};
 
 use crate::context::FileContext;
@@ -92,11 +92,11 @@ fn by_lifetime<'a>(
     range: Option<TimeRange>,
     file: &'a FileContext<'_>,
 ) -> Result<Test<'a>, QueryError> {
-    let objects = &file.objects;
+    let times = file.trace.event_times()?;
     let range = range.map(|range| range.nanoseconds());
     Ok(Box::new(move |object| {
-        let time = |event: Option<EventIdx>| objects.table.time_ns(event?.row());
-        let (create, end) = (objects.create_event(object), objects.destroy_event(object));
+        let time = |event: Option<EventIdx>| times.get(event?.row());
+        let (create, end) = (times.table.create_event(object), times.destroy_event(object));
         let lifetime = lifetime_ns(time(create), time(end)).unwrap_or(UNKNOWN_LIFETIME_NS);
         range.as_ref().is_none_or(|range| range.contains(&lifetime))
     }))
@@ -114,15 +114,17 @@ pub fn by_view<'a>(
         ViewTest::Base => hex.matches(base),
         ViewTest::Size => args.map_size.is_none_or(|range| range.contains(size)),
     };
-    let FileContext { trace, objects, .. } = file;
-    let kind = trace.values(Acquisitions::kind)?;
+    let trace = file.trace;
+    let times = trace.event_times()?;
     let (base, size) = (trace.values(Acquisitions::key)?, trace.values(Acquisitions::size)?);
     Ok(Box::new(move |object| {
-        let table = &objects.table;
-        let views = table.acquisitions(object).filter(|row| {
-            kind.get(*row) == Some(AcquisitionKind::View.code()) && table.opening(*row).is_some()
+        let table = &times.table;
+        let mut views = table.acquisitions(object).filter(|row| {
+            let state = table.state(*row);
+            state.is_view() && state.is_opened()
         });
-        let first = views.min_by_key(|row| table.time_ns(table.numbering.opening(*row)));
+        // They are in the order in which they were mapped.
+        let first = views.next();
         let view = first.and_then(|row| base.get(row).zip(size.get(row)));
         view.is_some_and(|(base, size)| passes(base, size as u64))
     }))

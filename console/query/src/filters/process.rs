@@ -68,7 +68,7 @@ fn keep_created(
     };
     selection.retain(file.cancel, |selected, _| {
         let object = selected.object();
-        let create = selected.create();
+        let create = selected.create(table);
         let mut owners = table.listed(object).map(|row| owner.get(row));
         create.is_some_and(|create| passes(create.row()))
             || may_change && file.objects.events(object).any(may_create)
@@ -91,6 +91,7 @@ pub fn keep_related(
     let trace = file.trace;
     let verdicts = file.processes.each(|info| info.matches(filter, is_plain));
     let table = &file.objects.table;
+    let times = trace.event_times()?;
     let columns = selection.columns(trace, &file.objects)?;
     let (process, source) =
         (columns.processes()?, columns.of_opened(Acquisitions::source_process)?);
@@ -105,7 +106,7 @@ pub fn keep_related(
     };
     selection.retain(file.cancel, |selected, mask| {
         let object = selected.object();
-        [selected.create(), selected.end()]
+        [selected.create(table), selected.end(&times)]
             .into_iter()
             .flatten()
             .any(|event| event_passes(event.row()))

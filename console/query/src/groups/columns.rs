@@ -2,20 +2,21 @@
 
 use std::sync::LazyLock;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use regex::Regex;
 
-use handlescope_model::tables::{Names, Objects};
+use handlescope_model::tables::{Acquisitions, Names, Objects};
 use handlescope_model::{
-    NameIdx, Numbers, ObjectIdx, ProcessIdx, StackIdx, Texts, TypeId, sentinel,
+    AcquisitionIdx, NameIdx, Numbers, ObjectIdx, ProcessIdx, StackIdx, Texts, TypeId, sentinel,
 };
 
-use super::lifetimes::{Lifetime, Times, code};
+use super::counted::Handle;
+use super::lifetimes::{LifeTables, Times, code};
 use super::process_stacks::{ProcessStacks, StackNumbers};
 use crate::context::FileContext;
 use crate::criteria::{GroupColumn, GroupKey};
 use crate::error::QueryError;
-use crate::events::{EventColumns, EventValues};
+use crate::events::{EventColumns, EventProcesses, EventValues};
 use crate::objects::ObjectTable;
 use crate::trimmed_stacks::TrimmedStacks;
 
@@ -26,23 +27,6 @@ enum Key {
     Word(fn(u32) -> &'static str),
     /// Texts of rows: those of the same text have one number.
     Text(fn(&RowTexts<'_>, u32) -> String),
-}
-
-/// Returns what a column reads from a handle: a row, a number, or [`sentinel`] for nothing. A `match` instead of a function
-/// pointer, because it is called for every handle.
-fn row_of(column: GroupColumn, rows: &KeyRows<'_>, lifetime: &Lifetime) -> u32 {
-    match column {
-        GroupColumn::CreateStack => rows.stack_in_process(lifetime.opened),
-        GroupColumn::CloseStack => rows.stack_in_process(lifetime.closed),
-        GroupColumn::Type => rows.objects.type_id(lifetime.object).0,
-        GroupColumn::Process => lifetime.owner.unwrap_or(ProcessIdx::NONE).0,
-        GroupColumn::Name => rows.name(lifetime.object),
-        GroupColumn::NamePattern => rows.name(lifetime.object),
-        GroupColumn::Module => rows.stack(lifetime.opened),
-        GroupColumn::Function => rows.stack(lifetime.opened),
-        GroupColumn::Thread => rows.thread(lifetime),
-        GroupColumn::Lifetime => duration(lifetime, &rows.times),
-    }
 }
 
 /// Returns what the numbers of a column stand for.
@@ -97,6 +81,9 @@ pub struct KeyRows<'a> {
     stack: Option<EventValues<StackIdx>>,
     tid: Option<EventValues<u32>>,
     name: Numbers<NameIdx>,
+    owner: Numbers<ProcessIdx>,
+    /// The processes of the events that create objects, for those without handles.
+    creator: Option<EventProcesses>,
 }
 
 /// Makes the numbers that handles are grouped by: one for each text.
@@ -164,23 +151,21 @@ impl<'a> Keys<'a> {
         })
     }
 
-    /// Number of columns.
-    pub fn width(&self) -> usize {
-        self.coders.len()
-    }
-
-    /// Makes the numbers of handles of which [`KeyRows`] says what they have in each column.
-    pub fn learn(&mut self, rows: &[u32]) {
+    /// Makes the numbers of values, column by column.
+    pub fn learn(&mut self, distinct: &[Vec<u32>]) {
         let Self { texts, coders } = self;
-        let width = coders.len();
-        for (index, coder) in coders.iter_mut().enumerate() {
-            rows.iter().skip(index).step_by(width).for_each(|row| coder.learn(*row, texts));
+        for (coder, rows) in coders.iter_mut().zip(distinct) {
+            rows.iter().for_each(|row| coder.learn(*row, texts));
         }
     }
 
-    /// The numbers of a handle, which were made.
-    pub fn codes(&self, rows: &[u32]) -> impl Iterator<Item = u32> {
-        self.coders.iter().zip(rows).map(|(coder, row)| coder.known(*row).unwrap_or(sentinel()))
+    /// Puts the numbers of values in their place, column by column; all of them were made.
+    pub fn put_codes(&self, values: &mut [Vec<u32>]) {
+        for (coder, values) in self.coders.iter().zip(values) {
+            if coder.text.is_some() {
+                values.iter_mut().for_each(|row| *row = coder.known(*row).unwrap_or(sentinel()));
+            }
+        }
     }
 
     /// The texts, and the rows of stacks of single processes.
@@ -224,21 +209,29 @@ impl Coder {
 }
 
 impl<'a> KeyRows<'a> {
+    /// Reads what the columns need; `has_partial` where filters removed events.
     pub fn load(
         file: &'a FileContext<'_>,
         columns: &[GroupColumn],
         stacks: Option<&'a TrimmedStacks>,
         process_stacks: Option<&'a ProcessStacks>,
+        has_partial: bool,
     ) -> Result<Self, QueryError> {
         let trace = file.trace;
         let has_any = |wanted: &[GroupColumn]| columns.iter().any(|column| wanted.contains(column));
-        let has_stacks = columns.iter().any(|column| column.needs_stacks() != (false, false));
+        let needs = columns.iter().map(|column| column.needs_stacks());
+        let needs = needs.fold((false, false), |all, of| (all.0 || of.0, all.1 || of.1));
         let has_names = has_any(&[GroupColumn::Name, GroupColumn::NamePattern]);
         let has_threads = has_any(&[GroupColumn::Thread]);
         let events = EventColumns::of_all(trace)?;
-        let stack = has_stacks.then(|| events.stacks()).transpose()?;
+        let stack = (needs != (false, false)).then(|| events.stacks_of(needs)).transpose()?;
         let name = has_names.then(|| trace.values(Objects::name)).transpose()?;
         let tid = has_threads.then(|| events.tids()).transpose()?;
+        let has_processes = has_any(&[GroupColumn::Process]);
+        let owner = has_processes.then(|| trace.values(Acquisitions::process)).transpose()?;
+        // Only then there are objects without handles.
+        let has_bare = has_partial || file.objects.table.has_other_events();
+        let creator = (has_processes && has_bare).then(|| events.processes()).transpose()?;
         Ok(Self {
             columns: columns.to_vec(),
             times: Times::load(file)?,
@@ -248,27 +241,87 @@ impl<'a> KeyRows<'a> {
             stack,
             tid,
             name: name.unwrap_or_default(),
+            owner: owner.unwrap_or_default(),
+            creator,
         })
     }
 
-    /// Values of a handle in the columns, before [`Self::unite`].
-    pub fn of(&self, lifetime: &Lifetime) -> impl Iterator<Item = u32> {
-        self.columns.iter().map(|column| row_of(*column, self, lifetime))
+    /// What handles have in each column, as rows of tables or other numbers, with [`sentinel`] for nothing; and of the
+    /// columns whose values have texts, each value once.
+    pub fn values(&self, lives: &LifeTables, handles: &[Handle]) -> (Vec<Vec<u32>>, Vec<Vec<u32>>) {
+        let columns = self.columns.iter().map(|column| {
+            let values = self.column(*column, lives, handles);
+            let distinct = match key_of(*column) {
+                Key::Text(_) => distinct(&values),
+                Key::Stack | Key::Number | Key::Word(_) => Vec::new(),
+            };
+            (values, distinct)
+        });
+        columns.unzip()
     }
 
-    /// Puts the first of the stacks that are equal in the place of each, for many handles at once: of rows
-    /// here and there, the processor reads many at the same time in a loop that does nothing else.
-    pub fn unite(&self, rows: &mut [u32]) {
-        let Some(stacks) = self.stacks else { return };
-        let columns = self.columns.iter().enumerate();
-        for (index, _) in columns.filter(|(_, column)| column.needs_stacks() != (false, false)) {
-            for row in rows.iter_mut().skip(index).step_by(self.columns.len()) {
-                // Larger numbers are of stacks of single processes, and are equal to no other.
-                if (*row as usize) < stacks.height() {
-                    *row = stacks.equal(StackIdx(*row)).0;
-                }
+    fn column(&self, column: GroupColumn, lives: &LifeTables, handles: &[Handle]) -> Vec<u32> {
+        let opened = |handle: Handle| lives.opening(handle);
+        let closed = |handle: Handle| lives.ending(handle);
+        match column {
+            GroupColumn::CreateStack if self.process_stacks.is_none() => {
+                self.united(each(handles, |handle| self.stack_of_opening(handle)))
+            }
+            GroupColumn::CreateStack => {
+                self.united(each(handles, |handle| self.stack_in_process(opened(handle))))
+            }
+            GroupColumn::CloseStack => {
+                self.united(each(handles, |handle| self.stack_in_process(closed(handle))))
+            }
+            GroupColumn::Module | GroupColumn::Function => {
+                self.united(each(handles, |handle| self.stack_of_opening(handle)))
+            }
+            GroupColumn::Type => each(handles, |handle| self.objects.type_id(handle.object).0),
+            GroupColumn::Process => each(handles, |handle| self.process(handle)),
+            GroupColumn::Name | GroupColumn::NamePattern => {
+                each(handles, |handle| self.name(handle.object))
+            }
+            GroupColumn::Thread => {
+                each(handles, |handle| self.thread(opened(handle).or(closed(handle))))
+            }
+            GroupColumn::Lifetime => each(handles, |handle| {
+                duration(handle, opened(handle), closed(handle), &self.times)
+            }),
+        }
+    }
+
+    /// The first of the stacks that are equal in the place of each, for many handles at once: of rows here and there,
+    /// the processor reads many at the same time in a loop that does nothing else.
+    fn united(&self, mut values: Vec<u32>) -> Vec<u32> {
+        if let Some(stacks) = self.stacks {
+            // Larger numbers are of stacks of single processes, and are equal to no other.
+            let height = stacks.height();
+            for row in values.iter_mut().filter(|row| (**row as usize) < height) {
+                *row = stacks.equal(StackIdx(*row)).0;
             }
         }
+        values
+    }
+
+    /// The stack that opened a handle; of an object without any, the one that created it.
+    fn stack_of_opening(&self, handle: Handle) -> u32 {
+        match (&self.stack, handle.is_bare()) {
+            (Some(stack), false) => stack.opened(handle.row.row()).unwrap_or(StackIdx::NONE).0,
+            (Some(_), true) if handle.row != AcquisitionIdx::NONE => {
+                self.stack(Some(handle.row.row()))
+            }
+            _ => sentinel(),
+        }
+    }
+
+    /// The owner of a handle; of an object without any, the process that created it.
+    fn process(&self, handle: Handle) -> u32 {
+        let process = match (handle.is_bare(), handle.row == AcquisitionIdx::NONE) {
+            (true, true) => None,
+            (true, false) => self.creator.as_ref().and_then(|it| it.get(handle.row.row())),
+            (false, _) => self.owner.get(handle.row.row()),
+        };
+        process.unwrap_or(ProcessIdx::NONE).0
     }
 
     /// The stack of an event.
@@ -292,12 +345,22 @@ impl<'a> KeyRows<'a> {
         self.name.get(object.row()).unwrap_or(NameIdx::NONE).0
     }
 
-    /// The thread of the opening, or else of the close.
-    fn thread(&self, lifetime: &Lifetime) -> u32 {
-        let event = lifetime.opened.or(lifetime.closed);
+    /// The thread of an event.
+    fn thread(&self, event: Option<usize>) -> u32 {
         let tid = self.tid.as_ref().zip(event);
         tid.map_or(sentinel(), |(tid, event)| tid.get(event).unwrap_or_default())
     }
+}
+
+/// The value of each handle.
+fn each(handles: &[Handle], value: impl Fn(Handle) -> u32) -> Vec<u32> {
+    handles.iter().map(|handle| value(*handle)).collect()
+}
+
+/// Each value once, in the order in which they come first.
+fn distinct(values: &[u32]) -> Vec<u32> {
+    let mut known = HashSet::new();
+    values.iter().copied().filter(|value| known.insert(*value)).collect()
 }
 
 impl RowTexts<'_> {
@@ -315,13 +378,13 @@ fn lifetime_word(number: u32) -> &'static str {
 }
 
 /// The number of a lifetime: its place in [`LIFETIMES`], or one of the two after them.
-fn duration(lifetime: &Lifetime, times: &Times) -> u32 {
+fn duration(handle: Handle, opened: Option<usize>, closed: Option<usize>, times: &Times) -> u32 {
     let (not_closed, before) = (LIFETIMES.len() as u32, LIFETIMES.len() as u32 + 1);
     let time = |event: Option<usize>| event.and_then(|event| times.of(event));
-    match (time(lifetime.opened), time(lifetime.closed)) {
-        _ if lifetime.is_bare => sentinel(),
+    match (time(opened), time(closed)) {
+        _ if handle.is_bare() => sentinel(),
         // Without a clock, the duration is unknown.
-        (None, _) if lifetime.opened.is_some() => sentinel(),
+        (None, _) if opened.is_some() => sentinel(),
         (None, _) => before,
         (Some(_), None) => not_closed,
         (Some(opened), Some(closed)) => {

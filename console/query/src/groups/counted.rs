@@ -1,17 +1,15 @@
 //! A handle or view as it counts: small, because there may be tens of millions.
 
-use handlescope_model::{AcquisitionIdx, EventKind, ObjectIdx};
-
-use super::lifetimes::Lifetime;
+use handlescope_model::{AcquisitionIdx, EventIdx, ObjectIdx};
 
 /// Compact form of a handle or view, 12 bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Handle {
     /// Object of the handle.
     pub object: ObjectIdx,
-    /// Its row; that of no row for an object without any.
+    /// Its row; of an object without any the event that created it, or that of no row.
     pub row: AcquisitionIdx,
-    flags: u16,
+    pub flags: u16,
 }
 
 impl Handle {
@@ -33,27 +31,10 @@ impl Handle {
     /// An event that is left closed it.
     const ENDED: u16 = Self::CLOSED | Self::UNMAPPED;
 
-    /// Keeps what counts of a handle; `is_beside` where only its close at exit does.
-    pub fn of(lifetime: &Lifetime, is_beside: bool) -> Self {
-        let flags = [
-            (lifetime.opening == Some(EventKind::HandleCreate), Self::CREATED),
-            (lifetime.opening == Some(EventKind::HandleDuplicate), Self::DUPLICATED),
-            (lifetime.opening == Some(EventKind::Map), Self::MAPPED),
-            (lifetime.closing == Some(EventKind::HandleClose), Self::CLOSED),
-            (lifetime.closing == Some(EventKind::Unmap), Self::UNMAPPED),
-            (lifetime.is_leaked, Self::LEAKED),
-            (lifetime.is_closed_at_exit, Self::AT_EXIT),
-            (lifetime.is_closed_unseen, Self::UNSEEN),
-            (lifetime.is_open_at_end, Self::OPEN_AT_END),
-            (lifetime.is_bare, Self::BARE),
-            (is_beside, Self::BESIDE),
-        ];
-        let set = flags.into_iter().filter(|(is, _)| *is);
-        Self {
-            object: lifetime.object,
-            row: lifetime.row.unwrap_or(AcquisitionIdx::NONE),
-            flags: set.fold(0, |flags, (_, flag)| flags | flag),
-        }
+    /// An object without handles and views.
+    pub fn bare(object: ObjectIdx, created: Option<EventIdx>) -> Self {
+        let row = created.map_or(AcquisitionIdx::NONE, |event| AcquisitionIdx(event.0));
+        Self { object, row, flags: Self::BARE }
     }
 
     /// One without events.

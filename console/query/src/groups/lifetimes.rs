@@ -1,67 +1,32 @@
-//! Handles and views, each from its opening to its close.
+//! What the filters leave of handles and views.
 
 use std::sync::Arc;
 
-use handlescope_model::tables::Acquisitions;
-use handlescope_model::{
-    AcquisitionIdx, EventIdx, EventKind, EventTable, Numbers, ObjectIdx, ProcessIdx, sentinel,
-};
+use handlescope_model::{AcquisitionIdx, EventTable, EventTimes, ObjectIdx, sentinel};
 
 use super::counted::Handle;
 use crate::context::FileContext;
 use crate::error::QueryError;
-use crate::events::{EventColumns, EventProcesses};
 use crate::info::trace_info;
 use crate::selection::{EventMask, Selected};
 use handlescope_session::trace::lists_open_handles;
 
-/// A handle or view: what is known of its opening and its close, and what of both a query counts.
-///
-/// An object without any has one with nothing but the event that created the object.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Lifetime {
-    /// Row of the object.
-    pub object: ObjectIdx,
-    /// Its row; none for an object without any.
-    pub row: Option<AcquisitionIdx>,
-    /// The event that opened it; none for what was open before the trace.
-    pub opened: Option<usize>,
-    /// The event that closed it.
-    pub closed: Option<usize>,
-    /// Kind of the event that opened it, if that event is left.
-    pub opening: Option<EventKind>,
-    /// Kind of the event that closed it, if that event is left.
-    pub closing: Option<EventKind>,
-    /// Whether it was left open, by an event that is left.
-    pub is_leaked: bool,
-    /// Whether only the end of its process closed it, and its opening is left.
-    pub is_closed_at_exit: bool,
-    /// Whether the trace lost its close, and its opening is left.
-    pub is_closed_unseen: bool,
-    /// Whether it was open at the end of the trace.
-    pub is_open_at_end: bool,
-    /// Whether it is not a handle or view, but an object without any.
-    pub is_bare: bool,
-    /// The process that has it; of an object without any, the one that created it; `None` if unknown.
-    pub owner: Option<ProcessIdx>,
-}
-
 /// The times of events.
 pub struct Times {
-    table: Arc<EventTable>,
+    times: Arc<EventTimes>,
     has_clock: bool,
 }
 
 impl Times {
     pub fn load(file: &FileContext<'_>) -> Result<Self, QueryError> {
         let has_clock = trace_info(file.trace)?.has_clock();
-        Ok(Self { table: Arc::clone(&file.objects.table), has_clock })
+        Ok(Self { times: file.trace.event_times()?, has_clock })
     }
 
     /// Times of the first and the last event of a handle that count, nanoseconds.
     pub fn span(&self, handle: Handle) -> Option<(i64, i64)> {
         let (has_opened, has_closed) = handle.events();
-        let numbering = self.table.numbering;
+        let numbering = self.times.table.numbering;
         let opened = if has_opened { self.of(numbering.opening(handle.row.row())) } else { None };
         let closed = if has_closed { self.of(numbering.ending(handle.row.row())) } else { None };
         let (first, last) = (opened.or(closed)?, closed.or(opened)?);
@@ -70,104 +35,94 @@ impl Times {
 
     /// Time of an event, nanoseconds; in a trace without clock the times are only an order.
     pub fn of(&self, event: usize) -> Option<i64> {
-        self.table.time_ns(event).filter(|_| self.has_clock)
+        self.times.get(event).filter(|_| self.has_clock)
     }
 }
 
-/// The columns that say what became of handles and views.
+/// What became of handles and views.
 pub struct LifeTables {
     table: Arc<EventTable>,
     pub times: Times,
-    process: Numbers<ProcessIdx>,
-    /// The processes of the events that create objects.
-    creator: EventProcesses,
     has_end_rundown: bool,
 }
 
 impl LifeTables {
     pub fn load(file: &FileContext<'_>) -> Result<Self, QueryError> {
-        let trace = file.trace;
         Ok(Self {
             table: Arc::clone(&file.objects.table),
             times: Times::load(file)?,
-            process: trace.values(Acquisitions::process)?,
-            creator: EventColumns::of_all(trace)?.processes()?,
-            has_end_rundown: lists_open_handles(trace)?,
+            has_end_rundown: lists_open_handles(file.trace)?,
         })
     }
 
-    /// A handle or view, as far as `mask` leaves its events.
-    fn lifetime(&self, object: ObjectIdx, row: usize, mask: &EventMask) -> Lifetime {
+    /// Adds the handles and views of an object of which something is left; those that were open before the trace come
+    /// last. An object that has none is added itself.
+    pub fn add(&self, selected: Selected, mask: &EventMask, handles: &mut Vec<Handle>) {
+        let (object, first) = (selected.object(), handles.len());
+        let mut has_older = false;
+        for row in self.table.acquisitions(object) {
+            match self.table.state(row).is_opened() {
+                true => handles.extend(self.handle(object, row, mask)),
+                false => has_older = true,
+            }
+        }
+        if has_older {
+            let rows = self.table.acquisitions(object);
+            let older = rows.filter(|row| !self.table.state(*row).is_opened());
+            handles.extend(older.filter_map(|row| self.handle(object, row, mask)));
+        }
+        if handles.len() == first {
+            handles.push(Handle::bare(object, selected.create(&self.table)));
+        }
+    }
+
+    /// A handle or view; `None` where nothing is left of it.
+    fn handle(&self, object: ObjectIdx, row: usize, mask: &EventMask) -> Option<Handle> {
         let (table, state) = (&self.table, self.table.state(row));
-        let (opened, closed) = (table.opening(row), table.ending(row));
-        let is_left = opened.is_some_and(|event| mask.contains(event));
-        let opening = match state {
-            _ if !is_left => None,
-            state if state.is_copy() => Some(EventKind::HandleDuplicate),
-            state if state.is_view() => Some(EventKind::Map),
-            _ => Some(EventKind::HandleCreate),
-        };
-        let closing = closed
-            // An unmap closes all views of its process, and counts once.
-            .filter(|event| *event == table.numbering.ending(row) && mask.contains(*event))
-            .map(|_| if state.is_view() { EventKind::Unmap } else { EventKind::HandleClose });
+        let is_left = state.is_opened() && mask.contains(table.numbering.opening(row));
+        let ending = table.numbering.ending(row);
+        // An unmap closes all views of its process, and counts once.
+        let is_end_left = table.ending(row) == Some(ending) && mask.contains(ending);
         let is_leaked = is_left && state.is_leaked();
-        Lifetime {
-            object,
-            row: Some(AcquisitionIdx::of(row)),
-            opened,
-            closed,
-            opening,
-            closing,
-            is_leaked,
-            is_closed_at_exit: is_left && state.is_closed_at_exit(),
-            is_closed_unseen: is_left && state.is_closed_unseen(),
-            is_open_at_end: match self.has_end_rundown {
-                true => state.is_listed(),
-                false => is_leaked && !state.is_view(),
-            },
-            is_bare: false,
-            owner: self.process.get(row),
+        let is_open_at_end = match self.has_end_rundown {
+            true => state.is_listed(),
+            false => is_leaked && !state.is_view(),
+        };
+        if !is_left && !is_end_left && !is_open_at_end {
+            return None;
         }
-    }
-}
-
-/// Follows the handles and views of objects, one object after the other.
-pub struct Lifetimes<'a> {
-    tables: &'a LifeTables,
-    lifetimes: Vec<Lifetime>,
-}
-
-impl<'a> Lifetimes<'a> {
-    pub fn new(tables: &'a LifeTables) -> Self {
-        Self { tables, lifetimes: Vec::new() }
+        let opened = match (state.is_copy(), state.is_view()) {
+            (true, _) => Handle::DUPLICATED,
+            (_, true) => Handle::MAPPED,
+            (false, false) => Handle::CREATED,
+        };
+        let closed = if state.is_view() { Handle::UNMAPPED } else { Handle::CLOSED };
+        let flags = [
+            (is_left, opened),
+            (is_end_left, closed),
+            (is_leaked, Handle::LEAKED),
+            (is_left && state.is_closed_at_exit(), Handle::AT_EXIT),
+            (is_left && state.is_closed_unseen(), Handle::UNSEEN),
+            (is_open_at_end, Handle::OPEN_AT_END),
+        ];
+        let flags =
+            flags.into_iter().fold(0, |flags, (is, flag)| if is { flags | flag } else { flags });
+        Some(Handle { object, row: AcquisitionIdx::of(row), flags })
     }
 
-    /// Handles and views of an object, as far as something of them is left; never empty. Those that were open before the trace
-    /// come last.
-    pub fn of_object(&mut self, selected: Selected, mask: &EventMask) -> &[Lifetime] {
-        let tables = self.tables;
-        let object = selected.object();
-        self.lifetimes.clear();
-        for has_opening in [true, false] {
-            let rows = tables.table.acquisitions(object);
-            let rows = rows.filter(|row| tables.table.opening(*row).is_some() == has_opening);
-            let lifetimes = rows.map(|row| tables.lifetime(object, row, mask));
-            self.lifetimes.extend(lifetimes.filter(|lifetime| {
-                lifetime.opening.is_some() || lifetime.closing.is_some() || lifetime.is_open_at_end
-            }));
+    /// The event that opened a handle, whether it is left or not; of an object without any the one that created it.
+    pub fn opening(&self, handle: Handle) -> Option<usize> {
+        match handle.is_bare() {
+            true => {
+                Some(handle.row).filter(|row| *row != AcquisitionIdx::NONE).map(AcquisitionIdx::row)
+            }
+            false => self.table.opening(handle.row.row()),
         }
-        if self.lifetimes.is_empty() {
-            let created = selected.create().map(EventIdx::row);
-            self.lifetimes.push(Lifetime {
-                object,
-                opened: created,
-                is_bare: true,
-                owner: created.and_then(|event| tables.creator.get(event)),
-                ..Lifetime::default()
-            });
-        }
-        &self.lifetimes
+    }
+
+    /// The event that closed a handle, whether it is left or not.
+    pub fn ending(&self, handle: Handle) -> Option<usize> {
+        if handle.is_bare() { None } else { self.table.ending(handle.row.row()) }
     }
 }
 

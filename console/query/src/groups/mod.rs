@@ -77,7 +77,13 @@ impl Groups {
         let mut tree = GroupTree::new(by.len());
         let parts = Parts {
             lifetimes: LifeTables::load(file)?,
-            keys: KeyRows::load(file, &by, stacks.as_ref(), process_stacks.as_ref())?,
+            keys: KeyRows::load(
+                file,
+                &by,
+                stacks.as_ref(),
+                process_stacks.as_ref(),
+                selections().any(|selection| selection.events.is_partial()),
+            )?,
             cancel: file.cancel,
         };
         for (selection, is_beside) in selections().zip([false, true]) {

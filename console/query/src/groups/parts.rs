@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use super::columns::{KeyRows, Keys};
 use super::counted::Handle;
 use super::leaves::{Handles, counting_sort};
-use super::lifetimes::{LifeTables, Lifetimes, Times};
+use super::lifetimes::{LifeTables, Times};
 use super::nodes::OuterGroups;
 use crate::selection::{EventMask, Selected, Selection};
 use handlescope_session::cancel::{Cancel, Cancelled, Poll};
@@ -23,11 +23,14 @@ pub struct Parts<'a> {
     pub cancel: &'a Cancel,
 }
 
-/// The handles of some objects, and for each of them what it has in the columns.
+/// The handles of some objects, and what each of them has in the columns.
 #[derive(Default)]
 struct ObjectHandles {
     handles: Vec<Handle>,
-    rows: Vec<u32>,
+    /// Column by column.
+    values: Vec<Vec<u32>>,
+    /// The values of each column that have texts, in the order in which they come first.
+    distinct: Vec<Vec<u32>>,
 }
 
 /// The handles of some objects in their groups.
@@ -64,7 +67,7 @@ impl Parts<'_> {
             let parts = parts.map(|objects| self.part(objects, &selection.events, is_beside));
             let parts: Vec<ObjectHandles> = parts.collect::<Result<_, Cancelled>>()?;
             // In sequence, because numbers follow the order of the handles.
-            parts.iter().for_each(|part| keys.learn(&part.rows));
+            parts.iter().for_each(|part| keys.learn(&part.distinct));
             let counted = parts.into_par_iter().map(|part| part.count(keys, &self.lifetimes.times));
             counted.collect::<Vec<_>>().into_iter().for_each(&mut add);
         }
@@ -78,31 +81,34 @@ impl Parts<'_> {
         is_beside: bool,
     ) -> Result<ObjectHandles, Cancelled> {
         let mut poll = Poll::new(self.cancel);
-        let mut lifetimes = Lifetimes::new(&self.lifetimes);
-        let mut part = ObjectHandles::default();
+        let mut handles = Vec::with_capacity(objects.len());
         for selected in objects {
             poll.round()?;
-            for lifetime in lifetimes.of_object(*selected, mask) {
-                if !is_beside || lifetime.is_closed_at_exit {
-                    part.handles.push(Handle::of(lifetime, is_beside));
-                    part.rows.extend(self.keys.of(lifetime));
-                }
-            }
+            self.lifetimes.add(*selected, mask, &mut handles);
         }
-        self.keys.unite(&mut part.rows);
-        Ok(part)
+        if is_beside {
+            handles.retain(|handle| handle.has(Handle::AT_EXIT));
+            handles.iter_mut().for_each(|handle| handle.flags |= Handle::BESIDE);
+        }
+        let (values, distinct) = self.keys.values(&self.lifetimes, &handles);
+        Ok(ObjectHandles { handles, values, distinct })
     }
 }
 
 impl ObjectHandles {
     /// Counts the handles in their groups on all levels but the innermost, and orders them by these.
-    fn count(self, keys: &Keys<'_>, times: &Times) -> CountedPart {
+    fn count(mut self, keys: &Keys<'_>, times: &Times) -> CountedPart {
+        keys.put_codes(&mut self.values);
+        let (innermost, outermost) = match self.values.split_last() {
+            Some((innermost, outermost)) => (innermost.as_slice(), outermost),
+            None => (&[][..], &[][..]),
+        };
         let mut outer = OuterGroups::default();
         let mut path = Path::default();
         let mut sums = Sums::default();
-        let (mut slots, mut codes) = (Vec::new(), Vec::new());
-        for (handle, rows) in self.handles.iter().zip(self.rows.chunks_exact(keys.width())) {
-            let innermost = path.follow(keys.codes(rows), keys.width() - 1, &mut outer);
+        let mut slots = Vec::with_capacity(self.handles.len());
+        for (at, handle) in self.handles.iter().enumerate() {
+            path.follow(outermost, at, &mut outer);
             // The span is needed only for levels above the innermost.
             let span_ns = if path.0.is_empty() { None } else { times.span(*handle) };
             for (_, node) in &path.0 {
@@ -111,14 +117,13 @@ impl ObjectHandles {
                 }
             }
             slots.push(path.0.last().map_or(0, |(_, node)| node + 1));
-            codes.push(innermost);
             sums.handles += u64::from(!handle.is_bare());
             sums.unreleased += u64::from(handle.is_unreleased());
         }
         let width = slots.iter().max().map_or(0, |last| *last as usize + 1);
         let rows = slots.iter().map(|slot| *slot as usize).zip(0..);
         let (order, ends) = counting_sort(rows, width);
-        let handles = Handles::ordered(&order, &codes, &self.handles);
+        let handles = Handles::ordered(&order, innermost, &self.handles);
         CountedPart { outer, handles, ends, all: sums }
     }
 }
@@ -128,23 +133,15 @@ impl ObjectHandles {
 struct Path(Vec<(u32, u32)>);
 
 impl Path {
-    /// Goes to the groups of a handle on the `outer` first levels; returns its number on the innermost.
-    fn follow(
-        &mut self,
-        codes: impl Iterator<Item = u32>,
-        levels: usize,
-        outer: &mut OuterGroups,
-    ) -> u32 {
-        let mut innermost = sentinel();
-        for (level, code) in codes.enumerate() {
-            if level == levels {
-                innermost = code;
-            } else if self.0.get(level).is_none_or(|(last, _)| *last != code) {
+    /// Goes to the groups of a handle, by its numbers on the levels above the innermost.
+    fn follow(&mut self, levels: &[Vec<u32>], at: usize, outer: &mut OuterGroups) {
+        for (level, codes) in levels.iter().enumerate() {
+            let code = codes.get(at).copied().unwrap_or(sentinel());
+            if self.0.get(level).is_none_or(|(last, _)| *last != code) {
                 self.0.truncate(level);
                 let parent = self.0.last().map_or(sentinel(), |(_, node)| *node);
                 self.0.push((code, outer.of(parent, code, level as u32)));
             }
         }
-        innermost
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use handlescope_model::tables::{Acquisitions, Processes, TraceInfo};
-use handlescope_model::{AcquisitionIdx, EventTable, Numbers, ObjectIdx, ProcessIdx};
+use handlescope_model::{AcquisitionIdx, EventTable, EventTimes, Numbers, ObjectIdx, ProcessIdx};
 
 use super::tree::{GroupTree, NodeIdx};
 use crate::context::FileContext;
@@ -18,6 +18,7 @@ use crate::growth;
 pub struct TimedGroups {
     handles: Vec<AcquisitionIdx>,
     table: Arc<EventTable>,
+    times: Arc<EventTimes>,
     object: Numbers<ObjectIdx>,
     process: Numbers<ProcessIdx>,
     /// When each process ended, by its row.
@@ -36,6 +37,7 @@ impl TimedGroups {
         Ok(Self {
             handles,
             table: Arc::clone(&file.objects.table),
+            times: file.trace.event_times()?,
             object: file.trace.values(Acquisitions::object)?,
             process: file.trace.values(Acquisitions::process)?,
             process_end_ns: file.trace.values(Processes::end_ns)?,
@@ -156,10 +158,10 @@ impl TimedGroups {
     /// time, so that no handle counts as closed before it was.
     pub fn lifetime(&self, handle: AcquisitionIdx) -> Option<growth::Lifetime> {
         let numbering = self.table.numbering;
-        let opened_ns = self.table.time_ns(numbering.opening(handle.row()))?;
+        let opened_ns = self.times.get(numbering.opening(handle.row()))?;
         let closed_ns = match self.table.state(handle.row()) {
             state if state.is_leaked() => None,
-            _ => self.table.time_ns(numbering.ending(handle.row())),
+            _ => self.times.get(numbering.ending(handle.row())),
         };
         Some(growth::Lifetime { opened_ns, closed_ns })
     }
@@ -181,6 +183,6 @@ impl TimedGroups {
 
     /// Time of the last event, nanoseconds.
     pub fn last_ns(&self) -> i64 {
-        self.table.last_ns().unwrap_or_default()
+        self.times.last_ns().unwrap_or_default()
     }
 }

@@ -142,7 +142,7 @@ impl<'a> ResourcesAnswer<'a> {
         let facts = facts(&tables, criteria, &rows, &misses_selected);
         caveats.extend(Caveat::of_resources(trace, &facts)?);
         caveats.extend(Caveat::of_missing_symbols(&needs_symbols));
-        let stacks = resources.stacks_of_processes(&allocators);
+        let stacks = || Ok(resources.stacks_of_processes(&allocators));
         caveats.extend(unnamed_methods::caveat(trace, &frames, &processes, stacks)?);
         let bases = ModuleBases::load(trace)?;
         Ok(Self {

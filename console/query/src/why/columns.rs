@@ -5,8 +5,8 @@ use std::sync::Arc;
 use handlescope_model::rules::handle_slot;
 use handlescope_model::tables::{Acquisitions, Processes};
 use handlescope_model::{
-    AcquisitionIdx, ArchiveError, EventKind, EventTable, Numbers, ObjectIdx, Part, ProcessIdx,
-    RowSet, StackIdx, Table, Trace,
+    AcquisitionIdx, ArchiveError, EventKind, EventTable, EventTimes, Numbers, ObjectIdx, Part,
+    ProcessIdx, RowSet, StackIdx, Table, Trace,
 };
 
 use crate::context::FileContext;
@@ -18,6 +18,7 @@ use crate::tables::ProcessList;
 /// The events of handles and views; those of objects that leak also in their order.
 pub struct HandleEvents {
     table: Arc<EventTable>,
+    times: EventTimes,
     object: Numbers<ObjectIdx>,
     pub processes: EventProcesses,
     source_process: OpenedValues<ProcessIdx>,
@@ -41,13 +42,15 @@ impl HandleEvents {
         let (trace, table) = (file.trace, &file.objects.table);
         let rows = leaking.iter().flat_map(|row| table.acquisitions(ObjectIdx::of(row)));
         let rows = RowSet::new(trace.height(Table::Acquisitions)?, rows);
-        let of_leaking = EventColumns::of_rows(trace, Arc::new(rows))?;
+        let rows = Arc::new(rows);
+        let times = EventTimes::of_rows(trace, &rows)?;
+        let of_leaking = EventColumns::of_rows(trace, rows)?;
         let all = EventColumns::of_all(trace)?;
         let (mut in_order, mut first) = (Vec::new(), Vec::with_capacity(leaking.len() + 1));
         let mut place = vec![0; table.height()];
         for object in leaking.iter().map(ObjectIdx::of) {
             first.push(in_order.len());
-            table.in_order(trace, object, &mut in_order);
+            times.in_order(trace, object, &mut in_order);
         }
         first.push(in_order.len());
         for (at, event) in (0..).zip(&in_order) {
@@ -57,6 +60,7 @@ impl HandleEvents {
         }
         Ok(Self {
             table: Arc::clone(table),
+            times,
             object: trace.values(Acquisitions::object)?,
             processes: all.processes()?,
             source_process: of_leaking.of_opened(Acquisitions::source_process)?,
@@ -119,7 +123,7 @@ impl HandleEvents {
     }
 
     pub fn time_ns(&self, event: usize) -> Option<i64> {
-        self.table.time_ns(event)
+        self.times.get(event)
     }
 
     pub fn tid(&self, event: usize) -> Option<u32> {

@@ -113,8 +113,8 @@ impl<'a> ObjectFacts<'a> {
     pub fn new(file: &FileFacts<'a>, selected: Selected) -> Self {
         let (listing, tables) = (file.listing, &file.answer.file);
         let object = selected.object();
-        let is_ended = tables.objects.create_event(object).is_some()
-            && tables.objects.destroy_event(object).is_some();
+        let table = &tables.objects.table;
+        let is_ended = table.create_event(object).is_some() && table.has_destroy_event(object);
         Self {
             id: selected.id().to_string(),
             pointer: listing.pointer(object).map(hex).unwrap_or_default(),

@@ -329,16 +329,17 @@ impl<'a> ObjectRow<'a> {
     }
 
     fn first_create(&self) -> Option<usize> {
-        self.answer.file.objects.create_event(self.object.object()).map(EventIdx::row)
+        self.answer.file.objects.table.create_event(self.object.object()).map(EventIdx::row)
     }
 
     fn first_create_ns(&self) -> Option<i64> {
-        self.listing.time_ns(self.first_create()?)
+        let [created_ns, _] = self.listing.ends_ns(self.object.object());
+        created_ns
     }
 
     fn last_destroy_ns(&self) -> Option<i64> {
-        let end = self.answer.file.objects.destroy_event(self.object.object())?;
-        self.listing.time_ns(end.row())
+        let [_, ended_ns] = self.listing.ends_ns(self.object.object());
+        ended_ns
     }
 
     fn creator(&self) -> Option<PartOf<'a, Creator<'a>>> {

@@ -91,7 +91,8 @@ fn object_table<'a>(
         file.lifetime_ns(listing, *object)
     });
     columns.add(created, "time of its creation", move |object| {
-        object.create().and_then(|event| listing.time_ns(event.row()))
+        let create = object.create(&tables.objects.table);
+        create.and_then(|event| listing.time_ns(event.row()))
     });
     columns.add(events, "number of its events", move |object| file.events(*object).count() as u64);
     let file_rows = [FileRows::of(file.about.path, objects.len())];

@@ -268,13 +268,11 @@ impl ObjectLine<'_> {
 
     /// Writes the lifetime of the object, or which part of it is unknown.
     fn lifetime(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (object, objects) = (self.selected.object(), &self.file.file.objects);
+        let (object, table) = (self.selected.object(), &self.file.file.objects.table);
         match self.file.lifetime_ns(self.listing, self.selected) {
             Some(ns) => write!(f, "{} s", Seconds { ns, digits: self.display.time_digits }),
-            None if objects.create_event(object).is_none() => {
-                f.write_str("created before the trace")
-            }
-            None if objects.destroy_event(object).is_some() => f.write_str("unknown"),
+            None if table.create_event(object).is_none() => f.write_str("created before the trace"),
+            None if table.has_destroy_event(object) => f.write_str("unknown"),
             None => f.write_str("never closed"),
         }
     }

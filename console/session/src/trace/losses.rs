@@ -74,9 +74,10 @@ pub fn knows_losses(trace: &Trace) -> Result<bool, ArchiveError> {
 /// # Errors
 /// When the archive is damaged.
 pub fn unseen_closes(trace: &Trace) -> Result<u64, ArchiveError> {
-    let is_unseen = |code: u32| End::from_code(code).is_some_and(|end| end.unseen().is_some());
-    let ends = trace.values(Acquisitions::end)?;
-    Ok(ends.iter().flatten().filter(|code| is_unseen(*code)).count() as u64)
+    let is_unseen =
+        |code: u8| End::from_code(code.into()).is_some_and(|end| end.unseen().is_some());
+    let ends = trace.codes(Acquisitions::end)?;
+    Ok(ends.iter().filter(|code| is_unseen(**code)).count() as u64)
 }
 
 /// Whether a trace has a rundown of open handles at its end.
@@ -84,7 +85,7 @@ pub fn unseen_closes(trace: &Trace) -> Result<u64, ArchiveError> {
 /// # Errors
 /// When the archive is damaged.
 pub fn has_end_rundown(trace: &Trace) -> Result<bool, ArchiveError> {
-    if trace.values(Acquisitions::in_rundown)?.any() {
+    if has_listed(trace)? {
         return Ok(true);
     }
     let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
@@ -103,10 +104,15 @@ pub fn has_end_rundown(trace: &Trace) -> Result<bool, ArchiveError> {
 /// # Errors
 /// When the archive is damaged.
 pub fn lists_open_handles(trace: &Trace) -> Result<bool, ArchiveError> {
-    if trace.values(Acquisitions::in_rundown)?.any() {
+    if has_listed(trace)? {
         return Ok(true);
     }
     Ok(has_end_rundown(trace)? && !has_open_handles(trace)?)
+}
+
+/// Whether the rundown at the end lists any handle.
+fn has_listed(trace: &Trace) -> Result<bool, ArchiveError> {
+    Ok(trace.values(Acquisitions::in_rundown)?.any())
 }
 
 fn has_open_handles(trace: &Trace) -> Result<bool, ArchiveError> {
