@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 mod acquired;
+mod acquisition_table;
 mod allocations;
 mod amounts;
 mod answer;

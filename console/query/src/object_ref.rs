@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 
 use handlescope_model::rules::{self, OPENING, VIEWS, WITH_HANDLE};
 use handlescope_model::tables::Acquisitions;
-use handlescope_model::{Part, StackIdx, Trace};
+use handlescope_model::{AcquisitionIdx, Part, StackIdx, Trace};
 use rayon::prelude::*;
 
 use super::acquired::events_of_suspect;
@@ -254,7 +254,7 @@ impl<'a> TraceAnswer<'a> for FileAnswer<'a> {
     }
 
     fn trims(&self) -> Option<&TrimmedStacks> {
-        self.groups.as_ref()?.stacks.as_ref()
+        self.groups.as_ref()?.stacks.as_deref()
     }
 
     fn totals(&self) -> Option<(Totals, Option<ExitStacks>)> {
@@ -419,8 +419,11 @@ pub fn note_owners(files: &mut [FileAnswer<'_>], filter: &ProcessFilter, is_plai
 fn owners<'f>(file: &'f FileAnswer<'_>) -> impl Iterator<Item = &'f ProcessInfo> {
     let groups = file.groups.iter().filter_map(|groups| Some((groups, groups.timed.as_ref()?)));
     groups.flat_map(move |(groups, timed)| {
-        let handles = groups.tree.leaves().map(|leaf| timed.handles(&groups.tree, leaf));
-        let opened = handles.filter(|handles| !handles.is_empty());
-        opened.map(|handles| file.file.processes.known_or_invalid(timed.owner(&handles)))
+        let leaves = groups.tree.leaves();
+        let first = leaves.filter_map(|leaf| {
+            let members = groups.tree.handles(leaf).pop()?;
+            timed.handles.get(members).and_then(<[AcquisitionIdx]>::first)
+        });
+        first.map(|row| file.file.processes.known_or_invalid(timed.table.owner(*row)))
     })
 }

@@ -207,24 +207,23 @@ impl TrimmedStacks {
     }
 
     /// The text of the representative frame of a stack.
-    pub fn function(&self, file: &FileContext<'_>, stack: StackIdx) -> String {
-        self.of_representative(file, stack, |view| view.to_string())
+    pub fn function(&self, frames: &Frames<'_>, stack: StackIdx) -> String {
+        self.of_representative(frames, stack, |view| view.to_string())
     }
 
     /// The module of that frame.
-    pub fn module(&self, file: &FileContext<'_>, stack: StackIdx) -> String {
-        self.of_representative(file, stack, |view| {
+    pub fn module(&self, frames: &Frames<'_>, stack: StackIdx) -> String {
+        self.of_representative(frames, stack, |view| {
             view.module_name().map_or_else(|| view.to_string(), str::to_owned)
         })
     }
 
     fn of_representative(
         &self,
-        file: &FileContext<'_>,
+        frames: &Frames<'_>,
         stack: StackIdx,
         text: impl Fn(FrameView<'_>) -> String,
     ) -> String {
-        let Some(frames) = &file.frames else { return String::new() };
         let named = frames.named();
         Self::representative_view(Some(self), &named, stack).map(text).unwrap_or_default()
     }

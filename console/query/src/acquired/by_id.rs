@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::allocations::Allocations;
-use super::group::Acquired;
-use super::handles::Handles;
+use super::list::Acquired;
 use super::program_groups::ProgramGroup;
 use super::sites::Kept;
-use crate::allocations::{AllocatorList, Origin, ResourceTable};
+use crate::acquisition_table::AcquisitionTable;
+use crate::allocations::{AllocatorList, Origin};
 use crate::context::FileContext;
 use crate::criteria::{GroupCriteria, ObjectCriteria, ResourceCriteria, StackTrims};
 use crate::error::QueryError;
@@ -22,11 +21,11 @@ use handlescope_session::values::SuspectId;
 /// Adds what the suspects acquired whose ids begin so, of programs and of single processes.
 fn add_suspects(
     rows: &mut SuspectRows,
-    acquired: &impl Acquired,
+    acquired: &Acquired<'_>,
     id: &SuspectId,
 ) -> Result<(), QueryError> {
     for by_process in [false, true] {
-        acquired.cancel().check()?;
+        acquired.cancel.check()?;
         let groups = ProgramGroup::all(acquired, by_process);
         rows.note_groups(!groups.is_empty());
         let matches = groups.par_iter().filter_map(|group| {
@@ -59,7 +58,7 @@ pub fn events_of_suspect(
         let criteria = ObjectCriteria { groups, ..ObjectCriteria::default() };
         let selection = filters::select(file, &criteria)?.selection;
         let groups = Groups::of(file, &selection, None, &criteria)?;
-        if let Some(handles) = Handles::of(file, Some(&groups), None, false) {
+        if let Some(handles) = Acquired::of_handles(file, Some(&groups), None, false, false) {
             add_suspects(&mut rows, &handles, id)?;
         }
     }
@@ -72,12 +71,12 @@ pub fn events_of_suspect(
 /// When the archive is damaged, or it is asked to stop.
 pub fn allocations_of_suspect(
     origin: Origin<'_>,
-    (allocators, table): (Arc<AllocatorList>, Arc<ResourceTable>),
+    (allocators, table): (&AllocatorList, &Arc<AcquisitionTable>),
     id: &SuspectId,
 ) -> Result<SuspectRows, QueryError> {
-    let (criteria, height) = (ResourceCriteria::default(), table.height());
-    let allocations = Allocations::of(origin, allocators, table, criteria, false, Kept::Leaking)?;
-    let mut rows = SuspectRows::new(height);
+    let (criteria, kept) = (ResourceCriteria::default(), Kept::Leaking);
+    let allocations = Acquired::of_allocations(origin, allocators, table, &criteria, false, kept)?;
+    let mut rows = SuspectRows::new(table.height());
     if let Some(allocations) = allocations {
         add_suspects(&mut rows, &allocations, id)?;
     }

@@ -1,27 +1,23 @@
-//! Groups of what processes acquired, and the trait of what has them.
+//! Groups of what processes acquired.
 
 use std::borrow::Cow;
-use std::slice;
+use std::ops::Range;
 
 use handlescope_model::{ProcessIdx, StackIdx};
 
-use super::between::{Between, Span};
 use super::lifetimes::Ends;
 use crate::amounts::{Amount, Bytes, Counts};
-use crate::frame_names::Frames;
-use crate::growth::{ProcessLifetimes, Window};
-use crate::suspect_rows::SuspectRows;
-use crate::tables::{ProcessInfo, ProcessList};
-use crate::trimmed_stacks::TrimmedStacks;
-use handlescope_session::cancel::{Cancel, Cancelled};
+use crate::growth::ProcessLifetimes;
+use crate::tables::ProcessInfo;
 
 /// The type of heaps themselves, not of blocks in them.
 pub const PRIVATE_HEAP: &str = "private heap";
 
+/// A process with its id, as far as they are known.
+pub type Owner = (Option<ProcessIdx>, Option<u32>);
+
 /// Handles of one process, type and create stack, or allocations of one process, kind, allocator and stack.
 pub struct Group<'t> {
-    /// Index of the group in its trace.
-    pub index: usize,
     pub process: Cow<'t, ProcessInfo>,
     /// The type of the objects, or the kind of the allocations.
     pub type_name: &'t str,
@@ -37,6 +33,14 @@ pub struct Group<'t> {
     pub create_stack: Option<StackIdx>,
     /// Whether any of it was never released by its program.
     pub leaks: bool,
+    /// Place of its acquisitions among those of all groups.
+    pub members: Range<usize>,
+    /// The first of its owners.
+    pub owner: Owner,
+    /// Number of its handles that are open at the end, whatever opened them.
+    pub open_at_end: u64,
+    /// Place among the heaps that stay, of a group of heaps.
+    pub heaps: Option<usize>,
 }
 
 impl<'t> Group<'t> {
@@ -69,53 +73,4 @@ pub struct Share {
     pub lifetimes: ProcessLifetimes,
     /// Bytes of each of these lives; empty where their number counts.
     pub sizes: Vec<u64>,
-}
-
-/// Handles or allocations of a trace.
-pub trait Acquired: Sync {
-    /// Plural noun for the acquisitions, as in messages and ids.
-    const LABEL: &'static str;
-    /// Whether acquisitions have bytes.
-    const HAS_BYTES: bool;
-
-    /// The groups of processes that are asked for.
-    fn groups(&self) -> impl Iterator<Item = Group<'_>>;
-    /// Shares of the processes of a group, which may be several that had one name and id, one after another.
-    fn shares(&self, group: &Group<'_>) -> Vec<Share>;
-    /// The owners of a group with their ids, as far as they are known.
-    fn owners(&self, group: &Group<'_>) -> Vec<(Option<ProcessIdx>, Option<u32>)>;
-    /// Whether any of a group leaks that was acquired when the trace has all events.
-    fn leaks_in_time(&self, group: &Group<'_>) -> bool;
-    /// Whether the trace has what was there at one moment, and no growth.
-    fn is_of_one_moment(&self) -> bool {
-        false
-    }
-    /// Amounts of a group at two points of the trace and between them.
-    fn between(&self, group: &Group<'_>, span: Span) -> Result<Between, Cancelled>;
-    /// Rows of groups: of handles and views, or of allocations.
-    fn rows(&self, groups: &[Group<'_>]) -> Vec<usize>;
-    /// Whether a group has any of some rows.
-    fn has_any(&self, group: &Group<'_>, rows: &SuspectRows) -> bool {
-        self.rows(slice::from_ref(group)).into_iter().any(|row| rows.has(row))
-    }
-    /// The function of the program in a stack, as text.
-    fn function(&self, stack: StackIdx) -> Option<String>;
-    /// The name of the processes of a group as it is shown; `None` where not even the id is known.
-    fn shown_name(&self, group: &Group<'_>) -> Option<String>;
-    /// Whether a process is asked for.
-    fn matches_process(&self, process: &ProcessInfo) -> bool;
-    fn frames(&self) -> Option<&Frames<'_>>;
-    /// Stacks, each with the first one of the same functions.
-    fn stacks(&self) -> Option<&TrimmedStacks>;
-    fn processes(&self) -> &ProcessList;
-    /// The time of the trace, if it has a clock.
-    fn window(&self) -> Option<Window>;
-    /// The times of all events; in a trace without a clock the order of those of handles.
-    fn extent(&self) -> Window;
-    fn cancel(&self) -> &Cancel;
-
-    /// The time in which a process could acquire and release something, if the trace has a clock.
-    fn window_of(&self, process: &ProcessInfo) -> Option<Window> {
-        Some(self.window()?.between(process.start_ns, process.end_ns))
-    }
 }

@@ -4,7 +4,8 @@ use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{AcquisitionIdx, AllocatorIdx, ProcessIdx, StackIdx};
 use hashbrown::HashMap;
 
-use crate::allocations::{AllocatorList, ResourceTable};
+use crate::acquisition_table::AcquisitionTable;
+use crate::allocations::AllocatorList;
 use crate::amounts::Counts;
 use crate::growth::Lifetime;
 use crate::tables::ProcessList;
@@ -30,7 +31,7 @@ pub struct CreatedHeaps {
 impl CreatedHeaps {
     /// Finds heaps that leak, of the allocators that are asked for.
     pub fn leaking(
-        table: &ResourceTable,
+        table: &AcquisitionTable,
         allocators: &AllocatorList,
         is_requested: &[bool],
         stacks: &TrimmedStacks,
@@ -74,9 +75,9 @@ impl CreatedHeaps {
 }
 
 /// Bytes of each allocator that nothing freed.
-fn bytes_left(table: &ResourceTable, allocators: &AllocatorList) -> Vec<i64> {
+fn bytes_left(table: &AcquisitionTable, allocators: &AllocatorList) -> Vec<i64> {
     let mut bytes_left = vec![0_i64; allocators.rows().len()];
-    for row in table.rows() {
+    for row in table.allocations() {
         let slot = table.allocator.get(row).and_then(|heap| bytes_left.get_mut(heap.row()));
         if let Some(slot) = slot.filter(|_| table.is_unreleased(AcquisitionIdx::of(row))) {
             *slot = slot.saturating_add(table.size.get(row).unwrap_or_default());

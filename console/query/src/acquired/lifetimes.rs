@@ -1,4 +1,5 @@
-//! The lives of the allocations of a site: one that ended in parts has one life, which ends with the last of them.
+//! The lives of what one process acquired: an allocation that ended in parts has one life, which ends with the last of
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +7,16 @@ use handlescope_model::AcquisitionIdx;
 use handlescope_model::tables::ResourceEnd;
 use indicatif::HumanCount;
 
-use crate::allocations::ResourceTable;
+use crate::acquisition_table::AcquisitionTable;
 use crate::amounts::{Amount, Bytes, Counts};
 use crate::growth::Lifetime;
 
-/// The allocations of a site, and what there is to count of them.
+/// Some acquisitions, and what there is to count of them.
 #[derive(Default)]
-pub struct SiteLifetimes {
+pub struct Lifetimes {
     pub counts: Counts,
     pub bytes: Bytes,
-    /// Ends of the allocations that are not leaked.
+    /// Ends of those that are not leaked.
     pub ends: Ends,
     pub lifetimes: Vec<Lifetime>,
     /// Bytes of each of these: of one that leaks, those of the parts that were never freed.
@@ -37,9 +38,9 @@ struct PartSum {
     unreleased_size: i64,
 }
 
-impl SiteLifetimes {
+impl Lifetimes {
     /// Lifetimes of some rows; `None` where the table has no time for one.
-    pub fn of(table: &ResourceTable, rows: &[AcquisitionIdx]) -> Option<Self> {
+    pub fn of(table: &AcquisitionTable, rows: &[AcquisitionIdx]) -> Option<Self> {
         let (lifetimes, sizes) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
         let mut site = Self { lifetimes, sizes, ..Self::default() };
         // Few allocations end in parts.
@@ -85,18 +86,15 @@ impl SiteLifetimes {
 
 impl PartSum {
     /// Creates the sum of one part.
-    fn of(table: &ResourceTable, resource: AcquisitionIdx) -> Option<Self> {
-        let row = resource.row();
-        let end = table.end(resource);
-        let size = table.size.get(row).unwrap_or_default();
-        let is_unreleased = table.is_unreleased(resource);
+    fn of(table: &AcquisitionTable, row: AcquisitionIdx) -> Option<Self> {
+        let (size, unreleased) = (table.bytes(row), table.unreleased(row));
         Some(Self {
-            opened_ns: table.time_ns.get(row)?,
-            ended_ns: table.end_time_ns.get(row),
-            unreleased: end.filter(|_| is_unreleased),
-            end: end.filter(|_| !is_unreleased),
+            opened_ns: table.opened_ns.get(row.row())?,
+            ended_ns: table.ended_ns.get(row.row()),
+            unreleased,
+            end: table.released(row),
             size,
-            unreleased_size: if is_unreleased { size } else { 0 },
+            unreleased_size: if unreleased.is_some() { size } else { 0 },
         })
     }
 

@@ -1,5 +1,5 @@
-//! Groups of what processes acquired, each of one process, type and stack: of [`Handles`] or of [`Allocations`]. After
-//! these two producers `.why` and `.diff` are the same for both.
+//! What processes acquired, in groups of one process, type and stack. Handles and allocations are grouped in two ways;
+//! behind that, `.why`, `.diff` and datasets are the same for both.
 
 mod allocations;
 mod between;
@@ -8,17 +8,17 @@ mod group;
 mod handles;
 mod heaps;
 mod lifetimes;
+mod list;
 mod owners;
 mod program_groups;
 mod programs;
 mod sites;
 
-pub use self::allocations::Allocations;
 pub use self::between::{Between, Span};
 pub use self::by_id::{allocations_of_suspect, events_of_suspect};
 pub use self::group::PRIVATE_HEAP;
-pub use self::group::{Acquired, Group, Share};
-pub use self::handles::Handles;
+pub use self::group::{Group, Share};
 pub use self::lifetimes::Ends;
+pub use self::list::{Acquired, Subject};
 pub use self::program_groups::ProgramGroup;
 pub use self::sites::Kept;

@@ -2,13 +2,15 @@
 //! each group in order, because their times are examined next.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use handlescope_model::rules::is_named_by_allocator;
 use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{AcquisitionIdx, AllocatorIdx, ProcessIdx, StackIdx, sentinel};
 use hashbrown::HashMap;
 
-use crate::allocations::{AllocatorList, ResourceTable};
+use crate::acquisition_table::AcquisitionTable;
+use crate::allocations::AllocatorList;
 use crate::amounts::Amount;
 use crate::criteria::StackTrims;
 use crate::error::QueryError;
@@ -20,7 +22,8 @@ use crate::trimmed_stacks::TrimmedStacks;
 /// Allocations of processes, by kind and stack.
 pub struct Sites {
     pub sites: Vec<Site>,
-    rows: Vec<AcquisitionIdx>,
+    /// The rows of all sites, one site after the other.
+    pub rows: Vec<AcquisitionIdx>,
     /// Number of chosen rows, including those of sites that are not kept.
     pub selected_count: usize,
     pub stacks: TrimmedStacks,
@@ -45,9 +48,8 @@ pub struct Site {
     pub stack: Option<StackIdx>,
     /// Whether any of it was never freed.
     pub leaks: bool,
-    /// Index of its first row in [`Sites::rows`].
-    first: u32,
-    end: u32,
+    /// Place of its rows in [`Sites::rows`], in time order within each allocator.
+    pub members: Range<usize>,
 }
 
 /// Owner and kind, and stack.
@@ -56,7 +58,7 @@ type Key = (u32, StackIdx);
 impl Sites {
     /// Groups the rows that are chosen.
     pub fn of(
-        table: &ResourceTable,
+        table: &AcquisitionTable,
         allocators: &AllocatorList,
         is_selected: impl Fn(&usize) -> bool,
         kept: Kept,
@@ -65,24 +67,28 @@ impl Sites {
         let owners = owners(allocators, kept == Kept::ByAllocator);
         let allocator = |row: usize| table.allocator.get(row);
         let mut stacks = StackSet::new(frames.stacks.len());
-        table.rows().filter(&is_selected).for_each(|row| stacks.add(table.stack.get(row)));
+        table
+            .allocations()
+            .filter(&is_selected)
+            .for_each(|row| stacks.add(table.opened_stack.get(row)));
         allocators.rows().iter().for_each(|row| stacks.add(row.create_stack));
         frames.resolve(stacks.iter())?;
         let stacks = TrimmedStacks::compare(frames, &stacks, &StackTrims::default())?;
         let mut numbers: HashMap<Key, u32> = HashMap::new();
         let mut sites: Vec<Site> = Vec::new();
         let (mut site_of, mut selected_count) = (vec![sentinel(); table.height()], 0);
-        for row in table.rows().filter(&is_selected) {
+        for row in table.allocations().filter(&is_selected) {
             selected_count += 1;
             let allocator = allocator(row).unwrap_or_default();
             let owner = owners.get(allocator.row()).copied().unwrap_or_default();
-            let stack = table.stack.get(row).map_or(StackIdx::NONE, |stack| stacks.equal(stack));
+            let stack =
+                table.opened_stack.get(row).map_or(StackIdx::NONE, |stack| stacks.equal(stack));
             let next = sites.len() as u32;
             let number = *numbers.entry((owner, stack)).or_insert(next);
             if number == next {
                 let kind = allocators.get(allocator).map_or(sentinel(), |allocator| allocator.kind);
                 let stack = stack.known();
-                sites.push(Site { kind, allocator, stack, leaks: false, first: 0, end: 0 });
+                sites.push(Site { kind, allocator, stack, leaks: false, members: 0..0 });
             }
             site_of[row] = number;
             sites[number as usize].leaks |= table.is_unreleased(AcquisitionIdx::of(row));
@@ -94,11 +100,12 @@ impl Sites {
         });
         let (rows, ends) = counting_sort(kept_rows, sites.len());
         let mut first = 0;
-        for (site, end) in sites.iter_mut().zip(&ends) {
-            (site.first, site.end) = (first, *end);
-            first = *end;
+        for (site, end) in sites.iter_mut().zip(ends) {
+            let end = end as usize;
+            site.members = first..end;
+            first = end;
         }
-        sites.retain(|site| site.end > site.first);
+        sites.retain(|site| !site.members.is_empty());
         let rows = rows.into_iter().map(AcquisitionIdx).collect();
         let mut grouped = Self { sites, rows, selected_count, stacks };
         if kept == Kept::ByAllocator {
@@ -110,7 +117,7 @@ impl Sites {
     }
 
     /// Sites by what leaks of them, the most first, and then by when they begin.
-    fn rank(&self, site: &Site, table: &ResourceTable) -> impl Ord + use<> {
+    fn rank(&self, site: &Site, table: &AcquisitionTable) -> impl Ord + use<> {
         let (mut leaked, mut bytes, mut first_ns) = (Amount::default(), 0_i64, None);
         for resource in self.rows(site) {
             let size = table.size.get(resource.row()).unwrap_or_default();
@@ -118,15 +125,14 @@ impl Sites {
                 leaked.add(Amount { count: 1, bytes: size });
             }
             bytes = bytes.saturating_add(size);
-            first_ns = first_ns.into_iter().chain(table.time_ns.get(resource.row())).min();
+            first_ns = first_ns.into_iter().chain(table.opened_ns.get(resource.row())).min();
         }
         let most_first = Reverse((leaked.bytes, leaked.count, bytes));
         (most_first, first_ns, site.allocator, site.stack.unwrap_or(StackIdx::NONE))
     }
 
-    /// The allocations of a site, as rows of their table, in time order within each allocator.
-    pub fn rows(&self, site: &Site) -> &[AcquisitionIdx] {
-        self.rows.get(site.first as usize..site.end as usize).unwrap_or_default()
+    fn rows(&self, site: &Site) -> &[AcquisitionIdx] {
+        self.rows.get(site.members.clone()).unwrap_or_default()
     }
 }
 

@@ -4,4 +4,4 @@ mod selection;
 mod tables;
 
 pub use self::selection::{Origin, PART, ResourceSelection, choose, no_match, unreleased};
-pub use self::tables::{AllocatorList, MissTable, Needed, ResourceTable, Tables, allocated_kinds};
+pub use self::tables::{AllocatorList, MissTable, Tables, allocated_kinds, stacks_of_processes};

@@ -8,7 +8,8 @@ use handlescope_model::tables::{Allocator, ResourceEnd};
 use handlescope_model::{AcquisitionIdx, AllocatorIdx, ResourceMissIdx, Trace};
 use rayon::prelude::*;
 
-use super::tables::{AllocatorList, MissTable, ResourceRow, ResourceTable, Tables};
+use super::tables::{AllocatorList, MissTable, ResourceRow, Tables};
+use crate::acquisition_table::AcquisitionTable;
 use crate::context::FileContext;
 use crate::criteria::{
     AllocatorTest, ResourceCriteria, ResourceEffect, ResourceTest, StackTest, kind_name,
@@ -178,7 +179,7 @@ impl<'a> ResourceSelection<'a> {
     /// The allocations that pass, ascending, of which all but those that are asked for by `-Leak` and `-LeakAtExit` are
     /// there, too, and how many each criterion leaves.
     pub fn resources(&self) -> Result<(Vec<AcquisitionIdx>, Survivors), QueryError> {
-        let rows = self.tables.resources.rows();
+        let rows = self.tables.resources.allocations();
         let parts = (0..rows.len().div_ceil(PART)).into_par_iter().map(|part| {
             self.tables.cancel.check()?;
             let first = rows.start + part * PART;
@@ -314,7 +315,7 @@ fn row_test<'a>(
 
 /// Keeps the allocations that were never freed, as `-Leak` and `-LeakAtExit` choose them; without either, both.
 pub fn unreleased(
-    table: &ResourceTable,
+    table: &AcquisitionTable,
     rows: &[AcquisitionIdx],
     criteria: &ResourceCriteria,
 ) -> Vec<AcquisitionIdx> {
@@ -322,13 +323,13 @@ pub fn unreleased(
 }
 
 fn is_unreleased(
-    table: &ResourceTable,
+    table: &AcquisitionTable,
     resource: AcquisitionIdx,
     criteria: &ResourceCriteria,
 ) -> bool {
     let is_any = !criteria.is_of_leaks();
     table.is_unreleased(resource)
-        && match table.end(resource) {
+        && match table.end_of_allocation(resource) {
             Some(ResourceEnd::Open) => is_any || criteria.leak,
             _ => is_any || criteria.leak_at_exit,
         }
@@ -368,7 +369,7 @@ pub fn no_match(
 pub fn choose(
     origin: Origin<'_>,
     allocators: &AllocatorList,
-    resources: &ResourceTable,
+    resources: &AcquisitionTable,
     criteria: &ResourceCriteria,
 ) -> Result<(Vec<AcquisitionIdx>, Option<NoMatch>), QueryError> {
     let Origin { trace, processes, frames, suspect, cancel } = origin;

@@ -1,18 +1,14 @@
-//! The columns of allocations, and their allocators and kinds.
+//! Allocators and kinds of allocations, and frees without one.
 
-use std::ops::Range;
-
-use handlescope_model::rules::{is_freed, is_never_freed};
 use handlescope_model::tables::{
-    Acquisitions, Allocator, Allocators, End, ResourceEnd, ResourceKind, ResourceMissKind,
-    ResourceMisses,
+    Acquisitions, Allocator, Allocators, ResourceKind, ResourceMissKind, ResourceMisses,
 };
 use handlescope_model::{
-    AcquisitionIdx, AllocatorIdx, Key, Number, Numbers, ProcessIdx, ResourceMissIdx, StackIdx,
-    TableRows, Trace,
+    AcquisitionIdx, AllocatorIdx, Numbers, ProcessIdx, ResourceMissIdx, StackIdx, TableRows, Trace,
 };
 
-use crate::criteria::{ResourceCriteria, StackTest};
+use crate::acquisition_table::AcquisitionTable;
+use crate::criteria::StackTest;
 use crate::error::QueryError;
 use crate::frame_names::Frames;
 use crate::suspect_rows::SuspectRows;
@@ -36,161 +32,15 @@ impl AllocatorList {
     }
 }
 
-/// Columns of allocations that only some questions need.
-#[derive(Debug, Clone, Copy)]
-pub struct Needed {
-    pub end_time: bool,
-    pub end_stack: bool,
-}
-
-/// The columns of allocations that are counted. What is not needed has no rows.
-pub struct ResourceTable {
-    pub allocator: Numbers<AllocatorIdx>,
-    pub size: Numbers<i64>,
-    part_of: Numbers<AcquisitionIdx>,
-    pub time_ns: Numbers<i64>,
-    pub stack: Numbers<StackIdx>,
-    pub end: Numbers<u32>,
-    /// The first allocation: handles and views stand before.
-    first: usize,
-    pub end_time_ns: Numbers<i64>,
-    pub end_stack: Numbers<StackIdx>,
-    pub free_call: Numbers<u32>,
-    /// Whether the allocation ended in parts, by row; empty where none did.
-    is_in_parts: Vec<bool>,
-}
-
-impl Needed {
-    /// The columns that the answer to these criteria needs.
-    pub fn for_criteria(criteria: &ResourceCriteria) -> Self {
-        Self {
-            end_time: criteria.buckets.is_some() || criteria.is_compared,
-            end_stack: criteria.free_stack.is_some(),
-        }
-    }
-}
-
-impl ResourceTable {
-    /// The stack of each allocation, with the process of its allocator.
-    pub fn stacks_of_processes<'t>(
-        &'t self,
-        allocators: &'t AllocatorList,
-    ) -> impl Iterator<Item = (Option<StackIdx>, Option<ProcessIdx>)> + 't {
-        self.rows().map(|row| {
-            let allocator = self.allocator.get(row).and_then(|row| allocators.get(row));
-            (self.stack.get(row), allocator.and_then(|allocator| allocator.process))
-        })
-    }
-
-    pub fn load(trace: &Trace, needed: Needed) -> Result<Self, QueryError> {
-        let part_of = trace.values(Acquisitions::part_of)?;
-        Ok(Self {
-            allocator: trace.values(Acquisitions::allocator)?,
-            size: trace.values(Acquisitions::size)?,
-            time_ns: trace.values(Acquisitions::opened_ns)?,
-            stack: trace.values(Acquisitions::opened_stack)?,
-            end: trace.values(Acquisitions::end)?,
-            first: trace.event_table()?.allocations,
-            end_time_ns: read(trace, Acquisitions::ended_ns, needed.end_time)?,
-            end_stack: read(trace, Acquisitions::ended_stack, needed.end_stack)?,
-            free_call: trace.values(Acquisitions::free_call)?,
-            is_in_parts: in_parts(&part_of),
-            part_of,
-        })
-    }
-
-    /// Rows of the allocations.
-    pub fn rows(&self) -> Range<usize> {
-        self.first..self.height()
-    }
-
-    /// Number of rows of the table, including those of handles and views.
-    pub fn height(&self) -> usize {
-        self.end.len()
-    }
-
-    /// The latest time at which something was allocated.
-    pub fn last_opened_ns(&self) -> Option<i64> {
-        self.time_ns.iter().skip(self.first).flatten().max()
-    }
-
-    /// The latest time at which something was allocated or ended.
-    pub fn last_ns(&self) -> Option<i64> {
-        self.end_time_ns.iter().skip(self.first).flatten().chain(self.last_opened_ns()).max()
-    }
-
-    /// Whether it is a part of an allocation, and not the first.
-    pub fn is_further_part(&self, resource: AcquisitionIdx) -> bool {
-        self.part_of.get(resource.row()).is_some()
-    }
-
-    /// End of an allocation.
-    pub fn end(&self, resource: AcquisitionIdx) -> Option<ResourceEnd> {
-        End::from_code(self.end.get(resource.row())?)?.of_allocation()
-    }
-
-    /// Whether nothing freed an allocation.
-    pub fn is_unreleased(&self, resource: AcquisitionIdx) -> bool {
-        self.end(resource).is_some_and(is_never_freed)
-    }
-
-    /// Whether anything but the end of its process freed an allocation.
-    pub fn is_freed(&self, resource: AcquisitionIdx) -> bool {
-        self.end(resource).is_some_and(is_freed)
-    }
-
-    /// The first part of an allocation, where it ended in parts.
-    pub fn first_part(&self, resource: AcquisitionIdx) -> Option<AcquisitionIdx> {
-        let row = resource.row();
-        let is_in_parts = self.is_in_parts.get(row).copied().unwrap_or_default();
-        is_in_parts.then(|| self.part_of.get(row).unwrap_or(resource))
-    }
-
-    /// The bytes of whole allocations by row, where any ended in parts.
-    pub fn whole_sizes(&self) -> Option<Vec<i64>> {
-        if self.is_in_parts.is_empty() {
-            return None;
-        }
-        let mut sizes: Vec<i64> = vec![0; self.height()];
-        let first =
-            |row: usize| self.first_part(AcquisitionIdx::of(row)).map_or(row, AcquisitionIdx::row);
-        for row in self.rows() {
-            if let Some(sum) = sizes.get_mut(first(row)) {
-                *sum = sum.saturating_add(self.size.get(row).unwrap_or_default());
-            }
-        }
-        let whole = (0..sizes.len()).map(|row| sizes.get(first(row)).copied().unwrap_or_default());
-        Some(whole.collect())
-    }
-}
-
-/// A column, if it is needed.
-fn read<T: Number>(
-    trace: &Trace,
-    key: Key<Acquisitions, Option<T>>,
-    is_needed: bool,
-) -> Result<Numbers<T>, QueryError> {
-    Ok(if is_needed { trace.values(key)? } else { Numbers::default() })
-}
-
-/// Whether each row is a part, or has parts.
-fn in_parts(part_of: &Numbers<AcquisitionIdx>) -> Vec<bool> {
-    let mut is_in_parts = Vec::new();
-    if !part_of.has_any() {
-        return is_in_parts;
-    }
-    for row in 0..part_of.len() {
-        let Some(first) = part_of.get(row) else { continue };
-        if is_in_parts.is_empty() {
-            is_in_parts.resize(part_of.len(), false);
-        }
-        for index in [row, first.row()] {
-            if let Some(is_in_parts) = is_in_parts.get_mut(index) {
-                *is_in_parts = true;
-            }
-        }
-    }
-    is_in_parts
+/// The stack of each allocation, with the process of its allocator.
+pub fn stacks_of_processes<'t>(
+    table: &'t AcquisitionTable,
+    allocators: &'t AllocatorList,
+) -> impl Iterator<Item = (Option<StackIdx>, Option<ProcessIdx>)> + 't {
+    table.allocations().map(|row| {
+        let allocator = table.allocator.get(row).and_then(|row| allocators.get(row));
+        (table.opened_stack.get(row), allocator.and_then(|allocator| allocator.process))
+    })
 }
 
 /// The columns of frees without allocation and of ignored events.
@@ -225,7 +75,7 @@ impl MissTable {
 /// Tables that are filtered.
 pub struct Tables<'a> {
     pub allocators: &'a AllocatorList,
-    pub resources: &'a ResourceTable,
+    pub resources: &'a AcquisitionTable,
     pub misses: &'a MissTable,
     pub processes: &'a ProcessList,
     pub frames: &'a Frames<'a>,
@@ -254,7 +104,7 @@ impl Tables<'_> {
     /// Every row, allocations first.
     pub fn rows(&self) -> impl Iterator<Item = ResourceRow> {
         let allocations =
-            self.resources.rows().map(AcquisitionIdx::of).map(ResourceRow::Allocation);
+            self.resources.allocations().map(AcquisitionIdx::of).map(ResourceRow::Allocation);
         allocations.chain((0..self.misses.len()).map(ResourceMissIdx::of).map(ResourceRow::Miss))
     }
 
@@ -267,7 +117,7 @@ impl Tables<'_> {
 
     pub fn time_ns(&self, row: ResourceRow) -> Option<i64> {
         match row {
-            ResourceRow::Allocation(row) => self.resources.time_ns.get(row.row()),
+            ResourceRow::Allocation(row) => self.resources.opened_ns.get(row.row()),
             ResourceRow::Miss(row) => self.misses.time_ns.get(row.row()),
         }
     }
@@ -283,11 +133,11 @@ impl Tables<'_> {
     pub fn stack(&self, test: StackTest, row: ResourceRow) -> Option<StackIdx> {
         match (test, row) {
             (StackTest::Create, ResourceRow::Allocation(row)) => {
-                self.resources.stack.get(row.row())
+                self.resources.opened_stack.get(row.row())
             }
             (StackTest::Create, ResourceRow::Miss(_)) => None,
             (StackTest::Free, ResourceRow::Allocation(row)) => {
-                self.resources.end_stack.get(row.row())
+                self.resources.ended_stack.get(row.row())
             }
             (StackTest::Free, ResourceRow::Miss(row)) => self.misses.stack.get(row.row()),
         }

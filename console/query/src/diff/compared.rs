@@ -3,9 +3,7 @@
 use handlescope_model::StackIdx;
 use handlescope_model::tables::TraceInfo;
 
-use crate::acquired::{
-    Acquired, Allocations, Handles, Kept, allocations_of_suspect, events_of_suspect,
-};
+use crate::acquired::{Acquired, Kept, Subject, allocations_of_suspect, events_of_suspect};
 use crate::allocations::Origin;
 use crate::answer::TraceAnswer;
 use crate::context::Source;
@@ -27,6 +25,9 @@ pub const NS_PER_MINUTE: f64 = 60e9;
 
 /// Answers that are compared.
 pub trait Compared<'a>: TraceAnswer<'a> + Sized {
+    /// What is compared.
+    const SUBJECT: Subject;
+
     /// Asks each source; `leaking` for what nothing but the end of a process released, else for all.
     ///
     /// # Errors
@@ -39,16 +40,12 @@ pub trait Compared<'a>: TraceAnswer<'a> + Sized {
         cancel: &'a Cancel,
     ) -> Result<Vec<Self>, QueryError>;
 
-    type Acquired<'f>: Acquired
-    where
-        Self: 'f;
-
     /// The acquisitions to compare; `None` where the trace has none.
     fn acquired<'f>(
         &'f self,
         criteria: &'f DiffCriteria,
         kept: Kept,
-    ) -> Result<Option<Self::Acquired<'f>>, QueryError>;
+    ) -> Result<Option<Acquired<'f>>, QueryError>;
 
     /// Rows that belong to the suspects whose ids begin with the given one.
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError>;
@@ -61,6 +58,8 @@ pub trait Compared<'a>: TraceAnswer<'a> + Sized {
 }
 
 impl<'a> Compared<'a> for FileAnswer<'a> {
+    const SUBJECT: Subject = Subject::Handles;
+
     fn ask(
         sources: &'a [Source<'a>],
         criteria: &DiffCriteria,
@@ -88,21 +87,16 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
         Ok(files)
     }
 
-    type Acquired<'f>
-        = Handles<'f>
-    where
-        Self: 'f;
-
     fn acquired<'f>(
         &'f self,
         criteria: &'f DiffCriteria,
         kept: Kept,
-    ) -> Result<Option<Handles<'f>>, QueryError> {
+    ) -> Result<Option<Acquired<'f>>, QueryError> {
         let (process, is_plain) = (criteria.process.as_ref(), criteria.with_identities);
-        let handles = Handles::of(&self.file, self.groups.as_ref(), process, is_plain);
+        let groups = self.groups.as_ref();
         // Of two dumps all that is open is compared; within one only what its operations opened.
-        let are_dumps = self.groups.as_ref().is_some_and(Groups::has_name_patterns);
-        Ok(if kept == Kept::All && are_dumps { handles.map(Handles::at_end) } else { handles })
+        let at_end = kept == Kept::All && groups.is_some_and(Groups::has_name_patterns);
+        Ok(Acquired::of_handles(&self.file, groups, process, is_plain, at_end))
     }
 
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {
@@ -126,6 +120,8 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
 }
 
 impl<'a> Compared<'a> for ResourcesAnswer<'a> {
+    const SUBJECT: Subject = Subject::Allocations;
+
     fn ask(
         sources: &'a [Source<'a>],
         criteria: &DiffCriteria,
@@ -138,18 +134,13 @@ impl<'a> Compared<'a> for ResourcesAnswer<'a> {
         resources(sources, &compared, names, cancel)
     }
 
-    type Acquired<'f>
-        = Allocations<'f>
-    where
-        Self: 'f;
-
     fn acquired<'f>(
         &'f self,
         criteria: &'f DiffCriteria,
         kept: Kept,
-    ) -> Result<Option<Allocations<'f>>, QueryError> {
+    ) -> Result<Option<Acquired<'f>>, QueryError> {
         let Some((allocators, table)) = self.tables() else { return Ok(None) };
-        Allocations::of(origin(self), allocators, table, of(criteria), false, kept)
+        Acquired::of_allocations(origin(self), allocators, table, &of(criteria), false, kept)
     }
 
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {
@@ -198,19 +189,19 @@ pub fn rows_of_suspect<'a, F: Compared<'a>>(
     let Some(id) = &criteria.suspect else { return Ok(files.iter().map(|_| None).collect()) };
     let rows = files.iter().map(|file| file.rows_of_suspect(id));
     let rows = rows.collect::<Result<Vec<_>, QueryError>>()?;
-    check(id, <F::Acquired<'_> as Acquired>::LABEL, rows.iter())?;
+    check(id, F::SUBJECT.label(), rows.iter())?;
     Ok(rows.into_iter().map(Some).collect())
 }
 
 /// The time of a trace: that of what is compared, where it has any.
-pub fn extent<'a, F: Compared<'a>>(file: &F, acquired: Option<&F::Acquired<'_>>) -> Window {
-    acquired.map_or_else(|| recorded(&file.about().info, 0), Acquired::extent)
+pub fn extent<'a, F: Compared<'a>>(file: &F, acquired: Option<&Acquired<'_>>) -> Window {
+    acquired.map_or_else(|| recorded(&file.about().info, 0), |it| it.extent)
 }
 
 /// The length of a time in minutes; `None` where the trace has no clock, or the time no length.
-pub fn minutes(acquired: &impl Acquired, window: Window) -> Option<f64> {
+pub fn minutes(acquired: &Acquired<'_>, window: Window) -> Option<f64> {
     let minutes = window.length_ns() as f64 / NS_PER_MINUTE;
-    (acquired.window().is_some() && minutes > 0.0).then_some(minutes)
+    (acquired.window.is_some() && minutes > 0.0).then_some(minutes)
 }
 
 /// Number of handles per minute, to three digits after the point.

@@ -129,8 +129,8 @@ pub enum Start {
 type Key = (String, String, Option<String>);
 
 /// The groups of two traces.
-struct Matching<'t, T> {
-    traces: &'t [T],
+struct Matching<'t> {
+    traces: &'t [Acquired<'t>],
     /// Rows of the requested suspect in each trace, if one is requested.
     suspects: &'t [Option<&'t SuspectRows>],
     builds: Builds,
@@ -141,8 +141,8 @@ struct Matching<'t, T> {
 }
 
 /// Groups that leak in either of the traces, and the modules whose frames cannot be compared.
-pub fn matched<T: Acquired>(
-    traces: &[T],
+pub fn matched(
+    traces: &[Acquired<'_>],
     suspects: &[Option<&SuspectRows>],
     unknown_code: UnknownCode,
 ) -> Result<(Vec<MatchedGroup>, Vec<String>), QueryError> {
@@ -160,19 +160,19 @@ pub fn matched<T: Acquired>(
 }
 
 /// Compares the modules in the stacks of what leaks.
-fn builds<T: Acquired>(traces: &[T]) -> Builds {
-    let stacks = |trace: &T| -> Vec<StackIdx> {
-        let leaking = trace.groups().filter(|group| trace.leaks_in_time(group));
+fn builds(traces: &[Acquired<'_>]) -> Builds {
+    let stacks = |trace: &Acquired<'_>| -> Vec<StackIdx> {
+        let leaking = trace.groups.iter().filter(|group| trace.leaks_in_time(group));
         leaking.filter_map(|group| group.create_stack).collect()
     };
     let [before, after] = traces else { return Builds::default() };
-    match (before.frames(), after.frames()) {
+    match (before.frames, after.frames) {
         (Some(old), Some(new)) => Builds::compare([(old, &stacks(before)), (new, &stacks(after))]),
         _ => Builds::default(),
     }
 }
 
-impl<'t, T: Acquired> Matching<'t, T> {
+impl Matching<'_> {
     /// Adds the groups of a trace that leak, or the others, if they match some of those.
     fn add(&mut self, side: usize, leaks: bool) -> Result<(), QueryError> {
         let traces = self.traces;
@@ -180,20 +180,20 @@ impl<'t, T: Acquired> Matching<'t, T> {
         let programs = Programs::of(trace);
         let known_keys: HashSet<Key> = self.by_key.keys().map(|(key, _)| key.clone()).collect();
         let mut shares_by_group: HashMap<usize, ProgramShares> = HashMap::new();
-        for group in trace.groups().filter(|group| trace.leaks_in_time(group) == leaks) {
-            trace.cancel().check()?;
+        for group in trace.groups.iter().filter(|group| trace.leaks_in_time(group) == leaks) {
+            trace.cancel.check()?;
             let program = group.process.known_name().unwrap_or_default().to_lowercase();
             let allocator = group.lasting_allocator().map(str::to_owned);
             let key = (program, group.type_name.to_owned(), allocator);
             if !leaks && !known_keys.contains(&key) {
                 continue;
             }
-            let Some(index) = self.index((side, trace), &group, &key, leaks) else { continue };
+            let Some(index) = self.index((side, trace), group, &key, leaks) else { continue };
             let shares = shares_by_group
                 .entry(index)
                 .or_insert_with(|| ProgramShares { program: key.0, by_process: HashMap::new() });
             let matched = &mut self.groups[index].sides[side];
-            for share in trace.shares(&group) {
+            for share in trace.shares(group) {
                 matched.leaked.add(share.leaked);
                 let sizes = if group.has_bytes { share.sizes } else { Vec::new() };
                 let of_process = Share { process: share.lifetimes, sizes };
@@ -204,18 +204,18 @@ impl<'t, T: Acquired> Matching<'t, T> {
             }
             matched.create_stack = matched.create_stack.or(group.create_stack.filter(|_| leaks));
             self.groups[index].is_of_suspect |=
-                suspect.is_none_or(|rows| leaks && trace.has_any(&group, rows));
+                suspect.is_none_or(|rows| leaks && trace.has_any(group, rows));
         }
         for (index, ProgramShares { program, by_process }) in shares_by_group {
-            trace.cancel().check()?;
+            trace.cancel.check()?;
             let matched = &mut self.groups[index].sides[side];
             let (windows, start) = programs.of_name(&program);
             let (processes, sizes): (Vec<ProcessLifetimes>, Vec<Vec<u64>>) =
                 by_process.into_values().map(|share| (share.process, share.sizes)).unzip();
             if leaks {
-                matched.verdict = Some(match trace.is_of_one_moment() {
+                matched.verdict = Some(match trace.is_of_one_moment {
                     true => Verdict::Short,
-                    false => Growth::of_processes(&processes, trace.extent()).verdict,
+                    false => Growth::of_processes(&processes, trace.extent).verdict,
                 });
             }
             let shares = processes.into_iter().zip(sizes);
@@ -238,19 +238,19 @@ impl<'t, T: Acquired> Matching<'t, T> {
     /// Index of the matching group, which is added if there is none and `may_add`.
     fn index(
         &mut self,
-        (side, trace): (usize, &T),
+        (side, trace): (usize, &Acquired<'_>),
         group: &Group<'_>,
         key: &Key,
         may_add: bool,
     ) -> Option<usize> {
-        let frames = trace.frames().map(Frames::named);
+        let frames = trace.frames.map(Frames::named);
         let stack = frames.as_ref().zip(group.create_stack);
         let text = stack.map(|(named, stack)| self.builds.text(named, stack)).unwrap_or_default();
         let has_unknown = !text.addresses.is_empty();
         let mut whole = text.names.clone();
         if has_unknown {
             let owner = trace.owners(group).first().and_then(|(row, _)| *row);
-            let knows_modules = trace.frames().is_some_and(|it| it.knows_modules(owner));
+            let knows_modules = trace.frames.is_some_and(|it| it.knows_modules(owner));
             let life = self.unknown_code.life(side, &group.process, knows_modules);
             whole.push_str(&format!("{:X?} of {life}", text.addresses));
         }
@@ -295,11 +295,11 @@ struct Programs {
 }
 
 impl Programs {
-    fn of(trace: &impl Acquired) -> Self {
-        let extent = trace.extent();
+    fn of(trace: &Acquired<'_>) -> Self {
+        let extent = trace.extent;
         let start = if extent.start_ns > 0 { Start::Later } else { Start::Session };
         let mut by_name: HashMap<String, (Vec<Window>, Start)> = HashMap::new();
-        for process in trace.processes().rows() {
+        for process in trace.processes.rows() {
             let Some(window) = trace.window_of(process) else { continue };
             if window.end_ns < window.start_ns {
                 continue;

@@ -81,15 +81,15 @@ fn of_file<'a, F: Compared<'a>>(
     let mut groups = Vec::new();
     if let Some(acquired) = &acquired {
         let minutes = minutes(acquired, window);
-        for group in acquired.groups() {
-            if suspect.is_some_and(|rows| !acquired.has_any(&group, rows)) {
+        for group in &acquired.groups {
+            if suspect.is_some_and(|rows| !acquired.has_any(group, rows)) {
                 continue;
             }
-            acquired.cancel().check()?;
-            let between = acquired.between(&group, span)?;
+            acquired.cancel.check()?;
+            let between = acquired.between(group, span)?;
             if between.kept.count > 0 || (criteria.all_open && between.at_second.count > 0) {
-                let minutes = minutes.filter(|_| has_rate(acquired, &group, window));
-                groups.push(OpenedGroup::of(acquired, &group, between, minutes));
+                let minutes = minutes.filter(|_| has_rate(acquired, group, window));
+                groups.push(OpenedGroup::of(acquired, group, between, minutes));
             }
         }
     }
@@ -100,7 +100,7 @@ fn of_file<'a, F: Compared<'a>>(
 }
 
 /// Whether what a group opened between two points is enough for a rate, as `.why` decides it.
-fn has_rate(acquired: &impl Acquired, group: &Group<'_>, window: Window) -> bool {
+fn has_rate(acquired: &Acquired<'_>, group: &Group<'_>, window: Window) -> bool {
     let is_between =
         |lifetime: &Lifetime| (window.start_ns..=window.end_ns).contains(&lifetime.opened_ns);
     let processes = acquired.shares(group).into_iter().map(|share| {
@@ -122,7 +122,7 @@ fn has_rate(acquired: &impl Acquired, group: &Group<'_>, window: Window) -> bool
 
 impl OpenedGroup {
     fn of(
-        acquired: &impl Acquired,
+        acquired: &Acquired<'_>,
         group: &Group<'_>,
         between: Between,
         minutes: Option<f64>,

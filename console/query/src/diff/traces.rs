@@ -165,7 +165,7 @@ pub fn compare_traces<'a, F: Compared<'a>>(
     let acquired = acquired.collect::<Result<Vec<_>, _>>()?;
     let lengths = acquired.iter().map(|file| {
         let acquired = file.as_ref()?;
-        minutes(acquired, acquired.extent())
+        minutes(acquired, acquired.extent)
     });
     let lengths: Vec<Option<f64>> = lengths.collect();
     let windows = files
@@ -176,7 +176,7 @@ pub fn compare_traces<'a, F: Compared<'a>>(
     let suspects = rows_of_suspect(&files, criteria)?;
     // The command refuses a trace without acquisitions, because a gate would pass.
     let acquired = acquired.into_iter().zip(suspects.iter().map(Option::as_ref));
-    let (acquired, suspects): (Vec<F::Acquired<'_>>, Vec<_>) =
+    let (acquired, suspects): (Vec<Acquired<'_>>, Vec<_>) =
         acquired.filter_map(|(acquired, suspect)| Some((acquired?, suspect))).unzip();
     let ComparedGroups { groups, not_comparable } =
         compared(sources, &acquired, &suspects, &lengths)?;
@@ -218,9 +218,9 @@ struct ComparedGroups {
 }
 
 /// Compares traces, whose lengths are in minutes.
-fn compared<T: Acquired>(
+fn compared(
     sources: &[Source<'_>],
-    traces: &[T],
+    traces: &[Acquired<'_>],
     suspects: &[Option<&SuspectRows>],
     lengths: &[Option<f64>],
 ) -> Result<ComparedGroups, QueryError> {
@@ -231,10 +231,10 @@ fn compared<T: Acquired>(
     let (matched, not_comparable) = matched(traces, suspects, unknown_code)?;
     let has_lengths = lengths.iter().all(Option::is_some);
     let losses = sources.iter().zip(traces);
-    let losses = losses.map(|(source, trace)| Losses::of(source.trace, trace.extent()));
+    let losses = losses.map(|(source, trace)| Losses::of(source.trace, trace.extent));
     let groups = match losses.collect::<Result<Vec<_>, _>>()?.as_slice() {
         [before, after] => {
-            let is_of_dumps = traces.iter().all(Acquired::is_of_one_moment);
+            let is_of_dumps = traces.iter().all(|trace| trace.is_of_one_moment);
             let decreases = Decreases::of(&matched, is_of_dumps);
             with_states(&matched, has_lengths, [before, after], &decreases)
         }

@@ -17,6 +17,7 @@ use crate::context::FileContext;
 use crate::criteria::{GroupColumn, GroupKey};
 use crate::error::QueryError;
 use crate::events::{EventColumns, EventProcesses, EventValues};
+use crate::frame_names::Frames;
 use crate::objects::ObjectTable;
 use crate::trimmed_stacks::TrimmedStacks;
 
@@ -42,12 +43,8 @@ fn key_of(column: GroupColumn) -> Key {
         GroupColumn::NamePattern => {
             Key::Text(|texts, row| texts.pattern.of(texts.names.text(row as usize)))
         }
-        GroupColumn::Module => {
-            Key::Text(|of, row| of.of_stack(|stacks| stacks.module(of.file, StackIdx(row))))
-        }
-        GroupColumn::Function => {
-            Key::Text(|of, row| of.of_stack(|stacks| stacks.function(of.file, StackIdx(row))))
-        }
+        GroupColumn::Module => Key::Text(|of, row| of.of_stack(row, TrimmedStacks::module)),
+        GroupColumn::Function => Key::Text(|of, row| of.of_stack(row, TrimmedStacks::function)),
         GroupColumn::Thread => Key::Number,
         GroupColumn::Lifetime => Key::Word(lifetime_word),
     }
@@ -365,8 +362,13 @@ fn distinct(values: &[u32]) -> Vec<u32> {
 
 impl RowTexts<'_> {
     /// Text of a stack, by its representative frame.
-    fn of_stack(&self, text: impl FnOnce(&TrimmedStacks) -> String) -> String {
-        self.stacks.map(text).unwrap_or_default()
+    fn of_stack(
+        &self,
+        row: u32,
+        text: fn(&TrimmedStacks, &Frames<'_>, StackIdx) -> String,
+    ) -> String {
+        let stacks = self.stacks.zip(self.file.frames.as_ref());
+        stacks.map(|(stacks, frames)| text(stacks, frames, StackIdx(row))).unwrap_or_default()
     }
 }
 

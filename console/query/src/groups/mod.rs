@@ -15,27 +15,28 @@ mod parts;
 mod process_stacks;
 mod ranked;
 mod stats;
-mod timed;
 mod tree;
 
 pub use self::columns::NamePattern;
 pub use self::cut::GroupsLeftOut;
 pub use self::leaves::counting_sort;
 pub use self::stats::Stats;
-pub use self::timed::TimedGroups;
 pub use self::tree::{GroupTree, NodeIdx};
 
-use handlescope_model::StackIdx;
+use std::sync::Arc;
+
+use handlescope_model::{AcquisitionIdx, StackIdx};
 
 use self::columns::{KeyRows, KeyTexts, Keys};
 use self::lifetimes::LifeTables;
 use self::parts::Parts;
 use self::process_stacks::ProcessStacks;
+use super::acquisition_table::{AcquisitionTable, Needed};
 use super::context::FileContext;
 use super::criteria::GroupKey;
 use super::criteria::{GroupColumn, ObjectCriteria};
 use super::error::QueryError;
-use super::growth::{self, Growth, Window};
+use super::growth::{self, Growth, Lifetime, Window};
 use super::info::{recorded, trace_info};
 use super::selection::Selection;
 use super::stacks::StackSet;
@@ -48,12 +49,31 @@ pub struct Groups {
     /// All groups of all levels, cut as the criteria say.
     pub tree: GroupTree,
     texts: KeyTexts,
-    pub stacks: Option<TrimmedStacks>,
+    pub stacks: Option<Arc<TrimmedStacks>>,
     pub timed: Option<TimedGroups>,
     /// The time of the trace, if it has a clock.
     pub window: Option<Window>,
     /// The times of all events, which are only an order in a trace without a clock.
     pub extent: Window,
+}
+
+/// The handles of all groups, for what depends on their times.
+pub struct TimedGroups {
+    /// Those of a group of the innermost level one after the other.
+    pub handles: Vec<AcquisitionIdx>,
+    pub table: Arc<AcquisitionTable>,
+}
+
+impl TimedGroups {
+    /// The handles of a group.
+    fn handles<'t>(
+        &'t self,
+        tree: &GroupTree,
+        node: NodeIdx,
+    ) -> impl Iterator<Item = AcquisitionIdx> + use<'t> {
+        let ranges = tree.handles(node).into_iter();
+        ranges.flat_map(|range| self.handles.get(range).unwrap_or_default()).copied()
+    }
 }
 
 impl Groups {
@@ -93,12 +113,16 @@ impl Groups {
         by.truncate(criteria.groups.depth.unwrap_or(usize::MAX).max(1));
         let handles =
             tree.arrange(&criteria.groups, criteria.top, &parts.lifetimes.times, file.cancel)?;
-        let timed = criteria.groups.keeps_handles();
         let info = trace_info(file.trace)?;
-        let timed = timed.then(|| TimedGroups::new(file, handles, &info)).transpose()?;
-        let last_ns = timed.as_ref().map_or(0, TimedGroups::last_ns);
-        let extent = recorded(&info, last_ns);
+        let (mut timed, mut last_ns) = (None, None);
+        if criteria.groups.keeps_handles() {
+            let table = AcquisitionTable::load(file.trace, Needed::for_groups(false))?.into();
+            timed = Some(TimedGroups { handles, table });
+            last_ns = file.trace.event_times()?.last_ns();
+        }
+        let extent = recorded(&info, last_ns.unwrap_or_default());
         let window = info.has_clock().then_some(extent);
+        let stacks = stacks.map(Arc::new);
         Ok(Self { by, tree, texts, stacks, timed, window, extent })
     }
 
@@ -113,16 +137,17 @@ impl Groups {
     /// is known.
     pub fn outstanding(&self, node: NodeIdx, buckets: usize) -> Option<Vec<u32>> {
         let timed = self.timed.as_ref()?;
-        let times = timed.open_times(&timed.handles(&self.tree, node));
+        let handles = timed.handles(&self.tree, node);
+        let times: Vec<Lifetime> = handles.filter_map(|row| timed.table.open_time(row)).collect();
         Some(growth::outstanding(&times, self.window?, buckets))
     }
 
     /// Changes in the number of open handles of a group, not in their order; empty unless the handles are kept.
     pub fn changes(&self, node: NodeIdx) -> Vec<growth::Change> {
         let Some(timed) = &self.timed else { return Vec::new() };
+        let mut changes = Vec::new();
         let handles = timed.handles(&self.tree, node);
-        let mut changes = Vec::with_capacity(2 * handles.len());
-        for lifetime in timed.open_times(&handles) {
+        for lifetime in handles.filter_map(|row| timed.table.open_time(row)) {
             changes.push((lifetime.opened_ns, 1));
             let closed_ns = lifetime.closed_ns.map(|closed| closed.max(lifetime.opened_ns));
             changes.extend(closed_ns.map(|closed| (closed, -1)));
@@ -130,20 +155,12 @@ impl Groups {
         changes
     }
 
-    /// Number of handles leaked by a group that were opened in the time of the trace.
-    pub fn unreleased_in_time(&self, node: NodeIdx) -> u64 {
-        let unreleased = self.tree.stats(node).unreleased();
-        let before = self.timed.as_ref().map_or(0, |timed| {
-            let handles = timed.handles(&self.tree, node);
-            timed.unreleased_before(&handles)
-        });
-        u64::from(unreleased).saturating_sub(before)
-    }
-
     /// Growth of a group in the time of the trace, if known.
     pub fn growth(&self, node: NodeIdx) -> Option<Growth> {
         let timed = self.timed.as_ref()?;
-        let times = timed.program_times(&timed.handles(&self.tree, node));
+        let handles = timed.handles(&self.tree, node);
+        let times = handles.filter(|row| timed.table.is_in_time(*row));
+        let times: Vec<Lifetime> = times.filter_map(|row| timed.table.program_time(row)).collect();
         Some(Growth::of(&times, self.window?))
     }
 
@@ -199,7 +216,7 @@ impl Groups {
 
     /// The text of the representative frame of a stack, as stack filters see it.
     pub fn function(&self, file: &FileContext<'_>, stack: Option<StackIdx>) -> Option<String> {
-        Some(self.stacks.as_ref()?.function(file, stack?))
+        Some(self.stacks.as_ref()?.function(file.frames.as_ref()?, stack?))
     }
 
     /// Value that the handles of a group have in common in its own column.

@@ -2,7 +2,7 @@
 
 use handlescope_model::{AcquisitionIdx, FILE_MAPPING_NAME, ProcessIdx, StackIdx};
 
-use crate::acquired::{Acquired, Allocations, Group, Handles, Share};
+use crate::acquired::{Acquired, Group, Share, Subject};
 use crate::amounts::{Bytes, Counts};
 
 /// Kind of handles.
@@ -40,40 +40,34 @@ pub struct InventoryGroup {
 }
 
 impl InventoryGroup {
-    /// Groups of handles and views.
-    pub fn of_handles(handles: &Handles<'_>) -> Vec<Self> {
-        let groups = handles.groups().flat_map(|group| {
-            let is_view = group.type_name == FILE_MAPPING_NAME;
-            let kind = if is_view { VIEW } else { HANDLE };
-            let members = handles.by_owner(&group);
-            let shares = handles.shares(&group).into_iter().zip(members);
-            let groups =
-                shares.map(|(share, (_, opened))| Self::new(handles, &group, kind, &share, opened));
-            groups.collect::<Vec<_>>()
+    /// What each process has of each group.
+    pub fn all(acquired: &Acquired<'_>) -> Vec<Self> {
+        let groups = acquired.groups.iter().flat_map(|group| {
+            let kind = match (acquired.subject, group.type_name) {
+                (Subject::Handles, FILE_MAPPING_NAME) => VIEW,
+                (Subject::Handles, _) => HANDLE,
+                (Subject::Allocations, kind) => kind,
+            };
+            let members = acquired.by_owner(group).into_iter().map(|(_, members)| members);
+            let shares = acquired.shares(group).into_iter();
+            // Heaps have no members, and one share.
+            let members = members.chain(std::iter::repeat_with(Vec::new));
+            let shares = shares
+                .zip(members)
+                .map(|(share, members)| Self::new(acquired, group, kind, &share, members));
+            shares.collect::<Vec<_>>()
         });
         groups.collect()
     }
 
-    /// Groups of allocations.
-    pub fn of_allocations(allocations: &Allocations<'_>) -> Vec<Self> {
-        let groups = allocations.groups().flat_map(|group| {
-            let rows = allocations.resources(std::slice::from_ref(&group));
-            let shares = allocations.shares(&group).into_iter();
-            let groups = shares
-                .map(|share| Self::new(allocations, &group, group.type_name, &share, rows.clone()));
-            groups.collect::<Vec<_>>()
-        });
-        groups.collect()
-    }
-
-    fn new<A: Acquired>(
-        acquired: &A,
+    fn new(
+        acquired: &Acquired<'_>,
         group: &Group<'_>,
         kind: &str,
         share: &Share,
         members: Vec<AcquisitionIdx>,
     ) -> Self {
-        let process = acquired.processes().owner(share.row, share.pid);
+        let process = acquired.processes.owner(share.row, share.pid);
         let allocator = group.descriptive_allocator().or(group.lasting_allocator());
         let lifetimes = &share.lifetimes.lifetimes;
         let unreleased = lifetimes.iter().filter(|lifetime| lifetime.closed_ns.is_none());

@@ -17,8 +17,9 @@ pub use self::open_over_time::{OpenAt, OpenOverTime};
 pub use self::stacks::{StackIdentity, StackOfProcess, build_id};
 
 use self::stacks::identities;
-use super::acquired::{Allocations, Handles, Kept};
-use super::allocations::{AllocatorList, Needed, Origin, ResourceTable};
+use super::acquired::{Acquired, Kept};
+use super::acquisition_table::{AcquisitionTable, Needed};
+use super::allocations::{AllocatorList, Origin};
 use super::context::Source;
 use super::criteria::{ObjectCriteria, ResourceCriteria, WhyCriteria};
 use super::error::QueryError;
@@ -74,14 +75,15 @@ impl<'a> Inventory<'a> {
             stacks.extend(stack.map(|stack| (stack, process)));
         };
         let mut groups = Vec::new();
-        let handles = Handles::of(file, why.file.groups.as_ref(), None, true);
+        let handles = Acquired::of_handles(file, why.file.groups.as_ref(), None, true, false);
         if let Some(handles) = &handles {
-            groups.extend(InventoryGroup::of_handles(handles));
+            groups.extend(InventoryGroup::all(handles));
         }
         let columns = AcquisitionColumns::load(source.trace)?;
         let (mut allocation_count, mut unfreed) = (0, 0);
-        if let Some(allocations) = allocations(&why)? {
-            let of_allocations = InventoryGroup::of_allocations(&allocations);
+        let allocators = AllocatorList::load(file.trace)?;
+        if let Some(allocations) = allocations(&why, &allocators)? {
+            let of_allocations = InventoryGroup::all(&allocations);
             for group in &of_allocations {
                 allocation_count += group.counts.opened;
                 unfreed += group.counts.unreleased();
@@ -111,7 +113,7 @@ impl<'a> Inventory<'a> {
         });
         let stacks = stacks.collect();
         let trace_id = trace_id(source.trace)?;
-        let window = handles.as_ref().and_then(|handles| handles.groups.window);
+        let window = handles.as_ref().and_then(|handles| handles.window);
         groups.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
         Ok(Self {
             window,
@@ -188,11 +190,13 @@ fn trace_id(trace: &Trace) -> Result<String, QueryError> {
 }
 
 /// All allocations of the trace, if it has any.
-fn allocations<'f>(why: &'f WhyAnswer<'_>) -> Result<Option<Allocations<'f>>, QueryError> {
+fn allocations<'f>(
+    why: &'f WhyAnswer<'_>,
+    allocators: &'f AllocatorList,
+) -> Result<Option<Acquired<'f>>, QueryError> {
     let file = &why.file.file;
     let Some(origin) = Origin::of(file) else { return Ok(None) };
-    let allocators = AllocatorList::load(file.trace)?.into();
-    let needed = Needed { end_time: true, end_stack: true };
-    let table = ResourceTable::load(file.trace, needed)?.into();
-    Allocations::of(origin, allocators, table, ResourceCriteria::default(), true, Kept::All)
+    let table = AcquisitionTable::load(file.trace, Needed::for_groups(true))?.into();
+    let criteria = ResourceCriteria::default();
+    Acquired::of_allocations(origin, allocators, &table, &criteria, true, Kept::All)
 }

@@ -9,9 +9,10 @@ use rayon::prelude::*;
 
 use super::groups::{Request, ResourceGroup, ResourceGroups};
 use crate::acquired::allocations_of_suspect;
+use crate::acquisition_table::{AcquisitionTable, Needed};
 use crate::allocations::{
-    AllocatorList, MissTable, Needed, Origin, PART, ResourceSelection, ResourceTable, Tables,
-    no_match, unreleased,
+    AllocatorList, MissTable, Origin, PART, ResourceSelection, Tables, no_match,
+    stacks_of_processes, unreleased,
 };
 use crate::answer::{About, Domain, TraceAnswer};
 use crate::context::Source;
@@ -45,9 +46,9 @@ pub struct ResourcesAnswer<'a> {
     is_without_match: bool,
     pub frames: Frames<'a>,
     suspect: Option<SuspectRows>,
-    allocators: Arc<AllocatorList>,
+    allocators: AllocatorList,
     /// The columns of allocations, where these are compared.
-    table: Option<Arc<ResourceTable>>,
+    table: Option<Arc<AcquisitionTable>>,
     processes: ProcessList,
 }
 
@@ -88,8 +89,8 @@ impl<'a> ResourcesAnswer<'a> {
         }
         let info = trace_info(trace)?;
         let processes = ProcessList::load(trace)?;
-        let allocators = Arc::new(AllocatorList::load(trace)?);
-        let resources = Arc::new(ResourceTable::load(trace, Needed::for_criteria(criteria))?);
+        let allocators = AllocatorList::load(trace)?;
+        let resources = Arc::new(AcquisitionTable::load(trace, Needed::for_criteria(criteria))?);
         let misses = MissTable::load(trace)?;
         let frames = match criteria.needs_frames() {
             true => Frames::load(trace, names, source.frames, cancel)?,
@@ -98,7 +99,7 @@ impl<'a> ResourcesAnswer<'a> {
         let frames = frames.with_system_modules(source.system);
         let origin =
             Origin { trace, processes: &processes, frames: &frames, suspect: None, cancel };
-        let tables = || (Arc::clone(&allocators), Arc::clone(&resources));
+        let tables = || (&allocators, &resources);
         let suspect = criteria.suspect.as_ref();
         let suspect = suspect.map(|id| allocations_of_suspect(origin, tables(), id)).transpose()?;
         let tables = Tables {
@@ -142,7 +143,7 @@ impl<'a> ResourcesAnswer<'a> {
         let facts = facts(&tables, criteria, &rows, &misses_selected);
         caveats.extend(Caveat::of_resources(trace, &facts)?);
         caveats.extend(Caveat::of_missing_symbols(&needs_symbols));
-        let stacks = || Ok(resources.stacks_of_processes(&allocators));
+        let stacks = || Ok(stacks_of_processes(&resources, &allocators));
         caveats.extend(unnamed_methods::caveat(trace, &frames, &processes, stacks)?);
         let bases = ModuleBases::load(trace)?;
         Ok(Self {
@@ -205,8 +206,8 @@ impl<'a> ResourcesAnswer<'a> {
     }
 
     /// The allocations, where these are compared.
-    pub fn tables(&self) -> Option<(Arc<AllocatorList>, Arc<ResourceTable>)> {
-        Some((Arc::clone(&self.allocators), Arc::clone(self.table.as_ref()?)))
+    pub fn tables(&self) -> Option<(&AllocatorList, &Arc<AcquisitionTable>)> {
+        Some((&self.allocators, self.table.as_ref()?))
     }
 
     /// Value that the allocations of a group have in common in a column.
@@ -308,7 +309,7 @@ fn allocations(tables: &Tables<'_>, rows: &[AcquisitionIdx]) -> KindCounts {
                 resources.allocator.get(row).and_then(|allocator| kinds.get(allocator.row()));
             if let Some((count, without_stack)) = kind.and_then(|kind| counts.get_mut(*kind)) {
                 *count += 1;
-                *without_stack += u64::from(resources.stack.get(row).is_none());
+                *without_stack += u64::from(resources.opened_stack.get(row).is_none());
             }
         }
         counts

@@ -9,14 +9,15 @@ use rayon::prelude::*;
 
 use super::keys::{Key, Keys};
 use super::stats::{Once, ResourceStats};
-use crate::allocations::{AllocatorList, MissTable, PART, ResourceTable};
+use crate::acquisition_table::AcquisitionTable;
+use crate::allocations::{AllocatorList, MissTable, PART};
 use crate::growth::{Change, TimeParts};
 use handlescope_session::cancel::{Cancel, Cancelled};
 
 /// Tables and options for counting allocations.
 pub struct Counter<'a> {
     pub keys: &'a Keys<'a>,
-    pub table: &'a ResourceTable,
+    pub table: &'a AcquisitionTable,
     pub misses: &'a MissTable,
     pub allocators: &'a AllocatorList,
     pub timeline: Option<&'a TimeParts>,
@@ -157,9 +158,9 @@ impl Counter<'_> {
 
     fn add(&self, resource: AcquisitionIdx, counts: &mut Counts) {
         let (table, row) = (self.table, resource.row());
-        let end = table.end(resource);
+        let end = table.end_of_allocation(resource);
         let group = counts.group(self.keys.of(resource));
-        let (size, time_ns) = (table.size.get(row).unwrap_or_default(), table.time_ns.get(row));
+        let (size, time_ns) = (table.size.get(row).unwrap_or_default(), table.opened_ns.get(row));
         let first_part = table.first_part(resource);
         let call = table.free_call.get(row);
         let ended = Once::of_end(end).filter(|once| self.is_counted(*once, resource));
@@ -189,7 +190,7 @@ impl Counter<'_> {
                 false => size,
             };
             counts.change(group, begin, change);
-            let end_ns = table.end_time_ns.get(row);
+            let end_ns = table.ended_ns.get(row);
             if let Some(end_ns) = end_ns {
                 counts.change(group, timeline.part_of(end_ns).max(begin), change.saturating_neg());
             }

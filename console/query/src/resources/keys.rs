@@ -8,7 +8,8 @@ use handlescope_model::{
 };
 use hashbrown::HashMap;
 
-use crate::allocations::{AllocatorList, MissTable, ResourceTable};
+use crate::acquisition_table::AcquisitionTable;
+use crate::allocations::{AllocatorList, MissTable};
 use crate::criteria::{KeyKind, ResourceColumn};
 use crate::error::QueryError;
 use crate::frame_names::Frames;
@@ -71,7 +72,7 @@ enum Values {
 
 /// Makes the keys.
 pub struct Keys<'a> {
-    table: &'a ResourceTable,
+    table: &'a AcquisitionTable,
     misses: &'a MissTable,
     columns: &'a KeyColumns,
     stacks: Option<&'a TrimmedStacks>,
@@ -124,7 +125,7 @@ impl<'a> Keys<'a> {
     pub fn new(
         by: &[ResourceColumn],
         allocators: &AllocatorList,
-        table: &'a ResourceTable,
+        table: &'a AcquisitionTable,
         misses: &'a MissTable,
         columns: &'a KeyColumns,
         stacks: Option<&'a TrimmedStacks>,

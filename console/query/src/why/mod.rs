@@ -36,8 +36,9 @@ use self::names::NameTable;
 use self::not_counted::Unsuspected;
 use self::suspect::Sums;
 use self::targets::Targets;
-use super::acquired::{Acquired, Allocations, Handles, Kept, ProgramGroup, allocations_of_suspect};
-use super::allocations::{AllocatorList, Needed, Origin, ResourceTable};
+use super::acquired::{Acquired, Kept, ProgramGroup, allocations_of_suspect};
+use super::acquisition_table::{AcquisitionTable, Needed};
+use super::allocations::{AllocatorList, Origin, choose, stacks_of_processes};
 use super::context::Source;
 use super::criteria::{GroupCriteria, ObjectCriteria, WhyCriteria};
 use super::error::QueryError;
@@ -50,6 +51,7 @@ use super::object_ref::{FileAnswer, unchecked_object_ref};
 use super::requests::Requests;
 use super::suspect_rows::check;
 use super::totals::Totals;
+use super::unnamed_methods;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::trace::{CaveatKind, has_handle_events};
 
@@ -97,8 +99,10 @@ pub fn why<'a>(
     let tables = tables.collect::<Result<Vec<Option<AllocationTables>>, QueryError>>()?;
     if let Some(id) = &criteria.handles.suspect {
         for (FileAnswer { file, .. }, tables) in files.iter_mut().zip(&tables) {
-            let origin = Origin::of(file).zip(tables.clone());
-            let rows = origin.map(|(origin, tables)| allocations_of_suspect(origin, tables, id));
+            let origin = Origin::of(file).zip(tables.as_ref());
+            let rows = origin.map(|(origin, (allocators, table))| {
+                allocations_of_suspect(origin, (allocators, table), id)
+            });
             file.suspect_allocations = rows.transpose()?;
         }
         let rows = files.iter().flat_map(|FileAnswer { file, .. }| {
@@ -114,22 +118,22 @@ pub fn why<'a>(
         }
     }
     let files = files.into_iter().zip(tables);
-    files.map(|(file, tables)| WhyAnswer::new(file, tables, criteria)).collect()
+    files.map(|(file, tables)| WhyAnswer::new(file, tables.as_ref(), criteria)).collect()
 }
 
 /// The columns of allocations of a trace.
-type AllocationTables = (Arc<AllocatorList>, Arc<ResourceTable>);
+type AllocationTables = (AllocatorList, Arc<AcquisitionTable>);
 
 fn tables(trace: &Trace) -> Result<AllocationTables, QueryError> {
     // Causes of leaks name stacks that free.
-    let needed = Needed { end_time: true, end_stack: true };
-    Ok((Arc::new(AllocatorList::load(trace)?), Arc::new(ResourceTable::load(trace, needed)?)))
+    let table = AcquisitionTable::load(trace, Needed::for_groups(true))?;
+    Ok((AllocatorList::load(trace)?, Arc::new(table)))
 }
 
 impl<'a> WhyAnswer<'a> {
     fn new(
         mut file: FileAnswer<'a>,
-        tables: Option<AllocationTables>,
+        tables: Option<&AllocationTables>,
         criteria: &WhyCriteria,
     ) -> Result<Self, QueryError> {
         let (mut suspects, young_groups, mut not_counted) = suspects_of_handles(&file, criteria)?;
@@ -139,21 +143,29 @@ impl<'a> WhyAnswer<'a> {
             .transpose()?;
         let (mut allocation_count, mut no_match) = (0, file.about.no_match.clone());
         let mut methods_unnamed = None;
-        if let Some(allocations) = allocations(&file, tables, criteria)? {
-            let (of_allocations, rest) = suspects_of_allocations(&allocations, criteria)?;
+        let chosen = Origin::of(&file.file).zip(tables).zip(criteria.allocations());
+        if let Some(((origin, (allocators, table)), chosen)) = chosen
+            && let (is_plain, kept) = (criteria.is_plain(), Kept::Leaking)
+            && let Some(allocations) =
+                Acquired::of_allocations(origin, allocators, table, &chosen, is_plain, kept)?
+        {
+            let causes = SiteCauses::load(origin.trace, allocators, &allocations)?;
+            let (of_allocations, rest) = suspects_of_allocations(&allocations, &causes, criteria)?;
             suspects.extend(of_allocations);
             not_counted.extend(rest);
-            allocation_count = allocations.selected_count();
+            allocation_count = allocations.selected_count;
             let caveats = &file.about.caveats;
             if !caveats.iter().any(|caveat| caveat.kind == CaveatKind::MethodsUnnamed) {
-                methods_unnamed = allocations.methods_unnamed()?;
+                let stacks = || Ok(stacks_of_processes(table, allocators));
+                let Origin { trace, frames, processes, .. } = origin;
+                methods_unnamed = unnamed_methods::caveat(trace, frames, processes, stacks)?;
             }
             if allocation_count > 0 {
                 no_match = None;
             } else if file.totals.handles_created + file.totals.handles_duplicated == 0
                 && file.about.no_match.is_none()
             {
-                no_match = allocations.no_match()?;
+                no_match = choose(origin, allocators, table, &chosen)?.1;
             }
         }
         file.about.no_match = no_match;
@@ -198,43 +210,34 @@ impl<'a> WhyAnswer<'a> {
     }
 }
 
-/// The allocations that are asked for, if any are and the trace has some.
-fn allocations<'f>(
-    file: &'f FileAnswer<'_>,
-    tables: Option<AllocationTables>,
-    criteria: &WhyCriteria,
-) -> Result<Option<Allocations<'f>>, QueryError> {
-    let chosen = Origin::of(&file.file).zip(tables).zip(criteria.allocations());
-    let Some(((origin, (allocators, table)), chosen)) = chosen else { return Ok(None) };
-    Allocations::of(origin, allocators, table, chosen, criteria.is_plain(), Kept::Leaking)
-}
-
 /// The suspects among handles, the number of groups that leak but are no suspects, and what these leak.
 fn suspects_of_handles(
     file: &FileAnswer<'_>,
     criteria: &WhyCriteria,
 ) -> Result<(Vec<Suspect>, usize, Vec<NotCounted>), QueryError> {
     let (process, is_plain) = (criteria.process.as_ref(), criteria.is_plain());
-    let Some(handles) = Handles::of(&file.file, file.groups.as_ref(), process, is_plain) else {
+    let groups = file.groups.as_ref();
+    let Some(handles) = Acquired::of_handles(&file.file, groups, process, is_plain, false) else {
         return Ok((Vec::new(), 0, Vec::new()));
     };
     let trace = file.file.trace;
     // A trace shows no distances shorter than a step of its clock.
     let clock_step_ns = trace_info(trace)?.clock_step_ns();
     let race_window_ns = handles
-        .window()
+        .window
         .map(|_| criteria.race_window_ns.unwrap_or(RACE_WINDOW_NS))
         .filter(|window| clock_step_ns.is_none_or(|step| step <= *window));
-    let leaking = handles.timed.unreleased().map(|handle| handles.timed.object(handle).row());
+    let leaking = handles.unreleased().filter_map(|handle| handles.table.object(handle));
+    let leaking = leaking.map(ObjectIdx::row);
     let leaking = Arc::new(RowSet::new(file.file.objects.height(), leaking));
     let columns = HandleEvents::load(&file.file, &leaking)?;
     let targets = Targets::load(trace, &leaking)?;
     let names = NameTable::load(trace, &leaking)?;
     let ends = OwnerEnds::load(trace, &file.file.processes)?;
     let (suspects, others) = suspects(&handles, criteria, |group, sums| {
-        let handles_of_group = handles.handles(&group.groups);
+        let handles_of_group = handles.of_groups(&group.groups);
         let unreleased =
-            handles_of_group.iter().copied().filter(|handle| handles.timed.is_unreleased(*handle));
+            handles_of_group.iter().copied().filter(|handle| handles.table.is_unreleased(*handle));
         let unreleased: Vec<AcquisitionIdx> = unreleased.collect();
         let causes = Causes {
             handles: &handles_of_group,
@@ -267,10 +270,10 @@ fn suspects_of_handles(
 
 /// The suspects among allocations, and what leaks but is of none.
 fn suspects_of_allocations(
-    allocations: &Allocations<'_>,
+    allocations: &Acquired<'_>,
+    causes: &SiteCauses<'_>,
     criteria: &WhyCriteria,
 ) -> Result<(Vec<Suspect>, Vec<NotCounted>), QueryError> {
-    let causes = SiteCauses::load(allocations)?;
     let (mut suspects, others) =
         suspects(allocations, criteria, |group, sums| causes.findings(&group.groups, sums))?;
     let backed = remove_backed(&mut suspects);
@@ -281,12 +284,12 @@ fn suspects_of_allocations(
 /// The suspects among what was acquired, those with the highest score first, and the groups that leak but are
 /// none. `findings` says why a group leaks, and `None` of what it cannot say anything of.
 fn suspects<'t>(
-    acquired: &'t impl Acquired,
+    acquired: &'t Acquired<'_>,
     criteria: &WhyCriteria,
     findings: impl Fn(&ProgramGroup<'_>, &Sums) -> Option<Findings> + Sync,
 ) -> Result<(Vec<Suspect>, Vec<Unsuspected<'t>>), QueryError> {
     let groups = ProgramGroup::all(acquired, criteria.by_process);
-    let cancel = acquired.cancel();
+    let cancel = acquired.cancel;
     let groups = groups.into_par_iter().filter(|_| !cancel.is_cancelled());
     let (mut suspects, others): (Vec<Suspect>, Vec<Unsuspected<'t>>) =
         groups.partition_map(|group| {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use handlescope_model::tables::ResourceKind;
 
 use super::suspect::{NoSuspect, Reason, Suspect};
-use crate::acquired::{Allocations, ProgramGroup};
+use crate::acquired::{Acquired, ProgramGroup};
 
 /// Leaked handles, or allocations of one kind, that are of no suspect for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl NotCounted {
 
     /// Counts groups of allocations that are no suspects, and the suspects that were removed, by kind.
     pub fn of_allocations(
-        allocations: &Allocations<'_>,
+        allocations: &Acquired<'_>,
         unsuspected: &[Unsuspected<'_>],
         backed: &[Suspect],
     ) -> Vec<Self> {

@@ -7,7 +7,7 @@ use handlescope_model::{FILE_MAPPING_NAME, ProcessIdx, StackIdx};
 use super::causes::{Diagnosis, Findings, RACE};
 use super::names::LeakedNames;
 use super::score;
-use crate::acquired::{Acquired, Ends, PRIVATE_HEAP, ProgramGroup, Share};
+use crate::acquired::{Acquired, Ends, PRIVATE_HEAP, ProgramGroup, Share, Subject};
 use crate::amounts::{Bytes, Counts};
 use crate::growth::{Growth, Lifetime, ProcessLifetimes, Verdict, Words};
 use crate::requests::Requests;
@@ -123,8 +123,8 @@ impl Suspect {
     ///
     /// # Errors
     /// Where it is no suspect, why.
-    pub fn of<A: Acquired>(
-        acquired: &A,
+    pub fn of(
+        acquired: &Acquired<'_>,
         group: &ProgramGroup<'_>,
         is_plain: bool,
         findings: impl Fn(&ProgramGroup<'_>, &Sums) -> Option<Findings>,
@@ -132,11 +132,11 @@ impl Suspect {
         let shares = group.groups.iter().flat_map(|group| acquired.shares(group));
         let shares: Vec<Share> = shares.collect();
         let sums = Sums::of(&shares);
-        let process = |share| SuspectProcess::of(share, acquired.processes(), is_plain);
+        let process = |share| SuspectProcess::of(share, acquired.processes, is_plain);
         let processes: Vec<SuspectProcess> = shares.iter().map(process).collect();
         let lifetimes: Vec<ProcessLifetimes> =
             shares.into_iter().map(|share| share.lifetimes).collect();
-        let growth = match acquired.window() {
+        let growth = match acquired.window {
             Some(trace) => Growth::of_processes(&lifetimes, trace),
             None => {
                 let lifetimes = lifetimes.iter().flat_map(|process| &process.lifetimes);
@@ -144,7 +144,7 @@ impl Suspect {
             }
         };
         let is_old = growth.evidence.kept > 0 || growth.evidence.outlived.count > 0;
-        let is_beyond_chance = acquired.window().is_some() && is_old;
+        let is_beyond_chance = acquired.window.is_some() && is_old;
         let sums = Sums { is_beyond_chance, ..sums };
         let no_suspect = NoSuspect::new(&growth, sums.counts.leaked, sums.counts.closed_at_exit);
         let findings = findings(group, &sums).ok_or(no_suspect)?;
@@ -168,7 +168,7 @@ impl Suspect {
             id: group.id(acquired),
             rank: 0,
             process: owners
-                .program(acquired.processes(), is_plain)
+                .program(acquired.processes, is_plain)
                 .unwrap_or_else(|| first_process.process.clone()),
             pid: owners.pid,
             process_start_ns: owners.sole().and(first_process.start_ns),
@@ -176,7 +176,8 @@ impl Suspect {
             allocator: first.descriptive_allocator().map(str::to_owned),
             create_stack: first.create_stack,
             counts,
-            bytes: A::HAS_BYTES.then_some(Bytes { per_minute, ..bytes }),
+            bytes: (acquired.subject == Subject::Allocations)
+                .then_some(Bytes { per_minute, ..bytes }),
             growth,
             ended,
             diagnoses,

@@ -246,7 +246,7 @@ impl GroupRow<'_> {
     fn text(&self, level: usize) -> Option<String> {
         match self.key(level) {
             GroupKey::Text(text) => Some(text.to_owned()),
-            GroupKey::Stack(stack) => self.stacks.text(Some(stack), self.groups.stacks.as_ref()),
+            GroupKey::Stack(stack) => self.stacks.text(Some(stack), self.groups.stacks.as_deref()),
             _ => None,
         }
     }

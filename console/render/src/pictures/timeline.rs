@@ -10,7 +10,7 @@ use super::folded::UNKNOWN;
 use handlescope_fleet::{FleetGrowth, GrowthAxis, GrowthLine};
 use handlescope_query::{
     Change, FileAnswer, GroupKey, Groups, KeyKind, NodeIdx, ResourceColumn, ResourceGroup,
-    ResourceGroups, ResourcesAnswer, TrimmedStacks, Window, most_at_once, most_in_order,
+    ResourceGroups, ResourcesAnswer, Window, most_at_once, most_in_order,
 };
 use handlescope_session::paths::stem;
 
@@ -254,10 +254,7 @@ fn allocated_name(
 }
 
 fn name(file: &FileAnswer<'_>, groups: &Groups, node: NodeIdx) -> String {
-    let function = |stack| {
-        let name = |stacks: &TrimmedStacks| stacks.function(&file.file, stack);
-        Some(groups.stacks.as_ref().map(name).unwrap_or_default())
-    };
+    let function = |stack| Some(groups.function(&file.file, Some(stack)).unwrap_or_default());
     cut(text(groups.key(node), function).as_deref().unwrap_or(NONE))
 }
 

@@ -103,8 +103,7 @@ impl<'a> Handles<'a> {
         match node.map_or(GroupKey::None, |node| self.groups.key(node)) {
             GroupKey::Text(text) => shown(text),
             GroupKey::Stack(stack) => {
-                let stacks = self.groups.stacks.as_ref();
-                let function = stacks.map(|stacks| stacks.function(&self.file.file, stack));
+                let function = self.groups.function(&self.file.file, Some(stack));
                 shown(&function.unwrap_or_default())
             }
             GroupKey::Number(number) => number.to_string(),

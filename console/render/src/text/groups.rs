@@ -270,7 +270,7 @@ impl Writer<'_> {
                 format!("{indent}{none}")
             }
             GroupKey::Stack(stack) => {
-                let trims = self.groups.stacks.as_ref();
+                let trims = self.groups.stacks.as_deref();
                 let frames = self.stacks.trimmed_lines(stack, trims).into_iter().flatten();
                 let representative =
                     self.stacks.trimmed_representative_line(stack, trims).unwrap_or_default();

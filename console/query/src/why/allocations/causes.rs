@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use handlescope_model::tables::{Acquisitions, End, ResourceKind};
-use handlescope_model::{AcquisitionIdx, Numbers};
+use handlescope_model::{AcquisitionIdx, Numbers, Trace};
 use indicatif::HumanCount;
 
 use super::super::causes::{Cause, Diagnosis, Findings, proved};
 use super::super::names::LeakedNames;
 use super::super::suspect::Sums;
 use super::commits::Commits;
-use crate::acquired::{Allocations, Group, PRIVATE_HEAP};
-use crate::allocations::{AllocatorList, ResourceTable};
+use crate::acquired::{Acquired, Group, PRIVATE_HEAP};
+use crate::acquisition_table::AcquisitionTable;
+use crate::allocations::AllocatorList;
 use crate::error::QueryError;
 use handlescope_session::values::Size;
 
@@ -24,8 +25,8 @@ const CHAIN: usize = 3;
 
 /// Data in which causes are found.
 pub struct SiteCauses<'a> {
-    allocations: &'a Allocations<'a>,
-    table: &'a ResourceTable,
+    allocations: &'a Acquired<'a>,
+    table: &'a AcquisitionTable,
     allocators: &'a AllocatorList,
     key: Numbers<u64>,
     grown_from: Numbers<AcquisitionIdx>,
@@ -57,9 +58,13 @@ struct Chain {
 }
 
 impl<'a> SiteCauses<'a> {
-    pub fn load(allocations: &'a Allocations<'_>) -> Result<Self, QueryError> {
-        let Allocations { origin, table, allocators, .. } = allocations;
-        let key = origin.trace.values(Acquisitions::key)?;
+    pub fn load(
+        trace: &Trace,
+        allocators: &'a AllocatorList,
+        allocations: &'a Acquired<'_>,
+    ) -> Result<Self, QueryError> {
+        let table = &allocations.table;
+        let key = trace.values(Acquisitions::key)?;
         Ok(Self {
             allocations,
             commits: Commits::load(table, allocators, &key),
@@ -67,13 +72,13 @@ impl<'a> SiteCauses<'a> {
             table,
             allocators,
             key,
-            grown_from: origin.trace.values(Acquisitions::grown_from)?,
-            steps: AtomicUsize::new(2 * table.rows().len()),
+            grown_from: trace.values(Acquisitions::grown_from)?,
+            steps: AtomicUsize::new(2 * table.allocations().len()),
         })
     }
 
     /// Findings on groups of a program; `None` for a kind from a newer layout.
-    pub fn findings(&self, groups: &[Group<'_>], sums: &Sums) -> Option<Findings> {
+    pub fn findings(&self, groups: &[&Group<'_>], sums: &Sums) -> Option<Findings> {
         let type_name = groups.first()?.type_name;
         if type_name == PRIVATE_HEAP {
             let diagnoses = proved(&Sums::CAUSES_OF_HEAPS, sums);
@@ -81,7 +86,7 @@ impl<'a> SiteCauses<'a> {
             return Some(Findings { diagnoses, names, create_stacks: None, grown: None, ended });
         }
         ResourceKind::ALL.iter().find(|kind| kind.name() == type_name)?;
-        let rows = self.allocations.resources(groups);
+        let rows = self.allocations.of_groups(groups);
         let leaked: Vec<AcquisitionIdx> =
             rows.iter().copied().filter(|row| self.table.is_unreleased(*row)).collect();
         let chains: Vec<Chain> = leaked.iter().filter_map(|row| self.chain(*row)).collect();
@@ -97,7 +102,7 @@ impl<'a> SiteCauses<'a> {
     /// The reallocations that made a block, if there are some and each made it larger.
     fn chain(&self, last: AcquisitionIdx) -> Option<Chain> {
         let size = |row: AcquisitionIdx| self.table.size.get(row.row());
-        let time = |row: AcquisitionIdx| self.table.time_ns.get(row.row());
+        let time = |row: AcquisitionIdx| self.table.opened_ns.get(row.row());
         let (last_size, last_ns) = (size(last)?, time(last)?);
         let mut chain =
             Chain { steps: 0, first_size: last_size, size: last_size, first_ns: last_ns, last_ns };
@@ -156,7 +161,7 @@ impl Site<'_> {
             }
             let whole = causes.whole_sizes.as_ref().and_then(|sizes| sizes.get(row).copied());
             let size = whole.or_else(|| causes.table.size.get(row))?.unsigned_abs();
-            let (key, time_ns) = (causes.key.get(row)?, causes.table.time_ns.get(row)?);
+            let (key, time_ns) = (causes.key.get(row)?, causes.table.opened_ns.get(row)?);
             if !causes.commits.has(allocator, key, size, time_ns) {
                 unused = (unused.0 + 1, unused.1.saturating_add(leaked_bytes));
             }
@@ -177,9 +182,9 @@ impl Site<'_> {
 
     /// The rows that ended in a way.
     fn ended(&self, end: End) -> impl Iterator<Item = usize> {
-        let code = Some(end.code());
-        let rows = self.rows.iter().map(|row| row.row());
-        rows.filter(move |row| self.causes.table.end.get(*row) == code)
+        let rows = self.rows.iter().copied();
+        let ended = rows.filter(move |row| self.causes.table.end(*row) == Some(end));
+        ended.map(AcquisitionIdx::row)
     }
 
     fn none_freed(&self, cause: &'static str) -> Option<Diagnosis> {
@@ -206,7 +211,7 @@ impl Site<'_> {
             }
         };
         let stacks = self.ended(End::Freed);
-        let stacks = stacks.filter_map(|row| self.causes.table.end_stack.get(row));
+        let stacks = stacks.filter_map(|row| self.causes.table.ended_stack.get(row));
         freed.map(|diagnosis| diagnosis.with_stacks(stacks))
     }
 

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{AcquisitionIdx, Numbers, ProcessIdx};
 
-use crate::allocations::{AllocatorList, ResourceTable};
+use crate::acquisition_table::AcquisitionTable;
+use crate::allocations::AllocatorList;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -28,17 +29,17 @@ struct ProcessCommits {
 }
 
 impl Commits {
-    pub fn load(table: &ResourceTable, allocators: &AllocatorList, key: &Numbers<u64>) -> Self {
+    pub fn load(table: &AcquisitionTable, allocators: &AllocatorList, key: &Numbers<u64>) -> Self {
         let mut commits: HashMap<Owner, Vec<(u64, i64)>> = HashMap::new();
         let is_commit = |allocator: &&Allocator| allocator.kind == ResourceKind::Commit.code();
         if allocators.rows().iter().any(|allocator| is_commit(&allocator)) {
-            let resources = table.rows().map(AcquisitionIdx::of);
+            let resources = table.allocations().map(AcquisitionIdx::of);
             for row in resources.filter(|row| !table.is_further_part(*row)).map(AcquisitionIdx::row)
             {
                 let allocator =
                     table.allocator.get(row).and_then(|allocator| allocators.get(allocator));
                 if let (Some(allocator), Some(key), Some(time_ns)) =
-                    (allocator.filter(is_commit), key.get(row), table.time_ns.get(row))
+                    (allocator.filter(is_commit), key.get(row), table.opened_ns.get(row))
                 {
                     commits.entry(owner(allocator)).or_default().push((page(key), time_ns));
                 }

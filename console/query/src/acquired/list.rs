@@ -1,0 +1,283 @@
+//! What the processes of a trace acquired, in groups, and what is asked of these.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use handlescope_model::{AcquisitionIdx, AllocatorIdx, ProcessIdx, StackIdx};
+use hashbrown::{HashMap, HashSet};
+
+use super::between::{Between, Span};
+use super::group::{Group, Owner, Share};
+use super::heaps::CreatedHeaps;
+use super::lifetimes::{Ends, Lifetimes};
+use crate::acquisition_table::AcquisitionTable;
+use crate::amounts::{Amount, Bytes, Counts};
+use crate::frame_names::Frames;
+use crate::growth::{ProcessLifetimes, Window};
+use crate::suspect_rows::SuspectRows;
+use crate::tables::{ProcessInfo, ProcessList};
+use crate::trimmed_stacks::TrimmedStacks;
+use handlescope_session::cancel::{Cancel, Cancelled, Poll};
+use handlescope_session::filter::ProcessFilter;
+
+/// What is acquired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    Handles,
+    Allocations,
+}
+
+impl Subject {
+    /// Plural noun for the acquisitions, as in messages and ids.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Handles => "handles",
+            Self::Allocations => "allocations",
+        }
+    }
+}
+
+/// Handles and views, or allocations, of the processes that are asked for, in groups.
+pub struct Acquired<'a> {
+    pub subject: Subject,
+    pub table: Arc<AcquisitionTable>,
+    pub groups: Vec<Group<'a>>,
+    /// The acquisitions of all groups, one group after the other.
+    pub members: Cow<'a, [AcquisitionIdx]>,
+    /// Heaps that stay; none where allocations are chosen by more than their process, as heaps are not allocated by the
+    /// stacks and at the times that are asked for.
+    pub heaps: Vec<CreatedHeaps>,
+    /// Number of chosen allocations, in parts.
+    pub selected_count: usize,
+    pub frames: Option<&'a Frames<'a>>,
+    /// Stacks, each with the first one of the same functions.
+    pub stacks: Option<Arc<TrimmedStacks>>,
+    pub processes: &'a ProcessList,
+    /// The owners that are asked for.
+    pub process: Option<ProcessFilter>,
+    /// Whether processes go by the names of their executables.
+    pub is_plain: bool,
+    /// Whether what is open at the end counts, whatever opened it: a dump has the handles of one process at one moment, and
+    /// no growth.
+    pub is_of_one_moment: bool,
+    /// The time of the trace, if it has a clock.
+    pub window: Option<Window>,
+    /// The times of all events; in a trace without a clock the order of those of handles.
+    pub extent: Window,
+    pub cancel: &'a Cancel,
+}
+
+impl Acquired<'_> {
+    /// The acquisitions of a group, without those in its heaps.
+    fn of_group(&self, group: &Group<'_>) -> &[AcquisitionIdx] {
+        self.members.get(group.members.clone()).unwrap_or_default()
+    }
+
+    /// The acquisitions of some groups, one group after the other, without those in heaps.
+    pub fn of_groups(&self, groups: &[&Group<'_>]) -> Vec<AcquisitionIdx> {
+        groups.iter().flat_map(|group| self.of_group(group)).copied().collect()
+    }
+
+    /// All that nothing, or only the end of its process, released.
+    pub fn unreleased(&self) -> impl Iterator<Item = AcquisitionIdx> {
+        self.members.iter().copied().filter(|row| self.table.is_unreleased(*row))
+    }
+
+    /// Number of acquisitions of some groups that nothing, or only the end of their process, released; one that ended in
+    /// parts counts once.
+    pub fn unreleased_count(&self, groups: &[&Group<'_>]) -> u64 {
+        let rows = self.of_groups(groups).into_iter().filter(|row| self.table.is_unreleased(*row));
+        let whole: HashSet<AcquisitionIdx> =
+            rows.map(|row| self.table.first_part(row).unwrap_or(row)).collect();
+        whole.len() as u64
+    }
+
+    /// The acquisitions of each process of a group, in the order of its [shares](Self::shares). Processes of one name that
+    /// had one id after another are in one group.
+    pub fn by_owner(&self, group: &Group<'_>) -> Vec<(Owner, Vec<AcquisitionIdx>)> {
+        let mut indexes: HashMap<Option<ProcessIdx>, usize> = HashMap::new();
+        let mut by_owner: Vec<(Owner, Vec<AcquisitionIdx>)> = Vec::new();
+        let rows = self.of_group(group);
+        for run in rows.chunk_by(|one, next| self.table.owner(*one) == self.table.owner(*next)) {
+            let row = run.first().and_then(|row| self.table.owner(*row));
+            let index = *indexes.entry(row).or_insert(by_owner.len());
+            if index == by_owner.len() {
+                by_owner.push((self.owner(group, row), Vec::new()));
+            }
+            by_owner[index].1.extend(run);
+        }
+        by_owner
+    }
+
+    /// A process of a group, with its id.
+    fn owner(&self, group: &Group<'_>, row: Option<ProcessIdx>) -> Owner {
+        match self.subject {
+            Subject::Handles => (row, row.map(|row| self.processes.get(row).pid)),
+            Subject::Allocations => group.owner,
+        }
+    }
+
+    /// The owners of a group, each once.
+    pub fn owners(&self, group: &Group<'_>) -> Vec<Owner> {
+        if self.subject == Subject::Allocations {
+            return vec![group.owner];
+        }
+        let mut known = HashSet::new();
+        let owners = self.of_group(group).iter().map(|row| self.table.owner(*row));
+        let owners = owners.filter(|owner| known.insert(*owner));
+        owners.map(|row| self.owner(group, row)).collect()
+    }
+
+    /// Shares of the processes of a group, which may be several that had one name and id, one after another.
+    pub fn shares(&self, group: &Group<'_>) -> Vec<Share> {
+        if self.is_of_one_moment {
+            return vec![self.share_at_end(group)];
+        }
+        if let Some(heaps) = group.heaps.and_then(|index| self.heaps.get(index)) {
+            return vec![self.share_of_heaps(group, heaps)];
+        }
+        let by_owner = self.by_owner(group).into_iter();
+        let shares = by_owner.filter_map(|(owner, rows)| self.share(group, owner, &rows));
+        shares.collect()
+    }
+
+    /// What one process has of a group; `None` where the table has no time for some of it.
+    fn share(&self, group: &Group<'_>, owner: Owner, rows: &[AcquisitionIdx]) -> Option<Share> {
+        let Lifetimes { counts, bytes, ends, lifetimes, sizes } = Lifetimes::of(&self.table, rows)?;
+        let is_in_time = |row: &AcquisitionIdx| self.table.is_in_time(*row);
+        let leaked = Amount { count: counts.unreleased(), bytes: bytes.unreleased };
+        let (leaked, lifetimes, sizes) = match rows.iter().all(is_in_time) {
+            true => (leaked, lifetimes, sizes),
+            false => {
+                let rows: Vec<AcquisitionIdx> = rows.iter().copied().filter(is_in_time).collect();
+                let in_time = Lifetimes::of(&self.table, &rows)?;
+                (in_time.leaked(), in_time.lifetimes, in_time.sizes)
+            }
+        };
+        let lifetimes = ProcessLifetimes { lifetimes, window: self.window_of_share(group, owner) };
+        let sizes = if self.subject == Subject::Handles { Vec::new() } else { sizes };
+        let (row, pid) = owner;
+        Some(Share { row, pid, counts, bytes, ends, leaked, lifetimes, sizes })
+    }
+
+    /// What the process of a dump has open of a group.
+    fn share_at_end(&self, group: &Group<'_>) -> Share {
+        let (rows, open) = (self.of_group(group), group.open_at_end);
+        let lifetimes = rows.iter().filter_map(|row| self.table.program_time(*row)).collect();
+        let (row, pid) = group.owner;
+        Share {
+            row,
+            pid,
+            counts: Counts { leaked: open, closed_at_exit: 0, opened: rows.len() as u64 },
+            bytes: Bytes::default(),
+            ends: Ends::default(),
+            leaked: Amount { count: open, bytes: 0 },
+            lifetimes: ProcessLifetimes { lifetimes, window: self.extent },
+            sizes: Vec::new(),
+        }
+    }
+
+    fn share_of_heaps(&self, group: &Group<'_>, heaps: &CreatedHeaps) -> Share {
+        let from_ns = self.extent.start_ns;
+        let mut lifetimes = heaps.lifetimes.clone();
+        lifetimes.retain(|lifetime| from_ns <= 0 || lifetime.opened_ns >= from_ns);
+        let bytes =
+            Bytes { unreleased: heaps.unreleased, allocated: heaps.unreleased, per_minute: None };
+        let (row, pid) = group.owner;
+        Share {
+            row,
+            pid,
+            counts: heaps.counts,
+            bytes,
+            ends: Ends::default(),
+            leaked: Amount::default(),
+            lifetimes: ProcessLifetimes {
+                lifetimes,
+                window: self.window_of_share(group, group.owner),
+            },
+            sizes: Vec::new(),
+        }
+    }
+
+    fn window_of_share(&self, group: &Group<'_>, (row, _): Owner) -> Window {
+        let window = match self.subject {
+            Subject::Handles => self.window_of(self.processes.known_or_invalid(row)),
+            Subject::Allocations => self.window_of(&group.process),
+        };
+        window.unwrap_or(self.extent)
+    }
+
+    /// The time in which a process could acquire and release something, if the trace has a clock.
+    pub fn window_of(&self, process: &ProcessInfo) -> Option<Window> {
+        Some(self.window?.between(process.start_ns, process.end_ns))
+    }
+
+    /// Whether any of a group leaks that was acquired when the trace has all events.
+    pub fn leaks_in_time(&self, group: &Group<'_>) -> bool {
+        let is_leak =
+            |row: &AcquisitionIdx| self.table.is_in_time(*row) && self.table.is_unreleased(*row);
+        group.leaks && (self.is_of_one_moment || self.of_group(group).iter().any(is_leak))
+    }
+
+    /// Amounts of a group at two points of the trace and between them.
+    pub fn between(&self, group: &Group<'_>, span: Span) -> Result<Between, Cancelled> {
+        let mut poll = Poll::new(self.cancel);
+        let mut between = Between::default();
+        // Few allocations end in parts.
+        let mut in_parts: BTreeMap<AcquisitionIdx, Between> = BTreeMap::new();
+        for row in self.of_group(group).iter().copied() {
+            poll.round()?;
+            let Some(lifetime) = self.table.open_time(row) else { continue };
+            let amount = Amount { count: 1, bytes: self.table.bytes(row) };
+            let sum = match self.table.first_part(row) {
+                None => &mut between,
+                Some(first) => in_parts.entry(first).or_default(),
+            };
+            let is_kept = sum.add(span, lifetime, self.table.never_ends(row), amount);
+            if let Some(object) = self.table.object(row).filter(|_| is_kept) {
+                sum.sample(u64::from(object.0) + 1);
+            }
+        }
+        in_parts.values().for_each(|parts| between.add_once(parts));
+        Ok(between)
+    }
+
+    /// Rows of groups, with those of allocations in heaps that stay.
+    pub fn rows(&self, groups: &[&Group<'_>]) -> Vec<usize> {
+        let mut rows: Vec<usize> =
+            self.of_groups(groups).into_iter().map(AcquisitionIdx::row).collect();
+        let heaps = groups.iter().filter_map(|group| self.heaps.get(group.heaps?));
+        let left: HashSet<AllocatorIdx> = heaps.flat_map(|heaps| &heaps.left).copied().collect();
+        if !left.is_empty() {
+            rows.extend(self.table.allocations().filter(|row| {
+                self.table.allocator.get(*row).is_some_and(|heap| left.contains(&heap))
+            }));
+        }
+        rows
+    }
+
+    /// Whether a group has any of some rows.
+    pub fn has_any(&self, group: &Group<'_>, rows: &SuspectRows) -> bool {
+        self.rows(&[group]).into_iter().any(|row| rows.has(row))
+    }
+
+    /// The function of the program in a stack, as text.
+    pub fn function(&self, stack: StackIdx) -> Option<String> {
+        Some(self.stacks.as_ref()?.function(self.frames?, stack))
+    }
+
+    /// The name of the processes of a group as it is shown; `None` where not even the id is known.
+    pub fn shown_name(&self, group: &Group<'_>) -> Option<String> {
+        match (self.subject, group.owner) {
+            (Subject::Handles, _) => Some(group.process.shown_name(self.is_plain).to_owned()),
+            (Subject::Allocations, (None, None)) => None,
+            (Subject::Allocations, _) => Some(group.process.name.clone()),
+        }
+    }
+
+    /// Whether a process is asked for.
+    pub fn matches_process(&self, process: &ProcessInfo) -> bool {
+        self.process.as_ref().is_none_or(|filter| process.matches(filter, self.is_plain))
+    }
+}

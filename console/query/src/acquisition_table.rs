@@ -1,0 +1,264 @@
+//! The columns of acquisitions, and what became of each handle, view and allocation.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use handlescope_model::rules::{is_freed, is_never_freed};
+use handlescope_model::tables::{Acquisitions, End, Processes, ResourceEnd};
+use handlescope_model::{
+    AcquisitionIdx, AllocatorIdx, EventTable, Key, Number, Numbers, ObjectIdx, ProcessIdx,
+    StackIdx, Trace,
+};
+
+use super::criteria::ResourceCriteria;
+use super::error::QueryError;
+use super::growth::Lifetime;
+use super::info::trace_info;
+
+/// Columns that only some questions need.
+#[derive(Debug, Clone, Copy)]
+pub struct Needed {
+    pub ended_ns: bool,
+    pub ended_stack: bool,
+    /// Owners and objects, and when owners ended.
+    pub owners: bool,
+}
+
+impl Needed {
+    /// All that a comparison of groups reads; of causes, also stacks that free.
+    pub fn for_groups(ended_stack: bool) -> Self {
+        Self { ended_ns: true, ended_stack, owners: true }
+    }
+
+    /// The columns that the answer to these criteria needs.
+    pub fn for_criteria(criteria: &ResourceCriteria) -> Self {
+        Self {
+            ended_ns: criteria.buckets.is_some() || criteria.is_compared,
+            ended_stack: criteria.free_stack.is_some(),
+            owners: criteria.is_compared,
+        }
+    }
+}
+
+/// The columns of acquisitions that are counted. What is not needed has no rows.
+pub struct AcquisitionTable {
+    /// The handles and views, whose rows come before those of the allocations.
+    handles: Arc<EventTable>,
+    pub allocator: Numbers<AllocatorIdx>,
+    pub size: Numbers<i64>,
+    part_of: Numbers<AcquisitionIdx>,
+    pub opened_ns: Numbers<i64>,
+    pub opened_stack: Numbers<StackIdx>,
+    end: Arc<[u8]>,
+    pub ended_ns: Numbers<i64>,
+    pub ended_stack: Numbers<StackIdx>,
+    pub free_call: Numbers<u32>,
+    /// Whether the allocation ended in parts, by row; empty where none did.
+    is_in_parts: Vec<bool>,
+    process: Numbers<ProcessIdx>,
+    object: Numbers<ObjectIdx>,
+    /// When each process ended, by its row.
+    process_end_ns: Numbers<i64>,
+    /// Time from which the trace has all events; 0 unless a ring overwrote older ones.
+    from_ns: i64,
+}
+
+impl AcquisitionTable {
+    pub fn load(trace: &Trace, needed: Needed) -> Result<Self, QueryError> {
+        let part_of = trace.values(Acquisitions::part_of)?;
+        let (of_ends, of_owners) = (needed.ended_ns, needed.owners);
+        Ok(Self {
+            handles: trace.event_table()?,
+            allocator: trace.values(Acquisitions::allocator)?,
+            size: trace.values(Acquisitions::size)?,
+            opened_ns: trace.values(Acquisitions::opened_ns)?,
+            opened_stack: trace.values(Acquisitions::opened_stack)?,
+            end: trace.codes(Acquisitions::end)?,
+            ended_ns: read(trace, Acquisitions::ended_ns, of_ends)?,
+            ended_stack: read(trace, Acquisitions::ended_stack, needed.ended_stack)?,
+            free_call: trace.values(Acquisitions::free_call)?,
+            is_in_parts: in_parts(&part_of),
+            part_of,
+            process: read(trace, Acquisitions::process, of_owners)?,
+            object: read(trace, Acquisitions::object, of_owners)?,
+            process_end_ns: trace.values(Processes::end_ns)?,
+            from_ns: trace_info(trace)?.recorded_ns().map_or(0, |time| *time.start()),
+        })
+    }
+
+    /// Rows of the allocations.
+    pub fn allocations(&self) -> Range<usize> {
+        self.handles.allocations..self.height()
+    }
+
+    /// Number of rows.
+    pub fn height(&self) -> usize {
+        self.end.len()
+    }
+
+    /// The latest time at which something was allocated.
+    pub fn last_opened_ns(&self) -> Option<i64> {
+        self.opened_ns.iter().skip(self.handles.allocations).flatten().max()
+    }
+
+    /// The latest time at which something was allocated or ended.
+    pub fn last_ns(&self) -> Option<i64> {
+        let ended_ns = self.ended_ns.iter().skip(self.handles.allocations).flatten();
+        ended_ns.chain(self.last_opened_ns()).max()
+    }
+
+    /// Whether it is a handle or a view.
+    fn is_handle(&self, row: AcquisitionIdx) -> bool {
+        row.row() < self.handles.allocations
+    }
+
+    /// The object of a handle or view.
+    pub fn object(&self, row: AcquisitionIdx) -> Option<ObjectIdx> {
+        self.object.get(row.row())
+    }
+
+    /// The process that has it. Of handles, that of no row stands for one that is not known.
+    pub fn owner(&self, row: AcquisitionIdx) -> Option<ProcessIdx> {
+        let owner = self.process.get(row.row());
+        if self.is_handle(row) { owner.or(Some(ProcessIdx::NONE)) } else { owner }
+    }
+
+    /// Bytes of an allocation; handles and views count by number.
+    pub fn bytes(&self, row: AcquisitionIdx) -> i64 {
+        let size = || self.size.get(row.row()).unwrap_or_default();
+        if self.is_handle(row) { 0 } else { size() }
+    }
+
+    /// Whether it is a part of an allocation, and not the first.
+    pub fn is_further_part(&self, row: AcquisitionIdx) -> bool {
+        self.part_of.get(row.row()).is_some()
+    }
+
+    /// The first part of an allocation, where it ended in parts.
+    pub fn first_part(&self, row: AcquisitionIdx) -> Option<AcquisitionIdx> {
+        let is_in_parts = self.is_in_parts.get(row.row()).copied().unwrap_or_default();
+        is_in_parts.then(|| self.part_of.get(row.row()).unwrap_or(row))
+    }
+
+    /// How it ended.
+    pub fn end(&self, row: AcquisitionIdx) -> Option<End> {
+        self.end.get(row.row()).and_then(|code| End::from_code((*code).into()))
+    }
+
+    /// End of an allocation.
+    pub fn end_of_allocation(&self, row: AcquisitionIdx) -> Option<ResourceEnd> {
+        self.end(row)?.of_allocation()
+    }
+
+    /// The end of what the program never released: it is open, or ended with its process.
+    pub fn unreleased(&self, row: AcquisitionIdx) -> Option<ResourceEnd> {
+        if !self.is_handle(row) {
+            return self.end_of_allocation(row).filter(|end| is_never_freed(*end));
+        }
+        match self.handles.state(row.row()) {
+            state if state.is_leaked() => Some(ResourceEnd::Open),
+            state if state.is_closed_at_exit() => Some(ResourceEnd::AtExit),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing, or only the end of its process, released it.
+    pub fn is_unreleased(&self, row: AcquisitionIdx) -> bool {
+        self.unreleased(row).is_some()
+    }
+
+    /// How the program released it; a close counts as a free.
+    pub fn released(&self, row: AcquisitionIdx) -> Option<ResourceEnd> {
+        match self.is_handle(row) {
+            true => (!self.is_unreleased(row)).then_some(ResourceEnd::Freed),
+            false => self.end_of_allocation(row).filter(|end| !is_never_freed(*end)),
+        }
+    }
+
+    /// Whether anything but the end of its process freed an allocation.
+    pub fn is_freed(&self, row: AcquisitionIdx) -> bool {
+        self.end_of_allocation(row).is_some_and(is_freed)
+    }
+
+    /// Whether it was acquired when the trace has all events: of older ones a ring has only some, and not all of their
+    /// ends.
+    pub fn is_in_time(&self, row: AcquisitionIdx) -> bool {
+        self.from_ns <= 0 || self.opened_ns.get(row.row()).is_some_and(|ns| ns >= self.from_ns)
+    }
+
+    /// Times at which it was acquired and was there no more, whatever ended it: of a handle at the latest the end of its
+    /// process, which leaves none open even where the trace has no close.
+    pub fn open_time(&self, row: AcquisitionIdx) -> Option<Lifetime> {
+        let owner_end_ns = || self.process_end_ns.get(self.owner(row)?.row());
+        let ended_ns = self.ended_ns.get(row.row());
+        Some(Lifetime {
+            opened_ns: self.opened_ns.get(row.row())?,
+            closed_ns: if self.is_handle(row) { ended_ns.or_else(owner_end_ns) } else { ended_ns },
+        })
+    }
+
+    /// Whether nothing ended it; an end may be at an unknown time.
+    pub fn never_ends(&self, row: AcquisitionIdx) -> bool {
+        match self.is_handle(row) {
+            true => {
+                self.handles.ending(row.row()).is_none()
+                    && self.open_time(row).is_none_or(|time| time.closed_ns.is_none())
+            }
+            false => self.end_of_allocation(row) == Some(ResourceEnd::Open),
+        }
+    }
+
+    /// Times at which it was acquired and released by the program.
+    pub fn program_time(&self, row: AcquisitionIdx) -> Option<Lifetime> {
+        Some(Lifetime {
+            opened_ns: self.opened_ns.get(row.row())?,
+            closed_ns: self.ended_ns.get(row.row()).filter(|_| !self.is_unreleased(row)),
+        })
+    }
+
+    /// The bytes of whole allocations by row, where any ended in parts.
+    pub fn whole_sizes(&self) -> Option<Vec<i64>> {
+        if self.is_in_parts.is_empty() {
+            return None;
+        }
+        let mut sizes: Vec<i64> = vec![0; self.height()];
+        let first =
+            |row: usize| self.first_part(AcquisitionIdx::of(row)).map_or(row, AcquisitionIdx::row);
+        for row in self.allocations() {
+            if let Some(sum) = sizes.get_mut(first(row)) {
+                *sum = sum.saturating_add(self.size.get(row).unwrap_or_default());
+            }
+        }
+        let whole = (0..sizes.len()).map(|row| sizes.get(first(row)).copied().unwrap_or_default());
+        Some(whole.collect())
+    }
+}
+
+/// A column, if it is needed.
+fn read<T: Number>(
+    trace: &Trace,
+    key: Key<Acquisitions, Option<T>>,
+    is_needed: bool,
+) -> Result<Numbers<T>, QueryError> {
+    Ok(if is_needed { trace.values(key)? } else { Numbers::default() })
+}
+
+/// Whether each row is a part, or has parts.
+fn in_parts(part_of: &Numbers<AcquisitionIdx>) -> Vec<bool> {
+    let mut is_in_parts = Vec::new();
+    if !part_of.has_any() {
+        return is_in_parts;
+    }
+    for row in 0..part_of.len() {
+        let Some(first) = part_of.get(row) else { continue };
+        if is_in_parts.is_empty() {
+            is_in_parts.resize(part_of.len(), false);
+        }
+        for index in [row, first.row()] {
+            if let Some(is_in_parts) = is_in_parts.get_mut(index) {
+                *is_in_parts = true;
+            }
+        }
+    }
+    is_in_parts
+}
