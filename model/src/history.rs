@@ -3,14 +3,75 @@
 use std::collections::HashMap;
 
 use crate::index::{
-    AcquisitionIdx, AllocatorIdx, ObjectIdx, ProcessIdx, ResourceIdx, RowCount, TypeId, sentinel,
+    AcquisitionIdx, AllocatorIdx, NameIdx, ObjectIdx, ProcessIdx, RowCount, StackIdx, TypeId,
+    sentinel,
 };
 use crate::rules::{CLOSING, OPENING, REFERENCE_CHANGES, handle_slot};
 use crate::tables::{
-    Acquisition, AcquisitionKind, Acquisitions, ClosedUnseen, End, Event, EventKind,
-    ExistingHandle, Object, Objects, Origin, ReferenceChange, ReferenceChanges, Resource,
-    ResourceEnd, ResourceKind, StartHandle,
+    Acquisition, AcquisitionKind, Acquisitions, ClosedUnseen, End, Event, EventKind, Object,
+    Objects, Origin, ReferenceChange, ReferenceChanges, ResourceEnd, ResourceKind,
 };
+
+/// A handle that is open at the end of a trace, as its rundown or a dump lists it; what only dumps say may be missing.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ExistingHandle {
+    /// The process that owns the handle.
+    pub process: ProcessIdx,
+    pub handle: u64,
+    /// Rights that were granted, a bit mask.
+    pub granted_access: Option<u32>,
+    /// Attributes, as in 2 for a handle that children inherit.
+    pub attributes: Option<u32>,
+    /// Number of handles to the object.
+    pub handle_count: Option<u32>,
+    /// Number of references to the object.
+    pub pointer_count: Option<u32>,
+}
+
+/// A handle that is open at the start of a trace, as its rundown lists it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StartHandle {
+    /// Kernel address of the object.
+    pub pointer: u64,
+    /// The process that owns the handle, where known.
+    pub process: Option<ProcessIdx>,
+    /// Process id as in the event.
+    pub pid: u32,
+    pub handle: u64,
+    pub type_id: TypeId,
+    /// Object name.
+    pub name: Option<NameIdx>,
+    /// Whether its process closed a handle of this value later in the trace.
+    pub closed: bool,
+}
+
+/// An allocation, or the part of one that ended by itself; times are nanoseconds since session start.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Resource {
+    /// Allocator, which has the process and kind.
+    pub allocator: AllocatorIdx,
+    /// The address of the block, the first address of the allocation, or the handle.
+    pub key: u64,
+    /// Bytes of the allocation, or of the part where it ended in parts.
+    pub size: i64,
+    /// Number of the first part of the same allocation; `None` for this one and for an allocation that ended as a whole.
+    pub part_of: Option<u32>,
+    /// Number of the allocation that a reallocation made this one of.
+    pub grown_from: Option<u32>,
+    pub time_ns: i64,
+    /// The thread that allocated it.
+    pub tid: Option<u32>,
+    /// The process that allocated it, where that is not the owner.
+    pub caller: Option<ProcessIdx>,
+    pub stack: Option<StackIdx>,
+    /// A code of [`ResourceEnd`].
+    pub end: u32,
+    pub end_time_ns: Option<i64>,
+    pub end_tid: Option<u32>,
+    pub end_stack: Option<StackIdx>,
+    /// Number of the call that freed it, where one call may end several parts.
+    pub free_call: Option<u32>,
+}
 
 /// A row of the acquisitions of an object, by the positions of the object's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -296,7 +357,7 @@ impl Histories {
         self.changes.extend(rows.changes);
     }
 
-    /// Adds allocations, which refer to each other by their rows from 0 on; `allocator` has the kind and the process of an
+    /// Adds allocations, which refer to each other by their numbers from 0 on; `allocator` has the kind and the process of an
     /// allocator.
     pub fn add_allocations(
         &mut self,
@@ -305,7 +366,7 @@ impl Histories {
     ) {
         let first = self.acquisitions.len() as u32;
         self.acquisitions.extend(resources.into_iter().map(|resource| {
-            let row = |row: Option<ResourceIdx>| row.map(|row| AcquisitionIdx(first + row.0));
+            let row = |number: Option<u32>| number.map(|number| AcquisitionIdx(first + number));
             let (grown_from, part_of) = (row(resource.grown_from), row(resource.part_of));
             let end = ResourceEnd::from_code(resource.end).map_or(End::Open, End::from);
             let (kind, process) = allocator(resource.allocator);

@@ -93,8 +93,6 @@ index! {
     AcquisitionIdx => Acquisitions;
     /// A row of the events table.
     EventIdx => Events;
-    /// A row of the existing handles table.
-    ExistingIdx => ExistingHandles;
     /// A row of the stacks table.
     StackIdx => Stacks;
     /// A row of the frames table.
@@ -111,8 +109,6 @@ index! {
     EventValueIdx => EventValues;
     /// A row of the allocators table.
     AllocatorIdx => Allocators;
-    /// A row of the resources table.
-    ResourceIdx => Resources;
     /// A row of the table of frees without allocation and ignored events.
     ResourceMissIdx => ResourceMisses;
     /// A row of the names table.

@@ -42,9 +42,9 @@ pub use column::{
 pub use derived::{EventOrder, EventTable, EventTimes, Numbering, Part, State};
 pub use file::{inspect_opened, open_file};
 pub use index::{
-    AcquisitionIdx, AllocatorIdx, EventCountIdx, EventFieldIdx, EventIdx, EventValueIdx,
-    ExistingIdx, FrameIdx, MethodIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, ProviderEventIdx,
-    ResourceIdx, ResourceMissIdx, RowCount, StackIdx, TypeId, sentinel,
+    AcquisitionIdx, AllocatorIdx, EventCountIdx, EventFieldIdx, EventIdx, EventValueIdx, FrameIdx,
+    MethodIdx, ModuleIdx, NameIdx, ObjectIdx, ProcessIdx, ProviderEventIdx, ResourceMissIdx,
+    RowCount, StackIdx, TypeId, sentinel,
 };
 pub use key::{Columns, Key};
 pub use mapped::{PageWatch, survive_lost_pages, take_loss};

@@ -94,14 +94,6 @@ tables! {
     derived:
     /// Events of the objects: openings and ends of handles and views, object events and reference changes, in time order within each object.
     Events = "events";
-    /// Handles open at the end (rundown).
-    ExistingHandles = "existing_handles";
-    /// Handles open at the start (rundown).
-    StartHandles = "start_handles";
-    /// Where the events and open handles of each object are.
-    ObjectSpans = "object_spans";
-    /// Allocations, one row per allocation or part of one.
-    Resources = "resources";
 }
 
 impl Table {

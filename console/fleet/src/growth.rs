@@ -86,14 +86,9 @@ pub fn fleet_growth(
     fleet.each("growth", &columns, cancel, |trace, _, row| {
         let text = |name| row.text(name).unwrap_or_default();
         let is_of_handles = !is_of_allocations(text("kind"));
-        let step = row.whole("step").and_then(|step| usize::try_from(step).ok());
-        let place = match axis {
-            GrowthAxis::Days => {
-                let last = step.is_some_and(|step| step == STEPS - 1);
-                days.get(trace.day.as_str()).copied().filter(|_| last)
-            }
-            GrowthAxis::Steps => step,
-        };
+        let place = row.whole("step").and_then(|step| {
+            place(axis, usize::try_from(step).ok()?, days.get(trace.day.as_str()).copied())
+        });
         let passes = test.passes_process(text("process"), row.whole("pid"))
             && test.passes_type(text("type"))
             && test.passes_build(row.text("build"));
@@ -126,4 +121,26 @@ pub fn fleet_growth(
     let no_match = if matches { None } else { no_match(fleet, criteria, cancel)? };
     let caveats = no_match.into_iter().chain(fleet.caveats()).collect();
     Ok(FleetGrowth { axis, labels, lines, has_bytes: of_bytes, caveats })
+}
+
+/// Index of the label that a row belongs to: that of its step, which counts from 1, or that of its day, if it says what is
+/// open at the end of its trace.
+fn place(axis: GrowthAxis, step: usize, day: Option<usize>) -> Option<usize> {
+    match axis {
+        GrowthAxis::Steps => step.checked_sub(1),
+        GrowthAxis::Days => day.filter(|_| step == STEPS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_step_is_the_end_of_a_trace() {
+        let of_step = |step| place(GrowthAxis::Steps, step, None);
+        assert_eq!([of_step(0), of_step(1), of_step(STEPS)], [None, Some(0), Some(STEPS - 1)]);
+        let of_day = |step| place(GrowthAxis::Days, step, Some(3));
+        assert_eq!([of_day(1), of_day(STEPS - 1), of_day(STEPS)], [None, None, Some(3)]);
+    }
 }

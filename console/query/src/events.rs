@@ -27,6 +27,17 @@ pub struct EventValues<T: Number> {
 }
 
 impl<T: Number> EventValues<T> {
+    /// The values of all events but those of acquisitions.
+    pub fn others(&self) -> impl Iterator<Item = T> + '_ {
+        [&self.created, &self.deleted, &self.changed].into_iter().flat_map(Numbers::iter).flatten()
+    }
+
+    /// The value of the end of an acquisition.
+    #[inline]
+    pub fn ended(&self, acquisition: usize) -> Option<T> {
+        self.ended.get(acquisition)
+    }
+
     /// The value of the opening of an acquisition.
     #[inline]
     pub fn opened(&self, acquisition: usize) -> Option<T> {

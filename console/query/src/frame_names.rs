@@ -13,6 +13,8 @@ use handlescope_model::{
 };
 use handlescope_symbols::{CodeAddress, FrameChain, ModuleIdentity, ModuleReport, PdbIdentity};
 
+use rayon::prelude::*;
+
 use super::frame_class::FrameClass;
 use super::frame_view::ManagedMethod;
 use super::frame_view::{FrameView, InModule};
@@ -20,6 +22,9 @@ use super::program_frames::representative;
 use handlescope_session::cancel::{Cancel, Cancelled};
 use handlescope_session::filter::SystemModules;
 use handlescope_session::trace::{FrameNameCache, KnownNames, StoredNames};
+
+/// Stacks whose frames one thread marks at a time.
+const STACKS_AT_ONCE: usize = 1 << 16;
 
 /// Source of function names, and the outcome of the search for them.
 pub trait FrameNames: Sync {
@@ -110,7 +115,27 @@ impl<'a> Frames<'a> {
     ///
     /// Cancellation keeps the names found so far, and the rest can be requested again.
     pub fn resolve(&self, stacks: impl Iterator<Item = StackIdx>) -> Result<(), Cancelled> {
-        self.resolve_frames(stacks.flat_map(|stack| self.stacks.get(stack.row())))
+        let is_needed = self.marked(&stacks.collect::<Vec<_>>(), 0);
+        let needed = is_needed.iter().enumerate().filter(|(_, is_needed)| **is_needed);
+        self.resolve_frames(needed.map(|(row, _)| FrameIdx::of(row)))
+    }
+
+    /// Whether any of some stacks has a frame, without the innermost frames of each, by row.
+    pub fn marked(&self, stacks: &[StackIdx], without: usize) -> Vec<bool> {
+        let parts = stacks.par_chunks(STACKS_AT_ONCE).map(|stacks| {
+            let mut marks = vec![false; self.height()];
+            for frame in stacks.iter().flat_map(|it| self.stacks.get(it.row()).skip(without)) {
+                if let Some(mark) = marks.get_mut(frame.row()) {
+                    *mark = true;
+                }
+            }
+            marks
+        });
+        let united = |mut marks: Vec<bool>, others: Vec<bool>| {
+            marks.iter_mut().zip(others).for_each(|(mark, other)| *mark |= other);
+            marks
+        };
+        parts.reduce_with(united).unwrap_or_else(|| vec![false; self.height()])
     }
 
     /// Returns these frames with knowledge of the system's modules.
@@ -152,14 +177,8 @@ impl<'a> Frames<'a> {
     /// Whether calls return to the frames, by row.
     fn is_return(&self) -> &[bool] {
         self.is_return.get_or_init(|| {
-            let mut is_return = vec![false; self.height()];
-            let stacks = (0..self.stacks.len()).map(|stack| self.stacks.get(stack));
-            for frame in stacks.flat_map(|frames| frames.skip(1)) {
-                if let Some(is_return) = is_return.get_mut(frame.row()) {
-                    *is_return = true;
-                }
-            }
-            is_return
+            let stacks: Vec<StackIdx> = (0..self.stacks.len()).map(StackIdx::of).collect();
+            self.marked(&stacks, 1)
         })
     }
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use handlescope_model::{
-    ArchiveError, EventIdx, EventTable, EventTimes, ObjectIdx, RowSet, Table, Trace,
+    ArchiveError, EventIdx, EventTable, EventTimes, ObjectIdx, RowSet, StackIdx, Table, Trace,
 };
 use rayon::prelude::*;
 
-use super::events::EventColumns;
+use super::events::{EventColumns, EventValues};
 use super::objects::ObjectTable;
 use super::stacks::StackSet;
 use handlescope_session::cancel::{Cancel, Cancelled, Poll};
@@ -168,9 +168,36 @@ impl Selection {
             }
             Ok(needed)
         });
-        let mut needed = StackSet::new(height);
-        let parts = parts.collect::<Result<Vec<StackSet>, Cancelled>>()?;
-        parts.iter().for_each(|part| needed.add_all(part));
+        Ok(united(&parts.collect::<Result<Vec<StackSet>, Cancelled>>()?, height))
+    }
+
+    /// The stacks of their events that are in a mask, of a table of `height`.
+    pub fn event_stacks(
+        &self,
+        table: &EventTable,
+        mask: &EventMask,
+        stack: &EventValues<StackIdx>,
+        height: usize,
+        cancel: &Cancel,
+    ) -> Result<StackSet, Cancelled> {
+        if mask.is_partial() || self.objects.len() < table.objects {
+            return self.stacks(height, cancel, |selected, needed| {
+                let events = table.events(selected.object()).filter(|event| mask.contains(*event));
+                events.for_each(|event| needed.add(stack.get(event)));
+            });
+        }
+        // Of all objects, column by column.
+        let parts = (0..table.allocations.div_ceil(OBJECTS_AT_ONCE)).into_par_iter().map(|part| {
+            cancel.check()?;
+            let (first, mut needed) = (part * OBJECTS_AT_ONCE, StackSet::new(height));
+            for row in first..(first + OBJECTS_AT_ONCE).min(table.allocations) {
+                needed.add(stack.opened(row));
+                needed.add(stack.ended(row));
+            }
+            Ok(needed)
+        });
+        let mut needed = united(&parts.collect::<Result<Vec<StackSet>, Cancelled>>()?, height);
+        stack.others().for_each(|stack| needed.add(Some(stack)));
         Ok(needed)
     }
 
@@ -199,6 +226,12 @@ impl Selection {
         let height = trace.height(Table::Acquisitions)?;
         EventColumns::of_rows(trace, self.acquisition_rows(objects, height))
     }
+}
+
+fn united(parts: &[StackSet], height: usize) -> StackSet {
+    let mut all = StackSet::new(height);
+    parts.iter().for_each(|part| all.add_all(part));
+    all
 }
 
 /// Events that are left.

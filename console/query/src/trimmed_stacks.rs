@@ -13,7 +13,7 @@ use crate::error::QueryError;
 use crate::frame_names::{Frames, NamedFrames};
 use crate::frame_view::{FrameIdentity, FrameView};
 use crate::program_frames::representative;
-use crate::selection::Selection;
+use crate::selection::{EventMask, Selection};
 use crate::stacks::StackSet;
 use handlescope_session::filter::Filter;
 
@@ -53,12 +53,8 @@ impl TrimmedStacks {
         for selection in selections {
             let columns = selection.columns(file.trace, &file.objects)?;
             let stack = columns.stacks_of((opening, closing))?;
-            let of_selection = selection.stacks(height, file.cancel, |selected, needed| {
-                for event in file.objects.events(selected.object()) {
-                    needed.add(stack.get(event));
-                }
-            })?;
-            needed.add_all(&of_selection);
+            let (table, mask) = (&file.objects.table, &EventMask::All);
+            needed.add_all(&selection.event_stacks(table, mask, &stack, height, file.cancel)?);
         }
         frames.resolve(needed.iter())?;
         Self::compare(frames, &needed, trims).map(Some)
@@ -83,12 +79,8 @@ impl TrimmedStacks {
             of_one_process: None,
         };
         let named = frames.named();
-        let mut is_needed = vec![false; frames.height()];
-        for frame in needed.iter().flat_map(|stack| frames.stacks.get(stack.row())) {
-            if let Some(is_needed) = is_needed.get_mut(frame.row()) {
-                *is_needed = true;
-            }
-        }
+        let needed_stacks: Vec<StackIdx> = needed.iter().collect();
+        let is_needed = frames.marked(&needed_stacks, 0);
         let texts = FrameTexts { named: &named, trims, hasher: Default::default() };
         stacks.number(&is_needed, &texts);
         if stacks.frames.iter().any(|facts| facts.is_of_one_process) {
@@ -101,8 +93,7 @@ impl TrimmedStacks {
             stacks.of_one_process = Some(needed.par_filter(is_of_one_process));
         }
         let hasher = hashbrown::DefaultHashBuilder::default();
-        let needed: Vec<StackIdx> = needed.iter().collect();
-        let hashes = needed.into_par_iter().map(|stack| {
+        let hashes = needed_stacks.into_par_iter().map(|stack| {
             let mut hash = hasher.build_hasher();
             stacks.texts(frames, stack).for_each(|text| hash.write_u32(text));
             (hash.finish(), stack)

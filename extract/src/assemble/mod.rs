@@ -17,10 +17,10 @@ use std::path::Path;
 use std::thread;
 
 use handlescope_model::guard::joined;
-use handlescope_model::history::{StartList, start_objects};
+use handlescope_model::history::{StartHandle, StartList, start_objects};
 use handlescope_model::tables::{
-    EventCounts, Names, ObjectType, ObjectTypes, Objects, ReferenceChanges, StackRows, StartHandle,
-    Symbols, Warnings,
+    EventCounts, Names, ObjectType, ObjectTypes, Objects, ReferenceChanges, StackRows, Symbols,
+    Warnings,
 };
 use handlescope_model::{
     AcquisitionIdx, ArchiveError, ArchiveWriter, Cancel, Cancelled, FILE_MAPPING_NAME,

@@ -191,7 +191,7 @@ impl Trace {
     }
 
     fn derive(&self, table: Table, spec: &ColumnSpec) -> Result<Column, ArchiveError> {
-        let column = derived::column(self, table, spec)?;
+        let column = derived::column(self, spec)?;
         match !spec.nullable && column.null_count() > 0 {
             true => Err(self.damaged(table, &format!("column {} has nulls", spec.name))),
             false => Ok(column),

@@ -1,5 +1,4 @@
-//! Tables that follow from the stored ones, and are made when they are read: the events of objects and the open handles from
-//! the acquisitions, and the allocations as rows of their own.
+//! The events of objects, which follow from the acquisitions and are made when they are read.
 
 mod numbered;
 mod order;
@@ -14,47 +13,23 @@ pub use self::order::EventOrder;
 use self::order::event_kind;
 pub use self::times::EventTimes;
 use crate::archive::{ArchiveError, Trace};
-use crate::column::{Cell, ColumnSpec, Number, Numbers};
-use crate::index::{
-    AcquisitionIdx, EventIdx, ExistingIdx, ObjectIdx, ProcessIdx, ResourceIdx, RowCount, StackIdx,
-    TypeId, sentinel,
-};
+use crate::column::{Cell, ColumnSpec, Number};
+use crate::index::{ObjectIdx, ProcessIdx, StackIdx};
 use crate::key::Key;
 use crate::table::Table;
-use crate::tables::{
-    AcquisitionKind, Acquisitions, End, Objects, Origin, Processes, ReferenceChanges,
-};
+use crate::tables::{AcquisitionKind, Acquisitions, End, Objects, Origin, ReferenceChanges};
 
 /// Number of rows of a derived table.
 pub fn height(trace: &Trace, table: Table) -> Result<usize, ArchiveError> {
-    // Asked of every trace that is loaded.
-    let listed = match table {
-        Table::ExistingHandles => Some(Acquisitions::in_rundown),
-        Table::StartHandles => Some(Acquisitions::in_start_rundown),
-        _ => None,
-    };
-    if let Some(listed) = listed {
-        return Ok(trace.values(listed)?.iter().filter(|is_listed| *is_listed).count());
+    match table {
+        Table::Events => Ok(trace.event_order()?.len()),
+        table => trace.height(table),
     }
-    let order = trace.event_order()?;
-    Ok(match table {
-        Table::Events => order.len(),
-        Table::ObjectSpans => order.objects,
-        Table::Resources => trace.height(Table::Acquisitions)? - order.allocations,
-        _ => 0,
-    })
 }
 
 /// A column of a derived table.
-pub fn column(trace: &Trace, table: Table, spec: &ColumnSpec) -> Result<Column, ArchiveError> {
-    let derived = Derived { trace, order: trace.event_order()?, spec };
-    match table {
-        Table::Events => derived.event_column(),
-        Table::ExistingHandles => derived.existing_column(),
-        Table::StartHandles => derived.start_column(),
-        Table::ObjectSpans => derived.span_column(),
-        _ => derived.resource_column(),
-    }
+pub fn column(trace: &Trace, spec: &ColumnSpec) -> Result<Column, ArchiveError> {
+    Derived { trace, order: trace.event_order()?, spec }.event_column()
 }
 
 /// A column that is made.
@@ -308,164 +283,5 @@ impl Derived<'_> {
             |row| ended_by.get(row),
             |_, _| None,
         ))
-    }
-
-    fn existing_column(&self) -> Result<Column, ArchiveError> {
-        let (trace, listed) = (self.trace, &self.order.listed);
-        let rows = || listed.iter().map(|row| *row as usize);
-        match self.spec.name {
-            "object" => {
-                let object = trace.values(Acquisitions::object)?;
-                self.made(rows().map(|row| object.get(row).unwrap_or_default()).collect::<Vec<_>>())
-            }
-            "process" => self.made(self.listed_processes(listed)?),
-            "handle" => {
-                let key = trace.values(Acquisitions::key)?;
-                self.made(rows().map(|row| key.get(row).unwrap_or_default()).collect::<Vec<_>>())
-            }
-            "granted_access" => {
-                let access = trace.values(Acquisitions::granted_access)?;
-                self.made_if_any(rows().map(|row| access.get(row)).collect())
-            }
-            "attributes" => {
-                let attributes = trace.values(Acquisitions::attributes)?;
-                self.made_if_any(rows().map(|row| attributes.get(row)).collect())
-            }
-            name => {
-                let key = if name == "handle_count" {
-                    Objects::handle_count
-                } else {
-                    Objects::pointer_count
-                };
-                let (object, counts) = (trace.values(Acquisitions::object)?, trace.values(key)?);
-                self.made_if_any(rows().map(|row| counts.get(object.get(row)?.row())).collect())
-            }
-        }
-    }
-
-    fn listed_processes(&self, rows: &[u32]) -> Result<Vec<ProcessIdx>, ArchiveError> {
-        let process = self.trace.values(Acquisitions::process)?;
-        let process = |row: &u32| process.get(*row as usize).unwrap_or(ProcessIdx::NONE);
-        Ok(rows.iter().map(process).collect())
-    }
-
-    fn start_column(&self) -> Result<Column, ArchiveError> {
-        let (trace, listed) = (self.trace, &self.order.listed_at_start);
-        let rows = || listed.iter().map(|row| *row as usize);
-        let object = trace.values(Acquisitions::object)?;
-        let objects = || rows().map(|row| object.get(row).map_or(usize::MAX, ObjectIdx::row));
-        match self.spec.name {
-            "pointer" => {
-                let pointer = trace.values(Objects::pointer)?;
-                self.made(
-                    objects().map(|at| pointer.get(at).unwrap_or_default()).collect::<Vec<_>>(),
-                )
-            }
-            "process" => {
-                let process = trace.values(Acquisitions::process)?;
-                self.made_if_any(rows().map(|row| process.get(row)).collect())
-            }
-            "pid" => {
-                let pid = trace.values(Processes::pid)?;
-                let processes = self.listed_processes(listed)?;
-                let pid = |process: ProcessIdx| pid.get(process.row()).unwrap_or_default();
-                self.made(processes.into_iter().map(pid).collect::<Vec<u32>>())
-            }
-            "handle" => {
-                let key = trace.values(Acquisitions::key)?;
-                self.made(rows().map(|row| key.get(row).unwrap_or_default()).collect::<Vec<_>>())
-            }
-            "type_id" => {
-                let type_id = trace.values(Objects::type_id)?;
-                self.made(
-                    objects().map(|at| type_id.get(at).unwrap_or(TypeId(0))).collect::<Vec<_>>(),
-                )
-            }
-            "name" => {
-                let name = trace.values(Objects::name)?;
-                self.made_if_any(objects().map(|at| name.get(at)).collect())
-            }
-            _ => {
-                let end = trace.values(Acquisitions::end)?;
-                self.made(
-                    rows().map(|row| end.get(row) != Some(End::Open.code())).collect::<Vec<_>>(),
-                )
-            }
-        }
-    }
-
-    fn span_column(&self) -> Result<Column, ArchiveError> {
-        let order = &self.order;
-        let height = order.objects;
-        let counts = |first: &[u32]| -> Vec<u32> {
-            first.windows(2).take(height).map(|ends| ends[1] - ends[0]).collect()
-        };
-        let events = |events: &[u32]| -> Vec<Option<EventIdx>> {
-            let known = |at: &u32| Some(*at).filter(|at| *at != sentinel()).map(EventIdx);
-            events.iter().take(height).map(known).collect()
-        };
-        match self.spec.name {
-            "first_event" => self
-                .made(order.first.iter().take(height).copied().map(EventIdx).collect::<Vec<_>>()),
-            "event_count" => self.made(
-                counts(&order.first).into_iter().map(RowCount::<EventIdx>::new).collect::<Vec<_>>(),
-            ),
-            "first_existing" => self.made(
-                order
-                    .first_listed
-                    .iter()
-                    .take(height)
-                    .copied()
-                    .map(ExistingIdx)
-                    .collect::<Vec<_>>(),
-            ),
-            "existing_count" => {
-                let counts = counts(&order.first_listed).into_iter();
-                self.made(counts.map(RowCount::<ExistingIdx>::new).collect::<Vec<_>>())
-            }
-            "create_event" => self.made(events(&order.create)),
-            _ => self.made(events(&order.destroy)),
-        }
-    }
-
-    fn resource_column(&self) -> Result<Column, ArchiveError> {
-        let (trace, first) = (self.trace, self.order.allocations);
-        let slice = |name: &str| -> Result<Column, ArchiveError> {
-            let column = trace.column(Table::Acquisitions, name)?;
-            let length = column.len().saturating_sub(first);
-            let slice = column.slice(i64::try_from(first).unwrap_or(i64::MAX), length);
-            Ok(slice.with_name(self.spec.name.into()))
-        };
-        let earlier = |key| -> Result<Column, ArchiveError> {
-            let rows: Numbers<AcquisitionIdx> = trace.values(key)?;
-            let row = |row: usize| {
-                let row = rows.get(row)?.row().checked_sub(first)?;
-                Some(ResourceIdx::of(row))
-            };
-            self.made_if_any((first..rows.len()).map(row).collect())
-        };
-        match self.spec.name {
-            "allocator" => slice("allocator"),
-            "key" => slice("key"),
-            "size" => slice("size"),
-            "part_of" => earlier(Acquisitions::part_of),
-            "grown_from" => earlier(Acquisitions::grown_from),
-            "time_ns" => slice("opened_ns"),
-            "tid" => slice("opened_tid"),
-            "caller" => slice("opened_by"),
-            "stack" => slice("opened_stack"),
-            "end" => {
-                let end = trace.values(Acquisitions::end)?;
-                let code = |row| {
-                    let end = end.get(row).and_then(End::from_code).and_then(End::of_allocation);
-                    end.map_or(sentinel(), |end| end.code())
-                };
-                self.made((first..end.len()).map(code).collect::<Vec<u32>>())
-            }
-            "end_time_ns" => slice("ended_ns"),
-            "end_tid" => slice("ended_tid"),
-            "end_stack" => slice("ended_stack"),
-            _ => slice("free_call"),
-        }
     }
 }

@@ -20,8 +20,7 @@ pub use self::diagnostics::{EventCount, EventCounts, Loss, LossKind, Losses, War
 pub use self::events::{ClosedUnseen, Event, EventKind, Events};
 pub use self::modules::{Module, ModuleLoad, ModuleLoads, Modules, Volume, Volumes};
 pub use self::objects::{
-    ExistingHandle, ExistingHandles, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Name, Names, Object,
-    ObjectSpan, ObjectSpans, ObjectType, ObjectTypes, Objects, StartHandle, StartHandles,
+    FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Name, Names, Object, ObjectType, ObjectTypes, Objects,
     UNKNOWN_TYPE_NAME,
 };
 pub use self::processes::{Process, Processes, Thread, Threads};
@@ -29,8 +28,8 @@ pub use self::provider_events::{
     EventField, EventFields, EventValue, EventValues, ProviderEvent, ProviderEvents,
 };
 pub use self::resources::{
-    Allocator, Allocators, Resource, ResourceEnd, ResourceKind, ResourceMiss, ResourceMissKind,
-    ResourceMisses, Resources,
+    Allocator, Allocators, ResourceEnd, ResourceKind, ResourceMiss, ResourceMissKind,
+    ResourceMisses,
 };
 pub use self::schema::SCHEMA_VERSION;
 pub use self::stacks::{

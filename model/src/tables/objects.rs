@@ -1,10 +1,7 @@
-//! Objects, their names and types, and the handles that were open at the start and at the end.
+//! Objects, their names and types.
 
 use super::declare::table;
-use crate::index::{
-    AcquisitionIdx, EventIdx, ExistingIdx, NameIdx, ObjectIdx, ProcessIdx, RowCount, StackIdx,
-    TypeId,
-};
+use crate::index::{AcquisitionIdx, NameIdx, ProcessIdx, RowCount, StackIdx, TypeId};
 
 table! {
     /// Columns of the objects table, in id order: an object's id is its row number plus one.
@@ -52,26 +49,6 @@ table! {
 }
 
 table! {
-    /// Columns that follow from the acquisitions of each object.
-    ObjectSpans => ObjectSpans,
-    /// Where the events and open handles of an object are.
-    ObjectSpan {
-        /// First of the object's events.
-        first_event: EventIdx,
-        /// Number of its events, which are consecutive.
-        event_count: RowCount<EventIdx>,
-        /// First of the object's handles in the end rundown.
-        first_existing: ExistingIdx,
-        /// Number of those handles, which are consecutive.
-        existing_count: RowCount<ExistingIdx>,
-        /// The event that created it: object create, else first map or handle create, else first duplicate.
-        create_event: Option<EventIdx>,
-        /// The event that ended it: object delete, else last unmap, else the last close when all handles are closed.
-        destroy_event: Option<EventIdx>,
-    }
-}
-
-table! {
     /// Columns of the names table: every distinct object name once.
     Names => Names,
     /// One object name.
@@ -99,49 +76,5 @@ table! {
         type_id: TypeId,
         /// Name, as in Event or File.
         name: String,
-    }
-}
-
-table! {
-    /// Columns of the existing handles table, grouped by object.
-    ExistingHandles => ExistingHandles,
-    /// A handle open at the end of the trace.
-    ExistingHandle {
-        /// The object.
-        object: ObjectIdx,
-        /// The process that owns the handle.
-        process: ProcessIdx,
-        /// Handle value.
-        ["hex"] handle: u64,
-        /// Rights that were granted, a bit mask; null unless a dump lists the handle.
-        ["hex"] granted_access: Option<u32>,
-        /// Attributes of the handle, as in 2 for one that children inherit; null unless a dump lists it.
-        ["hex"] attributes: Option<u32>,
-        /// Number of handles to the object; null unless a dump lists it.
-        handle_count: Option<u32>,
-        /// Number of references to the object; null unless a dump lists it.
-        pointer_count: Option<u32>,
-    }
-}
-
-table! {
-    /// Columns of the start handles table; they explain closes without a create, and count in traces without a rundown at the end.
-    StartHandles => StartHandles,
-    /// A handle open at the start of the trace.
-    StartHandle {
-        /// Kernel address of the object.
-        ["hex"] pointer: u64,
-        /// The process that owns the handle, where known.
-        process: Option<ProcessIdx>,
-        /// Process id as in the event.
-        pid: u32,
-        /// Handle value.
-        ["hex"] handle: u64,
-        /// Type id.
-        type_id: TypeId,
-        /// Object name.
-        name: Option<NameIdx>,
-        /// Whether its process closed a handle of this value later in the trace.
-        closed: bool,
     }
 }

@@ -2,7 +2,7 @@
 //! that events acquire and release.
 
 use super::declare::{codes, table};
-use crate::index::{AllocatorIdx, ProcessIdx, ResourceIdx, StackIdx};
+use crate::index::{AllocatorIdx, ProcessIdx, StackIdx};
 
 codes! {
     /// Kind of an allocation.
@@ -77,42 +77,6 @@ table! {
 }
 
 table! {
-    /// Columns of the resources table, by allocator, in time order of the allocation.
-    Resources => Resources,
-    /// An allocation, or the part of one that ended by itself.
-    Resource {
-        /// Allocator, which has the process and kind.
-        allocator: AllocatorIdx,
-        /// The address of the block, the first address of the allocation, or the handle.
-        ["hex"] key: u64,
-        /// Size of the allocation, or of the part where it ended in parts. Signed, because events may have such values.
-        ["bytes"] size: i64,
-        /// The first part of the same allocation; null for this one and for an allocation that ended as a whole.
-        part_of: Option<ResourceIdx>,
-        /// The allocation that a reallocation made this one of.
-        grown_from: Option<ResourceIdx>,
-        /// Time of the allocation.
-        ["ns since session start"] time_ns: i64,
-        /// The thread that allocated it.
-        tid: Option<u32>,
-        /// The process that allocated it, where that is not the owner.
-        caller: Option<ProcessIdx>,
-        /// The stack on which it was allocated.
-        stack: Option<StackIdx>,
-        /// 0 open, 1 freed, 2 reallocated, 3 replaced, 4 destroyed, 5 at_exit, 6 empty.
-        end: u32,
-        /// Time of the end; null while it is open.
-        ["ns since session start"] end_time_ns: Option<i64>,
-        /// The thread that ended it.
-        end_tid: Option<u32>,
-        /// The stack on which it ended.
-        end_stack: Option<StackIdx>,
-        /// Number of the call that freed it, where one call may end several parts.
-        free_call: Option<u32>,
-    }
-}
-
-table! {
     /// Columns of the resource misses table, in time order: frees without allocation, and events that were ignored.
     ResourceMisses => ResourceMisses,
     /// An event that neither began nor ended an allocation.
@@ -150,13 +114,10 @@ mod tests {
             format!("{}.", each.join(", "))
         }
         let kinds = listed(&ResourceKind::ALL, ResourceKind::code, ResourceKind::name);
-        let ends = listed(&ResourceEnd::ALL, ResourceEnd::code, ResourceEnd::name);
         let misses = listed(&ResourceMissKind::ALL, ResourceMissKind::code, ResourceMissKind::name);
-        for (spec, listed) in [
-            (Allocators::kind.spec(), kinds),
-            (Resources::end.spec(), ends),
-            (ResourceMisses::what.spec(), misses),
-        ] {
+        for (spec, listed) in
+            [(Allocators::kind.spec(), kinds), (ResourceMisses::what.spec(), misses)]
+        {
             assert_eq!(spec.doc.trim(), listed);
         }
     }

@@ -1,10 +1,10 @@
 //! The schema: the columns of every table.
 
 use super::{
-    Acquisitions, Allocators, EventCounts, EventFields, EventValues, Events, ExistingHandles,
-    Frames, Losses, Methods, ModuleLoads, Modules, Names, ObjectSpans, ObjectTypes, Objects,
-    Processes, ProviderEvents, ReferenceChanges, ResourceMisses, Resources, StackEvents, Stacks,
-    StartHandles, Symbols, Threads, TraceInfos, Volumes, Warnings,
+    Acquisitions, Allocators, EventCounts, EventFields, EventValues, Events, Frames, Losses,
+    Methods, ModuleLoads, Modules, Names, ObjectTypes, Objects, Processes, ProviderEvents,
+    ReferenceChanges, ResourceMisses, StackEvents, Stacks, Symbols, Threads, TraceInfos, Volumes,
+    Warnings,
 };
 use crate::column::ColumnSpec;
 use crate::table::Table;
@@ -27,10 +27,7 @@ impl Table {
             Self::Objects => Objects::COLUMNS,
             Self::Acquisitions => Acquisitions::COLUMNS,
             Self::ReferenceChanges => ReferenceChanges::COLUMNS,
-            Self::ObjectSpans => ObjectSpans::COLUMNS,
             Self::Events => Events::COLUMNS,
-            Self::ExistingHandles => ExistingHandles::COLUMNS,
-            Self::StartHandles => StartHandles::COLUMNS,
             Self::Stacks => Stacks::COLUMNS,
             Self::StackEvents => StackEvents::COLUMNS,
             Self::Frames => Frames::COLUMNS,
@@ -41,7 +38,6 @@ impl Table {
             Self::EventFields => EventFields::COLUMNS,
             Self::EventValues => EventValues::COLUMNS,
             Self::Allocators => Allocators::COLUMNS,
-            Self::Resources => Resources::COLUMNS,
             Self::ResourceMisses => ResourceMisses::COLUMNS,
             Self::Losses => Losses::COLUMNS,
             Self::Warnings => Warnings::COLUMNS,

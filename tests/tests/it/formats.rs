@@ -102,7 +102,7 @@ fn answers(shape: &Shape, bytes: &[u8]) -> String {
     extract(&input, &output, ExtractOptions::default(), &NoObserver, &Cancel::default()).unwrap();
     let trace = Trace::open(&output).unwrap();
     let frame = |table| trace.frame(table).unwrap();
-    let (objects, spans) = (frame(Table::Objects), frame(Table::ObjectSpans));
+    let (objects, order) = (frame(Table::Objects), trace.event_order().unwrap());
     let events = frame(Table::Events);
     let (processes, names) = (frame(Table::Processes), frame(Table::Names));
     let (stacks, frames) = (frame(Table::Stacks), frame(Table::Frames));
@@ -131,12 +131,11 @@ fn answers(shape: &Shape, bytes: &[u8]) -> String {
     for row in 0..objects.height() {
         let pointer = objects.column("pointer").unwrap().u64().unwrap().get(row).unwrap();
         let name = u32_at(&objects, "name", row).map(|name| text(&names, "name", name));
-        let first = u32_at(&spans, "first_event", row).unwrap();
-        let count = u32_at(&spans, "event_count", row).unwrap();
-        let existing = u32_at(&spans, "existing_count", row).unwrap();
+        let events_of = order.first[row] as usize..order.first[row + 1] as usize;
+        let existing = order.first_listed[row + 1] - order.first_listed[row];
         let place = pointer.wrapping_sub(base) % 0x1000;
         writeln!(out, "object {place:x} {} existing {existing}", name.unwrap_or_default()).unwrap();
-        for event in first as usize..(first + count) as usize {
+        for event in events_of {
             let kind = EventKind::from_code(u32_at(&events, "kind", event).unwrap()).unwrap();
             let ns = events.column("time_ns").unwrap().i64().unwrap().get(event).unwrap();
             let process = u32_at(&events, "process", event).unwrap();

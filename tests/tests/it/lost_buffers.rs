@@ -6,7 +6,7 @@ use std::path::Path;
 
 use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::rules::OPENING;
-use handlescope_model::tables::{ClosedUnseen, Events, ExistingHandles, Losses};
+use handlescope_model::tables::{ClosedUnseen, Events, Losses};
 use handlescope_model::{Cancel, Trace};
 use handlescope_sources::extract;
 use handlescope_tests::binary::run_over;
@@ -67,7 +67,7 @@ impl Extract {
         };
         Self {
             lives: opening.map(|row| (time.get(row).unwrap(), life(row))).collect(),
-            existing: trace.values(ExistingHandles::handle).unwrap().len(),
+            existing: trace.event_order().unwrap().listed.len(),
             losses: trace.values(Losses::what).unwrap().len(),
         }
     }

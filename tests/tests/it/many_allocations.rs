@@ -3,10 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::allocations::allocations_of;
 use handlescope_extract::{ExtractOptions, NoObserver};
-use handlescope_model::tables::{
-    Allocators, ResourceEnd, ResourceMissKind, ResourceMisses, Resources,
-};
+use handlescope_model::tables::{Allocators, ResourceEnd, ResourceMissKind, ResourceMisses};
 use handlescope_model::{Cancel, TableRows, Trace};
 use handlescope_sources::extract;
 use handlescope_tests::binary::Shell;
@@ -49,8 +48,8 @@ impl Found {
         arguments.extend(QUESTIONS.iter().flat_map(|question| ["-c", question]));
         let _ = shell.run(&arguments).ok();
         let trace = Trace::open(&output).unwrap();
-        let ends = Resources::read(&trace).unwrap();
-        let ends = ends.rows().map(|own| ResourceEnd::from_code(own.end).unwrap().name());
+        let ends = allocations_of(&trace).into_iter();
+        let ends = ends.map(|own| ResourceEnd::from_code(own.end).unwrap().name());
         let misses = ResourceMisses::read(&trace).unwrap();
         let misses = misses.rows().map(|own| ResourceMissKind::from_code(own.what).unwrap().name());
         let allocators = Allocators::read(&trace).unwrap().len();

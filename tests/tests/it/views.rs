@@ -21,17 +21,13 @@ fn objects(trace: &TraceBuilder) -> Vec<(u64, Vec<EventKind>, Vec<bool>)> {
     let trace = Trace::open(&output).unwrap();
     let (objects, events) =
         (trace.frame(Table::Objects).unwrap(), trace.frame(Table::Events).unwrap());
-    let spans = trace.frame(Table::ObjectSpans).unwrap();
-    let number = |column: &str, row: usize| {
-        spans.column(column).unwrap().u32().unwrap().get(row).unwrap() as usize
-    };
+    let order = trace.event_order().unwrap();
     let kinds = events.column("kind").unwrap();
     let leaked = events.column("leaked").unwrap();
     (0..objects.height())
         .map(|row| {
             let pointer = objects.column("pointer").unwrap().u64().unwrap().get(row).unwrap();
-            let first = number("first_event", row);
-            let slice = first..first + number("event_count", row);
+            let slice = order.first[row] as usize..order.first[row + 1] as usize;
             let kind =
                 |event| EventKind::from_code(kinds.u32().unwrap().get(event).unwrap()).unwrap();
             (

@@ -116,17 +116,16 @@ pub fn keep_stacks(
     let (Some(filter), Some(frames)) = (filter, &file.frames) else { return Ok(()) };
     let stack = selection.columns(file.trace, &file.objects)?.stacks()?;
     let times = selection.events.is_partial().then(|| file.trace.event_times()).transpose()?;
-    let needed = selection.stacks(frames.stacks.len(), file.cancel, |selected, needed| {
-        let events = file.objects.events(selected.object());
-        for event in events.filter(|event| selection.events.contains(*event)) {
-            needed.add(stack.get(event));
-        }
-        // Other filters may have removed their events.
-        if let Some(times) = &times {
-            let ends = [selected.create(&file.objects.table), selected.end(times)];
+    let (table, height) = (&file.objects.table, frames.stacks.len());
+    let mut needed =
+        selection.event_stacks(table, &selection.events, &stack, height, file.cancel)?;
+    // Other filters may have removed the events that create and end objects.
+    if let Some(times) = times {
+        needed.add_all(&selection.stacks(height, file.cancel, |selected, needed| {
+            let ends = [selected.create(table), selected.end(&times)];
             ends.into_iter().flatten().for_each(|event| needed.add(stack.get(event.row())));
-        }
-    })?;
+        })?);
+    }
     let verdicts = judge(filter, &needed, frames)?;
     selection.note_symbols(&verdicts.needs_symbols);
     remove_events(file, selection, |event| verdicts.passes(stack.get(event)))

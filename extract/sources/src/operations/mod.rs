@@ -8,9 +8,9 @@ use std::collections::HashMap;
 
 pub use self::tables::{Tables, event_counts, stack_events};
 use handlescope_extract::etl::{Diagnostics, WarningKind};
-use handlescope_model::history::{Histories, History};
+use handlescope_model::history::{ExistingHandle, Histories, History};
 use handlescope_model::rules::{handle_slot, is_leak, is_leak_at_exit};
-use handlescope_model::tables::{ClosedUnseen, Event, ExistingHandle, Object};
+use handlescope_model::tables::{ClosedUnseen, Event, Object};
 use handlescope_model::{EventIdx, EventKind, NameIdx, ProcessIdx, StackIdx, TypeId};
 
 /// Operation of handle tracing (PROCESS_HANDLE_TRACING_ENTRY, `Type`).

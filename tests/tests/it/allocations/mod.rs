@@ -8,14 +8,40 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use handlescope_extract::{ExtractOptions, NoObserver};
+use handlescope_model::history::Resource;
 use handlescope_model::rules::is_freed;
 use handlescope_model::tables::{
-    Allocator, Allocators, Process, Processes, Resource, ResourceEnd, ResourceKind, ResourceMiss,
-    ResourceMissKind, ResourceMisses, Resources,
+    Acquisitions, Allocator, Allocators, End, Process, Processes, ResourceEnd, ResourceKind,
+    ResourceMiss, ResourceMissKind, ResourceMisses,
 };
-use handlescope_model::{Cancel, ProcessIdx, TableRows, Trace};
+use handlescope_model::{AcquisitionIdx, Cancel, ProcessIdx, TableRows, Trace};
 use handlescope_sources::extract;
 use serde_json::{Value, json};
+
+/// The allocations of a trace, which refer to each other by their numbers.
+pub fn allocations_of(trace: &Trace) -> Vec<Resource> {
+    let first = trace.event_table().unwrap().allocations;
+    let number = |row: Option<AcquisitionIdx>| row.map(|row| row.0 - first as u32);
+    let end = |code| End::from_code(code).and_then(End::of_allocation).unwrap().code();
+    let rows = Acquisitions::read(trace).unwrap();
+    let rows = rows.rows().skip(first).map(|row| Resource {
+        allocator: row.allocator.unwrap(),
+        key: row.key,
+        size: row.size.unwrap(),
+        part_of: number(row.part_of),
+        grown_from: number(row.grown_from),
+        time_ns: row.opened_ns.unwrap(),
+        tid: row.opened_tid,
+        caller: row.opened_by,
+        stack: row.opened_stack,
+        end: end(row.end),
+        end_time_ns: row.ended_ns,
+        end_tid: row.ended_tid,
+        end_stack: row.ended_stack,
+        free_call: row.free_call,
+    });
+    rows.collect()
+}
 
 /// The tables of an extract, as rows.
 struct Tables {
@@ -35,7 +61,7 @@ impl Tables {
         Self {
             processes: Processes::read(&trace).unwrap().rows().collect(),
             allocators: Allocators::read(&trace).unwrap().rows().collect(),
-            resources: Resources::read(&trace).unwrap().rows().collect(),
+            resources: allocations_of(&trace),
             misses: ResourceMisses::read(&trace).unwrap().rows().collect(),
         }
     }

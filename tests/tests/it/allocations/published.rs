@@ -102,7 +102,9 @@ fn allocations_end_after_they_start_and_parts_point_to_the_first() {
             assert_eq!(own.end_time_ns.is_some(), is_over, "{own:?}");
             assert_eq!(is_never_freed(end), matches!(end, ResourceEnd::Open | ResourceEnd::AtExit));
             for (other, is_same) in [(own.part_of, true), (own.grown_from, false)] {
-                let Some(other) = other.map(|row| &tables.resources[row.row()]) else { continue };
+                let Some(other) = other.map(|row| &tables.resources[row as usize]) else {
+                    continue;
+                };
                 assert_eq!(other.time_ns == own.time_ns, is_same, "{own:?} {other:?}");
                 assert!(other.part_of.is_none());
             }

@@ -8,10 +8,12 @@ mod stacks;
 
 use std::path::Path;
 
+use crate::allocations::allocations_of;
 use handlescope_extract::{ExtractOptions, NoObserver};
+use handlescope_model::history::Resource;
 use handlescope_model::tables::{
-    Allocator, Allocators, Frames, Processes, Resource, ResourceEnd, ResourceKind,
-    ResourceMissKind, ResourceMisses, Resources, Stacks,
+    Allocator, Allocators, Frames, Processes, ResourceEnd, ResourceKind, ResourceMissKind,
+    ResourceMisses, Stacks,
 };
 use handlescope_model::{Cancel, StackIdx, TableRows, Trace};
 use handlescope_sources::extract;
@@ -78,7 +80,7 @@ impl Tables {
     }
 
     fn resources(&self) -> Vec<Resource> {
-        Resources::read(&self.0).unwrap().rows().collect()
+        allocations_of(&self.0)
     }
 
     /// Each allocation: kind, allocator and process, then key and end.

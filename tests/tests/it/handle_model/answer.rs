@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::rules::{OPENING, OPENING_HANDLES};
-use handlescope_model::tables::{Events, ObjectSpans, Processes, TraceInfos};
-use handlescope_model::{Cancel, EventKind, Table, TableRows, Trace};
+use handlescope_model::tables::{Events, Processes, TraceInfos};
+use handlescope_model::{Cancel, EventKind, TableRows, Trace, sentinel};
 use handlescope_sources::extract;
 
 /// Counts of processes and views, by the name of the process.
@@ -54,11 +54,11 @@ impl Answer {
         let trace = Trace::open(&output).unwrap();
         let names: Vec<String> =
             Processes::read(&trace).unwrap().rows().map(|process| process.name).collect();
-        let objects = ObjectSpans::read(&trace).unwrap();
-        let objects = ObjectCounts {
-            created: objects.rows().filter(|object| object.create_event.is_some()).count() as u64,
-            ended: objects.rows().filter(|object| object.destroy_event.is_some()).count() as u64,
+        let order = trace.event_order().unwrap();
+        let count = |events: &[u32]| {
+            events.iter().take(order.objects).filter(|event| **event != sentinel()).count() as u64
         };
+        let objects = ObjectCounts { created: count(&order.create), ended: count(&order.destroy) };
         let mut handles = Handles::default();
         let (mut opened, mut unseen) = (BTreeMap::new(), 0);
         for event in Events::read(&trace).unwrap().rows() {
@@ -91,7 +91,7 @@ impl Answer {
             opened,
             unseen,
             recorded_from_ns: recorded_from_ns.unwrap_or_default(),
-            existing: trace.height(Table::ExistingHandles).unwrap(),
+            existing: order.listed.len(),
         }
     }
 }

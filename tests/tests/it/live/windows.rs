@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use handlescope_extract::live::LiveWindow;
-use handlescope_model::tables::{ResourceEnd, ResourceMisses, Resources, Stacks, Warnings};
+use handlescope_model::tables::{ResourceEnd, ResourceMisses, Stacks, Warnings};
 use handlescope_model::{Cancel, StackIdx, Table, TableRows, Trace};
 use handlescope_tests::binary::{handlescope, run_script};
 use handlescope_tests::bytes::{Guid, PointerSize};
@@ -14,6 +14,7 @@ use handlescope_tests::payload::{EventInfo, HeapCall};
 use handlescope_tests::scenario::{StackMode, TraceBuilder};
 
 use super::{EVENT, KERNEL, MS, OBJECT, extracted, leaked, replayed, saved};
+use crate::allocations::allocations_of;
 
 const EVENT_TRACING: Guid = Guid::new(0xb675ec37_bdb6_4648_bc92_f3fdc74d3ca2);
 
@@ -55,9 +56,9 @@ fn a_window_forgets_blocks_that_were_freed_and_keeps_those_that_grew() {
     let path = folder.path().join("long.etl");
     trace.write(&path).unwrap();
     let window = replayed(&path, Some(Duration::from_secs(5)), |_, _| ());
-    let kept = Resources::read(&saved(&window)).unwrap();
+    let kept = allocations_of(&saved(&window));
     assert!(kept.len() < 40_000, "{}", kept.len());
-    let open = kept.rows().filter(|own| own.end == ResourceEnd::Open.code());
+    let open = kept.iter().filter(|own| own.end == ResourceEnd::Open.code());
     let open: Vec<i64> = open.map(|own| own.size).collect();
     assert_eq!((open.len(), open[0]), (60, 16));
     assert_eq!(ResourceMisses::read(&saved(&window)).unwrap().len(), 0);
@@ -105,8 +106,8 @@ fn a_window_keeps_what_describes_events_and_what_is_not_released() {
     trace.write(&path).unwrap();
     let window = of_a_second(&path);
     let open = |trace: &Trace| {
-        let rows = Resources::read(trace).unwrap();
-        let open = rows.rows().filter(|own| own.end == ResourceEnd::Open.code());
+        let open =
+            allocations_of(trace).into_iter().filter(|own| own.end == ResourceEnd::Open.code());
         let open: Vec<(u64, i64, usize)> =
             open.map(|own| (own.key, own.time_ns, frames(trace, own.stack))).collect();
         open
@@ -140,7 +141,7 @@ fn events_that_a_window_forgot_before_they_were_described_are_counted() {
     let path = folder.path().join("late.etl");
     trace.write(&path).unwrap();
     let found = |trace: &Trace| {
-        let acquired = Resources::read(trace).unwrap().len() as u64;
+        let acquired = allocations_of(trace).len() as u64;
         let warnings = Warnings::read(trace).unwrap();
         let forgotten =
             warnings.rows().find(|own| own.kind.contains("forgotten before its description"));

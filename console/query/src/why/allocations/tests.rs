@@ -1,7 +1,8 @@
 //! Allocations that ended in parts count as wholes.
 
-use handlescope_model::tables::{Resource, ResourceEnd, ResourceKind};
-use handlescope_model::{AllocatorIdx, ResourceIdx, StackIdx};
+use handlescope_model::history::Resource;
+use handlescope_model::tables::{ResourceEnd, ResourceKind};
+use handlescope_model::{AllocatorIdx, StackIdx};
 
 use crate::criteria::WhyCriteria;
 use crate::fixture::Fixture;
@@ -38,7 +39,7 @@ impl Pages {
 
     /// An allocation at a page, made in a second, with its parts.
     fn add(&mut self, allocator: AllocatorIdx, page: i64, second: i64, parts: &[Part]) {
-        let mut first: Option<ResourceIdx> = None;
+        let mut first: Option<u32> = None;
         for (pages, end, end_second) in parts {
             let has_ended = *end != ResourceEnd::Open;
             let part = self.fixture.resource(Resource {

@@ -31,15 +31,14 @@ use self::session::{ProcessRows, Time, TraceStats, handlescope_rows};
 use self::stacks::StackTexts;
 use handlescope_extract::etl::{Diagnostics, WarningKind};
 use handlescope_extract::{ExtractObserver, ExtractSummary};
-use handlescope_model::history::StartList;
+use handlescope_model::history::{StartHandle, StartList};
 use handlescope_model::output::folder_of;
 use handlescope_model::tables::{
     Acquisitions, EventCounts, Losses, Name, Names, ObjectType, ObjectTypes, Objects,
-    ReferenceChanges, StartHandle, StartHandles, Threads, TraceInfos, Volumes,
+    ReferenceChanges, Threads, TraceInfos, Volumes,
 };
 use handlescope_model::{
-    ArchiveError, ArchiveWriter, Cancel, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table, TableRows,
-    TypeId,
+    ArchiveError, ArchiveWriter, Cancel, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table, TypeId,
 };
 
 pub use self::container::import_sources;
@@ -277,7 +276,7 @@ struct ObjectsWritten {
 }
 
 /// The handles that were open when the trace began, if this program has written the extract.
-fn start_handles(main: &Main, names: &mut objects::Names) -> StartHandles {
+fn start_handles(main: &Main, names: &mut objects::Names) -> Vec<StartHandle> {
     let row = |handle: &NamedStartHandle| StartHandle {
         pointer: handle.pointer,
         process: handle.process,
@@ -291,9 +290,9 @@ fn start_handles(main: &Main, names: &mut objects::Names) -> StartHandles {
 }
 
 /// These handles, until an object has them.
-fn start_list(handles: &StartHandles) -> StartList {
+fn start_list(handles: &[StartHandle]) -> StartList {
     let mut list = StartList::default();
-    for (number, handle) in (0..).zip(handles.rows()) {
+    for (number, handle) in (0..).zip(handles) {
         list.add(handle.pointer, handle.process, handle.handle, number);
     }
     list

@@ -11,15 +11,14 @@ use std::thread::{Scope, ScopedJoinHandle};
 use handlescope_extract::etl::{Diagnostics, WarningKind};
 use handlescope_extract::intern::ByteInterner;
 use handlescope_model::guard::joined;
-use handlescope_model::history::{History, StartList, start_objects};
+use handlescope_model::history::{ExistingHandle, History, StartHandle, StartList, start_objects};
 use handlescope_model::rules::{
     CLOSING, DeriveScratch, HANDLE_RUNDOWN_END, OPENING_HANDLES, ObjectEvents, REFERENCE_CHANGES,
     VIEWS, WITH_HANDLE, derive, handle_slot, is_inherited, is_kernel_handle, is_leak,
     is_leak_at_exit, is_leaked_handle, is_leaked_view,
 };
 use handlescope_model::tables::{
-    Acquisitions, Event, EventCount, EventCounts, ExistingHandle, Object, Objects,
-    ReferenceChanges, StartHandles,
+    Acquisitions, Event, EventCount, EventCounts, Object, Objects, ReferenceChanges,
 };
 use handlescope_model::{
     AcquisitionIdx, ArchiveError, EncodedTable, EventIdx, EventKind, FILE_MAPPING_TYPE, NameIdx,
@@ -213,7 +212,6 @@ impl ObjectRows<'_, '_> {
         let existing: Vec<ExistingHandle> = existing
             .iter()
             .map(|handle| ExistingHandle {
-                object: row,
                 process: stored(self.process(handle.process)),
                 handle: handle.handle.unwrap_or_default(),
                 granted_access: handle.granted_access,
@@ -246,9 +244,9 @@ impl ObjectRows<'_, '_> {
     }
 
     /// Adds the objects of handles that only the rundown at the start has, of which `handles` has all.
-    pub fn add_start(&mut self, handles: &StartHandles) {
+    pub fn add_start(&mut self, handles: &[StartHandle]) {
         let rest = std::mem::take(&mut self.start).rest();
-        let handles = rest.into_iter().filter_map(|at| handles.row(at as usize));
+        let handles = rest.into_iter().filter_map(|at| handles.get(at as usize)).cloned();
         let (objects, acquisitions) = start_objects(
             handles,
             ObjectIdx(self.objects.rows() as u32),

@@ -69,7 +69,6 @@ fn all_tables_exist_and_their_references_are_valid() {
     let heights = [
         Table::Objects,
         Table::Events,
-        Table::ExistingHandles,
         Table::Frames,
         Table::Symbols,
         Table::Stacks,
@@ -78,7 +77,7 @@ fn all_tables_exist_and_their_references_are_valid() {
         Table::Processes,
     ]
     .map(|table| trace.height(table).unwrap());
-    assert_eq!(heights, [2, 7, 1, 3, 1, 1, 2, 2, 2]);
+    assert_eq!(heights, [2, 7, 3, 1, 1, 2, 2, 2]);
     // In time order: created, handle created, duplicated, referenced, closed.
     let kinds = trace.column(Table::Events, "kind").unwrap();
     let kinds: Vec<u32> = kinds.u32().unwrap().into_no_null_iter().collect();

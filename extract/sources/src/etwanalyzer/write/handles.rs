@@ -1,10 +1,10 @@
 //! The handle part: objects with the records of their events, in the order of the objects table.
 
 use handlescope_model::rules::{DeriveScratch, ObjectEvents, derive, handle_slot, is_leak};
-use handlescope_model::tables::{
-    Event, Events, ExistingHandles, ObjectSpans, ObjectTypes, Objects,
+use handlescope_model::tables::{Acquisitions, Event, Events, ObjectTypes, Objects};
+use handlescope_model::{
+    ArchiveError, EventIdx, EventKind, EventOrder, ProcessIdx, Texts, Trace, sentinel,
 };
-use handlescope_model::{ArchiveError, EventIdx, EventKind, ProcessIdx, Texts, Trace, sentinel};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -17,6 +17,7 @@ use super::stacks::StackTexts;
 
 pub struct HandlePart<'a> {
     pub trace: &'a Trace,
+    pub order: &'a EventOrder,
     pub types: &'a ObjectTypes,
     pub names: &'a Texts,
     pub context: Context<'a>,
@@ -28,9 +29,9 @@ impl Serialize for HandlePart<'_> {
         map.serialize_entry("ObjectTypeMap", &TypeMap(self.types.clone()))?;
         let mut objects = ObjectRecords {
             objects: Window::new(self.trace),
-            spans: Window::new(self.trace),
+            order: self.order,
             events: Window::new(self.trace),
-            existing: Window::new(self.trace),
+            acquisitions: Window::new(self.trace),
             names: self.names,
             context: self.context,
             next: 0,
@@ -44,9 +45,9 @@ impl Serialize for HandlePart<'_> {
 /// The objects of a trace in sequence.
 struct ObjectRecords<'a> {
     objects: Window<'a, Objects>,
-    spans: Window<'a, ObjectSpans>,
+    order: &'a EventOrder,
     events: Window<'a, Events>,
-    existing: Window<'a, ExistingHandles>,
+    acquisitions: Window<'a, Acquisitions>,
     names: &'a Texts,
     context: Context<'a>,
     next: usize,
@@ -55,10 +56,14 @@ struct ObjectRecords<'a> {
 
 impl ObjectRecords<'_> {
     fn next(&mut self) -> Result<Option<ObjectRecord>, ArchiveError> {
-        let Some(span) = self.spans.row(self.next)? else { return Ok(None) };
+        let order = self.order;
+        if self.next >= order.objects {
+            return Ok(None);
+        }
         let Some(object) = self.objects.row(self.next)? else { return Ok(None) };
+        let range = |first: &[u32]| first[self.next] as usize..first[self.next + 1] as usize;
+        let (events, listed) = (range(&order.first), range(&order.first_listed));
         self.next += 1;
-        let rows = |first: u32, count: u32| first as usize..first as usize + count as usize;
         let name = object.name.and_then(|name| self.names.get(name.row()));
         // It has 16 bits there; an id that has more is none of Windows.
         let type_id = u16::try_from(object.type_id.0).unwrap_or_default();
@@ -68,9 +73,9 @@ impl ObjectRecords<'_> {
             type_id: Some(type_id.into()),
             ..ObjectRecord::default()
         };
-        let mut keys = Vec::with_capacity(span.event_count.0.min(1 << 16) as usize);
-        let mut pairs = Pairs { first: span.first_event.0, ..Pairs::default() };
-        for row in rows(span.first_event.0, span.event_count.0) {
+        let mut keys = Vec::with_capacity(events.len());
+        let mut pairs = Pairs { first: events.start as u32, ..Pairs::default() };
+        for row in events {
             let Some(event) = self.events.row(row)? else { break };
             // None for a kind of a later version.
             let kind = EventKind::from_code(event.kind);
@@ -82,16 +87,16 @@ impl ObjectRecords<'_> {
         }
         record.order = order_of_lists(&keys).map(Rows);
         record.closings = pairs.closings(&mut self.scratch).map(Rows);
-        for row in rows(span.first_existing.0, span.existing_count.0) {
-            let Some(handle) = self.existing.row(row)? else { break };
+        for row in order.listed.get(listed).unwrap_or_default() {
+            let Some(handle) = self.acquisitions.row(*row as usize)? else { break };
             record.existing.get_or_insert_default().push(ExistingRecord {
                 // 32 bits there, as in the event.
-                handle: Some(u64::from(handle.handle as u32)),
-                process: Some(index(Some(handle.process))),
+                handle: Some(u64::from(handle.key as u32)),
+                process: Some(index(handle.process)),
                 granted_access: handle.granted_access,
                 attributes: handle.attributes,
-                handle_count: handle.handle_count,
-                pointer_count: handle.pointer_count,
+                handle_count: object.handle_count,
+                pointer_count: object.pointer_count,
             });
         }
         Ok(Some(record))

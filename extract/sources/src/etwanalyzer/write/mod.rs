@@ -16,13 +16,14 @@ use std::path::Path;
 
 use self::handles::{Context, HandlePart};
 use self::json::{MEMBER_LIMIT, document};
-use self::session::{MainPart, system_process};
+use self::session::{MainPart, start_handles, system_process};
 use self::stacks::{StackTexts, StacksPart};
 use handlescope_extract::ExtractObserver;
 use handlescope_extract::filetime::system_time;
+use handlescope_model::history::StartHandle;
 use handlescope_model::tables::{
     EventCounts, Events, Frames, Losses, Methods, ModuleLoads, Modules, Names, ObjectTypes,
-    Processes, StartHandles, Symbols, Threads, TraceInfo, TraceInfos, Volumes, Warnings,
+    Processes, Symbols, Threads, TraceInfo, TraceInfos, Volumes, Warnings,
 };
 use handlescope_model::{ArchiveError, ArchiveWriter, Cancel, Table, TableRows, Texts, Trace};
 use serde::Serialize;
@@ -137,7 +138,8 @@ impl Parts<'_> {
         let (frames, methods) = (Frames::read(trace)?, Methods::read(trace)?);
         self.cancel.check()?;
         let (names, types) = (trace.values(Names::name)?, ObjectTypes::read(trace)?);
-        let start_handles = StartHandles::read(trace)?;
+        let order = trace.event_order()?;
+        let start_handles = start_handles(trace, &order)?;
         self.check_names(&start_handles, &names)?;
         // Stacks of other events may be there without any object.
         let has_objects = trace.height(Table::Objects)? + trace.height(Table::Stacks)? > 0;
@@ -149,7 +151,7 @@ impl Parts<'_> {
         if has_objects {
             let texts = StackTexts::new(trace, &frames, &modules, &methods, symbols, self.cancel)?;
             let context = Context { stacks: &texts, pids: &processes.pid };
-            let part = HandlePart { trace, types: &types, names: &names, context };
+            let part = HandlePart { trace, order: &order, types: &types, names: &names, context };
             self.part(writer, Member::Handle, &part)?;
             let part =
                 StacksPart { trace, texts: &texts, frames: &frames, methods: &methods, symbols };
@@ -173,12 +175,9 @@ impl Parts<'_> {
     }
 
     /// Refuses handles whose names would be more than a member may have. This part is in memory as a whole.
-    fn check_names(&self, handles: &StartHandles, names: &Texts) -> Result<(), SaveError> {
-        let bytes: usize = handles
-            .name
-            .iter()
-            .filter_map(|name| name.and_then(|name| names.get(name.row())).map(str::len))
-            .sum();
+    fn check_names(&self, handles: &[StartHandle], names: &Texts) -> Result<(), SaveError> {
+        let names = handles.iter().filter_map(|handle| names.get(handle.name?.row()));
+        let bytes: usize = names.map(str::len).sum();
         match bytes as u64 > MAX_NAMES {
             false => Ok(()),
             true => Err(SaveError::TooLarge {

@@ -3,11 +3,14 @@
 //! Times are as ETWAnalyzer writes them: ISO 8601 with the offset of the recording machine.
 
 use handlescope_extract::filetime::date_time;
+use handlescope_model::history::StartHandle;
 use handlescope_model::tables::{
-    EventCounts, Losses, ObjectTypes, Process, Processes, StartHandle, StartHandles, Threads,
+    Acquisitions, End, EventCounts, Losses, ObjectTypes, Objects, Process, Processes, Threads,
     TraceInfo, Volumes, Warnings,
 };
-use handlescope_model::{TableRows, Texts};
+use handlescope_model::{
+    ArchiveError, EventOrder, ObjectIdx, ProcessIdx, TableRows, Texts, Trace, TypeId,
+};
 use jiff::SignedDuration;
 
 use super::super::record::{Rows, Unread};
@@ -25,12 +28,37 @@ pub struct MainPart<'a> {
     pub volumes: &'a Volumes,
     pub threads: &'a Threads,
     pub losses: &'a Losses,
-    pub start_handles: &'a StartHandles,
+    pub start_handles: &'a [StartHandle],
     pub names: &'a Texts,
     /// Time of the last event, ns since session start.
     pub last_event_ns: i64,
     /// The types, if there is no object: then there is no handle part that has them.
     pub types_without_objects: Option<&'a ObjectTypes>,
+}
+
+/// The handles that the rundown at the start lists.
+pub fn start_handles(trace: &Trace, order: &EventOrder) -> Result<Vec<StartHandle>, ArchiveError> {
+    let object = trace.values(Acquisitions::object)?;
+    let process = trace.values(Acquisitions::process)?;
+    let (key, end) = (trace.values(Acquisitions::key)?, trace.codes(Acquisitions::end)?);
+    let (pointer, name) = (trace.values(Objects::pointer)?, trace.values(Objects::name)?);
+    let (type_id, pid) = (trace.values(Objects::type_id)?, trace.values(Processes::pid)?);
+    let handles = order.listed_at_start.iter().map(|row| {
+        let row = *row as usize;
+        let of = object.get(row).map_or(usize::MAX, ObjectIdx::row);
+        let process = process.get(row);
+        let open = u8::try_from(End::Open.code()).ok();
+        StartHandle {
+            pointer: pointer.get(of).unwrap_or_default(),
+            process,
+            pid: process.and_then(|it: ProcessIdx| pid.get(it.row())).unwrap_or_default(),
+            handle: key.get(row).unwrap_or_default(),
+            type_id: type_id.get(of).unwrap_or(TypeId(0)),
+            name: name.get(of),
+            closed: end.get(row).copied() != open,
+        }
+    });
+    Ok(handles.collect())
 }
 
 /// Index of the process that lists kernel modules; the number of processes if it has to be added.
@@ -93,7 +121,7 @@ impl MainPart<'_> {
             processes: Rows(self.processes.rows().collect()),
             event_counts: Rows(self.event_counts.rows().collect()),
             warnings: Rows(self.warnings.rows().collect()),
-            start_handles: Rows(self.start_handles.rows().map(start_handle).collect()),
+            start_handles: Rows(self.start_handles.iter().cloned().map(start_handle).collect()),
             volumes: Rows(self.volumes.rows().collect()),
             threads: Rows(self.threads.rows().collect()),
             losses: Rows(self.losses.rows().collect()),

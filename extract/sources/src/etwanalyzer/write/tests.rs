@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use handlescope_extract::filetime::of_unix_ns;
 use handlescope_extract::{NoObserver, SourceIdentity};
-use handlescope_model::history::{Histories, History, start_objects};
+use handlescope_model::history::{ExistingHandle, Histories, History, StartHandle, start_objects};
 use handlescope_model::tables::{
-    Acquisitions, Event, Events, ExistingHandle, ExistingHandles, Frame, Loss, LossKind, Module,
-    Name, Object, Objects, Process, ReferenceChanges, Stack, Stacks, StartHandle, Symbol, Thread,
+    Acquisitions, Event, Events, Frame, Loss, LossKind, Module, Name, Object, Objects, Process,
+    ReferenceChanges, Stack, Stacks, Symbol, Thread,
 };
 use handlescope_model::{
     AcquisitionIdx, Cancel, EventIdx, EventKind, FrameIdx, ModuleIdx, NameIdx, ObjectIdx,
@@ -162,8 +162,6 @@ impl Written {
         self.is_lossless::<Objects>();
         self.is_lossless::<Acquisitions>();
         self.is_lossless::<ReferenceChanges>();
-        self.is_lossless::<ExistingHandles>();
-        self.is_lossless::<StartHandles>();
         self.is_lossless::<Warnings>();
         self.is_lossless::<Volumes>();
         self.is_lossless::<Threads>();
