@@ -13,7 +13,6 @@ use jiff::tz::Offset;
 use super::shared::groups;
 use super::shared::options::files_option;
 use super::{Command, CommandError, Context, Entered, Signature};
-use handlescope_query::trace_info;
 use handlescope_render::time::{Clock, Seconds, instant};
 use handlescope_session::filter::Filter;
 use handlescope_session::grammar::value::{LOADED_FILES, TEXT, Value};
@@ -91,7 +90,7 @@ impl Command for ConvertTime {
         let name = |path: &Path| shown(path).file_name().unwrap_or_default().to_owned();
         let names = names_apart(&paths, name);
         for ((_, file), name) in files.into_iter().zip(names) {
-            let info = trace_info(&file.trace)?;
+            let info = file.trace.info()?;
             if !info.has_clock() {
                 messages.note(format_args!("{}: has no clock", Untrusted(&file.path)));
                 continue;
@@ -300,7 +299,7 @@ impl Command for Snapshot {
 /// then.
 fn point(file: &LoadedTrace, time: Option<&str>) -> Result<Option<Option<i64>>, CommandError> {
     let Some(time) = time else { return Ok(Some(None)) };
-    let info = trace_info(&file.trace)?;
+    let info = file.trace.info()?;
     if !info.has_clock() {
         return Err(CommandError::NotByTime { path: file.path.clone(), option: "TIME" });
     }
@@ -317,7 +316,7 @@ fn listed(
     }
     let mut table = table::table(screen, &["Name", "Seconds", "File"]);
     for file in files {
-        let has_clock = trace_info(&file.trace)?.has_clock();
+        let has_clock = file.trace.info()?.has_clock();
         for trace::Snapshot { name, ns, .. } in &file.snapshots {
             let point = match *ns {
                 None => "end".to_owned(),

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use handlescope_model::tables::TraceInfos;
-use handlescope_model::{TableRows, Untrusted};
+use handlescope_model::Untrusted;
 
 use super::shared::groups;
 use super::shared::options::{max_size_option, recursive_queries_option};
@@ -149,7 +148,7 @@ pub fn load(args: &LoadArgs, context: &mut Context<'_, '_>) -> Result<(), Comman
 /// Whether all files are minidumps.
 fn are_dumps(files: &[LoadedTrace]) -> Result<bool, CommandError> {
     for file in files {
-        if !TraceInfos::read(&*file.trace)?.row(0).unwrap_or_default().is_dump() {
+        if !file.trace.info()?.is_dump() {
             return Ok(false);
         }
     }

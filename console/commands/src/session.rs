@@ -3,12 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use handlescope_model::Untrusted;
-use handlescope_model::tables::TraceInfo;
 
 use super::shared::groups;
 use super::{Command, CommandError, Context, Entered, Flow, Signature};
 use handlescope_fleet::dataset::Dataset;
-use handlescope_query::trace_info;
 use handlescope_render::{self as render, OutputOptions};
 use handlescope_session::filter::Wildcard;
 use handlescope_session::grammar::{Arguments, Example, ParseError};
@@ -44,10 +42,10 @@ impl Command for List {
         }
         let Context { session, cancel, screen, out, .. } = context;
         let files = session.files.iter();
-        let infos: Vec<TraceInfo> =
-            files.map(|file| trace_info(&file.trace)).collect::<Result<_, _>>()?;
+        let infos: Vec<_> = files.map(|file| file.trace.info()).collect::<Result<_, _>>()?;
         let paths = session.files.iter().map(|file| file.path.as_path());
-        let table = render::loaded(&paths.zip(&infos).collect::<Vec<_>>())?;
+        let infos = infos.iter().map(AsRef::as_ref);
+        let table = render::loaded(&paths.zip(infos).collect::<Vec<_>>())?;
         let display = session.settings.display(&DisplayArgs::default(), *screen);
         let overwrite = session.overwrite(false);
         table.write(&OutputOptions::default(), &display, &overwrite, cancel, *out)?;

@@ -13,7 +13,6 @@ use handlescope_model::{
 use super::criteria::ResourceCriteria;
 use super::error::QueryError;
 use super::growth::Lifetime;
-use super::info::trace_info;
 
 /// Columns that only some questions need.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +81,7 @@ impl AcquisitionTable {
             process: read(trace, Acquisitions::process, of_owners)?,
             object: read(trace, Acquisitions::object, of_owners)?,
             process_end_ns: trace.values(Processes::end_ns)?,
-            from_ns: trace_info(trace)?.recorded_ns().map_or(0, |time| *time.start()),
+            from_ns: trace.info()?.recorded_ns().map_or(0, |time| *time.start()),
         })
     }
 

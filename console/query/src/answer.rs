@@ -1,6 +1,7 @@
 //! The part of an answer about a trace that is the same for handles and for allocations.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use handlescope_model::tables::TraceInfo;
 use handlescope_model::{StackIdx, Table, Trace};
@@ -10,7 +11,6 @@ use super::error::QueryError;
 use super::exit_stacks::ExitStacks;
 use super::frame_names::Frames;
 use super::frame_view::ModuleBases;
-use super::info::trace_info;
 use super::no_match::NoMatch;
 use super::stacks::StackSet;
 use super::totals::Totals;
@@ -25,7 +25,7 @@ pub struct About<'a> {
     pub path: &'a Path,
     /// Number of the trace in the session.
     pub index: usize,
-    pub info: TraceInfo,
+    pub info: Arc<TraceInfo>,
     /// Reasons why the answer is wrong or incomplete.
     pub caveats: Vec<Caveat>,
     /// Reason for an empty answer; `None` when something matches, in this trace or another.
@@ -46,7 +46,7 @@ impl<'a> About<'a> {
             trace,
             path: source.path,
             index: source.index,
-            info: trace_info(trace)?,
+            info: trace.info()?,
             caveats: Vec::new(),
             no_match: None,
             stack_count: trace.height(Table::Stacks)?,

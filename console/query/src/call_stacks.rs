@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use handlescope_model::tables::{
     Acquisitions, Allocators, End, EventCounts, Objects, ProviderEvents, ReferenceChanges,
@@ -21,7 +22,7 @@ use super::error::QueryError;
 use super::events::EventColumns;
 use super::frame_names::{FrameNames, FrameStats, Frames};
 use super::frame_view::ModuleBases;
-use super::info::{check_clock, trace_info};
+use super::info::check_clock;
 use super::no_match::{List, NoMatch, Subject};
 use super::stacks::{StackSet, judge};
 use super::tables::{ProcessInfo, ProcessList, SelectedProcesses};
@@ -35,7 +36,7 @@ pub struct StacksAnswer<'a> {
     pub path: &'a Path,
     /// Number of the trace in the session.
     pub index: usize,
-    pub info: TraceInfo,
+    pub info: Arc<TraceInfo>,
     /// Whether the stacks that the system took of every event were kept, or else of handle events and allocations only. Those that
     /// events of providers carry are there where the extract has these events.
     pub has_every_stack: bool,
@@ -100,7 +101,7 @@ impl<'a> StacksAnswer<'a> {
         cancel: &'a Cancel,
     ) -> Result<(Self, Survivors), QueryError> {
         let trace = source.trace;
-        let info = trace_info(trace)?;
+        let info = trace.info()?;
         if args.time.is_some() {
             check_clock(trace, source.path, Criterion::MinMaxTime)?;
         }

@@ -3,8 +3,8 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use handlescope_model::tables::{TraceInfo, TraceInfos};
-use handlescope_model::{ArchiveError, TableRows, Trace};
+use handlescope_model::Trace;
+use handlescope_model::tables::TraceInfo;
 
 use super::criterion::Criterion;
 use super::error::QueryError;
@@ -14,11 +14,6 @@ const NANOSECONDS_PER_SECOND: i64 = 1_000_000_000;
 
 /// Microseconds from 1601 to 1970.
 const FILETIME_EPOCH_US: i64 = 11_644_473_600_000_000;
-
-/// Reads the trace table.
-pub fn trace_info(trace: &Trace) -> Result<TraceInfo, ArchiveError> {
-    Ok(TraceInfos::read(trace)?.row(0).unwrap_or_default())
-}
 
 /// Session start, microseconds since 1970; `None` where the trace has no clock.
 pub fn start_us(info: &TraceInfo) -> Option<i64> {
@@ -47,7 +42,7 @@ pub fn seconds(ns: i64) -> String {
 
 /// Refuses a criterion that chooses by time, of a trace without a clock.
 pub fn check_clock(trace: &Trace, path: &Path, criterion: Criterion) -> Result<(), QueryError> {
-    if trace_info(trace)?.has_clock() {
+    if trace.info()?.has_clock() {
         return Ok(());
     }
     Err(QueryError::NoClock { path: path.to_path_buf(), criterion })

@@ -119,7 +119,7 @@ pub use self::why::{
 
 pub use self::frame_names::{Frames, NamedFrames, module_identities};
 pub use self::frame_view::{FrameView, ModuleBases, frame_lines};
-pub use self::info::{session_start_us, start_us, trace_info};
+pub use self::info::{session_start_us, start_us};
 pub use self::inventory::{
     Acquisition, Inventory, InventoryGroup, OpenAt, OpenOverTime, StackIdentity, StackOfProcess,
     build_id,

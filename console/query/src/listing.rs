@@ -12,7 +12,6 @@ use super::context::FileContext;
 use super::events::{
     EventColumns, EventHandles, EventProcesses, EventValues, OpenedValues, ViewValues,
 };
-use super::info::trace_info;
 use super::selection::Selection;
 use super::stacks::StackSet;
 use handlescope_session::cancel::{Cancelled, Poll};
@@ -115,7 +114,7 @@ impl Listing {
             times: EventTimes::of_rows(trace, &rows)?,
             owner: trace.values_at(Acquisitions::process, &rows)?,
             key: trace.values_at(Acquisitions::key, &rows)?,
-            has_clock: trace_info(trace)?.has_clock(),
+            has_clock: trace.info()?.has_clock(),
             process: columns.processes()?,
             tid: columns.tids()?,
             stack: columns.stacks()?,

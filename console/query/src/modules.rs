@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use handlescope_model::tables::{Module, ModuleLoad, ModuleLoads, Modules, TraceInfo};
 use handlescope_model::{ProcessIdx, TableRows};
@@ -11,7 +12,6 @@ use super::context::Source;
 use super::criteria::ProcessCriteria;
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
-use super::info::trace_info;
 use super::no_match::{List, NoMatch, Subject};
 use super::tables::{ProcessInfo, ProcessList};
 use super::volumes::Volumes;
@@ -37,7 +37,7 @@ pub struct ModuleAnswer<'a> {
     pub processes: ProcessList,
     /// Drive letters of the trace.
     pub volumes: Volumes,
-    pub info: TraceInfo,
+    pub info: Arc<TraceInfo>,
     /// Reason for an empty answer; `None` when there is a module, in this trace or another.
     pub no_match: Option<NoMatch>,
 }
@@ -133,7 +133,7 @@ pub fn modules<'a>(
         modules.sort_by_cached_key(|LoadedModule { module, .. }| {
             (module.name.to_lowercase(), module.path.clone())
         });
-        let (path, index, info) = (source.path, source.index, trace_info(trace)?);
+        let (path, index, info) = (source.path, source.index, trace.info()?);
         let no_match = None;
         let answer =
             ModuleAnswer { path, index, modules, total, processes, volumes, info, no_match };

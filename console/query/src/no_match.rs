@@ -11,7 +11,7 @@ use super::criteria::{Effect, ObjectCriteria};
 use super::criterion::{Criteria, Criterion, Given, Survivors, Syntax};
 use super::error::QueryError;
 use super::filters;
-use super::info::{seconds, trace_info};
+use super::info::seconds;
 use handlescope_model::{ArchiveError, TableRows};
 use handlescope_session::filter::{Filter, ProcessFilter, Wildcard};
 use handlescope_session::suggest;
@@ -127,7 +127,7 @@ impl NoMatch {
     /// Adds the time of which the trace has the events, where the one that was asked for has none.
     pub fn with_recorded_time(mut self, trace: &Trace) -> Result<Self, QueryError> {
         if self.criterion == Criterion::MinMaxTime
-            && let Some(recorded) = trace_info(trace)?.recorded_ns()
+            && let Some(recorded) = trace.info()?.recorded_ns()
         {
             let (from, to) = (seconds(*recorded.start()), seconds(*recorded.end()));
             self.existing = vec![format!("events from {from} to {to} s")];

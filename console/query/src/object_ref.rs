@@ -22,7 +22,6 @@ use super::frame_view::ModuleBases;
 use super::groups::Groups;
 use super::gui_handles::{GuiHandles, gui_handles};
 use super::handle_counts::{CountBy, Counted, HandleCounts};
-use super::info::trace_info;
 use super::listing::Listing;
 use super::no_match::NoMatch;
 use super::objects::ObjectTable;
@@ -184,7 +183,7 @@ fn knows_leaks(trace: &Trace) -> Result<bool, QueryError> {
     let table = trace.event_table()?;
     let has_views = table.states().iter().any(|state| state.is_view());
     let has_rundown = trace.values(Acquisitions::in_rundown)?.any();
-    Ok(has_views || (has_rundown && !trace_info(trace)?.is_dump()))
+    Ok(has_views || (has_rundown && !trace.info()?.is_dump()))
 }
 
 /// Objects of which no event is left that opens anything: with leaks, these all leak.

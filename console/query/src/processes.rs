@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use handlescope_model::tables::{Process, Processes, TraceInfo};
 use handlescope_model::{ProcessIdx, TableRows};
@@ -10,7 +11,6 @@ use super::context::Source;
 use super::criteria::{ProcessCriteria, ProcessListCriteria, ProcessOrder};
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
-use super::info::trace_info;
 use super::no_match::{List, NoMatch, Subject};
 use super::tables::ProcessList;
 use handlescope_session::cancel::Cancel;
@@ -21,7 +21,7 @@ pub struct ProcessAnswer<'a> {
     pub path: &'a Path,
     /// Number of the trace in the session.
     pub index: usize,
-    pub info: TraceInfo,
+    pub info: Arc<TraceInfo>,
     /// Processes that passed, in order.
     pub processes: Vec<ListedProcess>,
     /// Reason for an empty answer; `None` when there is a process, in this trace or another.
@@ -48,7 +48,7 @@ pub fn processes<'a>(
 ) -> Result<Vec<ProcessAnswer<'a>>, QueryError> {
     let answer = |source: &Source<'a>, args: &ProcessListCriteria| {
         cancel.check()?;
-        let info = trace_info(source.trace)?;
+        let info = source.trace.info()?;
         let infos = ProcessList::load(source.trace)?;
         let processes: Vec<Process> = Processes::read(source.trace)?.rows().collect();
         let parents = Parents::of(&processes);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use handlescope_model::tables::{
     EventCounts, EventField, EventFields, EventValues, ProviderEvents, TraceInfo,
@@ -19,7 +20,7 @@ use super::error::QueryError;
 use super::event_counts::{CountedEvent, EventsAnswer, names};
 use super::frame_names::{FrameNames, Frames};
 use super::frame_view::ModuleBases;
-use super::info::{check_clock, trace_info};
+use super::info::check_clock;
 use super::no_match::{Candidates, NoMatch, Subject, explained};
 use super::tables::{ProcessInfo, ProcessList, SelectedProcesses};
 use crate::criteria::EventCriteria;
@@ -32,7 +33,7 @@ pub struct ProviderEventsAnswer<'a> {
     pub path: &'a Path,
     /// Number of the trace in the session.
     pub index: usize,
-    pub info: TraceInfo,
+    pub info: Arc<TraceInfo>,
     /// The requested events among those that passed, in time order.
     pub rows: Vec<SingleEvent>,
     /// Number of events that passed.
@@ -122,7 +123,7 @@ impl<'a> ProviderEventsAnswer<'a> {
         let answer = Self {
             path: source.path,
             index: source.index,
-            info: trace_info(trace)?,
+            info: trace.info()?,
             rows,
             passed,
             kept: kept.events.len(),

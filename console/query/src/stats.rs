@@ -1,6 +1,7 @@
 //! `.dump Stats`: what a trace holds, and how far it can be trusted.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use handlescope_model::tables::{
     EventCount, EventCounts, Loss, Losses, TraceInfo, Warning, Warnings,
@@ -9,7 +10,6 @@ use handlescope_model::{Table, TableRows};
 
 use super::context::Source;
 use super::error::QueryError;
-use super::info::trace_info;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::trace::{knows_losses, unseen_closes};
 
@@ -20,7 +20,7 @@ pub struct StatsAnswer<'a> {
     /// Number of the trace in the session.
     pub index: usize,
     /// Information that the trace has about itself.
-    pub info: TraceInfo,
+    pub info: Arc<TraceInfo>,
     /// Warnings about what was lost, damaged or left out.
     pub warnings: Vec<Warning>,
     /// Events of the source by kind, kept or not.
@@ -75,7 +75,7 @@ impl<'a> StatsAnswer<'a> {
         Ok(Self {
             path: source.path,
             index: source.index,
-            info: trace_info(trace)?,
+            info: trace.info()?,
             warnings: Warnings::read(trace)?.rows().collect(),
             events: EventCounts::read(trace)?.rows().collect(),
             stacks_distinct: trace.height(Table::Stacks)?,

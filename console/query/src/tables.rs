@@ -8,7 +8,6 @@ use handlescope_model::{
     UNKNOWN_TYPE_NAME,
 };
 
-use super::info::trace_info;
 use super::pretty_names::{hosted_service, is_service_host, pretty_name};
 use handlescope_session::filter::ProcessFilter;
 
@@ -110,7 +109,7 @@ pub struct ProcessList {
 
 impl ProcessList {
     pub fn load(trace: &Trace) -> Result<Self, ArchiveError> {
-        let is_of_text = !trace_info(trace)?.has_clock();
+        let is_of_text = !trace.info()?.has_clock();
         let processes = Processes::read(trace)?;
         let rows = processes.rows().map(|process| ProcessInfo {
             pid: process.pid,

@@ -12,7 +12,7 @@ use polars::prelude::{
 
 use super::columns::{TableColumn, Values, failed};
 use super::hex::hex_of;
-use handlescope_query::{TypeNames, start_us, trace_info};
+use handlescope_query::{TypeNames, start_us};
 use handlescope_session::cancel::Cancel;
 
 /// A trace that is queried.
@@ -70,7 +70,8 @@ impl Tables {
     /// Session starts by file number, microseconds since 1970; `None` where a trace has no clock.
     pub fn starts_us(&self) -> PolarsResult<Vec<(u32, Option<i64>)>> {
         let start = |trace: &QueriedTrace| {
-            Ok((trace.file, start_us(&trace_info(&trace.trace).map_err(failed)?)))
+            let info = trace.trace.info().map_err(failed)?;
+            Ok((trace.file, start_us(&info)))
         };
         self.traces.iter().map(start).collect()
     }
@@ -132,7 +133,7 @@ impl Tables {
             }
             Values::Time => {
                 let column = trace.trace.column(table, spec.name).map_err(failed)?;
-                match trace_info(&trace.trace).map_err(failed)?.has_clock() {
+                match trace.trace.info().map_err(failed)?.has_clock() {
                     true => column,
                     false => Column::full_null(name, column.len(), column.dtype()),
                 }

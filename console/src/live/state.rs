@@ -19,7 +19,7 @@ use super::picture::Heading;
 use crate::recording::{LiveArgs, Reached, StopWatch, decodable, live_session};
 use handlescope_commands::console::Console;
 use handlescope_commands::{CommandError, SharedArgs, answer};
-use handlescope_query::{OpenGroup, open_groups, trace_info};
+use handlescope_query::{OpenGroup, open_groups};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::terminal::{Messages, Screen};
 use handlescope_session::trace::LoadArgs;
@@ -185,7 +185,7 @@ impl Live {
         let args = LoadArgs::replacing(vec![path.to_string_lossy().into_owned()]);
         quietly(|messages| console.load(&args, messages))?;
         if let Some(file) = console.session.files.first_mut() {
-            self.hidden = trace_info(&file.trace)?.attributed_dropped;
+            self.hidden = file.trace.info()?.attributed_dropped;
             // Answers show the source instead of the temporary file.
             file.path.clone_from(&self.window.recording.source);
         }

@@ -22,7 +22,7 @@ use crate::derived::{self, EventOrder, EventTable, EventTimes};
 use crate::guard::{lock, quietly};
 use crate::key::{Columns, Key};
 use crate::table::Table;
-use crate::tables::{Cells, SCHEMA_VERSION, TraceInfos};
+use crate::tables::{Cells, SCHEMA_VERSION, TableRows, TraceInfo, TraceInfos};
 
 /// Rows are few if they are less than one of so many.
 const FEW: usize = 4;
@@ -45,16 +45,20 @@ pub struct Trace {
     archive: Members,
     manifest: Manifest,
     members: Mutex<HashMap<Table, Member>>,
-    columns: Mutex<HashMap<(Table, &'static str), Column>>,
+    columns: Mutex<HashMap<ColumnOf, Column>>,
+    info: Mutex<Option<Arc<TraceInfo>>>,
     /// Columns of codes, a byte each.
-    codes: Mutex<HashMap<(Table, &'static str), Arc<[u8]>>>,
+    codes: Mutex<HashMap<ColumnOf, Arc<[u8]>>>,
     /// Rows of columns that were read last, of columns that were not read as a whole.
-    parts: Mutex<HashMap<(Table, &'static str), ReadRows>>,
+    parts: Mutex<HashMap<ColumnOf, ReadRows>>,
     /// The events of objects, their times and their order, once they are asked for.
     event_table: Mutex<Option<Arc<EventTable>>>,
     event_times: Mutex<Option<Arc<EventTimes>>>,
     event_order: Mutex<Option<Arc<EventOrder>>>,
 }
+
+/// A table and the name of a column.
+type ColumnOf = (Table, &'static str);
 
 /// Some rows of a column, and their values.
 type ReadRows = (Arc<RowSet>, Column);
@@ -82,6 +86,7 @@ impl Trace {
             manifest: Manifest::default(),
             members: Mutex::default(),
             columns: Mutex::default(),
+            info: Mutex::default(),
             codes: Mutex::default(),
             parts: Mutex::default(),
             event_table: Mutex::default(),
@@ -198,6 +203,14 @@ impl Trace {
         }
     }
 
+    /// The one row about the trace itself; its defaults where there is none.
+    ///
+    /// # Errors
+    /// As [`Self::column`].
+    pub fn info(&self) -> Result<Arc<TraceInfo>, ArchiveError> {
+        made_once(&self.info, || Ok(TraceInfos::read(self)?.row(0).unwrap_or_default()))
+    }
+
     /// The events of objects by number.
     ///
     /// # Errors
@@ -248,7 +261,10 @@ impl Trace {
         if let Some(codes) = lock(&self.codes).get(&(table, name)) {
             return Ok(Arc::clone(codes));
         }
-        let codes = self.parquet(table, |parquet| parquet.codes(name))?;
+        let codes = match self.is_empty(table) {
+            true => Some(Vec::new()),
+            false => self.parquet(table, |parquet| parquet.codes(name))?,
+        };
         let codes =
             codes.ok_or_else(|| self.damaged(table, &format!("it has no column {name}")))?;
         let codes: Arc<[u8]> = codes.into();
@@ -261,7 +277,10 @@ impl Trace {
         &self,
         key: Key<C, T>,
     ) -> Result<Option<u64>, ArchiveError> {
-        self.parquet(C::TABLE, |parquet| Ok(parquet.null_count(key.name())))
+        match self.is_empty(C::TABLE) {
+            true => Ok(Some(0)),
+            false => self.parquet(C::TABLE, |parquet| Ok(parquet.null_count(key.name()))),
+        }
     }
 
     /// Typed access to some rows of a column. No others are in memory, unless most are asked for or they are there
@@ -318,6 +337,11 @@ impl Trace {
         }
         let stored = self.stored(table)?;
         usize::try_from(stored.rows).map_err(|error| self.damaged(table, &error))
+    }
+
+    /// Whether a table has no rows, as the list of tables says.
+    fn is_empty(&self, table: Table) -> bool {
+        self.manifest.get(table).is_some_and(|stored| stored.rows == 0)
     }
 
     /// Refuses a layout that this program does not read.
@@ -429,6 +453,10 @@ impl Trace {
         rows: Option<&RowSet>,
     ) -> Result<Column, ArchiveError> {
         let name = spec.name;
+        // Most traces have several tables without rows, and nothing has to be unpacked for these.
+        if self.is_empty(table) {
+            return Ok(Column::new_empty(name.into(), &spec.dtype.dtype()));
+        }
         let bits = rows.map(RowSet::bits);
         let (column, whole) = self.parquet(table, |parquet| {
             Ok((parquet.column(name, bits.as_ref())?, parquet.metadata.num_rows))

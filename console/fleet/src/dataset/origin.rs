@@ -1,9 +1,11 @@
 //! Origin of the rows of a trace: its machine, the builds of its programs, its times.
 
+use std::sync::Arc;
+
 use handlescope_extract::SourceIdentity;
 use handlescope_model::stable_hash::identity_of;
 use handlescope_model::tables::{ModuleLoads, Modules, Processes, TraceInfo, TraceInfos};
-use handlescope_model::{ArchiveError, ModuleIdx, ProcessIdx, TableRows, Trace};
+use handlescope_model::{ArchiveError, ModuleIdx, ProcessIdx, Trace};
 use handlescope_symbols::ModuleIdentity;
 
 use serde::{Deserialize, Serialize};
@@ -22,7 +24,7 @@ pub struct Given {
 
 /// Origin of the rows of a trace.
 pub struct Origin {
-    pub info: TraceInfo,
+    pub info: Arc<TraceInfo>,
     pub machine: Option<String>,
     pub given_build: Option<Build>,
     /// Module of the executable of each process, where the trace has it.
@@ -35,7 +37,7 @@ pub struct Origin {
 
 impl Origin {
     pub fn of(trace: &Trace, given: &Given) -> Result<Self, ArchiveError> {
-        let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+        let info = trace.info()?;
         let versions = trace.values(Modules::file_version)?;
         let modules = module_identities(trace)?;
         let version = |module: usize| Build::of_file_version(versions.get(module)?);

@@ -15,7 +15,7 @@ use crate::allocations::{AllocatorList, Origin, choose};
 use crate::criteria::{ResourceCriteria, kind_name};
 use crate::error::QueryError;
 use crate::growth::Window;
-use crate::info::{recorded, trace_info};
+use crate::info::recorded;
 use crate::tables::{ProcessInfo, ProcessList};
 
 impl<'a> Acquired<'a> {
@@ -35,7 +35,7 @@ impl<'a> Acquired<'a> {
             return Ok(None);
         }
         let Origin { trace, frames, processes, cancel, .. } = origin;
-        let info = trace_info(trace)?;
+        let info = trace.info()?;
         let extent = recorded(&info, table.last_ns().unwrap_or_default());
         let window = info.has_clock().then_some(extent);
         let mut acquired = Self {

@@ -1,9 +1,10 @@
 //! Frames that cannot be compared: places without names in builds that differ.
 
 use crate::tables::ProcessInfo;
-use handlescope_model::tables::{TraceInfo, TraceInfos};
-use handlescope_model::{ArchiveError, StackIdx, TableRows, Trace};
+use handlescope_model::tables::TraceInfo;
+use handlescope_model::{ArchiveError, StackIdx, Trace};
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use handlescope_symbols::ModuleIdentity;
 
@@ -147,16 +148,13 @@ fn modules<'f>(named: &'f NamedFrames<'f>, stacks: &[StackIdx]) -> HashMap<Strin
 /// Facts that two traces have about the lives of their processes.
 #[derive(Default)]
 pub struct UnknownCode {
-    traces: [TraceInfo; 2],
+    traces: [Arc<TraceInfo>; 2],
 }
 
 impl UnknownCode {
     pub fn of(traces: [&Trace; 2]) -> Result<Self, ArchiveError> {
         let [before, after] = traces;
-        let info = |trace: &Trace| -> Result<TraceInfo, ArchiveError> {
-            Ok(TraceInfos::read(trace)?.row(0).unwrap_or_default())
-        };
-        Ok(Self { traces: [info(before)?, info(after)?] })
+        Ok(Self { traces: [before.info()?, after.info()?] })
     }
 
     /// The life of a process of one of the traces, as text: equal in both for one that both of them show, else of no other.

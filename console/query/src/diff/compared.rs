@@ -1,7 +1,6 @@
 //! The two answers that are compared: handles and allocations, each asked for in its way.
 
 use handlescope_model::StackIdx;
-use handlescope_model::tables::TraceInfo;
 
 use crate::acquired::{Acquired, Kept, Subject, allocations_of_suspect, events_of_suspect};
 use crate::allocations::Origin;
@@ -12,7 +11,7 @@ use crate::error::QueryError;
 use crate::frame_names::FrameNames;
 use crate::groups::Groups;
 use crate::growth::Window;
-use crate::info::{recorded, trace_info};
+use crate::info::recorded;
 use crate::no_match::NoMatch;
 use crate::object_ref::{FileAnswer, note_owners, object_ref};
 use crate::resources::{ResourcesAnswer, resources};
@@ -67,9 +66,9 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
         names: &'a dyn FrameNames,
         cancel: &'a Cancel,
     ) -> Result<Vec<Self>, QueryError> {
-        let infos = sources.iter().map(|source| trace_info(source.trace));
+        let infos = sources.iter().map(|source| source.trace.info());
         let infos = infos.collect::<Result<Vec<_>, _>>()?;
-        let are_dumps = leaking && infos.iter().all(TraceInfo::is_dump);
+        let are_dumps = leaking && infos.iter().all(|info| info.is_dump());
         let handles = ObjectCriteria {
             object_type: criteria.object_type.clone(),
             stacks: criteria.stacks,

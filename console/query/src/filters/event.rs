@@ -9,7 +9,6 @@ use handlescope_model::{EventIdx, EventTimes, Part, Table};
 use crate::context::FileContext;
 use crate::error::QueryError;
 use crate::filters::object::HexFilter;
-use crate::info::trace_info;
 use crate::selection::{Selected, Selection};
 use crate::stacks::judge;
 use handlescope_session::filter::{Filter, ProcessFilter};
@@ -176,7 +175,7 @@ pub fn keep_handles(
 ) -> Result<(), QueryError> {
     let table = &file.objects.table;
     let handle = selection.columns(file.trace, &file.objects)?.handles()?;
-    let is_dump = trace_info(file.trace)?.is_dump();
+    let is_dump = file.trace.info()?.is_dump();
     let open = is_dump.then(|| file.trace.values(Acquisitions::key)).transpose()?;
     let mut hex = HexFilter::new(filter);
     selection.retain(file.cancel, |selected, mask| {

@@ -7,7 +7,6 @@ use handlescope_model::{AcquisitionIdx, EventTable, EventTimes, ObjectIdx, senti
 use super::counted::Handle;
 use crate::context::FileContext;
 use crate::error::QueryError;
-use crate::info::trace_info;
 use crate::selection::{EventMask, Selected};
 use handlescope_session::trace::lists_open_handles;
 
@@ -19,7 +18,7 @@ pub struct Times {
 
 impl Times {
     pub fn load(file: &FileContext<'_>) -> Result<Self, QueryError> {
-        let has_clock = trace_info(file.trace)?.has_clock();
+        let has_clock = file.trace.info()?.has_clock();
         Ok(Self { times: file.trace.event_times()?, has_clock })
     }
 

@@ -37,7 +37,7 @@ use super::criteria::GroupKey;
 use super::criteria::{GroupColumn, ObjectCriteria};
 use super::error::QueryError;
 use super::growth::{self, Growth, Lifetime, Window};
-use super::info::{recorded, trace_info};
+use super::info::recorded;
 use super::selection::Selection;
 use super::stacks::StackSet;
 use super::trimmed_stacks::TrimmedStacks;
@@ -113,7 +113,7 @@ impl Groups {
         by.truncate(criteria.groups.depth.unwrap_or(usize::MAX).max(1));
         let handles =
             tree.arrange(&criteria.groups, criteria.top, &parts.lifetimes.times, file.cancel)?;
-        let info = trace_info(file.trace)?;
+        let info = file.trace.info()?;
         let (mut timed, mut last_ns) = (None, None);
         if criteria.groups.keeps_handles() {
             let table = AcquisitionTable::load(file.trace, Needed::for_groups(false))?.into();

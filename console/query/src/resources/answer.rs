@@ -22,7 +22,7 @@ use crate::error::QueryError;
 use crate::frame_names::{FrameNames, Frames};
 use crate::frame_view::ModuleBases;
 use crate::growth::Window;
-use crate::info::{check_clock, trace_info};
+use crate::info::check_clock;
 use crate::stacks::StackSet;
 use crate::suspect_rows::{SuspectRows, check};
 use crate::tables::{ProcessInfo, ProcessList};
@@ -87,7 +87,7 @@ impl<'a> ResourcesAnswer<'a> {
         if criteria.time.is_some() {
             check_clock(trace, source.path, Criterion::MinMaxTime)?;
         }
-        let info = trace_info(trace)?;
+        let info = trace.info()?;
         let processes = ProcessList::load(trace)?;
         let allocators = AllocatorList::load(trace)?;
         let resources = Arc::new(AcquisitionTable::load(trace, Needed::for_criteria(criteria))?);

@@ -45,7 +45,6 @@ use super::error::QueryError;
 use super::filters::event::keep_owners;
 use super::frame_names::FrameNames;
 use super::handle_counts::HandleCounts;
-use super::info::trace_info;
 use super::object_ref::note_owners;
 use super::object_ref::{FileAnswer, unchecked_object_ref};
 use super::requests::Requests;
@@ -222,7 +221,7 @@ fn suspects_of_handles(
     };
     let trace = file.file.trace;
     // A trace shows no distances shorter than a step of its clock.
-    let clock_step_ns = trace_info(trace)?.clock_step_ns();
+    let clock_step_ns = trace.info()?.clock_step_ns();
     let race_window_ns = handles
         .window
         .map(|_| criteria.race_window_ns.unwrap_or(RACE_WINDOW_NS))

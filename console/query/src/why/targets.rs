@@ -8,8 +8,6 @@ use handlescope_model::{
     ArchiveError, Numbers, ObjectIdx, ProcessIdx, RowSet, Sparse, TableRows, Trace,
 };
 
-use crate::info::trace_info;
-
 /// Maximum time from making the handle of a new thread to the start of the thread: both are made by the call that
 /// creates it.
 const START_NS: i64 = 20_000;
@@ -68,7 +66,7 @@ impl Targets {
         }
         let mut threads: HashMap<u32, Vec<_>> = HashMap::new();
         // A coarser clock does not show which thread a handle refers to.
-        let is_exact = trace_info(trace)?.clock_step_ns().is_none_or(|step| step <= START_NS);
+        let is_exact = trace.info()?.clock_step_ns().is_none_or(|step| step <= START_NS);
         for thread in Threads::read(trace)?.rows().filter(|_| is_exact) {
             if let (Some(creator), Some(start_ns)) = (thread.creator_tid, thread.start_ns) {
                 let started = Started { start_ns, end_ns: thread.end_ns, tid: thread.tid };

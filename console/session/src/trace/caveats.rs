@@ -70,7 +70,7 @@ impl Caveat {
                 0 => "",
                 _ => "its allocations are in .dump Resource and .why; for handles ",
             };
-            let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+            let info = trace.info()?;
             let text = match info.is_converted() {
                 true => format!(
                     "no handle events: the extract has no object references; {hint}extract the trace \
@@ -112,7 +112,7 @@ impl Caveat {
     /// # Errors
     /// When the archive is damaged.
     fn of_ring(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
-        let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+        let info = trace.info()?;
         let text = part_of_session(&info);
         Ok(text.map(|text| Caveat { kind: CaveatKind::PartOfSession, text }))
     }
@@ -286,7 +286,7 @@ fn lost_while_recording(events: u64, buffers: u64, subject: &str) -> Option<Stri
 
 /// Text about what a source without times does not say.
 fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
-    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    let info = trace.info()?;
     if info.is_dump() {
         return of_dump(trace, &info).map(Some);
     }
@@ -335,7 +335,7 @@ fn of_dump(trace: &Trace, info: &TraceInfo) -> Result<String, ArchiveError> {
 
 /// Text about what remains unknown with a clock that stands still between two ticks.
 fn coarse_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
-    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    let info = trace.info()?;
     Ok(info.clock_step_ns().map(|step_ns| {
         format!(
             "it was recorded with the system clock, which advances every {} ms (the timer \

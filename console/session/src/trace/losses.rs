@@ -3,7 +3,7 @@
 use handlescope_extract::is_loss;
 use handlescope_model::rules::{LossTimes, is_of_end_rundown};
 use handlescope_model::tables::{
-    Acquisitions, End, EventCounts, LossKind, Losses, ObjectTypes, Processes, TraceInfos, Warnings,
+    Acquisitions, End, EventCounts, LossKind, Losses, ObjectTypes, Processes, Warnings,
 };
 use handlescope_model::{ArchiveError, FILE_MAPPING_TYPE, Table, TableRows, Trace};
 
@@ -22,7 +22,7 @@ pub fn loss_times(trace: &Trace) -> Result<LossTimes, ArchiveError> {
     if knows_losses(trace)? {
         return Ok(LossTimes::default());
     }
-    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    let info = trace.info()?;
     let is_lost = info.events_lost > 0
         || info.buffers_lost > 0
         || Warnings::read(trace)?.rows().any(|warning| is_loss(&warning.kind));
@@ -41,7 +41,7 @@ pub fn most_lost_events(trace: &Trace) -> Result<Option<u64>, ArchiveError> {
     if losses.is_empty() {
         return Ok(loss_times(trace)?.is_empty().then_some(0));
     }
-    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    let info = trace.info()?;
     let by_buffer = u64::from(info.buffer_size) / SMALLEST_EVENT;
     // The numbers of the header include the events that a mark or a record of losses stands for.
     let is_counted = info.events_lost > 0 || info.buffers_lost > 0;
@@ -65,7 +65,7 @@ pub fn most_lost_events(trace: &Trace) -> Result<Option<u64>, ArchiveError> {
 /// # Errors
 /// When the archive is damaged.
 pub fn knows_losses(trace: &Trace) -> Result<bool, ArchiveError> {
-    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    let info = trace.info()?;
     Ok(!info.is_converted())
 }
 
@@ -88,7 +88,7 @@ pub fn has_end_rundown(trace: &Trace) -> Result<bool, ArchiveError> {
     if has_listed(trace)? {
         return Ok(true);
     }
-    let info = TraceInfos::read(trace)?.row(0).unwrap_or_default();
+    let info = trace.info()?;
     if info.is_converted() {
         // Its types are those of the rundown.
         let types = ObjectTypes::read(trace)?;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use handlescope_model::tables::TraceInfos;
-use handlescope_model::{ArchiveError, TableRows, Trace, Untrusted};
+use handlescope_model::{ArchiveError, Trace, Untrusted};
 use handlescope_sources::import_sources;
 use handlescope_symbols::{
     ModuleIdentity, ModuleReport, Outcome, SymbolPath, Symbolizer, SymbolizerOptions,
@@ -99,7 +99,7 @@ impl Session {
     /// Puts the traces into the order they were recorded, those without a time first.
     pub fn sort_files(&mut self) {
         self.files.sort_by_cached_key(|file| {
-            let info = TraceInfos::read(&*file.trace).ok()?.row(0)?;
+            let info = file.trace.info().ok()?;
             let from_ns = info.recorded_ns().map_or(0, |time| *time.start());
             Some(info.session_start_filetime.saturating_add(from_ns / 100))
         });

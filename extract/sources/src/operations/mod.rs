@@ -167,7 +167,6 @@ impl Handles {
             attributes: Some(handle.attributes),
             handle_count: Some(handle.handle_count),
             pointer_count: Some(handle.pointer_count),
-            ..ExistingHandle::default()
         });
         let object = Object {
             type_id: handle.map_or(TypeId(0), |handle| handle.type_id),

@@ -13,7 +13,7 @@ use crate::{
 };
 use handlescope_query::{
     self as query, self, Compared, DiffCriteria, Domain, FileAnswer, PointsDiff, ResourcesAnswer,
-    Span, TraceAnswer, TracesDiff, trace_info,
+    Span, TraceAnswer, TracesDiff,
 };
 use handlescope_render as render;
 use handlescope_render::output::Target;
@@ -341,7 +341,7 @@ fn point(file: &LoadedTrace, text: &str) -> Result<Option<i64>, CommandError> {
     if let Some(snapshot) = file.snapshot(text) {
         return Ok(snapshot.ns);
     }
-    let info = trace_info(&file.trace)?;
+    let info = file.trace.info()?;
     let time = recorded_ns(text, &info).ok().flatten().filter(|_| info.has_clock());
     let error = || CommandError::NoPoint { point: text.to_owned(), path: file.path.clone() };
     time.map(Some).ok_or_else(error)
