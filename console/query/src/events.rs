@@ -179,7 +179,7 @@ impl<'a> EventColumns<'a> {
             ended: read(Acquisitions::ended_stack, ended)?,
             created: self.trace.values(Objects::created_stack)?,
             deleted: self.trace.values(Objects::deleted_stack)?,
-            changed: self.trace.values(ReferenceChanges::stack)?,
+            changed: self.trace.changes(ReferenceChanges::stack)?,
         })
     }
 
@@ -252,7 +252,7 @@ impl<'a> EventColumns<'a> {
             ended: self.trace.values_at(ended, &self.rows)?,
             created: self.trace.values(created)?,
             deleted: self.trace.values(deleted)?,
-            changed: self.trace.values(changed)?,
+            changed: self.trace.changes(changed)?,
         })
     }
 }

@@ -22,7 +22,7 @@ use crate::derived::{self, EventOrder, EventTable, EventTimes};
 use crate::guard::{lock, quietly};
 use crate::key::{Columns, Key};
 use crate::table::Table;
-use crate::tables::{Cells, SCHEMA_VERSION, TableRows, TraceInfo, TraceInfos};
+use crate::tables::{Cells, ReferenceChanges, SCHEMA_VERSION, TableRows, TraceInfo, TraceInfos};
 
 /// Rows are few if they are less than one of so many.
 const FEW: usize = 4;
@@ -261,10 +261,7 @@ impl Trace {
         if let Some(codes) = lock(&self.codes).get(&(table, name)) {
             return Ok(Arc::clone(codes));
         }
-        let codes = match self.is_empty(table) {
-            true => Some(Vec::new()),
-            false => self.parquet(table, |parquet| parquet.codes(name))?,
-        };
+        let codes = self.parquet(table, |parquet| parquet.codes(name))?;
         let codes =
             codes.ok_or_else(|| self.damaged(table, &format!("it has no column {name}")))?;
         let codes: Arc<[u8]> = codes.into();
@@ -277,9 +274,20 @@ impl Trace {
         &self,
         key: Key<C, T>,
     ) -> Result<Option<u64>, ArchiveError> {
-        match self.is_empty(C::TABLE) {
-            true => Ok(Some(0)),
-            false => self.parquet(C::TABLE, |parquet| Ok(parquet.null_count(key.name()))),
+        self.parquet(C::TABLE, |parquet| Ok(parquet.null_count(key.name())))
+    }
+
+    /// Typed access to a column of the reference changes, which is not read where there are none, as in most traces.
+    ///
+    /// # Errors
+    /// As [`Self::column`].
+    pub fn changes<T: Cell<Values: Default>>(
+        &self,
+        key: Key<ReferenceChanges, T>,
+    ) -> Result<T::Values, ArchiveError> {
+        match self.height(Table::ReferenceChanges)? {
+            0 => Ok(T::Values::default()),
+            _ => self.values(key),
         }
     }
 
@@ -337,11 +345,6 @@ impl Trace {
         }
         let stored = self.stored(table)?;
         usize::try_from(stored.rows).map_err(|error| self.damaged(table, &error))
-    }
-
-    /// Whether a table has no rows, as the list of tables says.
-    fn is_empty(&self, table: Table) -> bool {
-        self.manifest.get(table).is_some_and(|stored| stored.rows == 0)
     }
 
     /// Refuses a layout that this program does not read.
@@ -453,10 +456,6 @@ impl Trace {
         rows: Option<&RowSet>,
     ) -> Result<Column, ArchiveError> {
         let name = spec.name;
-        // Most traces have several tables without rows, and nothing has to be unpacked for these.
-        if self.is_empty(table) {
-            return Ok(Column::new_empty(name.into(), &spec.dtype.dtype()));
-        }
         let bits = rows.map(RowSet::bits);
         let (column, whole) = self.parquet(table, |parquet| {
             Ok((parquet.column(name, bits.as_ref())?, parquet.metadata.num_rows))

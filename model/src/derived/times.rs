@@ -58,7 +58,7 @@ impl EventTimes {
             ended_ns: trace.values_at(Acquisitions::ended_ns, rows)?,
             created_ns: trace.values(Objects::created_ns)?,
             deleted_ns: trace.values(Objects::deleted_ns)?,
-            changed_ns: trace.values(ReferenceChanges::time_ns)?,
+            changed_ns: trace.changes(ReferenceChanges::time_ns)?,
             sources: OnceLock::new(),
         })
     }
