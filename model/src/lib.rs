@@ -39,7 +39,10 @@ pub use column::{
     Blobs, Bytes, Cell, ColumnSpec, ColumnType, Flags, Lists, Number, Numbers, Reference, RowSet,
     Sparse, Texts,
 };
-pub use derived::{EventOrder, EventTable, EventTimes, Numbering, Part, State};
+pub use derived::{
+    EventColumns, EventHandles, EventOrder, EventProcesses, EventTable, EventTimes, EventValues,
+    Numbering, OpenedValues, Part, State, ViewValues,
+};
 pub use file::{inspect_opened, open_file};
 pub use index::{
     AcquisitionIdx, AllocatorIdx, EventCountIdx, EventFieldIdx, EventIdx, EventValueIdx, FrameIdx,

@@ -17,6 +17,7 @@ use super::growth::Lifetime;
 /// Columns that only some questions need.
 #[derive(Debug, Clone, Copy)]
 pub struct Needed {
+    pub opened_stack: bool,
     pub ended_ns: bool,
     pub ended_stack: bool,
     /// Owners and objects, and when owners ended.
@@ -24,14 +25,18 @@ pub struct Needed {
 }
 
 impl Needed {
-    /// All that a comparison of groups reads; of causes, also stacks that free.
-    pub fn for_groups(ended_stack: bool) -> Self {
-        Self { ended_ns: true, ended_stack, owners: true }
-    }
+    /// The lives of handles, whose groups have their stacks already.
+    pub const HANDLES: Self =
+        Self { opened_stack: false, ended_ns: true, ended_stack: false, owners: true };
+
+    /// The lives of allocations, with the stacks that groups and causes need.
+    pub const ALLOCATIONS: Self =
+        Self { opened_stack: true, ended_ns: true, ended_stack: true, owners: true };
 
     /// The columns that the answer to these criteria needs.
     pub fn for_criteria(criteria: &ResourceCriteria) -> Self {
         Self {
+            opened_stack: true,
             ended_ns: criteria.buckets.is_some() || criteria.is_compared,
             ended_stack: criteria.free_stack.is_some(),
             owners: criteria.is_compared,
@@ -71,7 +76,7 @@ impl AcquisitionTable {
             allocator: trace.values(Acquisitions::allocator)?,
             size: trace.values(Acquisitions::size)?,
             opened_ns: trace.values(Acquisitions::opened_ns)?,
-            opened_stack: trace.values(Acquisitions::opened_stack)?,
+            opened_stack: read(trace, Acquisitions::opened_stack, needed.opened_stack)?,
             end: trace.codes(Acquisitions::end)?,
             ended_ns: read(trace, Acquisitions::ended_ns, of_ends)?,
             ended_stack: read(trace, Acquisitions::ended_stack, needed.ended_stack)?,
@@ -188,21 +193,22 @@ impl AcquisitionTable {
     /// Times at which it was acquired and was there no more, whatever ended it: of a handle at the latest the end of its
     /// process, which leaves none open even where the trace has no close.
     pub fn open_time(&self, row: AcquisitionIdx) -> Option<Lifetime> {
-        let owner_end_ns = || self.process_end_ns.get(self.owner(row)?.row());
-        let ended_ns = self.ended_ns.get(row.row());
         Some(Lifetime {
             opened_ns: self.opened_ns.get(row.row())?,
-            closed_ns: if self.is_handle(row) { ended_ns.or_else(owner_end_ns) } else { ended_ns },
+            closed_ns: self.ended_ns.get(row.row()).or_else(|| self.owner_end_ns(row)),
         })
     }
 
-    /// Whether nothing ended it; an end may be at an unknown time.
-    pub fn never_ends(&self, row: AcquisitionIdx) -> bool {
+    /// When the process ended that has a handle; allocations end with theirs.
+    fn owner_end_ns(&self, row: AcquisitionIdx) -> Option<i64> {
+        let owner = self.owner(row).filter(|_| self.is_handle(row))?;
+        self.process_end_ns.get(owner.row())
+    }
+
+    /// Whether nothing ended what has this [open time](Self::open_time); an end may be at an unknown time.
+    pub fn never_ends(&self, row: AcquisitionIdx, open_time: Lifetime) -> bool {
         match self.is_handle(row) {
-            true => {
-                self.handles.ending(row.row()).is_none()
-                    && self.open_time(row).is_none_or(|time| time.closed_ns.is_none())
-            }
+            true => open_time.closed_ns.is_none() && self.handles.ending(row.row()).is_none(),
             false => self.end_of_allocation(row) == Some(ResourceEnd::Open),
         }
     }

@@ -9,7 +9,7 @@ use handlescope_model::tables::{
     Acquisitions, Allocators, End, EventCounts, Objects, ProviderEvents, ReferenceChanges,
     StackEvents, TraceInfo,
 };
-use handlescope_model::{Cell, ProcessIdx, StackIdx, Table, Trace};
+use handlescope_model::{Cell, EventColumns, ProcessIdx, StackIdx, Table, Trace};
 use polars::prelude::{
     BooleanChunked, ChunkCompareEq, Column, DataFrame, DataType, IdxCa, IntoLazy, LazyFrame, NULL,
     NewChunkedArray, PlSmallStr, PolarsResult, UnionArgs, col, concat, lit, when,
@@ -19,7 +19,6 @@ use super::context::Source;
 use super::counts::row_counts;
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
-use super::events::EventColumns;
 use super::frame_names::{FrameNames, FrameStats, Frames};
 use super::frame_view::ModuleBases;
 use super::info::check_clock;

@@ -21,7 +21,6 @@ mod criterion;
 mod diff;
 mod error;
 mod event_counts;
-mod events;
 mod exit_stacks;
 mod filters;
 #[cfg(any(test, feature = "fixture"))]

@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use handlescope_model::tables::{Acquisitions, ClosedUnseen, Names, Objects};
 use handlescope_model::{
-    ArchiveError, EventKind, EventTable, EventTimes, Flags, NameIdx, Numbers, ObjectIdx,
-    ProcessIdx, Sparse, StackIdx, Table, Texts,
+    ArchiveError, EventColumns, EventHandles, EventKind, EventProcesses, EventTimes, EventValues,
+    Flags, NameIdx, Numbers, ObjectIdx, OpenedValues, ProcessIdx, Sparse, StackIdx, Table, Texts,
+    ViewValues,
 };
 
 use super::context::FileContext;
-use super::events::{
-    EventColumns, EventHandles, EventProcesses, EventValues, OpenedValues, ViewValues,
-};
 use super::selection::Selection;
 use super::stacks::StackSet;
 use handlescope_session::cancel::{Cancelled, Poll};
@@ -23,7 +21,6 @@ pub struct Listing {
     names: Texts,
     is_multiprocess: Flags,
     is_overlapped: Flags,
-    table: Arc<EventTable>,
     times: EventTimes,
     /// Owners and values of handles.
     owner: Sparse<Numbers<ProcessIdx>>,
@@ -110,7 +107,6 @@ impl Listing {
             names: trace.values(Names::name)?,
             is_multiprocess: trace.values(Objects::is_multiprocess)?,
             is_overlapped: trace.values(Objects::is_overlapped)?,
-            table: Arc::clone(&file.objects.table),
             times: EventTimes::of_rows(trace, &rows)?,
             owner: trace.values_at(Acquisitions::process, &rows)?,
             key: trace.values_at(Acquisitions::key, &rows)?,
@@ -150,7 +146,7 @@ impl Listing {
 
     /// Row of the owner, and the value, of each handle of an object that the rundown at the end lists.
     pub fn existing(&self, object: ObjectIdx) -> impl Iterator<Item = (ProcessIdx, u64)> {
-        self.table.listed(object).map(|row| {
+        self.times.table.listed(object).map(|row| {
             let owner = self.owner.get(row).unwrap_or(ProcessIdx::NONE);
             (owner, self.key.get(row).unwrap_or_default())
         })
@@ -159,7 +155,7 @@ impl Listing {
     /// An event; `None` for a kind that this version does not know.
     pub fn event(&self, event: usize) -> Option<EventRow> {
         Some(EventRow {
-            kind: self.table.kind(event)?,
+            kind: self.times.table.kind(event)?,
             time_ns: self.time_ns(event),
             process: self.process.get(event).unwrap_or(ProcessIdx::NONE),
             tid: match self.tid.get(event) {
@@ -167,15 +163,15 @@ impl Listing {
                 tid => Some(tid.unwrap_or_default()),
             },
             stack: self.stack.get(event),
-            leaked: self.table.is_leaked(event),
-            closed_at_exit: self.table.is_closed_at_exit(event),
+            leaked: self.times.table.is_leaked(event),
+            closed_at_exit: self.times.table.is_closed_at_exit(event),
             handle: self.handle.get(event),
         })
     }
 
     /// Kind of an event.
     pub fn kind(&self, event: usize) -> Option<EventKind> {
-        self.table.kind(event)
+        self.times.table.kind(event)
     }
 
     /// Row of the child that inherited the handle of a duplicate.
@@ -186,7 +182,7 @@ impl Listing {
     /// Unseen close of what an event opened, if the trace lost the close.
     pub fn unseen_close(&self, event: usize) -> Option<UnseenClose> {
         Some(UnseenClose {
-            evidence: self.table.closed_unseen(event)?,
+            evidence: self.times.table.closed_unseen(event)?,
             after_ns: self.closed_after_ns.get(event),
             before_ns: self.times.closed_before_ns(event),
         })
@@ -223,7 +219,7 @@ impl Listing {
 
     /// Change of the reference count.
     pub fn ref_delta(&self, event: usize) -> Option<i32> {
-        self.table.delta(event)
+        self.times.table.delta(event)
     }
 
     /// Time of an event; `None` in a trace without a clock.
@@ -233,7 +229,7 @@ impl Listing {
 
     /// Puts objects into the order of the console: by creation, without one first; then by id.
     pub fn sort(&self, selection: &mut Selection) {
-        let table = &self.table;
+        let table = &self.times.table;
         selection.objects.sort_by_key(|selected| self.times.get(selected.create(table)?.row()));
     }
 
@@ -246,7 +242,7 @@ impl Listing {
 
     /// Times of the creation and the end of an object, before any filter; `None` where they are not known.
     pub fn ends_ns(&self, object: ObjectIdx) -> [Option<i64>; 2] {
-        let ends = [self.table.create_event(object), self.times.destroy_event(object)];
+        let ends = [self.times.table.create_event(object), self.times.destroy_event(object)];
         ends.map(|event| self.time_ns(event?.row()))
     }
 

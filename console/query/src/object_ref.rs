@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 
 use handlescope_model::rules::{self, OPENING, VIEWS, WITH_HANDLE};
 use handlescope_model::tables::Acquisitions;
-use handlescope_model::{AcquisitionIdx, Part, StackIdx, Trace};
+use handlescope_model::{AcquisitionIdx, EventColumns, Part, StackIdx, Trace};
 use rayon::prelude::*;
 
 use super::acquired::events_of_suspect;
@@ -14,7 +14,6 @@ use super::answer::{About, Domain, TraceAnswer};
 use super::context::{FileContext, Source};
 use super::criterion::Survivors;
 use super::error::QueryError;
-use super::events::EventColumns;
 use super::exit_stacks::ExitStacks;
 use super::filters::{self, Filtered};
 use super::frame_names::{FrameNames, Frames};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use handlescope_model::{
-    ArchiveError, EventIdx, EventTable, EventTimes, ObjectIdx, RowSet, StackIdx, Table, Trace,
+    ArchiveError, EventColumns, EventIdx, EventTable, EventTimes, EventValues, ObjectIdx, RowSet,
+    StackIdx, Table, Trace,
 };
 use rayon::prelude::*;
 
-use super::events::{EventColumns, EventValues};
 use super::objects::ObjectTable;
 use super::stacks::StackSet;
 use handlescope_session::cancel::{Cancel, Cancelled, Poll};

@@ -234,7 +234,7 @@ impl Acquired<'_> {
                 None => &mut between,
                 Some(first) => in_parts.entry(first).or_default(),
             };
-            let is_kept = sum.add(span, lifetime, self.table.never_ends(row), amount);
+            let is_kept = sum.add(span, lifetime, self.table.never_ends(row, lifetime), amount);
             if let Some(object) = self.table.object(row).filter(|_| is_kept) {
                 sum.sample(u64::from(object.0) + 1);
             }

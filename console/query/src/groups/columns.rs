@@ -7,7 +7,8 @@ use regex::Regex;
 
 use handlescope_model::tables::{Acquisitions, Names, Objects};
 use handlescope_model::{
-    AcquisitionIdx, NameIdx, Numbers, ObjectIdx, ProcessIdx, StackIdx, Texts, TypeId, sentinel,
+    AcquisitionIdx, EventColumns, EventProcesses, EventValues, NameIdx, Numbers, ObjectIdx,
+    ProcessIdx, StackIdx, Texts, TypeId, sentinel,
 };
 
 use super::counted::Handle;
@@ -16,7 +17,6 @@ use super::process_stacks::{ProcessStacks, StackNumbers};
 use crate::context::FileContext;
 use crate::criteria::{GroupColumn, GroupKey};
 use crate::error::QueryError;
-use crate::events::{EventColumns, EventProcesses, EventValues};
 use crate::frame_names::Frames;
 use crate::objects::ObjectTable;
 use crate::trimmed_stacks::TrimmedStacks;

@@ -1,10 +1,9 @@
 //! Stacks through unknown code: one row of the table stands for other code in each process that has it.
 
-use handlescope_model::{ProcessIdx, StackIdx, Table, Trace};
+use handlescope_model::{EventColumns, EventProcesses, ProcessIdx, StackIdx, Table, Trace};
 use hashbrown::HashMap;
 
 use crate::error::QueryError;
-use crate::events::{EventColumns, EventProcesses};
 use crate::frame_names::Frames;
 use crate::trimmed_stacks::TrimmedStacks;
 use handlescope_session::cancel::{Cancel, Poll};

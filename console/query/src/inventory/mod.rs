@@ -196,7 +196,7 @@ fn allocations<'f>(
 ) -> Result<Option<Acquired<'f>>, QueryError> {
     let file = &why.file.file;
     let Some(origin) = Origin::of(file) else { return Ok(None) };
-    let table = AcquisitionTable::load(file.trace, Needed::for_groups(true))?.into();
+    let table = AcquisitionTable::load(file.trace, Needed::ALLOCATIONS)?.into();
     let criteria = ResourceCriteria::default();
     Acquired::of_allocations(origin, allocators, &table, &criteria, true, Kept::All)
 }

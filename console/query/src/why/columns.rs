@@ -5,19 +5,16 @@ use std::sync::Arc;
 use handlescope_model::rules::handle_slot;
 use handlescope_model::tables::{Acquisitions, Processes};
 use handlescope_model::{
-    AcquisitionIdx, ArchiveError, EventKind, EventTable, EventTimes, Numbers, ObjectIdx, Part,
-    ProcessIdx, RowSet, StackIdx, Table, Trace,
+    AcquisitionIdx, ArchiveError, EventColumns, EventHandles, EventKind, EventProcesses,
+    EventTimes, EventValues, Numbers, ObjectIdx, OpenedValues, Part, ProcessIdx, RowSet, StackIdx,
+    Table, Trace, ViewValues,
 };
 
 use crate::context::FileContext;
-use crate::events::{
-    EventColumns, EventHandles, EventProcesses, EventValues, OpenedValues, ViewValues,
-};
 use crate::tables::ProcessList;
 
 /// The events of handles and views; those of objects that leak also in their order.
 pub struct HandleEvents {
-    table: Arc<EventTable>,
     times: EventTimes,
     object: Numbers<ObjectIdx>,
     pub processes: EventProcesses,
@@ -59,7 +56,6 @@ impl HandleEvents {
             }
         }
         Ok(Self {
-            table: Arc::clone(table),
             times,
             object: trace.values(Acquisitions::object)?,
             processes: all.processes()?,
@@ -78,12 +74,12 @@ impl HandleEvents {
 
     /// The event that opened a handle.
     pub fn opening(&self, handle: AcquisitionIdx) -> usize {
-        self.table.numbering.opening(handle.row())
+        self.times.table.numbering.opening(handle.row())
     }
 
     /// The event that closed a handle, whatever made it.
     pub fn closing(&self, handle: AcquisitionIdx) -> Option<usize> {
-        self.table.ending(handle.row())
+        self.times.table.ending(handle.row())
     }
 
     /// The object of a handle.
@@ -119,7 +115,7 @@ impl HandleEvents {
     }
 
     pub fn kind(&self, event: usize) -> Option<EventKind> {
-        self.table.kind(event)
+        self.times.table.kind(event)
     }
 
     pub fn time_ns(&self, event: usize) -> Option<i64> {
@@ -140,7 +136,7 @@ impl HandleEvents {
     }
 
     pub fn is_opening(&self, event: usize) -> bool {
-        self.table.numbering.part(event).0 == Part::Opened
+        self.times.table.numbering.part(event).0 == Part::Opened
     }
 
     /// The slot of the handle that an event opened or closed.
@@ -160,12 +156,12 @@ impl HandleEvents {
 
     /// Whether nothing closed what an event opened.
     pub fn is_open(&self, event: usize) -> bool {
-        self.table.closing(event).is_none()
+        self.times.table.closing(event).is_none()
     }
 
     /// The event by which the program closed what an event opened.
     pub fn closed_by_program(&self, event: usize) -> Option<usize> {
-        self.table.closing(event).filter(|_| !self.table.is_closed_at_exit(event))
+        self.times.table.closing(event).filter(|_| !self.times.table.is_closed_at_exit(event))
     }
 }
 

@@ -125,7 +125,7 @@ type AllocationTables = (AllocatorList, Arc<AcquisitionTable>);
 
 fn tables(trace: &Trace) -> Result<AllocationTables, QueryError> {
     // Causes of leaks name stacks that free.
-    let table = AcquisitionTable::load(trace, Needed::for_groups(true))?;
+    let table = AcquisitionTable::load(trace, Needed::ALLOCATIONS)?;
     Ok((AllocatorList::load(trace)?, Arc::new(table)))
 }
 

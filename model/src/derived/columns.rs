@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use handlescope_model::tables::{Acquisitions, Objects, Origin, ReferenceChanges};
-use handlescope_model::{
-    ArchiveError, EventTable, Key, Number, Numbering, Numbers, Part, ProcessIdx, RowSet, Sparse,
-    StackIdx, Table, Trace,
-};
+use super::numbered::{EventTable, Numbering, Part};
+use crate::archive::{ArchiveError, Trace};
+use crate::column::{Number, Numbers, RowSet, Sparse};
+use crate::index::{ProcessIdx, StackIdx};
+use crate::key::Key;
+use crate::table::Table;
+use crate::tables::{Acquisitions, Objects, Origin, ReferenceChanges};
 
 /// Reads columns of some events.
 pub struct EventColumns<'a> {
@@ -169,23 +171,19 @@ impl<'a> EventColumns<'a> {
         &self,
         (opened, ended): (bool, bool),
     ) -> Result<EventValues<StackIdx>, ArchiveError> {
-        let read = |key, is_needed: bool| match is_needed {
-            true => self.trace.values_at(key, &self.rows),
-            false => Ok(Sparse::default()),
-        };
-        Ok(EventValues {
-            numbering: self.table.numbering,
-            opened: read(Acquisitions::opened_stack, opened)?,
-            ended: read(Acquisitions::ended_stack, ended)?,
-            created: self.trace.values(Objects::created_stack)?,
-            deleted: self.trace.values(Objects::deleted_stack)?,
-            changed: self.trace.changes(ReferenceChanges::stack)?,
-        })
+        self.of_each(
+            (
+                opened.then_some(Acquisitions::opened_stack),
+                ended.then_some(Acquisitions::ended_stack),
+            ),
+            (Objects::created_stack, Objects::deleted_stack),
+            ReferenceChanges::stack,
+        )
     }
 
     pub fn tids(&self) -> Result<EventValues<u32>, ArchiveError> {
         self.of_each(
-            (Acquisitions::opened_tid, Acquisitions::ended_tid),
+            (Some(Acquisitions::opened_tid), Some(Acquisitions::ended_tid)),
             (Objects::created_tid, Objects::deleted_tid),
             ReferenceChanges::tid,
         )
@@ -194,8 +192,8 @@ impl<'a> EventColumns<'a> {
     pub fn processes(&self) -> Result<EventProcesses, ArchiveError> {
         let others = (Objects::created_process, Objects::deleted_process);
         let changed = ReferenceChanges::process;
-        let process = (Acquisitions::process, Acquisitions::process);
-        let caller = (Acquisitions::opened_by, Acquisitions::ended_by);
+        let process = (Some(Acquisitions::process), Some(Acquisitions::process));
+        let caller = (Some(Acquisitions::opened_by), Some(Acquisitions::ended_by));
         Ok(EventProcesses {
             process: self.of_each(process, others, changed)?,
             table: Arc::clone(&self.table),
@@ -240,19 +238,26 @@ impl<'a> EventColumns<'a> {
         })
     }
 
+    /// Values of events of all kinds; no acquisition has one that no column is given for.
     fn of_each<T: Number>(
         &self,
-        (opened, ended): (Key<Acquisitions, Option<T>>, Key<Acquisitions, Option<T>>),
+        (opened, ended): (OfAcquisitions<T>, OfAcquisitions<T>),
         (created, deleted): (Key<Objects, Option<T>>, Key<Objects, Option<T>>),
         changed: Key<ReferenceChanges, Option<T>>,
     ) -> Result<EventValues<T>, ArchiveError> {
+        let read = |key: OfAcquisitions<T>| {
+            key.map_or_else(|| Ok(Sparse::default()), |key| self.trace.values_at(key, &self.rows))
+        };
         Ok(EventValues {
             numbering: self.table.numbering,
-            opened: self.trace.values_at(opened, &self.rows)?,
-            ended: self.trace.values_at(ended, &self.rows)?,
+            opened: read(opened)?,
+            ended: read(ended)?,
             created: self.trace.values(created)?,
             deleted: self.trace.values(deleted)?,
             changed: self.trace.changes(changed)?,
         })
     }
 }
+
+/// A column of the acquisitions, if there is one.
+type OfAcquisitions<T> = Option<Key<Acquisitions, Option<T>>>;
