@@ -1,6 +1,7 @@
 //! The command line of the program.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use clap::error::ErrorKind;
 use clap::{Args, Command, CommandFactory, Parser, Subcommand};
@@ -254,7 +255,11 @@ impl Cli {
 
     /// Whether a word is the name of one of the actions.
     pub fn is_subcommand(word: &str) -> bool {
-        Cli::command().get_subcommands().any(|action| action.get_name() == word)
+        static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
+            let program = Cli::command();
+            program.get_subcommands().map(|action| action.get_name().to_owned()).collect()
+        });
+        NAMES.iter().any(|name| name == word)
     }
 }
 

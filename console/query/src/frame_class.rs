@@ -4,11 +4,9 @@
 //! A handle is opened by the kernel, for a library of Windows, often for the C runtime, and only then for the program.
 //! The function of a stack is the innermost one of the program; where a stack has none, that of what comes next.
 
-use std::sync::LazyLock;
-
 use handlescope_symbols::ModuleIdentity;
 
-use handlescope_session::filter::{Filter, SystemModules};
+use handlescope_session::filter::SystemModules;
 
 /// Kinds of frames, those that say most first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,8 +27,18 @@ pub enum FrameClass {
 
 /// Libraries of Windows between a program and what it acquires, for traces that have no paths of modules: COM and RPC,
 /// GDI and USER, services and events.
-const WINDOWS: &str = "combase.dll;ole32.dll;oleaut32.dll;rpcrt4.dll;win32k*;win32u.dll;gdi32*.dll;user32.dll;\
-                       sechost.dll;advapi32.dll";
+const WINDOWS: [&str; 10] = [
+    "combase.dll",
+    "ole32.dll",
+    "oleaut32.dll",
+    "rpcrt4.dll",
+    "win32k*",
+    "win32u.dll",
+    "gdi32*.dll",
+    "user32.dll",
+    "sechost.dll",
+    "advapi32.dll",
+];
 
 /// Folders of Windows' own modules, in lower case, below the volume. Other folders below `\Windows` have modules of
 /// programs, too: `assembly` the native images of their .NET code, `System32\DriverStore` drivers of devices.
@@ -41,8 +49,22 @@ const DRIVER_STORE: &str = r"\driverstore\";
 /// The runtime libraries of C and C++: the Universal CRT with vcruntime and msvcp, their predecessors in one `msvcr*`,
 /// ConcRT, OpenMP and MFC (Microsoft, "C runtime (CRT) and C++ standard library (STL) .lib files", which lists them),
 /// those of MinGW, and what runs .NET code.
-const RUNTIMES: &str = "ucrtbase*.dll;msvcr*.dll;vcruntime*.dll;msvcp*.dll;concrt*.dll;vcomp*.dll;vccorlib*.dll;\
-                        mfc*.dll;libstdc++*.dll;libgcc*.dll;libwinpthread*.dll;clr.dll;coreclr.dll;mscorwks.dll";
+const RUNTIMES: [&str; 14] = [
+    "ucrtbase*.dll",
+    "msvcr*.dll",
+    "vcruntime*.dll",
+    "msvcp*.dll",
+    "concrt*.dll",
+    "vcomp*.dll",
+    "vccorlib*.dll",
+    "mfc*.dll",
+    "libstdc++*.dll",
+    "libgcc*.dll",
+    "libwinpthread*.dll",
+    "clr.dll",
+    "coreclr.dll",
+    "mscorwks.dll",
+];
 
 /// Functions of the runtime that are in the program itself when it is linked statically (`/MT`), or always, because
 /// the linker adds them: `ucrt/startup/thread.cpp`, `vcruntime/exe_common.inl` and `dll_dllmain.cpp` in the sources
@@ -120,15 +142,11 @@ pub const PROCESS_START: &str = "LdrpInitializeProcess";
 impl FrameClass {
     /// Class of the frames of a module, as far as it does not depend on their functions.
     pub fn of_module(module: &ModuleIdentity, system: &SystemModules) -> Self {
-        static LISTS: LazyLock<[Option<Filter>; 2]> =
-            LazyLock::new(|| [RUNTIMES, WINDOWS].map(|list| Filter::new(list).ok()));
-        let [runtimes, windows] = &*LISTS;
-        let is_in = |list: &Option<Filter>| list.as_ref().is_some_and(|list| named(list, module));
         if system.has(&module.name) {
             Self::System
-        } else if is_in(runtimes) {
+        } else if is_named(&RUNTIMES, module) {
             Self::Runtime
-        } else if system.is_usual() && (is_in(windows) || is_in_windows(module)) {
+        } else if system.is_usual() && (is_named(&WINDOWS, module) || is_in_windows(module)) {
             Self::Windows
         } else {
             Self::Program
@@ -136,10 +154,17 @@ impl FrameClass {
     }
 }
 
-/// Whether a module has one of some names. Text of a debugger names modules without extension.
-fn named(list: &Filter, module: &ModuleIdentity) -> bool {
-    let name = &module.name;
-    list.matches(name) || (!name.contains('.') && list.matches(&format!("{name}.dll")))
+/// Whether a module has one of some names, in lower case and with at most one `*`. Text of a debugger names modules
+/// without extension.
+fn is_named(names: &[&str], module: &ModuleIdentity) -> bool {
+    let name = module.name.to_ascii_lowercase();
+    let file = if name.contains('.') { name.clone() } else { format!("{name}.dll") };
+    names.iter().any(|pattern| match pattern.split_once('*') {
+        Some((start, end)) => [&name, &file]
+            .iter()
+            .any(|name| name.strip_prefix(start).is_some_and(|rest| rest.ends_with(end))),
+        None => file == *pattern,
+    })
 }
 
 fn is_in_windows(module: &ModuleIdentity) -> bool {

@@ -290,14 +290,16 @@ fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
     if info.is_dump() {
         return of_dump(trace, &info).map(Some);
     }
+    if info.has_clock() {
+        return Ok(None);
+    }
     let names = trace.values(Processes::name)?;
     let unnamed = (0..names.len()).any(|row| names.text(row).is_empty());
     let programs = if unnamed { ", programs" } else { "" };
-    let text = format!(
+    Ok(Some(format!(
         "it is text of !htrace, so times, lifetimes, object types and names{programs} and earlier \
          handles are unknown; only the order of events is known"
-    );
-    Ok((!info.has_clock()).then_some(text))
+    )))
 }
 
 /// Text about what a dump does not say: when handles were opened, and often where.
