@@ -16,7 +16,7 @@ pub const HEAP: u64 = 0x1_0000;
 pub fn trace() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(700, "leaky.exe");
-    trace.process(800, "tool.exe").started(MS).ended(90 * MS);
+    trace.process(800, "tool.exe").command_line("tool.exe --once").started(MS).ended(90 * MS);
     trace.module(700, r"C:\leaky.exe", 0x1000_0000, 0x10000);
     trace.module(800, r"C:\tool.exe", 0x2000_0000, 0x10000);
     let leaky = (700, 701);

@@ -122,8 +122,9 @@ pub fn schema(
     out: &mut dyn Write,
     screen: Screen,
 ) -> io::Result<()> {
+    // `acquisitions` is the first of the views, and what most people ask.
     let tables = Table::queried().map(Relation::Table);
-    let relations: Vec<Relation<'_>> = tables.chain(views.all().map(Relation::View)).collect();
+    let relations: Vec<Relation<'_>> = views.all().map(Relation::View).chain(tables).collect();
     let relations = if requested.is_empty() { &relations } else { requested };
     if is_markdown {
         return markdown(relations, out);
@@ -234,9 +235,10 @@ fn stored_columns(relation: Relation<'_>) -> Vec<RelationColumn> {
     }
 }
 
-/// Suffix for a relation that is not a table.
+/// Suffix for a relation that is not a table, and for the table that `.sql` has as a view.
 fn kind(relation: Relation<'_>) -> &'static str {
     match relation {
+        Relation::Table(Table::Acquisitions) => " (in files; .sql has the view)",
         Relation::Table(_) => "",
         Relation::View(_) => " (a view of .sql)",
     }

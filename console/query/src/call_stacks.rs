@@ -118,10 +118,12 @@ impl<'a> StacksAnswer<'a> {
             }
             survivors.note(Criterion::MinMaxTime, rows.len());
         }
-        let selected = SelectedProcesses::new(&processes, args.process.as_ref());
-        survivors.keep(Criterion::Process, &args.process, &mut rows, |_, row| {
-            selected.has(row.process, row.pid)
-        });
+        for (criterion, part) in args.processes.parts() {
+            let selected = SelectedProcesses::new(&processes, part);
+            survivors.keep(criterion, &Some(selected), &mut rows, |selected, row| {
+                selected.has(row.process, row.pid)
+            });
+        }
         survivors.keep(Criterion::Id, &args.ids, &mut rows, |ids, row| {
             let max = if ids.max == u64::MAX { ids.min } else { ids.max };
             CountRange { max, ..*ids }.contains(u64::from(row.stack.0))

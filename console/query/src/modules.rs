@@ -9,7 +9,6 @@ use handlescope_model::tables::{Module, ModuleLoad, ModuleLoads, Modules, TraceI
 use handlescope_model::{ProcessIdx, TableRows};
 
 use super::context::Source;
-use super::criteria::ProcessCriteria;
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
 use super::no_match::{List, NoMatch, Subject};
@@ -114,16 +113,11 @@ pub fn modules<'a>(
         }
         let total = modules.len();
         let mut survivors = Survivors::of(total);
-        let ProcessCriteria { name, command_line, new_process } = &args.loaders;
-        survivors.keep(Criterion::Process, name, &mut modules, |filter, module| {
-            module.keep_loads(&processes, |process| process.matches(filter, false))
-        });
-        survivors.keep(Criterion::CmdLine, command_line, &mut modules, |filter, module| {
-            module.keep_loads(&processes, |process| filter.matches(&process.command_line))
-        });
-        survivors.keep(Criterion::NewProcess, new_process, &mut modules, |new, module| {
-            module.keep_loads(&processes, |process| new.matches(process))
-        });
+        for (criterion, part) in args.loaders.parts() {
+            survivors.keep(criterion, &Some(part), &mut modules, |part, module| {
+                module.keep_loads(&processes, |process| part.matches(process, false))
+            });
+        }
         survivors.keep(Criterion::Dll, &args.name, &mut modules, |filter, loaded| {
             filter.matches(&loaded.module.name)
         });

@@ -13,7 +13,7 @@ use super::error::QueryError;
 use super::filters;
 use super::info::seconds;
 use handlescope_model::{ArchiveError, TableRows};
-use handlescope_session::filter::{Filter, ProcessFilter, Wildcard};
+use handlescope_session::filter::{Filter, Wildcard};
 use handlescope_session::suggest;
 
 /// Nearest names that are shown at most.
@@ -135,17 +135,17 @@ impl NoMatch {
         Ok(self)
     }
 
-    /// Reason why a filter on the owners of that many objects lets nothing pass; `owners` are the names of all.
+    /// Reason why a criterion on the owners of that many objects lets nothing pass; `owners` are the names of all.
     /// `None` when there are no objects.
     pub fn of_owners(
-        filter: &ProcessFilter,
+        (criterion, value): (Criterion, &str),
         before: usize,
         owners: BTreeSet<String>,
     ) -> Option<Self> {
-        let value = filter.text();
+        let owners = if criterion == Criterion::Process { owners } else { BTreeSet::new() };
         let nearest = if is_one_name(value) { like(value, owners.clone()) } else { Vec::new() };
         let existing = if nearest.is_empty() { some(owners) } else { Vec::new() };
-        let (criterion, value) = (Criterion::Process, value.to_owned());
+        let value = value.to_owned();
         let subject = Subject::Object;
         let no_match = Self { criterion, value, before, subject, nearest, existing };
         (before > 0).then_some(no_match)

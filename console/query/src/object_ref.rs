@@ -1,7 +1,7 @@
 //! `.dump ObjectRef`: from loaded traces and arguments to what is to be printed.
 
 use super::tables::ProcessInfo;
-use handlescope_session::filter::ProcessFilter;
+use handlescope_session::filter::{Filter, ProcessFilter};
 use std::ops::AddAssign;
 
 use handlescope_model::rules::{self, OPENING, VIEWS, WITH_HANDLE};
@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::acquired::events_of_suspect;
 use super::answer::{About, Domain, TraceAnswer};
 use super::context::{FileContext, Source};
-use super::criterion::Survivors;
+use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
 use super::exit_stacks::ExitStacks;
 use super::filters::{self, Filtered};
@@ -30,7 +30,7 @@ use super::suspect_rows::check;
 use super::totals::Totals;
 use super::trimmed_stacks::TrimmedStacks;
 use super::unnamed_methods;
-use crate::criteria::ObjectCriteria;
+use crate::criteria::{ObjectCriteria, ProcessCriteria};
 use handlescope_session::cancel::{Cancel, Cancelled};
 use handlescope_session::trace::{Caveat, has_handle_events};
 use handlescope_session::values::TopN;
@@ -400,16 +400,33 @@ impl<'a> FileAnswer<'a> {
     }
 }
 
-/// Explains why nothing matches when no handle is of a process that is meant.
-pub fn note_owners(files: &mut [FileAnswer<'_>], filter: &ProcessFilter, is_plain: bool) {
-    if files.iter().any(|file| owners(file).any(|owner| owner.matches(filter, is_plain))) {
-        return;
-    }
+/// Explains why nothing matches when no handle is of a process that is meant: names the first criterion that no owner
+/// passes besides those before it.
+pub fn note_owners(files: &mut [FileAnswer<'_>], asked: &ProcessCriteria, is_plain: bool) {
+    let is_any = |asked: &ProcessCriteria| {
+        files.iter().any(|file| owners(file).any(|owner| asked.matches(owner, is_plain)))
+    };
+    let steps = [
+        (Criterion::Process, asked.by_name()),
+        (Criterion::CmdLine, asked.by_name_and_command_line()),
+        (Criterion::NewProcess, asked.clone()),
+    ];
+    let failed = steps.into_iter().find(|(_, asked)| !asked.is_empty() && !is_any(asked));
+    let Some((criterion, _)) = failed else { return };
+    let value = match criterion {
+        Criterion::Process => asked.name.as_ref().map(ProcessFilter::text),
+        Criterion::CmdLine => asked.command_line.as_ref().map(Filter::text),
+        _ => None,
+    };
+    let value = value.unwrap_or_default();
     for file in files {
         let names = owners(file).map(|process| process.shown_name(is_plain).to_owned()).collect();
         let objects = file.selection.objects().len();
-        file.about.no_match =
-            file.about.no_match.take().or_else(|| NoMatch::of_owners(filter, objects, names));
+        file.about.no_match = file
+            .about
+            .no_match
+            .take()
+            .or_else(|| NoMatch::of_owners((criterion, value), objects, names));
     }
 }
 

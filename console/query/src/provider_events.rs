@@ -244,10 +244,12 @@ impl KeptEvents {
         let events_by_kind = verdicts(&args.event, CountedEvent::matches);
         survivors
             .keep(Criterion::Event, &events_by_kind, &mut rows, |passes, row| passes[kind(*row)]);
-        let selected = SelectedProcesses::new(processes, args.process.as_ref());
-        survivors.keep(Criterion::Process, &args.process, &mut rows, |_, row| {
-            selected.has(events.process[*row], events.pid[*row].unwrap_or_default())
-        });
+        for (criterion, part) in args.processes.parts() {
+            let selected = SelectedProcesses::new(processes, part);
+            survivors.keep(criterion, &Some(selected), &mut rows, |selected, row| {
+                selected.has(events.process[*row], events.pid[*row].unwrap_or_default())
+            });
+        }
         let time = args.time.map(|range| range.nanoseconds());
         survivors.keep(Criterion::MinMaxTime, &time, &mut rows, |time, row| {
             time.contains(&events.time_ns[*row])

@@ -8,6 +8,7 @@ use handlescope_model::{
     UNKNOWN_TYPE_NAME,
 };
 
+use super::criteria::ProcessCriteria;
 use super::pretty_names::{hosted_service, is_service_host, pretty_name};
 use handlescope_session::filter::ProcessFilter;
 
@@ -40,6 +41,11 @@ pub struct ProcessInfo {
 }
 
 impl ProcessInfo {
+    /// What owns handles that every process may use.
+    fn public() -> Self {
+        Self { name: PUBLIC.to_owned(), ..Self::default() }
+    }
+
     /// The process id; `None` where the source says neither that nor the name.
     pub fn known_pid(&self) -> Option<u32> {
         Some(self.pid).filter(|pid| *pid != 0 || !self.is_of_text || self.known_name().is_some())
@@ -142,9 +148,7 @@ impl ProcessList {
     /// The owner of allocations. What has the id 0 and no process is public.
     pub fn owner(&self, row: Option<ProcessIdx>, pid: Option<u32>) -> ProcessInfo {
         match (row, pid) {
-            (None, Some(0)) => {
-                ProcessInfo { name: PUBLIC.to_owned(), is_of_text: false, ..self.invalid.clone() }
-            }
+            (None, Some(0)) => ProcessInfo::public(),
             (row, pid) => self.known_or_pid(row, pid.unwrap_or_default()),
         }
     }
@@ -175,34 +179,30 @@ impl<T> PerProcess<T> {
 }
 
 /// Processes that a filter chooses, each tested once.
-pub struct SelectedProcesses<'a> {
-    filter: Option<(&'a ProcessFilter, Vec<bool>)>,
+pub struct SelectedProcesses {
+    criteria: ProcessCriteria,
+    verdicts: Vec<bool>,
 }
 
-impl<'a> SelectedProcesses<'a> {
-    /// All of them without a filter.
-    pub fn new(processes: &ProcessList, filter: Option<&'a ProcessFilter>) -> Self {
-        let filter = filter.map(|filter| {
-            let rows = processes.rows().iter();
-            (filter, rows.map(|process| process.matches(filter, false)).collect())
-        });
-        Self { filter }
+impl SelectedProcesses {
+    pub fn new(processes: &ProcessList, criteria: ProcessCriteria) -> Self {
+        let verdicts = processes.rows().iter().map(|process| criteria.matches(process, false));
+        Self { verdicts: verdicts.collect(), criteria }
     }
 
     /// Whether the process of a row is chosen; of an unknown one, only the id is known.
     pub fn has(&self, row: Option<ProcessIdx>, pid: u32) -> bool {
-        let Some((filter, verdicts)) = &self.filter else { return true };
         match row {
-            Some(row) => verdicts.get(row.row()).copied().unwrap_or_default(),
-            None => filter.matches("", pid),
+            Some(row) => self.verdicts.get(row.row()).copied().unwrap_or_default(),
+            None => self.criteria.matches(&ProcessInfo { pid, ..ProcessInfo::default() }, false),
         }
     }
 
     /// Whether the owner of allocations is chosen; see [`ProcessList::owner`].
     pub fn has_owner(&self, row: Option<ProcessIdx>, pid: Option<u32>) -> bool {
-        match (&self.filter, row, pid) {
-            (Some((filter, _)), None, Some(0)) => filter.matches(PUBLIC, 0),
-            (_, row, pid) => self.has(row, pid.unwrap_or_default()),
+        match (row, pid) {
+            (None, Some(0)) => self.criteria.matches(&ProcessInfo::public(), false),
+            (row, pid) => self.has(row, pid.unwrap_or_default()),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `.dump Process`: which processes, in which order, with times in which format.
 
+use handlescope_tests::allocations;
 use handlescope_tests::binary::run_over;
 use handlescope_tests::scenario::TraceBuilder;
 
@@ -74,4 +75,39 @@ fn times_are_printed_as_the_option_says_or_else_the_session() {
     assert!(csv.contains(",10000000,40000000,"), "{csv}");
     let json = run(".dump Process -pn worker -TimeFmt UTC -json");
     assert!(json.contains(r#""start_ns":10000000,"end_ns":40000000"#), "{json}");
+}
+
+#[test]
+fn filters_on_processes_mean_the_same_of_handles_allocations_and_stacks() {
+    let answer = |trace: &TraceBuilder, command: &str| {
+        let run = run_over(trace, &format!("{command} -csv\n"));
+        assert_eq!(run.status, Some(0), "{command}: {}", run.stderr);
+        run.stdout
+    };
+    // One program with its pid, its command line and its start: each option chooses it alone.
+    let mut trace = allocations::trace();
+    let allocating = ["-pn tool", "-CmdLine *--once*", "-NewProcess 1", "-NewProcess 1 -pn 800"];
+    trace.process(810, "other.exe");
+    for (pid, value) in [(800, 0x10), (810, 0x20)] {
+        let object = 0xFFFF_8000_0000_1000 + u64::from(pid) * 0x100;
+        trace.create_handle(6 * MS, (pid, pid + 1), object, value, 1).stack(&[], &[0x2000_0010]);
+    }
+    let commands = [
+        ".why",
+        ".dump Resource",
+        ".dump Resource -GroupBy end",
+        ".dump Stack",
+        ".diff -From 0s -To 50ms",
+    ];
+    for command in commands {
+        let all = answer(&trace, command);
+        let chosen = allocating.map(|option| answer(&trace, &format!("{command} {option}")));
+        assert!(chosen[0].lines().count() > 1 && chosen[0] != all, "{command}: {}", chosen[0]);
+        for (option, chosen_by) in allocating.iter().zip(&chosen) {
+            assert_eq!(chosen_by, &chosen[0], "{command} {option}");
+        }
+    }
+    let nothing = run_over(&trace, ".dump Resource -pn tool -CmdLine once\n");
+    let said = "none of 4 allocations passes -CmdLine once, did you mean -CmdLine *once*?";
+    assert!(nothing.stderr.contains(said), "{}", nothing.stderr);
 }

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use handlescope_model::Untrusted;
 
-use crate::shared::choice::{process_option, time_option};
-use crate::shared::groups;
+use crate::shared::choice::{command_line_option, new_process_option, process_option, time_option};
+use crate::shared::{fields, groups};
 use crate::{Command, CommandError, DumpContext, Signature, Tabular};
-use handlescope_query::{self as query, EventCriteria};
+use handlescope_query::{self as query, EventCriteria, ProcessCriteria};
 use handlescope_render as render;
 use handlescope_session::filter::Filter;
-use handlescope_session::grammar::value::{PROCESSES, SWITCH, TEXTS, TIMES};
+use handlescope_session::grammar::value::{SWITCH, TEXTS, TIMES};
 use handlescope_session::grammar::{Example, Opt, OptionGroup, to};
 use handlescope_session::terminal::Messages;
 
@@ -47,7 +47,7 @@ impl Command for Events {
         if args.fields || args.stacks.show {
             return single_events(args, dump);
         }
-        let is_of_single = args.process.is_some() || args.time.is_some();
+        let is_of_single = !args.processes.is_empty() || args.time.is_some();
         let count = if is_of_single { query::single_event_counts } else { query::event_counts };
         let answers = count(dump.sources, args, dump.cancel)?;
         if is_of_single {
@@ -81,6 +81,8 @@ fn note_without_events<'a>(paths: impl Iterator<Item = &'a Path>, messages: &mut
         ));
     }
 }
+
+fields!(EventCriteria { processes: ProcessCriteria });
 
 static DISPLAY: &[Opt<EventCriteria>] = &[
     Opt {
@@ -118,8 +120,9 @@ static WHICH: &[Opt<EventCriteria>] = &[
         "events that these processes logged",
         "By the header of the event. Needs a trace extracted with -events. The name may go \
          without .exe; a number is a pid; ! in front excludes.",
-        &(PROCESSES, |args, processes| args.process = Some(processes)),
     ),
+    command_line_option("events that processes with this command line logged"),
+    new_process_option("events logged by processes that started or ended in the trace"),
     time_option(
         "events in this time range, since session start",
         "In seconds, or with a unit: 10ms. Needs a trace extracted with -events.",

@@ -6,7 +6,7 @@ use crate::{Command, CommandError, DumpContext, Signature, Tabular};
 use handlescope_query::{self as query, ModuleCriteria, ProcessCriteria};
 use handlescope_render as render;
 use handlescope_session::filter::Filter;
-use handlescope_session::grammar::value::{PROCESSES, TEXTS};
+use handlescope_session::grammar::value::TEXTS;
 use handlescope_session::grammar::{Example, Opt, OptionGroup, To, to};
 
 pub struct Module;
@@ -115,16 +115,9 @@ pub const MODULES: &[OptionGroup<ModuleCriteria>] = &[OptionGroup {
             "modules that these processes loaded",
             "The name may go without .exe; a number is a pid; ! in front excludes. \
                       Kernel modules belong to every process.",
-            &(PROCESSES, |args, processes| args.loaders.name = Some(processes)),
         ),
-        command_line_option(
-            "modules that processes with this command line loaded",
-            "Compared with the whole command line; write * around a part of it.",
-        ),
-        new_process_option(
-            "modules loaded by processes that started or ended in the trace",
-            "Combined with -pn and -CmdLine, all must match.",
-        ),
+        command_line_option("modules that processes with this command line loaded"),
+        new_process_option("modules loaded by processes that started or ended in the trace"),
         dll_option(&(TEXTS, |args, filter| args.name = Some(filter))),
         Opt {
             names: &["-VersionFilter"],

@@ -92,7 +92,6 @@ static WHICH: &[Opt<ProcessArgs>] = &[
     process_option(
         "processes with this name or pid",
         "The name may go without .exe; a number is a pid; ! in front excludes.",
-        &(PROCESSES, |args, processes| args.criteria.processes.name = Some(processes)),
     ),
     Opt {
         names: &["-Parent"],
@@ -102,14 +101,8 @@ static WHICH: &[Opt<ProcessArgs>] = &[
         example: "-Parent explorer",
         take: to(&(PROCESSES, |args, processes| args.criteria.parent = Some(processes))),
     },
-    command_line_option(
-        "processes with this command line",
-        "Compared with the whole command line; write * around a part of it.",
-    ),
-    new_process_option(
-        "processes that started or ended in the trace",
-        "Combined with -pn, -Parent and -CmdLine, all must match.",
-    ),
+    command_line_option("processes with this command line"),
+    new_process_option("processes that started or ended in the trace"),
 ];
 
 static DISPLAY: &[Opt<ProcessArgs>] = &[

@@ -1,14 +1,14 @@
 //! `.dump Stack`
 
 use crate::shared::choice::{
-    process_option, show_address_option, show_line_option, show_stack_option, stack_filter_option,
-    time_option,
+    command_line_option, new_process_option, process_option, show_address_option, show_line_option,
+    show_stack_option, stack_filter_option, time_option,
 };
 use crate::shared::{fields, groups};
 use crate::{Command, CommandError, DumpContext, Signature, Tabular};
-use handlescope_query::{self as query, StackCriteria};
+use handlescope_query::{self as query, ProcessCriteria, StackCriteria};
 use handlescope_render as render;
-use handlescope_session::grammar::value::{COUNTS, FRAMES, PROCESSES, TIMES};
+use handlescope_session::grammar::value::{COUNTS, FRAMES, TIMES};
 use handlescope_session::grammar::{Example, Opt, OptionGroup, to};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::values::Format;
@@ -56,7 +56,7 @@ impl Command for Stack {
     }
 }
 
-fields!(StackCriteria { stacks: StackDisplayArgs });
+fields!(StackCriteria { processes: ProcessCriteria, stacks: StackDisplayArgs });
 
 /// Questions with the command lines that answer them.
 static EXAMPLES: &[Example] = &[
@@ -81,8 +81,9 @@ static WHICH: &[Opt<StackCriteria>] = &[
         "stacks of events that happened in these processes",
         "Stacks of handles and allocations belong to the owner. The name may go without .exe; a \
          number is a pid; ! in front excludes.",
-        &(PROCESSES, |args, processes| args.process = Some(processes)),
     ),
+    command_line_option("stacks of events in processes with this command line"),
+    new_process_option("stacks of events in processes that started or ended in the trace"),
     stack_filter_option(
         "stacks with a matching frame",
         "A filter is compared with each line module!function of the stack; an exclusion \

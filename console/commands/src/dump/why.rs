@@ -5,17 +5,17 @@ use std::collections::HashSet;
 use indicatif::HumanCount;
 
 use crate::shared::choice::{
-    process_option, show_address_option, show_line_option, show_stack_option, suspect_option,
-    type_of_handles_option,
+    command_line_option, new_process_option, process_option, show_address_option, show_line_option,
+    show_stack_option, suspect_option, type_of_handles_option,
 };
 use crate::shared::write_caveats;
 use crate::shared::{fields, groups};
 use crate::{Command, CommandError, DumpContext, KindCommand, Signature, Tabular};
-use handlescope_query::{self as query, PRIVATE_HEAP, StackTrims, Suspect, WhyAnswer, WhyCriteria};
-use handlescope_render as render;
-use handlescope_session::grammar::value::{
-    LENGTH, NUMBER, OBJECT_TYPES, PROCESSES, SINCE, SUSPECT, SWITCH,
+use handlescope_query::{
+    self as query, PRIVATE_HEAP, ProcessCriteria, StackTrims, Suspect, WhyAnswer, WhyCriteria,
 };
+use handlescope_render as render;
+use handlescope_session::grammar::value::{LENGTH, NUMBER, OBJECT_TYPES, SINCE, SUSPECT, SWITCH};
 use handlescope_session::grammar::{Example, Opt, OptionGroup, to};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::trace::{CaveatKind, NamedSuspect, Session, filter_of};
@@ -178,7 +178,10 @@ static WHICH: &[Opt<WhyCriteria>] = &[
         "handles and allocations that these processes own",
         "The owner, not the creator as for -pn of .dump ObjectRef. The name may go without .exe; \
          a number is a pid; ! in front excludes.",
-        &(PROCESSES, |criteria, processes| criteria.process = Some(processes)),
+    ),
+    command_line_option("handles and allocations owned by processes with this command line"),
+    new_process_option(
+        "handles and allocations owned by processes that started or ended in the trace",
     ),
     type_of_handles_option(&(OBJECT_TYPES, |criteria, filter| {
         criteria.handles.object_type = Some(filter);
@@ -239,4 +242,4 @@ static DISPLAY: &[Opt<WhyCriteria>] = &[
     show_line_option(),
 ];
 
-fields!(WhyCriteria { handles.stacks: StackDisplayArgs });
+fields!(WhyCriteria { owners: ProcessCriteria, handles.stacks: StackDisplayArgs });

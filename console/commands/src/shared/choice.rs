@@ -3,21 +3,26 @@
 
 use crate::shared::Has;
 use handlescope_query::{NewProcess, ProcessCriteria, StackTrims};
-use handlescope_session::filter::{Filter, ProcessFilter};
+use handlescope_session::filter::Filter;
 use handlescope_session::grammar::value::{
-    DIGITS, FRAMES, SWITCH, TEXTS, TIME_FORMAT, Value, WORD,
+    DIGITS, FRAMES, PROCESSES, SWITCH, TEXTS, TIME_FORMAT, Value, WORD,
 };
 use handlescope_session::grammar::{Choices, Opt, To, choice, to, words};
 use handlescope_session::settings::{DisplayArgs, StackDisplayArgs};
 use handlescope_session::values::{SuspectId, TimeRange};
 
-pub const fn process_option<A>(
+/// `-ProcessName`
+pub const fn process_option<A: Has<ProcessCriteria>>(
     help: &'static str,
     details: &'static str,
-    set: &'static To<A, ProcessFilter>,
 ) -> Opt<A> {
-    let (names, example) = (&["-pn", "-ProcessName"], "-pn leaky;!4");
-    Opt { names, help, details, example, take: to(set) }
+    Opt {
+        names: &["-pn", "-ProcessName"],
+        help,
+        details,
+        example: "-pn leaky;!4",
+        take: to(&(PROCESSES, |args, processes| args.part().name = Some(processes))),
+    }
 }
 
 pub const fn type_option<A>(
@@ -82,27 +87,24 @@ pub const fn time_option<A>(
     Opt { names, help, details, example, take: to(set) }
 }
 
-pub const fn command_line_option<A: Has<ProcessCriteria>>(
-    help: &'static str,
-    details: &'static str,
-) -> Opt<A> {
+/// `-CmdLine`
+pub const fn command_line_option<A: Has<ProcessCriteria>>(help: &'static str) -> Opt<A> {
     Opt {
         names: &["-CmdLine"],
         help,
-        details,
+        details: "Compared with the whole command line; write * around a part of it. A process \
+             whose command line is not in the trace has an empty one.",
         example: "-CmdLine *--helper*",
         take: to(&(TEXTS, |args, filter| args.part().command_line = Some(filter))),
     }
 }
 
-pub const fn new_process_option<A: Has<ProcessCriteria>>(
-    help: &'static str,
-    details: &'static str,
-) -> Opt<A> {
+/// `-NewProcess`
+pub const fn new_process_option<A: Has<ProcessCriteria>>(help: &'static str) -> Opt<A> {
     Opt {
         names: &["-NewProcess"],
         help,
-        details,
+        details: "Combined with other filters, all must match.",
         example: "-NewProcess 1",
         take: to(&(Value { words: || words(NEW_PROCESSES), ..WORD }, |args, index| {
             args.part().new_process = choice(NEW_PROCESSES, index);

@@ -48,7 +48,7 @@ impl<'a> Acquired<'a> {
             frames: Some(frames),
             stacks: None,
             processes,
-            process: criteria.process.clone(),
+            asked: criteria.owners.clone(),
             is_plain,
             is_of_one_moment: false,
             window,

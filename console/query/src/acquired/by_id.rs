@@ -11,7 +11,9 @@ use super::sites::Kept;
 use crate::acquisition_table::AcquisitionTable;
 use crate::allocations::{AllocatorList, Origin};
 use crate::context::FileContext;
-use crate::criteria::{GroupCriteria, ObjectCriteria, ResourceCriteria, StackTrims};
+use crate::criteria::{
+    GroupCriteria, ObjectCriteria, ProcessCriteria, ResourceCriteria, StackTrims,
+};
 use crate::error::QueryError;
 use crate::filters;
 use crate::groups::Groups;
@@ -58,7 +60,9 @@ pub fn events_of_suspect(
         let criteria = ObjectCriteria { groups, ..ObjectCriteria::default() };
         let selection = filters::select(file, &criteria)?.selection;
         let groups = Groups::of(file, &selection, None, &criteria)?;
-        if let Some(handles) = Acquired::of_handles(file, Some(&groups), None, false, false) {
+        if let Some(handles) =
+            Acquired::of_handles(file, Some(&groups), &ProcessCriteria::default(), false, false)
+        {
             add_suspects(&mut rows, &handles, id)?;
         }
     }

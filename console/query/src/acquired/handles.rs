@@ -8,19 +8,19 @@ use handlescope_model::ProcessIdx;
 use super::group::Group;
 use super::list::{Acquired, Subject};
 use crate::context::FileContext;
+use crate::criteria::ProcessCriteria;
 use crate::groups::Groups;
-use handlescope_session::filter::ProcessFilter;
 
 /// The process of a dump.
 const DUMPED: ProcessIdx = ProcessIdx(0);
 
 impl<'a> Acquired<'a> {
-    /// Handles of the owners that a filter lets pass, of a trace that was asked for groups of create stacks with times;
+    /// Handles of the owners that are asked for, of a trace that was asked for groups of create stacks with times;
     /// `None` where the groups have none. `at_end`: what is open at the end counts, whatever opened it.
     pub fn of_handles(
         file: &'a FileContext<'a>,
         groups: Option<&'a Groups>,
-        process: Option<&ProcessFilter>,
+        asked: &ProcessCriteria,
         is_plain: bool,
         at_end: bool,
     ) -> Option<Self> {
@@ -36,7 +36,7 @@ impl<'a> Acquired<'a> {
             frames: file.frames.as_ref(),
             stacks: groups.stacks.clone(),
             processes: &file.processes,
-            process: process.cloned(),
+            asked: asked.clone(),
             is_plain,
             is_of_one_moment: at_end,
             window: groups.window,

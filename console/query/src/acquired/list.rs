@@ -13,13 +13,13 @@ use super::heaps::CreatedHeaps;
 use super::lifetimes::{Ends, Lifetimes};
 use crate::acquisition_table::AcquisitionTable;
 use crate::amounts::{Amount, Bytes, Counts};
+use crate::criteria::ProcessCriteria;
 use crate::frame_names::Frames;
 use crate::growth::{ProcessLifetimes, Window};
 use crate::suspect_rows::SuspectRows;
 use crate::tables::{ProcessInfo, ProcessList};
 use crate::trimmed_stacks::TrimmedStacks;
 use handlescope_session::cancel::{Cancel, Cancelled, Poll};
-use handlescope_session::filter::ProcessFilter;
 
 /// What is acquired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub struct Acquired<'a> {
     pub stacks: Option<Arc<TrimmedStacks>>,
     pub processes: &'a ProcessList,
     /// The owners that are asked for.
-    pub process: Option<ProcessFilter>,
+    pub asked: ProcessCriteria,
     /// Whether processes go by the names of their executables.
     pub is_plain: bool,
     /// Whether what is open at the end counts, whatever opened it: a dump has the handles of one process at one moment, and
@@ -278,6 +278,6 @@ impl Acquired<'_> {
 
     /// Whether a process is asked for.
     pub fn matches_process(&self, process: &ProcessInfo) -> bool {
-        self.process.as_ref().is_none_or(|filter| process.matches(filter, self.is_plain))
+        self.asked.matches(process, self.is_plain)
     }
 }

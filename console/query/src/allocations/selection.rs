@@ -12,7 +12,8 @@ use super::tables::{AllocatorList, MissTable, ResourceRow, Tables};
 use crate::acquisition_table::AcquisitionTable;
 use crate::context::FileContext;
 use crate::criteria::{
-    AllocatorTest, ResourceCriteria, ResourceEffect, ResourceTest, StackTest, kind_name,
+    AllocatorTest, ProcessCriteria, ResourceCriteria, ResourceEffect, ResourceTest, StackTest,
+    kind_name,
 };
 use crate::criterion::{Criteria, Criterion, Survivors};
 use crate::error::QueryError;
@@ -272,11 +273,20 @@ fn allocator_test<'a>(
                 filter.is_none_or(|filter| filter.accepts(filter.line(&allocator.name)))
             })
         }
-        AllocatorTest::Owner => {
-            let processes = SelectedProcesses::new(tables.processes, criteria.process.as_ref());
-            Box::new(move |allocator| processes.has_owner(allocator.process, allocator.pid))
+        AllocatorTest::Owner => owner_test(criteria.owners.by_name(), tables),
+        AllocatorTest::OwnerCommandLine => {
+            owner_test(criteria.owners.by_name_and_command_line(), tables)
         }
+        AllocatorTest::NewOwner => owner_test(criteria.owners.clone(), tables),
     }
+}
+
+fn owner_test<'a>(
+    owners: ProcessCriteria,
+    tables: &Tables<'_>,
+) -> Box<dyn Fn(&Allocator) -> bool + 'a> {
+    let processes = SelectedProcesses::new(tables.processes, owners);
+    Box::new(move |allocator| processes.has_owner(allocator.process, allocator.pid))
 }
 
 /// Returns a test of allocations, and of frees without one.

@@ -35,8 +35,8 @@ pub struct EventCriteria {
     pub provider: Option<Filter>,
     /// `-Event`: name, id or kind.
     pub event: Option<Filter>,
-    /// `-ProcessName`: events of these processes.
-    pub process: Option<ProcessFilter>,
+    /// Processes that logged the events.
+    pub processes: ProcessCriteria,
     /// `-MinMaxTime`: events in this time since session start.
     pub time: Option<TimeRange>,
     /// `-ShowFields`: single events with their fields.
@@ -51,7 +51,9 @@ criteria! {
     EventCriteria(self): () {
         Provider => provider: Filter;
         Event => event: Filter;
-        Process => process: ProcessFilter;
+        Process => processes.name: ProcessFilter;
+        CmdLine => processes.command_line: Filter as Line;
+        NewProcess => processes.new_process;
         MinMaxTime => time;
     }
 }
@@ -61,8 +63,8 @@ criteria! {
 pub struct WhyCriteria {
     /// Criteria that choose handles, `-Since` as a range of times, and options for showing stacks and processes.
     pub handles: ObjectCriteria,
-    /// `-ProcessName`: handles that these processes own.
-    pub process: Option<ProcessFilter>,
+    /// Processes that own the handles and allocations.
+    pub owners: ProcessCriteria,
     /// `-RaceWindow`: how far apart the opens of a race are at most, nanoseconds.
     pub race_window_ns: Option<i64>,
     /// `-MinLeaked`: only suspects that leaked at least this many handles or allocations.
@@ -88,8 +90,8 @@ impl WhyCriteria {
 /// Criteria of `.diff`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DiffCriteria {
-    /// `-ProcessName`: handles that these processes own.
-    pub process: Option<ProcessFilter>,
+    /// Processes that own the handles and allocations.
+    pub owners: ProcessCriteria,
     /// `-Type`: handles of objects of such a type; of allocations `-Kind`.
     pub object_type: Option<Filter>,
     /// `-Suspect`: only groups of this suspect.
@@ -106,8 +108,8 @@ pub struct DiffCriteria {
 /// Criteria of `.dump Stack`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StackCriteria {
-    /// `-ProcessName`: stacks of these processes.
-    pub process: Option<ProcessFilter>,
+    /// Processes in which the stacks were recorded.
+    pub processes: ProcessCriteria,
     /// `-Id`: stacks of these numbers; of one when there is no maximum.
     pub ids: Option<CountRange>,
     /// `-StackFilter`: stacks with a matching frame.
@@ -125,7 +127,9 @@ pub struct StackCriteria {
 criteria! {
     StackCriteria(self): () {
         MinMaxTime => time;
-        Process => process: ProcessFilter;
+        Process => processes.name: ProcessFilter;
+        CmdLine => processes.command_line: Filter as Line;
+        NewProcess => processes.new_process;
         Id => ids;
         StackFilter => stack_filter: Filter as Line;
     }

@@ -3,7 +3,6 @@
 use super::groups::GroupCriteria;
 use super::lists::WhyCriteria;
 use super::objects::ObjectCriteria;
-use super::processes::ProcessCriteria;
 use super::resources::{ResourceCriteria, ResourceOptions};
 use crate::criterion::Criterion;
 
@@ -13,7 +12,7 @@ impl ResourceCriteria {
     pub fn of_handles(handles: &ObjectCriteria) -> Option<Self> {
         let ObjectCriteria { stacks, plain_process_names, with_identities, .. } = *handles;
         let supported = ObjectCriteria {
-            creator: ProcessCriteria { name: handles.creator.name.clone(), ..Default::default() },
+            creator: handles.creator.clone(),
             object_type: handles.object_type.clone(),
             time: handles.time,
             create_stack: handles.create_stack.clone(),
@@ -33,7 +32,7 @@ impl ResourceCriteria {
         };
         (supported == *handles).then(|| Self {
             kind: supported.object_type,
-            process: supported.creator.name,
+            owners: supported.creator,
             time: supported.time,
             create_stack: supported.create_stack,
             free_stack: supported.destroy_stack,
@@ -59,7 +58,8 @@ impl WhyCriteria {
     /// Criteria that choose the allocations, if any are meant.
     pub fn allocations(&self) -> Option<ResourceCriteria> {
         let criteria = ResourceCriteria::of_handles(&self.handles)?;
-        Some(ResourceCriteria { process: self.process.clone().or(criteria.process), ..criteria })
+        let owners = if self.owners.is_empty() { criteria.owners } else { self.owners.clone() };
+        Some(ResourceCriteria { owners, ..criteria })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Criteria that choose processes.
 
-use crate::criterion::{Criteria, Given, Syntax, criteria, criterion, is_given};
+use crate::criterion::{Criteria, Criterion, Given, Syntax, criteria, criterion, is_given};
 use crate::tables::ProcessInfo;
 use handlescope_session::filter::{Filter, ProcessFilter};
 
@@ -19,6 +19,17 @@ impl ProcessCriteria {
     /// Whether every process is meant.
     pub fn is_empty(&self) -> bool {
         self.name.is_none() && self.command_line.is_none() && self.new_process.is_none()
+    }
+
+    /// Each criterion that is given, by itself.
+    pub fn parts(&self) -> impl Iterator<Item = (Criterion, Self)> {
+        let Self { name, command_line, new_process } = self.clone();
+        let parts = [
+            (Criterion::Process, Self { name, ..Self::default() }),
+            (Criterion::CmdLine, Self { command_line, ..Self::default() }),
+            (Criterion::NewProcess, Self { new_process, ..Self::default() }),
+        ];
+        parts.into_iter().filter(|(_, part)| !part.is_empty())
     }
 
     /// Returns only the criteria on names.

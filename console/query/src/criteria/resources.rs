@@ -1,6 +1,7 @@
 //! Criteria that choose allocations, and options for counting them.
 
 use super::groups::StackTrims;
+use super::processes::ProcessCriteria;
 use super::resource_columns::ResourceColumn;
 use crate::criterion::{Criteria, Criterion, Given, Syntax, criteria, criterion, is_given};
 use handlescope_session::filter::{Filter, ProcessFilter};
@@ -12,8 +13,8 @@ use handlescope_session::values::{CountRange, SuspectId, TimeRange};
 pub struct ResourceCriteria {
     /// `-Kind`: names of kinds, as in `heap`.
     pub kind: Option<Filter>,
-    /// `-ProcessName`: allocations that these processes own.
-    pub process: Option<ProcessFilter>,
+    /// Processes that own the allocations.
+    pub owners: ProcessCriteria,
     /// `-Allocator`: names of allocators.
     pub allocator: Option<Filter>,
     /// `-Suspect`: only what a suspect allocated.
@@ -85,6 +86,8 @@ pub enum AllocatorTest {
     Kind,
     Name,
     Owner,
+    OwnerCommandLine,
+    NewOwner,
 }
 
 /// A test of an allocation, or of a free without one.
@@ -106,7 +109,9 @@ criteria! {
     ResourceCriteria(self): Effect {
         (self.options.kind) => kind: Filter, Effect::Allocators(AllocatorTest::Kind);
         Allocator => allocator: Filter, Effect::Allocators(AllocatorTest::Name);
-        Process => process: ProcessFilter, Effect::Allocators(AllocatorTest::Owner);
+        Process => owners.name: ProcessFilter, Effect::Allocators(AllocatorTest::Owner);
+        CmdLine => owners.command_line: Filter as Line, Effect::Allocators(AllocatorTest::OwnerCommandLine);
+        NewProcess => owners.new_process, Effect::Allocators(AllocatorTest::NewOwner);
         Suspect => suspect: SuspectId, Effect::Rows(ResourceTest::Suspect);
         leaks, Effect::Leaks;
         MinMaxTime => time, Effect::Rows(ResourceTest::Time);

@@ -80,8 +80,8 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
             ..ObjectCriteria::default()
         };
         let mut files = object_ref(sources, &handles, names, cancel)?.files;
-        if let Some(filter) = &criteria.process {
-            note_owners(&mut files, filter, criteria.with_identities);
+        if !criteria.owners.is_empty() {
+            note_owners(&mut files, &criteria.owners, criteria.with_identities);
         }
         Ok(files)
     }
@@ -91,11 +91,10 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
         criteria: &'f DiffCriteria,
         kept: Kept,
     ) -> Result<Option<Acquired<'f>>, QueryError> {
-        let (process, is_plain) = (criteria.process.as_ref(), criteria.with_identities);
-        let groups = self.groups.as_ref();
+        let (groups, is_plain) = (self.groups.as_ref(), criteria.with_identities);
         // Of two dumps all that is open is compared; within one only what its operations opened.
         let at_end = kept == Kept::All && groups.is_some_and(Groups::has_name_patterns);
-        Ok(Acquired::of_handles(&self.file, groups, process, is_plain, at_end))
+        Ok(Acquired::of_handles(&self.file, groups, &criteria.owners, is_plain, at_end))
     }
 
     fn rows_of_suspect(&self, id: &SuspectId) -> Result<SuspectRows, QueryError> {
@@ -108,10 +107,9 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
 
     /// Processes and types of handles are known without any.
     fn knows_choice(&self, criteria: &DiffCriteria, _: &NoMatch) -> bool {
-        let has_process = criteria.process.as_ref().is_none_or(|filter| {
-            let mut rows = self.file.processes.rows().iter();
-            rows.any(|process| process.matches(filter, criteria.with_identities))
-        });
+        let mut processes = self.file.processes.rows().iter();
+        let has_process = criteria.owners.is_empty()
+            || processes.any(|process| criteria.owners.matches(process, criteria.with_identities));
         let mut types = self.file.types.names();
         let object_type = criteria.object_type.as_ref();
         has_process && object_type.is_none_or(|filter| types.any(|name| filter.matches(name)))
@@ -176,8 +174,8 @@ fn origin<'f>(answer: &'f ResourcesAnswer<'_>) -> Origin<'f> {
 
 /// The allocations that are compared: types are kinds.
 fn of(criteria: &DiffCriteria) -> ResourceCriteria {
-    let DiffCriteria { process, object_type, stacks, .. } = criteria.clone();
-    ResourceCriteria { process, kind: object_type, stacks, ..ResourceCriteria::default() }
+    let DiffCriteria { owners, object_type, stacks, .. } = criteria.clone();
+    ResourceCriteria { owners, kind: object_type, stacks, ..ResourceCriteria::default() }
 }
 
 /// Rows of the requested suspect in each trace, if one is requested.

@@ -7,11 +7,12 @@ use handlescope_model::tables::Acquisitions;
 use handlescope_model::{EventIdx, EventTimes, Part, Table};
 
 use crate::context::FileContext;
+use crate::criteria::ProcessCriteria;
 use crate::error::QueryError;
 use crate::filters::object::HexFilter;
 use crate::selection::{Selected, Selection};
 use crate::stacks::judge;
-use handlescope_session::filter::{Filter, ProcessFilter};
+use handlescope_session::filter::Filter;
 use handlescope_session::values::TimeRange;
 
 /// `-Leak` and `-LeakAtExit`: keeps what was opened and never closed, or closed by nothing but the end
@@ -82,14 +83,14 @@ pub fn keep_suspect(file: &FileContext<'_>, selection: &mut Selection) -> Result
     })
 }
 
-/// `-ProcessName` of `.why`: removes what others opened than the processes that own the handles, and what others did.
+/// Owners of `.why`: removes what others opened than the processes that own the handles, and what others did.
 pub fn keep_owners(
-    filter: &ProcessFilter,
+    owners: &ProcessCriteria,
     is_plain: bool,
     file: &FileContext<'_>,
     selection: &mut Selection,
 ) -> Result<(), QueryError> {
-    let verdicts = file.processes.each(|process| process.matches(filter, is_plain));
+    let verdicts = file.processes.each(|process| owners.matches(process, is_plain));
     let processes = selection.columns(file.trace, &file.objects)?.processes()?;
     remove_events(file, selection, |event| *verdicts.get(processes.owner(event)))
 }

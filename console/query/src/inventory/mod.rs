@@ -75,7 +75,8 @@ impl<'a> Inventory<'a> {
             stacks.extend(stack.map(|stack| (stack, process)));
         };
         let mut groups = Vec::new();
-        let handles = Acquired::of_handles(file, why.file.groups.as_ref(), None, true, false);
+        let groups_of_handles = why.file.groups.as_ref();
+        let handles = Acquired::of_handles(file, groups_of_handles, &criteria.owners, true, false);
         if let Some(handles) = &handles {
             groups.extend(InventoryGroup::all(handles));
         }

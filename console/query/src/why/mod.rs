@@ -89,7 +89,7 @@ pub fn why<'a>(
 ) -> Result<Vec<WhyAnswer<'a>>, QueryError> {
     let trims = criteria.handles.groups.trims.clone();
     // Owners of other handles say which processes could be meant.
-    let leaking = !criteria.with_every_group && criteria.process.is_none();
+    let leaking = !criteria.with_every_group && criteria.owners.is_empty();
     let groups = GroupCriteria { trims, leaking, ..GroupCriteria::of_create_stacks() };
     let object_criteria = ObjectCriteria { groups, ..criteria.handles.clone() };
     let mut files = unchecked_object_ref(sources, &object_criteria, names, cancel)?.files;
@@ -109,10 +109,10 @@ pub fn why<'a>(
         });
         check(id, "handles or allocations", rows)?;
     }
-    if let Some(filter) = &criteria.process {
-        note_owners(&mut files, filter, criteria.is_plain());
+    if !criteria.owners.is_empty() {
+        note_owners(&mut files, &criteria.owners, criteria.is_plain());
         for FileAnswer { file, selection, totals, .. } in &mut files {
-            keep_owners(filter, criteria.is_plain(), file, selection)?;
+            keep_owners(&criteria.owners, criteria.is_plain(), file, selection)?;
             *totals = Totals::of(file, selection)?;
         }
     }
@@ -214,9 +214,9 @@ fn suspects_of_handles(
     file: &FileAnswer<'_>,
     criteria: &WhyCriteria,
 ) -> Result<(Vec<Suspect>, usize, Vec<NotCounted>), QueryError> {
-    let (process, is_plain) = (criteria.process.as_ref(), criteria.is_plain());
-    let groups = file.groups.as_ref();
-    let Some(handles) = Acquired::of_handles(&file.file, groups, process, is_plain, false) else {
+    let (groups, is_plain) = (file.groups.as_ref(), criteria.is_plain());
+    let owners = &criteria.owners;
+    let Some(handles) = Acquired::of_handles(&file.file, groups, owners, is_plain, false) else {
         return Ok((Vec::new(), 0, Vec::new()));
     };
     let trace = file.file.trace;

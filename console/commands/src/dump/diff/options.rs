@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 
 use crate::shared::choice::{
-    kind_instead_option, process_option, show_address_option, show_line_option, show_stack_option,
-    suspect_option, type_of_handles_option,
+    command_line_option, kind_instead_option, new_process_option, process_option,
+    show_address_option, show_line_option, show_stack_option, suspect_option,
+    type_of_handles_option,
 };
 use crate::shared::{fields, groups};
-use handlescope_query::DiffCriteria;
+use handlescope_query::{DiffCriteria, ProcessCriteria};
 use handlescope_session::filter::Filter;
 use handlescope_session::grammar::value::{
-    ALLOCATION_KINDS, FILE, OBJECT_TYPES, POINT, PROCESSES, SUSPECT, Value,
+    ALLOCATION_KINDS, FILE, OBJECT_TYPES, POINT, SUSPECT, Value,
 };
 use handlescope_session::grammar::{Opt, OptionGroup, to};
 use handlescope_session::settings::StackDisplayArgs;
@@ -29,7 +30,7 @@ pub struct DiffArgs {
     pub criteria: DiffCriteria,
 }
 
-fields!(DiffArgs { criteria.stacks: StackDisplayArgs });
+fields!(DiffArgs { criteria.owners: ProcessCriteria, criteria.stacks: StackDisplayArgs });
 
 /// The option that names a picture.
 pub const FLAME: &str = "-flame";
@@ -61,7 +62,10 @@ static WHICH: &[Opt<DiffArgs>] = &[
         "handles and allocations that these processes own",
         "The owner, not the creator as for -pn of .dump ObjectRef. The name may go without .exe; \
          a number is a pid; ! in front excludes.",
-        &(PROCESSES, |args, processes| args.criteria.process = Some(processes)),
+    ),
+    command_line_option("handles and allocations owned by processes with this command line"),
+    new_process_option(
+        "handles and allocations owned by processes that started or ended in the trace",
     ),
     type_of_handles_option(&(OBJECT_TYPES, |args, filter| {
         args.criteria.object_type = Some(filter);

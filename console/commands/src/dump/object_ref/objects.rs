@@ -52,17 +52,9 @@ pub static CHOICE: &[Opt<ObjectRefArgs>] = &[
          than the trace, any process that still has a handle at the end of the trace. Of allocations (.flame, \
          .plot, .report), the owner. The name may go without .exe; a number is a pid; ! in front \
          excludes.",
-        &(PROCESSES, |args, processes| args.criteria.creator.name = Some(processes)),
     ),
-    command_line_option(
-        "objects created by processes with this command line",
-        "Compared with the whole command line; write * around a part of it. A process whose \
-         command line is not in the trace has an empty one.",
-    ),
-    new_process_option(
-        "objects created by processes that started or ended in the trace",
-        "Combined with -pn and -CmdLine, all must match.",
-    ),
+    command_line_option("objects created by processes with this command line"),
+    new_process_option("objects created by processes that started or ended in the trace"),
     suspect_option(
         "only handles and views leaked by a suspect of .why",
         &(SUSPECT, |args, id| args.criteria.suspect = Some(id)),

@@ -1,16 +1,16 @@
 //! The arguments of `.dump Resource`, and the options that fill them.
 
 use crate::shared::choice::{
-    add_columns, fold_stack_option, kind_option, process_option, show_address_option,
-    show_line_option, show_stack_option, stack_from_option, suspect_option, time_digits_option,
-    time_format_option, time_option,
+    add_columns, command_line_option, fold_stack_option, kind_option, new_process_option,
+    process_option, show_address_option, show_line_option, show_stack_option, stack_from_option,
+    suspect_option, time_digits_option, time_format_option, time_option,
 };
 use crate::shared::options::{sort_details, sort_option};
 use crate::shared::{fields, groups};
-use handlescope_query::{ResourceColumn, ResourceCriteria, StackTrims};
+use handlescope_query::{ProcessCriteria, ResourceColumn, ResourceCriteria, StackTrims};
 use handlescope_session::grammar::value::{
-    ALLOCATION_KINDS, ALLOCATORS, COLUMN, FRAMES, MAYBE_NUMBER, MAYBE_WORD, PROCESSES, SIZES,
-    SUSPECT, SWITCH, TIMES, Value, WORDS,
+    ALLOCATION_KINDS, ALLOCATORS, COLUMN, FRAMES, MAYBE_NUMBER, MAYBE_WORD, SIZES, SUSPECT, SWITCH,
+    TIMES, Value, WORDS,
 };
 use handlescope_session::grammar::{Choices, Opt, OptionGroup, choice, to, words};
 use handlescope_session::settings::{DisplayArgs, StackDisplayArgs};
@@ -31,6 +31,7 @@ pub struct ResourceArgs {
 }
 
 fields!(ResourceArgs {
+    criteria.owners: ProcessCriteria,
     criteria.stacks: StackDisplayArgs,
     criteria.trims: StackTrims,
     display: DisplayArgs,
@@ -83,8 +84,9 @@ static WHICH: &[Opt<ResourceArgs>] = &[
         "The owner, even if another process allocated for it. The name may go without .exe; a \
          number is a pid; ! in front excludes. If a process is not in the trace, only its pid is \
          known.",
-        &(PROCESSES, |args, processes| args.criteria.process = Some(processes)),
     ),
+    command_line_option("allocations owned by processes with this command line"),
+    new_process_option("allocations owned by processes that started or ended in the trace"),
     suspect_option(
         "only allocations leaked by a suspect of .why",
         &(SUSPECT, |args, id| args.criteria.suspect = Some(id)),
