@@ -132,7 +132,7 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     ignored.iter().for_each(|reason| messages.warning(reason));
-    let failure = if start.is_comparison { ExitCode::from(TROUBLE) } else { ExitCode::FAILURE };
+    let failure = if start.is_gate { ExitCode::from(TROUBLE) } else { ExitCode::FAILURE };
     match settings.and_then(|settings| run(start, settings, &mut messages)) {
         Ok(Outcome::Worked) => ExitCode::SUCCESS,
         Ok(Outcome::Worse) => ExitCode::FAILURE,
@@ -168,7 +168,7 @@ fn parse() -> Result<OneShot, Refusal> {
     let mut globals = cli().map_err(Refusal::Globals)?;
     let files = std::mem::take(&mut globals.files);
     let load = (!files.is_empty()).then(|| LoadArgs::replacing(files));
-    Ok(OneShot { globals, load, command: None, notes: Vec::new(), is_comparison: false })
+    Ok(OneShot { globals, load, command: None, notes: Vec::new(), is_gate: false })
 }
 
 /// Settings from the command line, the environment and the configuration file.

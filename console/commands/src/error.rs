@@ -130,6 +130,9 @@ pub enum CommandError {
          in time"
     )]
     CompareSeveral { files: usize },
+    /// `.diff -Format` of one trace.
+    #[error("-Format needs two traces to compare; .why -Format has the findings of one")]
+    FindingsOfOne,
     /// `.diff` of a trace that says nothing about handles.
     #[error(
         "{}: has no handle events, so that nothing can be compared{}",

@@ -41,6 +41,14 @@ pub enum QueryError {
         /// The ids, separated by commas.
         ids: String,
     },
+    /// No trace has so many suspects.
+    #[error("there is no suspect {rank}; the last one is {count}")]
+    NoRank {
+        /// The rank that is asked for.
+        rank: usize,
+        /// The largest rank.
+        count: usize,
+    },
     /// Polars cannot carry out a sum.
     #[error("the tables cannot be aggregated: {}", polars_reason(.0, &KnownNames::default()))]
     Sums(#[from] PolarsError),

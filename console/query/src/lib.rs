@@ -68,9 +68,9 @@ pub use self::context::Source;
 pub use self::counts::{CountRow, CountRows};
 pub use self::criteria::{
     CountOrder, DiffCriteria, EventCriteria, GroupColumn, GroupCriteria, GroupKey, KeyKind,
-    MapMode, ModuleCriteria, NewProcess, ObjectCriteria, ProcessCriteria, ProcessListCriteria,
-    ProcessOrder, ResourceColumn, ResourceCriteria, ShowTotal, StackCriteria, StackNames,
-    StackTrims, Stat, WhyCriteria,
+    MapMode, ModuleCriteria, NewProcess, ObjectCriteria, Picked, ProcessCriteria,
+    ProcessListCriteria, ProcessOrder, ResourceColumn, ResourceCriteria, ShowTotal, StackCriteria,
+    StackNames, StackTrims, Stat, WhyCriteria,
 };
 pub use self::criterion::Criterion;
 pub use self::diff::{

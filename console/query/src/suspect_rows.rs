@@ -53,12 +53,25 @@ pub fn check<'a>(
         ids.extend(&rows.ids);
         has_groups |= rows.has_groups;
     }
+    check_ids(id, what, &ids, has_groups)
+}
+
+/// Checks that one suspect has the id that is asked for, where there are groups that could have it.
+///
+/// # Errors
+/// When none has it, or several ids begin like it.
+pub fn check_ids(
+    id: &SuspectId,
+    what: &'static str,
+    ids: &BTreeSet<&SuspectId>,
+    has_groups: bool,
+) -> Result<(), QueryError> {
     match ids.len() {
         0 if has_groups => Err(QueryError::NoSuspect { id: id.clone(), what }),
         0 | 1 => Ok(()),
         _ => Err(QueryError::SeveralSuspects {
             id: id.clone(),
-            ids: ids.into_iter().map(SuspectId::text).collect::<Vec<_>>().join(", "),
+            ids: ids.iter().map(|id| id.text()).collect::<Vec<_>>().join(", "),
         }),
     }
 }

@@ -10,6 +10,7 @@
 
 mod csv;
 mod event_item;
+mod findings;
 mod json;
 mod kinds;
 mod no_match;
@@ -21,16 +22,17 @@ mod text;
 pub mod time;
 mod traces;
 
+pub use self::findings::{Finding, Findings, write_findings};
 pub use self::kinds::{
-    MemberPage, MemberTable, OBJECT_COLUMNS, call_stacks, dataset_traces, diff_points, diff_traces,
-    event_columns, event_counts, fleet_diff, fleet_diff_columns, fleet_group_columns, fleet_groups,
-    fleet_why, fleet_why_columns, frame, group_document, group_members, loaded, member_tables,
-    module_columns, modules, object_columns, object_ref, object_ref_document, point_columns,
-    process_columns, processes, properties, provider_events, query_document, resource_columns,
-    resource_group_document, resource_group_members, resources, stack_columns, stack_document,
-    stats, stats_columns, stats_document, symbol_columns, symbol_document, symbols, trace_columns,
-    trace_facts, unknown_properties, version_columns, versions, why, why_columns, why_document,
-    write_frame,
+    Look, MemberPage, MemberTable, OBJECT_COLUMNS, call_stacks, dataset_traces, diff_findings,
+    diff_points, diff_traces, event_columns, event_counts, fleet_diff, fleet_diff_columns,
+    fleet_group_columns, fleet_groups, fleet_why, fleet_why_columns, frame, group_document,
+    group_members, loaded, member_tables, module_columns, modules, object_columns, object_ref,
+    object_ref_document, point_columns, process_columns, processes, properties, provider_events,
+    query_document, resource_columns, resource_group_document, resource_group_members, resources,
+    stack_columns, stack_document, stats, stats_columns, stats_document, symbol_columns,
+    symbol_document, symbols, trace_columns, trace_facts, unknown_properties, version_columns,
+    versions, why, why_columns, why_document, why_findings, write_frame,
 };
 use self::kinds::{add_amounts, add_stats};
 pub use self::no_match::{InOptions, option};

@@ -95,6 +95,7 @@ impl From<QueryError> for SqlError {
             // SQL has no such options.
             error @ (QueryError::NoClock { .. }
             | QueryError::NoSuspect { .. }
+            | QueryError::NoRank { .. }
             | QueryError::SeveralSuspects { .. }) => {
                 PolarsError::ComputeError(error.to_string().into()).into()
             }

@@ -9,6 +9,7 @@ use crate::cli::Cli;
 use handlescope_commands::help::help_in_shell;
 use handlescope_commands::load::Load;
 use handlescope_commands::registry::{explained, registry};
+use handlescope_commands::shared::gate::FAIL;
 use handlescope_commands::shared::options;
 use handlescope_commands::shared::symbols::program_options;
 use handlescope_commands::{Command, Invocation, Registry};
@@ -29,8 +30,8 @@ pub struct OneShot {
     pub command: Option<Invocation>,
     /// Notes to print first.
     pub notes: Vec<&'static str>,
-    /// Whether two traces are compared: then 1 is the status of what got worse, and 2 that of a failure.
-    pub is_comparison: bool,
+    /// Whether it is a gate, as a comparison is: then 1 is the status of what fails it, and 2 that of a failure.
+    pub is_gate: bool,
 }
 
 /// Reason why a command line was refused.
@@ -288,8 +289,9 @@ fn read(
     }
     let program = std::iter::once("handlescope".to_owned());
     let globals = Cli::try_parse_from(program.chain(globals)).map_err(Refusal::Globals)?;
-    let is_comparison = form == Form::Diff;
-    let mut shot = OneShot { globals, load: None, command: None, notes: Vec::new(), is_comparison };
+    let asks_gate = |word: &String| FAIL.iter().any(|name| word.eq_ignore_ascii_case(name));
+    let is_gate = form == Form::Diff || (form == Form::Why && words.iter().any(asks_gate));
+    let mut shot = OneShot { globals, load: None, command: None, notes: Vec::new(), is_gate };
     let over_dataset = names_dataset(&words);
     let commands = registry(over_dataset);
     let mut take = |names: &[&str]| {

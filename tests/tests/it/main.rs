@@ -43,6 +43,7 @@ mod failing_places;
 mod fleet;
 mod formats;
 mod fuzz_bodies;
+mod gate;
 mod golden;
 mod groups;
 mod gui_handles;

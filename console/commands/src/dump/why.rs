@@ -2,40 +2,68 @@
 
 use std::collections::HashSet;
 
+use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use crate::shared::choice::{
     command_line_option, new_process_option, process_option, show_address_option, show_line_option,
     show_stack_option, suspect_option, type_of_handles_option,
 };
+use crate::shared::gate::{Gate, fail_on_option, format_option, no_other_format};
 use crate::shared::write_caveats;
 use crate::shared::{fields, groups};
-use crate::{Command, CommandError, DumpContext, KindCommand, Signature, Tabular};
-use handlescope_query::{
-    self as query, PRIVATE_HEAP, ProcessCriteria, StackTrims, Suspect, WhyAnswer, WhyCriteria,
+use crate::{
+    Command, CommandError, DumpContext, Flow, KindCommand, SharedArgs, Signature, Tabular,
 };
-use handlescope_render as render;
-use handlescope_session::grammar::value::{LENGTH, NUMBER, OBJECT_TYPES, SINCE, SUSPECT, SWITCH};
-use handlescope_session::grammar::{Example, Opt, OptionGroup, to};
+use handlescope_query::{
+    self as query, PRIVATE_HEAP, Picked, ProcessCriteria, StackTrims, Suspect, WhyAnswer,
+    WhyCriteria,
+};
+use handlescope_render::{self as render, Look};
+use handlescope_session::grammar::value::{
+    self, LENGTH, NUMBER, OBJECT_TYPES, SINCE, SUSPECT, SWITCH, Which,
+};
+use handlescope_session::grammar::{Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::trace::{CaveatKind, NamedSuspect, Session, filter_of};
-use handlescope_session::values::{Format, TopN};
+use handlescope_session::values::{Counted, Format, TopN};
+
+/// The option of the gate, as a shell has it.
+const FAIL_ON: &str = "--fail-on";
 
 /// The kind, which has every option and format that kinds have.
 pub struct Why;
 
+/// Arguments of `.dump Why`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct WhyArgs {
+    pub criteria: WhyCriteria,
+    pub gate: Gate,
+}
+
+fields!(WhyArgs {
+    criteria.owners: ProcessCriteria,
+    criteria.handles.stacks: StackDisplayArgs,
+    gate: Gate,
+});
+
 pub static COMMAND: KindCommand = KindCommand {
     signature: &Signature {
         names: &[".why"],
-        examples: &Example::lines([".why", ".why -pn leaky -ShowStack", ".why -json"]),
+        examples: &Example::lines([
+            ".why",
+            ".why -Which 3",
+            ".why -pn leaky -ShowStack",
+            ".why -json",
+        ]),
         ..Why::SIGNATURE
     },
     kind: &Why,
-    words: (&[], ""),
+    words: (&["-Which", "-Which"], "at most processes, and a rank or id"),
 };
 
 impl Command for Why {
-    type Args = WhyCriteria;
+    type Args = WhyArgs;
     const SIGNATURE: Signature = Signature {
         names: &["Why"],
         summary: "what leaks, worst first, how fast and why",
@@ -52,14 +80,20 @@ impl Command for Why {
         ],
         ..Signature::KIND
     };
-    const OPTIONS: &'static [OptionGroup<WhyCriteria>] = &[
+    const OPTIONS: &'static [OptionGroup<WhyArgs>] = &[
         OptionGroup { title: "Which handles", options: WHICH },
         OptionGroup { title: groups::DISPLAY, options: DISPLAY },
+        OptionGroup { title: groups::SCRIPTS, options: &[fail_on_option(), format_option()] },
     ];
 
     const TABLE: Option<Tabular> = Some(Tabular::for_traces(|| render::why_columns().names()));
 
-    fn answer(criteria: &WhyCriteria, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+    fn check(args: &WhyArgs, shared: &SharedArgs) -> Result<(), ParseError> {
+        no_other_format(&args.gate, shared)
+    }
+
+    fn answer(args: &WhyArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
+        let WhyArgs { criteria, gate } = args;
         dump.note_stacks_beside_columns(criteria.handles.stacks);
         let mut criteria = criteria.clone();
         let output = &dump.shared.output;
@@ -67,24 +101,28 @@ impl Command for Why {
         let display = dump.display();
         let commands = Commands::of(dump.session, &criteria);
         let command = |file, suspect: &_| commands.show(file, suspect);
-        let shows_all = criteria.all || output.format() != Format::Text;
-        let all_command = match output.top {
-            None => format!("{} -All", dump.shared.text),
-            // -TopN would limit the rows again.
-            Some(_) => ".why -All".to_owned(),
+        let is_text = output.format() == Format::Text && gate.format.is_none();
+        // -TopN would limit the rows again.
+        let again = if output.top.is_some() { ".why" } else { &dump.shared.text };
+        let look = match &criteria.picked {
+            Some(_) => Look::Whole,
+            None if criteria.all || !is_text => Look::All,
+            None if output.top.is_some() || output.sort_by.is_some() => Look::Large(again),
+            None => Look::First(again),
         };
-        let all_command = Some(all_command.as_str()).filter(|_| !shows_all);
+        let shows_all = matches!(look, Look::All | Look::Whole);
         criteria.shown = match (output.top, &output.sort_by) {
             (Some(TopN { take, skip }), None) if shows_all => Some(take.saturating_add(skip)),
             // Which suspects are small is known after all are counted; another order may need frame names.
-            (Some(_), None) => Some(0),
+            (_, None) if !shows_all => Some(0),
             _ => None,
         };
         let mut answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
         note_suspects(dump.session, &answers);
+        decide(gate, &answers, dump);
         let stacks = criteria.handles.stacks;
-        if output.top.is_some() && (output.sort_by.is_some() || !shows_all) {
-            let table = render::why(&answers, &command, all_command, stacks, &display)?;
+        if !shows_all || (output.top.is_some() && output.sort_by.is_some()) {
+            let table = render::why(&answers, &command, look, stacks, &display)?;
             let rows = table.rows_left(output)?;
             for (answer, rows) in answers.iter_mut().zip(rows) {
                 let rows: HashSet<usize> = rows.into_iter().collect();
@@ -92,7 +130,16 @@ impl Command for Why {
             }
         }
         answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
-        let table = render::why(&answers, &command, all_command, stacks, &display)?;
+        if let Some(format) = gate.format {
+            let failures = answers.iter().map(|answer| match gate.fail_on.is_empty() {
+                true => vec![true; answer.suspects.len()],
+                false => gate.failures(answer),
+            });
+            let failures: Vec<Vec<bool>> = failures.collect();
+            let findings = render::why_findings(&answers, &failures, &command);
+            return Ok(render::write_findings(&findings, format, dump.out)?);
+        }
+        let table = render::why(&answers, &command, look, stacks, &display)?;
         dump.write(table)?;
         let mut caveats = answers.iter().flat_map(|answer| &answer.file.about.caveats);
         if caveats.any(|caveat| caveat.kind == CaveatKind::SymbolsMissing) {
@@ -101,6 +148,26 @@ impl Command for Why {
             dump.session.warn_of_symbol_troubles(dump.messages);
         }
         Ok(())
+    }
+}
+
+/// Ends with the status that the gate asks for, and says why, before the answer is written: its reader may leave early.
+fn decide(gate: &Gate, answers: &[WhyAnswer<'_>], dump: &mut DumpContext<'_, '_>) {
+    if gate.fail_on.is_empty() {
+        return;
+    }
+    let is_empty = |answer: &&WhyAnswer<'_>| !answer.has_events && answer.allocations == 0;
+    for answer in answers.iter().filter(is_empty) {
+        let path = Untrusted(answer.file.about.path);
+        dump.messages
+            .warning(format_args!("{path}: has no handle events, so {} decides nothing", FAIL_ON));
+        dump.flow = Flow::Undecided;
+    }
+    let failed = answers.iter().flat_map(|answer| gate.failures(answer)).filter(|fails| *fails);
+    if let failed @ 1.. = failed.count() {
+        let suspects = Counted(failed as u64, "suspect");
+        dump.messages.warning(format_args!("{suspects} fail {FAIL_ON}"));
+        dump.flow = Flow::Worse;
     }
 }
 
@@ -173,7 +240,7 @@ fn quoted(filter: &str) -> String {
     if is_plain { filter } else { format!("\"{filter}\"") }
 }
 
-static WHICH: &[Opt<WhyCriteria>] = &[
+static WHICH: &[Opt<WhyArgs>] = &[
     process_option(
         "handles and allocations that these processes own",
         "The owner, not the creator as for -pn of .dump ObjectRef. The name may go without .exe; \
@@ -183,20 +250,32 @@ static WHICH: &[Opt<WhyCriteria>] = &[
     new_process_option(
         "handles and allocations owned by processes that started or ended in the trace",
     ),
-    type_of_handles_option(&(OBJECT_TYPES, |criteria, filter| {
-        criteria.handles.object_type = Some(filter);
+    type_of_handles_option(&(OBJECT_TYPES, |args, filter| {
+        args.criteria.handles.object_type = Some(filter);
     })),
     suspect_option(
         "only this suspect",
-        &(SUSPECT, |criteria, id| criteria.handles.suspect = Some(id)),
+        &(SUSPECT, |args, id| args.criteria.handles.suspect = Some(id)),
     ),
+    Opt {
+        names: &["-Which"],
+        help: "one suspect in full, by its rank or id; or those of these processes",
+        details: "All frames, growth over time, processes, names and causes of the suspect. .why 3 and .why leaky need \
+             no option name. A name means -pn.",
+        example: "-Which 3",
+        take: to(&(value::WHICH, |args, which| match which {
+            Which::Rank(rank) => args.criteria.picked = Some(Picked::Rank(rank)),
+            Which::Id(id) => args.criteria.picked = Some(Picked::Id(id)),
+            Which::Processes(processes) => args.criteria.owners.name = Some(processes),
+        })),
+    },
     Opt {
         names: &["-MinLeaked"],
         help: "only suspects that leaked at least this many",
         details: "Counts handles or allocations of a suspect that are leaked or closed only by \
              process exit. Ranks do not change.",
         example: "-MinLeaked 10",
-        take: to(&(NUMBER, |criteria, number| criteria.min_leaked = Some(number))),
+        take: to(&(NUMBER, |args, number| args.criteria.min_leaked = Some(number))),
     },
     Opt {
         names: &["-Since"],
@@ -204,7 +283,7 @@ static WHICH: &[Opt<WhyCriteria>] = &[
         details: "Handles and allocations opened earlier are left out of counts, growth and \
              causes. Units: s, ms, us, ns.",
         example: "-Since 1.5s",
-        take: to(&(SINCE, |criteria, times| criteria.handles.time = Some(times))),
+        take: to(&(SINCE, |args, times| args.criteria.handles.time = Some(times))),
     },
     Opt {
         names: &["-ByProcess"],
@@ -213,7 +292,7 @@ static WHICH: &[Opt<WhyCriteria>] = &[
              same service) that leak one type on one stack are one suspect, with the processes \
              listed.",
         example: "-ByProcess",
-        take: to(&(SWITCH, |criteria, ()| criteria.by_process = true)),
+        take: to(&(SWITCH, |args, ()| args.criteria.by_process = true)),
     },
     Opt {
         names: &["-RaceWindow"],
@@ -221,11 +300,11 @@ static WHICH: &[Opt<WhyCriteria>] = &[
         details: "Two threads of a process that open the same object within this time, where one \
              handle leaks, are a race. Default: 1 ms. Units: s, ms, us, ns.",
         example: "-RaceWindow 500us",
-        take: to(&(LENGTH, |criteria, ns| criteria.race_window_ns = Some(ns))),
+        take: to(&(LENGTH, |args, ns| args.criteria.race_window_ns = Some(ns))),
     },
 ];
 
-static DISPLAY: &[Opt<WhyCriteria>] = &[
+static DISPLAY: &[Opt<WhyArgs>] = &[
     Opt {
         names: &["-All"],
         help: "include suspects much smaller than the worst",
@@ -235,11 +314,9 @@ static DISPLAY: &[Opt<WhyCriteria>] = &[
              by process exit whose stack has only system frames. Other formats always have all \
              suspects.",
         example: "-All",
-        take: to(&(SWITCH, |criteria, ()| criteria.all = true)),
+        take: to(&(SWITCH, |args, ()| args.criteria.all = true)),
     },
     show_stack_option(),
     show_address_option(),
     show_line_option(),
 ];
-
-fields!(WhyCriteria { owners: ProcessCriteria, handles.stacks: StackDisplayArgs });

@@ -146,6 +146,8 @@ fn a_bad_value_is_reported_with_the_help_line_of_its_option() {
             (Offers::Words, _) => &["nonsense"],
             (Offers::List, _) => &["nonsense", "type,nonsense", "type,"],
             (Offers::Servers, _) => &["syngo", "ftp://x"],
+            (Offers::Suspects, "RANK|ID|PROCESSES") => &[&filter],
+            (_, "leak|steady|PROCESSES:N") => &["lek", "app:x", "app:", "app:-1"],
             (Offers::Suspects, _) => &["3f2", "leaky", "0x3f2a", "0123456789a"],
             (_, "SECONDS [MAX]") => &["soon", "1,5", "2 1", "1KB"],
             (_, "SECONDS") => &["soon", "1,5", "1KB"],

@@ -2,6 +2,7 @@
 //! answer is wrong, incomplete or empty.
 
 pub mod choice;
+pub mod gate;
 pub mod names;
 pub mod options;
 pub mod symbols;

@@ -58,6 +58,14 @@ criteria! {
     }
 }
 
+/// A suspect that is asked for by itself.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Picked {
+    /// The place among the suspects of a trace, from 1.
+    Rank(usize),
+    Id(SuspectId),
+}
+
 /// Criteria of `.why`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WhyCriteria {
@@ -71,6 +79,8 @@ pub struct WhyCriteria {
     pub min_leaked: Option<u64>,
     /// `-ByProcess`: suspects are groups of one process, not of a program.
     pub by_process: bool,
+    /// `.why 3` and `.why ID`: only this suspect, of which the text says everything.
+    pub picked: Option<Picked>,
     /// `-All`: the text has the suspects, too, that are small beside the worst.
     pub all: bool,
     /// Number of suspects shown for each trace, those that rank first; further ones have no names of frames. All by

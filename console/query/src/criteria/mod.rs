@@ -11,7 +11,9 @@ mod resources;
 
 pub use self::columns::{GroupColumn, GroupKey};
 pub use self::groups::{GroupCriteria, StackTrims, Stat};
-pub use self::lists::{DiffCriteria, EventCriteria, ModuleCriteria, StackCriteria, WhyCriteria};
+pub use self::lists::{
+    DiffCriteria, EventCriteria, ModuleCriteria, Picked, StackCriteria, WhyCriteria,
+};
 pub use self::objects::{CountOrder, MapMode, ObjectCriteria, ShowTotal};
 pub use self::objects::{Effect, EventTest, LeftEventsTest, ObjectTest, ViewTest};
 pub use self::processes::{NewProcess, ProcessCriteria, ProcessListCriteria, ProcessOrder};

@@ -11,9 +11,20 @@ use super::rate::Rate;
 use super::shape::Verdict;
 use handlescope_session::values::Length;
 
-/// Units of rates, with their minutes.
-const UNITS: [(f64, &str); 4] =
-    [(1.0 / 60.0, "second"), (1.0, "minute"), (60.0, "hour"), (1_440.0, "day")];
+/// Unit of time of a rate.
+#[derive(Clone, Copy)]
+struct Unit {
+    minutes: f64,
+    name: &'static str,
+    short: &'static str,
+}
+
+const UNITS: [Unit; 4] = [
+    Unit { minutes: 1.0 / 60.0, name: "second", short: "s" },
+    Unit { minutes: 1.0, name: "minute", short: "min" },
+    Unit { minutes: 60.0, name: "hour", short: "h" },
+    Unit { minutes: 1_440.0, name: "day", short: "day" },
+];
 
 /// A number without the digits that say nothing: it is a multiple of the largest power of ten that is not larger than
 /// `step`.
@@ -209,7 +220,7 @@ impl Evidence {
     }
 
     /// Whether the group stopped opening handles, after more than a start: neither leaked nor closed ones follow.
-    pub fn has_stopped(&self, verdict: Verdict) -> bool {
+    fn has_stopped(&self, verdict: Verdict) -> bool {
         let is_start = |ns| self.window.is_start(ns);
         let Some((last_leak, last_open)) = self.last_ns.zip(self.last_open_ns) else {
             return false;
@@ -331,17 +342,26 @@ impl Evidence {
     }
 }
 
+impl Rate {
+    /// The smallest unit in which at least one handle leaks, with the rate and its interval in that.
+    fn in_unit(self) -> (Unit, [f64; 3]) {
+        let unit = UNITS.into_iter().find(|unit| self.per_minute * unit.minutes >= 1.0);
+        let unit = unit.unwrap_or(UNITS[UNITS.len() - 1]);
+        (unit, [self.per_minute, self.low, self.high].map(|rate| rate * unit.minutes))
+    }
+
+    /// The rate without its interval, as in `30/min`.
+    pub fn short(self) -> String {
+        let (unit, [rate, low, high]) = self.in_unit();
+        format!("{}/{}", rounded(rate, (high - low) / 4.0), unit.short)
+    }
+}
+
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The smallest unit in which at least one handle leaks.
-        let (minutes, unit) = UNITS
-            .into_iter()
-            .find(|(minutes, _)| self.per_minute * minutes >= 1.0)
-            .unwrap_or(UNITS[UNITS.len() - 1]);
-        let [rate, low, high] =
-            [self.per_minute, self.low, self.high].map(|per_minute| per_minute * minutes);
+        let (unit, [rate, low, high]) = self.in_unit();
         let about = if high > 2.0 * low { "about " } else { "" };
         let [rate, low, high] = [rate, low, high].map(|number| rounded(number, (high - low) / 4.0));
-        write!(f, "{about}{rate} per {unit} (95 % confidence: {low} to {high})")
+        write!(f, "{about}{rate} per {} (95 % confidence: {low} to {high})", unit.name)
     }
 }

@@ -64,12 +64,10 @@ impl Growth {
         Self { verdict, evidence: Evidence::without_clock(lifetimes) }
     }
 
-    /// The title of a line about it; `closed` is what becomes of handles that are not leaked.
-    pub fn title(&self, closed: &str) -> String {
-        match self.evidence.has_stopped(self.verdict) {
-            true => "Stopped".to_owned(),
-            false => self.verdict.title(closed),
-        }
+    /// The rate of a steady leak, or the verdict: `30/min`, `burst`.
+    pub fn short(&self) -> String {
+        let rate = self.evidence.rate.filter(|_| self.verdict == Verdict::Steady);
+        rate.map_or_else(|| self.verdict.word().to_owned(), |rate| rate.short())
     }
 
     /// The evidence as a sentence without a full stop; there are `opened` in all.

@@ -204,7 +204,7 @@ pub enum Verdict {
 impl Verdict {
     pub const ALL: [Self; 5] = [Self::Steady, Self::Burst, Self::Once, Self::Balanced, Self::Short];
 
-    /// The word it goes by, which stays the same.
+    /// The word it goes by in every format, which stays the same.
     pub fn word(self) -> &'static str {
         match self {
             Self::Steady => "steady",
@@ -215,22 +215,14 @@ impl Verdict {
         }
     }
 
-    /// The word in texts for people.
-    pub fn shown(self) -> &'static str {
+    /// The beginning of a sentence about it, which has the word in it.
+    pub fn title(self) -> &'static str {
         match self {
-            Self::Short => "too short to say",
-            Self::Steady | Self::Burst | Self::Once | Self::Balanced => self.word(),
-        }
-    }
-
-    /// The title of a line about it; `closed` is what becomes of handles that are not leaked.
-    pub fn title(self, closed: &str) -> String {
-        match self {
-            Self::Steady => "Steady leak".to_owned(),
-            Self::Burst => "Burst".to_owned(),
-            Self::Once => "Filled once".to_owned(),
-            Self::Balanced => format!("Usually {closed}"),
-            Self::Short => "Too little data to judge growth".to_owned(),
+            Self::Steady => "Steady leak",
+            Self::Burst => "Burst",
+            Self::Once => "Filled once",
+            Self::Balanced => "Balanced",
+            Self::Short => "Too short to judge",
         }
     }
 }

@@ -383,10 +383,11 @@ impl Causes<'_> {
             views.iter().filter_map(|view| self.columns.view_size(self.columns.opening(*view)));
         let bytes = sizes.fold(0_u64, u64::saturating_add);
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        let facts = match bytes {
-            0 => "views of files that are never unmapped".to_owned(),
-            _ => format!("views of files that are never unmapped ({})", Size(bytes)),
+        let facts = match views.len() {
+            1 => "1 view of a file is never unmapped".to_owned(),
+            count => format!("{} views of files are never unmapped", HumanCount(count as u64)),
         };
+        let facts = if bytes > 0 { format!("{facts} ({})", Size(bytes)) } else { facts };
         self.diagnosis(cause, &views, facts)
     }
 

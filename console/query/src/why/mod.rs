@@ -14,7 +14,7 @@ mod score;
 mod suspect;
 mod targets;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use handlescope_model::{AcquisitionIdx, ObjectIdx, RowSet, Trace};
@@ -40,7 +40,7 @@ use super::acquired::{Acquired, Kept, ProgramGroup, allocations_of_suspect};
 use super::acquisition_table::{AcquisitionTable, Needed};
 use super::allocations::{AllocatorList, Origin, choose, stacks_of_processes};
 use super::context::Source;
-use super::criteria::{GroupCriteria, ObjectCriteria, WhyCriteria};
+use super::criteria::{GroupCriteria, ObjectCriteria, Picked, WhyCriteria};
 use super::error::QueryError;
 use super::filters::event::keep_owners;
 use super::frame_names::FrameNames;
@@ -48,11 +48,12 @@ use super::handle_counts::HandleCounts;
 use super::object_ref::note_owners;
 use super::object_ref::{FileAnswer, unchecked_object_ref};
 use super::requests::Requests;
-use super::suspect_rows::check;
+use super::suspect_rows::{check, check_ids};
 use super::totals::Totals;
 use super::unnamed_methods;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::trace::{CaveatKind, has_handle_events};
+use handlescope_session::values::SuspectId;
 
 /// Default for the maximum distance between the opens of a race: 1 ms.
 const RACE_WINDOW_NS: i64 = 1_000_000;
@@ -117,7 +118,33 @@ pub fn why<'a>(
         }
     }
     let files = files.into_iter().zip(tables);
-    files.map(|(file, tables)| WhyAnswer::new(file, tables.as_ref(), criteria)).collect()
+    let answers = files.map(|(file, tables)| WhyAnswer::new(file, tables.as_ref(), criteria));
+    let mut answers = answers.collect::<Result<Vec<_>, QueryError>>()?;
+    if let Some(picked) = &criteria.picked {
+        pick(&mut answers, picked)?;
+    }
+    Ok(answers)
+}
+
+/// Keeps the suspect that is asked for, of each trace that has it.
+fn pick(answers: &mut [WhyAnswer<'_>], picked: &Picked) -> Result<(), QueryError> {
+    let count = answers.iter().map(|answer| answer.suspects.len()).max().unwrap_or_default();
+    let is_picked = |suspect: &Suspect| match picked {
+        Picked::Rank(rank) => suspect.rank == *rank,
+        Picked::Id(id) => id.begins(&suspect.id),
+    };
+    answers.iter_mut().for_each(|answer| answer.suspects.retain(is_picked));
+    let ids = answers.iter().flat_map(|answer| &answer.suspects).map(|suspect| &suspect.id);
+    let ids: BTreeSet<&SuspectId> = ids.collect();
+    match picked {
+        _ if count == 0 => {}
+        Picked::Rank(rank) if ids.is_empty() => {
+            return Err(QueryError::NoRank { rank: *rank, count });
+        }
+        Picked::Rank(_) => {}
+        Picked::Id(id) => check_ids(id, "handles or allocations", &ids, true)?,
+    }
+    answers.iter_mut().try_for_each(|answer| answer.show(|_| true))
 }
 
 /// The columns of allocations of a trace.

@@ -9,10 +9,12 @@ use super::names::LeakedNames;
 use super::score;
 use crate::acquired::{Acquired, Ends, PRIVATE_HEAP, ProgramGroup, Share, Subject};
 use crate::amounts::{Bytes, Counts};
-use crate::growth::{Growth, Lifetime, ProcessLifetimes, Verdict, Words};
+use crate::growth::{
+    Growth, Lifetime, ProcessLifetimes, TimeParts, Verdict, Window, Words, outstanding,
+};
 use crate::requests::Requests;
 use crate::tables::ProcessList;
-use handlescope_session::values::SuspectId;
+use handlescope_session::values::{Length, SuspectId};
 
 /// The weight of blocks that only grew, in the score: that of a burst.
 const GROWN_WEIGHT: f64 = 0.5;
@@ -46,6 +48,11 @@ pub struct Suspect {
     /// The bytes of allocations; `None` for handles.
     pub bytes: Option<Bytes>,
     pub growth: Growth,
+    /// Number that the program had not released at the ends of [`PARTS`](Self::PARTS) equal parts of the trace; empty
+    /// without a clock.
+    pub open_over_time: Vec<u32>,
+    /// The time of the trace, if it has a clock.
+    pub trace: Option<Window>,
     /// Word for the end of those that are not leaked, as in "closed".
     pub ended: String,
     /// Causes of the leak, as far as the events say.
@@ -119,6 +126,9 @@ impl SuspectProcess {
 }
 
 impl Suspect {
+    /// Parts of the time of a trace.
+    pub const PARTS: usize = 48;
+
     /// Judges what the processes of a program have.
     ///
     /// # Errors
@@ -143,6 +153,16 @@ impl Suspect {
                 Growth::without_clock(&lifetimes.copied().collect::<Vec<Lifetime>>())
             }
         };
+        let mut open_over_time = vec![0_u32; acquired.window.map_or(0, |_| Self::PARTS)];
+        for (lifetimes, window) in
+            lifetimes.iter().filter_map(|process| Some((&process.lifetimes, acquired.window?)))
+        {
+            let open = outstanding(lifetimes, window, Self::PARTS);
+            open_over_time
+                .iter_mut()
+                .zip(open)
+                .for_each(|(sum, open)| *sum = sum.saturating_add(open));
+        }
         let is_old = growth.evidence.kept > 0 || growth.evidence.outlived.count > 0;
         let is_beyond_chance = acquired.window.is_some() && is_old;
         let sums = Sums { is_beyond_chance, ..sums };
@@ -179,6 +199,8 @@ impl Suspect {
             bytes: (acquired.subject == Subject::Allocations)
                 .then_some(Bytes { per_minute, ..bytes }),
             growth,
+            open_over_time,
+            trace: acquired.window,
             ended,
             diagnoses,
             names,
@@ -197,13 +219,20 @@ impl Suspect {
         name.unwrap_or(&self.process)
     }
 
-    /// The end of those that are not leaked, in a word.
-    pub fn ended(&self) -> &str {
-        match (self.ended.contains(' '), self.bytes) {
-            (false, _) => &self.ended,
-            (true, None) => "closed",
-            (true, Some(_)) => "freed",
-        }
+    /// The part of the time of the trace in which the leak that the verdict speaks of began, and a text for that; `None`
+    /// where it began with the trace.
+    pub fn change_point(&self) -> Option<(usize, String)> {
+        let (evidence, trace) = (&self.growth.evidence, self.trace?);
+        let first_ns = evidence.first_ns?;
+        let what = match self.growth.verdict {
+            Verdict::Steady => "leaks since",
+            Verdict::Burst => "burst at",
+            Verdict::Once | Verdict::Balanced | Verdict::Short => return None,
+        };
+        let part = TimeParts::new(trace, Self::PARTS).part_of(first_ns);
+        let since_ns = first_ns.saturating_sub(trace.start_ns);
+        let is_later = part > 0 && part < Self::PARTS;
+        is_later.then(|| (part, format!("{what} {} into the trace", Length(since_ns))))
     }
 
     /// Rate of a steady leak, per minute.

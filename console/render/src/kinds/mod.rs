@@ -24,7 +24,7 @@ pub use self::fleet::{
     amount as fleet_amount, builds as fleet_builds, causes as fleet_causes, dataset_traces,
 };
 pub use self::{
-    diff::{diff_points, diff_traces, point_columns, trace_columns},
+    diff::{diff_findings, diff_points, diff_traces, point_columns, trace_columns},
     event_counts::event_columns,
     events::object_columns,
     fleet::{
@@ -58,7 +58,7 @@ pub use self::{
     stats::{properties, stats, unknown_properties},
     symbols::symbols,
     version::versions,
-    why::why,
+    why::{Look, why, why_findings},
 };
 use crate::no_match::InOptions;
 use handlescope_model::Untrusted;

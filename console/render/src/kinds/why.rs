@@ -6,15 +6,20 @@ use handlescope_model::{FILE_MAPPING_NAME, Untrusted};
 use indicatif::HumanCount;
 
 use super::{index, no_match_line};
+use crate::findings::{Finding, Findings};
 use crate::traces::{OfTraces, StackNumbers, traces};
 use crate::{
     table::{Columns, FileRows, Table},
     text::{
         StackStyle, amounts, capitalized, headline, lines_of_not_counted, lines_without_suspects,
-        more, verdict,
+        more, overview,
     },
 };
-use handlescope_query::{Diagnosis, ObjectNames, Suspect, SuspectProcess, Verdict, WhyAnswer};
+use handlescope_query::{
+    Diagnosis, Frames, ObjectNames, Suspect, SuspectProcess, TraceAnswer, Verdict, WhyAnswer,
+    sparkline,
+};
+use handlescope_session::paths;
 use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::terminal::Role;
 use handlescope_session::values::Counted;
@@ -38,6 +43,12 @@ const NAMES: usize = 2;
 /// Processes of a suspect that the text lists.
 const PROCESSES: usize = 5;
 
+/// Suspects that the first look has a block about.
+const BLOCKS: usize = 5;
+
+/// Suspects that its table lists.
+const LISTED: usize = 12;
+
 /// A suspect and its presentation.
 pub struct SuspectRow<'a> {
     answer: &'a WhyAnswer<'a>,
@@ -47,6 +58,20 @@ pub struct SuspectRow<'a> {
     command: String,
     /// Whether the text only counts it.
     is_small: bool,
+    /// Whether the text says everything about it.
+    is_whole: bool,
+}
+
+/// What the text has of the suspects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look<'c> {
+    /// A table, blocks about the first ones, and how this command shows the others.
+    First(&'c str),
+    /// Blocks about all that are not small, and how this command shows the others.
+    Large(&'c str),
+    All,
+    /// All, and everything about each.
+    Whole,
 }
 
 /// Declares the columns of a suspect.
@@ -254,15 +279,15 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     columns
 }
 
-/// A row for each suspect; JSON has its diagnoses and stacks, too, and the text shows it in lines of its own. Those
-/// that are small are only counted where `all` is the command that shows them.
+/// A row for each suspect; JSON has its diagnoses and stacks, too, and the text shows it in lines of its own, as far as
+/// `look` says.
 ///
 /// # Errors
 /// None that a caller could do anything about.
 pub fn why<'a>(
     answers: &'a [WhyAnswer<'a>],
     command: CommandOf<'_>,
-    all: Option<&str>,
+    look: Look<'_>,
     stacks: StackDisplayArgs,
     display: &Display,
 ) -> io::Result<Table<'a>> {
@@ -272,7 +297,8 @@ pub fn why<'a>(
         let rows = answer.suspects.iter().map(|suspect| {
             let command = command(answer.file.about.index, suspect);
             let (numbers, stacks) = (trace.numbers, StackStyle::of(&answer.file, shown));
-            SuspectRow { answer, suspect, numbers, stacks, command, is_small: false }
+            let is_whole = look == Look::Whole;
+            SuspectRow { answer, suspect, numbers, stacks, command, is_small: false, is_whole }
         });
         let mut rows: Vec<SuspectRow<'a>> = rows.collect();
         let handles = rows.partition_point(|row| row.suspect.bytes.is_none());
@@ -285,7 +311,7 @@ pub fn why<'a>(
     let mut rest = rows.as_slice();
     let parts = answers.iter().map(|answer| {
         let rows = rest.split_off(..answer.suspects.len()).unwrap_or_default();
-        part(answer, rows, all, display)
+        part(answer, rows, look, display)
     });
     let parts: Vec<FileRows> = parts.collect();
     let (mut columns, display) = (why_columns(), *display);
@@ -295,11 +321,54 @@ pub fn why<'a>(
     Ok(table.within(why_document(), OfTraces { traces, rest: young_groups }))
 }
 
+/// The suspects of each trace as findings; `failures`: which of each trace fail a gate.
+pub fn why_findings(
+    answers: &[WhyAnswer<'_>],
+    failures: &[Vec<bool>],
+    command: CommandOf<'_>,
+) -> Vec<Findings> {
+    let of_trace = |(answer, failures): (&WhyAnswer<'_>, &Vec<bool>)| {
+        let about = &answer.file.about;
+        let shown = StackDisplayArgs { show: true, line: true, ..StackDisplayArgs::default() };
+        let stacks = StackStyle::of(&answer.file, shown);
+        let list = answer.suspects.iter().zip(failures).map(|(suspect, is_failure)| {
+            let telling = with_telling(&suspect.diagnoses).filter(|(_, is_shown)| *is_shown);
+            let causes = telling.map(|(diagnosis, _)| {
+                let closers = closers(&stacks, diagnosis, suspect.program());
+                capitalized(&diagnosis.sentence(&closers))
+            });
+            let growth = format!("{}: {}", suspect.growth.verdict.title(), suspect.evidence());
+            let finding = Finding {
+                rule: suspect.growth.verdict.word(),
+                program: suspect.program().to_owned(),
+                title: format!("{} by {}", amounts(suspect), suspect.process),
+                sentences: std::iter::once(growth)
+                    .chain(named_objects(suspect, NAMES))
+                    .chain(causes)
+                    .collect(),
+                command: Some(command(about.index, suspect)),
+                id: Some(suspect.id.to_string()),
+                is_failure: *is_failure,
+                ..Finding::default()
+            };
+            let frames = answer.file.frames().map(Frames::named);
+            finding.at(frames.as_ref(), suspect.create_stack)
+        });
+        let (list, path) = (list.collect(), paths::shown(about.path));
+        let headline = match answer.suspects.is_empty() {
+            true => lines_without_suspects(answer),
+            false => headline(&answer.suspects),
+        };
+        Findings { about: path.to_string_lossy().into_owned(), headline, list }
+    };
+    answers.iter().zip(failures).map(of_trace).collect()
+}
+
 /// Returns the suspects of a trace, and the text about them together.
 fn part(
     answer: &WhyAnswer<'_>,
     rows: &[SuspectRow<'_>],
-    all: Option<&str>,
+    look: Look<'_>,
     display: &Display,
 ) -> FileRows {
     let part = FileRows::of(answer.file.about.path, rows.len()).of_each("more suspect");
@@ -308,14 +377,29 @@ fn part(
     }
     let bold = |line: &String| display.screen.paint(Role::Heading, display.whole(line)).to_string();
     let headline: Vec<String> = headline(&answer.suspects).iter().map(bold).collect();
-    let mut part = part.above(format!("{}\n\n", headline.join("\n")));
-    let mut lines = Vec::new();
-    if let Some(command) = all {
-        let (shown, left_out) = shown_and_left_out(rows);
+    let mut above = format!("{}\n\n", headline.join("\n"));
+    let (mut part, mut lines) = (part, Vec::new());
+    if let Look::First(command) | Look::Large(command) = look {
+        let (mut shown, mut left_out) = shown_and_left_out(rows);
+        if matches!(look, Look::First(_)) {
+            let listed: Vec<&Suspect> =
+                shown.iter().filter_map(|place| answer.suspects.get(*place)).take(LISTED).collect();
+            if listed.len() > 1 {
+                above.push_str(&overview(&listed, display));
+                above.push('\n');
+            }
+            left_out.extend(shown.split_off(shown.len().min(BLOCKS)));
+            left_out.sort_unstable();
+        }
         lines = lines_of_left_out(answer, rows, &left_out, command);
         part = part.only(shown);
     }
-    lines.extend(lines_of_not_counted(answer));
+    if look != Look::Whole {
+        part = part.above(above);
+    }
+    if look != Look::Whole {
+        lines.extend(lines_of_not_counted(answer));
+    }
     if lines.is_empty() { part } else { part.below(lines.join("\n")) }
 }
 
@@ -329,7 +413,7 @@ fn shown_and_left_out(rows: &[SuspectRow<'_>]) -> (Vec<usize>, Vec<usize>) {
     (shown, left_out)
 }
 
-/// Lines that count the rows that are left out, with the command that shows them.
+/// Lines that count the rows that are left out, and say how the command shows them.
 fn lines_of_left_out(
     answer: &WhyAnswer<'_>,
     rows: &[SuspectRow<'_>],
@@ -341,13 +425,17 @@ fn lines_of_left_out(
     let others = others.iter().filter_map(|place| answer.suspects.get(*place));
     let others: Vec<&Suspect> = others.collect();
     let mut lines = Vec::new();
-    if !others.is_empty() {
-        lines.push(format!("and {}; list them with {}", more(&others), Untrusted(command)));
+    let first = others.first().map(|suspect| suspect.rank);
+    if let Some(rank) = first {
+        let is_kind = command.split(' ').next().is_some_and(|word| word != ".why");
+        let which = if is_kind { "-Which " } else { "" };
+        let (more, command) = (more(&others), Untrusted(command));
+        lines.push(format!("+ {more}: {command} {which}{rank}, {command} -All"));
     }
     if !starts.is_empty() {
         let groups = Counted(starts.len() as u64, "more suspect");
         let handles = "of handles opened at process start";
-        lines.push(format!("and {groups} {handles}; list them with {}", Untrusted(command)));
+        lines.push(format!("+ {groups} {handles}: {} -All", Untrusted(command)));
     }
     lines
 }
@@ -360,27 +448,44 @@ fn without_suspects(part: FileRows, answer: &WhyAnswer<'_>) -> FileRows {
     lines_without_suspects(answer).into_iter().fold(part, FileRows::below)
 }
 
-/// Returns the leaks of each of several processes, the most first.
-fn in_processes(processes: &[SuspectProcess]) -> Option<String> {
+/// Lines about the number that is open over time, and about the time since which the verdict speaks of it, if that is not
+/// the start.
+fn over_time(suspect: &Suspect) -> Vec<String> {
+    const TITLE: &str = "Open over time  ";
+    let open = &suspect.open_over_time;
+    let Some(last) = open.last() else { return Vec::new() };
+    let most = open.iter().max().unwrap_or(last);
+    let (last, most) = (HumanCount((*last).into()), HumanCount((*most).into()));
+    let bars = sparkline(open);
+    let mut lines = vec![format!("{TITLE}{bars}  {most} at most, {last} at the end of the trace")];
+    if let Some((part, text)) = suspect.change_point() {
+        let space = " ".repeat(TITLE.len() + part);
+        lines.push(format!("{space}^ {text}"));
+    }
+    lines
+}
+
+/// Returns the leaks of each of several processes, the most first, and so many by name.
+fn in_processes(processes: &[SuspectProcess], shown: usize) -> Option<String> {
     if processes.len() < 2 {
         return None;
     }
-    let shown = processes.iter().take(PROCESSES);
-    let shown = shown
+    let named = processes.iter().take(shown);
+    let named = named
         .map(|process| format!("{} {}", process.process, HumanCount(process.counts.unreleased())));
     let mut text = format!(
         "in {}: {}",
         Counted(processes.len() as u64, "process"),
-        shown.collect::<Vec<_>>().join(", ")
+        named.collect::<Vec<_>>().join(", ")
     );
-    if let more @ 1.. = processes.len().saturating_sub(PROCESSES) {
+    if let more @ 1.. = processes.len().saturating_sub(shown) {
         text.push_str(&format!(", and {more} more"));
     }
     Some(text)
 }
 
-/// The most frequent names of leaked objects, and the number of the others.
-fn named_objects(suspect: &Suspect) -> Option<String> {
+/// So many of the most frequent names of leaked objects, and the number of the others.
+fn named_objects(suspect: &Suspect, shown: usize) -> Option<String> {
     let names = &suspect.names;
     let is_file = suspect.type_name == FILE_MAPPING_NAME;
     let handles = suspect.counts.unreleased();
@@ -389,7 +494,7 @@ fn named_objects(suspect: &Suspect) -> Option<String> {
     {
         return Some(format!("Object: {name} (all {} handles)", HumanCount(handles)));
     }
-    let (shown, more) = names.frequent.split_at(names.frequent.len().min(NAMES));
+    let (shown, more) = names.frequent.split_at(names.frequent.len().min(shown));
     let others = names.others + more.iter().map(|names| names.count).sum::<u64>();
     let shown = shown.iter();
     let shown = shown.map(|ObjectNames { name, count }| format!("{name} ({})", HumanCount(*count)));
@@ -488,7 +593,7 @@ impl SuspectRow<'_> {
 
     /// Verdict and its evidence, as a sentence.
     fn growth(&self) -> String {
-        format!("{}: {}", verdict(self.suspect), self.suspect.evidence())
+        format!("{}: {}", self.suspect.growth.verdict.title(), self.suspect.evidence())
     }
 
     /// The program's calls that opened it, in one line.
@@ -531,7 +636,7 @@ impl SuspectRow<'_> {
         let heading = format!("{}  {}   {process}", suspect.rank, Untrusted(&amounts));
         writeln!(out, "{}", paint(Role::Heading, &heading))?;
         let mut line = |text: String| writeln!(out, "{INDENT}{text}");
-        match (suspect.create_stack, all_frames) {
+        match (suspect.create_stack, all_frames || self.is_whole) {
             (None, _) => line(paint(Role::Heading, "no create stack"))?,
             (stack, true) => {
                 for frame in self.stacks.short_lines(stack, true) {
@@ -549,30 +654,45 @@ impl SuspectRow<'_> {
             line(format!("{stacks} create stacks with these functions, at different addresses"))?;
         }
         line(paint(Role::Notable, &self.growth()))?;
-        if let Some(processes) = in_processes(&suspect.processes) {
+        if self.is_whole {
+            over_time(suspect).into_iter().try_for_each(&mut line)?;
+        }
+        let (names, processes) = match self.is_whole {
+            true => (usize::MAX, usize::MAX),
+            false => (NAMES, PROCESSES),
+        };
+        if let Some(processes) = in_processes(&suspect.processes, processes) {
             line(display.whole(&Untrusted(&processes).to_string()))?;
         }
-        if let Some(names) = named_objects(suspect) {
+        if let Some(names) = named_objects(suspect, names) {
             line(display.whole(&Untrusted(&names).to_string()))?;
         }
-        let telling = with_telling(&suspect.diagnoses).filter(|(_, is_shown)| *is_shown);
-        for (diagnosis, _) in telling {
-            let sentence = capitalized(&diagnosis.sentence(&self.closers(diagnosis)));
+        let diagnoses = with_telling(&suspect.diagnoses);
+        let diagnoses = diagnoses.filter(|(_, is_telling)| *is_telling || self.is_whole);
+        for (diagnosis, _) in diagnoses {
+            let sentence = capitalized(&diagnosis.sentence(&closers(
+                &self.stacks,
+                diagnosis,
+                suspect.program(),
+            )));
             line(display.whole(&Untrusted(&sentence).to_string()))?;
+            for stack in diagnosis.stacks.iter().filter(|_| self.is_whole) {
+                let calls = self.stacks.calls(*stack, suspect.program());
+                line(display.whole(&format!("{INDENT}{}", Untrusted(&calls))))?;
+            }
         }
         line(paint(Role::Aside, &Untrusted(&self.command).to_string()))?;
         writeln!(out)
     }
+}
 
-    /// The functions that close or free others of the group.
-    fn closers(&self, diagnosis: &Diagnosis) -> Vec<String> {
-        let program = self.suspect.program();
-        let stacks = diagnosis.stacks.iter();
-        let mut functions: Vec<String> =
-            stacks.filter_map(|stack| self.stacks.representative(*stack, program)).collect();
-        functions.dedup();
-        functions
-    }
+/// The functions that close or free others of the group.
+fn closers(stacks: &StackStyle<'_>, diagnosis: &Diagnosis, program: &str) -> Vec<String> {
+    let functions = diagnosis.stacks.iter();
+    let functions = functions.filter_map(|stack| stacks.representative(*stack, program));
+    let mut functions: Vec<String> = functions.collect();
+    functions.dedup();
+    functions
 }
 
 /// The bytes that a suspect leaks, or the handles.

@@ -11,7 +11,7 @@ use super::pictures::{BUCKETS, PROCESSES, numbers, with_pictures};
 use crate::json::Document;
 use crate::no_match::InOptions;
 use crate::pictures::{FrameTable, Measure, PictureFrame, Timeline, folded, folded_leaks};
-use crate::text::{amounts, capitalized, verdict};
+use crate::text::{amounts, capitalized};
 use crate::time::Clock;
 use handlescope_query::{
     AllocatedKind, AllocationsOverview, Diagnosis, FileAnswer, Stats, Suspect, WhyAnswer,
@@ -152,7 +152,7 @@ fn suspect<'a>(suspect: &'a Suspect, command: &str) -> Document<'a> {
         .with("opened", suspect.counts.opened)
         .with("bytes", suspect.bytes.map(|bytes| bytes.unreleased))
         .with("amount", amounts(suspect))
-        .with("verdict", verdict(suspect))
+        .with("verdict", suspect.growth.verdict.title())
         .with("evidence", suspect.evidence())
         .with("rate", suspect.rate_per_minute())
         .with("function", clean(suspect.function.as_deref().unwrap_or("no stack")))

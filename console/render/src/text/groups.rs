@@ -239,8 +239,8 @@ impl Writer<'_> {
             TreeColumn::Growth => {
                 let growth = self.groups.growth(node);
                 let text = growth.map(|growth| match growth.evidence.rate {
-                    Some(rate) => format!("{} {rate}", growth.verdict.shown()),
-                    None => growth.verdict.shown().to_owned(),
+                    Some(rate) => format!("{} {rate}", growth.verdict.word()),
+                    None => growth.verdict.word().to_owned(),
                 });
                 text.unwrap_or_default()
             }

@@ -4,6 +4,7 @@ mod event;
 mod groups;
 mod not_counted;
 mod object_ref;
+mod overview;
 mod process;
 mod stack;
 mod suspect;
@@ -16,9 +17,10 @@ use indicatif::HumanCount;
 pub use self::groups::{TreeColumns, tree_columns};
 pub use self::not_counted::{lines_of_not_counted, lines_without_suspects};
 pub use self::object_ref::{ObjectRefStyle, object_ref};
+pub use self::overview::overview;
 pub use self::process::ProcessStyle;
 pub use self::stack::{StackStyle, within};
-pub use self::suspect::{amounts, capitalized, headline, more, verdict};
+pub use self::suspect::{amounts, capitalized, headline, more};
 use handlescope_session::values::Counted;
 
 /// A number, with separators between its thousands if `separate`.

@@ -57,11 +57,6 @@ pub fn amounts(suspect: &Suspect) -> String {
     format!("{text}, {} of {}{}", Size(unreleased), Size(allocated), rate.unwrap_or_default())
 }
 
-/// The title of the line about the growth of a suspect.
-pub fn verdict(suspect: &Suspect) -> String {
-    suspect.growth.title(suspect.ended())
-}
-
 /// A sentence with its first letter in upper case.
 pub fn capitalized(sentence: &str) -> String {
     let mut letters = sentence.chars();

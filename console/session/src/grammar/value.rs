@@ -8,7 +8,7 @@ use handlescope_symbols::{ServerChoice, SymbolSourcesError};
 use crate::filter::{Days, Filter, ProcessFilter};
 use crate::paths::with_home;
 use crate::values::{
-    ColumnChoice, CountRange, CountUnit, NamesFile, ProcessFormat, SuspectId, TimeDigits,
+    ColumnChoice, CountRange, CountUnit, FailOn, NamesFile, ProcessFormat, SuspectId, TimeDigits,
     TimeFormat, TimeRange, TopN, ValueError, address, bytes, length, no_choice, number,
     process_format, process_words, time_format, time_words,
 };
@@ -193,6 +193,42 @@ pub const DAYS: Value<Days> = Value {
 /// The id of a suspect, or how it begins.
 pub const SUSPECT: Value<SuspectId> =
     Value { offers: Offers::Suspects, ..Value::new("ID", |_, words| SuspectId::new(first(words))) };
+
+/// A suspect by its rank or id, or processes by their names.
+pub const WHICH: Value<Which> = Value {
+    offers: Offers::Suspects,
+    ..Value::new("RANK|ID|PROCESSES", |_, words| Which::new(first(words)))
+};
+
+/// A suspect of `.why`, or the processes that suspects are asked for of.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Which {
+    Rank(usize),
+    Id(SuspectId),
+    Processes(ProcessFilter),
+}
+
+impl Which {
+    /// The longest number that is a rank; ids have as many digits or more.
+    const MAX_RANK_DIGITS: usize = 5;
+
+    /// A number is a rank, hexadecimal digits are an id if a decimal one is among them, and anything else names processes.
+    fn new(word: &str) -> Result<Self, ValueError> {
+        if word.len() <= Self::MAX_RANK_DIGITS
+            && let Ok(rank) = word.parse()
+        {
+            return Ok(Self::Rank(rank));
+        }
+        match SuspectId::new(word) {
+            Ok(id) if word.contains(|letter: char| letter.is_ascii_digit()) => Ok(Self::Id(id)),
+            _ => ProcessFilter::new(word).map(Self::Processes).map_err(refused),
+        }
+    }
+}
+
+/// What fails a gate; several count together.
+pub const FAIL_ON: Value<FailOn> =
+    Value::new("leak|steady|PROCESSES:N", |_, words| FailOn::parse(first(words)));
 
 /// `min [max]` in seconds.
 pub const TIMES: Value<TimeRange> = Value {

@@ -131,6 +131,16 @@ pub fn shortened(name: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{CUT}{}", &name[start..]))
 }
 
+/// Shortens a name to at most `width` columns: a long one keeps its beginning and its end.
+pub fn cut_in_the_middle(name: &str, width: usize) -> Cow<'_, str> {
+    if measure_text_width(name) <= width {
+        return Cow::Borrowed(name);
+    }
+    let start = truncate_str(name, width / 2, "");
+    let end = shortened(name, width.saturating_sub(measure_text_width(&start)));
+    Cow::Owned(format!("{start}{end}"))
+}
+
 /// Splits a line at its breaks into as many lines as it takes.
 fn broken(line: &str, width: usize) -> Vec<String> {
     let joined = line.replace(BREAK, "");
@@ -224,6 +234,13 @@ mod tests {
         ] {
             assert_eq!(shortened(name, width), expected, "{name} {width}");
         }
+    }
+
+    #[test]
+    fn a_name_that_is_cut_in_the_middle_keeps_both_ends() {
+        assert_eq!(cut_in_the_middle("Cache::GetOrCreate", 10), "Cache…eate");
+        assert_eq!(cut_in_the_middle("日本語日本語", 8), "日本…語");
+        assert_eq!(cut_in_the_middle("ab", 2), "ab");
     }
 
     #[test]

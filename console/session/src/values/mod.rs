@@ -2,12 +2,14 @@
 
 mod counted;
 mod formats;
+mod gate;
 mod output_formats;
 mod ranges;
 
 pub use counted::{Counted, Length, Size, finding, joined, listed};
 pub use formats::{ProcessFormat, TimeDigits, TimeFormat};
 pub use formats::{no_choice, on_or_off, process_format, process_words, time_format, time_words};
+pub use gate::{FailOn, FindingFormat};
 pub use output_formats::{CSV, FORMATS, FormatOption, RequestedFormat, TABLE_FORMATS};
 pub use output_formats::{ColumnChoice, CsvText, Format, FormatSpec, JsonMode, NamesFile};
 pub use ranges::{CountRange, CountUnit, SuspectId, TimeRange, TopN};
@@ -74,6 +76,11 @@ pub enum ValueError {
     /// An exclusion without a name.
     #[error("'{}' has a ! without a name; write what to exclude, as in *;!System", Untrusted(.filter))]
     NothingExcluded { filter: String },
+    /// Nothing that a gate can fail on.
+    #[error(
+        "'{}' is neither leak, steady nor processes with a number, as in leaky.exe:0", Untrusted(.value)
+    )]
+    NoGate { value: String },
     /// A word that stands for no symbol server.
     #[error("{reason}")]
     Server {

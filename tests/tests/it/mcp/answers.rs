@@ -112,7 +112,7 @@ fn a_suspect_takes_a_few_lines_and_leads_to_its_objects() {
     let text = answer["result"]["content"][0]["text"].as_str().unwrap();
     let start = "1. 8 of 56 Event handles leaked, leaky.exe(7316), id 33434dfa4c\n   \
                  leaky::EventCache::GetOrCreate leaky.cpp:29 < Worker::Run :71 < ThreadPool::WorkerMain :97\n   \
-                 Usually closed: 48 of 56 closed after 790 ms on average, 8 still open at the end of the trace\n";
+                 Balanced: 48 of 56 closed after 790 ms on average, 8 still open at the end of the trace\n";
     assert!(text.contains(start), "{text}");
     let why = &answer["result"]["structuredContent"];
     let next = &why["document"]["suspects"][0]["next"];

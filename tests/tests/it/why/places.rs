@@ -63,7 +63,7 @@ fn views_have_the_names_of_their_files_where_the_trace_has_them() {
     let files = "\n   Files: \\Device\\HarddiskVolume3\\data\\cache.bin (2), \
                  \\Device\\HarddiskVolume3\\data\\other.bin (1)\n";
     assert!(text.contains(files), "{text}");
-    assert!(text.contains("Views of files that are never unmapped (3.00 MiB)"), "{text}");
+    assert!(text.contains("3 views of files are never unmapped (3.00 MiB)"), "{text}");
     let unnamed = run_over(&mapped([0x10, 0x10, 0x20]), ".why\n").ok().stdout;
-    assert!(unnamed.contains("Views of files") && !unnamed.contains("Files:"), "{unnamed}");
+    assert!(unnamed.contains("views of files") && !unnamed.contains("Files:"), "{unnamed}");
 }

@@ -56,9 +56,9 @@ fn headline(trace: &TraceBuilder, options: &str) -> String {
 
 /// The ranks of the suspects that are printed.
 fn ranks(text: &str) -> Vec<&str> {
-    let is_heading = |line: &&str| line.starts_with(|first: char| first.is_ascii_digit());
-    let ranks = text.lines().filter(is_heading).filter_map(|line| line.split_once("  "));
-    ranks.map(|(rank, _)| rank).collect()
+    let blocks = text.split("\n\n").filter_map(|block| block.split_once("  "));
+    let ranks = blocks.map(|(rank, _)| rank);
+    ranks.filter(|rank| rank.starts_with(|first: char| first.is_ascii_digit())).collect()
 }
 
 /// A steady leak, and others of a few handles.
@@ -78,9 +78,7 @@ fn suspects_that_are_small_beside_the_worst_are_counted_in_the_last_line() {
     assert!(text.contains("\n1  40 of 40 Event handles leaked   server.exe(700)\n"), "{text}");
     assert_eq!(ranks(&text), ["1"], "{text}");
     assert!(
-        text.ends_with(
-            "\n\nand 2 more suspects with 1 to 3 handles each; list them with .why -All\n"
-        ),
+        text.ends_with("\n\n+ 2 more suspects with 1 to 3 handles each: .why 2, .why -All\n"),
         "{text}"
     );
 
@@ -95,14 +93,17 @@ fn suspects_that_are_small_beside_the_worst_are_counted_in_the_last_line() {
 #[test]
 fn the_last_line_has_the_options_that_chose_the_suspects() {
     let text = why(&with_small_suspects(), "-pn server -Type Event");
-    assert!(text.ends_with("each; list them with .why -pn server -Type Event -All\n"), "{text}");
+    let options = "-pn server -Type Event";
+    assert!(text.ends_with(&format!("each: .why {options} 2, .why {options} -All\n")), "{text}");
+    let second = why(&with_small_suspects(), &format!("{options} 2"));
+    assert!(second.contains("\n2  3 of 3 Event handles leaked   server.exe(700)\n"), "{second}");
 }
 
 #[test]
 fn rows_are_ordered_and_cut_among_those_that_are_shown() {
     let mut trace = with_small_suspects();
     open(&mut trace, 700, 38, SERVER + 0x4000);
-    let last = "and 2 more suspects with 1 to 3 handles each; list them with .why -All";
+    let last = "+ 2 more suspects with 1 to 3 handles each: .why 3, .why -All";
     let one = why(&trace, "-TopN 1");
     assert_eq!(ranks(&one), ["1"]);
     assert!(one.ends_with(&format!("\n+ 1 more suspect\n{last}\n")), "{one}");
@@ -125,7 +126,7 @@ fn each_trace_has_its_own_headline_and_last_line() {
     let run = run_script(handlescope(home.path()).args(["a.etl", "b.etl"]), ".why\n").ok();
     let (a, b) = run.stdout.split_once("b.etl\n").unwrap();
     assert!(
-        a.ends_with("\nand 2 more suspects with 1 to 3 handles each; list them with .why -All\n"),
+        a.ends_with("\n+ 2 more suspects with 1 to 3 handles each: .why 2, .why -All\n"),
         "{a}"
     );
     assert!(
@@ -146,10 +147,7 @@ fn handles_of_system_stacks_closed_at_exit_are_only_counted_beside_others() {
     open(&mut trace, 800, 1, NTDLL + 0x2000);
     let text = why(&trace, "");
     assert_eq!(ranks(&text), ["1"], "{text}");
-    assert!(
-        text.ends_with("\n\nand 1 more suspect with 1 handle; list them with .why -All\n"),
-        "{text}"
-    );
+    assert!(text.ends_with("\n\n+ 1 more suspect with 1 handle: .why 2, .why -All\n"), "{text}");
 
     open(&mut trace, 800, 2, TOOL + 0x1000);
     open(&mut trace, 800, 3, NTDLL + 0x3000);
@@ -159,9 +157,7 @@ fn handles_of_system_stacks_closed_at_exit_are_only_counted_beside_others() {
     assert!(text.contains("   tool.exe+0x1000\n"), "a function of the program: {text}");
     assert_eq!(ranks(&text).len(), 2, "{text}");
     assert!(
-        text.ends_with(
-            "\n\nand 2 more suspects with 1 to 2 handles each; list them with .why -All\n"
-        ),
+        text.ends_with("\n\n+ 2 more suspects with 1 to 2 handles each: .why 2, .why -All\n"),
         "{text}"
     );
 }
@@ -238,7 +234,7 @@ fn sizes_that_are_negative_or_zero_are_no_leaked_bytes() {
     let amounts = [" Credit allocation leaked   ", " Credit allocation leaked, 100 B of 100 B   "];
     assert!(amounts.iter().all(|amount| text.contains(amount)), "{text}");
     assert!(!text.contains("-300 B") && !text.contains(" 0 B of 0 B"), "{text}");
-    let rest = "\nand 25 more suspects with 1 B to 192 B each and 2 with 1 allocation each; list them with ";
+    let rest = "\n+ 35 more suspects with 1 B to 64.00 KiB each and 2 with 1 allocation each: .why 6, .why -All";
     let text = trace.ask(".why");
     assert!(text.contains(rest) && text.contains(" leaked by 42 suspects "), "{text}");
 }
@@ -246,7 +242,7 @@ fn sizes_that_are_negative_or_zero_are_no_leaked_bytes() {
 #[needs_data]
 #[test]
 fn an_object_with_several_handles_is_named_with_their_number() {
-    let text = Published::open("growth").ask(".why");
+    let text = Published::open("growth").ask(".why -All");
     let object = "\n   Object: \\Sessions\\1\\BaseNamedObjects\\ConfigBlock (all 37 handles)\n";
     assert!(text.contains(object), "{text}");
 }
@@ -296,4 +292,60 @@ fn a_further_cause_is_printed_where_it_explains_more() {
         "{text}"
     );
     assert!(text.contains("\n   1 of 3 is closed\n"));
+}
+
+#[test]
+fn the_first_look_is_a_table_and_the_worst_five_and_says_how_to_see_the_others() {
+    let mut trace = trace();
+    for number in 0..15 {
+        open(&mut trace, 700, 40 - number, SERVER + 0x1000 * u64::from(number + 1));
+    }
+    let text = why(&trace, "");
+    let table: Vec<&str> = text.lines().skip(3).take_while(|line| !line.is_empty()).collect();
+    assert!(table[0].ends_with("Type   Process          Function"), "{text}");
+    assert_eq!(table.len(), 13, "a heading and the worst twelve: {text}");
+    assert!(table[12].starts_with("12  29 of 29 ") && table[12].ends_with("server.exe+0xC000"));
+    assert_eq!(ranks(&text), ["1", "2", "3", "4", "5"]);
+    let rest = "+ 10 more suspects with 26 to 35 handles each: .why 6, .why -All\n";
+    assert!(text.ends_with(rest), "{text}");
+    assert_eq!(text.lines().nth(1), Some("495 handles leaked by 15 suspects of server.exe"));
+
+    let sixth = why(&trace, "6");
+    assert_eq!(ranks(sixth.split_once('\n').unwrap().1), ["6"], "{sixth}");
+    for part in [
+        "   ntoskrnl.exe+",
+        "   Open over time  ",
+        "35 at most, 35 at the end",
+        "   server.exe+0x6000",
+    ] {
+        assert!(sixth.contains(part), "{part}: {sixth}");
+    }
+    let command = sixth.lines().find(|line| line.contains("-Suspect")).unwrap();
+    let id = command.split(' ').find(|word| word.len() == 10).unwrap();
+    assert_eq!(why(&trace, id), sixth, "by its id, with the same rank");
+    let of_server = text.replace(".why 6, .why -All", ".why server 6, .why server -All");
+    assert_eq!(why(&trace, "server"), of_server, "a word names processes");
+    assert_eq!(why(&trace, "server 6"), sixth);
+    let missing = run_over(&trace, ".why 16\n");
+    assert!(missing.status == Some(1), "{missing:?}");
+    assert!(missing.stderr.contains("there is no suspect 16; the last one is 15"), "{missing:?}");
+}
+
+#[test]
+fn a_leak_that_begins_late_is_shown_where_it_begins() {
+    let mut trace = trace();
+    for number in 0..40_u32 {
+        let ns = 30 * SECOND + 700 * MS * i64::from(number);
+        let object = OBJECT + 0x100 * u64::from(number);
+        trace
+            .create_handle(ns, (700, 701), object, 4 * number + 4, EVENT)
+            .stack(&KERNEL, &[SERVER]);
+    }
+    let text = why(&trace, "1");
+    let lines: Vec<&str> = text.lines().collect();
+    let bars = lines.iter().position(|line| line.contains("Open over time")).unwrap();
+    let mark = lines[bars + 1];
+    assert_eq!(mark.trim(), "^ leaks since 30.0 s into the trace", "{text}");
+    let first_open = lines[bars].chars().position(|bar| bar == '▂').unwrap();
+    assert!(mark.find('^').unwrap().abs_diff(first_open) <= 1, "{text}");
 }

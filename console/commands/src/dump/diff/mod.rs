@@ -7,6 +7,7 @@ use self::options::{DiffArgs, FLAME, OPTIONS};
 use std::path::Path;
 
 use crate::converttime::recorded_ns;
+use crate::shared::gate::no_other_format;
 use crate::shared::{kind_option, note_allocations, write_caveats};
 use crate::{
     Command, CommandError, DumpContext, Flow, KindCommand, SharedArgs, Signature, Tabular,
@@ -90,6 +91,11 @@ impl Command for Diff {
     }));
 
     fn check(args: &DiffArgs, shared: &SharedArgs) -> Result<(), ParseError> {
+        no_other_format(&args.gate, shared)?;
+        if args.gate.format.is_some() && args.flame.is_some() {
+            let (option, other) = ("-Format", FLAME);
+            return Err(ParseError::Conflict { option, other, reason: "an answer has one format" });
+        }
         let (option, reason) = (FLAME, "the picture has all groups and no rows");
         if let Some(other) = shared.output.of_rows().next().filter(|_| args.flame.is_some()) {
             return Err(ParseError::Conflict { option, other, reason });
@@ -207,6 +213,9 @@ fn between<'a, F: Words<'a>>(
     criteria: &DiffCriteria,
     dump: &mut DumpContext<'a, '_>,
 ) -> Result<(), CommandError> {
+    if args.gate.format.is_some() {
+        return Err(CommandError::FindingsOfOne);
+    }
     let spans = spans(args, dump)?;
     let answers: Vec<PointsDiff<F>> =
         query::between_points(dump.sources, &spans, criteria, dump.names, dump.cancel)?;
@@ -243,6 +252,9 @@ fn compare<'a, F: Words<'a>>(
     let doubt = if are_dumps { FORGOTTEN } else { LOST };
     got_worse(answer.worse(), answer.uncertain(), doubt, F::NOUN, dump);
     match &args.flame {
+        None if let Some(format) = args.gate.format => {
+            render::write_findings(&[render::diff_findings(&answer)], format, dump.out)?;
+        }
         None => {
             let table = render::diff_traces(&answer, criteria.stacks, &dump.display())?;
             dump.write(table)?;

@@ -7,6 +7,7 @@ use crate::shared::choice::{
     show_address_option, show_line_option, show_stack_option, suspect_option,
     type_of_handles_option,
 };
+use crate::shared::gate::{Gate, format_option};
 use crate::shared::{fields, groups};
 use handlescope_query::{DiffCriteria, ProcessCriteria};
 use handlescope_session::filter::Filter;
@@ -28,9 +29,11 @@ pub struct DiffArgs {
     /// `-Kind`: allocations of such kinds instead of handles.
     pub kind: Option<Filter>,
     pub criteria: DiffCriteria,
+    /// `-Format`: findings of two traces.
+    pub gate: Gate,
 }
 
-fields!(DiffArgs { criteria.owners: ProcessCriteria, criteria.stacks: StackDisplayArgs });
+fields!(DiffArgs { criteria.owners: ProcessCriteria, criteria.stacks: StackDisplayArgs, gate: Gate });
 
 /// The option that names a picture.
 pub const FLAME: &str = "-flame";
@@ -88,14 +91,17 @@ static WHICH: &[Opt<DiffArgs>] = &[
 static DISPLAY: &[Opt<DiffArgs>] =
     &[show_stack_option(), show_address_option(), show_line_option()];
 
-static PICTURES: &[Opt<DiffArgs>] = &[Opt {
-    names: &[FLAME],
-    help: "draw the difference as a flame graph instead",
-    details: "NAME.svg is a picture for a browser. Between two points, the width of a frame is \
+static PICTURES: &[Opt<DiffArgs>] = &[
+    format_option(),
+    Opt {
+        names: &[FLAME],
+        help: "draw the difference as a flame graph instead",
+        details: "NAME.svg is a picture for a browser. Between two points, the width of a frame is \
          the number of its handles open at B; the type on top is red if there are more than at A, \
          blue if fewer. Of two traces, the width is the number of handles leaked in the second, \
          and the type is red or blue if that is more or fewer than expected from the first in the \
          same time. With -Kind, the width is bytes allocated.",
-    example: "-flame grown.svg",
-    take: to(&(FILE, |args, file| args.flame = Some(file))),
-}];
+        example: "-flame grown.svg",
+        take: to(&(FILE, |args, file| args.flame = Some(file))),
+    },
+];

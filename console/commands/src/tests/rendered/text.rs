@@ -259,8 +259,8 @@ fn handles_that_the_loader_opens_at_process_start_are_counted_in_one_line() {
     }
     let saved = fixture.save();
     let text = printed(&[&saved], ".dump Why", Screen::PLAIN);
-    let lines = "\nand 1 more suspect with 1 handle; list them with .dump Why -All\n\
-                 and 2 more suspects of handles opened at process start; list them with .dump Why -All\n";
+    let lines = "\n+ 1 more suspect with 1 handle: .dump Why -Which 4, .dump Why -All\n\
+                 + 2 more suspects of handles opened at process start: .dump Why -All\n";
     assert!(text.ends_with(lines), "{text}");
     let all = printed(&[&saved], ".dump Why -All", Screen::PLAIN);
     assert!(all.contains("\n4  1 of 1 Event handle leaked") && !all.contains("more"), "{all}");

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 pub use self::{
     points::{diff_points, point_columns},
-    traces::{diff_traces, trace_columns},
+    traces::{diff_findings, diff_traces, trace_columns},
 };
 use crate::{
     table::{Columns, MemberMeaning},

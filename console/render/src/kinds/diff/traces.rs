@@ -9,12 +9,13 @@ use super::{
     CREATE_STACK, Compared, FUNCTION, PROCESS, Span, diff_document, growth, rate, shown,
     states_line, write_stack,
 };
+use crate::findings::{Finding, Findings};
 use crate::{
     table::{Columns, FileRows, Show, Table},
     text::StackStyle,
     traces::{OfTraces, StackNumbers, TraceJson, traces},
 };
-use handlescope_query::{ComparedGroup, Domain, State, TraceAnswer, TracesDiff};
+use handlescope_query::{ComparedGroup, Domain, Frames, State, TraceAnswer, TracesDiff};
 use handlescope_session::paths;
 use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::terminal::Role;
@@ -28,6 +29,41 @@ pub struct DiffRow<'a> {
     numbers: StackNumbers,
     /// Word for what the traces have of a group.
     counted: &'static str,
+}
+
+/// What got worse, or may have, as findings; only the former fail.
+pub fn diff_findings<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Findings {
+    let counted = if are_dumps(&answer.files) { "open" } else { "leaked" };
+    let is_finding = |group: &&ComparedGroup| group.got_worse || group.is_uncertain;
+    let list = answer.groups.iter().filter(is_finding).map(|group| {
+        let ComparedGroup { type_name, before, after, state, .. } = group;
+        let program = group.process.clone().unwrap_or_default();
+        let side = if after.create_stack.is_some() { 1 } else { 0 };
+        let stack = after.create_stack.or(before.create_stack);
+        let [first, second] = [before, after].map(|side| HumanCount(side.leaked.count));
+        let rates = rate(before.per_minute).zip(rate(after.per_minute));
+        let rates = rates.map(|(before, after)| format!("{before} and {after} per minute"));
+        let growth = growth(after).map(|growth| format!("growth {growth}"));
+        let finding = Finding {
+            rule: state.word(),
+            title: format!("{program} {type_name}: {first} {counted} before, {second} after"),
+            program,
+            sentences: rates.into_iter().chain(growth).collect(),
+            is_failure: group.got_worse,
+            ..Finding::default()
+        };
+        let frames = answer.files.get(side).and_then(|file| file.frames()).map(Frames::named);
+        finding.at(frames.as_ref(), stack)
+    });
+    let list = list.collect();
+    let paths = answer.files.iter().map(|file| paths::shown(file.about().path));
+    let paths: Vec<String> = paths.map(|path| path.to_string_lossy().into_owned()).collect();
+    Findings { about: paths.join(" -> "), headline: Vec::new(), list }
+}
+
+/// Whether all are dumps, of which all that is open counts, leaked or not.
+fn are_dumps<'t, F: TraceAnswer<'t>>(files: &[F]) -> bool {
+    files.iter().all(|file| file.about().info.is_dump())
 }
 
 /// Declares the columns of a group.

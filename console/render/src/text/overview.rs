@@ -1,0 +1,116 @@
+//! The table above the blocks of `.why`: what leaks, how fast and where, a line for each suspect.
+
+use std::fmt::Write;
+
+use handlescope_model::Untrusted;
+use indicatif::HumanCount;
+
+use handlescope_query::{Suspect, sparkline};
+use handlescope_session::settings::Display;
+use handlescope_session::terminal::Role;
+use handlescope_session::terminal::clip::{cut_in_the_middle, width_of};
+use handlescope_session::values::Size;
+
+/// Columns of a terminal below which bars are shorter and processes go by their programs.
+const NARROW: usize = 100;
+
+/// Bars of a line, and of a line on a narrow terminal.
+const BARS: (usize, usize) = (12, 8);
+
+/// Columns for a function, at least.
+const MIN_FUNCTION: usize = 16;
+
+/// Space between two columns.
+const GAP: &str = "  ";
+
+const TITLES: [&str; 7] = ["", "Leaked", "Growth", "Over time", "Type", "Process", "Function"];
+
+/// Returns the lines of a table of suspects, with a heading.
+pub fn overview(suspects: &[&Suspect], display: &Display) -> String {
+    let is_narrow = display.screen.width.is_some_and(|width| width < NARROW);
+    let rows = suspects.iter().map(|suspect| cells(suspect, is_narrow));
+    let rows: Vec<[String; 7]> = std::iter::once(TITLES.map(str::to_owned)).chain(rows).collect();
+    let widths: [usize; 7] = std::array::from_fn(|column| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| width_of(cell)).max().unwrap_or_default()
+    });
+    // A trace without a clock has no bars.
+    let is_empty = |column: usize| {
+        rows.iter().skip(1).all(|row| row.get(column).is_some_and(String::is_empty))
+    };
+    let shown: [bool; 7] = std::array::from_fn(|column| !is_empty(column));
+    let [before_function @ .., _] = widths;
+    let before = before_function.iter().zip(shown).filter(|(_, is_shown)| *is_shown);
+    let before: usize = before.map(|(width, _)| width + GAP.len()).sum();
+    let room = display.screen.width.map(|width| width.saturating_sub(before).max(MIN_FUNCTION));
+    let mut text = String::new();
+    for (index, row) in rows.iter().enumerate() {
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
+            if shown.get(column) == Some(&false) {
+                continue;
+            }
+            let cell = match room.filter(|_| column + 1 == row.len()) {
+                Some(room) => cut_in_the_middle(cell, room),
+                None => cell.into(),
+            };
+            let space = " ".repeat(width.saturating_sub(width_of(&cell)));
+            // Numbers stand to the right.
+            let _ = match column {
+                0 | 1 => write!(line, "{space}{cell}{GAP}"),
+                _ => write!(line, "{cell}{space}{GAP}"),
+            };
+        }
+        let line = line.trim_end();
+        let _ = match index {
+            0 => writeln!(text, "{}", display.screen.paint(Role::Aside, line)),
+            _ => writeln!(text, "{line}"),
+        };
+    }
+    text
+}
+
+fn cells(suspect: &Suspect, is_narrow: bool) -> [String; 7] {
+    let program = suspect.program();
+    let process = if is_narrow { program } else { &suspect.process };
+    let function = suspect.function.as_deref().unwrap_or("no stack");
+    // The module that is the program itself says nothing new.
+    let own = function.split_once('!').filter(|(module, _)| module.eq_ignore_ascii_case(program));
+    let function = own.map_or(function, |(_, function)| function);
+    let type_name = suspect.allocator.as_ref().unwrap_or(&suspect.type_name);
+    [
+        suspect.rank.to_string(),
+        leaked(suspect),
+        growth(suspect),
+        bars(suspect, if is_narrow { BARS.1 } else { BARS.0 }),
+        Untrusted(type_name).to_string(),
+        Untrusted(process).to_string(),
+        Untrusted(function).to_string(),
+    ]
+}
+
+/// The bytes, or the number of all, that the program did not release.
+fn leaked(suspect: &Suspect) -> String {
+    match suspect.bytes.filter(|bytes| bytes.unreleased > 0) {
+        Some(bytes) => Size(bytes.unreleased).to_string(),
+        None => {
+            let (leaked, opened) = (suspect.counts.unreleased(), suspect.counts.opened);
+            format!("{} of {}", HumanCount(leaked), HumanCount(opened))
+        }
+    }
+}
+
+/// The rate, of bytes if there are any, or the verdict.
+fn growth(suspect: &Suspect) -> String {
+    match suspect.bytes.and_then(|bytes| bytes.per_minute) {
+        Some(per_minute) => format!("{}/min", Size(per_minute as i64)),
+        None => suspect.growth.short(),
+    }
+}
+
+/// What is open at the ends of equal parts of the trace.
+fn bars(suspect: &Suspect, count: usize) -> String {
+    let step = Suspect::PARTS / count;
+    let open = suspect.open_over_time.iter().skip(step - 1).step_by(step);
+    sparkline(&open.copied().collect::<Vec<u32>>())
+}
