@@ -44,15 +44,16 @@ pub struct FleetGroupsArgs {
 fields!(FleetGroupsArgs { criteria: FleetCriteria, stacks: StackDisplayArgs });
 
 /// Columns unless others are named.
-const USUAL: [FleetColumn; 3] = [FleetColumn::Process, FleetColumn::Type, FleetColumn::CreateStack];
+const USUAL: [FleetColumn; 3] =
+    [FleetColumn::PROCESS, FleetColumn::TYPE, FleetColumn::CREATE_STACK];
 
 /// A trace, with its machine and day.
-const FILE: [FleetColumn; 3] = [FleetColumn::Trace, FleetColumn::Machine, FleetColumn::Day];
+const FILE: [FleetColumn; 3] = [FleetColumn::TRACE, FleetColumn::MACHINE, FleetColumn::DAY];
 
 /// Words of `-ShowTotal`: those of traces.
 const TOTALS_OF: &Choices<&[FleetColumn]> = &[
-    ("Total", "by type", &[FleetColumn::Type]),
-    ("Process", "by executable", &[FleetColumn::Process]),
+    ("Total", "by type", &[FleetColumn::TYPE]),
+    ("Process", "by executable", &[FleetColumn::PROCESS]),
     ("File", "by trace, with machine and day", &FILE),
     ("Method", "like File", &FILE),
     ("None", "the groups, as without it", &USUAL),
@@ -118,7 +119,7 @@ impl FleetGroupsArgs {
     fn column<'w>(&self, word: &'w str) -> Option<&'w str> {
         match self.total {
             Some(_) if word.eq_ignore_ascii_case("Handles") => None,
-            Some(_) if word.eq_ignore_ascii_case("File") => Some(FleetColumn::Trace.word()),
+            Some(_) if word.eq_ignore_ascii_case("File") => Some(FleetColumn::TRACE.word),
             _ => Some(word),
         }
     }

@@ -30,8 +30,8 @@ pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'
     let mut columns = Columns::<GroupRow<'a>>::default();
     let columns_of_keys: Rc<[FleetColumn]> = by.into();
     let keys = FleetColumn::ALL.into_iter().map(|column| {
-        let is_stack = column == FleetColumn::CreateStack;
-        MemberMeaning::new(column.word(), if is_stack { "identity of the stack" } else { "text" })
+        let is_stack = column == FleetColumn::CREATE_STACK;
+        MemberMeaning::new(column.word, if is_stack { "identity of the stack" } else { "text" })
     });
     let frames = "only with `createstack`: frames of the stack, a line each";
     columns
@@ -105,13 +105,11 @@ pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'
         .title("Share");
     share.texts(|row| format!("{:.1} %", row.group.share * 100.0));
     for (level, column) in by.iter().copied().enumerate() {
-        let key = columns
-            .add(column.word(), column.help(), move |row| row.key(level))
-            .rows_only()
-            .rank(1);
-        key.title(column.title());
+        let key =
+            columns.add(column.word, column.help, move |row| row.key(level)).rows_only().rank(1);
+        key.title(column.title);
         match column {
-            FleetColumn::CreateStack => {
+            FleetColumn::CREATE_STACK => {
                 key.texts(move |row| row.function(level)).unknown("no stack");
                 columns
                     .add("stack", "the frames of the stack, a line each", move |row| {
@@ -119,7 +117,7 @@ pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'
                     })
                     .rows_only();
             }
-            FleetColumn::Trace => {
+            FleetColumn::TRACE => {
                 key.texts(move |row| row.short_id(level));
             }
             _ => {
@@ -142,7 +140,7 @@ pub fn fleet_groups<'a>(
 ) -> io::Result<Table<'a>> {
     let has_bytes = answer.groups.iter().any(|group| group.bytes_acquired != 0);
     let (mut columns, display) = (fleet_group_columns(&answer.by, has_bytes), *display);
-    if shows_stacks && answer.by.contains(&FleetColumn::CreateStack) {
+    if shows_stacks && answer.by.contains(&FleetColumn::CREATE_STACK) {
         columns.row_text(move |row, out| row.write(&display, out));
     }
     let rows = answer.groups.iter().map(|group| GroupRow { answer, group });
@@ -180,9 +178,9 @@ impl<'a> GroupRow<'a> {
     /// Values that the group has in the columns; of a stack its identity, function and frames.
     fn keys(&self, by: &[FleetColumn]) -> Document<'a> {
         by.iter().zip(&self.group.keys).fold(Document::default(), |keys, (column, key)| {
-            let keys = keys.with(column.word(), key);
-            let texts = match column {
-                FleetColumn::CreateStack => {
+            let keys = keys.with(column.word, key);
+            let texts = match *column {
+                FleetColumn::CREATE_STACK => {
                     key.as_ref().and_then(|stack| self.answer.stacks.get(stack))
                 }
                 _ => None,
@@ -242,16 +240,16 @@ impl GroupRow<'_> {
             text += &format!(", {}", Size(self.group.bytes_unreleased));
         }
         let keys = self.answer.by.iter().enumerate();
-        let keys = keys.filter(|(_, column)| **column != FleetColumn::CreateStack);
+        let keys = keys.filter(|(_, column)| **column != FleetColumn::CREATE_STACK);
         for (level, column) in keys {
-            let key = match column {
-                FleetColumn::Trace => self.short_id(level),
+            let key = match *column {
+                FleetColumn::TRACE => self.short_id(level),
                 _ => self.key(level).unwrap_or("unknown").to_owned(),
             };
-            text += &format!("   {} {key}", column.word());
+            text += &format!("   {} {key}", column.word);
         }
         writeln!(out, "{}", display.whole(&Untrusted(&text).to_string()))?;
-        let stack = self.answer.by.iter().position(|column| *column == FleetColumn::CreateStack);
+        let stack = self.answer.by.iter().position(|column| *column == FleetColumn::CREATE_STACK);
         let frames = stack.and_then(|level| self.lines(level));
         for frame in lines(frames.as_deref()) {
             writeln!(out, "{}{}", display.indent(1), Untrusted(&frame))?;
@@ -268,7 +266,7 @@ pub fn fleet_group_document<'a>() -> Columns<'a, (&'a FleetGroups, &'a str)> {
     document.member("machines", AS_IN_WHY, |(answer, _)| answer.machines);
     document.member("traces", AS_IN_WHY, |(answer, _)| answer.traces);
     document.member("group_by", "the columns as typed", |(answer, _)| {
-        answer.by.iter().map(|column| column.word()).collect::<Vec<_>>()
+        answer.by.iter().map(|column| column.word).collect::<Vec<_>>()
     });
     document.left_out("groups", "number of omitted groups");
     document.rows("groups", "the groups, those that leak most first, see below");

@@ -6,11 +6,11 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::stack::{calls, lines};
-use super::{add_caveats, count};
+use super::{add_caveats, add_site, count};
 use crate::table::{Columns, FileRows, Show, Table};
 use crate::text::capitalized;
 use handlescope_fleet::dataset::short;
-use handlescope_fleet::{DayLeaks, FleetSuspect, FleetWhy, WorstTrace};
+use handlescope_fleet::{CallSite, DayLeaks, FleetSuspect, FleetWhy, WorstTrace};
 use handlescope_query::{causes_of_allocations, causes_of_handles};
 use handlescope_session::filter::SystemModules;
 use handlescope_session::settings::Display;
@@ -46,26 +46,14 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     columns.add("traces_of_process", "number of traces where the program ran", |row| {
         row.suspect.traces_of_process as u64
     });
-    columns
-        .add("process", "executable of the owners", |row| row.suspect.process.as_str())
-        .title("Process");
-    columns.add("kind", "`handle`, `view`, or the kind of allocations", |row| {
-        row.suspect.kind.as_str()
-    });
-    columns
-        .add("type", "type of the objects; for allocations their kind", |row| {
-            row.suspect.type_name.as_str()
-        })
-        .title("Type");
-    columns.add("allocator", "the allocator, where traces have its name; else null", |row| {
-        row.suspect.allocator.as_deref()
-    });
-    columns.add(
-        "stack_id",
-        "identity of the create stack, equal on all machines and in all builds; null: \
-         no stack",
-        |row| row.suspect.stack.as_deref(),
-    );
+    let meanings = [
+        "executable of the owners",
+        "`handle`, `view`, or the kind of allocations",
+        "type of the objects; for allocations their kind",
+        "the allocator, where traces have its name; else null",
+        "identity of the create stack, equal on all machines and in all builds; null: no stack",
+    ];
+    add_site(&mut columns, meanings, |row| &row.suspect.site);
     columns
         .add("leaked", "as in `.dump Why`, sums over the traces", |row| count(row.suspect.leaked))
         .title("Leaked")
@@ -152,7 +140,7 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     let function = columns.add(
         "function",
         "the function of the program in the stack ([why.md](why.md#the-function))",
-        |row| row.suspect.function.as_deref(),
+        |row| row.suspect.site.function.as_deref(),
     );
     function.title("Function").follows("stack_id");
     columns.add(
@@ -161,8 +149,9 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
          these machines of the score in the worst trace of each",
         |row| row.suspect.score,
     );
-    columns
-        .add("stack", "frames of the stack, a line each", |row| row.suspect.stack_text.as_deref());
+    columns.add("stack", "frames of the stack, a line each", |row| {
+        row.suspect.site.stack_text.as_deref()
+    });
     columns
         .nest("worst", "object", "the trace with the highest score", |row| {
             worst_columns().part(&row.suspect.worst)
@@ -207,11 +196,11 @@ pub fn fleet_why<'a>(
 
 /// A sentence about all that leaks. What only process exit closed is not *leaked*.
 fn headline(answer: &FleetWhy, of: &str) -> String {
-    let handles = || answer.suspects.iter().filter(|suspect| !suspect.is_of_allocations());
+    let handles = || answer.suspects.iter().filter(|suspect| !suspect.site.is_of_allocations());
     let leaked: i64 = handles().map(|suspect| suspect.leaked).sum();
     let at_exit: i64 = handles().map(|suspect| suspect.unreleased() - suspect.leaked).sum();
     let programs: std::collections::BTreeSet<&str> =
-        answer.suspects.iter().map(|suspect| suspect.process.as_str()).collect();
+        answer.suspects.iter().map(|suspect| suspect.site.process.as_str()).collect();
     let programs = match programs.first() {
         Some(program) if programs.len() == 1 => Untrusted(program).to_string(),
         _ => Counted(programs.len() as u64, "program").to_string(),
@@ -250,7 +239,7 @@ fn headline(answer: &FleetWhy, of: &str) -> String {
 
 /// Amount that a suspect leaks in all traces, as in "1,234 of 5,678 Event handles leaked".
 pub fn amount(suspect: &FleetSuspect) -> String {
-    let FleetSuspect { kind, type_name, allocator, .. } = suspect;
+    let CallSite { kind, type_name, allocator, .. } = &suspect.site;
     let (noun, verb) = match kind.as_str() {
         "handle" => ("handle", "closed"),
         "view" => ("view", "unmapped"),
@@ -270,7 +259,7 @@ pub fn amount(suspect: &FleetSuspect) -> String {
         }
     };
     let bytes = match suspect.bytes_unreleased {
-        bytes @ 1.. if suspect.is_of_allocations() => format!(", {}", Size(bytes)),
+        bytes @ 1.. if suspect.site.is_of_allocations() => format!(", {}", Size(bytes)),
         _ => String::new(),
     };
     let (number, acquired) = (HumanCount(number), HumanCount(acquired));
@@ -356,7 +345,7 @@ pub fn causes(suspect: &FleetSuspect) -> String {
 
 impl SuspectRow<'_> {
     fn bytes(&self) -> Option<i64> {
-        self.suspect.is_of_allocations().then_some(self.suspect.bytes_unreleased)
+        self.suspect.site.is_of_allocations().then_some(self.suspect.bytes_unreleased)
     }
 
     /// Growth on the machines, as a sentence.
@@ -378,7 +367,7 @@ impl SuspectRow<'_> {
     /// Writes a block about a suspect, and an empty line: rank, machines and process, its calls, amount, growth, builds,
     /// causes, and the commands that show the worst trace.
     fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
-        let suspect = self.suspect;
+        let (suspect, site) = (self.suspect, &self.suspect.site);
         let paint = |role, text: &str| {
             let text = Untrusted(text).to_string();
             display.screen.paint(role, display.whole(&text)).to_string()
@@ -386,16 +375,15 @@ impl SuspectRow<'_> {
         let machines = Counted(suspect.machines_of_process as u64, "machine");
         let heading = format!(
             "{}  {} of {machines}   {} {}",
-            suspect.rank, suspect.machines, suspect.process, suspect.type_name
+            suspect.rank, suspect.machines, site.process, site.type_name
         );
         writeln!(out, "{}", paint(Role::Heading, &heading))?;
         let mut line = |role, text: &str| writeln!(out, "{INDENT}{}", paint(role, text));
-        let text = suspect.stack_text.as_deref();
         if all_frames {
-            lines(text).iter().try_for_each(|frame| line(Role::Heading, frame))?;
+            let frames = lines(site.stack_text.as_deref());
+            frames.iter().try_for_each(|frame| line(Role::Heading, frame))?;
         } else {
-            let function = suspect.function.as_deref();
-            line(Role::Heading, &calls(function, text, &suspect.process, self.system))?;
+            line(Role::Heading, &calls(site, self.system))?;
         }
         let traces = Counted(suspect.traces_of_process as u64, "trace");
         line(Role::Plain, &format!("{} in {} of {traces}", amount(suspect), suspect.traces))?;
@@ -407,7 +395,7 @@ impl SuspectRow<'_> {
         let WorstTrace { machine, day, trace, suspect: id, evidence, .. } = &suspect.worst;
         line(Role::Plain, &format!("Worst on {machine}, {day}: {evidence}"))?;
         line(Role::Aside, &format!(".load {}", short(trace)))?;
-        let kind = if suspect.is_of_allocations() { "Resource" } else { "ObjectRef" };
+        let kind = if suspect.site.is_of_allocations() { "Resource" } else { "ObjectRef" };
         line(Role::Aside, &format!(".dump {kind} -Suspect {id} -ShowStack"))?;
         writeln!(out)
     }
