@@ -79,17 +79,12 @@ impl BuildsDiff {
 type Times = BTreeMap<usize, (f64, usize)>;
 
 /// A group while its leaks are added up.
+#[derive(Default)]
 struct Group {
     site: CallSite,
     /// Leaks and bytes by trace.
     leaks: [BTreeMap<usize, [i64; 2]>; 2],
     verdicts: [Option<Verdict>; 2],
-}
-
-impl Group {
-    fn new(row: Record<'_>) -> Self {
-        Self { site: CallSite::new(row), leaks: Default::default(), verdicts: [None; 2] }
-    }
 }
 
 /// Compares two builds of programs.
@@ -123,7 +118,8 @@ pub fn compare_builds(
     };
     let [verdicts] = fleet.summed("suspects", &columns, rows, [&words], cancel)?;
     let sites = sites.with_row_index("id".into(), None)?;
-    let mut groups: Vec<Group> = records(&sites).map(Group::new).collect();
+    let groups = records(&sites).map(|row| Group { site: CallSite::new(row), ..Group::default() });
+    let mut groups: Vec<Group> = groups.collect();
     let place = |row: Record<'_>| {
         let build = row.text("build")?;
         Some((row.count("id") as usize, builds.iter().position(|known| *known == build)?))
@@ -220,25 +216,17 @@ fn compared(
         };
         groups.iter().map(sample).collect()
     };
-    let all = samples(false);
-    let states = compare_samples(&all);
-    let has_losses = fleet.traces.iter().any(|trace| trace.has_losses);
-    let whole = has_losses.then(|| {
-        let samples = samples(true);
-        let states = compare_samples(&samples);
-        let lacks_side = |sides: &[Sampled; 2], all: &[Sampled; 2]| {
-            sides
-                .iter()
-                .zip(all)
-                .any(|(side, all)| side.traces.is_empty() && !all.traces.is_empty())
-        };
-        let known = samples.iter().zip(&all).map(|(sides, all)| !lacks_side(sides, all));
-        states.into_iter().zip(known).collect::<Vec<_>>()
+    let (all, whole) = (samples(false), samples(true));
+    let states = compare_samples(&all).into_iter().zip(compare_samples(&whole));
+    let is_known = whole.iter().zip(&all).map(|(whole, all)| {
+        let mut sides = whole.iter().zip(all);
+        sides.all(|(whole, all)| !whole.traces.is_empty() || all.traces.is_empty())
     });
-    let stacks = groups.into_iter().zip(all).zip(states).enumerate();
-    let stacks = stacks.map(|(index, ((group, samples), state))| {
-        let whole = whole.as_ref().and_then(|states| states.get(index));
-        stack(fleet, group, &samples, state, whole.copied())
+    let is_known: Vec<bool> = is_known.collect();
+    let stacks = groups.into_iter().zip(all).zip(states).zip(is_known);
+    let stacks = stacks.map(|(((group, samples), (state, whole)), is_known)| {
+        let says_else = !is_known || whole.got_worse != state.got_worse;
+        stack(fleet, group, &samples, state, says_else)
     });
     let mut stacks: Vec<ComparedStack> = stacks.collect();
     stacks.sort_by_key(|group| {
@@ -277,12 +265,13 @@ fn sampled(
     sampled
 }
 
+/// Compares a group; `says_else`: traces without losses alone say something else of it.
 fn stack(
     fleet: &Fleet,
     group: Group,
     samples: &[Sampled; 2],
     SampledState { state, got_worse, p_value }: SampledState,
-    whole: Option<(SampledState, bool)>,
+    says_else: bool,
 ) -> ComparedStack {
     let sides = [0, 1].map(|side| {
         let leaks = &group.leaks[side];
@@ -302,8 +291,7 @@ fn stack(
     let [before, after] = sides.map(|side| side.bytes as f64);
     let ratio = samples[1].seconds().max(1.0) / samples[0].seconds().max(1.0);
     let matters = before.max(after) <= 0.0 || after - before * ratio > MIN_BYTES;
-    let is_uncertain =
-        matters && whole.is_some_and(|(whole, is_known)| !is_known || whole.got_worse != got_worse);
+    let is_uncertain = matters && says_else;
     let got_worse = got_worse && matters && !is_uncertain;
     let state = match state {
         State::New | State::Gone => state,

@@ -215,6 +215,11 @@ pub fn records(rows: &DataFrame) -> impl Iterator<Item = Record<'_>> {
 }
 
 impl<'f> Record<'f> {
+    /// The first row of an answer; without one, all is null.
+    pub fn first(rows: &'f DataFrame) -> Self {
+        Self { rows, index: 0 }
+    }
+
     fn value(self, name: &str) -> Option<AnyValue<'f>> {
         self.rows.column(name).ok()?.get(self.index).ok()
     }

@@ -8,7 +8,7 @@ use polars::prelude::{
 };
 
 use super::choice::FleetCriteria;
-use super::scan::{Record, TRACE, collect, each, records};
+use super::scan::{TRACE, collect, each, records};
 use crate::FleetError;
 use crate::dataset::{Dataset, Partition};
 use handlescope_session::cancel::Cancel;
@@ -69,14 +69,34 @@ impl Fleet {
         let partitions: HashMap<&str, &Partition> =
             chosen.iter().map(|partition| (partition.trace.as_str(), partition)).collect();
         let mut found = BTreeMap::new();
-        each(dataset, "traces", COLUMNS, chosen.iter(), cancel, |rows| {
+        let columns = [
+            TRACE,
+            "machine",
+            "recorded_s",
+            "events_lost",
+            "buffers_lost",
+            "stacks_without_symbols",
+            "leaked",
+            "closed_at_exit",
+        ];
+        each(dataset, "traces", &columns, chosen.iter(), cancel, |rows| {
             for row in records(&rows) {
                 let machine = row.text("machine").unwrap_or_else(|| UNKNOWN.to_owned());
                 let passes =
                     criteria.machine.as_ref().is_none_or(|filter| filter.matches(&machine));
                 let id = row.text(TRACE).filter(|_| passes);
                 let partition = id.and_then(|id| partitions.get(id.as_str()).copied());
-                found.extend(partition.map(|known| (known, (machine, trace_of(row, known)))));
+                let Some(partition) = partition else { continue };
+                let trace = FleetTrace {
+                    partition: partition.clone(),
+                    machine: 0,
+                    day: partition.date.to_string(),
+                    seconds: row.number("recorded_s"),
+                    has_losses: row.count("events_lost") > 0 || row.count("buffers_lost") > 0,
+                    lacks_symbols: row.count("stacks_without_symbols") > 0,
+                    unreleased: row.count("leaked").saturating_add(row.count("closed_at_exit")),
+                };
+                found.insert(partition, (machine, trace));
             }
             Ok(())
         })?;
@@ -171,29 +191,4 @@ pub fn numbers() -> Expr {
 /// Sums of whole numbers. Those that hostile files have would overflow as such.
 pub fn sums(columns: &[&str]) -> Vec<Expr> {
     columns.iter().map(|name| col(*name).cast(DataType::Float64).sum()).collect()
-}
-
-/// Columns of `traces` that are read.
-const COLUMNS: &[&str] = &[
-    TRACE,
-    "machine",
-    "recorded_s",
-    "events_lost",
-    "buffers_lost",
-    "stacks_without_symbols",
-    "leaked",
-    "closed_at_exit",
-];
-
-/// The trace of a row of `traces`.
-fn trace_of(row: Record<'_>, partition: &Partition) -> FleetTrace {
-    FleetTrace {
-        partition: partition.clone(),
-        machine: 0,
-        day: partition.date.to_string(),
-        seconds: row.number("recorded_s"),
-        has_losses: row.count("events_lost") > 0 || row.count("buffers_lost") > 0,
-        lacks_symbols: row.count("stacks_without_symbols") > 0,
-        unreleased: row.count("leaked").saturating_add(row.count("closed_at_exit")),
-    }
 }

@@ -53,8 +53,6 @@ pub struct FleetSuspect {
     pub causes: Vec<(String, usize)>,
     pub first_build: Option<String>,
     pub last_build: Option<String>,
-    pub first_day: String,
-    pub last_day: String,
     /// Builds of the program after the last one that leaks, in order, and traces in which they ran.
     pub builds_without: Vec<String>,
     pub traces_without: usize,
@@ -87,6 +85,13 @@ impl FleetSuspect {
     /// Number that nothing, or nothing but the exit of a process, released.
     pub fn unreleased(&self) -> i64 {
         self.leaked.saturating_add(self.closed_at_exit)
+    }
+
+    /// The first day on which it leaked, and the last one.
+    pub fn days(&self) -> [&str; 2] {
+        let mut days = self.by_day.keys().map(String::as_str);
+        let first = days.next().unwrap_or_default();
+        [first, days.next_back().unwrap_or(first)]
     }
 }
 
@@ -169,11 +174,8 @@ fn programs(
     let columns = ["process", "build", "build_order"];
     let sum = |frame: LazyFrame| frame.group_by(columns).agg([numbers()]);
     let wanted = [&columns[..], &["pid"]].concat();
-    Ok(fleet
-        .summed("processes", &wanted, rows, [&sum], cancel)?
-        .into_iter()
-        .collect::<Vec<_>>()
-        .remove(0))
+    let [programs] = fleet.summed("processes", &wanted, rows, [&sum], cancel)?;
+    Ok(programs)
 }
 
 fn sorted(frame: LazyFrame, by: &[&str], descending: bool) -> LazyFrame {
@@ -263,8 +265,6 @@ fn suspect(row: Record<'_>, fleet: &Fleet) -> FleetSuspect {
         causes: row.texts("causes").into_iter().zip(counts("cause_traces")).collect(),
         first_build: row.text("first_build"),
         last_build: row.text("last_build"),
-        first_day: by_day.keys().next().cloned().unwrap_or_default(),
-        last_day: by_day.keys().next_back().cloned().unwrap_or_default(),
         builds_without: row.texts("builds_without"),
         traces_without: row.count("traces_without") as usize,
         by_day,

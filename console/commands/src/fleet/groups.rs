@@ -1,9 +1,6 @@
 //! `.dump ObjectRef -GroupBy` over a dataset.
 
-use super::{
-    CHOICE, build_option, day_option, fleet, machine_option, min_leaked_option, row_options,
-    warn_of,
-};
+use super::{CHOICE, choices, fleet, min_leaked_option, warn_of};
 use crate::dump;
 use crate::shared::choice::{add_columns, show_stack_option};
 use crate::shared::{fields, groups as headings};
@@ -126,7 +123,7 @@ impl FleetGroupsArgs {
 }
 
 static CHOICES: [Opt<FleetGroupsArgs>; 8] = {
-    let [process, object_type] = row_options();
+    let [machine, build, day, process, object_type] = choices();
     let least = min_leaked_option(&(NUMBER, |args: &mut FleetGroupsArgs, number| {
         args.min_leaked = Some(number);
     }));
@@ -145,7 +142,7 @@ static CHOICES: [Opt<FleetGroupsArgs>; 8] = {
         example: "-LeakAtExit",
         take: to(&(SWITCH, |args: &mut FleetGroupsArgs, ()| args.leaks.at_exit = true)),
     };
-    [machine_option(), build_option(), day_option(), process, object_type, leak, at_exit, least]
+    [machine, build, day, process, object_type, leak, at_exit, least]
 };
 
 static GROUPS: &[Opt<FleetGroupsArgs>] = &[

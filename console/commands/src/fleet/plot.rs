@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{CHOICE, build_option, day_option, fleet, machine_option, row_options, warn_of};
+use super::{CHOICE, choices, fleet, warn_of};
 use crate::context::answer;
 use crate::shared::options::force_option;
 use crate::shared::{fields, groups};
@@ -56,7 +56,7 @@ impl Command for FleetPlot {
         ]),
     };
     const OPTIONS: &'static [OptionGroup<FleetPlotArgs>] = &[
-        OptionGroup { title: CHOICE, options: &CHOICES },
+        OptionGroup { title: CHOICE, options: &choices() },
         OptionGroup { title: groups::DISPLAY, options: DISPLAY },
         OptionGroup {
             title: groups::SCRIPTS,
@@ -120,11 +120,6 @@ const OVER: &Choices<GrowthAxis> = &[
     ("days", "what is open at the ends of the traces, day by day", GrowthAxis::Days),
     ("trace", "the steps of all traces, laid on each other", GrowthAxis::Steps),
 ];
-
-static CHOICES: [Opt<FleetPlotArgs>; 5] = {
-    let [process, object_type] = row_options();
-    [machine_option(), build_option(), day_option(), process, object_type]
-};
 
 static DISPLAY: &[Opt<FleetPlotArgs>] = &[
     Opt {

@@ -18,7 +18,7 @@ pub use self::not_counted::{lines_of_not_counted, lines_without_suspects};
 pub use self::object_ref::{ObjectRefStyle, object_ref};
 pub use self::process::ProcessStyle;
 pub use self::stack::{StackStyle, within};
-pub use self::suspect::{amounts, capitalized, headline, more, verdict};
+pub use self::suspect::{amounts, capitalized, headline, more, named, unreleased, verdict};
 use handlescope_session::values::Counted;
 
 /// A number, with separators between its thousands if `separate`.

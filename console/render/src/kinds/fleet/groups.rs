@@ -42,52 +42,29 @@ pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'
             move |row| row.keys(&columns_of_keys),
         )
         .inner(keys.chain([MemberMeaning::new("stack", frames)]).collect());
-    columns
-        .add("machines", "number of machines that have something of the group", |row| {
-            row.group.machines as u64
-        })
-        .title("Machines");
-    columns
-        .add("traces", "number of traces that have something of the group", |row| {
-            row.group.traces as u64
-        })
-        .title("Traces");
-    let handles = |row: &GroupRow<'a>| row.group.handles;
-    columns
-        .add("leaked", "handles and views that nothing released", move |row| {
-            count(handles(row).leaked)
-        })
-        .title("Leaked")
-        .show(Show::Grouped);
-    let at_exit = columns.add(
-        "closed_at_exit",
-        "those that only the end of their process released",
-        move |row| count(handles(row).closed_at_exit),
-    );
-    at_exit.title("At exit").show(Show::Grouped);
-    columns
-        .add("created", "handles and views opened", move |row| count(handles(row).acquired))
-        .title("Opened")
-        .show(Show::Grouped);
-    columns
-        .add("closed", "handles and views closed by the program", move |row| {
-            count(handles(row).released)
-        })
-        .title("Closed")
-        .show(Show::Grouped);
-    let unfreed = columns.add("unfreed", "allocations that nothing freed", |row| {
-        count(row.group.allocations.leaked)
-    });
-    if has_bytes {
-        unfreed.title("Unfreed").show(Show::Grouped);
-    }
-    columns.add("freed_at_exit", "allocations that only the end of their process freed", |row| {
-        count(row.group.allocations.closed_at_exit)
-    });
-    let allocated =
-        columns.add("allocations", "allocations", |row| count(row.group.allocations.acquired));
-    if has_bytes {
-        allocated.title("Allocated").show(Show::Grouped);
+    let number = "number of machines that have something of the group";
+    columns.add("machines", number, |row| row.group.machines as u64).title("Machines");
+    let number = "number of traces that have something of the group";
+    columns.add("traces", number, |row| row.group.traces as u64).title("Traces");
+    let title = |of_allocations| if has_bytes { of_allocations } else { "" };
+    let amounts: [(_, _, _, fn(&FleetGroup) -> i64); 7] = [
+        ("leaked", "handles and views that nothing released", "Leaked", |of| of.handles.leaked),
+        ("closed_at_exit", "those that only the end of their process released", "At exit", |of| {
+            of.handles.closed_at_exit
+        }),
+        ("created", "handles and views opened", "Opened", |of| of.handles.acquired),
+        ("closed", "handles and views closed by the program", "Closed", |of| of.handles.released),
+        ("unfreed", "allocations that nothing freed", title("Unfreed"), |of| of.allocations.leaked),
+        ("freed_at_exit", "allocations that only the end of their process freed", "", |of| {
+            of.allocations.closed_at_exit
+        }),
+        ("allocations", "allocations", title("Allocated"), |of| of.allocations.acquired),
+    ];
+    for (name, meaning, title, amount) in amounts {
+        let column = columns.add(name, meaning, move |row| count(amount(row.group)));
+        if !title.is_empty() {
+            column.title(title).show(Show::Grouped);
+        }
     }
     columns.add("bytes_created", "bytes of the allocations", |row| row.group.bytes_acquired);
     let bytes = columns
@@ -144,11 +121,9 @@ pub fn fleet_groups<'a>(
         columns.row_text(move |row, out| row.write(&display, out));
     }
     let rows = answer.groups.iter().map(|group| GroupRow { answer, group });
-    let handles: Vec<Amounts> = answer.groups.iter().map(|group| group.handles).collect();
-    let allocations: Vec<Amounts> = answer.groups.iter().map(|group| group.allocations).collect();
-    let mut amounts = sums(&handles, ["opened", "leaked", "closed"]);
+    let mut amounts = sums(answer, |group| group.handles, ["opened", "leaked", "closed"]);
     if has_bytes {
-        let of_allocations = sums(&allocations, ["made", "unfreed", "freed"]);
+        let of_allocations = sums(answer, |group| group.allocations, ["made", "unfreed", "freed"]);
         amounts += &format!(" of handles; {of_allocations} of allocations");
     }
     let below = format!(
@@ -161,10 +136,14 @@ pub fn fleet_groups<'a>(
     Ok(table.within(fleet_group_document(), (answer, command)).with_spare(SPARE))
 }
 
-/// Sums of amounts with the words for them.
-fn sums(amounts: &[Amounts], [acquired, leaked, released]: [&str; 3]) -> String {
+/// Sums of amounts of all groups, with the words for them.
+fn sums(
+    answer: &FleetGroups,
+    of: fn(&FleetGroup) -> Amounts,
+    [acquired, leaked, released]: [&str; 3],
+) -> String {
     let sum = |amount: fn(&Amounts) -> i64| -> HumanCount {
-        HumanCount(amounts.iter().map(|amounts| count(amount(amounts))).sum())
+        HumanCount(answer.groups.iter().map(|group| count(amount(&of(group)))).sum())
     };
     format!(
         "{} {acquired}, {} {leaked}, {} {released} only by process exit",
