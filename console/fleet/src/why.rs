@@ -145,7 +145,7 @@ pub fn fleet_why(
     let [suspects, traces] =
         fleet.summed("suspects", &columns, rows, [&suspects, &traces], cancel)?;
     let programs = programs(fleet, criteria, cancel)?;
-    let answer = collect(joined(suspects, traces, programs)?)?;
+    let answer = collect(joined(&suspects, traces, programs)?)?;
     let no_match = if answer.height() == 0 { no_match(fleet, criteria, cancel)? } else { None };
     let mut suspects: Vec<FleetSuspect> = records(&answer).map(|row| suspect(row, fleet)).collect();
     suspects.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.site.cmp(&b.site)));
@@ -184,7 +184,7 @@ fn sorted(frame: LazyFrame, by: &[&str], descending: bool) -> LazyFrame {
 }
 
 /// Joins what is known of each suspect: sums over its traces, and lists of its machines, days, words and builds.
-fn joined(suspects: DataFrame, traces: DataFrame, programs: DataFrame) -> PolarsResult<LazyFrame> {
+fn joined(suspects: &DataFrame, traces: DataFrame, programs: DataFrame) -> PolarsResult<LazyFrame> {
     let suspects = suspects.with_row_index("id".into(), None)?;
     let traces = identified(&suspects, traces)?.lazy();
     let suspects = suspects.lazy();

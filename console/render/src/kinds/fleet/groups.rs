@@ -25,6 +25,8 @@ pub struct GroupRow<'a> {
     group: &'a FleetGroup,
 }
 
+type Amount = fn(&FleetGroup) -> i64;
+
 /// Declares the columns of a group; `has_bytes`: some are of allocations.
 pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'a, GroupRow<'a>> {
     let mut columns = Columns::<GroupRow<'a>>::default();
@@ -47,7 +49,7 @@ pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'
     let number = "number of traces that have something of the group";
     columns.add("traces", number, |row| row.group.traces as u64).title("Traces");
     let title = |of_allocations| if has_bytes { of_allocations } else { "" };
-    let amounts: [(_, _, _, fn(&FleetGroup) -> i64); 7] = [
+    let amounts: [(_, _, _, Amount); 7] = [
         ("leaked", "handles and views that nothing released", "Leaked", |of| of.handles.leaked),
         ("closed_at_exit", "those that only the end of their process released", "At exit", |of| {
             of.handles.closed_at_exit

@@ -26,11 +26,13 @@ pub struct SuspectRow<'a> {
     system: &'a SystemModules,
 }
 
+type NumberOf<T> = fn(&FleetSuspect) -> T;
+
 /// Declares the columns of a suspect.
 pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     let mut columns = Columns::<SuspectRow<'a>>::default();
     columns.add("rank", "rank, from 1", |row| row.suspect.rank as u64).title("Rank");
-    let numbers: [(_, _, _, fn(&FleetSuspect) -> usize); 4] = [
+    let numbers: [(_, _, _, NumberOf<usize>); 4] = [
         ("machines", "number of machines where it is a suspect", "Machines", |of| of.machines),
         ("machines_of_process", "number of machines where the program ran", "Of machines", |of| {
             of.machines_of_process
@@ -54,7 +56,7 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         "identity of the create stack, equal on all machines and in all builds; null: no stack",
     ];
     add_site(&mut columns, meanings, |row| &row.suspect.site);
-    let amounts: [(_, _, fn(&FleetSuspect) -> i64); 3] = [
+    let amounts: [(_, _, NumberOf<i64>); 3] = [
         ("leaked", "Leaked", |of| of.leaked),
         ("closed_at_exit", "At exit", |of| of.closed_at_exit),
         ("created", "Opened", |of| of.acquired),
