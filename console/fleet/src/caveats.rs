@@ -1,6 +1,6 @@
 //! Reasons why an answer about a dataset may be wrong or incomplete.
 
-use super::traces::Fleet;
+use super::traces::{Fleet, FleetTrace};
 use handlescope_session::values::Counted;
 
 /// A reason that concerns some traces.
@@ -17,35 +17,30 @@ impl Fleet {
     /// Caveats of the traces.
     pub fn caveats(&self) -> Vec<FleetCaveat> {
         let all = self.traces.len();
-        let caveat = |kind, text: [&str; 2], traces: usize| {
+        let caveat = |kind, [one, many]: [&str; 2], text, test: fn(&FleetTrace) -> bool| {
+            let traces = self.traces.iter().filter(|trace| test(trace)).count();
             let shown = Counted(traces as u64, "trace");
             let of = if all == traces { String::new() } else { format!(" of {all}") };
-            let text = format!("{shown}{of} {}", if traces == 1 { text[0] } else { text[1] });
+            let verb = if traces == 1 { one } else { many };
+            let text = format!("{shown}{of} {verb} {text}");
             (traces > 0).then_some(FleetCaveat { kind, text, traces })
-        };
-        let count = |test: fn(&super::traces::FleetTrace) -> bool| {
-            self.traces.iter().filter(|trace| test(trace)).count()
         };
         let losses = caveat(
             "events_lost",
-            ["lost events, so leaks there may be missing or closed handles may seem leaked"; 2],
-            count(|trace| trace.has_losses),
+            ["lost"; 2],
+            "events, so leaks there may be missing or closed handles may seem leaked",
+            |trace| trace.has_losses,
         );
         let symbols = caveat(
             "symbols_missing",
-            [
-                "has stacks without symbols, which are compared by module and offset; handlescope \
-                 dataset symbolize finds names later",
-                "have stacks without symbols, which are compared by module and offset; handlescope \
-                 dataset symbolize finds names later",
-            ],
-            count(|trace| trace.lacks_symbols),
+            ["has", "have"],
+            "stacks without symbols, which are compared by module and offset; handlescope dataset \
+             symbolize finds names later",
+            |trace| trace.lacks_symbols,
         );
-        let clock = caveat(
-            "no_clock",
-            ["has no clock, so no rates", "have no clock, so no rates"],
-            count(|trace| trace.seconds.is_none()),
-        );
+        let clock = caveat("no_clock", ["has", "have"], "no clock, so no rates", |trace| {
+            trace.seconds.is_none()
+        });
         [losses, symbols, clock].into_iter().flatten().collect()
     }
 }

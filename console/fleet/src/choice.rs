@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use handlescope_session::filter::{Days, Filter, ProcessFilter};
+use polars::prelude::{BooleanChunked, DataType, Expr, Field, IntoColumn, col, lit};
 
 /// Traces, processes and types that a question is about.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -29,50 +30,41 @@ impl FleetCriteria {
             .filter_map(|(option, filter)| Some(format!("{option} {}", filter.as_ref()?.text())));
         filters.chain(days).collect::<Vec<_>>().join(" ")
     }
-}
 
-/// Tests rows, each distinct text once.
-pub struct RowTest<'c> {
-    criteria: &'c FleetCriteria,
-    builds: HashMap<String, bool>,
-    types: HashMap<String, bool>,
-    processes: HashMap<(String, i64), bool>,
-}
-
-impl<'c> RowTest<'c> {
-    pub fn new(criteria: &'c FleetCriteria) -> Self {
-        Self { criteria, builds: HashMap::new(), types: HashMap::new(), processes: HashMap::new() }
+    /// Whether a row with `build`, `process`, `pid` and `type` passes.
+    pub fn passes(&self) -> Expr {
+        let object_type = self.object_type.clone();
+        self.passes_process()
+            .and(tested("type", object_type, |filter, name, _| filter.matches(name)))
+            .and(self.passes_build())
     }
 
-    pub fn passes_build(&mut self, build: Option<&str>) -> bool {
-        let Some(filter) = &self.criteria.build else { return true };
-        known(&mut self.builds, build.unwrap_or_default(), |build| filter.matches(build))
+    pub fn passes_build(&self) -> Expr {
+        tested("build", self.build.clone(), |filter, name, _| filter.matches(name))
     }
 
-    /// Several processes of a program have no pid.
-    pub fn passes_process(&mut self, process: &str, pid: Option<i64>) -> bool {
-        let Some(filter) = &self.criteria.process else { return true };
-        let key = (process.to_owned(), pid.unwrap_or_default());
-        *self.processes.entry(key).or_insert_with_key(|(process, pid)| {
-            filter.matches(process, u32::try_from(*pid).unwrap_or_default())
-        })
-    }
-
-    pub fn passes_type(&mut self, type_name: &str) -> bool {
-        let Some(filter) = &self.criteria.object_type else { return true };
-        known(&mut self.types, type_name, |type_name| filter.matches(type_name))
+    pub fn passes_process(&self) -> Expr {
+        tested("process", self.process.clone(), ProcessFilter::matches)
     }
 }
 
-fn known(
-    verdicts: &mut HashMap<String, bool>,
-    text: &str,
-    test: impl FnOnce(&str) -> bool,
-) -> bool {
-    if let Some(verdict) = verdicts.get(text) {
-        return *verdict;
-    }
-    let verdict = test(text);
-    verdicts.insert(text.to_owned(), verdict);
-    verdict
+/// Whether the text in a column passes a filter, with the `pid` of the row, or 0 for several. Tests each pair once.
+fn tested<F: Send + Sync + 'static>(
+    column: &str,
+    filter: Option<F>,
+    test: fn(&F, &str, u32) -> bool,
+) -> Expr {
+    let Some(filter) = filter else { return lit(true) };
+    let passes = move |columns: &mut [polars::prelude::Column]| {
+        let (texts, pids) = (columns[0].str()?, columns[1].u32()?);
+        let mut known = HashMap::new();
+        let rows = texts.iter().zip(pids.iter()).map(|(text, pid)| {
+            let key = (text.unwrap_or_default(), pid.unwrap_or_default());
+            *known.entry(key).or_insert_with(|| test(&filter, key.0, key.1))
+        });
+        Ok(rows.collect::<BooleanChunked>().into_column())
+    };
+    col(column).map_many(passes, &[col("pid").cast(DataType::UInt32)], |_, _| {
+        Ok(Field::new("passes".into(), DataType::Boolean))
+    })
 }

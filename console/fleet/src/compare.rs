@@ -2,10 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use polars::prelude::{Expr, LazyFrame, UniqueKeepStrategy, col, lit};
+
+use super::call_site::{CallSite, KEY, identified, keyed};
 use super::caveats::FleetCaveat;
-use super::choice::{FleetCriteria, RowTest};
+use super::choice::FleetCriteria;
 use super::no_match::no_match;
-use super::traces::Fleet;
+use super::scan::{Record, records};
+use super::traces::{Fleet, sums};
 use crate::FleetError;
 use handlescope_query::{Sampled, SampledState, State, TraceLeaks, Verdict, compare_samples};
 use handlescope_session::cancel::Cancel;
@@ -30,26 +34,10 @@ pub struct BuildsDiff {
     pub caveats: Vec<FleetCaveat>,
 }
 
-/// Process, kind, type, allocator and stack of a group.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Key {
-    process: String,
-    kind: String,
-    type_name: String,
-    allocator: Option<String>,
-    stack: Option<String>,
-}
-
 /// Comparison of handles or allocations of one program, type and stack.
 #[derive(Debug, Clone)]
 pub struct ComparedStack {
-    pub process: String,
-    pub kind: String,
-    pub type_name: String,
-    pub allocator: Option<String>,
-    pub stack: Option<String>,
-    pub function: Option<String>,
-    pub stack_text: Option<String>,
+    pub site: CallSite,
     /// Build before, and build after.
     pub sides: [BuildSide; 2],
     pub state: State,
@@ -93,10 +81,9 @@ type Times = BTreeMap<usize, (f64, usize)>;
 /// A group while its leaks are added up.
 #[derive(Default)]
 struct Group {
-    function: Option<String>,
-    stack_text: Option<String>,
+    site: CallSite,
     /// Leaks and bytes by trace.
-    leaks: [BTreeMap<usize, (i64, i64)>; 2],
+    leaks: [BTreeMap<usize, [i64; 2]>; 2],
     verdicts: [Option<Verdict>; 2],
 }
 
@@ -110,59 +97,57 @@ pub fn compare_builds(
     builds: &[String; 2],
     cancel: &Cancel,
 ) -> Result<BuildsDiff, FleetError> {
-    let side = |build: Option<&str>| {
-        builds.iter().position(|known| build.is_some_and(|build| build == known))
-    };
     let times = times(fleet, criteria, builds, cancel)?;
-    let mut groups: HashMap<Key, Group> = HashMap::new();
-    let mut test = RowTest::new(criteria);
-    let mut passes = |row: &super::scan::Row<'_>| {
-        test.passes_process(row.text("process").unwrap_or_default(), row.whole("pid"))
-            && test.passes_type(row.text("type").unwrap_or_default())
+    let leaks = |frame: LazyFrame| {
+        let passes = criteria.passes().and(is_of(builds)).and(col("unreleased").gt(lit(0)));
+        keyed(frame.filter(passes))
     };
-    let columns =
-        [&KEY[..], &["stack_text", "function", "unreleased", "bytes_unreleased"]].concat();
-    fleet.each("groups", &columns, cancel, |_, number, row| {
-        let unreleased = row.whole("unreleased").unwrap_or_default();
-        let Some(side) = side(row.text("build")).filter(|_| unreleased > 0 && passes(row)) else {
-            return;
-        };
-        let group = groups.entry(key(row)).or_default();
-        if group.function.is_none() {
-            group.function = row.text("function").map(str::to_owned);
-            group.stack_text = row.text("stack_text").map(str::to_owned);
-        }
-        let (count, bytes) = group.leaks[side].entry(number).or_default();
-        *count = count.saturating_add(unreleased);
-        *bytes = bytes.saturating_add(row.whole("bytes_unreleased").unwrap_or_default());
-    })?;
-    fleet.each("suspects", &[&KEY[..], &["verdict"]].concat(), cancel, |_, _, row| {
-        let Some(side) = side(row.text("build")) else { return };
-        let Some(group) = groups.get_mut(&key(row)) else { return };
+    let sites = |frame: LazyFrame| {
+        frame.group_by(KEY).agg([col("function").first(), col("stack_text").first()])
+    };
+    let amounts = ["unreleased", "bytes_unreleased"];
+    let by_trace = [&KEY[..], &["build", "number"]].concat();
+    let sum = |frame: LazyFrame| frame.group_by(by_trace.clone()).agg(sums(&amounts));
+    let columns = [&KEY[..], &["build", "pid", "function", "stack_text"], &amounts].concat();
+    let [sites, leaks] = fleet.summed("groups", &columns, leaks, [&sites, &sum], cancel)?;
+    let rows = |frame: LazyFrame| keyed(frame.filter(is_of(builds)));
+    let columns = [&KEY[..], &["build", "verdict"]].concat();
+    let words = |frame: LazyFrame| {
+        let columns: Vec<Expr> = columns.iter().map(|name| col(*name)).collect();
+        frame.select(columns).unique(None, UniqueKeepStrategy::Any)
+    };
+    let [verdicts] = fleet.summed("suspects", &columns, rows, [&words], cancel)?;
+    let sites = sites.with_row_index("id".into(), None)?;
+    let groups = records(&sites).map(|row| Group { site: CallSite::new(row), ..Group::default() });
+    let mut groups: Vec<Group> = groups.collect();
+    let place = |row: Record<'_>| {
+        let build = row.text("build")?;
+        Some((row.count("id") as usize, builds.iter().position(|known| *known == build)?))
+    };
+    for row in records(&identified(&sites, leaks)?) {
+        let Some((id, side)) = place(row) else { continue };
+        let leaked = amounts.map(|name| row.count(name));
+        groups[id].leaks[side].insert(row.count("number") as usize, leaked);
+    }
+    for row in records(&identified(&sites, verdicts)?) {
+        let Some((id, side)) = place(row) else { continue };
         let word = row.text("verdict").unwrap_or_default();
         let verdict = Verdict::ALL.into_iter().find(|verdict| verdict.word() == word);
-        let known = group.verdicts[side];
+        let known = groups[id].verdicts[side];
         // The words are in the order in which they matter.
-        group.verdicts[side] = known.into_iter().chain(verdict).min();
-    })?;
+        groups[id].verdicts[side] = known.into_iter().chain(verdict).min();
+    }
+    groups.sort_by(|a, b| a.site.cmp(&b.site));
     let no_match = if groups.is_empty() { no_match(fleet, criteria, cancel)? } else { None };
     let mut diff = compared(fleet, builds, &times, groups);
     diff.caveats.splice(..0, no_match);
     Ok(diff)
 }
 
-/// Columns of a key, and those that choose rows.
-const KEY: [&str; 7] = ["build", "process", "pid", "kind", "type", "allocator", "stack"];
-
-fn key(row: &super::scan::Row<'_>) -> Key {
-    let text = |name| row.text(name).map(str::to_owned);
-    Key {
-        process: text("process").unwrap_or_default(),
-        kind: text("kind").unwrap_or_default(),
-        type_name: text("type").unwrap_or_default(),
-        allocator: text("allocator"),
-        stack: text("stack"),
-    }
+/// Whether a row is of one of two builds.
+fn is_of(builds: &[String; 2]) -> Expr {
+    let [before, after] = builds.each_ref().map(|build| col("build").eq(lit(build.as_str())));
+    before.or(after)
 }
 
 /// The times in which the programs of each build ran, by their names.
@@ -172,36 +157,42 @@ fn times(
     builds: &[String; 2],
     cancel: &Cancel,
 ) -> Result<[HashMap<String, Times>; 2], FleetError> {
-    let mut times: [HashMap<String, Times>; 2] = Default::default();
-    let mut known_builds = BTreeMap::new();
-    let mut test = RowTest::new(criteria);
+    let rows = |frame: LazyFrame| {
+        let is_known = col("build").is_not_null().and(col("process").is_not_null());
+        frame.filter(is_known.and(criteria.passes_process()))
+    };
+    let ran = |frame: LazyFrame| {
+        frame.filter(is_of(builds)).select(["build", "process", "number", "observed_s"].map(col))
+    };
+    let known = |frame: LazyFrame| {
+        let order = col("build_order").fill_null(col("build"));
+        frame
+            .group_by([order])
+            .agg([col("build").first()])
+            .sort(["build_order"], Default::default())
+    };
     let columns = ["build", "build_order", "process", "pid", "observed_s"];
-    fleet.each("processes", &columns, cancel, |_, number, row| {
-        let Some((build, process)) = row.text("build").zip(row.text("process")) else { return };
-        if !test.passes_process(process, row.whole("pid")) {
-            return;
-        }
-        for (known, times) in builds.iter().zip(&mut times) {
-            if known == build {
-                let times = times.entry(process.to_owned()).or_default();
-                let (seconds, processes) = times.entry(number).or_default();
-                *seconds += row.double("observed_s").unwrap_or_default();
-                *processes += 1;
-            }
-        }
-        let order = row.text("build_order").unwrap_or(build);
-        if !known_builds.contains_key(order) {
-            known_builds.insert(order.to_owned(), build.to_owned());
-        }
-    })?;
-    if known_builds.is_empty()
+    let [ran, known] = fleet.summed("processes", &columns, rows, [&ran, &known], cancel)?;
+    if known.height() == 0
         && let Some(no_match) = no_match(fleet, criteria, cancel)?
     {
         return Err(FleetError::NoMatch(no_match.text));
     }
+    let mut times: [HashMap<String, Times>; 2] = Default::default();
+    for row in records(&ran) {
+        let (build, process) = (row.text("build"), row.text("process").unwrap_or_default());
+        for (_, times) in
+            builds.iter().zip(&mut times).filter(|(known, _)| Some(*known) == build.as_ref())
+        {
+            let times = times.entry(process.clone()).or_default();
+            let (seconds, processes) = times.entry(row.count("number") as usize).or_default();
+            *seconds += row.number("observed_s").unwrap_or_default();
+            *processes += 1;
+        }
+    }
     for (build, times) in builds.iter().zip(&times) {
         if times.is_empty() {
-            let names: Vec<String> = known_builds.into_values().collect();
+            let names: Vec<String> = records(&known).filter_map(|row| row.text("build")).collect();
             let known = match names.is_empty() {
                 true => String::new(),
                 false => format!("; there are {}", listed(&names, MAX_BUILDS)),
@@ -216,35 +207,26 @@ fn compared(
     fleet: &Fleet,
     builds: &[String; 2],
     times: &[HashMap<String, Times>; 2],
-    groups: HashMap<Key, Group>,
+    groups: Vec<Group>,
 ) -> BuildsDiff {
-    let mut groups: Vec<(Key, Group)> = groups.into_iter().collect();
-    groups.sort_by(|(a, _), (b, _)| a.cmp(b));
     let samples = |lossless: bool| -> Vec<[Sampled; 2]> {
-        let sample = |(key, group): &(Key, Group)| {
-            [0, 1].map(|side| sampled(fleet, times[side].get(&key.process), group, side, lossless))
+        let sample = |group: &Group| {
+            let times = times.each_ref().map(|times| times.get(&group.site.process));
+            [0, 1].map(|side| sampled(fleet, times[side], group, side, lossless))
         };
         groups.iter().map(sample).collect()
     };
-    let all = samples(false);
-    let states = compare_samples(&all);
-    let has_losses = fleet.traces.iter().any(|trace| trace.has_losses);
-    let whole = has_losses.then(|| {
-        let samples = samples(true);
-        let states = compare_samples(&samples);
-        let lacks_side = |sides: &[Sampled; 2], all: &[Sampled; 2]| {
-            sides
-                .iter()
-                .zip(all)
-                .any(|(side, all)| side.traces.is_empty() && !all.traces.is_empty())
-        };
-        let known = samples.iter().zip(&all).map(|(sides, all)| !lacks_side(sides, all));
-        states.into_iter().zip(known).collect::<Vec<_>>()
+    let (all, whole) = (samples(false), samples(true));
+    let states = compare_samples(&all).into_iter().zip(compare_samples(&whole));
+    let is_known = whole.iter().zip(&all).map(|(whole, all)| {
+        let mut sides = whole.iter().zip(all);
+        sides.all(|(whole, all)| !whole.traces.is_empty() || all.traces.is_empty())
     });
-    let stacks = groups.into_iter().zip(all).zip(states).enumerate();
-    let stacks = stacks.map(|(index, (((key, group), samples), state))| {
-        let whole = whole.as_ref().and_then(|states| states.get(index));
-        stack(fleet, key, group, &samples, state, whole.copied())
+    let is_known: Vec<bool> = is_known.collect();
+    let stacks = groups.into_iter().zip(all).zip(states).zip(is_known);
+    let stacks = stacks.map(|(((group, samples), (state, whole)), is_known)| {
+        let says_else = !is_known || whole.got_worse != state.got_worse;
+        stack(fleet, group, &samples, state, says_else)
     });
     let mut stacks: Vec<ComparedStack> = stacks.collect();
     stacks.sort_by_key(|group| {
@@ -255,14 +237,10 @@ fn compared(
         times[side].values().flat_map(|times| times.keys().copied()).collect()
     };
     let numbers = [numbers(0), numbers(1)];
-    let machines = numbers.each_ref().map(|numbers| {
-        let traces = numbers.iter().filter_map(|number| fleet.traces.get(*number));
-        traces.map(|trace| trace.machine).collect::<BTreeSet<_>>().len()
-    });
     BuildsDiff {
         builds: builds.clone(),
         traces: numbers.each_ref().map(BTreeSet::len),
-        machines,
+        machines: numbers.map(|numbers| fleet.machines_of(numbers)),
         groups: stacks,
         caveats: fleet.caveats(),
     }
@@ -280,35 +258,32 @@ fn sampled(
     });
     let mut sampled = Sampled { verdict: group.verdicts[side], ..Sampled::default() };
     for (number, (seconds, processes)) in ran {
-        let leaked = group.leaks[side].get(number).map_or(0, |(count, _)| *count);
+        let leaked = group.leaks[side].get(number).map_or(0, |[count, _]| *count);
         sampled.traces.push(TraceLeaks { count: leaked as f64, seconds: *seconds });
         sampled.processes += processes;
     }
     sampled
 }
 
+/// Compares a group; `says_else`: traces without losses alone say something else of it.
 fn stack(
     fleet: &Fleet,
-    key: Key,
     group: Group,
     samples: &[Sampled; 2],
     SampledState { state, got_worse, p_value }: SampledState,
-    whole: Option<(SampledState, bool)>,
+    says_else: bool,
 ) -> ComparedStack {
     let sides = [0, 1].map(|side| {
         let leaks = &group.leaks[side];
-        let sum = |amount: fn(&(i64, i64)) -> i64| {
-            leaks.values().map(amount).fold(0, i64::saturating_add)
+        let sum = |amount: usize| {
+            leaks.values().map(|amounts| amounts[amount]).fold(0, i64::saturating_add)
         };
-        let count = sum(|(count, _)| *count);
         let minutes = samples[side].seconds() / SECONDS_PER_MINUTE;
-        let machines = leaks.keys().filter_map(|number| fleet.traces.get(*number));
-        let machines: BTreeSet<usize> = machines.map(|trace| trace.machine).collect();
         BuildSide {
-            unreleased: u64::try_from(count).unwrap_or_default(),
-            bytes: sum(|(_, bytes)| *bytes),
-            per_minute: (minutes > 0.0).then(|| count as f64 / minutes),
-            machines: machines.len(),
+            unreleased: u64::try_from(sum(0)).unwrap_or_default(),
+            bytes: sum(1),
+            per_minute: (minutes > 0.0).then(|| sum(0) as f64 / minutes),
+            machines: fleet.machines_of(leaks.keys().copied()),
             verdict: group.verdicts[side],
         }
     });
@@ -316,8 +291,7 @@ fn stack(
     let [before, after] = sides.map(|side| side.bytes as f64);
     let ratio = samples[1].seconds().max(1.0) / samples[0].seconds().max(1.0);
     let matters = before.max(after) <= 0.0 || after - before * ratio > MIN_BYTES;
-    let is_uncertain =
-        matters && whole.is_some_and(|(whole, is_known)| !is_known || whole.got_worse != got_worse);
+    let is_uncertain = matters && says_else;
     let got_worse = got_worse && matters && !is_uncertain;
     let state = match state {
         State::New | State::Gone => state,
@@ -325,19 +299,5 @@ fn stack(
         State::Worse if !matters => State::Same,
         state => state,
     };
-    let Key { process, kind, type_name, allocator, stack } = key;
-    ComparedStack {
-        process,
-        kind,
-        type_name,
-        allocator,
-        stack,
-        function: group.function,
-        stack_text: group.stack_text,
-        sides,
-        state,
-        got_worse,
-        is_uncertain,
-        p_value,
-    }
+    ComparedStack { site: group.site, sides, state, got_worse, is_uncertain, p_value }
 }

@@ -1,91 +1,59 @@
 //! `groups` of all traces together, by some of their columns.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
+
+use polars::prelude::{DataType, Expr, LazyFrame, col, lit, when};
 
 use super::caveats::FleetCaveat;
-use super::choice::{FleetCriteria, RowTest};
+use super::choice::FleetCriteria;
 use super::no_match::no_match;
-use super::scan::Row;
-use super::traces::{Fleet, FleetTrace};
-use super::why::is_of_allocations;
+use super::scan::{Record, records};
+use super::traces::{Fleet, numbers, sums};
 use crate::FleetError;
 use handlescope_session::cancel::Cancel;
 
 /// A column by which groups are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FleetColumn {
-    Machine,
-    Build,
-    Day,
-    Trace,
-    Process,
-    Kind,
-    Type,
-    Allocator,
-    CreateStack,
-    Function,
+pub struct FleetColumn {
+    pub word: &'static str,
+    pub title: &'static str,
+    pub help: &'static str,
 }
 
-/// Columns with their words, titles and meanings.
-const COLUMNS: [(FleetColumn, &str, &str, &str); 10] = [
-    (FleetColumn::Machine, "machine", "Machine", "computer that recorded the trace"),
-    (FleetColumn::Build, "build", "Build", "build of the process"),
-    (FleetColumn::Day, "day", "Day", "day of the session start, UTC"),
-    (FleetColumn::Trace, "trace", "Trace", "trace, by its id"),
-    (FleetColumn::Process, "process", "Process", "executable of the owner"),
-    (FleetColumn::Kind, "kind", "Kind", "handle, view, or kind of allocations"),
-    (FleetColumn::Type, "type", "Type", "type of the object; of allocations the kind"),
-    (FleetColumn::Allocator, "allocator", "Allocator", "allocator, where traces have its name"),
-    (FleetColumn::CreateStack, "createstack", "Created by", "stack that acquired it"),
-    (FleetColumn::Function, "function", "Function", "first function of the program on that stack"),
-];
-
 impl FleetColumn {
-    pub const ALL: [Self; 10] = {
-        let mut all = [Self::Machine; 10];
-        let mut index = 0;
-        while index < COLUMNS.len() {
-            all[index] = COLUMNS[index].0;
-            index += 1;
-        }
-        all
-    };
+    pub const MACHINE: Self = Self::new("machine", "Machine", "computer that recorded the trace");
+    pub const BUILD: Self = Self::new("build", "Build", "build of the process");
+    pub const DAY: Self = Self::new("day", "Day", "day of the session start, UTC");
+    pub const TRACE: Self = Self::new("trace", "Trace", "trace, by its id");
+    pub const PROCESS: Self = Self::new("process", "Process", "executable of the owner");
+    pub const TYPE: Self = Self::new("type", "Type", "type of the object; of allocations the kind");
+    pub const CREATE_STACK: Self = Self::new("createstack", "Created by", "stack that acquired it");
+
+    pub const ALL: [Self; 10] = [
+        Self::MACHINE,
+        Self::BUILD,
+        Self::DAY,
+        Self::TRACE,
+        Self::PROCESS,
+        Self::new("kind", "Kind", "handle, view, or kind of allocations"),
+        Self::TYPE,
+        Self::new("allocator", "Allocator", "allocator, where traces have its name"),
+        Self::CREATE_STACK,
+        Self::new("function", "Function", "first function of the program on that stack"),
+    ];
+
+    const fn new(word: &'static str, title: &'static str, help: &'static str) -> Self {
+        Self { word, title, help }
+    }
 
     /// Words with their meanings.
     pub fn words() -> Vec<(&'static str, &'static str)> {
-        COLUMNS.iter().map(|(_, word, _, help)| (*word, *help)).collect()
+        Self::ALL.iter().map(|column| (column.word, column.help)).collect()
     }
 
-    fn declared(self) -> (&'static str, &'static str, &'static str) {
-        let mut columns = COLUMNS.iter().filter(|(column, ..)| *column == self);
-        columns.next().map_or(("", "", ""), |(_, word, title, help)| (word, title, help))
-    }
-
-    pub fn word(self) -> &'static str {
-        self.declared().0
-    }
-
-    pub fn title(self) -> &'static str {
-        self.declared().1
-    }
-
-    pub fn help(self) -> &'static str {
-        self.declared().2
-    }
-
-    fn key<'r>(self, fleet: &'r Fleet, trace: &'r FleetTrace, row: &Row<'r>) -> Option<&'r str> {
-        match self {
-            Self::Machine => Some(fleet.machine(trace)),
-            Self::Day => Some(&trace.day),
-            Self::Trace => Some(&trace.partition.trace),
-            Self::Build => row.text("build"),
-            Self::Process => row.text("process"),
-            Self::Kind => row.text("kind"),
-            Self::Type => row.text("type"),
-            Self::Allocator => row.text("allocator"),
-            Self::CreateStack => row.text("stack"),
-            Self::Function => row.text("function"),
-        }
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        if self == Self::CREATE_STACK { "stack" } else { self.word }
     }
 }
 
@@ -157,24 +125,27 @@ pub struct LeaksOnly {
 }
 
 impl LeaksOnly {
-    fn passes(self, leaked: i64, closed_at_exit: i64) -> bool {
+    fn passes(self) -> Expr {
+        let (leaks, at_exit) = (col("leaked").gt(lit(0)), col("closed_at_exit").gt(lit(0)));
         match (self.leak, self.at_exit) {
-            (false, false) => true,
-            (true, false) => leaked > 0,
-            (false, true) => closed_at_exit > 0,
-            (true, true) => leaked > 0 || closed_at_exit > 0,
+            (false, false) => lit(true),
+            (true, false) => leaks,
+            (false, true) => at_exit,
+            (true, true) => leaks.or(at_exit),
         }
     }
 }
 
-/// Sums of a group.
-#[derive(Default)]
-struct Sums {
-    machines: BTreeSet<usize>,
-    /// The last trace that was added; traces come one after the other.
-    last: Option<usize>,
-    group: FleetGroup,
+/// Whether a row is of allocations.
+pub fn is_allocation() -> Expr {
+    let is = |kind: &str| col("kind").eq_missing(lit(kind));
+    is("handle").or(is("view")).not()
 }
+
+/// Columns of [`Amounts`], and those that the amounts of allocations have in sums.
+const AMOUNTS: [&str; 4] = ["acquired", "released", "leaked", "closed_at_exit"];
+const OF_ALLOCATIONS: [&str; 4] = ["allocated", "freed", "unfreed", "freed_at_exit"];
+const BYTES: [&str; 2] = ["bytes_acquired", "bytes_unreleased"];
 
 /// Groups what the processes of a fleet acquired.
 ///
@@ -187,84 +158,75 @@ pub fn fleet_groups(
     leaks: LeaksOnly,
     cancel: &Cancel,
 ) -> Result<FleetGroups, FleetError> {
-    let needs = |column| by.contains(&column);
-    let mut columns = vec![
-        "build",
-        "process",
-        "pid",
-        "type",
-        "kind",
-        "acquired",
-        "released",
-        "leaked",
-        "closed_at_exit",
-        "bytes_acquired",
-        "bytes_unreleased",
-    ];
-    columns.extend(needs(FleetColumn::Allocator).then_some("allocator"));
-    columns.extend(
-        needs(FleetColumn::CreateStack).then_some(["stack", "stack_text"]).into_iter().flatten(),
-    );
-    let has_function = needs(FleetColumn::Function) || needs(FleetColumn::CreateStack);
-    columns.extend(has_function.then_some("function"));
-    let mut test = RowTest::new(criteria);
-    let mut sums: HashMap<Vec<Option<String>>, Sums> = HashMap::new();
-    let mut stacks: HashMap<String, StackTexts> = HashMap::new();
-    let mut matches = false;
-    fleet.each("groups", &columns, cancel, |trace, number, row| {
-        let text = |name| row.text(name).unwrap_or_default();
-        let count = |name| row.whole(name).unwrap_or_default();
-        let passes = test.passes_process(text("process"), row.whole("pid"))
-            && test.passes_type(text("type"))
-            && test.passes_build(row.text("build"));
-        matches |= passes;
-        if !passes || !leaks.passes(count("leaked"), count("closed_at_exit")) {
-            return;
+    let keys: Vec<&str> = by.iter().map(|column| column.name()).collect();
+    let names: Vec<Expr> = keys.iter().map(|name| col(*name)).collect();
+    let texts: &[&str] = match by.contains(&FleetColumn::CREATE_STACK) {
+        true => &["stack", "function", "stack_text"],
+        false => &[],
+    };
+    let columns =
+        [&["build", "process", "pid", "type", "kind"], &AMOUNTS[..], &BYTES, texts, &keys];
+    let rows = |frame: LazyFrame| {
+        let split = AMOUNTS.into_iter().zip(OF_ALLOCATIONS).flat_map(|(name, of_allocations)| {
+            let none = || lit(0).cast(DataType::Int64);
+            [
+                when(is_allocation()).then(none()).otherwise(col(name)).alias(name),
+                when(is_allocation()).then(col(name)).otherwise(none()).alias(of_allocations),
+            ]
+        });
+        frame.filter(criteria.passes().and(leaks.passes())).with_columns(split.collect::<Vec<_>>())
+    };
+    let amounts = [sums(&AMOUNTS), sums(&OF_ALLOCATIONS), sums(&BYTES), vec![numbers()]].concat();
+    let groups = |frame: LazyFrame| frame.group_by(names.clone()).agg(amounts.clone());
+    let stacks = |frame: LazyFrame| match texts {
+        [stack, texts @ ..] => {
+            let texts: Vec<Expr> = texts.iter().map(|name| col(*name).first()).collect();
+            frame.group_by([col(*stack)]).agg(texts)
         }
-        if let Some(stack) = row.text("stack").filter(|stack| !stacks.contains_key(*stack)) {
-            let (function, lines) = (text("function").to_owned(), text("stack_text").to_owned());
-            stacks.insert(stack.to_owned(), StackTexts { function, lines });
-        }
-        let keys = by.iter().map(|column| column.key(fleet, trace, row).map(str::to_owned));
-        let sums = sums.entry(keys.collect()).or_default();
-        sums.machines.insert(trace.machine);
-        sums.group.traces += usize::from(sums.last != Some(number));
-        sums.last = Some(number);
-        let amounts = match is_of_allocations(text("kind")) {
-            true => &mut sums.group.allocations,
-            false => &mut sums.group.handles,
-        };
-        for (sum, name) in [
-            (&mut amounts.acquired, "acquired"),
-            (&mut amounts.released, "released"),
-            (&mut amounts.leaked, "leaked"),
-            (&mut amounts.closed_at_exit, "closed_at_exit"),
-            (&mut sums.group.bytes_acquired, "bytes_acquired"),
-            (&mut sums.group.bytes_unreleased, "bytes_unreleased"),
-        ] {
-            *sum = sum.saturating_add(count(name));
-        }
-    })?;
-    let no_match = if matches { None } else { no_match(fleet, criteria, cancel)? };
-    let groups = sums.into_iter().map(|(keys, Sums { machines, group, .. })| FleetGroup {
-        keys,
-        machines: machines.len(),
-        ..group
-    });
-    let mut groups: Vec<FleetGroup> = groups.collect();
+        [] => frame.select([col("number")]).limit(0),
+    };
+    let [sums, stacks] =
+        fleet.summed("groups", &columns.concat(), rows, [&groups, &stacks], cancel)?;
+    let mut groups: Vec<FleetGroup> = records(&sums).map(|row| group(row, &keys, fleet)).collect();
+    let no_match = if groups.is_empty() { no_match(fleet, criteria, cancel)? } else { None };
     with_shares(&mut groups);
     groups.sort_by(|a, b| {
         let order = |group: &FleetGroup| (group.unreleased(), group.acquired());
         order(b).cmp(&order(a)).then_with(|| a.keys.cmp(&b.keys))
     });
+    let stacks = records(&stacks).filter_map(|row| {
+        let text = |name| row.text(name).unwrap_or_default();
+        let texts = StackTexts { function: text("function"), lines: text("stack_text") };
+        Some((row.text("stack")?, texts))
+    });
     Ok(FleetGroups {
         by: by.to_vec(),
         groups,
-        stacks,
+        stacks: stacks.collect(),
         caveats: no_match.into_iter().chain(fleet.caveats()).collect(),
         machines: fleet.machines.len(),
         traces: fleet.traces.len(),
     })
+}
+
+fn group(row: Record<'_>, keys: &[&str], fleet: &Fleet) -> FleetGroup {
+    let amounts = |[acquired, released, leaked, closed_at_exit]: [&str; 4]| Amounts {
+        acquired: row.count(acquired),
+        released: row.count(released),
+        leaked: row.count(leaked),
+        closed_at_exit: row.count(closed_at_exit),
+    };
+    let traces = row.numbers("number").into_iter().map(|number| number as usize);
+    FleetGroup {
+        keys: keys.iter().map(|name| row.text(name)).collect(),
+        traces: traces.len(),
+        machines: fleet.machines_of(traces),
+        handles: amounts(AMOUNTS),
+        allocations: amounts(OF_ALLOCATIONS),
+        bytes_acquired: row.count(BYTES[0]),
+        bytes_unreleased: row.count(BYTES[1]),
+        share: 0.0,
+    }
 }
 
 fn with_shares(groups: &mut [FleetGroup]) {

@@ -7,6 +7,7 @@
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
+mod call_site;
 mod caveats;
 mod choice;
 mod compare;
@@ -14,7 +15,6 @@ pub mod dataset;
 mod groups;
 mod growth;
 mod no_match;
-mod processes;
 mod scan;
 mod traces;
 mod why;
@@ -22,11 +22,12 @@ mod why;
 use polars::prelude::PolarsError;
 use thiserror::Error;
 
+pub use self::call_site::CallSite;
 pub use self::caveats::FleetCaveat;
 pub use self::choice::FleetCriteria;
 pub use self::compare::{BuildSide, BuildsDiff, ComparedStack, compare_builds};
 pub use self::groups::{Amounts, FleetColumn, FleetGroup, FleetGroups, LeaksOnly, fleet_groups};
-pub use self::growth::{FleetGrowth, GrowthAxis, GrowthColumn, GrowthLine, fleet_growth};
+pub use self::growth::{FleetGrowth, GrowthAxis, GrowthLine, fleet_growth};
 pub use self::scan::{scan, table};
 pub use self::traces::Fleet;
 pub use self::why::{DayLeaks, FleetSuspect, FleetWhy, WorstTrace, fleet_why};

@@ -1,12 +1,14 @@
 //! Filters that nothing in the traces passes: without a leak it would seem that nothing leaks.
 
-use std::collections::BTreeSet;
+use polars::prelude::{LazyFrame, col, lit};
 
 use super::caveats::FleetCaveat;
-use super::choice::{FleetCriteria, RowTest};
-use super::traces::Fleet;
+use super::choice::FleetCriteria;
+use super::scan::records;
+use super::traces::{Fleet, sums};
 use crate::FleetError;
 use handlescope_session::cancel::Cancel;
+use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::suggest;
 use handlescope_session::values::{Counted, listed};
 
@@ -15,42 +17,6 @@ const NO_MATCH: &str = "no_match";
 
 /// Names that are there that are shown at most.
 const MAX_NAMES: usize = 8;
-
-/// Names of rows, and whether a row passes.
-#[derive(Default)]
-struct Tried {
-    rows: u64,
-    names: BTreeSet<String>,
-    passes: bool,
-}
-
-impl Tried {
-    fn add(&mut self, name: &str, passes: bool) {
-        self.rows += 1;
-        self.passes |= passes;
-        if !self.names.contains(name) {
-            self.names.insert(name.to_owned());
-        }
-    }
-
-    /// Says that none of the rows passes a filter; `None` if one does.
-    fn caveat(self, noun: &'static str, option: &str, value: &str) -> Option<FleetCaveat> {
-        if self.passes {
-            return None;
-        }
-        let names = self.names.iter().map(String::as_str).filter(|name| !name.is_empty());
-        let nearest = suggest::nearest(value, names.clone());
-        let names: Vec<&str> = names.collect();
-        let hint = match nearest {
-            Some(name) => suggest::did_you_mean(&format!("{option} {name}")),
-            None if names.is_empty() => String::new(),
-            None => format!("; there are {}", listed(&names, MAX_NAMES)),
-        };
-        let rows = Counted(self.rows, noun);
-        let text = format!("nothing matches: none of {rows} passes {option} {value}{hint}");
-        Some(FleetCaveat { kind: NO_MATCH, text, traces: 0 })
-    }
-}
 
 /// The filter that no process, or nothing that the processes acquired, passes; `None` if something does.
 ///
@@ -61,34 +27,49 @@ pub fn no_match(
     criteria: &FleetCriteria,
     cancel: &Cancel,
 ) -> Result<Option<FleetCaveat>, FleetError> {
-    let FleetCriteria { build, process, object_type, .. } = criteria;
-    let (mut of_build, mut of_process) = (Tried::default(), Tried::default());
-    let mut test = RowTest::new(criteria);
-    if build.is_some() || process.is_some() {
-        fleet.each("processes", &["build", "process", "pid"], cancel, |_, _, row| {
-            let passes_build = test.passes_build(row.text("build"));
-            of_build.add(row.text("build").unwrap_or_default(), passes_build);
-            if let Some(name) = row.text("process").filter(|_| passes_build) {
-                of_process.add(name, test.passes_process(name, row.whole("pid")));
-            }
-        })?;
-    }
-    let option =
-        build.as_ref().and_then(|filter| of_build.caveat("process", "-build", filter.text()));
-    let of_process =
-        || process.as_ref().and_then(|filter| of_process.caveat("process", "-pn", filter.text()));
-    if let Some(caveat) = option.or_else(of_process) {
-        return Ok(Some(caveat));
-    }
-    let Some(filter) = object_type else { return Ok(None) };
-    let mut of_type = Tried::default();
-    fleet.each("groups", &["build", "process", "pid", "type"], cancel, |_, _, row| {
-        let (process, name) = (row.text("process"), row.text("type").unwrap_or_default());
-        if test.passes_build(row.text("build"))
-            && test.passes_process(process.unwrap_or_default(), row.whole("pid"))
-        {
-            of_type.add(name, test.passes_type(name));
+    let build = criteria.build.as_ref().map(Filter::text);
+    let process = criteria.process.as_ref().map(ProcessFilter::text);
+    let object_type = criteria.object_type.as_ref().map(Filter::text);
+    let named = col("process").is_not_null().and(criteria.passes_build());
+    let of_processes = criteria.passes_build().and(criteria.passes_process());
+    // Each filter is about the rows that those in front of it leave.
+    let filters = [
+        ("processes", "process", "-build", build, "build", lit(true), criteria.passes_build()),
+        ("processes", "process", "-pn", process, "process", named, criteria.passes_process()),
+        ("groups", "group", "-Type", object_type, "type", of_processes, criteria.passes()),
+    ];
+    for (table, noun, option, value, column, before, passes) in filters {
+        let Some(value) = value else { continue };
+        let columns: &[&str] = match table {
+            "groups" => &["build", "process", "pid", "type"],
+            _ => &["build", "process", "pid"],
+        };
+        let rows = |frame: LazyFrame| {
+            let counted = [passes.clone().alias("passes"), lit(1).alias("rows")];
+            frame.filter(before.clone()).with_columns(counted)
+        };
+        let sum = |frame: LazyFrame| {
+            frame
+                .group_by([col(column)])
+                .agg(sums(&["passes", "rows"]))
+                .sort([column], Default::default())
+        };
+        let [rows] = fleet.summed(table, columns, rows, [&sum], cancel)?;
+        if records(&rows).any(|row| row.count("passes") > 0) {
+            continue;
         }
-    })?;
-    Ok(of_type.caveat("group", "-Type", filter.text()))
+        let names: Vec<String> = records(&rows).filter_map(|row| row.text(column)).collect();
+        let names: Vec<&str> =
+            names.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+        let hint = match suggest::nearest(value, names.iter().copied()) {
+            Some(name) => suggest::did_you_mean(&format!("{option} {name}")),
+            None if names.is_empty() => String::new(),
+            None => format!("; there are {}", listed(&names, MAX_NAMES)),
+        };
+        let rows = records(&rows).map(|row| row.count("rows").unsigned_abs()).sum();
+        let rows = Counted(rows, noun);
+        let text = format!("nothing matches: none of {rows} passes {option} {value}{hint}");
+        return Ok(Some(FleetCaveat { kind: NO_MATCH, text, traces: 0 }));
+    }
+    Ok(None)
 }

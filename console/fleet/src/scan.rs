@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use handlescope_model::guard::quietly;
 use polars::prelude::{
-    CastColumnsPolicy, DataFrame, DataType, ExtraColumnsPolicy, Field, Float64Chunked, HiveOptions,
-    IdxSize, Int64Chunked, IntoLazy, LazyFrame, MissingColumnsPolicy, ParquetOptions, PlRefPath,
-    PolarsError, PolarsResult, Schema, SchemaRef, StringChunked, UnifiedScanArgs, col, lit,
+    AnyValue, CastColumnsPolicy, DataFrame, DataType, ExtraColumnsPolicy, Field, HiveOptions,
+    IdxSize, IntoLazy, LazyFrame, MissingColumnsPolicy, ParquetOptions, PlRefPath, PolarsError,
+    PolarsResult, Schema, SchemaRef, UnifiedScanArgs, col, lit,
 };
 use polars_plan::dsl::{DslBuilder, ScanSources};
 
@@ -147,17 +147,17 @@ fn source(path: PathBuf) -> PolarsResult<PlRefPath> {
     Ok(if is_no_url { absolute } else { PlRefPath::new(format!("file://{absolute}")) })
 }
 
-/// Reads columns of a table, some files at a time.
+/// Reads columns of a table, some files at a time, and at least once.
 ///
 /// # Errors
 /// When a file cannot be read, `visit` fails, or `cancel` asks to stop.
 pub fn each<'p>(
     dataset: &Dataset,
     table_name: &'static str,
-    columns: &[&'static str],
+    columns: &[&str],
     traces: impl Iterator<Item = &'p Partition>,
     cancel: &Cancel,
-    mut visit: impl FnMut(&mut dyn Iterator<Item = Row<'_>>) -> Result<(), FleetError>,
+    mut visit: impl FnMut(DataFrame) -> Result<(), FleetError>,
 ) -> Result<(), FleetError> {
     let Some(table) = table(table_name) else { return Ok(()) };
     let traces: Vec<&Partition> = traces.collect();
@@ -168,97 +168,91 @@ pub fn each<'p>(
     };
     let wanted: Vec<_> = columns.iter().map(|name| col(*name)).collect();
     let mut rest = files.as_slice();
-    while !rest.is_empty() {
-        cancel.check()?;
+    loop {
         let mut bytes = 0;
         let fitting = rest.iter().take(BATCH_FILES).take_while(|(_, length)| {
             bytes += length;
             bytes <= BATCH_BYTES
         });
-        let count = fitting.count().max(1);
-        let (batch, behind) = rest.split_at(count.min(rest.len()));
+        let (batch, behind) = rest.split_at(fitting.count().max(1).min(rest.len()));
         let paths = batch.iter().map(|(path, _)| path.clone());
         let frame = scan_files(dataset, paths, (table.schema)())?.select(wanted.clone());
         let is_large = batch.iter().any(|(_, length)| *length > BATCH_BYTES);
-        let mut first = 0;
-        loop {
+        for first in (0..).step_by(BATCH_ROWS as usize) {
             cancel.check()?;
-            let part = match is_large {
-                true => frame.clone().slice(first, BATCH_ROWS),
-                false => frame.clone(),
-            };
+            let part =
+                if is_large { frame.clone().slice(first, BATCH_ROWS) } else { frame.clone() };
             let rows = collect(part).map_err(damaged)?;
-            let cells = Cells::of(&rows, columns)?;
-            visit(&mut (0..rows.height()).map(|index| Row { cells: &cells, index }))?;
-            first += i64::from(BATCH_ROWS);
-            if !is_large || rows.height() < BATCH_ROWS as usize {
+            let height = rows.height();
+            visit(rows)?;
+            if !is_large || height < BATCH_ROWS as usize {
                 break;
             }
         }
         rest = behind;
+        if rest.is_empty() {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 /// The rows of a frame. Some decoders of polars panic on damaged files.
-fn collect(frame: LazyFrame) -> PolarsResult<DataFrame> {
+pub fn collect(frame: LazyFrame) -> PolarsResult<DataFrame> {
     let rows = quietly(|| frame.collect());
     rows.unwrap_or_else(|panicked| Err(PolarsError::ComputeError(panicked.message.into())))
 }
 
-/// Columns of rows, by their names.
-struct Cells(Vec<(&'static str, Values)>);
-
-enum Values {
-    Texts(StringChunked),
-    Whole(Int64Chunked),
-    Doubles(Float64Chunked),
-}
-
-impl Cells {
-    fn of(rows: &DataFrame, columns: &[&'static str]) -> PolarsResult<Self> {
-        let values = columns.iter().map(|name| {
-            let column = rows.column(name)?.rechunk();
-            let values = match column.dtype() {
-                DataType::String => Values::Texts(column.str()?.clone()),
-                DataType::Float64 => Values::Doubles(column.f64()?.clone()),
-                _ => Values::Whole(column.cast(&DataType::Int64)?.i64()?.clone()),
-            };
-            Ok((*name, values))
-        });
-        values.collect::<PolarsResult<_>>().map(Self)
-    }
-}
-
-/// A row of a table.
-pub struct Row<'c> {
-    cells: &'c Cells,
+/// A row of an answer. A column that is missing is null.
+#[derive(Clone, Copy)]
+pub struct Record<'f> {
+    rows: &'f DataFrame,
     index: usize,
 }
 
-impl<'c> Row<'c> {
-    fn values(&self, name: &str) -> Option<&'c Values> {
-        self.cells.0.iter().find(|(known, _)| *known == name).map(|(_, values)| values)
+/// The rows of an answer.
+pub fn records(rows: &DataFrame) -> impl Iterator<Item = Record<'_>> {
+    (0..rows.height()).map(|index| Record { rows, index })
+}
+
+impl<'f> Record<'f> {
+    /// The first row of an answer; without one, all is null.
+    pub fn first(rows: &'f DataFrame) -> Self {
+        Self { rows, index: 0 }
     }
 
-    pub fn text(&self, name: &str) -> Option<&'c str> {
-        match self.values(name) {
-            Some(Values::Texts(values)) => values.get(self.index),
-            _ => None,
-        }
+    fn value(self, name: &str) -> Option<AnyValue<'f>> {
+        self.rows.column(name).ok()?.get(self.index).ok()
     }
 
-    pub fn whole(&self, name: &str) -> Option<i64> {
-        match self.values(name) {
-            Some(Values::Whole(values)) => values.get(self.index),
-            _ => None,
-        }
+    pub fn text(self, name: &str) -> Option<String> {
+        Some(self.value(name)?.get_str()?.to_owned())
     }
 
-    pub fn double(&self, name: &str) -> Option<f64> {
-        match self.values(name) {
-            Some(Values::Doubles(values)) => values.get(self.index),
-            _ => None,
+    pub fn number(self, name: &str) -> Option<f64> {
+        self.value(name)?.extract()
+    }
+
+    /// A number without digits behind the point; 0 for null.
+    pub fn count(self, name: &str) -> i64 {
+        self.number(name).unwrap_or_default() as i64
+    }
+
+    /// Texts of a list.
+    pub fn texts(self, name: &str) -> Vec<String> {
+        self.list(name, |text| Some(text.get_str()?.to_owned()))
+    }
+
+    /// Numbers of a list.
+    pub fn numbers(self, name: &str) -> Vec<f64> {
+        self.list(name, |number| number.extract())
+    }
+
+    fn list<T>(self, name: &str, read: impl Fn(&AnyValue<'_>) -> Option<T>) -> Vec<T> {
+        match self.value(name) {
+            Some(AnyValue::List(values)) => {
+                values.iter().filter_map(|value| read(&value)).collect()
+            }
+            _ => Vec::new(),
         }
     }
 }
@@ -314,9 +308,9 @@ mod tests {
         let columns = ["process", "machine", "score", DATE, TRACE];
         let chosen = partitions.iter();
         each(&dataset, "suspects", &columns, chosen, &Cancel::default(), |read| {
-            rows.extend(read.map(|row| {
-                let text = |name| row.text(name).unwrap_or("null").to_owned();
-                (text("process"), text("machine"), row.double("score"), text(TRACE))
+            rows.extend(records(&read).map(|row| {
+                let text = |name| row.text(name).unwrap_or_else(|| "null".to_owned());
+                (text("process"), text("machine"), row.number("score"), text(TRACE))
             }));
             Ok(())
         })

@@ -5,15 +5,18 @@
 //! worst trace of the machine ([`handlescope_query::why`] scores it). So many traces of one machine count once, and one
 //! machine with a very large leak does not outrank a leak of the whole fleet by its size alone.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 
+use polars::prelude::{
+    DataFrame, Expr, IntoLazy, LazyFrame, PolarsResult, SortMultipleOptions, by_name, col, len, lit,
+};
+
+use super::call_site::{CallSite, KEY, identified, keyed};
 use super::caveats::FleetCaveat;
-use super::choice::{FleetCriteria, RowTest};
+use super::choice::FleetCriteria;
 use super::no_match::no_match;
-use super::processes::{Program, programs};
-use super::scan::Row;
-use super::traces::{Fleet, FleetTrace};
+use super::scan::{Record, TRACE, collect, records};
+use super::traces::{ALL, Fleet, numbers, sums};
 use crate::FleetError;
 use handlescope_session::cancel::Cancel;
 
@@ -27,31 +30,12 @@ pub struct FleetWhy {
     pub traces: usize,
 }
 
-/// Common values of suspects of several traces.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Key {
-    process: String,
-    kind: String,
-    type_name: String,
-    allocator: Option<String>,
-    stack: Option<String>,
-}
-
 /// A suspect of a fleet.
 #[derive(Debug, Clone)]
 pub struct FleetSuspect {
     /// Place among the suspects, from 1.
     pub rank: usize,
-    pub process: String,
-    /// `handle`, `view` or the kind of allocations.
-    pub kind: String,
-    pub type_name: String,
-    pub allocator: Option<String>,
-    /// Identity of the create stack.
-    pub stack: Option<String>,
-    pub function: Option<String>,
-    /// Frames, a line each.
-    pub stack_text: Option<String>,
+    pub site: CallSite,
     pub machines: usize,
     /// Machines that ran the program.
     pub machines_of_process: usize,
@@ -69,8 +53,6 @@ pub struct FleetSuspect {
     pub causes: Vec<(String, usize)>,
     pub first_build: Option<String>,
     pub last_build: Option<String>,
-    pub first_day: String,
-    pub last_day: String,
     /// Builds of the program after the last one that leaks, in order, and traces in which they ran.
     pub builds_without: Vec<String>,
     pub traces_without: usize,
@@ -97,7 +79,6 @@ pub struct WorstTrace {
     pub suspect: String,
     /// Basis of the verdict on its growth there.
     pub evidence: String,
-    score: f64,
 }
 
 impl FleetSuspect {
@@ -106,30 +87,19 @@ impl FleetSuspect {
         self.leaked.saturating_add(self.closed_at_exit)
     }
 
-    /// Whether it counts allocations.
-    pub fn is_of_allocations(&self) -> bool {
-        is_of_allocations(&self.kind)
+    /// The first day on which it leaked, and the last one.
+    pub fn days(&self) -> [&str; 2] {
+        let mut days = self.by_day.keys().map(String::as_str);
+        let first = days.next().unwrap_or_default();
+        [first, days.next_back().unwrap_or(first)]
     }
 }
 
-/// Whether a kind is one of allocations.
-pub fn is_of_allocations(kind: &str) -> bool {
-    !matches!(kind, "handle" | "view")
-}
-
-/// Columns of `suspects` that are read.
-const COLUMNS: &[&str] = &[
+/// Columns of `suspects` that are read, beside those of call sites.
+const COLUMNS: [&str; 12] = [
     "build",
     "build_order",
-    "suspect",
-    "process",
     "pid",
-    "kind",
-    "type",
-    "allocator",
-    "stack",
-    "function",
-    "stack_text",
     "acquired",
     "leaked",
     "closed_at_exit",
@@ -138,8 +108,15 @@ const COLUMNS: &[&str] = &[
     "rate_per_minute",
     "score",
     "causes",
-    "evidence",
+    "unreleased",
 ];
+
+/// Columns that are summed up over the traces.
+const SUMS: [&str; 4] = ["acquired", "leaked", "closed_at_exit", "bytes_unreleased"];
+
+/// Columns that a suspect has of the trace where its score is highest.
+const WORST: [&str; 8] =
+    ["score", "machine", "day", TRACE, "suspect", "evidence", "function", "stack_text"];
 
 /// Ranks the suspects of a fleet; `min_leaked`: only those that leaked at least so many in all traces.
 ///
@@ -151,36 +128,28 @@ pub fn fleet_why(
     min_leaked: u64,
     cancel: &Cancel,
 ) -> Result<FleetWhy, FleetError> {
+    let rows = |frame: LazyFrame| {
+        let score = col("score").fill_null(lit(0.0));
+        keyed(frame.filter(criteria.passes())).with_column(score)
+    };
+    let suspects = |frame: LazyFrame| {
+        let worst: Vec<Expr> = WORST.iter().map(|name| col(*name).first()).collect();
+        sorted(frame, &["score"], true).group_by(KEY).agg([sums(&SUMS), worst].concat())
+    };
+    let traces = |frame: LazyFrame| {
+        let columns = ["build", "build_order", "verdict", "rate_per_minute", "score", "causes"];
+        let columns = [&KEY[..], &columns, &["unreleased", "number", "machine", "day"]].concat();
+        frame.select(columns.into_iter().map(col).collect::<Vec<_>>())
+    };
+    let columns = [&COLUMNS[..], &KEY, &WORST].concat();
+    let [suspects, traces] =
+        fleet.summed("suspects", &columns, rows, [&suspects, &traces], cancel)?;
     let programs = programs(fleet, criteria, cancel)?;
-    let mut sums: HashMap<Key, Sums> = HashMap::new();
-    let mut test = RowTest::new(criteria);
-    fleet.each("suspects", COLUMNS, cancel, |trace, number, row| {
-        let (process, type_name) = (row.text("process"), row.text("type"));
-        let (process, type_name) = (process.unwrap_or_default(), type_name.unwrap_or_default());
-        let passes = test.passes_process(process, row.whole("pid"))
-            && test.passes_type(type_name)
-            && test.passes_build(row.text("build"));
-        if passes {
-            let text = |name| row.text(name).map(str::to_owned);
-            let key = Key {
-                process: process.to_owned(),
-                kind: text("kind").unwrap_or_default(),
-                type_name: type_name.to_owned(),
-                allocator: text("allocator"),
-                stack: text("stack"),
-            };
-            sums.entry(key).or_default().add(fleet, trace, number, row);
-        }
-    })?;
-    let none = Program::default();
-    let no_match = if sums.is_empty() { no_match(fleet, criteria, cancel)? } else { None };
-    let suspects = sums.into_iter().map(|(key, sums)| {
-        let program = programs.get(&key.process).unwrap_or(&none);
-        (sums.score(), key.clone(), sums.suspect(key, program))
-    });
-    let mut suspects: Vec<_> = suspects.collect();
-    suspects.sort_by(|(a, a_key, _), (b, b_key, _)| b.total_cmp(a).then_with(|| a_key.cmp(b_key)));
-    let ranked = (1..).zip(suspects).map(|(rank, (.., suspect))| FleetSuspect { rank, ..suspect });
+    let answer = collect(joined(&suspects, traces, programs)?)?;
+    let no_match = if answer.height() == 0 { no_match(fleet, criteria, cancel)? } else { None };
+    let mut suspects: Vec<FleetSuspect> = records(&answer).map(|row| suspect(row, fleet)).collect();
+    suspects.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.site.cmp(&b.site)));
+    let ranked = (1..).zip(suspects).map(|(rank, suspect)| FleetSuspect { rank, ..suspect });
     let is_enough = |suspect: &FleetSuspect| {
         u64::try_from(suspect.unreleased()).unwrap_or_default() >= min_leaked
     };
@@ -193,152 +162,130 @@ pub fn fleet_why(
     })
 }
 
-/// Leaks of a suspect on one machine.
-#[derive(Debug, Default)]
-struct OnMachine {
-    score: f64,
-    rates: Vec<f64>,
+/// The builds of programs: `process`, `build`, `build_order` and the list `number` of their traces.
+fn programs(
+    fleet: &Fleet,
+    criteria: &FleetCriteria,
+    cancel: &Cancel,
+) -> Result<DataFrame, FleetError> {
+    let passes =
+        criteria.passes_process().and(criteria.passes_build()).and(col("process").is_not_null());
+    let rows = |frame: LazyFrame| frame.filter(passes.clone());
+    let columns = ["process", "build", "build_order"];
+    let sum = |frame: LazyFrame| frame.group_by(columns).agg([numbers()]);
+    let wanted = [&columns[..], &["pid"]].concat();
+    let [programs] = fleet.summed("processes", &wanted, rows, [&sum], cancel)?;
+    Ok(programs)
 }
 
-/// Sums over the traces that have a suspect.
-#[derive(Debug, Default)]
-struct Sums {
-    function: Option<String>,
-    stack_text: Option<String>,
-    acquired: i64,
-    leaked: i64,
-    closed_at_exit: i64,
-    bytes_unreleased: i64,
-    traces: BTreeSet<usize>,
-    machines: BTreeMap<usize, OnMachine>,
-    verdicts: BTreeMap<String, usize>,
-    causes: BTreeMap<String, usize>,
-    /// The first and the last build, each with the text that orders it in front.
-    builds: Option<[(String, String); 2]>,
-    by_day: BTreeMap<String, DayLeaks>,
-    worst: WorstTrace,
+fn sorted(frame: LazyFrame, by: &[&str], descending: bool) -> LazyFrame {
+    let order = SortMultipleOptions::default().with_maintain_order(true);
+    frame.sort(by.to_vec(), order.with_order_descending(descending))
 }
 
-impl Sums {
-    fn add(&mut self, fleet: &Fleet, trace: &FleetTrace, number: usize, row: &Row<'_>) {
-        let count = |name| row.whole(name).unwrap_or_default();
-        let text = |name| row.text(name).unwrap_or_default();
-        self.acquired = self.acquired.saturating_add(count("acquired"));
-        self.leaked = self.leaked.saturating_add(count("leaked"));
-        self.closed_at_exit = self.closed_at_exit.saturating_add(count("closed_at_exit"));
-        self.bytes_unreleased = self.bytes_unreleased.saturating_add(count("bytes_unreleased"));
-        let day = self.by_day.entry(trace.day.clone()).or_default();
-        day.traces += usize::from(self.traces.insert(number));
-        let unreleased = count("leaked").saturating_add(count("closed_at_exit"));
-        day.unreleased = day.unreleased.saturating_add(unreleased);
-        let score = row.double("score").unwrap_or_default();
-        let machine = self.machines.entry(trace.machine).or_default();
-        machine.score = machine.score.max(score);
-        machine.rates.extend(row.double("rate_per_minute"));
-        *self.verdicts.entry(text("verdict").to_owned()).or_default() += 1;
-        for cause in text("causes").split(',').filter(|cause| !cause.is_empty()) {
-            *self.causes.entry(cause.to_owned()).or_default() += 1;
-        }
-        if let Some((order, build)) = row.text("build_order").zip(row.text("build")) {
-            self.add_build((order.to_owned(), build.to_owned()));
-        }
-        if self.worst.trace.is_empty() || score > self.worst.score {
-            self.function = row.text("function").map(str::to_owned);
-            self.stack_text = row.text("stack_text").map(str::to_owned);
-            self.worst = WorstTrace {
-                machine: fleet.machine(trace).to_owned(),
-                day: trace.day.clone(),
-                trace: trace.partition.trace.clone(),
-                suspect: text("suspect").to_owned(),
-                evidence: text("evidence").to_owned(),
-                score,
-            };
-        }
-    }
+/// Joins what is known of each suspect: sums over its traces, and lists of its machines, days, words and builds.
+fn joined(suspects: &DataFrame, traces: DataFrame, programs: DataFrame) -> PolarsResult<LazyFrame> {
+    let suspects = suspects.with_row_index("id".into(), None)?;
+    let traces = identified(&suspects, traces)?.lazy();
+    let suspects = suspects.lazy();
+    let programs = programs.lazy();
+    let words = |word: &str, rows: LazyFrame| {
+        let counted = rows.group_by(["id", word]).agg([len().alias("count")]);
+        let frequent = sorted(sorted(counted, &[word], false), &["count"], true);
+        let count = col("count").alias(format!("{word}_traces"));
+        frequent.group_by(["id"]).agg([col(word).alias(format!("{word}s")), count])
+    };
+    let causes = col("causes").str().split(lit(",")).alias("cause");
+    let causes =
+        traces.clone().select([col("id"), causes]).explode(by_name(["cause"], true, false), ALL);
+    let days = traces.clone().group_by(["id", "day"]);
+    let days = days.agg([col("number").n_unique(), sums(&["unreleased"]).remove(0)]);
+    let machines = traces.clone().group_by(["id", "machine"]);
+    let machines = machines.agg([col("score").max(), col("rate_per_minute").mean()]);
+    let builds =
+        traces.clone().filter(col("build").is_not_null().and(col("build_order").is_not_null()));
+    let builds = collect(sorted(builds, &["build_order"], false).group_by(["id"]).agg([
+        col("build").first().alias("first_build"),
+        col("build").last().alias("last_build"),
+        col("build_order").last().alias("last_order"),
+    ]))?
+    .lazy();
+    let newer = suspects.clone().select([col("id"), col("process")]);
+    let newer = newer.inner_join(builds.clone(), col("id"), col("id"));
+    let newer = newer.inner_join(programs.clone(), col("process"), col("process"));
+    let newer = newer.filter(col("build_order").gt(col("last_order")));
+    let ran = programs.group_by(["process"]).agg([numbers().alias("ran")]);
+    let parts = [
+        machines.group_by(["id"]).agg([
+            col("score").alias("scores"),
+            col("rate_per_minute").drop_nulls().alias("rates"),
+        ]),
+        sorted(days, &["day"], false).group_by(["id"]).agg([
+            col("day").alias("days"),
+            col("number").alias("day_traces"),
+            col("unreleased").alias("day_unreleased"),
+        ]),
+        words("verdict", traces.with_column(col("verdict").fill_null(lit("")))),
+        words("cause", causes.filter(col("cause").neq(lit("")))),
+        builds,
+        sorted(newer, &["build_order"], false).group_by(["id"]).agg([
+            col("build").unique_stable().alias("builds_without"),
+            numbers().len().alias("traces_without"),
+        ]),
+    ];
+    let all = suspects.left_join(ran, col("process"), col("process"));
+    Ok(parts.into_iter().fold(all, |all, part| all.left_join(part, col("id"), col("id"))))
+}
 
-    fn add_build(&mut self, build: (String, String)) {
-        match &mut self.builds {
-            None => self.builds = Some([build.clone(), build]),
-            Some([first, _]) if build.0 < first.0 => *first = build,
-            Some([_, last]) if build.0 > last.0 => *last = build,
-            Some(_) => {}
-        }
-    }
-
-    /// Number by which the suspect is ranked.
-    fn score(&self) -> f64 {
-        let scores = self.machines.values().map(|machine| machine.score).collect();
-        self.machines.len() as f64 * median(scores).unwrap_or_default()
-    }
-
-    fn rate_per_minute(&self) -> Option<(f64, f64)> {
-        let rates = self.machines.values().filter(|machine| !machine.rates.is_empty());
-        let means =
-            rates.map(|machine| machine.rates.iter().sum::<f64>() / machine.rates.len() as f64);
-        let means: Vec<f64> = means.collect();
-        let most = means.iter().copied().reduce(f64::max)?;
-        Some((median(means)?, most))
-    }
-
-    fn suspect(self, key: Key, program: &Program) -> FleetSuspect {
-        let Key { process, kind, type_name, allocator, stack } = key;
-        let (score, rate_per_minute) = (self.score(), self.rate_per_minute());
-        let (first, last) = match self.builds {
-            Some([first, last]) => (Some(first), Some(last)),
-            None => (None, None),
-        };
-        let newer = last.as_ref().map(|(order, _)| {
-            let newer = program.builds.iter().filter(|(known, _)| *known > order);
-            newer.map(|(_, build)| build).collect::<Vec<_>>()
-        });
-        let newer = newer.unwrap_or_default();
-        let traces_without: BTreeSet<usize> =
-            newer.iter().flat_map(|build| build.traces.iter().copied()).collect();
-        FleetSuspect {
-            rank: 0,
-            process,
-            kind,
-            type_name,
-            allocator,
-            stack,
-            function: self.function,
-            stack_text: self.stack_text,
-            machines: self.machines.len(),
-            machines_of_process: program.machines.len().max(self.machines.len()),
-            traces: self.traces.len(),
-            traces_of_process: program.traces.len().max(self.traces.len()),
-            acquired: self.acquired,
-            leaked: self.leaked,
-            closed_at_exit: self.closed_at_exit,
-            bytes_unreleased: self.bytes_unreleased,
-            rate_per_minute,
-            verdicts: frequent(self.verdicts),
-            causes: frequent(self.causes),
-            first_build: first.map(|(_, build)| build),
-            last_build: last.map(|(_, build)| build),
-            first_day: self
-                .by_day
-                .first_key_value()
-                .map_or_else(String::new, |(day, _)| day.clone()),
-            last_day: self.by_day.last_key_value().map_or_else(String::new, |(day, _)| day.clone()),
-            builds_without: newer.into_iter().map(|build| build.name.clone()).collect(),
-            traces_without: traces_without.len(),
-            by_day: self.by_day,
-            worst: self.worst,
-            score,
-        }
+fn suspect(row: Record<'_>, fleet: &Fleet) -> FleetSuspect {
+    let text = |name| row.text(name).unwrap_or_default();
+    let counts = |name| row.numbers(name).into_iter().map(|count| count as usize);
+    let unreleased = row.numbers("day_unreleased").into_iter().map(|count| count as i64);
+    let days = row.texts("days").into_iter().zip(counts("day_traces").zip(unreleased));
+    let by_day: BTreeMap<String, DayLeaks> =
+        days.map(|(day, (traces, unreleased))| (day, DayLeaks { traces, unreleased })).collect();
+    let (scores, rates) = (row.numbers("scores"), row.numbers("rates"));
+    let most = rates.iter().copied().reduce(f64::max);
+    let machines = scores.len();
+    let traces = by_day.values().map(|leaks| leaks.traces).sum();
+    let ran: Vec<usize> = counts("ran").collect();
+    FleetSuspect {
+        rank: 0,
+        site: CallSite::new(row),
+        machines,
+        traces,
+        traces_of_process: ran.len().max(traces),
+        machines_of_process: fleet.machines_of(ran).max(machines),
+        acquired: row.count("acquired"),
+        leaked: row.count("leaked"),
+        closed_at_exit: row.count("closed_at_exit"),
+        bytes_unreleased: row.count("bytes_unreleased"),
+        rate_per_minute: median(rates).zip(most),
+        verdicts: row.texts("verdicts").into_iter().zip(counts("verdict_traces")).collect(),
+        causes: row.texts("causes").into_iter().zip(counts("cause_traces")).collect(),
+        first_build: row.text("first_build"),
+        last_build: row.text("last_build"),
+        builds_without: row.texts("builds_without"),
+        traces_without: row.count("traces_without") as usize,
+        by_day,
+        worst: WorstTrace {
+            machine: text("machine"),
+            day: text("day"),
+            trace: text(TRACE),
+            suspect: text("suspect"),
+            evidence: text("evidence"),
+        },
+        score: score(scores),
     }
 }
 
-/// Words with their counts, the most frequent first.
-fn frequent(words: BTreeMap<String, usize>) -> Vec<(String, usize)> {
-    let mut words: Vec<(String, usize)> = words.into_iter().collect();
-    words.sort_by_key(|(_, count)| Reverse(*count));
-    words
+/// Number by which a suspect is ranked, from its highest score on each machine.
+fn score(machines: Vec<f64>) -> f64 {
+    machines.len() as f64 * median(machines).unwrap_or_default()
 }
 
 /// The middle of some numbers, or the mean of the two in the middle.
-pub fn median(mut numbers: Vec<f64>) -> Option<f64> {
+fn median(mut numbers: Vec<f64>) -> Option<f64> {
     numbers.sort_by(f64::total_cmp);
     let (low, high) = (numbers.len().checked_sub(1)? / 2, numbers.len() / 2);
     Some((numbers.get(low)? + numbers.get(high)?) / 2.0)
@@ -348,18 +295,11 @@ pub fn median(mut numbers: Vec<f64>) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn score(machines: &[f64]) -> f64 {
-        let machines = (0..).zip(machines);
-        let machines = machines
-            .map(|(machine, score)| (machine, OnMachine { score: *score, rates: vec![*score] }));
-        Sums { machines: machines.collect(), ..Sums::default() }.score()
-    }
-
     #[test]
     fn many_machines_outrank_one_with_a_large_leak_and_few_others() {
-        assert_eq!(score(&[100.0; 30]), 3_000.0);
-        assert_eq!(score(&[100_000.0, 10.0, 10.0]), 30.0);
-        assert_eq!(score(&[]), 0.0);
+        assert_eq!(score(vec![100.0; 30]), 3_000.0);
+        assert_eq!(score(vec![100_000.0, 10.0, 10.0]), 30.0);
+        assert_eq!(score(Vec::new()), 0.0);
     }
 
     #[test]
@@ -367,15 +307,5 @@ mod tests {
         assert_eq!(median(vec![4.0, 1.0, 3.0]), Some(3.0));
         assert_eq!(median(vec![4.0, 1.0]), Some(2.5));
         assert_eq!(median(Vec::new()), None);
-    }
-
-    #[test]
-    fn builds_are_ordered_by_their_numbers() {
-        let mut sums = Sums::default();
-        for (order, build) in [("0009", "9"), ("0010", "10"), ("0002", "2")] {
-            sums.add_build((order.to_owned(), build.to_owned()));
-        }
-        let names = sums.builds.expect("builds").map(|(_, build)| build);
-        assert_eq!(names, ["2", "10"]);
     }
 }

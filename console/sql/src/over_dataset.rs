@@ -36,10 +36,8 @@ const PARTITIONS: [(&str, DataType, &str); 2] = [
 
 /// The columns of a table of a dataset in queries.
 pub fn dataset_columns(table: &DatasetTable) -> Vec<RelationColumn> {
-    let schema = (table.schema)();
-    let columns = (table.docs)()
-        .into_iter()
-        .filter_map(|(name, doc)| Some((name, schema.get(name)?.clone(), doc, true)));
+    let columns = (table.columns)().into_iter();
+    let columns = columns.map(|column| (column.name, column.dtype, column.doc, true));
     let partitions = PARTITIONS.into_iter().map(|(name, dtype, doc)| (name, dtype, doc, false));
     let columns = columns.chain(partitions).map(|(name, dtype, doc, nullable)| RelationColumn {
         name: name.into(),

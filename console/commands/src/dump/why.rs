@@ -160,7 +160,7 @@ fn decide(gate: &Gate, answers: &[WhyAnswer<'_>], dump: &mut DumpContext<'_, '_>
     for answer in answers.iter().filter(is_empty) {
         let path = Untrusted(answer.file.about.path);
         dump.messages
-            .warning(format_args!("{path}: has no handle events, so {} decides nothing", FAIL_ON));
+            .warning(format_args!("{path}: has no handle events, so {FAIL_ON} decides nothing"));
         dump.flow = Flow::Undecided;
     }
     let failed = answers.iter().flat_map(|answer| gate.failures(answer)).filter(|fails| *fails);

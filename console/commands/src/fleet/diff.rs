@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{CHOICE, day_option, fleet, machine_option, row_options, warn_of};
+use super::{CHOICE, choices, fleet, warn_of};
 use crate::shared::choice::show_stack_option;
 use crate::shared::{fields, groups};
 use crate::{Command, CommandError, DumpContext, Flow, KindCommand, Signature, Tabular};
@@ -109,7 +109,7 @@ fn got_worse(answer: &BuildsDiff, dump: &mut DumpContext<'_, '_>) {
 }
 
 static CHOICES: [Opt<FleetDiffArgs>; 5] = {
-    let [process, object_type] = row_options();
+    let [machine, _, day, process, object_type] = choices();
     let builds = Opt {
         names: &["-build"],
         help: "the two builds, that before and that after",
@@ -120,5 +120,5 @@ static CHOICES: [Opt<FleetDiffArgs>; 5] = {
             |args: &mut FleetDiffArgs, pair| args.builds = Some(pair),
         )),
     };
-    [builds, machine_option(), day_option(), process, object_type]
+    [builds, machine, day, process, object_type]
 };

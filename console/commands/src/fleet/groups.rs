@@ -1,9 +1,6 @@
 //! `.dump ObjectRef -GroupBy` over a dataset.
 
-use super::{
-    CHOICE, build_option, day_option, fleet, machine_option, min_leaked_option, row_options,
-    warn_of,
-};
+use super::{CHOICE, choices, fleet, min_leaked_option, warn_of};
 use crate::dump;
 use crate::shared::choice::{add_columns, show_stack_option};
 use crate::shared::{fields, groups as headings};
@@ -44,15 +41,16 @@ pub struct FleetGroupsArgs {
 fields!(FleetGroupsArgs { criteria: FleetCriteria, stacks: StackDisplayArgs });
 
 /// Columns unless others are named.
-const USUAL: [FleetColumn; 3] = [FleetColumn::Process, FleetColumn::Type, FleetColumn::CreateStack];
+const USUAL: [FleetColumn; 3] =
+    [FleetColumn::PROCESS, FleetColumn::TYPE, FleetColumn::CREATE_STACK];
 
 /// A trace, with its machine and day.
-const FILE: [FleetColumn; 3] = [FleetColumn::Trace, FleetColumn::Machine, FleetColumn::Day];
+const FILE: [FleetColumn; 3] = [FleetColumn::TRACE, FleetColumn::MACHINE, FleetColumn::DAY];
 
 /// Words of `-ShowTotal`: those of traces.
 const TOTALS_OF: &Choices<&[FleetColumn]> = &[
-    ("Total", "by type", &[FleetColumn::Type]),
-    ("Process", "by executable", &[FleetColumn::Process]),
+    ("Total", "by type", &[FleetColumn::TYPE]),
+    ("Process", "by executable", &[FleetColumn::PROCESS]),
     ("File", "by trace, with machine and day", &FILE),
     ("Method", "like File", &FILE),
     ("None", "the groups, as without it", &USUAL),
@@ -118,14 +116,14 @@ impl FleetGroupsArgs {
     fn column<'w>(&self, word: &'w str) -> Option<&'w str> {
         match self.total {
             Some(_) if word.eq_ignore_ascii_case("Handles") => None,
-            Some(_) if word.eq_ignore_ascii_case("File") => Some(FleetColumn::Trace.word()),
+            Some(_) if word.eq_ignore_ascii_case("File") => Some(FleetColumn::TRACE.word),
             _ => Some(word),
         }
     }
 }
 
 static CHOICES: [Opt<FleetGroupsArgs>; 8] = {
-    let [process, object_type] = row_options();
+    let [machine, build, day, process, object_type] = choices();
     let least = min_leaked_option(&(NUMBER, |args: &mut FleetGroupsArgs, number| {
         args.min_leaked = Some(number);
     }));
@@ -144,7 +142,7 @@ static CHOICES: [Opt<FleetGroupsArgs>; 8] = {
         example: "-LeakAtExit",
         take: to(&(SWITCH, |args: &mut FleetGroupsArgs, ()| args.leaks.at_exit = true)),
     };
-    [machine_option(), build_option(), day_option(), process, object_type, leak, at_exit, least]
+    [machine, build, day, process, object_type, leak, at_exit, least]
 };
 
 static GROUPS: &[Opt<FleetGroupsArgs>] = &[

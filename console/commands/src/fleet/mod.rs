@@ -18,39 +18,30 @@ use handlescope_session::terminal::Messages;
 /// Heading of the options that choose traces and rows.
 pub const CHOICE: &str = "Which traces, processes and types";
 
-pub const fn machine_option<A: Has<FleetCriteria>>() -> Opt<A> {
-    Opt {
+/// `-machine`, `-build`, `-day`, `-pn` and `-Type`.
+pub const fn choices<A: Has<FleetCriteria>>() -> [Opt<A>; 5] {
+    let machine = Opt {
         names: &["-machine"],
         help: "only traces of these machines",
         details: "Names of computers. Folders of other traces are not opened.",
         example: "-machine WS-0*;!WS-007",
-        take: to(&(TEXTS, |args, filter| args.part().machine = Some(filter))),
-    }
-}
-
-pub const fn build_option<A: Has<FleetCriteria>>() -> Opt<A> {
-    Opt {
+        take: to(&(TEXTS, |args: &mut A, filter| args.part().machine = Some(filter))),
+    };
+    let build = Opt {
         names: &["-build"],
         help: "only processes of these builds",
         details: "The build given to dataset add, else the file version of the executable.",
         example: "-build 1.4.*",
-        take: to(&(TEXTS, |args, filter| args.part().build = Some(filter))),
-    }
-}
-
-pub const fn day_option<A: Has<FleetCriteria>>() -> Opt<A> {
-    Opt {
+        take: to(&(TEXTS, |args: &mut A, filter| args.part().build = Some(filter))),
+    };
+    let day = Opt {
         names: &["-day"],
         help: "only traces that were started on these days, UTC",
         details: "FROM..TO, of which one may be missing, or a filter like 2026-11-*. Folders of \
              other traces are not opened.",
         example: "-day 2026-11-16..2026-11-22",
-        take: to(&(DAYS, |args, days| args.part().days = Some(days))),
-    }
-}
-
-/// `-pn` and `-Type`.
-pub const fn row_options<A: Has<FleetCriteria>>() -> [Opt<A>; 2] {
+        take: to(&(DAYS, |args: &mut A, days| args.part().days = Some(days))),
+    };
     let process = Opt {
         names: &["-pn", "-ProcessName"],
         help: "what these processes acquired",
@@ -58,16 +49,12 @@ pub const fn row_options<A: Has<FleetCriteria>>() -> [Opt<A>; 2] {
         example: "-pn app;!svchost",
         take: to(&(PROCESSES, |args: &mut A, processes| args.part().process = Some(processes))),
     };
-    let help = "objects of these types, allocations of these kinds";
-    let details = "As in Event or heap.";
-    [
-        process,
-        type_option(
-            help,
-            details,
-            &(OBJECT_TYPES, |args, filter| args.part().object_type = Some(filter)),
-        ),
-    ]
+    let object_type = type_option(
+        "objects of these types, allocations of these kinds",
+        "As in Event or heap.",
+        &(OBJECT_TYPES, |args: &mut A, filter| args.part().object_type = Some(filter)),
+    );
+    [machine, build, day, process, object_type]
 }
 
 pub const fn min_leaked_option<A>(set: &'static To<A, u64>) -> Opt<A> {

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{CHOICE, build_option, day_option, fleet, machine_option, row_options, warn_of};
+use super::{CHOICE, choices, fleet, warn_of};
 use crate::context::answer;
 use crate::shared::options::force_option;
 use crate::shared::{fields, groups};
 use crate::{Command, CommandError, Context, DumpContext, Entered, SharedArgs, Signature};
-use handlescope_fleet::{FleetCriteria, GrowthAxis, GrowthColumn, fleet_growth};
+use handlescope_fleet::{FleetColumn, FleetCriteria, GrowthAxis, fleet_growth};
 use handlescope_render::output::Target;
 use handlescope_render::pictures::{Timeline, write_plot_svg, write_plot_text};
 use handlescope_session::grammar::value::{NUMBER, SWITCH, Value, WORD};
@@ -28,7 +28,7 @@ const MAX_LINES: u64 = 8;
 pub struct FleetPlotArgs {
     file: Option<PathBuf>,
     criteria: FleetCriteria,
-    by: Option<GrowthColumn>,
+    by: Option<FleetColumn>,
     axis: Option<GrowthAxis>,
     top: Option<u64>,
     /// `-Bytes`: bytes of allocations in place of handles.
@@ -56,7 +56,7 @@ impl Command for FleetPlot {
         ]),
     };
     const OPTIONS: &'static [OptionGroup<FleetPlotArgs>] = &[
-        OptionGroup { title: CHOICE, options: &CHOICES },
+        OptionGroup { title: CHOICE, options: &choices() },
         OptionGroup { title: groups::DISPLAY, options: DISPLAY },
         OptionGroup {
             title: groups::SCRIPTS,
@@ -88,7 +88,7 @@ fn draw(args: &FleetPlotArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comm
         dump.overwrite().replacing(file)?;
     }
     let fleet = fleet(&args.criteria, dump)?;
-    let (by, of_bytes) = (args.by.unwrap_or_default(), args.of_bytes);
+    let (by, of_bytes) = (args.by.unwrap_or(FleetColumn::PROCESS), args.of_bytes);
     // A single day makes no line.
     let usual = if fleet.days().len() > 1 { GrowthAxis::Days } else { GrowthAxis::Steps };
     let axis = args.axis.unwrap_or(usual);
@@ -103,37 +103,23 @@ fn draw(args: &FleetPlotArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), Comm
     }
     let Some(path) = args.file.as_deref() else {
         let display = dump.display();
-        return Ok(write_plot_text(&timeline, title(by), &display, dump.out)?);
+        return Ok(write_plot_text(&timeline, by.title, &display, dump.out)?);
     };
     let target = Target { path, option: PLOT, format: "SVG" };
     dump.write_file(target, |out| write_plot_svg(&[timeline], out))
 }
 
-fn title(by: GrowthColumn) -> &'static str {
-    match by {
-        GrowthColumn::Process => "Process",
-        GrowthColumn::Type => "Type",
-        GrowthColumn::Machine => "Machine",
-        GrowthColumn::Build => "Build",
-    }
-}
-
-const DIVIDED_BY: &Choices<GrowthColumn> = &[
-    ("process", "executable of the owner", GrowthColumn::Process),
-    ("type", "type of the object, or kind of allocations", GrowthColumn::Type),
-    ("machine", "computer that recorded the trace", GrowthColumn::Machine),
-    ("build", "build of the process", GrowthColumn::Build),
+const DIVIDED_BY: &Choices<FleetColumn> = &[
+    ("process", "executable of the owner", FleetColumn::PROCESS),
+    ("type", "type of the object, or kind of allocations", FleetColumn::TYPE),
+    ("machine", "computer that recorded the trace", FleetColumn::MACHINE),
+    ("build", "build of the process", FleetColumn::BUILD),
 ];
 
 const OVER: &Choices<GrowthAxis> = &[
     ("days", "what is open at the ends of the traces, day by day", GrowthAxis::Days),
     ("trace", "the steps of all traces, laid on each other", GrowthAxis::Steps),
 ];
-
-static CHOICES: [Opt<FleetPlotArgs>; 5] = {
-    let [process, object_type] = row_options();
-    [machine_option(), build_option(), day_option(), process, object_type]
-};
 
 static DISPLAY: &[Opt<FleetPlotArgs>] = &[
     Opt {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use handlescope_model::Trace;
 
-use super::{CHOICE, build_option, day_option, fleet, machine_option, row_options, warn_of};
+use super::{CHOICE, choices, fleet, warn_of};
 use crate::context::answer;
 use crate::dump::why::Commands;
 use crate::pictures::report::{answers, criteria};
@@ -52,7 +52,7 @@ impl Command for FleetPage {
         examples: &Example::lines([".report fleet.html", ".report app.html -pn app -Traces 5"]),
     };
     const OPTIONS: &'static [OptionGroup<FleetPageArgs>] = &[
-        OptionGroup { title: CHOICE, options: &CHOICES },
+        OptionGroup { title: CHOICE, options: &choices() },
         OptionGroup { title: groups::SCRIPTS, options: PAGES },
     ];
 
@@ -137,11 +137,6 @@ fn write_page(
     let target = Target { path: page, option: REPORT, format: "HTML" };
     dump.write_file(target, |out| report::write(&answers, None, command, out))
 }
-
-static CHOICES: [Opt<FleetPageArgs>; 5] = {
-    let [process, object_type] = row_options();
-    [machine_option(), build_option(), day_option(), process, object_type]
-};
 
 static PAGES: &[Opt<FleetPageArgs>] = &[
     Opt {

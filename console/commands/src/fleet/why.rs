@@ -1,9 +1,6 @@
 //! `.why` and `.dump Why` over a dataset.
 
-use super::{
-    CHOICE, build_option, day_option, fleet, machine_option, min_leaked_option, row_options,
-    warn_of,
-};
+use super::{CHOICE, choices, fleet, min_leaked_option, warn_of};
 use crate::shared::choice::show_stack_option;
 use crate::shared::{fields, groups};
 use crate::{Command, CommandError, DumpContext, KindCommand, Signature, Tabular};
@@ -85,9 +82,9 @@ impl Command for FleetWhy {
 }
 
 static CHOICES: [Opt<FleetWhyArgs>; 6] = {
-    let [process, object_type] = row_options();
+    let [machine, build, day, process, object_type] = choices();
     let least = min_leaked_option(&(NUMBER, |args: &mut FleetWhyArgs, number| {
         args.min_leaked = Some(number);
     }));
-    [machine_option(), build_option(), day_option(), process, object_type, least]
+    [machine, build, day, process, object_type, least]
 };

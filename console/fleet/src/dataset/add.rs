@@ -7,7 +7,6 @@ use std::path::Path;
 
 use handlescope_model::tables::{Modules, Processes};
 use handlescope_model::{Noting, TableRows, Trace};
-use polars::prelude::PolarsError;
 use tempfile::TempDir;
 
 use super::column::{DatasetRow, RowFile};
@@ -18,7 +17,7 @@ use super::rows::Rows;
 use super::tables::{AcquisitionRow, SCHEMA_VERSION, TABLES};
 use super::{Dataset, PART, Partition, extract_name, manifest_name};
 use handlescope_query::{FrameNames, Inventory, OpenOverTime, Source};
-use handlescope_session::cancel::{Cancel, Cancelled};
+use handlescope_session::cancel::Cancel;
 
 /// Steps of a trace at which open handles are counted.
 const STEPS: usize = 60;
@@ -239,23 +238,27 @@ impl Tables<'_> {
         &mut self,
         mut rows: impl Iterator<Item = R>,
     ) -> Result<(), DatasetError> {
-        self.write_rows(|file| Ok(rows.try_for_each(|row| file.push(row))?))
+        self.write_rows(|file| rows.try_for_each(|row| file.push(row)))
     }
 
     /// Writes the rows that `push` adds.
     fn write_rows<R: DatasetRow>(
         &mut self,
-        push: impl FnOnce(&mut RowFile<R, &mut Out>) -> Result<(), Failed>,
+        push: impl FnOnce(&mut RowFile<'_, R, &mut Out>) -> Result<(), DatasetError>,
     ) -> Result<(), DatasetError> {
         let folder = self.folder.join(R::TABLE);
         fs::create_dir_all(&folder).map_err(DatasetError::io(&folder))?;
         let path = folder.join(PART);
         let file = File::create(&path).map_err(DatasetError::io(&path))?;
         let mut out = Noting::new(BufWriter::new(file));
-        let rows = rows_written(push, &mut out).map_err(|failed| match (failed, out.failed()) {
-            (_, Some(source)) => DatasetError::Io { path: path.clone(), source },
-            (Failed::Polars(source), None) => DatasetError::Parquet { path: path.clone(), source },
-            (Failed::Cancelled(cancelled), None) => cancelled.into(),
+        let version = (VERSION_KEY.to_owned(), SCHEMA_VERSION.to_string());
+        let rows = RowFile::new(&path, &mut out).and_then(|mut file| {
+            push(&mut file)?;
+            file.finish(vec![version])
+        });
+        let rows = rows.map_err(|error| match out.failed() {
+            Some(source) => DatasetError::Io { path: path.clone(), source },
+            None => error,
         })?;
         let summary = TableSummary::of(&path, rows)?;
         self.tables.insert(R::TABLE.to_owned(), summary);
@@ -265,32 +268,3 @@ impl Tables<'_> {
 
 /// A file whose first failed write is known: polars reports it in other words.
 type Out = Noting<BufWriter<File>>;
-
-/// Reason why rows were not written.
-enum Failed {
-    Polars(PolarsError),
-    Cancelled(Cancelled),
-}
-
-impl From<PolarsError> for Failed {
-    fn from(error: PolarsError) -> Self {
-        Self::Polars(error)
-    }
-}
-
-impl From<Cancelled> for Failed {
-    fn from(cancelled: Cancelled) -> Self {
-        Self::Cancelled(cancelled)
-    }
-}
-
-/// Writes the rows that `push` adds as a whole file, and returns their number.
-fn rows_written<R: DatasetRow>(
-    push: impl FnOnce(&mut RowFile<R, &mut Out>) -> Result<(), Failed>,
-    out: &mut Out,
-) -> Result<u64, Failed> {
-    let mut file = RowFile::new(out)?;
-    push(&mut file)?;
-    let version = (VERSION_KEY.to_owned(), SCHEMA_VERSION.to_string());
-    Ok(file.finish(vec![version])?)
-}

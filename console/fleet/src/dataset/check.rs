@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use handlescope_model::Untrusted;
 use jiff::civil::Date;
-use polars::prelude::{DataFrame, ParquetReader, SerReader};
+use polars::prelude::{ParquetReader, SerReader};
 use thiserror::Error;
 
 use super::error::DatasetError;
@@ -14,6 +14,7 @@ use super::manifest::{Manifest, TableSummary};
 use super::store::open;
 use super::tables::TABLES;
 use super::{Dataset, LAST, PART, Partition, extract_name, is_id, manifest_name};
+use crate::scan::Record;
 use handlescope_session::cancel::Cancel;
 
 /// A trace as `dataset list` shows it.
@@ -74,16 +75,16 @@ impl Dataset {
         let content = self.store.read(&partition.part(LAST))?.unwrap_or_default();
         let frame = ParquetReader::new(Cursor::new(content)).finish();
         let frame = frame.map_err(DatasetError::parquet(path))?;
-        let number = |name| number(&frame, name);
+        let row = Record::first(&frame);
         Ok(ListedTrace {
-            machine: text(&frame, "machine"),
-            build: text(&frame, "build"),
-            source: text(&frame, "source").unwrap_or_default(),
-            opened: number("opened").unwrap_or_default(),
-            leaked: number("leaked").unwrap_or_default(),
-            suspects: number("suspects").unwrap_or_default(),
-            events_lost: number("events_lost"),
-            stacks_without_symbols: number("stacks_without_symbols").unwrap_or_default(),
+            machine: row.text("machine"),
+            build: row.text("build"),
+            source: row.text("source").unwrap_or_default(),
+            opened: row.count("opened"),
+            leaked: row.count("leaked"),
+            suspects: row.count("suspects"),
+            events_lost: row.number("events_lost").map(|lost| lost as i64),
+            stacks_without_symbols: row.count("stacks_without_symbols"),
             partition,
         })
     }
@@ -275,12 +276,4 @@ fn rows_of(path: &Path) -> Result<u64, DatasetError> {
     let file = open(path).map_err(DatasetError::io(path))?;
     let rows = ParquetReader::new(file).num_rows().map_err(DatasetError::parquet(path))?;
     Ok(rows as u64)
-}
-
-fn text(frame: &DataFrame, column: &str) -> Option<String> {
-    Some(frame.column(column).ok()?.str().ok()?.get(0)?.to_owned())
-}
-
-fn number(frame: &DataFrame, column: &str) -> Option<i64> {
-    frame.column(column).ok()?.get(0).ok()?.extract()
 }

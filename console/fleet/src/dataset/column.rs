@@ -1,145 +1,180 @@
-//! Columns of the tables of a dataset, declared with what they mean and where they come from, and rows as Parquet.
+//! Columns of the tables of a dataset, declared with what they mean, and rows as Parquet.
 
 use std::io::Write;
+use std::path::Path;
 
 use handlescope_model::ParquetFile;
 use polars::prelude::{
     BooleanChunked, Column, DataFrame, DataType, Field, Float64Chunked, Int32Chunked, Int64Chunked,
-    IntoColumn, NewChunkedArray, PlSmallStr, PolarsResult, Schema, StringChunked, TimeUnit,
-    TimeZone,
+    IntoColumn, NewChunkedArray, PlSmallStr, Schema, StringChunked, TimeUnit, TimeZone,
 };
 
+use super::error::DatasetError;
+
 /// Row of a table.
-pub trait DatasetRow: Sized {
+pub trait DatasetRow: Cell {
     /// The table, which is a folder of the dataset.
     const TABLE: &'static str;
 
     /// Rows that are in memory at once, and in a row group.
-    const BATCH_ROWS: usize = 1 << 17;
-
-    /// The columns in order.
-    fn columns() -> Vec<RowColumn<Self>>;
+    const BATCH_ROWS: usize;
 }
 
-/// A column of rows of type `R`.
-pub struct RowColumn<R> {
+/// A column as readers see it.
+pub struct ColumnSpec {
     pub name: &'static str,
     /// Meaning, with the unit.
     pub doc: &'static str,
-    value: Value<R>,
+    pub dtype: DataType,
 }
 
-/// Value of a column in a row; `None` where it is unknown or does not apply.
-///
-/// These types exist in every engine. An unsigned number of 64 bits does not.
-enum Value<R> {
-    Text(fn(&R) -> Option<&str>),
-    Int(fn(&R) -> Option<i32>),
-    BigInt(fn(&R) -> Option<i64>),
-    Double(fn(&R) -> Option<f64>),
-    Boolean(fn(&R) -> Option<bool>),
-    /// Microseconds since 1970, UTC.
-    Timestamp(fn(&R) -> Option<i64>),
+/// A value of a column, or values of several.
+pub trait Cell {
+    /// Its column, which has this name and meaning; several have their own.
+    fn specs(name: &'static str, doc: &'static str) -> Vec<ColumnSpec>;
+
+    /// Values of the same columns.
+    fn columns<'c>(
+        name: &'static str,
+        cells: impl Iterator<Item = &'c Self> + Clone,
+    ) -> Vec<Column>
+    where
+        Self: 'c;
 }
 
-/// Constructors of columns, one for each type.
-impl<R> RowColumn<R> {
-    pub fn text(name: &'static str, doc: &'static str, value: fn(&R) -> Option<&str>) -> Self {
-        Self { name, doc, value: Value::Text(value) }
-    }
+/// A time, microseconds since 1970, UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Utc(pub i64);
 
-    pub fn int(name: &'static str, doc: &'static str, value: fn(&R) -> Option<i32>) -> Self {
-        Self { name, doc, value: Value::Int(value) }
-    }
+const UTC: DataType = DataType::Datetime(TimeUnit::Microseconds, Some(TimeZone::UTC));
 
-    pub fn big_int(name: &'static str, doc: &'static str, value: fn(&R) -> Option<i64>) -> Self {
-        Self { name, doc, value: Value::BigInt(value) }
-    }
-
-    pub fn double(name: &'static str, doc: &'static str, value: fn(&R) -> Option<f64>) -> Self {
-        Self { name, doc, value: Value::Double(value) }
-    }
-
-    pub fn boolean(name: &'static str, doc: &'static str, value: fn(&R) -> Option<bool>) -> Self {
-        Self { name, doc, value: Value::Boolean(value) }
-    }
-
-    pub fn timestamp(name: &'static str, doc: &'static str, value: fn(&R) -> Option<i64>) -> Self {
-        Self { name, doc, value: Value::Timestamp(value) }
-    }
-
-    /// Type as polars has it.
-    pub fn dtype(&self) -> DataType {
-        match self.value {
-            Value::Text(_) => DataType::String,
-            Value::Int(_) => DataType::Int32,
-            Value::BigInt(_) => DataType::Int64,
-            Value::Double(_) => DataType::Float64,
-            Value::Boolean(_) => DataType::Boolean,
-            Value::Timestamp(_) => DataType::Datetime(TimeUnit::Microseconds, Some(TimeZone::UTC)),
-        }
-    }
-
-    fn values(&self, rows: &[R]) -> Column {
-        let name = PlSmallStr::from_static(self.name);
-        match self.value {
-            Value::Text(value) => {
-                StringChunked::from_iter_options(name, rows.iter().map(value)).into_column()
+/// Lets a column have values of a type, `None` where they are unknown or do not apply. Its type exists in every engine;
+/// an unsigned number of 64 bits does not.
+macro_rules! cells {
+    ($( $ty:ty, $dtype:expr, $array:ty, $value:expr; )+) => { $(
+        impl Cell for $ty {
+            fn specs(name: &'static str, doc: &'static str) -> Vec<ColumnSpec> {
+                vec![ColumnSpec { name, doc, dtype: $dtype }]
             }
-            Value::Int(value) => {
-                Int32Chunked::from_iter_options(name, rows.iter().map(value)).into_column()
-            }
-            Value::BigInt(value) => {
-                Int64Chunked::from_iter_options(name, rows.iter().map(value)).into_column()
-            }
-            Value::Double(value) => {
-                Float64Chunked::from_iter_options(name, rows.iter().map(value)).into_column()
-            }
-            Value::Boolean(value) => {
-                BooleanChunked::from_iter_options(name, rows.iter().map(value)).into_column()
-            }
-            Value::Timestamp(value) => {
-                let times = Int64Chunked::from_iter_options(name, rows.iter().map(value));
-                times.into_datetime(TimeUnit::Microseconds, Some(TimeZone::UTC)).into_column()
+
+            fn columns<'c>(
+                name: &'static str,
+                cells: impl Iterator<Item = &'c Self> + Clone,
+            ) -> Vec<Column>
+            where
+                Self: 'c,
+            {
+                let name = PlSmallStr::from_static(name);
+                let values = <$array>::from_iter_options(name, cells.map($value)).into_column();
+                // Times come as numbers.
+                vec![values.cast(&$dtype).unwrap_or(values)]
             }
         }
-    }
+    )+ };
+}
+
+cells! {
+    &str, DataType::String, StringChunked, |text| Some(*text);
+    Option<&str>, DataType::String, StringChunked, |text| *text;
+    String, DataType::String, StringChunked, |text| Some(text.as_str());
+    Option<String>, DataType::String, StringChunked, |text| text.as_deref();
+    i32, DataType::Int32, Int32Chunked, |number| Some(*number);
+    Option<i32>, DataType::Int32, Int32Chunked, |number| *number;
+    i64, DataType::Int64, Int64Chunked, |number| Some(*number);
+    Option<i64>, DataType::Int64, Int64Chunked, |number| *number;
+    f64, DataType::Float64, Float64Chunked, |number| Some(*number);
+    Option<f64>, DataType::Float64, Float64Chunked, |number| *number;
+    bool, DataType::Boolean, BooleanChunked, |flag| Some(*flag);
+    Option<Utc>, UTC, Int64Chunked, |time| time.map(|Utc(us)| us);
+}
+
+/// Declares a row. The columns are its fields, in their order, with their comments as meanings; the fields of a field that
+/// is such a row are columns in its place.
+macro_rules! columns {
+    (
+        $(#[$meta:meta])*
+        pub struct $row:ident<$t:lifetime> {
+            $( $(#[doc = $doc:literal])* pub $field:ident: $ty:ty, )+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone)]
+        pub struct $row<$t> { $( $(#[doc = $doc])* pub $field: $ty, )+ }
+
+        impl<$t> $crate::dataset::column::Cell for $row<$t> {
+            fn specs(
+                _: &'static str,
+                _: &'static str,
+            ) -> Vec<$crate::dataset::column::ColumnSpec> {
+                let mut specs = Vec::new();
+                $(
+                    let name = stringify!($field).trim_start_matches("r#");
+                    specs.extend(<$ty>::specs(name, concat!($($doc),*).trim_start()));
+                )+
+                specs
+            }
+
+            fn columns<'c>(
+                _: &'static str,
+                rows: impl Iterator<Item = &'c Self> + Clone,
+            ) -> Vec<polars::prelude::Column>
+            where
+                Self: 'c,
+            {
+                let mut columns = Vec::new();
+                $(
+                    let name = stringify!($field).trim_start_matches("r#");
+                    columns.extend(<$ty>::columns(name, rows.clone().map(|row| &row.$field)));
+                )+
+                columns
+            }
+        }
+    };
+}
+
+pub(super) use columns;
+
+/// The columns of a table, without those of the partitions.
+pub fn specs<R: DatasetRow>() -> Vec<ColumnSpec> {
+    R::specs("", "")
 }
 
 /// Names and types of the columns of a table.
 pub fn schema<R: DatasetRow>() -> Schema {
-    let columns = R::columns().into_iter();
-    columns.map(|column| Field::new(column.name.into(), column.dtype())).collect()
+    specs::<R>().into_iter().map(|spec| Field::new(spec.name.into(), spec.dtype)).collect()
 }
 
 /// A Parquet file of rows that come one by one.
-pub struct RowFile<R, W: Write> {
-    columns: Vec<RowColumn<R>>,
+pub struct RowFile<'p, R, W: Write> {
+    path: &'p Path,
     file: ParquetFile<W>,
     batch: Vec<R>,
     rows: u64,
 }
 
-impl<R: DatasetRow, W: Write> RowFile<R, W> {
+impl<'p, R: DatasetRow, W: Write> RowFile<'p, R, W> {
     /// # Errors
-    /// When `out` cannot be written.
-    pub fn new(out: W) -> PolarsResult<Self> {
-        let file = ParquetFile::new(&schema::<R>(), |_| true, out)?;
-        Ok(Self { columns: R::columns(), file, batch: Vec::new(), rows: 0 })
+    /// When `out`, which is the file at `path`, cannot be written.
+    pub fn new(path: &'p Path, out: W) -> Result<Self, DatasetError> {
+        let file = ParquetFile::new(&schema::<R>(), |_| true, out);
+        let file = file.map_err(DatasetError::parquet(path))?;
+        Ok(Self { path, file, batch: Vec::new(), rows: 0 })
     }
 
     /// Adds a row.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn push(&mut self, row: R) -> PolarsResult<()> {
+    pub fn push(&mut self, row: R) -> Result<(), DatasetError> {
         self.batch.push(row);
         if self.batch.len() >= R::BATCH_ROWS { self.write() } else { Ok(()) }
     }
 
-    fn write(&mut self) -> PolarsResult<()> {
-        let columns = self.columns.iter().map(|column| column.values(&self.batch)).collect();
-        self.file.write(&DataFrame::new(self.batch.len(), columns)?)?;
+    fn write(&mut self) -> Result<(), DatasetError> {
+        let columns = R::columns("", self.batch.iter());
+        let rows = DataFrame::new(self.batch.len(), columns);
+        let written = rows.and_then(|rows| self.file.write(&rows));
+        written.map_err(DatasetError::parquet(self.path))?;
         self.rows += self.batch.len() as u64;
         self.batch.clear();
         Ok(())
@@ -149,9 +184,9 @@ impl<R: DatasetRow, W: Write> RowFile<R, W> {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn finish(mut self, pairs: Vec<(String, String)>) -> PolarsResult<u64> {
+    pub fn finish(mut self, pairs: Vec<(String, String)>) -> Result<u64, DatasetError> {
         self.write()?;
-        self.file.finish(pairs)?;
+        self.file.finish(pairs).map_err(DatasetError::parquet(self.path))?;
         Ok(self.rows)
     }
 }

@@ -38,6 +38,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::add::{AddOptions, Added};
 pub use self::check::ListedTrace;
+pub use self::column::ColumnSpec;
 pub use self::error::DatasetError;
 pub use self::manifest::COMPARED_BYTES;
 pub use self::origin::{Given, source_id};

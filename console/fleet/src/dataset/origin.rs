@@ -10,6 +10,7 @@ use handlescope_symbols::ModuleIdentity;
 
 use serde::{Deserialize, Serialize};
 
+use super::column::Utc;
 use super::tables::{Build, Owner, Place};
 use handlescope_query::{build_id, module_identities, session_start_us, start_us};
 
@@ -26,7 +27,7 @@ pub struct Given {
 pub struct Origin {
     pub info: Arc<TraceInfo>,
     pub machine: Option<String>,
-    pub given_build: Option<Build>,
+    given_build: Option<Build>,
     /// Module of the executable of each process, where the trace has it.
     executables: Vec<Option<ModuleIdx>>,
     /// Builds of modules.
@@ -61,10 +62,10 @@ impl Origin {
         session_start_us(&self.info)
     }
 
-    /// A time of the trace, microseconds since 1970.
-    pub fn utc_us(&self, ns: i64) -> Option<i64> {
+    /// A time of the trace.
+    pub fn utc(&self, ns: i64) -> Option<Utc> {
         // Downwards, also before the session start.
-        Some(self.start_us()?.saturating_add(ns.div_euclid(1_000)))
+        Some(Utc(self.start_us()?.saturating_add(ns.div_euclid(1_000))))
     }
 
     /// A time of the trace, seconds since session start; `None` where it is only an order.
@@ -82,7 +83,12 @@ impl Origin {
     pub fn place(&self, process: Option<ProcessIdx>) -> Place<'_> {
         let executable = process.and_then(|process| self.executable(process));
         let build = executable.and_then(|module| self.builds.get(module.row())?.as_ref());
-        Place { machine: self.machine.as_deref(), build: self.given_build.as_ref().or(build) }
+        let build = self.given_build.as_ref().or(build);
+        Place {
+            machine: self.machine.as_deref(),
+            build: build.map(|build| build.name.as_str()),
+            build_order: build.map(|build| build.order.as_str()),
+        }
     }
 
     /// Owner of what a process acquired.
@@ -94,8 +100,8 @@ impl Origin {
     ) -> Owner<'t> {
         Owner {
             place: self.place(process),
-            process: name,
-            number: process.and_then(|process| i32::try_from(process.row()).ok()),
+            process: Some(name).filter(|name| !name.is_empty()),
+            process_number: process.and_then(|process| i32::try_from(process.row()).ok()),
             pid: pid.map(i64::from),
         }
     }

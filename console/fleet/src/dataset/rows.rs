@@ -4,6 +4,7 @@ use handlescope_model::tables::{Module, Process};
 use handlescope_model::{ModuleIdx, ProcessIdx, StackIdx};
 use hashbrown::HashMap;
 
+use super::column::Utc;
 use super::origin::{Origin, seconds};
 use super::tables::{
     AcquisitionRow, GroupRow, GrowthRow, ModuleRow, Place, ProcessRow, SCHEMA_VERSION, StackRow,
@@ -27,7 +28,7 @@ impl<'t> Rows<'t> {
         Self { origin, inventory, stacks }
     }
 
-    fn stack(
+    fn identity(
         &self,
         stack: Option<StackIdx>,
         process: Option<ProcessIdx>,
@@ -35,16 +36,28 @@ impl<'t> Rows<'t> {
         self.stacks.get(&self.inventory.stack_of(stack?, process))
     }
 
+    /// Identity and function of a stack.
+    fn stack(
+        &self,
+        stack: Option<StackIdx>,
+        process: Option<ProcessIdx>,
+    ) -> (Option<&str>, Option<&str>) {
+        let identity = self.identity(stack, process);
+        identity.map(|stack| (stack.id.as_str(), stack.function.as_str())).unzip()
+    }
+
     fn stack_text(&self, stack: Option<StackIdx>) -> Option<String> {
         self.inventory.stack_text(stack?)
     }
 
     fn acquired<'r>(&'r self, group: &'r InventoryGroup) -> What<'r> {
+        let (stack, function) = self.stack(group.stack, group.process);
         What {
             kind: &group.kind,
-            type_name: &group.type_name,
+            r#type: &group.type_name,
             allocator: group.allocator.as_deref(),
-            stack: self.stack(group.stack, group.process),
+            stack,
+            function,
         }
     }
 
@@ -55,23 +68,25 @@ impl<'t> Rows<'t> {
     ) -> AcquisitionRow<'r> {
         let &Acquisition { opened_ns, closed_ns, .. } = acquisition;
         let origin = self.origin;
+        let (close_stack, close_function) = self.stack(acquisition.close_stack, group.process);
         AcquisitionRow {
             owner: origin.owner(group.process, &group.process_name, group.pid),
             what: self.acquired(group),
             tid: acquisition.tid.map(i64::from),
-            key: acquisition.key.map(u64::cast_signed),
-            key_hex: acquisition.key.map(|key| format!("0x{key:X}")),
+            handle: acquisition.key.map(u64::cast_signed),
+            handle_hex: acquisition.key.map(|key| format!("0x{key:X}")),
             object: acquisition.object.and_then(|object| i64::try_from(object).ok()),
             object_name: acquisition.object_name,
             bytes: acquisition.bytes,
-            opened_us: origin.utc_us(opened_ns),
+            opened_utc: origin.utc(opened_ns),
             opened_s: origin.seconds(opened_ns),
-            closed_us: closed_ns.and_then(|ns| origin.utc_us(ns)),
+            closed_utc: closed_ns.and_then(|ns| origin.utc(ns)),
             closed_s: closed_ns.and_then(|ns| origin.seconds(ns)),
             ended: acquisition.ended,
             is_leaked: acquisition.is_leaked,
             is_part: acquisition.is_part,
-            close_stack: self.stack(acquisition.close_stack, group.process),
+            close_stack,
+            close_function,
         }
     }
 
@@ -85,6 +100,7 @@ impl<'t> Rows<'t> {
             released: count(group.released()),
             leaked: count(group.counts.leaked),
             closed_at_exit: count(group.counts.closed_at_exit),
+            unreleased: count(group.counts.leaked) + count(group.counts.closed_at_exit),
             bytes_acquired: group.bytes.map(|bytes| bytes.allocated),
             bytes_unreleased: group.bytes.map(|bytes| bytes.unreleased),
             first_leaked_s: group.leaked_ns.and_then(|(first, _)| origin.seconds(first)),
@@ -101,9 +117,9 @@ impl<'t> Rows<'t> {
         GrowthRow {
             owner: self.origin.owner(at.process, at.process_name, at.pid),
             kind: at.kind,
-            type_name: at.type_name,
+            r#type: at.type_name,
             step: i32::try_from(at.step).unwrap_or(i32::MAX),
-            at_us: self.origin.utc_us(at.at_ns),
+            at_utc: self.origin.utc(at.at_ns),
             at_s: seconds(at.at_ns),
             open: at.open,
             open_bytes: at.bytes,
@@ -118,17 +134,19 @@ impl<'t> Rows<'t> {
             self.inventory.observed(self.inventory.process(row)).map(|window| window.length_ns())
         });
         let has_clock = self.inventory.window.is_some();
+        let (stack, function) = self.stack(suspect.create_stack, process);
         let causes: Vec<&str> = suspect.diagnoses.iter().map(|diagnosis| diagnosis.cause).collect();
         SuspectRow {
             place: self.origin.place(process),
             what: What {
                 kind: kind(suspect),
-                type_name: &suspect.type_name,
+                r#type: &suspect.type_name,
                 allocator: suspect.allocator.as_deref(),
-                stack: self.stack(suspect.create_stack, process),
+                stack,
+                function,
             },
             stack_text: self.stack_text(suspect.create_stack),
-            id: suspect.id.text(),
+            suspect: suspect.id.text(),
             rank: i32::try_from(suspect.rank).unwrap_or(i32::MAX),
             process: name.unwrap_or_else(|| suspect.program()),
             pid: suspect.pid.map(i64::from),
@@ -136,11 +154,12 @@ impl<'t> Rows<'t> {
             acquired: count(suspect.counts.opened),
             leaked: count(suspect.counts.leaked),
             closed_at_exit: count(suspect.counts.closed_at_exit),
+            unreleased: count(suspect.counts.leaked) + count(suspect.counts.closed_at_exit),
             bytes_unreleased: suspect.bytes.map(|bytes| bytes.unreleased),
             verdict: suspect.growth.verdict.word(),
             rate_per_minute: suspect.rate_per_minute(),
             score: suspect.score,
-            causes: causes.join(","),
+            causes: (!causes.is_empty()).then(|| causes.join(",")),
             evidence: suspect.evidence(),
             observed_s: has_clock.then(|| seconds(observed.sum())),
         }
@@ -163,8 +182,12 @@ impl<'t> Rows<'t> {
     ) -> StackRow<'r> {
         StackRow {
             machine: self.origin.machine.as_deref(),
-            stack,
+            stack: &stack.id,
+            frames_id: &stack.frames_id,
+            function: &stack.function,
             stack_text: self.stack_text(Some(index)),
+            frames: i32::try_from(stack.frames).ok(),
+            has_symbols: stack.has_symbols,
             acquired: count(acquired.get(&stack.key()).copied().unwrap_or_default()),
         }
     }
@@ -173,7 +196,7 @@ impl<'t> Rows<'t> {
     pub fn acquired_by_stack(&self) -> HashMap<(&str, &str), u64> {
         let mut acquired = HashMap::new();
         for group in &self.inventory.groups {
-            if let Some(stack) = self.stack(group.stack, group.process) {
+            if let Some(stack) = self.identity(group.stack, group.process) {
                 *acquired.entry(stack.key()).or_default() += group.counts.opened;
             }
         }
@@ -181,20 +204,22 @@ impl<'t> Rows<'t> {
     }
 
     /// The trace, with the number of its stacks and of those without symbols.
-    pub fn trace(&self, stacks: usize, unnamed: usize) -> TraceRow {
-        let Origin { info, machine, given_build, .. } = self.origin;
+    pub fn trace(&self, stacks: usize, unnamed: usize) -> TraceRow<'_> {
+        let info = &self.origin.info;
+        let Place { machine, build, build_order } = self.origin.place(None);
         let totals = self.inventory.totals();
         let losses = info.losses();
         let recorded = info.recorded_ns();
         let length_ns = recorded.as_ref().map(|times| times.end() - times.start());
         TraceRow {
-            machine: machine.clone(),
-            build: given_build.clone(),
-            source: info.source_name.clone(),
+            machine,
+            build,
+            build_order,
+            source: &info.source_name,
             source_bytes: count(info.source_size),
             windows_build: i32::try_from(info.os_build).ok().filter(|build| *build != 0),
-            started_us: self.origin.session_start_us(),
-            ended_us: recorded.and_then(|times| self.origin.utc_us(*times.end())),
+            started_utc: self.origin.session_start_us().map(Utc),
+            ended_utc: recorded.and_then(|times| self.origin.utc(*times.end())),
             recorded_s: length_ns.map(seconds),
             events: info.known(info.events_total).map(count),
             events_lost: losses.map(|(events, _)| count(events)),
@@ -207,7 +232,7 @@ impl<'t> Rows<'t> {
             suspects: i32::try_from(self.inventory.suspects().len()).unwrap_or(i32::MAX),
             stacks: stacks as i64,
             stacks_without_symbols: unnamed as i64,
-            extractor: env!("CARGO_PKG_VERSION").to_owned(),
+            extractor: env!("CARGO_PKG_VERSION"),
             schema_version: SCHEMA_VERSION,
         }
     }
@@ -221,12 +246,12 @@ impl<'t> Rows<'t> {
             owner: origin.owner(Some(row), &process.name, Some(process.pid)),
             parent_pid: i64::from(process.parent_pid),
             path: process.image_path.as_deref(),
-            command_line: &process.command_line,
+            command_line: Some(process.command_line.as_str()).filter(|line| !line.is_empty()),
             sid: process.sid.as_deref(),
             build_id: executable.and_then(|module| origin.build_ids.get(module)?.as_deref()),
-            started_us: process.start_ns.and_then(|ns| origin.utc_us(ns)),
+            started_utc: process.start_ns.and_then(|ns| origin.utc(ns)),
             started_s: process.start_ns.and_then(|ns| origin.seconds(ns)),
-            ended_us: process.end_ns.and_then(|ns| origin.utc_us(ns)),
+            ended_utc: process.end_ns.and_then(|ns| origin.utc(ns)),
             ended_s: process.end_ns.and_then(|ns| origin.seconds(ns)),
             exit_code: process.exit_code.map(i64::from),
             observed_s: observed.map(|window| seconds(window.length_ns())),
@@ -234,14 +259,13 @@ impl<'t> Rows<'t> {
     }
 
     pub fn module<'r>(&'r self, number: usize, module: &'r Module) -> ModuleRow<'r> {
-        let Place { machine, .. } = self.origin.place(None);
         ModuleRow {
-            place: Place { machine, build: self.origin.given_build.as_ref() },
-            number: i32::try_from(number).unwrap_or(i32::MAX),
-            name: &module.name,
-            path: &module.path,
+            place: self.origin.place(None),
+            module_number: i32::try_from(number).unwrap_or(i32::MAX),
+            module: &module.name,
+            path: Some(module.path.as_str()).filter(|path| !path.is_empty()),
             file_version: module.file_version.as_deref(),
-            build_id: self.origin.build_ids.get(number).cloned().flatten(),
+            build_id: self.origin.build_ids.get(number).and_then(Option::as_deref),
             pdb_name: module.pdb_name.as_deref(),
             size_bytes: i64::try_from(module.size).ok(),
             product: module.product_name.as_deref(),

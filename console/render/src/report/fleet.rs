@@ -74,28 +74,28 @@ fn heat<'a>(fleet: &Fleet, days: &[&str]) -> Document<'a> {
 }
 
 fn suspect<'a>(row: &'a FleetSuspect, report: &FleetReport<'_>, days: &[&str]) -> Document<'a> {
-    let kind = match &row.allocator {
-        Some(allocator) => clean(&format!("{} {allocator}", row.type_name)),
-        None => clean(&row.type_name),
+    let kind = match &row.site.allocator {
+        Some(allocator) => clean(&format!("{} {allocator}", row.site.type_name)),
+        None => clean(&row.site.type_name),
     };
     let by_day = days.iter().map(|day| row.by_day.get(*day).map_or(0, |leaks| leaks.unreleased));
     let counted = |words: &[(String, usize)]| {
         let words = words.iter().map(|(word, traces)| format!("{} {traces}", clean(word)));
         words.collect::<Vec<_>>().join(", ")
     };
-    let frames = row.stack_text.as_deref().unwrap_or_default().lines().map(|frame| {
-        let is_function = Some(frame) == row.function.as_deref();
+    let frames = row.site.stack_text.as_deref().unwrap_or_default().lines().map(|frame| {
+        let is_function = Some(frame) == row.site.function.as_deref();
         Document::default().with("name", clean(frame)).with("own", is_function)
     });
     let worst = &row.worst;
-    let dump = if row.is_of_allocations() { "Resource" } else { "ObjectRef" };
+    let dump = if row.site.is_of_allocations() { "Resource" } else { "ObjectRef" };
     Document::default()
         .with("rank", row.rank)
         .with("machines", row.machines)
         .with("of_machines", row.machines_of_process)
         .with("traces", row.traces)
         .with("of_traces", row.traces_of_process)
-        .with("process", clean(&row.process))
+        .with("process", clean(&row.site.process))
         .with("type", kind)
         .with("leaked", row.unreleased())
         .with("rate", row.rate_per_minute.map(|(median, _)| median))
@@ -103,14 +103,14 @@ fn suspect<'a>(row: &'a FleetSuspect, report: &FleetReport<'_>, days: &[&str]) -
         .with("first_build", row.first_build.as_deref().map(clean))
         .with("last_build", row.last_build.as_deref().map(clean))
         .with("fixed", row.builds_without.first().map(|build| clean(build)))
-        .with("first_day", &row.first_day)
-        .with("last_day", &row.last_day)
+        .with("first_day", row.days()[0])
+        .with("last_day", row.days()[1])
         .with("amount", fleet_amount(row))
         .with("builds", clean(&fleet_builds(row)))
         .with("verdicts", counted(&row.verdicts))
         .with("causes", clean(&fleet_causes(row)))
         .with("by_day", by_day.collect::<Vec<_>>())
-        .with("function", clean(row.function.as_deref().unwrap_or("no stack")))
+        .with("function", clean(row.site.function.as_deref().unwrap_or("no stack")))
         .with("frames", frames.collect::<Vec<_>>())
         .with("worst_machine", clean(&worst.machine))
         .with("worst_day", &worst.day)

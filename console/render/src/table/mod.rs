@@ -27,7 +27,7 @@ use self::columns::{MemberTaker, RowDocument, RowText, Scope};
 pub use self::document::{Around, Depth, MemberMeaning, PartOf, PartsOf, RowOf, RowsOf};
 use self::parquet::Parquet;
 use self::value::Member;
-pub use self::value::Show;
+pub use self::value::{CellType, Show};
 use super::output::{OutputError, OutputOptions};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::paths::{Overwrite, shown};

@@ -31,15 +31,20 @@ fn acquired(suspect: &Suspect, name: &str, count: u64) -> String {
     format!("{} {name}{noun}{}", HumanCount(count), Counted(count, noun).plural())
 }
 
-/// The amount that a suspect leaks, of all that was opened or allocated, as in "8 of 56 Event handles leaked".
-pub fn amounts(suspect: &Suspect) -> String {
-    let Counts { leaked, closed_at_exit, opened, .. } = suspect.counts;
-    let exits = format!("{} only by process exit", closed(suspect));
-    let (count, rest) = match (leaked, closed_at_exit) {
+/// A number that leaked, or that only process exit `closed`, and what is said of it.
+pub fn unreleased(leaked: u64, at_exit: u64, closed: &str) -> (u64, String) {
+    let exits = format!("{closed} only by process exit");
+    match (leaked, at_exit) {
         (leaked, 0) => (leaked, "leaked".to_owned()),
         (0, at_exit) => (at_exit, exits),
         (leaked, at_exit) => (leaked, format!("leaked, {} {exits}", HumanCount(at_exit))),
-    };
+    }
+}
+
+/// The amount that a suspect leaks, of all that was opened or allocated, as in "8 of 56 Event handles leaked".
+pub fn amounts(suspect: &Suspect) -> String {
+    let Counts { leaked, closed_at_exit, opened, .. } = suspect.counts;
+    let (count, rest) = unreleased(leaked, closed_at_exit, closed(suspect));
     let name = match &suspect.allocator {
         // The name of the function says enough.
         Some(allocator) if suspect.type_name == ResourceKind::Resource.name() => allocator.clone(),
@@ -125,7 +130,7 @@ fn programs<'a>(suspects: &[&'a Suspect]) -> BTreeSet<&'a str> {
 }
 
 /// Returns the only program, or the number of them.
-fn named(programs: &BTreeSet<&str>) -> String {
+pub fn named(programs: &BTreeSet<&str>) -> String {
     match programs.first() {
         Some(program) if programs.len() == 1 => Untrusted(program).to_string(),
         _ => Counted(programs.len() as u64, "program").to_string(),

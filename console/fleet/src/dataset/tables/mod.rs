@@ -6,13 +6,13 @@ mod leaks;
 mod place;
 
 pub use self::about::{ModuleRow, ProcessRow, TraceRow};
-pub use self::acquired::{AcquisitionRow, GroupRow, GrowthRow, What};
+pub use self::acquired::{AcquisitionRow, GroupRow, GrowthRow};
 pub use self::leaks::{StackRow, SuspectRow};
-pub use self::place::{Build, Owner, Place};
+pub use self::place::{Build, Owner, Place, What};
 
 use polars::prelude::Schema;
 
-use super::column::{DatasetRow, schema};
+use super::column::{ColumnSpec, DatasetRow, schema, specs};
 
 /// Version of the layout and of the tables. A version only adds columns, so readers of an older one go on.
 pub const SCHEMA_VERSION: i32 = 1;
@@ -23,34 +23,46 @@ pub struct DatasetTable {
     pub doc: &'static str,
     /// Names and types of its columns, without those of the partitions.
     pub schema: fn() -> Schema,
-    /// Names and meanings of its columns.
-    pub docs: fn() -> Vec<(&'static str, &'static str)>,
+    /// Its columns, without those of the partitions.
+    pub columns: fn() -> Vec<ColumnSpec>,
 }
 
-/// All tables. A trace is complete when the last one has it.
-pub const TABLES: [DatasetTable; 8] = [
-    table::<AcquisitionRow<'static>>(
-        "Handles that were opened, views that were mapped, and allocations or parts of them.",
-    ),
-    table::<GroupRow<'static>>(
-        "What each process acquired of one type on one stack: sums of acquisitions.",
-    ),
-    table::<GrowthRow<'static>>(
-        "Open handles and allocations of each process and type at 60 equal steps of the trace.",
-    ),
-    table::<SuspectRow<'static>>("What .why lists for the trace."),
-    table::<StackRow<'static>>("Stacks that acquired or released something."),
-    table::<ProcessRow<'static>>("Processes, one row per lifetime."),
-    table::<ModuleRow<'static>>("Modules, one row per file identity."),
-    table::<TraceRow>("Traces, one row each."),
-];
+/// Rows in memory of a table, and of one that has the texts of stacks, which take most of the memory of a row.
+const ROWS: usize = 1 << 17;
+const ROWS_WITH_TEXTS: usize = 1 << 14;
 
-const fn table<R: DatasetRow>(doc: &'static str) -> DatasetTable {
-    DatasetTable { name: R::TABLE, doc, schema: schema::<R>, docs: docs::<R> }
+/// Declares the tables: number, names, rows in memory, and meanings.
+macro_rules! tables {
+    ($count:literal: $( $row:ident = $name:literal, $batch:ident, $doc:literal; )+) => {
+        $(
+            impl DatasetRow for $row<'_> {
+                const TABLE: &'static str = $name;
+                const BATCH_ROWS: usize = $batch;
+            }
+        )+
+
+        /// All tables. A trace is complete when the last one has it.
+        pub const TABLES: [DatasetTable; $count] = [$( DatasetTable {
+            name: $name,
+            doc: $doc,
+            schema: schema::<$row<'static>>,
+            columns: specs::<$row<'static>>,
+        } ),+];
+    };
 }
 
-fn docs<R: DatasetRow>() -> Vec<(&'static str, &'static str)> {
-    R::columns().iter().map(|column| (column.name, column.doc)).collect()
+tables! { 8:
+    AcquisitionRow = "acquisitions", ROWS,
+        "Handles that were opened, views that were mapped, and allocations or parts of them.";
+    GroupRow = "groups", ROWS_WITH_TEXTS,
+        "What each process acquired of one type on one stack: sums of acquisitions.";
+    GrowthRow = "growth", ROWS,
+        "Open handles and allocations of each process and type at 60 equal steps of the trace.";
+    SuspectRow = "suspects", ROWS_WITH_TEXTS, "What .why lists for the trace.";
+    StackRow = "stacks", ROWS_WITH_TEXTS, "Stacks that acquired or released something.";
+    ProcessRow = "processes", ROWS, "Processes, one row per lifetime.";
+    ModuleRow = "modules", ROWS, "Modules, one row per file identity.";
+    TraceRow = "traces", ROWS, "Traces, one row each.";
 }
 
 #[cfg(test)]
@@ -60,7 +72,7 @@ mod tests {
     #[test]
     fn names_of_columns_are_unique_and_no_keyword_of_sql() {
         for table in &TABLES {
-            let mut names: Vec<&str> = (table.docs)().iter().map(|(name, _)| *name).collect();
+            let mut names: Vec<&str> = (table.columns)().iter().map(|column| column.name).collect();
             names.extend(["date", "trace"]);
             let count = names.len();
             names.sort_unstable();

@@ -1,6 +1,6 @@
-//! Machine, build and process that rows are of.
+//! What rows of several tables are of: a machine and a build, a process, and what it acquired.
 
-use crate::dataset::column::RowColumn;
+use crate::dataset::column::columns;
 
 /// Digits of each number in a build that sorts as text.
 const ORDER_DIGITS: usize = 10;
@@ -50,70 +50,48 @@ fn sortable(name: &str) -> String {
     text
 }
 
-/// Machine and build that a row is of.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Place<'t> {
-    pub machine: Option<&'t str>,
-    pub build: Option<&'t Build>,
-}
-
-/// Process that a row is of.
-#[derive(Debug, Clone, Copy)]
-pub struct Owner<'t> {
-    pub place: Place<'t>,
-    /// Executable.
-    pub process: &'t str,
-    /// Row of the process in its trace.
-    pub number: Option<i32>,
-    pub pid: Option<i64>,
-}
-
-/// Rows that are of a machine and a build.
-pub trait Placed {
-    fn place(&self) -> &Place<'_>;
-}
-
-/// Rows that are of a process.
-pub trait Owned {
-    fn owner(&self) -> &Owner<'_>;
-}
-
-impl<R: Owned> Placed for R {
-    fn place(&self) -> &Place<'_> {
-        &self.owner().place
+columns! {
+    /// Machine and build that a row is of.
+    #[derive(Copy)]
+    pub struct Place<'t> {
+        /// Computer that recorded the trace.
+        pub machine: Option<&'t str>,
+        /// Build of the program: as it was given, or else the file version of the executable.
+        pub build: Option<&'t str>,
+        /// The build with numbers of equal length, so that builds sort as text.
+        pub build_order: Option<&'t str>,
     }
 }
 
-pub fn place_columns<R: Placed>() -> Vec<RowColumn<R>> {
-    vec![
-        RowColumn::text("machine", "Computer that recorded the trace.", |row| row.place().machine),
-        RowColumn::text(
-            "build",
-            "Build of the program: as it was given, or else the file version of the executable.",
-            |row| row.place().build.map(|build| build.name.as_str()),
-        ),
-        RowColumn::text(
-            "build_order",
-            "The build with numbers of equal length, so that builds sort as text.",
-            |row| row.place().build.map(|build| build.order.as_str()),
-        ),
-    ]
+columns! {
+    /// Process that a row is of.
+    #[derive(Copy)]
+    pub struct Owner<'t> {
+        pub place: Place<'t>,
+        /// Executable of the process, as in app.exe.
+        pub process: Option<&'t str>,
+        /// Number of the process in its trace: ids are reused.
+        pub process_number: Option<i32>,
+        /// Process id.
+        pub pid: Option<i64>,
+    }
 }
 
-pub fn owner_columns<R: Owned>() -> Vec<RowColumn<R>> {
-    let mut columns = place_columns();
-    columns.extend([
-        RowColumn::text("process", "Executable of the process, as in app.exe.", |row: &R| {
-            Some(row.owner().process).filter(|name| !name.is_empty())
-        }),
-        RowColumn::int(
-            "process_number",
-            "Number of the process in its trace: ids are reused.",
-            |row: &R| row.owner().number,
-        ),
-        RowColumn::big_int("pid", "Process id.", |row: &R| row.owner().pid),
-    ]);
-    columns
+columns! {
+    /// What is acquired.
+    #[derive(Copy)]
+    pub struct What<'t> {
+        /// handle, view, heap, commit, reserve, resource, gdi or user.
+        pub kind: &'t str,
+        /// Type of the object, as in Event; else the kind.
+        pub r#type: &'t str,
+        /// Allocator, where every trace has its name.
+        pub allocator: Option<&'t str>,
+        /// Identity of the stack that acquired it: 128 bits of the functions of the program.
+        pub stack: Option<&'t str>,
+        /// The program's first function on it, as in app.exe!Cache::Get.
+        pub function: Option<&'t str>,
+    }
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::stack::{calls, lines};
-use super::{AS_IN_WHY, add_caveats};
+use super::{AS_IN_WHY, add_caveats, add_site};
 use crate::kinds::diff::{rate, states_line};
-use crate::table::{Columns, FileRows, Table};
+use crate::table::{CellType, Columns, FileRows, Table};
 use handlescope_fleet::{BuildSide, BuildsDiff, ComparedStack};
 use handlescope_query::State;
 use handlescope_session::filter::SystemModules;
@@ -25,63 +25,27 @@ pub struct StackRow<'a> {
 /// Declares the columns of a group.
 pub fn fleet_diff_columns<'a>() -> Columns<'a, StackRow<'a>> {
     let mut columns = Columns::<StackRow<'a>>::default();
-    columns.add("process", AS_IN_WHY, |row| row.group.process.as_str()).title("Process");
-    columns.add("kind", AS_IN_WHY, |row| row.group.kind.as_str());
-    columns.add("type", AS_IN_WHY, |row| row.group.type_name.as_str()).title("Type");
-    columns.add("allocator", AS_IN_WHY, |row| row.group.allocator.as_deref());
-    columns.add("stack_id", AS_IN_WHY, |row| row.group.stack.as_deref());
+    add_site(&mut columns, [AS_IN_WHY; 5], |row| &row.group.site);
     columns
-        .add("function", AS_IN_WHY, |row| row.group.function.as_deref())
+        .add("function", AS_IN_WHY, |row| row.group.site.function.as_deref())
         .title("Function")
         .rank(1);
-    columns
-        .add(
-            "before",
-            "handles, views or allocations that nothing, or only the end of their process, \
-             released, in all traces of the build",
-            |row| row.before().unreleased,
-        )
-        .title("Before");
-    columns
-        .add(
-            "after",
-            "handles, views or allocations that nothing, or only the end of their process, \
-             released, in all traces of the build",
-            |row| row.after().unreleased,
-        )
-        .title("After");
-    columns.add("before_bytes", "bytes of the allocations among them", |row| row.before().bytes);
-    columns.add("after_bytes", "bytes of the allocations among them", |row| row.after().bytes);
-    columns.add(
-        "before_per_minute",
-        "the same divided by the minutes in which the program ran; null: it did not, or \
-         no trace has a clock",
-        |row| row.before().per_minute,
-    );
-    columns.add(
-        "after_per_minute",
-        "the same divided by the minutes in which the program ran; null: it did not, or \
-         no trace has a clock",
-        |row| row.after().per_minute,
-    );
-    columns.add("before_machines", "number of machines where it leaks", |row| {
-        row.before().machines as u64
-    });
-    columns.add("after_machines", "number of machines where it leaks", |row| {
-        row.after().machines as u64
-    });
-    columns.add(
-        "before_growth",
-        "the growth verdict of [growth.md](growth.md), the worst of all traces; null: \
-         no suspect",
-        |row| Some(row.before().verdict?.word()),
-    );
-    columns.add(
-        "after_growth",
-        "the growth verdict of [growth.md](growth.md), the worst of all traces; null: \
-         no suspect",
-        |row| Some(row.after().verdict?.word()),
-    );
+    let unreleased = "handles, views or allocations that nothing, or only the end of their process, \
+                      released, in all traces of the build";
+    add_sides(&mut columns, ["before", "after"], unreleased, |side| side.unreleased);
+    let bytes = "bytes of the allocations among them";
+    add_sides(&mut columns, ["before_bytes", "after_bytes"], bytes, |side| side.bytes);
+    let rate = "the same divided by the minutes in which the program ran; null: it did not, or no trace \
+                has a clock";
+    let names = ["before_per_minute", "after_per_minute"];
+    add_sides(&mut columns, names, rate, |side| side.per_minute);
+    let machines = "number of machines where it leaks";
+    let names = ["before_machines", "after_machines"];
+    add_sides(&mut columns, names, machines, |side| side.machines as u64);
+    let growth =
+        "the growth verdict of [growth.md](growth.md), the worst of all traces; null: no suspect";
+    let names = ["before_growth", "after_growth"];
+    add_sides(&mut columns, names, growth, |side| Some(side.verdict?.word()));
     columns
         .add("state", "as in `.dump Diff` of two traces", |row| row.group.state.word())
         .title("State");
@@ -102,8 +66,27 @@ pub fn fleet_diff_columns<'a>() -> Columns<'a, StackRow<'a>> {
          changed",
         |row| row.group.p_value,
     );
-    columns.add("stack", "frames of the stack, a line each", |row| row.group.stack_text.as_deref());
+    columns.add("stack", "frames of the stack, a line each", |row| {
+        row.group.site.stack_text.as_deref()
+    });
     columns
+}
+
+/// Declares a column for each build.
+fn add_sides<T: CellType + 'static>(
+    columns: &mut Columns<'_, StackRow<'_>>,
+    names: [&'static str; 2],
+    meaning: &'static str,
+    value: fn(BuildSide) -> T,
+) {
+    for (side, name) in names.into_iter().enumerate() {
+        let column = columns.add(name, meaning, move |row| value(row.group.sides[side]));
+        match name {
+            "before" => column.title("Before"),
+            "after" => column.title("After"),
+            _ => column,
+        };
+    }
 }
 
 /// A row for each group that leaks in either build.
@@ -133,14 +116,6 @@ pub fn fleet_diff<'a>(
 }
 
 impl StackRow<'_> {
-    fn before(&self) -> BuildSide {
-        self.group.sides[0]
-    }
-
-    fn after(&self) -> BuildSide {
-        self.group.sides[1]
-    }
-
     fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
         let group = self.group;
         let role = match group.state {
@@ -154,13 +129,14 @@ impl StackRow<'_> {
             _ => "",
         };
         let state = display.screen.paint(role, format!("{}{also}", group.state.word()));
-        let heading = format!("{} {}", Untrusted(&group.process), Untrusted(&group.type_name));
+        let site = &group.site;
+        let heading = format!("{} {}", Untrusted(&site.process), Untrusted(&site.type_name));
         let heading = display.screen.paint(Role::Heading, heading);
         let side = |side: BuildSide, word| {
             let machines = Counted(side.machines as u64, "machine");
             format!("{} leaked {word} on {machines}", HumanCount(side.unreleased))
         };
-        let (before, after) = (self.before(), self.after());
+        let [before, after] = group.sides;
         let mut text = format!("{}, {}", side(before, "before"), side(after, "after"));
         if let Some((before, after)) = rate(before.per_minute).zip(rate(after.per_minute)) {
             text += &format!(" ({before} and {after} per minute)");
@@ -169,10 +145,9 @@ impl StackRow<'_> {
             text += &format!(", growth {}", verdict.word());
         }
         writeln!(out, "{state}: {heading}: {}", display.whole(&text))?;
-        let (function, stack) = (group.function.as_deref(), group.stack_text.as_deref());
         let shown = match all_frames {
-            true => lines(stack),
-            false => vec![calls(function, stack, &group.process, self.system)],
+            true => lines(site.stack_text.as_deref()),
+            false => vec![calls(site, self.system)],
         };
         for line in shown {
             writeln!(out, "{}{}", display.indent(1), Untrusted(&line))?;

@@ -25,13 +25,15 @@ pub struct GroupRow<'a> {
     group: &'a FleetGroup,
 }
 
+type Amount = fn(&FleetGroup) -> i64;
+
 /// Declares the columns of a group; `has_bytes`: some are of allocations.
 pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'a, GroupRow<'a>> {
     let mut columns = Columns::<GroupRow<'a>>::default();
     let columns_of_keys: Rc<[FleetColumn]> = by.into();
     let keys = FleetColumn::ALL.into_iter().map(|column| {
-        let is_stack = column == FleetColumn::CreateStack;
-        MemberMeaning::new(column.word(), if is_stack { "identity of the stack" } else { "text" })
+        let is_stack = column == FleetColumn::CREATE_STACK;
+        MemberMeaning::new(column.word, if is_stack { "identity of the stack" } else { "text" })
     });
     let frames = "only with `createstack`: frames of the stack, a line each";
     columns
@@ -42,52 +44,29 @@ pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'
             move |row| row.keys(&columns_of_keys),
         )
         .inner(keys.chain([MemberMeaning::new("stack", frames)]).collect());
-    columns
-        .add("machines", "number of machines that have something of the group", |row| {
-            row.group.machines as u64
-        })
-        .title("Machines");
-    columns
-        .add("traces", "number of traces that have something of the group", |row| {
-            row.group.traces as u64
-        })
-        .title("Traces");
-    let handles = |row: &GroupRow<'a>| row.group.handles;
-    columns
-        .add("leaked", "handles and views that nothing released", move |row| {
-            count(handles(row).leaked)
-        })
-        .title("Leaked")
-        .show(Show::Grouped);
-    let at_exit = columns.add(
-        "closed_at_exit",
-        "those that only the end of their process released",
-        move |row| count(handles(row).closed_at_exit),
-    );
-    at_exit.title("At exit").show(Show::Grouped);
-    columns
-        .add("created", "handles and views opened", move |row| count(handles(row).acquired))
-        .title("Opened")
-        .show(Show::Grouped);
-    columns
-        .add("closed", "handles and views closed by the program", move |row| {
-            count(handles(row).released)
-        })
-        .title("Closed")
-        .show(Show::Grouped);
-    let unfreed = columns.add("unfreed", "allocations that nothing freed", |row| {
-        count(row.group.allocations.leaked)
-    });
-    if has_bytes {
-        unfreed.title("Unfreed").show(Show::Grouped);
-    }
-    columns.add("freed_at_exit", "allocations that only the end of their process freed", |row| {
-        count(row.group.allocations.closed_at_exit)
-    });
-    let allocated =
-        columns.add("allocations", "allocations", |row| count(row.group.allocations.acquired));
-    if has_bytes {
-        allocated.title("Allocated").show(Show::Grouped);
+    let number = "number of machines that have something of the group";
+    columns.add("machines", number, |row| row.group.machines as u64).title("Machines");
+    let number = "number of traces that have something of the group";
+    columns.add("traces", number, |row| row.group.traces as u64).title("Traces");
+    let title = |of_allocations| if has_bytes { of_allocations } else { "" };
+    let amounts: [(_, _, _, Amount); 7] = [
+        ("leaked", "handles and views that nothing released", "Leaked", |of| of.handles.leaked),
+        ("closed_at_exit", "those that only the end of their process released", "At exit", |of| {
+            of.handles.closed_at_exit
+        }),
+        ("created", "handles and views opened", "Opened", |of| of.handles.acquired),
+        ("closed", "handles and views closed by the program", "Closed", |of| of.handles.released),
+        ("unfreed", "allocations that nothing freed", title("Unfreed"), |of| of.allocations.leaked),
+        ("freed_at_exit", "allocations that only the end of their process freed", "", |of| {
+            of.allocations.closed_at_exit
+        }),
+        ("allocations", "allocations", title("Allocated"), |of| of.allocations.acquired),
+    ];
+    for (name, meaning, title, amount) in amounts {
+        let column = columns.add(name, meaning, move |row| count(amount(row.group)));
+        if !title.is_empty() {
+            column.title(title).show(Show::Grouped);
+        }
     }
     columns.add("bytes_created", "bytes of the allocations", |row| row.group.bytes_acquired);
     let bytes = columns
@@ -105,13 +84,11 @@ pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'
         .title("Share");
     share.texts(|row| format!("{:.1} %", row.group.share * 100.0));
     for (level, column) in by.iter().copied().enumerate() {
-        let key = columns
-            .add(column.word(), column.help(), move |row| row.key(level))
-            .rows_only()
-            .rank(1);
-        key.title(column.title());
+        let key =
+            columns.add(column.word, column.help, move |row| row.key(level)).rows_only().rank(1);
+        key.title(column.title);
         match column {
-            FleetColumn::CreateStack => {
+            FleetColumn::CREATE_STACK => {
                 key.texts(move |row| row.function(level)).unknown("no stack");
                 columns
                     .add("stack", "the frames of the stack, a line each", move |row| {
@@ -119,7 +96,7 @@ pub fn fleet_group_columns<'a>(by: &[FleetColumn], has_bytes: bool) -> Columns<'
                     })
                     .rows_only();
             }
-            FleetColumn::Trace => {
+            FleetColumn::TRACE => {
                 key.texts(move |row| row.short_id(level));
             }
             _ => {
@@ -142,15 +119,13 @@ pub fn fleet_groups<'a>(
 ) -> io::Result<Table<'a>> {
     let has_bytes = answer.groups.iter().any(|group| group.bytes_acquired != 0);
     let (mut columns, display) = (fleet_group_columns(&answer.by, has_bytes), *display);
-    if shows_stacks && answer.by.contains(&FleetColumn::CreateStack) {
+    if shows_stacks && answer.by.contains(&FleetColumn::CREATE_STACK) {
         columns.row_text(move |row, out| row.write(&display, out));
     }
     let rows = answer.groups.iter().map(|group| GroupRow { answer, group });
-    let handles: Vec<Amounts> = answer.groups.iter().map(|group| group.handles).collect();
-    let allocations: Vec<Amounts> = answer.groups.iter().map(|group| group.allocations).collect();
-    let mut amounts = sums(&handles, ["opened", "leaked", "closed"]);
+    let mut amounts = sums(answer, |group| group.handles, ["opened", "leaked", "closed"]);
     if has_bytes {
-        let of_allocations = sums(&allocations, ["made", "unfreed", "freed"]);
+        let of_allocations = sums(answer, |group| group.allocations, ["made", "unfreed", "freed"]);
         amounts += &format!(" of handles; {of_allocations} of allocations");
     }
     let below = format!(
@@ -163,10 +138,14 @@ pub fn fleet_groups<'a>(
     Ok(table.within(fleet_group_document(), (answer, command)).with_spare(SPARE))
 }
 
-/// Sums of amounts with the words for them.
-fn sums(amounts: &[Amounts], [acquired, leaked, released]: [&str; 3]) -> String {
+/// Sums of amounts of all groups, with the words for them.
+fn sums(
+    answer: &FleetGroups,
+    of: fn(&FleetGroup) -> Amounts,
+    [acquired, leaked, released]: [&str; 3],
+) -> String {
     let sum = |amount: fn(&Amounts) -> i64| -> HumanCount {
-        HumanCount(amounts.iter().map(|amounts| count(amount(amounts))).sum())
+        HumanCount(answer.groups.iter().map(|group| count(amount(&of(group)))).sum())
     };
     format!(
         "{} {acquired}, {} {leaked}, {} {released} only by process exit",
@@ -180,9 +159,9 @@ impl<'a> GroupRow<'a> {
     /// Values that the group has in the columns; of a stack its identity, function and frames.
     fn keys(&self, by: &[FleetColumn]) -> Document<'a> {
         by.iter().zip(&self.group.keys).fold(Document::default(), |keys, (column, key)| {
-            let keys = keys.with(column.word(), key);
-            let texts = match column {
-                FleetColumn::CreateStack => {
+            let keys = keys.with(column.word, key);
+            let texts = match *column {
+                FleetColumn::CREATE_STACK => {
                     key.as_ref().and_then(|stack| self.answer.stacks.get(stack))
                 }
                 _ => None,
@@ -242,16 +221,16 @@ impl GroupRow<'_> {
             text += &format!(", {}", Size(self.group.bytes_unreleased));
         }
         let keys = self.answer.by.iter().enumerate();
-        let keys = keys.filter(|(_, column)| **column != FleetColumn::CreateStack);
+        let keys = keys.filter(|(_, column)| **column != FleetColumn::CREATE_STACK);
         for (level, column) in keys {
-            let key = match column {
-                FleetColumn::Trace => self.short_id(level),
+            let key = match *column {
+                FleetColumn::TRACE => self.short_id(level),
                 _ => self.key(level).unwrap_or("unknown").to_owned(),
             };
-            text += &format!("   {} {key}", column.word());
+            text += &format!("   {} {key}", column.word);
         }
         writeln!(out, "{}", display.whole(&Untrusted(&text).to_string()))?;
-        let stack = self.answer.by.iter().position(|column| *column == FleetColumn::CreateStack);
+        let stack = self.answer.by.iter().position(|column| *column == FleetColumn::CREATE_STACK);
         let frames = stack.and_then(|level| self.lines(level));
         for frame in lines(frames.as_deref()) {
             writeln!(out, "{}{}", display.indent(1), Untrusted(&frame))?;
@@ -268,7 +247,7 @@ pub fn fleet_group_document<'a>() -> Columns<'a, (&'a FleetGroups, &'a str)> {
     document.member("machines", AS_IN_WHY, |(answer, _)| answer.machines);
     document.member("traces", AS_IN_WHY, |(answer, _)| answer.traces);
     document.member("group_by", "the columns as typed", |(answer, _)| {
-        answer.by.iter().map(|column| column.word()).collect::<Vec<_>>()
+        answer.by.iter().map(|column| column.word).collect::<Vec<_>>()
     });
     document.left_out("groups", "number of omitted groups");
     document.rows("groups", "the groups, those that leak most first, see below");

@@ -14,8 +14,8 @@ pub use self::{
     why::{fleet_why, fleet_why_columns, fleet_why_document},
 };
 use crate::table::{Columns, FileRows, Show, Table};
-use handlescope_fleet::FleetCaveat;
 use handlescope_fleet::dataset::ListedTrace;
+use handlescope_fleet::{CallSite, FleetCaveat};
 
 /// Declares the caveats of an answer, with the meanings of the member and of its members.
 fn add_caveats<'a, H>(
@@ -28,6 +28,19 @@ fn add_caveats<'a, H>(
     columns.member("text", text, |caveat| caveat.text.as_str());
     columns.member("traces", traces, |caveat| caveat.traces);
     document.parts("caveats", caveats, columns, move |about| of(about).iter().collect());
+}
+
+/// Declares the columns of what is acquired where, with their meanings.
+fn add_site<'a, R: 'a>(
+    columns: &mut Columns<'a, R>,
+    [process, kind, type_name, allocator, stack]: [&'static str; 5],
+    site: fn(&R) -> &'a CallSite,
+) {
+    columns.add("process", process, move |row| site(row).process.as_str()).title("Process");
+    columns.add("kind", kind, move |row| site(row).kind.as_str());
+    columns.add("type", type_name, move |row| site(row).type_name.as_str()).title("Type");
+    columns.add("allocator", allocator, move |row| site(row).allocator.as_deref());
+    columns.add("stack_id", stack, move |row| site(row).stack.as_deref());
 }
 
 /// The meaning of members that the document of `.why` has, too.

@@ -1,18 +1,15 @@
 //! Stacks of a dataset, whose frames are lines of text.
 
 use crate::text::within;
+use handlescope_fleet::CallSite;
 use handlescope_session::filter::SystemModules;
 
 /// Frames of the program in a line about a stack.
 const FRAMES: usize = 3;
 
 /// The first calls of the program in one line, the innermost first, as in `Cache::Get  ← Worker::Run  ← main`.
-pub fn calls(
-    function: Option<&str>,
-    text: Option<&str>,
-    program: &str,
-    system: &SystemModules,
-) -> String {
+pub fn calls(site: &CallSite, system: &SystemModules) -> String {
+    let (function, text) = (site.function.as_deref(), site.stack_text.as_deref());
     let lines = text.into_iter().flat_map(str::lines).filter(|line| {
         // A frame outside of all modules has only an address.
         line.split_once('!').is_some_and(|(module, _)| !system.has(module))
@@ -27,8 +24,9 @@ pub fn calls(
             calls.push_str("  ← ");
         }
         let module = frame.split_once('!').map(|(module, _)| module);
-        let is_known = module
-            .is_some_and(|module| module.eq_ignore_ascii_case(program) || callee == Some(module));
+        let is_known = module.is_some_and(|module| {
+            module.eq_ignore_ascii_case(&site.process) || callee == Some(module)
+        });
         let call = match frame.split_once('!').filter(|_| is_known) {
             Some((_, function)) => within(function, callee_function),
             None => frame,
@@ -56,14 +54,23 @@ mod tests {
     fn calls_begin_with_the_function_and_leave_out_the_system_and_known_modules() {
         let text = "ntoskrnl.exe!NtCreateEvent\nKernelBase.dll!CreateEventW\napp.exe!Cache::Get\n\
                     lib.dll!Pool::Run\nlib.dll!Pool::Main\nkernel32.dll!BaseThreadInitThunk";
-        let shown =
-            calls(Some("app.exe!Cache::Get"), Some(text), "app.exe", &SystemModules::default());
+        let system = SystemModules::default();
+        let calls = |function: Option<&str>, text: Option<&str>| {
+            let text_of = |text: Option<&str>| text.map(str::to_owned);
+            let site = CallSite {
+                process: "app.exe".to_owned(),
+                function: text_of(function),
+                stack_text: text_of(text),
+                ..CallSite::default()
+            };
+            calls(&site, &system)
+        };
+        let shown = calls(Some("app.exe!Cache::Get"), Some(text));
         assert_eq!(shown, "Cache::Get  ← lib.dll!Pool::Run  ← Pool::Main");
         let text = "app.exe!ns::Cache::Get\napp.exe!ns::Worker::Run";
-        let system = SystemModules::default();
-        let shown = calls(Some("app.exe!ns::Cache::Get"), Some(text), "app.exe", &system);
+        let shown = calls(Some("app.exe!ns::Cache::Get"), Some(text));
         assert_eq!(shown, "ns::Cache::Get  ← Worker::Run");
-        assert_eq!(calls(Some("app.exe+0x12"), None, "app.exe", &system), "app.exe+0x12");
-        assert_eq!(calls(None, None, "app.exe", &system), "no create stack");
+        assert_eq!(calls(Some("app.exe+0x12"), None), "app.exe+0x12");
+        assert_eq!(calls(None, None), "no create stack");
     }
 }

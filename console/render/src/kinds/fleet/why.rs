@@ -6,11 +6,11 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::stack::{calls, lines};
-use super::{add_caveats, count};
+use super::{add_caveats, add_site, count};
 use crate::table::{Columns, FileRows, Show, Table};
-use crate::text::capitalized;
+use crate::text::{capitalized, named, unreleased};
 use handlescope_fleet::dataset::short;
-use handlescope_fleet::{DayLeaks, FleetSuspect, FleetWhy, WorstTrace};
+use handlescope_fleet::{CallSite, DayLeaks, FleetSuspect, FleetWhy, WorstTrace};
 use handlescope_query::{causes_of_allocations, causes_of_handles};
 use handlescope_session::filter::SystemModules;
 use handlescope_session::settings::Display;
@@ -26,60 +26,46 @@ pub struct SuspectRow<'a> {
     system: &'a SystemModules,
 }
 
+type NumberOf<T> = fn(&FleetSuspect) -> T;
+
 /// Declares the columns of a suspect.
 pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
     let mut columns = Columns::<SuspectRow<'a>>::default();
     columns.add("rank", "rank, from 1", |row| row.suspect.rank as u64).title("Rank");
-    columns
-        .add("machines", "number of machines where it is a suspect", |row| {
-            row.suspect.machines as u64
-        })
-        .title("Machines");
-    let ran =
-        columns.add("machines_of_process", "number of machines where the program ran", |row| {
-            row.suspect.machines_of_process as u64
-        });
-    ran.title("Of machines");
-    columns
-        .add("traces", "number of traces where it is a suspect", |row| row.suspect.traces as u64)
-        .title("Traces");
-    columns.add("traces_of_process", "number of traces where the program ran", |row| {
-        row.suspect.traces_of_process as u64
-    });
-    columns
-        .add("process", "executable of the owners", |row| row.suspect.process.as_str())
-        .title("Process");
-    columns.add("kind", "`handle`, `view`, or the kind of allocations", |row| {
-        row.suspect.kind.as_str()
-    });
-    columns
-        .add("type", "type of the objects; for allocations their kind", |row| {
-            row.suspect.type_name.as_str()
-        })
-        .title("Type");
-    columns.add("allocator", "the allocator, where traces have its name; else null", |row| {
-        row.suspect.allocator.as_deref()
-    });
-    columns.add(
-        "stack_id",
-        "identity of the create stack, equal on all machines and in all builds; null: \
-         no stack",
-        |row| row.suspect.stack.as_deref(),
-    );
-    columns
-        .add("leaked", "as in `.dump Why`, sums over the traces", |row| count(row.suspect.leaked))
-        .title("Leaked")
-        .show(Show::Grouped);
-    let at_exit = columns.add("closed_at_exit", "as in `.dump Why`, sums over the traces", |row| {
-        count(row.suspect.closed_at_exit)
-    });
-    at_exit.title("At exit").show(Show::Grouped);
-    columns
-        .add("created", "as in `.dump Why`, sums over the traces", |row| {
-            count(row.suspect.acquired)
-        })
-        .title("Opened")
-        .show(Show::Grouped);
+    let numbers: [(_, _, _, NumberOf<usize>); 4] = [
+        ("machines", "number of machines where it is a suspect", "Machines", |of| of.machines),
+        ("machines_of_process", "number of machines where the program ran", "Of machines", |of| {
+            of.machines_of_process
+        }),
+        ("traces", "number of traces where it is a suspect", "Traces", |of| of.traces),
+        ("traces_of_process", "number of traces where the program ran", "", |of| {
+            of.traces_of_process
+        }),
+    ];
+    for (name, meaning, title, number) in numbers {
+        let column = columns.add(name, meaning, move |row| number(row.suspect) as u64);
+        if !title.is_empty() {
+            column.title(title);
+        }
+    }
+    let meanings = [
+        "executable of the owners",
+        "`handle`, `view`, or the kind of allocations",
+        "type of the objects; for allocations their kind",
+        "the allocator, where traces have its name; else null",
+        "identity of the create stack, equal on all machines and in all builds; null: no stack",
+    ];
+    add_site(&mut columns, meanings, |row| &row.suspect.site);
+    let amounts: [(_, _, NumberOf<i64>); 3] = [
+        ("leaked", "Leaked", |of| of.leaked),
+        ("closed_at_exit", "At exit", |of| of.closed_at_exit),
+        ("created", "Opened", |of| of.acquired),
+    ];
+    for (name, title, amount) in amounts {
+        let meaning = "as in `.dump Why`, sums over the traces";
+        let column = columns.add(name, meaning, move |row| count(amount(row.suspect)));
+        column.title(title).show(Show::Grouped);
+    }
     columns
         .add("bytes", "bytes of the allocations never freed; null for handles", |row| row.bytes());
     columns
@@ -113,46 +99,25 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         row.suspect.traces_without as u64
     });
     columns
-        .add("first_day", "first day on which it leaked, UTC", |row| row.suspect.first_day.as_str())
+        .add("first_day", "first day on which it leaked, UTC", |row| row.suspect.days()[0])
         .title("First day");
     columns
-        .add("last_day", "last day on which it leaked, UTC", |row| row.suspect.last_day.as_str())
+        .add("last_day", "last day on which it leaked, UTC", |row| row.suspect.days()[1])
         .title("Last day");
-    columns
-        .add(
-            "verdicts",
-            "growth verdicts of the traces ([growth.md](growth.md)), the most frequent \
-             first",
-            |row| joined(&row.suspect.verdicts),
-        )
-        .title("Growth")
-        .rows_only();
-    columns.parts(
-        "verdicts",
-        "growth verdicts of the traces ([growth.md](growth.md)), the most frequent \
-         first",
-        word_columns(["the verdict, and the number of traces that have it"; 2]),
-        |row| row.suspect.verdicts.iter().collect(),
-    );
-    columns
-        .add("causes", "causes that the events of the traces prove, likewise", |row| {
-            joined(&row.suspect.causes)
-        })
-        .title("Causes")
-        .rows_only();
-    columns.parts(
-        "causes",
-        "causes that the events of the traces prove, likewise",
-        word_columns(["the cause, as in `.dump Why`, and the number of traces"; 2]),
-        |row| row.suspect.causes.iter().collect(),
-    );
+    let verdicts =
+        "growth verdicts of the traces ([growth.md](growth.md)), the most frequent first";
+    let meanings = [verdicts, "the verdict, and the number of traces that have it"];
+    add_words(&mut columns, ["verdicts", "Growth"], meanings, |of| &of.verdicts);
+    let causes = "causes that the events of the traces prove, likewise";
+    let meanings = [causes, "the cause, as in `.dump Why`, and the number of traces"];
+    add_words(&mut columns, ["causes", "Causes"], meanings, |of| &of.causes);
     columns.parts("by_day", "the days on which it leaked, in order", day_columns(), |row| {
         row.suspect.by_day.iter().collect()
     });
     let function = columns.add(
         "function",
         "the function of the program in the stack ([why.md](why.md#the-function))",
-        |row| row.suspect.function.as_deref(),
+        |row| row.suspect.site.function.as_deref(),
     );
     function.title("Function").follows("stack_id");
     columns.add(
@@ -161,8 +126,9 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
          these machines of the score in the worst trace of each",
         |row| row.suspect.score,
     );
-    columns
-        .add("stack", "frames of the stack, a line each", |row| row.suspect.stack_text.as_deref());
+    columns.add("stack", "frames of the stack, a line each", |row| {
+        row.suspect.site.stack_text.as_deref()
+    });
     columns
         .nest("worst", "object", "the trace with the highest score", |row| {
             worst_columns().part(&row.suspect.worst)
@@ -207,15 +173,11 @@ pub fn fleet_why<'a>(
 
 /// A sentence about all that leaks. What only process exit closed is not *leaked*.
 fn headline(answer: &FleetWhy, of: &str) -> String {
-    let handles = || answer.suspects.iter().filter(|suspect| !suspect.is_of_allocations());
+    let handles = || answer.suspects.iter().filter(|suspect| !suspect.site.is_of_allocations());
     let leaked: i64 = handles().map(|suspect| suspect.leaked).sum();
     let at_exit: i64 = handles().map(|suspect| suspect.unreleased() - suspect.leaked).sum();
-    let programs: std::collections::BTreeSet<&str> =
-        answer.suspects.iter().map(|suspect| suspect.process.as_str()).collect();
-    let programs = match programs.first() {
-        Some(program) if programs.len() == 1 => Untrusted(program).to_string(),
-        _ => Counted(programs.len() as u64, "program").to_string(),
-    };
+    let programs = answer.suspects.iter().map(|suspect| suspect.site.process.as_str());
+    let programs = named(&programs.collect());
     let all = answer.suspects.len() as u64;
     let of_handles = handles().count() as u64;
     // Without suspects of handles, all are of allocations.
@@ -250,7 +212,7 @@ fn headline(answer: &FleetWhy, of: &str) -> String {
 
 /// Amount that a suspect leaks in all traces, as in "1,234 of 5,678 Event handles leaked".
 pub fn amount(suspect: &FleetSuspect) -> String {
-    let FleetSuspect { kind, type_name, allocator, .. } = suspect;
+    let CallSite { kind, type_name, allocator, .. } = &suspect.site;
     let (noun, verb) = match kind.as_str() {
         "handle" => ("handle", "closed"),
         "view" => ("view", "unmapped"),
@@ -262,15 +224,10 @@ pub fn amount(suspect: &FleetSuspect) -> String {
     };
     let acquired = count(suspect.acquired);
     let plural = Counted(acquired, noun).plural();
-    let (number, rest) = match (count(suspect.leaked), count(suspect.closed_at_exit)) {
-        (leaked, 0) => (leaked, "leaked".to_owned()),
-        (0, at_exit) => (at_exit, format!("{verb} only by process exit")),
-        (leaked, at_exit) => {
-            (leaked, format!("leaked, {} {verb} only by process exit", HumanCount(at_exit)))
-        }
-    };
+    let (leaked, at_exit) = (count(suspect.leaked), count(suspect.closed_at_exit));
+    let (number, rest) = unreleased(leaked, at_exit, verb);
     let bytes = match suspect.bytes_unreleased {
-        bytes @ 1.. if suspect.is_of_allocations() => format!(", {}", Size(bytes)),
+        bytes @ 1.. if suspect.site.is_of_allocations() => format!(", {}", Size(bytes)),
         _ => String::new(),
     };
     let (number, acquired) = (HumanCount(number), HumanCount(acquired));
@@ -279,7 +236,7 @@ pub fn amount(suspect: &FleetSuspect) -> String {
 
 /// The builds and days of a suspect, as a sentence.
 pub fn builds(suspect: &FleetSuspect) -> String {
-    let FleetSuspect { first_day, last_day, .. } = suspect;
+    let [first_day, last_day] = suspect.days();
     let days = match first_day == last_day {
         true => format!("on {first_day}"),
         false => format!("from {first_day} to {last_day}"),
@@ -298,12 +255,19 @@ pub fn builds(suspect: &FleetSuspect) -> String {
     }
 }
 
-/// Declares a word with the number of traces.
-fn word_columns<'a>([word, traces]: [&'static str; 2]) -> Columns<'a, &'a (String, usize)> {
-    let mut columns = Columns::<&(String, usize)>::default();
-    columns.member("word", word, |(word, _)| word.as_str());
-    columns.member("traces", traces, |(_, traces)| *traces);
-    columns
+/// Declares words with their numbers of traces: as one text, and in documents each with its number.
+fn add_words<'a>(
+    columns: &mut Columns<'a, SuspectRow<'a>>,
+    [name, title]: [&'static str; 2],
+    [words, word]: [&'static str; 2],
+    of: fn(&'a FleetSuspect) -> &'a [(String, usize)],
+) {
+    let text = columns.add(name, words, move |row| joined(of(row.suspect)));
+    text.title(title).rows_only();
+    let mut members = Columns::<&(String, usize)>::default();
+    members.member("word", word, |(word, _)| word.as_str());
+    members.member("traces", word, |(_, traces)| *traces);
+    columns.parts(name, words, members, move |row| of(row.suspect).iter().collect());
 }
 
 /// A day, and its leaks.
@@ -356,7 +320,7 @@ pub fn causes(suspect: &FleetSuspect) -> String {
 
 impl SuspectRow<'_> {
     fn bytes(&self) -> Option<i64> {
-        self.suspect.is_of_allocations().then_some(self.suspect.bytes_unreleased)
+        self.suspect.site.is_of_allocations().then_some(self.suspect.bytes_unreleased)
     }
 
     /// Growth on the machines, as a sentence.
@@ -378,7 +342,7 @@ impl SuspectRow<'_> {
     /// Writes a block about a suspect, and an empty line: rank, machines and process, its calls, amount, growth, builds,
     /// causes, and the commands that show the worst trace.
     fn write(&self, all_frames: bool, display: &Display, out: &mut dyn Write) -> io::Result<()> {
-        let suspect = self.suspect;
+        let (suspect, site) = (self.suspect, &self.suspect.site);
         let paint = |role, text: &str| {
             let text = Untrusted(text).to_string();
             display.screen.paint(role, display.whole(&text)).to_string()
@@ -386,16 +350,15 @@ impl SuspectRow<'_> {
         let machines = Counted(suspect.machines_of_process as u64, "machine");
         let heading = format!(
             "{}  {} of {machines}   {} {}",
-            suspect.rank, suspect.machines, suspect.process, suspect.type_name
+            suspect.rank, suspect.machines, site.process, site.type_name
         );
         writeln!(out, "{}", paint(Role::Heading, &heading))?;
         let mut line = |role, text: &str| writeln!(out, "{INDENT}{}", paint(role, text));
-        let text = suspect.stack_text.as_deref();
         if all_frames {
-            lines(text).iter().try_for_each(|frame| line(Role::Heading, frame))?;
+            let frames = lines(site.stack_text.as_deref());
+            frames.iter().try_for_each(|frame| line(Role::Heading, frame))?;
         } else {
-            let function = suspect.function.as_deref();
-            line(Role::Heading, &calls(function, text, &suspect.process, self.system))?;
+            line(Role::Heading, &calls(site, self.system))?;
         }
         let traces = Counted(suspect.traces_of_process as u64, "trace");
         line(Role::Plain, &format!("{} in {} of {traces}", amount(suspect), suspect.traces))?;
@@ -407,7 +370,7 @@ impl SuspectRow<'_> {
         let WorstTrace { machine, day, trace, suspect: id, evidence, .. } = &suspect.worst;
         line(Role::Plain, &format!("Worst on {machine}, {day}: {evidence}"))?;
         line(Role::Aside, &format!(".load {}", short(trace)))?;
-        let kind = if suspect.is_of_allocations() { "Resource" } else { "ObjectRef" };
+        let kind = if suspect.site.is_of_allocations() { "Resource" } else { "ObjectRef" };
         line(Role::Aside, &format!(".dump {kind} -Suspect {id} -ShowStack"))?;
         writeln!(out)
     }

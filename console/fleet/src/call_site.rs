@@ -1,0 +1,55 @@
+//! Call sites: what traces have in common that leak on one stack.
+
+use polars::prelude::{DataFrame, Expr, IntoLazy, JoinType, LazyFrame, PolarsResult, col, lit};
+
+use super::scan::{Record, collect};
+
+/// What is acquired where. Orders as its fields do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallSite {
+    pub process: String,
+    /// `handle`, `view` or the kind of allocations.
+    pub kind: String,
+    pub type_name: String,
+    pub allocator: Option<String>,
+    /// Identity of the create stack.
+    pub stack: Option<String>,
+    pub function: Option<String>,
+    /// Frames, a line each.
+    pub stack_text: Option<String>,
+}
+
+/// Columns that are equal in rows of one call site.
+pub const KEY: [&str; 5] = ["process", "kind", "type", "allocator", "stack"];
+
+/// Rows whose columns of a key are as [`CallSite`] has them.
+pub fn keyed(frame: LazyFrame) -> LazyFrame {
+    frame.with_columns(["process", "kind", "type"].map(|name| col(name).fill_null(lit(""))))
+}
+
+/// Rows with the `id` of their call site; those of others are left out.
+pub fn identified(sites: &DataFrame, rows: DataFrame) -> PolarsResult<DataFrame> {
+    let keys: Vec<Expr> = ["id"].iter().chain(&KEY).map(|name| col(*name)).collect();
+    let joined = sites.clone().lazy().select(&keys).join_builder().with(rows.lazy());
+    collect(joined.on(&keys[1..]).join_nulls(true).how(JoinType::Inner).finish())
+}
+
+impl CallSite {
+    pub fn new(row: Record<'_>) -> Self {
+        let text = |name| row.text(name).unwrap_or_default();
+        Self {
+            process: text("process"),
+            kind: text("kind"),
+            type_name: text("type"),
+            allocator: row.text("allocator"),
+            stack: row.text("stack"),
+            function: row.text("function"),
+            stack_text: row.text("stack_text"),
+        }
+    }
+
+    /// Whether it allocates.
+    pub fn is_of_allocations(&self) -> bool {
+        !matches!(self.kind.as_str(), "handle" | "view")
+    }
+}
