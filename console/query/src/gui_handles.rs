@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use handlescope_model::tables::ResourceKind;
+use handlescope_model::AcquisitionIdx;
+use handlescope_model::tables::{ResourceEnd, ResourceKind};
 use serde::Serialize;
 
-use super::allocations::AllocatorList;
+use super::acquisition_table::{AcquisitionTable, Needed};
+use super::allocations::{AllocatorList, Origin, ResourceSelection, Tables};
 use super::context::Source;
-use super::criteria::ResourceColumn;
 use super::criteria::{CountOrder, GroupCriteria, ObjectCriteria, ResourceCriteria};
 use super::error::QueryError;
 use super::frame_names::FrameNames;
-use super::resources::ResourcesAnswer;
+use super::resources::frames_for;
+use super::tables::ProcessList;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::filter::Filter;
 
@@ -60,42 +62,54 @@ pub fn gui_handles(
         return Ok(Vec::new());
     }
     // There are few allocators, and most traces have none of these kinds.
-    let allocators = AllocatorList::load(source.trace)?;
+    let trace = source.trace;
+    let allocators = AllocatorList::load(trace)?;
     let kinds = KINDS.iter().filter(|kind| {
         allocators.rows().iter().any(|allocator| allocator.kind == kind.code())
             && allocations.kind.as_ref().is_none_or(|filter| filter.matches(kind.name()))
     });
-    let kinds: Vec<&str> = kinds.map(|kind| kind.name()).collect();
+    let kinds: Vec<ResourceKind> = kinds.copied().collect();
     if kinds.is_empty() {
         return Ok(Vec::new());
     }
-    let allocations_by_kind = ResourceCriteria {
-        kind: Filter::new(&kinds.join(";")).ok(),
-        by: Some(vec![ResourceColumn::Kind, ResourceColumn::Allocator]),
-        leak: false,
-        leak_at_exit: false,
-        ..allocations
-    };
-    let answer = ResourcesAnswer::new(source, &allocations_by_kind, names, cancel)?;
-    let of_kind = kinds.into_iter().map(|kind| GuiHandles::of(&answer, kind));
-    Ok(of_kind.filter(|handles| handles.created > 0).collect())
+    let names_of_kinds: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    let kind = Filter::new(&names_of_kinds.join(";")).ok();
+    let criteria = ResourceCriteria { kind, leak: false, leak_at_exit: false, ..allocations };
+    let opened_stack = criteria.create_stack.is_some();
+    let needed = Needed { opened_stack, ..Needed::for_criteria(&criteria) };
+    let table = AcquisitionTable::load(trace, needed)?;
+    let processes = ProcessList::load(trace)?;
+    let frames = frames_for(&criteria, source, names, cancel)?;
+    let origin = Origin { trace, processes: &processes, frames: &frames, suspect: None, cancel };
+    let tables = Tables::load(origin, &allocators, &table)?;
+    let rows = ResourceSelection::new(&tables, &criteria)?.allocations(&tables);
+    let handles = kinds.into_iter().map(|kind| {
+        let rows = rows.iter().filter_map(|row| {
+            let allocator = allocators.get(table.allocator.get(row.row())?)?;
+            (allocator.kind == kind.code()).then_some((*row, allocator.name.as_str()))
+        });
+        GuiHandles::of(source.index, kind.name(), &table, rows)
+    });
+    Ok(handles.filter(|handles| handles.created > 0).collect())
 }
 
 impl GuiHandles {
-    /// Sums up the groups of a kind, each of one type.
-    fn of(answer: &ResourcesAnswer<'_>, kind: &'static str) -> Self {
-        let mut handles = Self { file: answer.about.index, kind, ..Self::default() };
+    /// Counts handles of a kind, each with its type.
+    fn of<'t>(
+        file: usize,
+        kind: &'static str,
+        table: &AcquisitionTable,
+        rows: impl Iterator<Item = (AcquisitionIdx, &'t str)>,
+    ) -> Self {
+        let mut handles = Self { file, kind, ..Self::default() };
         let mut by_type: BTreeMap<&str, u64> = BTreeMap::new();
-        for group in answer.groups_of(kind) {
-            let stats = &group.stats;
-            handles.created += stats.allocs;
-            handles.closed += stats.frees;
-            handles.leaked += stats.outstanding;
-            handles.closed_at_exit += stats.at_exit;
-            if stats.unreleased() > 0 {
-                let name = answer.allocator(group).unwrap_or_default();
-                *by_type.entry(name).or_default() += stats.unreleased();
-            }
+        for (row, type_name) in rows {
+            handles.created += 1;
+            handles.closed += u64::from(table.is_freed(row));
+            let Some(end) = table.unreleased(row) else { continue };
+            let is_leaked = end == ResourceEnd::Open;
+            *if is_leaked { &mut handles.leaked } else { &mut handles.closed_at_exit } += 1;
+            *by_type.entry(type_name).or_default() += 1;
         }
         let by_type = by_type.into_iter().map(|(name, count)| (name.to_owned(), count));
         Self { leaked_by_type: by_type.collect(), ..handles }

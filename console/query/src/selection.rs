@@ -12,8 +12,8 @@ use super::objects::ObjectTable;
 use super::stacks::StackSet;
 use handlescope_session::cancel::{Cancel, Cancelled, Poll};
 
-/// Events that one thread processes at a time.
-const EVENTS_AT_ONCE: usize = 1 << 16;
+/// Rows of a mask that one thread processes at a time.
+const ROWS_AT_ONCE: usize = 1 << 16;
 
 /// Objects that one thread processes at a time.
 pub const OBJECTS_AT_ONCE: usize = 1 << 18;
@@ -139,15 +139,6 @@ impl Selection {
         Ok(parts.collect::<Result<Vec<_>, Cancelled>>()?.concat())
     }
 
-    /// Notes that a filter needs the symbols of some modules.
-    pub fn note_symbols(&mut self, modules: &[String]) {
-        for module in modules {
-            if !self.needs_symbols.contains(module) {
-                self.needs_symbols.push(module.clone());
-            }
-        }
-    }
-
     pub fn objects(&self) -> &[Selected] {
         &self.objects
     }
@@ -271,19 +262,13 @@ impl EventMask {
     /// Removes the events that do not pass, those of objects that are gone, too.
     ///
     /// `height` is that of the events of the trace.
-    pub fn retain(&mut self, height: usize, passes: impl Fn(usize) -> bool + Sync) {
-        let parts = self.by_row(height).par_chunks_mut(EVENTS_AT_ONCE).enumerate();
-        parts.for_each(|(part, is_left)| {
-            // Two at once, because openings and ends take turns.
-            let (pairs, rest) = is_left.as_chunks_mut::<2>();
-            let mut event = part * EVENTS_AT_ONCE;
-            for [opened, ended] in pairs {
-                *opened = *opened && passes(event);
-                *ended = *ended && passes(event + 1);
-                event += 2;
-            }
-            rest.iter_mut().for_each(|is_left| *is_left = *is_left && passes(event));
-        });
+    pub fn retain(
+        &mut self,
+        height: usize,
+        cancel: &Cancel,
+        passes: impl Fn(usize) -> bool + Sync,
+    ) -> Result<(), Cancelled> {
+        retain_rows(self.by_row(height), cancel, passes)
     }
 
     /// Removes some events that do not pass; returns whether any of them is left.
@@ -305,6 +290,27 @@ impl EventMask {
         }
         has_event
     }
+}
+
+/// Removes from a mask the rows that do not pass; tested by all threads.
+pub fn retain_rows(
+    is_left: &mut [bool],
+    cancel: &Cancel,
+    passes: impl Fn(usize) -> bool + Sync,
+) -> Result<(), Cancelled> {
+    is_left.par_chunks_mut(ROWS_AT_ONCE).enumerate().try_for_each(|(part, is_left)| {
+        cancel.check()?;
+        // Two at once, because openings and ends of handles take turns.
+        let (pairs, rest) = is_left.as_chunks_mut::<2>();
+        let mut row = part * ROWS_AT_ONCE;
+        for [first, second] in pairs {
+            *first = *first && passes(row);
+            *second = *second && passes(row + 1);
+            row += 2;
+        }
+        rest.iter_mut().for_each(|is_left| *is_left = *is_left && passes(row));
+        Ok(())
+    })
 }
 
 #[cfg(test)]

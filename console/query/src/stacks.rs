@@ -13,7 +13,23 @@ use handlescope_session::filter::{Filter, LineMatch};
 pub use handlescope_session::trace::{StackSet, StackVerdicts};
 
 /// Judges some stacks by a filter; the names of their frames are looked up for it. The verdicts of earlier queries are used
-/// again.
+/// again. Modules whose symbols it needs and does not have are noted, each once.
+pub fn judge_noting(
+    filter: &Filter,
+    stacks: &StackSet,
+    frames: &Frames<'_>,
+    needs_symbols: &mut Vec<String>,
+) -> Result<Arc<StackVerdicts>, Cancelled> {
+    let verdicts = judge(filter, stacks, frames)?;
+    for module in &verdicts.needs_symbols {
+        if !needs_symbols.contains(module) {
+            needs_symbols.push(module.clone());
+        }
+    }
+    Ok(verdicts)
+}
+
+/// Like [`judge_noting`], which says which symbols are missing.
 pub fn judge(
     filter: &Filter,
     stacks: &StackSet,

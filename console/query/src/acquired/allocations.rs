@@ -11,7 +11,7 @@ use super::heaps::CreatedHeaps;
 use super::list::{Acquired, Subject};
 use super::sites::{Kept, Sites};
 use crate::acquisition_table::AcquisitionTable;
-use crate::allocations::{AllocatorList, Origin, choose};
+use crate::allocations::{AllocatorList, Origin, ResourceSelection, Tables};
 use crate::criteria::{ResourceCriteria, kind_name};
 use crate::error::QueryError;
 use crate::growth::Window;
@@ -55,7 +55,10 @@ impl<'a> Acquired<'a> {
             extent: window.unwrap_or(Window { start_ns: 0, end_ns: 0 }),
             cancel,
         };
-        let rows = selected_rows(origin, allocators, table, criteria)?;
+        // Without criteria on times and stacks, allocators decide.
+        let select = || ResourceSelection::new(&Tables::load(origin, allocators, table)?, criteria);
+        let selection = criteria.chooses_rows().then(select).transpose()?;
+        let first = table.allocations().start;
         let is_requested: Vec<bool> = allocators
             .rows()
             .iter()
@@ -69,19 +72,19 @@ impl<'a> Acquired<'a> {
         let is_selected = |row: &usize| {
             let allocator = table.allocator.get(*row);
             allocator.is_some_and(|allocator| is_set(&is_requested, allocator.row()))
-                && rows.as_deref().is_none_or(|rows| is_set(rows, *row))
+                && selection.as_ref().is_none_or(|selection| selection.has(*row - first))
         };
         let Sites { sites, rows: members, selected_count, stacks } =
             Sites::of(table, allocators, is_selected, kept, frames)?;
-        if kept == Kept::Leaking && rows.is_none() {
+        if kept == Kept::Leaking && selection.is_none() {
             acquired.heaps =
                 CreatedHeaps::leaking(table, allocators, &is_requested, &stacks, processes);
         }
         acquired.groups.extend(sites.into_iter().filter_map(|site| {
-            let allocator = allocators.get(site.allocator)?;
-            let kind = ResourceKind::from_code(site.kind);
+            let allocator = allocators.get(site.allocator?)?;
+            let kind = ResourceKind::from_code(allocator.kind);
             Some(Group {
-                type_name: kind_name(site.kind),
+                type_name: kind_name(allocator.kind),
                 allocator: Some(allocator.name.as_str()),
                 is_named_by_allocator: kind.is_some_and(is_named_by_allocator),
                 has_lasting_name: kind.is_none_or(has_lasting_names),
@@ -135,23 +138,4 @@ fn process<'a>(processes: &'a ProcessList, allocator: &Allocator) -> Cow<'a, Pro
         Some(row) => Cow::Borrowed(processes.get(row)),
         None => Cow::Owned(processes.owner(None, allocator.pid)),
     }
-}
-
-/// Whether an allocation passes the filters on times and stacks, by row; `None` without any.
-fn selected_rows(
-    origin: Origin<'_>,
-    allocators: &AllocatorList,
-    table: &AcquisitionTable,
-    criteria: &ResourceCriteria,
-) -> Result<Option<Vec<bool>>, QueryError> {
-    if !criteria.chooses_rows() {
-        return Ok(None);
-    }
-    let mut is_selected = vec![false; table.height()];
-    for row in choose(origin, allocators, table, criteria)?.0 {
-        if let Some(is_selected) = is_selected.get_mut(row.row()) {
-            *is_selected = true;
-        }
-    }
-    Ok(Some(is_selected))
 }

@@ -6,8 +6,7 @@ use std::ops::Range;
 
 use handlescope_model::rules::is_named_by_allocator;
 use handlescope_model::tables::{Allocator, ResourceKind};
-use handlescope_model::{AcquisitionIdx, AllocatorIdx, ProcessIdx, StackIdx, sentinel};
-use hashbrown::HashMap;
+use handlescope_model::{AcquisitionIdx, AllocatorIdx, StackIdx, sentinel};
 
 use crate::acquisition_table::AcquisitionTable;
 use crate::allocations::AllocatorList;
@@ -15,7 +14,7 @@ use crate::amounts::Amount;
 use crate::criteria::StackTrims;
 use crate::error::QueryError;
 use crate::frame_names::Frames;
-use crate::groups::counting_sort;
+use crate::groups::{Coder, Nodes, counting_sort};
 use crate::stacks::StackSet;
 use crate::trimmed_stacks::TrimmedStacks;
 
@@ -40,10 +39,10 @@ pub enum Kept {
 }
 
 /// Allocations of one process, of one kind and on one stack.
+#[derive(Default)]
 pub struct Site {
-    pub kind: u32,
     /// The first of its allocators.
-    pub allocator: AllocatorIdx,
+    pub allocator: Option<AllocatorIdx>,
     /// The stack: one of those of the same functions.
     pub stack: Option<StackIdx>,
     /// Whether any of it was never freed.
@@ -51,9 +50,6 @@ pub struct Site {
     /// Place of its rows in [`Sites::rows`], in time order within each allocator.
     pub members: Range<usize>,
 }
-
-/// Owner and kind, and stack.
-type Key = (u32, StackIdx);
 
 impl Sites {
     /// Groups the rows that are chosen.
@@ -64,8 +60,10 @@ impl Sites {
         kept: Kept,
         frames: &Frames<'_>,
     ) -> Result<Self, QueryError> {
-        let owners = owners(allocators, kept == Kept::ByAllocator);
-        let allocator = |row: usize| table.allocator.get(row);
+        let mut owners = Coder::default();
+        for (row, allocator) in (0..).zip(allocators.rows()) {
+            owners.learn(row, || owner(allocator, kept == Kept::ByAllocator));
+        }
         let mut stacks = StackSet::new(frames.stacks.len());
         table
             .allocations()
@@ -74,25 +72,23 @@ impl Sites {
         allocators.rows().iter().for_each(|row| stacks.add(row.create_stack));
         frames.resolve(stacks.iter())?;
         let stacks = TrimmedStacks::compare(frames, &stacks, &StackTrims::default())?;
-        let mut numbers: HashMap<Key, u32> = HashMap::new();
-        let mut sites: Vec<Site> = Vec::new();
+        let mut nodes: Nodes<Site> = Nodes::default();
         let (mut site_of, mut selected_count) = (vec![sentinel(); table.height()], 0);
         for row in table.allocations().filter(&is_selected) {
             selected_count += 1;
-            let allocator = allocator(row).unwrap_or_default();
-            let owner = owners.get(allocator.row()).copied().unwrap_or_default();
-            let stack =
-                table.opened_stack.get(row).map_or(StackIdx::NONE, |stack| stacks.equal(stack));
-            let next = sites.len() as u32;
-            let number = *numbers.entry((owner, stack)).or_insert(next);
-            if number == next {
-                let kind = allocators.get(allocator).map_or(sentinel(), |allocator| allocator.kind);
-                let stack = stack.known();
-                sites.push(Site { kind, allocator, stack, leaks: false, members: 0..0 });
+            let allocator = table.allocator.get(row).unwrap_or_default();
+            let owner = owners.known(allocator.0).unwrap_or_default();
+            let stack = table.opened_stack.get(row);
+            let stack = stack.map_or(StackIdx::NONE, |stack| stacks.equal(stack));
+            site_of[row] = nodes.of(sentinel(), &[owner, stack.0], 0);
+            if let Some(site) = nodes.stats_mut(site_of[row]) {
+                site.allocator.get_or_insert(allocator);
+                site.stack = stack.known();
+                site.leaks |= table.is_unreleased(AcquisitionIdx::of(row));
             }
-            site_of[row] = number;
-            sites[number as usize].leaks |= table.is_unreleased(AcquisitionIdx::of(row));
         }
+        let mut sites: Vec<Site> =
+            nodes.into_nodes().0.into_iter().map(|node| node.stats).collect();
         let kept_rows = site_of.iter().enumerate().filter_map(|(row, site)| {
             let site = *site as usize;
             let is_kept = sites.get(site)?.leaks || kept != Kept::Leaking;
@@ -136,22 +132,12 @@ impl Sites {
     }
 }
 
-/// Numbers each allocator by its process and kind, and by its name if that says what is allocated or is requested.
-fn owners(allocators: &AllocatorList, by_allocator: bool) -> Vec<u32> {
-    let mut numbers: HashMap<Owner<'_>, u32> = HashMap::new();
-    let mut owners = Vec::with_capacity(allocators.rows().len());
-    for allocator in allocators.rows() {
-        let next = numbers.len() as u32;
-        let name =
-            Some(allocator.name.as_str()).filter(|_| by_allocator).or(descriptive_name(allocator));
-        let owner = (allocator.kind, allocator.process, allocator.pid, name);
-        owners.push(*numbers.entry(owner).or_insert(next));
-    }
-    owners
+/// What tells allocators apart: process and kind, and the name if that says what is allocated or is requested.
+fn owner(allocator: &Allocator, by_allocator: bool) -> String {
+    let name =
+        Some(allocator.name.as_str()).filter(|_| by_allocator).or(descriptive_name(allocator));
+    format!("{:?}", (allocator.kind, allocator.process, allocator.pid, name))
 }
-
-/// Kind, process and its id, and the name of the allocator.
-type Owner<'a> = (u32, Option<ProcessIdx>, Option<u32>, Option<&'a str>);
 
 /// The name of an allocator where it says what is allocated.
 fn descriptive_name(allocator: &Allocator) -> Option<&str> {

@@ -3,5 +3,6 @@
 mod selection;
 mod tables;
 
-pub use self::selection::{Origin, PART, ResourceSelection, choose, no_match, unreleased};
-pub use self::tables::{AllocatorList, MissTable, Tables, allocated_kinds, stacks_of_processes};
+pub use self::selection::{PART, ResourceSelection, unreleased};
+pub use self::tables::{AllocatorList, Origin, ResourceRow, Tables};
+pub use self::tables::{allocated_kinds, stacks_of_processes};

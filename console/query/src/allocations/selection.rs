@@ -1,325 +1,203 @@
-//! Choice of the allocations that pass: allocators, processes and stacks are judged once each.
+//! Choice of the allocations that pass: a mask over them, which one criterion after the other narrows. Allocators, processes
+//! and stacks are judged once each.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
-use std::sync::Arc;
 
 use handlescope_model::tables::{Allocator, ResourceEnd};
-use handlescope_model::{AcquisitionIdx, AllocatorIdx, ResourceMissIdx, Trace};
+use handlescope_model::{AcquisitionIdx, AllocatorIdx, ResourceMissIdx};
 use rayon::prelude::*;
 
-use super::tables::{AllocatorList, MissTable, ResourceRow, Tables};
+use super::tables::{ResourceRow, Tables};
 use crate::acquisition_table::AcquisitionTable;
-use crate::context::FileContext;
 use crate::criteria::{
-    AllocatorTest, ProcessCriteria, ResourceCriteria, ResourceEffect, ResourceTest, StackTest,
-    kind_name,
+    AllocatorTest, ResourceCriteria, ResourceEffect, ResourceTest, StackTest, kind_name,
 };
 use crate::criterion::{Criteria, Criterion, Survivors};
 use crate::error::QueryError;
-use crate::frame_names::Frames;
 use crate::no_match::{Candidates, NoMatch, Subject};
-use crate::stacks::{StackSet, StackVerdicts, judge};
-use crate::suspect_rows::SuspectRows;
-use crate::tables::{ProcessList, SelectedProcesses};
-use handlescope_session::cancel::Cancel;
-use handlescope_session::filter::Filter;
+use crate::selection::retain_rows;
+use crate::stacks::{StackSet, judge_noting};
+use crate::tables::SelectedProcesses;
 
 /// Rows that one thread processes at a time.
 pub const PART: usize = 1 << 18;
 
-/// Source from which allocations are read.
-#[derive(Clone, Copy)]
-pub struct Origin<'a> {
-    pub trace: &'a Trace,
-    pub processes: &'a ProcessList,
-    pub frames: &'a Frames<'a>,
-    /// The allocations of the suspect that is asked for.
-    pub suspect: Option<&'a SuspectRows>,
-    pub cancel: &'a Cancel,
-}
-
-impl<'a> Origin<'a> {
-    /// A trace whose stacks are loaded.
-    pub fn of(file: &'a FileContext<'a>) -> Option<Self> {
-        Some(Self {
-            trace: file.trace,
-            processes: &file.processes,
-            frames: file.frames.as_ref()?,
-            suspect: file.suspect_allocations.as_ref(),
-            cancel: file.cancel,
-        })
-    }
-}
-
-/// Numbers of rows.
-#[derive(Debug, Clone, Copy, Default)]
-struct Counted {
-    rows: usize,
-    /// Rows that are whole allocations, or the first part of one.
-    whole: usize,
-}
-
-impl Counted {
-    fn add(&mut self, counted: Self) {
-        self.rows += counted.rows;
-        self.whole += counted.whole;
-    }
-
-    fn remove(&mut self, counted: Self) {
-        self.rows = self.rows.saturating_sub(counted.rows);
-        self.whole = self.whole.saturating_sub(counted.whole);
-    }
-
-    /// Number of allocations: further parts do not count, unless only they pass.
-    fn survivors(self) -> usize {
-        self.whole.max(self.rows.min(1))
-    }
-}
-
-/// Verdicts on allocations.
-pub struct ResourceSelection<'a> {
-    tables: &'a Tables<'a>,
-    criteria: &'a ResourceCriteria,
-    /// The criteria that are given.
-    tests: Vec<(Criterion, Test<'a>)>,
-    /// Number of the criteria on allocators that each allocator passes, one after the other, by row.
-    passed_by_allocator: Vec<usize>,
-    /// Number of criteria on allocators.
-    allocator_tests: usize,
+/// The allocations that pass, of which all but those that are asked for by `-Leak` and `-LeakAtExit` are there, too.
+pub struct ResourceSelection {
+    /// Whether each of them passes, and each free without allocation or ignored event behind them.
+    is_left: Vec<bool>,
+    /// Number of allocations that each criterion leaves.
+    survivors: Survivors,
     /// Modules whose symbols the filters on stacks need and do not have, each once.
     pub needs_symbols: Vec<String>,
 }
 
-/// A test of an allocation, or of a free without one.
-type RowTest<'a> = Box<dyn Fn(ResourceRow) -> bool + Send + Sync + 'a>;
-
-/// Test that decides whether a row passes a criterion.
-enum Test<'a> {
-    /// Tests its allocator, which has to pass more than this number of criteria.
-    Allocator(usize),
-    ResourceRow(RowTest<'a>),
-    /// Whether it leaks, of which all others are there, too.
-    Leaks,
-}
-
-impl<'a> ResourceSelection<'a> {
-    pub fn new(tables: &'a Tables<'a>, criteria: &'a ResourceCriteria) -> Result<Self, QueryError> {
-        let given = criteria.given();
-        let allocator_tests = given.iter().filter_map(|given| match given.effect {
-            ResourceEffect::Allocators(test) => Some(allocator_test(test, criteria, tables)),
-            _ => None,
-        });
-        let allocator_tests: Vec<_> = allocator_tests.collect();
-        let passed_by_allocator = tables.allocators.rows().iter().map(|allocator| {
-            let failed = allocator_tests.iter().position(|test| !test(allocator));
-            failed.unwrap_or(allocator_tests.len())
-        });
-        let mut selection = Self {
-            tables,
-            criteria,
-            tests: Vec::new(),
-            passed_by_allocator: passed_by_allocator.collect(),
-            allocator_tests: allocator_tests.len(),
-            needs_symbols: Vec::new(),
+impl ResourceSelection {
+    pub fn new(tables: &Tables<'_>, criteria: &ResourceCriteria) -> Result<Self, QueryError> {
+        let is_set = |flags: &[bool], row: ResourceRow| {
+            let flag = tables.allocator(row).and_then(|allocator| flags.get(allocator.row()));
+            flag.copied().unwrap_or_default()
         };
-        let mut allocator_indexes = 0..;
-        for given in given {
-            let test = match given.effect {
-                ResourceEffect::Allocators(_) => {
-                    Test::Allocator(allocator_indexes.next().unwrap_or_default())
+        // Allocators that pass all criteria so far.
+        let mut chosen = vec![true; tables.allocators.rows().len()];
+        let mut is_left = vec![true; tables.height()];
+        let mut leaks = None;
+        let retain = |is_left: &mut [bool], passes: &(dyn Fn(ResourceRow) -> bool + Sync)| {
+            retain_rows(is_left, tables.origin.cancel, |index| passes(tables.row(index)))
+        };
+        retain(&mut is_left, &|row| is_set(&chosen, row))?;
+        let mut survivors = Survivors::of(count(tables, &is_left, leaks));
+        let mut needs_symbols = Vec::new();
+        for given in criteria.given() {
+            match given.effect {
+                ResourceEffect::Allocators(test) => {
+                    let passes = allocators(test, criteria, tables).into_iter();
+                    chosen =
+                        chosen.into_iter().zip(passes).map(|(one, other)| one && other).collect();
+                    retain(&mut is_left, &|row| is_set(&chosen, row))?;
                 }
-                ResourceEffect::Rows(test) => Test::ResourceRow(row_test(test, criteria, tables)),
-                ResourceEffect::Leaks => Test::Leaks,
+                ResourceEffect::Rows(test) => {
+                    retain(&mut is_left, &*row_test(test, criteria, tables))?;
+                }
+                ResourceEffect::Leaks => leaks = Some(criteria),
                 ResourceEffect::Stacks(test) => {
                     let filter = match test {
                         StackTest::Create => &criteria.create_stack,
                         StackTest::Free => &criteria.free_stack,
                     };
                     let Some(filter) = filter else { continue };
-                    let verdicts = selection.verdicts(filter, test)?;
-                    Test::ResourceRow(Box::new(move |row| {
+                    // All stacks of the allocators, so that the verdicts serve the next query, too.
+                    let mut stacks = StackSet::new(tables.origin.frames.stacks.len());
+                    let rows = (0..tables.height()).map(|index| tables.row(index));
+                    rows.filter(|row| is_set(&chosen, *row))
+                        .for_each(|row| stacks.add(tables.stack(test, row)));
+                    let frames = tables.origin.frames;
+                    let verdicts = judge_noting(filter, &stacks, frames, &mut needs_symbols)?;
+                    retain(&mut is_left, &|row| {
                         tables.has_stack(test, row) && verdicts.passes(tables.stack(test, row))
-                    }))
+                    })?;
                 }
-            };
-            selection.tests.push((given.criterion, test));
-        }
-        Ok(selection)
-    }
-
-    /// Judges the stacks of rows that pass the criteria of allocators.
-    fn verdicts(
-        &mut self,
-        filter: &Filter,
-        test: StackTest,
-    ) -> Result<Arc<StackVerdicts>, QueryError> {
-        let mut stacks = StackSet::new(self.tables.frames.stacks.len());
-        self.tables
-            .rows()
-            .filter(|row| self.passes_allocator(*row))
-            .for_each(|row| stacks.add(self.tables.stack(test, row)));
-        let verdicts = judge(filter, &stacks, self.tables.frames)?;
-        for module in &verdicts.needs_symbols {
-            if !self.needs_symbols.contains(module) {
-                self.needs_symbols.push(module.clone());
             }
+            survivors.note(given.criterion, count(tables, &is_left, leaks));
         }
-        Ok(verdicts)
+        Ok(Self { is_left, survivors, needs_symbols })
     }
 
-    /// Whether a row passes all criteria of allocators.
-    fn passes_allocator(&self, row: ResourceRow) -> bool {
-        self.passed(row) == Some(self.allocator_tests)
+    /// Whether an allocation passes, by its place among the allocations.
+    pub fn has(&self, index: usize) -> bool {
+        self.is_left.get(index).copied().unwrap_or_default()
     }
 
-    fn passed(&self, row: ResourceRow) -> Option<usize> {
-        self.passed_by_allocator.get(self.tables.allocator(row)?.row()).copied()
+    /// The allocations, ascending.
+    pub fn allocations(&self, tables: &Tables<'_>) -> Vec<AcquisitionIdx> {
+        let left = self.is_left.par_iter().enumerate().filter(|(_, is_left)| **is_left);
+        left.filter_map(|(index, _)| tables.row(index).allocation()).collect()
     }
 
-    /// The allocations that pass, ascending, of which all but those that are asked for by `-Leak` and `-LeakAtExit` are
-    /// there, too, and how many each criterion leaves.
-    pub fn resources(&self) -> Result<(Vec<AcquisitionIdx>, Survivors), QueryError> {
-        let rows = self.tables.resources.allocations();
-        let parts = (0..rows.len().div_ceil(PART)).into_par_iter().map(|part| {
-            self.tables.cancel.check()?;
-            let first = rows.start + part * PART;
-            Ok(self.part(first..(first + PART).min(rows.end)))
+    /// The frees without allocation and the ignored events, ascending.
+    pub fn misses(&self, tables: &Tables<'_>) -> Vec<ResourceMissIdx> {
+        let misses = self.is_left.iter().skip(tables.resources.allocations().len());
+        let misses = (0..).map(ResourceMissIdx).zip(misses);
+        misses.filter(|(_, is_left)| **is_left).map(|(row, _)| row).collect()
+    }
+
+    /// Reason why no allocation passes; `None` when the trace has none, or some pass.
+    pub fn no_match(
+        &self,
+        tables: &Tables<'_>,
+        criteria: &ResourceCriteria,
+    ) -> Result<Option<NoMatch>, QueryError> {
+        let names = |passed: &ResourceCriteria, criterion, value: &_| {
+            let rows = Self::new(tables, passed)?.allocations(tables);
+            let allocators =
+                rows.iter().filter_map(|row| tables.resources.allocator.get(row.row()));
+            let allocators: BTreeSet<AllocatorIdx> = allocators.collect();
+            let allocators = allocators.iter().filter_map(|row| tables.allocators.get(*row));
+            let names = allocators.filter_map(|allocator| match criterion {
+                Criterion::Kind | Criterion::Type => Some(kind_name(allocator.kind).to_owned()),
+                Criterion::Allocator => Some(allocator.name.clone()),
+                Criterion::Process => {
+                    let process = tables.origin.processes.owner(allocator.process, allocator.pid);
+                    Some(process.shown_name(false).to_owned())
+                }
+                _ => None,
+            });
+            Ok(Candidates::of(value, names.collect()))
+        };
+        NoMatch::of(Subject::Allocation, criteria, &self.survivors, names, |criteria| {
+            Ok(!Self::new(tables, criteria)?.survivors.are_none())
+        })
+    }
+}
+
+/// Number of allocations that are left and, with criteria of leaks, leak: further parts do not count, unless only they are
+/// left.
+fn count(tables: &Tables<'_>, is_left: &[bool], leaks: Option<&ResourceCriteria>) -> usize {
+    let (table, first) = (tables.resources, tables.resources.allocations().start);
+    let is_left = is_left.get(..table.allocations().len()).unwrap_or_default();
+    let parts = is_left.par_chunks(PART).enumerate().map(|(part, is_left)| {
+        let rows = (first + part * PART..).map(AcquisitionIdx::of).zip(is_left);
+        let left = rows.filter(|(row, is_left)| {
+            **is_left && leaks.is_none_or(|criteria| is_unreleased(table, *row, criteria))
         });
-        let (mut resources, mut total) = (Vec::new(), Counted::default());
-        let mut removed = vec![Counted::default(); self.tests.len()];
-        for (rows, counted, removals) in parts.collect::<Result<Vec<_>, QueryError>>()? {
-            resources.extend(rows);
-            total.add(counted);
-            removed.iter_mut().zip(removals).for_each(|(sum, removal)| sum.add(removal));
-        }
-        let mut survivors = Survivors::of(total.survivors());
-        for ((criterion, _), removed) in self.tests.iter().zip(removed) {
-            total.remove(removed);
-            survivors.note(*criterion, total.survivors());
-        }
-        Ok((resources, survivors))
-    }
-
-    /// Chooses from some rows, and counts all and those that each criterion removes: for most rows only one has to
-    /// count.
-    fn part(&self, rows: Range<usize>) -> (Vec<AcquisitionIdx>, Counted, Vec<Counted>) {
-        let table = self.tables.resources;
-        let (mut total, mut removed) =
-            (Counted::default(), vec![Counted::default(); self.tests.len()]);
-        let passes = |resource: &AcquisitionIdx| {
-            let row = ResourceRow::Allocation(*resource);
-            let Some(passed_tests) = self.passed(row) else { return false };
-            let whole = usize::from(!table.is_further_part(*resource));
-            let counted = Counted { rows: 1, whole };
-            total.add(counted);
-            let mut is_counted_leak = true;
-            for ((_, test), removed) in self.tests.iter().zip(&mut removed) {
-                let passes = match test {
-                    Test::Allocator(index) => passed_tests > *index,
-                    Test::ResourceRow(test) => test(row),
-                    Test::Leaks => {
-                        if is_counted_leak && !is_unreleased(table, *resource, self.criteria) {
-                            removed.add(counted);
-                            is_counted_leak = false;
-                        }
-                        true
-                    }
-                };
-                if !passes {
-                    if is_counted_leak {
-                        removed.add(counted);
-                    }
-                    return false;
-                }
-            }
-            true
-        };
-        let rows = rows.map(AcquisitionIdx::of).filter(passes).collect();
-        (rows, total, removed)
-    }
-
-    /// The frees without allocation and the ignored events that pass, ascending.
-    pub fn misses(&self) -> Vec<ResourceMissIdx> {
-        let passes = |miss: &ResourceMissIdx| {
-            let row = ResourceRow::Miss(*miss);
-            self.passes_allocator(row)
-                && self.tests.iter().all(|(_, test)| match test {
-                    Test::Allocator(_) | Test::Leaks => true,
-                    Test::ResourceRow(test) => test(row),
-                })
-        };
-        (0..self.tables.misses.len()).map(ResourceMissIdx::of).filter(passes).collect()
-    }
+        left.fold((0, 0), |(rows, whole), (row, _)| {
+            (rows + 1, whole + usize::from(!table.is_further_part(row)))
+        })
+    });
+    let (rows, whole) = parts.reduce(|| (0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+    whole.max(rows.min(1))
 }
 
-/// Returns a test of the allocators of allocations.
-fn allocator_test<'a>(
-    test: AllocatorTest,
-    criteria: &'a ResourceCriteria,
-    tables: &'a Tables<'_>,
-) -> Box<dyn Fn(&Allocator) -> bool + 'a> {
-    match test {
+/// Which allocators pass a test, by row.
+fn allocators(test: AllocatorTest, criteria: &ResourceCriteria, tables: &Tables<'_>) -> Vec<bool> {
+    let owners = match test {
+        AllocatorTest::OwnerCommandLine => criteria.owners.by_name_and_command_line(),
+        AllocatorTest::NewOwner => criteria.owners.clone(),
+        _ => criteria.owners.by_name(),
+    };
+    let owners = SelectedProcesses::new(tables.origin.processes, owners);
+    let passes = |allocator: &Allocator| match test {
         AllocatorTest::Kind => {
-            let filter = criteria.kind.as_ref();
-            Box::new(move |allocator| {
-                filter.is_none_or(|filter| filter.matches(kind_name(allocator.kind)))
-            })
+            let name = kind_name(allocator.kind);
+            criteria.kind.as_ref().is_none_or(|filter| filter.matches(name))
         }
-        AllocatorTest::Name => {
-            let filter = criteria.allocator.as_ref();
-            // A name passes as a whole, whatever line ends it has.
-            Box::new(move |allocator| {
-                filter.is_none_or(|filter| filter.accepts(filter.line(&allocator.name)))
-            })
+        // A name passes as a whole, whatever line ends it has.
+        AllocatorTest::Name => criteria
+            .allocator
+            .as_ref()
+            .is_none_or(|filter| filter.accepts(filter.line(&allocator.name))),
+        AllocatorTest::Owner | AllocatorTest::OwnerCommandLine | AllocatorTest::NewOwner => {
+            owners.has_owner(allocator.process, allocator.pid)
         }
-        AllocatorTest::Owner => owner_test(criteria.owners.by_name(), tables),
-        AllocatorTest::OwnerCommandLine => {
-            owner_test(criteria.owners.by_name_and_command_line(), tables)
-        }
-        AllocatorTest::NewOwner => owner_test(criteria.owners.clone(), tables),
-    }
+    };
+    tables.allocators.rows().iter().map(passes).collect()
 }
 
-fn owner_test<'a>(
-    owners: ProcessCriteria,
-    tables: &Tables<'_>,
-) -> Box<dyn Fn(&Allocator) -> bool + 'a> {
-    let processes = SelectedProcesses::new(tables.processes, owners);
-    Box::new(move |allocator| processes.has_owner(allocator.process, allocator.pid))
-}
-
-/// Returns a test of allocations, and of frees without one.
+/// Which allocations, or frees without one, pass a test.
 fn row_test<'a>(
     test: ResourceTest,
-    criteria: &'a ResourceCriteria,
+    criteria: &ResourceCriteria,
     tables: &'a Tables<'_>,
-) -> RowTest<'a> {
-    match test {
-        ResourceTest::Suspect => match tables.suspect {
-            // A free without an allocation belongs to no suspect.
-            Some(rows) => Box::new(|row| {
-                row.allocation().is_some_and(|allocation| rows.has(allocation.row()))
-            }),
-            None => Box::new(|_| true),
-        },
-        ResourceTest::Time => {
-            let range = criteria.time.map(|range| range.nanoseconds());
-            Box::new(move |row| {
-                let time_ns = tables.time_ns(row);
-                range.as_ref().is_none_or(|range| time_ns.is_some_and(|ns| range.contains(&ns)))
-            })
+) -> Box<dyn Fn(ResourceRow) -> bool + Sync + 'a> {
+    match (test, tables.origin.suspect, criteria.time, criteria.size) {
+        // A free without an allocation belongs to no suspect.
+        (ResourceTest::Suspect, Some(rows), ..) => {
+            Box::new(|row| row.allocation().is_some_and(|row| rows.has(row.row())))
         }
-        ResourceTest::Size => {
+        (ResourceTest::Time, _, Some(range), _) => {
+            let range = range.nanoseconds();
+            Box::new(move |row| tables.time_ns(row).is_some_and(|ns| range.contains(&ns)))
+        }
+        (ResourceTest::Size, .., Some(range)) => {
             let whole_sizes = tables.resources.whole_sizes();
             Box::new(move |row| {
                 let sizes = whole_sizes.as_ref().zip(row.allocation());
                 let size = sizes.and_then(|(sizes, allocation)| sizes.get(allocation.row()));
                 let size = size.copied().or_else(|| tables.size(row));
-                let size = size.and_then(|size| u64::try_from(size).ok());
-                criteria.size.is_none_or(|range| size.is_some_and(|size| range.contains(size)))
+                size.and_then(|size| u64::try_from(size).ok()).is_some_and(|it| range.contains(it))
             })
         }
+        _ => Box::new(|_| true),
     }
 }
 
@@ -343,49 +221,4 @@ fn is_unreleased(
             Some(ResourceEnd::Open) => is_any || criteria.leak,
             _ => is_any || criteria.leak_at_exit,
         }
-}
-
-/// Reason why no allocation passes; `None` when the trace has none, or some pass.
-pub fn no_match(
-    tables: &Tables<'_>,
-    criteria: &ResourceCriteria,
-    survivors: &Survivors,
-) -> Result<Option<NoMatch>, QueryError> {
-    let names = |passed: &ResourceCriteria, criterion, value: &_| {
-        let (rows, _) = ResourceSelection::new(tables, passed)?.resources()?;
-        let allocators = rows.iter().filter_map(|row| tables.resources.allocator.get(row.row()));
-        let allocators: BTreeSet<AllocatorIdx> = allocators.collect();
-        let allocators = allocators.iter().filter_map(|row| tables.allocators.get(*row));
-        let names = allocators.filter_map(|allocator| match criterion {
-            Criterion::Kind | Criterion::Type => Some(kind_name(allocator.kind).to_owned()),
-            Criterion::Allocator => Some(allocator.name.clone()),
-            Criterion::Process => {
-                let process = tables.processes.owner(allocator.process, allocator.pid);
-                Some(process.shown_name(false).to_owned())
-            }
-            _ => None,
-        });
-        Ok(Candidates::of(value, names.collect()))
-    };
-    NoMatch::of(Subject::Allocation, criteria, survivors, names, |criteria| {
-        Ok(!ResourceSelection::new(tables, criteria)?.resources()?.1.are_none())
-    })
-}
-
-/// The allocations that pass, ascending, of tables that were loaded already, and why there are none.
-///
-/// # Errors
-/// When the archive is damaged, or the query is cancelled.
-pub fn choose(
-    origin: Origin<'_>,
-    allocators: &AllocatorList,
-    resources: &AcquisitionTable,
-    criteria: &ResourceCriteria,
-) -> Result<(Vec<AcquisitionIdx>, Option<NoMatch>), QueryError> {
-    let Origin { trace, processes, frames, suspect, cancel } = origin;
-    let misses = MissTable::load(trace)?;
-    let tables =
-        Tables { allocators, resources, misses: &misses, processes, frames, suspect, cancel };
-    let (rows, survivors) = ResourceSelection::new(&tables, criteria)?.resources()?;
-    Ok((rows, no_match(&tables, criteria, &survivors)?))
 }

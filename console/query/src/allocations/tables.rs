@@ -4,10 +4,12 @@ use handlescope_model::tables::{
     Acquisitions, Allocator, Allocators, ResourceKind, ResourceMissKind, ResourceMisses,
 };
 use handlescope_model::{
-    AcquisitionIdx, AllocatorIdx, Numbers, ProcessIdx, ResourceMissIdx, StackIdx, TableRows, Trace,
+    AcquisitionIdx, AllocatorIdx, Number, Numbers, ProcessIdx, ResourceMissIdx, StackIdx,
+    TableRows, Trace,
 };
 
 use crate::acquisition_table::AcquisitionTable;
+use crate::context::FileContext;
 use crate::criteria::StackTest;
 use crate::error::QueryError;
 use crate::frame_names::Frames;
@@ -72,16 +74,36 @@ impl MissTable {
     }
 }
 
-/// Tables that are filtered.
-pub struct Tables<'a> {
-    pub allocators: &'a AllocatorList,
-    pub resources: &'a AcquisitionTable,
-    pub misses: &'a MissTable,
+/// Source from which allocations are read.
+#[derive(Clone, Copy)]
+pub struct Origin<'a> {
+    pub trace: &'a Trace,
     pub processes: &'a ProcessList,
     pub frames: &'a Frames<'a>,
     /// The allocations of the suspect that is asked for.
     pub suspect: Option<&'a SuspectRows>,
     pub cancel: &'a Cancel,
+}
+
+impl<'a> Origin<'a> {
+    /// A trace whose stacks are loaded.
+    pub fn of(file: &'a FileContext<'a>) -> Option<Self> {
+        Some(Self {
+            trace: file.trace,
+            processes: &file.processes,
+            frames: file.frames.as_ref()?,
+            suspect: file.suspect_allocations.as_ref(),
+            cancel: file.cancel,
+        })
+    }
+}
+
+/// Tables that are filtered.
+pub struct Tables<'a> {
+    pub origin: Origin<'a>,
+    pub allocators: &'a AllocatorList,
+    pub resources: &'a AcquisitionTable,
+    pub misses: MissTable,
 }
 
 /// An allocation, or a free without one or an ignored event.
@@ -98,35 +120,53 @@ impl ResourceRow {
             Self::Miss(_) => None,
         }
     }
+
+    /// Its number in a column of allocations, or of frees without one.
+    pub fn get<T: Number>(self, [rows, misses]: &[Numbers<T>; 2]) -> Option<T> {
+        self.of(rows, misses)
+    }
+
+    fn of<T: Number>(self, rows: &Numbers<T>, misses: &Numbers<T>) -> Option<T> {
+        match self {
+            Self::Allocation(row) => rows.get(row.row()),
+            Self::Miss(row) => misses.get(row.row()),
+        }
+    }
 }
 
-impl Tables<'_> {
-    /// Every row, allocations first.
-    pub fn rows(&self) -> impl Iterator<Item = ResourceRow> {
-        let allocations =
-            self.resources.allocations().map(AcquisitionIdx::of).map(ResourceRow::Allocation);
-        allocations.chain((0..self.misses.len()).map(ResourceMissIdx::of).map(ResourceRow::Miss))
+impl<'a> Tables<'a> {
+    pub fn load(
+        origin: Origin<'a>,
+        allocators: &'a AllocatorList,
+        resources: &'a AcquisitionTable,
+    ) -> Result<Self, QueryError> {
+        Ok(Self { origin, allocators, resources, misses: MissTable::load(origin.trace)? })
+    }
+
+    /// Number of allocations, and of frees without one.
+    pub fn height(&self) -> usize {
+        self.resources.allocations().len() + self.misses.len()
+    }
+
+    /// One of these, allocations first.
+    pub fn row(&self, index: usize) -> ResourceRow {
+        let allocations = self.resources.allocations();
+        match index.checked_sub(allocations.len()) {
+            Some(miss) => ResourceRow::Miss(ResourceMissIdx::of(miss)),
+            None => ResourceRow::Allocation(AcquisitionIdx::of(allocations.start + index)),
+        }
     }
 
     pub fn allocator(&self, row: ResourceRow) -> Option<AllocatorIdx> {
-        match row {
-            ResourceRow::Allocation(row) => self.resources.allocator.get(row.row()),
-            ResourceRow::Miss(row) => self.misses.allocator.get(row.row()),
-        }
+        row.of(&self.resources.allocator, &self.misses.allocator)
     }
 
     pub fn time_ns(&self, row: ResourceRow) -> Option<i64> {
-        match row {
-            ResourceRow::Allocation(row) => self.resources.opened_ns.get(row.row()),
-            ResourceRow::Miss(row) => self.misses.time_ns.get(row.row()),
-        }
+        row.of(&self.resources.opened_ns, &self.misses.time_ns)
     }
 
     pub fn size(&self, row: ResourceRow) -> Option<i64> {
-        match row {
-            ResourceRow::Allocation(row) => self.resources.size.get(row.row()),
-            ResourceRow::Miss(row) => self.misses.size.get(row.row()),
-        }
+        row.of(&self.resources.size, &self.misses.size)
     }
 
     /// The stack that allocated or freed.

@@ -109,17 +109,8 @@ impl<T: Number> Source<T> {
 }
 
 impl KeyKind {
-    /// Number of 32-bit numbers that a group has in the column; 0 where its allocators give the value.
-    pub const fn width(&self) -> usize {
-        match self {
-            Self::Allocator(_) | Self::Owner => 0,
-            Self::Process(_) | Self::Stack(..) | Self::Number(_) | Self::Word(..) => 1,
-            Self::Bytes(_) => 2,
-        }
-    }
-
     /// Rank of the column: among groups with equal figures, columns with the lowest rank decide first.
-    const fn rank(&self) -> u8 {
+    pub fn rank(&self) -> u8 {
         match self {
             Self::Allocator(_) | Self::Owner => 0,
             Self::Process(_) => 1,
@@ -141,10 +132,6 @@ impl ResourceColumn {
 
     /// Columns of comparisons: groups of one kind, allocator, owner and stack.
     pub const COMPARED: [Self; 4] = [Self::Kind, Self::Allocator, Self::Process, Self::CreateStack];
-
-    /// Number of 32-bit numbers in a key: what allocators have in common, then the values of the other columns, and the
-    /// process of stacks through unknown code.
-    pub const KEY_WIDTH: usize = Self::width_before(u8::MAX, 0) + 1;
 
     /// Name in files.
     pub fn name(self) -> &'static str {
@@ -170,35 +157,6 @@ impl ResourceColumn {
 
     /// Whether allocators have it.
     pub fn is_of_allocator(self) -> bool {
-        self.kind().width() == 0
-    }
-
-    /// Index of its first number in a key.
-    pub fn key_index(self) -> usize {
-        const INDEXES: [usize; ResourceColumn::ALL.len()] = ResourceColumn::key_indexes();
-        INDEXES.get(self as usize).copied().unwrap_or_default()
-    }
-
-    const fn key_indexes() -> [usize; Self::ALL.len()] {
-        let (mut key_indexes, mut column) = ([0; Self::ALL.len()], 0);
-        while column < Self::ALL.len() {
-            key_indexes[column] =
-                Self::width_before(Self::ALL[column].declared().kind.rank(), column);
-            column += 1;
-        }
-        key_indexes
-    }
-
-    /// The numbers of a key before those of a column.
-    const fn width_before(rank: u8, column: usize) -> usize {
-        let (mut width, mut other) = (1, 0);
-        while other < Self::ALL.len() {
-            let kind = Self::ALL[other].declared().kind;
-            if kind.rank() < rank || kind.rank() == rank && other < column {
-                width += kind.width();
-            }
-            other += 1;
-        }
-        width
+        matches!(self.kind(), KeyKind::Allocator(_) | KeyKind::Owner)
     }
 }

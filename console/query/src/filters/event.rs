@@ -11,7 +11,7 @@ use crate::criteria::ProcessCriteria;
 use crate::error::QueryError;
 use crate::filters::object::HexFilter;
 use crate::selection::{Selected, Selection};
-use crate::stacks::judge;
+use crate::stacks::judge_noting;
 use handlescope_session::filter::Filter;
 use handlescope_session::values::TimeRange;
 
@@ -126,8 +126,7 @@ pub fn keep_stacks(
             ends.into_iter().flatten().for_each(|event| needed.add(stack.get(event.row())));
         })?);
     }
-    let verdicts = judge(filter, &needed, frames)?;
-    selection.note_symbols(&verdicts.needs_symbols);
+    let verdicts = judge_noting(filter, &needed, frames, &mut selection.needs_symbols)?;
     remove_events(file, selection, |event| verdicts.passes(stack.get(event)))
 }
 
@@ -140,7 +139,7 @@ fn remove_events(
 ) -> Result<(), QueryError> {
     let table = &file.objects.table;
     let was_partial = selection.events.is_partial();
-    selection.events.retain(table.height(), &passes);
+    selection.events.retain(table.height(), file.cancel, &passes)?;
     let mask = &selection.events;
     // Of most objects nothing passes, and nothing more is read of them.
     let may_stay = |selected: &Selected| {
@@ -227,8 +226,7 @@ pub fn keep_by_stack_of(
     let needed = selection.stacks(frames.stacks.len(), file.cancel, |selected, needed| {
         needed.add(stack_of(selected));
     })?;
-    let verdicts = judge(filter, &needed, frames)?;
-    selection.note_symbols(&verdicts.needs_symbols);
+    let verdicts = judge_noting(filter, &needed, frames, &mut selection.needs_symbols)?;
     selection.retain(file.cancel, |selected, _| verdicts.passes(stack_of(selected)))?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 use regex::Regex;
 
 use handlescope_model::tables::{Acquisitions, Names, Objects};
@@ -11,8 +11,9 @@ use handlescope_model::{
     ProcessIdx, StackIdx, Texts, TypeId, sentinel,
 };
 
+use super::coder::Coder;
 use super::counted::Handle;
-use super::lifetimes::{LifeTables, Times, code};
+use super::lifetimes::{LifeTables, Times};
 use super::process_stacks::{ProcessStacks, StackNumbers};
 use crate::context::FileContext;
 use crate::criteria::{GroupColumn, GroupKey};
@@ -62,9 +63,6 @@ const LIFETIMES: [(i64, &str); 9] = [
     (3_600_000_000_000, "10 min to 1 h"),
     (i64::MAX, "over 1 h"),
 ];
-/// Rows below have a slot in a table; no table of processes or names of types is as long.
-const DENSE_LIMIT: usize = 1 << 20;
-
 const NOT_CLOSED: &str = "not closed";
 const OPENED_BEFORE: &str = "opened before the trace";
 
@@ -86,7 +84,8 @@ pub struct KeyRows<'a> {
 /// Makes the numbers that handles are grouped by: one for each text.
 pub struct Keys<'a> {
     texts: RowTexts<'a>,
-    coders: Vec<Coder>,
+    /// Columns with the numbers of their texts; there are none where the number is the value.
+    coders: Vec<(GroupColumn, Coder)>,
 }
 
 /// Texts of rows.
@@ -97,19 +96,6 @@ struct RowTexts<'a> {
     pattern: NamePattern,
     /// Whether processes go by the names of their executables.
     is_plain: bool,
-}
-
-/// The numbers of one column.
-struct Coder {
-    column: GroupColumn,
-    /// Text of a row; `None` where the text is the number itself.
-    text: Option<fn(&RowTexts<'_>, u32) -> String>,
-    texts: Vec<String>,
-    by_text: HashMap<String, u32>,
-    /// Numbers by row, [`sentinel`] for rows that have none yet.
-    near: Vec<u32>,
-    /// Numbers of large rows.
-    far: HashMap<u32, u32>,
 }
 
 /// Texts of the numbers of all columns.
@@ -125,17 +111,6 @@ impl<'a> Keys<'a> {
         stacks: Option<&'a TrimmedStacks>,
         is_plain: bool,
     ) -> Result<Self, QueryError> {
-        let coders = columns.iter().map(|column| Coder {
-            column: *column,
-            text: match key_of(*column) {
-                Key::Text(text) => Some(text),
-                _ => None,
-            },
-            texts: Vec::new(),
-            by_text: HashMap::new(),
-            near: Vec::new(),
-            far: HashMap::new(),
-        });
         Ok(Self {
             texts: RowTexts {
                 file,
@@ -144,22 +119,23 @@ impl<'a> Keys<'a> {
                 pattern: NamePattern,
                 is_plain,
             },
-            coders: coders.collect(),
+            coders: columns.iter().map(|column| (*column, Coder::default())).collect(),
         })
     }
 
     /// Makes the numbers of values, column by column.
     pub fn learn(&mut self, distinct: &[Vec<u32>]) {
         let Self { texts, coders } = self;
-        for (coder, rows) in coders.iter_mut().zip(distinct) {
-            rows.iter().for_each(|row| coder.learn(*row, texts));
+        for ((column, coder), rows) in coders.iter_mut().zip(distinct) {
+            let Key::Text(text) = key_of(*column) else { continue };
+            rows.iter().for_each(|row| coder.learn(*row, || text(texts, *row)));
         }
     }
 
     /// Puts the numbers of values in their place, column by column; all of them were made.
     pub fn put_codes(&self, values: &mut [Vec<u32>]) {
-        for (coder, values) in self.coders.iter().zip(values) {
-            if coder.text.is_some() {
+        for ((column, coder), values) in self.coders.iter().zip(values) {
+            if matches!(key_of(*column), Key::Text(_)) {
                 values.iter_mut().for_each(|row| *row = coder.known(*row).unwrap_or(sentinel()));
             }
         }
@@ -167,41 +143,9 @@ impl<'a> Keys<'a> {
 
     /// The texts, and the rows of stacks of single processes.
     pub fn into_texts(self, process_stacks: Option<&ProcessStacks>) -> KeyTexts {
-        let columns = self.coders.into_iter().map(|coder| (coder.column, coder.texts));
+        let columns = self.coders.into_iter().map(|(column, coder)| (column, coder.texts));
         let stacks = process_stacks.map(|stacks| stacks.rows().clone()).unwrap_or_default();
         KeyTexts { columns: columns.collect(), stacks }
-    }
-}
-
-impl Coder {
-    /// The number of a row, if it was made.
-    fn known(&self, row: u32) -> Option<u32> {
-        if self.text.is_none() || row == sentinel() {
-            return Some(row);
-        }
-        let near = self.near.get(row as usize).copied().filter(|code| *code != sentinel());
-        near.or_else(|| self.far.get(&row).copied())
-    }
-
-    fn learn(&mut self, row: u32, texts: &RowTexts<'_>) {
-        let Some(text) = self.text.filter(|_| self.known(row).is_none()) else { return };
-        let text = text(texts, row);
-        let next = code(Some(self.texts.len()));
-        let code = *self.by_text.entry(text).or_insert_with_key(|text| {
-            self.texts.push(text.clone());
-            next
-        });
-        let index = row as usize;
-        if index >= DENSE_LIMIT {
-            self.far.insert(row, code);
-            return;
-        }
-        if self.near.len() <= index {
-            self.near.resize(index + 1, sentinel());
-        }
-        if let Some(near) = self.near.get_mut(index) {
-            *near = code;
-        }
     }
 }
 

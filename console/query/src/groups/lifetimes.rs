@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use handlescope_model::{AcquisitionIdx, EventTable, EventTimes, ObjectIdx, sentinel};
+use handlescope_model::{AcquisitionIdx, EventTable, EventTimes, ObjectIdx};
 
 use super::counted::Handle;
 use crate::context::FileContext;
@@ -123,9 +123,4 @@ impl LifeTables {
     pub fn ending(&self, handle: Handle) -> Option<usize> {
         if handle.is_bare() { None } else { self.table.ending(handle.row.row()) }
     }
-}
-
-/// A row number, or [`sentinel`] for none.
-pub fn code(row: Option<usize>) -> u32 {
-    row.and_then(|row| u32::try_from(row).ok()).unwrap_or(sentinel())
 }

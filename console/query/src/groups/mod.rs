@@ -3,8 +3,9 @@
 //! [`lifetimes`] follows each handle and view from its opening to its close, [`columns`] gives it a number in each column,
 //! [`parts`] counts parts of the objects in parallel, and [`tree`] merges them. These are loops over slices instead of
 //! expressions over frames, because the counts depend on the order of rows: the objects of a group are distinct, and one
-//! pass makes the groups of all levels.
+//! pass makes the groups of all levels. [`coder`] numbers texts, and [`nodes`] makes and merges groups, for allocations, too.
 
+mod coder;
 mod columns;
 mod counted;
 mod cut;
@@ -17,9 +18,11 @@ mod ranked;
 mod stats;
 mod tree;
 
+pub use self::coder::Coder;
 pub use self::columns::NamePattern;
 pub use self::cut::GroupsLeftOut;
 pub use self::leaves::counting_sort;
+pub use self::nodes::{Nodes, Path};
 pub use self::stats::Stats;
 pub use self::tree::{GroupTree, NodeIdx};
 

@@ -1,13 +1,13 @@
 //! Handles of many objects, found and counted side by side, and put together in the order of the objects.
 
-use handlescope_model::sentinel;
 use rayon::prelude::*;
 
 use super::columns::{KeyRows, Keys};
 use super::counted::Handle;
 use super::leaves::{Handles, counting_sort};
 use super::lifetimes::{LifeTables, Times};
-use super::nodes::OuterGroups;
+use super::nodes::{Nodes, Path};
+use super::stats::Stats;
 use crate::selection::{EventMask, Selected, Selection};
 use handlescope_session::cancel::{Cancel, Cancelled, Poll};
 
@@ -35,7 +35,7 @@ struct ObjectHandles {
 
 /// The handles of some objects in their groups.
 pub struct CountedPart {
-    pub outer: OuterGroups,
+    pub outer: Nodes<Stats>,
     /// Handles of the groups above the innermost level, one group after the other.
     pub handles: Handles,
     /// Ends of the handles of each such group, by group and 1; first of the handles in no group.
@@ -103,20 +103,20 @@ impl ObjectHandles {
             Some((innermost, outermost)) => (innermost.as_slice(), outermost),
             None => (&[][..], &[][..]),
         };
-        let mut outer = OuterGroups::default();
+        let mut outer = Nodes::<Stats>::default();
         let mut path = Path::default();
         let mut sums = Sums::default();
         let mut slots = Vec::with_capacity(self.handles.len());
         for (at, handle) in self.handles.iter().enumerate() {
-            path.follow(outermost, at, &mut outer);
+            let group = path.follow(outermost.chunks(1), at, &mut outer);
             // The span is needed only for levels above the innermost.
-            let span_ns = if path.0.is_empty() { None } else { times.span(*handle) };
-            for (_, node) in &path.0 {
-                if let Some(stats) = outer.stats_mut(*node) {
+            let span_ns = group.and_then(|_| times.span(*handle));
+            for node in path.nodes() {
+                if let Some(stats) = outer.stats_mut(node) {
                     stats.add(*handle, span_ns);
                 }
             }
-            slots.push(path.0.last().map_or(0, |(_, node)| node + 1));
+            slots.push(group.map_or(0, |node| node + 1));
             sums.handles += u64::from(!handle.is_bare());
             sums.unreleased += u64::from(handle.is_unreleased());
         }
@@ -125,23 +125,5 @@ impl ObjectHandles {
         let (order, ends) = counting_sort(rows, width);
         let handles = Handles::ordered(&order, innermost, &self.handles);
         CountedPart { outer, handles, ends, all: sums }
-    }
-}
-
-/// The numbers and groups of the last handle, from the outermost level on.
-#[derive(Default)]
-struct Path(Vec<(u32, u32)>);
-
-impl Path {
-    /// Goes to the groups of a handle, by its numbers on the levels above the innermost.
-    fn follow(&mut self, levels: &[Vec<u32>], at: usize, outer: &mut OuterGroups) {
-        for (level, codes) in levels.iter().enumerate() {
-            let code = codes.get(at).copied().unwrap_or(sentinel());
-            if self.0.get(level).is_none_or(|(last, _)| *last != code) {
-                self.0.truncate(level);
-                let parent = self.0.last().map_or(sentinel(), |(_, node)| *node);
-                self.0.push((code, outer.of(parent, code, level as u32)));
-            }
-        }
     }
 }

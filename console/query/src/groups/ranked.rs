@@ -1,64 +1,15 @@
 //! Groups of the innermost level of which few are shown: all are ranked by little, and only of those that are
 //! shown everything is counted.
 
-use handlescope_model::sentinel;
-use hashbrown::HashMap;
-
+use super::coder::Slots;
 use super::counted::Handle;
 use super::cut::{Cut, GroupsLeftOut, Rank};
 use super::leaves::{Handles, Leaf, Leaves};
 use super::lifetimes::Times;
 use super::stats::Stats;
 
-/// Places of groups by what they have in the innermost column; its memory serves one group of the level above
-/// after the other.
-#[derive(Default)]
-pub struct Slots {
-    /// Places of small numbers, after that of [`sentinel`].
-    near: Vec<u32>,
-    far: HashMap<u32, u32>,
-}
-
-impl Slots {
-    /// Rows of most tables are below; 4 MiB.
-    const DENSE_LIMIT: usize = 1 << 20;
-
-    fn get(&self, code: u32) -> Option<usize> {
-        let near = self.near.get(code.wrapping_add(1) as usize).copied();
-        let slot = near.filter(|slot| *slot != sentinel()).or_else(|| self.far_slot(code));
-        slot.map(|slot| slot as usize)
-    }
-
-    fn far_slot(&self, code: u32) -> Option<u32> {
-        // Most groups have no large numbers.
-        if self.far.is_empty() { None } else { self.far.get(&code).copied() }
-    }
-
-    fn set(&mut self, code: u32, slot: u32) {
-        let index = code.wrapping_add(1) as usize;
-        if index >= Self::DENSE_LIMIT {
-            self.far.insert(code, slot);
-            return;
-        }
-        if self.near.len() <= index {
-            self.near.resize(index + 1, sentinel());
-        }
-        if let Some(near) = self.near.get_mut(index) {
-            *near = slot;
-        }
-    }
-
-    fn clear(&mut self, codes: impl Iterator<Item = u32>) {
-        self.far.clear();
-        for code in codes {
-            if let Some(near) = self.near.get_mut(code.wrapping_add(1) as usize) {
-                *near = sentinel();
-            }
-        }
-    }
-}
-
-/// The groups of some handles that are shown, and what is left out.
+/// The groups of some handles that are shown, and what is left out; the memory of the empty `slots` serves one group of the
+/// level above after the other.
 pub fn shown(
     leaves: &Leaves,
     parts: &[Handles],
@@ -69,11 +20,12 @@ pub fn shown(
     let mut ranks: Vec<(u32, Rank)> = Vec::new();
     for (code, handle) in leaves.handles(parts) {
         let slot = slots.get(code).unwrap_or_else(|| {
-            slots.set(code, ranks.len() as u32);
+            let next = ranks.len() as u32;
+            slots.set(code, next);
             ranks.push((code, Rank::default()));
-            ranks.len() - 1
+            next
         });
-        if let Some((_, rank)) = ranks.get_mut(slot) {
+        if let Some((_, rank)) = ranks.get_mut(slot as usize) {
             rank.add(handle);
         }
     }
@@ -85,7 +37,7 @@ pub fn shown(
         slots.set(leaf.code, slot);
     }
     for (code, handle) in leaves.handles(parts) {
-        if let Some(leaf) = slots.get(code).and_then(|slot| shown.get_mut(slot)) {
+        if let Some(leaf) = slots.get(code).and_then(|slot| shown.get_mut(slot as usize)) {
             leaf.stats.add(handle, times.span(handle));
         }
     }

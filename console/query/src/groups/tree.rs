@@ -6,12 +6,13 @@ use handlescope_model::{AcquisitionIdx, sentinel};
 use hashbrown::{HashMap, HashSet};
 use rayon::prelude::*;
 
+use super::coder::Slots;
 use super::cut::{Cut, GroupsLeftOut};
 use super::leaves::{Handles, Leaf, Leaves};
 use super::lifetimes::Times;
-use super::nodes::{Node, OuterGroups};
+use super::nodes::{Node, Nodes};
 use super::parts::{CountedPart, Sums};
-use super::ranked::{self, Slots};
+use super::ranked;
 use super::stats::Stats;
 use crate::criteria::GroupCriteria;
 use handlescope_session::cancel::{Cancel, Cancelled};
@@ -25,9 +26,9 @@ pub struct NodeIdx(u32);
 #[derive(Default)]
 pub struct GroupTree {
     /// Groups of all levels; those of the innermost level are the last.
-    nodes: Vec<Node>,
+    nodes: Vec<Node<Stats>>,
     /// Groups of the other levels, as long as handles are added.
-    outer: OuterGroups,
+    outer: Nodes<Stats>,
     /// The handles of the groups of the innermost level, by the node above them and 1; those that have none
     /// first.
     leaves: Vec<Leaves>,
@@ -68,20 +69,11 @@ impl GroupTree {
     /// Adds the groups and handles of objects that come after all others.
     pub fn add(&mut self, part: CountedPart) {
         let CountedPart { outer, handles, ends, all } = part;
-        let mut slots: Vec<u32> = vec![0];
-        for node in outer.into_nodes() {
-            let node_at =
-                |slot: u32| slots.get(slot as usize).and_then(|number| number.checked_sub(1));
-            let parent = node_at(node.parent.wrapping_add(1)).unwrap_or(sentinel());
-            let added = self.outer.of(parent, node.code, node.level);
-            if let Some(stats) = self.outer.stats_mut(added) {
-                stats.add_all(&node.stats);
-            }
-            slots.push(added + 1);
-        }
+        let places = self.outer.add_all(&outer, Stats::add_all);
+        let slots = std::iter::once(0).chain(places.into_iter().map(|node| node + 1));
         let number = self.parts.len() as u32;
         let starts = std::iter::once(0).chain(ends.iter().copied());
-        for (slot, (start, end)) in slots.into_iter().zip(starts.zip(ends.iter().copied())) {
+        for (slot, (start, end)) in slots.zip(starts.zip(ends.iter().copied())) {
             if start == end {
                 continue;
             }
@@ -109,7 +101,7 @@ impl GroupTree {
         times: &Times,
         cancel: &Cancel,
     ) -> Result<Vec<AcquisitionIdx>, Cancelled> {
-        self.nodes = std::mem::take(&mut self.outer).into_nodes();
+        self.nodes = std::mem::take(&mut self.outer).into_nodes().0;
         let mut children: HashMap<u32, Vec<NodeIdx>> = HashMap::new();
         for (index, node) in (0..).zip(&self.nodes) {
             children.entry(node.parent).or_default().push(NodeIdx(index));

@@ -88,10 +88,10 @@ impl TimeParts {
         usize::try_from(ends - 1).unwrap_or(usize::MAX).min(self.parts)
     }
 
-    /// Sums of these changes up to the end of each part.
+    /// Sums of these changes up to the end of each part; those of the last parts may be missing.
     pub fn sums(&self, changes: &[i64]) -> Vec<i64> {
-        let sums = changes.iter().take(self.parts).scan(0_i64, |sum, change| {
-            *sum = sum.saturating_add(*change);
+        let sums = (0..self.parts).scan(0_i64, |sum, part| {
+            *sum = sum.saturating_add(changes.get(part).copied().unwrap_or_default());
             Some(*sum)
         });
         sums.collect()

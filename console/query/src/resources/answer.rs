@@ -11,8 +11,7 @@ use super::groups::{Request, ResourceGroup, ResourceGroups};
 use crate::acquired::allocations_of_suspect;
 use crate::acquisition_table::{AcquisitionTable, Needed};
 use crate::allocations::{
-    AllocatorList, MissTable, Origin, PART, ResourceSelection, Tables, no_match,
-    stacks_of_processes, unreleased,
+    AllocatorList, Origin, PART, ResourceSelection, Tables, stacks_of_processes, unreleased,
 };
 use crate::answer::{About, Domain, TraceAnswer};
 use crate::context::Source;
@@ -91,58 +90,43 @@ impl<'a> ResourcesAnswer<'a> {
         let processes = ProcessList::load(trace)?;
         let allocators = AllocatorList::load(trace)?;
         let resources = Arc::new(AcquisitionTable::load(trace, Needed::for_criteria(criteria))?);
-        let misses = MissTable::load(trace)?;
-        let frames = match criteria.needs_frames() {
-            true => Frames::load(trace, names, source.frames, cancel)?,
-            false => Frames::none(trace, names, source.frames, cancel)?,
-        };
-        let frames = frames.with_system_modules(source.system);
+        let frames = frames_for(criteria, source, names, cancel)?;
         let origin =
             Origin { trace, processes: &processes, frames: &frames, suspect: None, cancel };
         let tables = || (&allocators, &resources);
         let suspect = criteria.suspect.as_ref();
         let suspect = suspect.map(|id| allocations_of_suspect(origin, tables(), id)).transpose()?;
-        let tables = Tables {
-            suspect: suspect.as_ref(),
-            allocators: &allocators,
-            resources: &resources,
-            misses: &misses,
-            processes: &processes,
-            frames: &frames,
-            cancel,
-        };
-        let ((rows, survivors), misses_selected, needs_symbols) = {
-            let selection = ResourceSelection::new(&tables, criteria)?;
-            (selection.resources()?, selection.misses(), selection.needs_symbols)
-        };
-        let request = Request { trace, tables: &tables, criteria, info: &info };
+        let origin = Origin { suspect: suspect.as_ref(), ..origin };
+        let tables = Tables::load(origin, &allocators, &resources)?;
+        let selection = ResourceSelection::new(&tables, criteria)?;
+        let (rows, misses) = (selection.allocations(&tables), selection.misses(&tables));
+        let request = Request { tables: &tables, criteria, info: &info };
         let unreleased = || unreleased(&resources, &rows, criteria);
         let is_unreleased = criteria.is_of_leaks();
         let window = info.has_clock().then(|| request.window());
         let has_groups = criteria.by.is_some();
         let has_totals = !has_groups && (criteria.with_totals_and_leaks || !is_unreleased);
-        let totals =
-            has_totals.then(|| request.groups(&ResourceColumn::TOTALS, &rows, &misses_selected));
+        let totals = has_totals.then(|| request.groups(&ResourceColumn::TOTALS, &rows, &misses));
         let has_leaks = !has_groups && (criteria.with_totals_and_leaks || is_unreleased);
         let leaks = has_leaks.then(|| request.groups(&ResourceColumn::LEAKS, &unreleased(), &[]));
         let groups = |by: &Vec<ResourceColumn>| match is_unreleased {
             true => request.groups(by, &unreleased(), &[]),
-            false => request.groups(by, &rows, &misses_selected),
+            false => request.groups(by, &rows, &misses),
         };
         let groups = criteria.by.as_ref().map(groups).transpose()?;
         let mut caveats = Caveat::of_losses(trace, "allocations, frees and leaks")?;
         let is_without_match = match is_unreleased {
             true => unreleased().is_empty(),
             false => {
-                rows.is_empty() && !misses_selected.iter().any(|row| misses.is_orphan_free(*row))
+                rows.is_empty() && !misses.iter().any(|row| tables.misses.is_orphan_free(*row))
             }
         };
-        let no_match = is_without_match.then(|| no_match(&tables, criteria, &survivors));
+        let no_match = is_without_match.then(|| selection.no_match(&tables, criteria));
         let no_match = no_match.transpose()?.flatten();
         let no_match = no_match.map(|no_match| no_match.with_recorded_time(trace)).transpose()?;
-        let facts = facts(&tables, criteria, &rows, &misses_selected);
+        let facts = facts(&tables, criteria, &rows, &misses);
         caveats.extend(Caveat::of_resources(trace, &facts)?);
-        caveats.extend(Caveat::of_missing_symbols(&needs_symbols));
+        caveats.extend(Caveat::of_missing_symbols(&selection.needs_symbols));
         let stacks = || Ok(stacks_of_processes(&resources, &allocators));
         caveats.extend(unnamed_methods::caveat(trace, &frames, &processes, stacks)?);
         let bases = ModuleBases::load(trace)?;
@@ -276,6 +260,18 @@ impl<'a> TraceAnswer<'a> for ResourcesAnswer<'a> {
     }
 }
 
+/// The frames of a trace; none where the criteria do not need them.
+pub fn frames_for<'a>(
+    criteria: &ResourceCriteria,
+    source: &Source<'a>,
+    names: &'a dyn FrameNames,
+    cancel: &'a Cancel,
+) -> Result<Frames<'a>, QueryError> {
+    let load = if criteria.needs_frames() { Frames::load } else { Frames::none };
+    let frames = load(source.trace, names, source.frames, cancel)?;
+    Ok(frames.with_system_modules(source.system))
+}
+
 /// Facts that caveats speak of.
 fn facts(
     tables: &Tables<'_>,
@@ -288,7 +284,7 @@ fn facts(
         .filter(|kind| criteria.kind.as_ref().is_none_or(|filter| filter.matches(kind.name())));
     let mut facts = ResourceFacts::of(requested.collect());
     for allocator in tables.allocators.rows() {
-        let process = allocator.process.map(|row| tables.processes.get(row));
+        let process = allocator.process.map(|row| tables.origin.processes.get(row));
         facts.add_allocator(allocator, process.map(|process| process.start_ns));
     }
     facts.add_allocations(&allocations(tables, rows));

@@ -1,106 +1,76 @@
-//! Counts allocations by their keys, part by part of the table, side by side: in loops, as a key is made of several
-//! columns and tables, and parts of an allocation count once.
+//! Counts allocations in their groups, part by part of the table, side by side: in loops, as parts of an allocation count
+//! once.
 
 use handlescope_model::rules::{is_freed, is_of_pages};
 use handlescope_model::tables::{ResourceKind, ResourceMissKind};
 use handlescope_model::{AcquisitionIdx, ResourceMissIdx, sentinel};
-use hashbrown::HashMap;
 use rayon::prelude::*;
 
-use super::keys::{Key, Keys};
+use super::keys::Keys;
 use super::stats::{Once, ResourceStats};
-use crate::acquisition_table::AcquisitionTable;
-use crate::allocations::{AllocatorList, MissTable, PART};
+use crate::allocations::{PART, ResourceRow, Tables};
+use crate::groups::{Nodes, Path};
 use crate::growth::{Change, TimeParts};
-use handlescope_session::cancel::{Cancel, Cancelled};
+use handlescope_session::cancel::Cancelled;
 
 /// Tables and options for counting allocations.
 pub struct Counter<'a> {
     pub keys: &'a Keys<'a>,
-    pub table: &'a AcquisitionTable,
-    pub misses: &'a MissTable,
-    pub allocators: &'a AllocatorList,
+    pub tables: &'a Tables<'a>,
     pub timeline: Option<&'a TimeParts>,
     /// Whether allocations, not their bytes, are counted over time.
     pub by_count: bool,
     /// Whether each change over time is kept.
     pub keeps_changes: bool,
-    pub cancel: &'a Cancel,
 }
 
-/// Index of the groups by their keys.
-enum GroupIndex {
-    /// Groups by base, where keys are nothing but bases, [`sentinel`] for none yet; the last one is for rows without
-    /// a base.
-    ByBase(Vec<u32>),
-    ByKey(HashMap<Key, u32>),
+/// What is counted of a group.
+#[derive(Default)]
+pub struct Counted {
+    pub stats: ResourceStats,
+    /// Changes of the bytes that are allocated, for each part of time.
+    pub changes: Vec<i64>,
 }
 
 /// Groups with their figures, in the order of their first rows.
+#[derive(Default)]
 pub struct Counts {
-    by_key: GroupIndex,
-    pub groups: Vec<(Key, ResourceStats)>,
+    /// One level, whose groups have a number in each column.
+    pub groups: Nodes<Counted>,
     /// Items that count once: group, what, and the first row of the allocation or the number of the call. A call
     /// counts for each kind that it freed something of.
     once: Vec<(u32, Once, u32, u32)>,
     /// Group and change of what is allocated, if these are kept; ascending, when all are there.
     pub moments: Vec<(u32, Change)>,
-    /// Changes of the bytes that are allocated, for each group and part of time.
-    pub changes: Vec<i64>,
-    /// Parts of time, and one for later events.
-    width: usize,
 }
 
-impl Counts {
-    fn group(&mut self, key: Key) -> u32 {
-        let next = self.groups.len() as u32;
-        let group = match &mut self.by_key {
-            GroupIndex::ByBase(groups) => {
-                let (last, mut none) = (groups.len().saturating_sub(1), sentinel());
-                let group = groups.get_mut((key.base() as usize).min(last)).unwrap_or(&mut none);
-                if *group == sentinel() {
-                    *group = next;
-                }
-                *group
-            }
-            GroupIndex::ByKey(groups) => *groups.entry(key).or_insert(next),
-        };
-        if group == next {
-            self.groups.push((key, ResourceStats::default()));
-            self.changes.resize(self.changes.len() + self.width, 0);
+impl Counted {
+    fn add_all(&mut self, other: &Self) {
+        self.stats.add_all(&other.stats);
+        for (part, bytes) in other.changes.iter().enumerate() {
+            self.change(part, *bytes);
         }
-        group
     }
 
-    fn stats(&mut self, group: u32) -> Option<&mut ResourceStats> {
-        self.groups.get_mut(group as usize).map(|(_, stats)| stats)
-    }
-
-    fn change(&mut self, group: u32, part: usize, bytes: i64) {
-        if let Some(change) = self.changes.get_mut(group as usize * self.width + part) {
+    fn change(&mut self, part: usize, bytes: i64) {
+        if self.changes.len() <= part {
+            self.changes.resize(part + 1, 0);
+        }
+        if let Some(change) = self.changes.get_mut(part) {
             *change = change.saturating_add(bytes);
         }
     }
+}
 
+impl Counts {
     fn add_all(&mut self, counts: Self) {
-        let width = self.width;
-        let mut groups = Vec::with_capacity(counts.groups.len());
-        for (index, (key, stats)) in counts.groups.iter().enumerate() {
-            let group = self.group(*key);
-            if let Some(sum) = self.stats(group) {
-                sum.add_all(stats);
-            }
-            for (part, bytes) in counts.changes.iter().skip(index * width).take(width).enumerate() {
-                self.change(group, part, *bytes);
-            }
-            groups.push(group);
-        }
-        let sum_of = |group: u32| groups.get(group as usize).copied().unwrap_or_default();
+        let places = self.groups.add_all(&counts.groups, Counted::add_all);
+        let place_of = |group: u32| places.get(group as usize).copied().unwrap_or_default();
         let once = counts.once.into_iter();
         self.once
-            .extend(once.map(|(group, once, kind, number)| (sum_of(group), once, kind, number)));
+            .extend(once.map(|(group, once, kind, number)| (place_of(group), once, kind, number)));
         let moments = counts.moments.into_iter();
-        self.moments.extend(moments.map(|(group, change)| (sum_of(group), change)));
+        self.moments.extend(moments.map(|(group, change)| (place_of(group), change)));
     }
 
     /// Counts what counts once, each once.
@@ -109,8 +79,8 @@ impl Counts {
         once.par_sort_unstable();
         once.dedup();
         for (group, once, ..) in once {
-            if let Some(stats) = self.stats(group) {
-                stats.count(once);
+            if let Some(counted) = self.groups.stats_mut(group) {
+                counted.stats.count(once);
             }
         }
     }
@@ -124,47 +94,45 @@ impl Counter<'_> {
         misses: &[ResourceMissIdx],
     ) -> Result<Counts, Cancelled> {
         let parts = rows.par_chunks(PART).map(|rows| {
-            self.cancel.check()?;
-            let mut counts = self.empty();
-            rows.iter().for_each(|row| self.add(*row, &mut counts));
+            self.tables.origin.cancel.check()?;
+            let codes = self.keys.codes(rows, ResourceRow::Allocation);
+            let (mut counts, mut path) = (Counts::default(), Path::default());
+            for (at, row) in rows.iter().enumerate() {
+                if let Some(group) =
+                    path.follow([codes.as_slice()].into_iter(), at, &mut counts.groups)
+                {
+                    self.add(*row, group, &mut counts);
+                }
+            }
             Ok(counts)
         });
-        let parts: Vec<Counts> = parts.collect::<Result<_, Cancelled>>()?;
-        let mut counts = self.empty();
-        for part in parts {
+        let mut counts = Counts::default();
+        for part in parts.collect::<Result<Vec<Counts>, Cancelled>>()? {
             counts.add_all(part);
         }
-        misses.iter().for_each(|row| self.add_miss(*row, &mut counts));
+        let codes = self.keys.codes(misses, ResourceRow::Miss);
+        let mut path = Path::default();
+        for (at, row) in misses.iter().enumerate() {
+            let group = path.follow([codes.as_slice()].into_iter(), at, &mut counts.groups);
+            if let Some(counted) = group.and_then(|group| counts.groups.stats_mut(group)) {
+                self.add_miss(*row, &mut counted.stats);
+            }
+        }
         counts.count_once();
         // Sorted in place, because there are two for each allocation.
         counts.moments.par_sort_unstable();
         Ok(counts)
     }
 
-    fn empty(&self) -> Counts {
-        let by_key = match self.keys.bases_alone() {
-            Some(bases) => GroupIndex::ByBase(vec![sentinel(); bases + 1]),
-            None => GroupIndex::ByKey(HashMap::new()),
-        };
-        Counts {
-            by_key,
-            groups: Vec::new(),
-            once: Vec::new(),
-            moments: Vec::new(),
-            changes: Vec::new(),
-            width: self.timeline.map_or(0, TimeParts::width),
-        }
-    }
-
-    fn add(&self, resource: AcquisitionIdx, counts: &mut Counts) {
-        let (table, row) = (self.table, resource.row());
+    fn add(&self, resource: AcquisitionIdx, group: u32, counts: &mut Counts) {
+        let (table, row) = (self.tables.resources, resource.row());
         let end = table.end_of_allocation(resource);
-        let group = counts.group(self.keys.of(resource));
         let (size, time_ns) = (table.size.get(row).unwrap_or_default(), table.opened_ns.get(row));
         let first_part = table.first_part(resource);
         let call = table.free_call.get(row);
         let ended = Once::of_end(end).filter(|once| self.is_counted(*once, resource));
-        let Some(stats) = counts.stats(group) else { return };
+        let Some(counted) = counts.groups.stats_mut(group) else { return };
+        let stats = &mut counted.stats;
         stats.add_bytes(size, end);
         stats.add_time(time_ns);
         if first_part.is_none() {
@@ -189,10 +157,10 @@ impl Counter<'_> {
                 true => i64::from(!table.is_further_part(resource)),
                 false => size,
             };
-            counts.change(group, begin, change);
+            counted.change(begin, change);
             let end_ns = table.ended_ns.get(row);
             if let Some(end_ns) = end_ns {
-                counts.change(group, timeline.part_of(end_ns).max(begin), change.saturating_neg());
+                counted.change(timeline.part_of(end_ns).max(begin), change.saturating_neg());
             }
             if self.keeps_changes {
                 let end = end_ns.map(|end_ns| (end_ns.max(time_ns), change.saturating_neg()));
@@ -209,19 +177,16 @@ impl Counter<'_> {
     }
 
     fn kind(&self, resource: AcquisitionIdx) -> u32 {
-        let allocator = self.table.allocator.get(resource.row());
-        let allocator = allocator.and_then(|allocator| self.allocators.get(allocator));
+        let allocator = self.tables.allocator(ResourceRow::Allocation(resource));
+        let allocator = allocator.and_then(|allocator| self.tables.allocators.get(allocator));
         allocator.map_or(sentinel(), |allocator| allocator.kind)
     }
 
-    fn add_miss(&self, miss: ResourceMissIdx, counts: &mut Counts) {
-        let row = miss.row();
-        let group = counts.group(self.keys.of_miss(miss));
-        let kind = self.misses.kind.get(row).and_then(ResourceMissKind::from_code);
-        let Some(stats) = counts.stats(group) else { return };
-        match kind {
+    fn add_miss(&self, miss: ResourceMissIdx, stats: &mut ResourceStats) {
+        let (misses, row) = (&self.tables.misses, miss.row());
+        match misses.kind.get(row).and_then(ResourceMissKind::from_code) {
             Some(ResourceMissKind::OrphanFree) => {
-                let size = self.misses.size.get(row).unwrap_or_default();
+                let size = misses.size.get(row).unwrap_or_default();
                 stats.orphan_frees += 1;
                 stats.orphan_bytes = stats.orphan_bytes.saturating_add(size);
             }

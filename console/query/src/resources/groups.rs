@@ -2,20 +2,20 @@
 
 use std::cmp::Reverse;
 use std::ops::Range;
+use std::sync::Arc;
 
 use handlescope_model::tables::TraceInfo;
 use handlescope_model::tables::{End, ResourceEnd};
-use handlescope_model::{AcquisitionIdx, AllocatorIdx, ResourceMissIdx, StackIdx, Trace};
+use handlescope_model::{AcquisitionIdx, AllocatorIdx, ResourceMissIdx, StackIdx, sentinel};
 
 use super::counted::Counter;
-use super::keys::{Key, KeyColumns, Keys};
+use super::keys::{Keys, bytes};
 use super::stats::ResourceStats;
 use crate::allocations::Tables;
 use crate::criteria::{ResourceColumn, ResourceCriteria};
 use crate::error::QueryError;
 use crate::growth::{Change, TimeParts, Window};
 use crate::info::recorded;
-use crate::stacks::StackSet;
 use crate::trimmed_stacks::TrimmedStacks;
 use handlescope_session::values::TopN;
 
@@ -50,6 +50,19 @@ impl ResourceGroups {
     }
 }
 
+/// What groups have in common: a number in each column. Columns of allocators are one, the first.
+struct GroupKeys {
+    columns: Vec<Option<ResourceColumn>>,
+    codes: Vec<u32>,
+}
+
+impl GroupKeys {
+    fn of(&self, group: u32) -> &[u32] {
+        let (group, width) = (group as usize, self.columns.len());
+        self.codes.get(group * width..(group + 1) * width).unwrap_or_default()
+    }
+}
+
 /// A group of allocations.
 pub struct ResourceGroup {
     /// Stats of the group.
@@ -57,7 +70,9 @@ pub struct ResourceGroup {
     /// Bytes, or numbers, that are allocated at the ends of parts of the trace, if that was asked for.
     pub over_time: Option<Vec<i64>>,
     changes: Range<usize>,
-    key: Key,
+    /// Its place among the keys.
+    group: u32,
+    keys: Arc<GroupKeys>,
     allocator: Option<AllocatorIdx>,
 }
 
@@ -67,14 +82,20 @@ impl ResourceGroup {
         self.allocator
     }
 
+    fn codes(&self, column: ResourceColumn) -> impl Iterator<Item = u32> {
+        let codes = self.keys.columns.iter().zip(self.keys.of(self.group));
+        codes.filter(move |(of, _)| **of == Some(column)).map(|(_, code)| *code)
+    }
+
     /// The number that they have in common in a column of rows, words or other numbers of 32 bits.
     pub fn number(&self, column: ResourceColumn) -> Option<u32> {
-        self.key.number(column)
+        self.codes(column).next().filter(|number| *number != sentinel())
     }
 
     /// The bytes that they have in common in a column of these.
     pub fn bytes(&self, column: ResourceColumn) -> Option<i64> {
-        self.key.bytes(column)
+        let mut halves = self.codes(column);
+        Some(bytes(halves.next()?, halves.next()?))
     }
 
     /// The stack that they have in common in a column of these: one of those of the same functions.
@@ -95,7 +116,6 @@ impl ResourceGroup {
 
 /// Request to a trace.
 pub struct Request<'a> {
-    pub trace: &'a Trace,
     pub tables: &'a Tables<'a>,
     pub criteria: &'a ResourceCriteria,
     pub info: &'a TraceInfo,
@@ -109,77 +129,54 @@ impl Request<'_> {
         rows: &[AcquisitionIdx],
         misses: &[ResourceMissIdx],
     ) -> Result<ResourceGroups, QueryError> {
-        let Tables { allocators, resources, .. } = *self.tables;
-        let columns = KeyColumns::load(self.trace, by)?;
-        let stacks = self.equal_stacks(&columns, rows, misses)?;
-        let misses_table = self.tables.misses;
-        let frames = self.tables.frames;
-        let keys =
-            Keys::new(by, allocators, resources, misses_table, &columns, stacks.as_ref(), frames);
+        let keys = Keys::load(self.tables, by, &self.criteria.trims, rows, misses)?;
         let parts = self.criteria.buckets.filter(|_| self.info.has_clock());
         let timeline = parts.map(|parts| TimeParts::new(self.window(), parts));
         let counter = Counter {
             keys: &keys,
-            table: resources,
-            misses: self.tables.misses,
-            allocators,
+            tables: self.tables,
             timeline: timeline.as_ref(),
             by_count: self.criteria.by_count,
             keeps_changes: self.criteria.keeps_changes,
-            cancel: self.tables.cancel,
         };
         let counts = counter.count(rows, misses)?;
-        let firsts = keys.into_firsts();
-        let over_time = |group: usize| {
-            let timeline = timeline.as_ref()?;
-            let start = group * timeline.width();
-            let changes = counts.changes.get(start..start + timeline.width());
-            Some(timeline.sums(changes.unwrap_or_default()))
-        };
-        let end =
-            |group: usize| counts.moments.partition_point(|(number, _)| *number as usize <= group);
+        let (nodes, codes) = counts.groups.into_nodes();
+        let keys_of_groups = Arc::new(GroupKeys { columns: keys.columns(), codes });
+        let mut order: Vec<_> =
+            (0..).zip(&nodes).map(|(at, node)| (rank(&node.stats.stats), at)).collect();
+        order.sort_unstable_by(|(one_rank, one), (other_rank, other)| {
+            let of = |group: &u32| keys_of_groups.of(*group);
+            one_rank.cmp(other_rank).then_with(|| of(one).cmp(of(other)))
+        });
+        let firsts = keys.first_allocators();
         // A group over all allocators has none.
-        let has_base = by.iter().any(|column| column.is_of_allocator());
-        let groups = counts.groups.iter().enumerate().map(|(index, (key, stats))| ResourceGroup {
-            stats: *stats,
-            over_time: over_time(index),
-            changes: index.checked_sub(1).map_or(0, end)..end(index),
-            key: *key,
-            allocator: firsts.get(key.base() as usize).filter(|_| has_base).copied(),
+        let has_allocator = by.iter().any(|column| column.is_of_allocator());
+        let start = |group: u32| counts.moments.partition_point(|(number, _)| *number < group);
+        let groups = order.iter().filter_map(|(_, group)| {
+            let node = nodes.get(*group as usize)?;
+            let allocator = firsts.get(node.code as usize).filter(|_| has_allocator);
+            let counted = &node.stats;
+            Some(ResourceGroup {
+                stats: counted.stats,
+                over_time: timeline.as_ref().map(|timeline| timeline.sums(&counted.changes)),
+                changes: start(*group)..start(group + 1),
+                group: *group,
+                keys: Arc::clone(&keys_of_groups),
+                allocator: allocator.copied(),
+            })
         });
-        let mut rows: Vec<ResourceGroup> = groups.collect();
-        rows.sort_by_cached_key(|group| {
-            let stats = &group.stats;
-            let unreleased = (Reverse(stats.unreleased_bytes()), Reverse(stats.unreleased()));
-            (unreleased, Reverse(stats.alloc_bytes), stats.first_ns, group.key)
-        });
-        let changes = counts.moments;
-        Ok(ResourceGroups { by: by.to_vec(), rows, left_out: 0, stacks, changes })
+        let (rows, changes) = (groups.collect(), counts.moments);
+        Ok(ResourceGroups { by: by.to_vec(), rows, left_out: 0, stacks: keys.stacks, changes })
     }
 
     /// The time of the trace.
     pub fn window(&self) -> Window {
         recorded(self.info, self.tables.resources.last_opened_ns().unwrap_or_default())
     }
+}
 
-    /// Compares the stacks that are grouped by.
-    fn equal_stacks(
-        &self,
-        columns: &KeyColumns,
-        rows: &[AcquisitionIdx],
-        misses: &[ResourceMissIdx],
-    ) -> Result<Option<TrimmedStacks>, QueryError> {
-        let mut columns = columns.stacks().peekable();
-        if columns.peek().is_none() {
-            return Ok(None);
-        }
-        let frames = self.tables.frames;
-        let mut stacks = StackSet::new(frames.stacks.len());
-        for [of_rows, of_misses] in columns {
-            rows.iter().for_each(|row| stacks.add(of_rows.get(row.row())));
-            misses.iter().for_each(|row| stacks.add(of_misses.get(row.row())));
-        }
-        frames.resolve(stacks.iter())?;
-        TrimmedStacks::compare(frames, &stacks, &self.criteria.trims).map(Some)
-    }
+/// Order of groups: those with the most bytes that were never freed first.
+fn rank(stats: &ResourceStats) -> impl Ord + use<> {
+    let unreleased = (Reverse(stats.unreleased_bytes()), Reverse(stats.unreleased()));
+    (unreleased, Reverse(stats.alloc_bytes), stats.first_ns)
 }

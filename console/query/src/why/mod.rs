@@ -38,7 +38,7 @@ use self::suspect::Sums;
 use self::targets::Targets;
 use super::acquired::{Acquired, Kept, ProgramGroup, allocations_of_suspect};
 use super::acquisition_table::{AcquisitionTable, Needed};
-use super::allocations::{AllocatorList, Origin, choose, stacks_of_processes};
+use super::allocations::{AllocatorList, Origin, ResourceSelection, Tables, stacks_of_processes};
 use super::context::Source;
 use super::criteria::{GroupCriteria, ObjectCriteria, Picked, WhyCriteria};
 use super::error::QueryError;
@@ -191,7 +191,8 @@ impl<'a> WhyAnswer<'a> {
             } else if file.totals.handles_created + file.totals.handles_duplicated == 0
                 && file.about.no_match.is_none()
             {
-                no_match = choose(origin, allocators, table, &chosen)?.1;
+                let tables = Tables::load(origin, allocators, table)?;
+                no_match = ResourceSelection::new(&tables, &chosen)?.no_match(&tables, &chosen)?;
             }
         }
         file.about.no_match = no_match;

@@ -1,0 +1,79 @@
+//! Numbers of rows: the same for rows with the same text.
+
+use handlescope_model::sentinel;
+use hashbrown::HashMap;
+
+/// Numbers of the texts of rows, in the order in which they were learned.
+#[derive(Default)]
+pub struct Coder {
+    pub texts: Vec<String>,
+    by_text: HashMap<String, u32>,
+    by_row: Slots,
+}
+
+impl Coder {
+    /// The number of a row, if it was learned.
+    pub fn known(&self, row: u32) -> Option<u32> {
+        self.by_row.get(row)
+    }
+
+    /// Numbers a row by its text, unless it has a number; that of no row has none.
+    pub fn learn(&mut self, row: u32, text: impl FnOnce() -> String) {
+        if row == sentinel() || self.known(row).is_some() {
+            return;
+        }
+        let next = self.texts.len() as u32;
+        let code = *self.by_text.entry(text()).or_insert_with_key(|text| {
+            self.texts.push(text.clone());
+            next
+        });
+        self.by_row.set(row, code);
+    }
+}
+
+/// Numbers by number, most of which are small.
+#[derive(Default)]
+pub struct Slots {
+    /// Slots of small numbers, after that of [`sentinel`].
+    near: Vec<u32>,
+    far: HashMap<u32, u32>,
+}
+
+impl Slots {
+    /// Rows of most tables are below; 4 MiB.
+    const DENSE_LIMIT: usize = 1 << 20;
+
+    pub fn get(&self, number: u32) -> Option<u32> {
+        let near = self.near.get(number.wrapping_add(1) as usize).copied();
+        near.filter(|slot| *slot != sentinel()).or_else(|| self.far_slot(number))
+    }
+
+    fn far_slot(&self, number: u32) -> Option<u32> {
+        // Most have no large numbers.
+        if self.far.is_empty() { None } else { self.far.get(&number).copied() }
+    }
+
+    pub fn set(&mut self, number: u32, slot: u32) {
+        let index = number.wrapping_add(1) as usize;
+        if index >= Self::DENSE_LIMIT {
+            self.far.insert(number, slot);
+            return;
+        }
+        if self.near.len() <= index {
+            self.near.resize(index + 1, sentinel());
+        }
+        if let Some(near) = self.near.get_mut(index) {
+            *near = slot;
+        }
+    }
+
+    /// Forgets everything, which are these numbers; the memory stays.
+    pub fn clear(&mut self, numbers: impl Iterator<Item = u32>) {
+        self.far.clear();
+        for number in numbers {
+            if let Some(near) = self.near.get_mut(number.wrapping_add(1) as usize) {
+                *near = sentinel();
+            }
+        }
+    }
+}
