@@ -34,29 +34,19 @@ pub struct ResourceTables<'a> {
     pub collected: &'a Collector,
     pub clock: &'a Clock,
     pub columns: &'a AllocationColumns,
-    /// Row of the first allocation.
-    pub first: u32,
 }
 
 impl ResourceTables<'_> {
-    /// Writes the tables, unless asked to stop.
-    pub fn write(
-        &self,
-        writer: &mut ArchiveWriter,
-        acquisitions: &SyncSender<PolarsResult<DataFrame>>,
-        resolver: &mut StackResolver<'_>,
-        cancel: &Cancel,
-    ) -> Result<(), ExtractError> {
-        let allocators = self.columns.allocators.iter();
-        let allocators: Allocators = allocators.map(|row| self.allocator(row, resolver)).collect();
-        writer.table(Table::Allocators, allocators.into_frame())?;
-        self.send_allocations(acquisitions, resolver, cancel)?;
-        self.write_misses(writer, resolver, cancel)
+    /// The allocators with their stacks.
+    pub fn allocators(&self, resolver: &mut StackResolver<'_>) -> Allocators {
+        self.columns.allocators.iter().map(|row| self.allocator(row, resolver)).collect()
     }
 
-    /// Sends the allocations: one thread makes rows, a second resolves their stacks, and another encodes.
-    fn send_allocations(
+    /// Sends the allocations, whose rows begin at `first`: one thread makes rows, a second resolves their stacks, and another
+    /// encodes.
+    pub fn send_allocations(
         &self,
+        first: u32,
         to: &SyncSender<PolarsResult<DataFrame>>,
         resolver: &mut StackResolver<'_>,
         cancel: &Cancel,
@@ -69,7 +59,7 @@ impl ResourceTables<'_> {
                 && let Some(allocation) = order.allocations.get(at)
             {
                 poll.round()?;
-                batch.rows.push(self.resource(*allocation, &order));
+                batch.rows.push(self.resource(*allocation, first, &order));
                 batch.allocations.push(*allocation);
                 at += 1;
             }
@@ -94,7 +84,7 @@ impl ResourceTables<'_> {
         rows
     }
 
-    fn write_misses(
+    pub fn write_misses(
         &self,
         writer: &mut ArchiveWriter,
         resolver: &mut StackResolver<'_>,
@@ -139,7 +129,7 @@ impl ResourceTables<'_> {
     }
 
     /// The row of an allocation without its stacks.
-    fn resource(&self, allocation: u32, order: &Order) -> Acquisition {
+    fn resource(&self, allocation: u32, first: u32, order: &Order) -> Acquisition {
         let (columns, at) = (self.columns, allocation as usize);
         let (row, end_row, end) = (columns.row[at], columns.end_row[at], columns.end[at]);
         let origin = columns.origin(allocation);
@@ -147,7 +137,7 @@ impl ResourceTables<'_> {
             ResourceEnd::AtExit => self.exit_time(columns.allocator[at]),
             _ => self.time(end_row),
         };
-        let earlier = |allocation| order.row_of(allocation, self.first);
+        let earlier = |allocation| order.row_of(allocation, first);
         let (grown_from, part_of) = (earlier(origin.grown_from), earlier(origin.part_of));
         let allocator = &columns.allocators[columns.allocator[at] as usize];
         Acquisition {
