@@ -37,7 +37,8 @@ impl EventColumns<'_> {
     pub fn batch(&self, positions: Range<usize>) -> EventBatch<'_> {
         let Self { collected, owners, unseen, grouped, .. } = *self;
         let events = grouped.events(positions);
-        let count = events.len();
+        // Most are opened by one event and closed by another.
+        let count = events.len() / 2;
         EventBatch {
             columns: self,
             raw: RawRows::new(collected, owners, unseen, grouped.raw_rows(events)),
@@ -76,13 +77,15 @@ pub struct EventBatch<'a> {
     /// The events that opened and closed each acquisition, or [`NONE`].
     opened: Vec<u32>,
     ended: Vec<u32>,
-    end: Vec<End>,
+    /// Codes of [`End`].
+    end: Vec<u32>,
     /// The row of each acquisition in the rundown at the end, or [`NONE`].
     listed: Vec<u32>,
     /// Acquisitions that the rundown at the start lists.
     in_start: Vec<(usize, bool)>,
     /// Acquisitions that were closed by an event that the trace lost; there are few.
     unseen: Vec<(usize, UnseenClose)>,
+    /// The objects of the part. [`Self::take_objects`] fills the columns of their creation and end.
     objects: Objects,
     /// Objects of the part, by their position among these, and the events that created and deleted them.
     created: Vec<(usize, u32)>,
@@ -163,8 +166,13 @@ impl<'a> EventBatch<'a> {
             };
             of.push((self.objects.len(), at));
         }
-        let acquisition_count = RowCount::new((self.len() - from) as u32);
-        self.objects.push(Object { acquisition_count, ..object });
+        let count = RowCount::new((self.len() - from) as u32);
+        self.objects.pointer.push(object.pointer);
+        self.objects.type_id.push(object.type_id);
+        self.objects.name.push(object.name);
+        self.objects.acquisition_count.push(count);
+        self.objects.is_multiprocess.push(object.is_multiprocess);
+        self.objects.is_overlapped.push(object.is_overlapped);
     }
 
     fn push(
@@ -206,7 +214,7 @@ impl<'a> EventBatch<'a> {
         self.object.push(object);
         self.opened.push(opened);
         self.ended.push(ended);
-        self.end.push(end);
+        self.end.push(end.code());
         self.listed.push(NONE);
     }
 
@@ -312,22 +320,23 @@ impl<'a> EventBatch<'a> {
     pub fn take_objects(&mut self, first: u32) -> Objects {
         let mut objects = std::mem::take(&mut self.objects);
         let mut next = first;
-        for (first, count) in objects.first_acquisition.iter_mut().zip(&objects.acquisition_count) {
-            *first = AcquisitionIdx(next);
+        let firsts = objects.acquisition_count.iter().map(|count| {
+            let first = next;
             next += count.0;
-        }
-        for (at, event) in std::mem::take(&mut self.created) {
-            objects.created_ns[at] = Some(self.time_ns(event));
-            objects.created_tid[at] = self.tid(event);
-            objects.created_process[at] = self.known_process(event);
-            objects.created_stack[at] = self.stack_of(event);
-        }
-        for (at, event) in std::mem::take(&mut self.deleted) {
-            objects.deleted_ns[at] = Some(self.time_ns(event));
-            objects.deleted_tid[at] = self.tid(event);
-            objects.deleted_process[at] = self.known_process(event);
-            objects.deleted_stack[at] = self.stack_of(event);
-        }
+            AcquisitionIdx(first)
+        });
+        objects.first_acquisition = firsts.collect();
+        let height = objects.len();
+        let created = std::mem::take(&mut self.created);
+        objects.created_ns = column(height, &created, |event| Some(self.time_ns(event)));
+        objects.created_tid = column(height, &created, |event| self.tid(event));
+        objects.created_process = column(height, &created, |event| self.known_process(event));
+        objects.created_stack = column(height, &created, |event| self.stack_of(event));
+        let deleted = std::mem::take(&mut self.deleted);
+        objects.deleted_ns = column(height, &deleted, |event| Some(self.time_ns(event)));
+        objects.deleted_tid = column(height, &deleted, |event| self.tid(event));
+        objects.deleted_process = column(height, &deleted, |event| self.known_process(event));
+        objects.deleted_stack = column(height, &deleted, |event| self.stack_of(event));
         objects
     }
 
@@ -356,23 +365,6 @@ impl<'a> EventBatch<'a> {
         let opened = (0..).zip(&self.opened).filter_map(|(at, event)| Some((at, known(*event)?)));
         let of_kind = opened.filter(|(_, event)| kinds.contains(&self.raw.kind[*event as usize]));
         of_kind.map(|(at, event)| (at, value(event as usize))).collect()
-    }
-
-    /// A column of the values that `value` makes of some acquisitions, and of nulls for all others: without any values, which
-    /// is one of nulls, where there are none of them.
-    fn column<E: Copy, T: Clone>(
-        &self,
-        rows: &[(usize, E)],
-        value: impl Fn(E) -> Option<T>,
-    ) -> Vec<Option<T>> {
-        if rows.is_empty() {
-            return Vec::new();
-        }
-        let mut column = vec![None; self.len()];
-        for (at, row) in rows {
-            column[*at] = value(*row);
-        }
-        column
     }
 
     /// The process whose thread made a call, where that is not the owner.
@@ -426,7 +418,7 @@ impl<'a> EventBatch<'a> {
                 .enumerate()
                 .filter_map(|(at, event)| Some((at, self.caller(known(*event)? as usize)?)));
             let callers: Vec<_> = events.collect();
-            self.column(&callers, Some)
+            column(self.len(), &callers, Some)
         };
         let other_keys: Vec<(usize, u64)> = opened()
             .zip(ended())
@@ -445,31 +437,32 @@ impl<'a> EventBatch<'a> {
         Acquisitions {
             kind,
             key: rows().map(|at| self.key(at)).collect(),
-            size: self.column(&viewed, |view: ViewRow| Some(view.size as i64)),
+            size: column(self.len(), &viewed, |view: ViewRow| Some(view.size as i64)),
             origin: opened().map(|event| self.origin(event).code()).collect(),
             opened_ns: opened().map(|event| event.map(|event| self.time_ns(event))).collect(),
             opened_tid: opened().map(|event| self.tid(event?)).collect(),
             opened_stack: opened().map(|event| self.stack_of(event?)).collect(),
             opened_by: callers(&self.opened),
-            end: self.end.iter().map(|end| end.code()).collect(),
             ended_ns,
             ended_tid: ended().map(|event| self.tid(event?)).collect(),
             ended_stack: ended().map(|event| self.stack_of(event?)).collect(),
             ended_by: callers(&self.ended),
-            ended_after_ns: self.column(&after, Some),
-            ended_key: self.column(&other_keys, Some),
+            ended_after_ns: column(self.len(), &after, Some),
+            ended_key: column(self.len(), &other_keys, Some),
             in_rundown,
-            in_start_rundown: self.column(&self.in_start, Some),
-            source_process: self.column(&duplicated, |(_, of, process): Duplicate| {
+            in_start_rundown: column(self.len(), &self.in_start, Some),
+            source_process: column(self.len(), &duplicated, |(_, of, process): Duplicate| {
                 let parent = known(process).filter(|_| of.inherited_by != NONE);
                 known(of.source).or(parent).map(ProcessIdx)
             }),
-            source_pid: self.column(&duplicated, |(row, ..): Duplicate| row.source_pid),
-            source_key: self
-                .column(&duplicated, |(row, ..): Duplicate| Some(row.source_handle.into())),
-            byte_offset: self.column(&viewed, |view: ViewRow| view.byte_offset),
-            file_object: self.column(&viewed, |view: ViewRow| Some(view.file)),
+            source_pid: column(self.len(), &duplicated, |(row, ..): Duplicate| row.source_pid),
+            source_key: column(self.len(), &duplicated, |(row, ..): Duplicate| {
+                Some(row.source_handle.into())
+            }),
+            byte_offset: column(self.len(), &viewed, |view: ViewRow| view.byte_offset),
+            file_object: column(self.len(), &viewed, |view: ViewRow| Some(view.file)),
             process: process.into_iter().map(ProcessIdx::known).collect(),
+            end: self.end,
             object: self.object.into_iter().map(Some).collect(),
             ..Acquisitions::default()
         }
@@ -483,4 +476,21 @@ impl<'a> EventBatch<'a> {
             && self.raw.duplicate_owners(event).inherited_by != NONE;
         Origin::of_event(kind, is_inherited).unwrap_or(Origin::Create)
     }
+}
+
+/// A column of the values that `value` makes of some rows, and of nulls for all others: without any values, which is one of
+/// nulls, where there are none of them.
+fn column<E: Copy, T: Clone>(
+    height: usize,
+    rows: &[(usize, E)],
+    value: impl Fn(E) -> Option<T>,
+) -> Vec<Option<T>> {
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let mut column = vec![None; height];
+    for (at, row) in rows {
+        column[*at] = value(*row);
+    }
+    column
 }

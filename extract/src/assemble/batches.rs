@@ -78,7 +78,24 @@ pub fn write_in_batches<P: Send>(
     })
 }
 
-/// Sends parts of a table that `next` returns to the thread that encodes it, until `next` returns `None`: one thread makes the
+/// Writes the frames that `send` sends as a table, on another thread. They go straight into the archive.
+pub fn write_sent<T>(
+    writer: &mut ArchiveWriter,
+    table: Table,
+    send: impl FnOnce(SyncSender<PolarsResult<DataFrame>>) -> Result<T, ExtractError>,
+) -> Result<T, ExtractError> {
+    let (sender, frames) = sync_channel(PARTS_WAITING);
+    thread::scope(|scope| {
+        let written = scope.spawn(|| writer.table_in_parts(table, move || frames.recv().ok()));
+        let sent = send(sender);
+        let written = joined(written.join());
+        let sent = sent?;
+        written?;
+        Ok(sent)
+    })
+}
+
+/// Sends parts of a table that `next` returns to the thread that writes it, until `next` returns `None`: one thread makes the
 /// parts, another their frames.
 pub fn send_in_batches<P: Send>(
     to: &SyncSender<PolarsResult<DataFrame>>,
@@ -89,7 +106,7 @@ pub fn send_in_batches<P: Send>(
     thread::scope(|scope| {
         let mut batches = BatchesAhead::start(scope, next);
         while let Some(batch) = batches.next()? {
-            // Fails when the table could not be written, which the end of its thread says.
+            // Fails when the table could not be written, which its thread says at its end.
             if cancel.is_cancelled() || to.send(frame(batch)).is_err() {
                 break;
             }

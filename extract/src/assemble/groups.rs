@@ -13,8 +13,8 @@ use crate::side_by_side::{chunk_length, side_by_side};
 pub struct GroupedEvents {
     /// Events of the trace.
     events: Groups,
-    /// Rundown handles.
-    existing: Groups,
+    /// Handles of the rundown at the end; `None` without one.
+    existing: Option<Groups>,
     /// Row of each position among the tracked objects.
     objects: Vec<u32>,
 }
@@ -53,8 +53,12 @@ impl GroupedEvents {
         // Few, so that they are looked for once.
         let mut existing = Vec::new();
         rows.try_for_each(|kind| !is_event(kind), 0..objects.len(), |row, _| existing.push(row))?;
-        let rows = PositionedRows { order: Some(&existing), ..rows };
-        let existing = Groups::new(rows, objects.len(), threads, |_| true)?;
+        let existing = if existing.is_empty() {
+            None
+        } else {
+            let rows = PositionedRows { order: Some(&existing), ..rows };
+            Some(Groups::new(rows, objects.len(), threads, |_| true)?)
+        };
         Ok(Self { events, existing, objects })
     }
 
@@ -88,12 +92,14 @@ impl GroupedEvents {
 
     /// Rows of the rundown at the end that belong to an object.
     pub fn existing_of(&self, position: usize) -> &[u32] {
-        &self.existing.rows[self.existing.of(position..position + 1)]
+        self.existing
+            .as_ref()
+            .map_or(&[], |existing| &existing.rows[existing.of(position..position + 1)])
     }
 
     /// Whether there is a rundown at the end.
     pub fn has_existing(&self) -> bool {
-        !self.existing.rows.is_empty()
+        self.existing.is_some()
     }
 }
 

@@ -14,6 +14,7 @@ mod trace;
 
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::mpsc::SyncSender;
 use std::thread;
 
 use handlescope_model::guard::joined;
@@ -43,7 +44,7 @@ use crate::recording::Recording;
 use crate::stacks::{AddressSpaces, FrameInterner, KeptRows, StackResolver, StackTable};
 
 use self::acquisitions::EventColumns;
-use self::batches::TableAhead;
+use self::batches::{TableAhead, write_sent};
 use self::groups::GroupedEvents;
 use self::modules::{MethodTable, ModuleTables};
 use self::object_events::{ObjectNames, ObjectSenders, ObjectStats, send_objects};
@@ -120,13 +121,14 @@ pub fn assemble(
         TableAhead::start(writer.encoder(), Table::Objects, Objects::into_frame);
     let (changes, changes_ahead) =
         TableAhead::start(writer.encoder(), Table::ReferenceChanges, ReferenceChanges::into_frame);
-    let (acquisitions, acquisitions_ahead) =
-        TableAhead::start(writer.encoder(), Table::Acquisitions, |frame| frame);
-    let senders = ObjectSenders { acquisitions, objects, changes };
     writer.table(Table::Names, names.into_frame())?;
-    let (stats, kept_rows) =
-        assembly.write_handles_and_allocations(&mut writer, &mut stacks, senders, &columns)?;
-    for table in [acquisitions_ahead, objects_ahead, changes_ahead] {
+    let (stats, kept_rows) = assembly.write_handles_and_allocations(
+        &mut writer,
+        &mut stacks,
+        (objects, changes),
+        &columns,
+    )?;
+    for table in [objects_ahead, changes_ahead] {
         writer.append(table.finish()?)?;
     }
     let AllocationStats { allocations, never_freed, freed_at_exit } = columns.stats();
@@ -275,7 +277,7 @@ impl Assembly<'_> {
         &self,
         writer: &mut ArchiveWriter,
         stacks: &mut StackTable,
-        to: ObjectSenders,
+        (objects, changes): (SyncSender<Objects>, SyncSender<ReferenceChanges>),
         allocations: &AllocationColumns,
     ) -> Result<(ObjectStats, KeptRows), ExtractError> {
         let Self { collected, index, owners, followed, clock, cancel, .. } = *self;
@@ -285,30 +287,36 @@ impl Assembly<'_> {
             StackResolver::new(fragments, self.spaces, self.methods, stacks, self.threads);
         let Followed { tracked, names, grouped, exits, unseen, .. } = followed;
         let columns = EventColumns { collected, index, owners, exits, unseen, clock, grouped };
+        let resources = ResourceTables { collected, clock, columns: allocations };
         // A handle event is in one row of the table, so that counting rows does without noting them. The rows are noted
         // when provider events may carry the same stacks, which count once.
         resolver.note_rows(collected.stacks.events.has_carried());
         let start = self.start_list();
-        let (mut stats, start) =
-            send_objects(&to, &columns, tracked, names, start, &mut resolver, cancel)?;
-        let first_object = ObjectIdx::of(stats.objects as usize);
-        let (objects, rows) = start_objects(
-            start.rest().into_iter().map(|at| self.start_handle(at as usize)),
-            first_object,
-            AcquisitionIdx(stats.acquisitions),
-        );
-        let first = stats.acquisitions + rows.len() as u32;
-        // Fail when a table could not be written, which the ends of their threads say.
-        let _ = to.objects.send(objects);
-        let _ = to.acquisitions.send(rows.into_frame());
-        let handle_rows = resolver.rows().len();
-        resolver.note_rows(true);
-        let resources = ResourceTables { collected, clock, columns: allocations, first };
-        resources.write(writer, &to.acquisitions, &mut resolver, cancel)?;
+        let mut handle_rows = 0;
+        let (mut stats, allocators) = write_sent(writer, Table::Acquisitions, |acquisitions| {
+            let to = ObjectSenders { acquisitions, objects, changes };
+            let (stats, start) =
+                send_objects(&to, &columns, tracked, names, start, &mut resolver, cancel)?;
+            let first_object = ObjectIdx::of(stats.objects as usize);
+            let (objects, rows) = start_objects(
+                start.rest().into_iter().map(|at| self.start_handle(at as usize)),
+                first_object,
+                AcquisitionIdx(stats.acquisitions),
+            );
+            let first = stats.acquisitions + rows.len() as u32;
+            // Fail when a table could not be written, which the ends of their threads say.
+            let _ = to.objects.send(objects);
+            let _ = to.acquisitions.send(rows.into_frame());
+            handle_rows = resolver.rows().len();
+            resolver.note_rows(true);
+            let allocators = resources.allocators(&mut resolver);
+            resources.send_allocations(first, &to.acquisitions, &mut resolver, cancel)?;
+            Ok((stats, allocators))
+        })?;
+        writer.table(Table::Allocators, allocators.into_frame())?;
+        resources.write_misses(writer, &mut resolver, cancel)?;
         let rows = resolver.into_rows();
         stats.stacks_total += rows.len() - handle_rows;
-        // So that their threads end.
-        drop(to);
         Ok((stats, rows))
     }
 

@@ -5,8 +5,8 @@ use std::thread;
 
 use handlescope_model::history::allocation_origin;
 use handlescope_model::tables::{
-    Acquisition, AcquisitionKind, Acquisitions, Allocator, Allocators, End, ResourceEnd,
-    ResourceMiss, ResourceMisses,
+    AcquisitionKind, Acquisitions, Allocator, Allocators, End, ResourceEnd, ResourceMiss,
+    ResourceMisses,
 };
 use handlescope_model::{
     AcquisitionIdx, AllocatorIdx, ArchiveWriter, Cancel, Cancelled, Poll, ProcessIdx,
@@ -22,11 +22,10 @@ use crate::lifecycle::{AllocationColumns, AllocatorRow, Miss, Owner, known};
 use crate::stacks::StackResolver;
 
 /// Allocations without their stacks.
-#[derive(Default)]
-struct ResourceRows {
+struct ResourceRows<'a> {
     rows: Acquisitions,
     /// Allocation of each row, by its index in the columns.
-    allocations: Vec<u32>,
+    allocations: &'a [u32],
 }
 
 /// Tables that allocations are resolved with.
@@ -34,46 +33,31 @@ pub struct ResourceTables<'a> {
     pub collected: &'a Collector,
     pub clock: &'a Clock,
     pub columns: &'a AllocationColumns,
-    /// Row of the first allocation.
-    pub first: u32,
 }
 
 impl ResourceTables<'_> {
-    /// Writes the tables, unless asked to stop.
-    pub fn write(
-        &self,
-        writer: &mut ArchiveWriter,
-        acquisitions: &SyncSender<PolarsResult<DataFrame>>,
-        resolver: &mut StackResolver<'_>,
-        cancel: &Cancel,
-    ) -> Result<(), ExtractError> {
-        let allocators = self.columns.allocators.iter();
-        let allocators: Allocators = allocators.map(|row| self.allocator(row, resolver)).collect();
-        writer.table(Table::Allocators, allocators.into_frame())?;
-        self.send_allocations(acquisitions, resolver, cancel)?;
-        self.write_misses(writer, resolver, cancel)
+    /// The allocators with their stacks.
+    pub fn allocators(&self, resolver: &mut StackResolver<'_>) -> Allocators {
+        self.columns.allocators.iter().map(|row| self.allocator(row, resolver)).collect()
     }
 
-    /// Sends the allocations: one thread makes rows, a second resolves their stacks, and another encodes.
-    fn send_allocations(
+    /// Sends the allocations, whose rows begin at `first`: one thread makes rows, a second resolves their stacks, and another
+    /// encodes.
+    pub fn send_allocations(
         &self,
+        first: u32,
         to: &SyncSender<PolarsResult<DataFrame>>,
         resolver: &mut StackResolver<'_>,
         cancel: &Cancel,
     ) -> Result<(), ExtractError> {
         let order = Order::new(self);
-        let (mut at, mut poll) = (0, Poll::new(cancel));
+        let mut batches = order.allocations.chunks(ROW_GROUP_ROWS);
         let next = || {
-            let mut batch = ResourceRows::default();
-            while batch.rows.len() < ROW_GROUP_ROWS
-                && let Some(allocation) = order.allocations.get(at)
-            {
-                poll.round()?;
-                batch.rows.push(self.resource(*allocation, &order));
-                batch.allocations.push(*allocation);
-                at += 1;
-            }
-            Ok::<_, Cancelled>((!batch.allocations.is_empty()).then_some(batch))
+            cancel.check()?;
+            Ok(batches.next().map(|allocations| ResourceRows {
+                rows: self.rows(allocations, first, &order),
+                allocations,
+            }))
         };
         thread::scope(|scope| {
             let mut batches = BatchesAhead::start(scope, next);
@@ -83,7 +67,11 @@ impl ResourceTables<'_> {
     }
 
     /// The rows of a part with the stacks of the allocation and of the free.
-    fn with_stacks(&self, batch: ResourceRows, resolver: &mut StackResolver<'_>) -> Acquisitions {
+    fn with_stacks(
+        &self,
+        batch: ResourceRows<'_>,
+        resolver: &mut StackResolver<'_>,
+    ) -> Acquisitions {
         let ResourceRows { mut rows, allocations } = batch;
         let stacks = allocations.iter().map(|allocation| {
             let at = *allocation as usize;
@@ -94,7 +82,7 @@ impl ResourceTables<'_> {
         rows
     }
 
-    fn write_misses(
+    pub fn write_misses(
         &self,
         writer: &mut ArchiveWriter,
         resolver: &mut StackResolver<'_>,
@@ -138,35 +126,45 @@ impl ResourceTables<'_> {
         }
     }
 
-    /// The row of an allocation without its stacks.
-    fn resource(&self, allocation: u32, order: &Order) -> Acquisition {
-        let (columns, at) = (self.columns, allocation as usize);
-        let (row, end_row, end) = (columns.row[at], columns.end_row[at], columns.end[at]);
-        let origin = columns.origin(allocation);
-        let ended_ns = match end {
-            ResourceEnd::AtExit => self.exit_time(columns.allocator[at]),
-            _ => self.time(end_row),
+    /// The rows of some allocations without their stacks. Columns that have no values stay empty.
+    fn rows(&self, allocations: &[u32], first: u32, order: &Order) -> Acquisitions {
+        let columns = self.columns;
+        let all = || allocations.iter().map(|allocation| *allocation as usize);
+        let allocator = |at: usize| &columns.allocators[columns.allocator[at] as usize];
+        let origins: Vec<_> = match columns.has_origins() {
+            true => allocations.iter().map(|allocation| columns.origin(*allocation)).collect(),
+            false => Vec::new(),
         };
-        let earlier = |allocation| order.row_of(allocation, self.first);
-        let (grown_from, part_of) = (earlier(origin.grown_from), earlier(origin.part_of));
-        let allocator = &columns.allocators[columns.allocator[at] as usize];
-        Acquisition {
-            kind: AcquisitionKind::from(allocator.kind).code(),
-            allocator: Some(AllocatorIdx(columns.allocator[at])),
-            process: allocator.owner.process().map(ProcessIdx),
-            key: columns.key[at],
-            size: Some(columns.size[at]),
-            origin: allocation_origin(grown_from.is_some()).code(),
-            opened_ns: Some(self.time(row).unwrap_or_default()),
-            opened_tid: self.tid(row),
-            opened_by: known(origin.caller).map(ProcessIdx),
-            end: End::from(end).code(),
-            ended_ns,
-            ended_tid: self.tid(end_row),
-            part_of,
+        let earlier = |allocation| order.row_of(allocation, first);
+        let grown_from: Vec<_> = origins.iter().map(|it| earlier(it.grown_from)).collect();
+        let origin = |row: usize| {
+            let is_grown = grown_from.get(row).is_some_and(Option::is_some);
+            allocation_origin(is_grown).code()
+        };
+        Acquisitions {
+            kind: all().map(|at| AcquisitionKind::from(allocator(at).kind).code()).collect(),
+            allocator: all().map(|at| Some(AllocatorIdx(columns.allocator[at]))).collect(),
+            process: all().map(|at| allocator(at).owner.process().map(ProcessIdx)).collect(),
+            key: all().map(|at| columns.key[at]).collect(),
+            size: all().map(|at| Some(columns.size[at])).collect(),
+            origin: (0..allocations.len()).map(origin).collect(),
+            opened_ns: all()
+                .map(|at| Some(self.time(columns.row[at]).unwrap_or_default()))
+                .collect(),
+            opened_tid: all().map(|at| self.tid(columns.row[at])).collect(),
+            opened_by: origins.iter().map(|it| known(it.caller).map(ProcessIdx)).collect(),
+            end: all().map(|at| End::from(columns.end[at]).code()).collect(),
+            ended_ns: all()
+                .map(|at| match columns.end[at] {
+                    ResourceEnd::AtExit => self.exit_time(columns.allocator[at]),
+                    _ => self.time(columns.end_row[at]),
+                })
+                .collect(),
+            ended_tid: all().map(|at| self.tid(columns.end_row[at])).collect(),
+            part_of: origins.iter().map(|it| earlier(it.part_of)).collect(),
+            free_call: origins.iter().map(|it| known(it.free_call)).collect(),
             grown_from,
-            free_call: known(origin.free_call),
-            ..Acquisition::default()
+            ..Acquisitions::default()
         }
     }
 

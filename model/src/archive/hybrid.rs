@@ -41,9 +41,13 @@ pub fn add_numbers(out: &mut Vec<u8>, numbers: &[u32], bits: u32) {
 
 /// Adds a level for each bit: 1 where it is set.
 pub fn add_bits(out: &mut Vec<u8>, bits: &Bitmap) {
+    if bits.unset_bits() == bits.len() {
+        return add_run(out, 0, bits.len(), 1);
+    }
     let chunks = bits.chunks::<u64>();
     let rest = chunks.remainder();
-    let mut groups: Vec<u8> = chunks.chain([rest]).flat_map(u64::to_le_bytes).collect();
+    let mut groups = Vec::with_capacity(bits.len().next_multiple_of(64) / GROUP);
+    chunks.chain([rest]).for_each(|word| groups.extend_from_slice(&word.to_le_bytes()));
     groups.truncate(bits.len().div_ceil(GROUP));
     let of_one = |group: usize| match groups[group] {
         0 => Some(0),

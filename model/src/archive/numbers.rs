@@ -82,7 +82,7 @@ impl<'a, T: Number> NumberColumn<'a, T> {
         let validity = array.validity().filter(|_| array.null_count() > 0);
         let numbers = match validity {
             Some(_) if !is_optional => return None,
-            Some(_) => Cow::Owned(array.non_null_values_iter().collect()),
+            Some(validity) => Cow::Owned(non_null(array.values(), validity)),
             None => Cow::Borrowed(array.values().as_slice()),
         };
         let (rows, ends) = (array.len(), min_max(&numbers));
@@ -120,6 +120,25 @@ impl<'a, T: Number> NumberColumn<'a, T> {
         let data = data_page(buffer, encoding, self.rows, self.rows, statistics);
         dictionary.iter().map(Dictionary::page).chain([data]).collect()
     }
+}
+
+/// The values that are not null. Most columns have long runs of nulls, or of values.
+fn non_null<T: Number>(values: &[T], validity: &Bitmap) -> Vec<T> {
+    let mut numbers = Vec::with_capacity(values.len() - validity.unset_bits());
+    let words = validity.chunks::<u64>();
+    let rest = words.remainder();
+    for (values, word) in values.chunks(u64::BITS as usize).zip(words.chain([rest])) {
+        if word == u64::MAX {
+            numbers.extend_from_slice(values);
+            continue;
+        }
+        let mut left = word;
+        while let Some(value) = values.get(left.trailing_zeros() as usize) {
+            numbers.push(*value);
+            left &= left - 1;
+        }
+    }
+    numbers
 }
 
 /// Builds a data page of so many rows and levels.

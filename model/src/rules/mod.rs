@@ -13,7 +13,7 @@ mod resource;
 pub use self::handle::{handle_slot, is_kernel_handle};
 pub use self::leak::{is_inherited, is_leak, is_leak_at_exit, is_leaked_handle, is_leaked_view};
 pub use self::losses::LossTimes;
-pub use self::object::{DeriveScratch, Derived, ObjectEvents, creation, derive, end, has_overlap};
+pub use self::object::{DeriveScratch, Derived, ObjectEvents, derive, has_overlap};
 pub use self::resource::{
     Recording, about, backed_by, has_bytes, has_lasting_names, is_freed, is_named_by_allocator,
     is_never_freed, is_of_pages,
@@ -53,7 +53,7 @@ pub const VIEWS: Kinds = Kinds::of(&[EventKind::Map, EventKind::Unmap]);
 /// Events that change the reference count of an object.
 pub const REFERENCE_CHANGES: Kinds = Kinds::of(&[EventKind::Reference, EventKind::Dereference]);
 
-/// Events that can be the creation of an object; [`create_rank`] says which of them is.
+/// Events that can be the creation of an object.
 pub const CREATING: Kinds = Kinds::of(&[
     EventKind::ObjectCreate,
     EventKind::HandleCreate,
@@ -87,17 +87,6 @@ impl Kinds {
     /// The stored numbers of the kinds in the set, ascending.
     pub fn codes(self) -> impl Iterator<Item = u32> {
         (0..u32::BITS).filter(move |code| self.contains_code(*code))
-    }
-}
-
-/// Rank of an event by how much it says about the creation of its object, 0 being most; `None` for
-/// none of [`CREATING`].
-pub const fn create_rank(kind: EventKind) -> Option<u32> {
-    match kind {
-        EventKind::ObjectCreate => Some(0),
-        EventKind::HandleCreate | EventKind::Map => Some(1),
-        EventKind::HandleDuplicate => Some(2),
-        _ => None,
     }
 }
 
@@ -139,7 +128,6 @@ mod tests {
                 [OPENING, CLOSING, REFERENCE_CHANGES].iter().any(|set| set.contains(kind));
             let is_object = matches!(kind, EventKind::ObjectCreate | EventKind::ObjectDelete);
             assert_eq!(is_used, !is_object, "{kind:?}");
-            assert_eq!(create_rank(kind).is_some(), CREATING.contains(kind), "{kind:?}");
         }
         assert_eq!(WITH_HANDLE.codes().collect::<Vec<_>>(), [0, 1, 2]);
     }

@@ -1,8 +1,8 @@
-//! Derivation of an object's creation, end, leaks, sharing and overlap from its events.
+//! Derivation of an object's leaks, sharing and overlap from its events.
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{OPENING_HANDLES, create_rank};
+use super::OPENING_HANDLES;
 use crate::index::{ProcessIdx, sentinel};
 use crate::tables::EventKind;
 
@@ -24,13 +24,9 @@ pub trait ObjectEvents {
     }
 }
 
-/// Derived properties of one object; events are positions among the object's own.
+/// Derived properties of one object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Derived {
-    /// The event that created it.
-    pub create: Option<u32>,
-    /// The event that ended it.
-    pub destroy: Option<u32>,
     /// Whether more than one process created, duplicated, referenced or mapped it.
     pub is_multiprocess: bool,
     /// Whether two handles were open at once.
@@ -55,54 +51,14 @@ const MAX_SCANNED: usize = 64;
 /// Derives what follows from the events `rows` of one object, given in time order.
 pub fn derive(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) -> Derived {
     pair(events, rows, scratch);
-    let paired = || {
-        let closing = scratch.closing.iter().map(|at| Some(*at).filter(|at| *at != sentinel()));
-        rows.iter().map(|row| events.kind(*row)).zip(closing)
-    };
+    let closing = scratch.closing.iter().map(|at| Some(*at).filter(|at| *at != sentinel()));
+    let paired = (0..).zip(rows).zip(closing);
     Derived {
-        create: creation((0..).zip(paired().map(|(kind, _)| kind))),
-        destroy: end(paired()).map(|at| at as u32),
         is_multiprocess: is_multiprocess(events, rows),
         is_overlapped: has_overlap(
-            (0..).zip(paired()).map(|(at, (kind, closing))| (at, kind, closing)),
+            paired.map(|((at, row), closing)| (at, events.kind(*row), closing)),
         ),
     }
-}
-
-/// The event that created an object, of events in time order: object create, else the first map or
-/// handle create, else the first duplicate.
-pub fn creation<E>(events: impl IntoIterator<Item = (E, EventKind)>) -> Option<E> {
-    let mut best = None;
-    for (event, kind) in events {
-        let Some(rank) = create_rank(kind) else { continue };
-        if rank == 0 {
-            return Some(event);
-        }
-        if best.as_ref().is_none_or(|(known, _)| rank < *known) {
-            best = Some((rank, event));
-        }
-    }
-    best.map(|(_, event)| event)
-}
-
-/// The position of the event that ended an object, of all its events in time order, each with the event that closes what it
-/// opens: object delete, else the last unmap, else the last close if every handle that was opened is closed, and any was opened.
-pub fn end<E>(events: impl Iterator<Item = (EventKind, Option<E>)>) -> Option<usize> {
-    let (mut delete, mut unmap, mut close) = (None, None, None);
-    let (mut has_opened, mut has_open) = (false, false);
-    for (at, (kind, closing)) in events.enumerate() {
-        match kind {
-            _ if OPENING_HANDLES.contains(kind) => {
-                has_opened = true;
-                has_open |= closing.is_none();
-            }
-            EventKind::ObjectDelete => delete = Some(at),
-            EventKind::Unmap => unmap = Some(at),
-            EventKind::HandleClose => close = Some(at),
-            _ => {}
-        }
-    }
-    delete.or(unmap).or(close.filter(|_| has_opened && !has_open))
 }
 
 /// Whether two handles of an object were open at once, of events in time order, each with the later event that closes what it
@@ -212,8 +168,7 @@ fn owner(events: &impl ObjectEvents, row: u32) -> Owner {
 #[cfg(test)]
 mod tests {
     use EventKind::{
-        Dereference, HandleClose, HandleCreate, HandleDuplicate, Map, ObjectCreate, ObjectDelete,
-        Unmap,
+        Dereference, HandleClose, HandleCreate, HandleDuplicate, Map, ObjectCreate, Unmap,
     };
 
     use super::*;
@@ -256,42 +211,6 @@ mod tests {
         let derived = derive(&Rows(rows), &order, &mut scratch);
         let closing = scratch.closing.into_iter();
         (derived, closing.map(|event| Some(event).filter(|event| *event != sentinel())).collect())
-    }
-
-    fn created(kinds: &[EventKind]) -> Option<usize> {
-        creation(kinds.iter().copied().enumerate())
-    }
-
-    #[test]
-    fn an_object_create_wins_over_earlier_handles_and_a_handle_create_over_earlier_duplicates() {
-        assert_eq!(created(&[HandleDuplicate, HandleCreate, ObjectCreate]), Some(2));
-        assert_eq!(created(&[HandleDuplicate, HandleCreate, HandleCreate]), Some(1));
-        assert_eq!(created(&[HandleClose, HandleDuplicate, HandleDuplicate]), Some(1));
-        assert_eq!(created(&[HandleClose]), None);
-    }
-
-    #[test]
-    fn a_delete_ends_an_object_before_an_unmap_before_the_last_of_all_closes() {
-        let ended = |events: &[(EventKind, Option<u32>)]| end(events.iter().copied());
-        let (closed, close) = ((HandleCreate, Some(9)), (HandleClose, None));
-        assert_eq!(ended(&[closed, (ObjectDelete, None), close]), Some(1));
-        assert_eq!(ended(&[(Map, Some(1)), (Unmap, None), (Unmap, None)]), Some(2));
-        assert_eq!(ended(&[closed, (HandleDuplicate, Some(2)), close, close]), Some(3));
-        assert_eq!(ended(&[closed, (HandleDuplicate, None), close]), None);
-    }
-
-    #[test]
-    fn closes_of_handles_from_before_the_trace_end_no_object_that_has_a_handle_open() {
-        let rows = [
-            event(HandleCreate, 1, 4),
-            event(HandleDuplicate, 1, 8),
-            event(HandleClose, 2, 4),
-            event(HandleClose, 1, 4),
-        ];
-        assert_eq!(derived(&rows).0.destroy, None);
-        assert_eq!(derived(&[event(HandleClose, 1, 4)]).0.destroy, None);
-        let last = [event(HandleCreate, 1, 4), event(HandleClose, 1, 4), event(HandleClose, 2, 8)];
-        assert_eq!(derived(&last).0.destroy, Some(2));
     }
 
     #[test]
