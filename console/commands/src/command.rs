@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Debug;
+use std::path::Path;
 
 use super::context::{Context, DumpContext, Invocation, SharedArgs};
 use super::error::CommandError;
@@ -14,11 +15,16 @@ use super::topics::TopicSpec;
 use handlescope_render::OutputOptions;
 use handlescope_session::grammar::{
     Arguments, Example, GroupView, OptionGroup, OptionSpec, ParseError, Quotes, Redirect, Token,
-    definition_start, join, parse, split, starts_comment, with_plain_dashes, without_comments,
+    definition_start, join, parse, split, starts_comment, with_one_dash, with_plain_dashes,
+    without_comments,
 };
+use handlescope_session::paths::has_extension;
 use handlescope_session::settings::Aliases;
 use handlescope_session::suggest;
 use handlescope_session::values::{ValueError, joined, listed};
+
+/// Endings of files that a line without a command loads.
+const LOADED: [&str; 3] = ["etl", "json7z", "dmp"];
 
 /// Description of a command, or of a kind of `.dump`.
 #[derive(Clone, Copy)]
@@ -311,7 +317,13 @@ impl Registry {
         let plain = self.with_plain_dashes(tokens);
         let tokens = plain.as_deref().unwrap_or(tokens);
         let Some((first, rest)) = tokens.split_first() else { return Ok(None) };
-        let Some(command) = self.command(&first.text) else {
+        let dotted = format!(".{}", first.text);
+        let Some(command) = self.command(&first.text).or_else(|| self.command(&dotted)) else {
+            // A trace by itself is to be loaded.
+            if syntax == Syntax::Prompt && has_extension(Path::new(&first.text), &LOADED) {
+                let line = format!(".load {line}");
+                return self.parse_tokens(&line, &split(&line), aliases, syntax);
+            }
             return Err(self.unknown_command(&first.text, aliases));
         };
         let takes = command.signature().arguments;
@@ -330,14 +342,18 @@ impl Registry {
         invocation.into_file(file).map(Some)
     }
 
-    /// Tokens in which typographic dashes in front of options are plain ones; `None` if there are none.
+    /// Tokens in which typographic and double dashes in front of options are plain ones; `None` if there are none.
     fn with_plain_dashes(&self, tokens: &[Token]) -> Option<Vec<Token>> {
         let is_known = |name: &str| self.has_option(name);
         let plain = |token: &Token| {
             let text = Some(token).filter(|token| token.quotes == Quotes::No)?;
-            with_plain_dashes(&text.text, is_known)
+            with_plain_dashes(&text.text, is_known).or_else(|| with_one_dash(&text.text, is_known))
         };
-        if !tokens.iter().any(Token::has_typographic_dash) {
+        let is_to_change = |token: &Token| {
+            token.has_typographic_dash()
+                || (token.quotes == Quotes::No && token.text.starts_with("--"))
+        };
+        if !tokens.iter().any(is_to_change) {
             return None;
         }
         let tokens = tokens.iter().map(|token| {

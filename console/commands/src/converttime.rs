@@ -291,6 +291,8 @@ impl Command for Snapshot {
                 file.snapshots.push(trace::Snapshot { name, ns, of_debugger: false });
             }
         }
+        let time = args.time.as_deref().unwrap_or("the end of the trace");
+        messages.note(format_args!("snapshot {} is {}", Untrusted(name), Untrusted(time)));
         Ok(())
     }
 }

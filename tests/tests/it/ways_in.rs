@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use handlescope_tests::binary::{Run, Shell};
+use handlescope_tests::binary::{Run, Shell, handlescope, run_script, sample_trace};
 #[cfg(unix)]
 use handlescope_tests::needs_bash;
 use handlescope_tests::scenario::TraceBuilder;
@@ -478,4 +478,25 @@ fn a_typographic_dash_in_front_of_no_option_is_an_error_and_a_quoted_one_is_a_wo
     assert!(run.status != Some(0) && run.stdout.is_empty(), "{run:?}");
     fs::copy(shell.path("leaky.etl"), shell.path("–a.etl")).unwrap();
     let _ = shell.run(&["-c", ".load \"–a.etl\""]).ok();
+}
+
+#[test]
+fn commands_without_their_dot_options_with_two_dashes_and_names_of_traces_are_understood() {
+    let home = tempfile::tempdir().unwrap();
+    fs::copy(sample_trace(), home.path().join("leaky.etl")).unwrap();
+    let ask = |script: &str| run_script(&mut handlescope(home.path()), script).ok();
+    let expected = ask(".load leaky.etl\n.dump ObjectRef -Leak -TopN 2\n.why -json\n");
+    assert!(expected.stdout.contains("\"kind\":\"Why\""), "{}", expected.stdout);
+    for script in [
+        "leaky.etl\n.dump ObjectRef -Leak -TopN 2\n.why -json\n",
+        "load leaky.etl\ndump ObjectRef -Leak --top 2\nwhy --json\n",
+        "leaky.etl\nDUMP objectref --leak --TopN 2\n.Why --JSON\n",
+    ] {
+        let lines = |run: &Run| run.stdout.lines().map(str::to_owned).collect::<Vec<_>>();
+        let without_command = |lines: Vec<String>| -> Vec<String> {
+            lines.into_iter().filter(|line| !line.contains("\"command\":")).collect()
+        };
+        let run = ask(script);
+        assert_eq!(without_command(lines(&run)), without_command(lines(&expected)), "{script}");
+    }
 }

@@ -13,7 +13,7 @@ pub use option::{
 };
 pub use parse::ParseError;
 pub use redirect::{Redirect, Target, definition, definition_start};
-pub use token::{Quotes, Token, join, split, with_plain_dashes};
+pub use token::{Quotes, Token, join, split, with_one_dash, with_plain_dashes};
 
 /// Start of a comment, which goes on to the end of its line.
 const MARK: &str = "--";

@@ -48,6 +48,20 @@ pub fn with_plain_dashes(word: &str, is_known: impl Fn(&str) -> bool) -> Option<
     options.into_iter().find(|option| is_known(&name_of(option)))
 }
 
+/// An option that a shell's habit wrote with two dashes, with one: `--json`, `--pn=leaky`; and `--top`, which is `-TopN`.
+/// `None` for an option that has two.
+pub fn with_one_dash(word: &str, is_known: impl Fn(&str) -> bool) -> Option<String> {
+    let option = word.strip_prefix('-').filter(|option| option.starts_with('-'))?;
+    let name_of = |option: &str| option.split('=').next().unwrap_or_default().to_owned();
+    if is_known(&name_of(word)) {
+        return None;
+    }
+    if option.eq_ignore_ascii_case("-top") {
+        return Some("-TopN".to_owned());
+    }
+    is_known(&name_of(option)).then(|| option.to_owned())
+}
+
 impl Token {
     /// Whether it looks like an option whose dash a word processor has changed. Quotes make it a word.
     pub fn has_typographic_dash(&self) -> bool {
@@ -128,6 +142,23 @@ fn is_space(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_option_with_two_dashes_is_the_one_with_one() {
+        let is_known =
+            |name: &str| ["-json", "-pn", "-TopN", "--fail-on", "-format"].contains(&name);
+        for (word, expected) in [
+            ("--json", Some("-json")),
+            ("--pn=leaky", Some("-pn=leaky")),
+            ("--top", Some("-TopN")),
+            ("--fail-on", None),
+            ("-json", None),
+            ("--other", None),
+            ("--", None),
+        ] {
+            assert_eq!(with_one_dash(word, is_known).as_deref(), expected, "{word}");
+        }
+    }
 
     #[test]
     fn only_spaces_and_tabs_separate_and_quotes_count_only_at_the_ends_of_a_token() {

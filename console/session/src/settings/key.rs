@@ -70,7 +70,7 @@ impl Key {
     /// Sources that count before the configuration file, and the default value.
     fn texts(self) -> (&'static [&'static str], &'static str) {
         match self {
-            Key::SymbolPath => (&[".sympath", "--symbol-path", "_NT_SYMBOL_PATH"], "nowhere"),
+            Key::SymbolPath => (&[".sympath", "--symbol-path", "_NT_SYMBOL_PATH"], "(not set)"),
             Key::TimeFormat => (&["-TimeFmt", ".timefmt"], "Local"),
             Key::TimeDigits => (&["-TimeDigits", ".timedigits"], "6"),
             Key::ProcessFormat => (&["-ProcessFmt", ".processfmt"], "+ and -"),
@@ -79,7 +79,7 @@ impl Key {
             Key::Pager => (&[".pager", "an empty PAGER"], "true"),
             Key::Color => (&["--color", "NO_COLOR"], "auto"),
             Key::SystemModules => (&[".sys"], "the kernel, ntdll, KernelBase, kernel32 and wow64"),
-            Key::SqlViews => (&[], "nowhere"),
+            Key::SqlViews => (&[], "(not set)"),
         }
     }
 

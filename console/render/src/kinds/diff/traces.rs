@@ -15,7 +15,7 @@ use crate::{
     text::StackStyle,
     traces::{OfTraces, StackNumbers, TraceJson, traces},
 };
-use handlescope_query::{ComparedGroup, Domain, Frames, State, TraceAnswer, TracesDiff};
+use handlescope_query::{ComparedGroup, Domain, Frames, State, TraceAnswer, TracesDiff, Verdict};
 use handlescope_session::paths;
 use handlescope_session::settings::{Display, StackDisplayArgs};
 use handlescope_session::terminal::Role;
@@ -41,8 +41,7 @@ pub fn diff_findings<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Findings
         let side = if after.create_stack.is_some() { 1 } else { 0 };
         let stack = after.create_stack.or(before.create_stack);
         let [first, second] = [before, after].map(|side| HumanCount(side.leaked.count));
-        let rates = rate(before.per_minute).zip(rate(after.per_minute));
-        let rates = rates.map(|(before, after)| format!("{before} and {after} per minute"));
+        let rates = rates(group).map(|(before, after)| format!("{before} and {after} per minute"));
         let growth = growth(after).map(|growth| format!("growth {growth}"));
         let finding = Finding {
             rule: state.word(),
@@ -59,6 +58,14 @@ pub fn diff_findings<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Findings
     let paths = answer.files.iter().map(|file| paths::shown(file.about().path));
     let paths: Vec<String> = paths.map(|path| path.to_string_lossy().into_owned()).collect();
     Findings { about: paths.join(" -> "), headline: Vec::new(), list }
+}
+
+/// The rates of both traces, unless either has too little data for one.
+fn rates(group: &ComparedGroup) -> Option<(String, String)> {
+    let ComparedGroup { before, after, .. } = group;
+    let is_short = [before, after].iter().any(|side| side.verdict == Some(Verdict::Short));
+    let rates = rate(before.per_minute).zip(rate(after.per_minute));
+    rates.filter(|_| !is_short)
 }
 
 /// Whether all are dumps, of which all that is open counts, leaked or not.
@@ -367,7 +374,7 @@ impl<'a> DiffRow<'a> {
         let heading = display.screen.paint(Role::Heading, heading);
         let [first, second] = [before, after].map(|side| HumanCount(side.leaked.count));
         let mut text = format!("{first} {} before, {second} after", self.counted);
-        if let Some((before, after)) = rate(before.per_minute).zip(rate(after.per_minute)) {
+        if let Some((before, after)) = rates(self.group) {
             text += &format!(" ({before} and {after} per minute)");
         }
         if let Some(growth) = growth(after).filter(|_| self.counted == "leaked") {
