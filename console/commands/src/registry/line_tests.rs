@@ -281,7 +281,7 @@ fn an_unknown_command_or_kind_names_the_nearest() {
     let kinds = kinds.join(", ");
     for (line, expected) in [
         (".lod x", "unknown command .lod, did you mean .load?"),
-        ("dump ObjectRef", "unknown command dump, did you mean .dump?"),
+        ("dumb ObjectRef", "unknown command dumb, did you mean .dump?"),
         ("ObjectRef", "unknown command ObjectRef, did you mean .dump ObjectRef?"),
         ("select pid FROM leaks", "unknown command select, did you mean .sql select?"),
         (".dump Process >", "> needs a file name"),
