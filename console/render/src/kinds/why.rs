@@ -11,8 +11,8 @@ use crate::traces::{OfTraces, StackNumbers, traces};
 use crate::{
     table::{Columns, FileRows, Table},
     text::{
-        StackStyle, amounts, capitalized, headline, lines_of_not_counted, lines_without_suspects,
-        more, overview,
+        StackStyle, amounts, capitalized, headline, is_narrow, lines_of_not_counted,
+        lines_without_suspects, more, overview,
     },
 };
 use handlescope_query::{
@@ -450,16 +450,18 @@ fn without_suspects(part: FileRows, answer: &WhyAnswer<'_>) -> FileRows {
 
 /// Lines about the number that is open over time, and about the time since which the verdict speaks of it, if that is not
 /// the start.
-fn over_time(suspect: &Suspect) -> Vec<String> {
+fn over_time(suspect: &Suspect, display: &Display) -> Vec<String> {
     const TITLE: &str = "Open over time  ";
     let open = &suspect.open_over_time;
     let Some(last) = open.last() else { return Vec::new() };
     let most = open.iter().max().unwrap_or(last);
+    let step = if is_narrow(display) { 2 } else { 1 };
     let (last, most) = (HumanCount((*last).into()), HumanCount((*most).into()));
-    let bars = sparkline(open);
-    let mut lines = vec![format!("{TITLE}{bars}  {most} at most, {last} at the end of the trace")];
+    let open = open.iter().skip(step - 1).step_by(step).copied();
+    let bars = sparkline(&open.collect::<Vec<u32>>());
+    let mut lines = vec![format!("{TITLE}{bars}  {most} at most, {last} at the end")];
     if let Some((part, text)) = suspect.change_point() {
-        let space = " ".repeat(TITLE.len() + part);
+        let space = " ".repeat(TITLE.len() + part / step);
         lines.push(format!("{space}^ {text}"));
     }
     lines
@@ -655,7 +657,7 @@ impl SuspectRow<'_> {
         }
         line(paint(Role::Notable, &self.growth()))?;
         if self.is_whole {
-            over_time(suspect).into_iter().try_for_each(&mut line)?;
+            over_time(suspect, display).into_iter().try_for_each(&mut line)?;
         }
         let (names, processes) = match self.is_whole {
             true => (usize::MAX, usize::MAX),

@@ -17,6 +17,9 @@ const NARROW: usize = 100;
 /// Bars of a line, and of a line on a narrow terminal.
 const BARS: (usize, usize) = (12, 8);
 
+/// Columns for a type and for a process on a narrow terminal, at most.
+const NARROW_COLUMNS: (usize, usize) = (10, 14);
+
 /// Columns for a function, at least.
 const MIN_FUNCTION: usize = 16;
 
@@ -25,9 +28,14 @@ const GAP: &str = "  ";
 
 const TITLES: [&str; 7] = ["", "Leaked", "Growth", "Over time", "Type", "Process", "Function"];
 
+/// Whether a terminal has no room for long bars.
+pub fn is_narrow(display: &Display) -> bool {
+    display.screen.width.is_some_and(|width| width < NARROW)
+}
+
 /// Returns the lines of a table of suspects, with a heading.
 pub fn overview(suspects: &[&Suspect], display: &Display) -> String {
-    let is_narrow = display.screen.width.is_some_and(|width| width < NARROW);
+    let is_narrow = is_narrow(display);
     let rows = suspects.iter().map(|suspect| cells(suspect, is_narrow));
     let rows: Vec<[String; 7]> = std::iter::once(TITLES.map(str::to_owned)).chain(rows).collect();
     let widths: [usize; 7] = std::array::from_fn(|column| {
@@ -78,13 +86,17 @@ fn cells(suspect: &Suspect, is_narrow: bool) -> [String; 7] {
     let own = function.split_once('!').filter(|(module, _)| module.eq_ignore_ascii_case(program));
     let function = own.map_or(function, |(_, function)| function);
     let type_name = suspect.allocator.as_ref().unwrap_or(&suspect.type_name);
+    let name = |name: &str, most: usize| match Untrusted(name).to_string() {
+        name if is_narrow => cut_in_the_middle(&name, most).into_owned(),
+        name => name,
+    };
     [
         suspect.rank.to_string(),
         leaked(suspect),
         growth(suspect),
         bars(suspect, if is_narrow { BARS.1 } else { BARS.0 }),
-        Untrusted(type_name).to_string(),
-        Untrusted(process).to_string(),
+        name(type_name, NARROW_COLUMNS.0),
+        name(process, NARROW_COLUMNS.1),
         Untrusted(function).to_string(),
     ]
 }
