@@ -250,6 +250,11 @@ impl Registry {
         self.commands().find(|command| command.is_named(name))
     }
 
+    /// The command that a line begins with, in any case; its dot may be missing.
+    pub fn command_of_line(&self, name: &str) -> Option<&'static dyn AnyCommand> {
+        self.command(name).or_else(|| self.command(&format!(".{name}")))
+    }
+
     /// The kind of `.dump` of this name, in any case.
     pub fn kind(&self, name: &str) -> Option<&'static dyn AnyCommand> {
         self.kinds().iter().find(|kind| kind.is_named(name)).copied()
@@ -317,8 +322,7 @@ impl Registry {
         let plain = self.with_plain_dashes(tokens);
         let tokens = plain.as_deref().unwrap_or(tokens);
         let Some((first, rest)) = tokens.split_first() else { return Ok(None) };
-        let dotted = format!(".{}", first.text);
-        let Some(command) = self.command(&first.text).or_else(|| self.command(&dotted)) else {
+        let Some(command) = self.command_of_line(&first.text) else {
             // A trace by itself is to be loaded.
             if syntax == Syntax::Prompt && has_extension(Path::new(&first.text), &LOADED) {
                 let line = format!(".load {line}");

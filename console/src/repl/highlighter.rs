@@ -72,7 +72,7 @@ fn roles(line: &str, cursor: usize, aliases: &Aliases, registry: &'static Regist
     let tokens = split(line);
     let Some((first, arguments)) = tokens.split_first() else { return Vec::new() };
     let typing = Typing { cursor, registry };
-    let Some(command) = registry.command(&first.text) else {
+    let Some(command) = registry.command_of_line(&first.text) else {
         let names = registry.commands().flat_map(|command| command.signature().names).copied();
         let aliases: Vec<String> = aliases.dotted().map(|(name, _)| name).collect();
         let names = names.chain(aliases.iter().map(String::as_str));
