@@ -18,13 +18,10 @@ use handlescope_session::grammar::{
     definition_start, join, parse, split, starts_comment, with_one_dash, with_plain_dashes,
     without_comments,
 };
-use handlescope_session::paths::has_extension;
+use handlescope_session::paths::{EXTRACT_EXTENSION, TRACE_EXTENSIONS, has_extension};
 use handlescope_session::settings::Aliases;
 use handlescope_session::suggest;
 use handlescope_session::values::{ValueError, joined, listed};
-
-/// Endings of files that a line without a command loads.
-const LOADED: [&str; 3] = ["etl", "json7z", "dmp"];
 
 /// Description of a command, or of a kind of `.dump`.
 #[derive(Clone, Copy)]
@@ -324,7 +321,10 @@ impl Registry {
         let Some((first, rest)) = tokens.split_first() else { return Ok(None) };
         let Some(command) = self.command_of_line(&first.text) else {
             // A trace by itself is to be loaded.
-            if syntax == Syntax::Prompt && has_extension(Path::new(&first.text), &LOADED) {
+            let path = Path::new(&first.text);
+            let is_trace =
+                has_extension(path, TRACE_EXTENSIONS) || has_extension(path, &[EXTRACT_EXTENSION]);
+            if syntax == Syntax::Prompt && is_trace {
                 let line = format!(".load {line}");
                 return self.parse_tokens(&line, &split(&line), aliases, syntax);
             }

@@ -119,7 +119,8 @@ impl Command for Why {
         };
         let mut answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
         note_suspects(dump.session, &answers);
-        decide(gate, &answers, dump);
+        let failures = answers.iter().map(|answer| gate.failures(answer)).collect::<Vec<_>>();
+        decide(gate, &answers, &failures, dump);
         let stacks = criteria.handles.stacks;
         if !shows_all || (output.top.is_some() && output.sort_by.is_some()) {
             let table = render::why(&answers, &command, look, stacks, &display)?;
@@ -131,12 +132,9 @@ impl Command for Why {
         }
         answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
         if let Some(format) = gate.format {
-            let failures = answers.iter().map(|answer| match gate.fail_on.is_empty() {
-                true => vec![true; answer.suspects.len()],
-                false => gate.failures(answer),
-            });
-            let failures: Vec<Vec<bool>> = failures.collect();
-            let findings = render::why_findings(&answers, &failures, &command);
+            // Without a gate all count as failed.
+            let failures = (!gate.fail_on.is_empty()).then_some(failures.as_slice());
+            let findings = render::why_findings(&answers, failures, &command);
             return Ok(render::write_findings(&findings, format, dump.out)?);
         }
         let table = render::why(&answers, &command, look, stacks, &display)?;
@@ -152,7 +150,12 @@ impl Command for Why {
 }
 
 /// Ends with the status that the gate asks for, and says why, before the answer is written: its reader may leave early.
-fn decide(gate: &Gate, answers: &[WhyAnswer<'_>], dump: &mut DumpContext<'_, '_>) {
+fn decide(
+    gate: &Gate,
+    answers: &[WhyAnswer<'_>],
+    failures: &[Vec<bool>],
+    dump: &mut DumpContext<'_, '_>,
+) {
     if gate.fail_on.is_empty() {
         return;
     }
@@ -163,8 +166,7 @@ fn decide(gate: &Gate, answers: &[WhyAnswer<'_>], dump: &mut DumpContext<'_, '_>
             .warning(format_args!("{path}: has no handle events, so {FAIL_ON} decides nothing"));
         dump.flow = Flow::Undecided;
     }
-    let failed = answers.iter().flat_map(|answer| gate.failures(answer)).filter(|fails| *fails);
-    if let failed @ 1.. = failed.count() {
+    if let failed @ 1.. = failures.iter().flatten().filter(|fails| **fails).count() {
         let suspects = Counted(failed as u64, "suspect");
         dump.messages.warning(format_args!("{suspects} fail {FAIL_ON}"));
         dump.flow = Flow::Worse;

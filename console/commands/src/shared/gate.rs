@@ -1,6 +1,7 @@
 //! A gate for CI: what fails it, and the formats of what is found.
 
 use handlescope_query::{Suspect, Verdict, WhyAnswer};
+use handlescope_session::filter::ProcessFilter;
 use handlescope_session::grammar::value::{FAIL_ON, Value, WORD};
 use handlescope_session::grammar::{Choices, Opt, ParseError, choice, to, words};
 use handlescope_session::values::{FailOn, FindingFormat};
@@ -18,24 +19,33 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Whether each suspect of a trace fails it.
+    /// Whether each suspect of a trace fails it; none does where there is no gate.
     pub fn failures(&self, answer: &WhyAnswer<'_>) -> Vec<bool> {
-        let fails = |suspect: &Suspect, on: &FailOn| match on {
-            FailOn::Leak => true,
-            FailOn::Steady => suspect.growth.verdict == Verdict::Steady,
-            FailOn::Processes { processes, most } => {
-                let is_of = |suspect: &&Suspect| {
-                    let pids = suspect.processes.iter().map(|process| process.pid.unwrap_or(0));
-                    pids.into_iter().any(|pid| processes.matches(suspect.program(), pid))
-                };
-                let all = answer.suspects.iter().filter(is_of);
-                let all: u64 = all.map(|suspect| suspect.counts.unreleased()).sum();
-                all > *most && is_of(&suspect)
-            }
-        };
-        let suspects = answer.suspects.iter();
-        suspects.map(|suspect| self.fail_on.iter().any(|on| fails(suspect, on))).collect()
+        let mut failures = vec![false; answer.suspects.len()];
+        for on in &self.fail_on {
+            let suspects = answer.suspects.iter();
+            let fails: Vec<bool> = match on {
+                FailOn::Leak => vec![true; suspects.len()],
+                FailOn::Steady => {
+                    suspects.map(|suspect| suspect.growth.verdict == Verdict::Steady).collect()
+                }
+                FailOn::Processes { processes, most } => {
+                    let is_of: Vec<bool> = suspects.map(|of| is_of(of, processes)).collect();
+                    let all = answer.suspects.iter().zip(&is_of).filter(|(_, is_of)| **is_of);
+                    let all: u64 = all.map(|(suspect, _)| suspect.counts.unreleased()).sum();
+                    is_of.into_iter().map(|is_of| is_of && all > *most).collect()
+                }
+            };
+            failures.iter_mut().zip(fails).for_each(|(sum, fails)| *sum |= fails);
+        }
+        failures
     }
+}
+
+/// Whether one of the processes of a suspect is meant.
+fn is_of(suspect: &Suspect, processes: &ProcessFilter) -> bool {
+    let mut pids = suspect.processes.iter().map(|process| process.pid.unwrap_or_default());
+    pids.any(|pid| processes.matches(suspect.program(), pid))
 }
 
 /// Refuses `-Format` beside another format.
@@ -43,13 +53,13 @@ impl Gate {
 /// # Errors
 /// When both are given.
 pub fn no_other_format(gate: &Gate, shared: &SharedArgs) -> Result<(), ParseError> {
-    match (gate.format, shared.output.formats.first()) {
-        (Some(_), Some(_)) => Err(ParseError::Conflict {
+    match shared.output.formats.first().filter(|_| gate.format.is_some()) {
+        Some(other) => Err(ParseError::Conflict {
             option: "-Format",
-            other: "another format",
+            other: other.spec.option_name(),
             reason: "an answer has one format",
         }),
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 

@@ -8,7 +8,11 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// The number of handles that are open at the end of each of `buckets` equal parts of the window.
 ///
 /// Handles opened before the window count from its start; those opened after it do not count.
-pub fn outstanding(lifetimes: &[Lifetime], window: Window, buckets: usize) -> Vec<u32> {
+pub fn outstanding<'l>(
+    lifetimes: impl IntoIterator<Item = &'l Lifetime>,
+    window: Window,
+    buckets: usize,
+) -> Vec<u32> {
     let parts = TimeParts::new(window, buckets);
     let mut changes = vec![0i64; parts.width()];
     for lifetime in lifetimes {

@@ -215,7 +215,9 @@ impl<'a> WhyAnswer<'a> {
             open,
             caveats,
         };
-        answer.show(|index| criteria.shown.is_none_or(|count| index < count))?;
+        // Only the one that is asked for by itself is shown, which is known later.
+        let is_shown = |index| criteria.shown.is_none_or(|count| index < count);
+        answer.show(|index| criteria.picked.is_none() && is_shown(index))?;
         Ok(answer)
     }
 

@@ -153,16 +153,8 @@ impl Suspect {
                 Growth::without_clock(&lifetimes.copied().collect::<Vec<Lifetime>>())
             }
         };
-        let mut open_over_time = vec![0_u32; acquired.window.map_or(0, |_| Self::PARTS)];
-        for (lifetimes, window) in
-            lifetimes.iter().filter_map(|process| Some((&process.lifetimes, acquired.window?)))
-        {
-            let open = outstanding(lifetimes, window, Self::PARTS);
-            open_over_time
-                .iter_mut()
-                .zip(open)
-                .for_each(|(sum, open)| *sum = sum.saturating_add(open));
-        }
+        let all = lifetimes.iter().flat_map(|process| &process.lifetimes);
+        let open_over_time = acquired.window.map(|trace| outstanding(all, trace, Self::PARTS));
         let is_old = growth.evidence.kept > 0 || growth.evidence.outlived.count > 0;
         let is_beyond_chance = acquired.window.is_some() && is_old;
         let sums = Sums { is_beyond_chance, ..sums };
@@ -199,7 +191,7 @@ impl Suspect {
             bytes: (acquired.subject == Subject::Allocations)
                 .then_some(Bytes { per_minute, ..bytes }),
             growth,
-            open_over_time,
+            open_over_time: open_over_time.unwrap_or_default(),
             trace: acquired.window,
             ended,
             diagnoses,

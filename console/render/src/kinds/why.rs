@@ -11,13 +11,12 @@ use crate::traces::{OfTraces, StackNumbers, traces};
 use crate::{
     table::{Columns, FileRows, Table},
     text::{
-        StackStyle, amounts, capitalized, headline, is_narrow, lines_of_not_counted,
+        StackStyle, amounts, bars, capitalized, headline, is_narrow, lines_of_not_counted,
         lines_without_suspects, more, overview,
     },
 };
 use handlescope_query::{
     Diagnosis, Frames, ObjectNames, Suspect, SuspectProcess, TraceAnswer, Verdict, WhyAnswer,
-    sparkline,
 };
 use handlescope_session::paths;
 use handlescope_session::settings::{Display, StackDisplayArgs};
@@ -321,34 +320,33 @@ pub fn why<'a>(
     Ok(table.within(why_document(), OfTraces { traces, rest: young_groups }))
 }
 
-/// The suspects of each trace as findings; `failures`: which of each trace fail a gate.
+/// The suspects of each trace as findings; `failures`: which of each trace fail a gate, `None` for all.
 pub fn why_findings(
     answers: &[WhyAnswer<'_>],
-    failures: &[Vec<bool>],
+    failures: Option<&[Vec<bool>]>,
     command: CommandOf<'_>,
 ) -> Vec<Findings> {
-    let of_trace = |(answer, failures): (&WhyAnswer<'_>, &Vec<bool>)| {
+    let of_trace = |(trace, answer): (usize, &WhyAnswer<'_>)| {
+        let failures = failures.map(|failures| failures.get(trace).map(Vec::as_slice));
+        let failures = failures.map(Option::unwrap_or_default);
+        let fails = |place| failures.is_none_or(|failures| failures.get(place) == Some(&true));
         let about = &answer.file.about;
         let shown = StackDisplayArgs { show: true, line: true, ..StackDisplayArgs::default() };
         let stacks = StackStyle::of(&answer.file, shown);
-        let list = answer.suspects.iter().zip(failures).map(|(suspect, is_failure)| {
+        let list = answer.suspects.iter().enumerate().map(|(place, suspect)| {
             let telling = with_telling(&suspect.diagnoses).filter(|(_, is_shown)| *is_shown);
-            let causes = telling.map(|(diagnosis, _)| {
-                let closers = closers(&stacks, diagnosis, suspect.program());
-                capitalized(&diagnosis.sentence(&closers))
-            });
-            let growth = format!("{}: {}", suspect.growth.verdict.title(), suspect.evidence());
+            let causes = telling.map(|(diagnosis, _)| cause(&stacks, diagnosis, suspect.program()));
             let finding = Finding {
                 rule: suspect.growth.verdict.word(),
                 program: suspect.program().to_owned(),
                 title: format!("{} by {}", amounts(suspect), suspect.process),
-                sentences: std::iter::once(growth)
+                sentences: std::iter::once(growth(suspect))
                     .chain(named_objects(suspect, NAMES))
                     .chain(causes)
                     .collect(),
                 command: Some(command(about.index, suspect)),
                 id: Some(suspect.id.to_string()),
-                is_failure: *is_failure,
+                is_failure: fails(place),
                 ..Finding::default()
             };
             let frames = answer.file.frames().map(Frames::named);
@@ -361,7 +359,7 @@ pub fn why_findings(
         };
         Findings { about: path.to_string_lossy().into_owned(), headline, list }
     };
-    answers.iter().zip(failures).map(of_trace).collect()
+    answers.iter().enumerate().map(of_trace).collect()
 }
 
 /// Returns the suspects of a trace, and the text about them together.
@@ -396,8 +394,6 @@ fn part(
     }
     if look != Look::Whole {
         part = part.above(above);
-    }
-    if look != Look::Whole {
         lines.extend(lines_of_not_counted(answer));
     }
     if lines.is_empty() { part } else { part.below(lines.join("\n")) }
@@ -457,8 +453,7 @@ fn over_time(suspect: &Suspect, display: &Display) -> Vec<String> {
     let most = open.iter().max().unwrap_or(last);
     let step = if is_narrow(display) { 2 } else { 1 };
     let (last, most) = (HumanCount((*last).into()), HumanCount((*most).into()));
-    let open = open.iter().skip(step - 1).step_by(step).copied();
-    let bars = sparkline(&open.collect::<Vec<u32>>());
+    let bars = bars(suspect, Suspect::PARTS / step);
     let mut lines = vec![format!("{TITLE}{bars}  {most} at most, {last} at the end")];
     if let Some((part, text)) = suspect.change_point() {
         let space = " ".repeat(TITLE.len() + part / step);
@@ -595,7 +590,7 @@ impl SuspectRow<'_> {
 
     /// Verdict and its evidence, as a sentence.
     fn growth(&self) -> String {
-        format!("{}: {}", self.suspect.growth.verdict.title(), self.suspect.evidence())
+        growth(self.suspect)
     }
 
     /// The program's calls that opened it, in one line.
@@ -672,11 +667,7 @@ impl SuspectRow<'_> {
         let diagnoses = with_telling(&suspect.diagnoses);
         let diagnoses = diagnoses.filter(|(_, is_telling)| *is_telling || self.is_whole);
         for (diagnosis, _) in diagnoses {
-            let sentence = capitalized(&diagnosis.sentence(&closers(
-                &self.stacks,
-                diagnosis,
-                suspect.program(),
-            )));
+            let sentence = cause(&self.stacks, diagnosis, suspect.program());
             line(display.whole(&Untrusted(&sentence).to_string()))?;
             for stack in diagnosis.stacks.iter().filter(|_| self.is_whole) {
                 let calls = self.stacks.calls(*stack, suspect.program());
@@ -688,13 +679,18 @@ impl SuspectRow<'_> {
     }
 }
 
-/// The functions that close or free others of the group.
-fn closers(stacks: &StackStyle<'_>, diagnosis: &Diagnosis, program: &str) -> Vec<String> {
-    let functions = diagnosis.stacks.iter();
-    let functions = functions.filter_map(|stack| stacks.representative(*stack, program));
-    let mut functions: Vec<String> = functions.collect();
-    functions.dedup();
-    functions
+/// The verdict on the growth of a suspect and its evidence, as a sentence.
+fn growth(suspect: &Suspect) -> String {
+    format!("{}: {}", suspect.growth.verdict.title(), suspect.evidence())
+}
+
+/// A cause as a sentence, with the functions that close or free others of the group.
+fn cause(stacks: &StackStyle<'_>, diagnosis: &Diagnosis, program: &str) -> String {
+    let closers = diagnosis.stacks.iter();
+    let closers = closers.filter_map(|stack| stacks.representative(*stack, program));
+    let mut closers: Vec<String> = closers.collect();
+    closers.dedup();
+    capitalized(&diagnosis.sentence(&closers))
 }
 
 /// The bytes that a suspect leaks, or the handles.

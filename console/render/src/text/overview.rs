@@ -120,8 +120,8 @@ fn growth(suspect: &Suspect) -> String {
     }
 }
 
-/// What is open at the ends of equal parts of the trace.
-fn bars(suspect: &Suspect, count: usize) -> String {
+/// What is open at the ends of so many equal parts of the trace, a divisor of [`Suspect::PARTS`].
+pub fn bars(suspect: &Suspect, count: usize) -> String {
     let step = Suspect::PARTS / count;
     let open = suspect.open_over_time.iter().skip(step - 1).step_by(step);
     sparkline(&open.copied().collect::<Vec<u32>>())
