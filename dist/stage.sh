@@ -15,7 +15,7 @@ chmod 755 "$own"
 cp "$root"/{README.md,CHANGELOG.md,LICENSE-APACHE,LICENSE-MIT} "$folder/"
 cp "$root"/docs/*.md "$folder/docs/"
 cp -r "$root/docs/images" "$folder/docs/"
-for name in README.md leak-hunt.txt leaky.etl symbols; do
+for name in README.md leak-hunt.txt leaky.etl server.etl symbols; do
     cp -r "$root/examples/$name" "$folder/examples/"
 done
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Rebuilds the sample from its sources: bin/, symbols/, src/functions.txt and leaky.etl.
+# Rebuilds the sample from its sources: bin/, symbols/, src/functions.txt, leaky.etl and server.etl.
 # Needs clang++, lld-link, llvm-objdump, llvm-pdbutil, llvm-readobj and llvm-undname
 # (Debian and Ubuntu: the packages clang, lld and llvm), and cargo. Installs nothing.
 #
@@ -78,8 +78,9 @@ module kernelbase KernelBase.dll kernelbase.pdb /dll /noentry /implib:kernelbase
 module kernel32 kernel32.dll kernel32.pdb /dll /noentry /implib:kernel32.lib ntdll.lib
 module leaky leaky.exe leaky.pdb /subsystem:console /entry:Main kernelbase.lib kernel32.lib
 module explorer explorer.exe explorer.pdb /subsystem:windows /entry:WinMain kernelbase.lib
+module server server.exe server.pdb /subsystem:console /entry:Main kernelbase.lib kernel32.lib
 install -m 644 functions.txt "$examples/src/functions.txt"
 
 cd "$examples/.."
 cargo run --quiet --release -p handlescope-tests --bin sample-trace -- \
-    examples/src/functions.txt examples/leaky.etl
+    examples/src/functions.txt examples/leaky.etl examples/server.etl

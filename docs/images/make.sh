@@ -10,7 +10,7 @@ images=$PWD/docs/images
 work=$(mktemp -d)
 trap 'tmux -L handlescope-images kill-server 2> /dev/null || true; rm -rf "$work"' EXIT
 
-cp examples/leaky.etl "$work"
+cp examples/server.etl "$work"
 cp -r examples/symbols "$work/symbols"
 cd "$work"
 
@@ -20,12 +20,12 @@ picture() {
         --screenshot="$images/$2" --window-size="$3" "file://$work/$1" > /dev/null 2>&1
 }
 
-"$program" --symbol-path symbols leaky.etl -c '.report report.html' > /dev/null
+"$program" --symbol-path symbols server.etl -c '.report report.html' > /dev/null
 picture report.html report.png 1100,1150
 
 export HOME=$work XDG_CACHE_HOME=$work/cache XDG_CONFIG_HOME=$work/config TERM=xterm-256color
 tmux -L handlescope-images -f /dev/null new-session -d -x 118 -y 47 \
-    "$program --symbol-path symbols leaky.etl"
+    "$program --symbol-path symbols server.etl"
 sleep 2
 tmux -L handlescope-images send-keys ".why -TopN 2" Enter
 sleep 2

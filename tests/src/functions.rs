@@ -19,7 +19,7 @@ pub struct Module {
 }
 
 /// Content of `functions.txt`.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Functions {
     modules: Vec<Module>,
     /// RVAs that the calls return to, in the order of the code, by module, caller and callee.

@@ -22,7 +22,20 @@ impl Published {
     /// When it is not there, or cannot be copied.
     #[must_use]
     pub fn open(name: &str) -> Self {
-        let trace = SharedTrace::open(&format!("synthetic/{name}"));
+        Self::in_folder("synthetic", name)
+    }
+
+    /// Copies the small trace of a known fault.
+    ///
+    /// # Panics
+    /// When it is not there, or cannot be copied.
+    #[must_use]
+    pub fn fault(name: &str) -> Self {
+        Self::in_folder("faults", name)
+    }
+
+    fn in_folder(folder: &str, name: &str) -> Self {
+        let trace = SharedTrace::open(&format!("{folder}/{name}"));
         let home = tempfile::tempdir().unwrap();
         let name = format!("{name}.etl");
         fs::copy(trace.etl(), home.path().join(&name)).unwrap();
@@ -46,7 +59,9 @@ impl Published {
     pub fn ask_with(&self, line: &str, variables: &[(&str, &str)]) -> String {
         let mut program = handlescope(self.home.path());
         program.envs(variables.iter().copied());
-        program.arg("--symbol-path").arg(self.pdbs.path()).arg(&self.name);
+        let symbols = self.pdbs.path().join("symbols");
+        let symbols = if symbols.is_dir() { &symbols } else { self.pdbs.path() };
+        program.arg("--symbol-path").arg(symbols).arg(&self.name);
         run_script(&mut program, &format!("{line}\n")).ok().stdout
     }
 

@@ -3,12 +3,13 @@
 use crate::functions::{Functions, Module};
 
 /// Load addresses and paths of the modules.
-const PLACES: [(&str, u64, &str); 7] = [
+const PLACES: [(&str, u64, &str); 8] = [
     ("ntoskrnl.exe", 0xffff_f805_2a20_0000, r"\SystemRoot\system32\"),
     ("ntdll.dll", 0x7ffc_8c5d_0000, SYSTEM32),
     ("KernelBase.dll", 0x7ffc_89e3_0000, SYSTEM32),
     ("kernel32.dll", 0x7ffc_8b4a_0000, SYSTEM32),
     ("leaky.exe", 0x7ff7_d1c4_0000, r"\Device\HarddiskVolume3\Tools\"),
+    ("server.exe", 0x7ff7_4e80_0000, r"\Device\HarddiskVolume3\Server\"),
     ("explorer.exe", 0x7ff6_a3f8_0000, r"\Device\HarddiskVolume3\Windows\"),
     ("fleet.exe", 0x7ff7_1ab0_0000, r"\Device\HarddiskVolume3\Fleet\"),
 ];

@@ -188,7 +188,7 @@ pub enum CommandError {
     /// `-Suspect` with an id that is none of the traces.
     #[error(
         "no suspect among {what} has the id {id}; .dump Why lists the suspects with the command \
-         that shows each"
+         that shows each, and an id made with symbols needs them"
     )]
     NoSuspect {
         id: SuspectId,

@@ -157,6 +157,7 @@ pub static TOOLS: &[Tool] = &[
             option("since", "-Since", "only what was opened from this time on: \"2s\""),
             SUSPECT,
             option("by_process", "-ByProcess", "each process by itself"),
+            option("by_stack", "-ByStack", "each create stack by itself"),
             option("race_window", "-RaceWindow", "default \"1ms\""),
             argument(ALL, || Shape::Flag, "with small suspects"),
             argument(DETAIL, || Shape::Flag, "with whole stacks, stacks that close, object ids"),

@@ -327,6 +327,11 @@ impl<'a> Frames<'a> {
     pub fn named(&self) -> NamedFrames<'_> {
         NamedFrames { frames: self, memory: self.name_cache.known() }
     }
+
+    /// The frames with the names that came with the trace, as where there are no symbols.
+    pub fn unnamed(&self) -> NamedFrames<'_> {
+        NamedFrames { frames: self, memory: Arc::default() }
+    }
 }
 
 /// Number of frames of each kind, each counted as often as its stack was recorded.

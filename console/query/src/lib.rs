@@ -59,7 +59,9 @@ mod unnamed_methods;
 mod volumes;
 mod why;
 
-pub use self::acquired::{Between, PRIVATE_HEAP, Span};
+pub use self::acquired::{
+    Between, Caller, Leaked, PRIVATE_HEAP, SharedFunction, Span, SuspectScope,
+};
 pub use self::allocations::allocated_kinds;
 pub use self::amounts::{Amount, Bytes, Counts};
 pub use self::answer::{Domain, TraceAnswer};

@@ -1,7 +1,13 @@
 //! The frames of a stack that are the program's, and the one that says most about it.
 
+use handlescope_model::{StackIdx, sentinel};
+use hashbrown::HashMap;
+use rayon::prelude::*;
+
 use super::frame_class::{FrameClass, PROCESS_START, is_runtime, is_system_call};
-use super::frame_view::FrameView;
+use super::frame_names::{Frames, NamedFrames};
+use super::frame_view::{FrameIdentity, FrameView};
+use super::trimmed_stacks::TrimmedStacks;
 
 impl FrameView<'_> {
     /// How much the frame says.
@@ -55,4 +61,60 @@ pub fn is_of_process_start<'a>(mut frames: impl Iterator<Item = FrameView<'a>>) 
         frame.class() == FrameClass::Program
     });
     is_start && !is_of_program
+}
+
+/// The functions of the program on a stack, from the one that acquires to its outermost caller. Code that has neither a name
+/// nor a place in a module is no function.
+pub fn program_functions<'n>(
+    trims: &TrimmedStacks,
+    named: &'n NamedFrames<'_>,
+    stack: StackIdx,
+) -> impl Iterator<Item = FrameView<'n>> {
+    let views = TrimmedStacks::views(Some(trims), named, stack);
+    views.filter(|view| view.class() == FrameClass::Program && function_of(view).is_some())
+}
+
+/// The identity of the function of a frame, or of its place in a module where that has no names.
+pub fn function_of<'n>(view: &FrameView<'n>) -> Option<FrameIdentity<'n>> {
+    let identity = view.identity();
+    let is_function =
+        matches!(identity, FrameIdentity::Function { .. } | FrameIdentity::Place { .. });
+    is_function.then_some(identity)
+}
+
+/// The function of the program that acquires on each stack, as a number.
+pub struct AcquiringFunctions {
+    /// By row of the stacks; [`sentinel`] for stacks without a function of the program, and for those that have an equal
+    /// one before them.
+    by_stack: Vec<u32>,
+}
+
+impl AcquiringFunctions {
+    /// Numbers the functions of all stacks that were compared.
+    pub fn new(frames: &Frames<'_>, trims: &TrimmedStacks) -> Self {
+        let named = frames.named();
+        let stacks: Vec<StackIdx> = (0..trims.height())
+            .map(StackIdx::of)
+            .filter(|stack| trims.equal(*stack) == *stack)
+            .collect();
+        let functions: Vec<(StackIdx, FrameIdentity<'_>)> = stacks
+            .into_par_iter()
+            .filter_map(|stack| {
+                let first = program_functions(trims, &named, stack).next()?;
+                Some((stack, function_of(&first)?))
+            })
+            .collect();
+        let mut numbers: HashMap<FrameIdentity<'_>, u32> = HashMap::new();
+        let mut by_stack = vec![sentinel(); trims.height()];
+        for (stack, function) in functions {
+            let next = numbers.len() as u32;
+            by_stack[stack.row()] = *numbers.entry(function).or_insert(next);
+        }
+        Self { by_stack }
+    }
+
+    /// The number of the function of a stack, one of those of the same functions; `None` if the stack has none.
+    pub fn of_stack(&self, stack: StackIdx) -> Option<u32> {
+        self.by_stack.get(stack.row()).copied().filter(|number| *number != sentinel())
+    }
 }

@@ -11,7 +11,7 @@ pub struct SuspectRows {
     /// Whether the suspect has a row, by row of the handles and views, or of the allocations.
     has: Vec<bool>,
     /// Ids of these suspects, each once.
-    ids: BTreeSet<SuspectId>,
+    ids: BTreeSet<String>,
     /// Whether the trace has any groups that leak something.
     has_groups: bool,
 }
@@ -28,8 +28,8 @@ impl SuspectRows {
     }
 
     /// Adds what a suspect acquired.
-    pub fn add(&mut self, id: SuspectId, rows: impl IntoIterator<Item = usize>) {
-        self.ids.insert(id);
+    pub fn add(&mut self, id: &SuspectId, rows: impl IntoIterator<Item = usize>) {
+        self.ids.insert(id.text().to_owned());
         for row in rows {
             if let Some(has) = self.has.get_mut(row) {
                 *has = true;
@@ -50,7 +50,7 @@ pub fn check<'a>(
 ) -> Result<(), QueryError> {
     let (mut ids, mut has_groups) = (BTreeSet::new(), false);
     for rows in files {
-        ids.extend(&rows.ids);
+        ids.extend(rows.ids.iter().map(String::as_str));
         has_groups |= rows.has_groups;
     }
     check_ids(id, what, &ids, has_groups)
@@ -63,7 +63,7 @@ pub fn check<'a>(
 pub fn check_ids(
     id: &SuspectId,
     what: &'static str,
-    ids: &BTreeSet<&SuspectId>,
+    ids: &BTreeSet<&str>,
     has_groups: bool,
 ) -> Result<(), QueryError> {
     match ids.len() {
@@ -71,7 +71,7 @@ pub fn check_ids(
         0 | 1 => Ok(()),
         _ => Err(QueryError::SeveralSuspects {
             id: id.clone(),
-            ids: ids.iter().map(|id| id.text()).collect::<Vec<_>>().join(", "),
+            ids: ids.iter().copied().collect::<Vec<_>>().join(", "),
         }),
     }
 }

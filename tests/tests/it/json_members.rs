@@ -113,6 +113,7 @@ fn add_paths(paths: &mut BTreeSet<String>, prefix: &str, value: &Value) {
 fn trace() -> TraceBuilder {
     const MS: i64 = 1_000_000;
     const OBJECT: u64 = 0xFFFF_8100_0000_1000;
+    const PROGRAM: u64 = 0x7ff6_0000_0000;
     const COMPILED: u64 = 0x2000_0000;
     let caller = (700, 701);
     let mut trace = TraceBuilder::new();
@@ -129,6 +130,14 @@ fn trace() -> TraceBuilder {
     };
     trace.method(MS, caller, MethodEvent::Load, &method);
     trace.create_handle(2 * MS, caller, OBJECT, 4, 16).stack(&[], &[COMPILED + 5]);
+    // Two callers of one function.
+    trace.module(700, r"C:\app.exe", PROGRAM, 0x1_0000);
+    for (at, from) in [(1, PROGRAM + 0x10), (2, PROGRAM + 0x20)] {
+        let object = OBJECT + 0x100 * at;
+        let event =
+            trace.create_handle(2 * MS + at as i64, caller, object, 0x100 + 4 * at as u32, 16);
+        event.stack(&[], &[PROGRAM, from]);
+    }
     trace.reference(3 * MS, caller, OBJECT, b"Dflt", 1);
     trace.close_handle(4 * MS, caller, OBJECT + 0x1000, 8, 16, "before the trace");
     let view = View { base: 0x1_0000, size: 0x1000, file_key: 7, misc: 0, offset: 0, pid: 700 };

@@ -67,8 +67,8 @@ impl Command for Why {
     const SIGNATURE: Signature = Signature {
         names: &["Why"],
         summary: "what leaks, worst first, how fast and why",
-        details: "Lists call sites that leak handles or allocations: groups of one program, \
-             type and create stack, with the program's functions, how they grow, the cause as far as the \
+        details: "Lists what leaks handles or allocations: groups of one program and \
+             type whose stacks begin with one function, or of one create stack, with the program's functions, how they grow, the cause as far as the \
              events prove it, and the .dump command that shows the leaked handles. Ranked by handles that \
              are never closed: a steady leak counts in full, a burst half, a few handles a quarter, and a \
              cache filled at the start a tenth. Groups much smaller than the worst are only counted; \
@@ -294,7 +294,15 @@ static WHICH: &[Opt<WhyArgs>] = &[
              same service) that leak one type on one stack are one suspect, with the processes \
              listed.",
         example: "-ByProcess",
-        take: to(&(SWITCH, |args, ()| args.criteria.by_process = true)),
+        take: to(&(SWITCH, |args, ()| args.criteria.scope.by_process = true)),
+    },
+    Opt {
+        names: &["-ByStack"],
+        help: "judge each create stack separately, not a function with its callers",
+        details: "By default stacks that begin with the same function of the program are one \
+             suspect if its callers leak alike, with the callers listed.",
+        example: "-ByStack",
+        take: to(&(SWITCH, |args, ()| args.criteria.scope.by_stack = true)),
     },
     Opt {
         names: &["-RaceWindow"],

@@ -47,6 +47,7 @@ impl<'a> Acquired<'a> {
             selected_count: 0,
             frames: Some(frames),
             stacks: None,
+            functions: None,
             processes,
             asked: criteria.owners.clone(),
             is_plain,
@@ -74,7 +75,7 @@ impl<'a> Acquired<'a> {
             allocator.is_some_and(|allocator| is_set(&is_requested, allocator.row()))
                 && selection.as_ref().is_none_or(|selection| selection.has(*row - first))
         };
-        let Sites { sites, rows: members, selected_count, stacks } =
+        let Sites { sites, rows: members, selected_count, stacks, functions } =
             Sites::of(table, allocators, is_selected, kept, frames)?;
         if kept == Kept::Leaking && selection.is_none() {
             acquired.heaps =
@@ -105,6 +106,7 @@ impl<'a> Acquired<'a> {
         acquired.members = Cow::Owned(members);
         acquired.selected_count = selected_count;
         acquired.stacks = Some(Arc::new(stacks));
+        acquired.functions = functions.map(Arc::new);
         Ok(Some(acquired))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::list::Acquired;
-use super::program_groups::ProgramGroup;
+use super::program_groups::{ProgramGroup, SuspectScope};
 use super::sites::Kept;
 use crate::acquisition_table::AcquisitionTable;
 use crate::allocations::{AllocatorList, Origin};
@@ -20,22 +20,43 @@ use crate::groups::Groups;
 use crate::suspect_rows::SuspectRows;
 use handlescope_session::values::SuspectId;
 
-/// Adds what the suspects acquired whose ids begin so, of programs and of single processes.
+/// Adds what the suspects acquired whose ids begin so: of programs and of single processes, of functions and of single
+/// stacks. Without any, those that have such an id where there are no symbols.
 fn add_suspects(
     rows: &mut SuspectRows,
     acquired: &Acquired<'_>,
     id: &SuspectId,
 ) -> Result<(), QueryError> {
-    for by_process in [false, true] {
-        acquired.cancel.check()?;
-        let groups = ProgramGroup::all(acquired, by_process);
-        rows.note_groups(!groups.is_empty());
-        let matches = groups.par_iter().filter_map(|group| {
-            let group_id = group.id(acquired);
-            id.begins(&group_id).then_some((group_id, group))
-        });
-        for (group_id, group) in matches.collect::<Vec<_>>() {
-            rows.add(group_id, acquired.rows(&group.groups));
+    let flags = [false, true].into_iter();
+    let scopes = flags.clone().flat_map(|by_process| {
+        flags.clone().map(move |by_stack| SuspectScope { by_process, by_stack })
+    });
+    let scopes: Vec<Vec<ProgramGroup<'_>>> =
+        scopes.map(|scope| ProgramGroup::all(acquired, scope)).collect();
+    rows.note_groups(scopes.iter().any(|groups| !groups.is_empty()));
+    let mut found = false;
+    for without_symbols in [false, true] {
+        if found {
+            break;
+        }
+        for groups in &scopes {
+            acquired.cancel.check()?;
+            let matches = groups.par_iter().filter_map(|group| {
+                let own = group.id(acquired);
+                let is_it = id.begins(&own)
+                    || (without_symbols && group.has_id_without_symbols(acquired, id));
+                is_it.then_some((own, group))
+            });
+            let matches: Vec<(SuspectId, &ProgramGroup<'_>)> = matches.collect();
+            // Of the suspects that share a stack, the largest has it.
+            let is_last = without_symbols && !matches.is_empty();
+            found |= !matches.is_empty();
+            for (own, group) in matches {
+                rows.add(&own, acquired.rows(&group.groups));
+            }
+            if is_last {
+                break;
+            }
         }
     }
     Ok(())

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use handlescope_model::{ProcessIdx, StackIdx};
+use hashbrown::HashMap;
 
 use super::lifetimes::Ends;
 use crate::amounts::{Amount, Bytes, Counts};
@@ -73,4 +74,30 @@ pub struct Share {
     pub lifetimes: ProcessLifetimes,
     /// Bytes of each of these lives; empty where their number counts.
     pub sizes: Vec<u64>,
+}
+
+impl Share {
+    /// Adds up the shares that a process has on several stacks.
+    pub fn of_each_process(shares: impl Iterator<Item = Self>) -> Vec<Self> {
+        let mut places: HashMap<Owner, usize> = HashMap::new();
+        let mut sums: Vec<Self> = Vec::new();
+        for share in shares {
+            let place = *places.entry((share.row, share.pid)).or_insert(sums.len());
+            match sums.get_mut(place) {
+                Some(sum) => sum.add(share),
+                None => sums.push(share),
+            }
+        }
+        sums
+    }
+
+    fn add(&mut self, other: Self) {
+        self.counts.add(other.counts);
+        self.bytes.unreleased = self.bytes.unreleased.saturating_add(other.bytes.unreleased);
+        self.bytes.allocated = self.bytes.allocated.saturating_add(other.bytes.allocated);
+        self.ends.add_all(&other.ends);
+        self.leaked.add(other.leaked);
+        self.lifetimes.lifetimes.extend(other.lifetimes.lifetimes);
+        self.sizes.extend(other.sizes);
+    }
 }

@@ -35,6 +35,7 @@ impl<'a> Acquired<'a> {
             selected_count: timed.handles.len(),
             frames: file.frames.as_ref(),
             stacks: groups.stacks.clone(),
+            functions: groups.functions.clone(),
             processes: &file.processes,
             asked: asked.clone(),
             is_plain,

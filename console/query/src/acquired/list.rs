@@ -7,6 +7,7 @@ use std::sync::Arc;
 use handlescope_model::{AcquisitionIdx, AllocatorIdx, ProcessIdx, StackIdx};
 use hashbrown::{HashMap, HashSet};
 
+use super::alike::Leaked;
 use super::between::{Between, Span};
 use super::group::{Group, Owner, Share};
 use super::heaps::CreatedHeaps;
@@ -16,6 +17,7 @@ use crate::amounts::{Amount, Bytes, Counts};
 use crate::criteria::ProcessCriteria;
 use crate::frame_names::Frames;
 use crate::growth::{ProcessLifetimes, Window};
+use crate::program_frames::AcquiringFunctions;
 use crate::suspect_rows::SuspectRows;
 use crate::tables::{ProcessInfo, ProcessList};
 use crate::trimmed_stacks::TrimmedStacks;
@@ -53,6 +55,8 @@ pub struct Acquired<'a> {
     pub frames: Option<&'a Frames<'a>>,
     /// Stacks, each with the first one of the same functions.
     pub stacks: Option<Arc<TrimmedStacks>>,
+    /// The functions that acquire, of groups of which some that leak are chosen.
+    pub functions: Option<Arc<AcquiringFunctions>>,
     pub processes: &'a ProcessList,
     /// The owners that are asked for.
     pub asked: ProcessCriteria,
@@ -82,6 +86,16 @@ impl Acquired<'_> {
     /// All that nothing, or only the end of its process, released.
     pub fn unreleased(&self) -> impl Iterator<Item = AcquisitionIdx> {
         self.members.iter().copied().filter(|row| self.table.is_unreleased(*row))
+    }
+
+    /// Number of all acquisitions of some groups, and of those that nothing, or only the end of their process, released.
+    pub fn leaked<'g>(&self, groups: impl Iterator<Item = &'g Group<'g>>) -> Leaked {
+        groups.fold(Leaked::default(), |mut sum, group| {
+            let rows = self.of_group(group);
+            let unreleased = rows.iter().filter(|row| self.table.is_unreleased(**row));
+            sum.add(Leaked { leaked: unreleased.count() as u64, acquired: rows.len() as u64 });
+            sum
+        })
     }
 
     /// Number of acquisitions of some groups that nothing, or only the end of their process, released; one that ended in

@@ -1,9 +1,11 @@
 //! What processes acquired, in groups of one process, type and stack. Handles and allocations are grouped in two ways;
 //! behind that, `.why`, `.diff` and datasets are the same for both.
 
+mod alike;
 mod allocations;
 mod between;
 mod by_id;
+mod callers;
 mod group;
 mod handles;
 mod heaps;
@@ -14,11 +16,13 @@ mod program_groups;
 mod programs;
 mod sites;
 
+pub use self::alike::Leaked;
 pub use self::between::{Between, Span};
 pub use self::by_id::{allocations_of_suspect, events_of_suspect};
+pub use self::callers::{Caller, SharedFunction};
 pub use self::group::PRIVATE_HEAP;
 pub use self::group::{Group, Share};
 pub use self::lifetimes::Ends;
 pub use self::list::{Acquired, Subject};
-pub use self::program_groups::ProgramGroup;
+pub use self::program_groups::{ProgramGroup, SuspectScope};
 pub use self::sites::Kept;

@@ -1,72 +1,172 @@
 //! Groups of all processes of a program.
 
 use handlescope_model::StackIdx;
+use hashbrown::HashSet;
 
-use super::group::Group;
+use super::alike::Leaked;
+use super::callers::{SharedFunction, put_together};
+use super::group::{Group, Owner};
 use super::list::Acquired;
 use super::owners::Owners;
 use super::programs::{Program, Programs, united};
-use crate::frame_names::Frames;
+use crate::frame_names::NamedFrames;
+use crate::program_frames::program_functions;
 use handlescope_session::values::SuspectId;
 
-/// Leaks of the processes of one program, of one type, or kind and allocator, and stack.
+/// Leaks of the processes of one program, of one type, or kind and allocator, and stack; or of several stacks of one
+/// function that leak alike.
 pub struct ProgramGroup<'t> {
     /// The groups of its processes, the first of which names it.
     pub groups: Vec<&'t Group<'t>>,
     /// Owners of the group.
     pub owners: Owners,
+    /// The function that the stacks begin with, if other stacks begin with it, too.
+    pub function: Option<SharedFunction>,
 }
 
-/// Program, type, allocator and stack.
-type Key<'t> = (Program, &'t str, Option<&'t str>, Option<StackIdx>);
+/// What counts as one suspect.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SuspectScope {
+    /// `-ByProcess`: a process, not all of its program.
+    pub by_process: bool,
+    /// `-ByStack`: a stack, not a function with all callers that leak alike.
+    pub by_stack: bool,
+}
+
+/// What the processes of a program acquired on one stack.
+pub struct StackPart<'t> {
+    pub stack: Option<StackIdx>,
+    pub leaked: Leaked,
+    groups: Vec<(&'t Group<'t>, Vec<Owner>)>,
+}
+
+/// Who acquired: the processes of a program, or one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Who {
+    Program(Program),
+    Process(Owner),
+}
+
+/// Owner, type and allocator.
+type OwnerKey<'t> = (Who, &'t str, Option<&'t str>);
 
 impl<'t> ProgramGroup<'t> {
-    /// Finds all that leak in a trace; of one process each, where that is asked for.
-    pub fn all(acquired: &'t Acquired<'_>, by_process: bool) -> Vec<Self> {
+    /// Finds all that leak in a trace.
+    pub fn all(acquired: &'t Acquired<'_>, scope: SuspectScope) -> Vec<Self> {
         let programs = Programs::of(acquired.processes, |it| acquired.matches_process(it));
-        let groups = acquired.groups.iter().filter(|group| group.leaks).map(|group| {
+        let groups = acquired.groups.iter().map(|group| {
             let owners = acquired.owners(group);
             let owner = owners.first().and_then(|(row, _)| *row);
-            let program = programs.get(owner).filter(|_| !by_process);
             // Unknown code of other processes of the program is other code.
-            let program = program.filter(|_| !is_of_one_process(acquired, group));
-            let key = program.map(|program| -> Key<'t> {
-                (program, group.type_name, group.descriptive_allocator(), group.create_stack)
-            });
-            (key, (group, owners))
+            let is_alone = is_of_one_process(acquired, group);
+            let program = programs.get(owner).filter(|_| !scope.by_process && !is_alone);
+            let who = program.map_or(Who::Process(group.owner), Who::Program);
+            let key: OwnerKey<'t> = (who, group.type_name, group.descriptive_allocator());
+            let of_stack = program.map(|_| (key, group.create_stack));
+            (of_stack, (key, group, owners))
         });
-        let by_program = united(groups).into_iter().map(|groups| {
-            let (groups, owners): (Vec<&Group<'t>>, Vec<Vec<_>>) = groups.into_iter().unzip();
-            let is_alone = groups.first().is_some_and(|group| is_of_one_process(acquired, group));
-            let by_process = by_process || is_alone;
+        let by_stack = united(groups).into_iter().map(|groups| {
+            let key = groups.first().map(|(key, ..)| *key);
+            let groups: Vec<_> =
+                groups.into_iter().map(|(_, group, owners)| (group, owners)).collect();
+            let stack = groups.first().and_then(|(group, _)| group.create_stack);
+            let functions = acquired.functions.as_deref().filter(|_| !scope.by_stack);
+            let function = functions.zip(stack).and_then(|(them, stack)| them.of_stack(stack));
+            (key.zip(function), StackPart { stack, leaked: Leaked::default(), groups })
+        });
+        let by_function = united(by_stack).into_iter().flat_map(|mut parts| {
+            let leaks = |part: &StackPart<'_>| part.groups.iter().any(|(group, _)| group.leaks);
+            if parts.len() == 1 || !parts.iter().any(leaks) {
+                return parts.into_iter().map(|part| (vec![part], None)).collect();
+            }
+            for part in &mut parts {
+                part.leaked = acquired.leaked(part.groups.iter().map(|(group, _)| *group));
+            }
+            put_together(acquired, parts)
+        });
+        let groups = by_function.filter_map(|(parts, function)| {
+            let groups = parts.into_iter().flat_map(|part| part.groups);
+            // A process that leaks nothing on a stack does not count there.
+            let is_one = function.as_ref().is_none_or(|function| function.callers.is_empty());
+            let groups = groups.filter(|(group, _)| group.leaks || !is_one);
+            let (groups, owners): (Vec<&Group<'t>>, Vec<Vec<_>>) = groups.unzip();
+            let first = groups.first()?;
+            let by_process = scope.by_process || is_of_one_process(acquired, first);
             let owners = Owners::new(owners.into_iter().flatten(), &programs, by_process);
-            Self { groups, owners }
+            Some(Self { groups, owners, function })
         });
-        by_program.collect()
+        groups.collect()
     }
 
     /// The id of its suspect: the same in every run, for each version of the program, and for each trace of the same leak. No
     /// numbers of rows are in it, which differ from one extract to the next, but the functions of the stack that are left
-    /// of it, by their names.
+    /// of it, by their names. The id without the names of symbols is beside it, where that is another one.
     pub fn id(&self, acquired: &Acquired<'_>) -> SuspectId {
+        let stack = self.groups.first().and_then(|group| group.create_stack);
+        let telling = self.shared_function().map(|function| function.telling);
+        let Some(frames) = acquired.frames else { return self.id_of(acquired, None, telling) };
+        let [named, unnamed] = [frames.named(), frames.unnamed()];
+        let id = |named| self.id_of(acquired, stack.map(|stack| (named, stack)), telling);
+        id(&named).with_other(id(&unnamed))
+    }
+
+    /// The function, if its suspect has several stacks.
+    pub fn shared_function(&self) -> Option<&SharedFunction> {
+        self.function.as_ref().filter(|function| !function.callers.is_empty())
+    }
+
+    /// Whether an id is one that its suspect has where there are no symbols: of one of its stacks, or of the functions that
+    /// one begins with.
+    pub fn has_id_without_symbols(&self, acquired: &Acquired<'_>, id: &SuspectId) -> bool {
+        let Some((frames, trims)) = acquired.frames.zip(acquired.stacks.as_ref()) else {
+            return false;
+        };
+        let unnamed = frames.unnamed();
+        let rows = acquired.of_groups(&self.groups).into_iter();
+        let stacks: HashSet<StackIdx> =
+            rows.filter_map(|row| acquired.table.opened_stack.get(row.row())).collect();
+        stacks.into_iter().any(|stack| {
+            let depth = program_functions(trims, &unnamed, stack).count();
+            let telling = std::iter::once(None).chain((1..=depth).map(Some));
+            let mut ids = telling.map(|it| self.id_of(acquired, Some((&unnamed, stack)), it));
+            ids.any(|own| id.begins(&own))
+        })
+    }
+
+    /// The id for a stack, or for so many `telling` functions that it begins with.
+    fn id_of(
+        &self,
+        acquired: &Acquired<'_>,
+        stack: Option<(&NamedFrames<'_>, StackIdx)>,
+        telling: Option<usize>,
+    ) -> SuspectId {
         let first = self.groups.first();
         let type_name = first.map_or("", |group| group.type_name);
         let allocator = first.and_then(|group| group.descriptive_allocator()).unwrap_or_default();
         let mut parts = self.owners.identity(acquired.processes);
         parts.extend([acquired.subject.label(), type_name, allocator].map(str::to_owned));
-        let stack = first.and_then(|group| group.create_stack);
-        let stacks: Option<(&Frames<'_>, _)> = acquired.frames.zip(acquired.stacks.as_ref());
-        if let Some(((frames, stacks), stack)) = stacks.zip(stack) {
-            parts.push("stack".to_owned());
-            let named = frames.named();
-            // A frame is one part including its inlined functions, as in the comparison of stacks.
-            parts.extend(stacks.frames(frames, stack).map(|frame| {
-                let views = named.frames_at(frame).map(|view| match view.identity().address() {
-                    Some(address) => format!("0x{address:X}"),
-                    None => view.to_string(),
-                });
-                views.collect::<Vec<_>>().join("\n")
-            }));
+        let trims = acquired.stacks.as_ref();
+        match (stack.zip(trims), telling) {
+            (Some(((named, stack), trims)), Some(telling)) => {
+                parts.push("function".to_owned());
+                let functions = program_functions(trims, named, stack).map(|view| view.to_string());
+                let mut functions: Vec<String> = functions.collect();
+                functions.dedup();
+                parts.extend(functions.into_iter().take(telling));
+            }
+            (Some(((named, stack), trims)), None) => {
+                parts.push("stack".to_owned());
+                // A frame is one part including its inlined functions, as in the comparison of stacks.
+                parts.extend(trims.frames(named.frames(), stack).map(|frame| {
+                    let views =
+                        named.frames_at(frame).map(|view| match view.identity().address() {
+                            Some(address) => format!("0x{address:X}"),
+                            None => view.to_string(),
+                        });
+                    views.collect::<Vec<_>>().join("\n")
+                }));
+            }
+            (None, _) => {}
         }
         SuspectId::of_parts(parts.iter().map(String::as_bytes))
     }

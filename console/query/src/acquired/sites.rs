@@ -7,6 +7,7 @@ use std::ops::Range;
 use handlescope_model::rules::is_named_by_allocator;
 use handlescope_model::tables::{Allocator, ResourceKind};
 use handlescope_model::{AcquisitionIdx, AllocatorIdx, StackIdx, sentinel};
+use hashbrown::HashSet;
 
 use crate::acquisition_table::AcquisitionTable;
 use crate::allocations::AllocatorList;
@@ -15,6 +16,7 @@ use crate::criteria::StackTrims;
 use crate::error::QueryError;
 use crate::frame_names::Frames;
 use crate::groups::{Coder, Nodes, counting_sort};
+use crate::program_frames::AcquiringFunctions;
 use crate::stacks::StackSet;
 use crate::trimmed_stacks::TrimmedStacks;
 
@@ -26,12 +28,14 @@ pub struct Sites {
     /// Number of chosen rows, including those of sites that are not kept.
     pub selected_count: usize,
     pub stacks: TrimmedStacks,
+    /// The functions that allocate, if only sites that leak are kept.
+    pub functions: Option<AcquiringFunctions>,
 }
 
 /// Sites that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
-    /// Sites of which anything was never freed.
+    /// Sites of which anything was never freed, and others of the same function.
     Leaking,
     All,
     /// All, those of each allocator separately.
@@ -89,10 +93,24 @@ impl Sites {
         }
         let mut sites: Vec<Site> =
             nodes.into_nodes().0.into_iter().map(|node| node.stats).collect();
+        let functions = (kept == Kept::Leaking).then(|| AcquiringFunctions::new(frames, &stacks));
+        let function = |site: &Site| {
+            let owner = owners.known(site.allocator?.0)?;
+            Some((owner, functions.as_ref()?.of_stack(site.stack?)?))
+        };
+        let of_leaks = sites.iter().filter(|site| site.leaks).filter_map(function);
+        let of_leaks: HashSet<(u32, u32)> = of_leaks.collect();
+        let is_kept: Vec<bool> = sites
+            .iter()
+            .map(|site| {
+                kept != Kept::Leaking
+                    || site.leaks
+                    || function(site).is_some_and(|it| of_leaks.contains(&it))
+            })
+            .collect();
         let kept_rows = site_of.iter().enumerate().filter_map(|(row, site)| {
             let site = *site as usize;
-            let is_kept = sites.get(site)?.leaks || kept != Kept::Leaking;
-            is_kept.then_some((site, row as u32))
+            is_kept.get(site)?.then_some((site, row as u32))
         });
         let (rows, ends) = counting_sort(kept_rows, sites.len());
         let mut first = 0;
@@ -103,7 +121,7 @@ impl Sites {
         }
         sites.retain(|site| !site.members.is_empty());
         let rows = rows.into_iter().map(AcquisitionIdx).collect();
-        let mut grouped = Self { sites, rows, selected_count, stacks };
+        let mut grouped = Self { sites, rows, selected_count, stacks, functions };
         if kept == Kept::ByAllocator {
             let mut sites = std::mem::take(&mut grouped.sites);
             sites.sort_by_cached_key(|site| grouped.rank(site, table));

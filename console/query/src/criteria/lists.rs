@@ -2,6 +2,7 @@
 
 use super::objects::ObjectCriteria;
 use super::processes::ProcessCriteria;
+use crate::acquired::SuspectScope;
 use crate::criterion::{Criteria, Given, Syntax, criteria, criterion, is_given};
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::StackDisplayArgs;
@@ -77,8 +78,8 @@ pub struct WhyCriteria {
     pub race_window_ns: Option<i64>,
     /// `-MinLeaked`: only suspects that leaked at least this many handles or allocations.
     pub min_leaked: Option<u64>,
-    /// `-ByProcess`: suspects are groups of one process, not of a program.
-    pub by_process: bool,
+    /// `-ByProcess` and `-ByStack`: what counts as one suspect.
+    pub scope: SuspectScope,
     /// `.why 3` and `.why ID`: only this suspect, of which the text says everything.
     pub picked: Option<Picked>,
     /// `-All`: the text has the suspects, too, that are small beside the worst.

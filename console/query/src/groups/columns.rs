@@ -342,6 +342,11 @@ fn duration(handle: Handle, opened: Option<usize>, closed: Option<usize>, times:
 }
 
 impl KeyTexts {
+    /// The rows of the numbers of stacks.
+    pub fn stack_numbers(&self) -> &StackNumbers {
+        &self.stacks
+    }
+
     /// Key that a number of a column stands for.
     pub fn key(&self, column: GroupColumn, code: u32) -> GroupKey<&str> {
         if code == sentinel() {

@@ -6,10 +6,13 @@
 use std::ops::Range;
 
 use handlescope_model::{AcquisitionIdx, sentinel};
+use hashbrown::HashSet;
 
 use super::counted::Handle;
 use super::lifetimes::Times;
+use super::process_stacks::StackNumbers;
 use super::stats::Stats;
+use crate::program_frames::AcquiringFunctions;
 
 /// Handles, with what each has in the innermost column.
 #[derive(Default)]
@@ -45,6 +48,18 @@ pub struct Sorted<'a> {
 
 /// A part and a row of its handles.
 type HandleRef = (u32, u32);
+
+/// The functions that open handles on the stacks of the innermost column, where that has stacks.
+pub struct LeakingStacks<'a> {
+    pub functions: Option<&'a AcquiringFunctions>,
+    pub numbers: &'a StackNumbers,
+}
+
+impl LeakingStacks<'_> {
+    fn function(&self, code: u32) -> Option<u32> {
+        self.functions?.of_stack(self.numbers.row(code))
+    }
+}
 
 impl Handles {
     /// The rows of an order.
@@ -145,21 +160,43 @@ impl Sorted<'_> {
         part.and_then(|part| part.codes.get(row as usize)).copied().unwrap_or(sentinel())
     }
 
-    /// The groups, with all that is counted of them, and the handles of each that an event opened. If they are
-    /// `leaking`, those that leak nothing are left out.
-    pub fn groups(&self, times: &Times, leaking: bool) -> (Vec<Leaf>, Vec<AcquisitionIdx>) {
+    /// Returns the groups, with all that is counted of them, and the handles of each that an event opened. With
+    /// `leaking`, it leaves out what leaks nothing, unless the function that opens it leaks on another stack.
+    pub fn groups(
+        &self,
+        times: &Times,
+        leaking: Option<&LeakingStacks<'_>>,
+    ) -> (Vec<Leaf>, Vec<AcquisitionIdx>) {
         let (mut leaves, mut opened) = (Vec::new(), Vec::new());
-        for group in self.order.chunk_by(|one, other| self.code(*one) == self.code(*other)) {
+        let groups = || self.order.chunk_by(|one, other| self.code(*one) == self.code(*other));
+        let code = |group: &[HandleRef]| group.first().map_or(sentinel(), |it| self.code(*it));
+        let leaks = |group: &[HandleRef]| {
+            group.iter().filter_map(|it| self.handle(*it)).any(Handle::is_unreleased)
+        };
+        let functions: HashSet<u32> = leaking
+            .map(|stacks| {
+                groups()
+                    .filter(|group| leaks(group))
+                    .filter_map(|it| stacks.function(code(it)))
+                    .collect()
+            })
+            .unwrap_or_default();
+        for group in groups() {
             let handles = || group.iter().filter_map(|place| self.handle(*place));
-            if leaking && !handles().any(Handle::is_unreleased) {
+            let is_of_leaking_function = |stacks: &LeakingStacks<'_>| {
+                stacks.function(code(group)).is_some_and(|function| functions.contains(&function))
+            };
+            if let Some(stacks) = leaking
+                && !leaks(group)
+                && !is_of_leaking_function(stacks)
+            {
                 continue;
             }
             let mut stats = Stats::default();
             handles().for_each(|handle| stats.add(handle, times.span(handle)));
             let start = opened.len() as u32;
             opened.extend(handles().filter(|handle| handle.is_opened()).map(|handle| handle.row));
-            let code = group.first().map_or(sentinel(), |place| self.code(*place));
-            leaves.push(Leaf { code, opened: start..opened.len() as u32, stats });
+            leaves.push(Leaf { code: code(group), opened: start..opened.len() as u32, stats });
         }
         (leaves, opened)
     }

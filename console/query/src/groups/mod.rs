@@ -31,6 +31,7 @@ use std::sync::Arc;
 use handlescope_model::{AcquisitionIdx, StackIdx};
 
 use self::columns::{KeyRows, KeyTexts, Keys};
+use self::leaves::LeakingStacks;
 use self::lifetimes::LifeTables;
 use self::parts::Parts;
 use self::process_stacks::ProcessStacks;
@@ -41,6 +42,7 @@ use super::criteria::{GroupColumn, ObjectCriteria};
 use super::error::QueryError;
 use super::growth::{self, Growth, Lifetime, Window};
 use super::info::recorded;
+use super::program_frames::AcquiringFunctions;
 use super::selection::Selection;
 use super::stacks::StackSet;
 use super::trimmed_stacks::TrimmedStacks;
@@ -53,6 +55,8 @@ pub struct Groups {
     pub tree: GroupTree,
     texts: KeyTexts,
     pub stacks: Option<Arc<TrimmedStacks>>,
+    /// The functions that open handles, of groups that leak.
+    pub functions: Option<Arc<AcquiringFunctions>>,
     pub timed: Option<TimedGroups>,
     /// The time of the trace, if it has a clock.
     pub window: Option<Window>,
@@ -114,8 +118,20 @@ impl Groups {
         }
         let texts = keys.into_texts(process_stacks.as_ref());
         by.truncate(criteria.groups.depth.unwrap_or(usize::MAX).max(1));
-        let handles =
-            tree.arrange(&criteria.groups, criteria.top, &parts.lifetimes.times, file.cancel)?;
+        let of_functions = criteria.groups.leaking && by.last() == Some(&GroupColumn::CreateStack);
+        let functions = file.frames.as_ref().zip(stacks.as_ref()).filter(|_| of_functions);
+        let functions = functions.map(|(frames, stacks)| AcquiringFunctions::new(frames, stacks));
+        let leaking = criteria.groups.leaking.then(|| LeakingStacks {
+            functions: functions.as_ref(),
+            numbers: texts.stack_numbers(),
+        });
+        let handles = tree.arrange(
+            &criteria.groups,
+            criteria.top,
+            &parts.lifetimes.times,
+            leaking.as_ref(),
+            file.cancel,
+        )?;
         let info = file.trace.info()?;
         let (mut timed, mut last_ns) = (None, None);
         if criteria.groups.keeps_handles() {
@@ -126,7 +142,8 @@ impl Groups {
         let extent = recorded(&info, last_ns.unwrap_or_default());
         let window = info.has_clock().then_some(extent);
         let stacks = stacks.map(Arc::new);
-        Ok(Self { by, tree, texts, stacks, timed, window, extent })
+        let functions = functions.map(Arc::new);
+        Ok(Self { by, tree, texts, stacks, functions, timed, window, extent })
     }
 
     /// A group and those it is in, the outermost first.

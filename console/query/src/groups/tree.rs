@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::coder::Slots;
 use super::cut::{Cut, GroupsLeftOut};
-use super::leaves::{Handles, Leaf, Leaves};
+use super::leaves::{Handles, Leaf, LeakingStacks, Leaves};
 use super::lifetimes::Times;
 use super::nodes::{Node, Nodes};
 use super::parts::{CountedPart, Sums};
@@ -93,12 +93,14 @@ impl GroupTree {
     /// Orders the groups of each level and cuts them as the criteria say; only of those of the innermost
     /// level that are shown anything is known afterwards.
     ///
-    /// Returns the handles of all groups that an event opened, if the criteria keep them.
+    /// Returns the handles of all groups that an event opened, if the criteria keep them; with `leaking`, of those groups
+    /// of the innermost level that [`Sorted::groups`](super::leaves::Sorted::groups) keeps.
     pub fn arrange(
         &mut self,
         criteria: &GroupCriteria,
         top: Option<TopN>,
         times: &Times,
+        leaking: Option<&LeakingStacks<'_>>,
         cancel: &Cancel,
     ) -> Result<Vec<AcquisitionIdx>, Cancelled> {
         self.nodes = std::mem::take(&mut self.outer).into_nodes().0;
@@ -115,7 +117,7 @@ impl GroupTree {
             }
         }
         self.all_children = children;
-        let opened = self.innermost(depth, cut, times, cancel)?;
+        let opened = self.innermost(depth, cut, (times, leaking), cancel)?;
         if let Some(rows) = criteria.rows {
             self.keep_rows(rows);
         }
@@ -147,7 +149,7 @@ impl GroupTree {
         &mut self,
         depth: usize,
         cut: Cut<'_>,
-        times: &Times,
+        (times, leaking): (&Times, Option<&LeakingStacks<'_>>),
         cancel: &Cancel,
     ) -> Result<Vec<AcquisitionIdx>, Cancelled> {
         let keeps_handles = cut.criteria.keeps_handles();
@@ -168,7 +170,7 @@ impl GroupTree {
             cancel.check()?;
             let mut innermost = Innermost::default();
             if keeps_handles || (is_shown && cut.criteria.order.is_some()) {
-                let (groups, opened) = leaves.sorted(&parts).groups(times, cut.criteria.leaking);
+                let (groups, opened) = leaves.sorted(&parts).groups(times, leaking);
                 if keeps_handles {
                     innermost.opened = opened;
                 }

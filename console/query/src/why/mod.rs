@@ -53,7 +53,6 @@ use super::totals::Totals;
 use super::unnamed_methods;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::trace::{CaveatKind, has_handle_events};
-use handlescope_session::values::SuspectId;
 
 /// Default for the maximum distance between the opens of a race: 1 ms.
 const RACE_WINDOW_NS: i64 = 1_000_000;
@@ -134,8 +133,8 @@ fn pick(answers: &mut [WhyAnswer<'_>], picked: &Picked) -> Result<(), QueryError
         Picked::Id(id) => id.begins(&suspect.id),
     };
     answers.iter_mut().for_each(|answer| answer.suspects.retain(is_picked));
-    let ids = answers.iter().flat_map(|answer| &answer.suspects).map(|suspect| &suspect.id);
-    let ids: BTreeSet<&SuspectId> = ids.collect();
+    let ids = answers.iter().flat_map(|answer| &answer.suspects).map(|suspect| suspect.id.text());
+    let ids: BTreeSet<&str> = ids.collect();
     match picked {
         _ if count == 0 => {}
         Picked::Rank(rank) if ids.is_empty() => {
@@ -231,7 +230,9 @@ impl<'a> WhyAnswer<'a> {
         let stacks = shown.flat_map(|(_, suspect)| {
             let closing =
                 suspect.diagnoses.iter().flat_map(|diagnosis| diagnosis.stacks.iter().copied());
-            suspect.create_stack.into_iter().chain(closing)
+            let callers = suspect.function_of_stacks.iter().flat_map(|it| &it.callers);
+            let callers = callers.map(|caller| caller.stack);
+            suspect.create_stack.into_iter().chain(closing).chain(callers)
         });
         file.about.caveats.truncate(*caveats);
         file.show_named_stacks(stacks.collect())?;
@@ -264,7 +265,11 @@ fn suspects_of_handles(
     let names = NameTable::load(trace, &leaking)?;
     let ends = OwnerEnds::load(trace, &file.file.processes)?;
     let (suspects, others) = suspects(&handles, criteria, |group, sums| {
-        let handles_of_group = handles.of_groups(&group.groups);
+        let mut handles_of_group = handles.of_groups(&group.groups);
+        if group.shared_function().is_some() {
+            // Handles of an object are adjacent.
+            handles_of_group.sort_by_key(|handle| (handles.table.object(*handle), *handle));
+        }
         let unreleased =
             handles_of_group.iter().copied().filter(|handle| handles.table.is_unreleased(*handle));
         let unreleased: Vec<AcquisitionIdx> = unreleased.collect();
@@ -279,7 +284,6 @@ fn suspects_of_handles(
             race_window_ns,
         };
         let diagnoses = proved(&Causes::ALL, &causes);
-        // Handles of an object are adjacent.
         let objects = unreleased.iter().map(|handle| columns.object(*handle));
         let mut objects: Vec<ObjectIdx> = objects.collect();
         objects.dedup();
@@ -317,7 +321,7 @@ fn suspects<'t>(
     criteria: &WhyCriteria,
     findings: impl Fn(&ProgramGroup<'_>, &Sums) -> Option<Findings> + Sync,
 ) -> Result<(Vec<Suspect>, Vec<Unsuspected<'t>>), QueryError> {
-    let groups = ProgramGroup::all(acquired, criteria.by_process);
+    let groups = ProgramGroup::all(acquired, criteria.scope);
     let cancel = acquired.cancel;
     let groups = groups.into_par_iter().filter(|_| !cancel.is_cancelled());
     let (mut suspects, others): (Vec<Suspect>, Vec<Unsuspected<'t>>) =

@@ -1,13 +1,14 @@
 //! Suspects: groups that leak.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use handlescope_model::{FILE_MAPPING_NAME, ProcessIdx, StackIdx};
 
 use super::causes::{Diagnosis, Findings, RACE};
 use super::names::LeakedNames;
 use super::score;
-use crate::acquired::{Acquired, Ends, PRIVATE_HEAP, ProgramGroup, Share, Subject};
+use crate::acquired::{Acquired, Ends, PRIVATE_HEAP, ProgramGroup, Share, SharedFunction, Subject};
 use crate::amounts::{Bytes, Counts};
 use crate::growth::{
     Growth, Lifetime, ProcessLifetimes, TimeParts, Verdict, Window, Words, outstanding,
@@ -44,6 +45,10 @@ pub struct Suspect {
     /// Number of different stacks that are shown as this one, because their functions are equal; `None` of
     /// allocations.
     pub create_stacks: Option<usize>,
+    /// These stacks, one of each that are equal: several if they belong to a function.
+    pub equal_stacks: Vec<Option<StackIdx>>,
+    /// The function that its stacks begin with, if others begin with it, too.
+    pub function_of_stacks: Option<SharedFunction>,
     pub counts: Counts,
     /// The bytes of allocations; `None` for handles.
     pub bytes: Option<Bytes>,
@@ -140,7 +145,7 @@ impl Suspect {
         findings: impl Fn(&ProgramGroup<'_>, &Sums) -> Option<Findings>,
     ) -> Result<Self, NoSuspect> {
         let shares = group.groups.iter().flat_map(|group| acquired.shares(group));
-        let shares: Vec<Share> = shares.collect();
+        let shares = Share::of_each_process(shares);
         let sums = Sums::of(&shares);
         let process = |share| SuspectProcess::of(share, acquired.processes, is_plain);
         let processes: Vec<SuspectProcess> = shares.iter().map(process).collect();
@@ -174,7 +179,7 @@ impl Suspect {
         let per_minute =
             rate.filter(|_| bytes.unreleased > 0).map(|rate| rate.per_minute * mean_size);
         let per_minute = per_minute.or(grown.map(|(_, per_minute)| per_minute));
-        let ProgramGroup { groups, owners } = group;
+        let ProgramGroup { groups, owners, function } = group;
         let (first, first_process) = groups.first().zip(processes.first()).ok_or(no_suspect)?;
         Ok(Self {
             id: group.id(acquired),
@@ -187,6 +192,13 @@ impl Suspect {
             type_name: first.type_name.to_owned(),
             allocator: first.descriptive_allocator().map(str::to_owned),
             create_stack: first.create_stack,
+            equal_stacks: groups
+                .iter()
+                .map(|group| group.create_stack)
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .collect(),
+            function_of_stacks: function.clone(),
             counts,
             bytes: (acquired.subject == Subject::Allocations)
                 .then_some(Bytes { per_minute, ..bytes }),
@@ -202,6 +214,12 @@ impl Suspect {
             score,
             processes: SuspectProcess::ranked(processes),
         })
+    }
+
+    /// Number of functions of the program that all its stacks begin with; `None` if it has one stack.
+    pub fn functions_of_all_stacks(&self) -> Option<usize> {
+        let function = self.function_of_stacks.as_ref().filter(|it| !it.callers.is_empty());
+        function.map(|function| function.path.len())
     }
 
     /// The program that its owner runs.

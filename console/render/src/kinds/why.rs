@@ -11,12 +11,13 @@ use crate::traces::{OfTraces, StackNumbers, traces};
 use crate::{
     table::{Columns, FileRows, Table},
     text::{
-        StackStyle, amounts, bars, capitalized, headline, is_narrow, lines_of_not_counted,
+        StackStyle, amounts, bars, callers, capitalized, headline, is_narrow, lines_of_not_counted,
         lines_without_suspects, more, overview,
     },
 };
 use handlescope_query::{
-    Diagnosis, Frames, ObjectNames, Suspect, SuspectProcess, TraceAnswer, Verdict, WhyAnswer,
+    Caller, Diagnosis, Frames, Leaked, ObjectNames, Suspect, SuspectProcess, TraceAnswer, Verdict,
+    WhyAnswer,
 };
 use handlescope_session::paths;
 use handlescope_session::settings::{Display, StackDisplayArgs};
@@ -38,6 +39,9 @@ const INDENT: &str = "   ";
 
 /// Names of objects of a suspect that the text lists.
 const NAMES: usize = 2;
+
+/// Callers of a function that the text lists.
+const CALLERS: usize = 3;
 
 /// Processes of a suspect that the text lists.
 const PROCESSES: usize = 5;
@@ -81,8 +85,15 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         "id",
         "`-Suspect` with this id selects what leaked; the same in every run, see \
          [why.md](why.md#the-command)",
-        |row| row.suspect.id.to_string(),
+        |row| row.suspect.id.text().to_owned(),
     );
+    columns
+        .add(
+            "id_without_symbols",
+            "the id of the suspect where there are no symbols, which selects it everywhere; null if it is the same",
+            |row| row.suspect.id.without_symbols().map(str::to_owned),
+        )
+        .for_programs();
     columns
         .add("rank", "rank among the suspects of its file, from 1", |row| index(row.suspect.rank))
         .detail()
@@ -170,6 +181,35 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
             row.suspect.counts.opened
         })
         .title("Opened");
+    columns
+        .parts(
+            "callers",
+            "callers of the function, if the suspect has the stacks of all that leak alike; else \
+             none",
+            caller_columns(),
+            |row| {
+                let function = row.suspect.function_of_stacks.iter();
+                let callers = function.flat_map(|function| &function.callers);
+                callers.map(|caller| (caller, row.numbers)).collect()
+            },
+        )
+        .detail();
+    for (name, meaning, count) in [
+        (
+            "other_callers_leaked",
+            "number that other callers of the function did not release, if these do not leak alike; \
+             else null",
+            (|leaked| leaked.leaked) as fn(Leaked) -> u64,
+        ),
+        ("other_callers_created", "number of all that these opened or allocated", |it| it.acquired),
+    ] {
+        columns
+            .nest(name, "integer?", meaning, move |row| {
+                let others = row.suspect.function_of_stacks.as_ref()?.others;
+                (others.stacks > 0).then(|| count(others.leaked))
+            })
+            .detail();
+    }
     columns.add("bytes", "bytes of the allocations never freed; null for handles", |row| {
         Some(row.suspect.bytes?.unreleased)
     });
@@ -341,11 +381,12 @@ pub fn why_findings(
                 program: suspect.program().to_owned(),
                 title: format!("{} by {}", amounts(suspect), suspect.process),
                 sentences: std::iter::once(growth(suspect))
+                    .chain(callers(suspect, CALLERS))
                     .chain(named_objects(suspect, NAMES))
                     .chain(causes)
                     .collect(),
                 command: Some(command(about.index, suspect)),
-                id: Some(suspect.id.to_string()),
+                id: Some(suspect.id.text().to_owned()),
                 is_failure: fails(place),
                 ..Finding::default()
             };
@@ -520,6 +561,24 @@ fn suspect_process_columns<'a>() -> Columns<'a, &'a SuspectProcess> {
     columns
 }
 
+/// Declares what is said of a caller of the function of a suspect.
+fn caller_columns<'a>() -> Columns<'a, (&'a Caller, StackNumbers)> {
+    let mut columns = Columns::<(&Caller, StackNumbers)>::default();
+    columns.member(
+        "function",
+        "the function, as stack filters see it; null if none of the program calls",
+        |(caller, _)| caller.function.as_deref(),
+    );
+    columns.member("create_stack", "number of the stack that leaks most of it", |(caller, of)| {
+        of.of(caller.stack)
+    });
+    columns.member("leaked", "number of those that the program did not release", |(caller, _)| {
+        caller.leaked.leaked
+    });
+    columns.member("created", "number of all", |(caller, _)| caller.leaked.acquired);
+    columns
+}
+
 /// Declares what is said of names of leaked objects.
 fn object_name_columns<'a>() -> Columns<'a, &'a ObjectNames> {
     let mut columns = Columns::<&ObjectNames>::default();
@@ -595,7 +654,8 @@ impl SuspectRow<'_> {
 
     /// The program's calls that opened it, in one line.
     fn calls(&self) -> Option<String> {
-        Some(self.stacks.calls(self.suspect.create_stack?, self.suspect.program()))
+        let most = self.suspect.functions_of_all_stacks();
+        Some(self.stacks.calls(self.suspect.create_stack?, self.suspect.program(), most))
     }
 
     fn causes(&self) -> String {
@@ -641,13 +701,18 @@ impl SuspectRow<'_> {
                 }
             }
             (Some(stack), false) => {
-                let calls = self.stacks.calls(stack, suspect.program());
+                let most = suspect.functions_of_all_stacks();
+                let calls = self.stacks.calls(stack, suspect.program(), most);
                 let calls = paint(Role::Heading, &Untrusted(&calls).to_string());
                 // An arrow stays with its function.
                 line(calls.replace(&format!("← {}", display.line_break()), "← "))?;
             }
         }
-        if let Some(stacks @ 2..) = suspect.create_stacks {
+        for callers in callers(suspect, if self.is_whole { usize::MAX } else { CALLERS }) {
+            line(display.whole(&Untrusted(&callers).to_string()))?;
+        }
+        let are_alike = suspect.equal_stacks.len() == 1;
+        if let Some(stacks @ 2..) = suspect.create_stacks.filter(|_| are_alike) {
             line(format!("{stacks} create stacks with these functions, at different addresses"))?;
         }
         line(paint(Role::Notable, &self.growth()))?;
@@ -670,7 +735,7 @@ impl SuspectRow<'_> {
             let sentence = cause(&self.stacks, diagnosis, suspect.program());
             line(display.whole(&Untrusted(&sentence).to_string()))?;
             for stack in diagnosis.stacks.iter().filter(|_| self.is_whole) {
-                let calls = self.stacks.calls(*stack, suspect.program());
+                let calls = self.stacks.calls(*stack, suspect.program(), None);
                 line(display.whole(&format!("{INDENT}{}", Untrusted(&calls))))?;
             }
         }

@@ -20,7 +20,7 @@ pub use self::object_ref::{ObjectRefStyle, object_ref};
 pub use self::overview::{bars, is_narrow, overview};
 pub use self::process::ProcessStyle;
 pub use self::stack::{StackStyle, within};
-pub use self::suspect::{amounts, capitalized, headline, more, named, unreleased};
+pub use self::suspect::{amounts, callers, capitalized, headline, more, named, unreleased};
 use handlescope_session::values::Counted;
 
 /// A number, with separators between its thousands if `separate`.

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
+use super::suspect::own_name;
 use handlescope_query::{Suspect, sparkline};
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::Role;
@@ -82,9 +83,7 @@ fn cells(suspect: &Suspect, is_narrow: bool) -> [String; 7] {
     let program = suspect.program();
     let process = if is_narrow { program } else { &suspect.process };
     let function = suspect.function.as_deref().unwrap_or("no stack");
-    // The module that is the program itself says nothing new.
-    let own = function.split_once('!').filter(|(module, _)| module.eq_ignore_ascii_case(program));
-    let function = own.map_or(function, |(_, function)| function);
+    let function = own_name(function, program);
     let type_name = suspect.allocator.as_ref().unwrap_or(&suspect.type_name);
     let name = |name: &str, most: usize| match Untrusted(name).to_string() {
         name if is_narrow => cut_in_the_middle(&name, most).into_owned(),

@@ -160,11 +160,12 @@ impl StackStyle<'_> {
     }
 
     /// The first frames of the program in one line, the innermost first, as the `program` knows them:
-    /// `Cache::Get   cache.cpp:29  ← Worker::Run :71`.
-    pub fn calls(&self, stack: StackIdx, program: &str) -> String {
+    /// `Cache::Get   cache.cpp:29  ← Worker::Run :71`; no more than `most`.
+    pub fn calls(&self, stack: StackIdx, program: &str, most: Option<usize>) -> String {
         let mut calls = String::new();
         let mut callee = None;
-        for frame in self.program_frames(stack).take(PROGRAM_FRAMES) {
+        let most = most.unwrap_or(PROGRAM_FRAMES).min(PROGRAM_FRAMES);
+        for frame in self.program_frames(stack).take(most) {
             let (arrow, gap) = if callee.is_some() { ("  ← ", " ") } else { ("", "   ") };
             let call = Call { line: self.line(frame), program, callee, gap };
             let _ = write!(calls, "{arrow}{call}");

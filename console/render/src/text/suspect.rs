@@ -8,7 +8,7 @@ use handlescope_model::{FILE_MAPPING_NAME, Untrusted};
 use indicatif::HumanCount;
 
 use super::handles_and_views;
-use handlescope_query::{Bytes, Counts, PRIVATE_HEAP, Suspect};
+use handlescope_query::{Bytes, Counts, Leaked, PRIVATE_HEAP, SharedFunction, Suspect};
 use handlescope_session::values::{Counted, Size};
 
 /// The verb for the end of a handle, of a view, or of an allocation.
@@ -60,6 +60,47 @@ pub fn amounts(suspect: &Suspect) -> String {
     }
     let rate = per_minute.map(|rate| format!(", {} per minute", Size(rate as i64)));
     format!("{text}, {} of {}{}", Size(unreleased), Size(allocated), rate.unwrap_or_default())
+}
+
+/// A function as its program knows it: the module that is the program itself says nothing new.
+pub fn own_name<'a>(function: &'a str, program: &str) -> &'a str {
+    let own = function.split_once('!').filter(|(module, _)| module.eq_ignore_ascii_case(program));
+    own.map_or(function, |(_, function)| function)
+}
+
+/// The callers of the function of a suspect, at most so many, and those of its callers that leak otherwise; sentences
+/// without a full stop.
+pub fn callers(suspect: &Suspect, shown: usize) -> Vec<String> {
+    let Some(SharedFunction { path, callers, others, .. }) = &suspect.function_of_stacks else {
+        return Vec::new();
+    };
+    let leaked = |leaked: &Leaked| {
+        format!("{} of {}", HumanCount(leaked.leaked), HumanCount(leaked.acquired))
+    };
+    let mut lines = Vec::new();
+    if !callers.is_empty() {
+        let (listed, more) = callers.split_at(callers.len().min(shown));
+        let texts = listed.iter().map(|caller| {
+            let name = caller.function.as_deref().map(|it| own_name(it, suspect.program()));
+            format!("{} {}", name.unwrap_or("no function of the program"), leaked(&caller.leaked))
+        });
+        let texts: Vec<String> = texts.collect();
+        let more = match more.len() {
+            0 => String::new(),
+            more => format!(" and {} more", HumanCount(more as u64)),
+        };
+        let count = Counted(callers.len() as u64, "caller");
+        lines.push(format!("{count}: {}{more}", texts.join(", ")));
+    }
+    if let (1.., Some(function)) = (others.stacks, path.first()) {
+        let function = own_name(function, suspect.program());
+        lines.push(format!(
+            "Other callers of {function} do not leak alike: {} {}",
+            leaked(&others.leaked),
+            suspect.unreleased()
+        ));
+    }
+    lines
 }
 
 /// A sentence with its first letter in upper case.

@@ -266,9 +266,14 @@ const DIGITS: usize = 10;
 /// Minimum number of digits in the beginning of an id.
 const MIN_LENGTH: usize = 4;
 
-/// The id of a suspect, or how one begins: hexadecimal digits in lower case.
+/// The id of a suspect, or how one begins: hexadecimal digits in lower case. A suspect with names from symbols has another id
+/// where these are missing, which may follow behind a hyphen.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SuspectId(String);
+pub struct SuspectId {
+    id: String,
+    /// The id without names from symbols, if it is another one.
+    other: Option<String>,
+}
 
 impl SuspectId {
     /// Reads an id, or the beginning of one, in any case.
@@ -276,34 +281,59 @@ impl SuspectId {
     /// # Errors
     /// When it has too few digits or too many, or anything else.
     pub fn new(text: &str) -> Result<SuspectId, ValueError> {
-        let is_id = (MIN_LENGTH..=DIGITS).contains(&text.len())
-            && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        match is_id {
-            true => Ok(SuspectId(text.to_ascii_lowercase())),
-            false => Err(ValueError::NoSuspect { value: text.to_owned() }),
-        }
+        let is_id = |text: &&str| {
+            (MIN_LENGTH..=DIGITS).contains(&text.len())
+                && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+        };
+        let (id, other) = match text.split_once('-') {
+            Some((id, other)) => (id, Some(other)),
+            None => (text, None),
+        };
+        let are_ids = is_id(&id) && other.as_ref().is_none_or(is_id);
+        are_ids
+            .then(|| SuspectId {
+                id: id.to_ascii_lowercase(),
+                other: other.map(str::to_ascii_lowercase),
+            })
+            .ok_or_else(|| ValueError::NoSuspect { value: text.to_owned() })
     }
 
     /// The id of what these parts distinguish from others, the same in every version.
     pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> SuspectId {
-        let mut digits = name_of(parts);
-        digits.truncate(DIGITS);
-        SuspectId(digits)
+        let mut id = name_of(parts);
+        id.truncate(DIGITS);
+        SuspectId { id, other: None }
     }
 
-    /// Whether an id is this one, or begins as this one does.
-    pub fn begins(&self, id: &SuspectId) -> bool {
-        id.0.starts_with(&self.0)
+    /// Adds the id that the suspect has without names from symbols.
+    pub fn with_other(self, other: SuspectId) -> SuspectId {
+        let other = Some(other.id).filter(|other| *other != self.id);
+        SuspectId { other, ..self }
     }
 
+    /// Whether one of the ids of a suspect is this one, or begins as this one does.
+    pub fn begins(&self, own: &SuspectId) -> bool {
+        let asked = [Some(&self.id), self.other.as_ref()].into_iter().flatten();
+        let begins = |id: &String| asked.clone().any(|asked| id.starts_with(asked.as_str()));
+        begins(&own.id) || own.other.as_ref().is_some_and(begins)
+    }
+
+    /// The id, without the one that the suspect has without symbols.
     pub fn text(&self) -> &str {
-        &self.0
+        &self.id
+    }
+
+    /// The id that the suspect has without names from symbols, if it is another one.
+    pub fn without_symbols(&self) -> Option<&str> {
+        self.other.as_deref()
     }
 }
 
 impl fmt::Display for SuspectId {
+    /// Writes all that there is: a command with both ids works with symbols and without.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.id)?;
+        self.other.iter().try_for_each(|other| write!(f, "-{other}"))
     }
 }
 

@@ -1,9 +1,11 @@
-//! Writes `examples/leaky.etl`: a trace of `leaky.exe` (see `examples/README.md`), scripted in
-//! [`scenario`] and made of the real addresses in `examples/src/functions.txt`.
+//! Writes `examples/leaky.etl` and `examples/server.etl`: traces of `leaky.exe` and `server.exe` (see
+//! `examples/README.md`), scripted in [`scenario`] and [`server`] and made of the real addresses in
+//! `examples/src/functions.txt`.
 
 mod handles;
 mod machine;
 mod scenario;
+mod server;
 
 use std::error::Error;
 use std::fs;
@@ -21,9 +23,13 @@ use crate::machine::{CPUS, Machine};
 struct Args {
     /// The list of functions that `examples/rebuild.sh` makes.
     functions: PathBuf,
-    /// The trace to write.
-    output: PathBuf,
+    /// The traces to write, of leaky.exe and of server.exe.
+    #[arg(num_args = 2)]
+    outputs: Vec<PathBuf>,
 }
+
+/// Scenarios, in the order of the traces.
+const SCENARIOS: [fn(&mut Machine); 2] = [scenario::run, server::run];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
@@ -31,12 +37,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         .map_err(|source| format!("cannot read {}: {source}", args.functions.display()))?;
     let functions = Functions::parse(&text)
         .map_err(|reason| format!("{}: {reason}", args.functions.display()))?;
-    let mut machine = Machine::new(Stacks::new(functions), options());
-    scenario::run(&mut machine);
-    let summary = machine
-        .write(&args.output)
-        .map_err(|source| format!("cannot write {}: {source}", args.output.display()))?;
-    println!("{}: {} events, {} bytes", args.output.display(), summary.events, summary.bytes);
+    for (output, run) in args.outputs.iter().zip(SCENARIOS) {
+        let mut machine = Machine::new(Stacks::new(functions.clone()), options());
+        run(&mut machine);
+        let summary = machine
+            .write(output)
+            .map_err(|source| format!("cannot write {}: {source}", output.display()))?;
+        println!("{}: {} events, {} bytes", output.display(), summary.events, summary.bytes);
+    }
     Ok(())
 }
 

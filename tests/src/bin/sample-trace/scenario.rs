@@ -13,8 +13,8 @@ use handlescope_tests::stacks::{
 use crate::handles::{EVENT, FILE, KEY, Object, PROCESS, SECTION, THREAD};
 use crate::machine::{Machine, Process};
 
-const US: i64 = 1_000;
-const MS: i64 = 1_000_000;
+pub const US: i64 = 1_000;
+pub const MS: i64 = 1_000_000;
 const WININIT: Caller = Caller { pid: 540, tid: 544, cpu: 0 };
 const USERINIT: Caller = Caller { pid: 4200, tid: 4204, cpu: 0 };
 const CSRSS: u32 = 612;
@@ -62,19 +62,9 @@ struct App {
 
 /// The processes before the trace; returns a handle that explorer.exe closes in it.
 fn boot(machine: &mut Machine) -> u32 {
-    let idle = Process {
-        pid: 0,
-        parent: Caller::default(),
-        session: u32::MAX,
-        name: "Idle",
-        command_line: "",
-        user: Sid::system(),
-        started: None,
-        ended: None,
-        modules: &[],
-    };
+    let idle = Process { pid: 0, name: "Idle", ..system() };
     machine.process(idle.clone(), 0);
-    machine.process(Process { pid: 4, name: "System", ..idle.clone() }, 0);
+    machine.process(system(), 0);
     let csrss = Process {
         pid: CSRSS,
         parent: WININIT,
@@ -296,6 +286,21 @@ fn program(thread: Caller) -> &'static str {
     if thread.pid == EXPLORER.pid { "explorer.exe" } else { "leaky.exe" }
 }
 
+/// The process of the kernel.
+pub fn system() -> Process {
+    Process {
+        pid: 4,
+        parent: Caller::default(),
+        session: u32::MAX,
+        name: "System",
+        command_line: "",
+        user: Sid::system(),
+        started: None,
+        ended: None,
+        modules: &[],
+    }
+}
+
 fn leaky(first: Caller, parent: Caller, ns: i64) -> Process {
     Process {
         pid: first.pid,
@@ -314,12 +319,12 @@ fn worker(id: u32) -> Caller {
     Caller { pid: LEAKY.pid, tid: FIRST_WORKER + 4 * id, cpu: 1 + (id % 2) as u16 * 2 }
 }
 
-fn user() -> Sid {
+pub fn user() -> Sid {
     Sid { authority: 5, sub: vec![21, 1_004_336_348, 1_177_238_915, 682_003_330, 1001] }
 }
 
 /// The full name of a named object of the user's session.
-fn local(name: &str) -> String {
+pub fn local(name: &str) -> String {
     format!(r"\Sessions\1\BaseNamedObjects\{name}")
 }
 
@@ -329,6 +334,6 @@ fn registry(name: &str) -> String {
 }
 
 /// A random time below `limit`, in whole ticks of the clock.
-fn jitter(machine: &mut Machine, limit: i64) -> i64 {
+pub fn jitter(machine: &mut Machine, limit: i64) -> i64 {
     machine.rng.below(limit as u64 / 100) as i64 * 100
 }

@@ -93,6 +93,43 @@ fn an_id_is_the_same_with_other_numbers_of_threads() {
 }
 
 #[test]
+fn an_id_finds_its_suspect_with_symbols_and_without() {
+    let shell = Shell::new();
+    let symbols = sample_symbols();
+    let with = ["--symbol-path", symbols.to_str().unwrap()];
+    let ask = |line: &str, options: &[&str]| {
+        shell.run(&[options, &["leaky.etl", "-c", line]].concat()).ok().stdout
+    };
+    let listed = |id: &str, options: &[&str]| -> Vec<String> {
+        let shown = document(&ask(&format!(".dump ObjectRef -Suspect {id} -json"), options));
+        let objects = shown["objects"].as_array().unwrap().iter();
+        objects.map(|object| object["id"].to_string()).collect()
+    };
+    let named = document(&ask(".why -json", &with));
+    let unnamed = document(&ask(".why -json", &[]));
+    for suspect in suspects(&named) {
+        let id = suspect["id"].as_str().unwrap();
+        let other = suspect["id_without_symbols"].as_str().unwrap();
+        let of_other = suspects(&unnamed).iter().find(|suspect| suspect["id"] == other).unwrap();
+        assert_eq!(of_other["id_without_symbols"], Value::Null);
+        let expected = listed(id, &with);
+        assert!(!expected.is_empty());
+        let both = format!("{id}-{other}");
+        for (id, options) in [(other, &with[..]), (other, &[]), (&both, &with), (&both, &[])] {
+            assert_eq!(listed(id, options), expected, "{id} {options:?}");
+        }
+        let in_full = ask(&format!(".why {other}"), &with);
+        assert!(in_full.contains(&format!(" -Suspect {both} ")), "{in_full}");
+        let refused = shell.run(&["leaky.etl", "-c", &format!(".why {id}")]);
+        assert!(
+            refused.stderr.contains("an id made with symbols needs them"),
+            "{}",
+            refused.stderr
+        );
+    }
+}
+
+#[test]
 fn ids_depend_on_the_names_of_functions() {
     let shell = Shell::new();
     let symbols = sample_symbols();

@@ -1,5 +1,6 @@
 //! `.why`: what leaks, how fast and why, against traces whose truth is known.
 
+mod callers;
 mod causes;
 mod ends;
 mod ids;

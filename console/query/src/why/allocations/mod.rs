@@ -28,18 +28,20 @@ pub fn remove_backed(suspects: &mut Vec<Suspect>) -> Vec<Suspect> {
     let kind = |suspect: &Suspect| {
         ResourceKind::ALL.into_iter().find(|kind| kind.name() == suspect.type_name)
     };
-    let site = |kind, suspect: &Suspect| {
-        (kind, suspect.pid, suspect.process.clone(), suspect.create_stack)
+    let sites = |kind, suspect: &Suspect| -> Vec<_> {
+        let Suspect { pid, process, equal_stacks, .. } = suspect;
+        equal_stacks.iter().map(|stack| (kind, *pid, process.clone(), *stack)).collect()
     };
     let backing: HashSet<ResourceKind> =
         ResourceKind::ALL.into_iter().filter_map(backed_by).collect();
-    let backing = suspects.iter().filter_map(|suspect| {
-        Some(site(kind(suspect).filter(|kind| backing.contains(kind))?, suspect))
-    });
-    let backing: HashSet<_> = backing.collect();
+    let backing: HashSet<_> = suspects
+        .iter()
+        .filter_map(|suspect| Some((kind(suspect).filter(|it| backing.contains(it))?, suspect)))
+        .flat_map(|(kind, suspect)| sites(kind, suspect))
+        .collect();
     let is_backed = |suspect: &mut Suspect| {
         let backed = kind(suspect).and_then(backed_by);
-        backed.is_some_and(|backed| backing.contains(&site(backed, suspect)))
+        backed.is_some_and(|backed| sites(backed, suspect).iter().all(|it| backing.contains(it)))
             && suspect.diagnoses.iter().all(|diagnosis| diagnosis.cause != RESERVE_WITHOUT_COMMIT)
     };
     suspects.extract_if(.., is_backed).collect()

@@ -1,0 +1,168 @@
+//! Test of whether the callers of a function leak alike: a test of homogeneity of the leaked share.
+//!
+//! If the function leaks, each caller leaks about the same share of what it acquires, and the leaked ones of a caller follow
+//! the hypergeometric distribution (Fisher, 1935). The caller that differs most from all others is set apart if it differs
+//! by more than chance explains, and so much that it matters; then the others are tested again. What is left are the
+//! callers that leak alike. `docs/why.md` explains the rule to users, with its error rates.
+
+use statrs::distribution::{DiscreteCDF, Hypergeometric};
+use statrs::function::erf::erfc;
+
+/// Probability that chance sets a caller apart, of all callers of one function together.
+const LEVEL: f64 = 0.01;
+
+/// Ratio of the odds to leak by which a caller has to differ: shares of 20 % and 30 % do not matter.
+const ODDS: f64 = 3.0;
+
+/// Callers that are set apart, at most. Others than these stay together.
+const MAX_APART: usize = 64;
+
+/// Variance above which the hypergeometric distribution is taken as normal.
+const NORMAL: f64 = 100.0;
+
+/// What one caller acquired through a function.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Leaked {
+    /// Number that the program did not release.
+    pub leaked: u64,
+    /// Number of all.
+    pub acquired: u64,
+}
+
+impl Leaked {
+    pub fn add(&mut self, other: Self) {
+        self.leaked += other.leaked;
+        self.acquired += other.acquired;
+    }
+
+    fn released(self) -> u64 {
+        self.acquired.saturating_sub(self.leaked)
+    }
+
+    /// What is left without some of it.
+    pub fn without(self, other: Self) -> Self {
+        let leaked = self.leaked.saturating_sub(other.leaked);
+        Self { leaked, acquired: self.acquired.saturating_sub(other.acquired) }
+    }
+
+    /// Odds to leak, kept off 0 and infinity.
+    fn odds(self) -> f64 {
+        (self.leaked as f64 + 0.5) / (self.released() as f64 + 0.5)
+    }
+
+    /// Whether the odds differ from those of others so much that it matters.
+    fn is_far_from(self, others: Self) -> bool {
+        let ratio = self.odds() / others.odds();
+        ratio >= ODDS || ratio <= 1.0 / ODDS
+    }
+}
+
+/// Says of each caller whether it leaks like most of what is acquired does.
+pub fn alike(callers: &[Leaked]) -> Vec<bool> {
+    let mut alike = vec![true; callers.len()];
+    let mut all = Leaked::default();
+    callers.iter().for_each(|caller| all.add(*caller));
+    for _ in 0..MAX_APART.min(callers.len().saturating_sub(1)) {
+        let rest = callers.iter().zip(&alike).enumerate().filter(|(_, (_, is_alike))| **is_alike);
+        let rest: Vec<(usize, Leaked)> =
+            rest.map(|(place, (caller, _))| (place, *caller)).collect();
+        let far = rest.iter().filter(|(_, caller)| caller.is_far_from(all.without(*caller)));
+        let far = far.map(|&(place, caller)| (deviation(caller, all), place, caller));
+        let farthest = far.max_by(|(one, ..), (other, ..)| one.total_cmp(other));
+        let Some((_, place, caller)) = farthest else { break };
+        if p_value(caller, all) * rest.len() as f64 > LEVEL {
+            break;
+        }
+        alike[place] = false;
+        all = all.without(caller);
+    }
+    alike
+}
+
+/// Mean and variance of the leaked ones of a caller, if it leaks like all.
+fn expected(caller: Leaked, all: Leaked) -> (f64, f64) {
+    let (total, acquired) = (all.acquired as f64, caller.acquired as f64);
+    let share = all.leaked as f64 / total.max(1.0);
+    let of_others = (total - acquired) / (total - 1.0).max(1.0);
+    (acquired * share, acquired * share * (1.0 - share) * of_others)
+}
+
+/// Standard deviations between the leaked ones of a caller and what is expected of them.
+fn deviation(caller: Leaked, all: Leaked) -> f64 {
+    let (mean, variance) = expected(caller, all);
+    (caller.leaked as f64 - mean).abs() / variance.sqrt().max(f64::MIN_POSITIVE)
+}
+
+/// Probability that a caller differs so much from the others by chance, in either direction.
+fn p_value(caller: Leaked, all: Leaked) -> f64 {
+    let (mean, variance) = expected(caller, all);
+    if variance > NORMAL {
+        let apart = ((caller.leaked as f64 - mean).abs() - 0.5).max(0.0);
+        return erfc(apart / variance.sqrt() / std::f64::consts::SQRT_2);
+    }
+    let Ok(distribution) = Hypergeometric::new(all.acquired, all.leaked, caller.acquired) else {
+        return 1.0;
+    };
+    let tail = if (caller.leaked as f64) < mean {
+        distribution.cdf(caller.leaked)
+    } else {
+        match caller.leaked.checked_sub(1) {
+            Some(fewer) => distribution.sf(fewer),
+            None => 1.0,
+        }
+    };
+    (2.0 * tail).min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn apart(callers: &[(u64, u64)]) -> Vec<usize> {
+        let callers: Vec<Leaked> =
+            callers.iter().map(|&(leaked, acquired)| Leaked { leaked, acquired }).collect();
+        let alike = alike(&callers);
+        (0..callers.len()).filter(|caller| !alike[*caller]).collect()
+    }
+
+    #[test]
+    fn callers_that_leak_the_same_share_are_alike() {
+        assert_eq!(apart(&[(5, 5); 6]), [0; 0]);
+        assert_eq!(apart(&[(5, 24), (8, 30), (0, 4), (1, 1)]), [0; 0]);
+        assert_eq!(apart(&[(3, 10)]), [0; 0]);
+        assert_eq!(apart(&[]), [0; 0]);
+    }
+
+    #[test]
+    fn the_caller_that_leaks_through_a_healthy_function_is_set_apart() {
+        assert_eq!(apart(&[(0, 10), (0, 10), (10, 10), (0, 10)]), [2]);
+        assert_eq!(apart(&[(0, 100_000), (40, 200), (3, 100_000)]), [1]);
+    }
+
+    #[test]
+    fn the_caller_that_cleans_up_after_a_leaking_function_is_set_apart() {
+        let mut callers = [(20, 20); 39].to_vec();
+        callers.push((0, 20));
+        assert_eq!(apart(&callers), [39]);
+    }
+
+    #[test]
+    fn of_several_that_leak_each_is_set_apart_while_most_do_not() {
+        let mut callers = [(0, 20); 10].to_vec();
+        callers[3] = (20, 20);
+        callers[7] = (19, 20);
+        assert_eq!(apart(&callers), [3, 7]);
+    }
+
+    #[test]
+    fn few_handles_are_no_evidence_and_a_small_difference_does_not_matter() {
+        assert_eq!(apart(&[(2, 2), (0, 2), (0, 2)]), [0; 0]);
+        assert_eq!(apart(&[(200_000, 1_000_000), (300_000, 1_000_000)]), [0; 0]);
+    }
+
+    #[test]
+    fn numbers_too_large_to_count_one_by_one_are_judged_too() {
+        let large = 1 << 40;
+        assert_eq!(apart(&[(large, large), (0, large), (0, large)]), [0]);
+    }
+}

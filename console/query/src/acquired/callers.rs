@@ -1,0 +1,180 @@
+//! Stacks that begin with one function of the program: they are one suspect if its callers leak alike.
+
+use std::cmp::Reverse;
+
+use handlescope_model::StackIdx;
+use hashbrown::HashMap;
+
+use super::alike::{Leaked, alike};
+use super::list::Acquired;
+use super::program_groups::StackPart;
+use crate::frame_view::FrameIdentity;
+use crate::program_frames::{function_of, program_functions};
+
+/// Callers of callers that are compared, at most.
+const MAX_DEPTH: usize = 16;
+
+/// Stacks of one function that leak alike.
+#[derive(Debug, Clone)]
+pub struct SharedFunction {
+    /// The function that acquires and the callers that all these stacks share, from the inside out, as stack filters see
+    /// them.
+    pub path: Vec<String>,
+    /// Number of these that tell its stacks from the others of the function: 1 for all stacks that begin with it.
+    pub telling: usize,
+    /// Callers of the last one, those that leak most first; none if one stack leaks.
+    pub callers: Vec<Caller>,
+    /// Stacks of the function that do not leak like these.
+    pub others: OtherCallers,
+}
+
+/// A function that calls the function of a suspect.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// As stack filters see it; `None` if no function of the program calls.
+    pub function: Option<String>,
+    /// One of the stacks that lead through it, the one that leaks most.
+    pub stack: StackIdx,
+    pub leaked: Leaked,
+}
+
+/// Callers of the same function that do not leak like those of a suspect.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OtherCallers {
+    /// Number of stacks.
+    pub stacks: usize,
+    pub leaked: Leaked,
+}
+
+/// Some stacks of a function, by their place among all of these.
+struct Branch {
+    stacks: Vec<usize>,
+    /// Number of callers that all of them share.
+    depth: usize,
+}
+
+/// Puts together the stacks of one function that leak alike; every stack is in one of the results. `None`: the stack is by
+/// itself.
+pub fn put_together<'t>(
+    acquired: &Acquired<'_>,
+    parts: Vec<StackPart<'t>>,
+) -> Vec<(Vec<StackPart<'t>>, Option<SharedFunction>)> {
+    let Some((frames, trims)) = acquired.frames.zip(acquired.stacks.as_deref()) else {
+        return parts.into_iter().map(|part| (vec![part], None)).collect();
+    };
+    let named = frames.named();
+    let mut numbers: HashMap<FrameIdentity<'_>, u32> = HashMap::new();
+    let mut names: Vec<String> = Vec::new();
+    let mut path = |part: &StackPart<'_>| -> Vec<u32> {
+        let mut path = Vec::new();
+        for view in part.stack.into_iter().flat_map(|it| program_functions(trims, &named, it)) {
+            let Some(identity) = function_of(&view) else { continue };
+            let number = *numbers.entry(identity).or_insert_with(|| {
+                names.push(view.to_string());
+                names.len() as u32 - 1
+            });
+            // A function that calls itself is one caller.
+            if path.last() != Some(&number) {
+                path.push(number);
+            }
+        }
+        path
+    };
+    let paths: Vec<Vec<u32>> = parts.iter().map(&mut path).collect();
+    let leaked: Vec<Leaked> = parts.iter().map(|part| part.leaked).collect();
+    let all = Branch { stacks: (0..parts.len()).collect(), depth: 0 };
+    let mut whole = Leaked::default();
+    leaked.iter().for_each(|part| whole.add(*part));
+    let name = |number: &u32| names.get(*number as usize).cloned().unwrap_or_default();
+    let mut parts: Vec<Option<StackPart<'t>>> = parts.into_iter().map(Some).collect();
+    let count = parts.len();
+    let mut together = Vec::new();
+    for Branch { mut stacks, depth } in branches(all, &paths, &leaked) {
+        stacks.sort_by_key(|stack| Reverse(leaked.get(*stack).map_or(0, |it| it.leaked)));
+        let shared = shared(stacks.iter().filter_map(|stack| paths.get(*stack)));
+        let mut callers: Vec<Caller> = Vec::new();
+        let mut places: HashMap<Option<u32>, usize> = HashMap::new();
+        let mut sum = Leaked::default();
+        for place in &stacks {
+            let (Some(path), Some(part), Some(Some(StackPart { stack: Some(stack), .. }))) =
+                (paths.get(*place), leaked.get(*place), parts.get(*place))
+            else {
+                continue;
+            };
+            sum.add(*part);
+            let caller = path.get(shared.len());
+            let index = *places.entry(caller.copied()).or_insert(callers.len());
+            match callers.get_mut(index) {
+                Some(caller) => caller.leaked.add(*part),
+                None => callers.push(Caller {
+                    function: caller.map(name),
+                    stack: *stack,
+                    leaked: *part,
+                }),
+            }
+        }
+        callers.sort_by_key(|caller| Reverse(caller.leaked.leaked));
+        let (path, telling) = (shared.iter().map(name).collect(), shared.len().min(depth + 1));
+        let others = OtherCallers { stacks: count - stacks.len(), leaked: whole.without(sum) };
+        let leaking = stacks.iter().filter(|it| leaked.get(**it).is_some_and(|it| it.leaked > 0));
+        let is_one = leaking.count() < 2;
+        let taken = stacks.iter().filter_map(|place| parts.get_mut(*place)?.take());
+        let function = SharedFunction { path, telling, callers, others };
+        if is_one {
+            // A caller that leaks nothing is no part of a suspect of one stack.
+            for part in taken {
+                let function = SharedFunction { callers: Vec::new(), ..function.clone() };
+                together.push((vec![part], Some(function)));
+            }
+        } else {
+            together.push((taken.collect(), Some(function)));
+        }
+    }
+    together
+}
+
+/// What some paths have in common, from their beginning.
+fn shared<'p>(mut paths: impl Iterator<Item = &'p Vec<u32>>) -> &'p [u32] {
+    let first = paths.next().map_or(&[][..], |path| path);
+    paths.fold(first, |shared, path| {
+        let same = shared.iter().zip(path).take_while(|(one, other)| one == other).count();
+        shared.get(..same).unwrap_or_default()
+    })
+}
+
+/// Splits stacks of one function into those that leak alike. Callers are compared first, then their callers.
+fn branches(all: Branch, paths: &[Vec<u32>], leaked: &[Leaked]) -> Vec<Branch> {
+    let (mut ahead, mut done) = (vec![all], Vec::new());
+    while let Some(Branch { mut stacks, depth }) = ahead.pop() {
+        for level in depth + 1..=depth + MAX_DEPTH {
+            let mut classes: HashMap<&[u32], usize> = HashMap::new();
+            let mut members: Vec<(Vec<usize>, Leaked)> = Vec::new();
+            for place in &stacks {
+                let path = paths.get(*place).map_or(&[][..], |path| path);
+                let path = path.get(depth + 1..path.len().min(level + 1)).unwrap_or_default();
+                let class = *classes.entry(path).or_insert(members.len());
+                if class == members.len() {
+                    members.push((Vec::new(), Leaked::default()));
+                }
+                if let Some((stacks, sum)) = members.get_mut(class) {
+                    stacks.push(*place);
+                    sum.add(leaked.get(*place).copied().unwrap_or_default());
+                }
+            }
+            let sums: Vec<Leaked> = members.iter().map(|(_, sum)| *sum).collect();
+            let is_last = members.len() == stacks.len();
+            stacks.clear();
+            for ((class, _), is_alike) in members.into_iter().zip(alike(&sums)) {
+                match is_alike {
+                    true => stacks.extend(class),
+                    false => ahead.push(Branch { stacks: class, depth: level }),
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+        done.push(Branch { stacks, depth });
+    }
+    done
+}
