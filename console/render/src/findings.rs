@@ -274,7 +274,7 @@ fn annotation(finding: &Finding) -> String {
 }
 
 /// Markdown as GitHub, GitLab, Azure DevOps and Jira's importers read it.
-fn markdown(findings: &[Findings]) -> String {
+pub fn markdown(findings: &[Findings]) -> String {
     let mut text = String::new();
     for Findings { about, headline, list } in findings {
         let _ = writeln!(text, "## {}\n", escaped(about));

@@ -10,14 +10,14 @@ use handlescope_tests::payload::HeapCall;
 use handlescope_tests::scenario::TraceBuilder;
 use serde_json::{Value, json};
 
-/// The page about a trace, after a line.
-fn page(trace: &TraceBuilder, line: &str) -> (Value, Run) {
+/// The data and the HTML of the page about a trace, after a line.
+fn page(trace: &TraceBuilder, line: &str) -> (Value, String, Run) {
     let shell = Shell::new();
     trace.write(shell.path("trace.etl")).unwrap();
     let run = shell.run(&["trace.etl", "-c", line]).ok();
     let page = fs::read_to_string(shell.path("page.html")).unwrap();
     let (_, data) = page.split_once("id=\"data\">").unwrap();
-    (serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap(), run)
+    (serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap(), page.clone(), run)
 }
 
 fn file(trace: &TraceBuilder, line: &str) -> Value {
@@ -70,18 +70,20 @@ fn width(kind: &Value) -> u64 {
 
 #[test]
 fn a_page_about_allocations_has_pictures_of_each_kind_and_nothing_of_handles() {
-    let (data, run) = page(&trace(), ".report page.html");
+    let (data, page, run) = page(&trace(), ".report page.html");
     let file = &data["files"][0];
-    assert_eq!((&file["has_handles"], &file["has_events"]), (&json!(false), &json!(true)));
+    assert_eq!(file["has_handles"], json!(false));
     assert_eq!(texts(list(file, "kinds"), "kind"), ["heap", "commit", "reserve"]);
     let heap = kind(file, "heap");
-    let members = ["unit", "allocated", "allocated_bytes", "outstanding", "outstanding_bytes"];
-    let found: Vec<&Value> = members.iter().map(|own| &heap[*own]).collect();
-    assert_eq!(found, [&json!("bytes"), &json!(4), &json!(46), &json!(3), &json!(36)]);
+    assert_eq!(heap["unit"], json!("bytes"));
+    let totals = [
+        "heap: 4 (46 B) allocated, 3 (36 B) leaked, 0 (0 B) freed only by process exit",
+        "(0 B) leaked, 1 (16.00 KiB) freed only by process exit",
+    ];
+    totals.into_iter().for_each(|text| assert!(page.contains(text), "{text}: {page}"));
     // 10 bytes are freed; 46 were allocated at most.
     assert_eq!((drawn(heap), width(heap)), ((36, 46), 36));
     let commit = kind(file, "commit");
-    assert_eq!((&commit["at_exit"], &commit["at_exit_bytes"]), (&json!(1), &json!(0x4000)));
     // What the end of a process freed is not allocated at the end, and is in the flame graph.
     assert_eq!((drawn(commit), width(commit)), ((0, 0x8000), 0x4000));
     let frames = list(&list(heap, "flame")[0], "frames");
@@ -94,7 +96,7 @@ fn a_page_about_allocations_has_pictures_of_each_kind_and_nothing_of_handles() {
         (&json!("heap"), &json!("leaky.exe+0x10"), &json!(3), &json!(36))
     );
     let older = "allocations from before the trace are unknown; 1 free is of these or of nothing";
-    assert!(list(file, "caveats").contains(&json!(older)), "{file}");
+    assert!(page.contains(&format!("<p class=\"caveat\">{older}</p>")), "{page}");
     assert!(run.stderr.contains(older), "{}", run.stderr);
 }
 
@@ -141,7 +143,6 @@ fn a_browser_shows_the_pictures_of_allocations_and_no_empty_sections_of_handles(
 fn allocations_stand_beside_handles_and_what_has_no_bytes_is_counted() {
     let file = file(&mixed(), ".report page.html");
     assert_eq!(file["has_handles"], json!(true));
-    assert_eq!(file["totals"]["leaked"], json!(12));
     assert_eq!(texts(list(&file, "kinds"), "kind"), ["heap", "commit", "reserve", "gdi"]);
     let gdi = kind(&file, "gdi");
     assert_eq!((&gdi["unit"], drawn(gdi), width(gdi)), (&json!("allocations"), (2, 2), 2));
@@ -150,14 +151,18 @@ fn allocations_stand_beside_handles_and_what_has_no_bytes_is_counted() {
     let shell = Shell::new();
     let _ = shell.run(&["leaky.etl", "-c", ".report page.html"]).ok();
     let text = fs::read_to_string(shell.path("page.html")).unwrap();
-    assert!(text.contains("\"kinds\":[],\"allocated\":[],"), "{text}");
+    assert!(text.contains("\"kinds\":[],"), "{text}");
+    assert!(
+        text.contains("<p class=\"totals\">101 handles opened") && !text.contains("allocated,")
+    );
 }
 
 #[test]
 fn options_choose_allocations_as_they_choose_handles() {
     let of = |options: &str| {
         let file = file(&mixed(), &format!(".report page.html {options}"));
-        let types = texts(list(&file, "suspects"), "type");
+        let types = list(&file, "suspects").iter().map(|own| own["line"][4].as_str().unwrap());
+        let types: Vec<String> = types.map(str::to_owned).collect();
         (texts(list(&file, "kinds"), "kind"), types)
     };
     let all = of("");

@@ -14,7 +14,7 @@ use handlescope_query::{
     ResourceCriteria, Source, WhyCriteria,
 };
 use handlescope_render::output::Target;
-use handlescope_render::report::{self, BUCKETS, ReportAnswer, SUSPECTS};
+use handlescope_render::report::{self, BUCKETS, ReportAnswer};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::grammar::{Arguments, Example, GroupView, OptionGroup, ParseError};
 use handlescope_session::paths::has_extension;
@@ -93,8 +93,7 @@ fn draw(
 
 /// Criteria of a page about these handles.
 pub fn criteria(handles: ObjectCriteria) -> WhyCriteria {
-    let shown = Some(SUSPECTS);
-    WhyCriteria { handles, shown, with_every_group: true, ..WhyCriteria::default() }
+    WhyCriteria { handles, with_every_group: true, ..WhyCriteria::default() }
 }
 
 /// The answers that a page is made of.

@@ -72,6 +72,8 @@ pub struct Diagnosis {
     facts: String,
     /// Ends of others of the group, as in "5 reallocated".
     others: String,
+    /// Whether the facts only count others of the group that code closes or frees.
+    counts_ends: bool,
     /// Advice on where to look for the mistake.
     advice: Option<&'static str>,
     /// Stacks that close or free others of the group, the most frequent first.
@@ -90,9 +92,17 @@ impl Diagnosis {
             facts if count == leaked => facts,
             facts => format!("{} of {}: {facts}", HumanCount(count), HumanCount(leaked)),
         };
-        let (others, object_ids, stacks) = (String::new(), Vec::new(), Vec::new());
-        let diagnosis =
-            Self { cause, count, objects: 0, object_ids, facts, others, advice: None, stacks };
+        let diagnosis = Self {
+            cause,
+            count,
+            objects: 0,
+            object_ids: Vec::new(),
+            facts,
+            others: String::new(),
+            counts_ends: false,
+            advice: None,
+            stacks: Vec::new(),
+        };
         (count > 0).then_some(diagnosis)
     }
 
@@ -114,7 +124,12 @@ impl Diagnosis {
         let facts = format!("{} of {} {be} {verb}", HumanCount(ended), HumanCount(opened));
         let advice =
             (is_rule && is_beyond_chance && ended >= MIN_ENDED).then_some("check the error paths");
-        Some(Self { advice, ..Self::new(cause, leaked, leaked, facts)? })
+        Some(Self { counts_ends: true, advice, ..Self::new(cause, leaked, leaked, facts)? })
+    }
+
+    /// Whether it says more than how many others of the group are closed or freed: by which code, if that is all.
+    pub fn explains(&self) -> bool {
+        !self.counts_ends || !self.stacks.is_empty()
     }
 
     /// Whether it adds to what other causes say.

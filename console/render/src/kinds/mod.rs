@@ -22,6 +22,11 @@ mod why;
 
 pub use self::fleet::{
     amount as fleet_amount, builds as fleet_builds, causes as fleet_causes, dataset_traces,
+    headline as fleet_headline,
+};
+pub use self::why::{
+    CALLERS, NAMES, PROCESSES, cause, findings_of_suspect, first_lines, in_processes,
+    listed_and_others, named_objects, stacks_with_lines, title, unreleased,
 };
 pub use self::{
     diff::{diff_findings, diff_points, diff_traces, point_columns, trace_columns},

@@ -16,8 +16,7 @@ use crate::{
     },
 };
 use handlescope_query::{
-    Caller, Diagnosis, Frames, Leaked, ObjectNames, Suspect, SuspectProcess, TraceAnswer, Verdict,
-    WhyAnswer,
+    Caller, Diagnosis, Leaked, ObjectNames, Suspect, SuspectProcess, Verdict, WhyAnswer,
 };
 use handlescope_session::paths;
 use handlescope_session::settings::{Display, StackDisplayArgs};
@@ -38,13 +37,13 @@ const MIN_AT_EXIT: u64 = 2;
 const INDENT: &str = "   ";
 
 /// Names of objects of a suspect that the text lists.
-const NAMES: usize = 2;
+pub const NAMES: usize = 2;
 
 /// Callers of a function that the text lists.
-const CALLERS: usize = 3;
+pub const CALLERS: usize = 3;
 
 /// Processes of a suspect that the text lists.
-const PROCESSES: usize = 5;
+pub const PROCESSES: usize = 5;
 
 /// Suspects that the first look has a block about.
 const BLOCKS: usize = 5;
@@ -333,18 +332,14 @@ pub fn why<'a>(
     let traces = traces(answers.iter().map(|answer| &answer.file));
     let shown = StackDisplayArgs { show: true, line: true, ..stacks };
     let rows = answers.iter().zip(traces.iter()).flat_map(|(answer, trace)| {
-        let rows = answer.suspects.iter().map(|suspect| {
+        let small = small(&answer.suspects, &StackStyle::of(&answer.file, shown));
+        let rows = answer.suspects.iter().zip(small).map(|(suspect, is_small)| {
             let command = command(answer.file.about.index, suspect);
             let (numbers, stacks) = (trace.numbers, StackStyle::of(&answer.file, shown));
             let is_whole = look == Look::Whole;
-            SuspectRow { answer, suspect, numbers, stacks, command, is_small: false, is_whole }
+            SuspectRow { answer, suspect, numbers, stacks, command, is_small, is_whole }
         });
-        let mut rows: Vec<SuspectRow<'a>> = rows.collect();
-        let handles = rows.partition_point(|row| row.suspect.bytes.is_none());
-        let (of_handles, of_allocations) = rows.split_at_mut(handles);
-        mark_small(of_handles);
-        mark_small(of_allocations);
-        rows
+        rows.collect::<Vec<SuspectRow<'a>>>()
     });
     let rows: Vec<SuspectRow<'a>> = rows.collect();
     let mut rest = rows.as_slice();
@@ -370,37 +365,66 @@ pub fn why_findings(
         let failures = failures.map(|failures| failures.get(trace).map(Vec::as_slice));
         let failures = failures.map(Option::unwrap_or_default);
         let fails = |place| failures.is_none_or(|failures| failures.get(place) == Some(&true));
-        let about = &answer.file.about;
-        let shown = StackDisplayArgs { show: true, line: true, ..StackDisplayArgs::default() };
-        let stacks = StackStyle::of(&answer.file, shown);
+        let stacks = stacks_with_lines(answer);
         let list = answer.suspects.iter().enumerate().map(|(place, suspect)| {
-            let telling = with_telling(&suspect.diagnoses).filter(|(_, is_shown)| *is_shown);
-            let causes = telling.map(|(diagnosis, _)| cause(&stacks, diagnosis, suspect.program()));
-            let finding = Finding {
-                rule: suspect.growth.verdict.word(),
-                program: suspect.program().to_owned(),
-                title: format!("{} by {}", amounts(suspect), suspect.process),
-                sentences: std::iter::once(growth(suspect))
-                    .chain(callers(suspect, CALLERS))
-                    .chain(named_objects(suspect, NAMES))
-                    .chain(causes)
-                    .collect(),
-                command: Some(command(about.index, suspect)),
-                id: Some(suspect.id.text().to_owned()),
-                is_failure: fails(place),
-                ..Finding::default()
-            };
-            let frames = answer.file.frames().map(Frames::named);
-            finding.at(frames.as_ref(), suspect.create_stack)
+            let command = command(answer.file.about.index, suspect);
+            Finding { is_failure: fails(place), ..finding(suspect, &stacks, command) }
         });
-        let (list, path) = (list.collect(), paths::shown(about.path));
-        let headline = match answer.suspects.is_empty() {
-            true => lines_without_suspects(answer),
-            false => headline(&answer.suspects),
-        };
-        Findings { about: path.to_string_lossy().into_owned(), headline, list }
+        findings(answer, &answer.suspects, list.collect())
     };
     answers.iter().enumerate().map(of_trace).collect()
+}
+
+/// A suspect of a trace as the only finding.
+pub fn findings_of_suspect(
+    answer: &WhyAnswer<'_>,
+    suspect: &Suspect,
+    stacks: &StackStyle<'_>,
+    command: String,
+) -> Findings {
+    let list = vec![finding(suspect, stacks, command)];
+    findings(answer, std::slice::from_ref(suspect), list)
+}
+
+/// Returns the style of stacks with files and lines.
+pub fn stacks_with_lines<'a>(answer: &'a WhyAnswer<'_>) -> StackStyle<'a> {
+    let shown = StackDisplayArgs { show: true, line: true, ..StackDisplayArgs::default() };
+    StackStyle::of(&answer.file, shown)
+}
+
+/// Findings about some suspects of a trace.
+fn findings(answer: &WhyAnswer<'_>, suspects: &[Suspect], list: Vec<Finding>) -> Findings {
+    let about = paths::shown(answer.file.about.path).to_string_lossy().into_owned();
+    Findings { about, headline: first_lines(answer, suspects), list }
+}
+
+/// What is said first of a trace: the headline of some of its suspects, or why there are none.
+pub fn first_lines(answer: &WhyAnswer<'_>, suspects: &[Suspect]) -> Vec<String> {
+    if suspects.is_empty() { lines_without_suspects(answer) } else { headline(suspects) }
+}
+
+fn finding(suspect: &Suspect, stacks: &StackStyle<'_>, command: String) -> Finding {
+    let telling = with_telling(&suspect.diagnoses).filter(|(_, is_shown)| *is_shown);
+    let causes = telling.map(|(diagnosis, _)| cause(stacks, diagnosis, suspect.program()));
+    let finding = Finding {
+        rule: suspect.growth.verdict.word(),
+        program: suspect.program().to_owned(),
+        title: title(suspect),
+        sentences: std::iter::once(growth(suspect))
+            .chain(callers(suspect, CALLERS))
+            .chain(named_objects(suspect, NAMES))
+            .chain(causes)
+            .collect(),
+        command: Some(command),
+        id: Some(suspect.id.text().to_owned()),
+        ..Finding::default()
+    };
+    finding.at(stacks.frames.as_ref(), suspect.create_stack)
+}
+
+/// A suspect in one line: `8 of 56 Event handles leaked by leaky.exe(7316)`.
+pub fn title(suspect: &Suspect) -> String {
+    format!("{} by {}", amounts(suspect), suspect.process)
 }
 
 /// Returns the suspects of a trace, and the text about them together.
@@ -419,7 +443,8 @@ fn part(
     let mut above = format!("{}\n\n", headline.join("\n"));
     let (mut part, mut lines) = (part, Vec::new());
     if let Look::First(command) | Look::Large(command) = look {
-        let (mut shown, mut left_out) = shown_and_left_out(rows);
+        let small = rows.iter().map(|row| row.is_small);
+        let (mut shown, mut left_out) = shown_and_left_out(small);
         if matches!(look, Look::First(_)) {
             let listed: Vec<&Suspect> =
                 shown.iter().filter_map(|place| answer.suspects.get(*place)).take(LISTED).collect();
@@ -440,14 +465,28 @@ fn part(
     if lines.is_empty() { part } else { part.below(lines.join("\n")) }
 }
 
-/// Places of the rows that the text shows, and of those that it only counts.
-fn shown_and_left_out(rows: &[SuspectRow<'_>]) -> (Vec<usize>, Vec<usize>) {
-    let is_shown = |place: &usize| !rows.get(*place).is_some_and(|row| row.is_small);
-    let (mut shown, mut left_out): (Vec<usize>, Vec<usize>) = (0..rows.len()).partition(is_shown);
-    if shown.is_empty() {
+/// Places of the suspects that the text shows, and of those that it only counts, by whether each is small.
+fn shown_and_left_out(small: impl Iterator<Item = bool>) -> (Vec<usize>, Vec<usize>) {
+    let (mut shown, mut left_out) = (Vec::new(), Vec::new());
+    for (place, is_small) in small.enumerate() {
+        if is_small { left_out.push(place) } else { shown.push(place) }
+    }
+    if shown.is_empty() && !left_out.is_empty() {
         shown.push(left_out.remove(0));
     }
     (shown, left_out)
+}
+
+/// Suspects that the table of the first look lists, and the others.
+pub fn listed_and_others<'a>(answer: &'a WhyAnswer<'_>) -> (Vec<&'a Suspect>, Vec<&'a Suspect>) {
+    let small = small(&answer.suspects, &stacks_with_lines(answer));
+    let (mut listed, mut others) = shown_and_left_out(small.into_iter());
+    others.extend(listed.split_off(listed.len().min(LISTED)));
+    others.sort_unstable();
+    let suspects = |places: Vec<usize>| {
+        places.into_iter().filter_map(|place| answer.suspects.get(place)).collect()
+    };
+    (suspects(listed), suspects(others))
 }
 
 /// Lines that count the rows that are left out, and say how the command shows them.
@@ -504,7 +543,7 @@ fn over_time(suspect: &Suspect, display: &Display) -> Vec<String> {
 }
 
 /// Returns the leaks of each of several processes, the most first, and so many by name.
-fn in_processes(processes: &[SuspectProcess], shown: usize) -> Option<String> {
+pub fn in_processes(processes: &[SuspectProcess], shown: usize) -> Option<String> {
     if processes.len() < 2 {
         return None;
     }
@@ -523,7 +562,7 @@ fn in_processes(processes: &[SuspectProcess], shown: usize) -> Option<String> {
 }
 
 /// So many of the most frequent names of leaked objects, and the number of the others.
-fn named_objects(suspect: &Suspect, shown: usize) -> Option<String> {
+pub fn named_objects(suspect: &Suspect, shown: usize) -> Option<String> {
     let names = &suspect.names;
     let is_file = suspect.type_name == FILE_MAPPING_NAME;
     let handles = suspect.counts.unreleased();
@@ -664,24 +703,10 @@ impl SuspectRow<'_> {
         words.join(",")
     }
 
-    /// Whether each process has such handles: the loader opens them, or a stack of the system does, and process exit
-    /// closes them.
-    fn is_trivial(&self) -> bool {
-        let Suspect { counts, create_stack, bytes, .. } = self.suspect;
-        let is_of_program = |stack| self.stacks.program_frames(stack).next().is_some();
-        let is_of_exit = counts.leaked == 0
-            && counts.closed_at_exit <= MIN_AT_EXIT
-            && !create_stack.is_some_and(is_of_program);
-        (is_of_exit && bytes.is_none()) || self.is_of_process_start()
-    }
-
     /// Whether the loader opened the handles when the process started, and no code of the program took part: each
     /// process has these.
     fn is_of_process_start(&self) -> bool {
-        let Suspect { create_stack: Some(stack), bytes: None, .. } = self.suspect else {
-            return false;
-        };
-        self.stacks.is_of_process_start(*stack)
+        is_of_process_start(self.suspect, &self.stacks)
     }
 
     /// Writes a block about a suspect, and an empty line: rank, amount and process, the calls that opened it, growth,
@@ -750,7 +775,7 @@ fn growth(suspect: &Suspect) -> String {
 }
 
 /// A cause as a sentence, with the functions that close or free others of the group.
-fn cause(stacks: &StackStyle<'_>, diagnosis: &Diagnosis, program: &str) -> String {
+pub fn cause(stacks: &StackStyle<'_>, diagnosis: &Diagnosis, program: &str) -> String {
     let closers = diagnosis.stacks.iter();
     let closers = closers.filter_map(|stack| stacks.representative(*stack, program));
     let mut closers: Vec<String> = closers.collect();
@@ -759,30 +784,55 @@ fn cause(stacks: &StackStyle<'_>, diagnosis: &Diagnosis, program: &str) -> Strin
 }
 
 /// The bytes that a suspect leaks, or the handles.
-fn unreleased(suspect: &Suspect) -> i64 {
+pub fn unreleased(suspect: &Suspect) -> i64 {
     let count = || i64::try_from(suspect.counts.unreleased()).unwrap_or(i64::MAX);
     suspect.bytes.map_or_else(count, |bytes| bytes.unreleased)
 }
 
-/// Marks rows, all of handles or all of allocations, that say next to nothing beside the others: those that each process
-/// has, and those at the end that leak little and do not go on.
-fn mark_small(rows: &mut [SuspectRow<'_>]) {
-    let scores = rows.iter().map(|row| row.suspect.score);
-    let min_score = SMALL * scores.fold(0.0, f64::max);
-    let largest_amount = rows.iter().map(|row| unreleased(row.suspect)).max().unwrap_or_default();
+/// Whether each of these suspects says next to nothing beside the others.
+fn small(suspects: &[Suspect], stacks: &StackStyle<'_>) -> Vec<bool> {
+    let handles = suspects.partition_point(|suspect| suspect.bytes.is_none());
+    let (of_handles, of_allocations) = suspects.split_at(handles);
+    let small = [of_handles, of_allocations].map(|suspects| small_of_kind(suspects, stacks));
+    small.concat()
+}
+
+/// Like [`small`], all of handles or all of allocations: those are small that each process has, and those at the end that
+/// leak little and do not go on.
+fn small_of_kind(suspects: &[Suspect], stacks: &StackStyle<'_>) -> Vec<bool> {
+    let min_score = SMALL * suspects.iter().map(|suspect| suspect.score).fold(0.0, f64::max);
+    let largest_amount = suspects.iter().map(unreleased).max().unwrap_or_default();
     let min_amount = SMALL * largest_amount as f64;
-    for row in &mut *rows {
-        row.is_small = row.is_trivial();
-    }
-    let is_large = |row: &SuspectRow<'_>| {
-        let Suspect { score, growth, .. } = row.suspect;
-        let goes_on = matches!(growth.verdict, Verdict::Steady | Verdict::Burst);
-        goes_on || *score >= min_score || unreleased(row.suspect) as f64 >= min_amount
+    let is_large = |suspect: &Suspect| {
+        let goes_on = matches!(suspect.growth.verdict, Verdict::Steady | Verdict::Burst);
+        goes_on || suspect.score >= min_score || unreleased(suspect) as f64 >= min_amount
     };
-    let last_large = rows.iter().rposition(|row| !row.is_small && is_large(row));
-    for row in rows.iter_mut().skip(last_large.map_or(0, |last| last + 1)) {
-        row.is_small = true;
-    }
+    let trivial: Vec<bool> = suspects.iter().map(|suspect| is_trivial(suspect, stacks)).collect();
+    let mut judged = suspects.iter().zip(&trivial);
+    let last_large = judged.rposition(|(suspect, is_trivial)| !is_trivial && is_large(suspect));
+    let large = last_large.map_or(0, |last| last + 1);
+    trivial
+        .into_iter()
+        .enumerate()
+        .map(|(place, is_trivial)| is_trivial || place >= large)
+        .collect()
+}
+
+/// Whether each process has such handles: the loader opens them, or a stack of the system does, and process exit closes
+/// them.
+fn is_trivial(suspect: &Suspect, stacks: &StackStyle<'_>) -> bool {
+    let Suspect { counts, create_stack, bytes, .. } = suspect;
+    let is_of_program = |stack| stacks.program_frames(stack).next().is_some();
+    let is_of_exit = counts.leaked == 0
+        && counts.closed_at_exit <= MIN_AT_EXIT
+        && !create_stack.is_some_and(is_of_program);
+    (is_of_exit && bytes.is_none()) || is_of_process_start(suspect, stacks)
+}
+
+/// Whether the loader opened the handles of a suspect when the process started.
+fn is_of_process_start(suspect: &Suspect, stacks: &StackStyle<'_>) -> bool {
+    let Suspect { create_stack: Some(stack), bytes: None, .. } = suspect else { return false };
+    stacks.is_of_process_start(*stack)
 }
 
 /// Diagnoses, each with whether the text has it: the first one, and further ones that each explain more than those

@@ -1,11 +1,12 @@
 //! Flame graphs: the stacks that opened handles, as wide as the handles are many.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use handlescope_model::{StackIdx, Untrusted};
-use inferno::flamegraph::{self, Options, Palette, TextTruncateDirection, color::BasicPalette};
+use inferno::flamegraph::color::{BasicPalette, PaletteMap};
+use inferno::flamegraph::{self, Options, Palette, TextTruncateDirection};
 
 use super::folded::{
     Folded, FoldedFile, PictureFrame, UNKNOWN, Weight, folded, stack_frames, unit,
@@ -140,14 +141,11 @@ impl FlameGraph {
     /// When it cannot be written.
     pub fn write_svg(&self, out: &mut dyn Write) -> io::Result<()> {
         let lines = self.lines();
-        let mut options = Options::default();
+        let mut options = options();
         options.title.clone_from(&self.title);
         options.subtitle = Some(self.subtitle.clone());
         options.count_name = self.unit.to_owned();
-        options.colors = Palette::Basic(BasicPalette::Hot);
         options.text_truncate_direction = TextTruncateDirection::Right;
-        // The same picture every time.
-        options.hash = true;
         flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), out)
     }
 
@@ -165,10 +163,10 @@ impl FlameGraph {
     fn lines(&self) -> Vec<String> {
         let mut numbers: BTreeMap<String, (Option<u64>, u64)> = BTreeMap::new();
         for file in &self.files {
-            let root = (self.files.len() > 1).then(|| escaped(&file.name));
+            let root = (self.files.len() > 1).then(|| format!("{};", escaped(&file.name)));
             for stack in &file.stacks {
-                let frames = stack.frames.iter().map(|frame: &PictureFrame| escaped(&frame.name));
-                let text = root.iter().cloned().chain(frames).collect::<Vec<_>>().join(";");
+                let text =
+                    format!("{}{}", root.as_deref().unwrap_or_default(), line(&stack.frames));
                 let (before, count) = numbers.entry(text).or_default();
                 *count = count.saturating_add(stack.count);
                 if let Some(added) = stack.before {
@@ -188,6 +186,45 @@ impl FlameGraph {
         });
         lines.collect()
     }
+}
+
+/// Options of every flame graph.
+fn options<'a>() -> Options<'a> {
+    let mut options = Options::default();
+    options.colors = Palette::Basic(BasicPalette::Hot);
+    // The same picture every time.
+    options.hash = true;
+    options
+}
+
+/// Returns the colours that flame graphs give to frames of some names, as in `#ff8000`; the empty name is that of all
+/// stacks together.
+///
+/// # Errors
+/// When a flame graph cannot be written, which has them.
+pub fn colors<'n>(
+    names: impl IntoIterator<Item = &'n str>,
+) -> io::Result<HashMap<&'n str, String>> {
+    let names: Vec<&str> = names.into_iter().collect();
+    // A frame of a type protects numbers at the end of a name.
+    let lines: Vec<String> = names.iter().map(|name| format!("{};[] 1", escaped(name))).collect();
+    if lines.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let (mut palette, mut options) = (PaletteMap::default(), options());
+    options.min_width = 0.0;
+    options.palette_map = Some(&mut palette);
+    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), io::sink())?;
+    let color = |name| {
+        let color = palette.get(&escaped(name))?;
+        Some((name, format!("#{:02x}{:02x}{:02x}", color.r, color.g, color.b)))
+    };
+    Ok(names.into_iter().chain([""]).filter_map(color).collect())
+}
+
+/// The frames of a stack as flame graphs order stacks by.
+pub fn line(frames: &[PictureFrame]) -> String {
+    frames.iter().map(|frame| escaped(&frame.name)).collect::<Vec<String>>().join(";")
 }
 
 /// The names of traces.
@@ -282,6 +319,22 @@ mod tests {
         assert!(svg.contains("<title>f 3 (2 handles"), "{svg}");
         assert!(svg.contains("<title>[Event 5] (2 handles"), "{svg}");
         assert_eq!(svg.matches("<script").count(), 1, "the one of inferno");
+    }
+
+    #[test]
+    fn colours_by_name_are_those_of_the_picture() {
+        let names = ["a.exe!f;g", "a 7", "[Event]", "# x"];
+        let svg = svg(&graph(&[(&names, None, 1)]));
+        let colors = colors(names).unwrap();
+        for name in names.into_iter().chain([""]) {
+            let hex = colors[name].trim_start_matches('#');
+            let part = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+            let fill = format!("fill=\"rgb({},{},{})\"", part(0), part(2), part(4));
+            let shown = if name.is_empty() { "all" } else { &escaped(name) };
+            let (_, frame) = svg.split_once(&format!("<title>{shown} (1 handles")).unwrap();
+            let (frame, _) = frame.split_once("<text").unwrap();
+            assert!(frame.contains(&fill), "{name}: {fill} in {frame}");
+        }
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl FrameTable {
     }
 }
 
-/// The stacks of a file that was asked for groups by process, create stack and type.
+/// The stacks of a file that was asked for groups by process, create stack and type, in any order.
 pub fn folded(file: &FileAnswer<'_>, weight: Weight) -> Vec<Folded> {
     let Some(groups) = &file.groups else { return Vec::new() };
     let leaves = groups.tree.leaves();
@@ -88,6 +88,10 @@ pub fn folded(file: &FileAnswer<'_>, weight: Weight) -> Vec<Folded> {
     let unreleased = weighed.filter(|(_, count)| *count > 0);
     let stacks = unreleased.map(|(leaf, count)| {
         let nodes = groups.by.iter().zip(groups.path(leaf));
+        // The type is innermost.
+        let (types, others): (Vec<_>, Vec<_>) =
+            nodes.partition(|(column, _)| **column == GroupColumn::Type);
+        let nodes = others.into_iter().chain(types);
         let frames = nodes.flat_map(|(column, node)| group_frames(file, groups, *column, node));
         Folded { frames: frames.collect(), count: count.into(), before: None }
     });

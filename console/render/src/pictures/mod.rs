@@ -5,11 +5,12 @@ mod folded;
 mod plot_svg;
 mod plot_text;
 mod speedscope;
+mod ticks;
 mod timeline;
 
 use indicatif::{HumanBytes, HumanCount};
 
-pub use self::flame::{FlameGraph, folded_leaks};
+pub use self::flame::{FlameGraph, colors, folded_leaks, line};
 pub use self::folded::{Folded, FrameTable, PictureFrame, Weight, folded};
 pub use self::plot_svg::write_svg as write_plot_svg;
 pub use self::plot_text::{columns, write_text as write_plot_text};

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use plotters::drawing::DrawingAreaErrorKind;
 use plotters::prelude::*;
 
-use super::timeline::{Axis, Timeline};
+use super::timeline::Timeline;
 
 /// Pixels of the picture of a trace.
 const SIZE: (u32, u32) = (1200, 480);
@@ -49,34 +49,42 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 fn draw(area: &Area<'_>, timeline: &Timeline) -> Result<(), DrawingAreaErrorKind<io::Error>> {
     let (measure, stacked) = (timeline.measure, timeline.stacked());
     let highest = stacked.last().and_then(|sums| sums.iter().max()).copied().unwrap_or_default();
-    let start = timeline.window.start_ns as f64 / 1e9;
     let buckets = stacked.first().map_or(1, Vec::len);
-    let end = timeline.ends(buckets).last().unwrap_or_default().max(start + 1e-9);
+    let nanoseconds = |seconds: f64| (seconds * 1e9).round() as i64;
+    let start = timeline.window.start_ns;
+    let end = timeline.ends(buckets).last().map_or(start, nanoseconds).max(start + 1);
+    let amounts = timeline.amount_ticks(highest);
+    let times = timeline.time_ticks().into_iter();
+    let times: Vec<(i64, String)> =
+        times.map(|(seconds, label)| (nanoseconds(seconds), label)).collect();
+    let last_time = times.last().map(|(_, label)| label.as_str()).unwrap_or_default();
     let mut chart = ChartBuilder::on(area)
         .caption(format!("{}: {}", timeline.file, measure.caption()), ("sans-serif", 20))
         .margin(MARGIN)
         // The last label has the end of the axis in its middle.
-        .margin_right(MARGIN + width(&timeline.axis.label(end)) / 2)
+        .margin_right(MARGIN + width(last_time) / 2)
         .x_label_area_size(44)
         .y_label_area_size(72)
-        .build_cartesian_2d(start..end, 0..highest.max(1))?;
-    let (label, shown) =
-        (|seconds: &f64| timeline.axis.label(*seconds), |open: &u64| measure.shown(*open));
-    let mut mesh = chart.configure_mesh();
-    if !matches!(timeline.axis, Axis::Seconds) {
-        mesh.x_label_formatter(&label);
-    }
-    mesh.disable_x_mesh()
+        .build_cartesian_2d(
+            (start..end).with_key_points(points(&times)),
+            (0..highest.max(1)).with_key_points(points(&amounts)),
+        )?;
+    let time = |time: &i64| text(&times, time);
+    let amount = |amount: &u64| text(&amounts, amount);
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .x_label_formatter(&time)
+        .y_label_formatter(&amount)
         .light_line_style(TRANSPARENT)
         .x_desc(timeline.axis.title())
         .y_desc(measure.meaning())
-        .y_label_formatter(&shown)
         .label_style(("sans-serif", LABEL))
         .draw()?;
     // The highest first, because the areas below are drawn over it.
     for (index, (series, sums)) in timeline.series.iter().zip(&stacked).enumerate().rev() {
         let color = COLORS[index % COLORS.len()];
-        let points = timeline.ends(sums.len()).zip(sums.iter().copied());
+        let points = timeline.ends(sums.len()).map(nanoseconds).zip(sums.iter().copied());
         let points = std::iter::once((start, 0)).chain(points);
         chart
             .draw_series(AreaSeries::new(points, 0, color))?
@@ -90,6 +98,17 @@ fn draw(area: &Area<'_>, timeline: &Timeline) -> Result<(), DrawingAreaErrorKind
         .border_style(TRANSPARENT)
         .label_font(("sans-serif", LABEL))
         .draw()
+}
+
+/// Returns the places of ticks.
+fn points<T: Copy>(ticks: &[(T, String)]) -> Vec<T> {
+    ticks.iter().map(|(value, _)| *value).collect()
+}
+
+/// Returns the text of a tick.
+fn text<T: PartialEq>(ticks: &[(T, String)], at: &T) -> String {
+    let tick = ticks.iter().find(|(value, _)| value == at);
+    tick.map(|(_, text)| text.clone()).unwrap_or_default()
 }
 
 /// Width of a label in pixels, of characters that are two thirds as wide as they are high.

@@ -61,7 +61,7 @@ pub fn write_text(
     let axis = timeline.axis.clone();
     let mut drawn = chart
         .x_label_format(LabelFormat::Custom(Box::new(move |seconds| {
-            axis.label(f64::from(seconds))
+            axis.label(f64::from(seconds), 1)
         })))
         .y_label_format(LabelFormat::Custom(Box::new(move |open| match measure {
             Measure::Handles | Measure::Allocations => format!("{open:.0}"),

@@ -7,6 +7,7 @@ use handlescope_model::{StackIdx, Untrusted};
 
 use super::Measure;
 use super::folded::UNKNOWN;
+use super::ticks::{Round, Ticks};
 use handlescope_fleet::{FleetGrowth, GrowthAxis, GrowthLine};
 use handlescope_query::{
     Change, FileAnswer, GroupKey, Groups, KeyKind, NodeIdx, ResourceColumn, ResourceGroup,
@@ -54,10 +55,10 @@ impl Axis {
         }
     }
 
-    /// A time, in seconds of the window, as people read it.
-    pub fn label(&self, seconds: f64) -> String {
+    /// A time, in seconds of the window, as people read it, with this many digits.
+    pub fn label(&self, seconds: f64, decimals: usize) -> String {
         match self {
-            Self::Seconds => format!("{seconds:.1} s"),
+            Self::Seconds => format!("{seconds:.decimals$} s"),
             Self::Percent => format!("{seconds:.0} %"),
             Self::Days(days) => {
                 let day =
@@ -177,6 +178,22 @@ impl Timeline {
             sums.clone()
         });
         sums_below.collect()
+    }
+
+    /// Returns round amounts from 0 to the highest, each with its text.
+    pub fn amount_ticks(&self, highest: u64) -> Vec<(u64, String)> {
+        let round = if self.measure == Measure::Bytes { Round::Binary } else { Round::Whole };
+        let ticks = Ticks::new(0.0, highest as f64, round).values.into_iter();
+        ticks.map(|amount| (amount as u64, self.measure.shown(amount as u64))).collect()
+    }
+
+    /// Returns round times of the window in seconds, each with its text.
+    pub fn time_ticks(&self) -> Vec<(f64, String)> {
+        let Window { start_ns, end_ns } = self.window;
+        let round = if matches!(self.axis, Axis::Seconds) { Round::Decimal } else { Round::Whole };
+        let Ticks { values, decimals } =
+            Ticks::new(start_ns as f64 / 1e9, end_ns as f64 / 1e9, round);
+        values.into_iter().map(|time| (time, self.axis.label(time, decimals))).collect()
     }
 
     /// The end of each bucket, seconds since session start.

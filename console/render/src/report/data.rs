@@ -1,43 +1,46 @@
 //! The data that the script of the page reads.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
+use std::io;
 
 use handlescope_model::{StackIdx, Untrusted};
 
 use super::ReportAnswer;
-use super::groups::{columns, with_groups};
+use super::groups::{columns as group_columns, with_groups};
 use super::pictures::{BUCKETS, PROCESSES, numbers, with_pictures};
+use super::summary::has_handles;
+use super::suspects::{Line, columns, line};
+use crate::findings::markdown;
 use crate::json::Document;
-use crate::no_match::InOptions;
-use crate::pictures::{FrameTable, Measure, PictureFrame, Timeline, folded, folded_leaks};
-use crate::text::{amounts, capitalized};
-use crate::time::Clock;
+use crate::kinds::{
+    CALLERS, NAMES, PROCESSES as LEAKING, cause, findings_of_suspect, in_processes,
+    listed_and_others, named_objects, stacks_with_lines, title, unreleased,
+};
+use crate::pictures::{FrameTable, Measure, PictureFrame, Timeline, colors, folded, folded_leaks};
+use crate::text::{StackStyle, callers};
 use handlescope_query::{
     AllocatedKind, AllocationsOverview, Diagnosis, FileAnswer, Stats, Suspect, WhyAnswer,
 };
-use handlescope_session::paths::stem;
-use handlescope_session::trace::CaveatKind;
 
-/// Suspects of a trace that are listed; the others are counted.
-pub const SUSPECTS: usize = 500;
-
-/// Data about the traces, and the command line, if it chose handles.
+/// Data about the traces.
 pub fn data<'a>(
     answers: &'a [ReportAnswer<'a>],
-    command_line: Option<&str>,
     command: impl Fn(usize, &Suspect) -> String,
-) -> Document<'a> {
+) -> io::Result<Document<'a>> {
     let mut table = FrameTable::default();
     let files = answers.iter().enumerate();
     let files = files.map(|(index, answer)| file(index, answer, &command, &mut table));
     let files: Vec<Document<'a>> = files.collect();
-    Document::default()
-        .with("exporter", concat!("handlescope ", env!("CARGO_PKG_VERSION")))
-        .with("asked", command_line.map(clean))
-        .with("tables", columns())
+    let frames = table.frames;
+    let colors = colors(frames.iter().map(|frame| frame.name.as_str()))?;
+    let color_of_all = colors.get("").cloned();
+    let drawn = frames.iter().map(|own| frame(own, colors.get(own.name.as_str()).cloned()));
+    let drawn: Vec<Document<'static>> = drawn.collect();
+    Ok(Document::default()
+        .with("tables", group_columns())
         .with("files", files)
-        .with("frames", table.frames.into_iter().map(frame).collect::<Vec<_>>())
+        .with("frames", drawn)
+        .with("color", color_of_all))
 }
 
 /// A trace, by its index in the page.
@@ -47,51 +50,36 @@ fn file<'a>(
     command: &impl Fn(usize, &Suspect) -> String,
     table: &mut FrameTable,
 ) -> Document<'a> {
-    let WhyAnswer { file, suspects, allocations, has_events, .. } = &answer.why;
-    let (suspects, rest) = suspects.split_at(suspects.len().min(SUSPECTS));
-    let has_handles =
-        !file.about.caveats.iter().any(|caveat| caveat.kind == CaveatKind::NoHandleEvents);
-    let caveats = file.about.caveats.iter().chain(answer.allocation_caveats());
-    let caveats = caveats.map(|caveat| caveat.text.clone());
-    let no_match =
-        file.about.no_match.iter().map(|no_match| clean(&InOptions(no_match).to_string()));
+    let why = &answer.why;
+    let WhyAnswer { file, suspects, .. } = why;
     let shown = suspects.iter().flat_map(|suspect| {
         let causes = suspect.diagnoses.iter();
         suspect.create_stack.into_iter().chain(causes.flat_map(|cause| cause.stacks.clone()))
     });
     let stacks = shown.map(|stack| (stack.0, frames(file, stack, table)));
     let stacks: BTreeMap<u32, Vec<usize>> = stacks.collect();
-    let suspects = suspects.iter().map(|row| suspect(row, &command(file.about.index, row)));
+    let style = stacks_with_lines(why);
+    let lines: Vec<Line> = suspects.iter().map(|suspect| line(suspect, &style)).collect();
+    let columns = columns(&lines);
+    let rows = suspects
+        .iter()
+        .zip(lines)
+        .map(|(row, line)| suspect(why, row, line, &style, command(file.about.index, row)));
+    let rows: Vec<Document<'a>> = rows.collect();
+    let (listed, _) = listed_and_others(why);
+    let listed: Vec<usize> = listed.into_iter().map(|suspect| suspect.rank).collect();
     let overviews = answer.allocations.iter();
     let kinds =
         overviews.flat_map(|overview| overview.kinds.iter().map(move |kind| (overview, kind)));
-    let start = file.about.info.has_clock().then(|| Clock::recorded_start(&file.about.info));
-    let seconds = |ns: RangeInclusive<i64>| ns.end().saturating_sub(*ns.start()) as f64 / 1e9;
     let open = Timeline::of(file, BUCKETS, PROCESSES);
-    let totals = &file.totals;
     let kinds = kinds.map(|(overview, allocated)| kind(overview, allocated, table));
     let kinds: Vec<Document<'a>> = kinds.collect();
     let document = Document::default()
         .with("index", index)
-        .with("name", Untrusted(&stem(file.about.path)).to_string())
-        .with("path", Untrusted(file.about.path).to_string())
-        .with("start", start)
-        .with("seconds", file.about.info.recorded_ns().map(seconds))
-        .with("caveats", caveats.chain(no_match).collect::<Vec<_>>())
-        .with(
-            "totals",
-            Document::default()
-                .with("opened", totals.handles_created + totals.handles_duplicated)
-                .with("closed", totals.handles_closed)
-                .with("leaked", totals.leaked_handles.saturating_sub(totals.leaked_views))
-                .with("leaked_views", totals.leaked_views)
-                .with("at_exit", totals.closed_at_exit),
-        )
-        .with("allocations", allocations)
-        .with("has_handles", has_handles)
-        .with("has_events", *allocations > 0 || *has_events)
-        .with("suspects", suspects.collect::<Vec<_>>())
-        .with("suspects_left_out", rest.len())
+        .with("has_handles", has_handles(why))
+        .with("columns", columns)
+        .with("suspects", rows)
+        .with("listed", listed)
         .with("unit", Measure::Handles.unit());
     let document = with_pictures(document, open, folded(file, Stats::unreleased), table);
     with_groups(document.with("kinds", kinds), answer).with("stacks", stacks)
@@ -103,20 +91,12 @@ fn kind<'a>(
     kind: &AllocatedKind,
     table: &mut FrameTable,
 ) -> Document<'a> {
-    let AllocatedKind { name, stats } = *kind;
+    let name = kind.name;
     let measure = Measure::of_bytes(kind.has_bytes());
     let over_time = overview.over_time(kind);
     let allocated = Timeline::of_kind(over_time, name, measure, BUCKETS, PROCESSES);
     let stacks = folded_leaks(&overview.groups, overview.groups.groups_of(name), measure);
-    let document = Document::default()
-        .with("kind", name)
-        .with("unit", measure.unit())
-        .with("allocated", stats.allocs)
-        .with("allocated_bytes", stats.alloc_bytes)
-        .with("outstanding", stats.outstanding)
-        .with("outstanding_bytes", stats.outstanding_bytes)
-        .with("at_exit", stats.at_exit)
-        .with("at_exit_bytes", stats.at_exit_bytes);
+    let document = Document::default().with("kind", name).with("unit", measure.unit());
     with_pictures(document, allocated, stacks, table)
 }
 
@@ -131,40 +111,55 @@ fn frames(file: &FileAnswer<'_>, stack: StackIdx, table: &mut FrameTable) -> Vec
     numbers(PictureFrame::of_stack(named.stack(stack)), table)
 }
 
-fn suspect<'a>(suspect: &'a Suspect, command: &str) -> Document<'a> {
-    let cause = |diagnosis: &'a Diagnosis| {
+fn suspect<'a>(
+    answer: &WhyAnswer<'_>,
+    suspect: &'a Suspect,
+    line: Line,
+    stacks: &StackStyle<'_>,
+    command: String,
+) -> Document<'a> {
+    let sentence = |diagnosis: &Diagnosis| clean(&cause(stacks, diagnosis, suspect.program()));
+    let (explaining, others): (Vec<&Diagnosis>, Vec<&Diagnosis>) =
+        suspect.diagnoses.iter().partition(|diagnosis| diagnosis.explains());
+    let causes = explaining.into_iter().map(|diagnosis| {
         Document::default()
-            .with("text", clean(&capitalized(&diagnosis.sentence(&[]))))
+            .with("text", sentence(diagnosis))
             .with("objects", &diagnosis.object_ids)
             .with("object_count", diagnosis.objects)
             .with("close_stacks", diagnosis.stacks.iter().map(|stack| stack.0).collect::<Vec<_>>())
-    };
-    let kind = match &suspect.allocator {
-        Some(allocator) => clean(&format!("{} {allocator}", suspect.type_name)),
-        None => clean(&suspect.type_name),
-    };
+    });
+    let notes = callers(suspect, CALLERS).into_iter();
+    let notes = notes.chain(in_processes(&suspect.processes, LEAKING));
+    let notes = notes.chain(named_objects(suspect, NAMES)).map(|note| clean(&note));
+    let ends = others.into_iter().map(|own| format!("{} (no stack says by what)", sentence(own)));
+    let rate = suspect.bytes.and_then(|bytes| bytes.per_minute).or(suspect.rate_per_minute());
+    let shown_command = clean(&command);
+    let findings = findings_of_suspect(answer, suspect, stacks, command);
     Document::default()
         .with("rank", suspect.rank)
-        .with("process", clean(&suspect.process))
-        .with("type", kind)
-        .with("leaked", suspect.counts.leaked)
-        .with("at_exit", suspect.counts.closed_at_exit)
-        .with("opened", suspect.counts.opened)
-        .with("bytes", suspect.bytes.map(|bytes| bytes.unreleased))
-        .with("amount", amounts(suspect))
+        .with("line", line)
+        .with("amount", unreleased(suspect))
+        .with("rate", rate)
+        .with("title", clean(&title(suspect)))
         .with("verdict", suspect.growth.verdict.title())
         .with("evidence", suspect.evidence())
-        .with("rate", suspect.rate_per_minute())
+        .with("notes", notes.chain(ends).collect::<Vec<String>>())
+        .with("causes", causes.collect::<Vec<_>>())
+        .with("is_of_handles", suspect.bytes.is_none())
         .with("function", clean(suspect.function.as_deref().unwrap_or("no stack")))
         .with("stack", suspect.create_stack.map(|stack| stack.0))
-        .with("causes", suspect.diagnoses.iter().map(cause).collect::<Vec<_>>())
-        .with("command", clean(command))
+        .with("command", shown_command)
+        .with("markdown", markdown(&[findings]))
 }
 
-fn frame(PictureFrame { name, source, is_of_program, .. }: PictureFrame) -> Document<'static> {
-    let source = source.map(|(file, line)| match line {
+fn frame(frame: &PictureFrame, color: Option<String>) -> Document<'static> {
+    let source = frame.source.as_ref().map(|(file, line)| match line {
         Some(line) => format!("{file}:{line}"),
-        None => file,
+        None => file.clone(),
     });
-    Document::default().with("name", name).with_some("source", source).with("own", is_of_program)
+    Document::default()
+        .with("name", frame.name.clone())
+        .with_some("source", source)
+        .with("own", frame.is_of_program)
+        .with_some("color", color)
 }

@@ -51,14 +51,14 @@ function suspectDetails(suspect) {
   const growth = suspect.rate === null ? "" : rate(suspect.rate) + " per minute on the median machine, at most " + rate(suspect.most) + "; ";
   const page = suspect.page ? make("a", { href: suspect.page }, "report of this trace") : null;
   return make("section", { class: "suspect", id: "suspect-" + suspect.rank },
-    make("h3", null, suspect.rank + ". " + suspect.process + " " + suspect.type + ": " + suspect.machines + " of " + count(suspect.of_machines, "machine")),
-    make("p", null, suspect.amount + " in " + suspect.traces + " of " + count(suspect.of_traces, "trace")),
+    make("h3", null, suspect.rank + ". ", name(suspect.function)),
+    make("p", null, suspect.process + " " + suspect.type + " on " + suspect.machines + " of " + count(suspect.of_machines, "machine") + ": " + suspect.amount + " in " + suspect.traces + " of " + count(suspect.of_traces, "trace")),
     make("p", null, make("b", null, "Growth"), ": " + growth + suspect.verdicts),
     make("p", null, make("b", null, "Seen"), " " + suspect.builds),
     suspect.causes ? make("p", null, make("b", null, "Causes"), ": " + suspect.causes) : null,
     make("p", null, make("b", null, "Leaked by day")), dayBars(suspect),
     make("p", null, make("b", null, "Opened by")),
-    suspect.frames.length ? make("ol", { class: "stack" }, ...suspect.frames.map((frame) => make("li", { class: frame.own ? "own" : null }, frame.name))) : make("p", { class: "dim" }, "no create stack"),
+    suspect.frames.length ? make("ol", { class: "stack" }, ...suspect.frames.map((frame) => make("li", { class: frame.own ? "own" : null }, name(frame.name)))) : make("p", { class: "dim" }, "no create stack"),
     make("p", null, make("b", null, "Worst"), " on " + suspect.worst_machine + ", " + suspect.worst_day + ": " + suspect.evidence + " ", page),
     ...suspect.commands.map((command) => make("p", null, make("code", null, command))));
 }
@@ -78,17 +78,17 @@ function fleet() {
     { key: "function", title: "Function", link },
   ];
   const { suspects } = data;
-  return [
-    make("h1", null, data.name),
-    make("p", { class: "dim" }, count(data.traces, "trace") + " of " + count(data.machines, "machine") + ", " + data.days[0] + (data.days.length > 1 ? " to " + data.days[data.days.length - 1] : "")),
-    ...data.caveats.map((text) => make("p", { class: "caveat" }, text)),
-    make("h2", null, "Suspects"),
-    suspects.length ? table(columns, suspects, "suspects") : make("p", null, "Nothing leaks."),
-    ...(data.suspects_left_out ? [make("p", { class: "dim" }, count(data.suspects_left_out, "more suspect"))] : []),
-    make("h2", null, "Machines by days"), heatMap(),
-    ...(suspects.length ? [make("h2", null, "Suspects in detail"), ...suspects.map(suspectDetails)] : [])];
+  const article = document.getElementById("fleet");
+  const place = article.querySelector(".suspects");
+  if (place) place.replaceChildren(table(columns, suspects, "suspect", (row) => row.frames.map((frame) => frame.name).join(" ")));
+  const { list, show } = details(suspects, new Set(suspects.slice(0, 12).map((row) => row.rank)), suspectDetails);
+  article.append(make("h2", null, "Machines by days"), heatMap(),
+    ...(suspects.length ? [make("h2", null, "Suspects in detail"), list] : []));
+  document.querySelector(".static").remove();
+  follow((id) => {
+    const suspect = suspects.find((row) => "suspect-" + row.rank === id);
+    return suspect ? show(suspect) : null;
+  });
 }
 
-document.title = "handlescope: " + data.name;
-const asked = data.asked === null ? [] : [make("p", { class: "dim" }, "Limited to: " + data.asked)];
-document.getElementById("report").append(...asked, ...fleet(), make("p", { class: "dim" }, data.exporter));
+fleet();

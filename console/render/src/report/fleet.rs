@@ -1,18 +1,23 @@
 //! The page about a dataset.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 
 use handlescope_model::Untrusted;
+use indicatif::HumanCount;
 
+use super::html::{Name, Text, paragraph, table};
+use super::summary::{self, EXPORTER, REST, headline};
 use crate::json::Document;
-use crate::kinds::{fleet_amount, fleet_builds, fleet_causes};
+use crate::kinds::{fleet_amount, fleet_builds, fleet_causes, fleet_headline};
 use handlescope_fleet::dataset::short;
 use handlescope_fleet::{Fleet, FleetSuspect, FleetWhy};
 use handlescope_session::paths::shown;
+use handlescope_session::values::Counted;
 
-/// Suspects that are listed; the others are counted.
-const SUSPECTS: usize = 500;
+/// Suspects in the table that is there without the script.
+const LISTED: usize = 12;
 
 /// Machines of the heat map: those that leak most.
 const MACHINES: usize = 200;
@@ -28,23 +33,65 @@ pub struct FleetReport<'a> {
     pub pages: BTreeMap<String, String>,
 }
 
+impl FleetReport<'_> {
+    /// The name of the dataset.
+    pub fn name(&self) -> String {
+        let name =
+            shown(self.folder).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        clean(&name)
+    }
+}
+
+/// Returns the part of the page that is there without its script.
+pub fn summary(report: &FleetReport<'_>) -> String {
+    let FleetReport { fleet, why, command_line, .. } = report;
+    let mut html = summary::limited(*command_line);
+    let _ = writeln!(html, "<article id=\"fleet\">\n<h1>{}</h1>", Text(&report.name()));
+    headline(&mut html, &fleet_headline(why));
+    let days = match fleet.days().as_slice() {
+        [first, .., last] => format!("Recorded {first} to {last} · "),
+        [day] => format!("Recorded {day} · "),
+        [] => String::new(),
+    };
+    paragraph(&mut html, "about", &format!("{days}Written by {EXPORTER}"));
+    why.caveats.iter().for_each(|caveat| paragraph(&mut html, "caveat", &caveat.text));
+    if !why.suspects.is_empty() {
+        html.push_str("<h2>Suspects</h2>\n<div class=\"suspects\">\n");
+        let titles = ["Rank", "Machines", "Leaked", "Type", "Process", "First build", "Function"];
+        let rows = why.suspects.iter().take(LISTED).map(|row| {
+            let texts = [
+                row.rank.to_string(),
+                format!("{} of {}", row.machines, row.machines_of_process),
+                HumanCount(u64::try_from(row.unreleased()).unwrap_or_default()).to_string(),
+                row.site.type_name.clone(),
+                row.site.process.clone(),
+                row.first_build.clone().unwrap_or_default(),
+            ];
+            let function = row.site.function.as_deref().unwrap_or("no stack");
+            let function = Name(function).to_string();
+            texts.map(|text| Text(&text).to_string()).into_iter().chain([function])
+        });
+        table(&mut html, &titles, rows);
+        if let more @ 1.. = why.suspects.len().saturating_sub(LISTED) {
+            paragraph(&mut html, "dim", &format!("+ {}", Counted(more as u64, "more suspect")));
+        }
+        html.push_str("</div>\n");
+    }
+    html.push_str("</article>\n");
+    paragraph(&mut html, "static", REST);
+    html
+}
+
 /// Data that the script of the page reads.
 pub fn data<'a>(report: &'a FleetReport<'a>) -> Document<'a> {
-    let FleetReport { folder, fleet, why, command_line, .. } = report;
+    let FleetReport { fleet, why, .. } = report;
     let days = fleet.days();
-    let (listed, rest) = why.suspects.split_at(why.suspects.len().min(SUSPECTS));
-    let suspects = listed.iter().map(|row| suspect(row, report, &days));
-    let name = shown(folder).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let suspects = why.suspects.iter().map(|row| suspect(row, report, &days));
     Document::default()
-        .with("exporter", concat!("handlescope ", env!("CARGO_PKG_VERSION")))
-        .with("asked", command_line.map(clean))
-        .with("name", clean(&name))
         .with("machines", why.machines)
         .with("traces", why.traces)
         .with("days", days.clone())
-        .with("caveats", why.caveats.iter().map(|caveat| &caveat.text).collect::<Vec<_>>())
         .with("suspects", suspects.collect::<Vec<_>>())
-        .with("suspects_left_out", rest.len())
         .with("heat", heat(fleet, &days))
 }
 

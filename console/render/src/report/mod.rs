@@ -1,10 +1,14 @@
-//! One page about all that leaks. The data is JSON in the page, from which its script makes the text: no name
-//! of a trace is markup. The policy in the page allows nothing but its own style and script, by their hashes.
+//! One page about all that leaks. The summary is HTML, which is there where no script may run; the rest is JSON in the
+//! page, from which its script makes the text: no name of a trace is markup. The policy in the page allows nothing but
+//! its own style and script, by their hashes.
 
 mod data;
 mod fleet;
 mod groups;
+mod html;
 mod pictures;
+mod summary;
+mod suspects;
 
 use std::io::{self, Write};
 
@@ -12,9 +16,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-pub use self::data::SUSPECTS;
 use self::data::data;
 pub use self::fleet::FleetReport;
+use self::html::Text;
 pub use self::pictures::BUCKETS;
 use super::json::{self, Document};
 use handlescope_query::{AllocationsOverview, Suspect, WhyAnswer};
@@ -46,7 +50,8 @@ const FLEET_SCRIPT: &str = concat!(include_str!("common.js"), include_str!("flee
 
 /// Writes the page about a dataset.
 pub fn write_fleet(answer: &FleetReport<'_>, out: &mut dyn Write) -> io::Result<()> {
-    write_page(&fleet::data(answer), FLEET_SCRIPT, out)
+    let (title, body) = (summary::title(std::iter::once(answer.name())), fleet::summary(answer));
+    write_page(&title, &body, &fleet::data(answer), FLEET_SCRIPT, out)
 }
 
 /// Writes the page; `command_line` is the one that selected handles, if any did, `command` shows those of a
@@ -57,10 +62,18 @@ pub fn write(
     command: impl Fn(usize, &Suspect) -> String,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    write_page(&data(answers, command_line, command), SCRIPT, out)
+    let (title, body) =
+        (summary::title(summary::names(answers)), summary::of_traces(answers, command_line));
+    write_page(&title, &body, &data(answers, command)?, SCRIPT, out)
 }
 
-fn write_page(data: &Document<'_>, script: &str, out: &mut dyn Write) -> io::Result<()> {
+fn write_page(
+    title: &str,
+    body: &str,
+    data: &Document<'_>,
+    script: &str,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut json = Vec::new();
     json::write(data, JsonMode::Lines, &mut json)?;
     // Without `<`, the data cannot end its element or start a comment.
@@ -72,7 +85,9 @@ fn write_page(data: &Document<'_>, script: &str, out: &mut dyn Write) -> io::Res
     );
     let replacements = [
         ("{policy}", policy.as_str()),
+        ("{title}", &Text(title).to_string()),
         ("{style}", STYLE),
+        ("{body}", body),
         ("{data}", &data),
         ("{script}", script),
     ];

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use crate::json::Document;
-use crate::pictures::{Folded, FrameTable, PictureFrame, Timeline};
+use crate::pictures::{Folded, FrameTable, PictureFrame, Timeline, line};
 
 /// Stacks of a flame graph; the others are one.
 const STACKS: usize = 5_000;
@@ -27,16 +27,21 @@ pub fn with_pictures<'a>(
 }
 
 fn timeline(timeline: Timeline) -> Document<'static> {
+    let stacked = timeline.stacked();
+    let highest = stacked.last().and_then(|sums| sums.iter().max()).copied().unwrap_or_default();
+    let (amounts, times) = (timeline.amount_ticks(highest), timeline.time_ticks());
     let series = timeline.series.into_iter().map(|line| {
         Document::default().with("name", line.name).with("most", line.peak).with("open", line.open)
     });
     Document::default()
         .with("start", timeline.window.start_ns as f64 / 1e9)
         .with("end", timeline.window.end_ns as f64 / 1e9)
+        .with("amounts", amounts)
+        .with("times", times)
         .with("series", series.collect::<Vec<_>>())
 }
 
-/// Returns the stacks that leaked most, the outermost frame first, and all others as one.
+/// Returns the stacks that leaked most, the outermost frame first, and all others as one, in the order of `.flame`.
 fn flame<'a>(mut stacks: Vec<Folded>, table: &mut FrameTable) -> Vec<Document<'a>> {
     stacks.sort_by_key(|stack| Reverse(stack.count));
     let rest = stacks.split_off(stacks.len().min(STACKS));
@@ -45,6 +50,7 @@ fn flame<'a>(mut stacks: Vec<Folded>, table: &mut FrameTable) -> Vec<Document<'a
         let count = rest.iter().fold(0, |sum: u64, stack| sum.saturating_add(stack.count));
         stacks.push(Folded { frames: vec![name], count, before: None });
     }
+    stacks.sort_by_cached_key(|stack| line(&stack.frames));
     let stacks = stacks.into_iter().map(|stack| {
         let frames = numbers(stack.frames.into_iter(), table);
         Document::default().with("frames", frames).with("count", stack.count)

@@ -1,31 +1,65 @@
 
+/** Pictures, which are as wide as their place. */
+const pictures = [];
+
+function drawAll() {
+  for (const picture of pictures) {
+    const width = picture.place.clientWidth;
+    if (width > 0 && width !== picture.width) {
+      picture.width = width;
+      picture.draw(width);
+    }
+  }
+}
+
 /** The frames of a stack, the innermost first, with their source lines. */
 function stack(file, number) {
   const frames = (file.stacks[number] || []).map((at) => data.frames[at]);
   return make("ol", { class: "stack" }, ...frames.map((frame) => make("li", { class: frame.own ? "own" : null },
-    frame.name, frame.source ? make("span", { class: "source" }, "  " + frame.source) : null)));
+    name(frame.name), frame.source ? make("span", { class: "source" }, "  ", name(frame.source)) : null)));
+}
+
+/** Copies a text, or shows it selected where that is forbidden. */
+function copyButton(text) {
+  const button = make("button", { type: "button", class: "copy" }, "Copy as Markdown");
+  const done = () => { button.textContent = "Copied"; };
+  const failed = () => {
+    const area = make("textarea", { readonly: "", rows: 12 });
+    area.value = text;
+    button.replaceWith(area);
+    area.select();
+    if (document.execCommand("copy")) { area.replaceWith(button); done(); }
+  };
+  button.addEventListener("click", () => {
+    if (navigator.clipboard) navigator.clipboard.writeText(text).then(done, failed);
+    else failed();
+  });
+  return button;
 }
 
 function suspectDetails(file, suspect) {
   const id = "suspect-" + file.index + "-" + suspect.rank;
+  const { is_of_handles } = suspect;
   const causes = suspect.causes.map((cause) => make("li", null,
-    cause.text,
+    name(cause.text),
     cause.objects.length ? make("span", { class: "dim" }, " (objects " + cause.objects.join(" ") + (cause.object_count > cause.objects.length ? ", " + cause.objects.length + " of " + cause.object_count : "") + ")") : null,
-    ...cause.close_stacks.map((number) => make("details", null, make("summary", null, suspect.bytes === null ? "closed on this stack" : "freed on this stack"), stack(file, number)))));
+    ...cause.close_stacks.map((number) => make("details", null, make("summary", null, is_of_handles ? "closed on this stack" : "freed on this stack"), stack(file, number)))));
   return make("section", { class: "suspect", id },
-    make("h3", null, suspect.rank + ". " + suspect.process + " " + suspect.type),
-    make("p", null, suspect.amount),
+    make("h3", null, suspect.rank + ". ", name(suspect.line[6])),
+    make("p", null, suspect.title),
     make("p", null, make("b", null, suspect.verdict), ": " + suspect.evidence),
-    make("ul", null, ...causes),
-    make("p", null, make("b", null, suspect.bytes === null ? "Opened by" : "Allocated by")),
+    ...suspect.notes.map((note) => make("p", null, name(note))),
+    causes.length ? make("ul", null, ...causes) : null,
+    make("p", null, make("b", null, is_of_handles ? "Opened by" : "Allocated by")),
     suspect.stack === null ? make("p", { class: "dim" }, "no create stack") : stack(file, suspect.stack),
-    make("p", null, make("code", null, suspect.command)));
+    make("p", null, make("code", null, suspect.command)),
+    copyButton(suspect.markdown));
 }
 
 /** Stacked areas of open handles, or of allocated memory, over time. */
-function timeline(data, unit, label) {
-  const { start, end, series } = data;
-  const [width, height, left, bottom] = [1200, 300, unit === "bytes" ? 84 : 60, 24];
+function timeline(subject, unit, label) {
+  const { start, end, series, amounts, times } = subject;
+  const place = make("div");
   const sums = [];
   let below = series.length ? series[0].open.map(() => 0) : [];
   for (const one of series) {
@@ -34,63 +68,79 @@ function timeline(data, unit, label) {
     below = above;
   }
   const most = Math.max(1, ...below);
-  const x = (at, parts) => left + (width - left - 10) * at / parts;
-  const y = (open) => 8 + (height - bottom - 8) * (1 - open / most);
-  const picture = draw("svg", { viewBox: "0 0 " + width + " " + height, role: "img", "aria-label": label });
-  for (let tick = 0; tick <= 4; tick++) {
-    const open = Math.round(most * tick / 4);
-    picture.append(draw("line", { class: "axis", x1: left, x2: width - 10, y1: y(open), y2: y(open) }),
-      draw("text", { x: left - 6, y: y(open) + 4, "text-anchor": "end" }, amount(open, unit)));
-    const seconds = start + (end - start) * tick / 4;
-    picture.append(draw("text", { x: x(tick, 4), y: height - 6, "text-anchor": tick === 4 ? "end" : "middle" }, seconds.toPrecision(3) + " s"));
-  }
-  series.forEach((one, index) => {
-    const [low, high] = sums[index];
-    const parts = high.length;
-    const upper = [[x(0, parts), y(0)], ...high.map((open, at) => [x(at + 1, parts), y(open)])];
-    const lower = [[x(0, parts), y(0)], ...low.map((open, at) => [x(at + 1, parts), y(open)])].reverse();
-    const points = upper.concat(lower).map((point) => point.map((n) => n.toFixed(1)).join(",")).join(" ");
-    picture.append(draw("polygon", { points, fill: COLORS[index % COLORS.length] }, draw("title", null, one.name)));
-  });
+  const letters = (ticks) => Math.max(...ticks.map(([, text]) => text.length));
+  const drawAt = (width) => {
+    const [height, left, right, bottom] = [width < 600 ? 220 : 300, 14 + LETTER * letters(amounts), 10, 24];
+    const wide = width - left - right;
+    const x = (part) => left + wide * part;
+    const y = (open) => 8 + (height - bottom - 8) * (1 - open / most);
+    const picture = draw("svg", { width, height, role: "img", "aria-label": label });
+    for (const [open, text] of amounts) {
+      picture.append(draw("line", { class: "axis", x1: left, x2: width - right, y1: y(open), y2: y(open) }),
+        draw("text", { x: left - 6, y: y(open) + 4, "text-anchor": "end" }, text));
+    }
+    // Some of the times, if there is no room for all.
+    const room = LETTER * (letters(times) + 2);
+    const every = Math.max(1, Math.ceil(room * times.length / wide));
+    times.filter((_, at) => at % every === 0).forEach(([time, text]) => {
+      const at = x(end > start ? (time - start) / (end - start) : 0);
+      const half = LETTER * text.length / 2;
+      picture.append(draw("text", { x: Math.max(left + half, Math.min(width - half, at)), y: height - 6, "text-anchor": "middle" }, text));
+    });
+    series.forEach((one, index) => {
+      const [low, high] = sums[index];
+      const parts = high.length;
+      const upper = [[x(0), y(0)], ...high.map((open, at) => [x((at + 1) / parts), y(open)])];
+      const lower = [[x(0), y(0)], ...low.map((open, at) => [x((at + 1) / parts), y(open)])].reverse();
+      const points = upper.concat(lower).map((point) => point.map((n) => n.toFixed(1)).join(",")).join(" ");
+      picture.append(draw("polygon", { points, fill: COLORS[index % COLORS.length] }, draw("title", null, one.name)));
+    });
+    place.replaceChildren(picture);
+  };
+  pictures.push({ place, draw: drawAt });
   const legend = series.map((one, index) => make("li", null,
     draw("svg", { width: 12, height: 12 }, draw("rect", { width: 12, height: 12, fill: COLORS[index % COLORS.length] })),
     one.name + ": " + amount(one.open[one.open.length - 1] || 0, unit) + " at the end, peak " + amount(one.most, unit)));
-  return make("div", { class: "timeline" }, picture, make("ul", { class: "legend" }, ...legend.reverse()));
+  return make("div", { class: "timeline" }, place, make("ul", { class: "legend" }, ...legend.reverse()));
 }
 
-/** A flame graph; a click zooms into a frame. */
+/** A flame graph in the order and the colours of `.flame`; a click zooms into a frame. */
 function flame(stacks, unit, label) {
-  const root = { name: "all", count: 0, children: new Map(), own: false };
+  const root = { name: "all", color: data.color, count: 0, children: new Map(), own: false };
   for (const { frames, count } of stacks) {
     let node = root;
     node.count += count;
     for (const at of frames) {
-      if (!node.children.has(at)) {
-        node.children.set(at, { name: data.frames[at].name, own: data.frames[at].own, count: 0, children: new Map(), parent: node });
+      const frame = data.frames[at];
+      // Frames of other lines of a function are the same.
+      if (!node.children.has(frame.name)) {
+        node.children.set(frame.name, { name: frame.name, color: frame.color, own: frame.own, count: 0, children: new Map(), parent: node });
       }
-      node = node.children.get(at);
+      node = node.children.get(frame.name);
       node.count += count;
     }
   }
-  const [width, row] = [1200, 18];
+  if (root.count === 0) return make("p", { class: "dim" }, unit === "handles" ? "nothing leaks" : "everything was freed");
+  const row = 18;
   const place = make("div", { class: "flame" });
   const depth = (node) => 1 + Array.from(node.children.values(), depth).reduce((a, b) => Math.max(a, b), 0);
+  let focus = root;
 
-  function show(focus) {
+  function show(width) {
     const path = [];
     for (let node = focus.parent; node; node = node.parent) path.unshift(node);
     const height = (path.length + depth(focus)) * row;
-    const picture = draw("svg", { viewBox: "0 0 " + width + " " + height, role: "img", "aria-label": label });
+    const picture = draw("svg", { width, height, role: "img", "aria-label": label });
     const add = (node, left, wide, level) => {
       if (wide < 1) return;
       const top = height - (level + 1) * row;
-      const box = draw("rect", { x: left.toFixed(1), y: top, width: wide.toFixed(1), height: row - 1, class: node.own ? "own" : null },
+      const box = draw("rect", { x: left.toFixed(1), y: top, width: wide.toFixed(1), height: row - 1, fill: node.color },
         draw("title", null, node.name + " (" + measured(node.count, unit) + ", " + (100 * node.count / root.count).toFixed(1) + " %)"));
-      box.addEventListener("click", () => show(node));
-      const letters = Math.floor(wide / 7.3) - 1;
-      const name = node.name.length <= letters ? node.name : node.name.slice(0, Math.max(0, letters - 1)) + "…";
+      box.addEventListener("click", () => { focus = node; show(width); });
+      const letters = Math.floor(wide / LETTER) - 1;
+      const text = node.name.length <= letters ? node.name : node.name.slice(0, Math.max(0, letters - 1)) + "…";
       picture.append(box);
-      if (letters > 2) picture.append(draw("text", { x: (left + 4).toFixed(1), y: top + 13 }, name));
+      if (letters > 2) picture.append(draw("text", { x: (left + 4).toFixed(1), y: top + 13, class: node.own ? "own" : null }, text));
     };
     const grow = (node, left, level) => {
       add(node, left, width * node.count / focus.count, level);
@@ -104,21 +154,12 @@ function flame(stacks, unit, label) {
     place.replaceChildren(picture);
   }
 
-  if (root.count === 0) return make("p", { class: "dim" }, unit === "handles" ? "nothing leaks" : "everything was freed");
-  show(root);
+  pictures.push({ place, draw: show });
   return place;
 }
 
-/** The totals of a kind of allocations, in a line. */
-function kindLine(kind) {
-  const sized = (number, bytes) => number.toLocaleString("en") + (kind.unit === "bytes" ? " (" + amount(bytes, "bytes") + ")" : "");
-  return kind.kind + ": " + sized(kind.allocated, kind.allocated_bytes) + " allocated, " +
-    sized(kind.outstanding, kind.outstanding_bytes) + " leaked, " +
-    sized(kind.at_exit, kind.at_exit_bytes) + " freed only by process exit";
-}
-
 /** Pictures of handles, or of a kind of allocations. */
-function pictures(subject, over, left, wide) {
+function picturesOf(subject, over, left, wide) {
   return [
     ...(subject.timeline ? [make("h2", null, over), timeline(subject.timeline, subject.unit, over)] : []),
     make("h2", null, left), wide ? make("p", { class: "dim" }, wide) : null, flame(subject.flame, subject.unit, left)];
@@ -127,49 +168,48 @@ function pictures(subject, over, left, wide) {
 /** The pictures of a kind of allocations. */
 function kindPictures(kind) {
   const over = (kind.unit === "bytes" ? "Allocated bytes" : "Allocations") + " over time: " + kind.kind;
-  return pictures(kind, over, "Flame graph of what was not freed: " + kind.kind,
+  return picturesOf(kind, over, "Flame graph of what was not freed: " + kind.kind,
     "width: " + (kind.unit === "bytes" ? "bytes" : "number of allocations"));
 }
 
 /** All groups of handles, or of allocations. */
-function groups(file, name, title, label) {
-  const left = file[name + "_left_out"];
-  const columns = data.tables[name].map((column) =>
+function groups(file, rows, title) {
+  const left = file[rows + "_left_out"];
+  const columns = data.tables[rows].map((column) =>
     column.bytes ? { ...column, show: (row) => amount(row[column.key], "bytes") } : column);
-  return [make("h2", null, title), table(columns, file[name], label),
+  return [make("h2", null, title), table(columns, file[rows], "group"),
     left ? make("p", { class: "dim" }, count(left, "more group")) : null];
 }
 
-function section(file) {
+/** Replaces the table of the first suspects by that of all, and adds the rest about a trace. */
+function complete(file) {
+  const article = document.getElementById("file-" + file.index);
   const link = (row) => "#suspect-" + file.index + "-" + row.rank;
-  const suspects = table([
-    { key: "rank", title: "Rank", number: true, link },
-    { key: "process", title: "Process" }, { key: "type", title: "Type" },
-    { key: "leaked", title: "Leaked", number: true }, { key: "at_exit", title: "At exit", number: true },
-    { key: "opened", title: "Opened", number: true },
-    ...(file.allocations ? [{ key: "bytes", title: "Bytes", number: true, show: (row) => row.bytes === null ? "" : amount(row.bytes, "bytes") }] : []),
-    { key: "verdict", title: "Growth" },
-    { key: "rate", title: "Per minute", number: true, show: (row) => row.rate === null ? "" : Number(row.rate.toPrecision(3)).toLocaleString("en") },
-    { key: "words", title: "Cause" }, { key: "function", title: "Function", link },
-  ], file.suspects.map((suspect) => ({ ...suspect, words: suspect.causes.length ? suspect.causes[0].text : "" })), "suspects");
-  const { totals } = file;
-  const none = make("p", null, file.has_events ? "Nothing leaks." : "It is unknown whether anything leaks.");
-  return make("article", { id: "file-" + file.index },
-    make("h1", null, file.name),
-    make("p", { class: "dim" }, file.path + (file.start ? ", started " + file.start : "") + (file.seconds === null ? "" : ", " + file.seconds.toPrecision(4) + " s")),
-    ...(file.has_handles ? [make("p", null, count(totals.opened, "handle") + " opened, " + totals.closed.toLocaleString("en") + " closed (" +
-      totals.at_exit.toLocaleString("en") + " only by process exit), " + totals.leaked.toLocaleString("en") + " leaked" + (totals.leaked_views ? ", " + count(totals.leaked_views, "leaked view") : ""))] : []),
-    ...file.kinds.map((kind) => make("p", null, kindLine(kind))),
-    ...file.caveats.map((text) => make("p", { class: "caveat" }, text)),
-    make("h2", null, "Suspects"), ...(file.suspects.length ? [suspects] : [none]),
-    file.suspects_left_out ? make("p", { class: "dim" }, count(file.suspects_left_out, "more suspect")) : null,
-    ...(file.has_handles ? pictures(file, "Open handles over time", "Flame graph of leaked handles") : []),
+  const columns = file.columns.map(({ at, title, by, is_link }) => ({
+    title, number: Boolean(by), link: is_link ? link : null, class: title.toLowerCase().replace(" ", "-"),
+    show: (row) => row.line[at], value: (row) => by ? row[by] : row.line[at],
+  }));
+  const words = (row) => [row.function, row.title, ...row.notes, ...row.causes.map((cause) => cause.text),
+    ...(file.stacks[row.stack] || []).map((at) => data.frames[at].name)].join(" ");
+  const place = article.querySelector(".suspects");
+  if (place) place.replaceChildren(table(columns, file.suspects, "suspect", words));
+  const { list, show } = details(file.suspects, new Set(file.listed), (suspect) => suspectDetails(file, suspect));
+  const parts = [
+    ...(file.has_handles ? picturesOf(file, "Open handles over time", "Flame graph of leaked handles") : []),
     ...file.kinds.flatMap(kindPictures),
-    ...(file.suspects.length ? [make("h2", null, "Suspects in detail"), ...file.suspects.map((suspect) => suspectDetails(file, suspect))] : []),
-    ...(file.has_handles ? groups(file, "groups", "All groups of handles", "groups") : []),
-    ...(file.kinds.length ? groups(file, "allocated", "All groups of allocations", "allocations") : []));
+    ...(file.suspects.length ? [make("h2", null, "Suspects in detail"), list] : []),
+    ...(file.has_handles ? groups(file, "groups", "All groups of handles") : []),
+    ...(file.kinds.length ? groups(file, "allocated", "All groups of allocations") : [])];
+  article.append(...parts.filter(Boolean));
+  return show;
 }
 
-document.title = "handlescope: " + data.files.map((file) => file.name).join(", ");
-const asked = data.asked === null ? [] : [make("p", { class: "dim" }, "Limited to: " + data.asked)];
-document.getElementById("report").append(...asked, ...data.files.map(section), make("p", { class: "dim" }, data.exporter));
+const shows = data.files.map(complete);
+document.querySelector(".static").remove();
+drawAll();
+addEventListener("resize", drawAll);
+follow((id) => {
+  const [, index, rank] = /^suspect-(\d+)-(\d+)$/.exec(id) || [];
+  const suspect = index && data.files[index] && data.files[index].suspects.find((one) => one.rank === Number(rank));
+  return suspect ? shows[index](suspect) : null;
+});

@@ -17,7 +17,7 @@ use indicatif::HumanCount;
 pub use self::groups::{TreeColumns, tree_columns};
 pub use self::not_counted::{lines_of_not_counted, lines_without_suspects};
 pub use self::object_ref::{ObjectRefStyle, object_ref};
-pub use self::overview::{bars, is_narrow, overview};
+pub use self::overview::{TITLES, bars, cells, is_narrow, overview};
 pub use self::process::ProcessStyle;
 pub use self::stack::{StackStyle, within};
 pub use self::suspect::{amounts, callers, capitalized, headline, more, named, unreleased};

@@ -27,7 +27,8 @@ const MIN_FUNCTION: usize = 16;
 /// Space between two columns.
 const GAP: &str = "  ";
 
-const TITLES: [&str; 7] = ["", "Leaked", "Growth", "Over time", "Type", "Process", "Function"];
+/// Headings of the columns.
+pub const TITLES: [&str; 7] = ["", "Leaked", "Growth", "Over time", "Type", "Process", "Function"];
 
 /// Whether a terminal has no room for long bars.
 pub fn is_narrow(display: &Display) -> bool {
@@ -79,7 +80,8 @@ pub fn overview(suspects: &[&Suspect], display: &Display) -> String {
     text
 }
 
-fn cells(suspect: &Suspect, is_narrow: bool) -> [String; 7] {
+/// The line of a suspect, a text for each column.
+pub fn cells(suspect: &Suspect, is_narrow: bool) -> [String; 7] {
     let program = suspect.program();
     let process = if is_narrow { program } else { &suspect.process };
     let function = suspect.function.as_deref().unwrap_or("no stack");

@@ -156,14 +156,12 @@ pub fn fleet_why<'a>(
     let rows: Vec<SuspectRow<'a>> = rows.map(|suspect| SuspectRow { suspect, system }).collect();
     let (mut columns, display) = (fleet_why_columns(), *display);
     columns.row_text(move |row, out| row.write(all_frames, &display, out));
-    let (machines, traces) = (answer.machines as u64, answer.traces as u64);
-    let of = format!("{} of {}", Counted(traces, "trace"), Counted(machines, "machine"));
-    let mut part = FileRows::rows_of(rows.len()).of_each("more suspect");
-    part = match rows.len() {
-        0 if answer.matches => part.below(format!("Nothing leaks in {of}")),
-        0 => part.below(format!("Nothing matches in {of}")),
+    let part = FileRows::rows_of(rows.len()).of_each("more suspect");
+    let headline = headline(answer);
+    let part = match rows.len() {
+        0 => part.below(headline),
         _ => {
-            let headline = display.whole(&headline(answer, &of));
+            let headline = display.whole(&headline);
             let headline = display.screen.paint(Role::Heading, headline);
             part.above(format!("{headline}\n\n"))
         }
@@ -172,7 +170,13 @@ pub fn fleet_why<'a>(
 }
 
 /// A sentence about all that leaks. What only process exit closed is not *leaked*.
-fn headline(answer: &FleetWhy, of: &str) -> String {
+pub fn headline(answer: &FleetWhy) -> String {
+    let (machines, traces) = (answer.machines as u64, answer.traces as u64);
+    let of = format!("{} of {}", Counted(traces, "trace"), Counted(machines, "machine"));
+    if answer.suspects.is_empty() {
+        let verdict = if answer.matches { "leaks" } else { "matches" };
+        return format!("Nothing {verdict} in {of}");
+    }
     let handles = || answer.suspects.iter().filter(|suspect| !suspect.site.is_of_allocations());
     let leaked: i64 = handles().map(|suspect| suspect.leaked).sum();
     let at_exit: i64 = handles().map(|suspect| suspect.unreleased() - suspect.leaked).sum();

@@ -1,0 +1,97 @@
+//! Round numbers on the axes of pictures.
+
+/// Numbers on an axis, at most.
+const MOST: f64 = 8.0;
+
+/// Multiples of a round step on an axis.
+#[derive(Debug, PartialEq)]
+pub struct Ticks {
+    pub values: Vec<f64>,
+    /// Digits after the point that tell them apart.
+    pub decimals: usize,
+}
+
+/// The kind of numbers that people call round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Round {
+    /// 1, 2 or 5 times a power of ten.
+    Decimal,
+    /// The same without fractions.
+    Whole,
+    /// Powers of two, because units of bytes are these.
+    Binary,
+}
+
+impl Ticks {
+    /// Returns the multiples of the least round step that are not too many between two numbers.
+    pub fn new(low: f64, high: f64, round: Round) -> Self {
+        let span = high - low;
+        if !span.is_finite() || span <= 0.0 {
+            return Self { values: vec![low], decimals: 0 };
+        }
+        let step = round.step(span / MOST);
+        let (first, last) =
+            ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
+        let values = (first..=last).map(|number| number as f64 * step);
+        // Far from 0, numbers have no such digits.
+        let values = values.filter(|value| (low - step..=high + step).contains(value));
+        // Of 0.2, the logarithm is -0.7.
+        let decimals = (-step.log10().floor()).max(0.0) as usize;
+        Self { values: values.collect(), decimals }
+    }
+}
+
+impl Round {
+    /// Returns the least round number that is not below another.
+    fn step(self, least: f64) -> f64 {
+        match self {
+            Self::Binary => least.max(1.0).log2().ceil().exp2(),
+            Self::Whole => Self::Decimal.step(least.max(1.0)),
+            Self::Decimal => {
+                let power = 10_f64.powf(least.log10().floor());
+                let steps = [1.0, 2.0, 5.0].map(|digit| digit * power);
+                let step = steps.into_iter().find(|step| *step >= least * (1.0 - 1e-9));
+                step.unwrap_or(10.0 * power)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_round_and_few() {
+        for (low, high, round, expected) in [
+            (0.0, 19.0, Round::Whole, &[0.0, 5.0, 10.0, 15.0][..]),
+            (0.0, 3.0, Round::Whole, &[0.0, 1.0, 2.0, 3.0]),
+            (0.0, 8.0, Round::Whole, &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]),
+            (-0.5, 0.5, Round::Decimal, &[-0.4, -0.2, 0.0, 0.2, 0.4]),
+            (
+                0.0,
+                5_000_000.0,
+                Round::Binary,
+                &[0.0, 1_048_576.0, 2_097_152.0, 3_145_728.0, 4_194_304.0],
+            ),
+            (7.0, 7.0, Round::Decimal, &[7.0]),
+            (0.0, f64::INFINITY, Round::Decimal, &[0.0]),
+            (1e15, 1e15 + 1e-9, Round::Decimal, &[1e15]),
+            (-9e18, 9e18, Round::Whole, &[-5e18, 0.0, 5e18]),
+        ] {
+            let values = Ticks::new(low, high, round).values;
+            let is_near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-9 * b.abs().max(1.0);
+            assert!(
+                values.len() == expected.len() && values.iter().zip(expected).all(is_near),
+                "{low} to {high}: {values:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn digits_tell_neighbours_apart() {
+        for (high, decimals) in [(12.0, 0), (1.0, 1), (0.02, 3), (4.0e6, 0)] {
+            assert_eq!(Ticks::new(0.0, high, Round::Decimal).decimals, decimals, "{high}");
+        }
+    }
+}

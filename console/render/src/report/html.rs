@@ -1,0 +1,110 @@
+//! The HTML of a page that stands there before its script runs.
+
+use std::fmt::{self, Display, Formatter, Write as _};
+
+use handlescope_model::Untrusted;
+use quick_xml::escape::escape;
+
+/// A text of which nothing is markup.
+pub struct Text<'a>(pub &'a str);
+
+impl Display for Text<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&escape(Untrusted(self.0).to_string()))
+    }
+}
+
+/// A text that breaks behind the parts of the name of a function, not inside of words.
+pub struct Name<'a>(pub &'a str);
+
+impl Display for Name<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (index, part) in parts(self.0).into_iter().enumerate() {
+            let space = if index > 0 { "<wbr>" } else { "" };
+            write!(f, "{space}{}", Text(part))?;
+        }
+        Ok(())
+    }
+}
+
+/// The parts of a name: modules, namespaces, classes, functions, arguments.
+fn parts(name: &str) -> Vec<&str> {
+    let (mut parts, mut start) = (Vec::new(), 0);
+    let mut letters = name.char_indices().peekable();
+    let mut last = ' ';
+    while let Some((at, letter)) = letters.next() {
+        let Some((end, next)) = letters.peek().copied() else { break };
+        let is_end = match letter {
+            ':' => last == ':',
+            '.' => next.is_uppercase(),
+            ',' => next.is_alphabetic(),
+            letter => "!<\\/".contains(letter),
+        };
+        if is_end && at >= start {
+            parts.extend(name.get(start..end));
+            start = end;
+        }
+        last = letter;
+    }
+    parts.extend(name.get(start..));
+    parts
+}
+
+/// Adds a paragraph with a class.
+pub fn paragraph(html: &mut String, class: &str, text: &str) {
+    // Writing to a string does not fail.
+    let _ = writeln!(html, "<p class=\"{class}\">{}</p>", Text(text));
+}
+
+/// Adds a table that is one without a style, too.
+pub fn table<C: Display>(
+    html: &mut String,
+    titles: &[&str],
+    rows: impl IntoIterator<Item = impl IntoIterator<Item = C>>,
+) {
+    let start = "<table border=\"1\" cellpadding=\"4\" cellspacing=\"0\">\n<thead><tr>";
+    html.push_str(start);
+    for title in titles {
+        let _ = write!(html, "<th>{}</th>", Text(title));
+    }
+    html.push_str("</tr></thead>\n<tbody>\n");
+    for row in rows {
+        html.push_str("<tr>");
+        for (cell, title) in row.into_iter().zip(titles) {
+            let class = title.to_lowercase().replace(' ', "-");
+            let title = Text(title);
+            let _ = write!(html, "<td class=\"{class}\" data-title=\"{title}\">{cell}</td>");
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody></table>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_break_behind_their_parts_and_are_no_markup() {
+        for (name, html) in [
+            ("a.exe!ns::C<int>::F", "a.exe!<wbr>ns::<wbr>C&lt;<wbr>int&gt;::<wbr>F"),
+            ("m!System.Threading.Timer.New", "m!<wbr>System.<wbr>Threading.<wbr>Timer.<wbr>New"),
+            ("GetOrCreate_2 leaky.cpp:1,029", "GetOrCreate_2 leaky.cpp:1,029"),
+            ("C<int,long> f(a, b)", "C&lt;<wbr>int,<wbr>long&gt; f(a, b)"),
+            ("<b>\u{202e}", "&lt;<wbr>b&gt;\\u{202e}"),
+            ("a::", "a::"),
+            ("", ""),
+        ] {
+            assert_eq!(Name(name).to_string(), html, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_table_has_the_headings_of_its_cells() {
+        let mut html = String::new();
+        table(&mut html, &["A", "B"], [[Text("1"), Text("<2>")]]);
+        assert!(html.contains("<tr><th>A</th><th>B</th></tr>"), "{html}");
+        let row = "<td class=\"a\" data-title=\"A\">1</td><td class=\"b\" data-title=\"B\">&lt;2&gt;</td>";
+        assert!(html.contains(row), "{html}");
+    }
+}

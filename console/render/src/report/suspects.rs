@@ -1,0 +1,58 @@
+//! The table of suspects: its lines are those of `.why`, with the cause.
+
+use serde::Serialize;
+
+use crate::kinds::cause;
+use crate::text::{StackStyle, TITLES, cells};
+use handlescope_query::Suspect;
+
+/// Number of columns.
+const COLUMNS: usize = TITLES.len() + 1;
+
+/// Headings, and the member of a suspect by whose number the script sorts, if not by the text.
+const HEADINGS: [(&str, Option<&str>); COLUMNS] = [
+    ("Rank", Some("rank")),
+    (TITLES[1], Some("amount")),
+    (TITLES[2], Some("rate")),
+    (TITLES[3], None),
+    (TITLES[4], None),
+    (TITLES[5], None),
+    (TITLES[6], None),
+    ("Cause", None),
+];
+
+/// The place of the function.
+pub const FUNCTION: usize = 6;
+
+/// The texts of a suspect, one for each column.
+pub type Line = [String; COLUMNS];
+
+/// A column as the script draws it.
+#[derive(Serialize)]
+pub struct SuspectColumn {
+    /// Its place in a line.
+    pub at: usize,
+    pub title: &'static str,
+    /// The member by which the script sorts.
+    by: Option<&'static str>,
+    /// Whether it links to the details.
+    is_link: bool,
+}
+
+/// Returns the line of a suspect.
+pub fn line(suspect: &Suspect, stacks: &StackStyle<'_>) -> Line {
+    let explains = suspect.diagnoses.iter().find(|diagnosis| diagnosis.explains());
+    let cause = explains.map(|diagnosis| cause(stacks, diagnosis, suspect.program()));
+    let [rank, leaked, growth, bars, type_name, process, function] = cells(suspect, false);
+    [rank, leaked, growth, bars, type_name, process, function, cause.unwrap_or_default()]
+}
+
+/// Returns the columns that are not empty in all lines.
+pub fn columns(lines: &[Line]) -> Vec<SuspectColumn> {
+    let is_used =
+        |at: usize| lines.iter().any(|line| line.get(at).is_some_and(|text| !text.is_empty()));
+    let headings = HEADINGS.into_iter().enumerate().filter(|(at, _)| is_used(*at));
+    let column =
+        |(at, (title, by))| SuspectColumn { at, title, by, is_link: at == 0 || at == FUNCTION };
+    headings.map(column).collect()
+}
