@@ -8,8 +8,8 @@ use std::sync::Arc;
 use handlescope_model::guard::lock;
 use handlescope_model::{Reason, Untrusted};
 use reedline::{
-    ColumnarMenu, Completer, DefaultHinter, Editor, Emacs, FileBackedHistory, Hinter, History,
-    HistoryItem, HistoryItemId, HistorySessionId, InputMode, KeyCode, KeyModifiers, Menu,
+    Color, ColumnarMenu, Completer, DefaultHinter, Editor, Emacs, FileBackedHistory, Hinter,
+    History, HistoryItem, HistoryItemId, HistorySessionId, InputMode, KeyCode, KeyModifiers, Menu,
     MenuBuilder, MenuEvent, MenuSettings, Painter, Prompt, PromptEditMode, PromptHistorySearch,
     PromptHistorySearchStatus, Reedline, ReedlineEvent, ReedlineMenu, Result, SearchQuery,
     Suggestion, ValidationResult, Validator, default_emacs_keybindings,
@@ -200,6 +200,14 @@ fn shortened(name: &str) -> String {
 }
 
 impl Prompt for FilePrompt {
+    fn get_prompt_color(&self) -> Color {
+        Role::Name.color()
+    }
+
+    fn get_indicator_color(&self) -> Color {
+        Role::Name.color()
+    }
+
     fn render_prompt_left(&self) -> Cow<'_, str> {
         Cow::Borrowed(&self.title)
     }
