@@ -43,6 +43,9 @@ pub fn editor(known: SharedKnown, color: ColorChoice, messages: &mut Messages<'_
         // A table after the cursor decides the columns in front of it.
         .with_input_mode(InputMode::FullBuffer)
         .with_columns(4)
+        .with_text_style(Role::Plain.style())
+        .with_selected_text_style(Role::Heading.style().reverse())
+        .with_selected_match_text_style(Role::Heading.style().reverse().underline())
         .with_description_text_style(dim);
     let mut editor = Reedline::create()
         .with_completer(Box::new(CommandCompleter::new(Arc::clone(&known))))
