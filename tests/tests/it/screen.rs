@@ -199,7 +199,11 @@ fn frames_of_groups_have_the_whole_line_and_go_on_indented() {
     assert_eq!(style("    ntdll.dll!RtlUserThreadStart").0, Color::Default, "the indentation");
     assert_eq!(style("ntdll.dll!RtlUserThreadStart"), (GREY, false));
     assert_eq!(style("leaky.exe!Main"), (Color::Default, true));
-    let narrow = on_screen(&shell, 40, command);
+    let symbols = sample_symbols();
+    let arguments = ["--symbol-path", symbols.to_str().unwrap(), "leaky.etl", "-c", command];
+    let mut terminal = Terminal::start(shell.command(&arguments), 40, 200);
+    let _ = terminal.wait_for_exit();
+    let narrow = terminal.transcript();
     let at = narrow.iter().position(|line| line == "    leaky.exe!leaky::EventCache::");
     let at = at.unwrap_or_else(|| panic!("{narrow:#?}"));
     assert_eq!(narrow[at + 1], "      GetOrCreate");
@@ -224,17 +228,9 @@ fn the_cause_of_a_leak_has_a_colour_and_its_growth_has_none() {
 #[test]
 fn a_style_goes_on_in_the_next_line_of_a_pager() {
     let shell = Shell::new();
-    // A pager that shows each line on its own, as less does.
-    let terminal = open(&shell, 80, "grep -v nothing");
+    let terminal = open(&shell, 80, "cat -v");
     terminal.run(PROMPT, ".why -All");
     let lines = answer(&terminal, ".why -All");
-    assert!(lines.len() > 24, "{lines:#?}");
-    let mut command = handlescope(&shell.path(""));
-    command.arg("--symbol-path").arg(sample_symbols());
-    command.args(["leaky.etl", "-c", ".why -All"]).env("PAGER", "cat -v");
-    let mut terminal = Terminal::start(command, 80, 24);
-    let _ = terminal.wait_for_exit();
-    let lines = terminal.transcript();
     let next = lines.iter().find(|line| line.contains("and only one handle was closed"));
     let next = next.unwrap_or_else(|| panic!("{lines:#?}"));
     assert!(next.starts_with("^[[38;5;130m"), "{next}");

@@ -45,8 +45,9 @@ fn piped(shell: &Shell, command: &str) -> Vec<String> {
 /// The words of a line without what separates columns and rows, which is drawn in a terminal, and without
 /// the date, which a terminal shows once.
 fn words(line: &str) -> Vec<&str> {
-    let is_drawn =
-        |word: &str| matches!(word, ":" | "2026-02-10") || word.chars().all(|char| char == '─');
+    let is_drawn = |word: &str| {
+        matches!(word, ":" | "2026-02-10") || word.chars().all(|char| "─=".contains(char))
+    };
     line.split_whitespace().filter(|word| !is_drawn(word)).collect()
 }
 
