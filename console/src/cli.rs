@@ -13,6 +13,7 @@ use handlescope_commands::registry::REGISTRY;
 use handlescope_commands::shared::symbols::{self, SymbolArgs, SymbolLimitArgs, path};
 use handlescope_mcp::McpArgs;
 use handlescope_session::terminal::ColorChoice;
+use handlescope_session::terminal::theme::usage_styles;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -109,6 +110,7 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("HANDLESCOPE
     name = "handlescope",
     version = VERSION,
     after_help = EXAMPLES,
+    styles = usage_styles(),
     disable_help_subcommand = true
 )]
 pub struct Cli {

@@ -179,8 +179,8 @@ pub static CLIP: SettingCommand = SettingCommand {
         usage: "[0|1]",
         arguments: Arguments::Word(|| vec![("1", "on"), ("0", "off")]),
         summary: "fit lines to the terminal width, or not",
-        details: "Long lines are wrapped, and names of objects and frames are cut, unless it is \
-             off; a pipe or file always gets whole lines. Without an argument the setting is \
+        details: "Long lines are wrapped, and names of objects and groups, paths and command lines \
+             are cut in the middle, unless it is off; a pipe or file always gets whole lines. Without an argument the setting is \
              printed. -Clip and -NoClip are for one query.",
         examples: &Example::lines([".clip 0", ".clip"]),
     },

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use handlescope_extract::filetime::{PER_SECOND, UNIX_EPOCH};
+use handlescope_model::Untrusted;
 use handlescope_model::tables::{TraceInfo, UtcOffsets};
 use jiff::{
     SignedDuration, Timestamp,
@@ -10,6 +11,7 @@ use jiff::{
     tz::TimeZone,
 };
 
+use handlescope_session::settings::Display;
 use handlescope_session::values::{TimeDigits, TimeFormat};
 
 /// A FILETIME (100 ns since 1601, UTC), displayed like `2024-05-10T10:46:34.5000000Z`.
@@ -61,6 +63,18 @@ impl Clock {
             zone,
             left_out: None,
         }
+    }
+
+    /// The heading of a trace: its start and its name.
+    pub fn heading(info: &TraceInfo, name: &str) -> String {
+        format!("{:<22} {}", Self::session_start(info), Untrusted(name))
+    }
+
+    /// Returns the clock of times below the heading of a trace, which has the date. A pipe gets whole times, because its
+    /// lines may be read separately.
+    pub fn below_heading(info: &TraceInfo, display: &Display) -> Self {
+        let clock = Self::new(info, display.time_format, display.time_digits);
+        if display.clip { clock.without_start_date() } else { clock }
     }
 
     /// Omits the date that [`Clock::session_start`] has.

@@ -9,7 +9,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Row, Table};
 
 use handlescope_query::{OpenGroup, Verdict};
-use handlescope_session::terminal::clip::{cut, shortened};
+use handlescope_session::terminal::clip::{cut, cut_in_the_middle};
 use handlescope_session::terminal::{Role, neutral};
 
 /// The titles of the table.
@@ -166,7 +166,8 @@ pub fn draw_table(
     let columns: [Rect; 6] = Layout::horizontal(widths(&titles, &shown)).spacing(1).areas(middle);
     let widths = columns.map(|column| column.width);
     let rows = shown.iter().map(|cells| {
-        let fitted = cells.iter().zip(widths).map(|(cell, width)| shortened(cell, width.into()));
+        let fitted = cells.iter().zip(widths);
+        let fitted = fitted.map(|(cell, width)| cut_in_the_middle(cell, width.into()));
         let lines = fitted.zip(0..).map(|(cell, column)| match column {
             0 | 1 => Line::from(cell).right_aligned(),
             _ => Line::from(cell),

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use handlescope_model::guard::lock;
 use handlescope_model::{Reason, Untrusted};
 use reedline::{
-    ColumnarMenu, Completer, DefaultHinter, Editor, Emacs, FileBackedHistory, Hinter, History,
-    HistoryItem, HistoryItemId, HistorySessionId, InputMode, KeyCode, KeyModifiers, Menu,
+    Color, ColumnarMenu, Completer, DefaultHinter, Editor, Emacs, FileBackedHistory, Hinter,
+    History, HistoryItem, HistoryItemId, HistorySessionId, InputMode, KeyCode, KeyModifiers, Menu,
     MenuBuilder, MenuEvent, MenuSettings, Painter, Prompt, PromptEditMode, PromptHistorySearch,
     PromptHistorySearchStatus, Reedline, ReedlineEvent, ReedlineMenu, Result, SearchQuery,
     Suggestion, ValidationResult, Validator, default_emacs_keybindings,
@@ -43,6 +43,9 @@ pub fn editor(known: SharedKnown, color: ColorChoice, messages: &mut Messages<'_
         // A table after the cursor decides the columns in front of it.
         .with_input_mode(InputMode::FullBuffer)
         .with_columns(4)
+        .with_text_style(Role::Plain.style())
+        .with_selected_text_style(Role::Heading.style().reverse())
+        .with_selected_match_text_style(Role::Heading.style().reverse().underline())
         .with_description_text_style(dim);
     let mut editor = Reedline::create()
         .with_completer(Box::new(CommandCompleter::new(Arc::clone(&known))))
@@ -200,6 +203,14 @@ fn shortened(name: &str) -> String {
 }
 
 impl Prompt for FilePrompt {
+    fn get_prompt_color(&self) -> Color {
+        Role::Name.color()
+    }
+
+    fn get_indicator_color(&self) -> Color {
+        Role::Name.color()
+    }
+
     fn render_prompt_left(&self) -> Cow<'_, str> {
         Cow::Borrowed(&self.title)
     }

@@ -72,11 +72,11 @@ fn colours_that_are_switched_off_are_off_at_the_next_prompt() {
         terminal.wait_until("the colour", |view| view.color(line) == Some(color));
         terminal.press_for_prompt(Key::Ctrl('c'), PROMPT);
     };
-    assert_color(".list", Color::Idx(6));
+    assert_color(".list", Color::Idx(63));
     terminal.run(PROMPT, ".config color never");
     assert_color(".unload", Color::Default);
     terminal.run(PROMPT, ".config color auto");
-    assert_color(".schema", Color::Idx(6));
+    assert_color(".schema", Color::Idx(63));
 }
 
 #[test]
@@ -122,10 +122,10 @@ fn an_option_hints_at_its_value_and_a_bad_value_is_red() {
     type_in(&terminal, ".dump ObjectRef -MinMaxTime ");
     terminal.wait_for(".dump ObjectRef -MinMaxTime SECONDS [MAX]");
     terminal.send("5x ");
-    terminal.wait_until("a red 5x", |view| view.color("5x") == Some(Color::Idx(1)));
+    terminal.wait_until("a red 5x", |view| view.color("5x") == Some(Color::Idx(131)));
     terminal.press_for_prompt(Key::Ctrl('c'), PROMPT);
     type_in(&terminal, ".timefmt nonsense ");
-    terminal.wait_until("a red word", |view| view.color("nonsense") == Some(Color::Idx(1)));
+    terminal.wait_until("a red word", |view| view.color("nonsense") == Some(Color::Idx(131)));
 }
 
 #[test]

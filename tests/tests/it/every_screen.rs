@@ -39,7 +39,11 @@ fn questions(shell: &Shell) -> Vec<String> {
     let mut questions = vec![".help".to_owned()];
     questions.extend(pages.map(|page| format!(".help {page}")));
     questions.extend(bare.map(|name| format!(".{name}")));
-    questions.extend(kinds.iter().map(|kind| format!(".dump {kind}")));
+    questions.extend(kinds.iter().map(|kind| match kind.as_str() {
+        // These leave columns out of a narrow screen.
+        "Process" | "Module" | "Symbols" => format!(".dump {kind} -Columns all"),
+        _ => format!(".dump {kind}"),
+    }));
     questions.push(
         ".dump ObjectRef -pn leaky -GroupBy Process,Type,Name -ShowTime -Columns all".to_owned(),
     );

@@ -12,6 +12,9 @@ const PROMPT: &str = "leaky.etl> ";
 /// Narrow, usual and wide.
 const WIDTHS: [u16; 3] = [80, 100, 140];
 
+/// The colour of what matters less.
+const GREY: Color = Color::Idx(243);
+
 /// Every kind of event, of objects with long names.
 const OBJECTS: &str = ".dump ObjectRef -ShowRef";
 
@@ -63,8 +66,10 @@ fn at_every_width_no_fact_is_lost_and_only_names_of_objects_shrink() {
         let shown = words(&screen, "2026-02-10");
         assert_eq!(shown.len(), whole.len(), "{columns}: {screen:#?}");
         for (shown, whole) in shown.iter().zip(&whole) {
-            let is_shortened = |end: &str| whole.starts_with('\\') && whole.ends_with(end);
-            let is_same = shown == whole || shown.strip_prefix('…').is_some_and(is_shortened);
+            let is_shortened = |(start, end): (&str, &str)| {
+                start.starts_with('\\') && whole.starts_with(start) && whole.ends_with(end)
+            };
+            let is_same = shown == whole || shown.split_once('…').is_some_and(is_shortened);
             assert!(is_same, "{columns}: {shown} is not {whole}");
         }
     }
@@ -123,7 +128,7 @@ fn groups_leave_columns_out_of_a_narrow_screen_in_the_order_that_the_help_states
     let mut counts = Vec::new();
     for columns in [60, 80, 100, 120, 200] {
         let screen = on_screen(&shell, columns, command);
-        assert!(screen[1].contains('┆') && screen[1].contains("Leaked"), "{screen:#?}");
+        assert!(screen[1].contains("Leaked") && screen[2].starts_with('─'), "{screen:#?}");
         let start = format!("Not shown at {columns} columns: ");
         let line = screen.iter().position(|line| line.starts_with(&start));
         let line = line.map_or(String::new(), |at| screen[at..at + 2].join(""));
@@ -139,6 +144,96 @@ fn groups_leave_columns_out_of_a_narrow_screen_in_the_order_that_the_help_states
     let all = on_screen(&shell, 80, &format!("{command} -Columns all"));
     let words: Vec<&str> = all.iter().flat_map(|line| line.split_whitespace()).collect();
     assert!(order.iter().all(|title| words.join(" ").contains(title)), "{all:#?}");
+}
+
+#[test]
+fn processes_modules_and_symbols_are_a_line_each_at_80_columns_and_have_the_rest_with_columns() {
+    let shell = Shell::new();
+    for (kind, left_out) in [
+        ("Process", "Session, Parent, Exit code, End"),
+        ("Module", "Pdb, Size, Base"),
+        ("Symbols", "Pdb"),
+    ] {
+        let screen = on_screen(&shell, 80, &format!(".dump {kind}"));
+        let line = format!("Not shown at 80 columns: {left_out} (-Columns all)");
+        assert!(screen.contains(&line), "{screen:#?}");
+        // Trace, titles, their line, six rows, what is not shown, the number of rows. The folder of symbols may be long.
+        assert!(screen.len() == 11 || kind == "Symbols", "{screen:#?}");
+        assert!(!screen.iter().any(|line| line.starts_with("row ")), "{screen:#?}");
+    }
+    // The date stands above once, and a long command line is cut in the middle.
+    let processes = on_screen(&shell, 80, ".dump Process");
+    let has = |text: &str| processes.iter().filter(|line| line.contains(text)).count();
+    assert_eq!((has("2026-02-10"), has("10:30:00.300000")), (1, 1), "{processes:#?}");
+    let cut = has("…") == 1 && has(r"Directory=\Windows") == 1;
+    assert!(cut, "{processes:#?}");
+    let whole = on_screen(&shell, 80, ".dump Process -NoClip -TimeFmt s");
+    assert!(!whole.iter().any(|line| line.contains('…')), "{whole:#?}");
+    // Columns that a table does not have by itself, and those that had no room.
+    for (command, header) in [
+        (".dump Process -Columns pid,session,sid,image_path", "Pid Session sid image_path"),
+        (".dump Module -Columns name,pdb", "Name Pdb"),
+        (".dump Module -Columns name,company,timestamp", "Name company timestamp"),
+        (".dump Symbols -Columns module,status,pdb_guid", "Name status pdb_guid"),
+    ] {
+        let screen = on_screen(&shell, 80, command);
+        assert_eq!(screen[1].split_whitespace().collect::<Vec<_>>().join(" "), header);
+        assert!(screen[2].starts_with('─'), "{screen:#?}");
+    }
+}
+
+#[test]
+fn frames_of_groups_have_the_whole_line_and_go_on_indented() {
+    let shell = Shell::new();
+    let command = ".dump ObjectRef -Leak -pn leaky -GroupBy type,createstack -ShowStack";
+    let terminal = open(&shell, 80, "");
+    terminal.run(PROMPT, command);
+    let frames = |lines: &[String]| -> Vec<String> {
+        let is_frame = |line: &&String| line.starts_with("    ") && line.contains(".dll!");
+        lines.iter().filter(is_frame).cloned().collect()
+    };
+    let lines = answer(&terminal, command);
+    assert!(lines.iter().any(|line| line == "    leaky.exe!leaky::EventCache::GetOrCreate"));
+    assert!(frames(&lines).len() > 10, "{lines:#?}");
+    let style = |text| cell(&terminal, text, |cell| (cell.fgcolor(), cell.bold()));
+    assert_eq!(style("    ntdll.dll!RtlUserThreadStart").0, Color::Default, "the indentation");
+    assert_eq!(style("ntdll.dll!RtlUserThreadStart"), (GREY, false));
+    assert_eq!(style("leaky.exe!Main"), (Color::Default, true));
+    let symbols = sample_symbols();
+    let arguments = ["--symbol-path", symbols.to_str().unwrap(), "leaky.etl", "-c", command];
+    let mut terminal = Terminal::start(shell.command(&arguments), 40, 200);
+    let _ = terminal.wait_for_exit();
+    let narrow = terminal.transcript();
+    let at = narrow.iter().position(|line| line == "    leaky.exe!leaky::EventCache::");
+    let at = at.unwrap_or_else(|| panic!("{narrow:#?}"));
+    assert_eq!(narrow[at + 1], "      GetOrCreate");
+}
+
+#[test]
+fn the_cause_of_a_leak_has_a_colour_and_its_growth_has_none() {
+    let shell = Shell::new();
+    let terminal = open(&shell, 80, "");
+    terminal.run(PROMPT, ".why -TopN 1");
+    for (text, color) in [
+        ("Balanced: 48 of 56", Color::Default),
+        ("Race: two threads", Color::Idx(130)),
+        // A style goes on in the next line.
+        ("and only one handle was closed", Color::Idx(130)),
+        (".dump ObjectRef -Suspect", GREY),
+    ] {
+        assert_eq!(cell(&terminal, text, Cell::fgcolor), color, "{text}");
+    }
+}
+
+#[test]
+fn a_style_goes_on_in_the_next_line_of_a_pager() {
+    let shell = Shell::new();
+    let terminal = open(&shell, 80, "cat -v");
+    terminal.run(PROMPT, ".why -All");
+    let lines = answer(&terminal, ".why -All");
+    let next = lines.iter().find(|line| line.contains("and only one handle was closed"));
+    let next = next.unwrap_or_else(|| panic!("{lines:#?}"));
+    assert!(next.starts_with("^[[38;5;130m"), "{next}");
 }
 
 #[test]
@@ -158,7 +253,7 @@ fn groups_of_allocations_leave_columns_out_of_a_narrow_screen() {
         let screen = on_screen(80, line);
         let start = format!("Not shown at 80 columns: {left_out}");
         assert!(screen.iter().any(|line| line.starts_with(&start)), "{screen:#?}");
-        let has_end = screen.iter().any(|line| line.split('┆').any(|cell| cell.trim() == "End"));
+        let has_end = screen.iter().any(|line| line.split("  ").any(|cell| cell.trim() == "End"));
         assert_eq!(has_end, line.contains("-GroupBy end"), "{screen:#?}");
     }
 }
@@ -219,9 +314,9 @@ fn frames_stand_on_indented_lines_those_of_the_system_dim_and_those_of_programs_
         let frames = &lines[event + 1..event + blank];
         assert_eq!(frames.len(), 11, "{lines:#?}");
         assert!(frames.iter().all(|line| line.starts_with("    ") && line.contains('!')));
-        let style = |text| cell(&terminal, text, |cell| (cell.dim(), cell.bold()));
-        assert_eq!(style("ntdll.dll!NtCreateEvent"), (true, false));
-        assert_eq!(style("leaky.exe!leaky::EventCache::GetOrCreate"), (false, true));
+        let style = |text| cell(&terminal, text, |cell| (cell.fgcolor(), cell.bold()));
+        assert_eq!(style("ntdll.dll!NtCreateEvent"), (GREY, false));
+        assert_eq!(style("leaky.exe!leaky::EventCache::GetOrCreate"), (Color::Default, true));
     }
 }
 
@@ -252,7 +347,7 @@ fn closes_are_bright() {
     let shell = Shell::new();
     let terminal = open(&shell, 80, "");
     terminal.run(PROMPT, ".dump ObjectRef -MinMaxId 2 2");
-    assert_eq!(cell(&terminal, "HandleClose", Cell::fgcolor), Color::Idx(9));
+    assert_eq!(cell(&terminal, "HandleClose", Cell::fgcolor), Color::Idx(131));
 }
 
 #[test]

@@ -18,7 +18,7 @@ const TABLES: [&str; 4] = [
 ];
 
 /// The colour of what means nothing.
-const RED: Color = Color::Idx(1);
+const RED: Color = Color::Idx(131);
 
 /// The program over the sample, at its first prompt.
 fn open_sample(shell: &Shell, columns: u16) -> Terminal {
@@ -46,7 +46,7 @@ fn piped(shell: &Shell, command: &str) -> Vec<String> {
 /// the date, which a terminal shows once.
 fn words(line: &str) -> Vec<&str> {
     let is_drawn = |word: &str| {
-        matches!(word, "┆" | ":" | "2026-02-10") || word.chars().all(|char| char == '=')
+        matches!(word, ":" | "2026-02-10") || word.chars().all(|char| "─=".contains(char))
     };
     line.split_whitespace().filter(|word| !is_drawn(word)).collect()
 }
@@ -87,7 +87,8 @@ fn a_wide_terminal_shows_what_a_pipe_gets() {
         for line in
             piped(&shell, command).iter().filter(|line| line.len() < 180 && !words(line).is_empty())
         {
-            let is_it = |shown: &String| words(shown) == words(line);
+            // The start of the recording may stand in front of the name of the trace.
+            let is_it = |shown: &String| words(shown) == words(line) || shown.ends_with(line);
             assert!(shown.iter().any(is_it), "{command}: no {line:?} in {shown:#?}");
         }
     }
@@ -98,11 +99,10 @@ fn a_wide_terminal_shows_what_a_pipe_gets() {
 fn assert_drawn(transcript: &[String]) {
     for command in &TABLES[..3] {
         let lines = shown(transcript, command);
-        let below = lines.iter().position(|line| line.starts_with('═'));
+        let below = lines.iter().position(|line| line.starts_with('─'));
         let below = below.unwrap_or_else(|| panic!("{command}: no line in {lines:#?}"));
-        let columns = |line: &str| line.chars().filter(|char| matches!(char, '┆' | '╪')).count();
-        assert_eq!(columns(&lines[below]), columns(&lines[below - 1]), "{command}: {lines:#?}");
-        assert!(columns(&lines[below]) > 0, "{command}: {lines:#?}");
+        let widths = [below, below - 1, below + 1].map(|line| lines[line].chars().count());
+        assert!(widths[0] > widths[1] && widths[0] > widths[2], "{command}: {lines:#?}");
     }
 }
 
@@ -119,14 +119,15 @@ fn a_narrow_terminal_shows_every_row_of_a_table_and_breaks_no_value() {
         let (shown, piped) = (shown(&transcript, command), piped(&shell, command));
         for line in piped.iter().filter(|line| !words(line).is_empty()) {
             // Paths are broken, numbers, names and times are not.
-            for word in words(line).into_iter().filter(|word| word.len() <= 20) {
+            // Its columns that have no room are named.
+            let words_of_all = |word: &&str| word.len() <= 20 && *command != ".dump Process";
+            for word in words(line).into_iter().filter(words_of_all) {
                 let bare = |word: &str| word.trim_end_matches(',').to_owned();
                 let is_it = |shown: &String| words(shown).iter().any(|own| bare(own) == bare(word));
                 assert!(shown.iter().any(is_it), "{command}: no {word:?} in {shown:#?}");
             }
         }
-        let records = shown.iter().filter(|line| line.starts_with("row ")).count();
-        assert_eq!(records, if *command == ".dump Process" { 6 } else { 0 }, "{shown:#?}");
+        assert!(!shown.iter().any(|line| line.starts_with("row ")), "{shown:#?}");
     }
     let leaks = shown(&transcript, TABLES[3]);
     let objects = |lines: &[String]| lines.iter().filter(|line| line.starts_with("Id: ")).count();

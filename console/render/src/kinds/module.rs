@@ -26,7 +26,7 @@ pub fn module_columns<'a>() -> Columns<'a, ModuleRow<'a>> {
     columns.add("name", "last part of the path", |row| row.module().name.as_str()).title("Name");
     let path = columns
         .add("path", "path as in the trace, usually an NT path", |row| row.module().path.as_str());
-    path.title("Path").texts(|row| path_shown(row.answer, row.loaded)).rank(1);
+    path.title("Path").texts(|row| path_shown(row.answer, row.loaded)).show(Show::Clipped).rank(1);
     columns.add("size", "mapped bytes", |row| row.module().size).title("Size").show(Show::Grouped);
     columns.add("timestamp", "from the PE header", |row| row.module().timestamp);
     columns.add("checksum", "from the PE header", |row| row.module().checksum);
@@ -118,7 +118,8 @@ pub fn modules<'a>(answers: &'a [ModuleAnswer<'a>]) -> io::Result<Table<'a>> {
     });
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     let table = Table::new(module_columns(), rows.collect(), file_rows)?;
-    Ok(table.within(module_document(), first_no_match(no_match)))
+    let table = table.within(module_document(), first_no_match(no_match));
+    Ok(table.with_spare(["Pdb", "Size", "Base", "Loaded by"]))
 }
 
 impl<'a> ModuleRow<'a> {

@@ -54,14 +54,16 @@ pub fn process_columns<'a>(times: TimeFormat) -> Columns<'a, ProcessRow<'a>> {
             ProcessRow::pretty_name,
         )
         .omit_unknown(|row| row.pretty_name().is_some());
-    columns.add("image_path", "path of the executable", |row| row.process().image_path.as_deref());
+    columns
+        .add("image_path", "path of the executable", |row| row.process().image_path.as_deref())
+        .show(Show::Clipped);
     let command_line = columns.add(
         "command_line",
         "command line; Windows cuts it at 1024 characters; null where a dump or text \
          lacks it",
         ProcessRow::command_line,
     );
-    command_line.title("Command line").rank(1);
+    command_line.title("Command line").show(Show::Clipped).rank(1);
     columns.add("session_id", "Windows session", |row| row.process().session_id).title("Session");
     columns.add(
         "sid",
@@ -90,7 +92,7 @@ pub fn process_columns<'a>(times: TimeFormat) -> Columns<'a, ProcessRow<'a>> {
 /// None that a caller could do anything about.
 pub fn processes<'a>(answers: &'a [ProcessAnswer<'_>], display: &Display) -> io::Result<Table<'a>> {
     let rows = answers.iter().flat_map(|answer| {
-        let clock = Clock::new(&answer.info, display.time_format, display.time_digits);
+        let clock = Clock::below_heading(&answer.info, display);
         let (file, clock) = (index(answer.index), Rc::new(clock));
         let is_traced = answer.info.has_clock();
         answer.processes.iter().map(move |listed| ProcessRow {
@@ -105,11 +107,13 @@ pub fn processes<'a>(answers: &'a [ProcessAnswer<'_>], display: &Display) -> io:
         let started = answer.processes.iter().filter(|listed| listed.process.start_ns.is_some());
         let processes = Counted(count as u64, "process");
         FileRows::of(answer.path, count)
+            .started(&answer.info, display)
             .below(format!("{processes}, {} started in the trace", started.count()))
     });
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     let table = Table::new(process_columns(display.time_format), rows.collect(), file_rows)?;
-    Ok(table.within(process_document(), first_no_match(no_match)))
+    let table = table.within(process_document(), first_no_match(no_match));
+    Ok(table.with_spare(["Session", "Parent", "Exit code", "End"]))
 }
 
 impl<'a> ProcessRow<'a> {

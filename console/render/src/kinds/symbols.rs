@@ -107,7 +107,8 @@ pub fn symbols<'a>(answers: &'a [SymbolsAnswer<'_>]) -> io::Result<Table<'a>> {
         .iter()
         .flat_map(|answer| answer.modules.iter().map(|module| (index(answer.index), module)));
     let file_rows = answers.iter().map(file_rows);
-    Ok(Table::new(symbol_columns(), rows.collect(), file_rows)?.within(symbol_document(), ()))
+    let table = Table::new(symbol_columns(), rows.collect(), file_rows)?;
+    Ok(table.within(symbol_document(), ()).with_spare(["Pdb"]))
 }
 
 /// Declares what is said of a place with symbols.

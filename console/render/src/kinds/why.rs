@@ -740,7 +740,7 @@ impl SuspectRow<'_> {
         if let Some(stacks @ 2..) = suspect.create_stacks.filter(|_| are_alike) {
             line(format!("{stacks} create stacks with these functions, at different addresses"))?;
         }
-        line(paint(Role::Notable, &self.growth()))?;
+        line(display.whole(&self.growth()))?;
         if self.is_whole {
             over_time(suspect, display).into_iter().try_for_each(&mut line)?;
         }
@@ -758,7 +758,7 @@ impl SuspectRow<'_> {
         let diagnoses = diagnoses.filter(|(_, is_telling)| *is_telling || self.is_whole);
         for (diagnosis, _) in diagnoses {
             let sentence = cause(&self.stacks, diagnosis, suspect.program());
-            line(display.whole(&Untrusted(&sentence).to_string()))?;
+            line(paint(Role::Cause, &Untrusted(&sentence).to_string()))?;
             for stack in diagnosis.stacks.iter().filter(|_| self.is_whole) {
                 let calls = self.stacks.calls(*stack, suspect.program(), None);
                 line(display.whole(&format!("{INDENT}{}", Untrusted(&calls))))?;

@@ -14,8 +14,9 @@ use handlescope_query::{
     ResourceGroups, ResourcesAnswer, Window, most_at_once, most_in_order,
 };
 use handlescope_session::paths::stem;
+use handlescope_session::terminal::clip::cut_in_the_middle;
 
-/// Characters of a name that are shown.
+/// Columns of a name that are shown.
 const NAME_LENGTH: usize = 60;
 
 /// Name of a group without a common value.
@@ -290,9 +291,5 @@ fn text(
 
 /// A name as it is shown.
 fn cut(text: &str) -> String {
-    let text = Untrusted(text).to_string();
-    match text.char_indices().nth(NAME_LENGTH) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
-    }
+    cut_in_the_middle(&Untrusted(text).to_string(), NAME_LENGTH).into_owned()
 }

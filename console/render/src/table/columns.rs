@@ -67,6 +67,10 @@ impl ColumnSpec {
         self.show == Show::Hex
     }
 
+    pub fn is_clipped(&self) -> bool {
+        self.show == Show::Clipped
+    }
+
     /// The heading with the unit of the values.
     pub fn heading(&self) -> Option<String> {
         let title = Untrusted(self.title.as_deref()?);

@@ -29,6 +29,8 @@ use self::parquet::Parquet;
 use self::value::Member;
 pub use self::value::{CellType, Show};
 use super::output::{OutputError, OutputOptions};
+use super::time::Clock;
+use handlescope_model::tables::TraceInfo;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::paths::{Overwrite, shown};
 use handlescope_session::settings::Display;
@@ -111,6 +113,13 @@ impl FileRows {
             path: Some(shown(path).to_string_lossy().into_owned()),
             ..FileRows::rows_of(rows)
         }
+    }
+
+    /// Puts the start of the recording in front of the path, if times below it have no date.
+    pub fn started(self, info: &TraceInfo, display: &Display) -> FileRows {
+        let is_heading = display.clip && info.has_clock();
+        let heading = |path: String| if is_heading { Clock::heading(info, &path) } else { path };
+        FileRows { path: self.path.map(heading), ..self }
     }
 
     /// Keeps only some of its rows, counted from its first.

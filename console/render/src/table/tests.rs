@@ -233,20 +233,20 @@ fn spare_columns_are_left_out_of_a_narrow_screen() {
     let (fitting, wide) = (OutputOptions::default(), of_columns("all"));
     assert_eq!(narrow(27, &fitting), narrow(27, &wide));
     insta::assert_snapshot!(narrow(26, &fitting), @r"
-     How many ┆ Name
-    ══════════╪══════
-            1 ┆ b
-            3 ┆ A
-            3 ┆ c
+    How many  Name
+    ───────────────
+           1  b
+           3  A
+           3  c
     Not shown at 26 columns:
       Label (-Columns all)
     ");
     insta::assert_snapshot!(narrow(17, &fitting), @r"
-     How many
-    ══════════
-            1
-            3
-            3
+    How many
+    ─────────
+           1
+           3
+           3
     Not shown at 17
       columns: Label,
       Name (-Columns

@@ -6,7 +6,7 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::size::{GridSize, cut};
-use super::{FileRows, Table};
+use super::{ColumnSpec, FileRows, Table};
 use handlescope_session::settings::Display;
 use handlescope_session::terminal::{Role, clip::Clip, table, wrapped};
 use handlescope_session::values::Counted;
@@ -55,7 +55,9 @@ impl Table<'_> {
         let headings: Vec<&str> = columns.iter().map(|(_, heading)| heading.as_str()).collect();
         let first = rows.iter().take(MEASURED_ROWS).map(|row| self.cells(&columns, *row));
         let first = first.collect::<io::Result<Vec<Vec<String>>>>()?;
-        let Some(fitting) = table::fitting(display.screen, &headings, &first, &self.spare) else {
+        let clipped = self.clipped(&columns, display);
+        let fitting = table::fitting(display.screen, &headings, &first, &self.spare, &clipped);
+        let Some(fitting) = fitting else {
             return self.write_records(rows, &columns, display, out);
         };
         let shown = fitting.columns.iter().filter_map(|index| columns.get(*index).cloned());
@@ -97,6 +99,7 @@ impl Table<'_> {
             column.is_some_and(|column| column.dtype().is_numeric())
         });
         let numbers: Vec<usize> = numbers.map(|(index, _)| index).collect();
+        let clipped = self.clipped(columns, display);
         let mut rows = rows.iter().peekable();
         loop {
             let mut table = table::table(display.screen, &names);
@@ -107,11 +110,20 @@ impl Table<'_> {
                 size.add(&cells);
                 table.add_row(cells);
             }
-            write!(out, "{}", table::text(table))?;
+            write!(out, "{}", table::text_with(table, &clipped, &[]))?;
             if rows.peek().is_none() {
                 return Ok(());
             }
         }
+    }
+
+    /// Places of the columns whose texts are cut, unless `-NoClip` shows them whole.
+    fn clipped(&self, columns: &[(usize, String)], display: &Display) -> Vec<usize> {
+        let is_clipped =
+            |column: &usize| self.specs.get(*column).is_some_and(ColumnSpec::is_clipped);
+        let clipped = columns.iter().enumerate();
+        let clipped = clipped.filter(|(_, (column, _))| display.clip && is_clipped(column));
+        clipped.map(|(place, _)| place).collect()
     }
 
     /// The cells of a row as far as they are printed.

@@ -18,6 +18,8 @@ pub enum Show {
     Plain,
     /// The value as it is, lines as lines.
     Lines,
+    /// A text that is cut in the middle where a screen is too narrow for it.
+    Clipped,
     /// A number with separators between thousands.
     Grouped,
     /// Bytes with a unit.

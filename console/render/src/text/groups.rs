@@ -134,11 +134,15 @@ pub fn write(
         has_views: file.totals.map_count + file.totals.unmap_count > 0,
         display,
     };
-    let mut rows = Vec::new();
-    writer.add(&mut rows, None, 0);
+    let (mut rows, mut frames) = (Vec::new(), Vec::new());
+    writer.add(&mut rows, &mut frames, None, 0)?;
     let header: Vec<&str> = titles.into_iter().chain(["Group"]).collect();
-    let Some(fitting) = table::fitting(display.screen, &header, &rows, &columns.spare) else {
-        return write_lines(&header, rows, display, out);
+    // The names of groups are cut, unless `-NoClip` shows them whole.
+    let clipped = |column| if display.clip { vec![column] } else { Vec::new() };
+    let names = clipped(header.len() - 1);
+    let fitting = table::fitting(display.screen, &header, &rows, &columns.spare, &names);
+    let Some(fitting) = fitting else {
+        return write_lines(&header, rows, &frames, display, out);
     };
     let header: Vec<&str> = fitting.columns.iter().map(|index| header[*index]).collect();
     let mut table = table::table(display.screen, &header);
@@ -147,17 +151,20 @@ pub fn write(
     table.add_rows(
         rows.iter().map(|row| fitting.columns.iter().map(|index| &row[*index]).collect::<Vec<_>>()),
     );
-    write!(out, "{}{}", table::text(table), fitting.left_out)
+    let names = clipped(header.len() - 1);
+    write!(out, "{}{}", table::text_with(table, &names, &frames), fitting.left_out)
 }
 
-/// The name of each group, and below and further indented its figures: more of them than fit beside each other.
+/// The name of each group, and below and further indented its figures and frames: more figures than fit beside each
+/// other.
 fn write_lines(
     header: &[&str],
     rows: Vec<Vec<String>>,
+    frames: &[String],
     display: &Display,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    for mut row in rows {
+    for (mut row, frames) in rows.into_iter().zip(frames) {
         let label = row.pop().unwrap_or_default();
         writeln!(out, "{}", wrapped(&label, display.screen.width))?;
         let stats = header.iter().zip(row).filter(|(_, text)| !text.is_empty());
@@ -169,6 +176,7 @@ fn write_lines(
             let indent = " ".repeat(level) + &display.indent(2);
             writeln!(out, "{}", wrapped(&format!("{indent}{stats}"), display.screen.width))?;
         }
+        out.write_all(frames.as_bytes())?;
     }
     Ok(())
 }
@@ -189,8 +197,14 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Adds the rows within a group.
-    fn add(&self, rows: &mut Vec<Vec<String>>, parent: Option<NodeIdx>, level: usize) {
+    /// Adds the rows within a group, and the lines of frames below each.
+    fn add(
+        &self,
+        rows: &mut Vec<Vec<String>>,
+        frames: &mut Vec<String>,
+        parent: Option<NodeIdx>,
+        level: usize,
+    ) -> io::Result<()> {
         let indent = self.indent.repeat(level);
         for node in self.groups.tree.children(parent) {
             let stats = self.groups.tree.stats(*node);
@@ -198,7 +212,8 @@ impl Writer<'_> {
             let open = LazyCell::new(open);
             let cells = self.columns.iter().map(|column| self.cell(*column, *node, &stats, &open));
             rows.push(cells.chain([self.label(*node, level, &indent)]).collect());
-            self.add(rows, Some(*node), level + 1);
+            frames.push(self.frames(*node)?);
+            self.add(rows, frames, Some(*node), level + 1)?;
         }
         let GroupsLeftOut { groups, handles } = self.groups.tree.left_out(parent);
         if groups > 0 {
@@ -207,7 +222,9 @@ impl Writer<'_> {
             let handles = handles_and_views(handles, self.has_views, false);
             row.push(format!("{indent}+ {groups}, {handles}"));
             rows.push(row);
+            frames.push(String::new());
         }
+        Ok(())
     }
 
     fn is_number(&self, column: usize) -> bool {
@@ -257,7 +274,18 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns the name of a group, with the frames of its stack below.
+    /// Returns the lines of the frames of a group's stack, with `-ShowStack`. They have the whole screen: figures stand
+    /// only in front of names.
+    fn frames(&self, node: NodeIdx) -> io::Result<String> {
+        let mut lines = Vec::new();
+        if let (true, GroupKey::Stack(stack)) = (self.has_frames, self.groups.key(node)) {
+            let trims = self.groups.stacks.as_deref();
+            self.stacks.write_frames_trimmed(&mut lines, stack, trims, self.display, 2)?;
+        }
+        Ok(String::from_utf8_lossy(&lines).into_owned())
+    }
+
+    /// Returns the name of a group.
     fn label(&self, node: NodeIdx, level: usize, indent: &str) -> String {
         let column = self.groups.by.get(level);
         match self.groups.key(node) {
@@ -271,14 +299,9 @@ impl Writer<'_> {
             }
             GroupKey::Stack(stack) => {
                 let trims = self.groups.stacks.as_deref();
-                let frames = self.stacks.trimmed_lines(stack, trims).into_iter().flatten();
                 let representative =
                     self.stacks.trimmed_representative_line(stack, trims).unwrap_or_default();
-                let mut label = format!("{indent}Stack {stack}: {}", Untrusted(&representative));
-                for line in frames.take_while(|_| self.has_frames) {
-                    label.push_str(&format!("\n{indent}{}{}", self.indent, Untrusted(&line)));
-                }
-                label
+                format!("{indent}Stack {stack}: {}", Untrusted(&representative))
             }
         }
     }

@@ -18,7 +18,7 @@ use handlescope_query::{
 };
 use handlescope_session::paths::{names_apart, stem};
 use handlescope_session::settings::Display;
-use handlescope_session::terminal::clip::{Clip, shortened, width_of};
+use handlescope_session::terminal::clip::{Clip, cut_in_the_middle, width_of};
 use handlescope_session::terminal::{Role, wrapped};
 
 /// The style of the answer to `.dump ObjectRef`.
@@ -174,9 +174,8 @@ fn write_header(
     display: &Display,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let started = Clock::session_start(&file.about.info);
-    let header = format!("{started:<22} {}", Untrusted(name));
-    writeln!(out, "{}", display.screen.paint(Role::Name, header))
+    let heading = Clock::heading(&file.about.info, name);
+    writeln!(out, "{}", display.screen.paint(Role::Name, heading))
 }
 
 /// Names of the files, which differ where two files have one name.
@@ -199,9 +198,7 @@ fn write_objects(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let style = &ProcessStyle::new(&file.about.info, display);
-    let clock = Clock::new(&file.about.info, display.time_format, display.time_digits);
-    // A pipe gets whole times, because its lines may be read separately.
-    let clock = if display.clip { clock.without_start_date() } else { clock };
+    let clock = Clock::below_heading(&file.about.info, display);
     let shown = file.selection.objects().iter().flat_map(|&selected| file.events(selected));
     let shown = shown.filter_map(|row| Some((row, listing.event(row)?)));
     let shown = shown.filter(|(_, event)| is_shown(event, args)).map(|(row, event)| {
@@ -262,7 +259,7 @@ impl ObjectLine<'_> {
         let space = width.saturating_sub(width_of(&before.to_string()));
         let beside = space.saturating_sub(width_of(&behind.to_string()));
         let needed = width_of(&name).min(SHORTEST_NAME);
-        let name = shortened(&name, if beside >= needed { beside } else { space });
+        let name = cut_in_the_middle(&name, if beside >= needed { beside } else { space });
         writeln!(out, "{before}{name}{behind}")
     }
 

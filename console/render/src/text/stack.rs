@@ -10,7 +10,7 @@ use handlescope_query::{
     with_program,
 };
 use handlescope_session::settings::{Display, StackDisplayArgs};
-use handlescope_session::terminal::Role;
+use handlescope_session::terminal::{Role, wrapped_name};
 
 /// Frames of the program that are shown of a stack in short.
 const PROGRAM_FRAMES: usize = 3;
@@ -66,8 +66,11 @@ impl StackStyle<'_> {
     ) -> io::Result<()> {
         let Some(stack) = stack else { return writeln!(out, "None") };
         writeln!(out, "{stack}")?;
-        let Some(frames) = &self.frames else { return Ok(()) };
-        self.write_views(out, TrimmedStacks::views(trims, frames, stack), display, levels)
+        if self.frames.is_none() {
+            return Ok(());
+        }
+        self.write_frames_trimmed(out, stack, trims, display, levels)?;
+        writeln!(out)
     }
 
     /// Writes a line for each frame, if frames are to be shown, and an empty one: those of the system
@@ -79,28 +82,39 @@ impl StackStyle<'_> {
         display: &Display,
         levels: usize,
     ) -> io::Result<()> {
-        let Some(frames) = &self.frames else { return Ok(()) };
-        self.write_views(out, frames.stack(stack), display, levels)
+        if self.frames.is_none() {
+            return Ok(());
+        }
+        self.write_frames_trimmed(out, stack, None, display, levels)?;
+        writeln!(out)
     }
 
-    fn write_views<'f>(
+    /// Writes a line for each frame that is not trimmed, if frames are to be shown: those of the system dim, those of
+    /// programs bold. One that is too long for the screen goes on in the next line, further indented.
+    pub fn write_frames_trimmed(
         &self,
         out: &mut impl Write,
-        frames: impl Iterator<Item = FrameView<'f>>,
+        stack: StackIdx,
+        trims: Option<&TrimmedStacks>,
         display: &Display,
         levels: usize,
     ) -> io::Result<()> {
+        let Some(frames) = &self.frames else { return Ok(()) };
         let indent = display.indent(levels);
-        for (frame, is_of_program) in with_program(frames) {
+        let width = display.screen.width.filter(|_| display.clip);
+        let room = width.map(|width| width.saturating_sub(indent.len()));
+        for (frame, is_of_program) in with_program(TrimmedStacks::views(trims, frames, stack)) {
             let role = match is_of_program {
                 true => Role::Heading,
                 false if frame.is_unknown() => Role::Plain,
                 false => Role::Aside,
             };
-            let line = self.line(frame).to_string();
-            writeln!(out, "{indent}{}", display.screen.paint(role, Untrusted(&line)))?;
+            let line = Untrusted(&self.line(frame).to_string()).to_string();
+            for line in wrapped_name(&line, room).lines() {
+                writeln!(out, "{indent}{}", display.screen.paint(role, line))?;
+            }
         }
-        writeln!(out)
+        Ok(())
     }
 
     /// A line for each frame of a stack, if frames are to be shown.

@@ -117,8 +117,8 @@ pub fn cut(line: &str, width: usize) -> Cow<'_, str> {
     truncate_str(line, width, CUT)
 }
 
-/// Shortens a name to at most `width` columns: a long one keeps its end, where names mostly differ.
-pub fn shortened(name: &str, width: usize) -> Cow<'_, str> {
+/// Shortens a name to at most `width` columns: a long one keeps its end.
+fn shortened(name: &str, width: usize) -> Cow<'_, str> {
     if measure_text_width(name) <= width {
         return Cow::Borrowed(name);
     }

@@ -36,7 +36,7 @@ pub use self::neutral::{Neutral, neutral, same_length};
 pub use self::pager::{Paged, refuses_pager};
 pub use self::progress::{Activity, Progress, Spinner};
 pub use self::theme::Role;
-pub use self::wrap::wrapped;
+pub use self::wrap::{wrapped, wrapped_name};
 
 /// `--color`
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]

@@ -9,8 +9,16 @@ use std::io::{self, Write};
 
 use handlescope_model::{Untrusted, is_harmful};
 
+use super::theme::COLORS;
+
 /// The longest colour that is recognized, bytes.
 const MAX_STYLE_LENGTH: usize = 24;
+
+/// Ends all styles.
+const RESET: &[u8] = b"\x1b[0m";
+
+/// What ends a style: of texts, and of cells of tables, which have no style but a colour.
+const END_OF_STYLES: [&[u8]; 3] = [RESET, b"\x1b[m", b"\x1b[39m"];
 
 /// Passes text on and escapes every character that [`is_harmful`].
 pub struct Neutral<W: Write> {
@@ -18,6 +26,9 @@ pub struct Neutral<W: Write> {
     escaping: Escaping,
     /// The start of a character, or of a colour, whose end has not come yet.
     held: Vec<u8>,
+    /// The styles that have not ended yet. They end with the line and begin again on the next one, because a pager
+    /// shows each line on its own.
+    styles: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +52,10 @@ impl Escaping {
 enum Step {
     /// Pass this number of bytes.
     Pass(usize),
+    /// Pass this number of bytes, which begin or end a style.
+    Style(usize),
+    /// End the line.
+    Line,
     /// Escape this number of bytes, which are this character.
     Escape(usize, char),
     /// Wait for more bytes.
@@ -51,12 +66,12 @@ impl<W: Write> Neutral<W> {
     /// Creates a writer to a terminal; if it is none, everything passes as it is.
     pub fn terminal(out: W, is_terminal: bool) -> Self {
         let escaping = if is_terminal { Escaping::Terminal } else { Escaping::Off };
-        Self { out, escaping, held: Vec::new() }
+        Self { out, escaping, held: Vec::new(), styles: Vec::new() }
     }
 
     /// Creates a writer of JSON, which stays equivalent.
     pub fn json(out: W) -> Self {
-        Self { out, escaping: Escaping::Json, held: Vec::new() }
+        Self { out, escaping: Escaping::Json, held: Vec::new(), styles: Vec::new() }
     }
 
     fn pass(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -69,6 +84,24 @@ impl<W: Write> Neutral<W> {
             }
             match step(self.escaping, rest) {
                 Step::Pass(count) => end += count,
+                Step::Style(count) => {
+                    let style = rest.get(..count).unwrap_or_default();
+                    if END_OF_STYLES.contains(&style) {
+                        self.styles.clear();
+                    } else {
+                        self.styles.extend_from_slice(style);
+                    }
+                    end += count;
+                }
+                Step::Line if self.styles.is_empty() => end += 1,
+                Step::Line => {
+                    self.out.write_all(bytes.get(start..end).unwrap_or_default())?;
+                    self.out.write_all(RESET)?;
+                    self.out.write_all(b"\n")?;
+                    self.out.write_all(&self.styles)?;
+                    end += 1;
+                    start = end;
+                }
                 Step::Wait => {
                     self.held.extend_from_slice(rest);
                     break;
@@ -119,6 +152,7 @@ fn step(escaping: Escaping, bytes: &[u8]) -> Step {
         return Step::Wait;
     };
     match first {
+        b'\n' if !is_json => Step::Line,
         b'\n' | b'\t' => Step::Pass(1),
         // JSON strings have none of these; elsewhere they are its white space.
         0..b' ' if is_json => Step::Pass(1),
@@ -143,7 +177,7 @@ fn character(bytes: &[u8], count: usize) -> Step {
 }
 
 /// `ESC [ numbers m`, if the numbers are those of styles that hide nothing: bold, dim, underlined, colours of the
-/// text except black.
+/// text except black and those that the theme does not have.
 fn style(bytes: &[u8]) -> Step {
     let Some(behind) = bytes.get(1..).filter(|rest| !rest.is_empty()) else { return Step::Wait };
     let Some(rest) = behind.strip_prefix(b"[") else { return Step::Escape(1, '\u{1b}') };
@@ -151,22 +185,32 @@ fn style(bytes: &[u8]) -> Step {
     let numbers = rest.get(..length).unwrap_or_default();
     match rest.get(length) {
         None if length < MAX_STYLE_LENGTH => Step::Wait,
-        Some(b'm') if is_visible(numbers) => Step::Pass(length + 3),
+        Some(b'm') if is_visible(numbers) => Step::Style(length + 3),
         _ => Step::Escape(1, '\u{1b}'),
     }
 }
 
 fn is_visible(numbers: &[u8]) -> bool {
-    // The form in which tables write the same colours.
-    if let Some(color) = numbers.strip_prefix(b"38;5;") {
-        return matches!(color, [b'1'..=b'9'] | [b'1', b'0'..=b'5']);
+    let mut numbers = numbers.split(|byte| *byte == b';');
+    while let Some(number) = numbers.next() {
+        let is_visible = match number {
+            b"" | b"0" | b"1" | b"2" | b"4" | [b'3', b'1'..=b'7' | b'9'] | [b'9', b'0'..=b'7'] => {
+                true
+            }
+            // One of 256 colours.
+            b"38" => numbers.next() == Some(b"5") && numbers.next().is_some_and(is_visible_color),
+            _ => false,
+        };
+        if !is_visible {
+            return false;
+        }
     }
-    numbers.split(|byte| *byte == b';').all(|number| {
-        matches!(
-            number,
-            b"" | b"0" | b"1" | b"2" | b"4" | [b'3', b'1'..=b'7' | b'9'] | [b'9', b'0'..=b'7']
-        )
-    })
+    true
+}
+
+fn is_visible_color(number: &[u8]) -> bool {
+    let number = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
+    number.is_some_and(|number: u8| matches!(number, 1..=15) || COLORS.contains(&number))
 }
 
 /// A text of several lines, everything else in it escaped.
@@ -248,6 +292,8 @@ mod tests {
             ("\u{1b}[30;40m", r"\u{1b}[30;40m"),
             ("\u{1b}[38;5;0m", r"\u{1b}[38;5;0m"),
             ("\u{1b}[38;5;16m", r"\u{1b}[38;5;16m"),
+            ("\u{1b}[1;38;5;16m", r"\u{1b}[1;38;5;16m"),
+            ("\u{1b}[38;5m", r"\u{1b}[38;5m"),
             ("\u{1b}[38;5;14;8m", r"\u{1b}[38;5;14;8m"),
             ("\u{1b}[2J\u{1b}[1A", r"\u{1b}[2J\u{1b}[1A"),
             ("\u{1b}]0;title\u{7}", r"\u{1b}]0;title\u{7}"),
@@ -260,6 +306,21 @@ mod tests {
         }
         let digits = format!("\u{1b}[{}", "1".repeat(100));
         assert!(neutral(&digits).starts_with(r"\u{1b}[11"));
+    }
+
+    #[test]
+    fn a_style_goes_on_in_the_next_line() {
+        for color in COLORS {
+            let style = format!("\u{1b}[1;38;5;{color}m");
+            let text = format!("{style}one\n  two\u{1b}[0m\nthree\n");
+            let expected = format!("{style}one\u{1b}[0m\n{style}  two\u{1b}[0m\nthree\n");
+            for pieces in [1, 3, 1000] {
+                let shown = written(&text, pieces, |out| Neutral::terminal(out, true));
+                assert_eq!(shown, expected);
+            }
+        }
+        let cell = "\u{1b}[38;5;63ma\u{1b}[39m b\nc\n";
+        assert_eq!(written(cell, 1000, |out| Neutral::terminal(out, true)), cell);
     }
 
     #[test]

@@ -4,27 +4,24 @@
 use std::iter;
 
 use comfy_table::{
-    Cell, CellAlignment, ContentArrangement, ContentLineStyle, LineStyle, Row, Table, TableStyle,
-    presets,
+    Cell, CellAlignment, ContentArrangement, LineStyle, Row, Table, TableStyle, presets,
 };
 use console::measure_text_width;
 
 use crate::terminal::Screen;
+use crate::terminal::clip::cut_in_the_middle;
 use crate::terminal::wrap::{wrapped, wrapped_cell};
 
-/// `UTF8_NO_BORDERS` without a line after every row, so that a screen holds twice as many.
-const DRAWN: TableStyle = TableStyle::new()
-    .header_lines(ContentLineStyle::none().junction('┆'))
-    .header_separator(LineStyle::none().fill('═').junction('╪'))
-    .content_lines(ContentLineStyle::none().junction('┆'));
+/// The only line of a table on a terminal is below its header.
+const DRAWN: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─'));
 
-/// A table with a header. On a terminal it has lines and is as wide as the screen at most; in a
+/// A table with a header. On a terminal it has a line and is as wide as the screen at most; in a
 /// pipe the columns are only aligned, and no text is wrapped.
 pub fn table(screen: Screen, header: &[&str]) -> Table {
     let style = if screen.is_terminal() { DRAWN } else { presets::NOTHING };
     let mut table = empty(screen, style);
     table.set_header(header.iter().map(Cell::new));
-    if let Some(first) = table.column_mut(0).filter(|_| !screen.is_terminal()) {
+    if let Some(first) = table.column_mut(0) {
         first.set_padding((0, 1));
     }
     table
@@ -55,12 +52,13 @@ pub struct Fitting {
 }
 
 /// Leaves columns out until the others fit the screen: of the spare ones, from the first, as many as it takes. `None`
-/// where even the others do not fit.
+/// where even the others do not fit. Of the texts of `clipped` columns a part is enough.
 pub fn fitting(
     screen: Screen,
     header: &[&str],
     rows: &[Vec<String>],
     spare: &[&str],
+    clipped: &[usize],
 ) -> Option<Fitting> {
     let indexes = 0..header.len();
     let Some(width) = screen.width else {
@@ -71,7 +69,8 @@ pub fn fitting(
     // A path or a function is worth more than figures, unless nothing else fits beside it.
     let count = |long| {
         let rows = rows.iter().map(|row| row.iter().map(String::as_str).collect());
-        LeastWidths::of(iter::once(header.to_vec()).chain(rows), long).left_out(width, &left_out)
+        let rows = iter::once(header.to_vec()).chain(rows);
+        LeastWidths::of(rows, long, clipped).left_out(width, &left_out)
     };
     let count = count(MAX_WORD_LENGTH).or_else(|| count(MIN_LONG_WIDTH))?;
     left_out.truncate(count);
@@ -89,30 +88,58 @@ pub fn fitting(
 
 /// The text of a table, each line ended and without spaces at its end. Text from outside is made harmless before
 /// it becomes a cell. On a screen that is wide enough for it, no number and no name is broken.
-pub fn text(mut table: Table) -> String {
+pub fn text(table: Table) -> String {
+    text_with(table, &[], &[])
+}
+
+/// Like [`text`]; the texts of `clipped` columns are cut in the middle instead of broken, and text stands `below` the
+/// rows, by their index.
+pub fn text_with(mut table: Table, clipped: &[usize], below: &[String]) -> String {
     if let Some(width) = table.width() {
-        fit(&mut table, width.into());
+        fit(&mut table, width.into(), clipped);
     }
+    let mut lines = table.lines();
     let mut text = String::new();
-    for line in table.lines() {
-        text.push_str(line.trim_end());
-        text.push('\n');
+    let mut add = |count: usize, below: &str| {
+        for line in lines.by_ref().take(count) {
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text.push_str(below);
+    };
+    if let Some(header) = table.header() {
+        add(height(header) + usize::from(table.style() == DRAWN), "");
     }
+    for (row, below) in table.row_iter().zip(below) {
+        add(height(row), below);
+    }
+    add(usize::MAX, "");
     text
 }
 
-/// Breaks the lines of cells that are wider than their columns.
-fn fit(table: &mut Table, screen: usize) {
-    let widths = widths(table, screen);
+/// Returns the number of lines of a row whose cells fit.
+fn height(row: &Row) -> usize {
+    let lines = row.cell_iter().map(|cell| cell.content().split('\n').count());
+    lines.max().unwrap_or(1)
+}
+
+/// Breaks the lines of cells that are wider than their columns, or cuts them.
+fn fit(table: &mut Table, screen: usize, clipped: &[usize]) {
+    let widths = widths(table, screen, clipped);
     let is_wider = |(cell, width): (&Cell, &usize)| measure(cell) > *width;
-    let narrowed = |row: &Row| {
-        let cells = row.cell_iter().zip(&widths);
-        Row::from(cells.map(|(cell, width)| match is_wider((cell, width)) {
-            true => Cell::new(wrapped_cell(&cell.content(), *width)),
-            false => cell.clone(),
+    let narrowed = |row: &Row, clipped: &[usize]| {
+        let cells = row.cell_iter().zip(&widths).enumerate();
+        Row::from(cells.map(|(column, (cell, width))| {
+            if !is_wider((cell, width)) {
+                cell.clone()
+            } else if clipped.contains(&column) {
+                Cell::new(cut_in_the_middle(&cell.content(), *width))
+            } else {
+                Cell::new(wrapped_cell(&cell.content(), *width))
+            }
         }))
     };
-    if let Some(header) = table.header().map(narrowed) {
+    if let Some(header) = table.header().map(|header| narrowed(header, &[])) {
         table.set_header(header);
     }
     for column in table.column_iter_mut() {
@@ -120,26 +147,25 @@ fn fit(table: &mut Table, screen: usize) {
     }
     for row in table.row_iter_mut() {
         if row.cell_iter().zip(&widths).any(is_wider) {
-            *row = narrowed(row);
+            *row = narrowed(row, clipped);
         }
     }
 }
 
 /// Returns the maximum width of the text of each column: its natural width where all have room.
 /// Otherwise the wider columns share one width, except for one whose longest word is wider still.
-fn widths(table: &Table, screen: usize) -> Vec<usize> {
+fn widths(table: &Table, screen: usize, clipped: &[usize]) -> Vec<usize> {
     let rows = table.header().into_iter().chain(table.row_iter());
     let rows: Vec<Vec<String>> =
         rows.map(|row| row.cell_iter().map(Cell::content).collect()).collect();
     let texts = rows.iter().map(|row| row.iter().map(String::as_str));
-    let least = LeastWidths::of(texts, MIN_LONG_WIDTH);
+    let least = LeastWidths::of(texts, MIN_LONG_WIDTH, clipped);
     let keeps_words = least.sum() <= screen;
     let natural = table.column_max_content_widths();
     let least = least.iter().map(|least| if keeps_words { least } else { 1 });
     let bounds: Vec<(usize, usize)> = least.zip(natural.into_iter().map(usize::from)).collect();
     let beside: usize = table.column_iter().map(|column| usize::from(column.padding_width())).sum();
-    let lines = if table.style() == DRAWN { bounds.len().saturating_sub(1) } else { 0 };
-    let room = screen.saturating_sub(beside + lines);
+    let room = screen.saturating_sub(beside);
     let widths = |level: usize| -> Vec<usize> {
         bounds.iter().map(|(least, natural)| level.max(*least).min(*natural)).collect()
     };
@@ -185,19 +211,20 @@ const MIN_WIDTH: usize = 9;
 /// Maximum length of a number with its unit; a time with its date is longer.
 const MAX_QUANTITY: usize = 16;
 
-/// Space around the text of a column: one on either side, and the line to the next one.
-const PADDING: usize = 2;
-const LINE: usize = 1;
+/// Space between two columns; the last one has half of it behind it.
+const GAP: usize = 2;
+const MARGIN: usize = GAP / 2;
 
 /// The minimum width of each column's text: its longest word, or less where that is broken anyway.
 pub struct LeastWidths(Vec<usize>);
 
 impl LeastWidths {
-    /// Measures the cells of some rows, headings included; words that may be broken count for at
-    /// most `long`.
+    /// Measures the cells of some rows, headings included; words that may be broken and texts that
+    /// may be cut count for at most `long`.
     pub fn of<'a, R: IntoIterator<Item = &'a str>>(
         rows: impl IntoIterator<Item = R>,
         long: usize,
+        clipped: &[usize],
     ) -> LeastWidths {
         let mut widths = Vec::new();
         for cells in rows {
@@ -205,12 +232,12 @@ impl LeastWidths {
                 if index == widths.len() {
                     widths.push(0);
                 }
-                let width = cell
-                    .lines()
-                    .flat_map(words)
-                    .map(|word| least(word, long))
-                    .max()
-                    .unwrap_or_default();
+                let width = if clipped.contains(&index) {
+                    measure_text_width(cell).min(long)
+                } else {
+                    let words = cell.lines().flat_map(words).map(|word| least(word, long));
+                    words.max().unwrap_or_default()
+                };
                 widths[index] = widths[index].max(width);
             }
         }
@@ -224,8 +251,8 @@ impl LeastWidths {
 
     fn sum_without(&self, left_out: &[usize]) -> usize {
         let columns = self.0.iter().enumerate().filter(|(index, _)| !left_out.contains(index));
-        let widths = columns.map(|(_, width)| width + PADDING + LINE);
-        widths.sum::<usize>().saturating_sub(LINE)
+        let widths = columns.map(|(_, width)| width + GAP);
+        widths.sum::<usize>().saturating_sub(GAP - MARGIN)
     }
 
     /// Returns the number of spare columns to leave out, from the first, so that the others fit the
@@ -282,13 +309,42 @@ mod tests {
         ]);
         table.add_row(["1", "short", "f"]);
         insta::assert_snapshot!(text(table), @r"
-           Size ┆ Path             ┆ Function
-        ════════╪══════════════════╪═════════════
-         65,536 ┆ \Device\         ┆ x.dll!std::
-                ┆ HarddiskVolume3\ ┆ list::push
-                ┆ Windows\x.dll    ┆
-              1 ┆ short            ┆ f
+          Size  Path              Function
+        ────────────────────────────────────────────
+        65,536  \Device\          x.dll!std::list::
+                HarddiskVolume3\  push
+                Windows\x.dll
+             1  short             f
         ");
+    }
+
+    #[test]
+    fn a_clipped_column_gets_the_rest_of_the_line_and_text_below_a_row_the_whole() {
+        let screen = Screen { width: Some(43), color: false };
+        let header = ["Pid", "Command line"];
+        let rows = [
+            vec!["4312".to_owned(), r#""C:\Program Files\a.exe" --type=one --last=1"#.to_owned()],
+            vec!["4".to_owned(), "smss.exe".to_owned()],
+        ];
+        let fits = |screen, clipped: &[usize]| fitting(screen, &header, &rows, &["Pid"], clipped);
+        assert_eq!(fits(screen, &[1]).map(|fitting| fitting.columns), Some(vec![0, 1]));
+        let narrow = Screen { width: Some(42), color: false };
+        assert_eq!(fits(narrow, &[1]).map(|fitting| fitting.columns), Some(vec![1]));
+        let table = || {
+            let mut table = table(screen, &header);
+            align_right(&mut table, &[0]);
+            table.add_rows(&rows);
+            table
+        };
+        let below = ["    a frame that is as long as the screen\n".to_owned(), String::new()];
+        insta::assert_snapshot!(text_with(table(), &[1], &below), @r#"
+         Pid  Command line
+        ───────────────────────────────────────────
+        4312  "C:\Program Files\…type=one --last=1
+            a frame that is as long as the screen
+           4  smss.exe
+        "#);
+        assert_eq!(text(table()).lines().count(), 5, "broken, not cut");
     }
 
     #[test]
@@ -299,11 +355,11 @@ mod tests {
             ["12345", "cacheserver.exe(9044) +-", "a-short-word", "994.90 KiB"],
             ["1", "", &path, "0 B"],
         ];
-        let least = LeastWidths::of(rows, MIN_LONG_WIDTH);
+        let least = LeastWidths::of(rows, MIN_LONG_WIDTH, &[]);
         assert_eq!(least.0, [5, 21, MIN_LONG_WIDTH, 10]);
-        assert_eq!(least.sum(), 5 + 21 + 12 + 10 + 4 * 2 + 3);
-        assert_eq!(LeastWidths::of([["2024-05-10 12:46:34.008663"]], MIN_LONG_WIDTH).0, [15]);
-        assert_eq!(LeastWidths::of::<[&str; 0]>([], MIN_LONG_WIDTH).sum(), 0);
+        assert_eq!(least.sum(), 5 + 21 + 12 + 10 + 3 * 2 + 1);
+        assert_eq!(LeastWidths::of([["2024-05-10 12:46:34.008663"]], MIN_LONG_WIDTH, &[]).0, [15]);
+        assert_eq!(LeastWidths::of::<[&str; 0]>([], MIN_LONG_WIDTH, &[]).sum(), 0);
     }
 
     #[test]
@@ -311,9 +367,10 @@ mod tests {
         let least = LeastWidths::of(
             [["a-name-of-20-columns", "a-time-of-15-co", "10-columns", "9-columns"]],
             MIN_LONG_WIDTH,
+            &[],
         );
         for (screen, left_out) in
-            [(65, Some(0)), (64, Some(1)), (47, Some(1)), (46, Some(2)), (35, Some(2)), (34, None)]
+            [(61, Some(0)), (60, Some(1)), (44, Some(1)), (43, Some(2)), (33, Some(2)), (32, None)]
         {
             assert_eq!(least.left_out(screen, &[1, 3]), left_out, "{screen}");
         }

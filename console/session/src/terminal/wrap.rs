@@ -1,5 +1,6 @@
 //! Long lines on a narrow screen, and in a narrow column.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use console::measure_text_width;
@@ -49,6 +50,15 @@ fn wrapped_line(line: &str, width: usize) -> String {
         used += measure_text_width(word);
     }
     wrapped
+}
+
+/// A name, broken behind what divides it if it is longer than `width`; what follows is indented.
+pub fn wrapped_name(name: &str, width: Option<usize>) -> Cow<'_, str> {
+    let Some(width) = width.filter(|width| measure_text_width(name) > *width) else {
+        return Cow::Borrowed(name);
+    };
+    let lines = cell_lines(name, width.saturating_sub(INDENT).max(1));
+    Cow::Owned(lines.join(&format!("\n{}", " ".repeat(INDENT))))
 }
 
 /// The text of a cell, its lines broken between words where they are wider than the column. A word that is too wide
@@ -107,6 +117,19 @@ mod tests {
             ("", 3, ""),
         ] {
             assert_eq!(wrapped(text, Some(width)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_long_name_goes_on_indented_behind_what_divides_it() {
+        let frame = "app.exe!one::Cache::GetOrCreate a.cpp:29";
+        for (width, expected) in [
+            (None, frame),
+            (Some(40), frame),
+            (Some(39), "app.exe!one::Cache::GetOrCreate\n  a.cpp:29"),
+            (Some(30), "app.exe!one::Cache::\n  GetOrCreate a.cpp:29"),
+        ] {
+            assert_eq!(wrapped_name(frame, width), expected);
         }
     }
 

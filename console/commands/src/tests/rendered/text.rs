@@ -139,11 +139,11 @@ fn tables_are_drawn_on_a_terminal() {
     insta::assert_snapshot!(shown, @r"
     2024-05-10 12:46:34    demo
     Handles not closed at the end of the trace (rundown):
-     Process        ┆ Handles
-    ════════════════╪═════════
-     other.exe(300) ┆       2
-     app.exe(100)   ┆       2
-     Sum            ┆       4
+    Process         Handles
+    ────────────────────────
+    other.exe(300)        2
+    app.exe(100)          2
+    Sum                   4
     Objects Created/Destroyed: 2/1 Diff: 1
     Handles Created/Closed/Duplicated: 2/3/2 Diff: 1
     RefChanges: 2 FileMap/Unmap: 0/0

@@ -366,10 +366,10 @@ impl SuspectRow<'_> {
         }
         let traces = Counted(suspect.traces_of_process as u64, "trace");
         line(Role::Plain, &format!("{} in {} of {traces}", amount(suspect), suspect.traces))?;
-        line(Role::Notable, &self.growth())?;
+        line(Role::Plain, &self.growth())?;
         line(Role::Plain, &capitalized(&builds(suspect)))?;
         if !suspect.causes.is_empty() {
-            line(Role::Plain, &capitalized(&causes(suspect)))?;
+            line(Role::Cause, &capitalized(&causes(suspect)))?;
         }
         let WorstTrace { machine, day, trace, suspect: id, evidence, .. } = &suspect.worst;
         line(Role::Plain, &format!("Worst on {machine}, {day}: {evidence}"))?;

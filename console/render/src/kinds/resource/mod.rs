@@ -141,7 +141,7 @@ pub fn resources<'a>(
         let by = criteria.columns();
         columns.row_text(move |row, out| row.write(by, &display, out));
     }
-    let file_rows = answers.iter().map(|answer| file_rows(answer, criteria));
+    let file_rows = answers.iter().map(|answer| file_rows(answer, criteria, &display));
     let spare = LEFT_OUT.into_iter().filter(|title| {
         criteria.by.is_none() || ResourceColumn::ALL.iter().all(|column| column.title() != *title)
     });
@@ -235,10 +235,15 @@ fn bars(over_time: Option<&[i64]>) -> String {
     long_sparkline(&known.collect::<Vec<u64>>())
 }
 
-fn file_rows(answer: &ResourcesAnswer<'_>, criteria: &ResourceCriteria) -> FileRows {
+fn file_rows(
+    answer: &ResourcesAnswer<'_>,
+    criteria: &ResourceCriteria,
+    display: &Display,
+) -> FileRows {
     let mut sum = ResourceStats::default();
     groups(answer, criteria).for_each(|group| sum.add_all(&group.stats));
-    let file_rows = FileRows::of(answer.about.path, groups(answer, criteria).count());
+    let file_rows = FileRows::of(answer.about.path, groups(answer, criteria).count())
+        .started(&answer.about.info, display);
     let ResourceStats { allocs, alloc_bytes, frees, freed_bytes, .. } = sum;
     let (outstanding, at_exit) = (HumanCount(sum.outstanding), HumanCount(sum.at_exit));
     let unreleased = format!(

@@ -50,7 +50,7 @@ impl<'a> FileStyle<'a> {
             numbers,
             processes: ProcessStyle::new(&answer.about.info, display),
             stacks: StackStyle::new(Some(answer.frames.named()), &answer.about.bases, stacks),
-            clock: Clock::new(&answer.about.info, display.time_format, display.time_digits),
+            clock: Clock::below_heading(&answer.about.info, display),
         }
     }
 }
