@@ -314,7 +314,10 @@ fn names_from_a_trace_are_text_in_a_plot() {
         assert_eq!(run.status, Some(0), "{}", run.stderr);
         let svg = fs::read_to_string(shell.path("hostile.svg")).unwrap();
         assert!(!svg.contains("<script"), "{svg}");
-        assert!(svg.contains("script&gt;&quot;&apos;&gt;]]&gt;&amp;amp;\\u{202e}"), "{svg}");
+        // A long name is cut between these.
+        for part in ["script&gt;&quot;&apos;&gt;]]", "mp;\\u{202e}"] {
+            assert!(svg.contains(part), "{svg}");
+        }
         assert!(!svg.contains(|c| is_harmful(c) && c != '\n'), "{svg}");
     }
 }
