@@ -23,9 +23,12 @@ Examples:
   handlescope trace.etl --symserver ms              names from Microsoft
   handlescope trace.etl --symbol-path 'symbols;srv*cache*https://server/symbols'
   handlescope dump ObjectRef -fd trace.etl -Leak    run one query
+  handlescope sql trace.etl 'SELECT * FROM leaks'
   handlescope extract *.etl -o extracts             only extract, for later
+  handlescope help ObjectRef -Leak                  explain a command, kind, option or word
 
-.help explains the commands: handlescope -c .help
+A kind of dump may go without dump: handlescope stats trace.etl. .help lists the commands of the prompt: handlescope \
+-c .help
 
 Command lines of ETWAnalyzer work, too: -dump, -extract, -console and -converttime.
 
@@ -139,6 +142,10 @@ pub struct Cli {
     #[arg(long, help_heading = SCRIPTS)]
     pub echo: bool,
 
+    /// Let commands of a script pipe answers into programs, as at the prompt: .why | grep heap.
+    #[arg(long, help_heading = SCRIPTS)]
+    pub pipes: bool,
+
     /// Replace files that handlescope did not write; loaded files are never replaced.
     #[arg(long)]
     pub force: bool,
@@ -204,6 +211,7 @@ impl Cli {
         let given = [
             ("-c", !self.commands.is_empty(), commands),
             ("--echo", self.echo, commands),
+            ("--pipes", self.pipes, commands),
             ("--keep-going", self.keep_going, loads),
             ("--force", self.force, writes),
         ];
@@ -311,6 +319,24 @@ pub enum Action {
     #[command(disable_help_flag = true, override_usage = usage(".report"), after_help = examples(".report"))]
     Report(Words),
 
+    /// Query the tables of traces with SQL: handlescope sql trace.etl 'SELECT * FROM leaks'
+    ///
+    /// The options are those of .sql in the console; FILE.sql in place of the query has it.
+    #[command(disable_help_flag = true, override_usage = usage(".sql"), after_help = examples(".sql"))]
+    Sql(Words),
+
+    /// Draw open handles over time: handlescope plot trace.etl handles.svg
+    ///
+    /// The options are those of .plot in the console; the picture comes last, after the traces.
+    #[command(disable_help_flag = true, override_usage = usage(".plot"), after_help = examples(".plot"))]
+    Plot(Words),
+
+    /// Draw the stacks of leaked handles: handlescope flame trace.etl leaks.svg
+    ///
+    /// The options are those of .flame in the console; the picture comes last, after the traces.
+    #[command(disable_help_flag = true, override_usage = usage(".flame"), after_help = examples(".flame"))]
+    Flame(Words),
+
     /// Extract traces, so that they load at once.
     ///
     /// Writes Extract/NAME.json7z beside each trace, and a line about it to standard output. The options are those of
@@ -367,6 +393,12 @@ pub enum Action {
     /// The options are those of .schema in the console.
     #[command(disable_help_flag = true, override_usage = usage(".schema"), after_help = examples(".schema"))]
     Schema(Words),
+
+    /// Explain a command, a kind of dump, an option, or a word that why prints: handlescope help ObjectRef -Leak
+    ///
+    /// The topics are those of .help in the console.
+    #[command(disable_help_flag = true, override_usage = usage(".help"), after_help = examples(".help"))]
+    Help(Words),
 
     /// Print a completion script for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]

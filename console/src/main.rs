@@ -219,6 +219,7 @@ fn run(
         console.session.warn_of_symbol_folders(messages);
     }
     console.is_interactive = io::stdin().is_terminal() && cli.commands.is_empty();
+    console.session.runs_programs = console.is_interactive || cli.pipes;
     let loaded = match load {
         Some(load) => load_first(&mut console, &load, cli.keep_going, messages)?,
         None => Outcome::Worked,
@@ -271,6 +272,10 @@ fn act(
         | Action::Schema(_)
         | Action::Diff(_)
         | Action::Report(_)
+        | Action::Sql(_)
+        | Action::Plot(_)
+        | Action::Flame(_)
+        | Action::Help(_)
         | Action::Extract(_)
         | Action::Redact(_)
         | Action::ConvertTime(_) => return Ok(false),

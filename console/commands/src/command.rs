@@ -9,6 +9,7 @@ use std::path::Path;
 
 use super::context::{Context, DumpContext, Invocation, SharedArgs};
 use super::error::CommandError;
+use super::pipe::Pipe;
 use super::shared::groups;
 use super::syntax::Syntax;
 use super::topics::TopicSpec;
@@ -293,7 +294,7 @@ impl Registry {
         let Some((name, rest)) = line.trim_start().split_once(char::is_whitespace) else {
             return line.into();
         };
-        let command = self.command(name).map(|command| command.signature().arguments);
+        let command = self.command_of_line(name).map(|command| command.signature().arguments);
         match starts_comment(rest.trim_start()) && matches!(command, Some(Arguments::Sql)) {
             true => format!("{name} {}", without_comments(rest)).into(),
             false => line.into(),
@@ -331,9 +332,14 @@ impl Registry {
             return Err(self.unknown_command(&first.text, aliases));
         };
         let takes = command.signature().arguments;
+        let Pipe { line, tokens: rest, program, .. } = match syntax {
+            Syntax::Prompt => Pipe::of_command(takes, line, rest),
+            // The shell has read its own.
+            Syntax::Shell => Pipe::none(line, rest),
+        };
         let defines = matches!(takes, Arguments::Alias) && definition_start(line, rest).is_some();
-        if !defines && let Some(page) = self.help_of(command, tokens) {
-            return page.map(Some);
+        if !defines && let Some(page) = self.help_of(command, first, rest) {
+            return page?.into_program(program).map(Some);
         }
         let Redirect { line, tokens, file } = Redirect::of_command(takes, line, rest);
         if let Some(arrow) = Redirect::without_file(tokens) {
@@ -343,7 +349,7 @@ impl Registry {
         let entered = Entered { line, name: &first.text, tokens, registry: self, aliases, syntax };
         let invocation =
             command.parse(&entered).map_err(|error| self.with_places(error, command, &entered))?;
-        invocation.into_file(file).map(Some)
+        invocation.into_file(file)?.into_program(program).map(Some)
     }
 
     /// Tokens in which typographic and double dashes in front of options are plain ones; `None` if there are none.
@@ -418,9 +424,9 @@ impl Registry {
     fn help_of(
         &'static self,
         command: &dyn AnyCommand,
-        tokens: &[Token],
+        first: &Token,
+        rest: &[Token],
     ) -> Option<Result<Invocation, ParseError>> {
-        let (first, rest) = tokens.split_first()?;
         rest.iter()
             .find(|token| token.quotes == Quotes::No && token.text.eq_ignore_ascii_case(HELP))?;
         let help = self.command(".help").filter(|help| help.name() != command.name())?;

@@ -1,10 +1,11 @@
-//! Context in which commands and kinds of `.dump` run; parsed command lines, also with `> FILE` or `>> FILE` behind
-//! them, by which the results of any command go into a file.
+//! Context in which commands and kinds of `.dump` run; parsed command lines, also with `> FILE`, `>> FILE` or `| PROGRAM`
+//! behind them, by which the results of any command go into a file or a program.
 
 use std::any::Any;
 use std::fmt::Debug;
 use std::io::{self, Write};
 use std::path::Path;
+use std::process::ExitStatus;
 
 use super::error::CommandError;
 use super::shared::names::WatchedSymbols;
@@ -12,12 +13,12 @@ use super::shared::write_no_match;
 use handlescope_query::{FrameNames, NoMatch, Source};
 use handlescope_render::output::{self, COLUMNS};
 use handlescope_render::{OutputError, OutputOptions, Table};
-use handlescope_session::cancel::Cancel;
+use handlescope_session::cancel::{Cancel, Cancelled};
 use handlescope_session::filter::Filter;
 use handlescope_session::grammar::{ParseError, Target};
 use handlescope_session::paths::{Overwrite, append_whole, is_null_device, with_home, write_whole};
 use handlescope_session::settings::{Display, DisplayArgs, StackDisplayArgs};
-use handlescope_session::terminal::{Messages, Screen};
+use handlescope_session::terminal::{CommandOutput, Messages, Neutral, Piped, Screen};
 use handlescope_session::trace::{LoadedTrace, NoFile, Session};
 use handlescope_session::values::{ColumnChoice, CsvText, Format, TopN};
 
@@ -239,17 +240,27 @@ pub trait Call: Debug {
     }
 }
 
-/// A command with its arguments, ready to run, and the file that its results go to.
+/// A command with its arguments, ready to run, and the destination of its results.
 #[derive(Debug)]
 pub struct Invocation {
     pub call: Box<dyn Call>,
-    file: Option<Target>,
+    destination: Destination,
+}
+
+/// Destination of the results of a command.
+#[derive(Debug)]
+enum Destination {
+    /// Where all results go.
+    Usual,
+    File(Target),
+    /// A program of the system, as its shell reads it.
+    Program(String),
 }
 
 impl Invocation {
     /// A command whose results go where all results go.
     pub fn new(call: impl Call + 'static) -> Invocation {
-        Invocation { call: Box::new(call), file: None }
+        Invocation { call: Box::new(call), destination: Destination::Usual }
     }
 
     /// Sends the results to a file, unless the command names one itself.
@@ -265,7 +276,27 @@ impl Invocation {
             }
             file.force |= output.force;
         }
-        Ok(Invocation { file: Some(file), ..self })
+        Ok(Invocation { destination: Destination::File(file), ..self })
+    }
+
+    /// Sends the results to a program, unless they go into a file.
+    ///
+    /// # Errors
+    /// When they go into a file, or the program is missing.
+    pub fn into_program(self, program: Option<&str>) -> Result<Invocation, ParseError> {
+        let Some(program) = program else { return Ok(self) };
+        let option = match (&self.destination, self.call.shared()) {
+            (Destination::File(_), _) => Some("> FILE"),
+            (_, shared) => shared.and_then(|shared| shared.output.file_option()),
+        };
+        if let Some(option) = option {
+            return Err(ParseError::Conflict { option, other: "| PROGRAM", reason: "choose one" });
+        }
+        if program.is_empty() {
+            let (command, argument) = ("|".to_owned(), "a program, as in | sort");
+            return Err(ParseError::MissingArgument { command, argument });
+        }
+        Ok(Invocation { destination: Destination::Program(program.to_owned()), ..self })
     }
 
     /// Runs the command. A file changes only when the results are complete.
@@ -273,8 +304,12 @@ impl Invocation {
     /// # Errors
     /// When it cannot be done, or was cancelled.
     pub fn run(self, context: &mut Context<'_, '_>) -> Result<(), CommandError> {
-        let Invocation { call, file } = self;
-        let Some(Target { file, append, force }) = file else { return call.run(context) };
+        let Invocation { call, destination } = self;
+        let Target { file, append, force } = match destination {
+            Destination::Usual => return call.run(context),
+            Destination::Program(program) => return run_into(&program, call, context),
+            Destination::File(target) => target,
+        };
         let file = with_home(&file);
         let append = append || is_null_device(&file);
         let overwrite = context.session.overwrite(force);
@@ -307,4 +342,63 @@ impl Invocation {
         let failed = |source| context.cancel.or(OutputError::File { path: file, option, source });
         Ok(written.map_err(failed)?)
     }
+}
+
+/// Runs a command whose results go into a program. That the program has read enough is no failure.
+fn run_into(
+    program: &str,
+    call: Box<dyn Call>,
+    context: &mut Context<'_, '_>,
+) -> Result<(), CommandError> {
+    let name = || program.to_owned();
+    if !context.session.runs_programs {
+        return Err(CommandError::NoPrograms { program: name() });
+    }
+    // What was printed before stands in front of what the program prints.
+    context.out.flush()?;
+    let started = Piped::start(program);
+    let mut piped = started.map_err(|source| CommandError::NoShell { program: name(), source })?;
+    // What the program prints goes to the terminal.
+    let mut shown = Neutral::terminal(&mut piped, context.screen.is_terminal());
+    let spinner = context.messages.spinner();
+    let mut inner = Context {
+        session: &mut *context.session,
+        cancel: context.cancel,
+        screen: Screen::PLAIN,
+        out: &mut CommandOutput::new(&mut shown, context.cancel, spinner.clone()),
+        messages: &mut *context.messages,
+        flow: context.flow,
+    };
+    let result = call.run(&mut inner);
+    context.flow = inner.flow;
+    spinner.stop();
+    drop(shown);
+    let was_cancelled = context.cancel.is_cancelled();
+    // While the program goes on, another Ctrl-C is for it alone.
+    context.cancel.reset();
+    let status = piped.finish()?;
+    if was_cancelled || was_interrupted(status) {
+        // What was typed behind this command is not carried out either.
+        context.cancel.cancel();
+        return Err(Cancelled.into());
+    }
+    match result {
+        Err(error) if !error.is_broken_pipe() => Err(error),
+        _ if status.success() => Ok(()),
+        _ => Err(CommandError::Program { program: name(), status }),
+    }
+}
+
+/// Whether Ctrl-C ended a program.
+#[cfg(unix)]
+fn was_interrupted(status: ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt;
+    const INTERRUPT: i32 = 2;
+    status.signal() == Some(INTERRUPT) || status.code() == Some(128 + INTERRUPT)
+}
+
+#[cfg(not(unix))]
+fn was_interrupted(status: ExitStatus) -> bool {
+    const INTERRUPT: u32 = 0xC000_013A;
+    status.code().map(|code| code as u32) == Some(INTERRUPT)
 }

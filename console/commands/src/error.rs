@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 
 use handlescope_extract::ExtractError;
 use handlescope_model::{ArchiveError, Reason, Untrusted, remedy};
@@ -270,6 +271,18 @@ pub enum CommandError {
     /// An archive that cannot be written.
     #[error(transparent)]
     Save(#[from] SaveError),
+    /// `| PROGRAM` in a script that may run none.
+    #[error(
+        "| {}: a script runs no program unless --pipes allows it; > FILE writes the answer into a file",
+        Untrusted(.program)
+    )]
+    NoPrograms { program: String },
+    /// `| PROGRAM` without the system's shell.
+    #[error("| {}: cannot be started: {}; > FILE writes the answer into a file", Untrusted(.program), Reason(.source))]
+    NoShell { program: String, source: io::Error },
+    /// A program that took an answer and failed.
+    #[error("| {}: ended with {}", Untrusted(.program), .status)]
+    Program { program: String, status: ExitStatus },
     /// A command that panicked. The session continues.
     #[error(
         "this is a bug in handlescope ({location}: {message}); please report it with the command line"

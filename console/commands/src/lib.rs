@@ -24,6 +24,7 @@ pub mod fleet;
 pub mod help;
 pub mod load;
 pub mod pictures;
+mod pipe;
 pub mod redact;
 pub mod save;
 pub mod schema;
@@ -40,6 +41,7 @@ pub use command::{AnyCommand, Command, Entered, Registry, Scope, Signature, Tabu
 pub use context::answer;
 pub use context::{Context, DumpContext, Flow, Invocation, SharedArgs};
 pub use error::CommandError;
+pub use pipe::Pipe;
 
 #[cfg(test)]
 mod tests;

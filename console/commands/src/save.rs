@@ -14,7 +14,7 @@ use handlescope_session::filter::Filter;
 use handlescope_session::grammar::value::{LOADED_FILES, SWITCH};
 use handlescope_session::grammar::{Arguments, Example, OptionGroup, ParseError};
 use handlescope_session::paths::{EXTRACT_EXTENSION, has_extension, with_home};
-use handlescope_session::trace::extraction::prepare_folder;
+use handlescope_session::trace::extraction::{MadeFolders, prepare_folder};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SaveArgs {
@@ -73,7 +73,7 @@ impl Command for Save {
             return Err(CommandError::SaveSeveral { files: selected.len() });
         };
         let (trace, output) = (&*file.trace, session.overwrite(args.force).replacing(&args.file)?);
-        check_name(&args.file)?;
+        let _made = check_name(&args.file)?;
         let line = if args.etwanalyzer {
             let symbolizer = session.symbolizer();
             let search = NameSearch { frames: &file.frames, symbolizer, cancel };
@@ -91,7 +91,7 @@ impl Command for Save {
 }
 
 /// Refuses names that no archive has, and makes the folder.
-fn check_name(output: &Path) -> Result<(), CommandError> {
+fn check_name(output: &Path) -> Result<MadeFolders, CommandError> {
     let path = || output.to_path_buf();
     if !has_extension(output, &[EXTRACT_EXTENSION]) {
         return Err(CommandError::SaveName { path: path() });

@@ -7,9 +7,9 @@ use handlescope_model::Reason;
 use crate::Flow;
 use crate::console::Console;
 use crate::registry::REGISTRY;
-use crate::sql::is_unfinished;
+use crate::sql::{is_complete, is_unfinished};
 use handlescope_session::cancel::Cancelled;
-use handlescope_session::grammar::{Arguments, split};
+use handlescope_session::grammar::{Arguments, Token, split};
 use handlescope_session::terminal::Messages;
 
 /// The longest line of a script, bytes.
@@ -55,20 +55,28 @@ pub fn steps(input: impl BufRead) -> impl Iterator<Item = io::Result<Step>> {
 /// Whether the next line belongs to a query, too: neither `;`, nor an empty line, nor options after it
 /// have ended it.
 pub fn is_query_open(text: &str) -> bool {
+    is_query(text, is_unfinished)
+}
+
+/// Whether a line is a query of which `is_so` holds, and its last line is not empty.
+fn is_query(text: &str, is_so: impl Fn(&str, &[Token]) -> bool) -> bool {
     let tokens = split(text);
     let Some((first, arguments)) = tokens.split_first() else { return false };
     let takes_query = REGISTRY
-        .command(&first.text)
+        .command_of_line(&first.text)
         .is_some_and(|command| matches!(command.signature().arguments, Arguments::Sql));
     let last = text.rsplit('\n').next().unwrap_or_default();
-    !last.trim().is_empty() && takes_query && is_unfinished(text, arguments)
+    !last.trim().is_empty() && takes_query && is_so(text, arguments)
 }
 
-/// Whether the last of the commands is a query whose end is missing. An empty line is an end.
+/// Whether the last of the commands is a query whose end is missing where it is typed: unlike in a script, no next line
+/// is there that might belong to a query that is complete. An empty line is an end.
 pub fn is_waiting(text: &str) -> bool {
     let is_line_empty = text.rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
+    let is_open =
+        |line: &str, tokens: &[Token]| is_unfinished(line, tokens) && !is_complete(line, tokens);
     let last = steps(text.as_bytes()).last();
-    !is_line_empty && last.and_then(Result::ok).is_some_and(|step| is_query_open(&step.line))
+    !is_line_empty && last.and_then(Result::ok).is_some_and(|step| is_query(&step.line, is_open))
 }
 
 /// Whether a line is a comment or starts as commands and aliases do, with a dot and a letter.
@@ -379,10 +387,24 @@ mod tests {
 
     #[test]
     fn a_query_waits_for_its_end_and_nothing_else_does() {
-        for text in [".sql SELECT 1", ".sql", ".list\n.sql SELECT type,\n count(*)", ".SQL -json"] {
+        for text in [
+            ".sql SELECT a",
+            "sql SELECT a",
+            ".sql",
+            ".list\n.sql SELECT type,\n count(*)",
+            ".SQL -json",
+        ] {
             assert!(is_waiting(text), "{text:?}");
         }
-        let ended = [".sql SELECT 1;", ".sql SELECT 1\n", ".sql SELECT 1\nFROM leaks -csv"];
+        let ended = [
+            ".sql SELECT 1",
+            ".sql SELECT a;",
+            ".sql SELECT a\n",
+            ".sql SELECT a -csv",
+            ".sql SELECT a\nFROM leaks",
+            ".sql SELECT a FROM leaks WHERE = 1",
+            ".sql SELECT a FROM leaks | sort",
+        ];
         for text in ["", ".list", "nonsense", ".sql SHOW TABLES", ".sql SELECT 1\n.list"]
             .into_iter()
             .chain(ended)

@@ -1,5 +1,6 @@
 //! Places where a page is read: command lines are written in one way at the prompt and in another one in a shell.
 
+use crate::sql::SqlWords;
 use handlescope_session::grammar::{Quotes, Token, split};
 
 /// Names of console commands in a shell, and the files that they load first.
@@ -8,12 +9,16 @@ const IN_SHELL: &[(&str, &str, Files)] = &[
     (".why", "why", Files::First),
     (".diff", "diff", Files::Two),
     (".report", "report", Files::First),
+    (".sql", "sql", Files::First),
+    (".plot", "plot", Files::First),
+    (".flame", "flame", Files::First),
     (".redact", "redact", Files::None),
     (".extract", "extract", Files::None),
     (".converttime", "convert-time", Files::Behind),
     (".symbolize", "-LoadSymbol", Files::Behind),
     (".load", "-console", Files::None),
     (".schema", "schema", Files::None),
+    (".help", "help", Files::None),
 ];
 
 /// Files that a command of a shell loads first.
@@ -66,7 +71,7 @@ impl Syntax {
             (Syntax::Prompt, _, kind) => format!(".help {}", kind.unwrap_or(command)),
             (Syntax::Shell, Some("dump"), Some(kind)) => format!("handlescope dump {kind} --help"),
             (Syntax::Shell, Some(name), _) => format!("handlescope {name} --help"),
-            (Syntax::Shell, None, _) => format!("handlescope -c '.help {command}'"),
+            (Syntax::Shell, None, _) => format!("handlescope help {command}"),
         }
     }
 
@@ -94,7 +99,15 @@ fn shell_line(line: &str, files: [&str; 4], word: impl Fn(&Token) -> String) -> 
         return format!("handlescope -c {}", single_quoted(line));
     };
     let [file, traces, before, after] = files.map(str::to_owned);
-    let mut words: Vec<String> = rest.iter().map(&word).collect();
+    // A shell takes a query as one word.
+    let query = SqlWords::of(line, rest).filter(|_| name == "sql");
+    let mut words: Vec<String> = match query {
+        Some(query) => {
+            let (before, behind) = (query.before.iter().map(&word), query.behind.iter().map(&word));
+            before.chain([single_quoted(&query.text(line))]).chain(behind).collect()
+        }
+        None => rest.iter().map(&word).collect(),
+    };
     let has_files = rest.iter().any(|token| token.text.eq_ignore_ascii_case("-fd"));
     match loads {
         Files::Behind if !has_files => {
@@ -147,7 +160,13 @@ mod tests {
             (".why -fd a.etl", "handlescope why -fd a.etl"),
             (".report a.html -pn x", "handlescope report examples/leaky.etl a.html -pn x"),
             (".redact a.etl -o b.etl", "handlescope redact a.etl -o b.etl"),
-            (".help ObjectRef -Leak", "handlescope -c '.help ObjectRef -Leak'"),
+            (".help ObjectRef -Leak", "handlescope help ObjectRef -Leak"),
+            (".list -x", "handlescope -c '.list -x'"),
+            (
+                ".sql SELECT 'a' FROM leaks -json",
+                r"handlescope sql examples/leaky.etl 'SELECT '\''a'\'' FROM leaks' -json",
+            ),
+            (".flame a.svg -pn x", "handlescope flame examples/leaky.etl a.svg -pn x"),
         ] {
             assert_eq!(Syntax::Shell.line(line), expected);
             assert_eq!(Syntax::Prompt.line(line), line);

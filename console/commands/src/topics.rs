@@ -53,6 +53,28 @@ pub static TOPICS: &[TopicSpec] = &[
         causes: Vec::new,
     },
     TopicSpec {
+        name: "output",
+        summary: "where answers go: files and programs",
+        rows: &[
+            ("> FILE", "into a file; one that handlescope did not write only with -Force"),
+            (">> FILE", "behind what a file holds"),
+            ("| PROGRAM", "into a program of the system: .why | grep heap, .dump Process | sort"),
+            (
+                "its end",
+                "is no failure if it comes early, as of head; other exit statuses than 0 are errors",
+            ),
+            (
+                "in scripts",
+                "| PROGRAM needs --pipes; quotes keep a | in a value: -ObjectName \"a | b\"",
+            ),
+            (
+                "in a query",
+                "| and || are operators; | PROGRAM follows a complete query, ; or an option",
+            ),
+        ],
+        causes: Vec::new,
+    },
+    TopicSpec {
         name: "growth",
         summary: "words for how a group of handles grows",
         rows: &[

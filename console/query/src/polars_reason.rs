@@ -172,6 +172,8 @@ pub struct KnownNames<'a> {
     pub tables: Vec<&'a str>,
     /// Columns to name where the message lists none.
     pub columns: Vec<&'a str>,
+    /// The query as it was typed.
+    pub query: &'a str,
 }
 
 /// Explains an error in terms of the query. Unknown messages stay as polars has them.
@@ -258,20 +260,25 @@ fn reworded(text: &str, names: &KnownNames<'_>) -> Option<String> {
         return Some(format!("table '{name}' not found{hint}"));
     }
     if let Some(captures) = KNOWN_MISSING.iter().find_map(|known| known.captures(text)) {
-        return missing_column(&captures, &names.columns);
+        return missing_column(&captures, names);
     }
     KNOWN.iter().find_map(|(known, words)| words(&known.captures(text)?))
 }
 
-/// A column that is not there, with the nearest that is, or all that are.
-fn missing_column(captures: &Captures<'_>, known_columns: &[&str]) -> Option<String> {
+/// A column that is not there, with the nearest that is, or all that are. In double quotes it may be meant as a text.
+fn missing_column(captures: &Captures<'_>, names: &KnownNames<'_>) -> Option<String> {
     let name = captures.name("name")?.as_str();
+    if names.query.contains(&format!("\"{name}\"")) {
+        return Some(format!(
+            "column '{name}' not found; double quotes are for names, and text has single ones: '{name}'"
+        ));
+    }
     let listed: Option<Vec<&str>> = captures.name("columns").map(|columns| {
         let columns = columns.as_str().split(", ").map(|column| column.trim_matches('"'));
         columns.filter(|column| !column.is_empty()).collect()
     });
     let has_no_table = listed.as_ref().is_some_and(Vec::is_empty);
-    let columns = listed.unwrap_or_else(|| known_columns.to_vec());
+    let columns = listed.unwrap_or_else(|| names.columns.clone());
     let table = captures.name("table").map(|table| format!(" in '{}'", table.as_str()));
     let table = table.unwrap_or_default();
     let hint = match suggest::nearest(name, columns.iter().copied()) {
@@ -384,8 +391,11 @@ mod tests {
     use super::*;
 
     fn reason(error: &PolarsError) -> String {
-        let names =
-            KnownNames { tables: vec!["processes", "objects"], columns: vec!["type", "pointer"] };
+        let names = KnownNames {
+            tables: vec!["processes", "objects"],
+            columns: vec!["type", "pointer"],
+            query: "",
+        };
         polars_reason(error, &names)
     }
 
@@ -517,6 +527,10 @@ mod tests {
         ),
         ("SELECT pid FROM tt", "table 'tt' not found"),
         ("SELECT nme FROM t", "column 'nme' not found, did you mean name?"),
+        (
+            "SELECT pid FROM t WHERE name = \"Idle\"",
+            "column 'Idle' not found; double quotes are for names, and text has single ones: 'Idle'",
+        ),
         ("SELECT p.nme FROM t p", "column 'nme' not found in 'p', did you mean name?"),
     ];
 
@@ -535,7 +549,7 @@ mod tests {
         let mut errors: Vec<PolarsError> = Vec::new();
         for (query, expected) in PROVOKING {
             let error = provoked(query);
-            let names = KnownNames { tables: vec!["t"], columns: vec!["name", "pid"] };
+            let names = KnownNames { tables: vec!["t"], columns: vec!["name", "pid"], query };
             let reason = polars_reason(&error, &names);
             assert!(reason.contains(expected), "{query}: {reason}");
             errors.push(error);

@@ -1,6 +1,6 @@
 //! Ctrl-C, and the other signals that end a program: how a command that runs is asked to stop.
 
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::process::Child;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -26,7 +26,7 @@ static WAIT: AtomicU8 = AtomicU8::new(0);
 /// Counter of starts and ends of writes to standard output and standard error: odd while one waits for a reader.
 static WRITES: AtomicUsize = AtomicUsize::new(0);
 
-/// The process of the pager that is waited for, 0 if none is.
+/// The process of the pager, or of a program that takes an answer, that is waited for; 0 if none is.
 static PAGER: AtomicU32 = AtomicU32::new(0);
 
 /// Input that a program waits for while it runs no command.
@@ -84,10 +84,12 @@ fn ends_wait(signal: Option<i32>, wait: u8) -> bool {
     signal.is_some() && wait != 0 && !is_key
 }
 
-/// Waits for a pager, which takes its text or shows it, and which a signal ends together with the program.
+/// Waits for a pager, or for another program that takes an answer, and which a signal ends together with this program.
+/// On a terminal, Ctrl-C is a key for it.
 pub fn waiting_for<T>(pager: &mut Child, wait: impl FnOnce(&mut Child) -> T) -> T {
+    let input = if io::stdin().is_terminal() { Wait::Prompt } else { Wait::Script };
     PAGER.store(pager.id(), Ordering::SeqCst);
-    let waited = waiting(Wait::Prompt, || wait(pager));
+    let waited = waiting(input, || wait(pager));
     PAGER.store(0, Ordering::SeqCst);
     waited
 }
@@ -176,7 +178,7 @@ mod unix {
     use signal_hook::iterator::Signals;
     use signal_hook::low_level;
 
-    use super::{Cancel, Cancelled, PAGER, SIGNALS, WAIT, WRITES, ends_wait, last, status};
+    use super::{Cancel, Cancelled, PAGER, SIGNALS, WAIT, WRITES, Wait, ends_wait, last, status};
 
     /// Settings of the terminal before the prompt changed them.
     static TERMINAL: Mutex<Option<Termios>> = Mutex::new(None);
@@ -194,8 +196,13 @@ mod unix {
         let mut signals = Signals::new(SIGNALS)?;
         thread::Builder::new().name("signals".into()).spawn(move || {
             for signal in signals.forever() {
-                if ends_wait(Some(signal), WAIT.load(Ordering::SeqCst)) {
+                let wait = WAIT.load(Ordering::SeqCst);
+                if ends_wait(Some(signal), wait) {
                     end();
+                }
+                // The program that is waited for does what it likes at Ctrl-C, several times if it goes on.
+                if PAGER.load(Ordering::SeqCst) != 0 && wait == Wait::Prompt as u8 {
+                    cancel.reset();
                 }
                 // Watches until the command has ended, or the program.
                 while cancel.is_cancelled() && !(is_screen && last() == Some(SIGINT)) {

@@ -127,14 +127,17 @@ fn planned(
     }
     let columns: Vec<RelationColumn> =
         named.iter().filter_map(|name| views.relation(name)).flat_map(Relation::columns).collect();
-    let converted = with_literals(query, &columns);
-    let query = converted.as_deref().unwrap_or(query);
-    let mut run = |text: &str| collect(execute(&mut context, text)?, refused);
-    let answer = run(query);
-    let may_be_named = answer.is_err() && refused.get().is_none();
-    let answer = match may_be_named.then(|| with_names(query)).flatten() {
-        Some(renamed) => run(&renamed).or(answer),
-        None => answer,
+    let mut run = |text: &str| {
+        let converted = with_literals(text, &columns);
+        collect(execute(&mut context, converted.as_deref().unwrap_or(text))?, refused)
+    };
+    // Errors are about the query as it was typed.
+    let answer = match with_names(query) {
+        Some(renamed) => run(&renamed).or_else(|error| match refused.get() {
+            Some(_) => Err(error),
+            None => run(query),
+        }),
+        None => run(query),
     };
     answer.map_err(|error| {
         let failing = match refused.get() {
@@ -143,7 +146,7 @@ fn planned(
         };
         match failing {
             Some((view, error)) => SqlError::in_view(&error, view, views),
-            None => SqlError::in_query(&error, &named, views),
+            None => SqlError::in_query(&error, query, &named, views),
         }
     })
 }

@@ -323,6 +323,16 @@ fn check_expr(expr: &Expr) -> Result<(), Refusal> {
             }
             _ => Ok(()),
         },
+        // Polars has one pattern for all rows.
+        Expr::Like { pattern, .. } | Expr::ILike { pattern, .. } if is_column(pattern) => {
+            Err(match pattern.as_ref() {
+                Expr::Identifier(name) if name.quote_style == Some('"') => format!(
+                    "{name} is a column: double quotes are for names, and text has single ones: LIKE '{}'",
+                    name.value
+                ),
+                _ => format!("LIKE takes a text in single quotes, not the column {pattern}"),
+            })
+        }
         Expr::Substring { substring_from: Some(from), .. } if is_negative(from) => {
             Err("substr counts from 1; write right(text, n) for the last letters".to_owned())
         }

@@ -54,7 +54,12 @@ impl SqlError {
     }
 
     /// An error of polars about a query that names these tables, whose columns may be meant.
-    pub fn in_query(error: &PolarsError, tables: &[String], views: &Views) -> SqlError {
+    pub fn in_query(
+        error: &PolarsError,
+        query: &str,
+        tables: &[String],
+        views: &Views,
+    ) -> SqlError {
         if let PolarsError::ComputeError(reason) = innermost(error)
             && reason.as_ref() == TOO_MANY_ROWS
         {
@@ -65,16 +70,18 @@ impl SqlError {
         let names = KnownNames {
             tables: views.relations().map(Relation::name).collect(),
             columns: columns.iter().map(|column| &*column.name).collect(),
+            query,
         };
         SqlError::Query { reason: polars_reason(error, &names) }
     }
 
     /// Like [`in_query`](Self::in_query), but about a view of the user, whose file it names.
     pub fn in_view(error: &PolarsError, view: &View, views: &Views) -> SqlError {
-        let Some(file) = &view.file else { return SqlError::in_query(error, &[], views) };
+        let Some(file) = &view.file else { return SqlError::in_query(error, "", &[], views) };
         let names = KnownNames {
             tables: views.relations().map(Relation::name).collect(),
             columns: view.columns.iter().map(|column| &*column.name).collect(),
+            query: &view.sql,
         };
         ViewError::of_query(file, &view.sql, error, &names).into()
     }
@@ -82,7 +89,7 @@ impl SqlError {
 
 impl From<PolarsError> for SqlError {
     fn from(error: PolarsError) -> SqlError {
-        SqlError::in_query(&error, &[], Views::built_in())
+        SqlError::in_query(&error, "", &[], Views::built_in())
     }
 }
 

@@ -1,5 +1,6 @@
 //! Names for columns of a query that have none, and those of `WITH`.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use polars::sql::extract_table_identifiers;
@@ -16,9 +17,10 @@ use sqlparser::{
 pub const POLARS_COUNT: &str = "len";
 const COUNT: &str = "count(*)";
 
-/// The query with each calculated column named after itself, as in `min(handle)`, and sorted by that name; `None` when
-/// it has none. Polars names a call after its column, so that `min(handle), max(handle)` are two columns of one name,
-/// and calculates `ORDER BY max(handle)` again, of the rows of the answer.
+/// The query with each calculated column named after itself, as in `min(handle)`, and sorted by that name, and with
+/// names of their own for columns of one name, as in `pid, pid_1`; `None` when it has neither. Polars names a call after
+/// its column, so that `min(handle), max(handle)` are two columns of one name, and calculates `ORDER BY max(handle)` again,
+/// of the rows of the answer.
 pub fn with_names(query: &str) -> Option<String> {
     let mut statements = Parser::parse_sql(&GenericDialect {}, query).ok()?;
     let mut names = Names::default();
@@ -53,12 +55,18 @@ impl VisitorMut for Names {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let aliases = select.projection.iter().filter_map(|item| match item {
+            SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
+            _ => None,
+        });
+        let mut taken: HashSet<String> = aliases.collect();
         for item in &mut select.projection {
-            if let SelectItem::UnnamedExpr(expr) = item
-                && is_calculated(expr)
-            {
-                let (expr, alias) = (expr.clone(), column_name(expr));
-                *item = SelectItem::ExprWithAlias { expr, alias };
+            let SelectItem::UnnamedExpr(expr) = item else { continue };
+            let name = column_name(expr);
+            let alias = unused(name.clone(), &taken);
+            taken.insert(alias.value.clone());
+            if is_calculated(expr) || alias != name {
+                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
                 self.has_new = true;
             }
         }
@@ -79,6 +87,15 @@ impl VisitorMut for Names {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// The name, with a number behind it if it is taken.
+fn unused(name: Ident, taken: &HashSet<String>) -> Ident {
+    let start = if name.value == POLARS_COUNT { "count" } else { &name.value };
+    let numbered = (1..).map(|number| format!("{start}_{number}"));
+    let mut names = std::iter::once(name.value.clone()).chain(numbered);
+    let value = names.find(|name| !taken.contains(name)).unwrap_or_default();
+    Ident { value, ..name }
 }
 
 /// The name of a calculated column among those of a query.
@@ -119,8 +136,23 @@ mod tests {
         let query = "SELECT kind, min(handle), max(handle) AS last FROM events GROUP BY kind";
         let named = "SELECT kind, min(handle) AS \"min(handle)\", max(handle) AS last FROM events GROUP BY kind";
         assert_eq!(with_names(query).as_deref(), Some(named));
-        assert_eq!(with_names("SELECT kind, kind FROM events ORDER BY kind"), None);
+        assert_eq!(with_names("SELECT kind, tid FROM events ORDER BY kind"), None);
         assert_eq!(with_names("SELECT ("), None);
+    }
+
+    #[test]
+    fn columns_of_one_name_get_names_of_their_own() {
+        for (query, named) in [
+            ("SELECT 1, 1", r#"SELECT 1 AS "1", 1 AS "1_1""#),
+            ("SELECT count(*), count(*)", r#"SELECT count(*) AS "len", count(*) AS "count_1""#),
+            (
+                "SELECT a.pid, b.pid, tid AS pid_1 FROM a JOIN b ON a.k = b.k",
+                "SELECT a.pid, b.pid AS pid_2, tid AS pid_1 FROM a JOIN b ON a.k = b.k",
+            ),
+            (r#"SELECT "a b" || 'x' FROM t"#, r#"SELECT "a b" || 'x' AS """a b"" || 'x'" FROM t"#),
+        ] {
+            assert_eq!(with_names(query).as_deref(), Some(named));
+        }
     }
 
     #[test]

@@ -133,6 +133,7 @@ fn planned(
         let names = KnownNames {
             tables: TABLES.iter().map(|table| -> &str { table.name }).collect(),
             columns: columns.iter().map(|column| &*column.name).collect(),
+            query,
         };
         SqlError::failed(polars_reason(&error, &names))
     })

@@ -74,11 +74,14 @@ pub fn context(tables: &Arc<Tables>) -> PolarsResult<SQLContext> {
     Ok(context)
 }
 
+/// Options of the parser with which polars reads a query.
+pub fn parser_options() -> ParserOptions {
+    ParserOptions { trailing_commas: true, ..ParserOptions::default() }
+}
+
 /// Plans a query in the SQL that [`translate`] knows.
 pub fn execute(context: &mut SQLContext, query: &str) -> PolarsResult<LazyFrame> {
-    // Polars reads a query in this way.
-    let options = ParserOptions { trailing_commas: true, ..ParserOptions::default() };
-    let parser = Parser::new(&GenericDialect {}).with_options(options).try_with_sql(query);
+    let parser = Parser::new(&GenericDialect {}).with_options(parser_options()).try_with_sql(query);
     // Polars says what is wrong with a text that is no query, or more than one.
     let Ok(statements) = parser.and_then(|mut parser| parser.parse_statements()) else {
         return context.execute(query);

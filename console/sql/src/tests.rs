@@ -297,7 +297,7 @@ fn a_wrong_query_is_refused_with_the_nearest_names() {
     let error = |query| answer(&files, query).expect_err(query);
     assert!(error("SELECT * FROM leak").contains("did you mean leaks?"));
     assert!(error("SELECT typ FROM leaks").contains("did you mean type?"));
-    assert!(!error("SELECT row, p.row FROM processes p").contains("Resolved plan"));
+    assert!(!error("SELECT row AS a, p.row AS a FROM processes p").contains("Resolved plan"));
     assert!(error("SELECT * FROM").starts_with("expected "));
     assert!(error("SELECT 1; SELECT 2").contains("one"));
     assert_eq!(error("DROP TABLE nothing"), "table 'nothing' does not exist");

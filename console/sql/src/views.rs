@@ -175,6 +175,7 @@ impl Views {
                 let names = KnownNames {
                     tables: tables.chain(files.iter().map(|file| file.name.as_str())).collect(),
                     columns: known.iter().map(|column| &*column.name).collect(),
+                    query: &file.text,
                 };
                 file.wrong(&error, &names)
             })?;

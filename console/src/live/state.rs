@@ -63,9 +63,9 @@ impl Live {
         let mut watch = StopWatch::new(&args.stop_when)?;
         let limit = Duration::from_secs(60 * u64::from(args.window));
         let window = |recording| LiveWindow::new(recording, Some(limit));
-        let when_full = if args.replay.is_some() { WhenFull::Wait } else { WhenFull::Drop };
+        let when_full = if args.replayed().is_some() { WhenFull::Wait } else { WhenFull::Drop };
         let (sender, receiver) = live_queue(QUEUE, when_full);
-        let (source, window) = match &args.replay {
+        let (source, window) = match args.replayed() {
             Some(trace) => {
                 let speed = args.speed.or(is_watched.then_some(1.0));
                 let (source, recording, inventory) = Source::replay(trace, speed, sender, cancel)?;
@@ -86,7 +86,7 @@ impl Live {
             is_over: false,
             reached: None,
             stats: Stats::default(),
-            replayed: args.replay.clone(),
+            replayed: args.replayed().cloned(),
             folder: temporary_folder()?,
             tables: 0,
             next: Instant::now(),

@@ -6,16 +6,20 @@ use clap::{CommandFactory, Parser};
 use thiserror::Error;
 
 use crate::cli::Cli;
+use handlescope_commands::dump::DumpWords;
 use handlescope_commands::help::help_in_shell;
 use handlescope_commands::load::Load;
 use handlescope_commands::registry::{explained, registry};
 use handlescope_commands::shared::gate::FAIL;
 use handlescope_commands::shared::options;
 use handlescope_commands::shared::symbols::program_options;
+use handlescope_commands::sql::SqlWords;
 use handlescope_commands::{Command, Invocation, Registry};
 use handlescope_fleet::dataset::Dataset;
 use handlescope_session::grammar::{self, ParseError, Token, join, parse};
-use handlescope_session::paths::{ExpandError, expand, has_extension, with_home};
+use handlescope_session::paths::{
+    ExpandError, TRACE_EXTENSIONS, expand, has_extension, is_extract, with_home,
+};
 use handlescope_session::suggest;
 use handlescope_session::terminal::ColorChoice;
 use handlescope_session::trace::LoadArgs;
@@ -51,6 +55,14 @@ struct NotHere {
     reason: &'static str,
 }
 
+/// A command of the prompt in place of a subcommand.
+#[derive(Debug, Error)]
+#[error("{command} is a command of the prompt; write handlescope FILE -c '{usage}'")]
+struct OnlyAtPrompt {
+    command: &'static str,
+    usage: String,
+}
+
 impl From<ParseError> for Refusal {
     fn from(error: ParseError) -> Refusal {
         Refusal::Command(error)
@@ -68,7 +80,11 @@ pub enum Form {
     Why,
     Diff,
     Report,
+    Sql,
+    Plot,
+    Flame,
     Schema,
+    Help,
     Console,
     /// Something of ETWAnalyzer that is not here, because of the reason.
     Refused(&'static str),
@@ -93,7 +109,11 @@ const COMMANDS: &[(Form, &str, &[&str])] = &[
     (Form::Why, ".why", &["why"]),
     (Form::Diff, ".diff", &["diff"]),
     (Form::Report, ".report", &["report"]),
+    (Form::Sql, ".sql", &["sql"]),
+    (Form::Plot, ".plot", &["plot"]),
+    (Form::Flame, ".flame", &["flame"]),
     (Form::Schema, ".schema", &["schema"]),
+    (Form::Help, ".help", &["help"]),
 ];
 
 /// ETWAnalyzer's commands that are not here, each with the reason.
@@ -204,7 +224,7 @@ fn split(arguments: &[String]) -> Split {
                 split.words.push(word.clone());
                 split.words.extend(arguments.by_ref().cloned());
             }
-            "--keep-going" | "--echo" | "--force" => split.globals.push(word.clone()),
+            "--keep-going" | "--echo" | "--pipes" | "--force" => split.globals.push(word.clone()),
             "--color" | "--config" | "-c" | "--symbol-timeout" | "--symbol-max-size" => {
                 split.globals.push(word.clone());
                 if name == word {
@@ -225,6 +245,21 @@ fn split(arguments: &[String]) -> Split {
     split
 }
 
+/// Whether a first word is a kind of a dump, and neither a file nor a subcommand in other letters.
+fn is_kind(word: &str) -> bool {
+    let is_kind = [false, true].iter().any(|dataset| registry(*dataset).kind(word).is_some());
+    // This word asks for the version of the program, and not for those of modules.
+    let is_of_program = word == "version" || Form::of_subcommand(&word.to_lowercase()).is_some();
+    is_kind && !is_of_program && !is_there(word)
+}
+
+/// Whether a word names files: those of a pattern, or one that is there or would be a trace.
+fn is_there(word: &str) -> bool {
+    let path = with_home(word);
+    let is_named = has_extension(&path, TRACE_EXTENSIONS) || is_extract(&path);
+    is_named || word.contains(['*', '?']) || path.exists()
+}
+
 /// The error about a first word that is like a subcommand but neither one nor a file.
 fn mistyped(words: &[String]) -> Option<ParseError> {
     let name = words.first().filter(|word| {
@@ -232,8 +267,15 @@ fn mistyped(words: &[String]) -> Option<ParseError> {
         !word.starts_with('-')
             && letters.all(|letter| letter.is_ascii_alphabetic() || letter == b'-')
     })?;
-    if Form::of_subcommand(name).is_some() || Cli::is_subcommand(name) {
+    if Form::of_subcommand(name).is_some() || Cli::is_subcommand(name) || is_kind(name) {
         return None;
+    }
+    let has_other_case = Cli::is_subcommand(&name.to_lowercase());
+    let at_prompt = registry(false).command(&format!(".{name}"));
+    let at_prompt = at_prompt.filter(|_| !has_other_case && !is_there(name));
+    if let Some(command) = at_prompt {
+        let (command, usage) = (command.name(), command.usage());
+        return Some(ParseError::refused(OnlyAtPrompt { command, usage }));
     }
     let program = Cli::command();
     let subcommands = program.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
@@ -252,6 +294,7 @@ fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
     let (index, form) = match Form::of_subcommand(first) {
         Some(form) => (0, form),
         None if Cli::is_subcommand(first) => return None,
+        None if is_kind(first) => return Some((Form::Dump, "dump".to_owned(), words.to_vec())),
         None => {
             let until = words.iter().position(|word| word == "--").unwrap_or(words.len());
             let switches = words.iter().take(until).enumerate();
@@ -305,8 +348,12 @@ fn read(
     if take(&["-debug"]) {
         shot.notes.push(options::DEBUG);
     }
-    if take(&["-help", "--help", "-h", "-?"]) {
-        shot.command = Some(help(form, &words, commands)?);
+    let asks_help = take(&["-help", "--help", "-h", "-?"]);
+    if asks_help || form == Form::Help {
+        shot.command = Some(match form {
+            Form::Help if !asks_help => help_on(&words, commands)?,
+            _ => help(form, &words, commands)?,
+        });
         return Ok(shot);
     }
     let loads = !matches!(form, Form::Extract | Form::Redact | Form::Schema);
@@ -324,11 +371,11 @@ fn read(
             shot.load = Some(to_load(queries, recursive));
             shot.command = command(form, &words, commands)?;
         }
-        Form::Why | Form::Diff | Form::Report => {
+        Form::Why | Form::Diff | Form::Report | Form::Sql | Form::Plot | Form::Flame => {
             let recursive = take(&["-recursive"]);
             let mut files = files(form, &mut words, commands);
-            if form == Form::Report {
-                words.insert(0, page(&name, &mut files)?);
+            if let Some(picture) = picture(form, &name, &mut files)? {
+                words.insert(0, picture);
             }
             let queries = if files.is_empty() { queries(&mut words)? } else { files };
             let as_named = form == Form::Diff && !over_dataset;
@@ -341,7 +388,7 @@ fn read(
         Form::Extract | Form::Redact | Form::Schema => {
             shot.command = command(form, &words, commands)?;
         }
-        Form::Console | Form::Refused(_) => {
+        Form::Console | Form::Help | Form::Refused(_) => {
             if words.iter().any(|word| !names_files(word)) {
                 shot.load = Some(load_args(&words)?);
             }
@@ -350,13 +397,25 @@ fn read(
     Ok(shot)
 }
 
-/// Takes the page to write, which follows the traces.
-fn page(name: &str, files: &mut Vec<String>) -> Result<String, ParseError> {
-    let page = files.pop_if(|file| has_extension(Path::new(file), &["html", "htm"]));
-    page.ok_or_else(|| ParseError::MissingArgument {
-        command: format!("handlescope {name}"),
-        argument: "NAME.html, the file to write, after the traces",
-    })
+/// Takes the page or picture to write, which follows the traces.
+fn picture(form: Form, name: &str, files: &mut Vec<String>) -> Result<Option<String>, ParseError> {
+    let (extensions, argument): (&[&str], _) = match form {
+        Form::Report => (&["html", "htm"], Some("NAME.html, the file to write, after the traces")),
+        Form::Flame => {
+            let argument = "NAME.svg or NAME.speedscope.json, the file to write, after the traces";
+            (&["svg", "json"], Some(argument))
+        }
+        Form::Plot => (&["svg"], None),
+        _ => return Ok(None),
+    };
+    let file = files.pop_if(|file| has_extension(Path::new(file), extensions));
+    match argument {
+        Some(argument) if file.is_none() => {
+            let command = format!("handlescope {name}");
+            Err(ParseError::MissingArgument { command, argument })
+        }
+        _ => Ok(file),
+    }
 }
 
 /// Refuses to compare anything but two traces.
@@ -415,17 +474,49 @@ fn help(
     commands: &'static Registry,
 ) -> Result<Invocation, ParseError> {
     let kind = words.iter().find_map(|word| commands.kind(word)).filter(|_| form == Form::Dump);
-    help_in_shell(kind.map_or(form.command(), |kind| kind.name()), commands)
+    let topic = kind.map_or(form.command(), |kind| kind.name()).to_owned();
+    help_in_shell(&[topic], commands)
 }
 
-/// Takes the files that stand between the options of a command out of the words.
+/// Help on what the words name: the program if there are none, one of its actions, or a topic of the console.
+fn help_on(words: &[String], commands: &'static Registry) -> Result<Invocation, Refusal> {
+    let of_form = words.first().and_then(|first| Form::of_subcommand(first));
+    let is_of_program = words.first().is_none_or(|first| Cli::is_subcommand(first));
+    if is_of_program && of_form.is_none() {
+        let words = words.iter().map(String::as_str);
+        let line = ["handlescope"].into_iter().chain(words).chain(["--help"]);
+        if let Err(help) = Cli::program().try_get_matches_from(line) {
+            return Err(Refusal::Globals(help));
+        }
+    }
+    let mut topic = words.to_vec();
+    if let (Some(first), Some(form)) = (topic.first_mut(), of_form) {
+        form.command().clone_into(first);
+    }
+    Ok(help_in_shell(&topic, commands)?)
+}
+
+/// Takes the files that stand between the options of a command out of the words. The kind of a dump, known or not, and
+/// a query are no files.
 fn files(form: Form, words: &mut Vec<String>, commands: &Registry) -> Vec<String> {
-    let kind = words.first().and_then(|word| commands.kind(word)).filter(|_| form == Form::Dump);
-    let command = || commands.command(form.command()).map(|command| command.options());
-    let options = kind.map(|kind| kind.options()).or_else(command).unwrap_or_default();
-    let (_, tokens) = join(words);
-    let (_, behind) = tokens.split_at(usize::from(kind.is_some()));
-    let between = parse::words(&options, behind);
+    let (line, tokens) = join(words);
+    let options = match form {
+        Form::Dump => DumpWords::of(&tokens, commands).options(commands),
+        _ => commands.command(form.command()).map(|command| command.options()).unwrap_or_default(),
+    };
+    let mut between = parse::words(&options, &tokens);
+    match form {
+        Form::Dump => {
+            let kind = between.iter().position(|word| commands.kind(&word.text).is_some());
+            let kind = kind.or_else(|| between.iter().position(|word| !is_there(&word.text)));
+            kind.map(|index| between.remove(index));
+        }
+        Form::Sql => {
+            let query = SqlWords::behind_files(&line, &tokens);
+            between.retain(|word| query.iter().all(|part| part.span != word.span));
+        }
+        _ => {}
+    }
     let (files, rest): (Vec<&Token>, Vec<&Token>) =
         tokens.iter().partition(|token| between.iter().any(|file| file.span == token.span));
     let texts = |tokens: Vec<&Token>| tokens.into_iter().map(|token| token.text.clone()).collect();

@@ -155,6 +155,88 @@ fn extractions_go_with_and_without_extractors() {
     }
 }
 
+/// The command of a line as the prompt has it, and the files that are loaded first.
+fn loaded(line: &[&str]) -> (String, Vec<String>) {
+    let shot = shot(line);
+    let command = shot.command.expect("a command").call;
+    let text = command.shared().map(|shared| shared.text.clone());
+    (text.unwrap_or_else(|| format!("{command:?}")), shot.load.expect("files").queries)
+}
+
+#[test]
+fn a_query_and_its_files_stand_in_any_order() {
+    let query = "SELECT 'a b' FROM leaks";
+    let (text, files) = loaded(&["sql", "a.etl", "b.etl", query, "-json"]);
+    assert_eq!(
+        (&*text, &*files.join(" ")),
+        (".sql \"SELECT 'a b' FROM leaks\" -json", "a.etl b.etl")
+    );
+    for line in [
+        &["sql", query, "a.etl", "-json"][..],
+        &["sql", "--json", "a.etl", query],
+        &["sql", "-fd", "a.etl", query, "-json"],
+        &["sql", "a.etl", "SELECT", "'a", "b'", "FROM", "leaks", "-json"],
+        &["sql", "a.etl", "q.sql", "-json"],
+    ] {
+        assert_eq!(loaded(line).1, ["a.etl"], "{line:?}");
+    }
+    assert!(refused(&["sql", "a.etl"]).starts_with("handlescope sql needs a query"));
+}
+
+#[test]
+fn a_picture_follows_the_traces_that_it_is_drawn_of() {
+    for line in [
+        &["flame", "a.etl", "b.etl", "leaks.svg", "-pn", "leaky"][..],
+        &["plot", "a.etl", "b.etl", "leaks.svg", "-pn", "leaky"],
+        &["plot", "-pn", "leaky", "a.etl", "b.etl"],
+    ] {
+        assert_eq!(shot(line).load.expect("files").queries, ["a.etl", "b.etl"], "{line:?}");
+    }
+    let error = refused(&["flame", "a.etl"]);
+    assert!(
+        error.starts_with("handlescope flame needs NAME.svg or NAME.speedscope.json"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_kind_of_a_dump_may_go_without_dump() {
+    let (text, files) = loaded(&["stats", "a.etl", "-Properties", "computer"]);
+    assert_eq!((&*text, files), (".dump stats -Properties computer", vec!["a.etl".to_owned()]));
+    assert_eq!(
+        dump(&["ObjectRef", "a.etl", "-Leak"]),
+        dump(&["dump", "ObjectRef", "a.etl", "-Leak"])
+    );
+    assert_eq!(dump(&["dump", "-Leak", "ObjectRef", "a.etl"]).1.queries, ["a.etl"]);
+    assert_eq!(dump(&["dump", "a.etl", "ObjectRef", "-Leak"]).1.queries, ["a.etl"]);
+}
+
+#[test]
+fn help_is_about_any_topic() {
+    for (line, topic) in [
+        (&["help", "why"][..], ".why"),
+        (&["help", "ObjectRef"], "ObjectRef"),
+        (&["help", "dump", "ObjectRef", "-Leak"], "-Leak"),
+        (&["help", "leak"], "-Leak"),
+        (&["help", "convert-time"], ".converttime"),
+        (&["help", "filters"], "filters"),
+        (&["help", "help"], ".help"),
+        (&["help", "--help"], ".help"),
+        (&["help", ".list"], ".list"),
+    ] {
+        let command = shot(line).command.expect("a command");
+        assert_eq!(format!("{:?}", command.call), format!("help on {topic}"), "{line:?}");
+    }
+    for (line, part) in [
+        (&["help"][..], "Usage: handlescope"),
+        (&["help", "record"], "Usage: handlescope record"),
+        (&["help", "dataset", "add"], "Usage: handlescope dataset add"),
+        (&["help", "reprot"], "no help on 'reprot', did you mean .report?"),
+    ] {
+        assert!(refused(line).contains(part), "{line:?}: {}", refused(line));
+    }
+}
+
 #[test]
 fn a_wrong_line_says_why() {
     for (line, message) in [
@@ -181,6 +263,16 @@ fn a_wrong_line_says_why() {
         (
             &["why", "a.etl", "--symbolpath", "s"],
             "unknown option --symbolpath, did you mean --symbol-path?",
+        ),
+        (
+            &["dump", "Bogus", "a.etl"],
+            "handlescope dump has no kind 'Bogus'; the kinds are ObjectRef",
+        ),
+        (&["dump", "a.etl", "CPU"], "handlescope dump has no kind 'CPU'; CPU is no question"),
+        (&["dump", "a.etl"], "handlescope dump needs a kind"),
+        (
+            &["export", "a.etl", "tables"],
+            ".export is a command of the prompt; write handlescope FILE -c '.export FOLDER'",
         ),
         (&["-mcp"], "-mcp: the MCP server is started with handlescope mcp"),
         (&["-LoadSymbol", "-fd", "x", "-Indent"], "unknown option -Indent"),

@@ -109,6 +109,10 @@ pub struct RecordArgs {
 /// The options of `live`.
 #[derive(Debug, Args)]
 pub struct LiveArgs {
+    /// Show the events of this trace as if they came now, as --replay does.
+    #[arg(value_name = "TRACE", group = REPLAYED)]
+    pub trace: Option<PathBuf>,
+
     #[command(flatten)]
     pub session: SessionArgs,
 
@@ -124,17 +128,20 @@ pub struct LiveArgs {
     pub stop_when: Vec<StopCondition>,
 
     /// Show the events of this trace as if they came now; works anywhere.
-    #[arg(long, value_name = "FILE", conflicts_with = "dry_run", help_heading = "Replay")]
+    #[arg(long, value_name = "FILE", group = REPLAYED, help_heading = "Replay")]
     pub replay: Option<PathBuf>,
 
     /// Replay speed, as a factor [default: 1 on a terminal, else as fast as possible].
-    #[arg(long, value_name = "N", requires = "replay", value_parser = speed, help_heading = "Replay")]
+    #[arg(long, value_name = "N", requires = REPLAYED, value_parser = speed, help_heading = "Replay")]
     pub speed: Option<f64>,
 
     /// Print the session's configuration as JSON without showing anything.
-    #[arg(long)]
+    #[arg(long, conflicts_with = REPLAYED)]
     pub dry_run: bool,
 }
+
+/// The arguments that name a trace to replay, of which there may be one.
+const REPLAYED: &str = "replayed";
 
 /// The options of `wprp`.
 #[derive(Debug, Args)]
@@ -227,6 +234,11 @@ impl RecordArgs {
 }
 
 impl LiveArgs {
+    /// The trace whose events are shown.
+    pub fn replayed(&self) -> Option<&PathBuf> {
+        self.replay.as_ref().or(self.trace.as_ref())
+    }
+
     pub fn options(&self) -> RecordOptions {
         RecordOptions {
             stop_when: self.stop_when.clone(),

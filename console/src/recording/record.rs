@@ -312,7 +312,7 @@ fn extract(
     cancel: &Cancel,
 ) -> Result<(), CommandError> {
     let output = beside(trace);
-    prepare_folder(&output)
+    let _made = prepare_folder(&output)
         .map_err(|source| LoadError::NoPlace { path: output.clone(), source })?;
     let summary = extraction::run(trace, &output, options(None), cancel, messages)
         .map_err(LoadError::from)?;

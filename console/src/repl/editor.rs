@@ -154,7 +154,7 @@ impl History for LineHistory {
     }
 }
 
-/// A query takes more lines until it ends; every other command has one.
+/// A query takes more lines until it is complete; every other command has one.
 pub struct QueryValidator;
 
 impl Validator for QueryValidator {
@@ -342,7 +342,8 @@ mod tests {
             (".sympath ", Some("[OPTION…] [PATH]")),
             (".load a.etl ", None),
             (".dump ", Some("KIND [OPTION…]")),
-            (".sql SELECT 1\n", Some("; or an empty line ends the query")),
+            (".sql SELECT name\n", Some("; or an empty line ends the query")),
+            (".sql SELECT 1\n", None),
             (".sql SELECT 1;\n", None),
             (".quit ", None),
             ("", None),

@@ -5,11 +5,11 @@ use std::ops::Range;
 use handlescope_model::guard::lock;
 use reedline::{Highlighter, StyledText};
 
-use handlescope_commands::Registry;
 use handlescope_commands::completion::{SharedKnown, is_keyword, is_word, keywords, starts_with};
 use handlescope_commands::dump::DumpWords;
 use handlescope_commands::registry::registry;
 use handlescope_commands::sql::SqlWords;
+use handlescope_commands::{Pipe, Registry};
 use handlescope_session::grammar::{
     Arguments, OptionSpec, Redirect, Token, definition_start, parse, split,
 };
@@ -88,6 +88,9 @@ fn roles(line: &str, cursor: usize, aliases: &Aliases, registry: &'static Regist
         let text = roles(text, cursor.saturating_sub(start), aliases, registry);
         return [words, moved(text, |position| position + start)].concat();
     }
+    let whole = line;
+    let Pipe { line, tokens: arguments, program, start } =
+        Pipe::of_command(command.signature().arguments, line, arguments);
     let kept = Redirect::of_command(command.signature().arguments, line, arguments).tokens.len();
     let (arguments, file) = arguments.split_at(kept);
     let mut roles = vec![(first.span.clone(), Role::Command)];
@@ -104,6 +107,11 @@ fn roles(line: &str, cursor: usize, aliases: &Aliases, registry: &'static Regist
         }
     }
     roles.extend(file.iter().map(|token| (token.span.clone(), Role::Value)));
+    if let Some(program) = program {
+        let end = whole.trim_end().len();
+        roles.push((start..start + 1, Role::Command));
+        roles.push((end - program.len()..end, Role::Value));
+    }
     roles
 }
 
@@ -266,6 +274,11 @@ mod tests {
         assert_eq!(of(".timefmt utv ", "utv"), Role::Wrong);
         assert_eq!(of(".timefmt utc ", "utc"), Role::Value);
         assert_eq!(of(".dump Process > a.txt", ">"), Role::Value);
+        // The helper of these tests takes a bar for the cursor.
+        let roles =
+            roles(".dump Process -pn a | grep -x b ", 0, &Aliases::default(), registry(false));
+        assert_eq!(roles.last(), Some(&(22..31, Role::Value)));
+        assert!(roles.contains(&(20..21, Role::Command)));
         assert_eq!(of(".dump Process > a.txt b", ">"), Role::Wrong);
         assert_eq!(of(".load -r a ", "-r"), Role::Option);
         assert_eq!(of(".load -rr a ", "-rr"), Role::Wrong);

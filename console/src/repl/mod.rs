@@ -94,7 +94,7 @@ impl Input {
                 writeln!(shown)?;
                 return Ok(if text.is_empty() { Signal::CtrlD } else { Signal::Success(text) });
             }
-            if !script::is_query_open(text.strip_suffix('\n').unwrap_or(&text)) {
+            if !script::is_waiting(text.strip_suffix('\n').unwrap_or(&text)) {
                 return Ok(Signal::Success(text));
             }
             write!(shown, "{}", prompt.render_prompt_multiline_indicator())?;

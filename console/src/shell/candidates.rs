@@ -29,7 +29,7 @@ impl Candidate {
 }
 
 /// Commands whose options stand between files.
-const BETWEEN_FILES: [&str; 4] = [".dump", ".why", ".diff", ".report"];
+const BETWEEN_FILES: [&str; 7] = [".dump", ".why", ".diff", ".report", ".sql", ".plot", ".flame"];
 
 /// Completions of the last of some words; `words` are those after the program's name. Nothing where a
 /// file is expected, which shells complete best.
@@ -83,6 +83,10 @@ fn of_console(before: &[String], last: &str) -> Vec<Candidate> {
     {
         // Where a file is possible, options are offered after their dash is typed.
         candidates.retain(|candidate| !candidate.value.starts_with('-'));
+        if before.first().is_some_and(|name| name == ".sql") {
+            // A shell has no words of SQL.
+            candidates.clear();
+        }
     }
     if last.starts_with("--") {
         let known: Vec<String> = candidates.iter().map(|known| known.value.clone()).collect();
@@ -187,11 +191,13 @@ mod tests {
 
     #[test]
     fn files_are_left_to_the_shell_until_a_dash_is_typed() {
-        for command in ["why", "diff", "report"] {
+        for command in ["why", "diff", "report", "sql", "plot", "flame"] {
             assert_eq!(of(&[command, ""]), [""; 0], "{command}");
             assert!(!of(&[command, "-"]).is_empty(), "{command}");
         }
         assert_eq!(of(&["dump", "ObjectRef", ""]), [""; 0]);
+        assert_eq!(of(&["stats", "-Prop"]), ["-Properties"]);
+        assert_eq!(of(&["help", "ob"]), ["ObjectRef"]);
         assert!(of(&["dump", ""]).contains(&"ObjectRef".to_owned()));
     }
 

@@ -154,6 +154,28 @@ fn archives_of_all_sorts_in_a_folder_are_one_note_and_a_few_are_named() {
 }
 
 #[test]
+fn a_failed_extraction_leaves_no_folder_behind() {
+    let shell = Shell::new();
+    fs::create_dir(shell.path("t")).unwrap();
+    fs::create_dir(shell.path("own")).unwrap();
+    fs::write(shell.path("t/text.etl"), "time,pid\n1,2\n").unwrap();
+    for arguments in [
+        &["t/text.etl", "-c", ".list"][..],
+        &["extract", "t/text.etl"],
+        &["extract", "t/text.etl", "-outdir", "a/b"],
+        &["extract", "t/text.etl", "-outdir", "own"],
+    ] {
+        let run = shell.run(arguments);
+        assert!(run.status == Some(1) && run.stderr.contains("a text file"), "{run:?}");
+    }
+    assert!(!shell.path("t/Extract").exists() && !shell.path("a").exists());
+    assert!(shell.path("own").exists(), "it was there before");
+    let run = shell.run(&["extract", "t/text.etl", "leaky.etl", "-outdir", "a/b"]);
+    assert_eq!(run.status, Some(1), "{run:?}");
+    assert!(shell.path("a/b/leaky.json7z").exists());
+}
+
+#[test]
 fn a_file_of_another_kind_is_refused_with_its_kind() {
     let shell = Shell::new();
     fs::write(shell.path("text.etl"), "time,pid\n1,2\n").unwrap();

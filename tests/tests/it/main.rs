@@ -78,6 +78,8 @@ mod parquet_readers;
 mod pictures;
 mod process_exit;
 mod processes;
+#[cfg(unix)]
+mod programs;
 mod queries_in_lines;
 mod real_dumps;
 mod real_traces;

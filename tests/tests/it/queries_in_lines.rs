@@ -104,8 +104,8 @@ mod at_the_prompt {
     }
 
     #[test]
-    fn enter_starts_a_line_until_a_semicolon_or_an_empty_line() {
-        for end in [";\r", "\r\r"] {
+    fn enter_starts_a_line_until_the_query_is_complete_or_ended() {
+        for end in ["\r", ";\r", " ORDER BY\r1\r"] {
             let shell = Shell::new();
             let terminal = open(&shell);
             terminal.send(".sql SELECT type, count(*)\r");

@@ -255,6 +255,36 @@ fn calls_over_one_column_have_names_of_their_own() {
             .as_deref(),
         Some("min(handle),last,max(handle),count")
     );
+    for (query, expected) in [
+        ("SELECT count(DISTINCT process) FROM leaks", "count(DISTINCT process)"),
+        (
+            "SELECT CASE WHEN pid = 4 THEN 1 ELSE 2 END FROM processes",
+            "CASE WHEN pid = 4 THEN 1 ELSE 2 END",
+        ),
+        ("SELECT lower(name), 'a', pid + 1 FROM processes", "lower(name),'a',pid + 1"),
+        ("SELECT 1, 1", "1,1_1"),
+        ("SELECT count(*), count(*) FROM leaks", "count,count_1"),
+        (
+            "SELECT p.pid, q.pid FROM processes p JOIN processes q ON p.pid = q.parent_pid",
+            "pid,pid_1",
+        ),
+    ] {
+        assert_eq!(header(query).as_deref(), Some(expected), "{query}");
+    }
+}
+
+#[test]
+fn a_text_in_double_quotes_is_explained() {
+    let shell = Shell::new();
+    for (condition, hint) in [
+        ("LIKE \"%x%\"", "text has single ones: LIKE '%x%'"),
+        ("= \"leaky.exe\"", "text has single ones: 'leaky.exe'"),
+        ("LIKE type", "LIKE takes a text in single quotes, not the column type"),
+    ] {
+        let query = format!(".sql SELECT pid FROM leaks WHERE process {condition}");
+        let run = shell.run(&["leaky.etl", "-c", &query]);
+        assert!(run.status == Some(1) && run.stderr.contains(hint), "{run:?}");
+    }
 }
 
 #[test]

@@ -263,9 +263,9 @@ fn a_session_with_one_output_in_a_file_has_its_prompt_on_the_terminal_and_only_t
         let shell = Shell::new();
         let mut terminal = redirected(&shell, &format!("{arrow} o.txt"));
         terminal.run(PROMPT, ".list");
-        terminal.send(".sql SELECT 1\r");
+        terminal.send(".sql SELECT\r");
         terminal.wait_for_line("  ");
-        terminal.send("AS one;\r");
+        terminal.send("1 AS one\r");
         terminal.run(PROMPT, ".nothing");
         terminal.press(Key::Ctrl('d'));
         assert_eq!(terminal.wait_for_exit(), Some(0));

@@ -244,7 +244,6 @@ fn a_mistyped_subcommand_names_the_nearest() {
         ("extrat leaky.etl", "extract"),
         ("Why", "why"),
         ("Dump ObjectRef -fd leaky.etl", "dump"),
-        ("help", "--help"),
         ("version", "--version"),
     ] {
         let run = run(&shell, line);
@@ -252,9 +251,39 @@ fn a_mistyped_subcommand_names_the_nearest() {
         let message = format!("error: unknown command {word}, did you mean {nearest}?\n");
         assert_eq!((run.status, run.stderr.as_str()), (Some(2), message.as_str()), "{line}");
     }
+    let run_in_prompt = run(&shell, "export leaky.etl tables");
+    assert_eq!(
+        (run_in_prompt.status, run_in_prompt.stderr.as_str()),
+        (
+            Some(2),
+            "error: .export is a command of the prompt; write handlescope FILE -c '.export FOLDER'\n"
+        )
+    );
     fs::rename(shell.path("leaky.etl"), shell.path("extrac")).unwrap();
     assert!(!run(&shell, "extrac").stderr.contains("did you mean"), "a file has the name");
     assert!(run(&shell, "why.etl").stderr.contains("why.etl: file not found"));
+}
+
+#[test]
+fn other_commands_and_kinds_take_their_files_as_why_does() {
+    let shell = Shell::new();
+    let stats = run(&shell, "dump Stats -fd leaky.etl").ok().stdout;
+    assert_eq!(run(&shell, "stats leaky.etl").ok().stdout, stats);
+    let query = "SELECT count(DISTINCT process) FROM leaks";
+    for words in [["sql", "leaky.etl", query, "-csv"], ["sql", query, "leaky.etl", "--csv"]] {
+        assert_eq!(shell.run(&words).ok().stdout, "count(DISTINCT process)\n1\n", "{words:?}");
+    }
+    let _ = run(&shell, "flame leaky.etl leaks.svg").ok();
+    let _ = run(&shell, "plot leaky.etl handles.svg -pn leaky").ok();
+    for picture in ["leaks.svg", "handles.svg"] {
+        assert!(fs::read_to_string(shell.path(picture)).unwrap().contains("<svg"), "{picture}");
+    }
+    let table = run(&shell, "live leaky.etl").ok().stdout;
+    assert_eq!(table, run(&shell, "live --replay leaky.etl").ok().stdout);
+    assert_eq!(run(&shell, "live leaky.etl --dry-run").status, Some(2));
+    let page = run(&shell, "help why").ok().stdout;
+    assert_eq!(page, run(&shell, "why --help").ok().stdout);
+    assert_eq!(run(&shell, "help").ok().stdout, run(&shell, "--help").ok().stdout);
 }
 
 #[test]

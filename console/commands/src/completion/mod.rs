@@ -14,7 +14,9 @@ pub use self::sql_completer::{is_keyword, is_word, keywords};
 use self::filter_values::FilterValue;
 use self::paths::FileFilter;
 use crate::registry::registry;
-use crate::{Registry, dump::DumpWords, settings::USUAL, shared::symbols::SERVERS, sql::SqlWords};
+use crate::{
+    Pipe, Registry, dump::DumpWords, settings::USUAL, shared::symbols::SERVERS, sql::SqlWords,
+};
 use handlescope_session::grammar::{
     Arguments, OptionSpec, Quotes, Redirect, Token, definition_start, parse, split, value::Offers,
 };
@@ -102,8 +104,12 @@ impl Position<'_> {
         let Some((first, arguments)) = self.before.split_first() else {
             return self.commands(known);
         };
-        let Some(command) = self.registry.command(&first.text) else { return Vec::new() };
+        let Some(command) = self.registry.command_of_line(&first.text) else { return Vec::new() };
         let takes = command.signature().arguments;
+        let head = self.line.get(..self.span.start).unwrap_or(self.line);
+        if let Some(program) = Pipe::of_command(takes, head, arguments).program {
+            return if program.is_empty() { self.programs() } else { self.files(FileFilter::All) };
+        }
         if matches!(takes, Arguments::Alias)
             && let Some(start) = definition_start(self.line, arguments)
             && let Some(line) = self.line.get(start..)
@@ -218,6 +224,12 @@ impl Position<'_> {
     fn files(&self, filter: FileFilter) -> Vec<Suggestion> {
         let candidates = paths::candidates(self.word, filter).into_iter();
         candidates.map(|candidate| self.path(&candidate.path, candidate.is_folder)).collect()
+    }
+
+    /// Programs that may take an answer.
+    fn programs(&self) -> Vec<Suggestion> {
+        let programs = paths::programs(self.word);
+        programs.iter().map(|program| self.suggest(program, "a program")).collect()
     }
 
     fn loaded(&self, known: &Known) -> Vec<Suggestion> {

@@ -1,10 +1,12 @@
 //! Completion of file names.
 
 use std::{
-    fs,
+    collections::BTreeSet,
+    env, fs,
     path::{MAIN_SEPARATOR, Path, is_separator},
 };
 
+use handlescope_model::is_harmful;
 use handlescope_session::paths::{
     TRACE_EXTENSIONS, has_extension, is_extract, is_plain_extract, with_home,
 };
@@ -28,6 +30,8 @@ pub enum FileFilter {
     Tables,
     /// Nothing.
     Folders,
+    /// All files.
+    All,
 }
 
 impl FileFilter {
@@ -38,6 +42,7 @@ impl FileFilter {
             }
             FileFilter::Tables => has_extension(path, &FORMATS.map(|spec| spec.extension)),
             FileFilter::Folders => false,
+            FileFilter::All => true,
         }
     }
 }
@@ -62,6 +67,33 @@ pub fn candidates(typed: &str, filter: FileFilter) -> Vec<Candidate> {
         .collect();
     candidates.sort_by(|left, right| left.path.cmp(&right.path));
     candidates
+}
+
+/// Programs that are offered before a letter of one is typed.
+const USUAL_PROGRAMS: &[&str] = if cfg!(windows) {
+    &["findstr", "more", "sort"]
+} else {
+    &["grep", "head", "jq", "less", "sort", "tail", "uniq", "wc"]
+};
+
+/// Endings of programs on Windows.
+const PROGRAM_EXTENSIONS: [&str; 3] = ["exe", "cmd", "bat"];
+
+/// Names of programs in the folders of PATH that start with what was typed.
+pub fn programs(typed: &str) -> Vec<String> {
+    let folders = env::var_os("PATH").unwrap_or_default();
+    let entries = env::split_paths(&folders).filter_map(|folder| fs::read_dir(folder).ok());
+    let names = entries.flatten().filter_map(|entry| {
+        let path = entry.ok()?.path();
+        let is_program = !cfg!(windows) || has_extension(&path, &PROGRAM_EXTENSIONS);
+        let name = if cfg!(windows) { path.file_stem() } else { path.file_name() };
+        Some(name?.to_str()?.to_owned()).filter(|_| is_program)
+    });
+    let fits = |name: &String| match typed.is_empty() {
+        true => USUAL_PROGRAMS.contains(&name.as_str()),
+        false => starts_with(name, typed) && !name.contains(is_harmful),
+    };
+    names.filter(fits).collect::<BTreeSet<String>>().into_iter().collect()
 }
 
 /// Whether a text starts with another, in any case.

@@ -183,6 +183,16 @@ fn behind_an_arrow_folders_and_tables_are_offered() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn behind_a_bar_programs_are_offered_and_behind_a_program_files() {
+    let usual = offered(".why | ");
+    assert!(usual.contains(&"sort".to_owned()) && usual.len() < 10, "{usual:?}");
+    assert!(offered(".sql SELECT pid FROM processes | sor").contains(&"sort".to_owned()));
+    assert_eq!(offered(".why | sort ./nothing-is-called-so"), [""; 0]);
+    assert_eq!(offered(".dump ObjectRef -ObjectName a|b -Lea"), ["-Leak", "-LeakAtExit"]);
+}
+
 #[test]
 fn help_offers_topics() {
     assert_eq!(offered(".help ob"), ["ObjectRef"]);

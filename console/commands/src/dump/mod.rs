@@ -47,7 +47,7 @@ enum KindError {
         kind: String,
         /// Names of all kinds, joined by commas.
         kinds: String,
-        /// The nearest kind, or nothing.
+        /// What may be meant, or nothing.
         hint: String,
     },
 }
@@ -59,7 +59,8 @@ pub const SIGNATURE: Signature = Signature {
     arguments: Arguments::Kind,
     summary: "print tables of the loaded traces",
     details: "Each KIND has its own options: see .help KIND, or in a shell handlescope dump KIND \
-         --help. Names of kinds and options are case-insensitive. > FILE at the end writes the output into a file, >> FILE appends it.",
+         --help. Names of kinds and options are case-insensitive. > FILE at the end writes the output into a file, >> FILE appends it, and at the prompt | PROGRAM, \
+         as in | grep heap, pipes it into a program of the system.",
     examples: &Example::lines([
         ".dump ObjectRef -Leak -ShowStack",
         ".dump Process",
@@ -86,15 +87,49 @@ impl AnyCommand for Dump {
             return Err(ParseError::refused(KindError::Missing { command, example, kinds }));
         };
         let Some(kind) = words.kind else {
-            let names = registry.kinds().iter().map(|kind| kind.name());
-            return Err(ParseError::refused(KindError::Unknown {
-                command,
-                kind: word.text.clone(),
-                kinds: kinds(registry),
-                hint: suggest::hint(&word.text, names),
-            }));
+            let hint = hint(&word.text, &command, registry);
+            let (kind, kinds) = (word.text.clone(), kinds(registry));
+            return Err(ParseError::refused(KindError::Unknown { command, kind, kinds, hint }));
         };
         kind.parse(&Entered { tokens: &words.option_tokens, ..*entered })
+    }
+}
+
+/// Kinds of ETWAnalyzer's `-dump` that are not here, each with the kind that has an answer, and which.
+const OF_ETWANALYZER: [(&str, &str, &str); 7] = [
+    ("VirtualAlloc", "Resource", "lists allocations, those of VirtualAlloc too"),
+    ("Memory", "Resource", "lists allocations of memory"),
+    ("File", "ObjectRef -Type File", "lists handles of files"),
+    ("ThreadPool", "ObjectRef -Type TpWorkerFactory", "lists handles of thread pools"),
+    ("TraceLog", "Events", "lists what providers logged"),
+    ("Mark", "Events", "counts all events"),
+    ("Marker", "Events", "counts all events"),
+];
+
+/// Further kinds of it, which are about something else.
+const NOT_ABOUT_HANDLES: [&str; 9] =
+    ["CPU", "Disk", "Exception", "DNS", "TCP", "PMC", "LBR", "Power", "TestRun"];
+
+/// The end of the message about an unknown kind: what may be meant.
+fn hint(unknown: &str, command: &str, registry: &Registry) -> String {
+    let is = |name: &str| name.eq_ignore_ascii_case(unknown);
+    let is_there = |kind: &str| registry.kind(kind.split(' ').next().unwrap_or_default()).is_some();
+    let mut other = OF_ETWANALYZER.iter();
+    if let Some((_, kind, answer)) = other.find(|(name, kind, _)| is(name) && is_there(kind)) {
+        return format!("; {command} {kind} {answer}");
+    }
+    if let Some(name) = NOT_ABOUT_HANDLES.iter().find(|name| is(name)) {
+        return format!(
+            "; {name} is no question of handles, but one for ETWAnalyzer or Windows Performance Analyzer"
+        );
+    }
+    let option = format!("-{unknown}");
+    let mut kinds = registry.kinds().iter();
+    match kinds.find_map(|kind| Some((kind, kind.option(&option)?))) {
+        Some((kind, option)) if option.value().arity.0 == 0 => {
+            suggest::did_you_mean(&format!("{command} {} {}", kind.name(), option.name()))
+        }
+        _ => suggest::hint(unknown, registry.kinds().iter().map(|kind| kind.name())),
     }
 }
 

@@ -184,7 +184,7 @@ fn extract_file(
     if Trace::open(output).is_err() {
         overwrite.replacing(output)?;
     }
-    prepare_folder(output)
+    let _made = prepare_folder(output)
         .map_err(|source| LoadError::NoPlace { path: output.to_path_buf(), source })?;
     let summary = run(input, output, options, cancel, messages)?;
     warn(input, summary.warnings.iter().cloned(), messages);

@@ -21,12 +21,15 @@ use handlescope_session::suggest;
 #[derive(Default)]
 pub struct HelpArgs(Option<(Topic, &'static Registry, Syntax)>);
 
-/// The page on a command or a kind of `.dump` for those who ask a shell.
+/// The page on a topic for those who ask a shell.
 ///
 /// # Errors
 /// When there is no such topic.
-pub fn help_in_shell(name: &str, registry: &'static Registry) -> Result<Invocation, ParseError> {
-    let topic = topic(&[name.to_owned()], registry, Aliases::NONE)?;
+pub fn help_in_shell(
+    words: &[String],
+    registry: &'static Registry,
+) -> Result<Invocation, ParseError> {
+    let topic = topic(words, registry, Aliases::NONE)?;
     Ok(invocation::<Help>(HelpArgs(Some((topic, registry, Syntax::Shell)))))
 }
 
@@ -120,11 +123,13 @@ enum Topic {
 
 /// A topic without a page.
 #[derive(Debug, Error)]
-#[error("no help on '{}'{hint}", Untrusted(.topic))]
+#[error("no help on '{}'{hint}{help}", Untrusted(.topic))]
 struct UnknownTopic {
     topic: String,
     /// The nearest topic, or how to list them.
     hint: String,
+    /// The help line of the nearest option on a line of its own, or nothing.
+    help: String,
 }
 
 /// Finds what the words are about: `.dump` in front of a kind, and a kind in front of an option,
@@ -149,10 +154,7 @@ fn topic(words: &[String], registry: &Registry, aliases: &Aliases) -> Result<Top
     match (kind.map(|name| registry.kind(name)), option) {
         (Some(Some(kind)), None) => Ok(Topic::Kind(kind)),
         (Some(Some(kind)), Some(name)) => kind.option(name).map(Topic::Option).ok_or_else(unknown),
-        (None, Some(name)) => {
-            let option = registry.options().find(|option| option.is_named(name));
-            option.map(Topic::Option).ok_or_else(unknown)
-        }
+        (None, Some(name)) => option_named(name, registry).map(Topic::Option).ok_or_else(unknown),
         _ => {
             let [name] = words else { return Err(unknown()) };
             command_named(name, registry)
@@ -166,9 +168,15 @@ fn topic(words: &[String], registry: &Registry, aliases: &Aliases) -> Result<Top
                     let mut topics = registry.topics.iter();
                     topics.find_map(|topic| Some(Topic::Term(topic, topic.term(name)?)))
                 })
+                .or_else(|| option_named(&format!("-{name}"), registry).map(Topic::Option))
                 .ok_or_else(unknown)
         }
     }
+}
+
+/// The first option of this name.
+fn option_named(name: &str, registry: &Registry) -> Option<&'static dyn OptionSpec> {
+    registry.options().find(|option| option.is_named(name))
 }
 
 /// A command, whose dot may be missing.
@@ -177,6 +185,11 @@ fn command_named(name: &str, registry: &Registry) -> Option<&'static dyn AnyComm
 }
 
 fn unknown_topic(topic: &str, registry: &Registry, aliases: &Aliases) -> ParseError {
+    let options = registry.options().filter(|option| option.has_effect());
+    let options = options.flat_map(|option| option.doc().names).copied();
+    let option = suggest::nearest(topic, options).filter(|_| topic.starts_with('-'));
+    let help = option.and_then(|name| option_named(name, registry));
+    let help = help.map_or_else(String::new, |option| format!("\n  {}", option.help_line()));
     let names = registry
         .commands()
         .flat_map(|command| command.signature().names.iter().copied())
@@ -184,9 +197,10 @@ fn unknown_topic(topic: &str, registry: &Registry, aliases: &Aliases) -> ParseEr
         .chain(registry.topics.iter().map(|topic| topic.name))
         .chain(registry.topics.iter().flat_map(|topic| topic.terms().map(|term| -> &str { term })))
         .chain(aliases.iter().map(|(name, _)| name));
-    let hint = suggest::nearest(topic, names)
+    let hint = option
+        .or_else(|| suggest::nearest(topic, names))
         .map_or_else(|| "; .help lists what there is".to_owned(), suggest::did_you_mean);
-    ParseError::refused(UnknownTopic { topic: topic.to_owned(), hint })
+    ParseError::refused(UnknownTopic { topic: topic.to_owned(), hint, help })
 }
 
 #[cfg(test)]

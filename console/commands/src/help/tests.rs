@@ -92,6 +92,14 @@ fn an_unknown_topic_names_the_nearest() {
 }
 
 #[test]
+fn an_option_is_found_without_its_dash_and_a_misspelt_one_with_its_line() {
+    assert_eq!(page(&["leak"], Screen::PLAIN), page(&["-Leak"], Screen::PLAIN));
+    let error = topic(&["-Leek".into()], &REGISTRY, Aliases::NONE).map(drop).expect_err("none");
+    let error = error.to_string();
+    assert!(error.starts_with("no help on '-Leek', did you mean -Leak?\n  -Leak  "), "{error}");
+}
+
+#[test]
 fn a_word_of_an_answer_is_explained() {
     assert_eq!(
         page(&["STEADY"], USUAL),

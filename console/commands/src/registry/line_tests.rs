@@ -49,7 +49,7 @@ fn commands_go_by_all_their_names_in_any_case() {
     for line in [".help", "help", "?", ".?"] {
         assert_eq!(meaning(line), meaning(".help"));
     }
-    let help = "Some(Invocation { call: help on ObjectRef, file: None })";
+    let help = "Some(Invocation { call: help on ObjectRef, destination: Usual })";
     assert_eq!(meaning(".help .dump objectref"), help);
 }
 
@@ -291,6 +291,23 @@ fn an_unknown_command_or_kind_names_the_nearest() {
         (".dump -pn Process", ".dump needs a kind, as in .dump ObjectRef; the kinds are KINDS"),
         (".dump -Leak", ".dump needs a kind, as in .dump ObjectRef -Leak; the kinds are KINDS"),
         (".dump Object", ".dump has no kind 'Object', did you mean ObjectRef? The kinds are KINDS"),
+        (
+            ".dump VirtualAlloc",
+            ".dump has no kind 'VirtualAlloc'; .dump Resource lists allocations, those of VirtualAlloc too; the \
+             kinds are KINDS",
+        ),
+        (
+            ".dump cpu",
+            ".dump has no kind 'cpu'; CPU is no question of handles, but one for ETWAnalyzer or Windows \
+             Performance Analyzer; the kinds are KINDS",
+        ),
+        (
+            ".dump leak",
+            ".dump has no kind 'leak', did you mean .dump ObjectRef -Leak? The kinds are KINDS",
+        ),
+        (".why |", "| needs a program, as in | sort"),
+        (".why > a.txt | sort", "> FILE and | PROGRAM cannot be combined: choose one"),
+        (".dump Process -csv a.csv | sort", "-csv and | PROGRAM cannot be combined: choose one"),
         (".load", ".load needs at least one file, folder or pattern; .unload empties the session"),
         (".quit now", ".quit takes no argument; unexpected 'now'"),
     ] {

@@ -4,7 +4,7 @@ mod args;
 mod words;
 
 pub use self::args::{Query, SqlArgs};
-pub use self::words::{SqlWords, is_unfinished};
+pub use self::words::{SqlWords, is_complete, is_unfinished};
 
 use std::path::PathBuf;
 use std::process;
@@ -52,11 +52,13 @@ impl Command for Sql {
              The dialect is DuckDB's: joins, groups, WITH, window functions, LIKE, ~ for regular \
              expressions. What is not possible is refused with another way to write it: a running \
              sum needs ROWS UNBOUNDED PRECEDING behind ORDER BY, one value of another table a CROSS \
-             JOIN with a subquery. Column names are in lower case. A query may span lines: it ends \
-             with ; or an empty line, options come after it, and in a script it ends at the next \
-             command. Comments, lines that begin with --, may be in front of it, and FILE.sql reads it \
+             JOIN with a subquery. Column names are in lower case. A column without a name is headed by its \
+             expression, and the second of two columns of one name has a number: pid_1. Text is in single quotes; double \
+             ones are for names. A query may span lines: at the prompt, Enter runs it when it is complete, Alt-Enter starts a \
+             line, and ; or an empty line ends it in any case. In a script it ends at the next command, too. Options come \
+             after it. Comments, lines that begin with --, may be in front of it, and FILE.sql reads it \
              from a file. Text shows the first 1000 rows. > FILE at the end writes a file if it has a \
-             folder or an extension like .csv or .txt. Several traces are queried as one; row \
+             folder or an extension like .csv or .txt, and | PROGRAM pipes into a program, unless it can be the operator |. Several traces are queried as one; row \
              numbers continue from one to the next.",
         examples: &Example::lines([
             ".sql SELECT process, pid, type, count(*) AS n FROM leaks GROUP BY ALL ORDER BY n DESC",
@@ -162,7 +164,7 @@ pub fn end_program(limit: u64) {
 /// When the words are neither a query nor the name of one file.
 fn file(entered: &Entered<'_>, words: &[&Token]) -> Result<PathBuf, ParseError> {
     match words {
-        [] => Err(entered.missing("a query: .sql SELECT type, count(*) FROM leaks GROUP BY type")),
+        [] => Err(entered.missing("a query, as in SELECT type, count(*) FROM leaks GROUP BY type")),
         [word, ..] if is_file(&word.text) => {
             let takes = "one file of SQL, in quotes if its name has spaces";
             Ok(with_home(&entered.at_most_one(words, takes)?.unwrap_or_default()))

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use super::args::OPTIONS;
+use crate::pipe::Pipe;
 use handlescope_session::grammar::{
     Arguments, GroupView, Quotes, Redirect, Token, parse, starts_comment, without_comments,
 };
 use handlescope_session::paths::has_extension;
+use handlescope_sql::{QueryState, query_state};
 
 /// Words that a query starts with.
 const STARTS: [&str; 9] =
@@ -41,6 +43,22 @@ impl<'t> SqlWords<'t> {
         Some(SqlWords { before, query, behind })
     }
 
+    /// The words of a query that files may stand beside: one word with all of it, or everything from its start on, or the
+    /// name of its file.
+    pub fn behind_files(line: &str, tokens: &'t [Token]) -> &'t [Token] {
+        let start = tokens.iter().position(starts_query);
+        let start = start.or_else(|| tokens.iter().position(|token| is_file(&token.text)));
+        let words = start.and_then(|start| tokens.get(start..)).unwrap_or_default();
+        let is_whole = words.first().is_some_and(|first| {
+            let is_cut = first.quotes == Quotes::Closed && first.text.contains(char::is_whitespace);
+            is_cut || is_file(&first.text)
+        });
+        match is_whole {
+            true => words.get(..1).unwrap_or_default(),
+            false => SqlWords::of(line, words).map_or(words, |words| words.query),
+        }
+    }
+
     /// The text of the query, with its quotes; without those around the whole.
     pub fn text(&self, line: &str) -> String {
         match self.query {
@@ -54,17 +72,24 @@ impl<'t> SqlWords<'t> {
     }
 }
 
+/// Whether the query of a line is an answerable statement, or one that no further line can mend.
+pub fn is_complete(line: &str, tokens: &[Token]) -> bool {
+    let words = SqlWords::of(line, tokens);
+    words.is_some_and(|words| query_state(&words.text(line)) != QueryState::Open)
+}
+
 /// Whether a word is the name of a file with a query.
 pub fn is_file(text: &str) -> bool {
     has_extension(Path::new(text), &["sql"])
 }
 
-/// Whether a query, or the options in front of it, may continue on the next line: no `;`, option or file ends it.
-/// A statement that describes tables has one line.
+/// Whether a query, or the options in front of it, may continue on the next line: no `;`, option, file or program ends
+/// it. A statement that describes tables has one line.
 pub fn is_unfinished(line: &str, tokens: &[Token]) -> bool {
+    let Pipe { line, tokens, program, .. } = Pipe::of_command(Arguments::Sql, line, tokens);
     let Redirect { tokens, file, .. } = Redirect::of_command(Arguments::Sql, line, tokens);
     match SqlWords::of(line, tokens) {
-        _ if file.is_some() => false,
+        _ if file.is_some() || program.is_some() => false,
         None => {
             let (before, rest) = around_comments(line, tokens);
             rest.is_empty() && are_options(before)

@@ -53,6 +53,7 @@ impl Write for CommandOutput<'_> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        self.spinner.stop();
         self.out.flush()
     }
 }

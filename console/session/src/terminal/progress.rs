@@ -1,5 +1,6 @@
 //! Signs of life on standard error: the progress bar of an extraction, the spinner of a query.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -9,15 +10,39 @@ use std::time::Duration;
 use handlescope_extract::ExtractObserver;
 use handlescope_model::Untrusted;
 use handlescope_model::guard::lock;
-use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{
+    BinaryBytes, HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState,
+    ProgressStyle,
+};
 
 use super::margin::draw_target;
 
 /// Template while bytes are read.
-const READING: &str = "{prefix} {wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta:>4}";
+const READING: &str = "{prefix} {wide_bar} {bytes}/{total_bytes} {speed} {left:>4}";
 
 /// Template while the archive is written, whose size is not known in advance.
 const WRITING: &str = "{prefix} {spinner} {msg} {elapsed}";
+
+/// Time in which no speed is known well enough to say how long the rest takes.
+const UNSETTLED: Duration = Duration::from_secs(1);
+
+/// A template with what is estimated in it: the speed, and the time that is left.
+fn style(template: &str) -> Option<ProgressStyle> {
+    let style = ProgressStyle::with_template(template).ok()?;
+    let is_settled = |state: &ProgressState| state.elapsed() >= UNSETTLED;
+    // A text that cannot be drawn is left out.
+    let speed = move |state: &ProgressState, text: &mut dyn fmt::Write| {
+        if is_settled(state) {
+            let _ = write!(text, "{}/s", BinaryBytes(state.per_sec() as u64));
+        }
+    };
+    let left = move |state: &ProgressState, text: &mut dyn fmt::Write| {
+        if is_settled(state) {
+            let _ = write!(text, "{:#}", HumanDuration(state.eta()));
+        }
+    };
+    Some(style.with_key("speed", speed).with_key("left", left))
+}
 
 /// A progress bar that goes away when it is dropped.
 pub struct Progress {
@@ -28,14 +53,22 @@ impl Progress {
     /// A bar for one file, invisible unless it is on a terminal, of which `activity` is from now on.
     pub fn new(file: &Path, is_watched: bool, activity: &Activity) -> Progress {
         let target = if is_watched { draw_target() } else { ProgressDrawTarget::hidden() };
+        Progress::on(target, file, activity)
+    }
+
+    fn on(target: ProgressDrawTarget, file: &Path, activity: &Activity) -> Progress {
         let bar = ProgressBar::with_draw_target(None, target);
-        bar.set_prefix(Untrusted(file.file_name().unwrap_or_default()).to_string());
-        *lock(&activity.0) = Some(bar.clone());
-        Progress { bar }
+        let progress = Progress { bar };
+        // The usual style has a bar without a name.
+        progress.style(WRITING);
+        let name = file.file_name().unwrap_or(file.as_os_str());
+        progress.bar.set_prefix(Untrusted(name).to_string());
+        *lock(&activity.0) = Some(progress.bar.clone());
+        progress
     }
 
     fn style(&self, template: &str) {
-        if let Ok(style) = ProgressStyle::with_template(template) {
+        if let Some(style) = style(template) {
             self.bar.set_style(style);
         }
     }
@@ -43,8 +76,11 @@ impl Progress {
 
 impl ExtractObserver for Progress {
     fn on_started(&self, total_bytes: u64) {
-        self.bar.set_length(total_bytes);
         self.style(READING);
+        // What came before says nothing about the speed.
+        self.bar.reset_elapsed();
+        self.bar.reset_eta();
+        self.bar.set_length(total_bytes);
     }
 
     fn on_progress(&self, bytes: u64) {
@@ -166,13 +202,82 @@ fn spin(bar: &ProgressBar, stopped: &Receiver<()>) {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
+    use indicatif::TermLike;
+
     use super::*;
 
     #[test]
     fn all_templates_are_understood() {
         for template in [READING, WRITING, WAITING] {
-            assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
+            assert!(style(template).is_some(), "{template}");
         }
+    }
+
+    /// A terminal that keeps every picture.
+    #[derive(Debug, Clone, Default)]
+    struct Pictures(Arc<Mutex<String>>);
+
+    impl TermLike for Pictures {
+        fn width(&self) -> u16 {
+            80
+        }
+
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)
+        }
+
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            lock(&self.0).push_str(text);
+            Ok(())
+        }
+
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn clear_line(&self) -> io::Result<()> {
+            self.write_str("\n")
+        }
+
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_bar_has_a_name_from_the_start_and_an_estimate_after_a_second() {
+        let pictures = Pictures::default();
+        let target = ProgressDrawTarget::term_like_with_hz(Box::new(pictures.clone()), 255);
+        let progress = Progress::on(target, Path::new("traces/a.etl"), &Activity::default());
+        progress.on_started(100 << 20);
+        let drawn = |bytes: u64| {
+            std::thread::sleep(Duration::from_millis(50));
+            progress.on_progress(bytes);
+            progress.bar.force_draw();
+            std::mem::take(&mut *lock(&pictures.0))
+        };
+        let early = drawn(1 << 20);
+        assert!(early.contains("1.00 MiB/100.00 MiB") && !early.contains("/s"), "{early}");
+        for line in early.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            assert!(line.starts_with("a.etl "), "{line}");
+        }
+        std::thread::sleep(UNSETTLED);
+        let late = drawn(50 << 20);
+        assert!(late.contains("MiB/s"), "{late}");
     }
 
     #[test]

@@ -20,8 +20,9 @@ use crate::terminal::Messages;
 use crate::trace::caveats::{Caveat, warn_of};
 use crate::trace::error::LoadError;
 use crate::trace::extraction::{
-    self, Freshness, Kept, Opened, beside, differing_trace, for_session, for_want_of_cache,
-    freshness, imported, in_cache, is_foreign, kept, prepare_folder, side_by_side,
+    self, Freshness, Kept, MadeFolders, Opened, beside, differing_trace, for_session,
+    for_want_of_cache, freshness, imported, in_cache, is_foreign, kept, prepare_folder,
+    side_by_side,
 };
 use crate::trace::{LoadedTrace, Snapshot};
 
@@ -271,13 +272,16 @@ fn extracted(
     }
     let mut target = if access.read_only {
         for_session(&beside)?
-    } else if let Some(reason) = reason_not_beside(&beside, is_taken, access) {
-        let target = kept(in_cache, messages)?;
-        let (preferred, used) = (Untrusted(&beside), Untrusted(&target.path));
-        messages.note(format_args!("{preferred} {reason}; using {used}"));
-        target
     } else {
-        Kept { path: beside, folder: None }
+        match prepare_beside(&beside, is_taken, access) {
+            Ok(made) => Kept { path: beside, folder: None, made },
+            Err(reason) => {
+                let target = kept(in_cache, messages)?;
+                let (preferred, used) = (Untrusted(&beside), Untrusted(&target.path));
+                messages.note(format_args!("{preferred} {reason}; using {used}"));
+                target
+            }
+        }
     };
     let options = extraction::options(*max_size);
     let summary = match extraction::run(path, &target.path, options.clone(), cancel, messages) {
@@ -301,20 +305,21 @@ fn extracted(
         }
         result => result,
     }?;
-    let Kept { path: output, folder: temporary } = target;
+    let Kept { path: output, folder: temporary, made: _made } = target;
     let line = extraction::line(&output, &summary);
     Ok(Opened { trace: Trace::open(&output)?, line: Some(line), temporary })
 }
 
-/// Reason why an extract is not written beside its trace, where another program's may lie.
-fn reason_not_beside(beside: &Path, is_taken: bool, access: &Access) -> Option<String> {
+/// Makes the folder for an extract beside its trace, where another program's may lie; or says why it is not written
+/// there.
+fn prepare_beside(beside: &Path, is_taken: bool, access: &Access) -> Result<MadeFolders, String> {
     if is_taken {
-        return Some("is another program's extract and stays".to_owned());
+        return Err("is another program's extract and stays".to_owned());
     }
     if !access.allows(beside) {
-        return Some("lies outside of the folders that may be written".to_owned());
+        return Err("lies outside of the folders that may be written".to_owned());
     }
-    prepare_folder(beside).err().map(|reason| format!("cannot be written ({})", Reason(&reason)))
+    prepare_folder(beside).map_err(|reason| format!("cannot be written ({})", Reason(&reason)))
 }
 
 /// Limits of an extract, if its user trusts it with members of some size.

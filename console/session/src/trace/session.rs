@@ -38,6 +38,8 @@ pub struct Session {
     pub replayed: Option<PathBuf>,
     /// `--force`: outputs replace files that this program has not written.
     pub force: bool,
+    /// Whether answers may go into programs of the system: at the prompt, and with `--pipes` in scripts.
+    pub runs_programs: bool,
     /// Options of the search for symbols, from the first search on.
     pub symbol_options: SymbolizerOptions,
     symbolizer: OnceLock<Symbolizer>,

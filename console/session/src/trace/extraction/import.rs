@@ -72,7 +72,7 @@ pub fn imported(
     {
         return Ok(Opened::found(trace));
     }
-    let Kept { path: output, folder: temporary } =
+    let Kept { path: output, folder: temporary, made: _made } =
         if access.read_only { for_session(&output)? } else { kept(output, messages)? };
     let summary = {
         let progress = messages.progress(extract);

@@ -18,8 +18,8 @@ pub use freshness::{Freshness, differing_trace, freshness, is_foreign};
 pub use import::imported;
 pub use mappings::{MappingsError, mappings};
 pub use paths::{
-    Kept, beside, file_name, for_session, for_want_of_cache, in_cache, kept, prepare_folder,
-    side_by_side,
+    Kept, MadeFolders, beside, file_name, for_session, for_want_of_cache, in_cache, kept,
+    prepare_folder, side_by_side,
 };
 pub use report::{line, warn};
 

@@ -1,5 +1,6 @@
 //! Places where extracts lie.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -52,9 +53,30 @@ pub fn file_name(trace: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Folders that were made for an extract. Those that are empty when this is dropped are removed: the extract failed.
+#[must_use = "the folders are removed if they are empty when this is dropped"]
+#[derive(Debug, Default)]
+pub struct MadeFolders(Vec<PathBuf>);
+
+impl Drop for MadeFolders {
+    fn drop(&mut self) {
+        for folder in &self.0 {
+            // One with files in it stays.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
 /// Makes the folder of an extract, and proves that files can be made in it.
-pub fn prepare_folder(extract: &Path) -> io::Result<()> {
-    output::prepare_folder(output::folder_of(extract))
+///
+/// # Errors
+/// When they cannot.
+pub fn prepare_folder(extract: &Path) -> io::Result<MadeFolders> {
+    let folder = output::folder_of(extract);
+    let missing = folder.ancestors().take_while(|folder| !folder.exists());
+    let made = missing.filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_owned);
+    let made = MadeFolders(made.collect());
+    output::prepare_folder(folder).map(|()| made)
 }
 
 /// A folder of this program where links lead. A link to it may lie in the roots of a server, out of which none leads.
@@ -68,14 +90,16 @@ pub struct Kept {
     pub path: PathBuf,
     /// The folder that goes with the session, where the cache cannot be written.
     pub folder: Option<TempDir>,
+    /// Folders that were made for it.
+    pub made: MadeFolders,
 }
 
 /// A place in the cache, or one for this session only, with a note.
 pub fn kept(extract: PathBuf, messages: &mut Messages<'_>) -> Result<Kept, LoadError> {
-    let Err(reason) = prepare_folder(&extract) else {
-        return Ok(Kept { path: extract, folder: None });
-    };
-    for_want_of_cache(&extract, &reason, messages)
+    match prepare_folder(&extract) {
+        Ok(made) => Ok(Kept { path: extract, folder: None, made }),
+        Err(reason) => for_want_of_cache(&extract, &reason, messages),
+    }
 }
 
 /// A place for this session only, with a note why.
@@ -98,14 +122,28 @@ pub fn for_session(extract: &Path) -> Result<Kept, LoadError> {
     let folder = output::temporary_folder()
         .map_err(|source| LoadError::NoCache { path: extract.to_owned(), source })?;
     let path = real(folder.path().to_owned()).join(extract.file_name().unwrap_or_default());
-    Ok(Kept { path, folder: Some(folder) })
+    Ok(Kept { path, folder: Some(folder), made: MadeFolders::default() })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+
+    #[test]
+    fn folders_that_were_made_for_an_extract_go_with_its_failure() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let extract = folder.path().join("a/Extract/a.json7z");
+        drop(prepare_folder(&extract).expect("prepared"));
+        assert!(!folder.path().join("a").exists());
+        let made = prepare_folder(&extract).expect("prepared");
+        fs::write(&extract, b"x").expect("written");
+        drop(made);
+        assert!(extract.exists());
+        let own = folder.path().join("own");
+        fs::create_dir(&own).expect("a folder");
+        drop(prepare_folder(&own.join("a.json7z")).expect("prepared"));
+        assert!(own.exists(), "it was there before");
+    }
 
     #[test]
     fn the_extract_lies_in_a_folder_beside_the_trace() {

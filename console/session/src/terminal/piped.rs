@@ -1,0 +1,101 @@
+//! A program of the system that takes an answer, as in `.why | grep heap`.
+
+use std::io::{self, ErrorKind, Write};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use crate::cancel::waiting_for;
+
+/// An output into a program. [`Write::flush`] ends an answer, and returns when the program has ended.
+pub struct Piped {
+    program: Child,
+    status: Option<ExitStatus>,
+}
+
+impl Piped {
+    /// Starts a command line of the system's shell. What it prints goes where this program's own output goes.
+    ///
+    /// # Errors
+    /// When there is no shell.
+    pub fn start(command_line: &str) -> io::Result<Piped> {
+        let program = shell(command_line).stdin(Stdio::piped()).spawn()?;
+        Ok(Piped { program, status: None })
+    }
+
+    /// Ends the input of the program, and waits for its end.
+    ///
+    /// # Errors
+    /// When it cannot be waited for.
+    pub fn finish(&mut self) -> io::Result<ExitStatus> {
+        if let Some(status) = self.status {
+            return Ok(status);
+        }
+        drop(self.program.stdin.take());
+        let status = waiting_for(&mut self.program, Child::wait)?;
+        self.status = Some(status);
+        Ok(status)
+    }
+}
+
+/// A command line as the system's shell reads it.
+#[cfg(not(windows))]
+fn shell(command_line: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command_line]);
+    shell
+}
+
+#[cfg(windows)]
+fn shell(command_line: &str) -> Command {
+    use std::os::windows::process::CommandExt;
+    let mut shell = Command::new("cmd");
+    // The shell has quotes of its own.
+    shell.raw_arg("/D /S /C \"").raw_arg(command_line).raw_arg("\"");
+    shell
+}
+
+impl Write for Piped {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let write = |program: &mut Child| program.stdin.as_mut().map(|input| input.write(bytes));
+        let written = waiting_for(&mut self.program, write);
+        written.unwrap_or_else(|| Err(ErrorKind::BrokenPipe.into()))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.finish().map(drop)
+    }
+}
+
+impl Drop for Piped {
+    /// Leaves no program behind that waits for more.
+    fn drop(&mut self) {
+        let _ = self.finish();
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_gets_the_answer_and_says_how_it_ended() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("sorted");
+        let mut sort = Piped::start(&format!("sort > '{}'", file.display())).expect("a shell");
+        sort.write_all(b"b\na\n").expect("written");
+        sort.flush().expect("ended");
+        assert_eq!(std::fs::read(&file).expect("a file"), b"a\nb\n");
+        assert!(sort.finish().expect("ended before").success());
+        assert_eq!(sort.write(b"c").expect_err("ended").kind(), ErrorKind::BrokenPipe);
+        let mut failing = Piped::start("cat > /dev/null; exit 3").expect("a shell");
+        failing.write_all(b"a").expect("written");
+        assert_eq!(failing.finish().expect("ended").code(), Some(3));
+    }
+
+    #[test]
+    fn a_program_that_ends_early_breaks_the_pipe_and_did_not_fail() {
+        let mut head = Piped::start("head -n 1 > /dev/null").expect("a shell");
+        let written = (0..1_000_000).try_for_each(|line| writeln!(head, "{line}"));
+        assert_eq!(written.expect_err("ended").kind(), ErrorKind::BrokenPipe);
+        assert!(head.finish().expect("ended").success());
+    }
+}
