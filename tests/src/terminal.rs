@@ -6,6 +6,7 @@
 mod shared;
 mod view;
 
+use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -65,13 +66,19 @@ pub struct Terminal {
 
 impl Terminal {
     /// Starts the program with these arguments in a terminal of this size. It works in `home`, in the
-    /// same clean environment as [`handlescope`].
+    /// same clean environment as [`handlescope`], and does not offer to download symbols.
     ///
     /// # Panics
     /// When it cannot be started.
     #[must_use]
     pub fn spawn(columns: u16, rows: u16, arguments: &[&str], home: &Path) -> Self {
         let mut command = handlescope(home);
+        let settings = home.join("config/handlescope/handlescope.toml");
+        if !settings.exists() {
+            let folder = settings.parent().expect("a folder");
+            fs::create_dir_all(folder).expect("the folder of the configuration can be made");
+            fs::write(&settings, "symbol-download = \"never\"\n").expect("it can be written");
+        }
         command.args(arguments);
         Self::start(command, columns, rows)
     }
