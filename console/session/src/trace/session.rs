@@ -1,5 +1,6 @@
 //! State of a session: the loaded traces, the sources of symbols, and the symbols that are missing.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::OnceLock;
@@ -308,8 +309,10 @@ impl SymbolNotes {
         troubles(new).into_iter().for_each(|text| messages.warning(text));
         let all = self.has_filter.load(Ordering::Relaxed);
         let absent = missing(if all { reports } else { new }, session);
-        let absent = absent.filter(|report| !has_trouble(report));
-        absent.map(|report| Untrusted(&report.module.name)).collect()
+        let mut absent: Vec<&ModuleReport> = absent.filter(|report| !has_trouble(report)).collect();
+        // Several threads search, so the order of the reports changes.
+        absent.sort_by_key(|report| (Reverse(report.requested), &report.module.name));
+        absent.into_iter().map(|report| Untrusted(&report.module.name)).collect()
     }
 
     /// Says what in the symbol path is not as meant, and where it was set, once.
