@@ -302,7 +302,7 @@ impl SymbolNotes {
         messages: &mut Messages<'_>,
     ) -> Vec<Untrusted<&'r String>> {
         let seen = self.seen.swap(reports.len(), Ordering::Relaxed);
-        if seen == 0 && missing(reports, session).next().is_some() {
+        if seen == 0 && !reports.is_empty() {
             self.warn_of_path(&session.settings, messages);
         }
         let new = reports.get(seen..).unwrap_or_default();
