@@ -216,7 +216,7 @@ fn run(
         return mcp::run(console, &args, messages);
     }
     if console.session.settings.command_line.symbol_path.is_some() {
-        console.session.warn_of_symbol_folders(messages);
+        console.session.warn_of_symbol_path(messages);
     }
     console.is_interactive = io::stdin().is_terminal() && cli.commands.is_empty();
     console.session.runs_programs = console.is_interactive || cli.pipes;

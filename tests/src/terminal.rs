@@ -6,6 +6,7 @@
 mod shared;
 mod view;
 
+use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -17,10 +18,25 @@ use pty_process::Size;
 use pty_process::blocking::{self, Pty};
 use vt100::{Cell, Color, Parser};
 
-use crate::binary::handlescope;
+use crate::binary::{handlescope, handlescope_path};
 use shared::{Answers, Shared, State, read};
 pub use view::View;
 use view::scrolled;
+
+/// Writes a configuration where there is none, by which the prompt offers no downloads.
+fn decline_symbols(command: &Command) {
+    let is_handlescope = command.get_program() == handlescope_path();
+    if is_handlescope && command.get_args().any(|argument| argument == "-c") {
+        return;
+    }
+    let folder = command.get_envs().find(|(name, _)| *name == "XDG_CONFIG_HOME");
+    let Some((_, Some(folder))) = folder else { return };
+    let settings = Path::new(folder).join("handlescope/handlescope.toml");
+    if !settings.exists() {
+        fs::create_dir_all(settings.with_file_name("")).expect("a folder for the configuration");
+        fs::write(&settings, "symbol-download = \"never\"\n").expect("a configuration");
+    }
+}
 
 /// Longest time that a test waits for the screen. Only a failing test waits that long.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -77,6 +93,7 @@ impl Terminal {
     }
 
     /// Starts a command in a terminal of this size, which calls itself xterm unless the command says something else.
+    /// The prompt does not offer to download symbols unless there is a configuration.
     ///
     /// # Panics
     /// When it cannot be started.
@@ -85,6 +102,7 @@ impl Terminal {
         if !command.get_envs().any(|(name, _)| name == "TERM") {
             command.env("TERM", "xterm-256color");
         }
+        decline_symbols(&command);
         let (pty, program_side) = blocking::open().expect("a pseudo-terminal can be opened");
         pty.resize(Size::new(rows, columns)).expect("a terminal can have any size");
         let child =

@@ -121,7 +121,7 @@ fn change(
         messages.note(format_args!("note: {key} stays {} here, as {source} says", Untrusted(now)));
     }
     match key {
-        Key::SymbolPath => session.forget_symbols(),
+        Key::SymbolPath | Key::SymbolDownload => session.forget_symbols(),
         Key::Color => messages.set_color(session.settings.color()),
         _ => {}
     }

@@ -80,7 +80,7 @@ impl Command for SymPath {
         match args.symbols.symbol_path(&session.settings)? {
             Some(path) => {
                 session.set_symbol_path(&path);
-                session.warn_of_symbol_folders(messages);
+                session.warn_of_symbol_path(messages);
             }
             None if args.retry => {}
             None if session.settings.symbol_path().is_empty() => {

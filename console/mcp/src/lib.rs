@@ -46,6 +46,7 @@ use handlescope_commands::console::Console;
 use handlescope_commands::script::Outcome;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::paths::Roots;
+use handlescope_session::settings::SymbolDownload;
 use handlescope_session::terminal::Messages;
 
 /// Access that `mcp` has.
@@ -82,10 +83,12 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(300);
 /// # Errors
 /// When a root is not a folder, or what the client sends is not the protocol.
 pub fn run(
-    console: Console,
+    mut console: Console,
     args: &McpArgs,
     messages: &mut Messages<'_>,
 ) -> Result<Outcome, CommandError> {
+    // Only servers that are named are asked for symbols: no agent and no trace is to cause a request.
+    console.session.settings.session.symbol_download = Some(SymbolDownload::Never);
     let here = [PathBuf::from(".")];
     let roots = Arc::new(Roots::new(if args.roots.is_empty() { &here } else { &args.roots })?);
     let opened = Arc::clone(&roots);

@@ -2,9 +2,10 @@
 
 mod editor;
 mod highlighter;
+mod offer;
 
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
 use handlescope_model::guard::lock;
@@ -16,6 +17,7 @@ use handlescope_commands::{CommandError, Flow, script};
 use handlescope_session::cancel::{self, Cancelled, Wait};
 use handlescope_session::terminal::{Messages, standard};
 
+use self::offer::Accepted;
 pub use highlighter::CommandHighlighter;
 
 /// Reads commands from the terminal and carries them out, until `.quit` or Ctrl-D. A command that
@@ -45,6 +47,8 @@ pub fn run(
             Input::Lines
         }
     };
+    // An answer that goes elsewhere is not read now.
+    console.session.offers_symbols = io::stdin().is_terminal() && standard::out().is_terminal();
     while !cancel::is_ending() {
         refresh(console, &known);
         let color_now = console.session.settings.color();
@@ -60,7 +64,8 @@ pub fn run(
         match signal {
             Signal::Success(line) => {
                 input.keep_history();
-                if execute_all(console, &line, out, messages)? == Flow::Quit {
+                let is_editor = matches!(input, Input::Editor(_));
+                if execute_all(console, &line, is_editor, out, messages)? == Flow::Quit {
                     return Ok(());
                 }
             }
@@ -114,13 +119,29 @@ impl Input {
 fn execute_all(
     console: &mut Console,
     text: &str,
+    is_editor: bool,
     out: &mut dyn Write,
     messages: &mut Messages<'_>,
 ) -> Result<Flow, CommandError> {
     console.cancel.reset();
     for step in script::steps(text.as_bytes()) {
-        if execute(console, &step?.line, out, messages)? == Flow::Quit {
+        let line = step?.line;
+        if execute(console, &line, out, messages)? == Flow::Quit {
             return Ok(Flow::Quit);
+        }
+        if console.cancel.is_cancelled() {
+            break;
+        }
+        let accepted = offer::offer(&mut console.session, is_editor, messages);
+        let accepted = accepted.map_err(|source| CommandError::Terminal { source })?;
+        // Ctrl-C was an answer.
+        console.cancel.reset();
+        if let Some(Accepted::Always(command)) = &accepted {
+            execute(console, command, out, messages)?;
+        }
+        // The command asks the server for what it needs, and has its answer with names.
+        if accepted.is_some() {
+            execute(console, &line, out, messages)?;
         }
         if console.cancel.is_cancelled() {
             break;

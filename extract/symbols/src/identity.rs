@@ -81,7 +81,8 @@ impl ImageIdentity {
     }
 }
 
-/// The place of a PDB or an image in every symbol store: `NAME/INDEX/NAME`.
+/// The place of a PDB or an image in every symbol store: `NAME/INDEX/NAME`, and `NA/NAME/INDEX/NAME` in a store with two
+/// tiers, which has a file [`TWO_TIERS`] in its root.
 ///
 /// The name comes out of a trace, which may be hostile, and becomes part of paths that are read
 /// and written. So it exists only in a form that can not leave a folder.
@@ -93,6 +94,9 @@ pub struct StoreKey {
     /// lower-case hex, of an image the time stamp and the size in the same spelling.
     pub index: String,
 }
+
+/// The file in the root of a store with two tiers (learn, "Symbol Store Folder Tree"). Its content does not matter.
+pub const TWO_TIERS: &str = "index2.txt";
 
 impl StoreKey {
     /// Longest name: longer names fit in no file system once a suffix is added.
@@ -106,6 +110,13 @@ impl StoreKey {
     /// The place of an image; `None` as for a PDB.
     pub fn of_image(image: &ImageIdentity) -> Option<Self> {
         Self::of(&image.name, format!("{:08X}{:x}", image.timestamp, image.size))
+    }
+
+    /// Name of the first folder in a store with two tiers: the first two characters of the name. Windows drops a dot or
+    /// a blank at the end; without anything left there is no such folder.
+    pub fn first_tier(&self) -> &str {
+        let end = self.name.char_indices().nth(2).map_or(self.name.len(), |(end, _)| end);
+        self.name.get(..end).unwrap_or_default().trim_end_matches(['.', ' '])
     }
 
     fn of(name: &str, index: String) -> Option<Self> {
@@ -162,6 +173,22 @@ mod tests {
     fn the_index_is_the_guid_in_upper_case_and_the_age_in_lower_case() {
         let key = StoreKey::new(&named("ntdll.pdb")).expect("a plain name");
         assert_eq!(key.index, "0155FE84C0001EB157C6858E85D46B4C1a");
+    }
+
+    #[test]
+    fn the_first_tier_is_two_characters_and_never_leads_elsewhere() {
+        for (name, tier) in [
+            ("ntdll.pdb", "nt"),
+            ("App.pdb", "Ap"),
+            ("äö.pdb", "äö"),
+            ("a.pdb", "a"),
+            ("a", "a"),
+            ("..a.pdb", ""),
+            (". a", ""),
+        ] {
+            let key = StoreKey::new(&named(name)).expect(name);
+            assert_eq!(key.first_tier(), tier);
+        }
     }
 
     #[test]

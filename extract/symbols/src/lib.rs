@@ -72,7 +72,7 @@ pub use self::beside::symbols_beside;
 pub use self::identity::{ModuleIdentity, PdbIdentity};
 pub use self::module::{CodeAddress, FrameChain, ResolvedFrame};
 pub use self::options::{DownloadBudget, NoSymbolObserver, SymbolObserver, SymbolizerOptions};
-pub use self::path::SymbolPath;
+pub use self::path::{SymbolPath, SymbolPathProblem, default_store};
 pub use self::report::{MissingAt, ModuleReport, Origin, Outcome, SearchFailure, SymbolFileError};
 pub use self::switches::{ServerChoice, SymbolSources, SymbolSourcesError};
 pub use self::symbolizer::Symbolizer;

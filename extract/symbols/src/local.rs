@@ -1,7 +1,7 @@
 //! PDBs in local folders, as debuggers find them there; they are searched before the servers.
 //!
-//! Stores hold `NAME/INDEX/NAME`, compressed or not, or a pointer to it. Folders filled by hand
-//! also hold the bare `NAME`, and folders filled on Windows spell names and indexes in any case,
+//! Stores hold `NAME/INDEX/NAME` or, with two tiers, `NA/NAME/INDEX/NAME`, compressed or not, or a
+//! pointer to it. Both are searched, as files may have come before the second tier did. Folders filled by hand also hold the bare `NAME`, and folders filled on Windows spell names and indexes in any case,
 //! which matters on file systems that are case-sensitive.
 
 use std::fs;
@@ -62,7 +62,10 @@ impl LocalFolders {
             let candidate =
                 |path: PathBuf, form| Candidate { path, form, member: None, origin: origin() };
             let mut folders: Vec<PathBuf> = Vec::new();
-            for folder in named.iter().filter(|path| path.is_dir()) {
+            let first_tier = self.entries(&root, key.first_tier());
+            let in_tiers = first_tier.iter().flat_map(|tier| self.entries(tier, &key.name));
+            let in_tiers: Vec<PathBuf> = in_tiers.collect();
+            for folder in in_tiers.iter().chain(&named).filter(|path| path.is_dir()) {
                 // Few entries: one per build of the module.
                 let index = key.index.to_ascii_lowercase();
                 folders.extend(listing(folder).remove(&index).into_iter().flatten());
@@ -148,6 +151,23 @@ mod tests {
             find(folder.path(), true),
             ["app.PDB/0155fe84c0001eb157c6858e85d46b4c1A/APP.pdb", "aPP.pdb"]
         );
+    }
+
+    #[test]
+    fn a_store_with_two_tiers_is_searched_beside_what_has_one() {
+        let index = "0155FE84C0001EB157C6858E85D46B4C1a";
+        let [two, one] = ["aP/App.pdb", "App.pdb"].map(|store| format!("{store}/{index}/App.pdb"));
+        let folder = with_files(&[&one, &two, "aP/App.pdb/1/App.pdb"]);
+        for is_plain in [true, false] {
+            assert_eq!(find(folder.path(), is_plain), [two.clone(), one.clone()]);
+        }
+    }
+
+    #[test]
+    fn a_download_goes_where_a_store_with_two_tiers_wants_it() {
+        let folder = with_files(&["index2.txt"]);
+        let store = install::folder(folder.path(), &key());
+        assert!(store.starts_with(folder.path().join("Ap")), "{}", store.display());
     }
 
     #[test]

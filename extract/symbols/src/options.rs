@@ -8,6 +8,7 @@ use std::time::Duration;
 use handlescope_model::Cancel;
 
 use super::identity::{ModuleIdentity, PdbIdentity};
+use super::path::usual_caches;
 use super::report::SymbolFileError;
 use super::speed::MinSpeed;
 
@@ -23,6 +24,8 @@ pub struct SymbolizerOptions {
     /// Plain folders of the symbol path, as it names them, out of which neither a link nor a `file.ptr` may
     /// lead.
     pub closed_folders: Vec<PathBuf>,
+    /// Caches of programs that are searched after the places of the symbol path and before any server.
+    pub usual_caches: Vec<PathBuf>,
     /// Timeout of a server for its first answer and between bytes. One that takes longer is not
     /// asked again in this session.
     pub download_timeout: Duration,
@@ -87,6 +90,7 @@ impl Default for SymbolizerOptions {
             symcache_folder: None,
             beside: Vec::new(),
             closed_folders: Vec::new(),
+            usual_caches: usual_caches(),
             download_timeout: Duration::from_secs(20),
             min_speed: MinSpeed::default(),
             max_file_bytes,

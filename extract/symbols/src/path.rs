@@ -2,6 +2,8 @@
 //!
 //! The folders in which programs of Windows keep symbols that they downloaded.
 
+mod problem;
+
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,13 +13,15 @@ use std::{env, fmt};
 use rustc_hash::FxHashSet;
 use symsrv::{CachePath, NtSymbolPathEntry, parse_nt_symbol_path};
 
+pub use self::problem::SymbolPathProblem;
 use super::pointer::share_host;
 
 /// A parsed symbol path: entries `srv*cache*url`, `cache*folder`, bare addresses of servers and
 /// plain folders, divided by semicolons and searched in order.
 ///
 /// `Display` gives back the text it was parsed from, without secrets. Every text is a symbol
-/// path; a part that is no server and no cache is a folder.
+/// path; a part that is no server and no cache is a folder. What is probably not as meant is in
+/// [`problems`](Self::problems).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SymbolPath {
     text: String,
@@ -25,10 +29,10 @@ pub struct SymbolPath {
 }
 
 impl SymbolPath {
-    /// Parses the text. Empty entries, which would mean the working directory, are ignored.
+    /// Parses the text. Ignores empty entries, which would mean the working directory, and folders
+    /// of another system, which would be made there under their whole name.
     pub fn parse(text: &str) -> Self {
-        let entries: Vec<String> =
-            text.split(';').map(str::trim).filter(|part| !part.is_empty()).map(normal).collect();
+        let entries: Vec<String> = text.split(';').map(normal).collect();
         let entries = parse_nt_symbol_path(&entries.join(";"));
         Self {
             text: text.to_owned(),
@@ -62,7 +66,7 @@ impl SymbolPath {
     /// Returns the path with its folders and caches, but without servers.
     pub fn without_servers(&self) -> Self {
         let local = |entry: &str| {
-            let pieces: Vec<&str> = entry.trim().split('*').collect();
+            let pieces: Vec<&str> = pieces(entry).collect();
             let folders: Vec<&str> =
                 pieces.iter().copied().filter(|piece| !is_address(piece)).collect();
             // `srv*https://…` leaves `srv`, which would be a folder of that name.
@@ -76,14 +80,6 @@ impl SymbolPath {
     /// Whether there is no place to look for symbols.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
-    }
-
-    /// Folders with symbols that do not exist. Folders of caches are made when they are needed.
-    pub fn missing_folders(&self) -> Vec<PathBuf> {
-        self.folders()
-            .into_iter()
-            .filter_map(|(folder, is_plain)| (is_plain && !folder.is_dir()).then_some(folder))
-            .collect()
     }
 
     /// All servers in search order, each once, with the folders that keep what they deliver.
@@ -124,9 +120,7 @@ impl SymbolPath {
             let url = reqwest::Url::parse(&server.url).ok()?;
             url.host_str().map(str::to_ascii_lowercase)
         });
-        let folders = self.folders();
-        let of_shares =
-            folders.iter().filter_map(|(folder, _)| share_host(&folder.to_string_lossy()));
+        let of_shares = self.text.split(';').flat_map(pieces).filter_map(share_host);
         of_urls.chain(of_shares).collect()
     }
 
@@ -230,13 +224,39 @@ pub fn without_secrets(text: &str) -> String {
     shown
 }
 
-/// An entry as symsrv wants it: schemes in lower case, and a bare address as `srv*address`.
+/// Returns an entry as symsrv wants it: without blanks and quotes beside its pieces and without
+/// folders of another system, schemes in lower case, and a bare address as `srv*address`.
 fn normal(entry: &str) -> String {
-    let elements: Vec<String> = entry.split('*').map(with_plain_scheme).collect();
-    match elements.as_slice() {
-        [address] if is_address(address) => format!("srv*{address}"),
-        elements => elements.join("*"),
+    if pieces(entry).next().is_some_and(is_of_another_system) {
+        return String::new();
     }
+    let pieces = pieces(entry).filter(|piece| !is_of_another_system(piece));
+    let pieces: Vec<String> = pieces.map(with_plain_scheme).collect();
+    match pieces.as_slice() {
+        [address] if is_address(address) => format!("srv*{address}"),
+        pieces => pieces.join("*"),
+    }
+}
+
+/// The pieces between the asterisks of an entry.
+fn pieces(entry: &str) -> impl Iterator<Item = &str> {
+    entry.split('*').map(bare)
+}
+
+/// A piece without the blanks and quotes around it. `set` of Windows keeps quotes.
+fn bare(piece: &str) -> &str {
+    piece.trim_matches(|c: char| c.is_whitespace() || c == '"')
+}
+
+/// Whether a piece is a folder of Windows, and this system is not. A folder of that name would be relative.
+fn is_of_another_system(piece: &str) -> bool {
+    !cfg!(windows) && is_of_windows(piece)
+}
+
+fn is_of_windows(piece: &str) -> bool {
+    let has_drive =
+        piece.get(1..2) == Some(":") && piece.starts_with(|c: char| c.is_ascii_alphabetic());
+    has_drive || piece.contains('\\')
 }
 
 fn with_plain_scheme(element: &str) -> String {
@@ -249,7 +269,8 @@ fn with_plain_scheme(element: &str) -> String {
 /// An entry with its relative folders taken from `base`.
 fn entry_based_on(entry: &str, base: &Path) -> String {
     let pieces: Vec<&str> = entry.trim().split('*').collect();
-    let is = |word: &str| pieces.first().is_some_and(|first| first.eq_ignore_ascii_case(word));
+    let is =
+        |word: &str| pieces.first().is_some_and(|first| bare(first).eq_ignore_ascii_case(word));
     let first_folder = match pieces.len() {
         0 => 0,
         1 if is("srv") || is("cache") || is("symsrv") => 1,
@@ -265,16 +286,16 @@ fn entry_based_on(entry: &str, base: &Path) -> String {
     pieces.iter().enumerate().map(folder).collect::<Vec<_>>().join("*")
 }
 
-/// Resolves a relative folder; returns any other piece, and one that cannot be written as a longer
-/// one, unchanged.
+/// Resolves a relative folder, and keeps what stands around it; returns any other piece, and one that
+/// cannot be written as a longer one, unchanged.
 fn folder_based_on(piece: &str, base: &Path) -> String {
-    let is_windows = piece.starts_with('\\') || piece.get(1..2) == Some(":");
-    let is_relative = Path::new(piece).is_relative() && !is_windows;
-    if piece.is_empty() || is_address(piece) || !is_relative {
+    let bare = bare(piece);
+    let is_relative = Path::new(bare).is_relative() && !is_of_windows(bare);
+    if bare.is_empty() || is_address(bare) || !is_relative {
         return piece.to_owned();
     }
-    match base.join(piece).to_str() {
-        Some(folder) if !folder.contains(['*', ';']) => folder.to_owned(),
+    match base.join(bare).to_str() {
+        Some(folder) if !folder.contains(['*', ';']) => piece.replacen(bare, folder, 1),
         _ => piece.to_owned(),
     }
 }

@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::server::install::Form;
+
 /// Name of the file in a store.
 pub const FILE_NAME: &str = "file.ptr";
 /// Largest file that is read; no path is as long.
@@ -54,10 +56,15 @@ pub fn follow(text: &[u8], source: &Source<'_>) -> Result<PathBuf, PointerError>
         return Err(PointerError::ForeignHost(shown()));
     }
     let file = Path::new(path);
-    if is_device(path) || !file.is_absolute() || !file.is_file() {
+    if is_device(path) || !file.is_absolute() {
         return Err(PointerError::Unreachable(shown()));
     }
-    Ok(file.to_owned())
+    // A store may have been compressed after the pointer was written.
+    let mut forms = [Form::Plain, Form::Cabinet].into_iter().filter_map(|form| {
+        let name = form.name(file.file_name()?.to_str()?)?;
+        Some(file.with_file_name(name)).filter(|file| file.is_file())
+    });
+    forms.next().ok_or_else(|| PointerError::Unreachable(shown()))
 }
 
 fn strip_tag<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
@@ -96,6 +103,18 @@ mod tests {
         {
             assert_eq!(follow(text.as_bytes(), &ANYWHERE), Ok(file.path().to_owned()), "{text}");
         }
+    }
+
+    #[test]
+    fn a_file_that_was_compressed_since_is_found() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [plain, packed] = ["a.pdb", "a.pd_"].map(|name| folder.path().join(name));
+        let target = || follow(plain.to_string_lossy().as_bytes(), &Source::Folder).ok();
+        assert_eq!(target(), None);
+        std::fs::write(&packed, b"MSCF").expect("a file");
+        assert_eq!(target(), Some(packed));
+        std::fs::write(&plain, b"").expect("a file");
+        assert_eq!(target(), Some(plain.clone()));
     }
 
     #[test]

@@ -16,15 +16,15 @@ use super::identity::{ImageIdentity, ModuleIdentity, PdbIdentity, StoreKey};
 use super::local::{Candidate, LocalFolders};
 use super::module::{CodeAddress, ModuleSymbols, SymcacheNames};
 use super::options::{SymbolizerOptions, Watch};
-use super::path::{self, SymbolPath, usual_caches};
+use super::path::{self, SymbolPath};
 use super::pdb::pe::ExportTable;
 use super::pdb::symcache::{FileStamp, SymcacheStore, Symcaches};
 use super::pdb::{Conversion, PdbFile};
 use super::pointer::{self, PointerError};
 use super::report::{ModuleReport, Origin, Outcome, SearchNotes, SymbolFileError};
-use super::server::Downloads;
 use super::server::download_lock::Semaphore;
 use super::server::install::{Form, Install};
+use super::server::{self, Downloads};
 
 /// PDBs that are converted at once have this many bytes at most, unless a single one is larger.
 /// A conversion takes about four times the size of its PDB.
@@ -92,8 +92,8 @@ impl Search {
         let downloads = Downloads::new(path, &options);
         let beside = options.beside.iter().cloned();
         let closed = beside.clone().chain(options.closed_folders.clone()).collect();
-        let usual = usual_caches().into_iter().filter(|cache| cache.is_dir());
-        let usual: Vec<_> = usual.map(|cache| (cache, false)).collect();
+        let usual = options.usual_caches.iter().filter(|cache| cache.is_dir());
+        let usual: Vec<_> = usual.map(|cache| (cache.clone(), false)).collect();
         let unpacked = path.first_cache().or_else(|| options.symcache_folder.clone());
         let folder = options.symcache_folder.or(path_cache).or_else(path::platform_cache);
         Self {
@@ -245,7 +245,9 @@ impl Search {
         result.notes.extend(&fetched.notes);
         if let Some((path, address)) = fetched.file.clone() {
             let origin = Origin::Server(address);
-            let candidate = Candidate { path, form: Form::Plain, member: None, origin };
+            // A pointer may have led to a packed file.
+            let form = Form::of_target(&path);
+            let candidate = Candidate { path, form, member: None, origin };
             self.take(&candidate, request, &mut result)?;
         }
         result.is_final = result.origin == Some(Origin::Symcache);
@@ -360,20 +362,29 @@ impl Search {
         if self.downloads.is_offline() {
             return;
         }
-        let mut seen = FxHashSet::default();
-        let mut requests = Vec::new();
-        for pdb in modules.into_iter().filter_map(|module| module.pdb.as_ref()) {
-            if watch.cancel.is_cancelled() {
-                return;
-            }
-            if seen.insert(pdb)
-                && let Some(key) = StoreKey::new(pdb)
-                && self.needs_server(&key, pdb)
-            {
-                requests.push((key, pdb.clone()));
-            }
+        let requests: Vec<_> =
+            self.remote(modules).take_while(|_| !watch.cancel.is_cancelled()).collect();
+        if !watch.cancel.is_cancelled() {
+            self.downloads.fetch(&requests, watch);
         }
-        self.downloads.fetch(&requests, watch);
+    }
+
+    /// The PDBs of modules, each once, that are in no local place of the path.
+    fn remote<'a>(
+        &self,
+        modules: impl IntoIterator<Item = &'a ModuleIdentity>,
+    ) -> impl Iterator<Item = server::PdbRequest> {
+        let mut seen = FxHashSet::default();
+        modules.into_iter().filter_map(move |module| {
+            let pdb = module.pdb.as_ref().filter(|pdb| seen.insert(*pdb))?;
+            let key = StoreKey::new(pdb).filter(|key| self.needs_server(key, pdb))?;
+            Some((key, pdb.clone()))
+        })
+    }
+
+    /// Number of PDBs of modules that servers would be asked for, as they may have them.
+    pub fn downloadable<'a>(&self, modules: impl IntoIterator<Item = &'a ModuleIdentity>) -> usize {
+        self.remote(modules).filter(|(key, _)| self.downloads.may_have(key)).count()
     }
 
     /// Searches failed files again.
@@ -439,12 +450,12 @@ impl Search {
         if let Some(member) = &candidate.member {
             return lock(&self.folders).packed.unpack(&path, member, key, self.max_bytes);
         }
-        let mut is_packed = candidate.form == Form::Cabinet;
-        if candidate.form == Form::Pointer {
+        let mut form = candidate.form;
+        if form == Form::Pointer {
             path = self.target_of(candidate)?;
-            is_packed = path.to_string_lossy().ends_with('_');
+            form = Form::of_target(&path);
         }
-        if !is_packed {
+        if form == Form::Plain {
             return Ok(path);
         }
         let install = Install {

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::path::{SymbolPath, is_address, without_secrets};
 
-const MICROSOFT: &str = "https://msdl.microsoft.com/download/symbols";
+pub const MICROSOFT: &str = "https://msdl.microsoft.com/download/symbols";
 const GOOGLE: &str = "https://chromium-browser-symsrv.commondatastorage.googleapis.com";
 
 /// Sources of symbols given by the switches `-symserver`, `-symcache` and `-symfolder`.
@@ -100,6 +100,21 @@ impl fmt::Display for ServerChoice {
             Self::Environment => "ntsymbolpath",
             Self::Url(text) | Self::Path(text) => return f.write_str(&without_secrets(text)),
         })
+    }
+}
+
+impl SymbolPath {
+    /// Returns this path with the server of Microsoft behind it.
+    pub fn with_microsoft(&self) -> Self {
+        let entries = [self.text(), &server_entry(MICROSOFT, None)];
+        Self::parse(
+            &entries
+                .map(str::trim)
+                .into_iter()
+                .filter(|text| !text.is_empty())
+                .collect::<Vec<_>>()
+                .join(";"),
+        )
     }
 }
 
@@ -216,6 +231,17 @@ mod tests {
         assert_eq!(servers.len(), 1);
         assert_eq!(servers[0].url, GOOGLE);
         assert_eq!(servers[0].caches, Vec::from_iter(crate::path::default_store()));
+    }
+
+    #[test]
+    fn the_server_of_microsoft_comes_behind_a_path() {
+        for (text, expected) in [
+            ("", "srv**https://msdl.microsoft.com/download/symbols"),
+            ("/a;cache*/c ", "/a;cache*/c;srv**https://msdl.microsoft.com/download/symbols"),
+        ] {
+            let path = SymbolPath::parse(text).with_microsoft();
+            assert_eq!((path.text(), path.servers().len()), (expected, 1));
+        }
     }
 
     #[test]

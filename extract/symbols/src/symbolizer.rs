@@ -60,6 +60,12 @@ impl Symbolizer {
         self.search.prepare(modules, Watch { observer, cancel });
     }
 
+    /// Returns how many PDBs of modules would be requested of servers: those in no local place of the path, without those
+    /// that no server had lately.
+    pub fn downloadable(&self, modules: &[ModuleIdentity]) -> usize {
+        self.search.downloadable(modules)
+    }
+
     /// Looks again for what was not found, also on servers that did not have it or were given up, in
     /// this session and before.
     pub fn forget_missing(&self) {

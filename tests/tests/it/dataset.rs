@@ -180,7 +180,7 @@ fn names_that_are_found_later_give_the_rows_of_a_trace_that_had_them() {
     let shell = Shell::new();
     let run = shell.run(&["dataset", "add", "fleet", "leaky.etl", "--build", "7.1"]).ok();
     assert!(
-        run.stderr.contains("no symbol path is set"),
+        run.stderr.contains("--symserver ms downloads symbols of "),
         "the dataset is no symbol folder: {run:?}"
     );
     let without = listed(&shell);

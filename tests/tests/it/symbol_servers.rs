@@ -11,6 +11,7 @@ use handlescope_tests::linked::Image;
 use handlescope_tests::needs_linker;
 use handlescope_tests::scenario::TraceBuilder;
 use handlescope_tests::symbol_server::{Answer, SymbolServer};
+use handlescope_tests::terminal::{Terminal, View};
 use serde_json::{Value, json};
 
 const STACK: &str = ".dump ObjectRef -MinMaxId 89 89 -ShowStack";
@@ -239,6 +240,150 @@ fn folders_of_the_symbol_path_stay_where_they_are() {
     let script = format!(".load leaky.etl\n.sympath symbols\n.cd elsewhere\n{STACK}\n");
     let run = shell.script(&[], &script).ok();
     assert!(run.stdout.contains("leaky::EventCache::GetOrCreate"), "{run:?}");
+}
+
+/// A stand-in for the proxy that leads to all servers but those of tests, which notes what is asked for and refuses it.
+fn proxied(mut command: Command) -> (Command, SymbolServer) {
+    let proxy = SymbolServer::start(|_| Answer::Status(403));
+    for name in ["HTTPS_PROXY", "https_proxy"] {
+        command.env(name, &proxy.url);
+    }
+    (command, proxy)
+}
+
+/// Keeps a PDB of the sample where downloads go without a name for the folder.
+fn keep_leaky(shell: &Shell) {
+    let kept = shell.path("cache/handlescope/sym").join(LEAKY);
+    fs::create_dir_all(kept.parent().unwrap()).unwrap();
+    fs::write(kept, pdb()).unwrap();
+}
+
+const PROMPT: &str = "leaky.etl> ";
+const QUESTION: &str = " modules from Microsoft? [y/N/always] ";
+const SETTINGS: &str = "config/handlescope/handlescope.toml";
+const MICROSOFT: &str = "msdl.microsoft.com:443";
+
+/// Shows stacks at the prompt and answers the offer; returns the folder and what the proxy was asked for.
+fn answer_offer(answer: &str, is_agreed: bool, seen: &str) -> (Shell, Vec<String>) {
+    let shell = Shell::new();
+    let settings = shell.path(SETTINGS);
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    fs::write(&settings, "").unwrap();
+    let (command, proxy) = proxied(shell.command(&["leaky.etl"]));
+    let terminal = Terminal::start(command, 100, 50);
+    let is_offered = |view: &View<'_>| view.before_cursor().ends_with(QUESTION);
+    terminal.wait_for_line(PROMPT);
+    terminal.send(&format!("{STACK}\r"));
+    terminal.wait_until("the offer", is_offered);
+    assert!(proxy.asked().is_empty(), "nothing is asked for without consent");
+    terminal.send(&format!("{answer}\r"));
+    terminal.wait_for(seen);
+    terminal.run(PROMPT, ".dump Symbols -TopN 1");
+    terminal.run(PROMPT, ".sympath");
+    let path = if is_agreed { "srv**https://msdl" } else { "No symbol path is set" };
+    terminal.wait_for(path);
+    let offers = terminal.transcript().iter().filter(|line| line.contains(QUESTION.trim())).count();
+    assert_eq!(offers, 1, "{:?}", terminal.transcript());
+    let asked = proxy.asked();
+    (shell, asked)
+}
+
+#[test]
+fn the_prompt_downloads_from_microsoft_what_it_may() {
+    let (shell, asked) = answer_offer("y", true, "msdl.microsoft.com");
+    assert!(!asked.is_empty() && asked.iter().all(|address| address == MICROSOFT), "{asked:?}");
+    assert_eq!(fs::read_to_string(shell.path(SETTINGS)).unwrap(), "", "for this session only");
+}
+
+#[test]
+fn always_is_kept_for_later_sessions_and_scripts() {
+    let (shell, asked) = answer_offer("always", true, "symbol-download is always");
+    assert!(asked.iter().all(|address| address == MICROSOFT), "{asked:?}");
+    let (mut command, proxy) = proxied(shell.command(&["leaky.etl", "-c", STACK]));
+    Run::from(command.output().unwrap()).ok();
+    assert!(proxy.asked().iter().any(|address| address == MICROSOFT));
+}
+
+#[test]
+fn a_refusal_asks_for_nothing() {
+    for answer in ["n", "", "what?"] {
+        let (_, asked) = answer_offer(answer, false, ".sympath -symServer ms downloads them later");
+        assert_eq!(asked, [""; 0], "{answer}");
+    }
+}
+
+#[test]
+fn scripts_get_one_warning_and_no_request() {
+    let shell = Shell::new();
+    fs::copy(shell.path("leaky.etl"), shell.path("again.etl")).unwrap();
+    for arguments in [
+        &["leaky.etl", "again.etl", "-c", STACK, "-c", ".why"][..],
+        &["why", "leaky.etl", "again.etl"],
+        &["dump", "ObjectRef", "-fd", "leaky.etl", "-CreateStack", "*nothing*"],
+    ] {
+        let (mut command, proxy) = proxied(shell.command(arguments));
+        let run = Run::from(command.output().unwrap());
+        assert_eq!(run.stderr.matches("no symbols for ").count(), 1, "{arguments:?}: {run:?}");
+        assert_eq!(run.stderr.matches("--symserver ms").count(), 1, "{arguments:?}: {run:?}");
+        assert_eq!(proxy.asked(), [""; 0], "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_was_downloaded_before_needs_no_symbol_path() {
+    let shell = Shell::new();
+    keep_leaky(&shell);
+    let run = shell.run(&["leaky.etl", "-c", STACK]).ok();
+    assert!(run.stdout.contains("leaky.exe!leaky::EventCache::GetOrCreate\n"), "{run:?}");
+}
+
+#[test]
+fn a_store_with_two_tiers_serves_and_is_filled() {
+    let two_tiers = format!("le/{LEAKY}");
+    let server = SymbolServer::start({
+        let (path, pdb) = (two_tiers.clone(), pdb());
+        move |asked| match asked {
+            "index2.txt" => Answer::File(Vec::new()),
+            asked if asked == path => Answer::File(pdb.clone()),
+            _ => Answer::Status(404),
+        }
+    });
+    let shell = Shell::new();
+    fs::create_dir(shell.path("cache")).unwrap();
+    fs::write(shell.path("cache/index2.txt"), "").unwrap();
+    let named = |run: &Run| run.stdout.contains("leaky.exe!leaky::EventCache::GetOrCreate\n");
+    assert!(named(&ask(&shell, &server.url, &[STACK])), "{:?}", server.asked());
+    assert!(shell.path("cache").join(&two_tiers).is_file());
+    let offline = shell.run(&["leaky.etl", "-symFolder", "cache", "-c", STACK]).ok();
+    assert!(named(&offline), "{offline:?}");
+}
+
+#[test]
+fn a_symbol_path_that_is_not_as_meant_gets_one_warning_with_a_remedy() {
+    let server = SymbolServer::of_folder(&sample_symbols());
+    let url = &server.url;
+    for (path, words, is_named) in [
+        ("srv*".to_owned(), "srv* names no server", false),
+        ("cache*".to_owned(), "cache* names no server", false),
+        (format!("\"srv*down*{url}\""), "quotes in the symbol path", true),
+        (format!("srv*down* {url}"), "a blank beside *", true),
+        ("nowhere".to_owned(), "no folder ", false),
+        #[cfg(unix)]
+        (format!(r"srv*C:\symbols*{url}"), r"C:\symbols is a folder of Windows", true),
+        #[cfg(unix)]
+        (r"C:\symbols".to_owned(), r"C:\symbols is a folder of Windows", false),
+    ] {
+        let shell = Shell::new();
+        let mut command = shell.command(&["leaky.etl", "-c", STACK, "-c", ".why"]);
+        let run = Run::from(command.env("_NT_SYMBOL_PATH", &path).output().unwrap()).ok();
+        let of_path = run.stderr.lines().filter(|line| line.contains("_NT_SYMBOL_PATH: "));
+        let of_path: Vec<&str> = of_path.collect();
+        assert!(of_path.len() == 1 && of_path[0].contains(words), "{path}: {run:?}");
+        assert_eq!(run.stdout.contains("leaky::EventCache::GetOrCreate"), is_named, "{path}");
+        let made = fs::read_dir(shell.path("")).unwrap().flatten().map(|entry| entry.file_name());
+        let odd = made.filter(|name| name.to_string_lossy().contains([':', '\\', '"', ' ']));
+        assert_eq!(odd.count(), 0, "{path}");
+    }
 }
 
 const INLINED: &str = r"

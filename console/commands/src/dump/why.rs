@@ -25,7 +25,7 @@ use handlescope_session::grammar::value::{
 };
 use handlescope_session::grammar::{Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::settings::StackDisplayArgs;
-use handlescope_session::trace::{CaveatKind, NamedSuspect, Session, filter_of};
+use handlescope_session::trace::{NamedSuspect, Session, filter_of};
 use handlescope_session::values::{Counted, Format, TopN};
 
 /// The option of the gate, as a shell has it.
@@ -130,7 +130,7 @@ impl Command for Why {
                 answer.show(|index| rows.contains(&index))?;
             }
         }
-        answers.iter().for_each(|answer| write_caveats(&answer.file, dump.messages));
+        answers.iter().for_each(|answer| write_caveats(&answer.file, dump.session, dump.messages));
         if let Some(format) = gate.format {
             // Without a gate all count as failed.
             let failures = (!gate.fail_on.is_empty()).then_some(failures.as_slice());
@@ -138,14 +138,7 @@ impl Command for Why {
             return Ok(render::write_findings(&findings, format, dump.out)?);
         }
         let table = render::why(&answers, &command, look, stacks, &display)?;
-        dump.write(table)?;
-        let mut caveats = answers.iter().flat_map(|answer| &answer.file.about.caveats);
-        if caveats.any(|caveat| caveat.kind == CaveatKind::SymbolsMissing) {
-            // The end of the answer: a warning would disturb a pager.
-            dump.out.flush()?;
-            dump.session.warn_of_symbol_troubles(dump.messages);
-        }
-        Ok(())
+        dump.write(table)
     }
 }
 

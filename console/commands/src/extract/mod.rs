@@ -106,7 +106,7 @@ impl Command for Extract {
                 ));
             }
             session.set_symbol_path(&path);
-            session.warn_of_symbol_folders(messages);
+            session.warn_of_symbol_path(messages);
         }
         if !args.unknown_extractors.is_empty() {
             let names = args.unknown_extractors.join(", ");

@@ -58,7 +58,7 @@ pub fn ask<'a>(
 ) -> Result<Vec<ResourcesAnswer<'a>>, CommandError> {
     let answers = query::resources(dump.sources, criteria, dump.names, dump.cancel)?;
     for answer in &answers {
-        write_caveats(answer, dump.messages);
+        write_caveats(answer, dump.session, dump.messages);
     }
     Ok(answers)
 }

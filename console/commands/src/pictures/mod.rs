@@ -83,7 +83,7 @@ fn ask<'a>(
         ObjectCriteria { groups, ..handles.criteria.clone() }.narrowed_to_leaks_of_suspect();
     let answer = query::object_ref(dump.sources, &criteria, dump.names, dump.cancel)?;
     for file in &answer.files {
-        write_caveats(file, dump.messages);
+        write_caveats(file, dump.session, dump.messages);
         note_allocations(file, dump.messages)?;
     }
     Ok(answer)

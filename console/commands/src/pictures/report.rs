@@ -82,7 +82,7 @@ fn draw(
     for answer in &answers {
         note_suspects(dump.session, std::slice::from_ref(&answer.why));
         let file = &answer.why.file;
-        write_caveats(file, dump.messages);
+        write_caveats(file, dump.session, dump.messages);
         warn_of(file.about.path, answer.allocation_caveats(), dump.messages);
     }
     let target = Target { path, option: Report::SIGNATURE.names[0], format: "HTML" };

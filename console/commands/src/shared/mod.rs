@@ -15,7 +15,7 @@ use handlescope_model::{Trace, Untrusted};
 
 use handlescope_query::{FileAnswer, NoMatch, QueryError, TraceAnswer, allocated_kinds};
 use handlescope_session::terminal::Messages;
-use handlescope_session::trace::{CaveatKind, warn_of};
+use handlescope_session::trace::{CaveatKind, Session, warn_of};
 
 /// Arguments with a part that options of several commands fill.
 pub trait Has<T> {
@@ -55,8 +55,13 @@ pub mod groups {
 }
 
 /// Reports what makes the answer of one trace wrong, incomplete or empty.
-pub fn write_caveats<'a>(answer: &impl TraceAnswer<'a>, messages: &mut Messages<'_>) {
+pub fn write_caveats<'a>(
+    answer: &impl TraceAnswer<'a>,
+    session: &Session,
+    messages: &mut Messages<'_>,
+) {
     let about = answer.about();
+    session.note_caveats(&about.caveats);
     warn_of(about.path, &about.caveats, messages);
     write_no_match(about.path, about.no_match.as_ref(), messages);
 }

@@ -10,6 +10,7 @@ use clap::{Arg, ArgMatches, Args, FromArgMatches};
 use handlescope_render::capitalized;
 use handlescope_symbols::{
     DownloadBudget, ServerChoice, SymbolPath, SymbolSources, SymbolSourcesError, SymbolizerOptions,
+    default_store,
 };
 
 use handlescope_session::grammar::value::{FOLDER, SYMBOL_SERVERS, TEXT, Value};
@@ -72,6 +73,8 @@ impl SymbolLimitArgs {
             download_timeout: self.timeout.map_or(defaults.download_timeout, Duration::from_secs),
             max_file_bytes,
             download_budget: DownloadBudget::for_files_of(max_file_bytes),
+            // What an earlier session has downloaded serves later ones, whatever their symbol path.
+            usual_caches: default_store().into_iter().chain(defaults.usual_caches).collect(),
             ..defaults
         }
     }

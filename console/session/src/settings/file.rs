@@ -183,6 +183,7 @@ fn setting(key: Key, text: &str) -> Value {
             text.parse::<bool>().map_or_else(|_| text.into(), Value::from)
         }
         Key::SymbolPath
+        | Key::SymbolDownload
         | Key::TimeFormat
         | Key::ProcessFormat
         | Key::Color

@@ -22,6 +22,7 @@ pub const FILE_NAME: &str = "handlescope.toml";
 #[strum(serialize_all = "kebab-case")]
 pub enum Key {
     SymbolPath,
+    SymbolDownload,
     TimeFormat,
     TimeDigits,
     ProcessFormat,
@@ -31,6 +32,36 @@ pub enum Key {
     Color,
     SystemModules,
     SqlViews,
+}
+
+/// What happens where symbols are missing and no server is named.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
+pub enum SymbolDownload {
+    /// The prompt offers to download them from Microsoft.
+    #[default]
+    Ask,
+    /// They are downloaded from Microsoft.
+    Always,
+    /// Nothing is downloaded or offered.
+    Never,
+}
+
+impl SymbolDownload {
+    const fn meaning(self) -> &'static str {
+        match self {
+            Self::Ask => "the prompt asks once a session",
+            Self::Always => "from Microsoft, where no server is named",
+            Self::Never => "only from servers that are named",
+        }
+    }
+
+    fn parse(word: &str) -> Result<Self, ValueError> {
+        let words = || Key::SymbolDownload.words().into_iter().map(|(word, _)| word);
+        let known = Self::VARIANTS.iter().zip(words());
+        let mut named = known.filter(|(_, known)| known.eq_ignore_ascii_case(word));
+        named.next().map(|(choice, _)| *choice).ok_or_else(|| no_choice(word, words))
+    }
 }
 
 /// Words for on and off.
@@ -71,6 +102,7 @@ impl Key {
     fn texts(self) -> (&'static [&'static str], &'static str) {
         match self {
             Key::SymbolPath => (&[".sympath", "--symbol-path", "_NT_SYMBOL_PATH"], "(not set)"),
+            Key::SymbolDownload => (&[], "ask"),
             Key::TimeFormat => (&["-TimeFmt", ".timefmt"], "Local"),
             Key::TimeDigits => (&["-TimeDigits", ".timedigits"], "6"),
             Key::ProcessFormat => (&["-ProcessFmt", ".processfmt"], "+ and -"),
@@ -99,6 +131,9 @@ impl Key {
     /// The words it takes, each with its meaning; none when it takes other values, too.
     pub fn words(self) -> Vec<(&'static str, &'static str)> {
         match self {
+            Key::SymbolDownload => {
+                SymbolDownload::VARIANTS.iter().map(|it| (it.into(), it.meaning())).collect()
+            }
             Key::TimeFormat => time_words().collect(),
             Key::ProcessFormat => process_words().collect(),
             Key::FullFileNames | Key::Clip | Key::Pager => SWITCH.into(),
@@ -112,6 +147,7 @@ impl Key {
 #[derive(Debug, Clone, Default)]
 pub struct Choices {
     pub symbol_path: Option<SymbolPath>,
+    pub symbol_download: Option<SymbolDownload>,
     pub display: DisplayArgs,
     pub color: Option<ColorChoice>,
     pub system_modules: Option<SystemModules>,
@@ -125,9 +161,13 @@ impl Choices {
     /// # Errors
     /// When the setting does not take it. Then nothing has changed.
     pub fn set(&mut self, key: Key, text: Option<&str>) -> Result<(), ValueError> {
-        let Choices { symbol_path, display, color, system_modules, sql_views } = self;
+        let Choices { symbol_path, symbol_download, display, color, system_modules, sql_views } =
+            self;
         match key {
             Key::SymbolPath => *symbol_path = text.map(SymbolPath::parse),
+            Key::SymbolDownload => {
+                *symbol_download = text.map(SymbolDownload::parse).transpose()?;
+            }
             Key::TimeFormat => display.time_format = text.map(time_format).transpose()?,
             Key::TimeDigits => display.time_digits = text.map(TimeDigits::parse).transpose()?,
             Key::ProcessFormat => display.process_format = text.map(process_format).transpose()?,
@@ -143,9 +183,11 @@ impl Choices {
 
     /// The value as it is shown, without secrets; `None` if the setting is left open.
     pub fn text(&self, key: Key) -> Option<String> {
-        let Choices { symbol_path, display, color, system_modules, sql_views } = self;
+        let Choices { symbol_path, symbol_download, display, color, system_modules, sql_views } =
+            self;
         match key {
             Key::SymbolPath => symbol_path.as_ref().map(SymbolPath::to_string),
+            Key::SymbolDownload => symbol_download.map(|choice| choice.to_string()),
             Key::TimeFormat => display.time_format.map(|format| format.to_string()),
             Key::TimeDigits => display.time_digits.map(|digits| digits.get().to_string()),
             Key::ProcessFormat => display.process_format.map(|format| format.to_string()),
@@ -182,8 +224,9 @@ mod tests {
     use super::*;
 
     /// A value of each setting that is not the usual one.
-    const VALUES: [(Key, &str); 10] = [
+    const VALUES: [(Key, &str); 11] = [
         (Key::SymbolPath, "srv*c*https://x"),
+        (Key::SymbolDownload, "always"),
         (Key::TimeFormat, "s"),
         (Key::TimeDigits, "3"),
         (Key::ProcessFormat, "None"),

@@ -12,7 +12,7 @@ pub use self::aliases::{AliasError, Aliases, Expanded};
 pub use self::display::{Display, DisplayArgs, StackDisplayArgs};
 use self::file::Contents;
 pub use self::file::{ConfigError, ConfigFile, Entry};
-pub use self::key::{Choices, FILE_NAME, Key};
+pub use self::key::{Choices, FILE_NAME, Key, SymbolDownload};
 use crate::filter::SystemModules;
 use crate::terminal::{ColorChoice, Screen, refuses_color, refuses_pager};
 use handlescope_symbols::SymbolPath;
@@ -94,7 +94,16 @@ impl Settings {
 
     /// Locations to search for symbols.
     pub fn symbol_path(&self) -> SymbolPath {
-        self.first(|choices| choices.symbol_path.clone()).unwrap_or_default()
+        let path = self.first(|choices| choices.symbol_path.clone()).unwrap_or_default();
+        match self.symbol_download() {
+            SymbolDownload::Always if !path.has_servers() => path.with_microsoft(),
+            _ => path,
+        }
+    }
+
+    /// What happens where symbols are missing and no server is named.
+    pub fn symbol_download(&self) -> SymbolDownload {
+        self.first(|choices| choices.symbol_download).unwrap_or_default()
     }
 
     /// Locations to search for symbols unless the session or the command line gives some.

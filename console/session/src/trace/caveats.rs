@@ -45,6 +45,9 @@ pub enum CaveatKind {
     ProgramsDiffer,
     StacksMissing,
     SymbolsMissing,
+    /// Symbols are missing that a filter needs.
+    #[serde(rename = "symbols_missing")]
+    FilterLacksSymbols,
     MethodsUnnamed,
     BuildsDiffer,
     NoResourceEvents,
@@ -212,10 +215,10 @@ impl Caveat {
     /// Caveat about symbols that a filter on stacks needs and that are missing.
     pub fn of_missing_symbols(modules: &[String]) -> Option<Caveat> {
         let text = format!(
-            "{}, and the filter on stacks cannot match functions there; see .help .sympath",
+            "{}{FILTER_FAILS}; see .help .sympath",
             no_symbols(&listed(modules, MAX_MODULES))
         );
-        (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::SymbolsMissing, text })
+        (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::FilterLacksSymbols, text })
     }
 
     /// Caveat about leaking functions without names.
@@ -229,19 +232,25 @@ impl Caveat {
     }
 }
 
+/// Clause about a filter on functions of modules without symbols.
+pub const FILTER_FAILS: &str = ", and the filter on stacks cannot match functions there";
+
 /// Text about modules without symbols, which clauses may follow.
 pub fn no_symbols(modules: &str) -> String {
     format!("no symbols for {modules}: frames there appear as module+0xOFFSET")
 }
 
-/// Says what makes answers about a trace wrong or incomplete.
+/// Says what makes answers about a trace wrong or incomplete. About symbols the session says one thing for all traces
+/// ([`Session::warn_of_missing_symbols`](super::Session::warn_of_missing_symbols)).
 pub fn warn_of<'c>(
     path: &Path,
     caveats: impl IntoIterator<Item = &'c Caveat>,
     messages: &mut Messages<'_>,
 ) {
-    for Caveat { text, .. } in caveats {
-        messages.warning(format_args!("{}: {text}", Untrusted(path)));
+    for Caveat { kind, text } in caveats {
+        if !matches!(kind, CaveatKind::SymbolsMissing | CaveatKind::FilterLacksSymbols) {
+            messages.warning(format_args!("{}: {text}", Untrusted(path)));
+        }
     }
 }
 

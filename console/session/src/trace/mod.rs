@@ -26,7 +26,7 @@ pub use self::losses::{
     has_end_rundown, knows_losses, lists_open_handles, loss_times, most_lost_events, unseen_closes,
 };
 pub use self::resource_caveats::{KindCounts, ResourceFacts};
-pub use self::session::Session;
+pub use self::session::{Session, SymbolOffer};
 pub use self::stack_verdicts::{StackSet, StackVerdicts};
 pub use self::values::{NamedSuspect, TraceValues, programs};
 use crate::filter::{Filter, LineMatch, word};

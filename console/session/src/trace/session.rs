@@ -1,5 +1,6 @@
 //! State of a session: the loaded traces, the sources of symbols, and the symbols that are missing.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::OnceLock;
@@ -9,19 +10,18 @@ use handlescope_model::tables::TraceInfos;
 use handlescope_model::{ArchiveError, Trace, Untrusted};
 use handlescope_sources::import_sources;
 use handlescope_symbols::{
-    ModuleIdentity, ModuleReport, Outcome, SymbolPath, Symbolizer, SymbolizerOptions,
-    symbols_beside,
+    ModuleIdentity, ModuleReport, SymbolPath, Symbolizer, SymbolizerOptions, symbols_beside,
 };
 
-use super::caveats::no_symbols;
+use super::caveats::{Caveat, CaveatKind, FILTER_FAILS, no_symbols};
 use super::error::NoFile;
 use super::frame_name_cache::FrameNameCache;
 use super::{LoadedTrace, choose};
 use crate::filter::Filter;
 use crate::paths::Overwrite;
-use crate::settings::{Settings, settled};
+use crate::settings::{FILE_NAME, Key, Settings, Source, SymbolDownload, settled};
 use crate::terminal::Messages;
-use crate::values::listed;
+use crate::values::{Counted, listed};
 
 /// The state between two commands.
 #[derive(Default)]
@@ -42,8 +42,20 @@ pub struct Session {
     pub runs_programs: bool,
     /// Options of the search for symbols, from the first search on.
     pub symbol_options: SymbolizerOptions,
+    /// Whether the prompt offers to download symbols, so that they need no warning before.
+    pub offers_symbols: bool,
+    /// Whether they were offered, or named in a warning.
+    has_offered: AtomicBool,
     symbolizer: OnceLock<Symbolizer>,
     symbol_notes: SymbolNotes,
+}
+
+/// What the server of Microsoft may add.
+pub struct SymbolOffer {
+    /// Number of modules whose symbols it may have.
+    pub modules: usize,
+    /// The symbol path with that server.
+    pub path: SymbolPath,
 }
 
 impl Session {
@@ -155,9 +167,9 @@ impl Session {
         self.forget_symbols();
     }
 
-    /// Names the folders of the symbol path that are not there, once.
-    pub fn warn_of_symbol_folders(&self, messages: &mut Messages<'_>) {
-        self.symbol_notes.warn_of_folders(&self.settings.symbol_path(), messages);
+    /// Says what in the symbol path is not as meant, once.
+    pub fn warn_of_symbol_path(&self, messages: &mut Messages<'_>) {
+        self.symbol_notes.warn_of_path(&self.settings, messages);
     }
 
     /// Forgets what was found so far, as symbols are looked for elsewhere from now on.
@@ -190,25 +202,71 @@ impl Session {
 
     /// Says what is missing for names of functions, unless that was said before, and what was waited for.
     pub fn warn_of_missing_symbols(&self, messages: &mut Messages<'_>) {
-        self.warn_of_symbols(true, messages);
-    }
-
-    /// As [`Self::warn_of_missing_symbols`], without the modules that have no symbols: a caveat names those that matter.
-    pub fn warn_of_symbol_troubles(&self, messages: &mut Messages<'_>) {
-        self.warn_of_symbols(false, messages);
-    }
-
-    fn warn_of_symbols(&self, names_missing: bool, messages: &mut Messages<'_>) {
-        if let Some(symbolizer) = self.symbolizer.get() {
-            let files = symbolizer.take_waited_for();
-            if !files.is_empty() {
-                let files = Untrusted(files.join(", "));
-                messages.note(format_args!("waited for another process that downloaded {files}"));
-            }
-            self.symbol_notes.warn(symbolizer, messages, names_missing, |module| {
-                self.files.iter().any(|file| file.frames.has_served(module))
-            });
+        let Some(symbolizer) = self.symbolizer.get() else { return };
+        let files = symbolizer.take_waited_for();
+        if !files.is_empty() {
+            let files = Untrusted(files.join(", "));
+            messages.note(format_args!("waited for another process that downloaded {files}"));
         }
+        let reports = symbolizer.report();
+        let absent = self.symbol_notes.warn(&reports, self, messages);
+        if absent.is_empty() {
+            return;
+        }
+        let offer = self.symbol_offer();
+        let is_new = offer.is_none() || !self.has_offered.load(Ordering::Relaxed);
+        let has_filter = self.symbol_notes.has_filter.swap(false, Ordering::Relaxed);
+        if (self.offers_symbols && offer.is_some() && is_new) || !(is_new || has_filter) {
+            return;
+        }
+        self.has_offered.fetch_or(offer.is_some(), Ordering::Relaxed);
+        let clause = if has_filter { FILTER_FAILS } else { "" };
+        let remedy = match offer.filter(|_| !self.offers_symbols) {
+            Some(SymbolOffer { modules, .. }) => {
+                let modules = Counted(modules as u64, "module");
+                format!("--symserver ms downloads symbols of {modules} from Microsoft")
+            }
+            None => ".dump Symbols lists why".to_owned(),
+        };
+        let absent = no_symbols(&listed(&absent, MAX_NAMES));
+        messages.warning(format_args!("{absent}{clause}; {remedy}"));
+    }
+
+    /// Takes note that a filter of the command could not match functions, which the warning of missing symbols says.
+    pub fn note_caveats(&self, caveats: &[Caveat]) {
+        if caveats.iter().any(|caveat| caveat.kind == CaveatKind::FilterLacksSymbols) {
+            self.symbol_notes.has_filter.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The offer to download symbols that names are missing for; `None` where none can help, and from the second time on.
+    pub fn take_symbol_offer(&self) -> Option<SymbolOffer> {
+        if !self.offers_symbols || self.has_offered.load(Ordering::Relaxed) {
+            return None;
+        }
+        let offer = self.symbol_offer()?;
+        self.has_offered.store(true, Ordering::Relaxed);
+        Some(offer)
+    }
+
+    /// What the server of Microsoft may add; `None` if a server is named, or downloads are off.
+    fn symbol_offer(&self) -> Option<SymbolOffer> {
+        let path = self.settings.symbol_path();
+        if path.has_servers() || self.settings.symbol_download() == SymbolDownload::Never {
+            return None;
+        }
+        let reports = self.symbolizer.get()?.report();
+        let modules: Vec<ModuleIdentity> =
+            missing(&reports, self).map(|report| report.module.clone()).collect();
+        let path = path.with_microsoft();
+        let modules =
+            Symbolizer::new(path.clone(), self.symbol_options.clone()).downloadable(&modules);
+        (modules > 0).then_some(SymbolOffer { modules, path })
+    }
+
+    /// Whether names in a module came from the extract.
+    fn has_served(&self, module: &ModuleIdentity) -> bool {
+        self.files.iter().any(|file| file.frames.has_served(module))
     }
 
     /// Leaves out warnings of what is missing now: an answer has said so.
@@ -227,44 +285,50 @@ const MAX_NAMES: usize = 8;
 pub struct SymbolNotes {
     /// Modules of the symbolizer's report that are done with.
     seen: AtomicUsize,
-    /// Whether missing folders of the symbol path were named.
-    has_folders: AtomicBool,
+    /// Whether problems of the symbol path were named.
+    has_path: AtomicBool,
+    /// Whether a filter of the command needs symbols that are missing.
+    has_filter: AtomicBool,
 }
 
 impl SymbolNotes {
-    /// Says why modules that were searched since the last call have no symbols.
+    /// Warns of what went wrong in the searches since the last call, and returns the modules that simply have no
+    /// symbols: of these searches, or of all if a filter needs them.
     ///
     /// A refused file and an unreachable server get a line each, because the user can do something about
-    /// them; missing modules share one, if `names_missing`. A module is served if its names came from the extract.
-    pub fn warn(
+    /// them.
+    fn warn<'r>(
         &self,
-        symbolizer: &Symbolizer,
+        reports: &'r [ModuleReport],
+        session: &Session,
         messages: &mut Messages<'_>,
-        names_missing: bool,
-        is_served: impl Fn(&ModuleIdentity) -> bool,
-    ) {
-        let reports = symbolizer.report();
+    ) -> Vec<Untrusted<&'r String>> {
         let seen = self.seen.swap(reports.len(), Ordering::Relaxed);
-        if seen == 0 && missing(&reports, &is_served).next().is_some() {
-            self.warn_of_folders(symbolizer.path(), messages);
+        if seen == 0 && !reports.is_empty() {
+            self.warn_of_path(&session.settings, messages);
         }
-        let is_left_out = |module: &ModuleIdentity| !names_missing || is_served(module);
-        for text in texts(reports.get(seen..).unwrap_or_default(), is_left_out) {
-            messages.warning(text);
-        }
+        let new = reports.get(seen..).unwrap_or_default();
+        troubles(new).into_iter().for_each(|text| messages.warning(text));
+        let all = self.has_filter.load(Ordering::Relaxed);
+        let absent = missing(if all { reports } else { new }, session);
+        let mut absent: Vec<&ModuleReport> = absent.filter(|report| !has_trouble(report)).collect();
+        // Several threads search, so the order of the reports changes.
+        absent.sort_by_key(|report| (Reverse(report.requested), &report.module.name));
+        absent.into_iter().map(|report| Untrusted(&report.module.name)).collect()
     }
 
-    /// Names the folders of a symbol path that are not there, once.
-    fn warn_of_folders(&self, path: &SymbolPath, messages: &mut Messages<'_>) {
-        if self.has_folders.swap(true, Ordering::Relaxed) {
+    /// Says what in the symbol path is not as meant, and where it was set, once.
+    fn warn_of_path(&self, settings: &Settings, messages: &mut Messages<'_>) {
+        if self.has_path.swap(true, Ordering::Relaxed) {
             return;
         }
-        for folder in path.missing_folders() {
-            let folder = Untrusted(folder);
-            messages.warning(format_args!(
-                "{folder}: no such folder in the symbol path; change it with .sympath or \
-                 --symbol-path"
-            ));
+        let (_, source) = settings.value(Key::SymbolPath);
+        for problem in settings.symbol_path().problems() {
+            match source {
+                Source::Environment => messages.warning(format_args!("_NT_SYMBOL_PATH: {problem}")),
+                Source::File => messages.warning(format_args!("{FILE_NAME}: {problem}")),
+                Source::Session | Source::CommandLine | Source::Usual => messages.warning(problem),
+            }
         }
     }
 
@@ -277,20 +341,17 @@ impl SymbolNotes {
 /// The reports about modules without symbols whose names did not come from the extract.
 fn missing<'r>(
     reports: &'r [ModuleReport],
-    is_served: &impl Fn(&ModuleIdentity) -> bool,
+    session: &Session,
 ) -> impl Iterator<Item = &'r ModuleReport> {
-    reports.iter().filter(|report| !report.is_resolved() && !is_served(&report.module))
+    reports.iter().filter(|report| !report.is_resolved() && !session.has_served(&report.module))
 }
 
-fn texts(reports: &[ModuleReport], is_served: impl Fn(&ModuleIdentity) -> bool) -> Vec<String> {
-    if missing(reports, &is_served).any(|report| report.outcome == Outcome::NoSymbolPath) {
-        return vec![
-            "no symbol path is set: frames appear as module+0xOFFSET; see .help .sympath"
-                .to_owned(),
-        ];
-    }
-    let has_trouble =
-        |report: &ModuleReport| !report.refused.is_empty() || !report.failures.is_empty();
+fn has_trouble(report: &ModuleReport) -> bool {
+    !report.refused.is_empty() || !report.failures.is_empty()
+}
+
+/// What went wrong in searches, also where symbols were found in the end.
+fn troubles(reports: &[ModuleReport]) -> Vec<String> {
     let mut texts: Vec<String> =
         reports.iter().filter(|report| has_trouble(report)).map(ModuleReport::to_string).collect();
     // A cache that cannot be written is reported once, not for each module.
@@ -301,13 +362,6 @@ fn texts(reports: &[ModuleReport], is_served: impl Fn(&ModuleIdentity) -> bool) 
         let names = listed(&names, MAX_NAMES);
         texts.push(format!("no symbol cache: symbols of {names} cannot be kept ({reason})"));
     }
-    let absent: Vec<_> = missing(reports, &is_served)
-        .filter(|report| !has_trouble(report))
-        .map(|report| Untrusted(&report.module.name))
-        .collect();
-    if !absent.is_empty() {
-        texts.push(format!("{}; .dump Symbols lists why", no_symbols(&listed(&absent, MAX_NAMES))));
-    }
     texts
 }
 
@@ -315,10 +369,11 @@ fn texts(reports: &[ModuleReport], is_served: impl Fn(&ModuleIdentity) -> bool) 
 mod tests {
     use std::env;
 
-    use handlescope_symbols::SearchFailure;
+    use handlescope_symbols::{Outcome, PdbIdentity, SearchFailure};
 
     use super::*;
     use crate::settings::Choices;
+    use crate::terminal::Screen;
 
     #[test]
     fn the_path_that_was_set_wins_and_starts_a_new_symbolizer() {
@@ -332,56 +387,116 @@ mod tests {
         assert_eq!(session.symbolizer().path().to_string(), format!("/b;{}", folder.display()));
     }
 
-    fn report(name: &str, outcome: Outcome) -> ModuleReport {
-        let module = ModuleIdentity {
-            name: name.to_owned(),
-            path: name.to_owned(),
-            size: 0,
-            timestamp: None,
-            pdb: None,
-        };
-        ModuleReport::new(module, outcome)
+    fn module(name: &str, pdb: Option<PdbIdentity>) -> ModuleIdentity {
+        let (name, path) = (name.to_owned(), name.to_owned());
+        ModuleIdentity { name, path, size: 0, timestamp: None, pdb }
+    }
+
+    fn pdb(name: &str) -> Option<PdbIdentity> {
+        let guid = "b5d4d7f1-0c0e-4a6e-9d3b-6b1f1f0f9e57".parse().expect("a guid");
+        Some(PdbIdentity { name: name.to_owned(), guid, age: 1 })
+    }
+
+    /// Warnings after symbols of more modules were searched.
+    fn warned(session: &Session, modules: &[ModuleIdentity]) -> String {
+        for module in modules {
+            session.symbolizer().resolve(module, &[0x10]);
+        }
+        let mut out = Vec::new();
+        session.warn_of_missing_symbols(&mut Messages::new(&mut out, Screen::PLAIN));
+        String::from_utf8(out).expect("text")
     }
 
     #[test]
     fn modules_without_symbols_share_a_line() {
-        let reports: Vec<ModuleReport> =
-            (0..10).map(|n| report(&format!("m{n}.dll"), Outcome::NotFound)).collect();
+        let modules: Vec<_> = (0..10).map(|n| module(&format!("m{n}.dll"), None)).collect();
         assert_eq!(
-            texts(&reports, |_| false),
-            ["no symbols for m0.dll, m1.dll, m2.dll, m3.dll, m4.dll, m5.dll, m6.dll, m7.dll and \
-                 2 more: frames there appear as module+0xOFFSET; .dump Symbols lists why"]
+            warned(&Session::default(), &modules),
+            "warning: no symbols for m0.dll, m1.dll, m2.dll, m3.dll, m4.dll, m5.dll, m6.dll, \
+             m7.dll and 2 more: frames there appear as module+0xOFFSET; .dump Symbols lists why\n"
         );
     }
 
     #[test]
-    fn without_a_symbol_path_one_line_says_so() {
-        let reports =
-            [report("a.dll", Outcome::NoSymbolPath), report("b.dll", Outcome::NoSymbolPath)];
-        let texts = texts(&reports, |_| false);
-        assert_eq!(texts.len(), 1);
-        assert!(texts.iter().all(|text| text.starts_with("no symbol path is set")));
+    fn one_warning_names_the_server_that_may_have_symbols() {
+        let session = Session::default();
+        let modules =
+            [module("a.dll", pdb("a.pdb")), module("b.dll", pdb("b.pdb")), module("c.dll", None)];
+        assert_eq!(
+            warned(&session, &modules),
+            "warning: no symbols for a.dll, b.dll, c.dll: frames there appear as \
+             module+0xOFFSET; --symserver ms downloads symbols of 2 modules from Microsoft\n"
+        );
+        assert_eq!(warned(&session, &[module("d.dll", pdb("d.pdb"))]), "");
+    }
+
+    #[test]
+    fn a_filter_without_symbols_is_said_for_every_command() {
+        let session = Session::default();
+        let caveat = Caveat::of_missing_symbols(&["a.dll".to_owned()]);
+        for _ in 0..2 {
+            session.note_caveats(caveat.as_slice());
+            let text = warned(&session, &[module("a.dll", pdb("a.pdb"))]);
+            assert!(
+                text.contains("the filter on stacks cannot match functions there; --symserver")
+            );
+            assert_eq!(warned(&session, &[]), "");
+        }
+    }
+
+    #[test]
+    fn the_prompt_offers_once_what_no_setting_refuses() {
+        let session = |download: &str| {
+            let mut settings = Settings::default();
+            settings.in_file.set(Key::SymbolDownload, Some(download)).expect(download);
+            Session { offers_symbols: true, ..Session::new(settings) }
+        };
+        let modules = [module("a.dll", pdb("a.pdb")), module("b.dll", None)];
+        let asks = session("ask");
+        assert!(asks.take_symbol_offer().is_none(), "nothing is missing yet");
+        assert_eq!(warned(&asks, &modules), "", "the prompt says it");
+        let offer = asks.take_symbol_offer().expect("an offer");
+        assert_eq!((offer.modules, offer.path.servers().len()), (1, 1));
+        assert!(asks.take_symbol_offer().is_none());
+
+        let never = session("never");
+        assert!(warned(&never, &modules).ends_with("; .dump Symbols lists why\n"));
+        assert!(never.take_symbol_offer().is_none());
+
+        let none = session("ask");
+        assert!(warned(&none, &modules[1..]).contains("no symbols for b.dll"));
+        assert!(none.take_symbol_offer().is_none(), "no server can have it");
+        assert!(session("always").settings.symbol_path().has_servers());
     }
 
     #[test]
     fn nothing_is_missing_where_the_extract_has_the_names() {
-        let reports = [report("a.dll", Outcome::NotFound), report("b.dll", Outcome::NoSymbolPath)];
-        assert!(texts(&reports, |_| true).is_empty());
-        let texts = texts(&reports, |module| module.name == "b.dll");
-        assert_eq!(
-            texts,
-            [
-                "no symbols for a.dll: frames there appear as module+0xOFFSET; .dump Symbols lists why"
-            ]
-        );
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/layout-8.json7z");
+        let trace = Trace::open(Path::new(golden)).expect("an extract");
+        let file = LoadedTrace::new(golden.into(), trace);
+        file.frames.note_served(&module("a.dll", None));
+        let session = Session { files: vec![file], ..Session::default() };
+        assert_eq!(warned(&session, &[module("a.dll", None)]), "");
+        assert!(warned(&session, &[module("b.dll", None)]).contains("no symbols for b.dll:"));
     }
 
     #[test]
     fn a_server_out_of_reach_is_named() {
-        let mut silent = report("a.dll", Outcome::NotFound);
+        let mut silent = ModuleReport::new(module("a.dll", None), Outcome::NotFound);
         silent.failures =
             vec![SearchFailure { location: "https://x".into(), reason: "timed out".into() }];
-        let texts = texts(&[silent], |_| false);
+        let texts = troubles(&[silent]);
         assert!(texts.iter().any(|text| text.contains("https://x: timed out")), "{texts:?}");
+    }
+
+    #[test]
+    fn a_problem_of_the_symbol_path_is_said_once_with_its_source() {
+        let path = Some(SymbolPath::parse("srv*"));
+        let environment = Choices { symbol_path: path, ..Choices::default() };
+        let session = Session::new(Settings { environment, ..Settings::default() });
+        let text = warned(&session, &[module("a.dll", None)]);
+        assert!(text.starts_with("warning: _NT_SYMBOL_PATH: srv* names no server"), "{text}");
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(!warned(&session, &[module("b.dll", None)]).contains("srv*"));
     }
 }

@@ -11,7 +11,7 @@ use handlescope_model::output::named_in;
 use handlescope_model::unpack::{CopyError, Watch, copy_at_most};
 use tempfile::NamedTempFile;
 
-use crate::identity::{PdbIdentity, StoreKey};
+use crate::identity::{PdbIdentity, StoreKey, TWO_TIERS};
 use crate::options::DownloadBudget;
 use crate::pdb::PdbFile;
 use crate::pointer;
@@ -46,6 +46,11 @@ impl Form {
         }
     }
 
+    /// The form of a file with this name, which a pointer leads to.
+    pub fn of_target(path: &Path) -> Self {
+        if path.to_string_lossy().ends_with('_') { Self::Cabinet } else { Self::Plain }
+    }
+
     /// Magic bytes of files in this form.
     pub fn magic(self) -> &'static [u8] {
         match self {
@@ -56,9 +61,13 @@ impl Form {
     }
 }
 
-/// The folder of a file in a cache.
+/// The folder of a file in a cache, which may have two tiers.
 pub fn folder(cache: &Path, key: &StoreKey) -> PathBuf {
-    cache.join(&key.name).join(&key.index)
+    let root = match cache.join(TWO_TIERS).is_file() {
+        true => cache.join(key.first_tier()),
+        false => cache.to_owned(),
+    };
+    root.join(&key.name).join(&key.index)
 }
 
 /// A PDB being installed.

@@ -18,6 +18,8 @@ mod slow_server_tests;
 #[cfg(test)]
 pub mod test_server;
 mod transfer;
+#[cfg(test)]
+mod two_tier_tests;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,8 +30,9 @@ use futures_util::{StreamExt, stream};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::OnceCell;
 
-use crate::identity::{PdbIdentity, StoreKey};
+use crate::identity::{PdbIdentity, StoreKey, TWO_TIERS};
 use crate::options::{SymbolizerOptions, Watch};
 use crate::path::{Server, SymbolPath, without_secrets};
 use crate::pdb::PdbFile;
@@ -89,6 +92,8 @@ struct Session {
 #[derive(Default)]
 struct ServerState {
     is_given_up: bool,
+    /// Whether its store has two tiers, once that was asked.
+    has_two_tiers: Arc<OnceCell<bool>>,
     failures_in_a_row: usize,
 }
 
@@ -148,6 +153,11 @@ impl Downloads {
     /// Whether there is no server to ask.
     pub fn is_offline(&self) -> bool {
         self.servers.is_empty()
+    }
+
+    /// Whether a server is not known to lack a file.
+    pub fn may_have(&self, key: &StoreKey) -> bool {
+        self.servers.iter().any(|server| self.missing.get(&server.url, key).is_none())
     }
 
     /// Requests of all servers the files that were not requested in this session yet.
@@ -248,7 +258,7 @@ impl Downloads {
                 return None;
             }
         }
-        let answer = self.forms(asking).await;
+        let answer = self.places(asking).await;
         // A suspended process has lost its connection, and others may have continued meanwhile.
         if answer.is_err()
             && let Some(file) = in_cache(asking)
@@ -346,12 +356,68 @@ impl Downloads {
         });
     }
 
-    /// Asks for the file in all forms that it can have on a server, until there is one.
-    async fn forms(&self, asking: &Asking<'_>) -> Result<PathBuf, Failure> {
+    /// Asks for the file in all places that it can have on a server, until there is one. Whether there are two tiers is
+    /// asked only of a server that lacks a file.
+    async fn places(&self, asking: &Asking<'_>) -> Result<PathBuf, Failure> {
+        let Asking { server, key, .. } = *asking;
+        let has_two_tiers = {
+            let mut session = lock(&self.session);
+            Arc::clone(&session.servers.entry(server.url.clone()).or_default().has_two_tiers)
+        };
+        if has_two_tiers.get() != Some(&true) {
+            match self.forms("", asking).await {
+                Err(Failure::Missing) => {}
+                answer => return answer,
+            }
+            if !*has_two_tiers.get_or_try_init(|| self.has_two_tiers(asking)).await? {
+                return Err(Failure::Missing);
+            }
+        }
+        // Stores on systems that know case were made by programs that do not agree about it.
+        let tier = key.first_tier();
+        let small = Some(tier.to_lowercase()).filter(|small| small != tier);
+        for tier in [Some(tier), small.as_deref()].into_iter().flatten() {
+            match self.forms(tier, asking).await {
+                Err(Failure::Missing) => {}
+                answer => return answer,
+            }
+        }
+        Err(Failure::Missing)
+    }
+
+    /// Asks a server whether its store has two tiers. That it has one is remembered as files are that it lacks.
+    async fn has_two_tiers(&self, asking: &Asking<'_>) -> Result<bool, Failure> {
+        let Asking { server, transfer, .. } = *asking;
+        let mark = StoreKey { name: TWO_TIERS.to_owned(), index: String::new() };
+        if self.missing.get(&server.url, &mark).is_some() {
+            return Ok(false);
+        }
+        let url = address(&server.url, &[TWO_TIERS])?;
+        let is_given_up = || self.is_given_up(server);
+        let request = Request {
+            url: &url,
+            shown: &without_secrets(&url),
+            partial: Path::new(""),
+            magic: b"",
+            is_given_up: &is_given_up,
+        };
+        match transfer.bytes(&request, pointer::MAX_BYTES).await {
+            Ok(_) => Ok(true),
+            Err(Failure::Missing) => {
+                self.missing.insert(&server.url, &mark, Absence::Missing);
+                Ok(false)
+            }
+            Err(Failure::Silent(reason)) => Err(Failure::Silent(reason)),
+            Err(Failure::Failed(_) | Failure::File(_)) => Ok(false),
+        }
+    }
+
+    /// Asks for the file in all forms that it can have in a tier of a server, until there is one.
+    async fn forms(&self, tier: &str, asking: &Asking<'_>) -> Result<PathBuf, Failure> {
         for form in Form::ALL {
             // The server may have been slow to report that it lacks the previous form.
             asking.turn.iter().for_each(|turn| turn.progress());
-            match self.form(form, asking).await {
+            match self.form(form, tier, asking).await {
                 Err(Failure::Missing) => {}
                 answer => return answer,
             }
@@ -360,10 +426,10 @@ impl Downloads {
     }
 
     /// Asks for the file in one of the forms.
-    async fn form(&self, form: Form, asking: &Asking<'_>) -> Result<PathBuf, Failure> {
+    async fn form(&self, form: Form, tier: &str, asking: &Asking<'_>) -> Result<PathBuf, Failure> {
         let Asking { server, transfer, key, pdb, watch, caches, turn } = *asking;
         let Some(name) = form.name(&key.name) else { return Err(Failure::Missing) };
-        let url = address(&server.url, key, &name)?;
+        let url = address(&server.url, &[tier, &key.name, &key.index, &name])?;
         let Some(cache) = caches.first() else {
             return Err(Failure::Failed("there is no folder to keep downloads in".to_owned()));
         };
@@ -518,12 +584,14 @@ fn cached(cache: &Path, key: &StoreKey, pdb: &PdbIdentity) -> Option<PathBuf> {
     is_match.then_some(file)
 }
 
-/// The address of a file on a server.
-fn address(server: &str, key: &StoreKey, name: &str) -> Result<String, Failure> {
+/// The address of a file on a server, by the names that lead to it; an empty one counts for nothing.
+fn address(server: &str, names: &[&str]) -> Result<String, Failure> {
     let mut url =
         reqwest::Url::parse(server).map_err(|error| Failure::Failed(error.to_string()))?;
     match url.path_segments_mut() {
-        Ok(mut segments) => segments.pop_if_empty().extend([&key.name, &key.index, name]),
+        Ok(mut segments) => {
+            segments.pop_if_empty().extend(names.iter().filter(|name| !name.is_empty()))
+        }
         Err(()) => return Err(Failure::Failed("this is not the address of a server".to_owned())),
     };
     Ok(url.into())
@@ -535,8 +603,7 @@ mod tests {
 
     #[test]
     fn an_address_is_written_so_that_no_name_changes_its_meaning() {
-        let key = |name: &str| StoreKey { name: name.into(), index: "1".into() };
-        let address = |server, name| address(server, &key(name), name).ok();
+        let address = |server, name| address(server, &["", name, "1", name]).ok();
         let plain = Some("https://x/s/a.pdb/1/a.pdb".to_owned());
         assert_eq!(address("https://x/s", "a.pdb"), plain);
         assert_eq!(address("https://x/s/", "a.pdb"), plain);

@@ -186,5 +186,5 @@ fn a_file_that_a_slow_server_does_not_have_is_requested_by_a_single_session() {
             });
         }
     });
-    assert_eq!(server.requests(), 3, "once for each form");
+    assert_eq!(server.requested_files().len(), 3, "once for each form");
 }

@@ -185,6 +185,12 @@ impl Server {
     pub fn requests(&self) -> usize {
         self.received().len()
     }
+
+    /// Paths that were asked for, without the question how many tiers the store has.
+    pub fn requested_files(&self) -> Vec<String> {
+        let paths = self.received().into_iter().map(|request| request.path);
+        paths.filter(|path| !path.ends_with("/index2.txt")).collect()
+    }
 }
 
 fn read_request(stream: &TcpStream) -> ReceivedRequest {

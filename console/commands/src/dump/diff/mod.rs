@@ -22,7 +22,7 @@ use handlescope_render::pictures::FlameGraph;
 use handlescope_session::grammar::{Arguments, Example, OptionGroup, ParseError};
 use handlescope_session::paths::has_extension;
 use handlescope_session::terminal::Messages;
-use handlescope_session::trace::{CaveatKind, LoadedTrace};
+use handlescope_session::trace::{CaveatKind, LoadedTrace, Session};
 
 /// The kind, which has every option and format that kinds have.
 pub struct Diff;
@@ -139,7 +139,11 @@ trait Words<'a>: Compared<'a> {
     const NONE_KEPT: &'static str;
 
     /// Refuses to compare a trace without any of it: a gate would pass.
-    fn check_events(&self, messages: &mut Messages<'_>) -> Result<(), CommandError>;
+    fn check_events(
+        &self,
+        session: &Session,
+        messages: &mut Messages<'_>,
+    ) -> Result<(), CommandError>;
     /// Says where else something may be found.
     fn note(&self, messages: &mut Messages<'_>) -> Result<(), CommandError>;
 
@@ -154,7 +158,7 @@ impl<'a> Words<'a> for FileAnswer<'a> {
     const NONE_KEPT: &'static str =
         "nothing that was opened in the trace is open at the second point";
 
-    fn check_events(&self, _: &mut Messages<'_>) -> Result<(), CommandError> {
+    fn check_events(&self, _: &Session, _: &mut Messages<'_>) -> Result<(), CommandError> {
         if !self.lacks(CaveatKind::NoHandleEvents) {
             return Ok(());
         }
@@ -173,12 +177,16 @@ impl<'a> Words<'a> for ResourcesAnswer<'a> {
     const NONE_KEPT: &'static str =
         "nothing that was allocated in the trace is allocated at the second point";
 
-    fn check_events(&self, messages: &mut Messages<'_>) -> Result<(), CommandError> {
+    fn check_events(
+        &self,
+        session: &Session,
+        messages: &mut Messages<'_>,
+    ) -> Result<(), CommandError> {
         if !self.lacks(CaveatKind::NoResourceEvents) {
             return Ok(());
         }
         // The caveats say why there are none.
-        write_caveats(self, messages);
+        write_caveats(self, session, messages);
         Err(CommandError::NoAllocations { path: self.about().path.to_path_buf() })
     }
 
@@ -220,7 +228,7 @@ fn between<'a, F: Words<'a>>(
     let answers: Vec<PointsDiff<F>> =
         query::between_points(dump.sources, &spans, criteria, dump.names, dump.cancel)?;
     for answer in &answers {
-        write_caveats(&answer.file, dump.messages);
+        write_caveats(&answer.file, dump.session, dump.messages);
         answer.file.note(dump.messages)?;
     }
     let points = point_names(args);
@@ -245,8 +253,8 @@ fn compare<'a, F: Words<'a>>(
     let answer: TracesDiff<F> =
         query::compare_traces(dump.sources, criteria, dump.names, dump.cancel)?;
     for file in &answer.files {
-        file.check_events(dump.messages)?;
-        write_caveats(file, dump.messages);
+        file.check_events(dump.session, dump.messages)?;
+        write_caveats(file, dump.session, dump.messages);
     }
     let are_dumps = answer.files.iter().all(|file| file.about().info.is_dump());
     let doubt = if are_dumps { FORGOTTEN } else { LOST };

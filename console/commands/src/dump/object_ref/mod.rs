@@ -97,7 +97,7 @@ impl Command for ObjectRef {
         if matches!(output.format(), Format::Text | Format::Json(_)) {
             answer.add_gui_handles(sources, &criteria, names, cancel)?;
         }
-        answer.files.iter().for_each(|file| write_caveats(file, dump.messages));
+        answer.files.iter().for_each(|file| write_caveats(file, dump.session, dump.messages));
         let display = output.display(dump.display_as(&args.display));
         let style = args.style(&criteria, &dump.shared.text);
         let overwrite = dump.overwrite();

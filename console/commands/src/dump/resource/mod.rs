@@ -63,7 +63,7 @@ impl Command for Resource {
         dump.note_stacks_beside_columns(criteria.stacks);
         let mut answers = query::resources(dump.sources, &criteria, dump.names, dump.cancel)?;
         for answer in &answers {
-            write_caveats(answer, dump.messages);
+            write_caveats(answer, dump.session, dump.messages);
         }
         let display = dump.display_as(&args.display);
         let mut output =

@@ -1,0 +1,170 @@
+//! The offer to download symbols that an answer lacks.
+
+use std::borrow::Cow;
+use std::io;
+
+use handlescope_session::settings::{Key, SymbolDownload};
+use handlescope_session::trace::{Session, SymbolOffer};
+use handlescope_session::values::Counted;
+use reedline::{Prompt, PromptEditMode, PromptHistorySearch, Reedline, Signal};
+
+use super::Input;
+use handlescope_session::cancel::{self, Wait};
+use handlescope_session::terminal::Messages;
+
+/// What the user answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reply {
+    Yes,
+    No,
+    Always,
+}
+
+impl Reply {
+    /// Everything that is not an agreement refuses.
+    fn parse(text: &str) -> Reply {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" => Reply::Yes,
+            "a" | "always" => Reply::Always,
+            _ => Reply::No,
+        }
+    }
+}
+
+/// What follows from an offer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Accepted {
+    /// The server of Microsoft is on the symbol path of this session.
+    Once,
+    /// This command makes it so for every session.
+    Always(String),
+}
+
+/// Offers to download symbols that the last answers lack, if there is anything to offer; `None` if nothing changes.
+///
+/// # Errors
+/// When the terminal cannot be used.
+pub fn offer(
+    session: &mut Session,
+    is_editor: bool,
+    messages: &mut Messages<'_>,
+) -> io::Result<Option<Accepted>> {
+    let Some(offer) = session.take_symbol_offer() else { return Ok(None) };
+    let question = Question::about(&offer);
+    let mut input = match is_editor {
+        true => Input::Editor(Box::new(Reedline::create().with_ansi_colors(false))),
+        false => Input::Lines,
+    };
+    let reply = match cancel::waiting(Wait::Prompt, || input.read(&question))? {
+        Signal::Success(text) => Reply::parse(&text),
+        _ => Reply::No,
+    };
+    Ok(accept(reply, offer, session, messages))
+}
+
+fn accept(
+    reply: Reply,
+    offer: SymbolOffer,
+    session: &mut Session,
+    messages: &mut Messages<'_>,
+) -> Option<Accepted> {
+    match reply {
+        Reply::Yes => {
+            session.set_symbol_path(&offer.path);
+            Some(Accepted::Once)
+        }
+        Reply::Always => {
+            let (key, always) = (Key::SymbolDownload, SymbolDownload::Always);
+            Some(Accepted::Always(format!(".config {key} {always}")))
+        }
+        Reply::No => {
+            messages.note(
+                ".sympath -symServer ms downloads them later; `.config symbol-download never` ends this \
+                 question",
+            );
+            None
+        }
+    }
+}
+
+/// The question as a prompt.
+struct Question(String);
+
+impl Question {
+    fn about(offer: &SymbolOffer) -> Question {
+        let modules = Counted(offer.modules as u64, "module");
+        Question(format!("Download symbols of {modules} from Microsoft? [y/N/always] "))
+    }
+}
+
+impl Prompt for Question {
+    fn render_prompt_left(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.0)
+    }
+
+    fn render_prompt_right(&self) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_history_search_indicator(&self, _: PromptHistorySearch) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use handlescope_session::terminal::Screen;
+    use handlescope_symbols::SymbolPath;
+
+    use super::*;
+
+    #[test]
+    fn only_an_agreement_agrees() {
+        for (text, expected) in [
+            ("y", Reply::Yes),
+            (" YES ", Reply::Yes),
+            ("always", Reply::Always),
+            ("A", Reply::Always),
+            ("", Reply::No),
+            ("n", Reply::No),
+            (".why", Reply::No),
+        ] {
+            assert_eq!(Reply::parse(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_agreement_names_the_server_and_a_refusal_says_how_to_agree_later() {
+        for (reply, has_servers, words) in [
+            (Reply::Yes, true, ""),
+            (Reply::Always, false, ""),
+            (Reply::No, false, ".sympath -symServer ms"),
+        ] {
+            let mut session = Session::default();
+            let offer = SymbolOffer { modules: 4, path: SymbolPath::parse("srv**https://x") };
+            let mut out = Vec::new();
+            let mut messages = Messages::new(&mut out, Screen::PLAIN);
+            let accepted = accept(reply, offer, &mut session, &mut messages);
+            assert_eq!(accepted.is_some(), reply != Reply::No);
+            assert_eq!(session.settings.symbol_path().has_servers(), has_servers, "{reply:?}");
+            let text = String::from_utf8(out).expect("text");
+            assert!(text.contains(words) && text.is_empty() == words.is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_question_counts_modules() {
+        let question =
+            |modules| Question::about(&SymbolOffer { modules, path: SymbolPath::default() }).0;
+        assert_eq!(question(4), "Download symbols of 4 modules from Microsoft? [y/N/always] ");
+        assert_eq!(question(1), "Download symbols of 1 module from Microsoft? [y/N/always] ");
+    }
+}
