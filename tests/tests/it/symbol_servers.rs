@@ -300,7 +300,7 @@ fn always_is_kept_for_later_sessions_and_scripts() {
     let (shell, asked) = answer_offer("always", true, "symbol-download is always");
     assert!(asked.iter().all(|address| address == MICROSOFT), "{asked:?}");
     let (mut command, proxy) = proxied(shell.command(&["leaky.etl", "-c", STACK]));
-    Run::from(command.output().unwrap()).ok();
+    let _ = Run::from(command.output().unwrap()).ok();
     assert!(proxy.asked().iter().any(|address| address == MICROSOFT));
 }
 
