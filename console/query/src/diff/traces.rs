@@ -200,7 +200,7 @@ pub fn compare_traces<'a, F: Compared<'a>>(
 /// A caveat if two dumps are of different programs. The first process of a dump is its own.
 fn programs_of_dumps<'a, F: Compared<'a>>(files: &[F]) -> Result<Option<Caveat>, QueryError> {
     let [before, after] = files else { return Ok(None) };
-    if ![before, after].iter().all(|file| file.about().info.is_of_one_moment()) {
+    if ![before, after].iter().all(|file| file.about().info.is_dump()) {
         return Ok(None);
     }
     let name = |file: &F| -> Result<String, QueryError> {

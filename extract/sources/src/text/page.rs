@@ -104,6 +104,7 @@ pub struct PageText<R> {
     position: usize,
     /// The tag whose content is passed over.
     hidden: Option<&'static str>,
+    is_in_comment: bool,
     /// Whether something stands in the line of the text.
     has_content: bool,
     /// Whether a tag ended the line, so that the page's own line break is the same.
@@ -120,6 +121,7 @@ impl<R: Read> PageText<R> {
             text: Vec::new(),
             position: 0,
             hidden: None,
+            is_in_comment: false,
             has_content: false,
             is_after_break: false,
         }
@@ -142,6 +144,9 @@ impl<R: Read> PageText<R> {
 
     /// Takes the next tag, entity or run of text.
     fn step(&mut self) {
+        if self.is_in_comment {
+            return self.comment();
+        }
         let rest = self.page.get(self.at..).unwrap_or_default();
         let used = match rest.first() {
             Some(b'<') => self.tag(),
@@ -149,6 +154,20 @@ impl<R: Read> PageText<R> {
             _ => None,
         };
         self.at += used.unwrap_or_else(|| self.plain());
+    }
+
+    /// Passes over a comment up to its end, or over what was read of it.
+    fn comment(&mut self) {
+        const END: &[u8] = b"-->";
+        let rest = rest_of(&self.page, self.at);
+        let end = rest.windows(END.len()).position(|bytes| bytes == END);
+        self.is_in_comment = end.is_none();
+        self.at += match end {
+            Some(end) => end + END.len(),
+            None if self.is_at_end => rest.len(),
+            // The end may have begun.
+            None => rest.len().saturating_sub(END.len() - 1).max(1),
+        };
     }
 
     /// Takes a line break, or text up to what may be something else; returns its bytes.
@@ -172,17 +191,19 @@ impl<R: Read> PageText<R> {
     fn tag(&mut self) -> Option<usize> {
         let rest = rest_of(&self.page, self.at);
         let behind = rest.get(1..)?;
-        if self.hidden.is_none() && behind.starts_with(b"!") {
-            let end: &[u8] = if behind.starts_with(b"!--") { b"-->" } else { b">" };
-            let within = rest.get(..rest.len().min(MAX_TAG))?;
-            let at = within.windows(end.len()).position(|bytes| bytes == end)?;
-            return Some(at + end.len());
+        if self.hidden.is_none() && behind.starts_with(b"!--") {
+            self.is_in_comment = true;
+            return Some("<!--".len());
         }
-        let name = tag_name(behind)?;
+        let is_declaration = self.hidden.is_none() && behind.starts_with(b"!");
+        let name = if is_declaration { String::new() } else { tag_name(behind)? };
         let is_end = behind.starts_with(b"/");
         let inside = behind.iter().take(MAX_TAG).position(|byte| b"<>".contains(byte))?;
         if behind.get(inside) != Some(&b'>') {
             return None;
+        }
+        if is_declaration {
+            return Some(inside + 2);
         }
         if let Some(hidden) = self.hidden {
             self.hidden = self.hidden.filter(|_| !(is_end && name == hidden));
@@ -287,6 +308,9 @@ mod tests {
         );
         assert_eq!(text("<!DOCTYPE html>\nx"), "\nx");
         assert_eq!(text("<script>never ends"), "");
+        assert_eq!(text("a<!-- never ends -- >"), "a");
+        let long = format!("a<!--{}-->b", "<!-- ".repeat(20_000));
+        assert_eq!(text(&long), "ab");
     }
 
     #[test]

@@ -55,11 +55,22 @@ fn a_text_is_known_by_its_content_and_other_files_are_refused() {
         assert_eq!(events(&serde_json::from_str(&run.stdout).unwrap()), EVENTS, "{name}");
     }
     for (name, content, reason) in [
-        ("notes.txt", "Handle 34 - what is it?\n".repeat(10_000).into_bytes(), "text without output of !htrace, !handle"),
-        ("off.log", b"0:000> !htrace\nHandle tracing is not enabled for this process.\n".to_vec(),
-            "its output of !htrace is not understood, first in line 2: Handle tracing is not enabled"),
+        (
+            "notes.txt",
+            "Handle 34 - what is it?\n".repeat(10_000).into_bytes(),
+            "text without output of !htrace, !handle",
+        ),
+        (
+            "off.log",
+            b"0:000> !htrace\nHandle tracing is not enabled for this process.\n".to_vec(),
+            "its output of !htrace is not understood, first in line 2: Handle tracing is not enabled",
+        ),
         ("empty.log", Vec::new(), "neither an extract (.json7z) nor a trace"),
-        ("binary.bin", b"\x00\x01\x02Handle = 0x34 - OPEN\n".to_vec(), "neither an extract (.json7z) nor a trace"),
+        (
+            "binary.bin",
+            b"\x00\x01\x02Handle = 0x34 - OPEN\n".to_vec(),
+            "neither an extract (.json7z) nor a trace",
+        ),
     ] {
         fs::write(shell.path(name), content).unwrap();
         let run = shell.run(&[name]);
