@@ -39,14 +39,28 @@ pub fn without_marks(line: &str) -> Option<&str> {
     const MAX_MARKS: usize = 4;
     let (mut rest, mut has_time) = (line.trim_start(), false);
     for _ in 0..MAX_MARKS {
-        let Some((behind, is_time)) = behind_mark(rest, has_time) else { break };
+        let Some((behind, is_time)) = behind_mark(rest) else { break };
         (rest, has_time) = (behind.trim_start(), has_time || is_time);
+    }
+    if has_time {
+        rest = without_name(rest);
     }
     (rest.len() < line.trim_start().len()).then_some(rest)
 }
 
+/// The rest of a line behind the name of who wrote it: `Bob: `, `<bob> `.
+fn without_name(line: &str) -> &str {
+    let is_name = |name: &str| {
+        let is_marked = name.ends_with(':') || name.starts_with('<') && name.ends_with('>');
+        // Addresses and prompts end in a colon, too.
+        is_marked && !name.starts_with(|c: char| c.is_ascii_digit())
+    };
+    let named = line.split_once([' ', '\t']).filter(|(name, _)| is_name(name));
+    named.map_or(line, |(_, rest)| rest.trim_start())
+}
+
 /// What follows a mark, and whether that is a time.
-fn behind_mark(line: &str, has_time: bool) -> Option<(&str, bool)> {
+fn behind_mark(line: &str) -> Option<(&str, bool)> {
     let is_of_times = |text: &str| {
         let is_of_time = |c: char| c.is_ascii_digit() || " :./,-TZAPMapm".contains(c);
         text.contains(|c: char| c.is_ascii_digit()) && text.chars().all(is_of_time)
@@ -57,7 +71,7 @@ fn behind_mark(line: &str, has_time: bool) -> Option<(&str, bool)> {
     let (word, rest) = line.split_once([' ', '\t'])?;
     let digits = word.trim_end_matches(['.', ':', ')', '|', ',']);
     let is_time = digits.contains([':', '-', '/', '.']) && is_of_times(digits);
-    let is_half = has_time && ["AM", "PM", "am", "pm"].contains(&digits);
+    let is_half = ["AM", "PM", "am", "pm"].contains(&digits);
     if is_time || is_half {
         return Some((rest.trim_start_matches('-'), true));
     }
@@ -65,8 +79,7 @@ fn behind_mark(line: &str, has_time: bool) -> Option<(&str, bool)> {
     if is_number && !digits.is_empty() {
         return Some((rest.trim_start_matches(['|', ' ', '\t']), false));
     }
-    let is_name = has_time && (word.ends_with(':') || word.starts_with('<') && word.ends_with('>'));
-    is_name.then_some((rest, false))
+    None
 }
 
 #[cfg(test)]
@@ -102,6 +115,10 @@ mod tests {
             "12 | ",
         ] {
             assert_eq!(without_marks(&format!("{mark}{entry}")), Some(entry), "{mark}");
+        }
+        let frame = "0x77ca310c: ntdll!NtClose+0xc";
+        for mark in ["[10:32 AM] Bob: ", "10:32 ", "7 ", "10:32 <bob> "] {
+            assert_eq!(without_marks(&format!("{mark}{frame}")), Some(frame), "{mark}");
         }
         for line in [entry, "0x77ca310c: ntdll!NtClose", "a: b", "0:000> g", "word word", "", "12"]
         {
