@@ -71,7 +71,7 @@ fn no_count_takes_all_memory() {
     parser.read("Handle type summary:");
     parser.read("  File : 99999999999");
     parser.read("  Event : 18446744073709551615");
-    let mut parser = parser.finish();
+    let parser = parser.finish();
     assert_eq!(parser.open.handles.len(), 1 << 20);
     assert_eq!(parser.findings.of(WarningKind::TooManyListed), u64::MAX);
     assert!(parser.findings.warnings().len() == 1);
