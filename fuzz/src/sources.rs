@@ -5,7 +5,7 @@ use std::path::Path;
 
 use handlescope_extract::{ExtractOptions, NoObserver};
 use handlescope_model::{Cancel, ContainerLimits, Table, Trace};
-use handlescope_sources::{ImportLimits, extract, import, is_htrace};
+use handlescope_sources::{ImportLimits, TextContent, extract, import, recognize};
 
 const MAIN: &[u8] = br#"{"SessionStart":"2024-05-10T12:46:34+02:00","Processes":[{"ProcessID":4},{"ProcessID":8}]}"#;
 const STACKS: &[u8] = br#"{"StackList":["","a.exe!F\r\nb.dll+0x12\r\n"]}"#;
@@ -69,21 +69,22 @@ pub fn read_dump(bytes: &[u8]) -> bool {
     true
 }
 
-/// Extracts bytes as text of a debugger with the output of `!htrace`; says whether it is one.
+/// Extracts bytes as text of a debugger, or as a list of handles; says whether it is one.
 ///
 /// # Panics
 /// When what looks like one cannot be extracted, or the archive cannot be read.
-pub fn read_htrace(bytes: &[u8]) -> bool {
+pub fn read_text(bytes: &[u8]) -> bool {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (path, output) = (folder.path().join("a.log"), folder.path().join("a.json7z"));
     fs::write(&path, bytes).expect("the text can be written");
     let cancel = Cancel::default();
     // Other files are the business of other targets.
-    if !is_htrace(&path, &cancel).expect("any text can be read") {
+    let content = recognize(&path, &cancel).expect("any text can be read");
+    if !matches!(content, TextContent::Debugger | TextContent::List) {
         return false;
     }
     extract(&path, &output, ExtractOptions::default(), &NoObserver, &cancel)
-        .expect("a text with an entry becomes an archive");
+        .expect("a text with an entry or a handle becomes an archive");
     read_all(&output);
     true
 }

@@ -34,7 +34,10 @@ impl Command for Load {
              that has only such an extract, the extract is loaded; name the trace to extract it. \
              A text file of WinDbg, cdb or kd with the output of !htrace (.logopen session.log) \
              is loaded when it is named, whatever its extension: opens and closes with their \
-             stacks, in order, but without times, types and names. A minidump has the open handles with \
+             stacks, in order, but without times, and with types and names if !handle 0 f is in it, \
+             too. The output of !handle alone, of handle.exe -a, -s or -v of Sysinternals, and a \
+             handle list of System Informer as CSV are lists of open handles, of which .diff \
+             compares two. A minidump has the open handles with \
              types and names, and stacks only if handle tracing or Application Verifier was on. Files that cannot be loaded \
              are reported (at most three of a folder) and the rest is loaded; if none can be \
              loaded, the session does not change. A folder that dataset add made is loaded as a \

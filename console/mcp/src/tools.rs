@@ -124,7 +124,7 @@ const SORT_BY: Input = option("sort_by", "-SortBy", "a member of the rows");
 pub static TOOLS: &[Tool] = &[
     Tool {
         name: "load",
-        about: "Loads traces (.etl, also zipped), extracts (.json7z), !htrace logs or minidumps. Extraction takes about a minute \
+        about: "Loads traces (.etl, also zipped), extracts (.json7z), logs of !htrace, lists of handle.exe or minidumps. Extraction takes about a minute \
                 per gigabyte. Says whether frames have names, and what limits answers.",
         work: Work::Load,
         names: Names { rows: "files", list: None },

@@ -27,6 +27,8 @@ pub struct Listing {
     key: Sparse<Numbers<u64>>,
     /// Whether times are times, and not only an order.
     has_clock: bool,
+    /// Whether this is of a list of handles.
+    is_list: bool,
     process: EventProcesses,
     tid: EventValues<u32>,
     stack: EventValues<StackIdx>,
@@ -111,6 +113,7 @@ impl Listing {
             owner: trace.values_at(Acquisitions::process, &rows)?,
             key: trace.values_at(Acquisitions::key, &rows)?,
             has_clock: trace.info()?.has_clock(),
+            is_list: trace.info()?.is_list(),
             process: columns.processes()?,
             tid: columns.tids()?,
             stack: columns.stacks()?,
@@ -145,10 +148,11 @@ impl Listing {
     }
 
     /// Row of the owner, and the value, of each handle of an object that the rundown at the end lists.
-    pub fn existing(&self, object: ObjectIdx) -> impl Iterator<Item = (ProcessIdx, u64)> {
+    /// A list that only counts handles has no values.
+    pub fn existing(&self, object: ObjectIdx) -> impl Iterator<Item = (ProcessIdx, Option<u64>)> {
         self.times.table.listed(object).map(|row| {
             let owner = self.owner.get(row).unwrap_or(ProcessIdx::NONE);
-            (owner, self.key.get(row).unwrap_or_default())
+            (owner, self.key.get(row).filter(|key| *key != 0 || !self.is_list))
         })
     }
 

@@ -182,7 +182,7 @@ fn knows_leaks(trace: &Trace) -> Result<bool, QueryError> {
     let table = trace.event_table()?;
     let has_views = table.states().iter().any(|state| state.is_view());
     let has_rundown = trace.values(Acquisitions::in_rundown)?.any();
-    Ok(has_views || (has_rundown && !trace.info()?.is_dump()))
+    Ok(has_views || (has_rundown && !trace.info()?.is_of_one_moment()))
 }
 
 /// Objects of which no event is left that opens anything: with leaks, these all leak.

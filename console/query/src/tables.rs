@@ -36,8 +36,10 @@ pub struct ProcessInfo {
     pub start_ns: Option<i64>,
     /// Nanoseconds since session start; `None` when it outlived the trace.
     pub end_ns: Option<i64>,
-    /// Whether it comes from a debugger's text, which may name neither the program nor the process id.
+    /// Whether it comes from a source without a clock, which may name neither the program nor the process id.
     pub is_of_text: bool,
+    /// Whether that is a debugger's text, whose process ids are hexadecimal.
+    pub has_hex_pid: bool,
 }
 
 impl ProcessInfo {
@@ -64,6 +66,11 @@ impl ProcessInfo {
     /// `name(pid)` for people.
     pub fn shown_label(&self, plain: bool) -> String {
         match self.known_pid() {
+            // A name that is not known says nothing.
+            Some(pid) if self.is_of_text && self.known_name().is_none() => match self.has_hex_pid {
+                true => format!("process 0x{pid:x}"),
+                false => format!("process {pid}"),
+            },
             Some(pid) => format!("{}({pid})", self.shown_name(plain)),
             None => self.shown_name(plain).to_owned(),
         }
@@ -115,7 +122,9 @@ pub struct ProcessList {
 
 impl ProcessList {
     pub fn load(trace: &Trace) -> Result<Self, ArchiveError> {
-        let is_of_text = !trace.info()?.has_clock();
+        let info = trace.info()?;
+        let is_of_text = !info.has_clock();
+        let has_hex_pid = is_of_text && !info.is_of_one_moment();
         let processes = Processes::read(trace)?;
         let rows = processes.rows().map(|process| ProcessInfo {
             pid: process.pid,
@@ -125,6 +134,7 @@ impl ProcessList {
             start_ns: process.start_ns,
             end_ns: process.end_ns,
             is_of_text,
+            has_hex_pid,
         });
         let invalid = ProcessInfo { name: INVALID.to_owned(), ..ProcessInfo::default() };
         Ok(Self { rows: rows.collect(), invalid })

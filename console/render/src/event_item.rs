@@ -25,7 +25,7 @@ enum Entry {
     Event(usize, EventRow),
     Existing {
         owner: ProcessIdx,
-        handle: u64,
+        handle: Option<u64>,
     },
 }
 
@@ -84,7 +84,7 @@ impl<'a> EventItem<'a> {
     pub fn handle(&self) -> Option<u64> {
         match &self.entry {
             Entry::Event(_, event) => event.handle,
-            Entry::Existing { handle, .. } => Some(*handle),
+            Entry::Existing { handle, .. } => *handle,
         }
     }
 

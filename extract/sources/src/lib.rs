@@ -1,8 +1,8 @@
-//! Archives from every source of handles: text of `!htrace`, minidumps and extracts of ETWAnalyzer are read here, traces by
-//! `handlescope-extract`.
+//! Archives from every source of handles: text of debuggers, lists of handles, minidumps and extracts of ETWAnalyzer are
+//! read here, traces by `handlescope-extract`.
 //!
-//! [`extract`] selects the reader by the content of a file. `htrace` and `dump` read operations on handles without times,
-//! of which `operations` makes the tables. [`import`] fills the tables from an extract of ETWAnalyzer, and [`save`] writes
+//! [`extract`] selects the reader by the content of a file; [`recognize`] knows texts. `htrace` and `dump` read operations on
+//! handles without times, `lists` handles that are open, and `operations` makes tables of both. [`import`] fills the tables from an extract of ETWAnalyzer, and [`save`] writes
 //! one from an archive.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -11,7 +11,9 @@
 mod dump;
 mod etwanalyzer;
 mod htrace;
+mod lists;
 mod operations;
+mod recognize;
 mod text;
 
 use std::path::{Path, PathBuf};
@@ -22,7 +24,7 @@ pub use self::etwanalyzer::{
     ImportError, ImportLimits, SaveError, SaveOptions, import, import_sources, is_for_etwanalyzer,
     save,
 };
-pub use self::htrace::is_htrace;
+pub use self::recognize::{StrangeLine, TextContent, recognize};
 use handlescope_extract::{
     ExtractError, ExtractObserver, ExtractOptions, ExtractSummary, Input, OpenRecording,
     SourceIdentity, Spill, extract_recording,
@@ -30,7 +32,7 @@ use handlescope_extract::{
 use handlescope_model::output::folder_of;
 use handlescope_model::{Cancel, Untrusted};
 
-/// Extracts the trace `input`, or the handles of a minidump or of a text of `!htrace`, into the archive `output`, whose folder must exist.
+/// Extracts the trace `input`, or the handles of a minidump or of a text, into the archive `output`, whose folder must exist.
 ///
 /// The archive appears under its name only when it is complete.
 ///
@@ -45,8 +47,13 @@ pub fn extract(
 ) -> Result<ExtractSummary, SourceError> {
     let begin = Instant::now();
     let _spill = Spill::start(folder_of(output), options.max_memory);
-    if is_htrace(input, cancel)? {
-        return Ok(htrace::extract(input, output, observer, cancel)?);
+    match recognize(input, cancel)? {
+        TextContent::Debugger => return Ok(htrace::extract(input, output, observer, cancel)?),
+        TextContent::List => return Ok(lists::extract(input, output, observer, cancel)?),
+        TextContent::NotUnderstood(line) => {
+            return Err(SourceError::NotUnderstood { path: input.to_path_buf(), line });
+        }
+        TextContent::NoHandles | TextContent::Other => {}
     }
     let identity = SourceIdentity::of(input)
         .map_err(|source| ExtractError::Open { path: input.to_path_buf(), source })?;
@@ -65,6 +72,12 @@ pub enum SourceError {
     /// Whatever the source is.
     #[error(transparent)]
     Extract(#[from] ExtractError),
+    /// A text with output of a program whose shape is not known.
+    #[error(
+        "{}: its output of {} is not understood, first in line {}: {}",
+        Untrusted(.path), .line.of, .line.line, Untrusted(&.line.text)
+    )]
+    NotUnderstood { path: PathBuf, line: StrangeLine },
     /// The file starts like a minidump and is none.
     #[error("{}: not a minidump that can be read: {reason} at offset {offset}", Untrusted(.path))]
     BadDump {

@@ -129,6 +129,14 @@ warning_kinds! {
     OpenNotListed => "handle opened that the dump does not list as open, so that the close is missing", "opened handle that the dump does not list as open, so that its close is missing", "opened handles that the dump does not list as open, so that their closes are missing",
     /// A handle closed at last that the list of open handles in a dump has.
     ListedAfterClose => "handle that the dump lists as open after its close, so that an open is missing", "handle that the dump lists as open after its close, so that an open is missing", "handles that the dump lists as open after their closes, so that opens are missing",
+    /// A line in a table of handles that is no row of it.
+    BadListLine => "line of a table of handles that cannot be read, left out", "unreadable line in the table of handles, skipped", "unreadable lines in the table of handles, skipped",
+    /// A handle of a process that a list has twice.
+    ListedAgain => "handle listed again, left out", "handle listed again, skipped", "handles listed again, skipped",
+    /// A summary of handles by type whose last line counts others.
+    ListCountMismatch => "summary of handles with another number than it says", "summary with another number of handles than its last line says", "summaries with another number of handles than their last lines say",
+    /// Handles that a summary counts beyond the limit.
+    TooManyListed => "handle beyond the limit of a summary, left out", "handle of a summary beyond the limit of 1048576, skipped", "handles of a summary beyond the limit of 1048576, skipped",
     /// Operations of a dump whose order nothing decides.
     UndecidedOrder => "order of the handle operations in a dump not decided, newest first assumed", "", "the dump does not show the order of its handle operations; they are read as !htrace prints them, newest first",
     /// A stream or a directory of a dump that ends after the file.
@@ -160,7 +168,7 @@ warning_kinds! {
 }
 
 /// Kinds that mean that events are missing. Archives have their texts, which must not change.
-const LOSSES: [WarningKind; 21] = [
+const LOSSES: [WarningKind; 24] = [
     WarningKind::TruncatedBuffer,
     WarningKind::BadBuffer,
     WarningKind::UnreadableRest,
@@ -179,6 +187,9 @@ const LOSSES: [WarningKind; 21] = [
     WarningKind::CutLine,
     WarningKind::CutListing,
     WarningKind::EntryCountMismatch,
+    WarningKind::BadListLine,
+    WarningKind::ListCountMismatch,
+    WarningKind::TooManyListed,
     WarningKind::CutStream,
     WarningKind::MissingEntries,
     WarningKind::BadDumpEntry,

@@ -37,8 +37,8 @@ pub use self::stacks::{
     Symbols,
 };
 pub use self::trace::{
-    MINIDUMP, NO_CLOCK, SYSTEM_CLOCK, TraceInfo, TraceInfos, UNKNOWN_CLOCK, UtcOffsets, is_merged,
-    is_ring,
+    HANDLE_LIST, MINIDUMP, NO_CLOCK, SYSTEM_CLOCK, TraceInfo, TraceInfos, UNKNOWN_CLOCK,
+    UtcOffsets, is_merged, is_ring,
 };
 use crate::column::Cell;
 use crate::key::{Columns, Key};

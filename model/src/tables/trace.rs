@@ -25,7 +25,7 @@ table! {
         ["ns since 1970"] source_modified_ns: Option<i64>,
         /// Hash of parts of the source file; it differs for another file of the same name, size and time.
         source_content: Option<String>,
-        /// Format of the source: minidump for a dump of a process; null for all others.
+        /// Format of the source: minidump for a dump of a process, handle_list for a list of open handles; null for all others.
         source_format: Option<String>,
         /// Computer that recorded the trace, where the trace has it.
         computer: Option<String>,
@@ -164,6 +164,9 @@ pub const NO_CLOCK: &str = "none";
 /// The [format](TraceInfo::source_format) of a minidump.
 pub const MINIDUMP: &str = "minidump";
 
+/// The [format](TraceInfo::source_format) of a text that lists open handles, and has no operations on them.
+pub const HANDLE_LIST: &str = "handle_list";
+
 /// EVENT_TRACE_FILE_MODE_CIRCULAR: new buffers of the file overwrite the oldest ones; EVENT_TRACE_BUFFERING_MODE: the
 /// session keeps its last buffers in memory.
 const RING_MODES: u32 = 0x2 | 0x400;
@@ -199,9 +202,19 @@ impl TraceInfo {
         self.clock != NO_CLOCK
     }
 
-    /// Whether this came from a minidump, which has the handles of one moment.
+    /// Whether this came from a minidump.
     pub fn is_dump(&self) -> bool {
         self.source_format.as_deref() == Some(MINIDUMP)
+    }
+
+    /// Whether this came from a list of open handles.
+    pub fn is_list(&self) -> bool {
+        self.source_format.as_deref() == Some(HANDLE_LIST)
+    }
+
+    /// Whether this has the handles of one moment: all that were open, whatever is known of their opening.
+    pub fn is_of_one_moment(&self) -> bool {
+        self.is_dump() || self.is_list()
     }
 
     /// The time of which the file has the events, in nanoseconds since session start: shorter than the session where a

@@ -268,11 +268,22 @@ fn a_recipe_of_a_trace_has_its_events() {
 }
 
 #[test]
-fn no_damage_of_a_text_of_htrace_ends_in_a_panic() {
-    for text in seeds("htrace", [fs::read(examples().join("htrace.log")).unwrap()]) {
-        assert!(sources::read_htrace(&text));
+fn no_damage_of_a_text_of_a_debugger_or_of_a_list_ends_in_a_panic() {
+    let texts = [
+        "0:001> !handle 0 f\nHandle a44\n  Type         \tThread\n  HandleCount  \t2\n  Name         \t<none>\n\
+         \x20   Thread Id   1a.2b\n1 Handles\nType           \tCount\nThread         \t1\n",
+        "<p>Handle = 0x3c - OPEN<br>\nThread ID = 0x17ec, Process ID = 0x17e8<br>\n0x1: a!f&#43;0x2<br></p>",
+        "Nthandle v5.0 - Handle viewer\n\na.exe pid: 8 ME\n   48: File  (RW-)   C:\\a\nb.exe  pid: 9  type: Key  5: HKLM\n",
+        "Handle type summary:\n  Event           : 3\n  <Unknown type>  : 1\nTotal handles: 4\n",
+        "Process,PID,User,Handle,Type,Share Flags,Name\na.exe,7,ME,0x4,Event,,\n",
+        "\"Process\",\"Type\",\"Name\",\"Handle\"\n\"a.exe (42)\",\"File\",\"C:\\a\",\"0x54\"\n",
+    ];
+    let texts = texts.into_iter().map(|text| text.as_bytes().to_vec());
+    let log = fs::read(examples().join("htrace.log")).unwrap();
+    for text in seeds("htrace", texts.chain([log])) {
+        assert!(sources::read_text(&text), "{}", String::from_utf8_lossy(&text));
         for bad in damaged(&text, 200) {
-            sources::read_htrace(&bad);
+            sources::read_text(&bad);
         }
     }
 }

@@ -61,6 +61,7 @@ mod joined_stacks;
 mod json_members;
 mod kernel_stays;
 mod lifecycle;
+mod lists;
 mod live;
 mod live_view;
 mod loading;

@@ -1,6 +1,7 @@
 //! The handles and views of a trace, in groups of one process, type and create stack.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use handlescope_model::ProcessIdx;
@@ -10,9 +11,6 @@ use super::list::{Acquired, Subject};
 use crate::context::FileContext;
 use crate::criteria::ProcessCriteria;
 use crate::groups::Groups;
-
-/// The process of a dump.
-const DUMPED: ProcessIdx = ProcessIdx(0);
 
 impl<'a> Acquired<'a> {
     /// Handles of the owners that are asked for, of a trace that was asked for groups of create stacks with times;
@@ -44,13 +42,14 @@ impl<'a> Acquired<'a> {
             extent: groups.extent,
             cancel: file.cancel,
         };
+        let labels = if at_end { labels(file) } else { HashMap::new() };
         for node in groups.tree.leaves() {
             let stats = groups.tree.stats(node);
             // A group of the innermost level has its handles in one place.
             let members = groups.tree.handles(node).pop().unwrap_or_default();
             let first = timed.handles.get(members.start).filter(|_| !members.is_empty());
             let owner = match at_end {
-                true => Some(DUMPED),
+                true => groups.process_label(node).and_then(|label| labels.get(label).copied()),
                 false => first.and_then(|row| timed.table.owner(*row)),
             };
             let process = file.processes.known_or_invalid(owner);
@@ -76,4 +75,13 @@ impl<'a> Acquired<'a> {
         }
         Some(acquired)
     }
+}
+
+/// The processes by their labels, with and without better names: handles that are only listed have no events that name
+/// their owners.
+fn labels(file: &FileContext<'_>) -> HashMap<String, ProcessIdx> {
+    let rows = (0..).zip(file.processes.rows()).flat_map(|(row, process)| {
+        [false, true].map(|is_plain| (process.shown_label(is_plain), ProcessIdx(row)))
+    });
+    rows.collect()
 }

@@ -68,7 +68,7 @@ impl<'a> Compared<'a> for FileAnswer<'a> {
     ) -> Result<Vec<Self>, QueryError> {
         let infos = sources.iter().map(|source| source.trace.info());
         let infos = infos.collect::<Result<Vec<_>, _>>()?;
-        let are_dumps = leaking && infos.iter().all(|info| info.is_dump());
+        let are_dumps = leaking && infos.iter().all(|info| info.is_of_one_moment());
         let handles = ObjectCriteria {
             object_type: criteria.object_type.clone(),
             stacks: criteria.stacks,

@@ -175,7 +175,7 @@ pub fn keep_handles(
 ) -> Result<(), QueryError> {
     let table = &file.objects.table;
     let handle = selection.columns(file.trace, &file.objects)?.handles()?;
-    let is_dump = file.trace.info()?.is_dump();
+    let is_dump = file.trace.info()?.is_of_one_moment();
     let open = is_dump.then(|| file.trace.values(Acquisitions::key)).transpose()?;
     let mut hex = HexFilter::new(filter);
     selection.retain(file.cancel, |selected, mask| {

@@ -206,6 +206,14 @@ impl Groups {
         stacks
     }
 
+    /// The process of a group of [`of_create_stacks`](super::criteria::GroupCriteria::of_create_stacks), as it is shown.
+    pub fn process_label(&self, node: NodeIdx) -> Option<&str> {
+        match self.path(node).map(|node| self.key(node)).next()? {
+            GroupKey::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The type and the create stack of a group of [`of_create_stacks`](super::criteria::GroupCriteria::of_create_stacks).
     pub fn type_and_stack(&self, node: NodeIdx) -> (&str, Option<StackIdx>) {
         let mut keys = self.path(node).map(|node| self.key(node)).skip(1);

@@ -139,9 +139,14 @@ impl HandleEvents {
         self.times.table.numbering.part(event).0 == Part::Opened
     }
 
+    /// The value of the handle that an event opened or closed.
+    pub fn value(&self, event: usize) -> Option<u64> {
+        self.handle.get(event)
+    }
+
     /// The slot of the handle that an event opened or closed.
     pub fn slot(&self, event: usize) -> Option<u64> {
-        self.handle.get(event).map(handle_slot)
+        self.value(event).map(handle_slot)
     }
 
     /// The slot of the handle that a duplicate was made of.

@@ -57,6 +57,9 @@ use handlescope_session::trace::{CaveatKind, has_handle_events};
 /// Default for the maximum distance between the opens of a race: 1 ms.
 const RACE_WINDOW_NS: i64 = 1_000_000;
 
+/// Handle values that are kept of a suspect.
+const MAX_HANDLES: usize = 64;
+
 /// Leaks of one trace.
 pub struct WhyAnswer<'a> {
     /// The trace, and its groups: those that leak or, if requested, all.
@@ -287,7 +290,12 @@ fn suspects_of_handles(
         let objects = unreleased.iter().map(|handle| columns.object(*handle));
         let mut objects: Vec<ObjectIdx> = objects.collect();
         objects.dedup();
-        let names = names.names(objects.into_iter());
+        let mut names = names.names(objects.into_iter());
+        if handles.window.is_none() {
+            let values =
+                unreleased.iter().filter_map(|handle| columns.value(columns.opening(*handle)));
+            names.handles = values.take(MAX_HANDLES).collect();
+        }
         let stacks: HashSet<_> = handles_of_group
             .iter()
             .filter_map(|handle| columns.stack(columns.opening(*handle)))

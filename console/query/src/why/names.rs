@@ -31,6 +31,8 @@ pub struct LeakedNames {
     pub others: u64,
     /// Number of objects without a name.
     pub unnamed: u64,
+    /// Values of the first leaked handles, of a source without a clock: nothing else tells these apart.
+    pub handles: Vec<u64>,
 }
 
 /// The names of some objects.
@@ -71,6 +73,6 @@ impl NameTable {
         names.sort_by(|a, b| (Reverse(a.count), &a.name).cmp(&(Reverse(b.count), &b.name)));
         let others = names.split_off(names.len().min(MAX_PATTERNS));
         let others = others.iter().map(|names| names.count).sum();
-        LeakedNames { frequent: names, others, unnamed }
+        LeakedNames { frequent: names, others, unnamed, handles: Vec::new() }
     }
 }

@@ -271,14 +271,14 @@ fn creator_columns<'a>() -> Columns<'a, Creator<'a>> {
 }
 
 /// The process and the value of a handle that was open at the end.
-type ExistingHandle = (u32, u64);
+type ExistingHandle = (u32, Option<u64>);
 
 /// Declares what is said of a handle that was open at the end.
 fn existing_columns<'a>() -> Columns<'a, ExistingHandle> {
     const HANDLE: &str = "process id and value of such a handle";
     let mut columns = Columns::<ExistingHandle>::default();
     columns.member("pid", HANDLE, |(pid, _)| *pid);
-    columns.member("handle", HANDLE, |(_, handle)| Hex(*handle));
+    columns.member("handle", HANDLE, |(_, handle)| handle.map(Hex));
     columns
 }
 

@@ -42,6 +42,9 @@ pub const NAMES: usize = 2;
 /// Callers of a function that the text lists.
 pub const CALLERS: usize = 3;
 
+/// Handle values of a suspect that the text lists.
+const HANDLES: usize = 5;
+
 /// Processes of a suspect that the text lists.
 pub const PROCESSES: usize = 5;
 
@@ -586,6 +589,18 @@ pub fn named_objects(suspect: &Suspect, shown: usize) -> Option<String> {
     Some(format!("{title}: {}", parts.join(", ")))
 }
 
+/// The values of leaked handles, where there are any, as in "Handles: 0xAC, 0xB0 and 3 more".
+fn handle_values(suspect: &Suspect, shown: usize) -> Option<String> {
+    let values = &suspect.names.handles;
+    let shown = values.len().min(shown);
+    let more = suspect.counts.unreleased().saturating_sub(shown as u64);
+    let texts = values.iter().take(shown).map(|value| format!("0x{value:X}"));
+    let texts = texts.collect::<Vec<String>>().join(", ");
+    let rest = if more > 0 { format!(" and {} more", HumanCount(more)) } else { String::new() };
+    let title = if shown == 1 && more == 0 { "Handle" } else { "Handles" };
+    (shown > 0).then(|| format!("{title}: {texts}{rest}"))
+}
+
 /// Declares what is said of a process of a suspect.
 fn suspect_process_columns<'a>() -> Columns<'a, &'a SuspectProcess> {
     const PROCESS: &str = "the process, as above";
@@ -753,6 +768,11 @@ impl SuspectRow<'_> {
         }
         if let Some(names) = named_objects(suspect, names) {
             line(display.whole(&Untrusted(&names).to_string()))?;
+        }
+        if let Some(handles) =
+            handle_values(suspect, if self.is_whole { usize::MAX } else { HANDLES })
+        {
+            line(handles)?;
         }
         let diagnoses = with_telling(&suspect.diagnoses);
         let diagnoses = diagnoses.filter(|(_, is_telling)| *is_telling || self.is_whole);

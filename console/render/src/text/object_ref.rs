@@ -283,7 +283,11 @@ impl ObjectLine<'_> {
             (0, 1, Some((owner, handle))) => {
                 let owner = self.style.marked(tables.processes.get(owner));
                 let owner = self.display.screen.paint(Role::Process, owner);
-                write!(f, "Owner: {owner}, Handle Value: 0x{handle:X}")
+                write!(f, "Owner: {owner}, Handle Value: ")?;
+                match handle {
+                    Some(handle) => write!(f, "0x{handle:X}"),
+                    None => f.write_str("unknown"),
+                }
             }
             (0, count, Some(_)) => write!(f, "Handle Count: {count}"),
             _ => {

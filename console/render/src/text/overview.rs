@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use handlescope_model::Untrusted;
+use handlescope_model::{UNKNOWN_TYPE_NAME, Untrusted};
 use indicatif::HumanCount;
 
 use super::suspect::own_name;
@@ -86,7 +86,10 @@ pub fn cells(suspect: &Suspect, is_narrow: bool) -> [String; 7] {
     let process = if is_narrow { program } else { &suspect.process };
     let function = suspect.function.as_deref().unwrap_or("no stack");
     let function = own_name(function, program);
-    let type_name = suspect.allocator.as_ref().unwrap_or(&suspect.type_name);
+    let type_name = match suspect.allocator.as_ref().unwrap_or(&suspect.type_name).as_str() {
+        UNKNOWN_TYPE_NAME => "unknown",
+        name => name,
+    };
     let name = |name: &str, most: usize| match Untrusted(name).to_string() {
         name if is_narrow => cut_in_the_middle(&name, most).into_owned(),
         name => name,

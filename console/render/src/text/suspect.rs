@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use handlescope_model::tables::ResourceKind;
-use handlescope_model::{FILE_MAPPING_NAME, Untrusted};
+use handlescope_model::{FILE_MAPPING_NAME, UNKNOWN_TYPE_NAME, Untrusted};
 use indicatif::HumanCount;
 
 use super::handles_and_views;
@@ -28,7 +28,10 @@ fn acquired(suspect: &Suspect, name: &str, count: u64) -> String {
         (_, PRIVATE_HEAP) => "",
         _ => " allocation",
     };
-    format!("{} {name}{noun}{}", HumanCount(count), Counted(count, noun).plural())
+    // What is not known needs no name.
+    let name = if name == UNKNOWN_TYPE_NAME { "" } else { name };
+    let things = format!("{name}{noun}");
+    format!("{} {}{}", HumanCount(count), things.trim_start(), Counted(count, noun).plural())
 }
 
 /// A number that leaked, or that only process exit `closed`, and what is said of it.

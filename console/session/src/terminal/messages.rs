@@ -3,6 +3,7 @@
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
@@ -27,6 +28,8 @@ pub struct Messages<'a> {
     activity: Activity,
     /// Whether notes are left out.
     has_no_notes: bool,
+    /// Warnings that were said and hold for all answers.
+    said: HashSet<String>,
 }
 
 impl<'a> Messages<'a> {
@@ -39,6 +42,7 @@ impl<'a> Messages<'a> {
             spinner: Spinner::default(),
             activity: Activity::default(),
             has_no_notes: false,
+            said: HashSet::new(),
         }
     }
 
@@ -97,6 +101,14 @@ impl<'a> Messages<'a> {
     /// A warning: the results may be wrong or incomplete.
     pub fn warning(&mut self, text: impl Display) {
         self.write(Role::Warning, "warning: ", text);
+    }
+
+    /// A warning that holds for all answers about something, and is said once.
+    pub fn caveat(&mut self, text: String) {
+        if !self.said.contains(&text) {
+            self.warning(&text);
+            self.said.insert(text);
+        }
     }
 
     pub fn error(&mut self, text: impl Display) {

@@ -5,9 +5,11 @@ use std::path::Path;
 use handlescope_extract::is_loss;
 use handlescope_model::rules::{EXIT_FUNCTIONS, LossTimes, WITH_HANDLE};
 use handlescope_model::tables::{
-    Acquisitions, EventCounts, Processes, TraceInfo, TraceInfos, Warnings, is_ring,
+    Acquisitions, EventCounts, Objects, Processes, TraceInfo, TraceInfos, Warnings, is_ring,
 };
-use handlescope_model::{ArchiveError, EventKind, ObjectIdx, Table, TableRows, Trace, Untrusted};
+use handlescope_model::{
+    ArchiveError, EventKind, ObjectIdx, Table, TableRows, Trace, TypeId, Untrusted,
+};
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -240,8 +242,8 @@ pub fn no_symbols(modules: &str) -> String {
     format!("no symbols for {modules}: frames there appear as module+0xOFFSET")
 }
 
-/// Says what makes answers about a trace wrong or incomplete. About symbols the session says one thing for all traces
-/// ([`Session::warn_of_missing_symbols`](super::Session::warn_of_missing_symbols)).
+/// Says what makes answers about a trace wrong or incomplete, once in a session. About symbols the session says one thing
+/// for all traces ([`Session::warn_of_missing_symbols`](super::Session::warn_of_missing_symbols)).
 pub fn warn_of<'c>(
     path: &Path,
     caveats: impl IntoIterator<Item = &'c Caveat>,
@@ -249,7 +251,7 @@ pub fn warn_of<'c>(
 ) {
     for Caveat { kind, text } in caveats {
         if !matches!(kind, CaveatKind::SymbolsMissing | CaveatKind::FilterLacksSymbols) {
-            messages.warning(format_args!("{}: {text}", Untrusted(path)));
+            messages.caveat(format!("{}: {text}", Untrusted(path)));
         }
     }
 }
@@ -299,16 +301,45 @@ fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
     if info.is_dump() {
         return of_dump(trace, &info).map(Some);
     }
+    if info.is_list() {
+        return of_list(trace).map(Some);
+    }
     if info.has_clock() {
         return Ok(None);
     }
     let names = trace.values(Processes::name)?;
-    let unnamed = (0..names.len()).any(|row| names.text(row).is_empty());
-    let programs = if unnamed { ", programs" } else { "" };
+    let is_unnamed = (0..names.len()).any(|row| names.text(row).is_empty());
+    let types = trace.values(Objects::type_id)?;
+    let is_untyped = types.iter().any(|type_id| type_id.is_none_or(|id| id == TypeId(0)));
+    let is_unlisted = !trace.values(Acquisitions::in_rundown)?.any();
+    let unknown = [
+        (true, "times"),
+        (true, "lifetimes"),
+        (is_untyped, "object types and names"),
+        (is_unnamed, "programs"),
+        (is_unlisted, "earlier handles"),
+    ];
+    let unknown = unknown.into_iter().filter(|(is_unknown, _)| *is_unknown);
+    let unknown: Vec<&str> = unknown.map(|(_, what)| what).collect();
+    let (last, others) = unknown.split_last().unwrap_or((&"times", &[]));
     Ok(Some(format!(
-        "it is text of !htrace, so times, lifetimes, object types and names{programs} and earlier \
-         handles are unknown; only the order of events is known"
+        "it is text of !htrace, so {} and {last} are unknown; only the order of events is known",
+        others.join(", ")
     )))
+}
+
+/// Text about what a list of handles does not say.
+fn of_list(trace: &Trace) -> Result<String, ArchiveError> {
+    let table = trace.event_table()?;
+    let open = (0..table.allocations).filter(|row| table.state(*row).is_listed()).count() as u64;
+    let keys = trace.values(Acquisitions::key)?;
+    let is_counted = open > 0 && (0..keys.len()).all(|row| keys.get(row) == Some(0));
+    Ok(format!(
+        "it is a list of {}{}, so what opened them, and when, is unknown; .dump ObjectRef \
+         -ShowTotal counts them, and .diff of two lists shows which become more",
+        Counted(open, "open handle"),
+        if is_counted { " without values and names" } else { "" }
+    ))
 }
 
 /// Text about what a dump does not say: when handles were opened, and often where.
@@ -336,7 +367,7 @@ fn of_dump(trace: &Trace, info: &TraceInfo) -> Result<String, ArchiveError> {
             Counted(open, "handle")
         ),
         (true, _) => format!(
-            "operations that it has opened {} of its {}",
+            "it shows what opened {} of its {}",
             HumanCount(traced),
             Counted(open, "open handle")
         ),

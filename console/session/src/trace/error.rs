@@ -23,10 +23,16 @@ pub enum LoadError {
     /// The file is not a trace.
     #[error(
         "{}: neither an extract (.json7z) nor a trace (.etl, or a .zip or .7z with one) nor a minidump (.dmp) nor \
-         text with the output of !htrace",
+         text that lists handles (!htrace, !handle, handle.exe, CSV of System Informer)",
         Untrusted(.path)
     )]
     UnknownFormat { path: PathBuf },
+    /// The file is a text about something else.
+    #[error(
+        "{}: text without output of !htrace, !handle or handle.exe, and without a table of handles (CSV)",
+        Untrusted(.path)
+    )]
+    NoHandlesInText { path: PathBuf },
     /// No trace was named, and the folder has several.
     #[error("several traces in this folder; name one, or . for all of them:\n{}", listed(.files))]
     NoneNamed { files: Vec<PathBuf> },

@@ -9,7 +9,7 @@ use handlescope_model::tables::Warnings;
 use handlescope_model::{
     ArchiveError, ArchiveLimits, Reason, Table, TableRows, Trace, Untrusted, is_full,
 };
-use handlescope_sources::{SourceError, is_dump, is_htrace};
+use handlescope_sources::{SourceError, TextContent, is_dump, recognize};
 
 use crate::cancel::{Cancel, Cancelled};
 use crate::paths::{
@@ -168,16 +168,27 @@ fn open(
         }
     } else if has_extension(&path, &[PLAIN_EXTENSION]) {
         import(messages)?
-    } else if has_extension(&path, TRACE_EXTENSIONS)
-        || is_dump(&path)?
-        || is_htrace(&path, cancel)?
-        || is_trace(&path)?
-    {
-        extracted(&path, args, cancel, messages)?
     } else {
-        return Err(LoadError::UnknownFormat { path });
+        if !has_extension(&path, TRACE_EXTENSIONS) && !is_dump(&path)? {
+            check_text(&path, cancel)?;
+        }
+        extracted(&path, args, cancel, messages)?
     };
     with_caveats(path, opened, messages)
+}
+
+/// Refuses a file that is neither a trace nor a text with handles.
+fn check_text(path: &Path, cancel: &Cancel) -> Result<(), LoadError> {
+    let path_of = || path.to_path_buf();
+    match recognize(path, cancel)? {
+        TextContent::Debugger | TextContent::List => Ok(()),
+        TextContent::NotUnderstood(line) => {
+            Err(SourceError::NotUnderstood { path: path_of(), line }.into())
+        }
+        TextContent::Other if is_trace(path)? => Ok(()),
+        TextContent::Other => Err(LoadError::UnknownFormat { path: path_of() }),
+        TextContent::NoHandles => Err(LoadError::NoHandlesInText { path: path_of() }),
+    }
 }
 
 /// An extract that was named itself: it is what is asked for, but may not be of the trace beside it.

@@ -3,8 +3,6 @@
 use std::collections::{HashMap, HashSet};
 
 use handlescope_extract::etl::{Diagnostics, WarningKind};
-use handlescope_extract::intern::ByteInterner;
-use handlescope_model::tables::{Name, Names, ObjectType, ObjectTypes};
 use handlescope_model::{Cancel, Cancelled, NameIdx, TypeId};
 use minidump_common::format::{
     MINIDUMP_HANDLE_DESCRIPTOR, MINIDUMP_HANDLE_DESCRIPTOR_2, MINIDUMP_STREAM_TYPE,
@@ -13,13 +11,10 @@ use minidump_common::format::{
 use super::container::{Container, Stream, TextReader};
 use super::information;
 use super::process::ProcessFacts;
-use crate::operations::{OpenHandle, OpenList};
+use crate::operations::{OpenHandle, OpenHandles, OpenList};
 
 /// Handles that a process of Windows can have.
 const MAX_HANDLES: u32 = 1 << 24;
-
-/// Types of objects that are distinguished by name. Windows has some seventy.
-const MAX_TYPES: usize = 512;
 
 /// Bytes of the names of types and objects in all.
 const MAX_NAME_BYTES: usize = 256 << 20;
@@ -30,9 +25,7 @@ const ENTRIES_PER_CHECK: u32 = 1 << 12;
 /// Open handles with their types and names.
 #[derive(Default)]
 pub struct HandleList {
-    pub handles: Vec<OpenHandle>,
-    pub types: ObjectTypes,
-    pub names: Names,
+    pub open: OpenHandles,
     /// Whether the dump has all entries that the list should have.
     pub is_complete: bool,
 }
@@ -40,11 +33,11 @@ pub struct HandleList {
 impl HandleList {
     /// The handle values, if these are all.
     pub fn values(&self) -> Option<HashSet<u64>> {
-        self.is_complete.then(|| self.handles.iter().map(|handle| handle.handle).collect())
+        self.is_complete.then(|| self.open.handles.iter().map(|handle| handle.handle).collect())
     }
 
-    pub fn open(&self) -> OpenList<'_> {
-        OpenList { handles: &self.handles, is_complete: self.is_complete }
+    pub fn list(&self) -> OpenList<'_> {
+        OpenList { handles: &self.open.handles, is_complete: self.is_complete }
     }
 
     /// Reads the handles of a process, which is row 0 of the processes; `None` for a dump without them.
@@ -76,7 +69,7 @@ impl HandleList {
             reading.add(&entry, findings);
             present = index + 1;
         }
-        Ok(Some(reading.finish(present == count)))
+        Ok(Some(Self { open: reading.open, is_complete: present == count }))
     }
 }
 
@@ -87,13 +80,11 @@ struct Reading<'d> {
     /// Smallest handle value: file descriptors of other systems than Windows start with 0.
     least: u64,
     known: HashSet<u64>,
-    handles: Vec<OpenHandle>,
-    /// Type ids by place of the name, and by name.
+    open: OpenHandles,
+    /// Type ids by place of the name.
     type_ids: HashMap<u32, TypeId>,
-    types: ByteInterner,
     /// Names by place; those without text have none.
     names_at: HashMap<u32, Option<NameIdx>>,
-    names: ByteInterner,
     texts: TextReader<'d>,
 }
 
@@ -104,11 +95,9 @@ impl<'d> Reading<'d> {
             mask: facts.mask(),
             least: u64::from(facts.other_system.is_none()),
             known: HashSet::new(),
-            handles: Vec::new(),
+            open: OpenHandles::default(),
             type_ids: HashMap::new(),
-            types: ByteInterner::default(),
             names_at: HashMap::new(),
-            names: ByteInterner::default(),
             texts: TextReader::new(dump, MAX_NAME_BYTES),
         }
     }
@@ -128,16 +117,17 @@ impl<'d> Reading<'d> {
         let type_id = self.type_id(raw.type_name_rva, entry.offset, findings);
         let name = self.name(raw.object_name_rva, entry.offset, findings);
         let information = self.information(entry, findings);
-        let name = name.or_else(|| Some(NameIdx(self.names.intern(information?.as_bytes()))));
-        self.handles.push(OpenHandle {
+        let name = name.or_else(|| Some(self.open.name(&information?)));
+        self.open.handles.push(OpenHandle {
             handle,
             process: 0,
             type_id,
             name,
-            granted_access: raw.granted_access,
-            attributes: raw.attributes,
-            handle_count: raw.handle_count,
-            pointer_count: raw.pointer_count,
+            granted_access: Some(raw.granted_access),
+            attributes: Some(raw.attributes),
+            handle_count: Some(raw.handle_count),
+            pointer_count: Some(raw.pointer_count),
+            ..OpenHandle::default()
         });
     }
 
@@ -160,15 +150,10 @@ impl<'d> Reading<'d> {
             return *id;
         }
         let text = self.texts.text(rva).filter(|text| !text.is_empty());
-        let has_room = self.types.count() < MAX_TYPES as u32;
-        let known = text.filter(|text| has_room || self.types.find(text.as_bytes()).is_some());
-        let id = match known {
-            Some(text) => TypeId(self.types.intern(text.as_bytes()) + 1),
-            None => {
-                findings.count(WarningKind::BadDumpName, Some(offset));
-                TypeId(0)
-            }
-        };
+        let id = text.and_then(|text| self.open.type_id(&text)).unwrap_or_else(|| {
+            findings.count(WarningKind::BadDumpName, Some(offset));
+            TypeId(0)
+        });
         self.type_ids.insert(rva, id);
         id
     }
@@ -185,20 +170,8 @@ impl<'d> Reading<'d> {
             findings.count(WarningKind::BadDumpName, Some(offset));
         }
         let text = text.filter(|text| !text.is_empty());
-        let name = text.map(|text| NameIdx(self.names.intern(text.as_bytes())));
+        let name = text.map(|text| self.open.name(&text));
         self.names_at.insert(rva, name);
         name
-    }
-
-    fn finish(self, is_complete: bool) -> HandleList {
-        let types = (0..self.types.count())
-            .map(|row| ObjectType { type_id: TypeId(row + 1), name: self.types.text(row) });
-        let names = (0..self.names.count()).map(|row| Name { name: self.names.text(row) });
-        HandleList {
-            handles: self.handles,
-            types: types.collect(),
-            names: names.collect(),
-            is_complete,
-        }
     }
 }

@@ -155,7 +155,7 @@ fn tables(bytes: &[u8], source: Source<'_>, cancel: &Cancel) -> Result<Tables, S
         operations.iter().map(|operation| conversion.entry(operation, &mut findings)).collect();
     cancel.check().map_err(ExtractError::from)?;
     let history: Vec<&Entry> = history.iter().collect();
-    let open = list.as_ref().map(HandleList::open);
+    let open = list.as_ref().map(HandleList::list);
     let handles = Handles::of(&history, |_| false, open, &mut findings);
     let event_counts = event_counts(&history, SOURCE);
     let info = info(source, &dump, &facts, history.len());
@@ -166,14 +166,14 @@ fn tables(bytes: &[u8], source: Source<'_>, cancel: &Cancel) -> Result<Tables, S
         .iter()
         .map(|stack| Stack { frames: stack.iter().copied().map(FrameIdx).collect() })
         .collect();
-    let list = list.unwrap_or_default();
+    let open = list.unwrap_or_default().open;
     Ok(Tables {
         info,
         processes,
         modules: modules.modules,
         module_loads: modules.loads,
-        object_types: list.types,
-        names: list.names,
+        object_types: open.types(),
+        names: open.names(),
         handles,
         stacks,
         stack_events,

@@ -13,6 +13,8 @@ pub struct Typed {
     pub runs: bool,
     /// The listing that is requested, if there is only one and it is not of `-diff`.
     pub listing: Option<Listing>,
+    /// Whether `!handle` is to list handles of one type only.
+    pub is_of_type: bool,
 }
 
 /// Kind of an `!htrace` listing.
@@ -68,7 +70,7 @@ impl<'a> Statement<'a> {
         if line.contains("Thread ID") || line.contains("Process ID") {
             return Some(ids(line));
         }
-        if line.len() >= 10 && line.chars().all(|character| character == '-') {
+        if line.len() >= 10 && line.bytes().all(|byte| byte == b'-') {
             return Some(Self::Rule);
         }
         let parsed = count(line, "Parsed");
@@ -113,7 +115,7 @@ pub fn without_quote(line: &str) -> &str {
 }
 
 /// Returns the rest of a line that starts with a word.
-fn word<'a>(line: &'a str, word: &str) -> Option<&'a str> {
+pub fn word<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     let rest = line.strip_prefix(word)?;
     rest.starts_with([' ', '\t', '=']).then(|| rest.trim_start())
 }
@@ -130,7 +132,8 @@ fn entry(rest: &str) -> Option<Statement<'_>> {
     });
     let has_dash = after_dash.len() < behind.len();
     let operation = after_dash.trim_start();
-    match (number, operation_of(operation).filter(|_| has_dash)) {
+    // Rows of tables lack the dash.
+    match (number, operation_of(operation).filter(|_| has_dash || has_sign)) {
         (Some((handle, _)), Some((operation, rest))) => {
             Some(Statement::Entry { handle, operation, rest })
         }
@@ -192,10 +195,12 @@ fn typed(line: &str) -> Option<Typed> {
 
 impl Typed {
     fn of(commands: &str) -> Self {
-        let mut typed = Self { runs: false, listing: None };
+        let mut typed = Self { runs: false, listing: None, is_of_type: false };
         let mut listings = 0;
         for command in commands.split(';').map(str::trim) {
             typed.runs |= !is_known_to_stay(command);
+            let words = || command.split_whitespace();
+            typed.is_of_type |= words().next() == Some("!handle") && words().count() > 3;
             let Some(arguments) = command.strip_prefix("!htrace") else { continue };
             let mut arguments = arguments.split_whitespace();
             let argument = arguments.next().unwrap_or_default();
@@ -336,7 +341,7 @@ mod tests {
             ("0: kd:x86> g", true, None),
             ("lkd> !process", true, None),
         ] {
-            let typed = Typed { runs, listing };
+            let typed = Typed { runs, listing, is_of_type: false };
             assert_eq!(Statement::parse(line), Some(Statement::Prompt(typed)), "{line}");
         }
         for (line, expected) in [

@@ -25,6 +25,8 @@ const TRIALS: usize = 20_000_000;
 #[derive(Debug, Default)]
 pub struct History {
     events: Vec<Entry>,
+    /// The first step that shows that each event has happened, ascending.
+    known: Vec<usize>,
     snapshots: Vec<u32>,
     /// Snapshots whose position is ambiguous.
     pub uncertain: u64,
@@ -71,8 +73,14 @@ impl History {
             (known - of_process + before) as u32
         };
         let snapshots = snapshots.into_iter().map(position).collect();
+        let known = events.iter().map(|&(step, ..)| step).collect();
         let events = events.into_iter().map(|(_, _, _, entry)| entry).collect();
-        Self { events, snapshots, uncertain }
+        Self { events, known, snapshots, uncertain }
+    }
+
+    /// The first step that shows that each event has happened.
+    pub fn known(&self) -> &[usize] {
+        &self.known
     }
 
     /// Number of events before each snapshot.

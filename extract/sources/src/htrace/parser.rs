@@ -5,11 +5,12 @@ use handlescope_model::rules::handle_slot;
 
 use super::frame::FrameLine;
 use super::grammar::{Listing, Statement, Typed};
+use super::handle::{self, HandleOutput};
 use super::history::History;
 use super::output::{Output, Step, assign_owners};
 use super::tables::Entries;
 use crate::operations::{Entry, Operation};
-use crate::text::Line;
+use crate::text::{Line, tidy, without_marks};
 
 /// Frames of a stack that are read. The debuggers keep 16, the kernel some more.
 const MAX_FRAMES: usize = 1 << 10;
@@ -33,6 +34,11 @@ pub struct Parser {
     /// Whether the program may have run since the last step.
     running: Running,
     steps: Vec<Step>,
+    /// The output of `!handle` that is being read, and that of the commands before.
+    handles: HandleOutput,
+    handle_listings: Vec<handle::Listing>,
+    /// Whether the program may have run since the last of these.
+    running_since_handles: Running,
     /// The process whose handles the kernel debugger lists, by its kernel address.
     kernel_process: Option<u64>,
     /// State of snapshot output in the last lines.
@@ -104,12 +110,36 @@ impl Parser {
     }
 
     fn read(&mut self, line: &Line<'_>) {
-        if self.entry.is_some()
-            && let Some(frame) = FrameLine::parse(&line.text)
+        let text = tidy(&line.text);
+        if !self.understands(&text, line)
+            && let Some(text) = without_marks(&text)
         {
-            return self.frame(&frame, line);
+            self.understands(text, line);
         }
-        match Statement::parse(&line.text) {
+    }
+
+    /// Takes a line, of which `text` is what the debugger printed; returns whether it is known.
+    fn understands(&mut self, text: &str, line: &Line<'_>) -> bool {
+        if self.entry.is_some()
+            && let Some(frame) = FrameLine::parse(text)
+        {
+            self.frame(&frame, line);
+            return true;
+        }
+        if handle::header(text).is_some() && self.handles.is_empty() {
+            self.end_command();
+        }
+        if self.handles.line(text, &line.text, &mut self.entries.open) {
+            return true;
+        }
+        let statement = Statement::parse(text);
+        let is_known = statement.is_some();
+        self.statement(statement, line);
+        is_known
+    }
+
+    fn statement(&mut self, statement: Option<Statement<'_>>, line: &Line<'_>) {
+        match statement {
             None => {}
             Some(Statement::Entry { handle, operation, rest }) => {
                 self.end_entry();
@@ -169,6 +199,7 @@ impl Parser {
                 self.end_command();
                 self.typed = Some(typed);
                 self.running = self.running.after(typed);
+                self.running_since_handles = self.running_since_handles.after(typed);
             }
             Some(Statement::Break) => self.end_command(),
         }
@@ -177,6 +208,11 @@ impl Parser {
     /// Adds what a command printed.
     fn step(&mut self, output: Output) {
         let may_have_run = self.running != Running::Stopped;
+        if let Some(last) = self.handle_listings.last_mut()
+            && last.steps == self.steps.len()
+        {
+            last.may_run = self.running_since_handles != Running::Stopped;
+        }
         self.steps.push(Step { output, may_have_run });
         // A command that lets the program run may do so after its output.
         let runs = self.typed.is_some_and(|typed| typed.runs);
@@ -188,6 +224,19 @@ impl Parser {
         self.end_listing(None);
         self.end_snapshot();
         self.taking = Taking::Nothing;
+        self.end_handles();
+    }
+
+    /// Ends the output of `!handle`.
+    fn end_handles(&mut self) {
+        let mut output = std::mem::take(&mut self.handles);
+        output.end_handle();
+        if output.handles.is_empty() && output.counts.is_empty() {
+            return;
+        }
+        let is_of_type = self.typed.is_some_and(|typed| typed.is_of_type);
+        self.handle_listings.push(handle::Listing::new(output, is_of_type, self.steps.len()));
+        self.running_since_handles = Running::Unknown;
     }
 
     /// Ends a snapshot that was not taken by a difference.
@@ -203,7 +252,12 @@ impl Parser {
         self.end_command();
         let outputs = self.steps.iter_mut().map(|step| &mut step.output);
         assign_owners(outputs, |process| self.entries.is_pid(process));
+        let mut listings = std::mem::take(&mut self.handle_listings);
+        handle::place(&mut listings, &self.steps, || self.entries.only_process());
+        let steps = self.steps.len();
         self.entries.history = History::of(std::mem::take(&mut self.steps));
+        let known = self.entries.history.known();
+        self.entries.has_all_open = handle::add(&listings, known, steps, &mut self.entries.open);
         self.findings.add(WarningKind::UncertainSnapshot, self.entries.history.uncertain, None);
         (self.entries, self.findings)
     }

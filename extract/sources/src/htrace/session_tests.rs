@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::*;
 use crate::operations::Operation;
+use handlescope_extract::NoObserver;
 
 /// An event of a session: operation, handle value and stack.
 type Event = (&'static str, u64, u64);
@@ -199,7 +200,8 @@ fn errors(shape: Shape, sessions: u64) -> Errors {
         let session = Session::of(seed, shape);
         let cancel = Cancel::default();
         let text = session.text.as_bytes();
-        let (mut entries, _) = parse(text, &Progress::new(&NoObserver, &cancel)).unwrap();
+        let (mut entries, _) =
+            parse(Lines::new(text), &Progress::new(&NoObserver, &cancel)).unwrap();
         let address = |entries: &Entries, entry: &Entry| {
             let stack =
                 entry.stack.and_then(|row| entries.stack_table().frames.get(row as usize).cloned());

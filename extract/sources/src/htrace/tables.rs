@@ -5,20 +5,22 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use handlescope_extract::SourceIdentity;
-use handlescope_extract::etl::Diagnostics;
 use handlescope_extract::filetime::of_unix_ns;
 use handlescope_extract::intern::{ByteInterner, Interner};
 use handlescope_model::tables::{
-    Frame, Frames, Module, Modules, NO_CLOCK, Process, Processes, Stack, Stacks, Symbol, Symbols,
-    TraceInfo, Warning,
+    Frame, Frames, HANDLE_LIST, Module, Modules, NO_CLOCK, Process, Processes, Stack, Stacks,
+    Symbol, Symbols, TraceInfo,
 };
 use handlescope_model::{FrameIdx, ModuleIdx, SCHEMA_VERSION};
 
 use super::frame::{FrameLine, Location};
 use super::history::History;
+use crate::operations::{OpenHandles, OpenList};
 
 /// The row of the trace table.
 pub fn info(input: &Path, identity: &SourceIdentity, entries: &Entries) -> TraceInfo {
+    // Without operations, the handles of one moment are left.
+    let is_list = entries.history.len() == 0 && !entries.open.handles.is_empty();
     TraceInfo {
         schema_version: SCHEMA_VERSION,
         extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
@@ -28,6 +30,7 @@ pub fn info(input: &Path, identity: &SourceIdentity, entries: &Entries) -> Trace
         source_modified_filetime: identity.modified_ns.and_then(of_unix_ns),
         source_modified_ns: identity.modified_ns,
         source_content: Some(identity.content.clone()),
+        source_format: is_list.then(|| HANDLE_LIST.to_owned()),
         clock: NO_CLOCK.to_owned(),
         snapshots: Some(entries.history.snapshots().to_vec())
             .filter(|snapshots| !snapshots.is_empty()),
@@ -38,19 +41,13 @@ pub fn info(input: &Path, identity: &SourceIdentity, entries: &Entries) -> Trace
     }
 }
 
-/// The findings, whose offsets are numbers of lines.
-pub fn warnings(findings: &Diagnostics) -> Vec<Warning> {
-    findings
-        .warnings()
-        .into_iter()
-        .map(|warning| Warning { first_line: warning.first_offset, first_offset: None, ..warning })
-        .collect()
-}
-
 /// Entries read so far.
 #[derive(Default)]
 pub struct Entries {
     pub history: History,
+    /// What `!handle` lists; whether that is all that is open in the end, if it lists anything.
+    pub open: OpenHandles,
+    pub has_all_open: Option<bool>,
     /// Kind and number of each process.
     processes: Interner<(ProcessKey, u64)>,
     /// The program of each pid; `None` when several were named.
@@ -158,6 +155,19 @@ impl Entries {
     /// Whether a row is that of a process with a pid.
     pub fn is_pid(&self, process: u32) -> bool {
         matches!(self.processes.get(process), [(ProcessKey::Pid, _)])
+    }
+
+    /// The row of the only process that the text names, else of the unknown process.
+    pub fn only_process(&mut self) -> u32 {
+        let mut pids = self.programs.keys().copied();
+        let pid = pids.next().filter(|_| pids.next().is_none());
+        self.process(pid, None)
+    }
+
+    /// The handles that the text lists as open.
+    pub fn open_list(&self) -> Option<OpenList<'_>> {
+        let is_complete = self.has_all_open? && self.processes.count() < 2;
+        Some(OpenList { handles: &self.open.handles, is_complete })
     }
 
     /// Notes the program of a pid.

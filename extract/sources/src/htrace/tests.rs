@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::*;
 use crate::operations::Operation;
+use handlescope_extract::NoObserver;
 use handlescope_model::tables::End;
 
 const SESSION: &str = "\
@@ -44,7 +45,7 @@ Dumped 0x4 stack traces.
 
 fn read_text(text: &[u8]) -> (Entries, Diagnostics) {
     let cancel = Cancel::default();
-    parse(text, &Progress::new(&NoObserver, &cancel)).unwrap()
+    parse(Lines::new(text), &Progress::new(&NoObserver, &cancel)).unwrap()
 }
 
 fn events(entries: &Entries) -> Vec<(char, u64)> {

@@ -2,16 +2,18 @@
 //! and minidumps have them. Operations → lifetimes of handles → tables. Where a source has it, the list of handles that
 //! are open after the last operation counts, too.
 
+mod open;
 mod tables;
 
 use std::collections::HashMap;
 
+pub use self::open::{OpenHandle, OpenHandles, OpenList};
 pub use self::tables::{Tables, event_counts, stack_events};
 use handlescope_extract::etl::{Diagnostics, WarningKind};
 use handlescope_model::history::{ExistingHandle, Histories, History};
 use handlescope_model::rules::{handle_slot, is_leak, is_leak_at_exit};
 use handlescope_model::tables::{ClosedUnseen, Event, Object};
-use handlescope_model::{EventIdx, EventKind, NameIdx, ProcessIdx, StackIdx, TypeId};
+use handlescope_model::{EventIdx, EventKind, ProcessIdx, StackIdx, TypeId};
 
 /// Operation of handle tracing (PROCESS_HANDLE_TRACING_ENTRY, `Type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,31 +64,10 @@ struct Life {
     at_exit: bool,
     /// Row of the open handle that it is.
     listed: Option<u32>,
+    /// Row of a handle that was listed while it was open, which has its type and name.
+    described: Option<u32>,
     /// It is not among the open handles, though the source lacks the close.
     is_unlisted: bool,
-}
-
-/// A handle that is open after the last operation.
-#[derive(Debug, Clone, Copy)]
-pub struct OpenHandle {
-    pub handle: u64,
-    /// Row of the process.
-    pub process: u32,
-    pub type_id: TypeId,
-    pub name: Option<NameIdx>,
-    pub granted_access: u32,
-    pub attributes: u32,
-    /// Handles and references to the object.
-    pub handle_count: u32,
-    pub pointer_count: u32,
-}
-
-/// The handles that are open after the last operation, as far as a source lists them.
-#[derive(Debug, Clone, Copy)]
-pub struct OpenList<'h> {
-    pub handles: &'h [OpenHandle],
-    /// Whether these are all, so that a handle that is not listed is closed.
-    pub is_complete: bool,
 }
 
 /// Columns of the handles.
@@ -127,7 +108,7 @@ impl Handles {
         open_handles: &[OpenHandle],
         has_rundown: bool,
     ) {
-        let Life { open, close, is_reopened, at_exit, listed, is_unlisted } = life;
+        let Life { open, close, is_reopened, at_exit, listed, described, is_unlisted } = life;
         let closing = close.filter(|_| open.is_some()).map(|_| EventIdx(1));
         let mut events = Vec::new();
         for index in [open, close].into_iter().flatten() {
@@ -159,18 +140,19 @@ impl Handles {
                 ..Event::default()
             });
         }
-        let handle = listed.and_then(|row| open_handles.get(row as usize));
-        let existing = handle.map(|handle| ExistingHandle {
+        let handle = |row: Option<u32>| open_handles.get(row? as usize);
+        let existing = handle(listed).map(|handle| ExistingHandle {
             process: ProcessIdx(handle.process),
             handle: handle.handle,
-            granted_access: Some(handle.granted_access),
-            attributes: Some(handle.attributes),
-            handle_count: Some(handle.handle_count),
-            pointer_count: Some(handle.pointer_count),
+            granted_access: handle.granted_access,
+            attributes: handle.attributes,
+            handle_count: handle.handle_count,
+            pointer_count: handle.pointer_count,
         });
+        let described = handle(listed.or(described));
         let object = Object {
-            type_id: handle.map_or(TypeId(0), |handle| handle.type_id),
-            name: handle.and_then(|handle| handle.name),
+            type_id: described.map_or(TypeId(0), |handle| handle.type_id),
+            name: described.and_then(|handle| handle.name),
             ..Object::default()
         };
         self.events += events.len() as u64;
@@ -214,32 +196,52 @@ fn lives(
     ended
 }
 
-/// Finds the handles that are open in the lifetimes without an end. Those that no operation opened get a lifetime without
-/// operations.
+/// Finds the lifetimes of the handles that are listed: the last one that had begun, and had not ended, when a handle was
+/// listed. Where only one lifetime of a value is known, and it begins later, the handle is of it, too: an earlier one would
+/// have a close. Handles that no operation opened get a lifetime without operations.
 fn list(lives: &mut Vec<Life>, history: &[&Entry], open: OpenList<'_>, findings: &mut Diagnostics) {
-    let mut unfound: HashMap<(u32, u64), u32> = HashMap::new();
-    // File descriptors of Linux differ in the tag bits of handles, and no operation is known of them.
-    let mut alike: Vec<((u32, u64), u32)> = Vec::new();
+    let of_handles = lives_of_handles(lives, history);
+    let mut unopened = Vec::new();
     for (row, handle) in (0..).zip(open.handles) {
         let key = (handle.process, handle_slot(handle.handle));
-        alike.extend(unfound.insert(key, row).map(|before| (key, before)));
-    }
-    let mut closed: HashMap<(u32, u64), u32> = HashMap::new();
-    for life in lives.iter_mut().filter(|life| !life.is_reopened) {
-        let entry = |index: Option<u32>| history.get(index? as usize);
-        match (entry(life.open), entry(life.close)) {
-            (Some(opened), None) => {
-                life.listed = unfound.remove(&(opened.process, opened.handle));
-                life.is_unlisted = open.is_complete && life.listed.is_none();
-                findings.add(WarningKind::OpenNotListed, u64::from(life.is_unlisted), None);
+        let of_handle = of_handles.get(&key).map_or(&[][..], Vec::as_slice);
+        let before = handle.before.unwrap_or(history.len() as u32);
+        let begun = of_handle.partition_point(|(begin, _)| *begin < i64::from(before));
+        let last = begun.checked_sub(1).or((of_handle.len() == 1).then_some(0));
+        let life = last.and_then(|last| lives.get_mut(of_handle.get(last)?.1));
+        match life.filter(|life| life.close.is_none_or(|close| before <= close)) {
+            Some(life) => {
+                life.described = Some(row);
+                let is_open = life.close.is_none() && !life.is_reopened && !handle.is_outdated;
+                // File descriptors of Linux differ in the tag bits of handles, and no operation is known of them.
+                life.listed = is_open.then_some(row).or(life.listed);
             }
-            (_, Some(last)) => *closed.entry((last.process, last.handle)).or_default() += 1,
-            (None, None) => {}
+            None if handle.is_outdated => {}
+            None => {
+                let is_after_close = !of_handle.is_empty();
+                findings.add(WarningKind::ListedAfterClose, is_after_close.into(), None);
+                unopened.push(Life { listed: Some(row), ..Life::default() });
+            }
         }
     }
-    let mut listed: Vec<((u32, u64), u32)> = unfound.into_iter().chain(alike).collect();
-    listed.sort_unstable_by_key(|(_, row)| *row);
-    let reopened = listed.iter().filter(|(handle, _)| closed.contains_key(handle)).count();
-    findings.add(WarningKind::ListedAfterClose, reopened as u64, None);
-    lives.extend(listed.into_iter().map(|(_, row)| Life { listed: Some(row), ..Life::default() }));
+    for life in lives.iter_mut().filter(|life| life.close.is_none() && !life.is_reopened) {
+        life.is_unlisted = open.is_complete && life.listed.is_none();
+        findings.add(WarningKind::OpenNotListed, u64::from(life.is_unlisted), None);
+    }
+    lives.extend(unopened);
+}
+
+/// The lifetimes of each handle of a process, in the order of their beginnings: the number of the open, or -1.
+fn lives_of_handles(lives: &[Life], history: &[&Entry]) -> HashMap<(u32, u64), Vec<(i64, usize)>> {
+    let mut of_handles: HashMap<(u32, u64), Vec<(i64, usize)>> = HashMap::new();
+    for (number, life) in lives.iter().enumerate() {
+        let entry = life.open.or(life.close).and_then(|index| history.get(index as usize));
+        if let Some(entry) = entry {
+            let begin = life.open.map_or(-1, i64::from);
+            let key = (entry.process, entry.handle);
+            of_handles.entry(key).or_default().push((begin, number));
+        }
+    }
+    of_handles.values_mut().for_each(|lives| lives.sort_unstable());
+    of_handles
 }

@@ -1,19 +1,34 @@
 //! Texts of other programs, in UTF-8 or UTF-16, with or without byte order mark, as UTF-8, and the progress of reading them.
 
 mod lines;
+mod page;
+mod tidy;
 
 use std::fs::File;
 use std::io;
 use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
 use std::rc::Rc;
 
+use handlescope_extract::ExtractError;
+use handlescope_extract::etl::Diagnostics;
+use handlescope_model::Cancel;
+use handlescope_model::tables::Warning;
+
 pub use self::lines::{Line, Lines, Progress};
+pub use self::tidy::{tidy, without_marks};
 
 /// Bytes of UTF-16 that are translated at once.
 const CHUNK: usize = 32 << 10;
 
 /// Bytes by which UTF-16 without byte order mark is recognized.
 const START: u64 = 64;
+
+/// Lines after which a request to stop is looked for.
+const LINES_PER_CHECK: u64 = 1 << 10;
+
+/// Bytes at the start of a text among which a page has tags.
+const PAGE_START: u64 = 4 << 10;
 
 /// Whether a file with this start may be a text in an encoding that [`utf8`] or a code page of one byte reads:
 /// it has no control characters except line breaks and terminal codes.
@@ -62,6 +77,66 @@ pub fn utf8<'a>(mut file: File, progress: Rc<Progress<'a>>) -> io::Result<Box<dy
             position: 0,
         }),
     })
+}
+
+/// The lines of a file: of its text, or of that of a web page.
+pub fn lines<'a>(file: File, progress: &Rc<Progress<'a>>) -> io::Result<Lines<Box<dyn Read + 'a>>> {
+    let mut text = utf8(file, Rc::clone(progress))?;
+    let mut start = Vec::new();
+    text.by_ref().take(PAGE_START).read_to_end(&mut start)?;
+    let is_page = page::is_page(&start);
+    let text = io::Cursor::new(start).chain(text);
+    Ok(Lines::new(if is_page { Box::new(page::PageText::new(text)) } else { Box::new(text) }))
+}
+
+/// Reads a file line by line, and reports how far that is.
+pub fn for_each_line(
+    file: File,
+    progress: &Rc<Progress<'_>>,
+    read: impl FnMut(&Line<'_>),
+) -> io::Result<()> {
+    each_line(lines(file, progress)?, progress, read)
+}
+
+/// Reads lines one after the other, and reports how far that is.
+pub fn each_line(
+    mut lines: Lines<impl Read>,
+    progress: &Progress<'_>,
+    mut read: impl FnMut(&Line<'_>),
+) -> io::Result<()> {
+    let mut bytes = 0;
+    while let Some((line, length)) = lines.next()? {
+        read(&line);
+        bytes += length;
+        if line.number.is_multiple_of(LINES_PER_CHECK) {
+            progress.check()?;
+            progress.add(std::mem::take(&mut bytes));
+        }
+    }
+    progress.add(bytes);
+    Ok(())
+}
+
+/// A text that cannot be opened.
+pub fn opened(path: &Path, source: io::Error) -> ExtractError {
+    ExtractError::Open { path: path.to_path_buf(), source }
+}
+
+/// A text that could not be read completely.
+pub fn unreadable(path: &Path, source: io::Error, cancel: &Cancel) -> ExtractError {
+    match cancel.check() {
+        Err(cancelled) => ExtractError::Cancelled(cancelled),
+        Ok(()) => ExtractError::Read { path: path.to_path_buf(), source },
+    }
+}
+
+/// The findings, whose offsets are numbers of lines.
+pub fn line_warnings(findings: &Diagnostics) -> Vec<Warning> {
+    findings
+        .warnings()
+        .into_iter()
+        .map(|warning| Warning { first_line: warning.first_offset, first_offset: None, ..warning })
+        .collect()
 }
 
 /// Translates UTF-16; invalid characters become the replacement character, and are counted.

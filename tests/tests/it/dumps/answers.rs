@@ -40,7 +40,7 @@ fn handles_have_types_names_and_operations_in_dumps_of_both_sizes() {
             assert_eq!(objects(&answer), expected, "{dump:?}");
             assert!(!messages.contains("does not show the order"), "{messages}");
             assert!(
-                messages.contains("operations that it has opened 1 of its 3 open handles"),
+                messages.contains("it shows what opened 1 of its 3 open handles"),
                 "{messages}"
             );
             assert!(messages.contains("1 reference to an invalid handle (BAD REF)"), "{messages}");

@@ -78,7 +78,7 @@ fn a_cut_list_of_handles_closes_none_that_operations_opened() {
     let sql = ".sql SELECT SUM(CAST(leaked AS INT)) AS leaked, COUNT(closed_unseen) AS closed FROM events -csv";
     let run = shell.run(&["cut.dmp", "-c", sql]).ok();
     assert!(run.stdout.ends_with("3,0\n"), "{run:?}");
-    assert!(run.stderr.contains("operations that it has opened 1 of its 1 open handle"), "{run:?}");
+    assert!(run.stderr.contains("it shows what opened 1 of its 1 open handle"), "{run:?}");
 }
 
 proptest! {

@@ -23,7 +23,7 @@ fn questions_about_leaks_processes_handles_and_stacks_are_answered() {
     assert_eq!(ids("-Type UnknownType -StackFilter *ZwCreateEvent*"), [1]);
     assert_eq!(ids("-SortBy lifetime -TopN 1"), [1]);
     let run = shell.run(&["session.log", "-c", ".dump ObjectRef -ShowTotal Process"]).ok();
-    assert!(run.stdout.contains("unknown(6120)"), "{}", run.stdout);
+    assert!(run.stdout.contains("process 0x17e8"), "{}", run.stdout);
     assert!(run.stdout.contains("Handles Created/Closed/Duplicated: 2/1/0 Diff: 1"));
 }
 

@@ -54,14 +54,27 @@ fn a_text_is_known_by_its_content_and_other_files_are_refused() {
         let run = shell.run(&[name, "-c", QUESTION]).ok();
         assert_eq!(events(&serde_json::from_str(&run.stdout).unwrap()), EVENTS, "{name}");
     }
-    for (name, content) in [
-        ("notes.txt", "Handle 34 - what is it?\n".repeat(10_000).into_bytes()),
-        ("empty.log", Vec::new()),
-        ("binary.bin", b"\x00\x01\x02Handle = 0x34 - OPEN\n".to_vec()),
+    for (name, content, reason) in [
+        (
+            "notes.txt",
+            "Handle 34 - what is it?\n".repeat(10_000).into_bytes(),
+            "text without output of !htrace, !handle",
+        ),
+        (
+            "off.log",
+            b"0:000> !htrace\nHandle tracing is not enabled for this process.\n".to_vec(),
+            "its output of !htrace is not understood, first in line 2: Handle tracing is not enabled",
+        ),
+        ("empty.log", Vec::new(), "neither an extract (.json7z) nor a trace"),
+        (
+            "binary.bin",
+            b"\x00\x01\x02Handle = 0x34 - OPEN\n".to_vec(),
+            "neither an extract (.json7z) nor a trace",
+        ),
     ] {
         fs::write(shell.path(name), content).unwrap();
         let run = shell.run(&[name]);
-        let expected = format!("error: {name}: neither an extract (.json7z) nor a trace");
+        let expected = format!("error: {name}: {reason}");
         assert!(run.stderr.contains(&expected), "{}", run.stderr);
         assert_eq!(run.status, Some(1), "{name}");
         assert!(!shell.path("Extract").join(format!("{name}.json7z")).exists());

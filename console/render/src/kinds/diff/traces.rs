@@ -70,7 +70,7 @@ fn rates(group: &ComparedGroup) -> Option<(String, String)> {
 
 /// Whether all are dumps, of which all that is open counts, leaked or not.
 fn are_dumps<'t, F: TraceAnswer<'t>>(files: &[F]) -> bool {
-    files.iter().all(|file| file.about().info.is_dump())
+    files.iter().all(|file| file.about().info.is_of_one_moment())
 }
 
 /// Declares the columns of a group.
@@ -335,7 +335,7 @@ impl<'a> DiffRow<'a> {
         };
         let (numbers, stacks) = (trace.numbers, StackStyle::of(file, shown(stacks)));
         // Of two dumps all that is open counts, leaked or not.
-        let are_dumps = files.iter().all(|(file, _)| file.about().info.is_dump());
+        let are_dumps = files.iter().all(|(file, _)| file.about().info.is_of_one_moment());
         let counted = if are_dumps { "open" } else { "leaked" };
         Some(DiffRow { group, stacks, stack, numbers, counted })
     }

@@ -1,0 +1,296 @@
+//! Lists of open handles → the tables of a trace: output of `handle.exe` of Sysinternals as text or CSV, and tables of
+//! System Informer as CSV.
+//!
+//! `grammar` and `csv` read a line, [`ListParser`] puts the lines together. Each handle is an object of its own, because a
+//! list does not show which handles share one. Counts (`handle.exe -s`) become handles without values and names.
+
+mod csv;
+mod grammar;
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Instant;
+
+use handlescope_extract::etl::{Diagnostics, WarningKind};
+use handlescope_extract::filetime::of_unix_ns;
+use handlescope_extract::{ExtractError, ExtractObserver, ExtractSummary, SourceIdentity};
+use handlescope_model::tables::{HANDLE_LIST, NO_CLOCK, Process, Processes, TraceInfo};
+use handlescope_model::{ArchiveWriter, Cancel, SCHEMA_VERSION, open_file};
+
+use self::csv::CsvLayout;
+pub use self::grammar::is_title;
+use self::grammar::{ListLine, Row, is_type};
+use crate::operations::{Handles, OpenHandle, OpenHandles, OpenList, Tables};
+use crate::text::{Line, Progress, for_each_line, line_warnings, opened, tidy, unreadable};
+
+/// Reads lines in sequence. The offsets in `findings` are numbers of lines.
+#[derive(Default)]
+pub struct ListParser {
+    open: OpenHandles,
+    findings: Diagnostics,
+    /// Name and pid of each process, and their rows.
+    processes: Vec<(String, u32)>,
+    rows: HashMap<(String, u32), u32>,
+    /// The handles that were read.
+    known: HashSet<(u32, u64)>,
+    /// The process whose handles follow, if the text names it.
+    process: Option<u32>,
+    /// Whether the last lines are those of `handle.exe`.
+    is_in_output: bool,
+    is_in_summary: bool,
+    csv: Option<CsvLayout>,
+    /// Counts by process and type, and the sum of those since the last summary.
+    counts: Vec<(u32, String, u64)>,
+    sum: u64,
+    number: u64,
+}
+
+impl ListParser {
+    /// Whether a handle or a count was read.
+    pub fn has_found(&self) -> bool {
+        !self.open.handles.is_empty() || !self.counts.is_empty()
+    }
+
+    /// What the last lines are of.
+    pub fn subject(&self) -> &'static str {
+        if self.csv.is_some() { "the table of handles" } else { "handle.exe" }
+    }
+
+    /// Takes the next line; returns whether it is one of a list.
+    pub fn line(&mut self, line: &Line<'_>) -> bool {
+        self.number = line.number;
+        let text = line.text.trim();
+        if text.is_empty() {
+            return false;
+        }
+        if let Some(layout) = CsvLayout::from_titles(text) {
+            self.csv = Some(layout);
+            return true;
+        }
+        let had = self.open.handles.len() + self.counts.len();
+        let is_known = self.read_csv(text) || self.read(text) || self.read(&tidy(text));
+        let has_more = self.open.handles.len() + self.counts.len() > had;
+        if has_more && line.is_long {
+            self.findings.count(WarningKind::LongLine, Some(self.number));
+        }
+        if has_more && line.text.contains(char::REPLACEMENT_CHARACTER) {
+            self.findings.count(WarningKind::LossyText, Some(self.number));
+        }
+        is_known
+    }
+
+    fn read_csv(&mut self, text: &str) -> bool {
+        let Some(layout) = &self.csv else { return false };
+        if let Some(row) = layout.row(text) {
+            let process = row.process.as_ref().map(|(name, pid)| self.process_row(name, *pid));
+            let process = process.unwrap_or_else(|| self.unknown_process());
+            if row.handle.is_some() {
+                self.add(process, row.row());
+            } else {
+                self.push(process, row.row());
+            }
+            return true;
+        }
+        // A program that starts anew writes its own lines first.
+        let is_other = ListLine::parse(text).is_some();
+        if is_other {
+            self.csv = None;
+        } else {
+            self.findings.count(WarningKind::BadListLine, Some(self.number));
+        }
+        !is_other && self.has_found()
+    }
+
+    fn read(&mut self, text: &str) -> bool {
+        if let Some((_, command)) = text.split_once('>') {
+            self.command(command);
+        }
+        match ListLine::parse(text) {
+            None => {
+                self.is_in_summary = false;
+                false
+            }
+            Some(ListLine::Banner) => {
+                self.is_in_output |= is_title(text);
+                self.is_in_summary = false;
+                true
+            }
+            Some(ListLine::Nothing) => false,
+            Some(ListLine::Process { name, pid }) => {
+                self.process = Some(self.process_row(name, pid));
+                self.is_in_output = true;
+                true
+            }
+            Some(ListLine::Found { name, pid, row }) => {
+                let process = self.process_row(name, pid);
+                self.add(process, row);
+                true
+            }
+            Some(ListLine::Row(row)) if self.is_in_output || row.has_known_type() => {
+                let process = self.process.unwrap_or_else(|| self.unknown_process());
+                self.add(process, row);
+                true
+            }
+            Some(ListLine::Row(_)) => false,
+            Some(ListLine::Summary) => {
+                (self.is_in_summary, self.sum) = (true, 0);
+                true
+            }
+            Some(ListLine::Count { type_name, count }) if self.is_in_summary => {
+                let process = self.process.unwrap_or_else(|| self.unknown_process());
+                self.counts.push((process, type_name.to_owned(), count));
+                self.sum = self.sum.saturating_add(count);
+                true
+            }
+            Some(ListLine::Count { .. }) => false,
+            Some(ListLine::Total(total)) => {
+                if self.is_in_summary && total != self.sum {
+                    self.findings.count(WarningKind::ListCountMismatch, Some(self.number));
+                }
+                std::mem::take(&mut self.is_in_summary)
+            }
+        }
+    }
+
+    /// Notes the process that a command asks for, as in `C:\> handle.exe -s -p 1234`.
+    fn command(&mut self, command: &str) {
+        let mut words = command.split_whitespace();
+        let program = words.next().unwrap_or_default().to_ascii_lowercase();
+        let program = program.rsplit(['\\', '/']).next().unwrap_or_default();
+        let name = program.strip_suffix(".exe").unwrap_or(program);
+        if !["handle", "handle64", "handle64a"].contains(&name) {
+            return;
+        }
+        let process = words.skip_while(|word| !word.eq_ignore_ascii_case("-p")).nth(1);
+        let pid = process.and_then(|process| process.parse().ok());
+        let program = process.filter(|name| name.to_ascii_lowercase().ends_with(".exe"));
+        self.process = match (program, pid) {
+            (None, None) => None,
+            (program, pid) => {
+                Some(self.process_row(program.unwrap_or_default(), pid.unwrap_or_default()))
+            }
+        };
+    }
+
+    /// The row of a process, which may have no name or no pid.
+    fn process_row(&mut self, name: &str, pid: u32) -> u32 {
+        let key = (name.to_owned(), pid);
+        let next = self.processes.len() as u32;
+        let row = *self.rows.entry(key.clone()).or_insert(next);
+        if row == next {
+            self.processes.push(key);
+        }
+        row
+    }
+
+    fn unknown_process(&mut self) -> u32 {
+        self.process_row("", 0)
+    }
+
+    /// Adds a handle with a value.
+    fn add(&mut self, process: u32, row: Row<'_>) {
+        if self.known.insert((process, row.handle)) {
+            self.push(process, row);
+        } else {
+            self.findings.count(WarningKind::ListedAgain, Some(self.number));
+        }
+    }
+
+    fn push(&mut self, process: u32, row: Row<'_>) {
+        let is_known = is_type(row.type_name);
+        let type_id = is_known.then(|| self.open.type_id(row.type_name)).flatten();
+        let name = (!row.name.is_empty()).then(|| self.open.name(row.name));
+        let (handle, type_id) = (row.handle, type_id.unwrap_or_default());
+        self.open.handles.push(OpenHandle {
+            handle,
+            process,
+            type_id,
+            name,
+            ..OpenHandle::default()
+        });
+    }
+
+    /// The handles after the last line. Counts are those of handles that are listed, too, where any are.
+    fn finish(mut self) -> Self {
+        if self.open.handles.is_empty() {
+            let mut beyond = 0_u64;
+            for (process, type_name, count) in std::mem::take(&mut self.counts) {
+                let left_out = self.open.add_counted(process, &type_name, count);
+                beyond = beyond.saturating_add(left_out);
+            }
+            self.findings.add(WarningKind::TooManyListed, beyond, None);
+        }
+        self
+    }
+
+    fn process_table(&self) -> Processes {
+        let row = |(name, pid): &(String, u32)| Process {
+            pid: *pid,
+            name: name.clone(),
+            ..Process::default()
+        };
+        self.processes.iter().map(row).collect()
+    }
+}
+
+/// Reads the list `input` and writes the archive `output`, whose folder must exist.
+///
+/// # Errors
+/// When the list cannot be read or was changed meanwhile, the archive cannot be written, or `cancel` asks to stop.
+pub fn extract(
+    input: &Path,
+    output: &Path,
+    observer: &dyn ExtractObserver,
+    cancel: &Cancel,
+) -> Result<ExtractSummary, ExtractError> {
+    let begin = Instant::now();
+    let identity = SourceIdentity::of(input).map_err(|source| opened(input, source))?;
+    observer.on_started(identity.size);
+    let progress = Rc::new(Progress::new(observer, cancel));
+    let file = open_file(input).map_err(|source| opened(input, source))?;
+    let mut parser = ListParser::default();
+    let read = for_each_line(file, &progress, |line| {
+        parser.line(line);
+    });
+    read.map_err(|source| unreadable(input, source, cancel))?;
+    if SourceIdentity::of(input).map_err(|source| opened(input, source))? != identity {
+        return Err(ExtractError::Changed { path: input.to_path_buf() });
+    }
+    parser.findings.add(WarningKind::LossyText, progress.replaced.get(), None);
+    observer.on_phase("writing");
+    let writer = ArchiveWriter::create(output)?.stopped_by(cancel);
+    let summary = tables(parser.finish(), input, &identity).write(writer);
+    // Tables that were not written because of it report another error.
+    let summary = summary.map_err(|error| cancel.check().err().map_or(error, Into::into))?;
+    Ok(ExtractSummary { elapsed: begin.elapsed(), ..summary })
+}
+
+fn tables(mut list: ListParser, input: &Path, identity: &SourceIdentity) -> Tables {
+    let open = OpenList { handles: &list.open.handles, is_complete: true };
+    let handles = Handles::of(&[], |_| false, Some(open), &mut list.findings);
+    Tables {
+        info: TraceInfo {
+            schema_version: SCHEMA_VERSION,
+            extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
+            source_path: input.to_string_lossy().into_owned(),
+            source_name: input.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            source_size: identity.size,
+            source_modified_filetime: identity.modified_ns.and_then(of_unix_ns),
+            source_modified_ns: identity.modified_ns,
+            source_content: Some(identity.content.clone()),
+            source_format: Some(HANDLE_LIST.to_owned()),
+            clock: NO_CLOCK.to_owned(),
+            ..TraceInfo::default()
+        },
+        processes: list.process_table(),
+        object_types: list.open.types(),
+        names: list.open.names(),
+        handles,
+        warnings: line_warnings(&list.findings),
+        ..Tables::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;
