@@ -62,6 +62,15 @@ fn trouble_is_no_pass() {
 }
 
 #[test]
+fn findings_are_as_few_as_asked_for_with_all_names() {
+    let markdown = why(&["--format", "markdown", "-TopN", "3"]).stdout;
+    assert_eq!(markdown.matches("\n### ").count(), 3, "{markdown}");
+    assert!(markdown.contains("are closed by leaky::Session::Close"), "{markdown}");
+    let second = why(&["--format", "markdown", "-TopN", "1", "1"]).stdout;
+    assert!(second.contains("ThreadPool::StartWorker") && !second.contains("EventCache"));
+}
+
+#[test]
 fn junit_is_xml_with_a_failure_for_each_suspect_that_fails() {
     let xml = why(&["--format", "junit", "--fail-on", "leak"]).stdout;
     let mut reader = Reader::from_str(&xml);

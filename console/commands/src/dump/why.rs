@@ -122,19 +122,22 @@ impl Command for Why {
         let failures = answers.iter().map(|answer| gate.failures(answer)).collect::<Vec<_>>();
         decide(gate, &answers, &failures, dump);
         let stacks = criteria.handles.stacks;
-        if !shows_all || (output.top.is_some() && output.sort_by.is_some()) {
+        let is_cut = output.top.is_some() && (output.sort_by.is_some() || gate.format.is_some());
+        let mut rows: Option<Vec<HashSet<usize>>> = None;
+        if !shows_all || is_cut {
             let table = render::why(&answers, &command, look, stacks, &display)?;
-            let rows = table.rows_left(output)?;
-            for (answer, rows) in answers.iter_mut().zip(rows) {
-                let rows: HashSet<usize> = rows.into_iter().collect();
+            let left = table.rows_left(output)?.into_iter();
+            let left: Vec<HashSet<usize>> = left.map(|rows| rows.into_iter().collect()).collect();
+            for (answer, rows) in answers.iter_mut().zip(&left) {
                 answer.show(|index| rows.contains(&index))?;
             }
+            rows = Some(left);
         }
         answers.iter().for_each(|answer| write_caveats(&answer.file, dump.session, dump.messages));
         if let Some(format) = gate.format {
             // Without a gate all count as failed.
             let failures = (!gate.fail_on.is_empty()).then_some(failures.as_slice());
-            let findings = render::why_findings(&answers, failures, &command);
+            let findings = render::why_findings(&answers, failures, rows.as_deref(), &command);
             return Ok(render::write_findings(&findings, format, dump.out)?);
         }
         let table = render::why(&answers, &command, look, stacks, &display)?;

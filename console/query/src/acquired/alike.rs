@@ -20,6 +20,9 @@ const MAX_APART: usize = 64;
 /// Variance above which the hypergeometric distribution is taken as normal.
 const NORMAL: f64 = 100.0;
 
+/// Number apart from the mean above which that is so, too; the probability is then next to nothing.
+const FAR: f64 = 500.0;
+
 /// What one caller acquired through a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Leaked {
@@ -96,22 +99,29 @@ fn deviation(caller: Leaked, all: Leaked) -> f64 {
 /// Probability that a caller differs so much from the others by chance, in either direction.
 fn p_value(caller: Leaked, all: Leaked) -> f64 {
     let (mean, variance) = expected(caller, all);
-    if variance > NORMAL {
-        let apart = ((caller.leaked as f64 - mean).abs() - 0.5).max(0.0);
-        return erfc(apart / variance.sqrt() / std::f64::consts::SQRT_2);
+    let apart = (caller.leaked as f64 - mean).abs();
+    if variance > NORMAL || apart > FAR {
+        return erfc((apart - 0.5).max(0.0) / variance.sqrt() / std::f64::consts::SQRT_2);
     }
-    let Ok(distribution) = Hypergeometric::new(all.acquired, all.leaked, caller.acquired) else {
+    // The smaller of the caller and the others, and of the leaked and the released, have the same tail and fewer terms.
+    let others = all.without(caller);
+    let caller = if caller.acquired <= others.acquired { caller } else { others };
+    let (count, of_all) = if all.leaked <= all.released() {
+        (caller.leaked, all.leaked)
+    } else {
+        (caller.released(), all.released())
+    };
+    let Ok(distribution) = Hypergeometric::new(all.acquired, of_all, caller.acquired) else {
         return 1.0;
     };
-    let tail = if (caller.leaked as f64) < mean {
-        distribution.cdf(caller.leaked)
+    let mean = caller.acquired as f64 * of_all as f64 / all.acquired as f64;
+    let tail = if (count as f64) < mean {
+        distribution.cdf(count)
     } else {
-        match caller.leaked.checked_sub(1) {
-            Some(fewer) => distribution.sf(fewer),
-            None => 1.0,
-        }
+        // Not the sum of what is above, which may have millions of terms.
+        count.checked_sub(1).map_or(1.0, |fewer| 1.0 - distribution.cdf(fewer))
     };
-    (2.0 * tail).min(1.0)
+    (2.0 * tail).clamp(0.0, 1.0)
 }
 
 #[cfg(test)]
@@ -164,5 +174,8 @@ mod tests {
     fn numbers_too_large_to_count_one_by_one_are_judged_too() {
         let large = 1 << 40;
         assert_eq!(apart(&[(large, large), (0, large), (0, large)]), [0]);
+        assert_eq!(apart(&[(large, large), (large, large), (0, 5)]), [2]);
+        assert_eq!(apart(&[(3, large), (0, large), (4, 5)]), [2]);
+        assert_eq!(apart(&[(3, large), (0, large), (1, 5)]), [2], "one of five among so many");
     }
 }

@@ -1,5 +1,6 @@
 //! `.dump Why`
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 
 use handlescope_model::{FILE_MAPPING_NAME, Untrusted};
@@ -358,10 +359,12 @@ pub fn why<'a>(
     Ok(table.within(why_document(), OfTraces { traces, rest: young_groups }))
 }
 
-/// The suspects of each trace as findings; `failures`: which of each trace fail a gate, `None` for all.
+/// The suspects of each trace as findings; `failures`: which of each trace fail a gate, `rows`: which of each trace are
+/// left, `None` for all.
 pub fn why_findings(
     answers: &[WhyAnswer<'_>],
     failures: Option<&[Vec<bool>]>,
+    rows: Option<&[HashSet<usize>]>,
     command: CommandOf<'_>,
 ) -> Vec<Findings> {
     let of_trace = |(trace, answer): (usize, &WhyAnswer<'_>)| {
@@ -369,7 +372,10 @@ pub fn why_findings(
         let failures = failures.map(Option::unwrap_or_default);
         let fails = |place| failures.is_none_or(|failures| failures.get(place) == Some(&true));
         let stacks = stacks_with_lines(answer);
-        let list = answer.suspects.iter().enumerate().map(|(place, suspect)| {
+        let rows = rows.and_then(|rows| rows.get(trace));
+        let is_left = |place: &usize| rows.is_none_or(|rows| rows.contains(place));
+        let left = answer.suspects.iter().enumerate().filter(|(place, _)| is_left(place));
+        let list = left.map(|(place, suspect)| {
             let command = command(answer.file.about.index, suspect);
             Finding { is_failure: fails(place), ..finding(suspect, &stacks, command) }
         });
