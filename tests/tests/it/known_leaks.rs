@@ -47,7 +47,9 @@ fn why_counts_known_leaks_and_shows_them_when_asked() {
         assert_eq!(ids(&left), ids(&all)[1..], "{settings}");
         assert_eq!(left["suspects"][0]["rank"], json!(1), "ranks are of those that are left");
         let text = why(&[]).ok();
-        assert!(text.stdout.contains("\nignored: 1 suspect; -Ignored shows them with their reasons\n"));
+        assert!(
+            text.stdout.contains("\nignored: 1 suspect; -Ignored shows them with their reasons\n")
+        );
         assert!(!text.stdout.contains("GetOrCreate"), "{}", text.stdout);
         assert_eq!(text.stderr, "", "all entries are used");
         let ignored = why(&["-Ignored"]).ok().stdout;
@@ -110,7 +112,8 @@ fn entries_that_ignore_nothing_are_reported() {
     let whole = why(&[]);
     assert_eq!(whole.stderr, format!("{is_expired}{is_unused}"));
     assert!(!whole.stdout.contains("ignored"), "{}", whole.stdout);
-    for options in [&["-pn", "leaky"][..], &["-Type", "Event"], &["-Which", "1"], &["-Since", "1s"]] {
+    for options in [&["-pn", "leaky"][..], &["-Type", "Event"], &["-Which", "1"], &["-Since", "1s"]]
+    {
         assert_eq!(why(options).stderr, is_expired, "{options:?}");
     }
 }
@@ -118,7 +121,10 @@ fn entries_that_ignore_nothing_are_reported() {
 #[test]
 fn a_list_that_cannot_be_used_is_refused() {
     for (list, expected) in [
-        ("[[ignore]]\nprograms = 'a'\nreason = 'x'\n", "known.toml: line 2: ignore: 'programs' is not one of program, "),
+        (
+            "[[ignore]]\nprograms = 'a'\nreason = 'x'\n",
+            "known.toml: line 2: ignore: 'programs' is not one of program, ",
+        ),
         ("[[ignore]]\ntype = 'Event'\n", "known.toml: line 1: says no reason; add reason = "),
         ("clip = true\n", "known.toml: line 1: 'clip' does not belong here; "),
         ("[[ignore]\n", "known.toml: line 1: "),
@@ -148,7 +154,8 @@ fn a_comparison_leaves_known_leaks_out_of_its_status() {
         trace.end(2_000_000_000);
         trace.write(shell.path(name)).unwrap();
     }
-    let diff = |options: &[&str]| shell.run(&[&["diff", "before.etl", "after.etl"], options].concat());
+    let diff =
+        |options: &[&str]| shell.run(&[&["diff", "before.etl", "after.etl"], options].concat());
     assert_eq!(diff(&[]).status, Some(1));
     let without = diff(&["--ignore", "known.toml"]).ok();
     assert!(without.stdout.contains("Got worse: 0 of 0 groups"), "{}", without.stdout);
@@ -179,7 +186,11 @@ fn reports_and_agents_respect_the_configuration_file() {
 #[test]
 fn datasets_keep_known_leaks_and_answers_leave_them_out() {
     let shell = small_fleet();
-    fs::write(shell.path("known.toml"), "[[ignore]]\nprogram = 'server'\ntype = 'Event'\nreason = 'x'\n").unwrap();
+    fs::write(
+        shell.path("known.toml"),
+        "[[ignore]]\nprogram = 'server'\ntype = 'Event'\nreason = 'x'\n",
+    )
+    .unwrap();
     let asked = |command: &str| shell.run(&["fleet", "-c", command]);
     let all = document(&asked(".why -json").ok());
     let number = all["suspects"].as_array().unwrap().len();
@@ -187,7 +198,10 @@ fn datasets_keep_known_leaks_and_answers_leave_them_out() {
     let without = document(&asked(".why -Ignore known.toml -json").ok());
     assert_eq!((&without["ignored"], &without["suspects"]), (&json!(number), &json!([])));
     let text = asked(".why -Ignore known.toml").ok().stdout;
-    assert!(text.contains("Nothing else leaks in 6 traces") && text.contains("ignored: "), "{text}");
+    assert!(
+        text.contains("Nothing else leaks in 6 traces") && text.contains("ignored: "),
+        "{text}"
+    );
     let shown = asked(".why -Ignore known.toml -Ignored").ok().stdout;
     assert!(shown.contains("Ignored: x (known.toml: line 1)"), "{shown}");
     assert_eq!(asked(".diff -build 1.9 1.10").status, Some(1));
