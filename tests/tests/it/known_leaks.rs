@@ -51,7 +51,7 @@ fn why_counts_known_leaks_and_shows_them_when_asked() {
             text.stdout.contains("\nignored: 1 suspect; -Ignored shows them with their reasons\n")
         );
         assert!(!text.stdout.contains("GetOrCreate"), "{}", text.stdout);
-        assert_eq!(text.stderr, "", "all entries are used");
+        assert!(!text.stderr.contains("known.toml"), "all entries are used: {}", text.stderr);
         let ignored = why(&["-Ignored"]).ok().stdout;
         assert!(ignored.contains("EventCache::GetOrCreate"), "{ignored}");
         let reason = "\n   Ignored: the cache is never emptied, by design (";
@@ -110,11 +110,15 @@ fn entries_that_ignore_nothing_are_reported() {
     let is_unused = "warning: known.toml: line 6: ignores nothing here; an entry has to match all \
                      create stacks of a suspect\n";
     let whole = why(&[]);
-    assert_eq!(whole.stderr, format!("{is_expired}{is_unused}"));
+    assert!(whole.stderr.ends_with(&format!("{is_expired}{is_unused}")), "{}", whole.stderr);
     assert!(!whole.stdout.contains("ignored"), "{}", whole.stdout);
     for options in [&["-pn", "leaky"][..], &["-Type", "Event"], &["-Which", "1"], &["-Since", "1s"]]
     {
-        assert_eq!(why(options).stderr, is_expired, "{options:?}");
+        let stderr = why(options).stderr;
+        assert!(
+            stderr.contains(is_expired) && !stderr.contains(is_unused),
+            "{options:?}: {stderr}"
+        );
     }
 }
 
@@ -129,11 +133,11 @@ fn a_list_that_cannot_be_used_is_refused() {
         ("clip = true\n", "known.toml: line 1: 'clip' does not belong here; "),
         ("[[ignore]\n", "known.toml: line 1: "),
     ] {
-        let run = sample(&shell(list), "why", &["--ignore", "known.toml"]);
+        let run = sample(&shell(list), "why", &["--ignore", "known.toml", "--fail-on", "leak"]);
         assert_eq!(run.status, Some(2), "{list}: {}", run.stderr);
         assert!(run.stderr.contains(expected), "{list}: {}", run.stderr);
     }
-    let missing = sample(&shell(ALL), "why", &["--ignore", "missing.toml"]);
+    let missing = sample(&shell(ALL), "why", &["--ignore", "missing.toml", "--fail-on", "leak"]);
     assert_eq!(missing.status, Some(2), "{}", missing.stderr);
     assert!(missing.stderr.contains("; name another file with -Ignore\n"), "{}", missing.stderr);
 }
@@ -179,6 +183,7 @@ fn reports_and_agents_respect_the_configuration_file() {
     let mut server = McpServer::start(&shell.path(""), &["--config", "known.toml"]);
     server.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();
     let why = server.call("why", &json!({})).unwrap();
+    let why = &why["document"];
     assert_eq!(why["ignored"], json!(4), "{why}");
     assert_eq!(why["suspects"], json!([]), "{why}");
 }
@@ -204,8 +209,9 @@ fn datasets_keep_known_leaks_and_answers_leave_them_out() {
     );
     let shown = asked(".why -Ignore known.toml -Ignored").ok().stdout;
     assert!(shown.contains("Ignored: x (known.toml: line 1)"), "{shown}");
-    assert_eq!(asked(".diff -build 1.9 1.10").status, Some(1));
+    let diff = document(&asked(".diff -build 1.9 1.10 -json").ok());
+    let groups = diff["groups"].as_array().unwrap().len();
     let diff = document(&asked(".diff -build 1.9 1.10 -Ignore known.toml -json").ok());
     assert_eq!(diff["groups"], json!([]), "{diff}");
-    assert!(diff["ignored"].as_u64().unwrap() > 0, "{diff}");
+    assert!(groups > 0 && diff["ignored"] == json!(groups), "{diff}");
 }
