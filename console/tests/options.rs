@@ -51,6 +51,8 @@ fn other_trace() -> TraceBuilder {
 fn shell() -> Shell {
     let shell = Shell::new();
     other_trace().write(shell.path("other.etl")).unwrap();
+    let known = "[[ignore]]\nprogram = 'no.exe'\nreason = 'an example'\n";
+    std::fs::write(shell.path("known.toml"), known).unwrap();
     shell
 }
 

@@ -1,5 +1,8 @@
 //! Call sites: what traces have in common that leak on one stack.
 
+use std::sync::Arc;
+
+use handlescope_session::settings::{IgnoreEntry, IgnoreList};
 use polars::prelude::{DataFrame, Expr, IntoLazy, JoinType, LazyFrame, PolarsResult, col, lit};
 
 use super::scan::{Record, collect};
@@ -46,6 +49,12 @@ impl CallSite {
             function: row.text("function"),
             stack_text: row.text("stack_text"),
         }
+    }
+
+    /// The known leak that it is, if it is one.
+    pub fn ignored_by(&self, list: &IgnoreList) -> Option<Arc<IgnoreEntry>> {
+        let (function, stack) = (self.function.as_deref(), self.stack_text.as_deref());
+        list.find(&self.process, &self.type_name, function, stack).cloned()
     }
 
     /// Whether it allocates.

@@ -1,6 +1,7 @@
 //! Two builds: what the second leaks more or less of than the first, over all traces in which their programs ran.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use polars::prelude::{Expr, LazyFrame, UniqueKeepStrategy, col, lit};
 
@@ -13,6 +14,7 @@ use super::traces::{Fleet, sums};
 use crate::FleetError;
 use handlescope_query::{Sampled, SampledState, State, TraceLeaks, Verdict, compare_samples};
 use handlescope_session::cancel::Cancel;
+use handlescope_session::settings::{IgnoreEntry, Ignoring};
 use handlescope_session::values::listed;
 
 /// Bytes that do not matter.
@@ -31,6 +33,8 @@ pub struct BuildsDiff {
     pub machines: [usize; 2],
     /// Groups that leak in either build: first those that got worse, then new ones.
     pub groups: Vec<ComparedStack>,
+    /// Number of groups that are known leaks, which are not among them unless it is asked for these.
+    pub ignored: usize,
     pub caveats: Vec<FleetCaveat>,
 }
 
@@ -45,6 +49,8 @@ pub struct ComparedStack {
     /// Whether the traces without losses alone say something else.
     pub is_uncertain: bool,
     pub p_value: f64,
+    /// The known leak that it is, if it is one.
+    pub ignored: Option<Arc<IgnoreEntry>>,
 }
 
 /// Leaks of a group in one build.
@@ -63,11 +69,13 @@ pub struct BuildSide {
 
 impl BuildsDiff {
     pub fn worse(&self) -> usize {
-        self.groups.iter().filter(|group| group.got_worse).count()
+        let is_counted = |group: &&ComparedStack| group.got_worse && group.ignored.is_none();
+        self.groups.iter().filter(is_counted).count()
     }
 
     pub fn uncertain(&self) -> usize {
-        self.groups.iter().filter(|group| group.is_uncertain).count()
+        let is_counted = |group: &&ComparedStack| group.is_uncertain && group.ignored.is_none();
+        self.groups.iter().filter(is_counted).count()
     }
 
     pub fn count(&self, state: State) -> usize {
@@ -95,6 +103,7 @@ pub fn compare_builds(
     fleet: &Fleet,
     criteria: &FleetCriteria,
     builds: &[String; 2],
+    ignoring: &Ignoring,
     cancel: &Cancel,
 ) -> Result<BuildsDiff, FleetError> {
     let times = times(fleet, criteria, builds, cancel)?;
@@ -141,6 +150,12 @@ pub fn compare_builds(
     let no_match = if groups.is_empty() { no_match(fleet, criteria, cancel)? } else { None };
     let mut diff = compared(fleet, builds, &times, groups);
     diff.caveats.splice(..0, no_match);
+    // All groups are compared before, so that what is ignored does not change the significance.
+    for group in &mut diff.groups {
+        group.ignored = group.site.ignored_by(&ignoring.list);
+    }
+    diff.ignored = diff.groups.iter().filter(|group| group.ignored.is_some()).count();
+    diff.groups.retain(|group| ignoring.shows(group.ignored.as_ref()));
     Ok(diff)
 }
 
@@ -242,6 +257,7 @@ fn compared(
         traces: numbers.each_ref().map(BTreeSet::len),
         machines: numbers.map(|numbers| fleet.machines_of(numbers)),
         groups: stacks,
+        ignored: 0,
         caveats: fleet.caveats(),
     }
 }
@@ -299,5 +315,6 @@ fn stack(
         State::Worse if !matters => State::Same,
         state => state,
     };
-    ComparedStack { site: group.site, sides, state, got_worse, is_uncertain, p_value }
+    let ignored = None;
+    ComparedStack { site: group.site, sides, state, got_worse, is_uncertain, p_value, ignored }
 }

@@ -6,6 +6,7 @@
 //! machine with a very large leak does not outrank a leak of the whole fleet by its size alone.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use polars::prelude::{
     DataFrame, Expr, IntoLazy, LazyFrame, PolarsResult, SortMultipleOptions, by_name, col, len, lit,
@@ -19,10 +20,13 @@ use super::scan::{Record, TRACE, collect, records};
 use super::traces::{ALL, Fleet, numbers, sums};
 use crate::FleetError;
 use handlescope_session::cancel::Cancel;
+use handlescope_session::settings::{IgnoreEntry, Ignoring};
 
 /// Suspects of a fleet.
 pub struct FleetWhy {
     pub suspects: Vec<FleetSuspect>,
+    /// Entries that ignored suspects, one for each of these; they are not among the suspects unless it is asked for them.
+    pub ignored: Vec<Arc<IgnoreEntry>>,
     /// Whether anything in the traces passes the filters.
     pub matches: bool,
     pub caveats: Vec<FleetCaveat>,
@@ -60,6 +64,8 @@ pub struct FleetSuspect {
     pub by_day: BTreeMap<String, DayLeaks>,
     pub worst: WorstTrace,
     pub score: f64,
+    /// The known leak that it is, if it is one.
+    pub ignored: Option<Arc<IgnoreEntry>>,
 }
 
 /// Leaks of a suspect on a day.
@@ -118,7 +124,8 @@ const SUMS: [&str; 4] = ["acquired", "leaked", "closed_at_exit", "bytes_unreleas
 const WORST: [&str; 8] =
     ["score", "machine", "day", TRACE, "suspect", "evidence", "function", "stack_text"];
 
-/// Ranks the suspects of a fleet; `min_leaked`: only those that leaked at least so many in all traces.
+/// Ranks the suspects of a fleet; `min_leaked`: only those that leaked at least so many in all traces, `ignoring`: without
+/// these known leaks.
 ///
 /// # Errors
 /// When a table cannot be read, or `cancel` asks to stop.
@@ -126,6 +133,7 @@ pub fn fleet_why(
     fleet: &Fleet,
     criteria: &FleetCriteria,
     min_leaked: u64,
+    ignoring: &Ignoring,
     cancel: &Cancel,
 ) -> Result<FleetWhy, FleetError> {
     let rows = |frame: LazyFrame| {
@@ -148,13 +156,24 @@ pub fn fleet_why(
     let answer = collect(joined(&suspects, traces, programs)?)?;
     let no_match = if answer.height() == 0 { no_match(fleet, criteria, cancel)? } else { None };
     let mut suspects: Vec<FleetSuspect> = records(&answer).map(|row| suspect(row, fleet)).collect();
-    suspects.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.site.cmp(&b.site)));
+    for suspect in &mut suspects {
+        suspect.ignored = suspect.site.ignored_by(&ignoring.list);
+    }
+    // Those that are ignored rank last.
+    suspects.sort_by(|a, b| {
+        let by_place = a.ignored.is_some().cmp(&b.ignored.is_some());
+        by_place.then(b.score.total_cmp(&a.score)).then_with(|| a.site.cmp(&b.site))
+    });
     let ranked = (1..).zip(suspects).map(|(rank, suspect)| FleetSuspect { rank, ..suspect });
     let is_enough = |suspect: &FleetSuspect| {
         u64::try_from(suspect.unreleased()).unwrap_or_default() >= min_leaked
     };
+    let mut suspects: Vec<FleetSuspect> = ranked.filter(is_enough).collect();
+    let ignored = suspects.iter().filter_map(|suspect| suspect.ignored.clone()).collect();
+    suspects.retain(|suspect| ignoring.shows(suspect.ignored.as_ref()));
     Ok(FleetWhy {
-        suspects: ranked.filter(is_enough).collect(),
+        suspects,
+        ignored,
         matches: no_match.is_none(),
         caveats: no_match.into_iter().chain(fleet.caveats()).collect(),
         machines: fleet.machines.len(),
@@ -276,6 +295,7 @@ fn suspect(row: Record<'_>, fleet: &Fleet) -> FleetSuspect {
             evidence: text("evidence"),
         },
         score: score(scores),
+        ignored: None,
     }
 }
 

@@ -32,6 +32,7 @@ mod groups;
 mod growth;
 mod gui_handles;
 mod handle_counts;
+mod ignored;
 mod info;
 mod inventory;
 mod listing;

@@ -316,7 +316,7 @@ fn form(words: &[String]) -> Option<(Form, String, Vec<String>)> {
 /// ETWAnalyzer's manner.
 fn plain_console(words: Vec<String>, is_etwanalyzers: bool) -> Option<(Form, String, Vec<String>)> {
     let is_ours = !words.first().is_some_and(|first| Cli::is_subcommand(first));
-    let mut options = words.iter().take_while(|word| *word != "--");
+    let mut options = words.iter().take_while(|word| word.as_str() != "--");
     (is_ours && (is_etwanalyzers || options.any(|word| word.eq_ignore_ascii_case("-nocolor"))))
         .then(|| (Form::Console, "-console".to_owned(), words))
 }
@@ -499,6 +499,12 @@ fn help_on(words: &[String], commands: &'static Registry) -> Result<Invocation, 
 /// Takes the files that stand between the options of a command out of the words. The kind of a dump, known or not, and
 /// a query are no files.
 fn files(form: Form, words: &mut Vec<String>, commands: &Registry) -> Vec<String> {
+    // An option with two dashes has its value behind it, too.
+    for word in words.iter_mut().take_while(|word| word.as_str() != "--") {
+        if let Some(option) = grammar::with_one_dash(word, |name| commands.has_option(name)) {
+            *word = option;
+        }
+    }
     let (line, tokens) = join(words);
     let options = match form {
         Form::Dump => DumpWords::of(&tokens, commands).options(commands),

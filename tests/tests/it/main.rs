@@ -60,6 +60,7 @@ mod interrupts;
 mod joined_stacks;
 mod json_members;
 mod kernel_stays;
+mod known_leaks;
 mod lifecycle;
 mod lists;
 mod live;

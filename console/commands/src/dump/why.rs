@@ -10,6 +10,7 @@ use crate::shared::choice::{
     show_stack_option, suspect_option, type_of_handles_option,
 };
 use crate::shared::gate::{Gate, fail_on_option, format_option, no_other_format};
+use crate::shared::ignore::{IgnoreArgs, ignore_option, ignored_option, warn_of_unused};
 use crate::shared::write_caveats;
 use crate::shared::{fields, groups};
 use crate::{
@@ -39,12 +40,14 @@ pub struct Why;
 pub struct WhyArgs {
     pub criteria: WhyCriteria,
     pub gate: Gate,
+    pub ignore: IgnoreArgs,
 }
 
 fields!(WhyArgs {
     criteria.owners: ProcessCriteria,
     criteria.handles.stacks: StackDisplayArgs,
     gate: Gate,
+    ignore: IgnoreArgs,
 });
 
 pub static COMMAND: KindCommand = KindCommand {
@@ -82,6 +85,7 @@ impl Command for Why {
     };
     const OPTIONS: &'static [OptionGroup<WhyArgs>] = &[
         OptionGroup { title: "Which handles", options: WHICH },
+        OptionGroup { title: groups::KNOWN, options: &[ignore_option(), ignored_option()] },
         OptionGroup { title: groups::DISPLAY, options: DISPLAY },
         OptionGroup { title: groups::SCRIPTS, options: &[fail_on_option(), format_option()] },
     ];
@@ -93,9 +97,10 @@ impl Command for Why {
     }
 
     fn answer(args: &WhyArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
-        let WhyArgs { criteria, gate } = args;
+        let WhyArgs { criteria, gate, ignore } = args;
         dump.note_stacks_beside_columns(criteria.handles.stacks);
         let mut criteria = criteria.clone();
+        criteria.ignoring = ignore.read(&dump.session.settings, dump.messages)?;
         let output = &dump.shared.output;
         criteria.handles.with_identities = output.is_document();
         let display = dump.display();
@@ -119,6 +124,10 @@ impl Command for Why {
         };
         let mut answers = query::why(dump.sources, &criteria, dump.names, dump.cancel)?;
         note_suspects(dump.session, &answers);
+        if is_whole(&criteria, dump.shared) {
+            let used = answers.iter().flat_map(|answer| &answer.ignored);
+            warn_of_unused(&criteria.ignoring.list, used, dump.messages);
+        }
         let failures = answers.iter().map(|answer| gate.failures(answer)).collect::<Vec<_>>();
         decide(gate, &answers, &failures, dump);
         let stacks = criteria.handles.stacks;
@@ -143,6 +152,13 @@ impl Command for Why {
         let table = render::why(&answers, &command, look, stacks, &display)?;
         dump.write(table)
     }
+}
+
+/// Whether no option chooses among what leaks in the loaded traces.
+fn is_whole(criteria: &WhyCriteria, shared: &SharedArgs) -> bool {
+    let WhyCriteria { handles, owners, min_leaked, .. } = criteria;
+    let is_of_all = handles.object_type.is_none() && handles.time.is_none() && owners.is_empty();
+    is_of_all && min_leaked.is_none() && !criteria.names_suspect() && shared.files.is_empty()
 }
 
 /// Ends with the status that the gate asks for, and says why, before the answer is written: its reader may leave early.

@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use super::{CHOICE, choices, fleet, warn_of};
 use crate::shared::choice::show_stack_option;
+use crate::shared::ignore::{IgnoreArgs, ignore_option, ignored_option};
 use crate::shared::{fields, groups};
 use crate::{Command, CommandError, DumpContext, Flow, KindCommand, Signature, Tabular};
 use handlescope_fleet::{BuildsDiff, FleetCriteria, compare_builds};
@@ -20,9 +21,10 @@ pub struct FleetDiffArgs {
     criteria: FleetCriteria,
     builds: Option<[String; 2]>,
     stacks: StackDisplayArgs,
+    ignore: IgnoreArgs,
 }
 
-fields!(FleetDiffArgs { criteria: FleetCriteria, stacks: StackDisplayArgs });
+fields!(FleetDiffArgs { criteria: FleetCriteria, stacks: StackDisplayArgs, ignore: IgnoreArgs });
 
 /// A comparison without builds.
 #[derive(Debug, Error)]
@@ -73,6 +75,7 @@ impl Command for FleetDiff {
     };
     const OPTIONS: &'static [OptionGroup<FleetDiffArgs>] = &[
         OptionGroup { title: CHOICE, options: &CHOICES },
+        OptionGroup { title: groups::KNOWN, options: &[ignore_option(), ignored_option()] },
         OptionGroup { title: groups::DISPLAY, options: &[show_stack_option()] },
     ];
 
@@ -82,7 +85,8 @@ impl Command for FleetDiff {
     fn answer(args: &FleetDiffArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let Some(builds) = &args.builds else { return Err(ParseError::refused(NoBuilds).into()) };
         let fleet = fleet(&args.criteria, dump)?;
-        let answer = compare_builds(&fleet, &args.criteria, builds, dump.cancel)?;
+        let ignoring = args.ignore.read(&dump.session.settings, dump.messages)?;
+        let answer = compare_builds(&fleet, &args.criteria, builds, &ignoring, dump.cancel)?;
         warn_of(&answer.caveats, dump.messages);
         got_worse(&answer, dump);
         let display = dump.display();

@@ -9,6 +9,7 @@ use super::{CHOICE, choices, fleet, warn_of};
 use crate::context::answer;
 use crate::dump::why::Commands;
 use crate::pictures::report::{answers, criteria};
+use crate::shared::ignore::{IgnoreArgs, ignore_option};
 use crate::shared::options::force_option;
 use crate::shared::{fields, groups};
 use crate::{Command, CommandError, Context, DumpContext, Entered, SharedArgs, Signature};
@@ -19,6 +20,7 @@ use handlescope_render::report::{self, FleetReport};
 use handlescope_session::grammar::value::{NUMBER, SWITCH};
 use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::paths::{has_extension, with_home};
+use handlescope_session::settings::Ignoring;
 use handlescope_session::trace::LoadedTrace;
 
 pub struct FleetPage;
@@ -30,9 +32,10 @@ pub struct FleetPageArgs {
     /// `-Traces`: number of traces that get a page.
     traces: Option<u64>,
     shared: SharedArgs,
+    ignore: IgnoreArgs,
 }
 
-fields!(FleetPageArgs { criteria: FleetCriteria });
+fields!(FleetPageArgs { criteria: FleetCriteria, ignore: IgnoreArgs });
 
 /// The command, as messages name it.
 const REPORT: &str = ".report";
@@ -53,6 +56,7 @@ impl Command for FleetPage {
     };
     const OPTIONS: &'static [OptionGroup<FleetPageArgs>] = &[
         OptionGroup { title: CHOICE, options: &choices() },
+        OptionGroup { title: groups::KNOWN, options: &[ignore_option()] },
         OptionGroup { title: groups::SCRIPTS, options: PAGES },
     ];
 
@@ -77,10 +81,11 @@ impl Command for FleetPage {
 fn draw(args: &FleetPageArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
     dump.overwrite().replacing(&args.file)?;
     let fleet = fleet(&args.criteria, dump)?;
-    let why = fleet_why(&fleet, &args.criteria, 0, dump.cancel)?;
+    let ignoring = args.ignore.read(&dump.session.settings, dump.messages)?;
+    let why = fleet_why(&fleet, &args.criteria, 0, &ignoring, dump.cancel)?;
     warn_of(&why.caveats, dump.messages);
     let number = usize::try_from(args.traces.unwrap_or_default()).unwrap_or(usize::MAX);
-    let pages = pages(&args.file, &fleet, &why, number, dump)?;
+    let pages = pages(&args.file, &fleet, &why, number, &ignoring, dump)?;
     let folder = dump.session.dataset.clone().unwrap_or_default();
     let is_limited = args.criteria != FleetCriteria::default();
     let command_line = is_limited.then_some(args.shared.text.as_str());
@@ -96,6 +101,7 @@ fn pages(
     fleet: &Fleet,
     why: &FleetWhy,
     number: usize,
+    ignoring: &Ignoring,
     dump: &mut DumpContext<'_, '_>,
 ) -> Result<BTreeMap<String, String>, CommandError> {
     let mut pages = BTreeMap::new();
@@ -112,7 +118,7 @@ fn pages(
         };
         std::fs::create_dir_all(&folder)?;
         let page = folder.join(format!("{trace}.html"));
-        write_page(&page, &extract.path, dump)?;
+        write_page(&page, &extract.path, ignoring, dump)?;
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         pages.insert(trace.clone(), format!("{name}/{trace}.html"));
     }
@@ -123,6 +129,7 @@ fn pages(
 fn write_page(
     page: &Path,
     extract: &Path,
+    ignoring: &Ignoring,
     dump: &mut DumpContext<'_, '_>,
 ) -> Result<(), CommandError> {
     dump.cancel.check()?;
@@ -130,7 +137,7 @@ fn write_page(
         LoadedTrace::new(extract.to_path_buf(), Trace::open(extract)?);
     let system = dump.session.settings.system_modules();
     let sources = [Source { path: &path, index: 0, trace: &trace, frames: &frames, system }];
-    let criteria = criteria(Default::default());
+    let criteria = criteria(Default::default(), ignoring.clone());
     let answers = answers(&sources, &criteria, dump.names, dump.cancel)?;
     let commands = Commands::of(dump.session, &criteria);
     let command = |file, suspect: &_| commands.show(file, suspect);

@@ -2,6 +2,7 @@
 
 use super::{CHOICE, choices, fleet, min_leaked_option, warn_of};
 use crate::shared::choice::show_stack_option;
+use crate::shared::ignore::{IgnoreArgs, ignore_option, ignored_option, warn_of_unused};
 use crate::shared::{fields, groups};
 use crate::{Command, CommandError, DumpContext, KindCommand, Signature, Tabular};
 use handlescope_fleet::{FleetCriteria, fleet_why};
@@ -21,9 +22,10 @@ pub struct FleetWhyArgs {
     criteria: FleetCriteria,
     min_leaked: Option<u64>,
     stacks: StackDisplayArgs,
+    ignore: IgnoreArgs,
 }
 
-fields!(FleetWhyArgs { criteria: FleetCriteria, stacks: StackDisplayArgs });
+fields!(FleetWhyArgs { criteria: FleetCriteria, stacks: StackDisplayArgs, ignore: IgnoreArgs });
 
 pub static COMMAND: KindCommand = KindCommand {
     signature: &Signature {
@@ -60,6 +62,7 @@ impl Command for FleetWhy {
     };
     const OPTIONS: &'static [OptionGroup<FleetWhyArgs>] = &[
         OptionGroup { title: CHOICE, options: &CHOICES },
+        OptionGroup { title: groups::KNOWN, options: &[ignore_option(), ignored_option()] },
         OptionGroup { title: groups::DISPLAY, options: &[show_stack_option()] },
     ];
 
@@ -69,8 +72,12 @@ impl Command for FleetWhy {
     fn answer(args: &FleetWhyArgs, dump: &mut DumpContext<'_, '_>) -> Result<(), CommandError> {
         let fleet = fleet(&args.criteria, dump)?;
         let min_leaked = args.min_leaked.unwrap_or_default();
-        let answer = fleet_why(&fleet, &args.criteria, min_leaked, dump.cancel)?;
+        let ignoring = args.ignore.read(&dump.session.settings, dump.messages)?;
+        let answer = fleet_why(&fleet, &args.criteria, min_leaked, &ignoring, dump.cancel)?;
         warn_of(&answer.caveats, dump.messages);
+        if args.criteria == FleetCriteria::default() && args.min_leaked.is_none() {
+            warn_of_unused(&ignoring.list, answer.ignored.iter(), dump.messages);
+        }
         let display = dump.display();
         let system = dump.session.settings.system_modules();
         let table = render::fleet_why(&answer, args.stacks.show, system, &display)?;

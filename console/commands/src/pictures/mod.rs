@@ -8,6 +8,8 @@ pub mod report;
 use std::path::PathBuf;
 
 use super::dump::object_ref::ObjectRefArgs;
+use super::shared::fields;
+use super::shared::ignore::IgnoreArgs;
 use super::shared::options::{files_option, force_option};
 use super::shared::{note_allocations, write_caveats};
 use super::{CommandError, DumpContext, Entered, SharedArgs};
@@ -42,7 +44,11 @@ pub struct PictureOptions {
     pub kind: Option<Filter>,
     /// `-Count`: allocations by their number instead of their bytes.
     pub by_count: bool,
+    /// `-Ignore`: known leaks that a page leaves out.
+    pub ignore: IgnoreArgs,
 }
+
+fields!(PictureOptions { ignore: IgnoreArgs });
 
 /// Options that choose handles.
 type Filters = &'static [OptionGroup<ObjectRefArgs>];

@@ -7,6 +7,7 @@ use crate::context::answer;
 use crate::dump::object_ref::LEAK_FILTERS;
 use crate::dump::why::{Commands, note_suspects};
 use crate::shared::groups;
+use crate::shared::ignore::ignore_option;
 use crate::shared::write_caveats;
 use crate::{Command, CommandError, Context, DumpContext, Entered, Signature};
 use handlescope_query::{
@@ -18,12 +19,15 @@ use handlescope_render::report::{self, BUCKETS, ReportAnswer};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::grammar::{Arguments, Example, GroupView, OptionGroup, ParseError};
 use handlescope_session::paths::has_extension;
+use handlescope_session::settings::Ignoring;
 use handlescope_session::trace::warn_of;
 
 pub struct Report;
 
-static OPTIONS: &[OptionGroup<PictureOptions>] =
-    &[OptionGroup { title: groups::SCRIPTS, options: FILES }];
+static OPTIONS: &[OptionGroup<PictureOptions>] = &[
+    OptionGroup { title: groups::KNOWN, options: &[ignore_option()] },
+    OptionGroup { title: groups::SCRIPTS, options: FILES },
+];
 
 impl Command for Report {
     type Args = PictureArgs;
@@ -77,7 +81,8 @@ fn draw(
     let handles = &args.handles.criteria;
     let command_line =
         (*handles != ObjectCriteria::default()).then_some(args.options.shared.text.as_str());
-    let criteria = criteria(handles.clone());
+    let ignoring = args.options.ignore.read(&dump.session.settings, dump.messages)?;
+    let criteria = criteria(handles.clone(), ignoring);
     let answers = answers(dump.sources, &criteria, dump.names, dump.cancel)?;
     for answer in &answers {
         note_suspects(dump.session, std::slice::from_ref(&answer.why));
@@ -91,9 +96,9 @@ fn draw(
     dump.write_file(target, |out| report::write(&answers, command_line, command, out))
 }
 
-/// Criteria of a page about these handles.
-pub fn criteria(handles: ObjectCriteria) -> WhyCriteria {
-    WhyCriteria { handles, with_every_group: true, ..WhyCriteria::default() }
+/// Criteria of a page about these handles, without known leaks.
+pub fn criteria(handles: ObjectCriteria, ignoring: Ignoring) -> WhyCriteria {
+    WhyCriteria { handles, with_every_group: true, ignoring, ..WhyCriteria::default() }
 }
 
 /// The answers that a page is made of.

@@ -19,9 +19,10 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Whether each suspect of a trace fails it; none does where there is no gate.
+    /// Whether each suspect of a trace fails it; none does where there is no gate, and no known leak.
     pub fn failures(&self, answer: &WhyAnswer<'_>) -> Vec<bool> {
         let mut failures = vec![false; answer.suspects.len()];
+        let is_known = |suspect: &Suspect| suspect.ignored.is_some();
         for on in &self.fail_on {
             let suspects = answer.suspects.iter();
             let fails: Vec<bool> = match on {
@@ -30,7 +31,8 @@ impl Gate {
                     suspects.map(|suspect| suspect.growth.verdict == Verdict::Steady).collect()
                 }
                 FailOn::Processes { processes, most } => {
-                    let is_of: Vec<bool> = suspects.map(|of| is_of(of, processes)).collect();
+                    let is_of = |of: &Suspect| !is_known(of) && is_of(of, processes);
+                    let is_of: Vec<bool> = suspects.map(is_of).collect();
                     let all = answer.suspects.iter().zip(&is_of).filter(|(_, is_of)| **is_of);
                     let all: u64 = all.map(|(suspect, _)| suspect.counts.unreleased()).sum();
                     is_of.into_iter().map(|is_of| is_of && all > *most).collect()
@@ -38,6 +40,8 @@ impl Gate {
             };
             failures.iter_mut().zip(fails).for_each(|(sum, fails)| *sum |= fails);
         }
+        let known = answer.suspects.iter().map(is_known);
+        failures.iter_mut().zip(known).for_each(|(fails, is_known)| *fails &= !is_known);
         failures
     }
 }

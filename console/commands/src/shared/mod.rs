@@ -3,6 +3,7 @@
 
 pub mod choice;
 pub mod gate;
+pub mod ignore;
 pub mod names;
 pub mod options;
 pub mod symbols;
@@ -43,6 +44,9 @@ pub mod groups {
 
     /// Options about order, number and form of what is printed.
     pub const DISPLAY: &str = "Output";
+
+    /// Options about leaks that are left out.
+    pub const KNOWN: &str = "Known leaks";
 
     /// Options about what a command may take.
     pub const LIMITS: &str = "Limits";

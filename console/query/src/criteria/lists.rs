@@ -5,7 +5,7 @@ use super::processes::ProcessCriteria;
 use crate::acquired::SuspectScope;
 use crate::criterion::{Criteria, Given, Syntax, criteria, criterion, is_given};
 use handlescope_session::filter::{Filter, ProcessFilter};
-use handlescope_session::settings::StackDisplayArgs;
+use handlescope_session::settings::{Ignoring, StackDisplayArgs};
 use handlescope_session::values::{CountRange, SuspectId, TimeRange, TopN};
 
 /// Criteria of `.dump Module` and `.dump Version`.
@@ -89,12 +89,19 @@ pub struct WhyCriteria {
     pub shown: Option<usize>,
     /// Whether the answer has all groups of handles, not only those that leak.
     pub with_every_group: bool,
+    /// Known leaks, which are left out.
+    pub ignoring: Ignoring,
 }
 
 impl WhyCriteria {
     /// Whether processes go by the names of their executables.
     pub fn is_plain(&self) -> bool {
         self.handles.plain_process_names || self.handles.with_identities
+    }
+
+    /// Whether a suspect is asked for by its rank or id.
+    pub fn names_suspect(&self) -> bool {
+        self.picked.is_some() || self.handles.suspect.is_some()
     }
 }
 
@@ -107,6 +114,8 @@ pub struct DiffCriteria {
     pub object_type: Option<Filter>,
     /// `-Suspect`: only groups of this suspect.
     pub suspect: Option<SuspectId>,
+    /// Known leaks, which are left out of a comparison of two traces.
+    pub ignoring: Ignoring,
     /// Whether groups are also listed, between points, of which nothing is open at the second point but what was open
     /// at the first.
     pub all_open: bool,

@@ -1,5 +1,7 @@
 //! Two traces: what the second one leaks more or less of than the first.
 
+use std::sync::Arc;
+
 use handlescope_model::rules::LossTimes;
 use handlescope_model::tables::Processes;
 use handlescope_model::{StackIdx, Trace};
@@ -16,9 +18,11 @@ use crate::criteria::DiffCriteria;
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
 use crate::growth::{Verdict, Window};
+use crate::ignored::{Leak, ignored_by};
 use crate::no_match::NoMatch;
 use crate::suspect_rows::SuspectRows;
 use handlescope_session::cancel::Cancel;
+use handlescope_session::settings::{IgnoreEntry, IgnoreList};
 use handlescope_session::trace::{Caveat, loss_times, most_lost_events};
 
 /// Comparison of the leaks of two traces; `F` is what is known of each, of handles or of allocations.
@@ -31,6 +35,8 @@ pub struct TracesDiff<F> {
     pub minutes: Vec<Option<f64>>,
     /// Groups that leak in either trace: first those that got worse, then new ones.
     pub groups: Vec<ComparedGroup>,
+    /// Number of groups that are known leaks, which are not among them unless it is asked for these.
+    pub ignored: usize,
     /// Reason why nothing of either trace passes; `None` where something does, or a trace has what is asked for and
     /// it does not leak, as it should be.
     pub no_match: Option<NoMatch>,
@@ -66,6 +72,16 @@ pub struct ComparedGroup {
     pub expected: f64,
     /// Expected bytes of allocations, likewise.
     pub expected_bytes: f64,
+    /// The known leak that it is, if it is one.
+    pub ignored: Option<Arc<IgnoreEntry>>,
+}
+
+impl ComparedGroup {
+    /// The trace that has its stack, and the stack: the one after, if it leaks there.
+    fn stack(&self) -> Option<(usize, StackIdx)> {
+        let after = self.after.create_stack.map(|stack| (1, stack));
+        after.or(self.before.create_stack.map(|stack| (0, stack)))
+    }
 }
 
 /// Leaks of a group in one of the traces.
@@ -123,19 +139,20 @@ impl State {
 impl<F> TracesDiff<F> {
     /// Number of groups that got worse.
     pub fn worse(&self) -> usize {
-        self.groups.iter().filter(|group| group.got_worse).count()
+        let is_counted = |group: &&ComparedGroup| group.got_worse && group.ignored.is_none();
+        self.groups.iter().filter(is_counted).count()
     }
 
     /// Number of groups that may or may not have got worse, because events were lost or dumps lack stacks.
     pub fn uncertain(&self) -> usize {
-        self.groups.iter().filter(|group| group.is_uncertain).count()
+        let is_counted = |group: &&ComparedGroup| group.is_uncertain && group.ignored.is_none();
+        self.groups.iter().filter(is_counted).count()
     }
 
     /// The trace that has the stack of a group, and the stack: the one after, if it leaks there.
     pub fn stack(&self, group: &ComparedGroup) -> Option<(&F, StackIdx)> {
-        let [before, after] = self.files.as_slice() else { return None };
-        let of = |file, side: &Side| Some((file, side.create_stack?));
-        of(after, &group.after).or_else(|| of(before, &group.before))
+        let (side, stack) = group.stack()?;
+        Some((self.files.get(side)?, stack))
     }
 
     /// Whether what leaks is compared by the lengths of the traces, and not by numbers alone.
@@ -178,9 +195,13 @@ pub fn compare_traces<'a, F: Compared<'a>>(
     let acquired = acquired.into_iter().zip(suspects.iter().map(Option::as_ref));
     let (acquired, suspects): (Vec<Acquired<'_>>, Vec<_>) =
         acquired.filter_map(|(acquired, suspect)| Some((acquired?, suspect))).unzip();
-    let ComparedGroups { groups, not_comparable } =
+    let ComparedGroups { mut groups, not_comparable } =
         compared(sources, &acquired, &suspects, &lengths)?;
     drop(acquired);
+    // All groups are compared before, so that what is ignored does not change the significance.
+    mark_ignored(&mut groups, &files, &criteria.ignoring.list)?;
+    let ignored = groups.iter().filter(|group| group.ignored.is_some()).count();
+    groups.retain(|group| criteria.ignoring.shows(group.ignored.as_ref()));
     for (side, file) in files.iter_mut().enumerate() {
         file.show_stacks(stacks(&groups, side))?;
     }
@@ -194,7 +215,33 @@ pub fn compare_traces<'a, F: Compared<'a>>(
         .find_map(|file| file.about().no_match.as_ref())
         .filter(|no_match| !files.iter().any(|file| file.knows_choice(criteria, no_match)));
     let no_match = no_match.cloned();
-    Ok(TracesDiff { files, windows, minutes: lengths, groups, no_match })
+    Ok(TracesDiff { files, windows, minutes: lengths, groups, ignored, no_match })
+}
+
+/// Notes which groups are known leaks. The stacks of a group have equal functions.
+fn mark_ignored<'a, F: Compared<'a>>(
+    groups: &mut [ComparedGroup],
+    files: &[F],
+    list: &IgnoreList,
+) -> Result<(), QueryError> {
+    for (side, file) in files.iter().enumerate() {
+        let of_side = groups.iter_mut().filter(|group| {
+            // A group without a stack counts for the trace after.
+            group.stack().map_or(1, |(side, _)| side) == side
+        });
+        let of_side: Vec<&mut ComparedGroup> = of_side.collect();
+        let leaks = of_side.iter().map(|group| Leak {
+            program: group.process.as_deref().unwrap_or_default(),
+            type_name: &group.type_name,
+            function: group.function.as_deref(),
+            stacks: vec![group.stack().map(|(_, stack)| stack)],
+        });
+        let leaks: Vec<Leak<'_>> = leaks.collect();
+        let ignored = ignored_by(list, &leaks, file.frames())?;
+        drop(leaks);
+        of_side.into_iter().zip(ignored).for_each(|(group, by)| group.ignored = by);
+    }
+    Ok(())
 }
 
 /// A caveat if two dumps are of different programs. The first process of a dump is its own.
@@ -495,6 +542,7 @@ fn with_states(
             p_value: both[0].chances.p_value(),
             expected: expected([before, after], both, |leaked| leaked.count as f64),
             expected_bytes: expected([before, after], both, |leaked| leaked.bytes as f64),
+            ignored: None,
         }
     };
     // All groups are compared, so that selecting a suspect does not change the significance.

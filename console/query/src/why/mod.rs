@@ -45,6 +45,7 @@ use super::error::QueryError;
 use super::filters::event::keep_owners;
 use super::frame_names::FrameNames;
 use super::handle_counts::HandleCounts;
+use super::ignored::{Leak, ignored_by};
 use super::object_ref::note_owners;
 use super::object_ref::{FileAnswer, unchecked_object_ref};
 use super::requests::Requests;
@@ -52,6 +53,7 @@ use super::suspect_rows::{check, check_ids};
 use super::totals::Totals;
 use super::unnamed_methods;
 use handlescope_session::cancel::Cancel;
+use handlescope_session::settings::{IgnoreEntry, IgnoreList};
 use handlescope_session::trace::{CaveatKind, has_handle_events};
 
 /// Default for the maximum distance between the opens of a race: 1 ms.
@@ -66,6 +68,8 @@ pub struct WhyAnswer<'a> {
     pub file: FileAnswer<'a>,
     /// Groups that leak: those of handles, the worst first, and then those of allocations.
     pub suspects: Vec<Suspect>,
+    /// Entries that ignored suspects, one for each of these; they are no suspects unless it is asked for them.
+    pub ignored: Vec<Arc<IgnoreEntry>>,
     /// Number of allocations in the trace.
     pub allocations: usize,
     /// Number of groups of handles that leak only a few young ones, and are no suspects.
@@ -201,15 +205,23 @@ impl<'a> WhyAnswer<'a> {
         file.about.caveats.extend(methods_unnamed);
         let least = criteria.min_leaked.unwrap_or_default();
         let requests = Requests::load(file.file.trace)?;
+        let (ignored, mut suspects) = ignored_and_others(suspects, &file, &criteria.ignoring.list)?;
+        // Those that are ignored rank last.
+        suspects.extend(ignored);
         for (rank, suspect) in (1..).zip(&mut suspects) {
             suspect.rank = rank;
             suspect.count_requests(&requests);
         }
         suspects.retain(|suspect| suspect.counts.unreleased() >= least);
+        let ignored = suspects.iter().filter_map(|suspect| suspect.ignored.clone()).collect();
+        if !criteria.names_suspect() {
+            suspects.retain(|suspect| criteria.ignoring.shows(suspect.ignored.as_ref()));
+        }
         let caveats = file.about.caveats.len();
         let mut answer = Self {
             file,
             suspects,
+            ignored,
             allocations: allocation_count,
             young_groups,
             not_counted,
@@ -241,6 +253,25 @@ impl<'a> WhyAnswer<'a> {
         file.show_named_stacks(stacks.collect())?;
         Ok(())
     }
+}
+
+/// The suspects of a trace that entries ignore, and the others, both in order.
+fn ignored_and_others(
+    mut suspects: Vec<Suspect>,
+    file: &FileAnswer<'_>,
+    list: &IgnoreList,
+) -> Result<(Vec<Suspect>, Vec<Suspect>), QueryError> {
+    let leaks = suspects.iter().map(|suspect| Leak {
+        program: suspect.program(),
+        type_name: &suspect.type_name,
+        function: suspect.function.as_deref(),
+        stacks: suspect.equal_stacks.clone(),
+    });
+    let leaks: Vec<Leak<'_>> = leaks.collect();
+    let ignored = ignored_by(list, &leaks, file.file.frames.as_ref())?;
+    drop(leaks);
+    suspects.iter_mut().zip(ignored).for_each(|(suspect, by)| suspect.ignored = by);
+    Ok(suspects.into_iter().partition(|suspect| suspect.ignored.is_some()))
 }
 
 /// The suspects among handles, the number of groups that leak but are no suspects, and what these leak.

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use handlescope_model::{FILE_MAPPING_NAME, ProcessIdx, StackIdx};
 
@@ -15,6 +16,7 @@ use crate::growth::{
 };
 use crate::requests::Requests;
 use crate::tables::ProcessList;
+use handlescope_session::settings::IgnoreEntry;
 use handlescope_session::values::{Length, SuspectId};
 
 /// The weight of blocks that only grew, in the score: that of a burst.
@@ -70,6 +72,8 @@ pub struct Suspect {
     pub filter: Option<String>,
     /// Score that it was ranked by: handles or, for allocations, bytes that are kept, weighted.
     pub score: f64,
+    /// The known leak that it is, if it is one.
+    pub ignored: Option<Arc<IgnoreEntry>>,
 }
 
 /// A process that leaked a part of a suspect.
@@ -212,6 +216,7 @@ impl Suspect {
             function: first.create_stack.and_then(|stack| acquired.function(stack)),
             filter: owners.filter.clone(),
             score,
+            ignored: None,
             processes: SuspectProcess::ranked(processes),
         })
     }

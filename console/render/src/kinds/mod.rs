@@ -22,7 +22,7 @@ mod why;
 
 pub use self::fleet::{
     amount as fleet_amount, builds as fleet_builds, causes as fleet_causes, dataset_traces,
-    headline as fleet_headline,
+    headline as fleet_headline, line_of_ignored_suspects,
 };
 pub use self::why::{
     CALLERS, NAMES, PROCESSES, cause, findings_of_suspect, first_lines, in_processes,

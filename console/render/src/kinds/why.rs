@@ -12,8 +12,8 @@ use crate::traces::{OfTraces, StackNumbers, traces};
 use crate::{
     table::{Columns, FileRows, Table},
     text::{
-        StackStyle, amounts, bars, callers, capitalized, headline, is_narrow, lines_of_not_counted,
-        lines_without_suspects, more, overview,
+        StackStyle, amounts, bars, callers, capitalized, headline, ignored_because, is_narrow,
+        line_of_ignored, lines_of_not_counted, lines_without_suspects, more, overview,
     },
 };
 use handlescope_query::{
@@ -277,6 +277,15 @@ pub fn why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         )
         .for_programs();
     columns
+        .nest(
+            "ignored_because",
+            "string?",
+            "the reason of the entry in a list of known leaks that ignores it; null unless \
+             `-Ignored`, a rank or an id asks for it",
+            |row| row.suspect.ignored.as_ref().map(|entry| entry.reason().to_owned()),
+        )
+        .for_programs();
+    columns
         .parts(
             "object_names",
             "the most frequent names of leaked objects, at most three; none for allocations",
@@ -354,9 +363,12 @@ pub fn why<'a>(
     let parts: Vec<FileRows> = parts.collect();
     let (mut columns, display) = (why_columns(), *display);
     columns.row_text(move |row, out| row.write(stacks.show, &display, out));
-    let young_groups = answers.iter().map(|answer| answer.young_groups).sum::<usize>();
+    let rest = LeftOut {
+        young_groups: answers.iter().map(|answer| answer.young_groups).sum(),
+        ignored: answers.iter().map(|answer| answer.ignored.len()).sum(),
+    };
     let table = Table::new(columns, rows, parts)?;
-    Ok(table.within(why_document(), OfTraces { traces, rest: young_groups }))
+    Ok(table.within(why_document(), OfTraces { traces, rest }))
 }
 
 /// The suspects of each trace as findings; `failures`: which of each trace fail a gate, `rows`: which of each trace are
@@ -404,7 +416,11 @@ pub fn stacks_with_lines<'a>(answer: &'a WhyAnswer<'_>) -> StackStyle<'a> {
 /// Findings about some suspects of a trace.
 fn findings(answer: &WhyAnswer<'_>, suspects: &[Suspect], list: Vec<Finding>) -> Findings {
     let about = paths::shown(answer.file.about.path).to_string_lossy().into_owned();
-    Findings { about, headline: first_lines(answer, suspects), list }
+    let mut headline = first_lines(answer, suspects);
+    if !suspects.is_empty() {
+        headline.extend(line_of_ignored(answer.ignored.len(), "suspect"));
+    }
+    Findings { about, headline, list }
 }
 
 /// What is said first of a trace: the headline of some of its suspects, or why there are none.
@@ -790,6 +806,9 @@ impl SuspectRow<'_> {
                 line(display.whole(&format!("{INDENT}{}", Untrusted(&calls))))?;
             }
         }
+        if let Some(entry) = &suspect.ignored {
+            line(display.whole(&ignored_because(entry)))?;
+        }
         line(paint(Role::Aside, &Untrusted(&self.command).to_string()))?;
         writeln!(out)
     }
@@ -872,17 +891,26 @@ fn with_telling(diagnoses: &[Diagnosis]) -> impl Iterator<Item = (&Diagnosis, bo
     })
 }
 
-/// Declares the document of `.dump Why`, with the number of young groups.
-pub fn why_document<'a>() -> Columns<'a, OfTraces<'a, usize>> {
+/// Numbers of what is not among the suspects.
+pub struct LeftOut {
+    young_groups: usize,
+    ignored: usize,
+}
+
+/// Declares the document of `.dump Why`.
+pub fn why_document<'a>() -> Columns<'a, OfTraces<'a, LeftOut>> {
     const AS_IN_OBJECT_REF: &str = "as in `.dump ObjectRef`; `-pn` selects the owners of handles";
-    let mut document = Columns::<OfTraces<'a, usize>>::default();
+    let mut document = Columns::<OfTraces<'a, LeftOut>>::default();
     document.kind("`\"Why\"`", "Why");
     document.files(AS_IN_OBJECT_REF);
     document.member(
         "young_groups",
         "number of groups of handles that leak only a few young ones, and are no suspects",
-        |of| of.rest,
+        |of| of.rest.young_groups,
     );
+    document.member("ignored", "number of suspects that a list of known leaks ignores", |of| {
+        of.rest.ignored
+    });
     document.left_out("suspects", "number of omitted suspects");
     document.rows(
         "suspects",

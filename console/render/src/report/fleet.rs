@@ -10,7 +10,9 @@ use indicatif::HumanCount;
 use super::html::{Name, Text, paragraph, table};
 use super::summary::{self, EXPORTER, REST, headline};
 use crate::json::Document;
-use crate::kinds::{fleet_amount, fleet_builds, fleet_causes, fleet_headline};
+use crate::kinds::{
+    fleet_amount, fleet_builds, fleet_causes, fleet_headline, line_of_ignored_suspects,
+};
 use handlescope_fleet::dataset::short;
 use handlescope_fleet::{Fleet, FleetSuspect, FleetWhy};
 use handlescope_session::paths::shown;
@@ -55,6 +57,7 @@ pub fn summary(report: &FleetReport<'_>) -> String {
     };
     paragraph(&mut html, "about", &format!("{days}Written by {EXPORTER}"));
     why.caveats.iter().for_each(|caveat| paragraph(&mut html, "caveat", &caveat.text));
+    line_of_ignored_suspects(why).iter().for_each(|line| paragraph(&mut html, "dim", line));
     if !why.suspects.is_empty() {
         html.push_str("<h2>Suspects</h2>\n<div class=\"suspects\">\n");
         let titles = ["Rank", "Machines", "Leaked", "Type", "Process", "First build", "Function"];

@@ -15,7 +15,9 @@ use std::fmt;
 use indicatif::HumanCount;
 
 pub use self::groups::{TreeColumns, tree_columns};
-pub use self::not_counted::{lines_of_not_counted, lines_without_suspects};
+pub use self::not_counted::{
+    ignored_because, line_of_ignored, lines_of_not_counted, lines_without_suspects,
+};
 pub use self::object_ref::{ObjectRefStyle, object_ref};
 pub use self::overview::{TITLES, bars, cells, is_narrow, overview};
 pub use self::process::ProcessStyle;

@@ -5,6 +5,7 @@ use indicatif::HumanCount;
 
 use super::handles_and_views;
 use handlescope_query::{CountBy, CountOrder, NotCounted, Reason, Totals, WhyAnswer};
+use handlescope_session::settings::IgnoreEntry;
 use handlescope_session::values::{Counted, TopN};
 
 /// Types of open handles that the text lists.
@@ -13,7 +14,22 @@ const OPEN_TYPES: usize = 6;
 /// Lines about what is leaked, but of no suspect.
 pub fn lines_of_not_counted<'a>(answer: &'a WhyAnswer<'_>) -> impl Iterator<Item = String> + 'a {
     let has_views = answer.file.totals.map_count > 0;
-    answer.not_counted.iter().map(move |not_counted| line_of_not_counted(not_counted, has_views))
+    let lines = answer.not_counted.iter();
+    let lines = lines.map(move |not_counted| line_of_not_counted(not_counted, has_views));
+    // Where it is asked for them, the suspects are those that are ignored.
+    let are_shown = answer.suspects.iter().any(|suspect| suspect.ignored.is_some());
+    lines.chain(line_of_ignored(answer.ignored.len(), "suspect").filter(|_| !are_shown))
+}
+
+/// The line about known leaks that are left out.
+pub fn line_of_ignored(number: usize, noun: &'static str) -> Option<String> {
+    let ignored = Counted(number as u64, noun);
+    (number > 0).then(|| format!("ignored: {ignored}; -Ignored shows them with their reasons"))
+}
+
+/// The line about the reason why a leak is ignored, and the place that says so.
+pub fn ignored_because(entry: &IgnoreEntry) -> String {
+    format!("Ignored: {} ({entry})", Untrusted(entry.reason()))
 }
 
 fn line_of_not_counted(not_counted: &NotCounted, has_views: bool) -> String {
@@ -91,9 +107,11 @@ pub fn lines_without_suspects(answer: &WhyAnswer<'_>) -> Vec<String> {
 /// The verdict on a trace without suspects.
 fn nothing_leaks(answer: &WhyAnswer<'_>) -> &'static str {
     let is_unclear = |not_counted: &NotCounted| not_counted.reason == Reason::LongLived;
-    match answer.not_counted.iter().any(is_unclear) {
-        true => "Nothing is known to leak",
-        false => "Nothing leaks",
+    match (answer.not_counted.iter().any(is_unclear), answer.ignored.is_empty()) {
+        (true, true) => "Nothing is known to leak",
+        (true, false) => "Nothing else is known to leak",
+        (false, true) => "Nothing leaks",
+        (false, false) => "Nothing else leaks",
     }
 }
 

@@ -152,6 +152,11 @@ impl ProcessFilter {
         Filter::of_parts(text, process_expression).map(ProcessFilter)
     }
 
+    /// Whether every process passes.
+    pub fn passes_everything(&self) -> bool {
+        self.0.passes_everything()
+    }
+
     /// Whether a process passes; `name` as in the trace, with its `.exe`.
     pub fn matches(&self, name: &str, pid: u32) -> bool {
         self.matches_any([name], pid)

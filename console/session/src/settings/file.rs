@@ -10,6 +10,7 @@ use thiserror::Error;
 use toml_edit::{Document, Item, Table, TomlError, Value};
 
 use super::aliases::{AliasError, Aliases};
+use super::ignore::{IGNORE, IgnoreList, IgnoreProblem};
 use super::key::{Choices, FILE_NAME, Key};
 use crate::cancel::Cancel;
 use crate::paths::{Overwrite, OverwriteError, exclusive_lock, write_whole};
@@ -26,14 +27,20 @@ const MAX_BYTES: u64 = 1 << 20;
 #[derive(Debug, Error)]
 pub enum ConfigError {
     #[error(
-        "{}: the configuration cannot be read: {}; name another file with --config",
-        Untrusted(.path), Reason(.source)
+        "{}: the {} cannot be read: {}; name another file with {}",
+        Untrusted(.path), .role.noun, Reason(.source), .role.option
     )]
-    Unread { path: PathBuf, source: io::Error },
-    #[error("{}: larger than {MAX_BYTES} bytes, so not a configuration file", Untrusted(.path))]
-    TooLong { path: PathBuf },
-    #[error("{}: is not UTF-8; save it as UTF-8, or name another file with --config", Untrusted(.path))]
-    NotText { path: PathBuf },
+    Unread { path: PathBuf, role: Role, source: io::Error },
+    #[error(
+        "{}: larger than {MAX_BYTES} bytes, so not a {}; name another file with {}",
+        Untrusted(.path), .role.noun, .role.option
+    )]
+    TooLong { path: PathBuf, role: Role },
+    #[error(
+        "{}: is not UTF-8; save it as UTF-8, or name another file with {}",
+        Untrusted(.path), .role.option
+    )]
+    NotText { path: PathBuf, role: Role },
     #[error("{}: line {line}: {problem}", Untrusted(.path))]
     Content { path: PathBuf, line: usize, problem: Box<Problem> },
     #[error("no configuration folder on this system; name a file with --config")]
@@ -46,6 +53,16 @@ pub enum ConfigError {
     #[error(transparent)]
     Overwrite(#[from] OverwriteError),
 }
+
+/// What a file is read as, and the option that names another one.
+#[derive(Debug, Clone, Copy)]
+pub struct Role {
+    noun: &'static str,
+    option: &'static str,
+}
+
+const CONFIGURATION: Role = Role { noun: "configuration", option: "--config" };
+const KNOWN_LEAKS: Role = Role { noun: "list of known leaks", option: "-Ignore" };
 
 /// Error in a line of the configuration file.
 #[derive(Debug, Error)]
@@ -62,6 +79,10 @@ pub enum Problem {
     Aliases,
     #[error(transparent)]
     Alias(#[from] AliasError),
+    #[error(transparent)]
+    Ignore(#[from] IgnoreProblem),
+    #[error("'{}' does not belong here; a list of known leaks has only tables [[{IGNORE}]]", Untrusted(.0))]
+    NoLeak(String),
 }
 
 /// Location of the configuration.
@@ -77,6 +98,8 @@ pub struct ConfigFile {
 pub struct Contents {
     pub choices: Choices,
     pub aliases: Aliases,
+    /// Known leaks.
+    pub ignored: IgnoreList,
 }
 
 /// Change to an entry of the file: a new value, or `None` to remove it.
@@ -112,19 +135,14 @@ impl ConfigFile {
     }
 
     fn text(&self, path: &Path) -> Result<String, ConfigError> {
-        let unread = |source| ConfigError::Unread { path: path.to_path_buf(), source };
-        let file = match open_file(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound && !self.is_named => {
-                return Ok(String::new());
+        match text_of(path, CONFIGURATION) {
+            Err(ConfigError::Unread { source, .. })
+                if source.kind() == ErrorKind::NotFound && !self.is_named =>
+            {
+                Ok(String::new())
             }
-            file => file.map_err(unread)?,
-        };
-        let mut bytes = Vec::new();
-        let length = file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unread)?;
-        if length as u64 > MAX_BYTES {
-            return Err(ConfigError::TooLong { path: path.to_path_buf() });
+            text => text,
         }
-        String::from_utf8(bytes).map_err(|_| ConfigError::NotText { path: path.to_path_buf() })
     }
 
     /// Writes an entry into the file, whose comments stay.
@@ -173,6 +191,41 @@ impl ConfigFile {
             .map_err(unwritten)?;
         Ok(path)
     }
+}
+
+impl IgnoreList {
+    /// Reads a file of known leaks.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has anything but tables `[[ignore]]` of known leaks.
+    pub fn open(path: &Path) -> Result<Self, ConfigError> {
+        let text = text_of(path, KNOWN_LEAKS)?;
+        let document =
+            Document::parse(text.as_str()).map_err(|error| syntax(path, &text, &error))?;
+        let mut list = Self::default();
+        for (name, item) in document.iter() {
+            let line = line_at(&text, document.as_table(), name);
+            if name != IGNORE {
+                return Err(wrong(path, line, Problem::NoLeak(name.to_owned())));
+            }
+            let read = Self::read(item, line, &text, path);
+            list = read.map_err(|(line, problem)| wrong(path, line, problem.into()))?;
+        }
+        Ok(list)
+    }
+}
+
+/// The text of a file.
+fn text_of(path: &Path, role: Role) -> Result<String, ConfigError> {
+    let path_of_error = || path.to_path_buf();
+    let unread = |source| ConfigError::Unread { path: path_of_error(), role, source };
+    let mut bytes = Vec::new();
+    let file = open_file(path).map_err(unread)?;
+    let length = file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unread)?;
+    if length as u64 > MAX_BYTES {
+        return Err(ConfigError::TooLong { path: path_of_error(), role });
+    }
+    String::from_utf8(bytes).map_err(|_| ConfigError::NotText { path: path_of_error(), role })
 }
 
 /// A value in the type that its setting has.
@@ -229,16 +282,14 @@ fn contents(
     let document = Document::parse(text).map_err(|error| syntax(path, text, &error))?;
     let mut contents = Contents::default();
     for (name, item) in document.iter() {
-        let line_at = |table: &Table, name: &str| {
-            let key = table.key(name).and_then(toml_edit::Key::span);
-            line_of(text, key.map_or(0, |span| span.start))
-        };
-        let wrong = |line: usize, problem: Problem| ConfigError::Content {
-            path: path.to_path_buf(),
-            line,
-            problem: Box::new(problem),
-        };
+        let line_at = |table: &Table, name: &str| line_at(text, table, name);
+        let wrong = |line: usize, problem: Problem| wrong(path, line, problem);
         let line = line_at(document.as_table(), name);
+        if name == IGNORE {
+            let read = IgnoreList::read(item, line, text, path);
+            contents.ignored = read.map_err(|(line, problem)| wrong(line, problem.into()))?;
+            continue;
+        }
         if name == ALIASES {
             let table = item.as_table().ok_or_else(|| wrong(line, Problem::Aliases))?;
             for (name, item) in table.iter() {
@@ -274,11 +325,20 @@ fn value(item: &Item) -> Option<String> {
 
 fn syntax(path: &Path, text: &str, error: &TomlError) -> ConfigError {
     let line = line_of(text, error.span().map_or(0, |span| span.start));
-    let problem = Box::new(Problem::Syntax(error.message().replace('\n', ", ")));
-    ConfigError::Content { path: path.to_path_buf(), line, problem }
+    wrong(path, line, Problem::Syntax(error.message().replace('\n', ", ")))
 }
 
-fn line_of(text: &str, offset: usize) -> usize {
+fn wrong(path: &Path, line: usize, problem: Problem) -> ConfigError {
+    ConfigError::Content { path: path.to_path_buf(), line, problem: Box::new(problem) }
+}
+
+/// The line of a key of a table.
+fn line_at(text: &str, table: &Table, name: &str) -> usize {
+    let key = table.key(name).and_then(toml_edit::Key::span);
+    line_of(text, key.map_or(0, |span| span.start))
+}
+
+pub(super) fn line_of(text: &str, offset: usize) -> usize {
     text.get(..offset).map_or(1, |before| before.matches('\n').count() + 1)
 }
 
@@ -313,6 +373,21 @@ mod tests {
             ("[aliases]\n'a b' = '.list'", "line 2: 'a b' is not a valid alias name"),
             ("[aliases]\nlist = '.dump'", "line 2: .list is a command"),
             ("[aliases]\na = '.b'\nb = '.a'", "line 3: the alias .b refers to itself"),
+            (
+                "[ignore]\ntype = 'Event'",
+                "line 1: ignore: is not a list of tables; write [[ignore]]",
+            ),
+            (
+                "[[ignore]]\ntypes = 'Event'",
+                "line 2: ignore: 'types' is not one of program, type, ",
+            ),
+            ("\n[[ignore]]\ntype = 'Event'", "line 2: says no reason; add reason = "),
+            ("[[ignore]]\nreason = 'x'", "line 1: would ignore everything; add program, type, "),
+            ("[[ignore]]\ntype = 7", "line 2: type: is not text; write it in quotes"),
+            (
+                "[[ignore]]\ntype = 'Event'\nreason = 'x'\n\n[[ignore]]\ntype = 'Key'\nuntil = 'May'",
+                "line 7: until: 'May' is not a day like 2026-12-31",
+            ),
         ] {
             let (_folder, file) = folder_with(text);
             let error = file.read(|word| word == ".list").expect_err(text).to_string();
@@ -321,11 +396,47 @@ mod tests {
     }
 
     #[test]
+    fn known_leaks_are_read_with_their_lines() {
+        let text = "clip = true\n\n[[ignore]]\nprogram = 'app'\nreason = 'by design'\n\n# later\n\
+                    [[ignore]]\ntype = 'Event'\nreason = ' fixed '\nuntil = 2026-02-03\n";
+        let (_folder, file) = folder_with(text);
+        let ignored = file.read(|_| false).expect("a configuration").ignored;
+        let [first, second] = ignored.entries() else { panic!("{ignored:?}") };
+        assert!(first.to_string().ends_with(&format!("{FILE_NAME}: line 3")), "{first}");
+        assert!(second.to_string().ends_with(&format!("{FILE_NAME}: line 8")), "{second}");
+        assert_eq!((first.reason(), second.reason()), ("by design", "fixed"));
+        assert_eq!(second.expired().expect("a day").to_string(), "2026-02-03");
+        assert_eq!(ignored.active().count(), 1);
+        // A setting is written above the tables.
+        file.write(Entry::Setting(Key::TimeDigits, Some("3"))).expect("written");
+        assert_eq!(file.read(|_| false).expect("a configuration").ignored.entries().len(), 2);
+    }
+
+    #[test]
+    fn a_list_of_known_leaks_has_nothing_else() {
+        let (_folder, file) = folder_with("[[ignore]]\ntype = 'Event'\nreason = 'x'\n");
+        let path = file.path().expect("a path");
+        assert_eq!(IgnoreList::open(path).expect("a list").entries().len(), 1);
+        let (_folder, file) = folder_with("\nclip = true\n");
+        let error =
+            IgnoreList::open(file.path().expect("a path")).expect_err("no list").to_string();
+        let expected =
+            "line 2: 'clip' does not belong here; a list of known leaks has only tables [[ignore]]";
+        assert!(error.ends_with(expected), "{error}");
+        let error = IgnoreList::open(Path::new("missing.toml")).expect_err("no file").to_string();
+        assert!(
+            error.starts_with("missing.toml: the list of known leaks cannot be read: "),
+            "{error}"
+        );
+        assert!(error.ends_with("; name another file with -Ignore"), "{error}");
+    }
+
+    #[test]
     fn values_have_the_types_of_toml_or_are_text() {
         let (folder, file) = folder_with(
             "\u{feff}time-digits = 3\nclip = false\npager = \"0\"\ncolor = 'Never'\nsymbol-path = 'a;/b'\n",
         );
-        let Contents { choices, aliases } = file.read(|_| false).expect("a configuration");
+        let Contents { choices, aliases, .. } = file.read(|_| false).expect("a configuration");
         let symbols = format!("{};/b", folder.path().join("a").display());
         for (key, expected) in [
             (Key::TimeDigits, Some("3")),

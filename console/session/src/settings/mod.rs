@@ -3,6 +3,7 @@
 mod aliases;
 mod display;
 mod file;
+mod ignore;
 mod key;
 
 use std::env;
@@ -12,6 +13,7 @@ pub use self::aliases::{AliasError, Aliases, Expanded};
 pub use self::display::{Display, DisplayArgs, StackDisplayArgs};
 use self::file::Contents;
 pub use self::file::{ConfigError, ConfigFile, Entry};
+pub use self::ignore::{IgnoreEntry, IgnoreList, IgnoreProblem, Ignoring};
 pub use self::key::{Choices, FILE_NAME, Key, SymbolDownload};
 use crate::filter::SystemModules;
 use crate::terminal::{ColorChoice, Screen, refuses_color, refuses_pager};
@@ -39,6 +41,8 @@ pub struct Settings {
     /// Settings in the file when it was read, with changes made since.
     pub in_file: Choices,
     pub aliases: Aliases,
+    /// Known leaks in the file.
+    pub ignored: IgnoreList,
 }
 
 impl Settings {
@@ -50,7 +54,7 @@ impl Settings {
         file: ConfigFile,
         is_command: impl Fn(&str) -> bool,
     ) -> Result<Settings, ConfigError> {
-        let Contents { choices: in_file, aliases } = file.read(is_command)?;
+        let Contents { choices: in_file, aliases, ignored } = file.read(is_command)?;
         let environment = Choices {
             symbol_path: SymbolPath::from_environment().map(|path| settled(&path)),
             display: DisplayArgs {
@@ -60,7 +64,7 @@ impl Settings {
             color: refuses_color().then_some(ColorChoice::Never),
             ..Choices::default()
         };
-        Ok(Settings { environment, file, in_file, aliases, ..Settings::default() })
+        Ok(Settings { environment, file, in_file, aliases, ignored, ..Settings::default() })
     }
 
     /// Default settings, but without colours.

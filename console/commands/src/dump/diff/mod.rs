@@ -117,6 +117,7 @@ impl Command for Diff {
         }
         dump.note_stacks_beside_columns(args.criteria.stacks);
         let criteria = DiffCriteria {
+            ignoring: args.ignore.read(&dump.session.settings, dump.messages)?,
             with_identities: dump.shared.output.is_document(),
             all_open: args.flame.is_some(),
             object_type: args.kind.clone().or(args.criteria.object_type.clone()),
@@ -223,6 +224,9 @@ fn between<'a, F: Words<'a>>(
 ) -> Result<(), CommandError> {
     if args.gate.format.is_some() {
         return Err(CommandError::FindingsOfOne);
+    }
+    if args.ignore.is_given() {
+        dump.messages.note("note: -Ignore and -Ignored have no effect between two points");
     }
     let spans = spans(args, dump)?;
     let answers: Vec<PointsDiff<F>> =

@@ -8,6 +8,7 @@ use crate::shared::choice::{
     type_of_handles_option,
 };
 use crate::shared::gate::{Gate, format_option};
+use crate::shared::ignore::{IgnoreArgs, ignore_option, ignored_option};
 use crate::shared::{fields, groups};
 use handlescope_query::{DiffCriteria, ProcessCriteria};
 use handlescope_session::filter::Filter;
@@ -31,9 +32,16 @@ pub struct DiffArgs {
     pub criteria: DiffCriteria,
     /// `-Format`: findings of two traces.
     pub gate: Gate,
+    /// `-Ignore` and `-Ignored`: known leaks of two traces.
+    pub ignore: IgnoreArgs,
 }
 
-fields!(DiffArgs { criteria.owners: ProcessCriteria, criteria.stacks: StackDisplayArgs, gate: Gate });
+fields!(DiffArgs {
+    criteria.owners: ProcessCriteria,
+    criteria.stacks: StackDisplayArgs,
+    gate: Gate,
+    ignore: IgnoreArgs,
+});
 
 /// The option that names a picture.
 pub const FLAME: &str = "-flame";
@@ -41,6 +49,7 @@ pub const FLAME: &str = "-flame";
 /// All options, under the headings of the help.
 pub static OPTIONS: &[OptionGroup<DiffArgs>] = &[
     OptionGroup { title: "Which handles", options: WHICH },
+    OptionGroup { title: groups::KNOWN, options: &[ignore_option(), ignored_option()] },
     OptionGroup { title: groups::DISPLAY, options: DISPLAY },
     OptionGroup { title: groups::SCRIPTS, options: PICTURES },
 ];

@@ -48,6 +48,8 @@ pub struct Compared<P> {
     a: P,
     b: P,
     spans: Vec<Span>,
+    /// Number of groups that are known leaks, of two traces.
+    ignored: Option<usize>,
 }
 
 /// Declares the document of a comparison of handles or of allocations.
@@ -77,6 +79,13 @@ pub fn diff_document<'a, P: Serialize + Copy + 'a>(
     spans.member("to_ns", meaning(TIME), |span| span.to_ns);
     let compared = meaning("the compared time of each trace");
     document.parts("spans", compared, spans, |of| of.rest.spans.clone());
+    document.member(
+        "ignored",
+        meaning(
+            "of two traces: number of groups that a list of known leaks ignores; between points: null",
+        ),
+        |of| of.rest.ignored,
+    );
     document.rows(
         "groups",
         match domain {

@@ -182,7 +182,7 @@ pub fn diff_points<'a, 't: 'a, F: TraceAnswer<'t>>(
         Span::of(about.index, about.info.has_clock().then_some(answer.window))
     });
     let [from, to] = points;
-    let rest = Compared { a: from, b: to, spans: spans.collect() };
+    let rest = Compared { a: from, b: to, spans: spans.collect(), ignored: None };
     let files = answers.iter().map(|answer| file_rows(answer, from, to));
     let table = Table::new(columns, rows.collect(), files)?;
     Ok(table.within(diff_document(F::DOMAIN), OfTraces { traces, rest }))

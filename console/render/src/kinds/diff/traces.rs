@@ -12,7 +12,7 @@ use super::{
 use crate::findings::{Finding, Findings};
 use crate::{
     table::{Columns, FileRows, Show, Table},
-    text::StackStyle,
+    text::{StackStyle, ignored_because, line_of_ignored},
     traces::{OfTraces, StackNumbers, TraceJson, traces},
 };
 use handlescope_query::{ComparedGroup, Domain, Frames, State, TraceAnswer, TracesDiff, Verdict};
@@ -34,7 +34,8 @@ pub struct DiffRow<'a> {
 /// What got worse, or may have, as findings; only the former fail.
 pub fn diff_findings<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Findings {
     let counted = if are_dumps(&answer.files) { "open" } else { "leaked" };
-    let is_finding = |group: &&ComparedGroup| group.got_worse || group.is_uncertain;
+    let is_finding =
+        |group: &&ComparedGroup| (group.got_worse || group.is_uncertain) && group.ignored.is_none();
     let list = answer.groups.iter().filter(is_finding).map(|group| {
         let ComparedGroup { type_name, before, after, state, .. } = group;
         let program = group.process.clone().unwrap_or_default();
@@ -57,7 +58,8 @@ pub fn diff_findings<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> Findings
     let list = list.collect();
     let paths = answer.files.iter().map(|file| paths::shown(file.about().path));
     let paths: Vec<String> = paths.map(|path| path.to_string_lossy().into_owned()).collect();
-    Findings { about: paths.join(" -> "), headline: Vec::new(), list }
+    let headline = line_of_ignored(answer.ignored, "group").into_iter().collect();
+    Findings { about: paths.join(" -> "), headline, list }
 }
 
 /// The rates of both traces, unless either has too little data for one.
@@ -301,7 +303,8 @@ pub fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
         Span::of(about.index, about.info.has_clock().then_some(*window))
     });
     let index = |position: usize| answer.files.get(position).map(|file| file.about().index);
-    let rest = Compared { a: index(0), b: index(1), spans: spans.collect() };
+    let ignored = Some(answer.ignored);
+    let rest = Compared { a: index(0), b: index(1), spans: spans.collect(), ignored };
     let table = Table::new(columns, rows, [file_rows(answer)])?;
     Ok(table.within(diff_document(F::DOMAIN), OfTraces { traces, rest }))
 }
@@ -319,7 +322,10 @@ fn file_rows<'t, F: TraceAnswer<'t>>(answer: &TracesDiff<F>) -> FileRows {
     let above: String = lines.collect();
     let noun = if is_of_handles { "" } else { " of allocations" };
     let below = states_line(noun, answer.groups.len(), answer.worse(), |state| answer.count(state));
-    FileRows::rows_of(answer.groups.len()).above(above).below(below)
+    let part = FileRows::rows_of(answer.groups.len()).above(above).below(below);
+    let are_shown = answer.groups.iter().any(|group| group.ignored.is_some());
+    let ignored = line_of_ignored(answer.ignored, "group").filter(|_| !are_shown);
+    ignored.into_iter().fold(part, FileRows::below)
 }
 
 impl<'a> DiffRow<'a> {
@@ -382,6 +388,7 @@ impl<'a> DiffRow<'a> {
         }
         writeln!(out, "{state}: {heading}: {}", display.whole(&text))?;
         write_stack(&self.stacks, self.stack, all_frames, display, out)?;
+        self.write_ignored(display, out)?;
         writeln!(out)
     }
 
@@ -404,6 +411,14 @@ impl<'a> DiffRow<'a> {
         let lines = self.stacks.text(self.stack, None).unwrap_or_else(|| "no stack".to_owned());
         let indent = display.indent(1);
         lines.lines().try_for_each(|line| writeln!(out, "{indent}{}", Untrusted(line)))?;
+        self.write_ignored(display, out)?;
         writeln!(out)
+    }
+
+    fn write_ignored(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
+        let mut entry = self.group.ignored.iter();
+        entry.try_for_each(|entry| {
+            writeln!(out, "{}{}", display.indent(1), display.whole(&ignored_because(entry)))
+        })
     }
 }

@@ -9,6 +9,7 @@ use super::stack::{calls, lines};
 use super::{AS_IN_WHY, add_caveats, add_site};
 use crate::kinds::diff::{rate, states_line};
 use crate::table::{CellType, Columns, FileRows, Table};
+use crate::text::{ignored_because, line_of_ignored};
 use handlescope_fleet::{BuildSide, BuildsDiff, ComparedStack};
 use handlescope_query::State;
 use handlescope_session::filter::SystemModules;
@@ -111,6 +112,9 @@ pub fn fleet_diff<'a>(
     let groups = answer.groups.len();
     let below = states_line("", groups, answer.worse(), |state| answer.count(state));
     let part = FileRows::rows_of(groups).above(above.collect()).below(below);
+    let are_shown = answer.groups.iter().any(|group| group.ignored.is_some());
+    let ignored = line_of_ignored(answer.ignored, "group").filter(|_| !are_shown);
+    let part = ignored.into_iter().fold(part, FileRows::below);
     let table = Table::new(columns, rows.collect(), [part])?;
     Ok(table.within(fleet_diff_document(), answer))
 }
@@ -152,6 +156,9 @@ impl StackRow<'_> {
         for line in shown {
             writeln!(out, "{}{}", display.indent(1), Untrusted(&line))?;
         }
+        if let Some(entry) = &group.ignored {
+            writeln!(out, "{}{}", display.indent(1), display.whole(&ignored_because(entry)))?;
+        }
         writeln!(out)
     }
 }
@@ -165,6 +172,9 @@ pub fn fleet_diff_document<'a>() -> Columns<'a, &'a BuildsDiff> {
     document.member("after", "the builds", |answer| &answer.builds[1]);
     document.member("traces", NUMBERS, |answer| answer.traces);
     document.member("machines", NUMBERS, |answer| answer.machines);
+    document.member("ignored", "number of groups that a list of known leaks ignores", |answer| {
+        answer.ignored
+    });
     document.left_out("groups", "number of omitted groups");
     document
         .rows("groups", "groups that leak in either build, those that got worse first, see below");

@@ -8,7 +8,7 @@ use indicatif::HumanCount;
 use super::stack::{calls, lines};
 use super::{add_caveats, add_site, count};
 use crate::table::{Columns, FileRows, Show, Table};
-use crate::text::{capitalized, named, unreleased};
+use crate::text::{capitalized, ignored_because, line_of_ignored, named, unreleased};
 use handlescope_fleet::dataset::short;
 use handlescope_fleet::{CallSite, DayLeaks, FleetSuspect, FleetWhy, WorstTrace};
 use handlescope_query::{causes_of_allocations, causes_of_handles};
@@ -135,6 +135,15 @@ pub fn fleet_why_columns<'a>() -> Columns<'a, SuspectRow<'a>> {
         })
         .inner(worst_columns().members());
     columns
+        .nest(
+            "ignored_because",
+            "string?",
+            "the reason of the entry in a list of known leaks that ignores it; null unless \
+             `-Ignored` asks for it",
+            |row| row.suspect.ignored.as_ref().map(|entry| entry.reason().to_owned()),
+        )
+        .for_programs();
+    columns
         .add("worst_trace", "id of the trace that leaks most", |row| {
             row.suspect.worst.trace.as_str()
         })
@@ -166,7 +175,14 @@ pub fn fleet_why<'a>(
             part.above(format!("{headline}\n\n"))
         }
     };
+    let part = line_of_ignored_suspects(answer).into_iter().fold(part, FileRows::below);
     Ok(Table::new(columns, rows, [part])?.within(fleet_why_document(), answer))
+}
+
+/// The line about suspects that are left out.
+pub fn line_of_ignored_suspects(answer: &FleetWhy) -> Option<String> {
+    let are_shown = answer.suspects.iter().any(|suspect| suspect.ignored.is_some());
+    line_of_ignored(answer.ignored.len(), "suspect").filter(|_| !are_shown)
 }
 
 /// A sentence about all that leaks. What only process exit closed is not *leaked*.
@@ -174,7 +190,11 @@ pub fn headline(answer: &FleetWhy) -> String {
     let (machines, traces) = (answer.machines as u64, answer.traces as u64);
     let of = format!("{} of {}", Counted(traces, "trace"), Counted(machines, "machine"));
     if answer.suspects.is_empty() {
-        let verdict = if answer.matches { "leaks" } else { "matches" };
+        let verdict = match (answer.matches, answer.ignored.is_empty()) {
+            (false, _) => "matches",
+            (true, true) => "leaks",
+            (true, false) => "else leaks",
+        };
         return format!("Nothing {verdict} in {of}");
     }
     let handles = || answer.suspects.iter().filter(|suspect| !suspect.site.is_of_allocations());
@@ -371,6 +391,9 @@ impl SuspectRow<'_> {
         if !suspect.causes.is_empty() {
             line(Role::Cause, &capitalized(&causes(suspect)))?;
         }
+        if let Some(entry) = &suspect.ignored {
+            line(Role::Plain, &ignored_because(entry))?;
+        }
         let WorstTrace { machine, day, trace, suspect: id, evidence, .. } = &suspect.worst;
         line(Role::Plain, &format!("Worst on {machine}, {day}: {evidence}"))?;
         line(Role::Aside, &format!(".load {}", short(trace)))?;
@@ -396,6 +419,9 @@ pub fn fleet_why_document<'a>() -> Columns<'a, &'a FleetWhy> {
     document.kind("`\"FleetWhy\"`", "FleetWhy");
     document.member("machines", NUMBERS, |answer| answer.machines);
     document.member("traces", NUMBERS, |answer| answer.traces);
+    document.member("ignored", "number of suspects that a list of known leaks ignores", |answer| {
+        answer.ignored.len()
+    });
     document.left_out("suspects", "number of omitted suspects");
     document.rows("suspects", "suspects, ranked, see below; `[]` if nothing leaks");
     let caveats = [

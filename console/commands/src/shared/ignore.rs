@@ -1,0 +1,86 @@
+//! `-Ignore` and `-Ignored`: known leaks, which answers leave out and count.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use handlescope_session::grammar::value::{FILE, SWITCH};
+use handlescope_session::grammar::{Opt, to};
+use handlescope_session::settings::{IgnoreEntry, IgnoreList, Ignoring, Settings};
+use handlescope_session::terminal::Messages;
+
+use super::Has;
+use crate::CommandError;
+
+/// `-Ignore` and `-Ignored`
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct IgnoreArgs {
+    /// Files of known leaks, beside those of the configuration file.
+    files: Vec<PathBuf>,
+    shows_ignored: bool,
+}
+
+impl IgnoreArgs {
+    /// Reads the known leaks, and says which entries have expired.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or has something else.
+    pub fn read(
+        &self,
+        settings: &Settings,
+        messages: &mut Messages<'_>,
+    ) -> Result<Ignoring, CommandError> {
+        let mut list = settings.ignored.clone();
+        for file in &self.files {
+            list.extend(IgnoreList::open(file)?);
+        }
+        for entry in list.entries() {
+            if let Some(day) = entry.expired() {
+                messages.caveat(format!(
+                    "{entry}: expired on {day} and ignores nothing; remove it or set a later day"
+                ));
+            }
+        }
+        Ok(Ignoring { list, shows_ignored: self.shows_ignored })
+    }
+
+    /// Whether any option is given.
+    pub fn is_given(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
+/// Says which entries ignored nothing in traces that were looked at as a whole; `used` did.
+pub fn warn_of_unused<'e>(
+    list: &IgnoreList,
+    used: impl Iterator<Item = &'e Arc<IgnoreEntry>> + Clone,
+    messages: &mut Messages<'_>,
+) {
+    let is_unused = |entry: &&Arc<IgnoreEntry>| !used.clone().any(|used| Arc::ptr_eq(used, entry));
+    for entry in list.active().filter(is_unused) {
+        messages.caveat(format!(
+            "{entry}: ignores nothing here; an entry has to match all create stacks of a suspect"
+        ));
+    }
+}
+
+pub const fn ignore_option<A: Has<IgnoreArgs>>() -> Opt<A> {
+    Opt {
+        names: &["-Ignore"],
+        help: "leave out the known leaks in this file, too",
+        details: "Tables [[ignore]] of program, type, function and stack, which are filters, with a \
+             reason and perhaps a day until which they count; those of handlescope.toml always \
+             count. What is left out is counted, and fails no gate. The option may be given several times.",
+        example: "-Ignore known.toml",
+        take: to(&(FILE, |args, file| args.part().files.push(file))),
+    }
+}
+
+pub const fn ignored_option<A: Has<IgnoreArgs>>() -> Opt<A> {
+    Opt {
+        names: &["-Ignored"],
+        help: "only the known leaks that are left out otherwise, with their reasons",
+        details: "Those of handlescope.toml and of -Ignore. They fail no gate.",
+        example: "-Ignored",
+        take: to(&(SWITCH, |args, ()| args.part().shows_ignored = true)),
+    }
+}

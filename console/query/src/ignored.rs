@@ -1,0 +1,53 @@
+//! Known leaks: which entry of a list ignores each of some leaks of a trace.
+
+use std::sync::Arc;
+
+use handlescope_model::StackIdx;
+use handlescope_session::settings::{IgnoreEntry, IgnoreList};
+
+use super::error::QueryError;
+use super::frame_names::Frames;
+use super::stacks::{StackSet, judge};
+
+/// What entries say something about.
+pub struct Leak<'l> {
+    /// Name of the executable.
+    pub program: &'l str,
+    /// Type of the objects, or kind of the allocations.
+    pub type_name: &'l str,
+    /// The function of the program that opens or allocates, as stack filters see it.
+    pub function: Option<&'l str>,
+    /// Its create stacks. An entry has to match all of them, so that a new caller of a function is not ignored with those
+    /// that are known.
+    pub stacks: Vec<Option<StackIdx>>,
+}
+
+/// Finds for each leak the first entry that ignores it.
+///
+/// # Errors
+/// When it is asked to stop while names of frames are looked up.
+pub fn ignored_by(
+    list: &IgnoreList,
+    leaks: &[Leak<'_>],
+    frames: Option<&Frames<'_>>,
+) -> Result<Vec<Option<Arc<IgnoreEntry>>>, QueryError> {
+    let mut ignored: Vec<Option<Arc<IgnoreEntry>>> = vec![None; leaks.len()];
+    for entry in list.active() {
+        let matching = leaks.iter().zip(&mut ignored).filter(|(leak, by)| {
+            by.is_none() && entry.matches(leak.program, leak.type_name, leak.function)
+        });
+        let mut matching: Vec<(&Leak<'_>, &mut Option<Arc<IgnoreEntry>>)> = matching.collect();
+        if let Some((filter, frames)) = entry.stack().zip(frames) {
+            let mut stacks = StackSet::new(frames.stacks.len());
+            let of_leaks = matching.iter().flat_map(|(leak, _)| &leak.stacks);
+            of_leaks.for_each(|stack| stacks.add(*stack));
+            let verdicts = judge(filter, &stacks, frames)?;
+            matching.retain(|(leak, _)| leak.stacks.iter().all(|stack| verdicts.passes(*stack)));
+        } else if let Some(filter) = entry.stack() {
+            // Without frames there is no stack.
+            matching.retain(|_| filter.matches(""));
+        }
+        matching.into_iter().for_each(|(_, by)| *by = Some(Arc::clone(entry)));
+    }
+    Ok(ignored)
+}
