@@ -5,6 +5,7 @@ pub mod choice;
 pub mod gate;
 pub mod names;
 pub mod options;
+pub mod output_file;
 pub mod symbols;
 
 use handlescope_render::InOptions;
