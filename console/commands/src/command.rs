@@ -15,8 +15,8 @@ use super::syntax::Syntax;
 use super::topics::TopicSpec;
 use handlescope_render::OutputOptions;
 use handlescope_session::grammar::{
-    Arguments, Example, GroupView, OptionGroup, OptionSpec, ParseError, Quotes, Redirect, Target, Token,
-    definition_start, join, parse, split, starts_comment, with_one_dash, with_plain_dashes,
+    Arguments, Example, GroupView, OptionGroup, OptionSpec, ParseError, Quotes, Redirect, Target,
+    Token, definition_start, join, parse, split, starts_comment, with_one_dash, with_plain_dashes,
     without_comments,
 };
 use handlescope_session::paths::{EXTRACT_EXTENSION, TRACE_EXTENSIONS, has_extension};
@@ -349,8 +349,7 @@ impl Registry {
             return Err(ParseError::MissingArgument { command, argument: "a file name" });
         }
         let (name, target) = (first.text.as_str(), file.as_ref());
-        let entered =
-            Entered { line, name, tokens, registry: self, aliases, syntax, file: target };
+        let entered = Entered { line, name, tokens, registry: self, aliases, syntax, file: target };
         let invocation =
             command.parse(&entered).map_err(|error| self.with_places(error, command, &entered))?;
         invocation.into_file(file)?.into_program(program).map(Some)

@@ -48,7 +48,9 @@ impl ExportArgs {
             return vec![(usual.format, usual.extension)];
         }
         let formats = self.formats.iter();
-        formats.map(|format| (format.spec.with_text(self.csv_text), format.spec.extension)).collect()
+        formats
+            .map(|format| (format.spec.with_text(self.csv_text), format.spec.extension))
+            .collect()
     }
 }
 

@@ -14,7 +14,9 @@ use handlescope_render as render;
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::trace::LoadArgs;
-use handlescope_session::values::{CountRange, CsvText, Format, JsonMode, SuspectId, TimeRange, TopN};
+use handlescope_session::values::{
+    CountRange, CsvText, Format, JsonMode, SuspectId, TimeRange, TopN,
+};
 
 fn object_ref(options: &str) -> ObjectCriteria {
     args::<ObjectRefArgs>(&format!(".dump ObjectRef {options}")).criteria
@@ -190,7 +192,7 @@ fn the_extension_of_a_file_chooses_the_format_unless_an_option_does() {
             ("-csvraw > A.CSV", Format::Csv(CsvText::Raw)),
             ("> a.json", json),
             ("-json-pretty > a.json -Force", Format::Json(JsonMode::Pretty)),
-            (">"b c/a.ndjson"", Format::NdJson),
+            (">\"b c/a.ndjson\"", Format::NdJson),
             ("> a.parquet", Format::Parquet),
             ("> a.txt", Format::Text),
             ("-csv > a.txt", csv),

@@ -55,12 +55,12 @@ fn is_of(suspect: &Suspect, processes: &ProcessFilter) -> bool {
 pub fn no_other_format(gate: &Gate, shared: &SharedArgs) -> Result<(), ParseError> {
     let Some(format) = gate.format else { return Ok(()) };
     // SARIF is JSON, and its files are named so.
-    let fits = |format: Format| {
-        let is_json = matches!(format, Format::Json(_)) && shared.output.formats.is_empty();
-        is_json && gate.format == Some(FindingFormat::Sarif)
+    let fits_file = |named: Format| {
+        let is_json = matches!(named, Format::Json(_)) && shared.output.formats.is_empty();
+        is_json && format == FindingFormat::Sarif
     };
     match shared.output.requested() {
-        Some((spec, other)) if !fits(spec.format) => {
+        Some((spec, other)) if !fits_file(spec.format) => {
             let (option, reason) = ("-Format", "an answer has one format");
             Err(ParseError::Conflict { option, other, reason })
         }
