@@ -192,7 +192,7 @@ fn the_extension_of_a_file_chooses_the_format_unless_an_option_does() {
             ("-csvraw > A.CSV", Format::Csv(CsvText::Raw)),
             ("> a.json", json),
             ("-json-pretty > a.json -Force", Format::Json(JsonMode::Pretty)),
-            (">\"b c/a.ndjson\"", Format::NdJson),
+            ("> \"b c/a.ndjson\"", Format::NdJson),
             ("> a.parquet", Format::Parquet),
             ("> a.txt", Format::Text),
             ("-csv > a.txt", csv),
