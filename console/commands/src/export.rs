@@ -25,7 +25,7 @@ use handlescope_session::trace::LoadedTrace;
 use handlescope_session::values::{
     Counted, CsvText, Format, NamesFile, RequestedFormat, TABLE_FORMATS,
 };
-use handlescope_sql::{MemoryLimit, Relation, View, Views, calendar_times, sql};
+use handlescope_sql::{MemoryLimit, Queries, Relation, View, Views, calendar_times};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ExportArgs {
@@ -115,10 +115,11 @@ impl Command for Export {
             messages.wait("exporting");
             let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
             let system = session.settings.system_modules();
+            let files = [(0, *file)];
+            let queries = Queries::new(&files, Views::built_in(), &names, system);
             let rows_of = |view: &View| -> Result<DataFrame, CommandError> {
                 let limit = MemoryLimit { most: None, end_program };
-                let (files, query) = ([(0, *file)], query(view));
-                Ok(sql(&files, &query, Views::built_in(), limit, &names, system, cancel)?)
+                Ok(queries.answer(&query(view), limit, cancel)?)
             };
             let rows = export_trace(&file.trace, rows_of, &folder, &args, &overwrite, cancel)?;
             let tables = Table::queried().count();

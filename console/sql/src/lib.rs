@@ -31,7 +31,7 @@ mod tests;
 mod view_file;
 mod views;
 
-pub use self::answer::sql;
+pub use self::answer::{Queries, sql};
 pub use self::columns::RelationColumn;
 pub use self::error::SqlError;
 pub use self::functions::calendar_times;
