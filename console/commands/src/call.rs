@@ -7,7 +7,8 @@ use std::fmt::{self, Debug};
 use super::command::{AnyCommand, Command, Entered, Signature, Tabular};
 use super::context::{Call, Context, DumpContext, Invocation, SharedArgs, answer};
 use super::error::CommandError;
-use super::shared::options::{SHARED, check_output};
+use super::shared::options::SHARED;
+use super::shared::output_file::complete_output;
 use handlescope_render::output::COLUMNS;
 use handlescope_session::grammar::{GroupView, ParseError, Quotes, Token, parse};
 use handlescope_session::values::ColumnChoice;
@@ -25,7 +26,7 @@ impl<C: Command> AnyCommand for C {
         let (args, mut shared) = parse::options(&help, entered.tokens, C::OPTIONS, SHARED)?;
         shared.text = entered.line.to_owned();
         C::add_output(&args, &mut shared.output);
-        check_output(&shared.output)?;
+        complete_output(&mut shared.output, entered.file)?;
         C::check(&args, &shared)?;
         Ok(Invocation::new(CommandCall::<C> { args, shared }))
     }

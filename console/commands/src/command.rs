@@ -15,8 +15,8 @@ use super::syntax::Syntax;
 use super::topics::TopicSpec;
 use handlescope_render::OutputOptions;
 use handlescope_session::grammar::{
-    Arguments, Example, GroupView, OptionGroup, OptionSpec, ParseError, Quotes, Redirect, Token,
-    definition_start, join, parse, split, starts_comment, with_one_dash, with_plain_dashes,
+    Arguments, Example, GroupView, OptionGroup, OptionSpec, ParseError, Quotes, Redirect, Target,
+    Token, definition_start, join, parse, split, starts_comment, with_one_dash, with_plain_dashes,
     without_comments,
 };
 use handlescope_session::paths::{EXTRACT_EXTENSION, TRACE_EXTENSIONS, has_extension};
@@ -152,6 +152,8 @@ pub struct Entered<'a> {
     pub aliases: &'a Aliases,
     /// Place where the line was typed.
     pub syntax: Syntax,
+    /// `> FILE` or `>> FILE` behind the line.
+    pub file: Option<&'a Target>,
 }
 
 /// A [`Command`] of any type.
@@ -346,7 +348,8 @@ impl Registry {
             let command = arrow.to_owned();
             return Err(ParseError::MissingArgument { command, argument: "a file name" });
         }
-        let entered = Entered { line, name: &first.text, tokens, registry: self, aliases, syntax };
+        let (name, target) = (first.text.as_str(), file.as_ref());
+        let entered = Entered { line, name, tokens, registry: self, aliases, syntax, file: target };
         let invocation =
             command.parse(&entered).map_err(|error| self.with_places(error, command, &entered))?;
         invocation.into_file(file)?.into_program(program).map(Some)
@@ -444,7 +447,7 @@ impl Registry {
         tokens: &'a [Token],
     ) -> Entered<'a> {
         let (aliases, syntax) = (Aliases::NONE, Syntax::Prompt);
-        Entered { line, name, tokens, registry: self, aliases, syntax }
+        Entered { line, name, tokens, registry: self, aliases, syntax, file: None }
     }
 
     pub fn unknown_command(&self, name: &str, aliases: &Aliases) -> ParseError {

@@ -9,6 +9,7 @@ use std::process::ExitStatus;
 
 use super::error::CommandError;
 use super::shared::names::WatchedSymbols;
+use super::shared::output_file::check_text_file;
 use super::shared::write_no_match;
 use handlescope_query::{FrameNames, NoMatch, Source};
 use handlescope_render::output::{self, COLUMNS};
@@ -263,18 +264,15 @@ impl Invocation {
         Invocation { call: Box::new(call), destination: Destination::Usual }
     }
 
-    /// Sends the results to a file, unless the command names one itself.
+    /// Sends the results to a file.
     ///
     /// # Errors
-    /// When the command names another file.
+    /// When the results are text, and the file is named as another format.
     pub fn into_file(self, file: Option<Target>) -> Result<Invocation, ParseError> {
         let Some(mut file) = file else { return Ok(self) };
-        if let Some(output) = self.call.shared().map(|shared| &shared.output) {
-            if let Some(option) = output.file_option() {
-                let reason = "choose one";
-                return Err(ParseError::Conflict { option, other: "> FILE", reason });
-            }
-            file.force |= output.force;
+        match self.call.shared() {
+            Some(shared) => file.force |= shared.output.force,
+            None => check_text_file(&file)?,
         }
         Ok(Invocation { destination: Destination::File(file), ..self })
     }

@@ -1,22 +1,23 @@
-//! `.export`: the tables of the loaded traces as files that other programs read.
+//! `.export`: the tables and views of the loaded traces as files that other programs read.
 
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Write};
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use handlescope_model::{ArchiveError, Table, Trace, Untrusted, write_parquet_with};
-use polars::prelude::{Column, DataFrame, PlSmallStr, Scalar};
+use polars::prelude::{Column, DataFrame, PlSmallStr, PolarsResult, Scalar};
 
 use super::shared::groups;
 use super::shared::names::WatchedSymbols;
 use super::shared::options::{csv_raw_option, files_option, force_option, format_option};
 use super::sql::end_program;
 use super::{Command, CommandError, Context, Entered, Signature};
-use handlescope_query::FrameNames;
+use handlescope_query::start_us;
 use handlescope_render::write_frame;
 use handlescope_session::cancel::Cancel;
-use handlescope_session::filter::{Filter, SystemModules};
+use handlescope_session::filter::Filter;
 use handlescope_session::grammar::value::{LOADED_FILES, SWITCH, file_in};
 use handlescope_session::grammar::{Arguments, Example, Opt, OptionGroup, ParseError, to};
 use handlescope_session::paths::{Aside, Output, Overwrite, with_home, write_aside};
@@ -24,7 +25,7 @@ use handlescope_session::trace::LoadedTrace;
 use handlescope_session::values::{
     Counted, CsvText, Format, NamesFile, RequestedFormat, TABLE_FORMATS,
 };
-use handlescope_sql::{MemoryLimit, Views, sql};
+use handlescope_sql::{MemoryLimit, Queries, Relation, View, Views, calendar_times};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ExportArgs {
@@ -48,7 +49,9 @@ impl ExportArgs {
             return vec![(usual.format, usual.extension)];
         }
         let formats = self.formats.iter();
-        formats.map(|format| (format.format(self.csv_text), format.spec.extension)).collect()
+        formats
+            .map(|format| (format.spec.with_text(self.csv_text), format.spec.extension))
+            .collect()
     }
 }
 
@@ -78,9 +81,10 @@ impl Command for Export {
         usage: "FOLDER",
         arguments: Arguments::Folder,
         summary: "write the tables of the loaded traces for other programs",
-        details: "One file for each table, for DuckDB, pandas, polars and the like: \
-             FOLDER/events.parquet and so on; see .schema. Each of several traces gets its own \
-             subfolder. All tables of a trace have the same trace_id; if one differs, an export \
+        details: "One file for each table, and for each view of the program, such as leaks, for DuckDB, pandas, \
+             polars and the like: FOLDER/events.parquet and so on; see .schema. Behind times in ns since \
+             session start stand calendar times: time_utc behind time_ns. Each of several traces gets its own \
+             subfolder. All files of a trace have the same trace_id; if one differs, an export \
              was interrupted.",
         examples: &Example::lines([".export tables", ".export tables -csv -ndjson"]),
     };
@@ -110,11 +114,17 @@ impl Command for Export {
             let overwrite = session.overwrite(args.force);
             messages.wait("exporting");
             let names = WatchedSymbols::new(session.symbolizer(), messages.spinner(), cancel);
-            let acquisitions =
-                || acquisitions(file, &names, session.settings.system_modules(), cancel);
-            let rows = export_trace(&file.trace, acquisitions, &folder, &args, &overwrite, cancel)?;
-            let (tables, rows) = (Table::queried().count(), Counted(rows, "row"));
-            writeln!(out, "{}: {tables} tables, {rows}", Untrusted(folder))?;
+            let system = session.settings.system_modules();
+            let files = [(0, *file)];
+            let queries = Queries::new(&files, Views::built_in(), &names, system);
+            let rows_of = |view: &View| -> Result<DataFrame, CommandError> {
+                let limit = MemoryLimit { most: None, end_program };
+                Ok(queries.answer(&query(view), limit, cancel)?)
+            };
+            let rows = export_trace(&file.trace, rows_of, &folder, &args, &overwrite, cancel)?;
+            let tables = Table::queried().count();
+            let (views, rows) = (relations().count() - tables, Counted(rows, "row"));
+            writeln!(out, "{}: {tables} tables, {views} views, {rows}", Untrusted(folder))?;
         }
         Ok(())
     }
@@ -134,9 +144,15 @@ fn unused_name(file: &LoadedTrace, index: usize, taken: &mut HashSet<String>) ->
 /// The column, and the key in the footer of Parquet files, that is the same in all tables of a trace.
 const TRACE_ID: &str = "trace_id";
 
-/// A table that is written, and not under its name yet.
+/// The unit of the columns that calendar times stand behind.
+const SINCE_START: &str = "ns since session start";
+/// Ends of the names of such a column, and of its calendar time.
+const NS: &str = "_ns";
+const UTC: &str = "_utc";
+
+/// A table or view that is written, and not under its name yet.
 struct Written {
-    table: Table,
+    relation: Relation<'static>,
     is_empty: bool,
     file: Aside,
     output: Output,
@@ -146,43 +162,53 @@ impl Written {
     /// Sort key for the order in which tables get their names. Empty tables of text do not show whose they are, so they
     /// are not the first; and the trace is the last, so that until then it contradicts the others.
     fn sort_key(&self) -> (bool, bool) {
-        (self.table == Table::Trace, self.is_empty)
+        (self.relation == Relation::Table(Table::Trace), self.is_empty)
     }
 }
 
-/// Returns the number of rows of all tables. All are written before one appears, in place of those of another
+/// The tables, with the view in place of the stored acquisitions, and then the other views of the program.
+fn relations() -> impl Iterator<Item = Relation<'static>> {
+    let is_table = |name: &str| Table::queried().any(|table| table.name() == name);
+    let tables = Table::queried().filter_map(|table| Relation::named(table.name()));
+    tables.chain(Relation::all().filter(move |relation| !is_table(relation.name())))
+}
+
+/// Returns the number of rows of all tables and views. All are written before one appears, in place of those of another
 /// trace, too.
 fn export_trace(
     trace: &Trace,
-    acquisitions: impl Fn() -> Result<DataFrame, CommandError>,
+    rows_of: impl Fn(&View) -> Result<DataFrame, CommandError>,
     folder: &Path,
     args: &ExportArgs,
     overwrite: &Overwrite,
     cancel: &Cancel,
 ) -> Result<u64, CommandError> {
-    let path = |table: Table, extension| folder.join(format!("{}.{extension}", table.name()));
-    for (table, (_, extension)) in
-        Table::queried().flat_map(|t| args.formats().into_iter().map(move |f| (t, f)))
-    {
-        overwrite.replacing(&path(table, extension))?;
+    let path = |name: &str, extension| folder.join(format!("{name}.{extension}"));
+    for relation in relations() {
+        for (_, extension) in args.formats() {
+            overwrite.replacing(&path(relation.name(), extension))?;
+        }
     }
     let (id, mut rows, mut written) = (trace.id(), 0, Vec::new());
-    for table in Table::queried() {
+    let start_us = start_us(&*trace.info()?);
+    for relation in relations() {
         cancel.check()?;
-        let frame = match table {
-            Table::Acquisitions => with_id(acquisitions()?, table, &id)?,
-            table => with_id(trace.frame(table)?, table, &id)?,
+        let frame = match relation {
+            Relation::View(view) => rows_of(view)?,
+            Relation::Table(table) => trace.frame(table)?,
         };
+        let frame = completed(&frame, relation, start_us, &id)
+            .map_err(|source| ArchiveError::Encode { table: relation.name(), source })?;
         rows += frame.height() as u64;
         for (format, extension) in args.formats() {
-            let output = overwrite.replacing(&path(table, extension))?;
+            let output = overwrite.replacing(&path(relation.name(), extension))?;
             let file =
                 write_aside(&output, cancel, |out| write_table(&frame, &id, format, cancel, out))
                     .map_err(|source| match cancel.check() {
                     Ok(()) => failed(output.path(), source),
                     Err(cancelled) => cancelled.into(),
                 })?;
-            written.push(Written { table, is_empty: frame.height() == 0, file, output });
+            written.push(Written { relation, is_empty: frame.height() == 0, file, output });
         }
     }
     cancel.check()?;
@@ -193,27 +219,42 @@ fn export_trace(
     Ok(rows)
 }
 
-/// The acquisitions as queries have them, with names instead of row numbers and codes; without the texts of stacks, which
-/// the table of stacks would have once for each acquisition.
-fn acquisitions(
-    file: &LoadedTrace,
-    names: &dyn FrameNames,
-    system: &SystemModules,
-    cancel: &Cancel,
-) -> Result<DataFrame, CommandError> {
-    const QUERY: &str = "SELECT * EXCLUDE (file_index, stack_text) FROM acquisitions";
-    let limit = MemoryLimit { most: None, end_program };
-    Ok(sql(&[(0, file)], QUERY, Views::built_in(), limit, names, system, cancel)?)
+/// The query for the rows of a view, with names instead of row numbers and codes; without the texts of stacks, which it would
+/// have once for each row.
+fn query(view: &View) -> String {
+    const EXCLUDED: [&str; 2] = ["file_index", "stack_text"];
+    let excluded =
+        EXCLUDED.into_iter().filter(|name| view.columns.iter().any(|column| column.name == *name));
+    let excluded: Vec<&str> = excluded.collect();
+    match excluded.is_empty() {
+        true => format!("SELECT * FROM {}", view.name),
+        false => format!("SELECT * EXCLUDE ({}) FROM {}", excluded.join(", "), view.name),
+    }
 }
 
-/// A table with the id of its trace in each row.
-fn with_id(mut frame: DataFrame, table: Table, id: &str) -> Result<DataFrame, ArchiveError> {
+/// Adds calendar times behind times since session start, and the id of the trace to each row.
+fn completed(
+    frame: &DataFrame,
+    relation: Relation<'static>,
+    start_us: Option<i64>,
+    id: &str,
+) -> PolarsResult<DataFrame> {
+    let specs = relation.columns();
+    let times = specs.iter().filter(|spec| spec.unit == SINCE_START);
+    let times: HashSet<&str> = times.map(|spec| &*spec.name).collect();
+    let mut columns = Vec::new();
+    for column in frame.columns() {
+        columns.push(column.clone());
+        let name = column.name().as_str();
+        if times.contains(name) {
+            let utc = format!("{}{UTC}", name.strip_suffix(NS).unwrap_or(name));
+            let times = calendar_times(column, iter::repeat(start_us))?;
+            columns.push(times.with_name(utc.into()));
+        }
+    }
     let id = Scalar::from(PlSmallStr::from(id));
-    let column = Column::new_scalar(TRACE_ID.into(), id, frame.height());
-    frame
-        .with_column(column)
-        .map_err(|source| ArchiveError::Encode { table: table.name(), source })?;
-    Ok(frame)
+    columns.push(Column::new_scalar(TRACE_ID.into(), id, frame.height()));
+    DataFrame::new(frame.height(), columns)
 }
 
 fn write_table(

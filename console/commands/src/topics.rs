@@ -57,7 +57,8 @@ pub static TOPICS: &[TopicSpec] = &[
         summary: "where answers go: files and programs",
         rows: &[
             ("> FILE", "into a file; one that handlescope did not write only with -Force"),
-            (">> FILE", "behind what a file holds"),
+            ("> FILE.csv", "a table in this format; also .json, .ndjson and .parquet"),
+            (">> FILE", "behind what a file holds; not of .json and .parquet"),
             ("| PROGRAM", "into a program of the system: .why | grep heap, .dump Process | sort"),
             (
                 "its end",

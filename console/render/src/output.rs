@@ -9,11 +9,14 @@ use handlescope_model::{Reason, Untrusted, remedy};
 use thiserror::Error;
 
 use handlescope_session::cancel::{Cancel, Cancelled};
+use handlescope_session::grammar;
 use handlescope_session::paths::{Overwrite, OverwriteError, write_whole};
 use handlescope_session::settings::Display;
 use handlescope_session::suggest::{self, followed_by};
 use handlescope_session::terminal::Screen;
-use handlescope_session::values::{ColumnChoice, CsvText, Format, RequestedFormat, TopN};
+use handlescope_session::values::{
+    ColumnChoice, CsvText, Format, FormatSpec, RequestedFormat, TopN,
+};
 
 /// The option that chooses columns.
 pub const COLUMNS: &str = "-Columns";
@@ -52,6 +55,8 @@ const BUFFER_BYTES: usize = 1 << 16;
 pub struct OutputOptions {
     /// The requested formats; more than one is a conflict.
     pub formats: Vec<RequestedFormat>,
+    /// `> FILE` or `>> FILE`, whose extension asks for a format if no option does.
+    pub redirect: Option<grammar::Target>,
     /// `-csvraw`
     pub csv_text: CsvText,
     /// `-TopN`: only some rows of each file.
@@ -135,7 +140,14 @@ impl OutputError {
 impl OutputOptions {
     /// Returns the format of the answer.
     pub fn format(&self) -> Format {
-        self.formats.first().map_or(Format::Text, |request| request.format(self.csv_text))
+        self.requested().map_or(Format::Text, |(spec, _)| spec.with_text(self.csv_text))
+    }
+
+    /// The requested format, and the option or redirection that asks for it; `None` for text.
+    pub fn requested(&self) -> Option<(&'static FormatSpec, &'static str)> {
+        let by_option = self.formats.first().map(|format| (format.spec, format.spec.option_name()));
+        let of_file = || FormatSpec::from_extension(Path::new(&self.redirect.as_ref()?.file));
+        by_option.or_else(|| of_file().map(|spec| (spec, spec.redirect)))
     }
 
     /// Whether the answer is a document, which identifies processes and modules and has all parts.
@@ -143,14 +155,14 @@ impl OutputOptions {
         matches!(self.format(), Format::Json(_))
     }
 
-    /// Whether an option names the file that the answer goes into.
+    /// Whether the answer goes into a file.
     pub fn names_file(&self) -> bool {
-        self.formats.iter().any(|request| request.file.is_some())
+        self.redirect.is_some() || self.file_option().is_some()
     }
 
-    /// The option that asked for the format; none for text.
+    /// The option or redirection that asked for the format; none for text.
     pub fn format_option(&self) -> Option<&'static str> {
-        self.formats.first().map(|request| request.spec.option_name())
+        self.requested().map(|(_, option)| option)
     }
 
     /// Two options that cannot be combined, if there are such.
@@ -168,8 +180,8 @@ impl OutputOptions {
             (self.sort_by.is_some(), "-SortBy"),
             (self.columns != ColumnChoice::Fitting, COLUMNS),
         ];
-        let formats = self.formats.iter().map(|request| request.spec.option_name());
-        formats.chain(rows.into_iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name))
+        let rows = rows.into_iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name);
+        self.format_option().into_iter().chain(rows)
     }
 
     /// Returns how the answer is printed: as usual, but neither coloured nor fitted to a screen for

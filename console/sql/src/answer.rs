@@ -1,6 +1,7 @@
 //! Execution of a query.
 
 use std::{
+    cell::RefCell,
     sync::{
         Arc,
         mpsc::{self, RecvTimeoutError},
@@ -56,53 +57,87 @@ pub fn sql(
     system: &SystemModules,
     cancel: &Cancel,
 ) -> Result<DataFrame, SqlError> {
-    if let Some(problem) = too_long(query) {
-        return Err(SqlError::failed(problem));
+    Queries::new(files, views, names, system).answer(query, limit, cancel)
+}
+
+/// Queries over the same traces, for which the texts of stacks are made once.
+pub struct Queries<'a> {
+    files: &'a [(usize, &'a LoadedTrace)],
+    views: &'a Arc<Views>,
+    names: &'a dyn FrameNames,
+    system: &'a SystemModules,
+    texts: RefCell<Option<DataFrame>>,
+}
+
+impl<'a> Queries<'a> {
+    pub fn new(
+        files: &'a [(usize, &'a LoadedTrace)],
+        views: &'a Arc<Views>,
+        names: &'a dyn FrameNames,
+        system: &'a SystemModules,
+    ) -> Queries<'a> {
+        Queries { files, views, names, system, texts: RefCell::default() }
     }
-    if let Some(name) = described(query) {
-        return describe(name, views);
-    }
-    let traces = files.iter().map(|(file, loaded)| QueriedTrace {
-        file: u32::try_from(*file).unwrap_or(u32::MAX),
-        trace: Arc::clone(&loaded.trace),
-    });
-    // The session resets its flag for the next command, while this query may still check it.
-    let stop = Cancel::default();
-    let (stacks, requests) = mpsc::channel();
-    let traces = traces.collect();
-    let tables = Arc::new(Tables { traces, stacks: Some(stacks), stop: stop.clone() });
-    let refused = Refused::default();
-    let work = {
-        let (text, views, refused) = (query.to_owned(), Arc::clone(views), Arc::clone(&refused));
-        move || planned(&text, &tables, &views, &refused)
-    };
-    let mut texts = None;
-    let wait = |memory: &mut Memory| {
-        let answer = match requests.recv_timeout(LOOK_EVERY) {
-            Ok(answer) => answer,
-            Err(RecvTimeoutError::Timeout) => return Ok(()),
-            Err(RecvTimeoutError::Disconnected) => {
-                thread::sleep(LOOK_EVERY);
-                return Ok(());
-            }
+
+    /// Answers a query.
+    ///
+    /// # Errors
+    /// The errors of [`sql`].
+    pub fn answer(
+        &self,
+        query: &str,
+        limit: MemoryLimit,
+        cancel: &Cancel,
+    ) -> Result<DataFrame, SqlError> {
+        let Queries { files, views, names, system, ref texts } = *self;
+        if let Some(problem) = too_long(query) {
+            return Err(SqlError::failed(problem));
+        }
+        if let Some(name) = described(query) {
+            return describe(name, views);
+        }
+        let traces = files.iter().map(|(file, loaded)| QueriedTrace {
+            file: u32::try_from(*file).unwrap_or(u32::MAX),
+            trace: Arc::clone(&loaded.trace),
+        });
+        // The session resets its flag for the next command, while this query may still check it.
+        let stop = Cancel::default();
+        let (stacks, requests) = mpsc::channel();
+        let traces = traces.collect();
+        let tables = Arc::new(Tables { traces, stacks: Some(stacks), stop: stop.clone() });
+        let refused = Refused::default();
+        let work = {
+            let (text, views, refused) =
+                (query.to_owned(), Arc::clone(views), Arc::clone(&refused));
+            move || planned(&text, &tables, &views, &refused)
         };
-        let texts = match &mut texts {
-            Some(texts) => texts,
-            none => {
-                let traces = files.iter().map(|(_, file)| (&*file.trace, &file.frames));
-                none.insert(stack_texts(traces, names, system, memory, cancel)?)
-            }
+        let wait = |memory: &mut Memory| {
+            let answer = match requests.recv_timeout(LOOK_EVERY) {
+                Ok(answer) => answer,
+                Err(RecvTimeoutError::Timeout) => return Ok(()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    thread::sleep(LOOK_EVERY);
+                    return Ok(());
+                }
+            };
+            let texts = match &mut *texts.borrow_mut() {
+                Some(texts) => texts.clone(),
+                none => {
+                    let traces = files.iter().map(|(_, file)| (&*file.trace, &file.frames));
+                    none.insert(stack_texts(traces, names, system, memory, cancel)?).clone()
+                }
+            };
+            // The query may have ended in the meantime.
+            let _ = answer.send(texts);
+            Ok(())
         };
-        // The query may have ended in the meantime.
-        let _ = answer.send(texts.clone());
-        Ok(())
-    };
-    let answer = apart(work, wait, limit, cancel);
-    stop.cancel();
-    if let Some(&TooLarge { rows, most }) = refused.get() {
-        return Err(SqlError::JoinTooLarge { rows, most });
+        let answer = apart(work, wait, limit, cancel);
+        stop.cancel();
+        if let Some(&TooLarge { rows, most }) = refused.get() {
+            return Err(SqlError::JoinTooLarge { rows, most });
+        }
+        Ok(named_count(answer??, query)?)
     }
-    Ok(named_count(answer??, query)?)
 }
 
 /// Plans a query and runs it.

@@ -178,11 +178,23 @@ fn utc_times(times: &Column, files: Option<&Column>, tables: &Tables) -> PolarsR
         Some(file) => starts.iter().find(|(known, _)| *known == file).and_then(|(_, start)| *start),
         None => distinct.first().copied().flatten(),
     };
+    calendar_times(times, files.u32()?.iter().map(start))
+}
+
+/// Calendar times of nanoseconds since session start. The start of each row is in microseconds since 1970; a row without
+/// one has no calendar time.
+///
+/// # Errors
+/// When the times are no numbers.
+pub fn calendar_times(
+    times: &Column,
+    starts_us: impl Iterator<Item = Option<i64>>,
+) -> PolarsResult<Column> {
     let name = times.name().clone();
     let times = times.cast(&DataType::Int64)?;
     // Downwards, also before the session start.
-    let pairs = times.i64()?.iter().zip(files.u32()?.iter());
-    let times = pairs.map(|(time, file)| start(file)?.checked_add(time?.div_euclid(1_000)));
+    let pairs = times.i64()?.iter().zip(starts_us);
+    let times = pairs.map(|(time, start)| start?.checked_add(time?.div_euclid(1_000)));
     Int64Chunked::from_iter_options(name, times).into_column().cast(&utc())
 }
 

@@ -31,9 +31,10 @@ mod tests;
 mod view_file;
 mod views;
 
-pub use self::answer::sql;
+pub use self::answer::{Queries, sql};
 pub use self::columns::RelationColumn;
 pub use self::error::SqlError;
+pub use self::functions::calendar_times;
 pub use self::hex::{HEX, NUMBER};
 pub use self::memory::MemoryLimit;
 pub use self::over_dataset::{dataset_columns, sql_over_dataset};

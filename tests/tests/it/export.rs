@@ -16,8 +16,9 @@ fn files(folder: &Path) -> BTreeSet<String> {
 }
 
 fn names(extensions: &[&str]) -> BTreeSet<String> {
-    let name = |table: Table| extensions.iter().map(move |ext| format!("{}.{ext}", table.name()));
-    Table::queried().flat_map(name).collect()
+    const VIEWS: [&str; 5] = ["leaks", "handles", "open_handles", "allocations", "provider_values"];
+    let names = Table::queried().map(|table| table.name()).chain(VIEWS);
+    names.flat_map(|name| extensions.iter().map(move |ext| format!("{name}.{ext}"))).collect()
 }
 
 /// A row for each leaked handle: object id, type, object name, process id, handle.
@@ -51,7 +52,7 @@ fn leaks_of_console(shell: &Shell) -> Leaks {
 fn every_table_is_written_in_the_formats_asked_for() {
     let shell = Shell::new();
     let run = shell.run(&["leaky.etl", "-c", ".export tables"]).ok();
-    assert!(run.stdout.starts_with("tables: 25 tables, "), "{run:?}");
+    assert!(run.stdout.starts_with("tables: 25 tables, 5 views, "), "{run:?}");
     assert_eq!(files(&shell.path("tables")), names(&["parquet"]));
     let run = shell.run(&["leaky.etl", "-c", ".export text -CSV -ndjson"]).ok();
     assert_eq!(files(&shell.path("text")), names(&["csv", "ndjson"]), "{run:?}");
@@ -73,7 +74,11 @@ fn allocations_are_written_as_the_tables_that_sql_reads() {
         let text = fs::read_to_string(shell.path(&format!("tables/{table}.ndjson"))).unwrap();
         let mut written: Vec<Value> =
             Deserializer::from_str(&text).into_iter().map(Result::unwrap).collect();
-        written.iter_mut().for_each(|row| drop(row.as_object_mut().unwrap().remove("trace_id")));
+        for row in &mut written {
+            row.as_object_mut()
+                .unwrap()
+                .retain(|name, _| name != "trace_id" && !name.ends_with("_utc"));
+        }
         let query = format!(".sql SELECT * FROM {table} -ndjson");
         let run = shell.run(&["memory.etl", "-c", &query]).ok();
         let read = Deserializer::from_str(&run.stdout).into_iter().map(Result::unwrap);
@@ -96,6 +101,31 @@ fn allocations_are_written_as_the_tables_that_sql_reads() {
             .collect();
         assert_eq!((&written, written.len()), (&read, rows), "{table}");
     }
+}
+
+#[test]
+fn tables_and_views_have_calendar_times_behind_those_since_session_start() {
+    let shell = Shell::new();
+    let _ = shell.run(&["leaky.etl", "-c", ".export tables -ndjson"]).ok();
+    let mut names = BTreeSet::new();
+    for (relation, time) in [("events", "time"), ("leaks", "opened"), ("processes", "start")] {
+        let text = fs::read_to_string(shell.path(&format!("tables/{relation}.ndjson"))).unwrap();
+        let rows: Vec<Value> =
+            Deserializer::from_str(&text).into_iter().map(Result::unwrap).collect();
+        let query = format!(".sql SELECT utc_time({time}_ns) AS utc FROM {relation} -ndjson");
+        let run = shell.run(&["leaky.etl", "-c", &query]).ok();
+        let queried: Vec<Value> =
+            Deserializer::from_str(&run.stdout).into_iter().map(Result::unwrap).collect();
+        let utc = format!("{time}_utc");
+        let exported: Vec<&Value> = rows.iter().map(|row| &row[&utc]).collect();
+        let expected: Vec<&Value> = queried.iter().map(|row| &row["utc"]).collect();
+        assert_eq!(exported, expected, "{relation}");
+        assert!(expected.iter().any(|time| time.is_string()), "{relation}");
+        names.extend(rows[0].as_object().unwrap().keys().cloned());
+    }
+    assert!(names.contains("ended_utc") && !names.contains("lifetime_utc"), "{names:?}");
+    let leaks = fs::read_to_string(shell.path("tables/leaks.ndjson")).unwrap();
+    assert_eq!(leaks.lines().count(), 19, "{leaks}");
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn a_full_disk_names_the_file_and_what_to_do() {
         (".save target.json7z -etwanalyzer", "target.json7z: cannot write: "),
         (".export target", "target/trace.parquet: cannot be written: "),
         (".export target -csv", "target/names.csv: cannot be written: "),
-        (".export target -ndjson", "target/modules.ndjson: cannot be written: "),
+        (".export target -ndjson", "target/threads.ndjson: cannot be written: "),
         (".dump ObjectRef -csv target.csv", "target.csv: cannot be written: "),
         (".dump ObjectRef -parquet target.parquet", "target.parquet: cannot be written: "),
         (".dump ObjectRef -json > target.json", "target.json: cannot be written: "),

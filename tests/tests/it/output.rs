@@ -124,13 +124,14 @@ fn compare_formats(shell: &Shell, trace: &str) -> Vec<(String, Vec<Value>)> {
     let questions = questions(shell);
     let commands = questions.iter().flat_map(|(name, question)| {
         let file = |options: &str, end: &str| format!("{question} {options} > {name}.{end}");
-        let parquet = format!("{question} -parquet {name}.parquet");
+        let named = format!("{question} -parquet {name}-named.parquet");
         [
-            file("-json", "json"),
-            file("-csv -csvraw", "csv"),
+            file("", "json"),
+            file("-csvraw", "csv"),
             file("-ndjson", "ndjson"),
             file("", "txt"),
-            parquet,
+            file("", "parquet"),
+            named,
         ]
     });
     let stdout = run(shell, trace, commands);
@@ -143,6 +144,8 @@ fn compare_formats(shell: &Shell, trace: &str) -> Vec<(String, Vec<Value>)> {
         // The sample has no allocations.
         assert_eq!(rows.is_empty(), name == "Resource" && trace == "leaky.etl", "{name}");
         assert_eq!(parquet_rows(&path("parquet")), rows, "{name}");
+        let named = fs::read(shell.path(&format!("{name}-named.parquet"))).unwrap();
+        assert!(named == fs::read(path("parquet")).unwrap(), "{name}");
         let document: Value =
             serde_json::from_str(&fs::read_to_string(path("json")).unwrap()).unwrap();
         assert_eq!(elements(&name, &document), rows.len(), "{name}");
@@ -166,6 +169,38 @@ fn compare_formats(shell: &Shell, trace: &str) -> Vec<(String, Vec<Value>)> {
         answers.push((name, values));
     }
     answers
+}
+
+#[test]
+fn a_redirected_table_has_all_its_rows_in_the_format_of_its_file() {
+    let shell = Shell::new();
+    let query = ".sql SELECT a.row FROM events a CROSS JOIN processes p CROSS JOIN processes q";
+    let commands = ["rows.parquet", "rows.ndjson"].map(|file| format!("{query} > {file}"));
+    assert_eq!(run(&shell, "leaky.etl", commands), "");
+    let rows = parquet_rows(&shell.path("rows.parquet"));
+    assert!(rows.len() > 1000, "more than text shows: {}", rows.len());
+    assert_eq!(rows, json_rows(&lines(&shell.path("rows.ndjson"))));
+    let appended = ".dump Process >> all.ndjson".to_owned();
+    run(&shell, "leaky.etl", [appended.clone(), appended]);
+    let (once, twice) = (".dump Process > once.ndjson".to_owned(), shell.path("all.ndjson"));
+    run(&shell, "leaky.etl", [once]);
+    let once = lines(&shell.path("once.ndjson"));
+    assert_eq!(lines(&twice), [once.clone(), once].concat());
+}
+
+#[test]
+fn a_file_that_is_named_as_another_format_is_left_as_it_is() {
+    let shell = Shell::new();
+    for command in
+        [".why -json > kept.csv", ".why -csv kept.json", ".why >> kept.parquet", ".list > kept.csv"]
+    {
+        let file = shell.path(command.rsplit(' ').next().unwrap());
+        fs::write(&file, "mine").unwrap();
+        let run = shell.run(&["leaky.etl", "-c", command]);
+        assert_eq!((run.status, run.stdout.as_str()), (Some(1), ""), "{run:?}");
+        assert!(run.stderr.contains("kept."), "{run:?}");
+        assert_eq!(fs::read(&file).unwrap(), b"mine", "{command}");
+    }
 }
 
 #[test]

@@ -138,12 +138,12 @@ fn loaded_files_are_never_replaced_under_any_name() {
     let mut names = vec!["leaky.etl", "./leaky.etl", "sub/../leaky.etl"];
     #[cfg(unix)]
     {
-        std::os::unix::fs::symlink("leaky.etl", shell.path("link.csv")).unwrap();
+        std::os::unix::fs::symlink("leaky.etl", shell.path("link.txt")).unwrap();
         std::os::unix::fs::symlink(".", shell.path("here")).unwrap();
-        names.extend(["link.csv", "here/leaky.etl"]);
+        names.extend(["link.txt", "here/leaky.etl"]);
     }
-    fs::hard_link(shell.path("leaky.etl"), shell.path("hard.csv")).unwrap();
-    names.push("hard.csv");
+    fs::hard_link(shell.path("leaky.etl"), shell.path("hard.txt")).unwrap();
+    names.push("hard.txt");
     if shell.path("LEAKY.ETL").exists() {
         names.push("LEAKY.ETL");
     }

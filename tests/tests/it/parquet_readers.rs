@@ -50,7 +50,8 @@ fn written() -> (Shell, Vec<PathBuf>) {
     let _ = shell.script(&["fleet"], &(OF_DATASET.join("\n") + "\n")).ok();
     let _ = shell.run(&["memory.etl", "-c", ".dump Resource -parquet resources.parquet"]).ok();
     let files = parquet_files(&shell.path(""));
-    let expected = 2 * 8 + 25 + ANSWERS.len() + OF_DATASET.len() + 1;
+    // Parts of eight tables of two traces; tables and views.
+    let expected = 2 * 8 + 25 + 5 + ANSWERS.len() + OF_DATASET.len() + 1;
     assert_eq!(files.len(), expected, "{files:?}");
     (shell, files)
 }

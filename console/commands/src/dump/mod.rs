@@ -59,7 +59,8 @@ pub const SIGNATURE: Signature = Signature {
     arguments: Arguments::Kind,
     summary: "print tables of the loaded traces",
     details: "Each KIND has its own options: see .help KIND, or in a shell handlescope dump KIND \
-         --help. Names of kinds and options are case-insensitive. > FILE at the end writes the output into a file, >> FILE appends it, and at the prompt | PROGRAM, \
+         --help. Names of kinds and options are case-insensitive. > FILE at the end writes the output into a file, in the format of its extension \
+         .csv, .json, .ndjson or .parquet; >> FILE appends it, and at the prompt | PROGRAM, \
          as in | grep heap, pipes it into a program of the system.",
     examples: &Example::lines([
         ".dump ObjectRef -Leak -ShowStack",

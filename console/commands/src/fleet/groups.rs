@@ -19,7 +19,8 @@ pub struct FleetObjectRef;
 pub const SIGNATURE: Signature = Signature {
     summary: "print tables of the loaded dataset",
     details: "Each KIND has its own options: see .help KIND. Names of kinds and options are \
-         case-insensitive. > FILE at the end writes the output into a file, >> FILE appends it.",
+         case-insensitive. > FILE at the end writes the output into a file, in the format of its \
+         extension .csv, .json, .ndjson or .parquet; >> FILE appends it.",
     examples: &Example::lines([
         ".dump ObjectRef -Leak -GroupBy machine,process,createstack",
         ".dump Why -TopN 5",

@@ -14,7 +14,9 @@ use handlescope_render as render;
 use handlescope_session::filter::{Filter, ProcessFilter};
 use handlescope_session::settings::StackDisplayArgs;
 use handlescope_session::trace::LoadArgs;
-use handlescope_session::values::{CountRange, Format, JsonMode, SuspectId, TimeRange, TopN};
+use handlescope_session::values::{
+    CountRange, CsvText, Format, JsonMode, SuspectId, TimeRange, TopN,
+};
 
 fn object_ref(options: &str) -> ObjectCriteria {
     args::<ObjectRefArgs>(&format!(".dump ObjectRef {options}")).criteria
@@ -177,6 +179,50 @@ fn an_answer_goes_into_one_file() {
         let text = error(&format!(".dump {kind} -csv -ndjson"));
         assert!(text.contains("choose one"), "{text}");
     }
+}
+
+#[test]
+fn the_extension_of_a_file_chooses_the_format_unless_an_option_does() {
+    let json = Format::Json(JsonMode::Lines);
+    let csv = Format::Csv(CsvText::Harmless);
+    for command in [".dump Process", ".dump ObjectRef", ".why", ".diff 0.5s", ".sql SELECT 1"] {
+        for (end, format) in [
+            ("> a.csv", csv),
+            (">> a.csv", csv),
+            ("-csvraw > A.CSV", Format::Csv(CsvText::Raw)),
+            ("> a.json", json),
+            ("-json-pretty > a.json -Force", Format::Json(JsonMode::Pretty)),
+            ("> \"b c/a.ndjson\"", Format::NdJson),
+            ("> a.parquet", Format::Parquet),
+            ("> a.txt", Format::Text),
+            ("-csv > a.txt", csv),
+            ("-ndjson > ./a", Format::NdJson),
+        ] {
+            let line = format!("{command} {end}");
+            assert_eq!(shared(&line).output.format(), format, "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_named_as_another_format_is_refused() {
+    for (line, reason) in [
+        (".why -json > a.csv", "-json writes JSON, but a.csv is a name for CSV; name it a.json"),
+        (".sql SELECT 1 -csv >> b/a.parquet", "is a name for Parquet; name it b/a.csv"),
+        (".dump Process -csv a.json", "-csv writes CSV, but a.json is a name for JSON"),
+        (".dump ObjectRef -parquet a.csv", "-parquet writes Parquet, but a.csv"),
+        (".why >> a.parquet", "a Parquet file holds one answer; use > or >> a.ndjson"),
+        (".diff >> a.json", "a JSON file holds one answer; use > or >> a.ndjson"),
+        (".list > a.parquet", "but a.parquet is a name for Parquet; name it a.txt"),
+        (".dump ObjectRef -ShowTotal > a.csv", "> FILE.csv and -ShowTotal cannot be combined"),
+        (".why -Format junit > a.json", "-Format and > FILE.json cannot be combined"),
+        (".why -Format sarif -json > a.json", "-Format and -json cannot be combined"),
+        (".diff -flame a.svg > a.csv", "-flame and > FILE.csv cannot be combined"),
+    ] {
+        let text = error(line);
+        assert!(text.contains(reason), "{line}: {text}");
+    }
+    REGISTRY.parse(".why -Format sarif > a.json").expect("SARIF is JSON");
 }
 
 #[test]

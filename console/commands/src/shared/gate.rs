@@ -4,7 +4,7 @@ use handlescope_query::{Suspect, Verdict, WhyAnswer};
 use handlescope_session::filter::ProcessFilter;
 use handlescope_session::grammar::value::{FAIL_ON, Value, WORD};
 use handlescope_session::grammar::{Choices, Opt, ParseError, choice, to, words};
-use handlescope_session::values::{FailOn, FindingFormat};
+use handlescope_session::values::{FailOn, FindingFormat, Format};
 
 use super::Has;
 use crate::SharedArgs;
@@ -57,13 +57,18 @@ fn is_of(suspect: &Suspect, processes: &ProcessFilter) -> bool {
 /// # Errors
 /// When both are given.
 pub fn no_other_format(gate: &Gate, shared: &SharedArgs) -> Result<(), ParseError> {
-    match shared.output.formats.first().filter(|_| gate.format.is_some()) {
-        Some(other) => Err(ParseError::Conflict {
-            option: "-Format",
-            other: other.spec.option_name(),
-            reason: "an answer has one format",
-        }),
-        None => Ok(()),
+    let Some(format) = gate.format else { return Ok(()) };
+    // SARIF is JSON, and its files are named so.
+    let fits_file = |named: Format| {
+        let is_json = matches!(named, Format::Json(_)) && shared.output.formats.is_empty();
+        is_json && format == FindingFormat::Sarif
+    };
+    match shared.output.requested() {
+        Some((spec, other)) if !fits_file(spec.format) => {
+            let (option, reason) = ("-Format", "an answer has one format");
+            Err(ParseError::Conflict { option, other, reason })
+        }
+        _ => Ok(()),
     }
 }
 

@@ -6,6 +6,7 @@ pub mod gate;
 pub mod ignore;
 pub mod names;
 pub mod options;
+pub mod output_file;
 pub mod symbols;
 
 use handlescope_render::InOptions;

@@ -7,13 +7,12 @@ use super::fields;
 use super::groups::{DISPLAY, SCRIPTS, WITHOUT_EFFECT};
 use crate::context::SharedArgs;
 use crate::shared::Has;
-use handlescope_render::OutputOptions;
 use handlescope_render::output::COLUMNS;
 use handlescope_session::filter::Filter;
 use handlescope_session::grammar::value::{
     COLUMN, COLUMN_LIST, IGNORED, LOADED_FILES, SWITCH, TOP, Value, file_in,
 };
-use handlescope_session::grammar::{Opt, OptionGroup, ParseError, Take, To, to};
+use handlescope_session::grammar::{Opt, OptionGroup, Take, To, to};
 use handlescope_session::values::{CsvText, FORMATS, FormatOption, RequestedFormat, ValueError};
 
 /// Options that every kind of `.dump` takes beside its own.
@@ -52,14 +51,6 @@ impl Has<SharedArgs> for SharedArgs {
 }
 
 fields!(SharedArgs { notes: Notes });
-
-/// Refuses options of which one makes the other useless.
-pub fn check_output(output: &OutputOptions) -> Result<(), ParseError> {
-    match output.conflict() {
-        None => Ok(()),
-        Some((option, other)) => Err(ParseError::Conflict { option, other, reason: "choose one" }),
-    }
-}
 
 /// Details of `-SortBy`: the words that only one kind has, then columns, which every kind has.
 macro_rules! sort_details {

@@ -16,7 +16,7 @@ use self::args::OPTIONS;
 use self::words::is_file;
 use super::shared::groups;
 use super::shared::names::WatchedSymbols;
-use super::shared::options::check_output;
+use super::shared::output_file::complete_output;
 use super::{Command, CommandError, Context, Entered, SharedArgs, Signature};
 use handlescope_fleet::dataset::Dataset;
 use handlescope_render as render;
@@ -58,7 +58,7 @@ impl Command for Sql {
              line, and ; or an empty line ends it in any case. In a script it ends at the next command, too. Options come \
              after it. Comments, lines that begin with --, may be in front of it, and FILE.sql reads it \
              from a file. Text shows the first 1000 rows. > FILE at the end writes a file if it has a \
-             folder or an extension like .csv or .txt, and | PROGRAM pipes into a program, unless it can be the operator |. Several traces are queried as one; row \
+             folder or an extension like .txt; .csv, .json, .ndjson and .parquet choose its format, and | PROGRAM pipes into a program, unless it can be the operator |. Several traces are queried as one; row \
              numbers continue from one to the next.",
         examples: &Example::lines([
             ".sql SELECT process, pid, type, count(*) AS n FROM leaks GROUP BY ALL ORDER BY n DESC",
@@ -90,7 +90,7 @@ impl Command for Sql {
                 (args, Query::File(file(entered, &words)?))
             }
         };
-        check_output(&args.shared.output)?;
+        complete_output(&mut args.shared.output, entered.file)?;
         args.shared.text = entered.line.to_owned();
         args.query = query;
         Ok(args)

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::option::Arguments;
 use super::token::{Quotes, Token};
 use crate::paths::has_extension;
-use crate::values::FORMATS;
+use crate::values::FormatSpec;
 
 /// Extensions of text files.
 const TEXT_EXTENSIONS: [&str; 2] = ["txt", "md"];
@@ -104,8 +104,7 @@ pub fn definition_start(line: &str, tokens: &[Token]) -> Option<usize> {
 /// Whether a word after a query names a file that lies in no folder; `a > b` is a comparison.
 fn has_extension_of_a_format(file: &str) -> bool {
     let file = Path::new(file);
-    has_extension(file, &TEXT_EXTENSIONS)
-        || FORMATS.iter().any(|spec| has_extension(file, &[spec.extension]))
+    has_extension(file, &TEXT_EXTENSIONS) || FormatSpec::from_extension(file).is_some()
 }
 
 /// The tokens in front of a last `-Force`, and that.

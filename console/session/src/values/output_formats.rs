@@ -3,7 +3,9 @@
 
 use std::borrow::Cow;
 use std::mem::discriminant;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use crate::paths::has_extension;
 
 /// Layout of a JSON document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +71,16 @@ pub enum Format {
     Parquet,
 }
 
+impl Format {
+    /// Whether a file of this format is still one after another answer is appended.
+    pub fn can_grow(self) -> bool {
+        match self {
+            Format::Text | Format::Csv(_) | Format::NdJson => true,
+            Format::Json(_) | Format::Parquet => false,
+        }
+    }
+}
+
 /// Columns of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ColumnChoice {
@@ -112,6 +124,8 @@ pub struct FormatSpec {
     pub name: &'static str,
     /// Extension of files in this format, without a dot.
     pub extension: &'static str,
+    /// Redirection whose file asks for the format, as errors name it.
+    pub redirect: &'static str,
     pub option: FormatOption,
     pub file: NamesFile,
 }
@@ -165,6 +179,7 @@ static JSON: FormatSpec = FormatSpec {
     format: Format::Json(JsonMode::Lines),
     name: "JSON",
     extension: "json",
+    redirect: "> FILE.json",
     option: FormatOption {
         names: ["-json"],
         help: "print one JSON document, one line per element",
@@ -178,6 +193,7 @@ static JSON_PRETTY: FormatSpec = FormatSpec {
     format: Format::Json(JsonMode::Pretty),
     name: "JSON",
     extension: "json",
+    redirect: "> FILE.json",
     option: FormatOption {
         names: ["-json-pretty"],
         help: "print the same JSON document indented",
@@ -191,6 +207,7 @@ pub static CSV: FormatSpec = FormatSpec {
     format: Format::Csv(CsvText::Harmless),
     name: "CSV",
     extension: "csv",
+    redirect: "> FILE.csv",
     option: FormatOption {
         names: ["-csv"],
         help: "print comma-separated values, or write them into FILE",
@@ -204,11 +221,12 @@ static NDJSON: FormatSpec = FormatSpec {
     format: Format::NdJson,
     name: "NDJSON",
     extension: "ndjson",
+    redirect: "> FILE.ndjson",
     option: FormatOption {
         names: ["-ndjson"],
         help: "print the rows as JSON, one object per line",
-        details: "For programs that read line by line. > FILE at the end of the command \
-                      writes a file, whatever the format.",
+        details: "For programs that read line by line. > FILE.ndjson at the end of the command \
+                  writes them into a file.",
         example: "-ndjson",
     },
     file: NamesFile::Never,
@@ -218,6 +236,7 @@ static PARQUET: FormatSpec = FormatSpec {
     format: Format::Parquet,
     name: "Parquet",
     extension: "parquet",
+    redirect: "> FILE.parquet",
     option: FormatOption {
         names: ["-parquet"],
         help: "write the rows into a Parquet file",
@@ -236,6 +255,19 @@ pub struct RequestedFormat {
 }
 
 impl FormatSpec {
+    /// The format that the extension of a file stands for; `None` for an extension of text and for unknown ones.
+    pub fn from_extension(file: &Path) -> Option<&'static FormatSpec> {
+        FORMATS.into_iter().find(|spec| has_extension(file, &[spec.extension]))
+    }
+
+    /// The format, with text in CSV as chosen.
+    pub fn with_text(&self, text: CsvText) -> Format {
+        match self.format {
+            Format::Csv(_) => Format::Csv(text),
+            format => format,
+        }
+    }
+
     /// Name of its option.
     pub fn option_name(&self) -> &'static str {
         let [name] = self.option.names;
@@ -253,14 +285,6 @@ impl RequestedFormat {
     pub fn add_to(self, formats: &mut Vec<RequestedFormat>) {
         formats.retain(|format| !format.spec.is_same_as(self.spec));
         formats.push(self);
-    }
-
-    /// The format, with text in CSV as chosen.
-    pub fn format(&self, text: CsvText) -> Format {
-        match self.spec.format {
-            Format::Csv(_) => Format::Csv(text),
-            format => format,
-        }
     }
 }
 

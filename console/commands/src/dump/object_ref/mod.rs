@@ -67,10 +67,9 @@ impl Command for ObjectRef {
         }
         match (output.format(), output.format_option()) {
             (Format::Text | Format::Json(_), _) | (_, None) => Ok(()),
-            (Format::Csv(_), Some(option)) => {
-                refuse(option, "the file holds events, not totals; for totals leave out -csv")
+            (_, Some(option)) => {
+                refuse(option, "that format has events, not totals; text and -json have totals")
             }
-            (_, Some(option)) => refuse(option, "that format has events, not totals"),
         }
     }
 
