@@ -118,7 +118,7 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("HANDLESCOPE
 )]
 pub struct Cli {
     /// Traces to load: extracts (.json7z, also ETWAnalyzer's, and its .json) or .etl files (also in
-    /// .zip or .7z), which are extracted first; * and ? are wildcards.
+    /// .zip, .7z, .cab or .diagsession), which are extracted first; * and ? are wildcards.
     #[arg(value_name = "FILE")]
     pub files: Vec<String>,
 

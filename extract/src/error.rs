@@ -3,7 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use handlescope_model::{ArchiveError, Cancelled, ContainerError, Reason, Untrusted};
+use handlescope_model::{
+    ArchiveError, Cancelled, ContainerError, ForeignContent, Reason, Untrusted,
+};
 
 /// An extraction that failed. Damage inside a trace is not a failure; it is counted as a warning.
 #[derive(Debug, thiserror::Error)]
@@ -32,12 +34,13 @@ pub enum ExtractError {
     /// A minidump where only a trace has what is needed: it has no events of a session.
     #[error("{}: a minidump cannot be redacted or replayed; load it: handlescope {}", Untrusted(.path), Untrusted(.path))]
     OnlyLoaded { path: PathBuf },
-    /// The file is empty or a text.
-    #[error("{}: {description}, not a trace", Untrusted(.path))]
-    Plain {
+    /// The file is empty, a text, or a known file of another program.
+    #[error("{}: {}{}", Untrusted(.path), its(.member.as_deref()), .content.instead_of("a trace"))]
+    Foreign {
         path: PathBuf,
-        /// Kind of content, as in `is a text file`.
-        description: String,
+        /// Name of the member, if the file is an archive.
+        member: Option<String>,
+        content: ForeignContent,
     },
     /// The archive holds no trace.
     #[error("{}: {held}", Untrusted(.path))]
@@ -68,6 +71,11 @@ pub enum ExtractError {
     /// The extract cannot be written.
     #[error(transparent)]
     Output(#[from] ArchiveError),
+}
+
+/// Names the member of an archive in front of what it is.
+fn its(member: Option<&str>) -> String {
+    member.map_or_else(String::new, |member| format!("its {} ", Untrusted(member)))
 }
 
 impl ExtractError {

@@ -1,12 +1,14 @@
-//! Finding the trace: a file, or the member of a `.zip` or `.7z` archive that is an `.etl` or a minidump.
+//! Finding the trace: a file, or the member of an archive that is an `.etl` or a minidump.
 
 use std::env;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::Path;
 
-use handlescope_model::unpack::{SevenZipMembers, Watch, Zip, copy, temporary};
-use handlescope_model::{Cancel, Cancelled, Container, ContainerError, ContainerLimits, open_file};
+use handlescope_model::unpack::{Watch, temporary};
+use handlescope_model::{
+    ARCHIVE_EXTENSIONS, AnyArchive, Cancel, Cancelled, ContainerError, ContainerLimits, open_file,
+};
 
 use crate::error::ExtractError;
 
@@ -21,9 +23,6 @@ pub struct Input {
 /// Start of a minidump.
 pub const MINIDUMP_MAGIC: &[u8] = b"MDMP";
 
-const SEVENZ_MAGIC: &[u8] = b"7z\xBC\xAF\x27\x1C";
-const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
-
 impl Input {
     /// Opens a trace or unpacks it from the archive it lies in, if the limits allow it.
     ///
@@ -34,21 +33,19 @@ impl Input {
         limits: &ContainerLimits,
         cancel: &Cancel,
     ) -> Result<Self, ExtractError> {
-        let open = |source| ExtractError::Open { path: path.to_path_buf(), source };
-        let mut file = open_file(path).map_err(open)?;
-        let mut magic = Vec::new();
-        (&mut file).take(6).read_to_end(&mut magic).map_err(open)?;
-        file.seek(SeekFrom::Start(0)).map_err(open)?;
         let watch = |_| {
             if cancel.is_cancelled() { Err(io::Error::other("cancelled")) } else { Ok(()) }
         };
-        let unpacked = if magic.starts_with(ZIP_MAGIC) {
-            unpack_zip(path, file, limits, &watch)
-        } else if magic == SEVENZ_MAGIC {
-            unpack_7z(path, limits, &watch)
-        } else {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            Ok((file, name))
+        let unpacked = match AnyArchive::open(path, limits) {
+            Err(ContainerError::Open { path, source }) => Err(ExtractError::Open { path, source }),
+            Err(error) => Err(error.into()),
+            Ok(Some(archive)) => unpack(path, archive, limits, &watch),
+            Ok(None) => open_file(path)
+                .map(|file| {
+                    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                    (file, name)
+                })
+                .map_err(|source| ExtractError::Open { path: path.to_path_buf(), source }),
         };
         match unpacked {
             Err(_) if cancel.is_cancelled() => Err(ExtractError::Cancelled(Cancelled)),
@@ -58,48 +55,17 @@ impl Input {
     }
 }
 
-/// Unpacks the trace in a 7z archive into an unnamed temporary file; returns its name, too.
-fn unpack_7z(
-    path: &Path,
-    limits: &ContainerLimits,
-    watch: Watch<'_>,
-) -> Result<(File, String), ExtractError> {
-    let container = Container::open(path, limits)?;
-    let files = &container.archive.files;
-    let names = files.iter().filter(|entry| !entry.is_directory).map(|entry| entry.name.clone());
-    let name = choose(path, &names.collect::<Vec<_>>())?;
-    let index = files.iter().position(|entry| entry.name == name);
-    let members = SevenZipMembers::choose(path, container, index.into_iter().collect(), limits)?;
-    let target = temporary(path, &env::temp_dir())?;
-    members.unpack(std::slice::from_ref(&target), watch)?;
-    Ok((target, name))
-}
-
 /// Unpacks the trace into an unnamed temporary file; returns its name, too.
-pub fn unpack_zip(
+fn unpack(
     path: &Path,
-    file: File,
+    archive: AnyArchive<'_>,
     limits: &ContainerLimits,
     watch: Watch<'_>,
 ) -> Result<(File, String), ExtractError> {
-    let metadata = file.metadata().map_err(|error| ContainerError::Unreadable {
-        path: path.to_path_buf(),
-        reason: error.to_string(),
-    })?;
-    let Zip { mut archive, names } = Zip::open(path, file)?;
-    let name = choose(path, &names)?;
-    let damaged = |reason: String| ContainerError::Member {
-        path: path.to_path_buf(),
-        member: name.clone(),
-        reason,
-    };
-    let mut member = archive.by_name(&name).map_err(|error| damaged(error.to_string()))?;
-    let size = member.size();
-    limits.check_size(path, &name, size)?;
-    limits.check_content(path, metadata.len(), size)?;
-    let mut target = temporary(path, &env::temp_dir())?;
-    copy(&mut member, &mut target, size, watch).map_err(|error| damaged(error.to_string()))?;
-    drop(member);
+    let name = choose(path, &archive.names())?;
+    let member = archive.member(&name, limits)?;
+    let target = temporary(path, &env::temp_dir())?;
+    member.unpack(&target, watch)?;
     Ok((target, name))
 }
 
@@ -137,18 +103,25 @@ pub fn choose(path: &Path, names: &[String]) -> Result<String, ExtractError> {
     }
 }
 
-/// Endings of archives, extracts among them.
-const ARCHIVES: [&str; 7] = [".zip", ".7z", ".json7z", ".rar", ".gz", ".tar", ".cab"];
+/// Extensions of further archives, extracts among them.
+const FURTHER_ARCHIVES: [&str; 4] = ["json7z", "rar", "gz", "tar"];
+
+/// A file in every recording of perfcollect.
+const PERFCOLLECT_FILE: &str = "perf.data.txt";
 
 /// Describes the content of an archive without a trace.
 fn held(names: &[String]) -> String {
-    let archives: Vec<&String> = names
-        .iter()
-        .filter(|name| {
-            let name = name.to_ascii_lowercase();
-            ARCHIVES.iter().any(|end| name.ends_with(end))
-        })
-        .collect();
+    if names.iter().any(|name| name.rsplit(['/', '\\']).next() == Some(PERFCOLLECT_FILE)) {
+        return "is a recording of Linux by perfcollect (.trace.zip), which has no handles of Windows; record \
+                them on Windows with handlescope record or wprp"
+            .to_owned();
+    }
+    let is_archive = |name: &&String| {
+        let extension = Path::new(name).extension().unwrap_or_default();
+        let mut extensions = ARCHIVE_EXTENSIONS.iter().chain(&FURTHER_ARCHIVES);
+        extensions.any(|archive| extension.eq_ignore_ascii_case(archive))
+    };
+    let archives: Vec<&String> = names.iter().filter(is_archive).collect();
     match (names, archives.as_slice()) {
         ([], _) => "is an empty archive".to_owned(),
         (names, []) => {
@@ -200,6 +173,8 @@ mod tests {
             choose(Path::new("a.zip"), &names).expect_err("no trace").to_string()
         };
         assert_eq!(held(&[]), "a.zip: is an empty archive");
+        let perfcollect = held(&["a.trace/perf.data.txt", "a.trace/perfinfo-1.map"]);
+        assert!(perfcollect.starts_with("a.zip: is a recording of Linux"), "{perfcollect}");
         assert_eq!(held(&["x.txt"]), "a.zip: holds no trace (.etl or .dmp), only x.txt");
         let many = held(&["b.zip", "x.txt", "c.7Z", "d.json7z", "e\u{1b}.gz"]);
         let expected = "holds archives (b.zip, c.7Z, d.json7z and 1 more) and no trace; unpack it";

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{io, thread};
 
 use handlescope_model::tables::{LossKind, is_ring};
-use handlescope_model::{Cancel, Cancelled, ContainerLimits, open_file, plain_content};
+use handlescope_model::{Cancel, Cancelled, ContainerLimits, ForeignContent, open_file};
 
 use crate::error::ExtractError;
 use crate::etl::{
@@ -64,11 +64,8 @@ const USUAL_BUFFER_SIZE: u32 = 1 << 20;
 /// their size.
 const RATIO_SHARE: u64 = 10;
 
-/// Start of a log of the Event Viewer.
-const EVENT_LOG_MAGIC: &[u8] = b"ElfFile\0";
-
 impl OpenRecording {
-    /// Opens a trace (`.etl`, or `.zip` and `.7z` archives with one) and finds its buffers.
+    /// Opens a trace (`.etl`, or an archive with one) and finds its buffers.
     ///
     /// # Errors
     /// When the file cannot be read or does not start with a trace header.
@@ -103,12 +100,13 @@ impl OpenRecording {
         let read = |source| ExtractError::Read { path: path.to_path_buf(), source };
         let mut start = Vec::new();
         file.read_at(0, BUFFER_HEADER_SIZE + HEADER_EVENT_BYTES, &mut start).map_err(read)?;
-        check_kind(path, &start)?;
-        if let Some(description) = plain_content(&start) {
+        if let Some(content) = ForeignContent::from_start(&start) {
             let is_named = path.file_name().is_some_and(|file_name| *file_name == *name);
-            let description =
-                if is_named { description.to_owned() } else { format!("its {name} {description}") };
-            return Err(ExtractError::Plain { path: path.to_path_buf(), description });
+            let member = (!is_named).then_some(name);
+            return Err(ExtractError::Foreign { path: path.to_path_buf(), member, content });
+        }
+        if start.starts_with(MINIDUMP_MAGIC) {
+            return Err(ExtractError::OnlyLoaded { path: path.to_path_buf() });
         }
         let (first, header) = first_buffer(path, &start)?;
         let clock = header.clock().ok_or_else(|| {
@@ -309,28 +307,22 @@ impl Recording {
 /// Whether a file starts like a trace; its name does not matter.
 ///
 /// # Errors
-/// When it cannot be read, or is an event log.
+/// When it cannot be read, or is a file of another program that is known.
 pub fn is_trace(path: &Path) -> Result<bool, ExtractError> {
     let mut start = Vec::new();
     let bytes = (BUFFER_HEADER_SIZE + HEADER_EVENT_BYTES) as u64;
     open_file(path)
         .and_then(|file| file.take(bytes).read_to_end(&mut start))
         .map_err(|source| ExtractError::Open { path: path.to_path_buf(), source })?;
-    check_kind(path, &start)?;
-    Ok(first_buffer(path, &start).is_ok())
-}
-
-/// Refuses a log of the Event Viewer and a minidump.
-fn check_kind(path: &Path, start: &[u8]) -> Result<(), ExtractError> {
-    let path = || path.to_path_buf();
-    if start.starts_with(EVENT_LOG_MAGIC) {
-        let description = "is an event log of Windows (.evtx)".to_owned();
-        return Err(ExtractError::Plain { path: path(), description });
+    match ForeignContent::from_start(&start) {
+        Some(content) if content.is_known_format() => {
+            Err(ExtractError::Foreign { path: path.to_path_buf(), member: None, content })
+        }
+        _ if start.starts_with(MINIDUMP_MAGIC) => {
+            Err(ExtractError::OnlyLoaded { path: path.to_path_buf() })
+        }
+        _ => Ok(first_buffer(path, &start).is_ok()),
     }
-    if start.starts_with(MINIDUMP_MAGIC) {
-        return Err(ExtractError::OnlyLoaded { path: path() });
-    }
-    Ok(())
 }
 
 fn identity_of(path: &Path) -> Result<SourceIdentity, ExtractError> {

@@ -30,9 +30,9 @@ pub mod tables;
 mod untrusted;
 
 pub use archive::{
-    ArchiveError, ArchiveLimits, ArchiveWriter, Container, ContainerError, ContainerLimits,
-    EncodedTable, ParquetFile, ROW_GROUP_ROWS, TableEncoder, Trace, plain_content, replace_table,
-    unpack, write_parquet, write_parquet_with,
+    ARCHIVE_EXTENSIONS, AnyArchive, ArchiveError, ArchiveLimits, ArchiveWriter, Container,
+    ContainerError, ContainerLimits, EncodedTable, ForeignContent, ParquetFile, ROW_GROUP_ROWS,
+    TableEncoder, Trace, replace_table, unpack, write_parquet, write_parquet_with,
 };
 pub use cancel::{Cancel, Cancelled, Poll};
 pub use column::{

@@ -49,6 +49,23 @@ pub fn write_7z(path: &Path, members: &[(&str, Vec<u8>)]) {
     archive.finish().unwrap();
 }
 
+/// Writes a `.cab` of members with these names and contents in one folder, as `makecab` packs files.
+///
+/// # Panics
+/// When it cannot be written.
+pub fn write_cab(path: &Path, members: &[(&str, Vec<u8>)]) {
+    let mut builder = cab::CabinetBuilder::new();
+    let folder = builder.add_folder(cab::CompressionType::MsZip);
+    for (name, _) in members {
+        folder.add_file(*name);
+    }
+    let mut archive = builder.build(File::create(path).unwrap()).unwrap();
+    for (_, content) in members {
+        archive.next_file().unwrap().unwrap().write_all(content).unwrap();
+    }
+    archive.finish().unwrap();
+}
+
 /// A member of a `.7z` and what the archive says of it.
 #[derive(Debug, Clone)]
 pub struct Claimed {

@@ -25,7 +25,7 @@ impl Command for Load {
         usage: "QUERY…",
         arguments: Arguments::Files,
         summary: "load traces, replacing the loaded ones",
-        details: "QUERY is an extract (.json7z), a trace (.etl, also inside a .zip or .7z), a \
+        details: "QUERY is an extract (.json7z), a trace (.etl, also inside a .zip, .7z, .cab or .diagsession), a \
              minidump with handle data (.dmp, written by procdump -ma or .dump /mh), a folder of these, or a file name pattern like *leak*;!*old*. A trace is extracted \
              first; the extract is kept as Extract/NAME.json7z beside it and reused as long as \
              the trace has the same size, time and content. A trace and its extract are loaded \

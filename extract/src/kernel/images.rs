@@ -1,7 +1,8 @@
 //! Images: where files are mapped, and which files they are.
 //!
 //! Image events are of MOF class Image_Load. Identity records (MOF classes ImageID and DbgID_RSDS of KernelTraceControl)
-//! are inserted by the merge of a trace after each image event, with that event's time stamp.
+//! are inserted by the merge of a trace after each image event, with that event's time stamp. Some tools copy the records
+//! of an earlier trace into a session; these come before all image events.
 
 use std::collections::HashMap;
 
@@ -221,6 +222,51 @@ impl Identity {
     }
 }
 
+/// Identity records of one file, whose image was not seen yet.
+#[derive(Debug)]
+struct FileIdentity {
+    id: Option<ImageId>,
+    rsds: Option<Rsds>,
+}
+
+impl FileIdentity {
+    /// Whether a mapping that was first seen after these records may be of their file. One that was loaded since then is,
+    /// if it has the same time stamp.
+    fn is_of(&self, image: &ImageRow) -> bool {
+        let timestamp = self.id.as_ref().map_or(0, |id| id.timestamp);
+        match (timestamp, image.timestamp) {
+            (1.., 1..) => timestamp == image.timestamp,
+            _ => image.load.is_none(),
+        }
+    }
+
+    /// Adds a record, or returns it if it begins another file.
+    fn push(&mut self, record: Identity) -> Option<Identity> {
+        match record {
+            Identity::Rsds(rsds) if self.rsds.is_none() => self.rsds = Some(rsds),
+            record => return Some(record),
+        }
+        None
+    }
+
+    fn into_records(self) -> impl Iterator<Item = Identity> {
+        let id = self.id.map(Identity::Id);
+        id.into_iter().chain(self.rsds.map(Identity::Rsds))
+    }
+}
+
+impl From<Identity> for FileIdentity {
+    fn from(record: Identity) -> Self {
+        match record {
+            Identity::Id(id) => Self { id: Some(id), rsds: None },
+            Identity::Rsds(rsds) => Self { id: None, rsds: Some(rsds) },
+        }
+    }
+}
+
+/// Most files at an address that wait for an image: a process maps few at one address.
+const MAX_FILES_WAITING: usize = 8;
+
 /// Most images at an address among which the image of a late record is searched; a process maps few at one address.
 const MAX_IMAGES_SEARCHED: usize = 256;
 
@@ -242,6 +288,8 @@ pub struct Images {
     recent: HashMap<(u32, u64), (i64, usize)>,
     /// Identity records that wait for an image event of the same time; a single time for each address.
     early: HashMap<(u32, u64), (i64, Vec<Identity>)>,
+    /// Files at an address that no image seen so far is of.
+    unseen: HashMap<(u32, u64), Vec<FileIdentity>>,
     orphans: u64,
 }
 
@@ -283,11 +331,18 @@ impl EventFamily for Images {
     }
 
     /// Gives the identity records whose image event never came to further images at their address;
-    /// counts records at addresses without image.
+    /// counts records without image.
     fn finish(&mut self, shared: &mut Shared) {
         let keys: Vec<_> = self.early.keys().copied().collect();
         for key in keys {
             self.settle(key);
+        }
+        for (key, files) in std::mem::take(&mut self.unseen) {
+            let records = files.into_iter().flat_map(FileIdentity::into_records);
+            let is_orphan = |record: &Identity| {
+                self.first_image(key, |image| record.is_known_to(image)).is_none()
+            };
+            self.orphans += records.filter(is_orphan).count() as u64;
         }
         shared.diagnostics.add(WarningKind::IdentityWithoutImage, self.orphans, None);
     }
@@ -360,19 +415,46 @@ impl Images {
         self.early.remove(&key).map(|(_, records)| records).unwrap_or_default()
     }
 
-    /// Gives the waiting records at an address to the images that have been there so far.
+    /// Gives the waiting records at an address to the images that have been there so far, and keeps the others for an
+    /// image to come.
     fn settle(&mut self, key: (u32, u64)) {
         let Some((_, records)) = self.early.remove(&key) else { return };
+        // Whether the file of the last ImageID has an image, and which.
         let mut identified = None;
         for record in records {
             let after_id = identified.filter(|_| matches!(record, Identity::Rsds(_)));
-            let Some(row) = after_id.or_else(|| self.image_of(key, &record)) else {
-                self.orphans += 1;
-                continue;
-            };
+            let row = after_id.unwrap_or_else(|| self.image_of(key, &record));
             if matches!(record, Identity::Id(_)) {
                 identified = Some(row);
             }
+            match row {
+                Some(row) => self.identify(row, record),
+                None => self.keep(key, record),
+            }
+        }
+    }
+
+    /// Keeps a record for an image to come at its address.
+    fn keep(&mut self, key: (u32, u64), record: Identity) {
+        let files = self.unseen.entry(key).or_default();
+        let rest = match files.last_mut() {
+            Some(file) => file.push(record),
+            None => Some(record),
+        };
+        let Some(record) = rest else { return };
+        if files.len() == MAX_FILES_WAITING {
+            self.orphans += files.remove(0).into_records().count() as u64;
+        }
+        files.push(record.into());
+    }
+
+    /// Gives a new mapping the records that came before it. Of several files the last is meant.
+    fn identify_new(&mut self, key: (u32, u64), row: usize) {
+        let (Some(files), Some(image)) = (self.unseen.get_mut(&key), self.rows.get(row)) else {
+            return;
+        };
+        let Some(at) = files.iter().rposition(|file| file.is_of(image)) else { return };
+        for record in files.remove(at).into_records() {
             self.identify(row, record);
         }
     }
@@ -380,11 +462,14 @@ impl Images {
     /// The image that a record without image event belongs to: some writers log the records
     /// later, in the order of the images at their address.
     fn image_of(&self, key: (u32, u64), record: &Identity) -> Option<usize> {
-        let rows = self.rows_by_key.get(&key)?.iter().take(MAX_IMAGES_SEARCHED).copied();
-        let with = |test: fn(&Identity, &ImageRow) -> bool| {
-            rows.clone().find(|row| self.rows.get(*row).is_some_and(|row| test(record, row)))
-        };
-        with(Identity::is_missing_in).or_else(|| with(Identity::is_known_to))
+        self.first_image(key, |image| record.is_missing_in(image))
+            .or_else(|| self.first_image(key, |image| record.is_known_to(image)))
+    }
+
+    /// The first image at an address that passes a test.
+    fn first_image(&self, key: (u32, u64), test: impl Fn(&ImageRow) -> bool) -> Option<usize> {
+        let mut rows = self.rows_by_key.get(&key)?.iter().take(MAX_IMAGES_SEARCHED).copied();
+        rows.find(|row| self.rows.get(*row).is_some_and(&test))
     }
 
     fn identify(&mut self, row: usize, record: Identity) {
@@ -447,7 +532,9 @@ impl Images {
             file: ImageFile::default(),
         });
         let row = self.rows.len() - 1;
-        self.rows_by_key.entry((image.pid, image.base)).or_default().push(row);
+        let key = (image.pid, image.base);
+        self.rows_by_key.entry(key).or_default().push(row);
+        self.identify_new(key, row);
         row
     }
 }
@@ -474,8 +561,6 @@ mod tests {
 
     #[test]
     fn a_record_logged_later_belongs_to_the_image_at_its_address() {
-        let rsds =
-            |age| Rsds { base: 0x1000, pid: 4, guid: Guid([7; 16]), age, pdb_name: "a.pdb".into() };
         let mut images = Images::default();
         images.event(&image(Action::Rundown), 1);
         images.rsds(rsds(1), 5);
@@ -486,27 +571,79 @@ mod tests {
 
     #[test]
     fn a_record_before_its_image_event_is_not_given_to_an_earlier_image_at_the_address() {
-        let rsds = Rsds { base: 0x1000, pid: 4, guid: Guid([7; 16]), age: 1, pdb_name: "a".into() };
         let mut images = Images::default();
         images.event(&image(Action::Begin), 1);
         images.event(&image(Action::End), 2);
         images.event(&image(Action::Begin), 3);
-        images.rsds(rsds, 9);
+        images.rsds(rsds(1), 9);
         images.event(&image(Action::Rundown), 9);
         images.finish(&mut Shared::default());
         let known: Vec<_> = images.rows.iter().map(|row| row.file.pdb.is_some()).collect();
         assert_eq!(known, [false, true]);
     }
 
+    fn id(timestamp: u32) -> ImageId {
+        ImageId { base: 0x1000, size: 0x200, pid: 4, timestamp, original_name: "a.dll".into() }
+    }
+
+    fn rsds(age: u32) -> Rsds {
+        Rsds { base: 0x1000, pid: 4, guid: Guid([7; 16]), age, pdb_name: "a.pdb".into() }
+    }
+
+    /// Ages of the PDBs of the mappings, and the number of records without image.
+    fn ages(mut images: Images) -> (Vec<Option<u32>>, u64) {
+        let mut shared = Shared::default();
+        images.finish(&mut shared);
+        let ages = images.rows.iter().map(|row| row.file.pdb.as_ref().map(|pdb| pdb.1));
+        (ages.collect(), shared.diagnostics.of(WarningKind::IdentityWithoutImage))
+    }
+
+    #[test]
+    fn records_of_an_earlier_trace_belong_to_the_image_that_is_there_since() {
+        let mut images = Images::default();
+        images.image_id(id(77), 1);
+        images.rsds(rsds(1), 2);
+        images.event(&image(Action::Rundown), 5);
+        images.event(&image(Action::End), 6);
+        images.event(&image(Action::Begin), 7);
+        assert_eq!(images.rows[0].timestamp, 77);
+        assert_eq!(ages(images), (vec![Some(1), None], 0));
+    }
+
+    #[test]
+    fn records_of_an_earlier_trace_belong_to_a_later_load_of_the_same_file_only() {
+        for (timestamp, expected) in [(77, (Some(1), 0)), (78, (None, 2)), (0, (None, 2))] {
+            for action in [Action::Begin, Action::Rundown] {
+                let mut images = Images::default();
+                images.image_id(id(77), 1);
+                images.rsds(rsds(1), 1);
+                images.event(&Image { timestamp, ..image(action) }, 5);
+                let (age, orphans) = match (timestamp, action) {
+                    // Rundowns lack the time stamp.
+                    (0, Action::Rundown) => (Some(1), 0),
+                    _ => expected,
+                };
+                assert_eq!(ages(images), (vec![age], orphans), "{timestamp} {action:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn of_the_records_of_several_traces_the_last_count_and_few_are_kept() {
+        let mut images = Images::default();
+        for time in 1..=40 {
+            images.image_id(id(77), time);
+            images.rsds(rsds(time as u32), time);
+        }
+        images.event(&image(Action::Rundown), 50);
+        assert!(images.unseen.values().all(|files| files.len() < MAX_FILES_WAITING));
+        // The ImageIDs that are kept are those of the image.
+        let others = 2 * (40 - MAX_FILES_WAITING) + MAX_FILES_WAITING - 1;
+        assert_eq!(ages(images), (vec![Some(40)], others as u64));
+    }
+
     #[test]
     fn identity_belongs_to_the_image_event_of_its_time_in_either_order() {
-        let id = |timestamp| ImageId {
-            base: 0x1000,
-            size: 0x200,
-            pid: 4,
-            timestamp,
-            original_name: "a.dll".into(),
-        };
         let mut images = Images::default();
         images.event(&image(Action::Rundown), 1);
         images.image_id(id(77), 1);

@@ -2,7 +2,7 @@
 //!
 //! WPR writes PDBs of native images to `X.etl.NGENPDB`, Visual Studio to `X.etl.NGENPDBS` (learn, "CLR 4.0 NGEN
 //! PDB support"), ETWAnalyzer reads `X.etl.EmbeddedPdbs`; PerfView packs `symbols` and `X.etl.ngenpdbs` into the
-//! `.zip`, and looks for `symbols` beside a trace. All are laid out as symbol servers are.
+//! `.zip`, and looks for `symbols` beside a trace; others pack `PDBCache`. All are laid out as symbol servers are.
 //!
 //! Symbols in the archive that a trace lies in, unpacked when they are requested.
 
@@ -10,8 +10,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use handlescope_model::output::temporary_folder;
-use handlescope_model::unpack::{SevenZipMembers, Zip, copy};
-use handlescope_model::{Container, ContainerError, ContainerLimits};
+use handlescope_model::{ARCHIVE_EXTENSIONS, AnyArchive, ContainerError, ContainerLimits};
 use rustc_hash::FxHashMap;
 use tempfile::TempDir;
 
@@ -19,18 +18,17 @@ use super::identity::StoreKey;
 use super::report::SymbolFileError;
 
 /// Finds the folders of symbols saved with a trace: real folders, no links, and the trace itself
-/// where it is a `.zip` or `.7z`. They are to be searched first, in this order.
+/// where it is an archive. They are to be searched first, in this order.
 ///
 /// `trace` is the trace or an extract of it; one in a folder `Extract` is searched from the folder above, too.
 pub fn symbols_beside(trace: &Path) -> Vec<PathBuf> {
     let name = trace.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase());
     let (Some(name), Some(folder)) = (name, trace.parent()) else { return Vec::new() };
-    let stem = [".etl.zip", ".etl.7z", ".json7z", ".zip", ".7z", ".etl"]
-        .iter()
-        .find_map(|end| name.strip_suffix(end))
-        .unwrap_or(&name);
+    let packed = name.rsplit_once('.').filter(|(_, end)| ARCHIVE_EXTENSIONS.contains(end));
+    let name = packed.map_or(&*name, |(name, _)| name);
+    let stem = [".json7z", ".etl"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
     let specific = ENDS.iter().flat_map(|end| [format!("{stem}.etl{end}"), format!("{stem}{end}")]);
-    let names: Vec<String> = specific.chain([FOR_ALL.to_owned()]).collect();
+    let names: Vec<String> = specific.chain(FOR_ALL.map(str::to_owned)).collect();
     let is_extract = folder.file_name().is_some_and(|name| name.eq_ignore_ascii_case("extract"));
     let above = folder.parent().filter(|_| is_extract);
     let mut folders = Vec::new();
@@ -64,8 +62,8 @@ fn folders_named(folder: &Path, names: &[String]) -> Vec<PathBuf> {
 /// Suffixes after the name of a trace in the names of folders of symbols, in the order PerfView searches
 /// them.
 pub const ENDS: [&str; 3] = [".ngenpdbs", ".ngenpdb", ".embeddedpdbs"];
-/// PerfView's folder for the symbols of all traces beside it, and in a `.zip`. PerfView searches it last.
-const FOR_ALL: &str = "symbols";
+/// Folders for the symbols of all traces beside them, and in an archive. PerfView searches its own, `symbols`, last.
+const FOR_ALL: [&str; 2] = ["symbols", "pdbcache"];
 
 /// Symbols in archives.
 #[derive(Default)]
@@ -111,7 +109,9 @@ impl PackedSymbols {
         let io = |action| SymbolFileError::io(action, archive);
         let limits = ContainerLimits::for_members_of(max_bytes);
         let packed = fs::metadata(archive).map_err(io("read"))?.len();
-        let opened = Member::open(archive, member, &limits).map_err(failed)?;
+        let opened = opened(archive, &limits)
+            .and_then(|opened| opened.member(member, &limits))
+            .map_err(failed)?;
         let unpacked = self.unpacked.entry(archive.to_owned()).or_default();
         *unpacked = unpacked.saturating_add(opened.size());
         limits.check_content(archive, packed, *unpacked).map_err(failed)?;
@@ -123,91 +123,27 @@ impl PackedSymbols {
         fs::create_dir_all(&folder).map_err(io("unpack"))?;
         let path = folder.join(&key.name);
         let target = File::create(&path).map_err(io("unpack"))?;
-        opened.unpack(target).map_err(failed)?;
+        opened.unpack(&target, &|_| Ok(())).map_err(failed)?;
         Ok(path)
-    }
-}
-
-/// A member that may be unpacked.
-enum Member<'a> {
-    Zip(Box<Zip>, &'a Path, &'a str, u64),
-    SevenZip(Box<SevenZipMembers<'a>>),
-}
-
-impl<'a> Member<'a> {
-    /// Opens an archive at a member, if the limits allow to unpack that.
-    fn open(
-        archive: &'a Path,
-        member: &'a str,
-        limits: &ContainerLimits,
-    ) -> Result<Self, ContainerError> {
-        if is_seven_zip(archive) {
-            let container = Container::open(archive, limits)?;
-            let index = container.archive.files.iter().position(|entry| entry.name == member);
-            let indexes = index.into_iter().collect();
-            let members = SevenZipMembers::choose(archive, container, indexes, limits)?;
-            return Ok(Self::SevenZip(Box::new(members)));
-        }
-        let mut zip = opened_zip(archive)?;
-        let size =
-            zip.archive.by_name(member).map_err(|error| damaged(archive, member, &error))?.size();
-        limits.check_size(archive, member, size)?;
-        Ok(Self::Zip(Box::new(zip), archive, member, size))
-    }
-
-    /// Unpacked size, bytes.
-    fn size(&self) -> u64 {
-        match self {
-            Self::Zip(.., size) => *size,
-            Self::SevenZip(members) => members.entries().map(|(_, size)| size).sum(),
-        }
-    }
-
-    fn unpack(self, mut target: File) -> Result<(), ContainerError> {
-        match self {
-            Self::SevenZip(members) => members.unpack(&[target], &|_| Ok(())),
-            Self::Zip(mut zip, path, member, size) => {
-                let mut content =
-                    zip.archive.by_name(member).map_err(|error| damaged(path, member, &error))?;
-                copy(&mut content, &mut target, size, &|_| Ok(()))
-                    .map_err(|error| damaged(path, member, &error))
-            }
-        }
     }
 }
 
 /// Whether a trace lies in an archive in which symbols are looked for.
 pub fn is_archive(trace: &Path) -> bool {
-    is_seven_zip(trace) || has_extension(trace, "zip")
-}
-
-fn is_seven_zip(path: &Path) -> bool {
-    has_extension(path, "7z")
-}
-
-fn has_extension(path: &Path, extension: &str) -> bool {
-    path.extension().is_some_and(|actual| actual.eq_ignore_ascii_case(extension))
+    let extension = trace.extension().unwrap_or_default();
+    ARCHIVE_EXTENSIONS.iter().any(|archive| extension.eq_ignore_ascii_case(archive))
 }
 
 fn member_names(archive: &Path) -> Result<Vec<String>, ContainerError> {
-    if is_seven_zip(archive) {
-        // Nothing is unpacked but the table of contents.
-        let container = Container::open(archive, &ContainerLimits::for_members_of(u64::MAX))?;
-        let files = container.archive.files.into_iter().filter(|entry| !entry.is_directory);
-        return Ok(files.map(|entry| entry.name).collect());
-    }
-    opened_zip(archive).map(|zip| zip.names)
+    // Nothing is unpacked but the table of contents.
+    opened(archive, &ContainerLimits::for_members_of(u64::MAX)).map(|opened| opened.names())
 }
 
-fn opened_zip(path: &Path) -> Result<Zip, ContainerError> {
-    let file = File::open(path)
-        .map_err(|source| ContainerError::Open { path: path.to_path_buf(), source })?;
-    Zip::open(path, file)
-}
-
-fn damaged(path: &Path, member: &str, error: &dyn std::error::Error) -> ContainerError {
-    let (path, member) = (path.to_path_buf(), member.to_owned());
-    ContainerError::Member { path, member, reason: error.to_string() }
+fn opened<'a>(path: &'a Path, limits: &ContainerLimits) -> Result<AnyArchive<'a>, ContainerError> {
+    AnyArchive::open(path, limits)?.ok_or_else(|| ContainerError::Unreadable {
+        path: path.to_path_buf(),
+        reason: "it is not an archive".to_owned(),
+    })
 }
 
 /// Whether a member of an archive lies in a folder for symbols.
@@ -215,7 +151,7 @@ fn is_symbol(name: &str) -> bool {
     let folders = name.rsplit(['/', '\\']).skip(1).map(str::to_ascii_lowercase);
     folders
         .into_iter()
-        .any(|folder| folder == FOR_ALL || ENDS.iter().any(|end| folder.ends_with(end)))
+        .any(|folder| FOR_ALL.contains(&&*folder) || ENDS.iter().any(|end| folder.ends_with(end)))
 }
 
 #[cfg(test)]
@@ -227,7 +163,7 @@ mod tests {
 
     use super::*;
     use crate::Outcome;
-    use crate::fixture::{TestPdb, names_from};
+    use crate::fixture::{TestPdb, cabinet, names_from};
 
     fn folder_with(names: &[&str]) -> TempDir {
         let folder = tempfile::tempdir().expect("a folder");
@@ -254,7 +190,15 @@ mod tests {
             ["A.ngenpdb", "a.etl.EmbeddedPdbs", "a.etl.NGENPDB", "a.ETL.ngenpdbs", "b.etl.NGENPDB"];
         let folder = folder_with(&names);
         let expected = ["a.ETL.ngenpdbs", "a.etl.NGENPDB", "A.ngenpdb", "a.etl.EmbeddedPdbs"];
-        for trace in ["a.etl", "A.etl.zip", "a.zip", "a.json7z", "Extract/a.json7z"] {
+        for trace in [
+            "a.etl",
+            "A.etl.zip",
+            "a.zip",
+            "a.cab",
+            "a.diagsession",
+            "a.json7z",
+            "Extract/a.json7z",
+        ] {
             assert_eq!(beside(&folder, trace), expected, "{trace}");
         }
         assert_eq!(beside(&folder, "b.etl"), ["b.etl.NGENPDB"]);
@@ -263,10 +207,10 @@ mod tests {
 
     #[test]
     fn a_folder_for_all_traces_comes_behind_the_folders_of_the_trace() {
-        let folder = folder_with(&["Symbols", "a.etl.NGENPDB", "Extract/symbols"]);
-        assert_eq!(beside(&folder, "a.etl"), ["a.etl.NGENPDB", "Symbols"]);
-        assert_eq!(beside(&folder, "b.etl"), ["Symbols"]);
-        let expected = ["Extract/symbols", "a.etl.NGENPDB", "Symbols"];
+        let folder = folder_with(&["Symbols", "PDBCache", "a.etl.NGENPDB", "Extract/symbols"]);
+        assert_eq!(beside(&folder, "a.etl"), ["a.etl.NGENPDB", "Symbols", "PDBCache"]);
+        assert_eq!(beside(&folder, "b.etl"), ["Symbols", "PDBCache"]);
+        let expected = ["Extract/symbols", "a.etl.NGENPDB", "Symbols", "PDBCache"];
         assert_eq!(beside(&folder, "Extract/a.json7z"), expected);
     }
 
@@ -324,13 +268,19 @@ mod tests {
         path
     }
 
+    fn cabinet_with(folder: &TempDir, name: &str, content: &[u8]) -> PathBuf {
+        let path = folder.path().join("a.cab");
+        fs::write(&path, cabinet(name, content)).expect("an archive");
+        path
+    }
+
     #[test]
     fn symbols_in_the_archive_of_a_trace_are_unpacked_when_they_are_needed() {
         let pdb = TestPdb::new(&[(0x1000, "Work")]);
         let folder = tempfile::tempdir().expect("a folder");
         let store = pdb.store_path("a.pdb");
-        for parent in ["symbols", "Symbols", "a.etl.ngenpdbs", "deep/symbols"] {
-            for archive in [zip_with, seven_zip_with] {
+        for parent in ["symbols", "Symbols", "PDBCache", "a.etl.ngenpdbs", "deep/symbols"] {
+            for archive in [zip_with, seven_zip_with, cabinet_with] {
                 let path = archive(&folder, &format!("{parent}/{store}"), &pdb.bytes());
                 let (chain, outcome) = names_from(vec![path.clone()], &pdb, 1 << 30);
                 assert_eq!(chain.first().map(|frame| &*frame.function), Some("Work"), "{path:?}");
@@ -338,7 +288,7 @@ mod tests {
                 assert_eq!(outcome, Outcome::Resolved { file, was_converted: false });
             }
         }
-        for archive in [zip_with, seven_zip_with] {
+        for archive in [zip_with, seven_zip_with, cabinet_with] {
             let path = archive(&folder, &format!("elsewhere/{store}"), &pdb.bytes());
             assert_eq!(names_from(vec![path], &pdb, 1 << 30).1, Outcome::NotFound);
         }
@@ -349,7 +299,7 @@ mod tests {
         let pdb = TestPdb::new(&[(0x1000, "Work")]);
         let folder = tempfile::tempdir().expect("a folder");
         let name = format!("symbols/{}", pdb.store_path("a.pdb"));
-        for archive in [zip_with, seven_zip_with] {
+        for archive in [zip_with, seven_zip_with, cabinet_with] {
             let path = archive(&folder, &name, &pdb.bytes());
             assert!(names_from(vec![path], &pdb, 100).0.is_empty());
             let path = archive(&folder, &name, b"no PDB");
@@ -362,7 +312,7 @@ mod tests {
         let pdb = TestPdb::new(&[(0x1000, "Work")]);
         let folder = tempfile::tempdir().expect("a folder");
         let name = format!("symbols/{}", pdb.store_path("a.pdb"));
-        for archive in [zip_with, seven_zip_with] {
+        for archive in [zip_with, seven_zip_with, cabinet_with] {
             let path = archive(&folder, &name, &pdb.bytes());
             let bytes = fs::read(&path).expect("bytes");
             for end in (0..bytes.len()).step_by(bytes.len() / 9) {

@@ -1,13 +1,13 @@
-//! 7z files from untrusted sources: the table of contents is checked before anything is unpacked. Also detects files that
-//! are neither an archive nor a trace.
+//! 7z files from untrusted sources: the table of contents is checked before anything is unpacked.
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek};
+use std::io::{self, BufReader, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
 use sevenz_rust::{Archive, Block, Password};
 
+use super::foreign::{ForeignContent, START};
 use super::header::{self, decoder_memory};
 use crate::file::open_file;
 use crate::noting::Reason;
@@ -20,8 +20,8 @@ pub enum ContainerError {
     #[error("{}: cannot open: {}", Untrusted(.path), Reason(.source))]
     Open { path: PathBuf, source: io::Error },
     /// The file is plainly something else.
-    #[error("{}: {description}, not a 7z archive", Untrusted(.path))]
-    Plain { path: PathBuf, description: &'static str },
+    #[error("{}: {}", Untrusted(.path), .content.instead_of("a 7z archive"))]
+    Foreign { path: PathBuf, content: ForeignContent },
     /// The file is not an archive, or is damaged.
     #[error("{}: cannot unpack: {reason}", Untrusted(.path))]
     Unreadable { path: PathBuf, reason: String },
@@ -193,8 +193,10 @@ impl Container {
             |reason: String| ContainerError::Unreadable { path: path.to_path_buf(), reason };
         let file = open_file(path).map_err(open)?;
         let packed = file.metadata().map_err(open)?.len();
-        if let Some(description) = plain_file(&file).map_err(open)? {
-            return Err(ContainerError::Plain { path: path.to_path_buf(), description });
+        let mut start = Vec::new();
+        (&file).take(START).read_to_end(&mut start).map_err(open)?;
+        if let Some(content) = ForeignContent::from_start(&start) {
+            return Err(ContainerError::Foreign { path: path.to_path_buf(), content });
         }
         let mut source = BufReader::new(file);
         source.rewind().map_err(open)?;
@@ -235,47 +237,6 @@ fn suspicion(name: &str) -> Option<&'static str> {
     None
 }
 
-/// Bytes examined at the start of a file.
-const START: u64 = 512;
-
-/// Describes a file, as in `is a text file`, when it is empty or has nothing but text at its start.
-///
-/// # Errors
-/// When it cannot be read.
-fn plain_file(file: impl Read) -> io::Result<Option<&'static str>> {
-    let mut start = Vec::new();
-    file.take(START).read_to_end(&mut start)?;
-    Ok(plain_content(&start))
-}
-
-/// Describes the content by the start of a file, as in `is a text file`, when it is empty or
-/// nothing but text.
-pub fn plain_content(start: &[u8]) -> Option<&'static str> {
-    let length = start.len().min(START as usize);
-    match start.get(..length) {
-        None | Some([]) => Some("is empty (0 bytes)"),
-        Some(start) if is_text(start) => Some("is a text file"),
-        Some(_) => None,
-    }
-}
-
-/// UTF-16 with its mark, or UTF-8 without control characters but those of lines. The last character may be
-/// cut.
-fn is_text(start: &[u8]) -> bool {
-    if start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF") {
-        return true;
-    }
-    let text = match std::str::from_utf8(start) {
-        Ok(text) => text,
-        Err(error) if error.error_len().is_none() => {
-            let whole = start.get(..error.valid_up_to()).unwrap_or_default();
-            std::str::from_utf8(whole).unwrap_or_default()
-        }
-        Err(_) => return false,
-    };
-    !text.is_empty() && !text.chars().any(|c| c.is_control() && !"\t\r\n\x0C".contains(c))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -300,21 +261,6 @@ mod tests {
         }
         for good in ["x.json", "a/x.json", "..x.json", "a..b"] {
             assert!(suspicion(good).is_none(), "{good}");
-        }
-    }
-
-    #[test]
-    fn text_is_text_in_any_encoding_and_nothing_else_is() {
-        assert_eq!(plain_content(b""), Some("is empty (0 bytes)"));
-        let long = "ä".repeat(300);
-        for text in [&b"a,b\r\n1,2\r\n"[..], b"\xFF\xFEa\0", b"\xEF\xBB\xBF{}", long.as_bytes()] {
-            assert_eq!(plain_content(text), Some("is a text file"), "{text:?}");
-            assert!(plain_file(text).is_ok_and(|description| description.is_some()));
-        }
-        assert_eq!(plain_content(&[0x58, 0x61, 0xC3]), Some("is a text file"), "cut");
-        for binary in [&b"7z\xBC\xAF\x27\x1C"[..], b"PK\x03\x04", b"\0\0\x01", b"\x80abc", b"\xC3"]
-        {
-            assert_eq!(plain_content(binary), None, "{binary:?}");
         }
     }
 }

@@ -8,11 +8,13 @@
 //! * A writer fills a temporary file beside the target and renames it at the very end, so that a
 //!   reader never sees half an archive.
 
+mod any_archive;
 mod claims;
 mod container;
 mod decode;
 mod encoding;
 mod error;
+mod foreign;
 mod header;
 mod hybrid;
 mod lists;
@@ -27,9 +29,11 @@ mod replace;
 pub mod unpack;
 mod writer;
 
+pub use any_archive::{ARCHIVE_EXTENSIONS, AnyArchive};
 pub use claims::ArchiveLimits;
-pub use container::{Container, ContainerError, ContainerLimits, plain_content};
+pub use container::{Container, ContainerError, ContainerLimits};
 pub use error::ArchiveError;
+pub use foreign::ForeignContent;
 pub use parquet::{ParquetFile, ROW_GROUP_ROWS};
 pub use reader::Trace;
 pub use replace::replace_table;

@@ -83,9 +83,59 @@ fn a_trace_is_known_by_its_content_and_an_event_log_is_named() {
     for name in ["system.evtx", "system.etl"] {
         fs::write(shell.path(name), b"ElfFile\0\0\0\0\0\0\0\0\0").unwrap();
         let run = shell.run(&[name, "-c", ".list"]);
-        let expected = format!("error: {name}: is an event log of Windows (.evtx), not a trace\n");
+        let expected = format!(
+            "error: {name}: is an event log of Windows (.evtx), not a trace; it has no handles; record them with \
+             handlescope record or wprp\n"
+        );
         assert_eq!(run.stderr, expected, "{run:?}");
     }
+}
+
+#[test]
+fn files_of_other_programs_are_named_with_what_to_do() {
+    let shell = Shell::new();
+    let objects = |class: &str| [b"\x14\0\0\0!FastSerialization.1\x05", class.as_bytes()].concat();
+    for (name, content, expected) in [
+        (
+            "a.etlx",
+            objects("Microsoft.Diagnostics.Tracing.Etlx.TraceLog"),
+            "is PerfView's copy of a trace (.etlx), not a trace; load the .etl that it was made of",
+        ),
+        (
+            "a.nettrace",
+            b"Nettrace\x14\0\0\0!FastSerialization.1".to_vec(),
+            "is a recording of the .NET runtime (.nettrace), not a trace; it has no handles; record them",
+        ),
+        (
+            "pointer.etl",
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n".to_vec(),
+            "is a pointer of Git LFS, not a trace; fetch the file with git lfs pull",
+        ),
+        (
+            "pointer.json7z",
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n".to_vec(),
+            "is a pointer of Git LFS, not a 7z archive; fetch the file with git lfs pull",
+        ),
+        (
+            "page.etl.zip",
+            b"\r\n<!DOCTYPE html>\n<html><body>Sign in</body></html>".to_vec(),
+            "is a web page (HTML), not a trace; download the file that the page offers, or save its text",
+        ),
+    ] {
+        fs::write(shell.path(name), &content).unwrap();
+        // The name does not matter, but that of an extract.
+        let unnamed = format!("{name}.bin");
+        fs::write(shell.path(&unnamed), &content).unwrap();
+        let names = [name, &unnamed];
+        for name in names.into_iter().take(if name.ends_with("json7z") { 1 } else { 2 }) {
+            let run = shell.run(&[name, "-c", ".list"]);
+            assert_eq!(run.status, Some(1), "{run:?}");
+            assert!(run.stderr.contains(&format!("error: {name}: {expected}")), "{run:?}");
+        }
+    }
+    write_zip(&shell.path("a.trace.zip"), &[("a.trace/perf.data.txt", b"swapper".to_vec())]);
+    let run = shell.run(&["a.trace.zip", "-c", ".list"]);
+    assert!(run.stderr.contains("a.trace.zip: is a recording of Linux by perfcollect"), "{run:?}");
 }
 
 #[test]

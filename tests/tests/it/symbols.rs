@@ -5,7 +5,8 @@ use std::fs;
 use handlescope_symbols::{
     ModuleIdentity, Outcome, PdbIdentity, SymbolPath, Symbolizer, SymbolizerOptions,
 };
-use handlescope_tests::data::SharedTrace;
+use handlescope_tests::binary::Shell;
+use handlescope_tests::data::{SharedTrace, faults};
 use handlescope_tests::needs_data;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -149,4 +150,16 @@ fn the_pdbs_of_one_trace_do_not_serve_another() {
         );
     }
     assert!(symbolizer.report().iter().all(|report| report.outcome == Outcome::NotFound));
+}
+
+#[needs_data]
+#[test]
+fn identities_that_come_before_all_image_events_are_those_of_the_modules() {
+    let (shell, trace) = (Shell::new(), "early-identities.etl.7z");
+    fs::copy(faults().join(trace), shell.path(trace)).unwrap();
+    let query = ".sql select count(*) as modules, count(pdb_guid) as pdbs from modules";
+    let run = shell.run(&[trace, "-c", query]).ok();
+    let row: Vec<&str> = run.stdout.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!(row, ["21", "21"], "{run:?}");
+    assert!(!run.stderr.contains("image identit"), "{run:?}");
 }

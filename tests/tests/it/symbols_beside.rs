@@ -3,7 +3,7 @@
 use std::fs;
 
 use handlescope_tests::binary::{Shell, sample_symbols, sample_trace};
-use handlescope_tests::containers::{write_7z, write_zip};
+use handlescope_tests::containers::{write_7z, write_cab, write_zip};
 use handlescope_tests::folders::{copy_folder, files};
 
 const QUERY: &str = ".dump ObjectRef -Leak -TopN 1 -ShowStack";
@@ -35,24 +35,32 @@ fn symbols_of_an_unloaded_trace_no_longer_count() {
     assert!(named < unnamed, "{run:?}");
 }
 
-/// The trace with its symbols, as members of an archive.
-fn members() -> Vec<(String, Vec<u8>)> {
+/// The trace with its symbols in a folder, as members of an archive.
+fn members(folder: &str) -> Vec<(String, Vec<u8>)> {
     let trace = ("leaky.etl".to_owned(), fs::read(sample_trace()).unwrap());
     let symbols = files(&sample_symbols()).into_iter().map(|(file, content)| {
         let name = file.strip_prefix(sample_symbols()).unwrap().to_string_lossy().into_owned();
-        (format!("symbols/{}", name.replace('\\', "/")), content)
+        (format!("{folder}/{}", name.replace('\\', "/")), content)
     });
     [trace].into_iter().chain(symbols).collect()
 }
 
 #[test]
 fn symbols_in_the_archive_of_a_trace_give_names() {
-    let (shell, members) = (Shell::new(), members());
-    let members: Vec<(&str, Vec<u8>)> =
-        members.iter().map(|(name, content)| (name.as_str(), content.clone())).collect();
-    write_zip(&shell.path("leaky.etl.zip"), &members);
-    write_7z(&shell.path("leaky.etl.7z"), &members);
-    for archive in ["leaky.etl.zip", "leaky.etl.7z"] {
+    let shell = Shell::new();
+    type Write = fn(&std::path::Path, &[(&str, Vec<u8>)]);
+    for (archive, write, folder) in [
+        ("leaky.etl.zip", write_zip as Write, "symbols"),
+        ("leaky.etl.7z", write_7z, "symbols"),
+        ("packed.etl.zip", write_zip, "PDBCache"),
+        ("ngen.etl.zip", write_zip, "leaky.etl.NGENPDB"),
+        ("leaky.cab", write_cab, "PDBCache"),
+        ("leaky.diagsession", write_zip, "symbols"),
+    ] {
+        let members = members(folder);
+        let members: Vec<(&str, Vec<u8>)> =
+            members.iter().map(|(name, content)| (name.as_str(), content.clone())).collect();
+        write(&shell.path(archive), &members);
         let run = shell.run(&[archive, "-c", QUERY, "-c", ".dump Symbols"]).ok();
         assert!(run.stdout.contains(NAMED), "{run:?}");
         assert!(run.stdout.contains(archive), "{run:?}");

@@ -177,7 +177,7 @@ pub const fn max_size_option<A>(example: &'static str, set: &'static To<A, u64>)
         names: &["-MaxSize", "--max-size"],
         help: "maximum size of an archive member",
         details: "Protects against archives that would fill the disk. Default: 64 GiB for a trace \
-             in a .zip or .7z, 16 GiB for a table of an extract, 4 GiB for a part of an \
+             in an archive, 16 GiB for a table of an extract, 4 GiB for a part of an \
              ETWAnalyzer extract, and no compression ratio above 1000.",
         example,
         take: to(set),

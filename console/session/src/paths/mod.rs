@@ -18,10 +18,14 @@ pub use self::overwrite::{
 };
 pub use self::roots::{Access, RootError, Roots};
 pub use self::written::exclusive_lock;
+use handlescope_model::ARCHIVE_EXTENSIONS;
 use handlescope_model::stable_hash::name_of;
 
 /// Extensions of files that hold a trace.
-pub const TRACE_EXTENSIONS: &[&str] = &["etl", "zip", "7z", DUMP_EXTENSION];
+pub const TRACE_EXTENSIONS: &[&str] = &{
+    let [zip, seven_zip, diagsession, cabinet] = ARCHIVE_EXTENSIONS;
+    ["etl", zip, seven_zip, diagsession, cabinet, DUMP_EXTENSION]
+};
 
 /// Extension of minidumps. It stays in the name of an extract, because a dump is often named like the trace beside it.
 const DUMP_EXTENSION: &str = "dmp";
@@ -119,7 +123,7 @@ pub fn stem(path: &Path) -> OsString {
         return path.file_name().unwrap_or_default().to_owned();
     }
     let mut stem = PathBuf::from(path.file_stem().unwrap_or_default());
-    if has_extension(path, &["zip", "7z"]) && has_extension(&stem, &["etl"]) {
+    if has_extension(path, &ARCHIVE_EXTENSIONS) && has_extension(&stem, &["etl"]) {
         stem.set_extension("");
     }
     stem.into_os_string()

@@ -22,7 +22,8 @@ pub enum LoadError {
     Root(#[from] RootError),
     /// The file is not a trace.
     #[error(
-        "{}: neither an extract (.json7z) nor a trace (.etl, or a .zip or .7z with one) nor a minidump (.dmp) nor \
+        "{}: neither an extract (.json7z) nor a trace (.etl, or a .zip, .7z, .cab or .diagsession with \
+         one) nor a minidump (.dmp) nor \
          text that lists handles (!htrace, !handle, handle.exe, CSV of System Informer)",
         Untrusted(.path)
     )]

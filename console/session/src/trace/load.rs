@@ -185,7 +185,7 @@ fn check_text(path: &Path, cancel: &Cancel) -> Result<(), LoadError> {
         TextContent::NotUnderstood(line) => {
             Err(SourceError::NotUnderstood { path: path_of(), line }.into())
         }
-        TextContent::Other if is_trace(path)? => Ok(()),
+        TextContent::NoHandles | TextContent::Other if is_trace(path)? => Ok(()),
         TextContent::Other => Err(LoadError::UnknownFormat { path: path_of() }),
         TextContent::NoHandles => Err(LoadError::NoHandlesInText { path: path_of() }),
     }

@@ -44,9 +44,6 @@ use crate::operations::{Entry, Handles, Operation, Tables, event_counts, stack_e
 /// Beginning of the names of kinds of events.
 const SOURCE: &str = "minidump";
 
-/// Start of a dump of the kernel, of 32 and of 64 bits.
-const KERNEL_MAGICS: [&[u8]; 2] = [b"PAGEDUMP", b"PAGEDU64"];
-
 /// Whether a file starts like a minidump; its name does not matter.
 ///
 /// # Errors
@@ -61,14 +58,10 @@ pub fn is_dump(path: &Path) -> Result<bool, ExtractError> {
 /// Whether the content of a trace's file is a minidump.
 ///
 /// # Errors
-/// When it cannot be read, or is a dump of the kernel.
+/// When it cannot be read.
 pub fn is_content(input: &mut Input, path: &Path) -> Result<bool, ExtractError> {
     let start = start_of(&mut input.file)
         .map_err(|source| ExtractError::Read { path: path.to_path_buf(), source })?;
-    if KERNEL_MAGICS.contains(&start.as_slice()) {
-        let description = "is a dump of the kernel, not of a process".to_owned();
-        return Err(ExtractError::Plain { path: path.to_path_buf(), description });
-    }
     Ok(start.starts_with(MINIDUMP_MAGIC))
 }
 

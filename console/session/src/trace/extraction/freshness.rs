@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use handlescope_extract::SourceIdentity;
 use handlescope_model::tables::TraceInfos;
-use handlescope_model::{ArchiveError, Reason, Table, Trace};
+use handlescope_model::{ARCHIVE_EXTENSIONS, ArchiveError, Reason, Table, Trace};
 
 use crate::paths::{EXTRACT_FOLDER, stem};
 
@@ -66,7 +66,11 @@ pub fn differing_trace(extract: &Path, opened: &Trace) -> Option<(PathBuf, Strin
     for folder in [Some(folder), above].into_iter().flatten() {
         // A text is named with its extension.
         let text = (name == *recorded.name).then_some("");
-        for end in text.into_iter().chain([".etl", ".etl.zip", ".etl.7z", ".zip", ".7z"]) {
+        let packed = ["", ".etl"].into_iter().flat_map(|inner| {
+            ARCHIVE_EXTENSIONS.iter().map(move |archive| format!("{inner}.{archive}"))
+        });
+        let ends = text.into_iter().chain([".etl"]).map(str::to_owned).chain(packed);
+        for end in ends {
             let mut file = name.clone();
             file.push(end);
             let trace = folder.join(file);
