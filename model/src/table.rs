@@ -49,6 +49,8 @@ tables! {
     Processes = "processes";
     /// Threads, one row per lifetime.
     Threads = "threads";
+    /// Processes that have ended, and are still in memory.
+    Zombies = "zombies";
     /// Modules, one row per file identity.
     Modules = "modules";
     /// Address and time ranges of mapped modules.

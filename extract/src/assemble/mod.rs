@@ -32,7 +32,7 @@ use hashbrown::{HashMap, HashSet};
 use crate::collect::{Collector, EventCounter};
 use crate::error::ExtractError;
 use crate::etl::{Clock, WarningKind};
-use crate::kernel::ImagePaths;
+use crate::kernel::{ImagePaths, Processes};
 use crate::lifecycle::{
     self, AllocationColumns, AllocationStats, EventOwners, ExitCloses, Lifetimes, MissingEvents,
     ProcessIndex, TrackedEvents, UnseenCloses, closed_start_handles, find_lost_starts,
@@ -157,7 +157,7 @@ pub fn assemble(
     let frames_in_modules = frames.in_modules();
     let frames = assembly.write_methods_and_start_frames(&mut writer, frames)?;
     writer.table(Table::Symbols, Symbols::default().into_frame())?;
-    assembly.write_system(&mut writer, modules)?;
+    assembly.write_system(&mut writer, modules, recording.header.start_time)?;
     writer.table(Table::EventCounts, counts.into_frame())?;
     let warnings = warnings.warnings();
     let table: Warnings = warnings.iter().cloned().collect();
@@ -404,17 +404,21 @@ impl Assembly<'_> {
         Ok(frames)
     }
 
-    /// Writes the inventory of the system: types, processes, threads, modules and volumes.
+    /// Writes the inventory of the system: types, processes, zombies, threads, modules and volumes.
     fn write_system(
         &self,
         writer: &mut ArchiveWriter,
         modules: ModuleTables,
+        session_start: i64,
     ) -> Result<(), ArchiveError> {
         let Self { collected, index, clock, .. } = *self;
         writer.table(Table::ObjectTypes, object_types(collected).into_frame())?;
         let image_paths = modules.process_images(collected, index);
         let processes = processes::table(&collected.processes.rows, &image_paths, clock);
         writer.table(Table::Processes, processes.into_frame())?;
+        let Processes { rows, zombies, .. } = &collected.processes;
+        let zombies = processes::zombies(zombies, rows, session_start, clock);
+        writer.table(Table::Zombies, zombies.into_frame())?;
         let threads = processes::threads(&collected.threads.rows, index, clock);
         writer.table(Table::Threads, threads.into_frame())?;
         let (modules, loads) = modules.into_tables();

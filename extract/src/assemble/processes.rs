@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use handlescope_model::ProcessIdx;
-use handlescope_model::tables::{Process, Processes, Thread, Threads};
+use handlescope_model::tables::{Process, Processes, Thread, Threads, Zombie, Zombies};
 
 use crate::etl::Clock;
-use crate::kernel::{ProcessRow, ThreadRow};
+use crate::kernel::{ProcessRow, ThreadRow, ZombieRow};
 use crate::lifecycle::ProcessIndex;
 
 /// Makes the table; rows keep their order, so that row numbers stay valid.
@@ -30,6 +30,40 @@ pub fn table(rows: &[ProcessRow], image_paths: &HashMap<u32, String>, clock: &Cl
         });
     }
     table
+}
+
+/// Makes the table of zombies.
+pub fn zombies(
+    zombies: &[ZombieRow],
+    rows: &[ProcessRow],
+    session_start: i64,
+    clock: &Clock,
+) -> Zombies {
+    // Keys and pids are used again: the last one is meant.
+    let with_key = rows.iter().enumerate().filter(|(_, row)| row.process.key != 0);
+    let by_ids: HashMap<(u64, u32), usize> =
+        with_key.map(|(at, row)| ((row.process.key, row.process.pid), at)).collect();
+    let exit_ns = |filetime: i64| filetime.checked_sub(session_start)?.checked_mul(100);
+    zombies
+        .iter()
+        .map(|ZombieRow { process, exit_time, listed }| {
+            let row = by_ids.get(&(process.key, process.pid)).copied();
+            let end = row.and_then(|at| rows.get(at)?.end);
+            Zombie {
+                process: row.map(|at| ProcessIdx(at as u32)),
+                pid: process.pid,
+                parent_pid: process.parent_pid,
+                key: process.key,
+                name: process.name.clone(),
+                command_line: process.command_line.clone(),
+                session_id: process.session_id,
+                sid: process.sid.clone(),
+                exit_code: process.exit_status,
+                exit_ns: clock.ns_of(end).or_else(|| exit_ns((*exit_time)?)),
+                listed_ns: clock.ns(*listed),
+            }
+        })
+        .collect()
 }
 
 /// Makes the table of threads; rows keep their order.

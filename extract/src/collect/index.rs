@@ -117,7 +117,6 @@ const WITHOUT_FAMILY: &[(EventId, &str)] = &[
     (EventId::Hook(0x0005), "GroupMasks"),
     (EventId::Hook(0x0008), "RundownComplete"),
     (EventId::Hook(0x030b), "ProcessTerminate"),
-    (EventId::Hook(0x0327), "ProcessDefunct"),
     (EventId::Hook(0x0427), "MapFileDCStart"),
     (EventId::Hook(0x0524), "ContextSwitch"),
     (EventId::Hook(0x0f2e), "ProfileSample"),

@@ -16,7 +16,7 @@ use std::ops::Range;
 pub use self::image_paths::{ImagePath, ImagePaths};
 pub use self::images::{IDENTITY_GUID, Image, ImageRow, Images};
 pub use self::memory::{Heaps, RangeRow, ViewRow, Views, VirtualMemory};
-pub use self::processes::{Process, ProcessRow, Processes, Sid, ThreadRow, Threads};
+pub use self::processes::{Process, ProcessRow, Processes, Sid, ThreadRow, Threads, ZombieRow};
 pub use self::system::{FACTS_GUID, Losses, System};
 use crate::etl::{Event, EventId};
 use crate::payload::{Field, Payload, utf16_bytes};

@@ -12,6 +12,7 @@ const START: EventId = EventId::Hook(0x0301);
 const END: EventId = EventId::Hook(0x0302);
 const RUNDOWN_START: EventId = EventId::Hook(0x0303);
 const RUNDOWN_END: EventId = EventId::Hook(0x0304);
+const DEFUNCT: EventId = EventId::Hook(0x0327);
 
 /// Session id that the kernel logs for a process of no session.
 const NO_SESSION: u32 = u32::MAX;
@@ -58,6 +59,16 @@ pub struct ProcessRow {
     pub end_position: Option<EventPosition>,
 }
 
+/// A process that a rundown lists as ended, but still in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ZombieRow {
+    pub process: Process,
+    /// End as FILETIME, where the event has it.
+    pub exit_time: Option<i64>,
+    /// Time of the last rundown that listed it.
+    pub listed: i64,
+}
+
 /// Position of an event among those with an equal time stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EventPosition {
@@ -83,7 +94,11 @@ impl EventPosition {
 #[derive(Debug, Default)]
 pub struct Processes {
     pub rows: Vec<ProcessRow>,
+    /// Processes that rundowns list as ended. They are no lifetimes: no event belongs to them.
+    pub zombies: Vec<ZombieRow>,
     live: HashMap<u32, usize>,
+    /// Rows of zombies by key and pid.
+    listed_zombies: HashMap<(u64, u32), usize>,
 }
 
 impl EventFamily for Processes {
@@ -92,8 +107,9 @@ impl EventFamily for Processes {
         (END, "ProcessEnd"),
         (RUNDOWN_START, "ProcessDCStart"),
         (RUNDOWN_END, "ProcessDCEnd"),
+        (DEFUNCT, "ProcessDefunct"),
     ];
-    const TABLES: &'static [Table] = &[Table::Processes];
+    const TABLES: &'static [Table] = &[Table::Processes, Table::Zombies];
 
     fn fields(event: &Event<'_>) -> &'static [Field] {
         use Field::{Ansi, Bytes, Pointers, User, Utf16};
@@ -102,15 +118,34 @@ impl EventFamily for Processes {
             1 => &[Pointers(1), Bytes(16), User, Ansi],
             2 => &[Pointers(1), Bytes(16), User, Ansi, Utf16],
             3 => &[Pointers(1), Bytes(16), Pointers(1), User, Ansi, Utf16],
-            _ => &[Pointers(1), Bytes(16), Pointers(1), Bytes(4), User, Ansi, Utf16],
+            4 => &[Pointers(1), Bytes(16), Pointers(1), Bytes(4), User, Ansi, Utf16],
+            _ => &[
+                Pointers(1),
+                Bytes(16),
+                Pointers(1),
+                Bytes(4),
+                User,
+                Ansi,
+                Utf16,
+                Utf16,
+                Utf16,
+                Bytes(8),
+            ],
         }
     }
 
     fn take(&mut self, event: &Event<'_>, shared: &mut Shared) -> Option<()> {
+        let mut payload = Payload::of(event);
+        let process = Process::decode(event, &mut payload)?;
+        if event.id == DEFUNCT {
+            let exit_time = (event.version >= 5).then(|| exit_time(&mut payload)).flatten();
+            self.add_zombie(ZombieRow { process, exit_time, listed: event.time });
+            return Some(());
+        }
         let rows = shared.timeline.len() as u32;
         let position = EventPosition { processor: event.processor, rows };
         let thread = event.pid.zip(event.tid);
-        self.add_event(Process::decode(event)?, event.time, thread, position);
+        self.add_event(process, event.time, thread, position);
         Some(())
     }
 }
@@ -164,6 +199,16 @@ impl Processes {
                     complete(&mut row.process, &process);
                 }
             }
+        }
+    }
+
+    /// Takes a process that a rundown lists as ended. The rundowns at the start and at the end list the same ones.
+    fn add_zombie(&mut self, zombie: ZombieRow) {
+        let ids = (zombie.process.key, zombie.process.pid);
+        let row = *self.listed_zombies.entry(ids).or_insert(self.zombies.len());
+        match self.zombies.get_mut(row) {
+            Some(known) => *known = zombie,
+            None => self.zombies.push(zombie),
         }
     }
 
@@ -226,15 +271,14 @@ impl Process {
         }
     }
 
-    /// Decodes versions 0 to 5 of the event.
-    fn decode(event: &Event<'_>) -> Option<Self> {
+    /// Decodes versions 0 to 5 of the event, up to the command line.
+    fn decode(event: &Event<'_>, p: &mut Payload<'_>) -> Option<Self> {
         let action = match event.id {
             START => Action::Begin,
             END => Action::End,
-            RUNDOWN_START | RUNDOWN_END => Action::Rundown,
+            RUNDOWN_START | RUNDOWN_END | DEFUNCT => Action::Rundown,
             _ => return None,
         };
-        let mut p = Payload::of(event);
         // Version 1 starts with the page directory base where later ones have the key.
         let first = if event.version >= 1 { p.pointer()? } else { 0 };
         let key = if event.version >= 2 { first } else { 0 };
@@ -251,7 +295,7 @@ impl Process {
         if event.version >= 4 {
             p.u32()?;
         }
-        let sid = sid(&mut p)?;
+        let sid = sid(p)?;
         let name = p.ansi().into_owned();
         let command_line = if event.version >= 2 { p.utf16() } else { String::new() };
         Some(Self {
@@ -266,6 +310,12 @@ impl Process {
             command_line,
         })
     }
+}
+
+/// The time of the end, after the name of the package and the id of the application; 0 stands for none.
+fn exit_time(p: &mut Payload<'_>) -> Option<i64> {
+    (p.utf16(), p.utf16());
+    p.u64().map(|time| time as i64).filter(|time| *time > 0)
 }
 
 /// The user of a process as text, if it is there.
@@ -411,6 +461,10 @@ mod tests {
         Event { id: START, version, payload, ..Event::default() }
     }
 
+    fn decode(event: &Event<'_>) -> Option<Process> {
+        Process::decode(event, &mut Payload::of(event))
+    }
+
     fn body(with_flags: bool, sid: &[u8]) -> Vec<u8> {
         let mut bytes = 0xFFFF_8000_0000_1000u64.to_le_bytes().to_vec();
         for field in [77u32, 4, 1, 0x103] {
@@ -429,7 +483,7 @@ mod tests {
     fn versions_3_and_4_differ_in_the_flags() {
         for (version, with_flags) in [(3, false), (4, true), (5, true)] {
             let bytes = body(with_flags, &[0; 4]);
-            let process = Process::decode(&event(version, &bytes)).unwrap();
+            let process = decode(&event(version, &bytes)).unwrap();
             assert_eq!((process.pid, process.parent_pid, process.session_id), (77, 4, Some(1)));
             assert_eq!((process.name.as_str(), process.command_line.as_str()), ("app.exe", "ab"));
             assert_eq!(process.sid, None);
@@ -443,7 +497,7 @@ mod tests {
         sid.extend(21u32.to_le_bytes());
         sid.extend(1000u32.to_le_bytes());
         let bytes = body(true, &sid);
-        let process = Process::decode(&event(4, &bytes)).unwrap();
+        let process = decode(&event(4, &bytes)).unwrap();
         assert_eq!(process.sid.as_deref(), Some("S-1-5-21-1000"));
         assert_eq!(process.name, "app.exe");
     }
@@ -452,7 +506,7 @@ mod tests {
     fn a_cut_payload_is_no_process() {
         let bytes = body(true, &[0; 4]);
         for end in 0..36 {
-            assert_eq!(Process::decode(&event(4, &bytes[..end])), None, "{end}");
+            assert_eq!(decode(&event(4, &bytes[..end])), None, "{end}");
         }
     }
 

@@ -23,7 +23,7 @@ pub use self::objects::{
     FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Name, Names, Object, ObjectType, ObjectTypes, Objects,
     UNKNOWN_TYPE_NAME,
 };
-pub use self::processes::{Process, Processes, Thread, Threads};
+pub use self::processes::{Process, Processes, Thread, Threads, Zombie, Zombies};
 pub use self::provider_events::{
     EventField, EventFields, EventValue, EventValues, ProviderEvent, ProviderEvents,
 };

@@ -34,6 +34,36 @@ table! {
 }
 
 table! {
+    /// Columns of the table of zombies.
+    Zombies => Zombies,
+    /// A process that has ended, and whose object something keeps in memory: nearly always an open handle.
+    Zombie {
+        /// The same process; null when the trace has nothing else of it.
+        process: Option<ProcessIdx>,
+        /// Process id; reused over time.
+        pid: u32,
+        /// Process id of the parent.
+        parent_pid: u32,
+        /// Unique process key (kernel address of the process object).
+        ["hex"] key: u64,
+        /// Image file name without path, as the kernel reports it.
+        name: String,
+        /// Command line, cut at 1024 characters by Windows.
+        command_line: String,
+        /// Windows session; null for system processes.
+        session_id: Option<u32>,
+        /// Security identifier of the user, as text.
+        sid: Option<String>,
+        /// Exit code.
+        exit_code: i32,
+        /// End, negative before the session start; null where no event has it.
+        ["ns since session start"] exit_ns: Option<i64>,
+        /// Time of the last rundown that lists it.
+        ["ns since session start"] listed_ns: i64,
+    }
+}
+
+table! {
     /// Columns of the threads table.
     Threads => Threads,
     /// One lifetime of one thread id.

@@ -4,13 +4,13 @@ use super::{
     Acquisitions, Allocators, EventCounts, EventFields, EventValues, Events, Frames, Losses,
     Methods, ModuleLoads, Modules, Names, ObjectTypes, Objects, Processes, ProviderEvents,
     ReferenceChanges, ResourceMisses, StackEvents, Stacks, Symbols, Threads, TraceInfos, Volumes,
-    Warnings,
+    Warnings, Zombies,
 };
 use crate::column::ColumnSpec;
 use crate::table::Table;
 
 /// Version of the table layout, stored in the trace table. An archive of another layout is not read.
-pub const SCHEMA_VERSION: u32 = 8;
+pub const SCHEMA_VERSION: u32 = 9;
 
 impl Table {
     /// The columns, in their order in the archive.
@@ -19,6 +19,7 @@ impl Table {
             Self::Trace => TraceInfos::COLUMNS,
             Self::Processes => Processes::COLUMNS,
             Self::Threads => Threads::COLUMNS,
+            Self::Zombies => Zombies::COLUMNS,
             Self::Modules => Modules::COLUMNS,
             Self::ModuleLoads => ModuleLoads::COLUMNS,
             Self::Volumes => Volumes::COLUMNS,

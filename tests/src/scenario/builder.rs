@@ -8,7 +8,9 @@ use super::ledger::{Change, What};
 use super::specs::{ModuleSpec, ProcessSpec, ThreadSpec};
 use crate::file::FileOptions;
 use crate::header::{HeaderKind, Stamp};
-use crate::payload::{ClassicPayload, HandleRecord, KernelPayload, StackPart, ViewRecord};
+use crate::payload::{
+    ClassicPayload, HandleRecord, KernelPayload, ProcessRecord, StackPart, ViewRecord,
+};
 
 /// An event on its way into the file.
 #[derive(Debug, Clone)]
@@ -46,6 +48,8 @@ pub struct TraceBuilder {
     pub options: FileOptions,
     pub config: Config,
     pub processes: Vec<ProcessSpec>,
+    /// Processes that the rundown at the end lists as ended, but still in memory.
+    pub zombies: Vec<ProcessRecord>,
     pub modules: Vec<ModuleSpec>,
     pub threads: Vec<ThreadSpec>,
     pub types: Vec<(u16, String)>,
@@ -90,6 +94,15 @@ impl TraceBuilder {
         let key = 0xffff_a38d_0000_0080 + 0x1000 * (self.processes.len() as u64 + 1);
         self.processes.push(ProcessSpec::new(pid, name, key));
         self.processes.last_mut().expect("just pushed")
+    }
+
+    /// A process that ended at a time, mostly before the trace, and that the rundown at the end lists as still in memory.
+    pub fn zombie(&mut self, pid: u32, name: &str, key: u64, ended: i64) -> &mut ProcessRecord {
+        let exit_time = self.options.filetime(self.options.raw(ended));
+        let record = ProcessSpec::new(pid, name, key).record;
+        let command_line = String::new();
+        self.zombies.push(ProcessRecord { exit_status: 0, exit_time, command_line, ..record });
+        self.zombies.last_mut().expect("just pushed")
     }
 
     /// A module of a process (pid 0: of the kernel), with a DOS or NT path. Its lifetime is that of

@@ -66,6 +66,9 @@ impl TraceBuilder {
 
     fn list_system(&mut self, side: Side, time: &mut i64) {
         self.list_processes(side, time);
+        if side == Side::End {
+            self.list_zombies(time);
+        }
         self.list_threads(side, time);
         self.list_images(side, time);
     }
@@ -85,6 +88,13 @@ impl TraceBuilder {
                 let payload = process.record.payload(event, version, self.options.pointer);
                 self.next_rundown(time, &payload);
             }
+        }
+    }
+
+    fn list_zombies(&mut self, time: &mut i64) {
+        for zombie in self.zombies.clone() {
+            let payload = zombie.payload(ProcessEvent::Defunct, 5, self.options.pointer);
+            self.next_rundown(time, &payload);
         }
     }
 

@@ -10,6 +10,7 @@
 
 use handlescope_model::tables::{
     EventCount, Loss, Module, ModuleLoad, ObjectTypes, Process, Thread, TraceInfo, Volume, Warning,
+    Zombie,
 };
 use handlescope_model::{EventKind, FILE_MAPPING_TYPE, ProcessIdx, TypeId};
 use serde::{Deserialize, Serialize, Serializer};
@@ -56,6 +57,7 @@ records! {
         "StartHandles" => start_handles: Rows<NamedStartHandle>,
         "Volumes" => volumes: Rows<Volume>,
         "Threads" => threads: Rows<Thread>,
+        "Zombies" => zombies: Rows<Zombie>,
         "Losses" => losses: Rows<Loss>,
     }
 

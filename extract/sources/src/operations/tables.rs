@@ -4,7 +4,7 @@ use handlescope_extract::{ExtractError, ExtractSummary};
 use handlescope_model::tables::{
     EventCount, EventCounts, Frames, Losses, Methods, ModuleLoads, Modules, Names, ObjectTypes,
     Processes, StackEvent, StackEvents, Stacks, Symbols, TraceInfo, TraceInfos, Volumes, Warning,
-    Warnings,
+    Warnings, Zombies,
 };
 use handlescope_model::{ArchiveWriter, EventKind, ProcessIdx, StackIdx, Table};
 
@@ -45,6 +45,7 @@ impl Tables {
         };
         writer.table(Table::Trace, TraceInfos::from_iter([self.info]).into_frame())?;
         writer.table(Table::Processes, self.processes.into_frame())?;
+        writer.table(Table::Zombies, Zombies::default().into_frame())?;
         writer.table(Table::Modules, self.modules.into_frame())?;
         writer.table(Table::ModuleLoads, self.module_loads.into_frame())?;
         writer.table(Table::Volumes, Volumes::default().into_frame())?;

@@ -35,7 +35,7 @@ use handlescope_model::history::{StartHandle, StartList};
 use handlescope_model::output::folder_of;
 use handlescope_model::tables::{
     Acquisitions, EventCounts, Losses, Name, Names, ObjectType, ObjectTypes, Objects,
-    ReferenceChanges, Threads, TraceInfos, Volumes,
+    ReferenceChanges, Threads, TraceInfos, Volumes, Zombies,
 };
 use handlescope_model::{
     ArchiveError, ArchiveWriter, Cancel, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, Table, TypeId,
@@ -176,11 +176,13 @@ impl Reading<'_> {
         let replaced = self.progress.replaced.get();
         self.findings.borrow_mut().add(WarningKind::NoText, replaced, None);
         let warnings = self.findings.borrow().warnings();
-        // Only our own extract has drive letters, threads, and when events may be missing.
+        // Only our own extract has drive letters, threads, zombies, and when events may be missing.
         let volumes: Volumes = handlescope_rows(&main, &main.handlescope.volumes);
         writer.table(Table::Volumes, volumes.into_frame())?;
         let threads: Threads = handlescope_rows(&main, &main.handlescope.threads);
         writer.table(Table::Threads, threads.into_frame())?;
+        let zombies: Zombies = handlescope_rows(&main, &main.handlescope.zombies);
+        writer.table(Table::Zombies, zombies.into_frame())?;
         let losses: Losses = handlescope_rows(&main, &main.handlescope.losses);
         writer.table(Table::Losses, losses.into_frame())?;
         writer.table(Table::Warnings, session::warnings(&main, &warnings).into_frame())?;

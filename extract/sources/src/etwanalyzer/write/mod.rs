@@ -23,7 +23,7 @@ use handlescope_extract::filetime::system_time;
 use handlescope_model::history::StartHandle;
 use handlescope_model::tables::{
     EventCounts, Events, Frames, Losses, Methods, ModuleLoads, Modules, Names, ObjectTypes,
-    Processes, Symbols, Threads, TraceInfo, TraceInfos, Volumes, Warnings,
+    Processes, Symbols, Threads, TraceInfo, TraceInfos, Volumes, Warnings, Zombies,
 };
 use handlescope_model::{ArchiveError, ArchiveWriter, Cancel, Table, TableRows, Texts, Trace};
 use serde::Serialize;
@@ -164,6 +164,7 @@ impl Parts<'_> {
             warnings: &Warnings::read(trace)?,
             volumes: &Volumes::read(trace)?,
             threads: &Threads::read(trace)?,
+            zombies: &Zombies::read(trace)?,
             losses: &Losses::read(trace)?,
             start_handles: &start_handles,
             names: &names,

@@ -6,7 +6,7 @@ use handlescope_extract::filetime::date_time;
 use handlescope_model::history::StartHandle;
 use handlescope_model::tables::{
     Acquisitions, End, EventCounts, Losses, ObjectTypes, Objects, Process, Processes, Threads,
-    TraceInfo, Volumes, Warnings,
+    TraceInfo, Volumes, Warnings, Zombies,
 };
 use handlescope_model::{
     ArchiveError, EventOrder, ObjectIdx, ProcessIdx, TableRows, Texts, Trace, TypeId,
@@ -27,6 +27,7 @@ pub struct MainPart<'a> {
     pub warnings: &'a Warnings,
     pub volumes: &'a Volumes,
     pub threads: &'a Threads,
+    pub zombies: &'a Zombies,
     pub losses: &'a Losses,
     pub start_handles: &'a [StartHandle],
     pub names: &'a Texts,
@@ -124,6 +125,7 @@ impl MainPart<'_> {
             start_handles: Rows(self.start_handles.iter().cloned().map(start_handle).collect()),
             volumes: Rows(self.volumes.rows().collect()),
             threads: Rows(self.threads.rows().collect()),
+            zombies: Rows(self.zombies.rows().collect()),
             losses: Rows(self.losses.rows().collect()),
         }
     }

@@ -8,7 +8,7 @@ use handlescope_extract::{NoObserver, SourceIdentity};
 use handlescope_model::history::{ExistingHandle, Histories, History, StartHandle, start_objects};
 use handlescope_model::tables::{
     Acquisitions, Event, Events, Frame, Loss, LossKind, Module, Name, Object, Objects, Process,
-    ReferenceChanges, Stack, Stacks, Symbol, Thread,
+    ReferenceChanges, Stack, Stacks, Symbol, Thread, Zombie,
 };
 use handlescope_model::{
     AcquisitionIdx, Cancel, EventIdx, EventKind, FrameIdx, ModuleIdx, NameIdx, ObjectIdx,
@@ -39,6 +39,7 @@ struct Tables {
     existing: Vec<ExistingHandle>,
     start: Vec<StartHandle>,
     threads: Threads,
+    zombies: Zombies,
     losses: Losses,
 }
 
@@ -56,6 +57,8 @@ impl Tables {
         tables.processes.push(Process { pid: 8, name: "a.exe".into(), ..Process::default() });
         let started = Thread { start_ns: Some(7), creator_tid: Some(5), ..Thread::default() };
         tables.threads.push(Thread { pid: 8, tid: 9, ..started });
+        let ended = Zombie { exit_ns: Some(-7), exit_code: 3, listed_ns: 2, ..Zombie::default() };
+        tables.zombies.push(Zombie { pid: 10, name: "b.exe".into(), ..ended });
         let (what, to_ns) = (LossKind::Overwritten.code(), Some(5));
         tables.losses.push(Loss { what, from_ns: Some(0), to_ns, count: None });
         tables
@@ -92,6 +95,7 @@ impl Tables {
             (Table::Acquisitions, histories.acquisitions.into_frame()),
             (Table::ReferenceChanges, histories.changes.into_frame()),
             (Table::Threads, self.threads.into_frame()),
+            (Table::Zombies, self.zombies.into_frame()),
             (Table::Losses, self.losses.into_frame()),
         ];
         let mut writer = ArchiveWriter::create(path).unwrap();
@@ -165,6 +169,7 @@ impl Written {
         self.is_lossless::<Warnings>();
         self.is_lossless::<Volumes>();
         self.is_lossless::<Threads>();
+        self.is_lossless::<Zombies>();
         self.is_lossless::<Losses>();
     }
 }
