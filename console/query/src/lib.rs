@@ -59,6 +59,7 @@ mod trimmed_stacks;
 mod unnamed_methods;
 mod volumes;
 mod why;
+mod zombies;
 
 pub use self::acquired::{
     Between, Caller, Leaked, PRIVATE_HEAP, SharedFunction, Span, SuspectScope,
@@ -118,6 +119,7 @@ pub use self::why::{
     Diagnosis, LeakedNames, NotCounted, ObjectNames, Reason, Suspect, SuspectProcess, WhyAnswer,
     causes_of_allocations, causes_of_handles, why,
 };
+pub use self::zombies::{ZombieHolder, ZombieSummary};
 
 pub use self::frame_names::{Frames, NamedFrames, module_identities};
 pub use self::frame_view::{FrameView, ModuleBases, frame_lines};

@@ -4,15 +4,16 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use handlescope_model::tables::{Process, Processes, TraceInfo};
-use handlescope_model::{ProcessIdx, TableRows};
+use handlescope_model::tables::{Process, Processes, TraceInfo, Zombie, Zombies};
+use handlescope_model::{ArchiveError, TableRows, Trace};
 
 use super::context::Source;
 use super::criteria::{ProcessCriteria, ProcessListCriteria, ProcessOrder};
 use super::criterion::{Criterion, Survivors};
 use super::error::QueryError;
 use super::no_match::{List, NoMatch, Subject};
-use super::tables::ProcessList;
+use super::tables::ProcessInfo;
+use super::zombies::ZombieSummary;
 use handlescope_session::cancel::Cancel;
 
 /// The processes of one trace.
@@ -24,6 +25,8 @@ pub struct ProcessAnswer<'a> {
     pub info: Arc<TraceInfo>,
     /// Processes that passed, in order.
     pub processes: Vec<ListedProcess>,
+    /// Number of the listed processes by name, if zombies are listed.
+    pub zombies: Option<ZombieSummary>,
     /// Reason for an empty answer; `None` when there is a process, in this trace or another.
     pub no_match: Option<NoMatch>,
 }
@@ -35,6 +38,62 @@ pub struct ListedProcess {
     pub depth: usize,
     /// The name of its parent, where that is in the trace.
     pub parent: Option<String>,
+    /// Whether it has ended and is still in memory.
+    pub is_zombie: bool,
+}
+
+/// The processes of a trace, and behind them the zombies that are none of these.
+struct Rows {
+    processes: Vec<Process>,
+    /// Whether each is a zombie.
+    is_zombie: Vec<bool>,
+    /// Number of processes of the trace.
+    traced: usize,
+}
+
+impl Rows {
+    fn load(trace: &Trace) -> Result<Self, ArchiveError> {
+        let mut processes: Vec<Process> = Processes::read(trace)?.rows().collect();
+        let traced = processes.len();
+        let mut is_zombie = vec![false; traced];
+        for zombie in Zombies::read(trace)?.rows() {
+            let row = zombie.process.map(|process| process.row());
+            match row.and_then(|row| processes.get_mut(row).zip(is_zombie.get_mut(row))) {
+                Some((process, is_zombie)) => {
+                    process.end_ns = process.end_ns.or(zombie.exit_ns);
+                    *is_zombie = true;
+                }
+                None => {
+                    processes.push(process_of(zombie));
+                    is_zombie.push(true);
+                }
+            }
+        }
+        Ok(Self { processes, is_zombie, traced })
+    }
+
+    /// The rows that are asked for.
+    fn listed(&self, zombies: bool) -> Vec<usize> {
+        let is_listed =
+            |row: &usize| if zombies { self.is_zombie[*row] } else { *row < self.traced };
+        (0..self.processes.len()).filter(is_listed).collect()
+    }
+}
+
+/// A zombie as a process, whose start is unknown.
+fn process_of(zombie: Zombie) -> Process {
+    Process {
+        pid: zombie.pid,
+        parent_pid: zombie.parent_pid,
+        key: zombie.key,
+        name: zombie.name,
+        command_line: zombie.command_line,
+        session_id: zombie.session_id,
+        sid: zombie.sid,
+        end_ns: zombie.exit_ns,
+        exit_code: Some(zombie.exit_code),
+        ..Process::default()
+    }
 }
 
 /// Answers `.dump Process`, one answer for each trace.
@@ -49,11 +108,18 @@ pub fn processes<'a>(
     let answer = |source: &Source<'a>, args: &ProcessListCriteria| {
         cancel.check()?;
         let info = source.trace.info()?;
-        let infos = ProcessList::load(source.trace)?;
-        let processes: Vec<Process> = Processes::read(source.trace)?.rows().collect();
-        let parents = Parents::of(&processes);
-        let of_row = |row: &usize| infos.get(ProcessIdx(*row as u32));
-        let mut rows: Vec<usize> = (0..processes.len()).collect();
+        let all = Rows::load(source.trace)?;
+        let processes = &all.processes;
+        // A filter on ends means those in the trace.
+        let in_trace = |process: &Process| {
+            let end_ns = process.end_ns.filter(|end| *end >= 0);
+            ProcessInfo::new(Process { end_ns, ..process.clone() }, &info)
+        };
+        let infos: Vec<ProcessInfo> = processes.iter().map(in_trace).collect();
+        let parents =
+            Parents::of(&processes[..if args.zombies { processes.len() } else { all.traced }]);
+        let of_row = |row: &usize| &infos[*row];
+        let mut rows = all.listed(args.zombies);
         let mut survivors = Survivors::of(rows.len());
         let ProcessCriteria { name, command_line, new_process: new } = &args.processes;
         survivors.keep(Criterion::Process, name, &mut rows, |filter, row| {
@@ -77,6 +143,17 @@ pub fn processes<'a>(
                 ProcessOrder::End => (end_ns, pid, start_ns),
             }
         });
+        if args.zombies && args.order == ProcessOrder::default() {
+            let names = rows.iter().map(|row| processes[*row].name.clone());
+            let ranks: HashMap<String, usize> = (0..)
+                .zip(ZombieSummary::of_names(names).programs)
+                .map(|(at, (name, _))| (name, at))
+                .collect();
+            rows.sort_by_key(|row| {
+                let process = &processes[*row];
+                (ranks.get(&process.name), process.end_ns, process.pid)
+            });
+        }
         let rows = match args.order {
             ProcessOrder::Tree => tree(&rows, &parents),
             _ => rows.into_iter().map(|row| (row, 0)).collect(),
@@ -84,11 +161,17 @@ pub fn processes<'a>(
         let listed = |(row, depth): (usize, _)| {
             let parent = parents.of_row(row).and_then(|parent| processes.get(parent));
             let parent = parent.map(|process| process.name.clone());
-            processes.get(row).cloned().map(|process| ListedProcess { process, depth, parent })
+            let is_zombie = all.is_zombie[row];
+            let process = processes.get(row).cloned();
+            process.map(|process| ListedProcess { process, depth, parent, is_zombie })
         };
-        let listed = rows.into_iter().filter_map(listed).collect();
+        let processes: Vec<ListedProcess> = rows.into_iter().filter_map(listed).collect();
+        let zombies = args.zombies.then(|| {
+            ZombieSummary::of_names(processes.iter().map(|listed| listed.process.name.clone()))
+        });
         let (path, index) = (source.path, source.index);
-        Ok((ProcessAnswer { path, index, info, processes: listed, no_match: None }, survivors))
+        let answer = ProcessAnswer { path, index, info, processes, zombies, no_match: None };
+        Ok((answer, survivors))
     };
     let list = List { subject: Subject::Process, names, no_match: |answer| &mut answer.no_match };
     list.answers(sources, args, answer)

@@ -10,6 +10,7 @@ use handlescope_model::{Table, TableRows};
 
 use super::context::Source;
 use super::error::QueryError;
+use super::zombies::ZombieSummary;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::trace::{knows_losses, unseen_closes};
 
@@ -43,6 +44,8 @@ pub struct StatsAnswer<'a> {
     pub closed_unseen: Option<u64>,
     /// Times when events may be missing.
     pub losses: Vec<Loss>,
+    /// Processes that have ended and are still in memory.
+    pub zombies: ZombieSummary,
 }
 
 /// Answers `.dump Stats`, one answer for each trace.
@@ -86,6 +89,7 @@ impl<'a> StatsAnswer<'a> {
             leaked_views: leaked[1],
             closed_unseen: knows_losses(trace)?.then(|| unseen_closes(trace)).transpose()?,
             losses: Losses::read(trace)?.rows().collect(),
+            zombies: ZombieSummary::counted(trace)?.unwrap_or_default(),
             closed_at_exit,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use handlescope_model::tables::{ObjectTypes, Processes};
+use handlescope_model::tables::{ObjectTypes, Process, Processes, TraceInfo};
 use handlescope_model::{
     ArchiveError, FILE_MAPPING_NAME, FILE_MAPPING_TYPE, ProcessIdx, TableRows, Trace, TypeId,
     UNKNOWN_TYPE_NAME,
@@ -43,6 +43,21 @@ pub struct ProcessInfo {
 }
 
 impl ProcessInfo {
+    /// The process of a row of a trace.
+    pub fn new(process: Process, info: &TraceInfo) -> Self {
+        let is_of_text = !info.has_clock();
+        Self {
+            pid: process.pid,
+            pretty_name: pretty_name(&process.name, &process.command_line),
+            name: process.name,
+            command_line: process.command_line,
+            start_ns: process.start_ns,
+            end_ns: process.end_ns,
+            is_of_text,
+            has_hex_pid: is_of_text && !info.is_of_one_moment(),
+        }
+    }
+
     /// What owns handles that every process may use.
     fn public() -> Self {
         Self { name: PUBLIC.to_owned(), ..Self::default() }
@@ -123,19 +138,8 @@ pub struct ProcessList {
 impl ProcessList {
     pub fn load(trace: &Trace) -> Result<Self, ArchiveError> {
         let info = trace.info()?;
-        let is_of_text = !info.has_clock();
-        let has_hex_pid = is_of_text && !info.is_of_one_moment();
         let processes = Processes::read(trace)?;
-        let rows = processes.rows().map(|process| ProcessInfo {
-            pid: process.pid,
-            pretty_name: pretty_name(&process.name, &process.command_line),
-            name: process.name,
-            command_line: process.command_line,
-            start_ns: process.start_ns,
-            end_ns: process.end_ns,
-            is_of_text,
-            has_hex_pid,
-        });
+        let rows = processes.rows().map(|process| ProcessInfo::new(process, &info));
         let invalid = ProcessInfo { name: INVALID.to_owned(), ..ProcessInfo::default() };
         Ok(Self { rows: rows.collect(), invalid })
     }

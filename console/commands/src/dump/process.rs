@@ -9,7 +9,7 @@ use crate::shared::{fields, groups};
 use crate::{Command, CommandError, DumpContext, Signature, Tabular};
 use handlescope_query::{self as query, ProcessCriteria, ProcessListCriteria, ProcessOrder};
 use handlescope_render::{self as render, OutputOptions};
-use handlescope_session::grammar::value::{COLUMN, PROCESSES};
+use handlescope_session::grammar::value::{COLUMN, PROCESSES, SWITCH};
 use handlescope_session::grammar::{Example, Opt, OptionGroup, to};
 use handlescope_session::settings::DisplayArgs;
 use handlescope_session::values::TimeFormat;
@@ -51,6 +51,7 @@ impl Command for Process {
         examples: &[
             Example { goal: "all processes", line: ".dump Process" },
             Example { goal: "one program", line: ".dump Process -pn leaky" },
+            Example { goal: "ended processes that handles keep", line: ".dump Process -Zombie" },
             Example {
                 goal: "who started what, and when",
                 line: ".dump Process -NewProcess 1 -SortBy Tree -TimeFmt s",
@@ -103,6 +104,15 @@ static WHICH: &[Opt<ProcessArgs>] = &[
     },
     command_line_option("processes with this command line"),
     new_process_option("processes that started or ended in the trace"),
+    Opt {
+        names: &["-Zombie"],
+        help: "processes that have ended and are still in memory",
+        details: "Nearly always an open handle keeps them. The rundown of a trace lists them, in \
+             recent versions of Windows with the time of the end. Their start and command line \
+             are only known if they were alive in the trace.",
+        example: "-Zombie",
+        take: to(&(SWITCH, |args, ()| args.criteria.zombies = true)),
+    },
 ];
 
 static DISPLAY: &[Opt<ProcessArgs>] = &[

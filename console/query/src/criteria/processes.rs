@@ -56,6 +56,8 @@ pub struct ProcessListCriteria {
     pub processes: ProcessCriteria,
     /// `-Parent`: only children of these processes.
     pub parent: Option<ProcessFilter>,
+    /// `-Zombie`: processes that have ended and are still in memory, instead of those of the trace.
+    pub zombies: bool,
     /// The order of the processes of a trace.
     pub order: ProcessOrder,
 }

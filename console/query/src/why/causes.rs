@@ -12,6 +12,7 @@ use super::columns::OwnerEnds;
 use super::names::LeakedNames;
 use super::targets::{Ended, Target, Targets};
 use crate::context::FileContext;
+use crate::zombies::PROCESS;
 use handlescope_session::values::{Size, joined};
 
 /// Objects named as examples of a diagnosis.
@@ -27,7 +28,6 @@ const LISTED_TARGETS: usize = 3;
 const CLOSE_STACKS: usize = 3;
 
 /// Types whose objects end before their handles are closed.
-const PROCESS: &str = "Process";
 const THREAD: &str = "Thread";
 
 /// The word of a race, which counts when suspects are ranked.

@@ -39,7 +39,7 @@ use self::targets::Targets;
 use super::acquired::{Acquired, Kept, ProgramGroup, allocations_of_suspect};
 use super::acquisition_table::{AcquisitionTable, Needed};
 use super::allocations::{AllocatorList, Origin, ResourceSelection, Tables, stacks_of_processes};
-use super::context::Source;
+use super::context::{FileContext, Source};
 use super::criteria::{GroupCriteria, ObjectCriteria, Picked, WhyCriteria};
 use super::error::QueryError;
 use super::filters::event::keep_owners;
@@ -52,6 +52,7 @@ use super::requests::Requests;
 use super::suspect_rows::{check, check_ids};
 use super::totals::Totals;
 use super::unnamed_methods;
+use super::zombies::ZombieSummary;
 use handlescope_session::cancel::Cancel;
 use handlescope_session::settings::{IgnoreEntry, IgnoreList};
 use handlescope_session::trace::{CaveatKind, has_handle_events};
@@ -80,6 +81,8 @@ pub struct WhyAnswer<'a> {
     pub has_events: bool,
     /// The handles that are open in a trace without such events.
     pub open: Option<HandleCounts>,
+    /// Processes that have ended and are still in memory.
+    pub zombies: ZombieSummary,
     /// Caveats that do not depend on which suspects are shown.
     caveats: usize,
 }
@@ -218,6 +221,8 @@ impl<'a> WhyAnswer<'a> {
             suspects.retain(|suspect| criteria.ignoring.shows(suspect.ignored.as_ref()));
         }
         let caveats = file.about.caveats.len();
+        let FileContext { trace, processes, types, .. } = &file.file;
+        let zombies = ZombieSummary::load(trace, processes, types, criteria.is_plain())?;
         let mut answer = Self {
             file,
             suspects,
@@ -227,6 +232,7 @@ impl<'a> WhyAnswer<'a> {
             not_counted,
             has_events,
             open,
+            zombies,
             caveats,
         };
         // Only the one that is asked for by itself is shown, which is known later.
@@ -240,7 +246,7 @@ impl<'a> WhyAnswer<'a> {
     /// # Errors
     /// When an archive is damaged, or it is asked to stop.
     pub fn show(&mut self, is_shown: impl Fn(usize) -> bool) -> Result<(), QueryError> {
-        let Self { file, suspects, caveats, .. } = self;
+        let Self { file, suspects, zombies, caveats, .. } = self;
         let shown = suspects.iter().enumerate().filter(|(index, _)| is_shown(*index));
         let stacks = shown.flat_map(|(_, suspect)| {
             let closing =
@@ -249,8 +255,10 @@ impl<'a> WhyAnswer<'a> {
             let callers = callers.map(|caller| caller.stack);
             suspect.create_stack.into_iter().chain(closing).chain(callers)
         });
+        let holding = zombies.holders.iter().filter_map(|holder| holder.create_stack);
+        let stacks = stacks.chain(holding).collect();
         file.about.caveats.truncate(*caveats);
-        file.show_named_stacks(stacks.collect())?;
+        file.show_named_stacks(stacks)?;
         Ok(())
     }
 }

@@ -26,7 +26,7 @@ pub use self::fleet::{
 };
 pub use self::why::{
     CALLERS, NAMES, PROCESSES, cause, findings_of_suspect, first_lines, in_processes,
-    listed_and_others, named_objects, stacks_with_lines, title, unreleased,
+    lines_of_zombies, listed_and_others, named_objects, stacks_with_lines, title, unreleased,
 };
 pub use self::{
     diff::{diff_findings, diff_points, diff_traces, point_columns, trace_columns},

@@ -8,11 +8,15 @@ use super::index;
 use crate::{
     no_match::{NoMatchRow, first_no_match, list_document},
     table::{Columns, FileRows, Show, Table},
+    text::line_of_zombies,
     time::Clock,
 };
 use handlescope_query::{ListedProcess, ProcessAnswer, pretty_name};
 use handlescope_session::settings::Display;
 use handlescope_session::values::{Counted, TimeFormat};
+
+/// The line below an empty list of zombies.
+const NO_ZOMBIES: &str = "no ended process is known to be still in memory";
 
 /// Columns by which a child is indented.
 const INDENT: usize = 2;
@@ -73,7 +77,9 @@ pub fn process_columns<'a>(times: TimeFormat) -> Columns<'a, ProcessRow<'a>> {
     let start =
         columns.add("start_ns", "start; null outside of the trace", |row| row.process().start_ns);
     start.title("Start").show(shown).texts(|row| row.time(row.process().start_ns));
-    let end = columns.add("end_ns", "end; null outside of the trace", |row| row.process().end_ns);
+    let end = columns.add("end_ns", "end; null outside of the trace, except of zombies", |row| {
+        row.process().end_ns
+    });
     end.title("End").show(shown).texts(|row| row.time(row.process().end_ns));
     let exit_code = columns.add("exit_code", "exit code, signed", |row| row.process().exit_code);
     exit_code.title("Exit code").show(Show::ExitCode);
@@ -81,7 +87,10 @@ pub fn process_columns<'a>(times: TimeFormat) -> Columns<'a, ProcessRow<'a>> {
         row.process().start_ns.is_some()
     });
     columns.add("has_ended", "whether the trace contains its end", |row| {
-        row.process().end_ns.is_some()
+        row.process().end_ns.is_some_and(|end| end >= 0)
+    });
+    columns.add("is_zombie", "whether it has ended and is still in memory", |row| {
+        row.listed.is_zombie
     });
     columns
 }
@@ -104,11 +113,14 @@ pub fn processes<'a>(answers: &'a [ProcessAnswer<'_>], display: &Display) -> io:
     });
     let file_rows = answers.iter().map(|answer| {
         let count = answer.processes.len();
+        let file_rows = FileRows::of(answer.path, count).started(&answer.info, display);
+        if let Some(zombies) = &answer.zombies {
+            let line = line_of_zombies(zombies);
+            return file_rows.below(line.unwrap_or_else(|| NO_ZOMBIES.to_owned()));
+        }
         let started = answer.processes.iter().filter(|listed| listed.process.start_ns.is_some());
         let processes = Counted(count as u64, "process");
-        FileRows::of(answer.path, count)
-            .started(&answer.info, display)
-            .below(format!("{processes}, {} started in the trace", started.count()))
+        file_rows.below(format!("{processes}, {} started in the trace", started.count()))
     });
     let no_match = answers.iter().map(|answer| (answer.index, answer.no_match.as_ref()));
     let table = Table::new(process_columns(display.time_format), rows.collect(), file_rows)?;

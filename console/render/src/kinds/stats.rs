@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::index;
 use crate::table::{Columns, FileRows, RowOf, Show, Table};
+use crate::text::line_of_zombies;
 use crate::time::{Seconds, Utc7};
 use handlescope_query::StatsAnswer;
 use handlescope_session::cancel::Cancel;
@@ -236,6 +237,12 @@ pub fn trace_facts<'a>() -> Columns<'a, TraceRow<'a>> {
             |row| row.answer.closed_unseen,
         )
         .fact("Closed unseen");
+    columns.nest(
+        "zombies",
+        "integer",
+        "processes that have ended and are still in memory",
+        |row| row.answer.zombies.count,
+    );
     columns.parts("losses", "times in which events may be missing", loss_columns(), |row| {
         row.answer.losses.iter().collect()
     });
@@ -449,6 +456,10 @@ fn about(answer: &StatsAnswer<'_>, display: &Display) -> io::Result<String> {
     // Writing to a string does not fail.
     let _ = write_losses(answer, display, &mut text);
     let _ = write_warnings(&answer.warnings, display, &mut text);
+    if let Some(line) = line_of_zombies(&answer.zombies) {
+        let line = format!("{line}; .dump Process -Zombie lists them");
+        let _ = writeln!(text, "{}", display.whole(&Untrusted(&line).to_string()));
+    }
     let row = TraceRow { answer, file_rows: FileRows::default() };
     let table = Table::new(trace_facts(), vec![row], [FileRows::rows_of(1)])?;
     for (name, value) in table.facts()? {

@@ -13,11 +13,13 @@ use crate::{
     table::{Columns, FileRows, Table},
     text::{
         StackStyle, amounts, bars, callers, capitalized, headline, ignored_because, is_narrow,
-        line_of_ignored, lines_of_not_counted, lines_without_suspects, more, overview,
+        line_of_holders, line_of_ignored, line_of_zombies, lines_of_not_counted,
+        lines_without_suspects, more, overview,
     },
 };
 use handlescope_query::{
     Caller, Diagnosis, Leaked, ObjectNames, Suspect, SuspectProcess, Verdict, WhyAnswer,
+    ZombieHolder,
 };
 use handlescope_session::paths;
 use handlescope_session::settings::{Display, StackDisplayArgs};
@@ -363,12 +365,8 @@ pub fn why<'a>(
     let parts: Vec<FileRows> = parts.collect();
     let (mut columns, display) = (why_columns(), *display);
     columns.row_text(move |row, out| row.write(stacks.show, &display, out));
-    let rest = LeftOut {
-        young_groups: answers.iter().map(|answer| answer.young_groups).sum(),
-        ignored: answers.iter().map(|answer| answer.ignored.len()).sum(),
-    };
     let table = Table::new(columns, rows, parts)?;
-    Ok(table.within(why_document(), OfTraces { traces, rest }))
+    Ok(table.within(why_document(), OfTraces { traces, rest: answers }))
 }
 
 /// The suspects of each trace as findings; `failures`: which of each trace fail a gate, `rows`: which of each trace are
@@ -486,6 +484,7 @@ fn part(
     if look != Look::Whole {
         part = part.above(above);
         lines.extend(lines_of_not_counted(answer));
+        lines.extend(lines_of_zombies(answer));
     }
     if lines.is_empty() { part } else { part.below(lines.join("\n")) }
 }
@@ -546,7 +545,57 @@ fn without_suspects(part: FileRows, answer: &WhyAnswer<'_>) -> FileRows {
     if let Some(no_match) = &answer.file.about.no_match {
         return part.below(no_match_line(no_match));
     }
-    lines_without_suspects(answer).into_iter().fold(part, FileRows::below)
+    let lines = lines_without_suspects(answer).into_iter().chain(lines_of_zombies(answer));
+    lines.fold(part, FileRows::below)
+}
+
+/// Lines about processes that have ended and are still in memory, and about who keeps them there.
+pub fn lines_of_zombies(answer: &WhyAnswer<'_>) -> Vec<String> {
+    let zombies = &answer.zombies;
+    let all = line_of_zombies(zombies);
+    let all = all.map(|line| format!("{line}; .dump Process -Zombie lists them"));
+    let holders = line_of_holders(zombies, &stacks_with_lines(answer));
+    let lines = all.into_iter().chain(holders);
+    lines.map(|line| Untrusted(&line).to_string()).collect()
+}
+
+/// Declares the processes that have ended and are still in memory.
+fn zombie_columns<'a>() -> Columns<'a, (&'a WhyAnswer<'a>, StackNumbers)> {
+    let mut columns = Columns::<(&WhyAnswer<'_>, StackNumbers)>::default();
+    columns.member("file", "index of the file", |(answer, _)| answer.file.about.index);
+    columns.member("count", "number of them", |(answer, _)| answer.zombies.count);
+    columns.member("programs", "`[name, count]` pairs, the most first", |(answer, _)| {
+        &answer.zombies.programs
+    });
+    columns.member("held", "number of those to which open handles are known", |(answer, _)| {
+        answer.zombies.held
+    });
+    columns.parts(
+        "holders",
+        "the processes with these handles, the one that keeps the most first",
+        holder_columns(),
+        |(answer, numbers)| {
+            answer.zombies.holders.iter().map(|holder| (holder, *numbers)).collect()
+        },
+    );
+    columns
+}
+
+/// Declares what is said of a process with open handles to zombies.
+fn holder_columns<'a>() -> Columns<'a, (&'a ZombieHolder, StackNumbers)> {
+    const PROCESS: &str = "the process, `name.exe(pid)`, and its id";
+    const COUNTS: &str = "number of the zombies that it keeps, and of its open handles to them";
+    let mut columns = Columns::<(&ZombieHolder, StackNumbers)>::default();
+    columns.member("process", PROCESS, |(holder, _)| holder.process.as_str());
+    columns.member("pid", PROCESS, |(holder, _)| holder.pid);
+    columns.member("zombies", COUNTS, |(holder, _)| holder.zombies);
+    columns.member("handles", COUNTS, |(holder, _)| holder.handles);
+    columns.member(
+        "create_stack",
+        "number of the stack that opened the most of them; null if all are older than the trace",
+        |(holder, numbers)| holder.create_stack.map(|stack| numbers.of(stack)),
+    );
+    columns
 }
 
 /// Lines about the number that is open over time, and about the time since which the verdict speaks of it, if that is not
@@ -891,30 +940,34 @@ fn with_telling(diagnoses: &[Diagnosis]) -> impl Iterator<Item = (&Diagnosis, bo
     })
 }
 
-/// Numbers of what is not among the suspects.
-pub struct LeftOut {
-    young_groups: usize,
-    ignored: usize,
-}
-
 /// Declares the document of `.dump Why`.
-pub fn why_document<'a>() -> Columns<'a, OfTraces<'a, LeftOut>> {
+pub fn why_document<'a>() -> Columns<'a, OfTraces<'a, &'a [WhyAnswer<'a>]>> {
     const AS_IN_OBJECT_REF: &str = "as in `.dump ObjectRef`; `-pn` selects the owners of handles";
-    let mut document = Columns::<OfTraces<'a, LeftOut>>::default();
+    let mut document = Columns::<OfTraces<'a, &'a [WhyAnswer<'a>]>>::default();
     document.kind("`\"Why\"`", "Why");
     document.files(AS_IN_OBJECT_REF);
     document.member(
         "young_groups",
         "number of groups of handles that leak only a few young ones, and are no suspects",
-        |of| of.rest.young_groups,
+        |of| of.rest.iter().map(|answer| answer.young_groups).sum::<usize>(),
     );
     document.member("ignored", "number of suspects that a list of known leaks ignores", |of| {
-        of.rest.ignored
+        of.rest.iter().map(|answer| answer.ignored.len()).sum::<usize>()
     });
     document.left_out("suspects", "number of omitted suspects");
     document.rows(
         "suspects",
         "groups of handles that leak, ranked within each file, see below; `[]` if nothing leaks",
+    );
+    document.parts(
+        "zombies",
+        "processes that have ended and are still in memory, for each trace that has some",
+        zombie_columns(),
+        |of| {
+            let traces = of.rest.iter().zip(of.traces.iter());
+            let traces = traces.filter(|(answer, _)| answer.zombies.count > 0);
+            traces.map(|(answer, trace)| (answer, trace.numbers)).collect()
+        },
     );
     document.stacks("their stacks, as in `.dump ObjectRef`", |_| true);
     document.caveats(AS_IN_OBJECT_REF, AS_IN_OBJECT_REF);

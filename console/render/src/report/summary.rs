@@ -9,7 +9,7 @@ use indicatif::HumanCount;
 use super::ReportAnswer;
 use super::html::{Name, Text, paragraph, table};
 use super::suspects::{FUNCTION, Line, columns, line};
-use crate::kinds::{first_lines, listed_and_others, stacks_with_lines};
+use crate::kinds::{first_lines, lines_of_zombies, listed_and_others, stacks_with_lines};
 use crate::no_match::InOptions;
 use crate::text::{lines_of_not_counted, more};
 use crate::time::Clock;
@@ -90,6 +90,7 @@ fn of_trace(html: &mut String, answer: &ReportAnswer<'_>) {
         html.push_str("</div>\n");
         lines_of_not_counted(why).for_each(|line| paragraph(html, "dim", &line));
     }
+    lines_of_zombies(why).iter().for_each(|line| paragraph(html, "dim", line));
 }
 
 /// Adds a sentence about all that leaks.

@@ -9,6 +9,7 @@ mod process;
 mod stack;
 mod suspect;
 mod totals;
+mod zombies;
 
 use std::fmt;
 
@@ -23,6 +24,7 @@ pub use self::overview::{TITLES, bars, cells, is_narrow, overview};
 pub use self::process::ProcessStyle;
 pub use self::stack::{StackStyle, within};
 pub use self::suspect::{amounts, callers, capitalized, headline, more, named, unreleased};
+pub use self::zombies::{line_of_holders, line_of_zombies};
 use handlescope_session::values::Counted;
 
 /// A number, with separators between its thousands if `separate`.
