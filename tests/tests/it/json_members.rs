@@ -119,7 +119,9 @@ fn trace() -> TraceBuilder {
     let mut trace = TraceBuilder::new();
     trace.process(4, "System");
     trace.process(700, "svchost.exe").command_line("svchost.exe -k net -s TermService");
-    trace.object_type(16, "Event");
+    trace.object_type(16, "Event").object_type(7, "Process");
+    trace.zombie(710, "ended.exe", OBJECT + 0x9000, -MS);
+    trace.create_handle(MS, caller, OBJECT + 0x9000, 0x44, 7);
     let method = MethodRecord {
         module_id: 9,
         address: COMPILED,

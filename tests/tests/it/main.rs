@@ -124,3 +124,4 @@ mod why;
 mod why_commands;
 mod windows_handles;
 mod windows_memory;
+mod zombies;

@@ -18,9 +18,10 @@ use handlescope_tests::{corrupt, needs_data};
 use polars::prelude::Column;
 
 /// Columns with text of the machine; all others have to stay as they are.
-const TEXTS: [(Table, &[&str]); 6] = [
+const TEXTS: [(Table, &[&str]); 7] = [
     (Table::Trace, &["computer"]),
     (Table::Processes, &["name", "image_path", "command_line", "sid"]),
+    (Table::Zombies, &["name", "command_line", "sid"]),
     (
         Table::Modules,
         &[

@@ -1,0 +1,156 @@
+//! Processes that have ended and are still in memory: they are listed by themselves, and who has handles to them is named.
+
+use std::collections::BTreeMap;
+
+use handlescope_tests::binary::run_over;
+use handlescope_tests::data::SharedTrace;
+use handlescope_tests::needs_data;
+use handlescope_tests::scenario::TraceBuilder;
+use serde_json::{Deserializer, Value, json};
+
+use crate::real_traces::collect;
+
+const MS: i64 = 1_000_000;
+const SECOND: i64 = 1_000 * MS;
+const KEY: u64 = 0xffff_8100_0000_1080;
+const PROCESS: u16 = 7;
+
+/// A service that keeps two of three workers, one by a handle from before the trace; and a program with the pid of a worker.
+fn trace() -> TraceBuilder {
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    trace.process(1234, "service.exe");
+    trace.process(700, "editor.exe");
+    let ended = trace.process(900, "viewer.exe").command_line("viewer.exe --once");
+    let viewer = ended.started(MS).exited(2 * MS, 5).record.key;
+    trace.object_type(PROCESS, "Process").object_type(16, "Event");
+    for worker in 0..3 {
+        trace.zombie(700 + worker, "worker.exe", KEY + u64::from(worker) * 0x1000, -3600 * SECOND);
+    }
+    trace.zombie(900, "viewer.exe", viewer, 2 * MS);
+    trace.module(1234, r"C:\app\service.exe", 0x2000_0000, 0x1_0000);
+    trace.handle_rundown_start(1234, KEY, 0x10, PROCESS, "");
+    trace.handle_rundown_end(1234, KEY, 0x10, PROCESS, "");
+    trace.create_handle(5 * MS, (1234, 1235), KEY + 0x1000, 0x14, PROCESS);
+    trace.stack(&[], &[0x2000_0010]);
+    trace.handle_rundown_end(1234, KEY + 0x1000, 0x14, PROCESS, "");
+    trace.create_handle(6 * MS, (700, 701), KEY + 0x8000, 0x20, 16);
+    trace
+}
+
+fn text(commands: &str) -> String {
+    run_over(&trace(), &format!("{commands}\n")).ok().stdout
+}
+
+fn document(command: &str) -> Value {
+    Deserializer::from_str(&text(&format!("{command} -json"))).into_iter().next().unwrap().unwrap()
+}
+
+/// Name and pid of the processes that a command lists.
+fn listed(command: &str) -> Vec<String> {
+    let document = document(command);
+    let processes = document["processes"].as_array().unwrap();
+    let label =
+        |process: &Value| format!("{}({})", process["name"].as_str().unwrap(), process["pid"]);
+    processes.iter().map(label).collect()
+}
+
+#[test]
+fn zombies_are_listed_by_themselves_the_most_frequent_program_first() {
+    assert_eq!(
+        listed(".dump Process -Zombie"),
+        ["worker.exe(700)", "worker.exe(701)", "worker.exe(702)", "viewer.exe(900)"]
+    );
+    assert_eq!(
+        listed(".dump Process"),
+        ["System(4)", "editor.exe(700)", "viewer.exe(900)", "service.exe(1234)"]
+    );
+    assert_eq!(listed(".dump Process -Zombie -pn viewer"), ["viewer.exe(900)"]);
+    assert_eq!(listed(".dump Process -Zombie -NewProcess 1"), ["viewer.exe(900)"]);
+    assert_eq!(listed(".dump Process -Zombie -NewProcess 0 -TopN 1"), ["worker.exe(700)"]);
+    insta::assert_snapshot!(text(".dump Process -Zombie -TimeFmt s"));
+}
+
+#[test]
+fn a_zombie_of_the_trace_has_its_start_and_its_command_line() {
+    let document = document(".dump Process -Zombie -pn viewer");
+    let viewer = &document["processes"][0];
+    let values = ["command_line", "start_ns", "end_ns", "exit_code", "has_ended", "is_zombie"];
+    let values = values.map(|name| viewer[name].clone());
+    assert_eq!(json!(values), json!(["viewer.exe --once", MS, 2 * MS, 5, true, true]));
+}
+
+#[test]
+fn a_zombie_from_before_the_trace_ended_before_it() {
+    let document = document(".dump Process -Zombie -pn 701");
+    let worker = &document["processes"][0];
+    let values = ["start_ns", "end_ns", "has_ended", "is_zombie"].map(|name| worker[name].clone());
+    assert_eq!(json!(values), json!([null, -3600 * SECOND, false, true]));
+}
+
+#[test]
+fn a_zombie_owns_no_events_of_its_pid() {
+    let text = text(".dump ObjectRef -Type Event");
+    assert!(text.contains("editor.exe") && !text.contains("worker.exe"), "{text}");
+}
+
+#[test]
+fn stats_and_why_count_zombies_and_why_says_who_keeps_them() {
+    let line = "4 ended processes are still in memory: 3 worker.exe, 1 viewer.exe; .dump Process -Zombie lists them";
+    let (why, stats) = (text(".why"), text(".dump Stats"));
+    assert!(why.contains(line) && stats.contains(line), "{why}{stats}");
+    let kept = "2 ended processes are kept by handles: 2 of service.exe(1234), opened by service";
+    assert!(why.contains(kept), "{why}");
+    assert_eq!(document(".dump Stats")["files"][0]["zombies"], 4);
+    let document = document(".why");
+    let zombies = &document["zombies"][0];
+    assert_eq!(zombies["programs"], json!([["worker.exe", 3], ["viewer.exe", 1]]));
+    assert_eq!((&zombies["count"], &zombies["held"]), (&json!(4), &json!(2)));
+    let holder = &zombies["holders"][0];
+    assert_eq!(holder["process"], "service.exe(1234)");
+    assert_eq!((&holder["zombies"], &holder["handles"]), (&json!(2), &json!(2)));
+    assert!(document["stacks"][holder["create_stack"].to_string()].is_array(), "{document}");
+}
+
+#[test]
+fn a_trace_without_zombies_says_nothing_of_them() {
+    let mut trace = TraceBuilder::new();
+    trace.process(4, "System");
+    let run = |command: &str| run_over(&trace, &format!("{command}\n")).ok().stdout;
+    let text = run(".why") + &run(".dump Stats");
+    assert!(!text.contains("memory:"), "{text}");
+    let listed = run(".dump Process -Zombie");
+    assert!(listed.contains("no ended process is known to be still in memory"), "{listed}");
+}
+
+#[needs_data]
+#[test]
+fn zombies_of_real_traces_are_all_there() {
+    // Version 5 of the event has the time of the end.
+    for (name, count, has_ends) in [
+        ("real/TraceLoggingTester", 126, true),
+        ("real/ShutdownPerfDiagLogger", 5, true),
+        ("real/net.4.5.2.x64", 2, false),
+        ("real/slow-ppt-2011", 1, false),
+    ] {
+        let (recording, collector) = collect(&SharedTrace::open(name));
+        let zombies = &collector.processes.zombies;
+        let session = recording.header.start_time..=recording.header.end_time;
+        let ended = zombies
+            .iter()
+            .filter(|zombie| zombie.exit_time.is_some_and(|time| time <= *session.end()));
+        assert_eq!(
+            (zombies.len(), ended.count()),
+            (count, if has_ends { count } else { 0 }),
+            "{name}"
+        );
+    }
+    let (_, collector) = collect(&SharedTrace::open("real/TraceLoggingTester"));
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for zombie in &collector.processes.zombies {
+        *counts.entry(&zombie.process.name).or_default() += 1;
+    }
+    for (name, count) in [("nvngx_update.exe", 36), ("LogonUI.exe", 27), ("msiexec.exe", 16)] {
+        assert_eq!(counts[name], count, "{name}");
+    }
+}
