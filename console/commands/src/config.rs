@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn a_bad_name_or_value_is_an_error_that_says_what_there_is() {
         for (line, expected) in [
-            (".config colour", "'colour' is not one of symbol-path, time-format, "),
+            (".config colour", "'colour' is not one of symbol-path, symbol-download, "),
             (".config colour", ", did you mean color?"),
             (".config color red", "'red' is not one of auto, always, never"),
             (".config time-digits 7", "'7' is not a number of digits from 0 to 6"),

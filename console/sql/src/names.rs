@@ -63,7 +63,7 @@ impl VisitorMut for Names {
         for item in &mut select.projection {
             let SelectItem::UnnamedExpr(expr) = item else { continue };
             let name = column_name(expr);
-            let alias = unused(name.clone(), &taken);
+            let alias = unused(&name, &taken);
             taken.insert(alias.value.clone());
             if is_calculated(expr) || alias != name {
                 *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
@@ -90,12 +90,12 @@ impl VisitorMut for Names {
 }
 
 /// The name, with a number behind it if it is taken.
-fn unused(name: Ident, taken: &HashSet<String>) -> Ident {
+fn unused(name: &Ident, taken: &HashSet<String>) -> Ident {
     let start = if name.value == POLARS_COUNT { "count" } else { &name.value };
     let numbered = (1..).map(|number| format!("{start}_{number}"));
     let mut names = std::iter::once(name.value.clone()).chain(numbered);
     let value = names.find(|name| !taken.contains(name)).unwrap_or_default();
-    Ident { value, ..name }
+    Ident { value, ..name.clone() }
 }
 
 /// The name of a calculated column among those of a query.

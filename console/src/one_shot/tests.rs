@@ -174,7 +174,6 @@ fn a_query_and_its_files_stand_in_any_order() {
     for line in [
         &["sql", query, "a.etl", "-json"][..],
         &["sql", "--json", "a.etl", query],
-        &["sql", "--top", "1", "a.etl", query],
         &["sql", "-fd", "a.etl", query, "-json"],
         &["sql", "a.etl", "SELECT", "'a", "b'", "FROM", "leaks", "-json"],
         &["sql", "a.etl", "q.sql", "-json"],

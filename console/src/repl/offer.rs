@@ -59,12 +59,12 @@ pub fn offer(
         Signal::Success(text) => Reply::parse(&text),
         _ => Reply::No,
     };
-    Ok(accept(reply, offer, session, messages))
+    Ok(accept(reply, &offer, session, messages))
 }
 
 fn accept(
     reply: Reply,
-    offer: SymbolOffer,
+    offer: &SymbolOffer,
     session: &mut Session,
     messages: &mut Messages<'_>,
 ) -> Option<Accepted> {
@@ -152,7 +152,7 @@ mod tests {
             let offer = SymbolOffer { modules: 4, path: SymbolPath::parse("srv**https://x") };
             let mut out = Vec::new();
             let mut messages = Messages::new(&mut out, Screen::PLAIN);
-            let accepted = accept(reply, offer, &mut session, &mut messages);
+            let accepted = accept(reply, &offer, &mut session, &mut messages);
             assert_eq!(accepted.is_some(), reply != Reply::No);
             assert_eq!(session.settings.symbol_path().has_servers(), has_servers, "{reply:?}");
             let text = String::from_utf8(out).expect("text");

@@ -116,7 +116,7 @@ impl Recognizer {
                 }
                 Some(_) => is_known = true,
                 None if text.trim_start().starts_with("Handle tracing") => {
-                    self.of = Some("!htrace")
+                    self.of = Some("!htrace");
                 }
                 None => {}
             }

@@ -314,7 +314,7 @@ impl Process {
 
 /// The time of the end, after the name of the package and the id of the application; 0 stands for none.
 fn exit_time(p: &mut Payload<'_>) -> Option<i64> {
-    (p.utf16(), p.utf16());
+    let _ = (p.utf16(), p.utf16());
     p.u64().map(|time| time as i64).filter(|time| *time > 0)
 }
 

@@ -86,7 +86,12 @@ impl<'a> AnyArchive<'a> {
                 let indexes = index.into_iter().collect();
                 let members = SevenZipMembers::choose(path, *container, indexes, limits)?;
                 let size = members.entries().map(|(_, size)| size).sum();
-                return Ok(Member { path, name, size, source: Source::SevenZip(members) });
+                return Ok(Member {
+                    path,
+                    name,
+                    size,
+                    source: Source::SevenZip(Box::new(members)),
+                });
             }
             Content::Zip(mut zip) => {
                 let member = zip.archive.by_name(name);
@@ -121,7 +126,7 @@ pub struct Member<'a> {
 
 enum Source<'a> {
     Zip(Box<Zip>),
-    SevenZip(SevenZipMembers<'a>),
+    SevenZip(Box<SevenZipMembers<'a>>),
     Cabinet(Box<Cabinet<BufReader<File>>>),
 }
 

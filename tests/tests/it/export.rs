@@ -52,7 +52,7 @@ fn leaks_of_console(shell: &Shell) -> Leaks {
 fn every_table_is_written_in_the_formats_asked_for() {
     let shell = Shell::new();
     let run = shell.run(&["leaky.etl", "-c", ".export tables"]).ok();
-    assert!(run.stdout.starts_with("tables: 25 tables, 5 views, "), "{run:?}");
+    assert!(run.stdout.starts_with("tables: 26 tables, 5 views, "), "{run:?}");
     assert_eq!(files(&shell.path("tables")), names(&["parquet"]));
     let run = shell.run(&["leaky.etl", "-c", ".export text -CSV -ndjson"]).ok();
     assert_eq!(files(&shell.path("text")), names(&["csv", "ndjson"]), "{run:?}");

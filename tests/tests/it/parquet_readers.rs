@@ -51,7 +51,7 @@ fn written() -> (Shell, Vec<PathBuf>) {
     let _ = shell.run(&["memory.etl", "-c", ".dump Resource -parquet resources.parquet"]).ok();
     let files = parquet_files(&shell.path(""));
     // Parts of eight tables of two traces; tables and views.
-    let expected = 2 * 8 + 25 + 5 + ANSWERS.len() + OF_DATASET.len() + 1;
+    let expected = 2 * 8 + 26 + 5 + ANSWERS.len() + OF_DATASET.len() + 1;
     assert_eq!(files.len(), expected, "{files:?}");
     (shell, files)
 }

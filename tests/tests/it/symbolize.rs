@@ -65,8 +65,7 @@ fn names_are_stored_and_nothing_else_changes() {
     for symbols in ["", "nowhere"] {
         let without = answers(&shell, symbols);
         assert_eq!(without.stdout, with_symbols.stdout);
-        let is_about_symbols =
-            |line: &&str| line.contains("symbol") && !line.contains("no such folder");
+        let is_about_symbols = |line: &&str| line.contains("symbol") && !line.contains("no folder");
         assert_eq!(without.stderr.lines().find(is_about_symbols), None);
         let report = shell.run(&["leaky.json7z", "--symbol-path", symbols, "-c", ".dump Symbols"]);
         let report = report.ok().stdout;

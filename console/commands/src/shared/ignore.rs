@@ -52,10 +52,11 @@ impl IgnoreArgs {
 /// Says which entries ignored nothing in traces that were looked at as a whole; `used` did.
 pub fn warn_of_unused<'e>(
     list: &IgnoreList,
-    used: impl Iterator<Item = &'e Arc<IgnoreEntry>> + Clone,
+    used: impl Iterator<Item = &'e Arc<IgnoreEntry>>,
     messages: &mut Messages<'_>,
 ) {
-    let is_unused = |entry: &&Arc<IgnoreEntry>| !used.clone().any(|used| Arc::ptr_eq(used, entry));
+    let used: Vec<&Arc<IgnoreEntry>> = used.collect();
+    let is_unused = |entry: &&Arc<IgnoreEntry>| !used.iter().any(|used| Arc::ptr_eq(used, entry));
     for entry in list.active().filter(is_unused) {
         messages.caveat(format!(
             "{entry}: ignores nothing here; an entry has to match all create stacks of a suspect"

@@ -77,7 +77,7 @@ impl IgnoreEntry {
         path: &Path,
         line: usize,
     ) -> Result<Self, (Option<String>, IgnoreProblem)> {
-        for (key, _) in table.iter().filter(|(key, _)| !KEYS.contains(key)) {
+        if let Some((key, _)) = table.iter().find(|(key, _)| !KEYS.contains(key)) {
             return Err((
                 Some(key.to_owned()),
                 IgnoreProblem::Key(no_choice(key, || KEYS.into_iter())),

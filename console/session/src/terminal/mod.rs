@@ -203,7 +203,7 @@ mod tests {
         let screen = Screen { width: None, color: true };
         assert_eq!(
             format!("{:<5}|", screen.paint(Role::Opened, "ab")),
-            "\u{1b}[32mab   \u{1b}[0m|"
+            "\u{1b}[38;5;29mab   \u{1b}[0m|"
         );
         assert_eq!(format!("{:>5}|", Screen::PLAIN.paint(Role::Opened, 7)), "    7|");
     }

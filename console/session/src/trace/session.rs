@@ -471,7 +471,7 @@ mod tests {
 
     #[test]
     fn nothing_is_missing_where_the_extract_has_the_names() {
-        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/layout-8.json7z");
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/layout-9.json7z");
         let trace = Trace::open(Path::new(golden)).expect("an extract");
         let file = LoadedTrace::new(golden.into(), trace);
         file.frames.note_served(&module("a.dll", None));

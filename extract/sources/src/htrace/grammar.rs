@@ -28,7 +28,7 @@ pub enum Listing {
 }
 
 /// A line outside of stacks.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statement<'a> {
     /// The first line of an entry, and what follows the operation.
     Entry { handle: u64, operation: Operation, rest: &'a str },

@@ -25,6 +25,7 @@ fn processes_are_listed_by_pid() {
             "file": 0, "pid": 200, "parent_pid": 0, "name": "child.exe", "image_path": null,
             "command_line": "", "session_id": null, "sid": null, "start_ns": 1000,
             "end_ns": 9_000_000, "exit_code": -1_073_741_819, "is_new": true, "has_ended": true,
+            "is_zombie": false,
         }] })
     );
 }
@@ -117,7 +118,7 @@ fn stats_begin_with_lost_events() {
     Distinct stacks            0
     Distinct frames            0
     Frames in modules          0
-    Extracted by                (layout 8)
+    Extracted by                (layout 9)
     Process of object events taken from
       their own header                                   2
       their stack                                        0

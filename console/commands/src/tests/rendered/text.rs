@@ -221,13 +221,13 @@ fn a_service_goes_by_its_better_name_unless_plain_names_are_wanted() {
 }
 
 #[test]
-fn colors_are_etwanalyzers() {
+fn each_kind_of_text_has_its_color() {
     let screen = Screen { width: Some(200), color: true };
     let shown = printed(&[&mixed()], ".dump ObjectRef -MinMaxId 4 4", screen);
     insta::assert_snapshot!(shown.replace('\u{1b}', "^"), @r"
-    ^[36m2024-05-10 12:46:34    demo^[0m
-    Id: 4 Object: 0xFFFF810000000030 \REGISTRY\X Lifetime: created before the trace  Type: ^[32mKey^[0m Owner: ^[35mapp.exe(100)^[0m, Handle Value: 0x44
-    ^[33mObjects Created/Destroyed: 0/0 Diff: 0,  Handles Created/Closed/Duplicated: 0/0/0 Diff: 0,  RefChanges: 0 FileMap/Unmap: 0/0^[0m
+    ^[38;5;63m2024-05-10 12:46:34    demo^[0m
+    Id: 4 Object: 0xFFFF810000000030 \REGISTRY\X Lifetime: created before the trace  Type: ^[38;5;29mKey^[0m Owner: ^[38;5;163mapp.exe(100)^[0m, Handle Value: 0x44
+    ^[38;5;98mObjects Created/Destroyed: 0/0 Diff: 0,  Handles Created/Closed/Duplicated: 0/0/0 Diff: 0,  RefChanges: 0 FileMap/Unmap: 0/0^[0m
     ");
 }
 
