@@ -1,9 +1,9 @@
 //! Archives from every source of handles: text of debuggers, lists of handles, minidumps and extracts of ETWAnalyzer are
 //! read here, traces by `handlescope-extract`.
 //!
-//! [`extract`] selects the reader by the content of a file; [`recognize`] knows texts. `htrace` and `dump` read operations on
-//! handles without times, `lists` handles that are open, and `operations` makes tables of both. [`import`] fills the tables from an extract of ETWAnalyzer, and [`save`] writes
-//! one from an archive.
+//! [`extract`] selects the reader by the content of a file; [`recognize()`] knows texts. `htrace` and `dump` read
+//! operations on handles without times, `lists` handles that are open, and `operations` makes tables of both. [`import`] fills
+//! the tables from an extract of ETWAnalyzer, and [`save`] writes one from an archive.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
