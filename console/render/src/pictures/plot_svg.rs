@@ -51,7 +51,8 @@ fn draw(area: &Area<'_>, timeline: &Timeline) -> Result<(), DrawingAreaErrorKind
     let highest = stacked.last().and_then(|sums| sums.iter().max()).copied().unwrap_or_default();
     let buckets = stacked.first().map_or(1, Vec::len);
     let nanoseconds = |seconds: f64| (seconds * 1e9).round() as i64;
-    let start = timeline.window.start_ns;
+    // A hostile trace may begin at the last nanosecond, and an axis needs a length.
+    let start = timeline.window.start_ns.min(i64::MAX - 1);
     let end = timeline.ends(buckets).last().map_or(start, nanoseconds).max(start + 1);
     let amounts = timeline.amount_ticks(highest);
     let times = timeline.time_ticks().into_iter();
