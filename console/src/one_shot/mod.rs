@@ -374,8 +374,22 @@ fn read(
         Form::Why | Form::Diff | Form::Report | Form::Sql | Form::Plot | Form::Flame => {
             let recursive = take(&["-recursive"]);
             let mut files = files(form, &mut words, commands);
-            if let Some(picture) = picture(form, &name, &mut files)? {
-                words.insert(0, picture);
+            if form == Form::Why && !over_dataset {
+                let has_files = words.iter().any(|word| names_files(word));
+                words.extend(suspects(&mut files, has_files));
+            }
+            if let Some((extensions, argument)) = picture(form) {
+                let file = files.pop_if(|file| has_extension(Path::new(file), extensions));
+                let is_missing = file.is_none() && argument.is_some();
+                let example = extensions.first().map(|extension| format!("NAME.{extension}"));
+                let file = file.or(example.filter(|_| is_missing));
+                words.splice(..0, file);
+                if let Some(argument) = argument.filter(|_| is_missing) {
+                    // A mistyped option explains more than what is missing.
+                    command(form, &words, commands)?;
+                    let command = format!("handlescope {name}");
+                    return Err(ParseError::MissingArgument { command, argument }.into());
+                }
             }
             let queries = if files.is_empty() { queries(&mut words)? } else { files };
             let as_named = form == Form::Diff && !over_dataset;
@@ -397,25 +411,29 @@ fn read(
     Ok(shot)
 }
 
-/// Takes the page or picture to write, which follows the traces.
-fn picture(form: Form, name: &str, files: &mut Vec<String>) -> Result<Option<String>, ParseError> {
-    let (extensions, argument): (&[&str], _) = match form {
-        Form::Report => (&["html", "htm"], Some("NAME.html, the file to write, after the traces")),
-        Form::Flame => {
-            let argument = "NAME.svg or NAME.speedscope.json, the file to write, after the traces";
-            (&["svg", "json"], Some(argument))
+/// Extensions of the page or picture that a command writes, and how to ask for one that must be there.
+fn picture(form: Form) -> Option<(&'static [&'static str], Option<&'static str>)> {
+    match form {
+        Form::Report => {
+            Some((&["html", "htm"], Some("NAME.html, the file to write, after the traces")))
         }
-        Form::Plot => (&["svg"], None),
-        _ => return Ok(None),
-    };
-    let file = files.pop_if(|file| has_extension(Path::new(file), extensions));
-    match argument {
-        Some(argument) if file.is_none() => {
-            let command = format!("handlescope {name}");
-            Err(ParseError::MissingArgument { command, argument })
-        }
-        _ => Ok(file),
+        Form::Flame => Some((
+            &["svg", "json"],
+            Some("NAME.svg or NAME.speedscope.json, the file to write, after the traces"),
+        )),
+        Form::Plot => Some((&["svg"], None)),
+        _ => None,
     }
+}
+
+/// Takes the words that name a suspect or a process, as they do at the prompt, and makes options of them. A word alone
+/// is a trace unless there are others.
+fn suspects(files: &mut Vec<String>, has_others: bool) -> Vec<String> {
+    if !has_others && !files.iter().any(|file| is_there(file)) {
+        return Vec::new();
+    }
+    let suspects = files.extract_if(.., |file| !is_there(file));
+    suspects.flat_map(|suspect| ["-Which".to_owned(), suspect]).collect()
 }
 
 /// Refuses to compare anything but two traces.

@@ -313,3 +313,32 @@ fn help_is_about_the_kind_or_the_command() {
         assert_eq!(format!("{:?}", command.call), format!("help on {topic}"), "{line:?}");
     }
 }
+
+#[test]
+fn a_word_behind_the_trace_names_a_suspect_or_processes_as_at_the_prompt() {
+    for (line, expected) in [
+        (&["why", "a.etl", "1"][..], ".why -Which 1"),
+        (&["why", "a.etl", "40c99908b0"], ".why -Which 40c99908b0"),
+        (&["why", "leaky", "-ss", "a.etl"], ".why -ss -Which leaky"),
+        (&["why", "leaky", "2", "-fd", "a.etl"], ".why -Which leaky -Which 2"),
+        (&["why", "a.etl"], ".why"),
+    ] {
+        assert_eq!(loaded(line), (expected.to_owned(), vec!["a.etl".to_owned()]), "{line:?}");
+    }
+    assert_eq!(loaded(&["why", "traces"]).1, ["traces"]);
+}
+
+#[test]
+fn a_trace_behind_a_number_is_not_its_second_value() {
+    let expected = (".why -TopN 1".to_owned(), vec!["a.etl".to_owned()]);
+    assert_eq!(loaded(&["why", "-TopN", "1", "a.etl"]), expected);
+    let expected = (".why -TopN 1 2".to_owned(), vec!["a.etl".to_owned()]);
+    assert_eq!(loaded(&["why", "-TopN", "1", "2", "a.etl"]), expected);
+}
+
+#[test]
+fn a_mistyped_option_is_named_before_the_picture_that_is_missing() {
+    assert!(refused(&["report", "-Which", "a.etl"]).starts_with("-Which is an option of "));
+    assert!(refused(&["flame", "a.etl", "-Lek"]).starts_with("unknown option -Lek"));
+    assert!(refused(&["report", "a.etl"]).starts_with("handlescope report needs NAME.html"));
+}

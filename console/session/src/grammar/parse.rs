@@ -129,8 +129,12 @@ pub fn known_items<'t>(
             items.push(Item::Unknown(token));
             continue;
         };
-        let (_, most) = spec.value().arity;
-        let taken = rest.iter().take(most).take_while(|value| !value.is_switch()).count();
+        let value = spec.value();
+        let (_, most) = value.arity;
+        let mut words = rest.iter().take(most).enumerate();
+        let taken = words
+            .position(|(index, word)| word.is_switch() || !value.takes(index, &word.text))
+            .unwrap_or(most.min(rest.len()));
         let (values, behind) = rest.split_at(taken);
         items.push(Item::Option { spec: *spec, name: token, values });
         tokens = behind;

@@ -23,6 +23,8 @@ pub struct Value<T: 'static> {
     /// Minimum and maximum number of words. One that may be missing is the next token whenever that does not look
     /// like an option.
     pub arity: (usize, usize),
+    /// Whether a word that may be missing is a number, so that `-TopN 1 trace.etl` leaves the file alone.
+    pub ends_with_number: bool,
     /// Whether the option may be given several times: all count, or the last one. Of two filters it would not be
     /// plain which.
     pub is_repeatable: bool,
@@ -84,15 +86,41 @@ impl<T> Value<T> {
         read: fn(&Value<T>, &[&str]) -> Result<T, ValueError>,
     ) -> Value<T> {
         let (is_repeatable, has_effect, offers) = (true, true, Offers::Nothing);
-        let (arity, words) = ((1, 1), Vec::new);
-        Value { placeholder, arity, is_repeatable, has_effect, words, offers, read }
+        let (arity, words, ends_with_number) = ((1, 1), Vec::new, false);
+        Value {
+            placeholder,
+            arity,
+            ends_with_number,
+            is_repeatable,
+            has_effect,
+            words,
+            offers,
+            read,
+        }
     }
 
     /// The same without the type of what is read.
     pub fn any(&self) -> Value<()> {
-        let Value { placeholder, arity, is_repeatable, has_effect, words, offers, .. } = *self;
+        let Value { placeholder, arity, ends_with_number, is_repeatable, .. } = *self;
+        let Value { has_effect, words, offers, .. } = *self;
         let read: fn(&Value<()>, &[&str]) -> Result<(), ValueError> = |_, _| Ok(());
-        Value { placeholder, arity, is_repeatable, has_effect, words, offers, read }
+        Value {
+            placeholder,
+            arity,
+            ends_with_number,
+            is_repeatable,
+            has_effect,
+            words,
+            offers,
+            read,
+        }
+    }
+
+    /// Whether a word can be the value with this number, counted from 0.
+    pub fn takes(&self, index: usize, word: &str) -> bool {
+        let may_be_missing = index >= self.arity.0;
+        let is_like_number = word.starts_with(|first: char| "+-.".contains(first) || first.is_ascii_digit());
+        !(self.ends_with_number && may_be_missing) || is_like_number
     }
 
     /// What stands for the value in the help: all words, or the first when they would make a long line.
@@ -233,6 +261,7 @@ pub const FAIL_ON: Value<FailOn> =
 /// `min [max]` in seconds.
 pub const TIMES: Value<TimeRange> = Value {
     arity: (1, 2),
+    ends_with_number: true,
     ..Value::new("SECONDS [MAX]", |_, words| TimeRange::parse(first(words), words.get(1).copied()))
 };
 /// A time from which on, in seconds.
@@ -243,6 +272,7 @@ pub const LENGTH: Value<i64> = Value::new("SECONDS", |_, words| length(first(wor
 /// `min [max]` of a count.
 pub const COUNTS: Value<CountRange> = Value {
     arity: (1, 2),
+    ends_with_number: true,
     ..Value::new("MIN [MAX]", |_, words| {
         CountRange::parse(CountUnit::None, first(words), words.get(1).copied())
     })
@@ -250,6 +280,7 @@ pub const COUNTS: Value<CountRange> = Value {
 /// `min [max]` of a number of bytes.
 pub const SIZES: Value<CountRange> = Value {
     arity: (1, 2),
+    ends_with_number: true,
     ..Value::new("BYTES [MAX]", |_, words| {
         CountRange::parse(CountUnit::Bytes, first(words), words.get(1).copied())
     })
@@ -257,6 +288,7 @@ pub const SIZES: Value<CountRange> = Value {
 /// `n [skip]`.
 pub const TOP: Value<TopN> = Value {
     arity: (1, 2),
+    ends_with_number: true,
     ..Value::new("N [SKIP]", |_, words| TopN::parse(first(words), words.get(1).copied()))
 };
 pub const ADDRESS: Value<u64> = Value::new("ADDRESS", |_, words| address(first(words)));
@@ -267,6 +299,7 @@ pub const NUMBER: Value<u64> = Value::new("N", |_, words| number(first(words)));
 /// Like [`NUMBER`], or nothing.
 pub const MAYBE_NUMBER: Value<Option<u64>> = Value {
     arity: (0, 1),
+    ends_with_number: true,
     ..Value::new("[N]", |_, words| words.first().map(|word| number(word)).transpose())
 };
 pub const DIGITS: Value<TimeDigits> =
