@@ -174,12 +174,48 @@ fn a_comparison_leaves_known_leaks_out_of_its_status() {
 }
 
 #[test]
+fn a_comparison_of_two_points_counts_known_leaks() {
+    let shell = shell(CACHE);
+    let diff = |options: &str| {
+        let command = format!(".diff 0s 2s {options}");
+        let symbols = sample_symbols().display().to_string();
+        shell.run(&["leaky.etl", "--symbol-path", &symbols, "-c", &command]).ok()
+    };
+    let all = document(&diff("-json"));
+    let known = document(&diff("-json -Ignore known.toml -Ignored"));
+    let rest = document(&diff("-json -Ignore known.toml"));
+    let [all, known_groups, left] =
+        [&all, &known, &rest].map(|answer| answer["groups"].as_array().unwrap().len());
+    assert_eq!((known_groups, left), (1, all - 1));
+    assert_eq!((&known["ignored"], &rest["ignored"]), (&json!(1), &json!(1)));
+    let text = diff("-Ignore known.toml").stdout;
+    assert!(
+        text.contains("\nignored: 1 group; -Ignored shows them with their reasons\n"),
+        "{text}"
+    );
+    assert!(!text.contains("GetOrCreate"), "{text}");
+    let text = diff("-Ignore known.toml -Ignored").stdout;
+    assert!(text.contains("GetOrCreate") && text.contains("Ignored: the cache"), "{text}");
+    let picture = diff("-Ignore known.toml -flame grown.svg");
+    assert!(picture.stderr.contains("ignored: 1 group; -Ignored"), "{}", picture.stderr);
+    fs::write(shell.path("all.toml"), ALL).unwrap();
+    let everything = diff("-pn leaky -Ignore all.toml");
+    assert!(everything.stdout.contains("Nothing else that was opened"), "{}", everything.stdout);
+}
+
+#[test]
 fn reports_and_agents_respect_the_configuration_file() {
     let shell = shell(ALL);
     let run = shell.run(&["--config", "known.toml", "leaky.etl", "-c", ".report page.html"]);
     let _ = run.ok();
     let page = fs::read_to_string(shell.path("page.html")).unwrap();
     assert!(page.contains("ignored: 4 suspects") && page.contains("Nothing else leaks"));
+    let asks = [".report shown.html -Ignored -Ignore known.toml", ".report page.html -Ignored"];
+    let _ = shell.run(&["leaky.etl", "-c", asks[0], "-c", asks[1]]).ok();
+    let page = fs::read_to_string(shell.path("shown.html")).unwrap();
+    assert!(page.contains("Ignored: a demonstration (") && !page.contains("ignored: 4 suspects"));
+    let page = fs::read_to_string(shell.path("page.html")).unwrap();
+    assert!(!page.contains("demonstration"), "no entry ignores anything");
     let mut server = McpServer::start(&shell.path(""), &["--config", "known.toml"]);
     server.call("load", &json!({"paths": ["leaky.etl"]})).unwrap();
     let why = server.call("why", &json!({})).unwrap();
@@ -209,6 +245,9 @@ fn datasets_keep_known_leaks_and_answers_leave_them_out() {
     );
     let shown = asked(".why -Ignore known.toml -Ignored").ok().stdout;
     assert!(shown.contains("Ignored: x (known.toml: line 1)"), "{shown}");
+    let _ = asked(".report page.html -Ignore known.toml -Ignored").ok();
+    let page = fs::read_to_string(shell.path("page.html")).unwrap();
+    assert!(page.contains("Ignored: x (known.toml: line 1)"), "{page}");
     let diff = document(&asked(".diff -build 1.9 1.10 -json").ok());
     let groups = diff["groups"].as_array().unwrap().len();
     let diff = document(&asked(".diff -build 1.9 1.10 -Ignore known.toml -json").ok());

@@ -9,7 +9,7 @@ use super::{CHOICE, choices, fleet, warn_of};
 use crate::context::answer;
 use crate::dump::why::Commands;
 use crate::pictures::report::{answers, criteria};
-use crate::shared::ignore::{IgnoreArgs, ignore_option};
+use crate::shared::ignore::{IgnoreArgs, ignore_option, ignored_option};
 use crate::shared::options::force_option;
 use crate::shared::{fields, groups};
 use crate::{Command, CommandError, Context, DumpContext, Entered, SharedArgs, Signature};
@@ -56,7 +56,7 @@ impl Command for FleetPage {
     };
     const OPTIONS: &'static [OptionGroup<FleetPageArgs>] = &[
         OptionGroup { title: CHOICE, options: &choices() },
-        OptionGroup { title: groups::KNOWN, options: &[ignore_option()] },
+        OptionGroup { title: groups::KNOWN, options: &[ignore_option(), ignored_option()] },
         OptionGroup { title: groups::SCRIPTS, options: PAGES },
     ];
 

@@ -44,7 +44,7 @@ pub struct PictureOptions {
     pub kind: Option<Filter>,
     /// `-Count`: allocations by their number instead of their bytes.
     pub by_count: bool,
-    /// `-Ignore`: known leaks that a page leaves out.
+    /// `-Ignore` and `-Ignored`: known leaks of a page.
     pub ignore: IgnoreArgs,
 }
 

@@ -7,7 +7,7 @@ use crate::context::answer;
 use crate::dump::object_ref::LEAK_FILTERS;
 use crate::dump::why::{Commands, note_suspects};
 use crate::shared::groups;
-use crate::shared::ignore::ignore_option;
+use crate::shared::ignore::{ignore_option, ignored_option};
 use crate::shared::write_caveats;
 use crate::{Command, CommandError, Context, DumpContext, Entered, Signature};
 use handlescope_query::{
@@ -25,7 +25,7 @@ use handlescope_session::trace::warn_of;
 pub struct Report;
 
 static OPTIONS: &[OptionGroup<PictureOptions>] = &[
-    OptionGroup { title: groups::KNOWN, options: &[ignore_option()] },
+    OptionGroup { title: groups::KNOWN, options: &[ignore_option(), ignored_option()] },
     OptionGroup { title: groups::SCRIPTS, options: FILES },
 ];
 
@@ -96,7 +96,7 @@ fn draw(
     dump.write_file(target, |out| report::write(&answers, command_line, command, out))
 }
 
-/// Criteria of a page about these handles, without known leaks.
+/// Criteria of a page about these handles, without known leaks or only with them.
 pub fn criteria(handles: ObjectCriteria, ignoring: Ignoring) -> WhyCriteria {
     WhyCriteria { handles, with_every_group: true, ignoring, ..WhyCriteria::default() }
 }

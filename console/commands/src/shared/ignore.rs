@@ -43,9 +43,9 @@ impl IgnoreArgs {
         Ok(Ignoring { list, shows_ignored: self.shows_ignored })
     }
 
-    /// Whether any option is given.
-    pub fn is_given(&self) -> bool {
-        *self != Self::default()
+    /// Whether the answer has only the known leaks.
+    pub fn shows_ignored(&self) -> bool {
+        self.shows_ignored
     }
 }
 

@@ -1,6 +1,7 @@
 //! Comparison of two points of one trace: acquired after the first and still there at the second.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use handlescope_model::StackIdx;
 
@@ -11,9 +12,11 @@ use crate::criteria::DiffCriteria;
 use crate::error::QueryError;
 use crate::frame_names::FrameNames;
 use crate::growth::{Growth, Lifetime, ProcessLifetimes, Verdict, Window};
+use crate::ignored::{Leak, ignored_by};
 use crate::suspect_rows::SuspectRows;
 use crate::tables::ProcessInfo;
 use handlescope_session::cancel::Cancel;
+use handlescope_session::settings::{IgnoreEntry, IgnoreList};
 
 /// Acquisitions between two points of one trace that are still there at the second; `F` is the answer about its handles or
 /// allocations.
@@ -22,8 +25,10 @@ pub struct PointsDiff<F> {
     /// The points, within the time of the trace; of a trace without a clock numbers of events.
     pub window: Window,
     /// Groups with something that is still there, the largest first; with all that is there at the second
-    /// point, if that was asked for.
+    /// point, if that was asked for. Known leaks are left out, or the only ones.
     pub groups: Vec<OpenedGroup>,
+    /// Number of groups that are known leaks.
+    pub ignored: usize,
 }
 
 /// Handles and views of one process, type and create stack, or allocations of one process, kind, allocator and stack.
@@ -46,6 +51,8 @@ pub struct OpenedGroup {
     pub per_minute: Option<f64>,
     /// Number of their bytes per minute.
     pub bytes_per_minute: Option<f64>,
+    /// The entry about known leaks that it matches.
+    pub ignored: Option<Arc<IgnoreEntry>>,
 }
 
 /// Finds what was acquired between the points of each trace and is still there.
@@ -95,8 +102,30 @@ fn of_file<'a, F: Compared<'a>>(
     }
     drop(acquired);
     groups.sort_by_key(|group| Reverse((group.between.kept.bytes, group.between.kept.count)));
+    mark_ignored(&mut groups, &file, &criteria.ignoring.list)?;
+    let ignored = groups.iter().filter(|group| group.ignored.is_some()).count();
+    groups.retain(|group| criteria.ignoring.shows(group.ignored.as_ref()));
     file.show_stacks(groups.iter().filter_map(|group| group.create_stack).collect())?;
-    Ok(PointsDiff { file, window, groups })
+    Ok(PointsDiff { file, window, groups, ignored })
+}
+
+/// Notes which groups are known leaks.
+fn mark_ignored<'a, F: Compared<'a>>(
+    groups: &mut [OpenedGroup],
+    file: &F,
+    list: &IgnoreList,
+) -> Result<(), QueryError> {
+    let leaks = groups.iter().map(|group| Leak {
+        program: group.process.as_ref().map_or("", |process| &process.name),
+        type_name: &group.type_name,
+        function: group.function.as_deref(),
+        stacks: vec![group.create_stack],
+    });
+    let leaks: Vec<Leak<'_>> = leaks.collect();
+    let ignored = ignored_by(list, &leaks, file.frames())?;
+    drop(leaks);
+    groups.iter_mut().zip(ignored).for_each(|(group, by)| group.ignored = by);
+    Ok(())
 }
 
 /// Whether what a group opened between two points is enough for a rate, as `.why` decides it.
@@ -136,6 +165,7 @@ impl OpenedGroup {
             per_minute: per_minute(between.kept.count, minutes),
             bytes_per_minute: minutes.map(|minutes| (between.kept.bytes as f64 / minutes).round()),
             between,
+            ignored: None,
         }
     }
 }

@@ -415,9 +415,9 @@ pub fn stacks_with_lines<'a>(answer: &'a WhyAnswer<'_>) -> StackStyle<'a> {
 fn findings(answer: &WhyAnswer<'_>, suspects: &[Suspect], list: Vec<Finding>) -> Findings {
     let about = paths::shown(answer.file.about.path).to_string_lossy().into_owned();
     let mut headline = first_lines(answer, suspects);
-    if !suspects.is_empty() {
-        headline.extend(line_of_ignored(answer.ignored.len(), "suspect"));
-    }
+    // Where it is asked for them, the suspects are those that are ignored.
+    let has_others = suspects.iter().any(|suspect| suspect.ignored.is_none());
+    headline.extend(line_of_ignored(answer.ignored.len(), "suspect").filter(|_| has_others));
     Findings { about, headline, list }
 }
 
@@ -437,6 +437,7 @@ fn finding(suspect: &Suspect, stacks: &StackStyle<'_>, command: String) -> Findi
             .chain(callers(suspect, CALLERS))
             .chain(named_objects(suspect, NAMES))
             .chain(causes)
+            .chain(suspect.ignored.as_ref().map(|entry| ignored_because(entry)))
             .collect(),
         command: Some(command),
         id: Some(suspect.id.text().to_owned()),

@@ -17,7 +17,7 @@ use crate::kinds::{
     listed_and_others, named_objects, stacks_with_lines, title, unreleased,
 };
 use crate::pictures::{FrameTable, Measure, PictureFrame, Timeline, colors, folded, folded_leaks};
-use crate::text::{StackStyle, callers};
+use crate::text::{StackStyle, callers, ignored_because};
 use handlescope_query::{
     AllocatedKind, AllocationsOverview, Diagnosis, FileAnswer, Stats, Suspect, WhyAnswer,
 };
@@ -131,6 +131,7 @@ fn suspect<'a>(
     let notes = callers(suspect, CALLERS).into_iter();
     let notes = notes.chain(in_processes(&suspect.processes, LEAKING));
     let notes = notes.chain(named_objects(suspect, NAMES)).map(|note| clean(&note));
+    let reason = suspect.ignored.as_ref().map(|entry| clean(&ignored_because(entry)));
     let ends = others.into_iter().map(|own| format!("{} (no stack says by what)", sentence(own)));
     let rate = suspect.bytes.and_then(|bytes| bytes.per_minute).or(suspect.rate_per_minute());
     let shown_command = clean(&command);
@@ -143,7 +144,7 @@ fn suspect<'a>(
         .with("title", clean(&title(suspect)))
         .with("verdict", suspect.growth.verdict.title())
         .with("evidence", suspect.evidence())
-        .with("notes", notes.chain(ends).collect::<Vec<String>>())
+        .with("notes", notes.chain(ends).chain(reason).collect::<Vec<String>>())
         .with("causes", causes.collect::<Vec<_>>())
         .with("is_of_handles", suspect.bytes.is_none())
         .with("function", clean(suspect.function.as_deref().unwrap_or("no stack")))

@@ -56,6 +56,7 @@ function suspectDetails(suspect) {
     make("p", null, make("b", null, "Growth"), ": " + growth + suspect.verdicts),
     make("p", null, make("b", null, "Seen"), " " + suspect.builds),
     suspect.causes ? make("p", null, make("b", null, "Causes"), ": " + suspect.causes) : null,
+    suspect.ignored ? make("p", null, suspect.ignored) : null,
     make("p", null, make("b", null, "Leaked by day")), dayBars(suspect),
     make("p", null, make("b", null, "Opened by")),
     suspect.frames.length ? make("ol", { class: "stack" }, ...suspect.frames.map((frame) => make("li", { class: frame.own ? "own" : null }, name(frame.name)))) : make("p", { class: "dim" }, "no create stack"),

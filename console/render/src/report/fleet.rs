@@ -13,6 +13,7 @@ use crate::json::Document;
 use crate::kinds::{
     fleet_amount, fleet_builds, fleet_causes, fleet_headline, line_of_ignored_suspects,
 };
+use crate::text::ignored_because;
 use handlescope_fleet::dataset::short;
 use handlescope_fleet::{Fleet, FleetSuspect, FleetWhy};
 use handlescope_session::paths::shown;
@@ -137,6 +138,7 @@ fn suspect<'a>(row: &'a FleetSuspect, report: &FleetReport<'_>, days: &[&str]) -
         let is_function = Some(frame) == row.site.function.as_deref();
         Document::default().with("name", clean(frame)).with("own", is_function)
     });
+    let reason = row.ignored.as_ref().map(|entry| clean(&ignored_because(entry)));
     let worst = &row.worst;
     let dump = if row.site.is_of_allocations() { "Resource" } else { "ObjectRef" };
     Document::default()
@@ -159,6 +161,7 @@ fn suspect<'a>(row: &'a FleetSuspect, report: &FleetReport<'_>, days: &[&str]) -
         .with("builds", clean(&fleet_builds(row)))
         .with("verdicts", counted(&row.verdicts))
         .with("causes", clean(&fleet_causes(row)))
+        .with("ignored", reason)
         .with("by_day", by_day.collect::<Vec<_>>())
         .with("function", clean(row.site.function.as_deref().unwrap_or("no stack")))
         .with("frames", frames.collect::<Vec<_>>())

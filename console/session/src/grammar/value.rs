@@ -119,7 +119,8 @@ impl<T> Value<T> {
     /// Whether a word can be the value with this number, counted from 0.
     pub fn takes(&self, index: usize, word: &str) -> bool {
         let may_be_missing = index >= self.arity.0;
-        let is_like_number = word.starts_with(|first: char| "+-.".contains(first) || first.is_ascii_digit());
+        let is_like_number =
+            word.starts_with(|first: char| "+-.".contains(first) || first.is_ascii_digit());
         !(self.ends_with_number && may_be_missing) || is_like_number
     }
 

@@ -23,6 +23,7 @@ use handlescope_session::grammar::{Arguments, Example, OptionGroup, ParseError};
 use handlescope_session::paths::has_extension;
 use handlescope_session::terminal::Messages;
 use handlescope_session::trace::{CaveatKind, LoadedTrace, Session};
+use handlescope_session::values::Counted;
 
 /// The kind, which has every option and format that kinds have.
 pub struct Diff;
@@ -225,9 +226,6 @@ fn between<'a, F: Words<'a>>(
     if args.gate.format.is_some() {
         return Err(CommandError::FindingsOfOne);
     }
-    if args.ignore.is_given() {
-        dump.messages.note("note: -Ignore and -Ignored have no effect between two points");
-    }
     let spans = spans(args, dump)?;
     let answers: Vec<PointsDiff<F>> =
         query::between_points(dump.sources, &spans, criteria, dump.names, dump.cancel)?;
@@ -237,6 +235,8 @@ fn between<'a, F: Words<'a>>(
     }
     let points = point_names(args);
     if let Some(path) = &args.flame {
+        let ignored = answers.iter().map(|answer| answer.ignored).sum();
+        note_ignored(ignored, args, dump.messages);
         let graph = FlameGraph::of_points(&answers, points);
         return match graph.is_empty() {
             true => Err(CommandError::EmptyPicture { reason: F::NONE_KEPT }),
@@ -271,19 +271,30 @@ fn compare<'a, F: Words<'a>>(
             let table = render::diff_traces(&answer, criteria.stacks, &dump.display())?;
             dump.write(table)?;
         }
-        Some(path) => match FlameGraph::of_traces(&answer) {
-            // Where the question is whether something got worse, that is not a failure.
-            graph if graph.is_empty() => {
-                let nothing = F::NOTHING;
-                dump.messages.note(format_args!("no picture: {nothing} in the second trace"));
+        Some(path) => {
+            note_ignored(answer.ignored, args, dump.messages);
+            match FlameGraph::of_traces(&answer) {
+                // Where the question is whether something got worse, that is not a failure.
+                graph if graph.is_empty() => {
+                    let nothing = F::NOTHING;
+                    dump.messages.note(format_args!("no picture: {nothing} in the second trace"));
+                }
+                graph => draw(path, &graph, dump)?,
             }
-            graph => draw(path, &graph, dump)?,
-        },
+        }
     }
     // A mistyped name would pass any gate.
     match answer.no_match {
         Some(no_match) => Err(CommandError::NothingChosen { no_match }),
         None => Ok(()),
+    }
+}
+
+/// Says how many groups are not in a picture, because they are known leaks.
+fn note_ignored(ignored: usize, args: &DiffArgs, messages: &mut Messages<'_>) {
+    if ignored > 0 && !args.ignore.shows_ignored() {
+        let groups = Counted(ignored as u64, "group");
+        messages.note(format_args!("ignored: {groups}; -Ignored shows them with their reasons"));
     }
 }
 

@@ -32,7 +32,7 @@ pub struct DiffArgs {
     pub criteria: DiffCriteria,
     /// `-Format`: findings of two traces.
     pub gate: Gate,
-    /// `-Ignore` and `-Ignored`: known leaks of two traces.
+    /// `-Ignore` and `-Ignored`: known leaks.
     pub ignore: IgnoreArgs,
 }
 

@@ -4,6 +4,7 @@ mod points;
 mod traces;
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use handlescope_model::{StackIdx, Untrusted};
 use indicatif::HumanCount;
@@ -15,11 +16,11 @@ pub use self::{
 };
 use crate::{
     table::{Columns, MemberMeaning},
-    text::StackStyle,
+    text::{StackStyle, ignored_because},
     traces::{OfTraces, header_columns},
 };
 use handlescope_query::{Domain, Side, State, Window};
-use handlescope_session::settings::{Display, StackDisplayArgs};
+use handlescope_session::settings::{Display, IgnoreEntry, StackDisplayArgs};
 
 /// The examined time of a trace; null where the trace has no clock.
 #[derive(Clone, Copy)]
@@ -48,8 +49,8 @@ pub struct Compared<P> {
     a: P,
     b: P,
     spans: Vec<Span>,
-    /// Number of groups that are known leaks, of two traces.
-    ignored: Option<usize>,
+    /// Number of groups that are known leaks.
+    ignored: usize,
 }
 
 /// Declares the document of a comparison of handles or of allocations.
@@ -81,9 +82,7 @@ pub fn diff_document<'a, P: Serialize + Copy + 'a>(
     document.parts("spans", compared, spans, |of| of.rest.spans.clone());
     document.member(
         "ignored",
-        meaning(
-            "of two traces: number of groups that a list of known leaks ignores; between points: null",
-        ),
+        meaning("number of groups that a list of known leaks ignores"),
         |of| of.rest.ignored,
     );
     document.rows(
@@ -139,6 +138,16 @@ fn growth(side: &Side) -> Option<&'static str> {
 /// Shows stacks in any case: in short, or all of them.
 fn shown(stacks: StackDisplayArgs) -> StackDisplayArgs {
     StackDisplayArgs { show: true, ..stacks }
+}
+
+/// Writes why a group is ignored, if it is.
+fn write_ignored(
+    entry: Option<&Arc<IgnoreEntry>>,
+    display: &Display,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let Some(entry) = entry else { return Ok(()) };
+    writeln!(out, "{}{}", display.indent(1), display.whole(&ignored_because(entry)))
 }
 
 /// Writes the frames of the stack of a group: all, or the first of the program.

@@ -6,12 +6,13 @@ use handlescope_model::Untrusted;
 use indicatif::HumanCount;
 
 use super::{
-    CREATE_STACK, Compared, FUNCTION, PROCESS, Span, diff_document, rate, shown, write_stack,
+    CREATE_STACK, Compared, FUNCTION, PROCESS, Span, diff_document, rate, shown, write_ignored,
+    write_stack,
 };
 use crate::{
     kinds::{index, no_match_line},
     table::{Columns, FileRows, Show, Table},
-    text::StackStyle,
+    text::{StackStyle, line_of_ignored},
     traces::{OfTraces, StackNumbers, traces},
 };
 use handlescope_query::{Amount, Between, Domain, OpenedGroup, PointsDiff, TraceAnswer};
@@ -182,7 +183,8 @@ pub fn diff_points<'a, 't: 'a, F: TraceAnswer<'t>>(
         Span::of(about.index, about.info.has_clock().then_some(answer.window))
     });
     let [from, to] = points;
-    let rest = Compared { a: from, b: to, spans: spans.collect(), ignored: None };
+    let ignored = answers.iter().map(|answer| answer.ignored).sum();
+    let rest = Compared { a: from, b: to, spans: spans.collect(), ignored };
     let files = answers.iter().map(|answer| file_rows(answer, from, to));
     let table = Table::new(columns, rows.collect(), files)?;
     Ok(table.within(diff_document(F::DOMAIN), OfTraces { traces, rest }))
@@ -191,6 +193,8 @@ pub fn diff_points<'a, 't: 'a, F: TraceAnswer<'t>>(
 fn file_rows<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, from: &str, to: &str) -> FileRows {
     let about = answer.file.about();
     let (rows, domain) = (FileRows::of(about.path, answer.groups.len()), F::DOMAIN);
+    let are_shown = answer.groups.iter().any(|group| group.ignored.is_some());
+    let ignored = line_of_ignored(answer.ignored, "group").filter(|_| !are_shown);
     let (from, to) = (Untrusted(from), Untrusted(to));
     let mut sum = Between::default();
     answer.groups.iter().for_each(|group| sum.add_all(&group.between));
@@ -211,13 +215,14 @@ fn file_rows<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, from: &str, to: &st
         }
     }
     let opened = if domain == Domain::Handles { "opened" } else { "allocated" };
-    rows.below(match domain {
+    let nothing = if ignored.is_some() { "Nothing else" } else { "Nothing" };
+    let rows = rows.below(match domain {
         _ if is_none && is_unknown => format!("Unknown whether anything was {opened}"),
         Domain::Handles if is_none => {
-            format!("Nothing that was opened after {from} is open at {to}")
+            format!("{nothing} that was opened after {from} is open at {to}")
         }
         Domain::Allocations if is_none => {
-            format!("Nothing that was allocated after {from} is allocated at {to}")
+            format!("{nothing} that was allocated after {from} is allocated at {to}")
         }
         Domain::Handles => {
             format!("Opened after {from} and still open at {to}: {}", HumanCount(sum.kept.count))
@@ -226,7 +231,8 @@ fn file_rows<'t, F: TraceAnswer<'t>>(answer: &PointsDiff<F>, from: &str, to: &st
             "Allocated after {from} and still allocated at {to}: {}",
             shown_amount(sum.kept)
         ),
-    })
+    });
+    ignored.into_iter().fold(rows, FileRows::below)
 }
 
 /// A number, with its bytes where there are any.
@@ -297,13 +303,14 @@ impl GrowthRow<'_> {
         display: &Display,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let OpenedGroup { type_name, allocator, create_stack, .. } = self.group;
+        let OpenedGroup { type_name, allocator, create_stack, ignored, .. } = self.group;
         let process = self.process(false).unwrap_or_else(|| "unknown".to_owned());
         let names = [process.as_str(), type_name].into_iter().chain(allocator.as_deref());
         let heading = Untrusted(&names.collect::<Vec<_>>().join(" ")).to_string();
         let heading = display.screen.paint(Role::Heading, heading);
         writeln!(out, "{heading}: {}", display.whole(text))?;
         write_stack(&self.stacks, *create_stack, all_frames, display, out)?;
+        write_ignored(ignored.as_ref(), display, out)?;
         writeln!(out)
     }
 }

@@ -7,12 +7,12 @@ use indicatif::HumanCount;
 
 use super::{
     CREATE_STACK, Compared, FUNCTION, PROCESS, Span, diff_document, growth, rate, shown,
-    states_line, write_stack,
+    states_line, write_ignored, write_stack,
 };
 use crate::findings::{Finding, Findings};
 use crate::{
     table::{Columns, FileRows, Show, Table},
-    text::{StackStyle, ignored_because, line_of_ignored},
+    text::{StackStyle, line_of_ignored},
     traces::{OfTraces, StackNumbers, TraceJson, traces},
 };
 use handlescope_query::{ComparedGroup, Domain, Frames, State, TraceAnswer, TracesDiff, Verdict};
@@ -303,7 +303,7 @@ pub fn diff_traces<'a, 't: 'a, F: TraceAnswer<'t>>(
         Span::of(about.index, about.info.has_clock().then_some(*window))
     });
     let index = |position: usize| answer.files.get(position).map(|file| file.about().index);
-    let ignored = Some(answer.ignored);
+    let ignored = answer.ignored;
     let rest = Compared { a: index(0), b: index(1), spans: spans.collect(), ignored };
     let table = Table::new(columns, rows, [file_rows(answer)])?;
     Ok(table.within(diff_document(F::DOMAIN), OfTraces { traces, rest }))
@@ -388,7 +388,7 @@ impl<'a> DiffRow<'a> {
         }
         writeln!(out, "{state}: {heading}: {}", display.whole(&text))?;
         write_stack(&self.stacks, self.stack, all_frames, display, out)?;
-        self.write_ignored(display, out)?;
+        write_ignored(self.group.ignored.as_ref(), display, out)?;
         writeln!(out)
     }
 
@@ -411,14 +411,7 @@ impl<'a> DiffRow<'a> {
         let lines = self.stacks.text(self.stack, None).unwrap_or_else(|| "no stack".to_owned());
         let indent = display.indent(1);
         lines.lines().try_for_each(|line| writeln!(out, "{indent}{}", Untrusted(line)))?;
-        self.write_ignored(display, out)?;
+        write_ignored(self.group.ignored.as_ref(), display, out)?;
         writeln!(out)
-    }
-
-    fn write_ignored(&self, display: &Display, out: &mut dyn Write) -> io::Result<()> {
-        let mut entry = self.group.ignored.iter();
-        entry.try_for_each(|entry| {
-            writeln!(out, "{}{}", display.indent(1), display.whole(&ignored_because(entry)))
-        })
     }
 }
