@@ -18,11 +18,15 @@ static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// Dividers in a path, and between the module, scopes and arguments of a function.
 static DIVIDERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?:[\\/!,]|::)+").ok());
 
+/// What stays on a line, with the spaces behind it: short text in parentheses, a number with its unit, or a word.
+static PHRASES: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?:\([^()\n]{1,40}\)[^ ]*|[0-9][0-9.,]* [^ (][^ ]*|[^ ]+) *|^ +").ok());
+
 /// Indentation of continued lines, beyond that of the line.
 const INDENT: usize = 2;
 
-/// Breaks lines longer than `width` between words, and indents the continuation. A word that is too
-/// long stays whole: it is a path, or the like, to be copied.
+/// Breaks lines longer than `width` between words, but not behind a number or in short parentheses, and indents the
+/// continuation. A word that is too long stays whole: it is a path, or the like, to be copied.
 pub fn wrapped(text: &str, width: Option<usize>) -> String {
     let Some(width) = width else { return text.to_owned() };
     let lines: Vec<String> = text.split('\n').map(|line| wrapped_line(line, width)).collect();
@@ -37,7 +41,8 @@ fn wrapped_line(line: &str, width: usize) -> String {
     let mut wrapped = String::with_capacity(line.len() + 2 * indent);
     let mut used = 0;
     let mut has_words = false;
-    for word in line.split_inclusive(' ') {
+    let phrases = PHRASES.iter().flat_map(|phrases| phrases.find_iter(line));
+    for word in phrases.map(|phrase| phrase.as_str()) {
         let bare = measure_text_width(word.trim_end_matches(' '));
         if has_words && used + bare > width {
             wrapped.truncate(wrapped.trim_end_matches(' ').len());
@@ -114,6 +119,8 @@ mod tests {
             ("  -a help of it\nnext", 11, "  -a help\n    of it\nnext"),
             ("a-word-that-is-too-long and", 9, "a-word-that-is-too-long\n  and"),
             ("äöü ß", 5, "äöü ß"),
+            ("closed after 732 ms", 16, "closed after\n  732 ms"),
+            ("about 3 (95 %: 2 to 4); x", 14, "about 3\n  (95 %: 2 to 4);\n  x"),
             ("", 3, ""),
         ] {
             assert_eq!(wrapped(text, Some(width)), expected, "{text}");
