@@ -4,8 +4,11 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use handlescope_model::open_file;
+use handlescope_model::tables::TraceInfo;
+use handlescope_model::{SCHEMA_VERSION, open_file};
 use sha2::{Digest, Sha256};
+
+use crate::filetime::of_unix_ns;
 
 /// Properties that distinguish a file from another one of its name. Two files are the same when all
 /// of it is equal.
@@ -40,6 +43,22 @@ impl SourceIdentity {
         let size = metadata.len();
         let modified_ns = metadata.modified().ok().and_then(ns_since_1970);
         Ok(Self { size, modified_ns, content: content(&mut file, size)? })
+    }
+
+    /// The row of the trace table that says where an extract comes from: from the file at `path`, which may be an archive
+    /// that has the trace under this name.
+    pub fn trace_info(&self, path: &Path, name: &str) -> TraceInfo {
+        TraceInfo {
+            schema_version: SCHEMA_VERSION,
+            extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
+            source_path: path.to_string_lossy().into_owned(),
+            source_name: name.to_owned(),
+            source_size: self.size,
+            source_modified_filetime: self.modified_ns.and_then(of_unix_ns),
+            source_modified_ns: self.modified_ns,
+            source_content: Some(self.content.clone()),
+            ..TraceInfo::default()
+        }
     }
 }
 

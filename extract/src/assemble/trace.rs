@@ -4,14 +4,11 @@ use handlescope_model::tables::{
     EventCount, EventCounts, Loss, LossKind, Losses, StackEvent, StackEvents, TraceInfo,
     TraceInfos, UtcOffsets, Volume, Volumes,
 };
-use handlescope_model::{
-    Cancel, Cancelled, EventCountIdx, Poll, ProcessIdx, SCHEMA_VERSION, StackIdx,
-};
+use handlescope_model::{Cancel, Cancelled, EventCountIdx, Poll, ProcessIdx, StackIdx};
 
 use super::provider_events::EventRows;
 use crate::collect::{Collector, Counted, EventCounter, KERNEL, event_name};
 use crate::etl::{Clock, EventId, EventLoss, LossSpan};
-use crate::filetime::of_unix_ns;
 use crate::lifecycle::{Attribution, ProcessIndex};
 use crate::metadata::Decoder;
 use crate::payload::TraceHeader;
@@ -88,15 +85,6 @@ pub fn info(
     let known_time = |time: i64| Some(time).filter(|time| *time > 0);
     let mut table = TraceInfos::default();
     table.push(TraceInfo {
-        schema_version: SCHEMA_VERSION,
-        extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
-        source_path: recording.source.to_string_lossy().into_owned(),
-        source_name: recording.source_name.clone(),
-        source_size: recording.identity.size,
-        source_modified_filetime: recording.identity.modified_ns.and_then(of_unix_ns),
-        source_modified_ns: recording.identity.modified_ns,
-        source_content: Some(recording.identity.content.clone()),
-        source_format: None,
         computer: system.computer.clone(),
         memory_mb: system.memory_mb,
         os_version: format!("{}.{}", header.version[0], header.version[1]),
@@ -104,7 +92,6 @@ pub fn info(
         os_build_string: system.build.clone(),
         product: system.product.clone(),
         clock: recording.clock.kind.name().to_owned(),
-        snapshots: None,
         perf_freq: header.perf_freq,
         cpu_count: header.cpu_count,
         cpu_mhz: Some(header.cpu_mhz).filter(|mhz| *mhz > 0),
@@ -135,6 +122,7 @@ pub fn info(
         attributed_before_exit: attribution.before_exit,
         attributed_system: attribution.system,
         attributed_dropped: attribution.dropped,
+        ..recording.identity.trace_info(&recording.source, &recording.source_name)
     });
     table
 }

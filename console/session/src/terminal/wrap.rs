@@ -19,8 +19,9 @@ static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static DIVIDERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?:[\\/!,]|::)+").ok());
 
 /// What stays on a line, with the spaces behind it: short text in parentheses, a number with its unit, or a word.
-static PHRASES: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?:\([^()\n]{1,40}\)[^ ]*|[0-9][0-9.,]* [^ (][^ ]*|[^ ]+) *|^ +").ok());
+static PHRASES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?:\([^()\n]{1,40}\)[^ ]*|[0-9][0-9.,]* [^ (][^ ]*|[^ ]+) *|^ +").ok()
+});
 
 /// Indentation of continued lines, beyond that of the line.
 const INDENT: usize = 2;

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use handlescope_extract::etl::{Diagnostics, WarningKind};
-use handlescope_extract::filetime::{PER_SECOND, UNIX_EPOCH, of_unix_ns};
+use handlescope_extract::filetime::{PER_SECOND, UNIX_EPOCH};
 use handlescope_extract::intern::Interner;
 use handlescope_extract::{
     ExtractError, ExtractObserver, ExtractSummary, Input, MINIDUMP_MAGIC, SourceIdentity,
@@ -29,7 +29,7 @@ use handlescope_model::rules::handle_slot;
 use handlescope_model::tables::{
     MINIDUMP, NO_CLOCK, Process, Processes, Stack, Stacks, TraceInfo, UtcOffsets,
 };
-use handlescope_model::{ArchiveWriter, Cancel, FrameIdx, PageWatch, SCHEMA_VERSION, open_file};
+use handlescope_model::{Cancel, FrameIdx, PageWatch, open_file};
 use minidump_common::format::MINIDUMP_STREAM_TYPE;
 use symbolic::common::ByteView;
 
@@ -100,11 +100,7 @@ pub fn extract(
     }
     let tables = tables?;
     observer.on_progress(identity.size);
-    observer.on_phase("writing");
-    let writer = ArchiveWriter::create(output).map_err(ExtractError::from)?.stopped_by(cancel);
-    let summary = tables.write(writer);
-    // Tables that were not written because of it report another error.
-    let summary = summary.map_err(|error| cancel.check().err().map_or(error, Into::into))?;
+    let summary = tables.save(output, observer, cancel)?;
     Ok(ExtractSummary { elapsed: begin.elapsed(), ..summary })
 }
 
@@ -253,16 +249,7 @@ fn info(
     events: usize,
 ) -> TraceInfo {
     let written = i64::from(dump.header.time_date_stamp) * PER_SECOND + UNIX_EPOCH;
-    let identity = source.identity;
     TraceInfo {
-        schema_version: SCHEMA_VERSION,
-        extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
-        source_path: source.path.to_string_lossy().into_owned(),
-        source_name: source.name.to_owned(),
-        source_size: identity.size,
-        source_modified_filetime: identity.modified_ns.and_then(of_unix_ns),
-        source_modified_ns: identity.modified_ns,
-        source_content: Some(identity.content.clone()),
         source_format: Some(MINIDUMP.to_owned()),
         os_version: facts.os_version.clone(),
         os_build: facts.os_build,
@@ -279,6 +266,6 @@ fn info(
             .has_zone
             .then(|| UtcOffsets::text(&[(written, facts.utc_offset_minutes)])),
         events_total: events as u64,
-        ..TraceInfo::default()
+        ..source.identity.trace_info(source.path, source.name)
     }
 }

@@ -22,20 +22,19 @@ mod window;
 
 use std::io::{self, Read};
 use std::path::Path;
-use std::rc::Rc;
-use std::time::Instant;
 
 pub use self::grammar::Statement;
 pub use self::handle::HandleOutput;
 use self::parser::Parser;
 use self::tables::Entries;
 use handlescope_extract::etl::{Diagnostics, WarningKind};
-use handlescope_extract::{ExtractError, ExtractObserver, ExtractSummary, SourceIdentity};
+use handlescope_extract::{ExtractError, ExtractObserver, ExtractSummary};
+use handlescope_model::Cancel;
 use handlescope_model::rules::is_exit_function;
-use handlescope_model::{ArchiveWriter, Cancel, open_file};
+use handlescope_model::tables::TraceInfo;
 
 use crate::operations::{Entry, Handles, Tables, event_counts, stack_events};
-use crate::text::{Lines, Progress, each_line, line_warnings, lines, opened, unreadable};
+use crate::text::{Lines, Progress, TextFile, each_line, line_warnings};
 
 /// Beginning of the names of kinds of events.
 const SOURCE: &str = "htrace";
@@ -50,36 +49,14 @@ pub fn extract(
     observer: &dyn ExtractObserver,
     cancel: &Cancel,
 ) -> Result<ExtractSummary, ExtractError> {
-    let begin = Instant::now();
-    let identity = SourceIdentity::of(input).map_err(|source| opened(input, source))?;
-    observer.on_started(identity.size);
-    let (entries, findings) = read(input, observer, cancel)?;
-    if SourceIdentity::of(input).map_err(|source| opened(input, source))? != identity {
-        return Err(ExtractError::Changed { path: input.to_path_buf() });
-    }
-    let rows = entries.history.len();
-    if u32::try_from(rows).is_err() {
-        return Err(ExtractError::TooLarge { path: input.to_path_buf(), rows });
-    }
-    observer.on_phase("writing");
-    let writer = ArchiveWriter::create(output)?.stopped_by(cancel);
-    let summary = write(writer, input, &identity, entries, findings);
-    // Tables that were not written because of it report another error.
-    let summary = summary.map_err(|error| cancel.check().err().map_or(error, Into::into))?;
-    Ok(ExtractSummary { elapsed: begin.elapsed(), ..summary })
-}
-
-/// The entries of a text, and its anomalies by line.
-fn read(
-    input: &Path,
-    observer: &dyn ExtractObserver,
-    cancel: &Cancel,
-) -> Result<(Entries, Diagnostics), ExtractError> {
-    let progress = Rc::new(Progress::new(observer, cancel));
-    let unreadable = |source| unreadable(input, source, cancel);
-    let file = open_file(input).map_err(|source| opened(input, source))?;
-    let lines = lines(file, &progress).map_err(unreadable)?;
-    parse(lines, &progress).map_err(unreadable)
+    let file = TextFile { path: input, observer, cancel };
+    file.extract(output, parse, |(entries, findings), source| {
+        let rows = entries.history.len();
+        if u32::try_from(rows).is_err() {
+            return Err(ExtractError::TooLarge { path: input.to_path_buf(), rows });
+        }
+        Ok(tables(source, entries, findings))
+    })
 }
 
 /// The entries of the lines of a text.
@@ -98,22 +75,17 @@ fn handles(entries: &Entries, findings: &mut Diagnostics) -> Handles {
     Handles::of(&history, is_exit, entries.open_list(), findings)
 }
 
-fn write(
-    writer: ArchiveWriter,
-    input: &Path,
-    identity: &SourceIdentity,
-    mut entries: Entries,
-    mut findings: Diagnostics,
-) -> Result<ExtractSummary, ExtractError> {
+/// The tables of the entries; `source` says where they come from.
+fn tables(source: TraceInfo, mut entries: Entries, mut findings: Diagnostics) -> Tables {
     let handles = handles(&entries, &mut findings);
     let history: Vec<&Entry> = entries.history.events().collect();
     let event_counts = event_counts(&history, SOURCE);
     let processes = entries.process_table();
     let stack_events = stack_events(&history, &processes.pid);
     let (stacks, modules) = (entries.stack_table(), entries.module_table());
-    let info = tables::info(input, identity, &entries);
+    let info = tables::info(source, &entries);
     let (frames, symbols) = entries.take_frames();
-    let tables = Tables {
+    Tables {
         info,
         processes,
         modules,
@@ -127,6 +99,5 @@ fn write(
         event_counts,
         warnings: line_warnings(&findings),
         ..Tables::default()
-    };
-    tables.write(writer)
+    }
 }

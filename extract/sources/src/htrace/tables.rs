@@ -2,34 +2,23 @@
 //! to the tables of a trace.
 
 use std::collections::HashMap;
-use std::path::Path;
 
-use handlescope_extract::SourceIdentity;
-use handlescope_extract::filetime::of_unix_ns;
 use handlescope_extract::intern::{ByteInterner, Interner};
 use handlescope_model::tables::{
     Frame, Frames, HANDLE_LIST, Module, Modules, NO_CLOCK, Process, Processes, Stack, Stacks,
     Symbol, Symbols, TraceInfo,
 };
-use handlescope_model::{FrameIdx, ModuleIdx, SCHEMA_VERSION};
+use handlescope_model::{FrameIdx, ModuleIdx};
 
 use super::frame::{FrameLine, Location};
 use super::history::History;
 use crate::operations::{OpenHandles, OpenList};
 
 /// The row of the trace table.
-pub fn info(input: &Path, identity: &SourceIdentity, entries: &Entries) -> TraceInfo {
+pub fn info(source: TraceInfo, entries: &Entries) -> TraceInfo {
     // Without operations, the handles of one moment are left.
     let is_list = entries.history.len() == 0 && !entries.open.handles.is_empty();
     TraceInfo {
-        schema_version: SCHEMA_VERSION,
-        extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
-        source_path: input.to_string_lossy().into_owned(),
-        source_name: input.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        source_size: identity.size,
-        source_modified_filetime: identity.modified_ns.and_then(of_unix_ns),
-        source_modified_ns: identity.modified_ns,
-        source_content: Some(identity.content.clone()),
         source_format: is_list.then(|| HANDLE_LIST.to_owned()),
         clock: NO_CLOCK.to_owned(),
         snapshots: Some(entries.history.snapshots().to_vec())
@@ -37,7 +26,7 @@ pub fn info(input: &Path, identity: &SourceIdentity, entries: &Entries) -> Trace
         // 32-bit programs run on 64-bit systems.
         pointer_size: if entries.has_wide_address { 8 } else { 0 },
         events_total: entries.history.len() as u64,
-        ..TraceInfo::default()
+        ..source
     }
 }
 

@@ -8,21 +8,19 @@ mod csv;
 mod grammar;
 
 use std::collections::{HashMap, HashSet};
+use std::io::{self, Read};
 use std::path::Path;
-use std::rc::Rc;
-use std::time::Instant;
 
 use handlescope_extract::etl::{Diagnostics, WarningKind};
-use handlescope_extract::filetime::of_unix_ns;
-use handlescope_extract::{ExtractError, ExtractObserver, ExtractSummary, SourceIdentity};
+use handlescope_extract::{ExtractError, ExtractObserver, ExtractSummary};
+use handlescope_model::Cancel;
 use handlescope_model::tables::{HANDLE_LIST, NO_CLOCK, Process, Processes, TraceInfo};
-use handlescope_model::{ArchiveWriter, Cancel, SCHEMA_VERSION, open_file};
 
 use self::csv::CsvLayout;
 pub use self::grammar::is_title;
 use self::grammar::{ListLine, Row, is_type};
 use crate::operations::{Handles, OpenHandle, OpenHandles, OpenList, Tables};
-use crate::text::{Line, Progress, for_each_line, line_warnings, opened, tidy, unreadable};
+use crate::text::{Line, Lines, Progress, TextFile, each_line, line_warnings, tidy};
 
 /// Reads lines in sequence. The offsets in `findings` are numbers of lines.
 #[derive(Default)]
@@ -244,44 +242,28 @@ pub fn extract(
     observer: &dyn ExtractObserver,
     cancel: &Cancel,
 ) -> Result<ExtractSummary, ExtractError> {
-    let begin = Instant::now();
-    let identity = SourceIdentity::of(input).map_err(|source| opened(input, source))?;
-    observer.on_started(identity.size);
-    let progress = Rc::new(Progress::new(observer, cancel));
-    let file = open_file(input).map_err(|source| opened(input, source))?;
-    let mut parser = ListParser::default();
-    let read = for_each_line(file, &progress, |line| {
-        parser.line(line);
-    });
-    read.map_err(|source| unreadable(input, source, cancel))?;
-    if SourceIdentity::of(input).map_err(|source| opened(input, source))? != identity {
-        return Err(ExtractError::Changed { path: input.to_path_buf() });
-    }
-    parser.findings.add(WarningKind::LossyText, progress.replaced.get(), None);
-    observer.on_phase("writing");
-    let writer = ArchiveWriter::create(output)?.stopped_by(cancel);
-    let summary = tables(parser.finish(), input, &identity).write(writer);
-    // Tables that were not written because of it report another error.
-    let summary = summary.map_err(|error| cancel.check().err().map_or(error, Into::into))?;
-    Ok(ExtractSummary { elapsed: begin.elapsed(), ..summary })
+    let file = TextFile { path: input, observer, cancel };
+    file.extract(output, parse, |list, source| Ok(tables(list, source)))
 }
 
-fn tables(mut list: ListParser, input: &Path, identity: &SourceIdentity) -> Tables {
+fn parse(lines: Lines<impl Read>, progress: &Progress<'_>) -> io::Result<ListParser> {
+    let mut parser = ListParser::default();
+    each_line(lines, progress, |line| {
+        parser.line(line);
+    })?;
+    parser.findings.add(WarningKind::LossyText, progress.replaced.get(), None);
+    Ok(parser.finish())
+}
+
+/// The tables of a list; `source` says where it comes from.
+fn tables(mut list: ListParser, source: TraceInfo) -> Tables {
     let open = OpenList { handles: &list.open.handles, is_complete: true };
     let handles = Handles::of(&[], |_| false, Some(open), &mut list.findings);
     Tables {
         info: TraceInfo {
-            schema_version: SCHEMA_VERSION,
-            extractor: format!("handlescope {}", env!("CARGO_PKG_VERSION")),
-            source_path: input.to_string_lossy().into_owned(),
-            source_name: input.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            source_size: identity.size,
-            source_modified_filetime: identity.modified_ns.and_then(of_unix_ns),
-            source_modified_ns: identity.modified_ns,
-            source_content: Some(identity.content.clone()),
             source_format: Some(HANDLE_LIST.to_owned()),
             clock: NO_CLOCK.to_owned(),
-            ..TraceInfo::default()
+            ..source
         },
         processes: list.process_table(),
         object_types: list.open.types(),

@@ -1,12 +1,14 @@
 //! Tables of a source that has operations on handles.
 
-use handlescope_extract::{ExtractError, ExtractSummary};
+use std::path::Path;
+
+use handlescope_extract::{ExtractError, ExtractObserver, ExtractSummary};
 use handlescope_model::tables::{
     EventCount, EventCounts, Frames, Losses, Methods, ModuleLoads, Modules, Names, ObjectTypes,
     Processes, StackEvent, StackEvents, Stacks, Symbols, TraceInfo, TraceInfos, Volumes, Warning,
     Warnings, Zombies,
 };
-use handlescope_model::{ArchiveWriter, EventKind, ProcessIdx, StackIdx, Table};
+use handlescope_model::{ArchiveWriter, Cancel, EventKind, ProcessIdx, StackIdx, Table};
 
 use super::{Entry, Handles, Operation};
 
@@ -29,8 +31,23 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Writes the archive.
-    pub fn write(mut self, mut writer: ArchiveWriter) -> Result<ExtractSummary, ExtractError> {
+    /// Writes the archive `output`, whose folder must exist.
+    ///
+    /// # Errors
+    /// When it cannot be written, or `cancel` asks to stop.
+    pub fn save(
+        self,
+        output: &Path,
+        observer: &dyn ExtractObserver,
+        cancel: &Cancel,
+    ) -> Result<ExtractSummary, ExtractError> {
+        observer.on_phase("writing");
+        let writer = ArchiveWriter::create(output)?.stopped_by(cancel);
+        // Tables that a request to stop left out report another error.
+        self.write(writer).map_err(|error| cancel.check().err().map_or(error, Into::into))
+    }
+
+    fn write(mut self, mut writer: ArchiveWriter) -> Result<ExtractSummary, ExtractError> {
         self.info.stacks_total = self.stack_events.stack.iter().flatten().count() as u64;
         self.info.frames_in_modules = self.frames.module.iter().flatten().count() as u64;
         let summary = ExtractSummary {

@@ -9,14 +9,16 @@ use std::io;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Instant;
 
-use handlescope_extract::ExtractError;
 use handlescope_extract::etl::Diagnostics;
-use handlescope_model::Cancel;
-use handlescope_model::tables::Warning;
+use handlescope_extract::{ExtractError, ExtractObserver, ExtractSummary, SourceIdentity};
+use handlescope_model::tables::{TraceInfo, Warning};
+use handlescope_model::{Cancel, open_file};
 
 pub use self::lines::{Line, Lines, Progress};
 pub use self::tidy::{tidy, without_marks};
+use crate::operations::Tables;
 
 /// Bytes of UTF-16 that are translated at once.
 const CHUNK: usize = 32 << 10;
@@ -89,13 +91,41 @@ pub fn lines<'a>(file: File, progress: &Rc<Progress<'a>>) -> io::Result<Lines<Bo
     Ok(Lines::new(if is_page { Box::new(page::PageText::new(text)) } else { Box::new(text) }))
 }
 
-/// Reads a file line by line, and reports how far that is.
-pub fn for_each_line(
-    file: File,
-    progress: &Rc<Progress<'_>>,
-    read: impl FnMut(&Line<'_>),
-) -> io::Result<()> {
-    each_line(lines(file, progress)?, progress, read)
+/// A text to extract.
+pub struct TextFile<'f> {
+    pub path: &'f Path,
+    pub observer: &'f dyn ExtractObserver,
+    pub cancel: &'f Cancel,
+}
+
+impl<'f> TextFile<'f> {
+    /// Writes the archive `output`, whose folder must exist: `read` reads the lines, and `tables` makes tables of what it
+    /// found and of where that comes from.
+    ///
+    /// # Errors
+    /// When the text cannot be read or was changed meanwhile, the archive cannot be written, or somebody asks to stop.
+    pub fn extract<T>(
+        self,
+        output: &Path,
+        read: impl FnOnce(Lines<Box<dyn Read + 'f>>, &Progress<'f>) -> io::Result<T>,
+        tables: impl FnOnce(T, TraceInfo) -> Result<Tables, ExtractError>,
+    ) -> Result<ExtractSummary, ExtractError> {
+        let begin = Instant::now();
+        let TextFile { path, observer, cancel } = self;
+        let identity = SourceIdentity::of(path).map_err(|source| opened(path, source))?;
+        observer.on_started(identity.size);
+        let progress = Rc::new(Progress::new(observer, cancel));
+        let file = open_file(path).map_err(|source| opened(path, source))?;
+        let found = lines(file, &progress).and_then(|lines| read(lines, &progress));
+        let found = found.map_err(|source| unreadable(path, source, cancel))?;
+        if SourceIdentity::of(path).map_err(|source| opened(path, source))? != identity {
+            return Err(ExtractError::Changed { path: path.to_path_buf() });
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let tables = tables(found, identity.trace_info(path, &name))?;
+        let summary = tables.save(output, observer, cancel)?;
+        Ok(ExtractSummary { elapsed: begin.elapsed(), ..summary })
+    }
 }
 
 /// Reads lines one after the other, and reports how far that is.
