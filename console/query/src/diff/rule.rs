@@ -6,7 +6,7 @@
 //! operation may leak several at once, so that the handles are divided by their dispersion ([`super::tally`]), as in
 //! quasi-Poisson regression (Wedderburn, 1974). Many groups are compared, each of which chance could make
 //! significant. The level is therefore divided by the number of groups that have enough chances to be significant at
-//! all (Tarone, 1990). `docs/diff.md` explains the rule to users.
+//! all (Tarone, 1990). `docs/statistics.md` explains the rule to users.
 
 use statrs::function::beta::checked_beta_reg;
 use statrs::function::erf::erfc;

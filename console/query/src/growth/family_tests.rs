@@ -1,5 +1,5 @@
-//! Groups whose lifetimes or rates are hard to judge: the table of `docs/growth.md` has how many of 1,000 are judged
-//! wrong.
+//! Groups whose lifetimes or rates are hard to judge: `docs/statistics.md` has how many of 1,000 are
+//! judged wrong.
 
 use std::fs;
 use std::path::Path;
@@ -214,7 +214,7 @@ fn documented(page: &str, name: &str) -> Option<usize> {
 
 #[test]
 fn as_many_are_judged_wrong_as_the_page_says() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/growth.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/statistics.md");
     let page = fs::read_to_string(page).unwrap();
     let share = thorough::one_of(10);
     let mut rows = Vec::new();
@@ -236,7 +236,7 @@ fn as_many_are_judged_wrong_as_the_page_says() {
             differ.push(family.name);
         }
     }
-    assert!(differ.is_empty(), "{differ:?} differ from docs/growth.md:\n{}", rows.join("\n"));
+    assert!(differ.is_empty(), "{differ:?} differ from docs/statistics.md:\n{}", rows.join("\n"));
 }
 
 #[test]

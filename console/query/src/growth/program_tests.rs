@@ -1,4 +1,5 @@
-//! The rule on what several processes of a program open: 1,000 seeds of each kind, `docs/growth.md` states the errors.
+//! The rule on what several processes of a program open: 1,000 seeds of each kind, with the errors of
+//! `docs/statistics.md`.
 
 use handlescope_tests::rng::Rng;
 

@@ -116,7 +116,7 @@ const START_NS: i64 = 5_000_000_000;
 pub const NOT_STEADY: [Verdict; 4] =
     [Verdict::Burst, Verdict::Once, Verdict::Balanced, Verdict::Short];
 
-/// Fails where more than `errors` seeds have a verdict that is not accepted: `docs/growth.md` states these errors.
+/// Fails where more than `errors` seeds have a verdict that is not accepted: `docs/statistics.md` states these errors.
 fn assert_all_but(errors: usize, accepted: &[Verdict], fill: impl Fn(&mut Group)) {
     assert_growths(errors, |growth| accepted.contains(&growth.verdict), fill);
 }

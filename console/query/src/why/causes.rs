@@ -110,7 +110,7 @@ impl Diagnosis {
     ///
     /// It advises on error paths if ending is the rule, of five or more, and `is_beyond_chance`: some of the leaked ones
     /// are older than the lifetimes of the others explain, by the estimate of Kaplan and Meier (1958) that
-    /// docs/growth.md describes, which says nothing of fewer than five.
+    /// docs/statistics.md describes, which says nothing of fewer than five.
     pub fn of_error_paths(
         cause: &'static str,
         leaked: u64,

@@ -228,8 +228,9 @@ members! {
     file "file_object", "only in maps and unmaps: kernel key of the file",
         of VIEWS => |row| row.item.view()?.file_object.map(Hex);
     file "closed_unseen", "only in creates, duplicates and maps: the trace lost its close \
-                           ([design.md](design.md#events-that-are-missing)), but something else shows it: \
-                           `\"reused\"`, `\"not_in_rundown\"`, `\"process_ended\"`; null: it was not closed unseen",
+                           ([architecture.md](architecture.md#events-that-are-missing)), but something else \
+                           shows it: `\"reused\"`, `\"not_in_rundown\"`, `\"process_ended\"`; null: it was not \
+                           closed unseen",
         of OPENING => |row| Some(row.item.unseen_close()?.evidence.name());
     file "closed_after_ns", "only in creates, duplicates and maps: it was closed after this time; null: it was not \
                              closed unseen",

@@ -259,7 +259,7 @@ pub fn caveat_columns<'a>() -> Columns<'a, CaveatRow<'a>> {
     columns.member("file", "the file, as in `files.file`", |(file, _)| *file);
     columns.member(
         "kind",
-        "`\"no_handle_events\"`, `\"no_clock\"` (text of `!htrace`: [htrace.md](htrace.md); dumps: [dumps.md](dumps.md)), \
+        "`\"no_handle_events\"`, `\"no_clock\"` (text of `!htrace`, dumps: [other-sources.md](other-sources.md)), \
          `\"coarse_clock\"` (the system clock; events with equal timestamps are ordered by what \
          they do), `\"lost_while_recording\"`, `\"missing_in_file\"`, `\"closed_unseen\"` \
          (handles and views whose closes are missing, but which other events show to be closed), \

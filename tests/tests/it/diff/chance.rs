@@ -1,4 +1,5 @@
-//! How often two traces differ by chance, and how often a leak is seen: the table of `docs/diff.md` with fewer pairs.
+//! How often two traces differ by chance, and how often a leak is seen: the tables of `docs/statistics.md` with fewer
+//! pairs.
 
 use handlescope_tests::binary::handlescope_path;
 use handlescope_tests::pairs::{Pair, leaking_anew, unchanged};
