@@ -13,8 +13,9 @@ use crate::cancel::waiting_for;
 /// The pager if the environment names none.
 const USUAL: &str = "less";
 
-/// Settings of the usual pager, unless the environment has others: it ends at once when all is on one screen, passes
-/// colours on, leaves the text on the screen, and ends with Ctrl-C as the command does. The text is UTF-8 in any locale.
+/// Settings of the default pager, unless the environment has its own. It quits at once if everything fits on one
+/// screen, passes colours on, leaves the text on the screen, and quits on Ctrl-C like the command. The text is UTF-8 in
+/// any locale.
 const SETTINGS: [(&str, &str); 2] = [("LESS", "FRXK"), ("LESSCHARSET", "utf-8")];
 
 /// An output that waits until an answer is complete or longer than the screen; in the latter case a pager shows it.
