@@ -1,4 +1,4 @@
-//! Lines without what pages, mails and chats add to them.
+//! Removes from lines what web pages, mail and chat programs add.
 
 use std::borrow::Cow;
 
