@@ -120,7 +120,7 @@ impl ModuleTables {
         })
     }
 
-    /// Whether exactly this name is known.
+    /// Whether a module of this name is known.
     pub fn has(&self, name: &str) -> bool {
         self.by_name.contains_key(&name.to_lowercase())
     }

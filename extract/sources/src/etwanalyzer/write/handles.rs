@@ -65,7 +65,7 @@ impl ObjectRecords<'_> {
         let (events, listed) = (range(&order.first), range(&order.first_listed));
         self.next += 1;
         let name = object.name.and_then(|name| self.names.get(name.row()));
-        // It has 16 bits there; an id that has more is none of Windows.
+        // The format has 16 bits; an id with more is not from Windows.
         let type_id = u16::try_from(object.type_id.0).unwrap_or_default();
         let mut record = ObjectRecord {
             pointer: Some(object.pointer as i64),

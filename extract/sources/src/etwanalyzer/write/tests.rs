@@ -64,7 +64,7 @@ impl Tables {
         tables
     }
 
-    /// Adds an object with events, which are completed so far as they have to be.
+    /// Adds an object with events, filled in as far as necessary.
     fn object(&mut self, object: &Object, events: Vec<Event>) {
         self.objects.push((object.clone(), events));
     }
