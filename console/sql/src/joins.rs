@@ -109,7 +109,7 @@ impl Join {
         })
     }
 
-    /// Lets a side pass; the second one to arrive finds out how large the join is.
+    /// Passes a side on; the second one to arrive checks the size of the join.
     fn pass(&self, side: usize, rows: DataFrame) -> PolarsResult<DataFrame> {
         let both = {
             let mut sides = lock(&self.sides);
