@@ -186,7 +186,6 @@ fn utc_times(times: &Column, files: Option<&Column>, tables: &Tables) -> PolarsR
 ///
 /// # Errors
 /// If the times are not numbers.
-/// When the times are no numbers.
 pub fn calendar_times(
     times: &Column,
     starts_us: impl Iterator<Item = Option<i64>>,

@@ -148,8 +148,8 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// Returns the line a reason is about: the one it states, or the first one with the name it quotes, or the last if the
-/// query ends too early, or the first of the query.
+/// Returns the line a reason is about. That is the line it states, or the first one with the name it quotes. Otherwise
+/// it is the last if the query ends too early, or the first of the query.
 fn line_of(reason: &str, text: &str) -> usize {
     let line = reason
         .split_once(" at line ")

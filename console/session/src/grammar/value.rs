@@ -237,7 +237,7 @@ pub enum Which {
 }
 
 impl Which {
-    /// Digits of the longest rank; ids have at least as many.
+    /// A number with at most this many digits is a rank.
     const MAX_RANK_DIGITS: usize = 5;
 
     /// A number is a rank. Hexadecimal digits are an id if at least one is decimal. Anything else names processes.

@@ -92,8 +92,8 @@ pub fn text(table: Table) -> String {
     text_with(table, &[], &[])
 }
 
-/// Like [`text`], but texts in `clipped` columns are cut in the middle instead of broken, and `below` has a text for
-/// each row, to be printed below it.
+/// Like [`text`], but texts in `clipped` columns are cut in the middle instead of broken. `below` has a text for each
+/// row, to be printed below it.
 pub fn text_with(mut table: Table, clipped: &[usize], below: &[String]) -> String {
     if let Some(width) = table.width() {
         fit(&mut table, width.into(), clipped);

@@ -37,7 +37,7 @@ pub struct LoadArgs {
     pub recursive: bool,
     /// `-All`: read all tables at once.
     pub all: bool,
-    /// Keep traces in the order named, and load one that is named twice two times, because they are compared.
+    /// Keep traces in the order named, and load a trace twice if it is named twice, because they are compared.
     pub as_named: bool,
     /// No trace was named, so the folder is used only if it has a single trace.
     pub single: bool,

@@ -1,8 +1,8 @@
 //! Parses lines about handles in a debugger's text.
 //!
-//! The forms come from the debuggers' documentation of `!htrace` and from published transcripts: user mode (`Handle =
-//! 0x00000034 - OPEN`), kernel mode (`Handle 0x34 - OPEN:`), and variants found on web pages (other dashes, quote
-//! marks, comments).
+//! The forms come from the debuggers' documentation of `!htrace` and from published transcripts:
+//! user mode (`Handle = 0x00000034 - OPEN`), kernel mode (`Handle 0x34 - OPEN:`), and variants found on web pages
+//! (other dashes, quote marks, comments).
 
 use crate::operations::Operation;
 

@@ -197,8 +197,8 @@ fn lives(
 }
 
 /// Finds the lifetime of each listed handle: the last one that had started, and had not ended, when the handle was
-/// listed. If only one lifetime of a value is known, and it starts later, the handle belongs to it as well, because an
-/// earlier lifetime would have a close. Handles that no operation opened get a lifetime without operations.
+/// listed. If only one lifetime of a value is known, and it starts later, the handle still belongs to it: an earlier
+/// lifetime would have a close. Handles that no operation opened get a lifetime without operations.
 fn list(lives: &mut Vec<Life>, history: &[&Entry], open: OpenList<'_>, findings: &mut Diagnostics) {
     let of_handles = lives_of_handles(lives, history);
     let mut unopened = Vec::new();

@@ -17,8 +17,8 @@ use crate::trace::LoadError;
 /// The files of an extract, with the identity of each.
 ///
 /// ETWAnalyzer gives its files the time of the session, so a newer file may have an older time. Therefore the identity
-/// must match exactly. Extracts of one trace all have the same time, but an archive starts with a checksum of its table
-/// of contents, and that holds the checksums of the members.
+/// must match exactly. Extracts of one trace all have the same time. But an archive starts with a checksum of its table
+/// of contents, which holds the checksums of the members.
 #[derive(PartialEq, Eq)]
 struct State(Vec<(PathBuf, Option<SourceIdentity>)>);
 
