@@ -1,4 +1,4 @@
-//! Ctrl-C, and the other signals that end a program: how a command that runs is asked to stop.
+//! Handles Ctrl-C and the other signals that end a program, by asking the running command to stop.
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::process::Child;
@@ -11,40 +11,43 @@ use signal_hook::consts::{SIGHUP, SIGQUIT};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// Signals that end a program unless it says otherwise.
+/// Signals that end a program by default.
 #[cfg(unix)]
 const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 #[cfg(not(unix))]
 const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 
-/// The last signal that came; 0 for none.
+/// The last signal received; 0 if none.
 static LAST: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 
-/// The [`Wait`] that the program is in; 0 for none.
+/// The [`Wait`] the program is in; 0 if none.
 static WAIT: AtomicU8 = AtomicU8::new(0);
 
-/// Counter of starts and ends of writes to standard output and standard error: odd while one waits for a reader.
+/// Counts starts and ends of writes to standard output and standard error, so it is odd while a write waits for its
+/// reader.
 static WRITES: AtomicUsize = AtomicUsize::new(0);
 
-/// The process of the pager, or of a program that takes an answer, that is waited for; 0 if none is.
+/// Process id of the pager, or of another program we wait for; 0 if none.
 static PAGER: AtomicU32 = AtomicU32::new(0);
 
-/// Input that a program waits for while it runs no command.
+/// Input the program waits for while no command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// The next line of a script.
     Script = 1,
-    /// A line at the prompt, or a person who reads in a pager: there, Ctrl-C is a key.
+    /// A line at the prompt, or a person reading in a pager: Ctrl-C is a key there.
     #[cfg_attr(not(unix), allow(dead_code, reason = "only asked on Unix"))]
     Prompt = 2,
 }
 
-/// A cancel that these signals set from now on, instead of ending the program: the command that runs stops,
-/// and after all but Ctrl-C the program ends. A second one, while the first was not answered, ends the
-/// program at once, and so does any while it waits for input, or for a reader that takes nothing.
+/// Returns a cancel that these signals set from now on, instead of ending the program. The running command stops; after
+/// any signal but Ctrl-C, the program ends too.
+///
+/// A second signal ends the program at once if the first was not answered. So does any signal while the program waits
+/// for input or for a reader that takes nothing.
 ///
 /// # Errors
-/// When the system does not let the program handle the signals.
+/// If the system does not let the program handle the signals.
 pub fn on_signals() -> io::Result<Cancel> {
     let cancel = Cancel::default();
     for signal in SIGNALS {
@@ -58,8 +61,8 @@ pub fn on_signals() -> io::Result<Cancel> {
     Ok(cancel)
 }
 
-/// The exit status of a program that a signal ended: 128 and its number, as shells have it; that of Ctrl-C
-/// if none came.
+/// Returns the exit status of a program ended by a signal: 128 plus the signal number, like shells. Without a signal,
+/// returns that of Ctrl-C.
 pub fn status() -> u8 {
     status_of(last().unwrap_or(SIGINT))
 }
@@ -68,24 +71,24 @@ fn status_of(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(u8::MAX)
 }
 
-/// Whether a signal came that ends the program and not only a command.
+/// Whether a signal came that ends the program, not just a command.
 pub fn is_ending() -> bool {
     ends_wait(last(), Wait::Prompt as u8)
 }
 
-/// The last signal that came, if any did.
+/// The last signal received, if any.
 fn last() -> Option<i32> {
     Some(LAST.load(Ordering::SeqCst) as i32).filter(|signal| *signal != 0)
 }
 
-/// Whether a signal ends the program while it waits for this.
+/// Whether `signal` ends the program while it is in this wait.
 fn ends_wait(signal: Option<i32>, wait: u8) -> bool {
     let is_key = signal == Some(SIGINT) && wait == Wait::Prompt as u8;
     signal.is_some() && wait != 0 && !is_key
 }
 
-/// Waits for a pager, or for another program that takes an answer, and which a signal ends together with this program.
-/// On a terminal, Ctrl-C is a key for it.
+/// Waits for a pager or another program that takes an answer. A signal ends it together with this program; on a
+/// terminal, Ctrl-C is a key for it.
 pub fn waiting_for<T>(pager: &mut Child, wait: impl FnOnce(&mut Child) -> T) -> T {
     let input = if io::stdin().is_terminal() { Wait::Prompt } else { Wait::Script };
     PAGER.store(pager.id(), Ordering::SeqCst);
@@ -94,10 +97,10 @@ pub fn waiting_for<T>(pager: &mut Child, wait: impl FnOnce(&mut Child) -> T) -> 
     waited
 }
 
-/// Waits for input, which a signal ends together with the program.
+/// Waits for input. A signal during the wait ends the program.
 pub fn waiting<T>(wait: Wait, input: impl FnOnce() -> T) -> T {
     WAIT.store(wait as u8, Ordering::SeqCst);
-    // A signal that arrived before this did not end a wait, and there may be no second one.
+    // A signal that arrived earlier did not end a wait, and there may be no second one.
     #[cfg(unix)]
     if ends_wait(last(), wait as u8) {
         unix::end();
@@ -107,7 +110,7 @@ pub fn waiting<T>(wait: Wait, input: impl FnOnce() -> T) -> T {
     input
 }
 
-/// Writes to standard output or standard error, whose reader may have stopped reading.
+/// Writes to standard output or standard error. The reader may have stopped reading.
 pub fn writing<T>(write: impl FnOnce() -> T) -> T {
     WRITES.fetch_add(1, Ordering::SeqCst);
     let written = write();
@@ -115,7 +118,7 @@ pub fn writing<T>(write: impl FnOnce() -> T) -> T {
     written
 }
 
-/// An output that fails as soon as `cancel` asks to stop.
+/// An output that fails as soon as `cancel` is set.
 pub struct UntilCancelled<'a, W> {
     out: W,
     cancel: &'a Cancel,
@@ -126,7 +129,7 @@ impl<'a, W: Write> UntilCancelled<'a, W> {
         Self { out, cancel }
     }
 
-    /// Fails once cancelled, but not with [`io::ErrorKind::Interrupted`], after which writers try again.
+    /// Fails once cancelled, but not with [`io::ErrorKind::Interrupted`], because writers retry that.
     fn check(&self) -> io::Result<()> {
         self.cancel.check().map_err(io::Error::other)
     }
@@ -144,7 +147,7 @@ impl<W: Write> Write for UntilCancelled<'_, W> {
     }
 }
 
-/// The input of a script, for whose next line the program waits when it reads.
+/// The input of a script. While it is read, the program counts as waiting for the next line.
 pub struct ScriptInput<R>(pub R);
 
 impl<R: Read> Read for ScriptInput<R> {
@@ -183,7 +186,7 @@ mod unix {
     /// Settings of the terminal before the prompt changed them.
     static TERMINAL: Mutex<Option<Termios>> = Mutex::new(None);
 
-    /// Longest time that a reader may take for the rest of a line.
+    /// How long a reader may take for the rest of a line.
     const PATIENCE: Duration = Duration::from_millis(200);
 
     /// Starts the thread that ends the program when a signal comes while it waits.
@@ -200,11 +203,11 @@ mod unix {
                 if ends_wait(Some(signal), wait) {
                     end();
                 }
-                // The program that is waited for does what it likes at Ctrl-C, several times if it goes on.
+                // The program we wait for handles Ctrl-C as it likes, several times if it goes on.
                 if PAGER.load(Ordering::SeqCst) != 0 && wait == Wait::Prompt as u8 {
                     cancel.reset();
                 }
-                // Watches until the command has ended, or the program.
+                // Watches until the command or the program has ended.
                 while cancel.is_cancelled() && !(is_screen && last() == Some(SIGINT)) {
                     let writes = WRITES.load(Ordering::SeqCst);
                     thread::sleep(PATIENCE);
@@ -226,7 +229,7 @@ mod unix {
         let mut stderr = io::stderr();
         let pager = i32::try_from(PAGER.load(Ordering::SeqCst)).ok().and_then(Pid::from_raw);
         let _ = pager.map(|pager| kill_process(pager, Signal::TERM));
-        // Stays locked until the exit, because two threads may get here.
+        // Stays locked until exit, because two threads may get here.
         let terminal = lock(&TERMINAL);
         let _ = match &*terminal {
             Some(terminal) => {
@@ -239,7 +242,7 @@ mod unix {
         std::process::exit(status().into())
     }
 
-    /// Ends the program while a thread is in the middle of a write, which it would wait for at a usual end.
+    /// Ends the program while a thread is in the middle of a write. A normal exit would wait for that write.
     #[expect(clippy::disallowed_methods, reason = "only one word")]
     fn end_with_output_stuck() -> ! {
         let (sender, receiver) = mpsc::channel::<()>();

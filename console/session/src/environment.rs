@@ -1,4 +1,4 @@
-//! Needs of the program before it starts: variables that its libraries can use, threads, and addresses.
+//! Checks before the program starts: variables its libraries can use, enough threads, and address space.
 
 use std::num::NonZeroUsize;
 use std::sync::mpsc;
@@ -6,26 +6,26 @@ use std::{env, thread};
 
 use thiserror::Error;
 
-/// Variables that libraries read as numbers of at least 1, and panic over anything else: polars and tokio.
+/// Variables that libraries (polars and tokio) read as numbers of at least 1; they panic at anything else.
 const NUMBERS: [&str; 3] =
     ["POLARS_MAX_THREADS", "POLARS_ROW_GROUP_PREFETCH_SIZE", "TOKIO_WORKER_THREADS"];
 
-/// Bytes of the stacks of new threads, which Rust's library reads.
+/// Stack size of new threads in bytes; Rust's library reads it.
 const STACK: &str = "RUST_MIN_STACK";
 
-/// Bytes of stack that the threads need: what Rust's library gives them without the variable.
+/// Stack size in bytes that the threads need, which is the default of Rust's library.
 const LEAST_STACK: usize = 2 << 20;
 
-/// Threads beside those of each processor: signals, progress, queries, reading and packing.
+/// Threads independent of the number of processors: signals, progress, queries, reading and packing.
 const OWN_THREADS: usize = 8;
 
-/// Threads of each processor: the pools of polars, rayon and tokio, and the search for symbols.
+/// Threads per processor: the pools of polars, rayon and tokio, and the search for symbols.
 const THREADS_OF_PROCESSOR: usize = 4;
 
-/// Bytes of the stack of a thread that only waits.
+/// Stack size in bytes of a thread that only waits.
 const WAITING_STACK: usize = 64 << 10;
 
-/// The system does not let the program have the threads that it needs.
+/// The system does not allow the program as many threads as it needs.
 #[derive(Debug, Error)]
 #[error(
     "the system lets this program have {possible} more threads, and it needs {needed}; raise the limit (ulimit -u, or \
@@ -36,10 +36,10 @@ pub struct TooFewThreads {
     needed: usize,
 }
 
-/// A variable that is ignored, and the reason.
+/// A variable that is ignored, and why.
 pub type Ignored = (&'static str, String);
 
-/// Finds the variables that libraries cannot use. The caller removes them.
+/// Finds the variables that libraries cannot use; the caller removes them.
 #[must_use]
 pub fn unusable() -> Vec<Ignored> {
     let value = |name| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
@@ -56,11 +56,11 @@ pub fn unusable() -> Vec<Ignored> {
     numbers.chain(stack).collect()
 }
 
-/// Makes as many threads at once as the program may need, and ends them: libraries panic or wait for ever when they cannot
-/// make one of theirs.
+/// Starts as many threads at once as the program may need, and ends them. Libraries panic or wait forever when they
+/// cannot start one of theirs.
 ///
 /// # Errors
-/// When one of them cannot be made.
+/// If one of them cannot be started.
 pub fn try_threads() -> Result<(), TooFewThreads> {
     let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let needed = OWN_THREADS + THREADS_OF_PROCESSOR * processors;
@@ -68,7 +68,7 @@ pub fn try_threads() -> Result<(), TooFewThreads> {
     let mut result = Ok(());
     while waiting.len() < needed {
         let (end, ended) = mpsc::channel::<()>();
-        // The other end is dropped, which is all that it waits for.
+        // Wakes up when the sender is dropped.
         let wait = move || {
             let _ = ended.recv();
         };
@@ -82,13 +82,13 @@ pub fn try_threads() -> Result<(), TooFewThreads> {
     }
     for (end, thread) in waiting {
         drop(end);
-        // It does nothing that could fail.
+        // The thread does nothing that could fail.
         let _ = thread.join();
     }
     result
 }
 
-/// Bytes of addresses that the process may have; `None` without a limit.
+/// Limit of the process's address space in bytes; `None` without a limit.
 #[cfg(unix)]
 pub fn most_addresses() -> Option<u64> {
     rustix::process::getrlimit(rustix::process::Resource::As).current

@@ -1,5 +1,5 @@
-//! The session of the console: values and filters as typed, the grammar of command lines, paths, settings, the terminal, and
-//! loaded traces.
+//! The session of the console: typed values and filters, the grammar of command lines, paths, settings, the terminal,
+//! and loaded traces.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]

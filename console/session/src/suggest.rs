@@ -1,19 +1,17 @@
-//! The nearest known name to an unknown one.
+//! Finds the known name nearest to an unknown one.
 
 use std::fmt::Display;
 
-/// Below this similarity a suggestion would puzzle more than it helps.
+/// Below this similarity, a suggestion would puzzle more than it helps.
 const LIKE_ENOUGH: f64 = 0.75;
 
-/// The similarity of a name that contains the other: better than a typo somewhere else.
+/// Similarity if one name contains the other: more than a typo elsewhere.
 const CONTAINED: f64 = 0.9;
 
-/// The similarity of a name with one letter more, less or other, or two in the wrong order, however
-/// short it is.
+/// Similarity of a name with one letter added, missing or wrong, or two swapped, however short it is.
 const TYPO: f64 = 0.8;
 
-/// The name that is most like `unknown`, if any is like it at all. Dashes, dots and case in front
-/// do not count.
+/// Returns the name most like `unknown`, if any is similar enough. Leading dashes and dots and case do not count.
 pub fn nearest<'a>(unknown: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let unknown = bare(unknown);
     names
@@ -24,17 +22,17 @@ pub fn nearest<'a>(unknown: &str, names: impl IntoIterator<Item = &'a str>) -> O
         .map(|(_, name)| name)
 }
 
-/// The end of a message that names the nearest; nothing if there is none.
+/// Returns the end of a message that names the nearest; empty if there is none.
 pub fn hint<'a>(unknown: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     nearest(unknown, names).map_or_else(String::new, did_you_mean)
 }
 
-/// The end of a message that names the nearest.
+/// Returns the end of a message that suggests `name`.
 pub fn did_you_mean(name: &str) -> String {
     format!(", did you mean {name}?")
 }
 
-/// A message with a further clause: a sentence of its own behind a question.
+/// Appends a clause to a message; after a question mark, it becomes a sentence of its own.
 pub fn followed_by(message: impl Display, clause: &str) -> String {
     let message = message.to_string();
     let mut letters = clause.chars();

@@ -1,4 +1,4 @@
-//! Execution of a query.
+//! Executes queries.
 
 use std::{
     cell::RefCell,
@@ -35,19 +35,19 @@ use handlescope_session::filter::SystemModules;
 use handlescope_session::suggest;
 use handlescope_session::trace::LoadedTrace;
 
-/// The name that everything but polars gives to `count(*)`.
+/// The name of `count(*)` everywhere except in polars.
 const COUNT: &str = "count";
 
 /// Time between two checks for Ctrl-C.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Number of checks for Ctrl-C per check of the memory.
+/// Number of checks for Ctrl-C per check of memory.
 const MEMORY_EVERY: u32 = 4;
 
 /// Answers a query over some of the loaded traces, each with its number in the session.
 ///
 /// # Errors
-/// When the query is wrong or takes too much memory, an archive is damaged, or `cancel` asks to stop.
+/// If the query is wrong or takes too much memory, an archive is damaged, or `cancel` is set.
 pub fn sql(
     files: &[(usize, &LoadedTrace)],
     query: &str,
@@ -60,7 +60,7 @@ pub fn sql(
     Queries::new(files, views, names, system).answer(query, limit, cancel)
 }
 
-/// Queries over the same traces, for which the texts of stacks are made once.
+/// Queries over the same traces; the texts of stacks are computed only once.
 pub struct Queries<'a> {
     files: &'a [(usize, &'a LoadedTrace)],
     views: &'a Arc<Views>,
@@ -82,7 +82,7 @@ impl<'a> Queries<'a> {
     /// Answers a query.
     ///
     /// # Errors
-    /// The errors of [`sql`].
+    /// Those of [`sql`].
     pub fn answer(
         &self,
         query: &str,
@@ -100,7 +100,7 @@ impl<'a> Queries<'a> {
             file: u32::try_from(*file).unwrap_or(u32::MAX),
             trace: Arc::clone(&loaded.trace),
         });
-        // The session resets its flag for the next command, while this query may still check it.
+        // The session resets its flag for the next command while this query may still check it.
         let stop = Cancel::default();
         let (stacks, requests) = mpsc::channel();
         let traces = traces.collect();
@@ -150,7 +150,7 @@ fn planned(
     let named = extract_table_identifiers(query, false, true)?;
     let mut context = context(tables)?;
     views.register(&mut context, &named)?;
-    // Names of tables are case-insensitive.
+    // Table names ignore case.
     for typed in &named {
         if let Some(name) = views.relation(typed).map(Relation::name).filter(|name| name != typed) {
             let frame = execute(&mut context, &format!("SELECT * FROM {name}"))?;
@@ -166,7 +166,7 @@ fn planned(
         let converted = with_literals(text, &columns);
         collect(execute(&mut context, converted.as_deref().unwrap_or(text))?, refused)
     };
-    // Errors are about the query as it was typed.
+    // Errors should be about the query as typed.
     let answer = match with_names(query) {
         Some(renamed) => run(&renamed).or_else(|error| match refused.get() {
             Some(_) => Err(error),
@@ -186,8 +186,8 @@ fn planned(
     })
 }
 
-/// The user's view that fails alone in the same way as a query that uses it. Polars makes one plan of both, and its errors
-/// do not say which of them they are about.
+/// Finds a user's view that, on its own, fails in the same way as the query that uses it. Polars plans both together,
+/// and its errors do not tell which of them they are about.
 fn failing_view<'v>(
     error: &PolarsError,
     views: Vec<&'v View>,
@@ -214,7 +214,7 @@ pub fn described(query: &str) -> Option<&str> {
     words.next().is_none().then(|| name.trim_matches('"'))
 }
 
-/// The columns of a table or view, a row each.
+/// Lists the columns of a table or view, one per row.
 fn describe(name: &str, views: &Views) -> Result<DataFrame, SqlError> {
     let Some(relation) = views.relation(name) else {
         let names: Vec<&str> = views.relations().map(Relation::name).collect();
@@ -235,7 +235,7 @@ fn describe(name: &str, views: &Views) -> Result<DataFrame, SqlError> {
     Ok(frame?)
 }
 
-/// Renames a column `len` of polars that is a `count(*)` without a name of its own.
+/// Renames polars' column `len` if it is a `count(*)` without a name of its own.
 pub fn named_count(mut answer: DataFrame, query: &str) -> PolarsResult<DataFrame> {
     let mut words = query.split(|c: char| !c.is_alphanumeric() && c != '_');
     let has = |answer: &DataFrame, name: &str| answer.column(name).is_ok();
@@ -246,8 +246,7 @@ pub fn named_count(mut answer: DataFrame, query: &str) -> PolarsResult<DataFrame
     Ok(answer)
 }
 
-/// Runs a query on a thread of its own, while this thread checks for Ctrl-C and its memory, and
-/// waits with `wait` in between.
+/// Runs a query on its own thread, while this thread checks for Ctrl-C and memory, and calls `wait` in between.
 pub fn apart<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
     mut wait: impl FnMut(&mut Memory) -> Result<(), SqlError>,

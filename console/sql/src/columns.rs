@@ -1,5 +1,4 @@
-//! Columns of tables as queries see them: those of the archive, and others that are computed on
-//! demand.
+//! Columns of tables in queries: those of the archive, and others computed on demand.
 
 use std::borrow::Cow;
 
@@ -19,7 +18,7 @@ pub struct TableColumn {
     pub values: Values,
 }
 
-/// The source of a column's values.
+/// Where a column's values come from.
 #[derive(Debug, Clone, Copy)]
 pub enum Values {
     Archive,
@@ -32,18 +31,18 @@ pub enum Values {
     ObjectId,
     /// The name of an object's type.
     TypeName,
-    /// The words for the codes in a column of the archive.
+    /// Words for the codes in a column of the archive.
     Words(&'static str, fn(u32) -> Option<&'static str>),
-    /// What follows from the origin and the end of acquisitions.
+    /// A value derived from the origin and end of acquisitions.
     OfLife(fn(Origin, End) -> bool),
-    /// Values computed from the frames of stacks, whose names have to be looked up.
+    /// Values computed from the frames of stacks, which need names to be resolved.
     OfFrames,
 }
 
-/// A column that a table has in queries only; without a table, all have it.
+/// A column that a table has only in queries; without a table, all tables have it.
 pub type Added = (Option<Table>, Values, ColumnSpec);
 
-/// Declares a column of queries: its table, its type, its name, its meaning, and its values.
+/// Declares a column for queries: table, type, name, meaning and values.
 const fn add(
     table: Option<Table>,
     dtype: ColumnType,
@@ -54,7 +53,7 @@ const fn add(
     (table, values, ColumnSpec { name, dtype, nullable: false, unit: "", refers_to: None, doc })
 }
 
-/// Declares a column of the words for codes.
+/// Declares a column with words for codes.
 const fn words<C: Columns>(
     codes: Key<C, u32>,
     name: &'static str,
@@ -64,12 +63,12 @@ const fn words<C: Columns>(
     add(Some(C::TABLE), ColumnType::Text, name, doc, Values::Words(codes.name(), word))
 }
 
-/// Declares a column of what follows from the origin and the end of acquisitions.
+/// Declares a column derived from the origin and end of acquisitions.
 const fn life(name: &'static str, doc: &'static str, of: fn(Origin, End) -> bool) -> Added {
     add(Some(Table::Acquisitions), ColumnType::Bool, name, doc, Values::OfLife(of))
 }
 
-/// The columns of queries only, in front of those of the archive.
+/// Columns that exist only in queries; they precede those of the archive.
 static ADDED: &[Added] = {
     use ColumnType::{Text, U32};
     use Values::{FileIndex, ObjectId, OfFrames, Row, TypeName};
@@ -133,7 +132,7 @@ static ADDED: &[Added] = {
     ]
 };
 
-/// The columns that a table has in queries only, in front of its own.
+/// The columns a table has only in queries, which precede its own.
 pub fn added(table: Table) -> impl Iterator<Item = &'static Added> {
     ADDED.iter().filter(move |(of, ..)| of.is_none_or(|of| of == table))
 }
@@ -147,7 +146,7 @@ fn columns(table: Table) -> impl Iterator<Item = TableColumn> {
     let added = added(table).map(|(_, values, spec)| (*values, *spec));
     let stored = table.columns().iter().map(move |spec| match spec.is_hex() {
         true => (Values::Hex, ColumnSpec { dtype: ColumnType::Text, ..*spec }),
-        // In a trace without a clock they are only an order.
+        // In a trace without a clock, they are only an order.
         false if table == Table::Acquisitions && spec.name.ends_with("_ns") => {
             (Values::Time, *spec)
         }
@@ -156,12 +155,12 @@ fn columns(table: Table) -> impl Iterator<Item = TableColumn> {
     added.chain(stored).map(move |(values, spec)| TableColumn { table, spec, values })
 }
 
-/// The description of a column of a table or view.
+/// Describes a column of a table or view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelationColumn {
     pub name: Cow<'static, str>,
     pub dtype: DataType,
-    /// Whether it has values that are unknown or do not apply.
+    /// Whether some values are unknown or do not apply.
     pub nullable: bool,
     pub unit: Cow<'static, str>,
     pub doc: Cow<'static, str>,
@@ -178,7 +177,7 @@ impl RelationColumn {
         }
     }
 
-    /// Returns the type, without the mark of missing values.
+    /// Returns the type, without the mark for missing values.
     pub fn dtype_text(&self) -> String {
         let dtype = self.dtype.to_string();
         type_name(&dtype).unwrap_or(dtype)
@@ -191,13 +190,13 @@ impl RelationColumn {
 }
 
 impl TableColumn {
-    /// The column of a table that has a name.
+    /// Returns the column of a table with this name.
     pub fn named(table: Table, name: &str) -> Option<TableColumn> {
         columns(table).find(|column| column.spec.name == name)
     }
 }
 
-/// A failure as polars has them.
+/// Converts a failure to an error of polars.
 pub fn failed(error: impl std::fmt::Display) -> PolarsError {
     PolarsError::ComputeError(error.to_string().into())
 }

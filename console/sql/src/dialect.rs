@@ -1,6 +1,6 @@
-//! The SQL of queries is DuckDB's, as far as polars answers it in the same way. Between the parser and polars each
-//! statement passes here: a shape that polars gets wrong is written in another way if that takes a few lines, and else
-//! refused with a sentence that says how to write it.
+//! The SQL of queries is DuckDB's, as far as polars answers it the same way. Each statement passes through here between
+//! the parser and polars. A construct that polars gets wrong is rewritten if that takes a few lines, and otherwise
+//! refused with a sentence that tells how to write it.
 
 use std::ops::ControlFlow;
 
@@ -26,16 +26,16 @@ use super::shapes::{
 /// A table of one row, for `SELECT` without `FROM`.
 pub const ONE_ROW: &str = "_one_row";
 
-/// Functions over a window that may be sorted, whatever rows are of equal order.
+/// Functions allowed over a sorted window, where rows of equal order cause no trouble.
 const SORTED: [&str; 6] = ["row_number", "rank", "dense_rank", "lag", "lead", "first_value"];
 
-/// Aggregates that polars can carry on from row to row.
+/// Aggregates that polars can compute as a running value.
 const RUNNING: [&str; 4] = ["sum", "min", "max", "count"];
 
 /// Rewrites a statement for polars.
 ///
 /// # Errors
-/// When it has a shape that polars would answer wrongly.
+/// If it has a construct that polars would answer wrongly.
 pub fn translate(statement: &mut Statement) -> Result<(), Refusal> {
     let mut visited = statement.visit(&mut TableFunctions);
     if visited.is_continue() {
@@ -47,7 +47,7 @@ pub fn translate(statement: &mut Statement) -> Result<(), Refusal> {
     }
 }
 
-/// Refuses functions in place of tables: those that polars has open any file and any URL.
+/// Refuses functions in place of tables, because those of polars can open any file and any URL.
 struct TableFunctions;
 
 impl VisitorMut for TableFunctions {
@@ -120,7 +120,7 @@ impl VisitorMut for Dialect {
         ControlFlow::Continue(())
     }
 
-    /// Polars reads `1.0e9`, but not `1e9`.
+    /// Polars parses `1.0e9`, but not `1e9`.
     fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Refusal> {
         if let Value::Number(digits, _) = &mut value.value
             && let Some(exponent) = digits.find(['e', 'E'])
@@ -139,12 +139,12 @@ fn go_on(checked: Result<(), Refusal>) -> ControlFlow<Refusal> {
     }
 }
 
-/// NULL is last, ascending and descending.
+/// Puts NULL last, ascending and descending.
 fn nulls_last(by: &mut OrderByExpr) {
     let _ = by.options.nulls_first.get_or_insert(false);
 }
 
-/// Puts named windows where they are used.
+/// Replaces references to named windows by their definitions.
 fn name_windows(select: &mut Select) {
     struct Naming<'a>(&'a [(Ident, WindowSpec)]);
     impl VisitorMut for Naming<'_> {
@@ -172,7 +172,7 @@ fn name_windows(select: &mut Select) {
     }
 }
 
-/// Refuses `WITH t AS (SELECT … FROM t)`: for polars every `t` is the same table.
+/// Refuses `WITH t AS (SELECT … FROM t)`, because to polars every `t` is the same table.
 fn check_names_of_with(query: &Query) -> Result<(), Refusal> {
     let Some(with) = query.with.as_ref().filter(|with| !with.recursive) else { return Ok(()) };
     for table in &with.cte_tables {
@@ -208,7 +208,7 @@ fn check_select(select: &Select) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Leaves conditions in ON that polars keeps; of inner joins, others go to WHERE.
+/// Leaves in ON the conditions that polars respects, and moves others of inner joins to WHERE.
 fn simplify_joins(select: &mut Select) -> Result<(), Refusal> {
     let is_inner = |operator: &JoinOperator| {
         matches!(
@@ -272,7 +272,7 @@ fn condition(operator: &mut JoinOperator) -> Option<&mut Expr> {
     }
 }
 
-/// Whether polars keeps a condition in ON: it compares columns, which are equal in an outer join.
+/// Whether polars respects a condition in ON. It must compare columns, and for equality in an outer join.
 fn is_kept(condition: &Expr, may_differ: bool) -> bool {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     match condition {
@@ -284,7 +284,7 @@ fn is_kept(condition: &Expr, may_differ: bool) -> bool {
     }
 }
 
-/// The conditions that AND joins.
+/// Returns the conditions combined by AND.
 fn conditions(expr: &Expr) -> Vec<Expr> {
     match expr {
         Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
@@ -317,7 +317,7 @@ fn check_expr(expr: &Expr) -> Result<(), Refusal> {
             Err("IN with NULL in its list is never false; leave NULL out, and write IS NULL for it".to_owned())
         }
         Expr::TypedString(time) if time.data_type == DataType::Date => match &time.value.value {
-            // Polars takes it for NULL.
+            // Polars would treat it as NULL.
             Value::SingleQuotedString(text) if text.parse::<Date>().is_err() => {
                 Err(format!("'{text}' is no date; write one like DATE '2026-02-10'"))
             }
@@ -340,7 +340,7 @@ fn check_expr(expr: &Expr) -> Result<(), Refusal> {
     }
 }
 
-/// Refuses `sum(1)`, which is 1 for polars.
+/// Refuses `sum(1)`, which polars evaluates to 1.
 fn check_constant(function: &Function) -> Result<(), Refusal> {
     let arguments = arguments(function);
     let is_count_of_rows =
@@ -355,8 +355,8 @@ fn check_constant(function: &Function) -> Result<(), Refusal> {
     }
 }
 
-/// Refuses windows in which rows of equal order count together, or that polars does not sort; those over all rows get
-/// a partition, without which polars makes one row of them.
+/// Refuses windows that treat rows of equal order together, and those polars does not sort. A window over all rows gets
+/// a constant partition, because polars would make one row of it otherwise.
 fn check_window(function: &mut Function) -> Result<(), Refusal> {
     let name = lower_name(function);
     let is_distinct = matches!(&function.args, FunctionArguments::List(list) if list.duplicate_treatment.is_some());
@@ -408,7 +408,7 @@ fn number(number: u32) -> Expr {
     Expr::Value(Value::Number(number.to_string(), false).into())
 }
 
-/// The values that a function is called with.
+/// Returns the arguments of a function.
 fn arguments(function: &Function) -> Vec<&Expr> {
     let FunctionArguments::List(list) = &function.args else { return Vec::new() };
     let values = list.args.iter().filter_map(|argument| match argument {
@@ -440,17 +440,17 @@ fn named_call(name: &str, arguments: Vec<Expr>) -> Expr {
     })
 }
 
-/// An expression as polars has to read it; `None` if it stays.
+/// Returns the expression polars should see; `None` if it stays.
 fn rewritten(expr: &mut Expr) -> Option<Expr> {
     let boolean = |value: bool| Expr::Value(Value::Boolean(value).into());
     let known = |expr: &Expr, value| named_call("coalesce", vec![expr.clone(), boolean(value)]);
     let not = |expr| Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(expr) };
     Some(match expr {
-        // In DuckDB a power, of floating point.
+        // In DuckDB this is a power in floating point.
         Expr::BinaryOp { left, op: BinaryOperator::BitwiseXor, right } => {
             named_call("pow", vec![floating(left), (**right).clone()])
         }
-        // Polars compares a time with a text, whatever its time zone.
+        // Polars compares a time with text in any time zone.
         Expr::BinaryOp { left, op, right } if calculating(op).is_none() => {
             compare_time(left, right);
             compare_time(right, left);
@@ -460,7 +460,7 @@ fn rewritten(expr: &mut Expr) -> Option<Expr> {
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } if !matches!(**expr, Expr::Value(_)) => {
             call(Exact::Minus, vec![number(0), (**expr).clone()])
         }
-        // Polars has NULL for these where the condition is NULL.
+        // For these, polars returns NULL if the condition is NULL.
         Expr::IsTrue(condition) => known(condition, false),
         Expr::IsNotTrue(condition) => not(known(condition, false)),
         Expr::IsFalse(condition) => not(known(condition, true)),
@@ -479,7 +479,7 @@ fn rewritten(expr: &mut Expr) -> Option<Expr> {
             let text = (**r#in).clone();
             null_with(expr, text)
         }
-        // Polars has a fraction.
+        // Polars returns a fraction.
         Expr::Extract {
             field: DateTimeField::Millisecond | DateTimeField::Milliseconds, ..
         } => named_call("floor", vec![expr.clone()]),
@@ -488,7 +488,7 @@ fn rewritten(expr: &mut Expr) -> Option<Expr> {
     })
 }
 
-/// Makes a text of a literal like `TIMESTAMP '2026-02-10 09:30:00'` that a column is compared with.
+/// Converts a literal like `TIMESTAMP '2026-02-10 09:30:00'` to text if a column is compared with it.
 fn compare_time(column: &Expr, literal: &mut Expr) {
     if let Expr::TypedString(time) = literal
         && is_column(column)
@@ -510,9 +510,9 @@ fn calculating(op: &BinaryOperator) -> Option<Exact> {
     })
 }
 
-/// A calculation; a chain of one operator is one call, as the parser does not bear many in each other.
+/// Returns a calculation. A chain of one operator becomes one call, because the parser cannot handle deep nesting.
 fn calculation(function: &Exact, left: &Expr, right: &Expr) -> Option<Expr> {
-    // Polars knows months of intervals.
+    // Polars handles intervals with months.
     if [left, right].iter().any(|side| matches!(side, Expr::Interval(_))) {
         return None;
     }
@@ -536,7 +536,7 @@ fn is_text_type(name: &str) -> bool {
     ["VARCHAR", "TEXT", "STRING", "CHAR"].iter().any(|text| name.starts_with(text))
 }
 
-/// A number, or NULL where a text is NULL.
+/// Returns a number, or NULL where the text is NULL.
 fn null_with(number_of: &Expr, text: Expr) -> Expr {
     let nothing = call(Exact::Times, vec![number(0), named_call("length", vec![text])]);
     call(Exact::Plus, vec![number_of.clone(), nothing])
@@ -547,7 +547,7 @@ fn floating(expr: &Expr) -> Expr {
     call(Exact::Times, vec![expr.clone(), one])
 }
 
-/// Puts a function around the arguments that are `wanted`.
+/// Wraps the `wanted` arguments in a function.
 fn wrap_arguments(function: &mut Function, exact: Exact, wanted: impl Fn(&Expr) -> bool) {
     let FunctionArguments::List(list) = &mut function.args else { return };
     for argument in &mut list.args {

@@ -1,4 +1,4 @@
-//! Reasons why a query has no answer.
+//! Why a query has no answer.
 
 use handlescope_model::{ArchiveError, Cancelled, innermost};
 use indicatif::{HumanBytes, HumanCount, HumanFloatCount};
@@ -15,26 +15,26 @@ use handlescope_query::{KnownNames, QueryError, polars_reason};
 /// A query without an answer.
 #[derive(Debug, Error)]
 pub enum SqlError {
-    /// The query is invalid, or cannot be carried out.
+    /// The query is invalid or cannot be executed.
     #[error("{reason}")]
     Query { reason: String },
     /// The answer has more rows than a row number can count.
     #[error("{TOO_MANY_ROWS}")]
     TooManyRows,
-    /// A join would take more memory than there may be.
+    /// A join would take more memory than allowed.
     #[error(
         "a join of this query would have {} rows, more than the limit of {}; join on more \
          columns, or filter rows first with WHERE",
         HumanFloatCount(*.rows), HumanCount(*.most)
     )]
     JoinTooLarge { rows: f64, most: u64 },
-    /// The query takes more memory than it may.
+    /// The query takes more memory than allowed.
     #[error(
         "the query needs more than {} of memory; filter rows and columns before joins and ORDER BY",
         HumanBytes(*.most)
     )]
     TooMuchMemory { most: u64 },
-    /// A view of the user cannot be read or planned.
+    /// A user's view cannot be read or planned.
     #[error(transparent)]
     View(#[from] ViewError),
     /// An archive is damaged.
@@ -53,7 +53,7 @@ impl SqlError {
         SqlError::Query { reason }
     }
 
-    /// An error of polars about a query that names these tables, whose columns may be meant.
+    /// Converts an error of polars about a query that names these tables; their columns are suggested.
     pub fn in_query(
         error: &PolarsError,
         query: &str,
@@ -75,7 +75,7 @@ impl SqlError {
         SqlError::Query { reason: polars_reason(error, &names) }
     }
 
-    /// Like [`in_query`](Self::in_query), but about a view of the user, whose file it names.
+    /// Like [`in_query`](Self::in_query), but about a user's view, and with its file.
     pub fn in_view(error: &PolarsError, view: &View, views: &Views) -> SqlError {
         let Some(file) = &view.file else { return SqlError::in_query(error, "", &[], views) };
         let names = KnownNames {

@@ -1,5 +1,5 @@
-//! Calculations that polars does otherwise than DuckDB: whole numbers have 64 bits and do not wrap, division and its rest
-//! round towards zero, halves are rounded away from it. `dialect` puts these functions in place of operators.
+//! Calculations where polars differs from DuckDB: whole numbers have 64 bits and do not wrap, division and remainder
+//! round towards zero, and halves round away from zero. `dialect` replaces operators by these functions.
 
 use polars::prelude::{
     ChunkedBuilder as _, Column, DataType, Field, Int64Type, IntoColumn as _, NewChunkedArray as _,
@@ -7,10 +7,10 @@ use polars::prelude::{
     TimeUnit, UInt64Type, UnknownKind, polars_bail, polars_ensure,
 };
 
-/// The largest sum of which a total in floating point shows that it fits.
+/// A floating-point total below this proves that the sum fits.
 const LARGEST_SUM: f64 = i64::MAX as f64;
 
-/// A function that only rewritten queries call.
+/// A function called only by rewritten queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exact {
     Plus,
@@ -20,17 +20,17 @@ pub enum Exact {
     Quotient,
     /// `%`
     Remainder,
-    /// A whole number with 64 bits; anything else as it is.
+    /// A whole number with 64 bits; anything else unchanged.
     Wide,
-    /// A whole number in floating point; NULL for anything else.
+    /// A whole number as floating point; NULL for anything else.
     Approximate,
-    /// A sum, and the sum of approximate values, which shows when the first one does not fit.
+    /// A sum, and the sum of approximate values, which reveals when the first does not fit.
     Total,
-    /// To a number of decimals.
+    /// Rounds to a number of decimals.
     Round,
     /// The nearest whole number, for CAST.
     Nearest,
-    /// A number, for its mean.
+    /// A number to be averaged.
     Averaged,
     /// A value that must not be NULL.
     Present,
@@ -40,7 +40,7 @@ pub enum Exact {
     Joined,
 }
 
-/// Functions by the names that rewritten queries call them by.
+/// The names under which rewritten queries call the functions.
 const NAMES: [(&str, Exact); 14] = [
     ("_plus", Exact::Plus),
     ("_minus", Exact::Minus),
@@ -67,7 +67,7 @@ impl Exact {
         NAMES.iter().find(|(_, function)| *function == self).map_or("", |(name, _)| name)
     }
 
-    /// The operator that the function stands for.
+    /// The operator the function replaces.
     fn operator(self) -> &'static str {
         match self {
             Exact::Plus => "+",
@@ -79,7 +79,7 @@ impl Exact {
         }
     }
 
-    /// The name and type of the answer.
+    /// Returns the name and type of the result.
     pub fn field(self, arguments: &[Field]) -> PolarsResult<Field> {
         let empty = |field: &Field| Column::new_empty(field.name().clone(), &known(field.dtype()));
         let arguments: Vec<Column> = arguments.iter().map(empty).collect();
@@ -162,7 +162,7 @@ impl Exact {
         }
     }
 
-    /// Fails in the words of polars.
+    /// Fails with the message polars would give.
     fn refuse(self, left: &Column, right: &Column) -> PolarsResult<Column> {
         let [left_type, right_type] = [left.dtype(), right.dtype()];
         let names = [left.name(), right.name()];
@@ -176,7 +176,7 @@ impl Exact {
         )
     }
 
-    /// Calculates with whole numbers; with an unsigned side of 64 bits, as addresses are, the answer is one.
+    /// Calculates with whole numbers. If one side is an unsigned 64-bit number, like an address, so is the result.
     fn whole(self, left: &Column, right: &Column) -> PolarsResult<Column> {
         match [left, right].iter().any(|side| side.dtype() == &DataType::UInt64) {
             true => self.whole_as::<UInt64Type>(left, right),
@@ -194,7 +194,7 @@ impl Exact {
         let mut answer = PrimitiveChunkedBuilder::<T>::new(left.name().clone(), rows);
         for (left, right) in values(&wide_left)?.zip(values(&wide_right)?) {
             let sides = left.zip(right);
-            // Division by zero has no answer.
+            // Division by zero has no result.
             let is_null = |(_, right): &(i128, i128)| {
                 *right == 0 && matches!(self, Exact::Quotient | Exact::Remainder)
             };
@@ -244,7 +244,7 @@ impl Exact {
     }
 }
 
-/// The type that a literal gets.
+/// Returns the type a literal gets.
 fn known(dtype: &DataType) -> DataType {
     match dtype {
         DataType::Unknown(UnknownKind::Int(_)) => DataType::Int64,
@@ -266,7 +266,7 @@ fn wide(column: &Column) -> PolarsResult<Column> {
     }
 }
 
-/// A column of one value in each of some rows.
+/// Repeats a column of one value for some number of rows.
 fn repeated(column: &Column, rows: usize) -> Column {
     match column.len() == 1 && rows != 1 {
         true => column.new_from_index(0, rows),
@@ -274,7 +274,7 @@ fn repeated(column: &Column, rows: usize) -> Column {
     }
 }
 
-/// The numbers of a wide column.
+/// Returns the numbers of a wide column.
 fn values(column: &Column) -> PolarsResult<Box<dyn Iterator<Item = Option<i128>> + '_>> {
     Ok(match column.dtype() {
         DataType::UInt64 => Box::new(column.u64()?.iter().map(|value| value.map(i128::from))),
@@ -307,7 +307,7 @@ fn rounded(value: &Column, decimals: u32, mode: RoundMode) -> PolarsResult<Colum
     Ok(value.as_materialized_series().round(decimals, mode)?.into_column())
 }
 
-/// A date as the time when it begins.
+/// Converts a date to the time it starts.
 fn midnight(column: &Column) -> PolarsResult<Column> {
     match column.dtype() {
         DataType::Date => column.cast(&DataType::Datetime(TimeUnit::Microseconds, None)),

@@ -1,5 +1,5 @@
-//! Functions besides those of polars. With them a view follows row numbers without joins: polars would carry out a join
-//! also where nothing of it is asked, and order the rows anew.
+//! Functions in addition to those of polars. With them, views follow row numbers without joins. Polars would execute a
+//! join even if nothing from it is used, and would reorder the rows.
 
 use std::{
     collections::HashMap,
@@ -22,26 +22,26 @@ use super::exact::Exact;
 use super::hex::{HEX, NUMBER, hex_of, number_of};
 use super::tables::Tables;
 
-/// The function that makes calendar times of columns like `opened_ns`.
+/// The function that converts columns like `opened_ns` to calendar times.
 const UTC_TIME: &str = "utc_time";
 
-/// Our functions, and no others.
+/// Our own functions, and no others.
 pub struct Functions {
-    /// Tables of traces; none where a dataset is queried.
+    /// Tables of traces; `None` if a dataset is queried.
     tables: Option<Arc<Tables>>,
-    /// Functions in use: two calls with equal arguments are equal, as those of `SELECT` and `GROUP BY`.
+    /// Functions in use, kept so that two calls with equal arguments are equal, for example in `SELECT` and `GROUP BY`.
     called: Mutex<HashMap<String, UserDefinedFunction>>,
 }
 
-/// A function; most have one value.
+/// A function; most take one value.
 #[derive(Debug, Clone, Copy)]
 enum Function {
     Hex,
     /// The number of a hex text.
     Number,
-    /// The value that a column has in the row of this number.
+    /// The value of a column in the row with this number.
     InRow(TableColumn),
-    /// The calendar time of nanoseconds since session start, and if there are several traces of a file number.
+    /// The calendar time of nanoseconds since session start. With several traces, it also takes a file number.
     UtcTime,
     Exact(Exact),
 }
@@ -77,7 +77,7 @@ impl FunctionRegistry for Functions {
 }
 
 impl Function {
-    /// `hex`, `number`, `utc_time`, or table and column like `processes_name`.
+    /// Finds `hex`, `number`, `utc_time`, or a table and column like `processes_name`.
     fn named(name: &str) -> Option<Function> {
         if name.eq_ignore_ascii_case(HEX) {
             return Some(Function::Hex);
@@ -97,7 +97,7 @@ impl Function {
         })
     }
 
-    /// The function as polars calls it.
+    /// Returns the function in the form polars calls it.
     fn called(self, name: &str, tables: Arc<Tables>) -> UserDefinedFunction {
         let called = name.to_owned();
         let run = move |arguments: &mut [Column]| match (self, arguments) {
@@ -119,14 +119,14 @@ impl Function {
             Function::Hex => hex_of(&number_of(HEX, numbers)?),
             Function::Number => number_of(NUMBER, numbers),
             Function::InRow(column) => {
-                // No row has a number that is negative or too large.
+                // Negative and too large numbers refer to no row.
                 let rows = numbers.cast(&DataType::UInt32)?;
                 let rows = within(rows.u32()?, tables.height(column.table)?);
                 let name = numbers.name().clone();
                 if !matches!(column.values, Values::Hex) {
                     return Ok(tables.column(column)?.take(&rows)?.with_name(name));
                 }
-                // Only the values of these rows become text.
+                // Only the values of these rows are converted to text.
                 let stored = TableColumn { values: Values::Archive, ..column };
                 Ok(hex_of(&tables.column(stored)?.take(&rows)?)?.with_name(name))
             }
@@ -156,12 +156,12 @@ impl Function {
     }
 }
 
-/// The type of calendar times, which those of a dataset have, too.
+/// Returns the type of calendar times, which a dataset uses as well.
 fn utc() -> DataType {
     DataType::Datetime(TimeUnit::Microseconds, Some(TimeZone::UTC))
 }
 
-/// Calendar times; none in traces without a clock.
+/// Returns calendar times; null in traces without a clock.
 fn utc_times(times: &Column, files: Option<&Column>, tables: &Tables) -> PolarsResult<Column> {
     let starts = tables.starts_us()?;
     let mut distinct: Vec<Option<i64>> = starts.iter().map(|(_, start)| *start).collect();
@@ -181,24 +181,24 @@ fn utc_times(times: &Column, files: Option<&Column>, tables: &Tables) -> PolarsR
     calendar_times(times, files.u32()?.iter().map(start))
 }
 
-/// Calendar times of nanoseconds since session start. The start of each row is in microseconds since 1970; a row without
-/// one has no calendar time.
+/// Converts nanoseconds since session start to calendar times. `starts_us` has the start of each row in microseconds
+/// since 1970; a row without a start has no calendar time.
 ///
 /// # Errors
-/// When the times are no numbers.
+/// If the times are not numbers.
 pub fn calendar_times(
     times: &Column,
     starts_us: impl Iterator<Item = Option<i64>>,
 ) -> PolarsResult<Column> {
     let name = times.name().clone();
     let times = times.cast(&DataType::Int64)?;
-    // Downwards, also before the session start.
+    // Rounds down, even before the session start.
     let pairs = times.i64()?.iter().zip(starts_us);
     let times = pairs.map(|(time, start)| start?.checked_add(time?.div_euclid(1_000)));
     Int64Chunked::from_iter_options(name, times).into_column().cast(&utc())
 }
 
-/// Row numbers, without those that a damaged file makes up.
+/// Returns row numbers, without those a damaged file makes up.
 fn within(rows: &IdxCa, height: usize) -> IdxCa {
     let is_within = |row: &u32| (*row as usize) < height;
     if rows.max().as_ref().is_none_or(is_within) {

@@ -1,5 +1,5 @@
-//! Windows over groups: polars takes them over the rows of each group. The groups become a subquery, and the windows are
-//! taken over its rows.
+//! Windows over groups. Polars computes them over the rows of each group. So the groups become a subquery, and the
+//! windows are computed over its rows.
 
 use std::ops::ControlFlow;
 
@@ -21,7 +21,7 @@ const GROUPS: &str = "_groups";
 /// Rewrites a query with windows over groups.
 ///
 /// # Errors
-/// When its groups cannot be found.
+/// If its groups cannot be determined.
 pub fn over_groups(query: &mut Query) -> Result<(), Refusal> {
     let SetExpr::Select(select) = &mut *query.body else { return Ok(()) };
     let mut order = match query.order_by.as_mut().map(|order| &mut order.kind) {
@@ -59,7 +59,7 @@ pub fn over_groups(query: &mut Query) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The columns that groups are made by, each as it is written in SELECT.
+/// Returns the columns that rows are grouped by, each as written in SELECT.
 fn keys(select: &Select) -> Result<Vec<Expr>, Refusal> {
     let refused = || {
         "a window (OVER) over groups needs their columns in GROUP BY; select the groups in a subquery, and the \
@@ -84,7 +84,7 @@ fn keys(select: &Select) -> Result<Vec<Expr>, Refusal> {
                 matches!(item, SelectItem::ExprWithAlias { alias, .. } if alias.value == name.value)
             });
             let Some(expr) = item.and_then(of_item) else { return Ok(key.clone()) };
-            // The name may be that of a column, too.
+            // The name may also be that of a column.
             match contains(&expr, |part| part == key) {
                 true => Err(refused()),
                 false => Ok(expr),
@@ -97,7 +97,7 @@ fn keys(select: &Select) -> Result<Vec<Expr>, Refusal> {
     keys.iter().map(key).collect()
 }
 
-/// Columns of groups: what they are made by, and what is counted of each.
+/// Columns of groups: the grouping columns and the aggregates.
 struct Columns {
     known: Vec<Expr>,
     nested: usize,
@@ -124,7 +124,7 @@ impl Visitor for Columns {
     }
 }
 
-/// The query of the groups.
+/// Returns the query of the groups.
 fn groups(select: &Select, columns: &[Expr]) -> Select {
     let item = |(index, expr): (usize, &Expr)| SelectItem::ExprWithAlias {
         expr: expr.clone(),
@@ -157,7 +157,7 @@ impl VisitorMut for Replacing<'_> {
     }
 }
 
-/// A column of the answer, under the name that it has without a subquery.
+/// Returns a column of the answer, under the name it has without a subquery.
 fn named(item: &SelectItem, replacing: &mut Replacing<'_>) -> Result<SelectItem, Refusal> {
     let (expr, alias) = match item {
         SelectItem::UnnamedExpr(expr) => (expr, column_name(expr)),

@@ -1,5 +1,5 @@
-//! Addresses, keys and handles: text like `0xC0` in every table and view, and literals of a query that are compared with
-//! them.
+//! Addresses, keys and handles: text like `0xC0` in every table and view, and the literals in a query that are compared
+//! with them.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -19,13 +19,13 @@ use sqlparser::{
 
 use super::columns::RelationColumn;
 
-/// The function that writes addresses as they are written everywhere else.
+/// The function that formats addresses the way they are shown everywhere else.
 pub const HEX: &str = "hex";
 
-/// The function that reads them back, to compare and to calculate.
+/// The function that parses them, to compare and to calculate.
 pub const NUMBER: &str = "number";
 
-/// Numbers as text like `0xC0`.
+/// Formats numbers like `0xC0`.
 pub fn hex_of(numbers: &Column) -> PolarsResult<Column> {
     let numbers = numbers.cast(&DataType::UInt64)?;
     let mut texts = StringChunkedBuilder::new(numbers.name().clone(), numbers.len());
@@ -39,10 +39,10 @@ pub fn hex_of(numbers: &Column) -> PolarsResult<Column> {
     Ok(texts.finish().into_column())
 }
 
-/// The numbers of texts like `0xC0`, for a function; numbers as they are.
+/// Parses texts like `0xC0`, for a function; numbers stay as they are.
 ///
 /// # Errors
-/// When a text is none like that.
+/// If a text is not like that.
 pub fn number_of(function: &str, column: &Column) -> PolarsResult<Column> {
     let Ok(texts) = column.str() else { return column.cast(&DataType::UInt64) };
     let numbers = texts.iter().map(|text| {
@@ -53,16 +53,16 @@ pub fn number_of(function: &str, column: &Column) -> PolarsResult<Column> {
     Ok(UInt64Chunked::from_iter_options(column.name().clone(), numbers.into_iter()).into_column())
 }
 
-/// The number of a text like `0xC0`, in any case.
+/// Parses a text like `0xC0`, in any case.
 fn parsed(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
     let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     u64::from_str_radix(digits, 16).ok().filter(|_| is_hex)
 }
 
-/// The query with its literals of addresses, keys and handles in the form of columns that they are compared with, as in
-/// `pointer = 0xffffad8f1234`; `None` if it has none. `columns` are those of its tables and views. Polars takes such
-/// literals for bytes.
+/// Converts literals of addresses, keys and handles in a query to the form of the columns they are compared with:
+/// `pointer = 0xffffad8f1234`. `None` if there are none. `columns` are those of the query's tables and views. Polars
+/// would take such literals for bytes.
 pub fn with_literals(query: &str, columns: &[RelationColumn]) -> Option<String> {
     let tokens = Tokenizer::new(&GenericDialect {}, query).tokenize().ok()?;
     let mut literals = Literals::new(columns);
@@ -82,25 +82,25 @@ pub fn with_literals(query: &str, columns: &[RelationColumn]) -> Option<String> 
     Some(texts.join("; "))
 }
 
-/// Converts literals, knowing the names of columns.
+/// Converts literals, based on the names of columns.
 struct Literals {
     hex: HashSet<String>,
     numbers: HashSet<String>,
 }
 
-/// The two forms of a value that is compared.
+/// The two forms of a value in a comparison.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Text,
     Number,
-    /// Of an expression whose type is not known.
+    /// An expression of unknown type.
     Unknown,
 }
 
 impl VisitorMut for Literals {
     type Break = ();
 
-    /// Takes names that the query gives to its columns, which later parts of it may compare.
+    /// Takes names that the query gives to its columns, because later parts of it may compare them.
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         for item in &select.projection {
             let SelectItem::ExprWithAlias { expr, alias } = item else { continue };
@@ -162,7 +162,7 @@ impl Literals {
         }
     }
 
-    /// Converts what a comparison or a calculation has; any other hex literal is a number.
+    /// Converts the operands of a comparison or calculation; any other hex literal becomes a number.
     fn convert(&self, expr: &mut Expr) {
         match expr {
             Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right } => {
@@ -184,7 +184,7 @@ impl Literals {
         }
     }
 
-    /// Gives a literal the form of the value that it may be equal to.
+    /// Gives a literal the form of the value it is compared with.
     fn make_equal(&self, value: &Expr, other: &mut Expr) {
         let Some((number, spelling)) = literal(other) else { return };
         let is_text = match self.form(value) {
@@ -197,7 +197,7 @@ impl Literals {
         }
     }
 
-    /// Takes numbers instead of hex texts, if there are some.
+    /// Converts hex texts to numbers, if there are any.
     fn make_numbers(&self, values: &mut [&mut Box<Expr>]) {
         if values.iter().all(|value| self.form(value) != Form::Text) {
             return;
@@ -216,7 +216,7 @@ impl Literals {
     }
 }
 
-/// Whether a function has hex texts: `hex`, or one like `objects_pointer`.
+/// Whether a function returns hex texts: `hex`, or one like `objects_pointer`.
 fn function_is_hex(name: &str) -> bool {
     let is_column = |table: Table| {
         let column = name.strip_prefix(table.name()).and_then(|rest| rest.strip_prefix('_'));
@@ -225,13 +225,13 @@ fn function_is_hex(name: &str) -> bool {
     name.eq_ignore_ascii_case(HEX) || Table::queried().any(is_column)
 }
 
-/// Whether an operator compares or calculates by size.
+/// Whether an operator compares by size or calculates.
 fn is_of_numbers(op: &BinaryOperator) -> bool {
     use BinaryOperator::{Gt, GtEq, Lt, LtEq, Minus, Modulo, Plus};
     matches!(op, Gt | GtEq | Lt | LtEq | Plus | Minus | Modulo)
 }
 
-/// The spelling of a literal.
+/// How a literal is spelled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spelling {
     /// `0xC0`.
@@ -258,7 +258,7 @@ fn text_literal(number: u64) -> Expr {
     Expr::Value(Value::SingleQuotedString(format!("0x{number:X}")).into())
 }
 
-/// A literal as a number; polars reads none that does not fit into a signed one.
+/// Returns a literal as a number. Polars cannot parse one that does not fit into a signed integer.
 fn number_literal(number: u64) -> Expr {
     let plain = Expr::Value(Value::Number(number.to_string(), false).into());
     let call = i64::try_from(number).is_err().then(|| format!("{NUMBER}('0x{number:X}')"));

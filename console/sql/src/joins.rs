@@ -1,6 +1,5 @@
-//! Joins that would not fit into memory are refused: when both sides are known, and before anything is
-//! made of them. No other file changes what polars plans: here steps are put into its plan, and the tests run the polars
-//! that is built.
+//! Refuses joins that would not fit into memory: once both sides are known, and before any result is computed. No other
+//! file changes polars' plans; this one inserts steps into them, and its tests run the polars we build with.
 
 use std::{
     collections::HashSet,
@@ -17,25 +16,25 @@ use polars_plan::{
     prelude::{Arena, Node},
 };
 
-/// Values that a join may have, rows times columns: 2 GiB of numbers.
+/// Maximum size of a join, rows times columns: 2 GiB of numbers.
 const MAX_VALUES: u64 = 1 << 28;
 
 /// A join that was refused.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TooLarge {
-    /// Rows that it would have.
+    /// Number of rows it would have.
     pub rows: f64,
-    /// Rows that it may have.
+    /// Number of rows allowed.
     pub most: u64,
 }
 
 /// The first join that was refused.
 pub type Refused = Arc<OnceLock<TooLarge>>;
 
-/// Runs a query whose joins each check their sides before they are made.
+/// Runs a query; each of its joins checks its sides first.
 ///
 /// # Errors
-/// When the query cannot be carried out, or one of its joins is refused.
+/// If the query cannot be executed, or one of its joins is refused.
 pub fn collect(query: LazyFrame, refused: &Refused) -> PolarsResult<DataFrame> {
     query._collect_post_opt(|root, plans, expressions, _| {
         limit_joins(root, plans, expressions, refused);
@@ -43,7 +42,7 @@ pub fn collect(query: LazyFrame, refused: &Refused) -> PolarsResult<DataFrame> {
     })
 }
 
-/// Makes every join of a plan check its sides before it is carried out.
+/// Makes every join of a plan check its sides before it is executed.
 fn limit_joins(root: Node, plans: &mut Arena<IR>, expressions: &Arena<AExpr>, refused: &Refused) {
     let (mut waiting, mut seen) = (vec![root], HashSet::new());
     while let Some(node) = waiting.pop() {
@@ -62,7 +61,7 @@ fn limit_joins(root: Node, plans: &mut Arena<IR>, expressions: &Arena<AExpr>, re
     }
 }
 
-/// A step of a plan that lets one side of a join pass, unless the join is too large.
+/// Creates a plan step that passes one side of a join on, unless the join is too large.
 fn look(side: usize, input: Node, join: &Arc<Join>) -> IR {
     let join = Arc::clone(join);
     let function = FunctionIR::Opaque {
@@ -78,9 +77,9 @@ fn look(side: usize, input: Node, join: &Arc<Join>) -> IR {
 
 /// A join of a plan.
 struct Join {
-    /// Keys that have to be equal on each side; without any, every row meets every other.
+    /// Keys that must be equal on each side; without keys, every row meets every other.
     keys: [Vec<Expr>; 2],
-    /// Number of rows that the query takes of it.
+    /// Number of rows the query takes from it.
     limit: u64,
     /// Maximum number of rows.
     most: u64,
@@ -89,7 +88,7 @@ struct Join {
 }
 
 impl Join {
-    /// Returns the join of a plan; `None` when it has no more rows than one of its sides.
+    /// Returns the join of a plan; `None` if it cannot have more rows than one of its sides.
     fn of(plan: &IR, expressions: &Arena<AExpr>, refused: &Refused) -> Option<Join> {
         let IR::Join { left_on, right_on, options, schema, .. } = plan else { return None };
         if matches!(options.args.how, JoinType::Semi | JoinType::Anti) {
@@ -110,7 +109,7 @@ impl Join {
         })
     }
 
-    /// Lets a side pass; the second one to arrive finds out how large the join is.
+    /// Passes a side on; the second one to arrive checks the size of the join.
     fn pass(&self, side: usize, rows: DataFrame) -> PolarsResult<DataFrame> {
         let both = {
             let mut sides = lock(&self.sides);
@@ -131,7 +130,7 @@ impl Join {
     fn check(&self, left: DataFrame, right: DataFrame) -> PolarsResult<()> {
         let pairs = left.height() as f64 * right.height() as f64;
         let [left_keys, _] = &self.keys;
-        // Few pairs need no count, and polars numbers the rows of a product with a u32.
+        // A few pairs need no count, and polars numbers the rows of a product with a u32.
         if pairs <= self.most as f64
             || (left_keys.is_empty() && pairs <= f64::from(u32::MAX) && self.limit <= self.most)
         {
@@ -171,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns `rows` rows with a number each, `distinct` of which differ.
+    /// Returns `rows` rows with a number each, `distinct` of them different.
     fn numbers(rows: i64, distinct: i64) -> LazyFrame {
         let numbers: Vec<i64> = (0..rows).map(|row| row % distinct).collect();
         DataFrame::new_infer_height(vec![Column::new("n".into(), numbers)]).expect("rows").lazy()
@@ -181,7 +180,7 @@ mod tests {
         left.join(right, [col("n")], [col("n")], JoinArgs::new(how))
     }
 
-    /// The rows of an answer, or those that the join which was refused would have.
+    /// Returns the number of rows of an answer, or how large the refused join would have been.
     fn rows(query: LazyFrame) -> Result<usize, Option<TooLarge>> {
         let refused = Refused::default();
         let answer = collect(query, &refused);

@@ -1,7 +1,7 @@
-//! `.sql`: any query, in SQL, over the tables of the loaded traces or of a dataset.
+//! `.sql`: answers any SQL query over the tables of the loaded traces or of a dataset.
 //!
-//! Polars reads the query, plans it and carries it out. This says what can be named in it
-//! ([`Relation`]) and hands out columns when the plan wants them: a query reads what it touches.
+//! Polars parses, plans and executes the query. This crate defines what a query can name ([`Relation`]) and provides
+//! columns when the plan wants them, so that a query reads only what it touches.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]

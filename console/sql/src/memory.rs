@@ -1,5 +1,5 @@
-//! The memory limit of queries. Polars has no limit of its own, and a query cannot be stopped
-//! inside of one of its steps; so the memory of the process is watched.
+//! The memory limit of queries. Polars has no limit of its own, and a query cannot be stopped inside one of its steps,
+//! so we watch the memory of the process.
 
 use std::thread;
 use std::time::Duration;
@@ -12,27 +12,27 @@ use handlescope_session::environment::most_addresses;
 /// Time between two checks.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The memory that queries may take.
+/// How much memory queries may take.
 #[derive(Debug, Clone, Copy)]
 pub struct MemoryLimit {
-    /// Bytes per query; by default half of the machine's memory, or of the container's.
+    /// Bytes per query; by default half the memory of the machine or container.
     pub most: Option<u64>,
-    /// Ends the program, because a query that was given up and cannot be stopped took more than these bytes.
+    /// Ends the program because an abandoned query, which cannot be stopped, took more than this many bytes.
     pub end_program: fn(u64),
 }
 
-/// The memory that a query takes on top of what the process had before.
+/// The memory a query takes on top of what the process already used.
 pub struct Memory {
     system: System,
     before: u64,
     most: u64,
-    /// Bytes that a query which was given up may take before the program ends.
+    /// Bytes that an abandoned query may take before the program ends.
     most_of_given_up: u64,
     end_program: fn(u64),
 }
 
 impl Memory {
-    /// Starts to watch.
+    /// Starts watching.
     pub fn new(MemoryLimit { most, end_program }: MemoryLimit) -> Self {
         let system = System::new();
         let mut memory = Self { system, before: 0, most: 0, most_of_given_up: 0, end_program };
@@ -44,13 +44,13 @@ impl Memory {
     }
 
     /// # Errors
-    /// When the query needs more than it may.
+    /// If the query needs more than it may.
     pub fn check(&mut self) -> Result<(), SqlError> {
         let most = self.most;
         if self.taken() > most { Err(SqlError::TooMuchMemory { most }) } else { Ok(()) }
     }
 
-    /// Waits for a query that was given up, and ends the program before it takes all memory.
+    /// Watches an abandoned query, and ends the program before the query takes all memory.
     pub fn wait_for<T: Send + 'static>(&self, query: thread::JoinHandle<T>) {
         let mut memory = Self { system: System::new(), ..*self };
         // If the thread cannot start, the query ends unwatched.
@@ -68,8 +68,7 @@ impl Memory {
         self.used().saturating_sub(self.before)
     }
 
-    /// Bytes of the process in memory, or in addresses where these are limited; 0 where the system does not
-    /// say.
+    /// Returns the bytes of the process in memory, or in addresses if those are limited; 0 if the system does not tell.
     fn used(&mut self) -> u64 {
         let bytes =
             if most_addresses().is_some() { Process::virtual_memory } else { Process::memory };
@@ -83,13 +82,13 @@ impl Memory {
         self.system.process(pid)
     }
 
-    /// Half of the memory of the machine or its container, or three quarters of the rest of the limit for addresses
-    /// (`ulimit -v`) if that is less. Beyond that limit an allocation ends the program.
+    /// Returns half the memory of the machine or its container, or three quarters of what is left of the address limit
+    /// (`ulimit -v`) if that is less. Beyond that limit, an allocation ends the program.
     fn usual(&mut self) -> u64 {
         self.system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
         let limit = self.system.cgroup_limits().map(|limits| limits.total_memory);
         let total = self.system.total_memory();
-        // Without a limit, the container says 0, or more than the machine has.
+        // Without a limit, a container reports 0 or more than the machine has.
         let total = limit.filter(|limit| *limit > 0).map_or(total, |limit| limit.min(total));
         let addresses = most_addresses().map(|most| most.saturating_sub(self.used()));
         addresses.map_or(total / 2, |left| (left / 4 * 3).min(total / 2))

@@ -1,4 +1,4 @@
-//! Names for columns of a query that have none, and those of `WITH`.
+//! Names for unnamed columns of a query, and the names of `WITH`.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -13,14 +13,15 @@ use sqlparser::{
     parser::Parser,
 };
 
-/// The name that polars gives to `count(*)`.
+/// Polars' name for `count(*)`.
 pub const POLARS_COUNT: &str = "len";
 const COUNT: &str = "count(*)";
 
-/// The query with each calculated column named after itself, as in `min(handle)`, and sorted by that name, and with
-/// names of their own for columns of one name, as in `pid, pid_1`; `None` when it has neither. Polars names a call after
-/// its column, so that `min(handle), max(handle)` are two columns of one name, and calculates `ORDER BY max(handle)` again,
-/// of the rows of the answer.
+/// Names each calculated column of a query after itself, like `min(handle)`, and sorts by that name. Columns with equal
+/// names get distinct ones, like `pid, pid_1`. `None` if there is nothing to name.
+///
+/// Polars names a call after its column, so `min(handle), max(handle)` would be two columns of one name. It would also
+/// compute `ORDER BY max(handle)` again, from the rows of the answer.
 pub fn with_names(query: &str) -> Option<String> {
     let mut statements = Parser::parse_sql(&GenericDialect {}, query).ok()?;
     let mut names = Names::default();
@@ -29,8 +30,8 @@ pub fn with_names(query: &str) -> Option<String> {
     names.has_new.then(|| statements.join("; "))
 }
 
-/// Returns the names that `WITH` gives to queries that do not themselves select from another
-/// relation of that name. Polars would take the other one everywhere.
+/// Returns the names that `WITH` gives to queries, except those that themselves select from another relation of that
+/// name. Polars would use the other relation everywhere.
 pub fn names_of_with(query: &str) -> Vec<String> {
     let statements = Parser::parse_sql(&GenericDialect {}, query).unwrap_or_default();
     let withs = statements.iter().filter_map(|statement| match statement {
@@ -89,7 +90,7 @@ impl VisitorMut for Names {
     }
 }
 
-/// The name, with a number behind it if it is taken.
+/// Returns the name, with a number appended if it is taken.
 fn unused(name: &Ident, taken: &HashSet<String>) -> Ident {
     let start = if name.value == POLARS_COUNT { "count" } else { &name.value };
     let numbered = (1..).map(|number| format!("{start}_{number}"));
@@ -98,7 +99,7 @@ fn unused(name: &Ident, taken: &HashSet<String>) -> Ident {
     Ident { value, ..name.clone() }
 }
 
-/// The name of a calculated column among those of a query.
+/// Returns the name of a calculated column among those of a query.
 fn alias_of(column: &Expr, projection: &[SelectItem]) -> Option<Ident> {
     let text = column.to_string();
     projection.iter().find_map(|item| match item {
@@ -109,7 +110,7 @@ fn alias_of(column: &Expr, projection: &[SelectItem]) -> Option<Ident> {
     })
 }
 
-/// The name of a column that has none of its own.
+/// Returns the name of a column that was not given one.
 pub fn column_name(expr: &Expr) -> Ident {
     match expr {
         Expr::Identifier(name) => name.clone(),
@@ -122,7 +123,7 @@ pub fn column_name(expr: &Expr) -> Ident {
     }
 }
 
-/// Whether a column is more than one of a table.
+/// Whether a column is more than a column of a table.
 pub fn is_calculated(expr: &Expr) -> bool {
     !matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
 }

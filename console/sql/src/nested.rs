@@ -1,4 +1,4 @@
-//! Queries in a query are planned first, and stand in it as tables: in them, polars would not know our functions.
+//! Plans subqueries first and replaces them by tables, because polars would not know our functions in them.
 
 use std::ops::ControlFlow;
 
@@ -14,10 +14,10 @@ use sqlparser::{
     parser::Parser,
 };
 
-/// Plans the queries in a statement that calls our functions, and names their tables in it.
+/// Plans the subqueries of a statement that calls our functions, and replaces them by the names of their tables.
 ///
 /// # Errors
-/// When one of them has no plan.
+/// If one of them cannot be planned.
 pub fn plan_nested(context: &mut SQLContext, statement: &mut Statement) -> PolarsResult<()> {
     let has_functions = Visit::visit(&*statement, &mut Calls(context)).is_break();
     match statement {
@@ -46,12 +46,12 @@ impl Visitor for Calls<'_> {
 
 struct Nested<'c> {
     context: &'c mut SQLContext,
-    /// The queries that WITH names around this one; each is a table.
+    /// The queries named by WITH around this one; each is a table.
     scope: Option<With>,
 }
 
 impl Nested<'_> {
-    /// Plans the queries in a query.
+    /// Plans the subqueries of a query.
     fn plan(&mut self, query: &mut Query) -> PolarsResult<()> {
         let around = self.scope.clone();
         let planned = self.plan_parts(query);
@@ -100,7 +100,7 @@ impl Nested<'_> {
         parsed(&format!("SELECT * FROM {}", self.table(query)?))
     }
 
-    /// Plans a query, and returns the name of the table that it is then.
+    /// Plans a query, and returns the name of the resulting table.
     fn table(&mut self, query: &mut Query) -> PolarsResult<String> {
         self.plan(query)?;
         let mut whole = query.clone();
@@ -149,7 +149,7 @@ impl VisitorMut for Nested<'_> {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<PolarsError> {
         if let Expr::InSubquery { subquery, .. } = expr {
-            // One that names columns of the query around it has no plan of its own.
+            // A subquery that names columns of the query around it cannot be planned on its own.
             let mut alone = subquery.clone();
             if let Ok(planned) = self.table_query(&mut alone) {
                 **subquery = planned;

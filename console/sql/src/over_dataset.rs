@@ -1,5 +1,4 @@
-//! Queries over the tables of a dataset, which polars carries out in a stream: neither tables nor joins have to fit into
-//! memory.
+//! Queries over the tables of a dataset. Polars streams them, so that neither tables nor joins have to fit into memory.
 
 use std::{fmt::Display, sync::Arc};
 
@@ -28,13 +27,13 @@ use handlescope_query::{KnownNames, polars_reason};
 use handlescope_session::cancel::Cancel;
 use handlescope_session::suggest;
 
-/// Columns that the names of folders have, with their meanings.
+/// Columns derived from folder names, with their meanings.
 const PARTITIONS: [(&str, DataType, &str); 2] = [
     ("date", DataType::Date, "Day of the session start, UTC."),
     ("trace", DataType::String, "Id of the trace: 32 hexadecimal digits."),
 ];
 
-/// The columns of a table of a dataset in queries.
+/// Returns the columns of a dataset's table in queries.
 pub fn dataset_columns(table: &DatasetTable) -> Vec<RelationColumn> {
     let columns = (table.columns)().into_iter();
     let columns = columns.map(|column| (column.name, column.dtype, column.doc, true));
@@ -52,7 +51,7 @@ pub fn dataset_columns(table: &DatasetTable) -> Vec<RelationColumn> {
 /// Answers a query over the tables of a dataset.
 ///
 /// # Errors
-/// When the query is wrong or takes too much memory, a file is damaged, or `cancel` asks to stop.
+/// If the query is wrong or takes too much memory, a file is damaged, or `cancel` is set.
 pub fn sql_over_dataset(
     dataset: &Dataset,
     query: &str,
@@ -65,7 +64,7 @@ pub fn sql_over_dataset(
     if let Some(name) = described(query) {
         return describe(name);
     }
-    // The session resets its flag for the next command, while this query may still check it.
+    // The session resets its flag for the next command while this query may still check it.
     let stop = Cancel::default();
     let refused = Refused::default();
     let work = {
@@ -82,7 +81,7 @@ pub fn sql_over_dataset(
     Ok(named_count(answer?, query)?)
 }
 
-/// Whether a query may read few of the files of its tables, by the columns that names of folders have.
+/// Whether a query may be able to skip files, because it uses columns derived from folder names.
 fn may_skip_files(query: &str) -> bool {
     let mut words = query.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
     words.any(|word| PARTITIONS.iter().any(|(name, ..)| word.eq_ignore_ascii_case(name)))
@@ -105,7 +104,7 @@ fn planned(
         let spellings = named.iter().filter(|typed| typed.eq_ignore_ascii_case(table.name));
         let spellings: Vec<&str> = spellings.map(String::as_str).collect();
         if spellings.is_empty() {
-            // Errors only list its name.
+            // Only error messages list its name.
             context.register(table.name, DataFrame::empty().lazy());
             continue;
         }
@@ -119,7 +118,7 @@ fn planned(
         context.unregister(&name);
     }
     let mut run = |text: &str| streamed(execute(&mut context, text)?, refused);
-    // In a stream, ORDER BY count(*) of a column without a name would order nothing, and report no error.
+    // When streaming, ORDER BY count(*) of an unnamed column would sort nothing, and report no error.
     let answer = match with_names(query) {
         Some(renamed) => run(&renamed).or_else(|_| run(query)),
         None => run(query),
@@ -143,7 +142,7 @@ fn of_dataset(error: impl Display) -> SqlError {
     SqlError::Dataset { reason: error.to_string() }
 }
 
-/// The file of the named tables for which a query may have failed.
+/// Finds a damaged file of the named tables that may explain why a query failed.
 fn damage(
     error: &PolarsError,
     dataset: &Dataset,
@@ -151,7 +150,7 @@ fn damage(
     traces: &[Partition],
     stop: &Cancel,
 ) -> Option<DatasetError> {
-    // The others are about the query.
+    // Other errors are about the query.
     let is_of_files = matches!(
         innermost(error),
         PolarsError::IO { .. } | PolarsError::ComputeError(_) | PolarsError::OutOfBounds(_)
@@ -161,7 +160,7 @@ fn damage(
     tables.find_map(|table| dataset.first_damage(table.name, traces.iter(), stop))
 }
 
-/// Carries a plan out in a stream; what polars cannot stream, it does in memory.
+/// Executes a plan by streaming; what polars cannot stream runs in memory.
 fn streamed(plan: LazyFrame, refused: &Refused) -> PolarsResult<DataFrame> {
     let in_memory = plan.clone();
     let streamed = quietly(|| plan.collect_with_engine(Engine::Streaming));
@@ -171,7 +170,7 @@ fn streamed(plan: LazyFrame, refused: &Refused) -> PolarsResult<DataFrame> {
     }
 }
 
-/// The columns of a table, a row each.
+/// Lists the columns of a table, one per row.
 fn describe(name: &str) -> Result<DataFrame, SqlError> {
     let Some(table) = handlescope_fleet::table(name) else {
         let names: Vec<&str> = TABLES.iter().map(|table| -> &str { table.name }).collect();

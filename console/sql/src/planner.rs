@@ -1,5 +1,4 @@
-//! The context in which polars plans queries and views: the tables under their names, our
-//! functions, and enough stack.
+//! The context in which polars plans queries and views: the tables by name, our functions, and enough stack.
 
 use std::{
     io,
@@ -31,26 +30,23 @@ use super::{
     tables::Tables,
 };
 
-/// Stack size of a query, of which only the used part takes memory: the planner recurses into each
-/// operator of a chain.
+/// Stack size of a query. Only the part used takes memory. The planner recurses into each operator of a chain.
 const STACK_BYTES: usize = 256 << 20;
 
-/// Maximum length of a query: the planner takes time and memory with the square of a chain of
-/// operators, gigabytes for ten thousand of them.
+/// Maximum length of a query. The planner needs time and memory quadratic in the length of a chain of operators:
+/// gigabytes for ten thousand.
 pub const MAX_BYTES: usize = 8 << 10;
 
-/// Maximum number of texts that a query may concatenate: the threads of polars recurse into each
-/// `||`, and have less stack.
+/// Maximum number of texts a query may concatenate. Polars' threads recurse into each `||`, and have less stack.
 const MAX_JOINED: usize = 500;
 
-/// Functions that make texts as long as a number says.
+/// Functions that make texts of a given length.
 const PADDING: [&str; 2] = ["lpad", "rpad"];
 
-/// The longest text that they make: polars makes it letter by letter, and cannot be stopped.
+/// Longest text they may make, because polars makes it letter by letter and cannot be stopped.
 const MAX_PADDED: f64 = 1e6;
 
-/// Returns the reason why a query would take all memory or stack before it is carried out; `None`
-/// if it would not.
+/// Returns why a query would use up memory or stack before it is executed; `None` if it would not.
 pub fn too_long(query: &str) -> Option<String> {
     let (size, joined) = (query.len(), query.matches("||").count());
     match () {
@@ -64,7 +60,7 @@ pub fn too_long(query: &str) -> Option<String> {
     }
 }
 
-/// A context that knows the tables, and no view.
+/// Creates a context with the tables, and without views.
 pub fn context(tables: &Arc<Tables>) -> PolarsResult<SQLContext> {
     let functions = Functions::new(Some(Arc::clone(tables)));
     let context = SQLContext::new().with_function_registry(Arc::new(functions));
@@ -74,15 +70,15 @@ pub fn context(tables: &Arc<Tables>) -> PolarsResult<SQLContext> {
     Ok(context)
 }
 
-/// Options of the parser with which polars reads a query.
+/// The options with which polars parses a query.
 pub fn parser_options() -> ParserOptions {
     ParserOptions { trailing_commas: true, ..ParserOptions::default() }
 }
 
-/// Plans a query in the SQL that [`translate`] knows.
+/// Plans a query in the SQL that [`translate`] understands.
 pub fn execute(context: &mut SQLContext, query: &str) -> PolarsResult<LazyFrame> {
     let parser = Parser::new(&GenericDialect {}).with_options(parser_options()).try_with_sql(query);
-    // Polars says what is wrong with a text that is no query, or more than one.
+    // Polars reports what is wrong if a text is not a query, or more than one.
     let Ok(statements) = parser.and_then(|mut parser| parser.parse_statements()) else {
         return context.execute(query);
     };
@@ -105,7 +101,7 @@ pub fn execute(context: &mut SQLContext, query: &str) -> PolarsResult<LazyFrame>
     }
 }
 
-/// Finds the first function that would fill the memory with one text.
+/// Finds the first function that would fill memory with a single text.
 struct LongTexts;
 
 impl Visitor for LongTexts {
@@ -131,7 +127,7 @@ impl Visitor for LongTexts {
     }
 }
 
-/// The value of an expression that consists of numbers only.
+/// Returns the value of an expression made of numbers only.
 fn number(expr: &Expr) -> Option<f64> {
     match expr {
         Expr::Value(value) => match &value.value {
@@ -154,8 +150,8 @@ fn number(expr: &Expr) -> Option<f64> {
     }
 }
 
-/// Runs something on a thread of its own with enough stack. The thread ends with `None` where the
-/// planner panicked, which must not end the session.
+/// Runs something on its own thread with enough stack. The thread returns `None` if the planner panicked, because that
+/// must not end the session.
 pub fn with_stack<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<Option<T>>> {

@@ -1,4 +1,4 @@
-//! Whether a query that is being typed is complete.
+//! Whether a query being typed is complete.
 
 use sqlparser::{
     ast::{GroupByExpr, SelectItem, SetExpr, Statement},
@@ -11,18 +11,18 @@ use super::{
     shapes::{contains, is_aggregate, is_column},
 };
 
-/// What is missing in a query.
+/// What a query still needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueryState {
     Complete,
     /// More may follow.
     Open,
-    /// Nothing that follows makes it right.
+    /// Nothing that follows can make it right.
     Wrong,
 }
 
-/// Whether a query is complete: it has its last word, names a table if it names a column, and groups if it counts beside
-/// a column.
+/// Returns whether a query is complete: it has its last word, it names a table if it names a column, and it has groups
+/// if it counts beside a column.
 pub fn query_state(query: &str) -> QueryState {
     let query = query.trim_end();
     let parser = Parser::new(&GenericDialect {}).with_options(parser_options()).try_with_sql(query);
@@ -30,7 +30,7 @@ pub fn query_state(query: &str) -> QueryState {
         Ok(statements) => {
             let is_open = statements.is_empty()
                 || statements.iter().any(lacks_clause)
-                // The parser takes a comma at the end of a list.
+                // The parser accepts a comma at the end of a list.
                 || query.ends_with(',');
             if is_open { QueryState::Open } else { QueryState::Complete }
         }
@@ -42,7 +42,7 @@ pub fn query_state(query: &str) -> QueryState {
     }
 }
 
-/// Whether the parser stopped at the end of a query, or at its last word, as at the first of `GROUP BY`.
+/// Whether the parser stopped at the end of a query, or at its last word, for example at the first of `GROUP BY`.
 fn is_at_end(reason: &str, query: &str) -> bool {
     let last = query.split_whitespace().next_back().unwrap_or_default();
     let found = reason.split(" at Line: ").next().and_then(|reason| reason.split("found: ").nth(1));
@@ -56,7 +56,7 @@ fn lacks_clause(statement: &Statement) -> bool {
     }
 }
 
-/// Whether the last SELECT has columns and no table, or counts beside a column without groups.
+/// Whether the last SELECT has columns but no table, or counts beside a column without groups.
 fn body_lacks_clause(body: &SetExpr) -> bool {
     let select = match body {
         SetExpr::Select(select) => select,

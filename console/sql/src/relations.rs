@@ -1,5 +1,5 @@
-//! Relations that a query may name after `FROM`: the tables of a trace with some additional
-//! columns, and views that make common queries short.
+//! Relations that a query may name after `FROM`: the tables of a trace with some additional columns, and views that
+//! shorten common queries.
 
 use handlescope_model::{ColumnSpec, Table};
 
@@ -9,18 +9,19 @@ use super::views::{View, Views};
 /// A table or view, and its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation<'a> {
-    /// A table, with columns that are computed when a query uses them.
+    /// A table, including columns computed when a query uses them.
     Table(Table),
     /// Rows that need no joins.
     View(&'a View),
 }
 
-/// The tables that queries name. Instead of the stored acquisitions, which have row numbers and codes, they name the view.
+/// The tables that queries can name. Queries name a view instead of the stored acquisitions, which contain row numbers
+/// and codes.
 pub fn queried_by_name() -> impl Iterator<Item = Table> {
     Table::queried().filter(|table| *table != Table::Acquisitions)
 }
 
-/// The name of a table in the text of views.
+/// Returns the name of a table in the text of views.
 pub fn table_name(table: Table) -> &'static str {
     match table {
         Table::Acquisitions => "_acquisitions",
@@ -76,7 +77,7 @@ impl<'a> Relation<'a> {
         }
     }
 
-    /// Columns that a table has in queries only, in front of its own.
+    /// Columns that a table has only in queries; they precede its own.
     pub fn added(self) -> impl Iterator<Item = &'static ColumnSpec> {
         let table = if let Relation::Table(table) = self { Some(table) } else { None };
         table.into_iter().flat_map(added).map(|(.., spec)| spec)

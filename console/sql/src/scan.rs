@@ -1,4 +1,4 @@
-//! Tables as polars sees them: a schema, and columns when the plan wants them.
+//! Presents tables to polars: a schema, and columns when the plan wants them.
 
 use std::{any::Any, sync::Arc};
 
@@ -11,7 +11,7 @@ use polars::prelude::{
 use super::columns::{TableColumn, specs};
 use super::tables::Tables;
 
-/// A frame that reads columns of a table when it is collected, and only those that it needs.
+/// Creates a frame that reads columns of a table when it is collected, and only those it needs.
 pub fn scan(tables: Arc<Tables>, table: Table) -> PolarsResult<LazyFrame> {
     let fields = specs(table).map(|spec| Field::new(spec.name.into(), spec.dtype.dtype()));
     let schema = Some(Arc::new(Schema::from_iter(fields)));
@@ -39,7 +39,7 @@ impl AnonymousScan for Scan {
     }
 }
 
-/// Columns of a table by their names; all without names.
+/// Returns columns of a table by name; all of them if there are no names.
 fn frame(
     tables: &Tables,
     table: Table,

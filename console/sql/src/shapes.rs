@@ -1,4 +1,4 @@
-//! What a part of a statement is: a window, an aggregate, groups.
+//! Classifies parts of a statement: windows, aggregates, groups.
 
 use std::ops::ControlFlow;
 
@@ -40,10 +40,10 @@ const AGGREGATES: [&str; 32] = [
     "product",
 ];
 
-/// A reason why a statement has no answer, in one sentence.
+/// Why a statement has no answer, in one sentence.
 pub type Refusal = String;
 
-/// Whether an expression is in a part of a query, but not in a subquery of it.
+/// Whether a part of a query contains an expression outside of its subqueries.
 pub fn contains(part: &impl Visit, is_searched: impl Fn(&Expr) -> bool) -> bool {
     struct Search<F> {
         nested: usize,
@@ -76,7 +76,7 @@ pub fn is_window(expr: &Expr) -> bool {
     matches!(expr, Expr::Function(Function { over: Some(_), .. }))
 }
 
-/// Whether an expression is a function of many rows, without a window.
+/// Whether an expression is an aggregate without a window.
 pub fn is_aggregate(expr: &Expr) -> bool {
     matches!(expr, Expr::Function(function) if function.over.is_none() && is_of_many_rows(function))
 }

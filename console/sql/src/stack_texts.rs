@@ -1,4 +1,4 @@
-//! The texts of stacks, as columns.
+//! Computes the texts of stacks as columns.
 
 use handlescope_model::{StackIdx, Table, Trace};
 use polars::prelude::{DataFrame, IntoColumn, PlSmallStr, StringChunkedBuilder, UInt32Chunked};
@@ -13,11 +13,11 @@ use handlescope_session::trace::FrameNameCache;
 /// Bytes of text between two checks of memory.
 const CHECK_EVERY: usize = 16 << 20;
 
-/// `depth`, `function` and `text` of every stack of some traces, one after the other. Looks for the names of all
+/// Returns `depth`, `function` and `text` of every stack of some traces, one after the other. Resolves the names of all
 /// their frames.
 ///
 /// # Errors
-/// When an archive is damaged, the texts take too much memory, or `cancel` asks to stop.
+/// If an archive is damaged, the texts take too much memory, or `cancel` is set.
 pub fn stack_texts<'a>(
     traces: impl Iterator<Item = (&'a Trace, &'a FrameNameCache)>,
     names: &dyn FrameNames,

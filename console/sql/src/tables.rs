@@ -1,5 +1,5 @@
-//! The tables of the chosen traces as if they were those of one: rows count on from file to file,
-//! and columns that point to rows are shifted with them.
+//! Presents the tables of the chosen traces as if they were from one. Rows are numbered on from file to file, and
+//! columns that point to rows are shifted accordingly.
 
 use std::sync::{Arc, mpsc};
 
@@ -15,15 +15,15 @@ use super::hex::hex_of;
 use handlescope_query::{TypeNames, start_us};
 use handlescope_session::cancel::Cancel;
 
-/// A trace that is queried.
+/// A trace being queried.
 pub struct QueriedTrace {
     /// Number of the trace in the session.
     pub file: u32,
     pub trace: Arc<Trace>,
 }
 
-/// Sender of requests for `depth`, `function` and `text` of the stacks of all traces: the thread that waits for
-/// the query's answer has the symbols.
+/// Requests `depth`, `function` and `text` of the stacks of all traces from the thread that waits for the query's
+/// answer, because that thread has the symbols.
 pub type StackRequests = mpsc::Sender<mpsc::Sender<DataFrame>>;
 
 /// The tables of all traces.
@@ -35,17 +35,17 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Ends a query that was cancelled.
+    /// Fails if the query was cancelled.
     pub fn check_stop(&self) -> PolarsResult<()> {
         self.stop.check().map_err(failed)
     }
 
-    /// Number of rows of a table.
+    /// Returns the number of rows of a table.
     pub fn height(&self, table: Table) -> PolarsResult<usize> {
         self.traces.iter().try_fold(0, |sum, trace| Ok(sum + height(trace, table)?))
     }
 
-    /// The values of a column.
+    /// Returns the values of a column.
     pub fn column(&self, column: TableColumn) -> PolarsResult<Column> {
         self.check_stop()?;
         if matches!(column.values, Values::OfFrames) {
@@ -67,7 +67,7 @@ impl Tables {
         }
     }
 
-    /// Session starts by file number, microseconds since 1970; `None` where a trace has no clock.
+    /// Returns session starts by file number, in microseconds since 1970; `None` if a trace has no clock.
     pub fn starts_us(&self) -> PolarsResult<Vec<(u32, Option<i64>)>> {
         let start = |trace: &QueriedTrace| {
             let info = trace.trace.info().map_err(failed)?;
@@ -78,7 +78,7 @@ impl Tables {
 
     fn stack_texts(&self) -> PolarsResult<DataFrame> {
         let (answer, texts) = mpsc::channel();
-        // A query that was cancelled gets no answer.
+        // A cancelled query gets no answer.
         let request = self.stacks.as_ref().map(|stacks| stacks.send(answer));
         match request.and_then(|_| texts.recv().ok()) {
             Some(texts) => Ok(texts),
@@ -150,7 +150,7 @@ impl Tables {
         Ok(UInt32Chunked::from_iter_values("row".into(), first..end).into_column())
     }
 
-    /// Converts row numbers of a trace to row numbers of all traces.
+    /// Converts row numbers of one trace to row numbers of all traces.
     fn shifted(
         &self,
         column: Column,
@@ -169,7 +169,7 @@ impl Tables {
         Ok((column.u32()?.clone() + first).into_column())
     }
 
-    /// Returns the number that the first row of a trace has among those of all traces.
+    /// Returns the number of a trace's first row among those of all traces.
     fn first_row(&self, index: usize, table: Table) -> PolarsResult<u32> {
         let before = self.traces.iter().take(index);
         let rows = before.map(|trace| height(trace, table)).sum::<PolarsResult<usize>>()?;
@@ -181,7 +181,7 @@ fn height(trace: &QueriedTrace, table: Table) -> PolarsResult<usize> {
     trace.trace.height(table).map_err(failed)
 }
 
-/// The error for more rows than a row number can count.
+/// The error if there are more rows than a row number can count.
 pub const TOO_MANY_ROWS: &str = "too many rows in all files together";
 
 fn too_many<E>(_: E) -> PolarsError {

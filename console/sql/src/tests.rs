@@ -1,4 +1,4 @@
-//! Answers to queries over small traces made by hand.
+//! Tests answers to queries over small hand-made traces.
 
 use std::{fs, path::Path};
 
@@ -21,7 +21,7 @@ use handlescope_session::filter::SystemModules;
 use handlescope_session::trace::LoadedTrace;
 use handlescope_session::values::{CsvText, Format};
 
-/// Symbols of nothing.
+/// Resolves no names.
 struct NoNames;
 
 impl FrameNames for NoNames {
@@ -37,7 +37,7 @@ fn loaded(fixture: Fixture) -> LoadedTrace {
     LoadedTrace::new(Path::new("a.etl").into(), trace)
 }
 
-/// A trace of objects of type Event.
+/// Creates a trace with objects of type Event.
 fn trace(objects: Vec<Vec<Event>>) -> LoadedTrace {
     let mut fixture = Fixture::new();
     objects.into_iter().for_each(|events| fixture.event_object(events));
@@ -58,7 +58,7 @@ fn answer(files: &[LoadedTrace], query: &str) -> Result<DataFrame, String> {
     .map_err(|error| error.to_string())
 }
 
-/// The answer as CSV, a line for each row, without the header.
+/// Returns the answer as CSV, one line per row, without the header.
 fn rows(files: &[LoadedTrace], query: &str) -> Vec<String> {
     let answer = answer(files, query).expect(query);
     let mut text = Vec::new();
@@ -128,7 +128,7 @@ fn a_function_in_place_of_a_table_is_refused_wherever_it_stands() {
     let places = [path.to_str().expect("text"), "*.parquet", "http://127.0.0.1:9/a", "/none"];
     let (known, refused) = (all_functions(), "FROM takes tables and views, not a function like ");
     assert!(known.contains(&"read_parquet"), "{known:?}");
-    // It makes rows of an array in the query.
+    // It makes rows from an array in the query.
     for function in known.iter().filter(|function| **function != "unnest") {
         let query = format!("SELECT * FROM {function}('/none') x");
         let error = answer(&files, &query).expect_err(&query);
@@ -158,7 +158,7 @@ fn a_function_in_place_of_a_table_is_refused_wherever_it_stands() {
                 format!("CREATE TABLE x AS SELECT * FROM {call}"),
             ] {
                 let error = answer(&files, &query).expect_err(&query);
-                // What polars does not parse, it does not read either.
+                // If polars cannot parse it, it does not read it either.
                 let is_refused = error.starts_with(refused) || error.starts_with("expected ");
                 assert!(is_refused, "{query}: {error}");
             }
@@ -420,7 +420,7 @@ fn the_words_of_views_are_those_of_the_codes() {
     }
 }
 
-/// A folder with views.
+/// Creates a folder with views.
 fn folder(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in files {
@@ -461,7 +461,7 @@ fn views_of_the_user_are_added_or_replace_others() {
     assert_eq!(ask("SELECT * FROM handles"), "event,tid\n0,7\n1,7\n");
     assert_eq!(ask("WITH leaks AS (SELECT 1 AS a) SELECT * FROM leaks"), "a\n1\n");
     let described = ask("DESCRIBE by_type");
-    // The column of a table or view means the same.
+    // The column of a table or view keeps its meaning.
     let type_of = "type,text,,\"Type of the object, as in Event; of an allocation the kind.\"";
     let expected = format!("column,type,unit,meaning\n{type_of}\nn,u32,handles,How many.\n");
     assert_eq!(described, expected);

@@ -1,4 +1,4 @@
-//! The file of a view: comments with the meaning of the view and of its columns, then one `SELECT`.
+//! The file of a view: comments that describe the view and its columns, then one `SELECT`.
 
 use std::{
     io::{self, Read},
@@ -27,7 +27,7 @@ pub enum ViewError {
 }
 
 impl ViewError {
-    /// An error of polars about the query in a file.
+    /// Converts an error of polars about the query in a file.
     pub fn of_query(
         path: &Path,
         text: &str,
@@ -41,12 +41,12 @@ impl ViewError {
     }
 }
 
-/// The description of a column in a file, as in `-- opened_ns? [ns]: When it was opened.`
+/// The description of a column in a file: `-- opened_ns? [ns]: When it was opened.`
 #[derive(Debug, PartialEq, Eq)]
 pub struct ColumnDoc {
     pub line: usize,
     pub name: String,
-    /// A `?`: it has values that are unknown or do not apply.
+    /// Marked by `?`: some values are unknown or do not apply.
     pub nullable: bool,
     pub unit: String,
     pub meaning: String,
@@ -57,15 +57,15 @@ pub struct ViewFile {
     pub path: PathBuf,
     /// The name of the file without `.sql`.
     pub name: String,
-    /// The first paragraph of the comments in front of the query.
+    /// The first paragraph of the comments before the query.
     pub doc: String,
-    /// The columns that the other lines describe.
+    /// The columns described by the other comments.
     pub columns: Vec<ColumnDoc>,
-    /// The whole text, comments too, so that errors name its lines.
+    /// The whole text including comments, so that errors have the right line.
     pub text: String,
-    /// Names of the relations that it selects from.
+    /// Names of the relations it selects from.
     pub uses: Vec<String>,
-    /// Whether it is one of the user.
+    /// Whether it is one of the user's views.
     pub is_of_user: bool,
 }
 
@@ -111,7 +111,7 @@ impl ViewFile {
         }
     }
 
-    /// An error of polars about the query.
+    /// Converts an error of polars about the query.
     pub fn wrong(&self, error: &PolarsError, names: &KnownNames<'_>) -> ViewError {
         ViewError::of_query(&self.path, &self.text, error, names)
     }
@@ -148,8 +148,8 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// The line that a reason is about: the one it says, else the first with the name that it quotes, else the last if the
-/// query ends too early, else the first of the query.
+/// Returns the line a reason is about. That is the line it states, or the first one with the name it quotes. Otherwise
+/// it is the last if the query ends too early, or the first of the query.
 fn line_of(reason: &str, text: &str) -> usize {
     let line = reason
         .split_once(" at line ")
@@ -160,7 +160,7 @@ fn line_of(reason: &str, text: &str) -> usize {
         .unwrap_or(1)
 }
 
-/// The first line of the query that has a word.
+/// Returns the first line of the query that contains a word.
 fn line_with(word: &str, text: &str) -> Option<usize> {
     let line = code(text).find(|(_, line)| {
         let mut words = line.split(|c: char| !is_name(c.encode_utf8(&mut [0; 4])));
@@ -169,7 +169,7 @@ fn line_with(word: &str, text: &str) -> Option<usize> {
     line.map(|(number, _)| number)
 }
 
-/// The lines that are neither empty nor comments.
+/// Returns the lines that are neither empty nor comments.
 fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = (1..).zip(text.lines());
     lines.filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with("--"))

@@ -1,4 +1,4 @@
-//! Views: `SELECT`s in files, those of this folder and those of the user, which add to them or replace them.
+//! Views: `SELECT`s in files, from this folder and from the user. Those of the user are added, or replace ours.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,7 +23,7 @@ use super::{
 use handlescope_query::KnownNames;
 use handlescope_session::paths::has_extension;
 
-/// The views of this folder.
+/// The views in this folder.
 static FILES: [(&str, &str); 6] = [
     ("acquisitions.sql", include_str!("views/acquisitions.sql")),
     ("leaks.sql", include_str!("views/leaks.sql")),
@@ -43,8 +43,8 @@ static BUILT_IN: LazyLock<Arc<Views>> = LazyLock::new(|| {
     )
 });
 
-/// Plans views on a thread of their own: polars may need much stack, and refuses to plan within another runtime, as that
-/// of the server for agents. `None` where it panics.
+/// Plans views on their own thread. Polars may need much stack, and refuses to plan inside another runtime, such as
+/// that of the server for agents. `None` if it panics.
 fn planned_apart(
     files: impl FnOnce() -> Result<Vec<ViewFile>, ViewError> + Send + 'static,
     cancel: &Cancel,
@@ -54,7 +54,7 @@ fn planned_apart(
     Ok(thread.join().ok().flatten())
 }
 
-/// A view that a query may name besides tables.
+/// A view that a query may name, like a table.
 #[derive(Debug, PartialEq, Eq)]
 pub struct View {
     pub name: String,
@@ -62,21 +62,21 @@ pub struct View {
     pub columns: Vec<RelationColumn>,
     /// The text of its file.
     pub sql: String,
-    /// The text with its literals as polars reads them.
+    /// The text with literals in the form polars reads.
     planned: String,
-    /// Names of the relations that it selects from.
+    /// Names of the relations it selects from.
     uses: Vec<String>,
-    /// File of the view, if it is one of the user.
+    /// The file, if it is one of the user's views.
     pub file: Option<PathBuf>,
 }
 
 #[derive(Debug, Default)]
 pub struct Views {
-    /// The views, each behind those that it uses.
+    /// The views, each after those it uses.
     planned: Vec<View>,
-    /// Indexes of the views in the order in which they are shown.
+    /// Indexes of the views in display order.
     shown: Vec<usize>,
-    /// Names of further views, which the query does not need that these are for.
+    /// Names of other views, which are not needed by the query.
     others: Vec<String>,
 }
 
@@ -86,29 +86,29 @@ impl Views {
         &BUILT_IN
     }
 
-    /// The views of the program, and those of the files in a folder.
+    /// Returns the views of the program and those in a folder.
     ///
     /// # Errors
-    /// When one of the folder cannot be read or planned, or `cancel` asks to stop.
+    /// If one in the folder cannot be read or planned, or `cancel` is set.
     pub fn with(folder: Option<&Path>, cancel: &Cancel) -> Result<Arc<Views>, ViewError> {
         Self::among(folder, cancel, |files| (files, Vec::new()))
     }
 
-    /// The views that a query may name. Of those that it does not need, only the names are known.
+    /// Returns the views that a query may name. Of those it does not need, only the names are known.
     ///
     /// # Errors
-    /// When one of the folder cannot be read, one that the query needs cannot be planned, or `cancel` asks to stop.
+    /// If one in the folder cannot be read, one that the query needs cannot be planned, or `cancel` is set.
     pub fn of_query(
         folder: Option<&Path>,
         query: &str,
         cancel: &Cancel,
     ) -> Result<Arc<Views>, ViewError> {
-        // The query says later what is wrong with it.
+        // Errors in the query are reported later.
         let named = extract_table_identifiers(query, false, true).unwrap_or_default();
         Self::among(folder, cancel, move |files| needed(files, &named))
     }
 
-    /// The views of the program, or those that are chosen of it and of a folder.
+    /// Returns the views of the program or, if there is a folder, those chosen from both.
     fn among(
         folder: Option<&Path>,
         cancel: &Cancel,
@@ -128,7 +128,7 @@ impl Views {
         Ok(Arc::new(Views { others: others.recv().unwrap_or_default(), ..views }))
     }
 
-    /// Returns the views in the order in which they are shown: those of the program first.
+    /// Returns the views in display order, those of the program first.
     pub fn all(&self) -> impl Iterator<Item = &View> {
         let views = self.shown.iter().filter_map(|index| self.planned.get(*index));
         views.filter(|view| !view.is_hidden())
@@ -138,7 +138,7 @@ impl Views {
         self.planned.iter().find(|view| view.name.eq_ignore_ascii_case(name))
     }
 
-    /// The texts that make a view: its own, and those of hidden views that it uses.
+    /// Returns the texts that define a view: its own, and those of hidden views it uses.
     pub fn texts(&self, view: &View) -> impl Iterator<Item = &str> {
         let views = self.planned.iter().rev().filter(|known| {
             known.name == view.name || (known.is_hidden() && view.uses.contains(&known.name))
@@ -146,7 +146,7 @@ impl Views {
         views.map(|view| view.sql.as_str()).collect::<Vec<&str>>().into_iter()
     }
 
-    /// Plans views, which gives the types of their columns.
+    /// Plans views, which determines the types of their columns.
     fn planned(files: &[ViewFile], cancel: &Cancel) -> Result<Views, ViewError> {
         let order = sorted(files)?;
         let Some(first) = files.first() else { return Ok(Views::default()) };
@@ -155,7 +155,7 @@ impl Views {
         let shown = vec![0; files.len()];
         let mut views = Views { planned: Vec::new(), shown, others: Vec::new() };
         for index in order {
-            // Plans of a long chain take long.
+            // Planning a long chain takes long.
             cancel.check()?;
             let Some((file, slot)) = files.get(index).zip(views.shown.get_mut(index)) else {
                 continue;
@@ -184,14 +184,14 @@ impl Views {
         Ok(views)
     }
 
-    /// Returns the views of the user among those that a query uses, each behind those that it uses.
+    /// Returns the user's views among those a query uses, each after those it uses itself.
     pub fn of_user(&self, named: &[String]) -> Vec<&View> {
         let used = self.used(named);
         let views = self.planned.iter().filter(|view| view.file.is_some());
         views.filter(|view| used.contains(&view.name)).collect()
     }
 
-    /// Returns the names in a query, and those that the named views use.
+    /// Returns the names in a query, and those used by the views named.
     fn used(&self, named: &[String]) -> HashSet<String> {
         let mut used: HashSet<String> = named.iter().map(|name| name.to_lowercase()).collect();
         for view in self.planned.iter().rev() {
@@ -202,14 +202,14 @@ impl Views {
         used
     }
 
-    /// Lets queries name the views; the named ones, and those that they use, get their plans.
+    /// Registers the views for queries. Only the named ones, and those they use, get plans.
     pub fn register(&self, context: &mut SQLContext, named: &[String]) -> PolarsResult<()> {
         let used = self.used(named);
         for view in &self.planned {
             let frame = match used.contains(&view.name) {
                 true => execute(context, &view.planned)?,
                 false if view.is_hidden() => continue,
-                // Errors only list its name.
+                // Only error messages list its name.
                 false => DataFrame::empty().lazy(),
             };
             context.register(&view.name, frame);
@@ -221,7 +221,7 @@ impl Views {
     }
 }
 
-/// The files of the program and of views that a query needs, and the names of the others.
+/// Returns the files of the program and of views that a query needs, and the names of the others.
 fn needed(files: Vec<ViewFile>, named: &[String]) -> (Vec<ViewFile>, Vec<String>) {
     let uses: HashMap<&str, &[String]> =
         files.iter().map(|file| (file.name.as_str(), file.uses.as_slice())).collect();
@@ -244,13 +244,12 @@ fn needed(files: Vec<ViewFile>, named: &[String]) -> (Vec<ViewFile>, Vec<String>
 }
 
 impl View {
-    /// Whether it is there for other views only.
+    /// Whether it exists only for other views.
     fn is_hidden(&self) -> bool {
         self.name.starts_with('_')
     }
 
-    /// Builds a view; a column that its file does not describe means what it means where it comes
-    /// from.
+    /// Builds a view. A column without a description in the file takes that of its source column.
     fn of(
         file: &ViewFile,
         planned: String,
@@ -291,7 +290,8 @@ fn built_in() -> Result<Vec<ViewFile>, ViewError> {
     FILES.iter().map(|(name, text)| ViewFile::parse(Path::new(name), text)).collect()
 }
 
-/// The files of the program, replaced by those of a folder that have the same name, and its others.
+/// Returns the files of the program, where files of the same name in a folder replace them, and the folder's other
+/// files.
 fn files(folder: &Path) -> Result<Vec<ViewFile>, ViewError> {
     let entries = fs::read_dir(folder)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
@@ -310,7 +310,7 @@ fn files(folder: &Path) -> Result<Vec<ViewFile>, ViewError> {
     Ok(files)
 }
 
-/// The indexes of files, each behind those that it uses.
+/// Returns the indexes of files, each after those it uses.
 fn sorted(files: &[ViewFile]) -> Result<Vec<usize>, ViewError> {
     let indexes: HashMap<&str, usize> =
         files.iter().map(|file| file.name.as_str()).zip(0..).collect();
@@ -324,7 +324,7 @@ fn sorted(files: &[ViewFile]) -> Result<Vec<usize>, ViewError> {
         let (ready, waiting): (Vec<_>, Vec<_>) =
             left.into_iter().partition(|index| uses(index).all(|used| done.contains(&used)));
         if ready.is_empty() {
-            // Every remaining file uses a remaining one, so this walk ends in the cycle.
+            // Every remaining file uses another remaining one, so this walk ends in the cycle.
             let step = |file: usize| uses(&file).find(|used| !done.contains(used)).unwrap_or(file);
             let index = (0..files.len()).fold(first, |index, _| step(index));
             let Some((file, used)) = files.get(index).zip(files.get(step(index))) else { break };
@@ -338,7 +338,7 @@ fn sorted(files: &[ViewFile]) -> Result<Vec<usize>, ViewError> {
     Ok(order)
 }
 
-/// The columns of a view that is planned, or of a table.
+/// Returns the columns of a planned view or of a table.
 fn columns_of(name: &str, planned: &[View]) -> Vec<RelationColumn> {
     if let Some(view) = planned.iter().find(|view| view.name.eq_ignore_ascii_case(name)) {
         return view.columns.clone();

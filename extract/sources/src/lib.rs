@@ -1,9 +1,9 @@
-//! Archives from every source of handles: text of debuggers, lists of handles, minidumps and extracts of ETWAnalyzer are
-//! read here, traces by `handlescope-extract`.
+//! Makes archives from every source of handles. Debugger text, lists of handles, minidumps and ETWAnalyzer's extracts
+//! are read here; traces are read by `handlescope-extract`.
 //!
-//! [`extract`] selects the reader by the content of a file; [`recognize()`] knows texts. `htrace` and `dump` read
-//! operations on handles without times, `lists` handles that are open, and `operations` makes tables of both. [`import`] fills
-//! the tables from an extract of ETWAnalyzer, and [`save`] writes one from an archive.
+//! [`extract`] selects the reader by the content of a file; [`recognize()`] recognizes texts. `htrace` and `dump` read
+//! operations on handles without times, `lists` reads open handles, and `operations` makes tables of both. [`import`]
+//! fills the tables from an ETWAnalyzer extract, and [`save`] writes one from an archive.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
@@ -32,12 +32,13 @@ use handlescope_extract::{
 use handlescope_model::output::folder_of;
 use handlescope_model::{Cancel, Untrusted};
 
-/// Extracts the trace `input`, or the handles of a minidump or of a text, into the archive `output`, whose folder must exist.
+/// Extracts a trace, or the handles of a minidump or text, from `input` into the archive `output`. Its folder must
+/// exist.
 ///
-/// The archive appears under its name only when it is complete.
+/// The archive appears under its name only once it is complete.
 ///
 /// # Errors
-/// When the trace cannot be read, the archive cannot be written, or `cancel` asks to stop.
+/// If the trace cannot be read, the archive cannot be written, or `cancel` is set.
 pub fn extract(
     input: &Path,
     output: &Path,
@@ -66,44 +67,44 @@ pub fn extract(
     Ok(ExtractSummary { elapsed: begin.elapsed(), ..summary })
 }
 
-/// A source whose handles did not become an archive.
+/// A source that could not be turned into an archive.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// Whatever the source is.
+    /// An error that any source can have.
     #[error(transparent)]
     Extract(#[from] ExtractError),
-    /// A text with output of a program whose shape is not known.
+    /// A text with output of a program in an unknown format.
     #[error(
         "{}: its output of {} is not understood, first in line {}: {}",
         Untrusted(.path), .line.of, .line.line, Untrusted(&.line.text)
     )]
     NotUnderstood { path: PathBuf, line: StrangeLine },
-    /// The file starts like a minidump and is none.
+    /// The file starts like a minidump but is not one.
     #[error("{}: not a minidump that can be read: {reason} at offset {offset}", Untrusted(.path))]
     BadDump {
         path: PathBuf,
-        /// Reason that the file is refused.
+        /// Why the file is refused.
         reason: &'static str,
-        /// Offset of the error, bytes from the start of the file.
+        /// Where the error is, in bytes from the start of the file.
         offset: u64,
     },
-    /// The minidump has neither the open handles nor operations on handles.
+    /// The minidump has neither open handles nor operations on handles.
     #[error("{}: the dump has no handle data; {}", Untrusted(.path), with_handles(*.system))]
     NoHandleData {
         path: PathBuf,
-        /// The system of the process, if it is not Windows.
+        /// The operating system of the process, unless it is Windows.
         system: Option<&'static str>,
     },
 }
 
 impl SourceError {
-    /// Whether a higher limit lets a user who trusts the file read it.
+    /// Whether a user who trusts the file could read it with a higher limit.
     pub fn is_about_size(&self) -> bool {
         matches!(self, Self::Extract(error) if error.is_about_size())
     }
 }
 
-/// Advice how to write a dump with handles.
+/// Tells how to write a dump with handles.
 fn with_handles(system: Option<&str>) -> String {
     match system {
         None => "write it with .dump /mh FILE in WinDbg or cdb, procdump -ma, or MiniDumpWriteDump with \

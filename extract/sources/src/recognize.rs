@@ -1,4 +1,4 @@
-//! What a text has: output of a debugger, a list of handles, or neither.
+//! Recognizes what a text contains: output of a debugger, a list of handles, or neither.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,45 +13,45 @@ use crate::lists::ListParser;
 use crate::operations::OpenHandles;
 use crate::text::{Line, Progress, lines, may_be_text, opened, tidy, unreadable, without_marks};
 
-/// Bytes at the start by which a text is told from other files.
+/// Bytes at the start that tell a text from other files.
 const START: u64 = 1 << 10;
 
-/// Lines after which a request to stop is looked for.
+/// Lines between two checks for cancellation.
 const LINES_PER_CHECK: u64 = 1 << 10;
 
-/// Characters of a line in a message.
+/// Characters of a line shown in a message.
 const MAX_SHOWN: usize = 80;
 
-/// What a file has, as far as it is text.
+/// What a file contains, if it is text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextContent {
     /// Output of `!htrace` or `!handle`.
     Debugger,
     /// A list of open handles.
     List,
-    /// Text of a program that lists handles, of which no line is understood.
+    /// Text of a program that lists handles, but no line was understood.
     NotUnderstood(StrangeLine),
     /// Other text.
     NoHandles,
-    /// No text, or none at all.
+    /// Not text, or an empty file.
     Other,
 }
 
-/// The first line in the output of a program that is not understood.
+/// The first line of a program's output that was not understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StrangeLine {
-    /// What it is in the output of.
+    /// The program it is output of.
     pub of: &'static str,
     /// Number of the line, from 1.
     pub line: u64,
-    /// Its start.
+    /// How it starts.
     pub text: String,
 }
 
-/// Finds out what a text has. One without handles is read to its end.
+/// Recognizes what a text contains. One without handles is read to its end.
 ///
 /// # Errors
-/// When it cannot be read, or `cancel` asks to stop.
+/// If it cannot be read, or `cancel` is set.
 pub fn recognize(path: &Path, cancel: &Cancel) -> Result<TextContent, ExtractError> {
     let file = open_file(path).map_err(|source| opened(path, source))?;
     content(file, cancel).map_err(|source| unreadable(path, source, cancel))
@@ -78,19 +78,19 @@ fn content(mut file: File, cancel: &Cancel) -> io::Result<TextContent> {
     Ok(recognizer.strange.map_or(TextContent::NoHandles, TextContent::NotUnderstood))
 }
 
-/// Reads lines until one says what the text has.
+/// Reads lines until one tells what the text contains.
 #[derive(Default)]
 struct Recognizer {
     handles: HandleOutput,
     open: OpenHandles,
     list: ListParser,
-    /// The program whose output the last lines seem to be.
+    /// The program that the last lines seem to be output of.
     of: Option<&'static str>,
     strange: Option<StrangeLine>,
 }
 
 impl Recognizer {
-    /// Takes the next line; returns what the text has if it says so.
+    /// Takes the next line; returns what the text contains once a line tells.
     fn line(&mut self, line: &Line<'_>) -> Option<TextContent> {
         let text = tidy(&line.text);
         if text.trim().is_empty() {
@@ -103,7 +103,7 @@ impl Recognizer {
                 Some(Statement::Entry { .. } | Statement::SincePrevious { .. }) => {
                     return Some(TextContent::Debugger);
                 }
-                // A break may be a message about tracing that is off.
+                // A break may be a message that tracing is off.
                 Some(Statement::BadEntry | Statement::BadIds | Statement::Break) => {
                     self.of = Some("!htrace");
                 }

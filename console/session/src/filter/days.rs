@@ -1,4 +1,4 @@
-//! Days that are chosen: from one to another, or by a filter on their text.
+//! A choice of days: a range, or a filter on their text.
 
 use jiff::civil::Date;
 use thiserror::Error;
@@ -6,7 +6,7 @@ use thiserror::Error;
 use super::Filter;
 use super::pattern::FilterError;
 
-/// Text between the first day and the last.
+/// Separates the first day from the last.
 const RANGE: &str = "..";
 
 /// Days of UTC.
@@ -27,12 +27,12 @@ pub struct Days {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Choice {
-    /// From a day to a day, both included; without one, there is no limit.
+    /// From one day to another, both included; `None` means no limit.
     Range(Option<Date>, Option<Date>),
     Filter(Filter),
 }
 
-/// Days that cannot be understood.
+/// A choice of days that cannot be understood.
 #[derive(Debug, Error)]
 pub enum DaysError {
     #[error("'{0}' is not a day like 2026-11-21")]
@@ -44,10 +44,10 @@ pub enum DaysError {
 }
 
 impl Days {
-    /// Reads `FROM..TO`, of which one may be missing, or a filter.
+    /// Reads `FROM..TO`, where either may be missing, or a filter.
     ///
     /// # Errors
-    /// When a day is none, or the range ends before it starts.
+    /// If a day is not one, or the range ends before it starts.
     pub fn parse(text: &str) -> Result<Days, DaysError> {
         let choice = match text.split_once(RANGE) {
             None => Choice::Filter(Filter::new(text)?),

@@ -6,10 +6,10 @@
 //! least one of them does. Exclusions win, so `*;!*` passes nothing; an empty filter passes all.
 //!
 //! There are two ways to apply a filter:
-//! * [`Filter`] tests names, types, pointers and stacks. A part covers a whole *line*; a text of
-//!   several lines (a stack) is matched by a part when one of its lines is.
-//! * [`ProcessFilter`] tests processes written `name.exe(pid)`. A number is a pid, and the `.exe`
-//!   and the `(pid)` may be left out.
+//! * [`Filter`] tests names, types, pointers and stacks. A part must match a whole *line*; in a text of several lines
+//!   (a stack), one matching line is enough.
+//! * [`ProcessFilter`] tests processes written `name.exe(pid)`. A number is a pid, and `.exe` and `(pid)` may be left
+//!   out.
 
 mod days;
 mod pattern;
@@ -38,19 +38,18 @@ pub struct Filter {
     excluded: Alternatives,
 }
 
-/// Verdict of one line on a text; the verdicts of all lines are joined with [`LineMatch::or`] and
-/// judged by [`Filter::accepts`]. A query that sees the same frame in many stacks computes this once
-/// per frame.
+/// Verdict on one line of a text. Join the verdicts of all lines with [`LineMatch::or`] and pass the result to
+/// [`Filter::accepts`]. A query that sees the same frame in many stacks computes it once per frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LineMatch {
-    /// A part without `!` covers the line.
+    /// A part without `!` matches the line.
     pub included: bool,
-    /// A part with `!` covers the line.
+    /// A part with `!` matches the line.
     pub excluded: bool,
 }
 
 impl LineMatch {
-    /// The verdict on the lines of both.
+    /// Joins the verdicts on two sets of lines.
     #[must_use]
     pub fn or(self, other: LineMatch) -> LineMatch {
         LineMatch {
@@ -61,12 +60,12 @@ impl LineMatch {
 }
 
 impl Filter {
-    /// Compiles a filter. Fails only for one that is absurdly large.
+    /// Compiles a filter. Fails only if it is absurdly large.
     pub fn new(text: &str) -> Result<Filter, FilterError> {
         Filter::of_parts(text, |part| expression(part, ""))
     }
 
-    /// Compiles a filter whose parts stand for such regular expressions.
+    /// Compiles a filter; `expression` turns each part into a regular expression.
     pub fn of_parts(text: &str, expression: fn(&str) -> String) -> Result<Filter, FilterError> {
         let parts = Parts::of(text);
         Ok(Filter {
@@ -88,13 +87,13 @@ impl Filter {
             && (!self.has_included || matches!(self.included, Alternatives::Everything))
     }
 
-    /// Whether a text passes. It may have several lines; no text at all is the empty text.
+    /// Whether a text passes. It may have several lines; an absent text counts as empty.
     pub fn matches(&self, text: &str) -> bool {
         self.matches_lines(text.lines())
     }
 
-    /// Whether a text given as lines without line ends passes, for instance the frames of a stack.
-    /// No line at all is the empty text.
+    /// Whether a text passes that is given as lines without line ends, for example the frames of a stack. No lines
+    /// count as the empty text.
     pub fn matches_lines<'a>(&self, lines: impl Iterator<Item = &'a str>) -> bool {
         if self.passes_everything() {
             return true;
@@ -103,32 +102,30 @@ impl Filter {
         self.accepts(verdict.unwrap_or_else(|| self.line("")))
     }
 
-    /// The verdict on one line.
+    /// Returns the verdict on one line.
     pub fn line(&self, line: &str) -> LineMatch {
         LineMatch { included: self.included.matches(line), excluded: self.excluded.matches(line) }
     }
 
-    /// Whether a text passes whose lines have this verdict. For a text without lines give the
-    /// verdict on the empty line.
+    /// Whether a text with this joined verdict passes. For a text without lines, pass the verdict on the empty line.
     pub fn accepts(&self, verdict: LineMatch) -> bool {
         !verdict.excluded && (verdict.included || !self.has_included)
     }
 }
 
-/// Filters are equal when they were typed alike.
+/// Filters are equal if they were typed the same.
 impl PartialEq for Filter {
     fn eq(&self, other: &Filter) -> bool {
         self.text == other.text
     }
 }
 
-/// Optional rest of a name: the extension (any character before `exe`, as in ETWAnalyzer) and a pid.
+/// What may follow a name: the extension (any character before `exe`, as in ETWAnalyzer) and a pid.
 const SUFFIX: &str = r"(?:.exe)?(?:\([0-9]+\))?";
 
 /// A filter that tests processes written `name.exe(pid)`.
 ///
-/// A part that is a number is a pid. Any other part must cover the whole name; `.exe` and `(pid)`
-/// may be missing from it.
+/// A part that is a number is a pid. Any other part must match the whole name, where `.exe` and `(pid)` may be missing.
 ///
 /// ```
 /// use handlescope_session::filter::ProcessFilter;
@@ -147,7 +144,7 @@ impl ProcessFilter {
         self.0.text()
     }
 
-    /// Compiles a filter. Fails only for one that is absurdly large.
+    /// Compiles a filter. Fails only if it is absurdly large.
     pub fn new(text: &str) -> Result<ProcessFilter, FilterError> {
         Filter::of_parts(text, process_expression).map(ProcessFilter)
     }
@@ -157,23 +154,22 @@ impl ProcessFilter {
         self.0.passes_everything()
     }
 
-    /// Whether a process passes; `name` as in the trace, with its `.exe`.
+    /// Whether a process passes; `name` is as in the trace, with `.exe`.
     pub fn matches(&self, name: &str, pid: u32) -> bool {
         self.matches_any([name], pid)
     }
 
-    /// Whether a process passes that goes by several names: a part that is wanted may match any of
-    /// them, an exclusion none.
+    /// Whether a process that goes by several names passes. An included part may match any of them; an exclusion must
+    /// match none.
     pub fn matches_any<'a>(&self, names: impl IntoIterator<Item = &'a str>, pid: u32) -> bool {
         let verdicts = names.into_iter().map(|name| self.0.line(&format!("{name}({pid})")));
         self.0.accepts(verdicts.fold(LineMatch::default(), LineMatch::or))
     }
 }
 
-/// A part of a filter on processes as a regular expression.
+/// Turns a part of a process filter into a regular expression.
 fn process_expression(part: &str) -> String {
-    // Spaces and a sign count as part of the number, so ` 77` is a pid that no process has rather
-    // than a name.
+    // Spaces and a sign count as part of the number, so ` 77` is a pid that no process has, and not a name.
     match part.trim().parse::<i32>() {
         Ok(_) => format!(r"\({}\)\z", regex::escape(part)),
         Err(_) => expression(part, SUFFIX),
@@ -202,20 +198,20 @@ impl SystemModules {
         &MODULES
     }
 
-    /// Whether nothing else was chosen than [`Self::usual`].
+    /// Whether these are [`Self::usual`].
     pub fn is_usual(&self) -> bool {
         self.text() == USUAL
     }
 
-    /// The modules whose file names pass a filter.
+    /// Creates a set of the modules whose file names pass a filter.
     ///
     /// # Errors
-    /// When the filter is absurdly large.
+    /// If the filter is absurdly large.
     pub fn new(filter: &str) -> Result<Self, FilterError> {
         Filter::new(filter).map(|filter| Self(Some(filter)))
     }
 
-    /// Whether a module is one of them. WinDbg names modules without extension, and the kernel `nt`.
+    /// Whether a module is one of them. WinDbg names modules without an extension, and calls the kernel `nt`.
     pub fn has(&self, module: &str) -> bool {
         let has = |name: &str| self.0.as_ref().is_some_and(|filter| filter.matches(name));
         match module {
@@ -279,9 +275,9 @@ mod tests {
             ("*;!*", "x", false),
             ("*a*;!*b*", "ab", false),
             ("!*a*;!*b*", "c", true),
-            ("!", "", false), // excludes the empty text: objects that have a name
+            ("!", "", false), // excludes the empty text, so objects need a name
             ("!", "named", true),
-            ("a!b", "a!b", true), // `!` excludes only in front
+            ("a!b", "a!b", true), // `!` excludes only at the start
         ] {
             assert_eq!(matches(filter, text), expected, "{filter} on {text}");
         }
@@ -291,9 +287,9 @@ mod tests {
     fn a_text_of_lines_is_matched_by_one_line_and_excluded_by_one() {
         let stack = "ntoskrnl.exe!NtClose\r\nntdll.dll!NtClose\r\napp.exe!Cache::Get\r\n";
         for (filter, expected) in [
-            ("ntdll.dll!NtClose", true), // a whole frame, whatever ends the line
+            ("ntdll.dll!NtClose", true), // a whole frame, whatever the line end
             ("*!NtClose", true),
-            ("*NtClose*Get*", false), // `*` stays in its line
+            ("*NtClose*Get*", false), // `*` does not cross lines
             ("*Cache::Get", true),
             ("!*app.exe*", false),
             ("*NtClose*;!*other*", true),

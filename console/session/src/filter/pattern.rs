@@ -1,17 +1,16 @@
-//! Code that both kinds of filter share: cutting a filter into parts, and parts into one regular
-//! expression.
+//! Shared by both kinds of filter: splits a filter into parts, and turns parts into one regular expression.
 
 use handlescope_model::{Untrusted, is_harmful};
 use regex::{Regex, RegexBuilder};
 use thiserror::Error;
 
-/// The longest filter, bytes: some thousands of names. Compiling takes time in proportion to it.
+/// Longest filter in bytes, enough for some thousands of names. Compile time grows with its length.
 const MAX_FILTER_LENGTH: usize = 64 << 10;
 
-/// Number of characters of a filter that an error quotes.
+/// Number of characters of a filter quoted in an error.
 const QUOTED: usize = 40;
 
-/// A filter that cannot be used, with its beginning.
+/// A filter that cannot be used, with how it begins.
 #[derive(Debug, Clone, Error)]
 pub enum FilterError {
     #[error(
@@ -19,14 +18,13 @@ pub enum FilterError {
          query"
     )]
     TooLong { filter: String, length: usize },
-    /// The regular expression made of it was refused.
+    /// The regular expression built from it was refused.
     #[error("the filter '{}…' is too large; shorten it or split the query", Untrusted(.filter))]
     TooLarge { filter: String, source: regex::Error },
 }
 
-/// One wildcard pattern for a whole text, in any case: `*` any number of characters, `?` exactly
-/// one, everything else (also `;` and `!`) literal. This is what file names on the command line
-/// are matched with.
+/// A single wildcard pattern that must match the whole text, ignoring case. `*` is any number of characters, `?`
+/// exactly one; everything else is literal, even `;` and `!`. File names on the command line are matched with it.
 #[derive(Debug, Clone)]
 pub struct Wildcard(Alternatives);
 
@@ -36,13 +34,13 @@ impl Wildcard {
         Alternatives::new(&[pattern], |pattern| expression(pattern, ""), pattern).map(Wildcard)
     }
 
-    /// Whether the pattern covers all of `text`.
+    /// Whether the pattern matches all of `text`.
     pub fn matches(&self, text: &str) -> bool {
         self.0.matches(text)
     }
 }
 
-/// A filter cut at its `;`, exclusions without their `!`.
+/// A filter split at `;`, exclusions without their `!`.
 #[derive(Debug, PartialEq)]
 pub struct Parts<'a> {
     pub included: Vec<&'a str>,
@@ -50,7 +48,7 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Cuts a filter; spaces belong to their part.
+    /// Splits a filter; spaces belong to their part.
     pub fn of(filter: &'a str) -> Parts<'a> {
         let mut parts = Parts { included: Vec::new(), excluded: Vec::new() };
         for part in filter.split(';').filter(|part| !part.is_empty()) {
@@ -63,8 +61,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// A text out of a trace as it can stand in a filter and on a terminal: `?` covers a character that
-/// would end the part or talk to the terminal, and a `!` in front that would exclude.
+/// Makes text from a trace safe for a filter and a terminal. `?` replaces characters that would end the part or control
+/// the terminal, and a leading `!`, which would exclude.
 pub fn literal(text: &str) -> String {
     let characters = text.chars().enumerate().map(|(index, character)| match character {
         ';' => '?',
@@ -75,14 +73,14 @@ pub fn literal(text: &str) -> String {
     characters.collect()
 }
 
-/// Like [`literal`], for a command line, in which no quote can stand, and where a `-` in front begins an option. A `*`
-/// becomes `?`, too: names of C++ have it.
+/// Like [`literal`], for a command line, which cannot hold a quote and where a leading `-` starts an option. Also
+/// replaces `*`, which C++ names contain, by `?`.
 pub fn word(text: &str) -> String {
     let word = literal(text).replace(['"', '*'], "?");
     if word.starts_with('-') { word.replacen('-', "?", 1) } else { word }
 }
 
-/// Several patterns of which one must match.
+/// Several patterns; one must match.
 #[derive(Debug, Clone)]
 pub enum Alternatives {
     /// No patterns, so nothing matches.
@@ -94,7 +92,7 @@ pub enum Alternatives {
 }
 
 impl Alternatives {
-    /// Compiles patterns into regular expressions. `filter` is only quoted in the error.
+    /// Compiles patterns into one regular expression. `filter` is only quoted in the error.
     pub fn new(
         patterns: &[&str],
         expression: fn(&str) -> String,
@@ -119,7 +117,7 @@ impl Alternatives {
             .map_err(|source| FilterError::TooLarge { filter: quoted(), source })
     }
 
-    /// Whether one of the patterns covers all of `text`.
+    /// Whether one of the patterns matches all of `text`.
     pub fn matches(&self, text: &str) -> bool {
         match self {
             Alternatives::Nothing => false,
@@ -129,9 +127,9 @@ impl Alternatives {
     }
 }
 
-/// One pattern as a regular expression that covers a whole text up to a `suffix`, itself a regular
-/// expression. A leading or trailing `*` becomes a missing anchor instead
-/// of `.*`, because the regex crate finds a literal many times faster than it walks `.*`.
+/// Turns a pattern into a regular expression that matches a whole text up to `suffix`, itself a regular expression. For
+/// a leading or trailing `*`, the anchor is left out: the regex crate finds a literal many times faster than it walks
+/// `.*`.
 pub fn expression(pattern: &str, suffix: &str) -> String {
     let from_start = !pattern.starts_with('*');
     let to_end = !suffix.is_empty() || !pattern.ends_with('*');

@@ -1,5 +1,4 @@
-//! The language of the prompt: tokens, options with their values, and what can be wrong with a line.
-//! Knows no command.
+//! The language of the prompt: tokens, options with their values, and the errors in a line. Knows no commands.
 
 mod option;
 pub mod parse;
@@ -15,7 +14,7 @@ pub use parse::ParseError;
 pub use redirect::{Redirect, Target, definition, definition_start};
 pub use token::{Quotes, Token, join, split, with_one_dash, with_plain_dashes};
 
-/// Start of a comment, which goes on to the end of its line.
+/// Starts a comment, which runs to the end of the line.
 const MARK: &str = "--";
 
 /// Whether a text starts with a comment.
@@ -23,7 +22,7 @@ pub fn starts_comment(text: &str) -> bool {
     text.starts_with(MARK)
 }
 
-/// A text from its first word on that is not in a line that begins with `--`.
+/// Skips leading blank and `--` comment lines of a text.
 pub fn without_comments(text: &str) -> &str {
     let mut rest = text.trim_start();
     while let Some(comment) = rest.strip_prefix(MARK) {

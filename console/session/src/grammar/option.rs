@@ -1,5 +1,5 @@
-//! Arguments and options of a command: the names of options, their documentation, what their values set, and the
-//! headings of the help that they stand under.
+//! Arguments and options of a command: option names, their documentation, what their values set, and their headings in
+//! the help.
 
 use super::token::Token;
 use super::value::{Value, Words};
@@ -44,7 +44,7 @@ pub struct Example {
 }
 
 impl Example {
-    /// Command lines without goals.
+    /// Creates examples without goals.
     pub const fn lines<const N: usize>(lines: [&'static str; N]) -> [Example; N] {
         let mut examples = [Example { goal: "", line: "" }; N];
         let mut index = 0;
@@ -65,7 +65,7 @@ pub struct Doc {
     pub help: &'static str,
     /// Full explanation.
     pub details: &'static str,
-    /// The option with a value, as one would type it.
+    /// The option with a value, as typed.
     pub example: &'static str,
 }
 
@@ -77,9 +77,9 @@ pub struct Opt<A: 'static> {
     pub help: &'static str,
     /// Full explanation.
     pub details: &'static str,
-    /// The option with a value, as one would type it.
+    /// The option with a value, as typed.
     pub example: &'static str,
-    /// The value, and where it goes.
+    /// The value, and the field it sets.
     pub take: &'static dyn Take<A>,
 }
 
@@ -92,14 +92,14 @@ impl<A> Clone for Opt<A> {
 
 impl<A> Copy for Opt<A> {}
 
-/// A value and where it goes. Both have one type, so that they cannot disagree.
+/// A value and the setter of its field. They share a type, so they cannot disagree.
 pub type To<A, T> = (Value<T>, fn(&mut A, T));
 
 /// [`To`] for values of any type.
 pub trait Take<A>: Sync {
     fn value(&self) -> Value<()>;
 
-    /// Reads the value and sets the field. An option given twice counts as last given.
+    /// Reads the value and sets the field. If an option is given twice, the last one counts.
     fn apply(&self, args: &mut A, words: &[&str]) -> Result<(), ValueError>;
 }
 
@@ -115,55 +115,55 @@ impl<A, T: Sync> Take<A> for To<A, T> {
     }
 }
 
-/// Where the value of an option goes. Tells the compiler the type of the arguments.
+/// Where an option's value goes. Tells the compiler the type of the arguments.
 pub const fn to<A, T: Sync>(to: &'static To<A, T>) -> &'static dyn Take<A> {
     to
 }
 
-/// Words with their meanings, and what each stands for.
+/// Words, their meanings, and the value of each.
 pub type Choices<T> = [(&'static str, &'static str, T)];
 
-/// The words with their meanings.
+/// Returns the words with their meanings.
 pub fn words<T>(choices: &Choices<T>) -> Words {
     choices.iter().map(|(word, meaning, _)| (*word, *meaning)).collect()
 }
 
-/// The choice that the word at an index stands for.
+/// Returns the value of the word at an index.
 pub fn choice<T: Copy>(choices: &Choices<T>, index: usize) -> Option<T> {
     choices.get(index).map(|(.., choice)| *choice)
 }
 
-/// An option for arguments of any type: what help, completion and highlighting see.
+/// An option for arguments of any type, as help, completion and highlighting see it.
 pub trait OptionSpec: Sync {
     /// Documentation of the option.
     fn doc(&self) -> Doc;
     fn value(&self) -> Value<()>;
-    /// Whether it would take these values.
+    /// Whether it would accept these values.
     fn check(&self, values: &[Token]) -> Result<(), ValueError>;
 
-    /// The name that is shown.
+    /// The name shown to users.
     fn name(&self) -> &'static str {
         self.doc().names.first().copied().unwrap_or_default()
     }
 
-    /// Whether it goes by this name, in any case.
+    /// Whether this is one of its names, ignoring case.
     fn is_named(&self, name: &str) -> bool {
         self.doc().names.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
 
-    /// Whether it does anything, and is not only accepted.
+    /// Whether it does anything, rather than just being accepted.
     fn has_effect(&self) -> bool {
         self.value().has_effect
     }
 
-    /// Names and value: `-pn, -ProcessName PROCESSES`.
+    /// Names and placeholder: `-pn, -ProcessName PROCESSES`.
     fn usage(&self) -> String {
         let names = self.doc().names.join(", ");
         let placeholder = self.value().placeholder();
         if placeholder.is_empty() { names } else { format!("{names} {placeholder}") }
     }
 
-    /// The line of the help about this option.
+    /// Its line in the help.
     fn help_line(&self) -> String {
         format!("{}  {}", self.usage(), self.doc().help)
     }
@@ -194,20 +194,20 @@ impl<A> Opt<A> {
 
 /// Options that serve one purpose.
 pub struct OptionGroup<A: 'static> {
-    /// The purpose, as heading in the help.
+    /// The purpose, which is the heading in the help.
     pub title: &'static str,
     pub options: &'static [Opt<A>],
 }
 
 /// An [`OptionGroup`] for arguments of any type.
 pub struct GroupView {
-    /// The purpose, as heading in the help.
+    /// The purpose, which is the heading in the help.
     pub title: &'static str,
     pub options: Vec<&'static dyn OptionSpec>,
 }
 
 impl GroupView {
-    /// Groups of options without their arguments.
+    /// Creates views of groups, without the type of their arguments.
     pub fn all<A: Default>(groups: &'static [OptionGroup<A>]) -> Vec<GroupView> {
         let views = groups.iter().map(|group| GroupView {
             title: group.title,
@@ -216,7 +216,7 @@ impl GroupView {
         views.collect()
     }
 
-    /// Groups with those that are shared, without shared options whose name another one has.
+    /// Adds the shared groups, without shared options that have the name of another option.
     pub fn with_shared(mut groups: Vec<GroupView>, shared: Vec<GroupView>) -> Vec<GroupView> {
         for GroupView { title, mut options } in shared {
             options.retain(|option| {

@@ -1,4 +1,4 @@
-//! Parsing of tokens into options and words, by the table of options, and errors in a command line.
+//! Parses tokens into options and words by the table of options, and the errors in a command line.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use super::token::{Quotes, Token};
 use crate::suggest;
 use crate::values::ValueError;
 
-/// A command line that is not understood. Every message names what was typed and what to type instead.
+/// An error in a command line. Every message names what was typed and what to type instead.
 #[derive(Debug, Error)]
 pub enum ParseError {
     /// The first word is not a command.
@@ -21,7 +21,7 @@ pub enum ParseError {
         /// The nearest command, or how to list them.
         hint: String,
     },
-    /// A word that is not text, which only names of files can be.
+    /// A word that is not UTF-8, which only file names can be.
     #[error(
         "'{}' is not UTF-8; rename the file, or name it with * or ? in place of the other bytes",
         Untrusted(.word)
@@ -33,7 +33,7 @@ pub enum ParseError {
         name: String,
         /// The nearest option, or how to list them.
         hint: String,
-        /// The help line of the nearest option on a line of its own, or nothing.
+        /// Help line of the nearest option, on a line of its own; may be empty.
         help: String,
     },
     /// An option of other commands.
@@ -41,7 +41,7 @@ pub enum ParseError {
     OptionElsewhere {
         name: String,
         command: String,
-        /// The commands, and kinds of `.dump`, that have it.
+        /// The commands and kinds of `.dump` that have it.
         places: String,
     },
     /// A word where only options are expected.
@@ -50,7 +50,7 @@ pub enum ParseError {
         word: String,
         /// The nearest option, or how to list them.
         hint: String,
-        /// The help line of the nearest option on a line of its own, or nothing.
+        /// Help line of the nearest option, on a line of its own; may be empty.
         help: String,
     },
     /// An option without its value.
@@ -59,7 +59,7 @@ pub enum ParseError {
     /// An option with a value it cannot take.
     #[error("{option}: {source}\n  {help}")]
     BadValue { option: String, help: String, source: ValueError },
-    /// An option with a value that is given twice.
+    /// An option with a value, given twice.
     #[error("{option} is given twice; separate several values of a filter with ;\n  {help}")]
     Repeated { option: String, help: String },
     /// A quote that is never closed.
@@ -76,10 +76,10 @@ pub enum ParseError {
     TooManyArguments {
         command: String,
         takes: &'static str,
-        /// The first surplus one.
+        /// The first one too many.
         word: String,
     },
-    /// An error that only one command knows, in its own words.
+    /// An error specific to one command.
     #[error(transparent)]
     Refused(Box<dyn Error + Send + Sync>),
 }
@@ -89,7 +89,7 @@ impl ParseError {
         ParseError::Refused(Box::new(error))
     }
 
-    /// A word in a place where none of its kind can be.
+    /// Reports a word where its kind is not allowed.
     pub fn unexpected(word: &Token, hint: impl Into<String>) -> ParseError {
         let (word, hint) = (word.text.clone(), hint.into());
         ParseError::UnexpectedWord { word, hint, help: String::new() }
@@ -98,7 +98,7 @@ impl ParseError {
 
 /// A piece of a command line after the command.
 pub enum Item<'t> {
-    /// A known option with the values that follow it, as many as it takes and there are.
+    /// A known option with the values after it: as many as it takes, or fewer if there are no more.
     Option {
         spec: &'static dyn OptionSpec,
         /// The name as typed.
@@ -111,7 +111,7 @@ pub enum Item<'t> {
     Word(&'t Token),
 }
 
-/// Groups tokens into options with their values, and words.
+/// Groups tokens into words and options with their values.
 pub fn known_items<'t>(
     options: &[&'static dyn OptionSpec],
     mut tokens: &'t [Token],
@@ -120,7 +120,7 @@ pub fn known_items<'t>(
     while let Some((token, rest)) = tokens.split_first() {
         tokens = rest;
         if !token.is_switch() {
-            // An option of a pasted line is never taken for a word.
+            // An option in a pasted line must not become a word.
             let is_option = token.has_typographic_dash();
             items.push(if is_option { Item::Unknown(token) } else { Item::Word(token) });
             continue;
@@ -142,7 +142,7 @@ pub fn known_items<'t>(
     items
 }
 
-/// The words between options.
+/// Returns the words between options.
 pub fn words<'t>(options: &[&'static dyn OptionSpec], tokens: &'t [Token]) -> Vec<&'t Token> {
     let words = known_items(options, tokens).into_iter().filter_map(|item| match item {
         Item::Word(token) => Some(token),
@@ -151,7 +151,7 @@ pub fn words<'t>(options: &[&'static dyn OptionSpec], tokens: &'t [Token]) -> Ve
     words.collect()
 }
 
-/// The option at the end that has fewer values than it needs.
+/// Returns the last option if it still needs values.
 pub fn incomplete_option(
     options: &[&'static dyn OptionSpec],
     tokens: &[Token],
@@ -162,8 +162,8 @@ pub fn incomplete_option(
     }
 }
 
-/// Fills the arguments of a command that has options only: its own, and `shared` ones. Its own option wins over a
-/// shared one of the same name. `page` is the line that lists them.
+/// Parses a command that takes only options: its own and `shared` ones. Its own option wins over a shared one of the
+/// same name. `page` is the command line that lists them.
 pub fn options<A: Default + 'static, S: Default + 'static>(
     page: &str,
     tokens: &[Token],
@@ -177,7 +177,7 @@ pub fn options<A: Default + 'static, S: Default + 'static>(
     }
 }
 
-/// Like [`options`], with the words between the options.
+/// Like [`options`], but also returns the words between the options.
 pub fn options_and_words<'t, A: Default + 'static, S: Default + 'static>(
     page: &str,
     tokens: &'t [Token],
@@ -201,7 +201,7 @@ fn all_specs<A: Default, S: Default>(
     specs(options).into_iter().chain(specs(shared)).collect()
 }
 
-/// Hands each option its values, and returns the words between them.
+/// Passes each option its values, and returns the words between options.
 fn read<'t>(
     page: &str,
     tokens: &'t [Token],
@@ -221,7 +221,7 @@ fn read<'t>(
                 if values.len() < value.arity.0 {
                     return Err(ParseError::MissingValue { option, help });
                 }
-                // The first value would be ignored silently.
+                // The first value would be silently ignored.
                 if let Some(&first) = spec.doc().names.first().filter(|_| !value.is_repeatable) {
                     if given.contains(&first) {
                         return Err(ParseError::Repeated { option, help });
@@ -239,10 +239,10 @@ fn read<'t>(
     Ok(words)
 }
 
-/// Refuses a quote that is never closed: it would take the rest of the line.
+/// Rejects a quote that is never closed, because it would swallow the rest of the line.
 ///
 /// # Errors
-/// Shows what follows the quote.
+/// Quotes the text after the quote.
 pub fn check_quotes(tokens: &[Token]) -> Result<(), ParseError> {
     match tokens.iter().find(|token| token.quotes == Quotes::Open) {
         None => Ok(()),
@@ -250,7 +250,7 @@ pub fn check_quotes(tokens: &[Token]) -> Result<(), ParseError> {
     }
 }
 
-/// Sets the field of the option of this name, if there is one.
+/// Applies the option of this name, if there is one.
 fn set<A: Default>(
     groups: &'static [OptionGroup<A>],
     name: &str,
@@ -266,7 +266,7 @@ fn specs<A: Default>(groups: &'static [OptionGroup<A>]) -> Vec<&'static dyn Opti
     groups.iter().flat_map(|group| group.options).map(|option| option as _).collect()
 }
 
-/// The error about a token that belongs to no option.
+/// Returns the error for a token that belongs to no option.
 fn unknown(page: &str, token: &Token, known: &[&'static dyn OptionSpec]) -> ParseError {
     let effective = known.iter().filter(|option| option.has_effect());
     let names = effective.flat_map(|option| option.doc().names).copied();

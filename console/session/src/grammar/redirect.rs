@@ -1,4 +1,4 @@
-//! `> FILE` and `>> FILE` at the end of a command line, also with `-Force` after it.
+//! `> FILE` and `>> FILE` at the end of a command line, optionally followed by `-Force`.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::values::FormatSpec;
 /// Extensions of text files.
 const TEXT_EXTENSIONS: [&str; 2] = ["txt", "md"];
 
-/// A command line without `> FILE`, and the file.
+/// A command line without its `> FILE`, and the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redirect<'a> {
     pub line: &'a str,
@@ -18,18 +18,18 @@ pub struct Redirect<'a> {
     pub file: Option<Target>,
 }
 
-/// Destination of an answer.
+/// Where an answer goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub file: String,
-    /// `>>`: after what the file holds.
+    /// `>>`: append to the file.
     pub append: bool,
-    /// `-Force`: replace a file that this program has not written.
+    /// `-Force`: replace even a file this program did not write.
     pub force: bool,
 }
 
 impl<'a> Redirect<'a> {
-    /// Redirection of a command that takes these arguments.
+    /// Finds the redirection of a command with these arguments.
     pub fn of_command(arguments: Arguments, line: &'a str, tokens: &'a [Token]) -> Redirect<'a> {
         match arguments {
             Arguments::Sql => Redirect::of_query(line, tokens),
@@ -40,19 +40,19 @@ impl<'a> Redirect<'a> {
         }
     }
 
-    /// Redirection of a line of options and words.
+    /// Finds the redirection in a line of options and words.
     fn of_words(line: &'a str, tokens: &'a [Token]) -> Redirect<'a> {
         Redirect::of(line, tokens, |_| true)
     }
 
-    /// Redirection of a query, in which `>` compares unless what follows can only be a file.
+    /// Finds the redirection of a query. There `>` is a comparison unless only a file can follow.
     fn of_query(line: &'a str, tokens: &'a [Token]) -> Redirect<'a> {
         Redirect::of(line, tokens, |file| {
             file.contains(['/', '\\']) || has_extension_of_a_format(file)
         })
     }
 
-    /// The `>` or `>>` at the end of a line, which no file follows.
+    /// Returns the `>` or `>>` at the end of a line without a file.
     pub fn without_file(tokens: &[Token]) -> Option<&str> {
         let last = tokens.last().filter(|last| last.quotes == Quotes::No)?;
         is_arrow(&last.text).then_some(last.text.as_str())
@@ -85,7 +85,7 @@ impl<'a> Redirect<'a> {
     }
 }
 
-/// The name and the text of `NAME = TEXT`.
+/// Splits `NAME = TEXT`.
 pub fn definition(text: &str) -> Option<(&str, &str)> {
     let (name, text) = text.split_once('=')?;
     let name = name.trim();
@@ -93,7 +93,7 @@ pub fn definition(text: &str) -> Option<(&str, &str)> {
     is_word.then(|| (name, text.trim()))
 }
 
-/// Start of the text of a definition, if the tokens of a line are one: `>` and options belong to the text.
+/// Returns where the text of a definition starts, if the line is one. `>` and options belong to that text.
 pub fn definition_start(line: &str, tokens: &[Token]) -> Option<usize> {
     let start = tokens.first()?.span.start;
     let text = line.get(start..)?;
@@ -101,13 +101,13 @@ pub fn definition_start(line: &str, tokens: &[Token]) -> Option<usize> {
     Some(start + text.find('=')? + 1)
 }
 
-/// Whether a word after a query names a file that lies in no folder; `a > b` is a comparison.
+/// Whether a word after a query names a file without a folder; `a > b` is a comparison.
 fn has_extension_of_a_format(file: &str) -> bool {
     let file = Path::new(file);
     has_extension(file, &TEXT_EXTENSIONS) || FormatSpec::from_extension(file).is_some()
 }
 
-/// The tokens in front of a last `-Force`, and that.
+/// Splits off a trailing `-Force`.
 fn forced(tokens: &[Token]) -> (&[Token], Option<&Token>) {
     match tokens {
         [rest @ .., last] if last.quotes == Quotes::No && last.text.eq_ignore_ascii_case(FORCE) => {
@@ -117,7 +117,7 @@ fn forced(tokens: &[Token]) -> (&[Token], Option<&Token>) {
     }
 }
 
-/// Option of commands that write files, also accepted after the name of the file.
+/// Option of commands that write files; also accepted after the file name.
 const FORCE: &str = "-Force";
 const REPLACE: &str = ">";
 const APPEND: &str = ">>";
@@ -126,7 +126,7 @@ fn is_arrow(text: &str) -> bool {
     [REPLACE, APPEND].contains(&text)
 }
 
-/// The file of `>FILE` and `>>FILE`.
+/// Returns the file of `>FILE` or `>>FILE`, and whether to append.
 fn joined(token: &Token) -> Option<(&str, bool)> {
     let text = Some(token.text.as_str()).filter(|_| token.quotes == Quotes::No)?;
     let appended = text.strip_prefix(APPEND);
@@ -140,8 +140,8 @@ mod tests {
     use super::*;
     use crate::grammar::split;
 
-    /// The line that is left, the number of its tokens, and the file, with `+` in front to append and `!`
-    /// after to force.
+    /// Returns the remaining line, its number of tokens, and the file: prefixed with `+` to append, followed by `!` to
+    /// force.
     fn read(line: &str, is_query: bool) -> (String, usize, Option<String>) {
         let tokens = split(line);
         let Redirect { line, tokens, file } = match is_query {

@@ -1,4 +1,4 @@
-//! Cutting a command line into tokens.
+//! Splits a command line into tokens.
 
 use std::ops::Range;
 
@@ -7,31 +7,31 @@ use std::ops::Range;
 pub struct Token {
     /// The text, without quotes.
     pub text: String,
-    /// Position in the line, in bytes, with quotes.
+    /// Byte range in the line, including quotes.
     pub span: Range<usize>,
     /// Whether and how it is quoted.
     pub quotes: Quotes,
 }
 
-/// The quotes around a token.
+/// Quotes around a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quotes {
     /// None.
     No,
     /// Both.
     Closed,
-    /// One in front; the rest of the line is quoted.
+    /// Only an opening one, so the rest of the line is quoted.
     Open,
 }
 
-/// Dashes that word processors and web pages put in the place of `-`: hyphens, figure, en and em dash, bar, minus, and the
-/// small and the full-width one.
+/// Dashes that word processors and web pages put in place of `-`: hyphens, figure, en and em dash, bar, minus, and the
+/// small and full-width forms.
 const DASHES: [char; 10] = [
     '\u{2010}', '\u{2011}', '\u{2012}', '\u{2013}', '\u{2014}', '\u{2015}', '\u{2212}', '\u{FE58}',
     '\u{FE63}', '\u{FF0D}',
 ];
 
-/// A word that starts with typographic dashes, without these: `pn` of `–pn`.
+/// Strips the dashes of a word that starts with typographic ones: `pn` for `–pn`.
 fn behind_dashes(word: &str) -> Option<&str> {
     let name = word.trim_start_matches(|c| c == '-' || DASHES.contains(&c));
     let (dashes, _) = word.split_at(word.len() - name.len());
@@ -39,7 +39,7 @@ fn behind_dashes(word: &str) -> Option<&str> {
     (is_name && dashes.contains(DASHES)).then_some(name)
 }
 
-/// The option that a word with typographic dashes in front names, with plain ones, if it `is_known`; a value may follow the
+/// Corrects typographic dashes at the start of a word if that gives an option that `is_known`. A value may follow the
 /// name after `=`.
 pub fn with_plain_dashes(word: &str, is_known: impl Fn(&str) -> bool) -> Option<String> {
     let name = behind_dashes(word)?;
@@ -48,8 +48,8 @@ pub fn with_plain_dashes(word: &str, is_known: impl Fn(&str) -> bool) -> Option<
     options.into_iter().find(|option| is_known(&name_of(option)))
 }
 
-/// An option that a shell's habit wrote with two dashes, with one: `--json`, `--pn=leaky`; and `--top`, which is `-TopN`.
-/// `None` for an option that has two.
+/// Corrects an option written with two dashes out of shell habit: `--json`, `--pn=leaky`. `--top` becomes `-TopN`.
+/// `None` if the option really has two.
 pub fn with_one_dash(word: &str, is_known: impl Fn(&str) -> bool) -> Option<String> {
     let option = word.strip_prefix('-').filter(|option| option.starts_with('-'))?;
     let name_of = |option: &str| option.split('=').next().unwrap_or_default().to_owned();
@@ -63,24 +63,24 @@ pub fn with_one_dash(word: &str, is_known: impl Fn(&str) -> bool) -> Option<Stri
 }
 
 impl Token {
-    /// Whether it looks like an option whose dash a word processor has changed. Quotes make it a word.
+    /// Whether it looks like an option with a dash changed by a word processor. Quotes make it a word.
     pub fn has_typographic_dash(&self) -> bool {
         self.quotes == Quotes::No && behind_dashes(&self.text).is_some()
     }
 
-    /// Whether the token is read as the name of an option rather than as a value: it starts with
-    /// `-` and is not a number. A lone `-` is a value, `-5` is a value, `-5ms` is not.
+    /// Whether the token is an option name rather than a value: it starts with `-` and is not a number. A lone `-` is a
+    /// value, `-5` is a value, `-5ms` is not.
     pub fn is_switch(&self) -> bool {
         let Some(rest) = self.text.strip_prefix('-') else { return false };
         !rest.is_empty() && !rest.chars().all(|c| c.is_ascii_digit() || c == '.' || c == ',')
     }
 }
 
-/// Cuts a line at spaces and tabs, and several lines at their ends, too.
+/// Splits a line at spaces, tabs and line ends.
 ///
-/// A `"` opens a quoted run only at the start of a token and closes it only in front of a space or
-/// the end of the line; any other `"` is literal. There is no escape character, so `"C:\a b\"` is
-/// `C:\a b\`. An empty `""` disappears, and a quote that is never closed takes the rest of the line.
+/// A `"` opens a quoted run only at the start of a token, and closes it only before a space or at the end of the line;
+/// any other `"` is literal. There is no escape character, so `"C:\a b\"` is `C:\a b\`. An empty `""` disappears. A
+/// quote that is never closed takes the rest of the line.
 pub fn split(line: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut rest = line;
@@ -98,7 +98,7 @@ pub fn split(line: &str) -> Vec<Token> {
     }
 }
 
-/// The token at the start of `rest`: its text, its quotes, and its length with quotes.
+/// Returns the first token of `rest`: its text, its quotes, and its length in bytes with quotes.
 fn first_token(rest: &str) -> (&str, Quotes, usize) {
     let Some(quoted) = rest.strip_prefix('"') else {
         let length = rest.find(is_space).unwrap_or(rest.len());
@@ -114,8 +114,8 @@ fn first_token(rest: &str) -> (&str, Quotes, usize) {
     }
 }
 
-/// The line that is cut into these words, and its tokens; empty words disappear. Words that no quotes
-/// can hold together are whole in the tokens nevertheless.
+/// Builds the line that splits into these words, and its tokens; empty words disappear. A word that quotes cannot hold
+/// together is still one token.
 pub fn join(words: &[String]) -> (String, Vec<Token>) {
     let (mut line, mut tokens) = (String::new(), Vec::new());
     for word in words.iter().filter(|word| !word.is_empty()) {

@@ -1,4 +1,4 @@
-//! Kinds of values that options take: how each is shown, read and completed.
+//! Kinds of option values: how each is shown, read and completed.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -16,36 +16,35 @@ use crate::values::{
 /// Words, each with its meaning.
 pub type Words = Vec<(&'static str, &'static str)>;
 
-/// A kind of value that is read as a `T`. Help, completion and highlighting see a `Value<()>`.
+/// A kind of value that is read as a `T`. Help, completion and highlighting use `Value<()>`.
 pub struct Value<T: 'static> {
-    /// What stands for the value in the help, unless `words` do; empty when there is none.
+    /// Placeholder for the value in the help, unless `words` are shown; empty if there is no value.
     pub placeholder: &'static str,
-    /// Minimum and maximum number of words. One that may be missing is the next token whenever that does not look
-    /// like an option.
+    /// Minimum and maximum number of words. An optional word takes the next token unless that looks like an option.
     pub arity: (usize, usize),
-    /// Whether a word that may be missing is a number, so that `-TopN 1 trace.etl` leaves the file alone.
+    /// Whether an optional word must be a number, so that `-TopN 1 trace.etl` leaves the file alone.
     pub ends_with_number: bool,
-    /// Whether the option may be given several times: all count, or the last one. Of two filters it would not be
-    /// plain which.
+    /// Whether the option may be given several times: all values count, or the last one. With two filters, it would not
+    /// be clear which.
     pub is_repeatable: bool,
-    /// Whether the option does anything, and is not only accepted.
+    /// Whether the option does anything, rather than just being accepted.
     pub has_effect: bool,
-    /// The words that the value may be, or be made of, if there are only a few.
+    /// The words the value may be, or be made of, if there are only a few.
     pub words: fn() -> Words,
     pub offers: Offers,
-    /// Reads the words behind the name of an option.
+    /// Reads the words after the option's name.
     pub read: fn(&Value<T>, &[&str]) -> Result<T, ValueError>,
 }
 
-/// Values that completion offers.
+/// What completion offers for a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offers {
     Nothing,
     /// One of the words.
     Words,
-    /// Some of the words, divided by commas.
+    /// Several of the words, separated by commas.
     List,
-    /// Texts that a filter is compared with.
+    /// Texts that a filter is matched against.
     Texts(Texts),
     Processes,
     Suspects,
@@ -55,23 +54,23 @@ pub enum Offers {
     /// Files to read.
     Traces,
     Servers,
-    /// Points in time by their names.
+    /// Names of points in time.
     Points,
-    /// A column of the table that the answer is.
+    /// A column of the answer's table.
     Column,
-    /// Some of its columns, divided by commas, or all.
+    /// Several of its columns, separated by commas, or all.
     Columns,
 }
 
-/// Kind of texts that a filter is compared with, for completion.
+/// Kind of text that a filter is matched against, for completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Texts {
     ObjectNames,
     ObjectTypes,
-    /// Frames, as in `module!function`.
+    /// Frames: `module!function`.
     Frames,
     AllocationKinds,
-    /// Names of what allocates.
+    /// Names of allocators.
     Allocators,
     /// Paths of loaded files.
     LoadedFiles,
@@ -80,7 +79,7 @@ pub enum Texts {
 }
 
 impl<T> Value<T> {
-    /// One word.
+    /// A value of one word.
     const fn new(
         placeholder: &'static str,
         read: fn(&Value<T>, &[&str]) -> Result<T, ValueError>,
@@ -99,7 +98,7 @@ impl<T> Value<T> {
         }
     }
 
-    /// The same without the type of what is read.
+    /// Returns the same value without the type it is read as.
     pub fn any(&self) -> Value<()> {
         let Value { placeholder, arity, ends_with_number, is_repeatable, .. } = *self;
         let Value { has_effect, words, offers, .. } = *self;
@@ -116,7 +115,7 @@ impl<T> Value<T> {
         }
     }
 
-    /// Whether a word can be the value with this number, counted from 0.
+    /// Whether a word can be the value at this index, counted from 0.
     pub fn takes(&self, index: usize, word: &str) -> bool {
         let may_be_missing = index >= self.arity.0;
         let is_like_number =
@@ -124,7 +123,7 @@ impl<T> Value<T> {
         !(self.ends_with_number && may_be_missing) || is_like_number
     }
 
-    /// What stands for the value in the help: all words, or the first when they would make a long line.
+    /// Returns the placeholder in the help: all words, or only the first if the line would be long.
     pub fn placeholder(&self) -> Cow<'static, str> {
         const SHORT: usize = 20;
         if self.offers != Offers::Words {
@@ -140,12 +139,12 @@ impl<T> Value<T> {
         if self.arity.0 == 0 { format!("[{joined}]").into() } else { joined.into() }
     }
 
-    /// Whether it is a filter.
+    /// Whether the value is a filter.
     pub fn is_filter(&self) -> bool {
         matches!(self.offers, Offers::Texts(_) | Offers::Processes)
     }
 
-    /// Position of one of the words.
+    /// Returns the index of a word.
     fn position(&self, word: &str) -> Result<usize, ValueError> {
         let known = (self.words)();
         let position = known.iter().position(|(known, _)| known.eq_ignore_ascii_case(word));
@@ -165,13 +164,13 @@ fn path(words: &[&str]) -> Result<PathBuf, ValueError> {
     Ok(with_home(first(words)))
 }
 
-/// The error of a filter as a reason to refuse a value.
+/// Turns a filter's error into a reason to refuse the value.
 #[allow(clippy::needless_pass_by_value, reason = "the shape map_err wants")]
 fn refused(error: impl ToString) -> ValueError {
     ValueError::Filter { reason: error.to_string() }
 }
 
-/// Refuses a part of a filter that excludes the empty text, where no text is empty.
+/// Rejects a part that excludes the empty text, for texts that are never empty.
 fn check_exclusions(filter: &str) -> Result<(), ValueError> {
     match filter.split(';').any(|part| part == "!") {
         true => Err(ValueError::NothingExcluded { filter: filter.to_owned() }),
@@ -182,13 +181,13 @@ fn check_exclusions(filter: &str) -> Result<(), ValueError> {
 /// No value.
 pub const SWITCH: Value<()> = Value { arity: (0, 0), ..Value::new("", |_, _| Ok(())) };
 
-/// A filter on texts that may be empty: an object may have no name, and an event no stack. A lone `!` excludes these.
+/// A filter on texts that may be empty: objects without a name, events without a stack. A lone `!` excludes these.
 const fn filter(texts: Texts) -> Value<Filter> {
     let filter = Value::new("FILTER", |_, words| Filter::new(first(words)).map_err(refused));
     Value { is_repeatable: false, offers: Offers::Texts(texts), ..filter }
 }
 
-/// A filter on texts that are not empty.
+/// A filter on texts that are never empty.
 const fn filter_of_some(texts: Texts) -> Value<Filter> {
     let read: fn(&Value<Filter>, &[&str]) -> _ = |_, words| {
         check_exclusions(first(words))?;
@@ -203,7 +202,7 @@ pub const FRAMES: Value<Filter> = filter(Texts::Frames);
 pub const ALLOCATION_KINDS: Value<Filter> = filter_of_some(Texts::AllocationKinds);
 pub const ALLOCATORS: Value<Filter> = filter(Texts::Allocators);
 pub const TEXTS: Value<Filter> = filter(Texts::Other);
-/// Loaded files, by several filters if need be.
+/// Loaded files, optionally by several filters.
 pub const LOADED_FILES: Value<Filter> =
     Value { placeholder: "FILES", is_repeatable: true, ..filter_of_some(Texts::LoadedFiles) };
 pub const PROCESSES: Value<ProcessFilter> = Value {
@@ -219,17 +218,17 @@ pub const DAYS: Value<Days> = Value {
     is_repeatable: false,
     ..Value::new("DAYS", |_, words| Days::parse(first(words)).map_err(refused))
 };
-/// The id of a suspect, or how it begins.
+/// The id of a suspect, or its beginning.
 pub const SUSPECT: Value<SuspectId> =
     Value { offers: Offers::Suspects, ..Value::new("ID", |_, words| SuspectId::new(first(words))) };
 
-/// A suspect by its rank or id, or processes by their names.
+/// A suspect by rank or id, or processes by name.
 pub const WHICH: Value<Which> = Value {
     offers: Offers::Suspects,
     ..Value::new("RANK|ID|PROCESSES", |_, words| Which::new(first(words)))
 };
 
-/// A suspect of `.why`, or the processes that suspects are asked for of.
+/// A suspect of `.why`, or the processes to list suspects of.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Which {
     Rank(usize),
@@ -238,10 +237,10 @@ pub enum Which {
 }
 
 impl Which {
-    /// The longest number that is a rank; ids have as many digits or more.
+    /// A number with at most this many digits is a rank.
     const MAX_RANK_DIGITS: usize = 5;
 
-    /// A number is a rank, hexadecimal digits are an id if a decimal one is among them, and anything else names processes.
+    /// A number is a rank. Hexadecimal digits are an id if at least one is decimal. Anything else names processes.
     fn new(word: &str) -> Result<Self, ValueError> {
         if word.len() <= Self::MAX_RANK_DIGITS
             && let Ok(rank) = word.parse()
@@ -255,7 +254,7 @@ impl Which {
     }
 }
 
-/// What fails a gate; several count together.
+/// What fails a gate; several are combined.
 pub const FAIL_ON: Value<FailOn> =
     Value::new("leak|steady|PROCESSES:N", |_, words| FailOn::parse(first(words)));
 
@@ -265,10 +264,10 @@ pub const TIMES: Value<TimeRange> = Value {
     ends_with_number: true,
     ..Value::new("SECONDS [MAX]", |_, words| TimeRange::parse(first(words), words.get(1).copied()))
 };
-/// A time from which on, in seconds.
+/// A start time in seconds.
 pub const SINCE: Value<TimeRange> =
     Value::new("SECONDS", |_, words| TimeRange::parse(first(words), None));
-/// A length of time in nanoseconds, not negative.
+/// A duration in nanoseconds, not negative.
 pub const LENGTH: Value<i64> = Value::new("SECONDS", |_, words| length(first(words)));
 /// `min [max]` of a count.
 pub const COUNTS: Value<CountRange> = Value {
@@ -297,7 +296,7 @@ pub const ADDRESS: Value<u64> = Value::new("ADDRESS", |_, words| address(first(w
 pub const SIZE: Value<u64> = Value::new("BYTES", |_, words| bytes(first(words)));
 /// A whole number, at least 1.
 pub const NUMBER: Value<u64> = Value::new("N", |_, words| number(first(words)));
-/// Like [`NUMBER`], or nothing.
+/// Like [`NUMBER`], but optional.
 pub const MAYBE_NUMBER: Value<Option<u64>> = Value {
     arity: (0, 1),
     ends_with_number: true,
@@ -309,13 +308,13 @@ pub const DIGITS: Value<TimeDigits> =
 /// A file to write.
 pub const FILE: Value<PathBuf> =
     Value { offers: Offers::Files, ..Value::new("FILE", |_, words| path(words)) };
-/// A file to write, or nothing.
+/// A file to write, optional.
 pub const MAYBE_FILE: Value<Option<PathBuf>> = Value {
     arity: (0, 1),
     offers: Offers::Files,
     ..Value::new("[FILE]", |_, words| words.first().map(|_| path(words)).transpose())
 };
-/// The file that an answer may go to.
+/// Returns the value for the file an answer may go to.
 pub const fn file_in(names: NamesFile) -> Value<Option<PathBuf>> {
     match names {
         NamesFile::Never => Value { arity: (0, 0), ..Value::new("", |_, _| Ok(None)) },
@@ -328,7 +327,7 @@ pub const FOLDER: Value<PathBuf> =
 /// Files to read: a name, folder or pattern.
 pub const QUERY: Value<String> =
     Value { offers: Offers::Traces, ..Value::new("QUERY", |_, words| text(words)) };
-/// Symbol servers, divided by semicolons.
+/// Symbol servers, separated by semicolons.
 pub const SYMBOL_SERVERS: Value<Vec<ServerChoice>> = Value {
     offers: Offers::Servers,
     ..Value::new("SERVER", |_, words| {
@@ -336,15 +335,15 @@ pub const SYMBOL_SERVERS: Value<Vec<ServerChoice>> = Value {
         ServerChoice::parse_list(first(words)).map_err(refused)
     })
 };
-/// A column of the table that the answer is.
+/// A column of the answer's table.
 pub const COLUMN: Value<String> =
     Value { offers: Offers::Column, ..Value::new("COLUMN", |_, words| text(words)) };
-/// Some of its columns, divided by commas, or all.
+/// Several of its columns, separated by commas, or all.
 pub const COLUMN_LIST: Value<ColumnChoice> = Value {
     offers: Offers::Columns,
     ..Value::new("COLUMN,…", |_, words| Ok(ColumnChoice::parse(first(words))))
 };
-/// A point in time: a time, or the name of one.
+/// A point in time: a time or a name.
 pub const POINT: Value<String> =
     Value { offers: Offers::Points, ..Value::new("TIME", |_, words| text(words)) };
 /// Words joined by spaces.
@@ -368,16 +367,16 @@ pub const PROCESS_FORMAT: Value<ProcessFormat> = Value {
     offers: Offers::Words,
     ..Value::new("", |_, words| process_format(first(words)))
 };
-/// Position of one of the words.
+/// Index of one of the words.
 pub const WORD: Value<usize> =
     Value { offers: Offers::Words, ..Value::new("", |value, words| value.position(first(words))) };
-/// Like [`WORD`]; without a word it is the first one.
+/// Like [`WORD`]; the first one by default.
 pub const MAYBE_WORD: Value<usize> = Value {
     arity: (0, 1),
     offers: Offers::Words,
     ..Value::new("", |value, words| words.first().map_or(Ok(0), |word| value.position(word)))
 };
-/// Positions of some of the words, divided by commas, in their order.
+/// Indices of some of the words, separated by commas, in the order given.
 pub const WORDS: Value<Vec<usize>> = Value {
     offers: Offers::List,
     ..Value::new("WORD,…", |value, words| {

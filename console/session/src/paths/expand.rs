@@ -1,5 +1,4 @@
-//! Expansion of typed names, folders and patterns to files, for shells that do not expand them
-//! and for the console's own prompt.
+//! Expands typed names, folders and patterns to files, for the console's prompt and for shells that do not expand them.
 
 use std::path::{Path, PathBuf, absolute};
 use std::{fs, io};
@@ -14,21 +13,21 @@ use super::{
 use crate::filter::{Filter, FilterError, LineMatch};
 use crate::suggest;
 
-/// Reason why a name stands for no file.
+/// Why a name stands for no file.
 #[derive(Debug, Error)]
 pub enum ExpandError {
     /// No such file exists.
     #[error("{}: file not found{hint}", Untrusted(.path))]
     Missing {
         path: PathBuf,
-        /// The nearest name that exists, or nothing.
+        /// The nearest existing name; may be empty.
         hint: String,
     },
     /// A folder without traces.
     #[error("{}: no trace or extract in this folder{hint}", Untrusted(.folder))]
     NothingIn {
         folder: PathBuf,
-        /// Hint how to look below it, unless that was done.
+        /// How to search subfolders, unless that was done.
         hint: &'static str,
     },
     /// The wildcards match nothing.
@@ -45,25 +44,24 @@ pub enum ExpandError {
     Pattern(#[from] FilterError),
 }
 
-/// The files that something stands for, and whether they were only found there.
+/// The files a query expands to, and how they were found.
 #[derive(Debug, Default)]
 pub struct Expanded {
-    /// The files in the order of their names.
+    /// The files, sorted by name.
     pub files: Vec<PathBuf>,
-    /// Whether they were found in a folder or by a pattern, not named.
+    /// Whether they were found in a folder or by a pattern rather than named.
     pub is_found: bool,
 }
 
-/// The files a query stands for. A leading `~/` is the home folder.
+/// Expands a query to files. A leading `~/` is the home folder.
 ///
-/// * A file stands for itself. An extract may be named without its `.json7z`, or as `NAME.json`, which
-///   is what ETWAnalyzer calls it, and may lie in the `Extract` folder.
-/// * A folder stands for all traces and extracts in it and in its `Extract` folder, `recursive` also
-///   for those in all folders below.
-/// * A pattern stands for all traces and extracts whose name or path it matches.
+/// * A file stands for itself. An extract may be named without its `.json7z`, or as `NAME.json`, as ETWAnalyzer calls
+///   it. It may be in the `Extract` folder.
+/// * A folder stands for all traces and extracts in it and in its `Extract` folder; with `recursive`, also in all
+///   folders below.
+/// * A pattern stands for all traces and extracts with a matching name or path.
 ///
-/// Adds all problems to `problems`; a folder below that cannot be read does not keep
-/// the others from being found.
+/// Adds all problems to `problems`. A subfolder that cannot be read does not stop the search.
 pub fn expand(query: &str, recursive: bool, problems: &mut Vec<ExpandError>) -> Expanded {
     match expanded(query, recursive, problems) {
         Ok(expanded) => expanded,
@@ -107,14 +105,13 @@ fn expanded(
     }
 }
 
-/// Each trace once; `None` when there is none.
+/// Keeps each trace once; `None` if there are none.
 fn found_files(files: Vec<PathBuf>) -> Option<Expanded> {
     let files = once_each(files);
     (!files.is_empty()).then_some(Expanded { files, is_found: true })
 }
 
-/// The file of this name, or the extract that is called so without its extension
-/// or is used to ETWAnalyzer's.
+/// Returns the file of this name, or the extract if the name lacks its extension or has ETWAnalyzer's.
 fn existing(path: &Path) -> Option<PathBuf> {
     if path.exists() {
         return Some(path.to_path_buf());
@@ -127,7 +124,7 @@ fn existing(path: &Path) -> Option<PathBuf> {
     [beside, in_folder].into_iter().find(|path| path.is_file())
 }
 
-/// The error about a file that does not exist, with the nearest that does. Windows reads `"C:\My Traces\"` as
+/// Returns the error for a file that does not exist, with the nearest one that does. Windows reads `"C:\My Traces\"` as
 /// `C:\My Traces"`.
 pub fn missing(path: PathBuf) -> ExpandError {
     if path.to_string_lossy().contains('"') {
@@ -147,13 +144,13 @@ pub fn missing(path: PathBuf) -> ExpandError {
     ExpandError::Missing { path, hint }
 }
 
-/// A filter on files, which sees what [`verdict`] says.
+/// A filter on files; see [`verdict`] for what it matches.
 #[derive(Debug)]
 pub struct Pattern(Filter);
 
 impl Pattern {
-    /// The folder of a path and the pattern in place of its file name; `None` when it has neither
-    /// wildcards nor several parts.
+    /// Splits a path into its folder and the pattern in place of its file name; `None` if it has neither wildcards nor
+    /// several parts.
     pub fn new(path: &Path) -> Result<Option<(PathBuf, Pattern)>, ExpandError> {
         let is_pattern = |text: &str| text.contains(['*', '?', ';']);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -167,19 +164,19 @@ impl Pattern {
         Ok(Some((folder.to_path_buf(), Pattern::parse(&name)?)))
     }
 
-    /// Reads a filter for files.
+    /// Reads a filter on files.
     pub fn parse(text: &str) -> Result<Pattern, FilterError> {
         Filter::new(text).map(Pattern)
     }
 
-    /// Whether a file fits.
+    /// Whether a file matches.
     pub fn matches(&self, file: &Path) -> bool {
         self.0.accepts(verdict(&self.0, file))
     }
 }
 
-/// Verdict of a filter on a file. The filter is compared with the file's name and with its whole path: a
-/// match of either includes the file, and an exclusion by either excludes it.
+/// Returns the verdict of a filter on a file. The filter sees the file's name and its whole path: if either matches,
+/// the file is included; if either is excluded, the file is excluded.
 pub fn verdict(filter: &Filter, file: &Path) -> LineMatch {
     let path = absolute(file).unwrap_or_else(|_| file.to_path_buf());
     let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -188,17 +185,17 @@ pub fn verdict(filter: &Filter, file: &Path) -> LineMatch {
 
 /// A search for traces and extracts.
 pub struct Walk<'a> {
-    /// Whether to look into folders below.
+    /// Whether to search subfolders.
     pub recursive: bool,
-    /// Pattern that the names of the files must match.
+    /// Pattern that file names must match.
     pub pattern: Option<&'a Pattern>,
-    /// Folders below that cannot be read.
+    /// Collects subfolders that cannot be read.
     pub problems: &'a mut Vec<ExpandError>,
 }
 
 impl Walk<'_> {
-    /// The traces and extracts in a folder, in no order. Links to folders are not followed, so that
-    /// no search runs in circles.
+    /// Returns the traces and extracts in a folder, unsorted. Links to folders are not followed, so that no search goes
+    /// in circles.
     pub fn files_in(&mut self, folder: &Path) -> Result<Vec<PathBuf>, ExpandError> {
         let mut files = Vec::new();
         for path in entries(folder)? {
@@ -222,12 +219,12 @@ impl Walk<'_> {
     }
 }
 
-/// The folders in a folder, in no order.
+/// Returns the subfolders of a folder, unsorted.
 pub fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, ExpandError> {
     Ok(entries(folder)?.into_iter().filter(|path| path.is_dir()).collect())
 }
 
-/// Everything in a folder; the empty path is the current one.
+/// Lists a folder; the empty path is the current one.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, ExpandError> {
     let listed = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     fs::read_dir(listed)

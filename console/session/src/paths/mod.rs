@@ -1,4 +1,4 @@
-//! Paths: names, folders and patterns to files, and files that are written whole or not at all.
+//! Paths: expands names, folders and patterns to files, and writes files whole or not at all.
 
 mod expand;
 mod overwrite;
@@ -21,18 +21,18 @@ pub use self::written::exclusive_lock;
 use handlescope_model::ARCHIVE_EXTENSIONS;
 use handlescope_model::stable_hash::name_of;
 
-/// Extensions of files that hold a trace.
+/// Extensions of trace files.
 pub const TRACE_EXTENSIONS: &[&str] = &{
     let [zip, seven_zip, diagsession, cabinet] = ARCHIVE_EXTENSIONS;
     ["etl", zip, seven_zip, diagsession, cabinet, DUMP_EXTENSION]
 };
 
-/// Extension of minidumps. It stays in the name of an extract, because a dump is often named like the trace beside it.
+/// Extension of minidumps. An extract's name keeps it, because a dump is often named like the trace beside it.
 const DUMP_EXTENSION: &str = "dmp";
 
 pub const EXTRACT_EXTENSION: &str = "json7z";
 
-/// Extension of ETWAnalyzer's uncompressed extracts, which have several files.
+/// Extension of ETWAnalyzer's uncompressed extracts, which consist of several files.
 pub const PLAIN_EXTENSION: &str = "json";
 
 /// Folder of extracts beside their traces, as ETWAnalyzer names it.
@@ -43,25 +43,25 @@ pub fn is_extract(path: &Path) -> bool {
     has_extension(path, &[EXTRACT_EXTENSION])
 }
 
-/// Whether a path is the main file of an uncompressed extract of ETWAnalyzer that has handles. Folders
-/// have JSON of all sorts.
+/// Whether a path is the main file of an uncompressed ETWAnalyzer extract with handles. Folders contain all sorts of
+/// JSON.
 pub fn is_plain_extract(path: &Path) -> bool {
     let Some(stem) = path.file_stem().and_then(OsStr::to_str) else { return false };
     let companion = format!("{stem}_Derived_Handle.{PLAIN_EXTENSION}");
     has_extension(path, &[PLAIN_EXTENSION]) && path.with_file_name(companion).is_file()
 }
 
-/// Whether a path has one of these extensions, in any case.
+/// Whether a path has one of these extensions, ignoring case.
 pub fn has_extension(path: &Path, extensions: &[&str]) -> bool {
     let extension = path.extension().unwrap_or_default();
     extensions.iter().any(|listed| extension.eq_ignore_ascii_case(listed))
 }
 
-/// Longest name of what is made of a trace, bytes: a file system takes 255, and the name goes on with the state of what
-/// was converted and `.json7z`.
+/// Longest name of a file derived from a trace, in bytes. A file system allows 255, and the name is followed by the
+/// source's state and `.json7z`.
 const MAX_NAME_LENGTH: usize = 230;
 
-/// A name that leaves room for what an extract adds to it; a long one is cut, and ends in a hash of all of it.
+/// Leaves room in a name for what an extract adds to it. A long one is cut and ends in a hash of the whole.
 pub fn shortened(name: OsString) -> OsString {
     if name.len() <= MAX_NAME_LENGTH {
         return name;
@@ -72,7 +72,7 @@ pub fn shortened(name: OsString) -> OsString {
     [start, &end].concat().into()
 }
 
-/// A path with its `~` replaced.
+/// Returns a path with `~` replaced.
 pub fn with_home(name: &str) -> PathBuf {
     let rest = name.strip_prefix("~/").or_else(|| name.strip_prefix("~\\"));
     match rest.or((name == "~").then_some("")).zip(dirs::home_dir()) {
@@ -82,9 +82,9 @@ pub fn with_home(name: &str) -> PathBuf {
     }
 }
 
-/// Key that a trace and its extract share: the folder, without `Extract`, and the name, without `.etl`, `.zip`, `.7z`,
-/// `.etl.zip`, `.etl.7z` or `.json7z`. A text keeps its extension: a debugger's log of a program may lie beside a trace
-/// of it. Two traces with the same key would share their extract, too.
+/// Key shared by a trace and its extract: the folder, without `Extract`, and the name, without `.etl`, `.zip`, `.7z`,
+/// `.etl.zip`, `.etl.7z` or `.json7z`. A text file keeps its extension, because a debugger's log of a program may be
+/// next to a trace of it. Two traces with the same key would also share their extract.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SameTrace {
     folder: PathBuf,
@@ -92,7 +92,7 @@ pub struct SameTrace {
 }
 
 impl SameTrace {
-    /// Key of a trace or an extract.
+    /// Returns the key of a trace or an extract.
     pub fn of(path: &Path) -> SameTrace {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
@@ -103,19 +103,19 @@ impl SameTrace {
             folder.pop();
         }
         let stem = shortened(stem(path));
-        // Windows takes a.etl and A.etl for one.
+        // To Windows, a.etl and A.etl are the same.
         SameTrace { folder, stem: if cfg!(windows) { stem.to_ascii_lowercase() } else { stem } }
     }
 }
 
-/// Whether two names stand for one file, which exists: in another spelling, by a symbolic or a hard link.
+/// Whether two names refer to the same existing file: spelled differently, or through a symbolic or hard link.
 pub fn is_same_file(left: &Path, right: &Path) -> bool {
     // The comparison opens both files, which would block on a pipe.
     let are_files = [left, right].iter().all(|path| path.is_file());
     are_files && same_file::is_same_file(left, right).unwrap_or(false)
 }
 
-/// The name of a trace or an extract without its extension. Of `a.etl.zip` both go.
+/// Returns the name of a trace or an extract without its extension. `a.etl.zip` loses both.
 pub fn stem(path: &Path) -> OsString {
     let is_trace = has_extension(path, TRACE_EXTENSIONS)
         || has_extension(path, &[EXTRACT_EXTENSION, PLAIN_EXTENSION]);
@@ -129,7 +129,7 @@ pub fn stem(path: &Path) -> OsString {
     stem.into_os_string()
 }
 
-/// A path as it is shown: of `a.etl.zip` and `a.etl.7z`, which name their content, it is `a`.
+/// Returns a path as shown to users: `a` for `a.etl.zip` and `a.etl.7z`, which name their content.
 pub fn shown(path: &Path) -> PathBuf {
     let name = stem(path);
     match path.file_stem() {
@@ -138,8 +138,8 @@ pub fn shown(path: &Path) -> PathBuf {
     }
 }
 
-/// Names that tell several traces apart: the `name` of each path, with as many folders in front of it as needed.
-/// A path that folders do not tell apart is named whole.
+/// Returns names that tell traces apart: the `name` of each path, with as many parent folders as needed. If folders do
+/// not help, the whole path.
 pub fn names_apart(paths: &[&Path], name: impl Fn(&Path) -> OsString) -> Vec<PathBuf> {
     let label = |path: &Path, folders: usize| -> PathBuf {
         let components: Vec<_> = path.parent().into_iter().flat_map(Path::components).collect();
@@ -161,8 +161,8 @@ pub fn names_apart(paths: &[&Path], name: impl Fn(&Path) -> OsString) -> Vec<Pat
     labels
 }
 
-/// Each trace once, by name: the trace itself before an archive with it, and both before the
-/// extract, because loading a trace finds out whether its extract is up to date.
+/// Keeps each trace once, by name. Prefers the trace over an archive of it, and both over the extract, because loading
+/// a trace checks whether its extract is up to date.
 pub fn once_each(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
     files.sort_by_cached_key(|path| {
         let rank = match path {

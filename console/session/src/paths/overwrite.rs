@@ -1,5 +1,4 @@
-//! Check of the files that an output may replace, which every write goes through. Also the writing itself: a file is
-//! written whole or not at all.
+//! Checks which files an output may replace; every write goes through this. Also writes files whole or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
@@ -15,18 +14,18 @@ use super::{
 };
 use crate::cancel::{Cancel, UntilCancelled};
 
-/// Bytes at the start of a file that show whether it is text.
+/// Bytes at the start of a file that tell whether it is text.
 const PREFIX_LENGTH: u64 = 1 << 16;
 
-/// The device that drops what is written to it; on Windows the whole path of `nul`, in any folder.
+/// The device that discards output; on Windows, the full path of `nul`, which exists in any folder.
 const NULL_DEVICE: &str = if cfg!(windows) { r"\\.\nul" } else { "/dev/null" };
 
-/// Whether a path is that of the null device, which is written to and never replaced.
+/// Whether a path is the null device, which is written to and never replaced.
 pub fn is_null_device(path: &Path) -> bool {
     absolute(path).is_ok_and(|full_path| full_path.as_os_str().eq_ignore_ascii_case(NULL_DEVICE))
 }
 
-/// Whether a whole path is that of a device of Windows, as `con`, which has no folder.
+/// Whether a full path is a Windows device such as `con`, which has no folder.
 fn is_device(full_path: &Path) -> bool {
     match full_path.components().next() {
         Some(Component::Prefix(prefix)) => matches!(prefix.kind(), Prefix::DeviceNS(_)),
@@ -34,7 +33,7 @@ fn is_device(full_path: &Path) -> bool {
     }
 }
 
-/// A file that no output may replace, or not without `-Force`.
+/// A file that no output may replace, or only with `-Force`.
 #[derive(Debug, Error)]
 pub enum OverwriteError {
     /// The file is loaded.
@@ -53,16 +52,16 @@ pub enum OverwriteError {
     /// A folder, a device, or a link to nothing.
     #[error("{}: is not a regular file; name another one", Untrusted(.path))]
     NotAFile { path: PathBuf },
-    /// `>>` after something else than text.
+    /// `>>` to something other than text.
     #[error("{}: is not a text file, so nothing is appended; name another one after >>", Untrusted(.path))]
     NotText { path: PathBuf },
-    /// Whether it exists cannot be found out.
+    /// Cannot find out whether it exists.
     #[error("{}: cannot be checked: {}; name another file", Untrusted(.path), Reason(.source))]
     Unknown { path: PathBuf, source: io::Error },
 }
 
-/// Files that may be replaced: those that this program wrote and that have not changed since; with `-Force` any file
-/// but the queried traces and extracts.
+/// Decides which files may be replaced: those this program wrote and nobody changed since. With `-Force`, any file
+/// except the queried traces and extracts.
 #[derive(Debug, Default)]
 pub struct Overwrite {
     force: bool,
@@ -74,7 +73,7 @@ pub struct Overwrite {
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
-    /// Whether no other program's content is in it when it is written.
+    /// Whether it will contain only what this program wrote.
     is_ours: bool,
 }
 
@@ -84,7 +83,7 @@ impl Overwrite {
         Overwrite { force, ..Overwrite::default() }
     }
 
-    /// Protects a trace or extract, and what has its name beside it.
+    /// Protects a trace or extract, and the files of the same name beside it.
     pub fn protect(&mut self, source: &Path) {
         self.sources.push(source.to_path_buf());
         self.traces.push(SameTrace::of(source));
@@ -94,10 +93,10 @@ impl Overwrite {
         self.sources.push(file.to_path_buf());
     }
 
-    /// A file that is new, or may be replaced.
+    /// Accepts a new file, or one that may be replaced.
     ///
     /// # Errors
-    /// When it may not.
+    /// If it may not be replaced.
     pub fn replacing(&self, path: &Path) -> Result<Output, OverwriteError> {
         let (full_path, exists) = self.checked(path)?;
         if exists && !self.force && !written::is_unchanged(&full_path) {
@@ -106,10 +105,10 @@ impl Overwrite {
         Ok(Output { path: full_path, is_ours: true })
     }
 
-    /// A file that is new, or text, or the null device.
+    /// Accepts a new file, a text file, or the null device.
     ///
     /// # Errors
-    /// When it is a trace, an archive, an extract or no text at all.
+    /// If it is a trace, an archive, an extract, or not text.
     pub fn appending(&self, path: &Path) -> Result<Output, OverwriteError> {
         if is_null_device(path) {
             return Ok(Output { path: path.to_path_buf(), is_ours: false });
@@ -121,7 +120,7 @@ impl Overwrite {
         Ok(Output { is_ours: !exists || written::is_unchanged(&full_path), path: full_path })
     }
 
-    /// The whole path of a file, links resolved, and whether it exists.
+    /// Returns the full path of a file, links resolved, and whether it exists.
     fn checked(&self, path: &Path) -> Result<(PathBuf, bool), OverwriteError> {
         let shown = || path.to_path_buf();
         let unknown = |source| OverwriteError::Unknown { path: shown(), source };
@@ -154,7 +153,7 @@ impl Output {
         &self.path
     }
 
-    /// Remembers what was written, so that it may be replaced.
+    /// Remembers that this program wrote the file, so that it may be replaced.
     pub fn remember(&self) {
         if self.is_ours {
             written::remember(&self.path);
@@ -162,22 +161,22 @@ impl Output {
     }
 }
 
-/// Whether a file starts like text: UTF-8 without zeros, as no trace and no archive does.
+/// Whether a file starts like text: UTF-8 without zeros, unlike any trace or archive.
 fn is_text(path: &Path) -> bool {
     let mut start = Vec::new();
     let read = File::open(path).and_then(|file| file.take(PREFIX_LENGTH).read_to_end(&mut start));
     let is_utf8 = match std::str::from_utf8(&start) {
         Ok(_) => true,
-        // The last character may be cut.
+        // The last character may be cut off.
         Err(error) => error.error_len().is_none() && start.len() as u64 == PREFIX_LENGTH,
     };
     read.is_ok() && is_utf8 && !start.contains(&0)
 }
 
-/// Writes a file that takes the place of another one only when it is complete.
+/// Writes a file that replaces an existing one only once it is complete.
 ///
 /// # Errors
-/// When it cannot be written, `content` fails, or `cancel` asks to stop. Then an existing file stays as it was.
+/// If it cannot be written, `content` fails, or `cancel` is set. Then an existing file stays as it was.
 pub fn write_whole<E: From<io::Error>>(
     output: &Output,
     cancel: &Cancel,
@@ -186,13 +185,13 @@ pub fn write_whole<E: From<io::Error>>(
     Ok(write_aside(output, cancel, content)?.appear(output)?)
 }
 
-/// A complete file that does not have its name yet. Dropping it leaves nothing.
+/// A complete file that is not yet renamed to its final name. Dropping it leaves nothing behind.
 pub struct Aside(OutputFile);
 
-/// Writes a file that will take the place of another one.
+/// Writes a file that will replace another one.
 ///
 /// # Errors
-/// When it cannot be written, `content` fails, or `cancel` asks to stop.
+/// If it cannot be written, `content` fails, or `cancel` is set.
 pub fn write_aside<E: From<io::Error>>(
     output: &Output,
     cancel: &Cancel,
@@ -211,10 +210,10 @@ pub fn write_aside<E: From<io::Error>>(
 }
 
 impl Aside {
-    /// Gives the file its name.
+    /// Renames the file to its final name.
     ///
     /// # Errors
-    /// When it cannot be renamed. Then an existing file stays as it was.
+    /// If it cannot be renamed. Then an existing file stays as it was.
     pub fn appear(self, output: &Output) -> io::Result<()> {
         self.0.persist(output.path())?;
         output.remember();
@@ -222,18 +221,17 @@ impl Aside {
     }
 }
 
-/// Writes after what a file holds, by one write, so that nothing of others is lost or comes between.
+/// Appends to a file in one write, so that nothing others write is lost or gets in between.
 ///
 /// # Errors
-/// When the file cannot be written, `content` fails, or `cancel` asks to stop. In the last two cases the file stays as
-/// it was.
+/// If the file cannot be written, `content` fails, or `cancel` is set. In the last two cases the file stays as it was.
 pub fn append_whole(
     output: &Output,
     cancel: &Cancel,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     let open = |create| File::options().append(true).create(create).open(output.path());
-    // A file that is not writable is refused before the work; a missing one is created after it.
+    // A file that is not writable is refused before the work starts; a missing one is created after it.
     let existing = match open(false) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             existing_folder_of(output.path())?;

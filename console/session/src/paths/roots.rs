@@ -1,4 +1,4 @@
-//! Folders outside of which no file is read, and what loading may touch.
+//! The folders from which files may be read, and what loading may write.
 
 use std::fs::File;
 use std::io;
@@ -8,23 +8,23 @@ use std::sync::Arc;
 use handlescope_model::{Reason, Untrusted};
 use thiserror::Error;
 
-/// The only folders whose files may be read.
+/// The only folders from which files may be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roots(Vec<PathBuf>);
 
-/// Reason why a path is refused.
+/// Why a path is refused.
 #[derive(Debug, Error)]
 pub enum RootError {
-    /// A root that cannot be one.
+    /// A root that is not a folder.
     #[error(
         "{}: is not a folder that can be read: {}; name another one with --root",
         Untrusted(.folder), Reason(.source)
     )]
     NoFolder { folder: PathBuf, source: io::Error },
-    /// The path leads out of the roots. Whether the file exists is not said.
+    /// The path leads out of the roots. The message does not say whether the file exists.
     #[error("{}: lies outside of the folders that may be read: {roots}", Untrusted(.path))]
     Outside { path: PathBuf, roots: String },
-    /// The roots have no such file.
+    /// No such file in the roots.
     #[error("{}: file not found", Untrusted(.path))]
     Missing { path: PathBuf },
 }
@@ -33,7 +33,7 @@ impl Roots {
     /// Creates roots from these folders, with links resolved.
     ///
     /// # Errors
-    /// Names the first that is not a folder.
+    /// Names the first one that is not a folder.
     pub fn new(folders: &[PathBuf]) -> Result<Roots, RootError> {
         let folders = folders.iter().map(|folder| {
             let real = folder.canonicalize().and_then(|real| match real.is_dir() {
@@ -45,14 +45,14 @@ impl Roots {
         folders.collect::<Result<_, _>>().map(Roots)
     }
 
-    /// The shortest name by which a file is found again: below a root, or its path.
+    /// Returns the shortest name that finds a file again: relative to a root, or its path.
     pub fn name(&self, path: &Path) -> String {
         let below = self.0.iter().filter_map(|root| path.strip_prefix(root).ok());
         let name = below.min_by_key(|name| name.as_os_str().len()).unwrap_or(path);
         name.to_string_lossy().into_owned()
     }
 
-    /// A text with the names of files below a root in the place of their paths.
+    /// Replaces the paths of files below a root by their names in a text.
     pub fn shortened(&self, text: &str) -> String {
         let root = |text: String, root: &PathBuf| {
             text.replace(&format!("{}{}", root.to_string_lossy(), std::path::MAIN_SEPARATOR), "")
@@ -60,10 +60,10 @@ impl Roots {
         self.0.iter().fold(text.to_owned(), root)
     }
 
-    /// Resolves the name of a file or folder. A relative one starts at the first root in which it exists.
+    /// Resolves the name of a file or folder. A relative one starts at the first root that has it.
     ///
     /// # Errors
-    /// When it leads out of the roots, or to nothing.
+    /// If it leads out of the roots, or does not exist.
     pub fn resolve(&self, name: &str) -> Result<PathBuf, RootError> {
         let mut candidates = self.0.iter().map(|root| root.join(name));
         let path = candidates.clone().find(|path| path.exists()).or_else(|| candidates.next());
@@ -75,10 +75,10 @@ impl Roots {
         }
     }
 
-    /// Looks whether a path leads into the roots, and whatever does not exist would lie there.
+    /// Checks that a path is inside the roots, or would be if it existed.
     ///
     /// # Errors
-    /// When it does not.
+    /// If it is not.
     pub fn check(&self, path: &Path) -> Result<(), RootError> {
         let real = path.ancestors().find_map(|path| path.canonicalize().ok());
         match real.is_some_and(|real| self.contain(&real)) {
@@ -87,11 +87,11 @@ impl Roots {
         }
     }
 
-    /// Looks whether a file that was opened by a path in the roots lies there. Since the path was checked, a link may
-    /// have taken the place of a part of it.
+    /// Checks that a file opened by a path in the roots really is there. A link may have replaced a part of the path
+    /// since it was checked.
     ///
     /// # Errors
-    /// When it lies elsewhere.
+    /// If it is elsewhere.
     pub fn check_opened(&self, path: &Path, file: &File) -> io::Result<()> {
         if !self.contain(path) || self.contain(&real_path(path, file)?) {
             return Ok(());
@@ -110,20 +110,20 @@ impl Roots {
     }
 }
 
-/// Files that may be read to load a trace, and whether extracts may be kept.
+/// Which files may be read to load a trace, and whether extracts may be kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Access {
-    /// The only folders whose files are read, but for the cache; `None` for any.
+    /// The only folders from which files are read, except for the cache; `None` for any.
     pub roots: Option<Arc<Roots>>,
-    /// Nothing is written but in a temporary folder that goes with the trace.
+    /// Write nothing except in a temporary folder that is deleted with the trace.
     pub read_only: bool,
 }
 
 impl Access {
-    /// Looks whether a file may be read.
+    /// Checks that a file may be read.
     ///
     /// # Errors
-    /// When it may not.
+    /// If it may not.
     pub fn check(&self, path: &Path) -> Result<(), RootError> {
         self.roots.as_ref().map_or(Ok(()), |roots| roots.check(path))
     }
@@ -134,14 +134,14 @@ impl Access {
     }
 }
 
-/// Path of an open file.
+/// Returns the path of an open file.
 #[cfg(target_os = "linux")]
 fn real_path(_: &Path, file: &File) -> io::Result<PathBuf> {
     use std::os::fd::AsRawFd;
     std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// Path of an open file, provided that `path` still leads to it.
+/// Returns the path of an open file, if `path` still leads to it.
 #[cfg(not(target_os = "linux"))]
 fn real_path(path: &Path, file: &File) -> io::Result<PathBuf> {
     use same_file::Handle;
@@ -205,7 +205,7 @@ mod tests {
         refused();
         let opened = File::open(&path).expect("a file");
         roots.check_opened(&path, &opened).expect("it lies in the roots");
-        // The cache is none of the roots, and is read.
+        // The cache is not one of the roots, and is read.
         let opened = File::open(&outside).expect("a file");
         roots.check_opened(&outside, &opened).expect("no path in the roots");
     }

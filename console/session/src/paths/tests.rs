@@ -1,4 +1,4 @@
-//! Names of files, and the files that names, folders and patterns stand for.
+//! Tests file names, and which files names, folders and patterns stand for.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The files that this program wrote, in this session and before: their sizes and times, by which it is
-//! seen whether they were changed since.
+//! Remembers the files this program wrote, in this session and earlier ones. Their sizes and times tell whether they
+//! changed since.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, TryLockError};
@@ -13,30 +13,30 @@ use handlescope_model::guard::lock;
 use handlescope_model::output::folder_of;
 use tempfile::NamedTempFile;
 
-/// Files that are remembered beyond a session.
+/// How many files are remembered beyond a session.
 const MAX_FILES: usize = 1000;
 
-/// Bytes of the list that are read; more was not written by this program.
+/// Bytes of the list that are read; anything longer was not written by this program.
 const MAX_BYTES: u64 = 1 << 22;
 
-/// Bytes of the list from which on it is cut to the files that are remembered.
+/// Above this many bytes, the list is cut to the remembered files.
 const LONG: u64 = 1 << 18;
 
-/// Size in bytes, and nanoseconds since 1970 of the last change.
+/// Size in bytes, and last change in nanoseconds since 1970.
 type State = (u64, u128);
 
-/// Files written in this session, for when the list cannot be kept.
+/// Files written in this session, in case the list cannot be kept.
 static IN_SESSION: LazyLock<Mutex<HashMap<PathBuf, State>>> = LazyLock::new(Mutex::default);
 
-/// Age below which another process may have written a file and not remembered it yet.
+/// Another process may have written a file younger than this and not remembered it yet.
 const JUST_NOW: Duration = Duration::from_secs(1);
 
-/// Whether this program wrote a file, which has its whole path, and it was not changed since.
+/// Whether this program wrote a file and nobody changed it since. `path` is the full path.
 pub fn is_unchanged(path: &Path) -> bool {
     loop {
         let Some(now) = state(path) else { return false };
         let in_session = lock(&IN_SESSION).get(path).copied();
-        // If several processes write the same file, the list has the state of the last write.
+        // If several processes write the same file, the list has the state after the last write.
         let last = || list().into_iter().rfind(|(file, _)| file == path);
         if in_session == Some(now) || last().is_some_and(|(_, state)| state == now) {
             return true;
@@ -51,7 +51,7 @@ pub fn is_unchanged(path: &Path) -> bool {
 
 /// Remembers a file that was just written.
 pub fn remember(path: &Path) {
-    // If several processes write the same file, each remembers the state that it sees.
+    // If several processes write the same file, each remembers the state it sees.
     let lock_file = exclusive_lock("written.lock");
     let Some(now) = state(path) else { return };
     lock(&IN_SESSION).insert(path.to_path_buf(), now);
@@ -62,11 +62,11 @@ pub fn remember(path: &Path) {
     }
 }
 
-/// Longest wait for other processes that change the same file; each takes milliseconds.
+/// How long to wait for other processes that change the same file; each takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A lock of a file that processes read and then write, unless another one keeps it for long, as one that was stopped
-/// does.
+/// Locks a file that processes read and then write. `None` if another process keeps it for long, for example because it
+/// was suspended.
 pub fn exclusive_lock(name: &str) -> Option<File> {
     let path = dirs::data_local_dir()?.join("handlescope").join(name);
     fs::create_dir_all(path.parent()?).ok()?;
@@ -89,12 +89,12 @@ fn state(path: &Path) -> Option<State> {
     Some((data.len(), changed.as_nanos()))
 }
 
-/// Path of the list, in the platform's folder for a program's data.
+/// Path of the list, in the platform's data folder for programs.
 fn list_file() -> Option<PathBuf> {
     Some(dirs::data_local_dir()?.join("handlescope").join("written.txt"))
 }
 
-/// A line for each file: size, time, path.
+/// Reads the list. It has one line per file: size, time, path.
 fn list() -> Vec<(PathBuf, State)> {
     let mut text = String::new();
     let file = list_file().and_then(|path| File::open(path).ok());
@@ -107,21 +107,22 @@ fn list() -> Vec<(PathBuf, State)> {
     lines.collect()
 }
 
-/// The line of a file; `None` for a name that a line cannot hold, which is remembered in this session only.
+/// Returns the line of a file; `None` if a line cannot hold its name, which is then remembered only in this session.
 fn line(path: &Path, state: State) -> Option<String> {
     let (size, changed) = state;
     let path = path.to_str().filter(|path| !path.contains(['\n', '\r']))?;
     Some(format!("{size} {changed} {path}\n"))
 }
 
-/// Adds a file to the list by one write, which loses nothing that others add, and returns the bytes of the list.
+/// Adds a file to the list in one write, so that lines of other processes survive. Returns the size of the list in
+/// bytes.
 fn add(path: &Path, now: State) -> Option<u64> {
     let mut file = File::options().append(true).create(true).open(list_file()?).ok()?;
     file.write_all(line(path, now)?.as_bytes()).ok()?;
     file.metadata().ok().map(|data| data.len())
 }
 
-/// Cuts the list to the last state of each of the last files.
+/// Cuts the list to the most recent files, with the last state of each.
 fn cut() -> std::io::Result<()> {
     let Some(file) = list_file() else { return Ok(()) };
     let mut seen = HashSet::new();

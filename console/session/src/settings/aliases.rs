@@ -1,4 +1,4 @@
-//! Aliases: names for the beginnings of command lines.
+//! Aliases: names for beginnings of command lines.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,10 +8,10 @@ use thiserror::Error;
 
 use crate::grammar::{Quotes, split};
 
-/// Aliases that one line goes through.
+/// How many aliases one line may go through.
 const MAX_DEPTH: usize = 20;
 
-/// Names for the beginnings of command lines, in small letters; on a line they have a dot in front, as commands do.
+/// Names for beginnings of command lines, in lower case. On a line they start with a dot, like commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Aliases(BTreeMap<String, String>);
 
@@ -42,29 +42,29 @@ pub enum AliasError {
 }
 
 impl Aliases {
-    /// None.
+    /// No aliases.
     pub const NONE: &'static Aliases = &Aliases(BTreeMap::new());
 
-    /// Names, without their dots, and lines.
+    /// Returns the names, without dots, and their lines.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, line)| (name.as_str(), line.as_str()))
     }
 
-    /// Names as they are typed, with their dots, and lines.
+    /// Returns the names as typed, with dots, and their lines.
     pub fn dotted(&self) -> impl Iterator<Item = (String, &str)> {
         self.iter().map(|(name, line)| (format!(".{name}"), line))
     }
 
-    /// The name and line of an alias, whose dot may be missing.
+    /// Returns the name and line of an alias. The dot may be left out.
     pub fn get(&self, name: &str) -> Option<(&str, &str)> {
         let (name, line) = self.0.get_key_value(&plain(name))?;
         Some((name, line))
     }
 
-    /// Adds an alias, or changes it, and returns its name. A word is not its name if it `is_command`.
+    /// Adds or changes an alias, and returns its name. A name for which `is_command` holds is refused.
     ///
     /// # Errors
-    /// When it cannot have this name or line, or refers to itself.
+    /// If the name or the line is not allowed, or the alias refers to itself.
     pub fn define(
         &mut self,
         name: &str,
@@ -97,19 +97,19 @@ impl Aliases {
         Ok(name)
     }
 
-    /// Takes an alias away, and returns its name.
+    /// Removes an alias, and returns its name.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is none of this name.
     pub fn remove(&mut self, name: &str) -> Result<String, AliasError> {
         let entry = self.0.remove_entry(&plain(name));
         entry.map(|(name, _)| name).ok_or_else(|| AliasError::Missing { name: name.to_owned() })
     }
 
-    /// A line that starts with an alias, with what that stands for in its place; the rest of the line follows it.
+    /// Replaces the alias at the start of a line by what it stands for, and keeps the rest of the line.
     ///
     /// # Errors
-    /// When the alias refers to itself.
+    /// If the alias refers to itself.
     pub fn expand<'a>(&self, line: &'a str) -> Result<Cow<'a, str>, AliasError> {
         let mut expanded = Cow::Borrowed(line);
         let mut used: Vec<&str> = Vec::new();
@@ -128,7 +128,8 @@ impl Aliases {
         Ok(expanded)
     }
 
-    /// A line that starts with an alias, to be completed or coloured as what that stands for.
+    /// Expands a line that starts with an alias, so that it can be completed or coloured like the command it stands
+    /// for.
     pub fn expanded(&self, line: &str) -> Option<Expanded> {
         let (_, _, rest) = self.first_of(line)?;
         let expanded = self.expand(line).ok()?.into_owned();
@@ -136,7 +137,7 @@ impl Aliases {
         Some(Expanded { line: expanded, typed_start, start })
     }
 
-    /// The alias that a line starts with, what it stands for, and the rest of the line.
+    /// Returns the alias a line starts with, what it stands for, and the rest of the line.
     fn first_of<'l>(&self, line: &'l str) -> Option<(&str, &str, &'l str)> {
         let word = line.trim_start();
         let (word, rest) = word.split_at(word.find(char::is_whitespace).unwrap_or(word.len()));
@@ -145,16 +146,16 @@ impl Aliases {
     }
 }
 
-/// A line with what an alias stands for in its place.
+/// A line with its alias expanded.
 pub struct Expanded {
     pub line: String,
-    /// Start of the rest of the line in the line as typed.
+    /// Where the rest of the line starts in the line as typed.
     pub typed_start: usize,
-    /// Start of the rest in the expanded line.
+    /// Where the rest starts in the expanded line.
     pub start: usize,
 }
 
-/// A name without its dot, in small letters.
+/// Removes the dot of a name, and converts it to lower case.
 fn plain(name: &str) -> String {
     name.strip_prefix('.').unwrap_or(name).to_ascii_lowercase()
 }

@@ -1,28 +1,28 @@
-//! Display settings of a session, and what one command makes of them.
+//! Display settings of a session, and how one command combines them with its options.
 
 use crate::terminal::Screen;
 use crate::terminal::clip::BREAK;
 use crate::values::{ProcessFormat, TimeDigits, TimeFormat};
 
-/// Choices about the output, by the options of a command or for the session. An option after a `.dump` wins
-/// over the session; what neither chose is as usual.
+/// Choices about the output, from the options of a command or from the session. An option of `.dump` wins over the
+/// session; what neither chose has its default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DisplayArgs {
-    /// `-TimeFmt`: how points in time are written.
+    /// `-TimeFmt`: how to write points in time.
     pub time_format: Option<TimeFormat>,
     /// `-TimeDigits`: digits after the second.
     pub time_digits: Option<TimeDigits>,
-    /// `-ProcessFmt`: what follows the name of a process that started or ended in the trace.
+    /// `-ProcessFmt`: what to write after a process that started or ended in the trace.
     pub process_format: Option<ProcessFormat>,
     /// `-NoDigitSep`: no separators between thousands.
     pub no_digit_separator: bool,
-    /// `-Clip` and `-NoClip`: cut lines at the width of the terminal, or do not.
+    /// `-Clip` and `-NoClip`: whether to cut lines at the width of the terminal.
     pub clip: Option<bool>,
-    /// `.pager`: show answers that are longer than the screen page by page.
+    /// `.pager`: whether to page answers that are longer than the screen.
     pub pager: Option<bool>,
-    /// `-ShowFullFileName`: the whole path above the objects of a file.
+    /// `-ShowFullFileName`: whether to show the full path above the objects of a file.
     pub full_file_name: Option<bool>,
-    /// `-PlainProcessNames`: names of executables, also where a service has a better name.
+    /// `-PlainProcessNames`: use names of executables even where a service has a better name.
     pub plain_process_names: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct StackDisplayArgs {
 }
 
 impl StackDisplayArgs {
-    /// An option about frames where no stacks are printed.
+    /// Returns an option about frames that was given without `-ShowStack`.
     pub fn option_without_stacks(self) -> Option<&'static str> {
         let options = [(self.address, "-ShowAddress"), (self.line, "-ShowLine")];
         let given = options.into_iter().find(|(is_given, _)| *is_given && !self.show);
@@ -46,10 +46,10 @@ impl StackDisplayArgs {
     }
 }
 
-/// Display settings of one command: its options, else the session's settings, else the defaults.
+/// Display settings of one command: its options, then the session's settings, then the defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Display {
-    /// Screen that the output goes to.
+    /// Where the output goes.
     pub screen: Screen,
     /// Format of points in time.
     pub time_format: TimeFormat,
@@ -61,24 +61,24 @@ pub struct Display {
     pub digit_separator: bool,
     /// Whether lines are cut at the width of the terminal.
     pub clip: bool,
-    /// Whether files are shown with their whole path.
+    /// Whether to show files with their full path.
     pub full_file_name: bool,
-    /// Whether processes go by the names of their executables.
+    /// Whether to use the names of executables for processes.
     pub plain_process_names: bool,
 }
 
 impl Display {
-    /// Indentation of lines below others, at such a level: little on a screen, a tab in a pipe.
+    /// Returns the indentation of nested lines: little on a screen, tabs in a pipe.
     pub fn indent(&self, levels: usize) -> String {
         if self.clip { "  " } else { "\t" }.repeat(levels)
     }
 
-    /// A text of which nothing is cut on a narrow screen.
+    /// Lets a text wrap on a narrow screen instead of being cut.
     pub fn whole(&self, text: &str) -> String {
         text.replace(' ', &format!(" {}", self.line_break()))
     }
 
-    /// Break after which a line may continue on the next one if the screen is too narrow for it.
+    /// Returns a mark after which a line may continue on the next one if the screen is too narrow.
     pub fn line_break(&self) -> &'static str {
         if self.clip { BREAK } else { "" }
     }
@@ -92,7 +92,7 @@ impl Default for Display {
 }
 
 impl DisplayArgs {
-    /// Fills in choices that are open with those of `fallback`.
+    /// Fills open choices from `fallback`.
     pub fn or(self, fallback: DisplayArgs) -> DisplayArgs {
         DisplayArgs {
             time_format: self.time_format.or(fallback.time_format),
@@ -106,7 +106,7 @@ impl DisplayArgs {
         }
     }
 
-    /// Display settings of a command with these options.
+    /// Returns the display settings of a command with these options.
     pub fn display(&self, args: &DisplayArgs, screen: Screen) -> Display {
         let merged = args.or(*self);
         Display {

@@ -17,10 +17,10 @@ use crate::paths::{Overwrite, OverwriteError, exclusive_lock, write_whole};
 use crate::suggest::followed_by;
 use crate::values::ValueError;
 
-/// The table of the aliases.
+/// Name of the table of aliases.
 const ALIASES: &str = "aliases";
 
-/// The largest file that is read, bytes.
+/// Largest file that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// A configuration file that cannot be read or written.
@@ -54,7 +54,7 @@ pub enum ConfigError {
     Overwrite(#[from] OverwriteError),
 }
 
-/// What a file is read as, and the option that names another one.
+/// What a file is read as, and the option that names another file.
 #[derive(Debug, Clone, Copy)]
 pub struct Role {
     noun: &'static str,
@@ -64,7 +64,7 @@ pub struct Role {
 const CONFIGURATION: Role = Role { noun: "configuration", option: "--config" };
 const KNOWN_LEAKS: Role = Role { noun: "list of known leaks", option: "-Ignore" };
 
-/// Error in a line of the configuration file.
+/// An error in a line of the configuration file.
 #[derive(Debug, Error)]
 pub enum Problem {
     #[error("{0}")]
@@ -85,15 +85,15 @@ pub enum Problem {
     NoLeak(String),
 }
 
-/// Location of the configuration.
+/// Where the configuration file is.
 #[derive(Debug, Clone, Default)]
 pub struct ConfigFile {
     path: Option<PathBuf>,
-    /// Whether the command line names it, so that it has to be there.
+    /// Whether it was named on the command line, and so must exist.
     is_named: bool,
 }
 
-/// Settings and aliases in the file.
+/// Contents of the file.
 #[derive(Debug, Default)]
 pub struct Contents {
     pub choices: Choices,
@@ -102,7 +102,7 @@ pub struct Contents {
     pub ignored: IgnoreList,
 }
 
-/// Change to an entry of the file: a new value, or `None` to remove it.
+/// A change to the file: a new value, or `None` to remove the entry.
 #[derive(Debug, Clone, Copy)]
 pub enum Entry<'a> {
     Setting(Key, Option<&'a str>),
@@ -110,7 +110,7 @@ pub enum Entry<'a> {
 }
 
 impl ConfigFile {
-    /// The file in the platform's folder for configurations; it may be missing.
+    /// The file in the platform's configuration folder; it need not exist.
     pub fn usual() -> ConfigFile {
         let folder = dirs::config_dir();
         let path = folder.map(|folder| folder.join("handlescope").join(FILE_NAME));
@@ -145,10 +145,10 @@ impl ConfigFile {
         }
     }
 
-    /// Writes an entry into the file, whose comments stay.
+    /// Writes an entry into the file, and keeps comments.
     ///
     /// # Errors
-    /// When the file cannot be read or written. Then it stays as it was.
+    /// If the file cannot be read or written. Then it stays as it was.
     pub fn write(&self, entry: Entry<'_>) -> Result<&Path, ConfigError> {
         let path = self.path.as_deref().ok_or(ConfigError::NoPlace)?;
         // Another process may write the file at the same time.
@@ -197,7 +197,7 @@ impl IgnoreList {
     /// Reads a file of known leaks.
     ///
     /// # Errors
-    /// When it cannot be read, or has anything but tables `[[ignore]]` of known leaks.
+    /// If it cannot be read, or has anything but `[[ignore]]` tables of known leaks.
     pub fn open(path: &Path) -> Result<Self, ConfigError> {
         let text = text_of(path, KNOWN_LEAKS)?;
         let document =
@@ -215,7 +215,7 @@ impl IgnoreList {
     }
 }
 
-/// The text of a file.
+/// Reads the text of a file.
 fn text_of(path: &Path, role: Role) -> Result<String, ConfigError> {
     let path_of_error = || path.to_path_buf();
     let unread = |source| ConfigError::Unread { path: path_of_error(), role, source };
@@ -228,7 +228,7 @@ fn text_of(path: &Path, role: Role) -> Result<String, ConfigError> {
     String::from_utf8(bytes).map_err(|_| ConfigError::NotText { path: path_of_error(), role })
 }
 
-/// A value in the type that its setting has.
+/// Converts a value to the type of its setting.
 fn setting(key: Key, text: &str) -> Value {
     match key {
         Key::TimeDigits => text.parse::<i64>().map_or_else(|_| text.into(), Value::from),
@@ -245,13 +245,13 @@ fn setting(key: Key, text: &str) -> Value {
     }
 }
 
-/// The name as the table has it, in whatever case.
+/// Returns a name as the table spells it, ignoring case.
 fn known(table: &Table, name: &str) -> Option<String> {
     let mut names = table.iter().map(|(known, _)| known);
     names.find(|known| known.eq_ignore_ascii_case(name)).map(str::to_owned)
 }
 
-/// Replaces a value in its place, or adds it.
+/// Replaces a value in place, or adds it.
 fn put(table: &mut Table, name: &str, mut value: Value) {
     let name = known(table, name).unwrap_or_else(|| name.to_owned());
     match table.get_mut(&name).and_then(Item::as_value_mut) {
@@ -263,8 +263,8 @@ fn put(table: &mut Table, name: &str, mut value: Value) {
     }
 }
 
-/// The text without the lines of a value; `None` if it has no such value. Comments above them stay, because they may be
-/// about the following values, too.
+/// Removes the lines of a value from the text; `None` if it has no such value. Comments above stay, because they may
+/// also be about the values below.
 fn without(text: &str, table: &Table, name: &str) -> Option<String> {
     let (key, item) = table.get_key_value(&known(table, name)?)?;
     let (before, _) = text.split_at_checked(key.span()?.start)?;
@@ -313,7 +313,7 @@ fn contents(
     Ok(contents)
 }
 
-/// The text of a value; `None` if it is a table, a list or a time.
+/// Returns the text of a value; `None` if it is a table, a list or a time.
 fn value(item: &Item) -> Option<String> {
     match item.as_value()? {
         Value::String(text) => Some(text.value().clone()),
@@ -332,7 +332,7 @@ fn wrong(path: &Path, line: usize, problem: Problem) -> ConfigError {
     ConfigError::Content { path: path.to_path_buf(), line, problem: Box::new(problem) }
 }
 
-/// The line of a key of a table.
+/// Returns the line of a key in a table.
 fn line_at(text: &str, table: &Table, name: &str) -> usize {
     let key = table.key(name).and_then(toml_edit::Key::span);
     line_of(text, key.map_or(0, |span| span.start))
@@ -407,7 +407,7 @@ mod tests {
         assert_eq!((first.reason(), second.reason()), ("by design", "fixed"));
         assert_eq!(second.expired().expect("a day").to_string(), "2026-02-03");
         assert_eq!(ignored.active().count(), 1);
-        // A setting is written above the tables.
+        // The setting is written above the tables.
         file.write(Entry::Setting(Key::TimeDigits, Some("3"))).expect("written");
         assert_eq!(file.read(|_| false).expect("a configuration").ignored.entries().len(), 2);
     }

@@ -1,5 +1,5 @@
-//! Known leaks that answers leave out: the tables `[[ignore]]` of the configuration file, and of the files that `-Ignore`
-//! names. This is the only place that says whether an entry matches.
+//! Known leaks that answers leave out: the `[[ignore]]` tables of the configuration file and of the files given by
+//! `-Ignore`. Whether an entry matches is decided only here.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
@@ -19,14 +19,14 @@ use crate::values::{ValueError, no_choice};
 /// The name of the tables.
 pub const IGNORE: &str = "ignore";
 
-/// What may stand in such a table.
+/// Keys allowed in such a table.
 const KEYS: [&str; 6] = ["program", "type", "function", "stack", "reason", "until"];
 
 /// Known leaks, in the order of their files.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct IgnoreList(Vec<Arc<IgnoreEntry>>);
 
-/// A known leak: what it has in common with those that are left out, and why they are.
+/// A known leak: the filters that describe it, and why it is ignored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IgnoreEntry {
     program: Option<ProcessFilter>,
@@ -34,7 +34,7 @@ pub struct IgnoreEntry {
     function: Option<Filter>,
     stack: Option<Filter>,
     reason: String,
-    /// The last day on which it counts, UTC.
+    /// The last day on which the entry applies, UTC.
     until: Option<Date>,
     path: PathBuf,
     line: usize,
@@ -44,11 +44,11 @@ pub struct IgnoreEntry {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ignoring {
     pub list: IgnoreList,
-    /// Whether the answer has only what it would leave out.
+    /// Whether the answer shows only what it would leave out.
     pub shows_ignored: bool,
 }
 
-/// A table that is no known leak.
+/// A table that does not describe a known leak.
 #[derive(Debug, Error)]
 pub enum IgnoreProblem {
     #[error("{IGNORE}: is not a list of tables; write [[{IGNORE}]], and below it KEY = \"VALUE\"")]
@@ -68,10 +68,10 @@ pub enum IgnoreProblem {
 }
 
 impl IgnoreEntry {
-    /// Reads a table that stands in this line of a file.
+    /// Reads a table that starts in this line of a file.
     ///
     /// # Errors
-    /// When it is no known leak; with the key that is wrong, if one is.
+    /// If it does not describe a known leak; with the key at fault, if there is one.
     fn new(
         table: &Table,
         path: &Path,
@@ -122,8 +122,8 @@ impl IgnoreEntry {
         Ok(entry)
     }
 
-    /// Whether a leak is ignored by its program, type and function; the create stacks have to pass
-    /// [`stack`](Self::stack), too.
+    /// Whether a leak is ignored by its program, type and function. Its create stacks must pass [`stack`](Self::stack),
+    /// too.
     pub fn matches(&self, program: &str, type_name: &str, function: Option<&str>) -> bool {
         let passes = |filter: &Option<Filter>, text: &str| {
             filter.as_ref().is_none_or(|filter| filter.matches(text))
@@ -133,7 +133,7 @@ impl IgnoreEntry {
             && passes(&self.function, function.unwrap_or_default())
     }
 
-    /// The filter that all create stacks have to pass.
+    /// The filter that all create stacks must pass.
     pub fn stack(&self) -> Option<&Filter> {
         self.stack.as_ref()
     }
@@ -143,13 +143,13 @@ impl IgnoreEntry {
         &self.reason
     }
 
-    /// The last day on which it counted, if that is over.
+    /// The last day on which the entry applied, if that day is over.
     pub fn expired(&self) -> Option<Date> {
         self.until.filter(|until| *until < TimeZone::UTC.to_datetime(Timestamp::now()).date())
     }
 }
 
-/// The place of an entry, as in `handlescope.toml: line 7`.
+/// Prints where an entry is: `handlescope.toml: line 7`.
 impl Display for IgnoreEntry {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}: line {}", Untrusted(&self.path), self.line)
@@ -157,10 +157,10 @@ impl Display for IgnoreEntry {
 }
 
 impl IgnoreList {
-    /// Reads the tables `[[ignore]]` of a file, the first of which stands in this line.
+    /// Reads the `[[ignore]]` tables of a file; `line` is that of the first one.
     ///
     /// # Errors
-    /// When a table is no known leak; with its line.
+    /// If a table does not describe a known leak; with its line.
     pub(super) fn read(
         item: &Item,
         line: usize,
@@ -189,12 +189,12 @@ impl IgnoreList {
         &self.0
     }
 
-    /// The entries that count today.
+    /// The entries that apply today.
     pub fn active(&self) -> impl Iterator<Item = &Arc<IgnoreEntry>> {
         self.0.iter().filter(|entry| entry.expired().is_none())
     }
 
-    /// The entry that ignores a leak, whose stack is a text with a line for each frame.
+    /// Finds the entry that ignores a leak. `stack` has one line per frame.
     pub fn find(
         &self,
         program: &str,
@@ -210,13 +210,13 @@ impl IgnoreList {
 }
 
 impl Ignoring {
-    /// Whether an answer has a leak that is, or is not, ignored.
+    /// Whether the answer shows a leak, given the entry that ignores it, if any.
     pub fn shows(&self, ignored: Option<&Arc<IgnoreEntry>>) -> bool {
         ignored.is_some() == self.shows_ignored
     }
 }
 
-/// A text, or a day that is written without quotes.
+/// Returns the text of an item; a day may be written without quotes.
 fn text_of(item: &Item) -> Option<String> {
     match item.as_value()? {
         Value::String(text) => Some(text.value().clone()),

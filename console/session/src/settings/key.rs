@@ -1,4 +1,4 @@
-//! The settings by their names in the configuration file, and what one source says about them.
+//! The settings: their names in the configuration file, and what one source says about each.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::values::{
     time_words,
 };
 
-/// The name of the configuration file in the platform's folder for configurations.
+/// Name of the configuration file in the platform's configuration folder.
 pub const FILE_NAME: &str = "handlescope.toml";
 
 /// A setting that can be kept in the configuration file.
@@ -34,16 +34,16 @@ pub enum Key {
     SqlViews,
 }
 
-/// What happens where symbols are missing and no server is named.
+/// What to do if symbols are missing and no server is named.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum SymbolDownload {
-    /// The prompt offers to download them from Microsoft.
+    /// Offer at the prompt to download them from Microsoft.
     #[default]
     Ask,
-    /// They are downloaded from Microsoft.
+    /// Download them from Microsoft.
     Always,
-    /// Nothing is downloaded or offered.
+    /// Download and offer nothing.
     Never,
 }
 
@@ -75,10 +75,10 @@ impl Key {
     /// All settings, in the order of the help.
     pub const ALL: &[Key] = Key::VARIANTS;
 
-    /// The setting of this name.
+    /// Returns the setting of this name.
     ///
     /// # Errors
-    /// When there is none; lists them.
+    /// If there is none; lists the names.
     pub fn named(name: &str) -> Result<Key, ValueError> {
         let named = Key::ALL.iter().find(|key| key.name().eq_ignore_ascii_case(name));
         named.copied().ok_or_else(|| no_choice(name, || Key::ALL.iter().map(|key| key.name())))
@@ -88,7 +88,7 @@ impl Key {
         self.into()
     }
 
-    /// The options, commands and variables that count before the configuration file, the first one first.
+    /// Options, commands and variables that take precedence over the configuration file, highest first.
     pub fn before_file(self) -> &'static [&'static str] {
         self.texts().0
     }
@@ -98,7 +98,7 @@ impl Key {
         self.texts().1
     }
 
-    /// Sources that count before the configuration file, and the default value.
+    /// What takes precedence over the configuration file, and the default value.
     fn texts(self) -> (&'static [&'static str], &'static str) {
         match self {
             Key::SymbolPath => (&[".sympath", "--symbol-path", "_NT_SYMBOL_PATH"], "(not set)"),
@@ -115,20 +115,20 @@ impl Key {
         }
     }
 
-    /// Sources of the value, the first one first.
+    /// Describes where the value comes from, highest precedence first.
     pub fn sources(self) -> String {
         let before: String = self.before_file().iter().map(|name| format!("{name}, ")).collect();
         format!("{before}{self} of {FILE_NAME}, else {}", self.usual())
     }
 
-    /// Sources of the value that an option or command of these names decides, in a sentence.
+    /// Describes, in a sentence, where the value set by an option or command with one of these names comes from.
     pub fn sources_of(names: &[&str]) -> Option<String> {
         let mut keys = Key::ALL.iter();
         let key = keys.find(|key| key.before_file().iter().any(|name| names.contains(name)))?;
         Some(format!("Comes from {}.", key.sources()))
     }
 
-    /// The words it takes, each with its meaning; none when it takes other values, too.
+    /// The words it accepts and their meanings; empty if it accepts other values, too.
     pub fn words(self) -> Vec<(&'static str, &'static str)> {
         match self {
             Key::SymbolDownload => {
@@ -143,7 +143,7 @@ impl Key {
     }
 }
 
-/// Settings from one source; those it leaves open, the next one decides.
+/// Settings from one source; open ones are left to the next source.
 #[derive(Debug, Clone, Default)]
 pub struct Choices {
     pub symbol_path: Option<SymbolPath>,
@@ -151,15 +151,15 @@ pub struct Choices {
     pub display: DisplayArgs,
     pub color: Option<ColorChoice>,
     pub system_modules: Option<SystemModules>,
-    /// The folder of the views of the user.
+    /// The folder of the user's own views.
     pub sql_views: Option<PathBuf>,
 }
 
 impl Choices {
-    /// Reads a value as the configuration file and the commands of the console write it; none leaves the setting open.
+    /// Sets a value as the configuration file and the console's commands write it; `None` leaves the setting open.
     ///
     /// # Errors
-    /// When the setting does not take it. Then nothing has changed.
+    /// If the setting does not accept it. Then nothing has changed.
     pub fn set(&mut self, key: Key, text: Option<&str>) -> Result<(), ValueError> {
         let Choices { symbol_path, symbol_download, display, color, system_modules, sql_views } =
             self;
@@ -181,7 +181,7 @@ impl Choices {
         Ok(())
     }
 
-    /// The value as it is shown, without secrets; `None` if the setting is left open.
+    /// Returns the value as shown, without secrets; `None` if the setting is open.
     pub fn text(&self, key: Key) -> Option<String> {
         let Choices { symbol_path, symbol_download, display, color, system_modules, sql_views } =
             self;
@@ -200,7 +200,7 @@ impl Choices {
         }
     }
 
-    /// The value as it is written into the file, secrets included.
+    /// Returns the value as written to the file, including secrets.
     pub fn written(&self, key: Key) -> Option<String> {
         match (key, &self.symbol_path) {
             (Key::SymbolPath, Some(path)) => Some(path.text().to_owned()),
@@ -214,7 +214,7 @@ fn color_choice(word: &str) -> Result<ColorChoice, ValueError> {
     ColorChoice::from_str(word, true).map_err(|_| no_choice(word, words))
 }
 
-/// A list of modules of the system.
+/// Reads a list of system modules.
 fn modules(text: &str) -> Result<SystemModules, ValueError> {
     SystemModules::new(text).map_err(|error| ValueError::Filter { reason: error.to_string() })
 }
@@ -223,7 +223,7 @@ fn modules(text: &str) -> Result<SystemModules, ValueError> {
 mod tests {
     use super::*;
 
-    /// A value of each setting that is not the usual one.
+    /// A non-default value of each setting.
     const VALUES: [(Key, &str); 11] = [
         (Key::SymbolPath, "srv*c*https://x"),
         (Key::SymbolDownload, "always"),

@@ -1,4 +1,4 @@
-//! The settings: what the session, the command line, the environment and the configuration file say, and what counts.
+//! Settings from the session, the command line, the environment and the configuration file, and which of them wins.
 
 mod aliases;
 mod display;
@@ -19,7 +19,7 @@ use crate::filter::SystemModules;
 use crate::terminal::{ColorChoice, Screen, refuses_color, refuses_pager};
 use handlescope_symbols::SymbolPath;
 
-/// Source of the value of a setting; the first one that has a value counts.
+/// Where the value of a setting comes from; the first source that has one wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     Session,
@@ -38,18 +38,18 @@ pub struct Settings {
     pub environment: Choices,
     /// The configuration file.
     pub file: ConfigFile,
-    /// Settings in the file when it was read, with changes made since.
+    /// Settings from the file as read, with changes made since.
     pub in_file: Choices,
     pub aliases: Aliases,
-    /// Known leaks in the file.
+    /// Known leaks from the file.
     pub ignored: IgnoreList,
 }
 
 impl Settings {
-    /// Reads the environment and the configuration file. A word is no alias if it `is_command`.
+    /// Reads the environment and the configuration file. A name for which `is_command` holds cannot be an alias.
     ///
     /// # Errors
-    /// When the file cannot be read or has an invalid entry.
+    /// If the file cannot be read or has an invalid entry.
     pub fn read(
         file: ConfigFile,
         is_command: impl Fn(&str) -> bool,
@@ -67,7 +67,7 @@ impl Settings {
         Ok(Settings { environment, file, in_file, aliases, ignored, ..Settings::default() })
     }
 
-    /// Default settings, but without colours.
+    /// Default settings, without colours.
     pub fn colorless() -> Settings {
         let command_line = Choices { color: Some(ColorChoice::Never), ..Choices::default() };
         Settings { command_line, ..Settings::default() }
@@ -82,12 +82,12 @@ impl Settings {
         ]
     }
 
-    /// The first choice that a source has made.
+    /// Returns the choice of the first source that made one.
     fn first<'a, T>(&'a self, choice: impl Fn(&'a Choices) -> Option<T>) -> Option<T> {
         self.layers().into_iter().find_map(|(_, choices)| choice(choices))
     }
 
-    /// The value of a setting as it can be written, without secrets, and where it comes from.
+    /// Returns the value of a setting as text, without secrets, and where it comes from.
     pub fn value(&self, key: Key) -> (String, Source) {
         let value = self
             .layers()
@@ -96,7 +96,7 @@ impl Settings {
         value.unwrap_or_else(|| (key.usual().to_owned(), Source::Usual))
     }
 
-    /// Locations to search for symbols.
+    /// Where to look for symbols.
     pub fn symbol_path(&self) -> SymbolPath {
         let path = self.first(|choices| choices.symbol_path.clone()).unwrap_or_default();
         match self.symbol_download() {
@@ -105,17 +105,17 @@ impl Settings {
         }
     }
 
-    /// What happens where symbols are missing and no server is named.
+    /// What to do if symbols are missing and no server is named.
     pub fn symbol_download(&self) -> SymbolDownload {
         self.first(|choices| choices.symbol_download).unwrap_or_default()
     }
 
-    /// Locations to search for symbols unless the session or the command line gives some.
+    /// Where to look for symbols unless the session or the command line says so.
     pub fn configured_symbol_path(&self) -> Option<&SymbolPath> {
         self.environment.symbol_path.as_ref().or(self.in_file.symbol_path.as_ref())
     }
 
-    /// Choice of when to use colours.
+    /// When to use colours.
     pub fn color(&self) -> ColorChoice {
         self.first(|choices| choices.color).unwrap_or_default()
     }
@@ -126,22 +126,22 @@ impl Settings {
             .unwrap_or_else(|| SystemModules::usual())
     }
 
-    /// The folder of the views of the user.
+    /// The folder of the user's own views.
     pub fn sql_views(&self) -> Option<&Path> {
         self.first(|choices| choices.sql_views.as_deref())
     }
 
-    /// Whether long answers are shown page by page.
+    /// Whether to page long answers.
     pub fn pager(&self) -> bool {
         self.display_args().pager.unwrap_or(true)
     }
 
-    /// Display settings of a command with these options.
+    /// Returns the display settings of a command with these options.
     pub fn display(&self, args: &DisplayArgs, screen: Screen) -> Display {
         self.display_args().display(args, screen)
     }
 
-    /// Display settings of commands without options of their own.
+    /// Returns the display settings of commands without options of their own.
     pub fn display_args(&self) -> DisplayArgs {
         let layers = self.layers().map(|(_, choices)| choices.display);
         layers.into_iter().reduce(DisplayArgs::or).unwrap_or_default()

@@ -1,11 +1,11 @@
-//! Lines that fit the terminal.
+//! Fits lines to the width of the terminal.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
 use console::{AnsiCodeIterator, measure_text_width, truncate_str};
 
-/// Stands where a line was cut.
+/// Shown where a line was cut.
 const CUT: &str = "…";
 
 /// Ends all colours.
@@ -14,25 +14,24 @@ const RESET: &str = "\u{1b}[0m";
 /// Columns between tab stops.
 const TAB: usize = 8;
 
-/// Mark where a line that is too long may continue on the next one, further indented: ASCII's unit
-/// separator. Only for a [`Clip`] that has a width.
+/// Marks where a line that is too long may continue on the next one, indented further: ASCII's unit separator. Only for
+/// a [`Clip`] with a width.
 pub const BREAK: &str = "\u{1f}";
 
-/// Indentation of a continued line, beyond that of its start.
+/// Extra indentation of continued lines.
 const INDENT: usize = 4;
 
-/// Number of bytes at which a line is cut, even if its end has not come yet.
+/// A line longer than this is cut, even if its end has not come yet.
 const MAX_BYTES: usize = 1 << 16;
 
-/// Passes lines on, fitted to a width: a line that is longer continues on the next one where it has a
-/// [`BREAK`], and is cut where it has none. Colours count for nothing and end where a cut line ends, a wide
-/// character counts for two.
+/// Passes lines on, fitted to a width. A line that is too long continues on the next one at a [`BREAK`]; without one,
+/// it is cut. Colours take no columns and end where a cut line ends; wide characters take two columns.
 pub struct Clip<W: Write> {
     out: W,
-    /// Columns; `None` passes everything on as it is.
+    /// Columns; `None` passes everything on unchanged.
     width: Option<usize>,
     line: Vec<u8>,
-    /// Whether the rest of the line is dropped, because it was cut already.
+    /// Whether the line was cut, so that the rest of it is dropped.
     is_cut: bool,
 }
 
@@ -59,7 +58,7 @@ impl<W: Write> Clip<W> {
         Ok(())
     }
 
-    /// Writes the line so far, unless that was done when it was cut.
+    /// Writes the line so far, unless it was written when it was cut.
     fn end_line(&mut self) -> io::Result<()> {
         match self.width.filter(|_| !self.line.is_empty()) {
             Some(width) => self.write_line(width),
@@ -107,22 +106,22 @@ impl<W: Write> Write for Clip<W> {
     }
 }
 
-/// Columns of a text that is on one line.
+/// Returns the number of columns of a single line.
 pub fn width_of(text: &str) -> usize {
     text.split(BREAK).map(measure_text_width).sum()
 }
 
-/// Cuts a line to at most `width` columns: a long one keeps its beginning.
+/// Cuts a line to at most `width` columns, and keeps the beginning.
 pub fn cut(line: &str, width: usize) -> Cow<'_, str> {
     truncate_str(line, width, CUT)
 }
 
-/// Shortens a name to at most `width` columns: a long one keeps its end.
+/// Shortens a name to at most `width` columns, and keeps the end.
 fn shortened(name: &str, width: usize) -> Cow<'_, str> {
     if measure_text_width(name) <= width {
         return Cow::Borrowed(name);
     }
-    let mut columns = 1; // of the ellipsis
+    let mut columns = 1; // for the ellipsis
     let kept = name.char_indices().rev().take_while(|(_, character)| {
         columns += measure_text_width(character.encode_utf8(&mut [0; 4]));
         columns <= width
@@ -131,7 +130,7 @@ fn shortened(name: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{CUT}{}", &name[start..]))
 }
 
-/// Shortens a name to at most `width` columns: a long one keeps its beginning and its end.
+/// Shortens a name to at most `width` columns, and keeps the beginning and the end.
 pub fn cut_in_the_middle(name: &str, width: usize) -> Cow<'_, str> {
     if measure_text_width(name) <= width {
         return Cow::Borrowed(name);
@@ -141,7 +140,7 @@ pub fn cut_in_the_middle(name: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{start}{end}"))
 }
 
-/// Splits a line at its breaks into as many lines as it takes.
+/// Splits a line at its breaks into as many lines as needed.
 fn broken(line: &str, width: usize) -> Vec<String> {
     let joined = line.replace(BREAK, "");
     if joined.len() == line.len() || measure_text_width(&joined) <= width {
@@ -161,7 +160,7 @@ fn broken(line: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A line with spaces up to the next tab stop instead of tabs.
+/// Expands the tabs of a line to spaces.
 fn without_tabs(line: &str) -> Cow<'_, str> {
     if !line.contains('\t') {
         return Cow::Borrowed(line);
@@ -192,7 +191,7 @@ mod tests {
     use super::*;
 
     fn clipped(text: &str, width: usize) -> String {
-        // Byte by byte: no character comes whole.
+        // Byte by byte, so that no character arrives whole.
         let mut bytes = Vec::new();
         let mut clip = Clip::new(&mut bytes, Some(width));
         for byte in text.bytes() {

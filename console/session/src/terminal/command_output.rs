@@ -1,26 +1,26 @@
-//! The output of the results of one command.
+//! Output of the results of one command.
 
 use std::io::{self, Write};
 
 use crate::cancel::{Cancel, Cancelled};
 use crate::terminal::Spinner;
 
-/// Standard output for the time of one command: the spinner is gone before the first result, and
-/// after Ctrl-C nothing more is written than the rest of the line, unless that is long.
+/// Standard output during one command. The spinner disappears before the first result. After Ctrl-C only the rest of
+/// the current line is written, and not even that if it is long.
 pub struct CommandOutput<'a> {
     out: &'a mut dyn Write,
     cancel: &'a Cancel,
     spinner: Spinner,
     is_inside_line: bool,
-    /// Bytes of the line that may still be written after Ctrl-C.
+    /// Bytes that may still be written after Ctrl-C.
     rest: usize,
 }
 
-/// The longest rest of a line after Ctrl-C; a document may be one line of megabytes.
+/// The most that is written of a line after Ctrl-C; a document may be a single line of megabytes.
 const MAX_REST_LENGTH: usize = 1 << 16;
 
 impl<'a> CommandOutput<'a> {
-    /// Passes on to `out` until `cancel` asks to stop.
+    /// Writes to `out` until `cancel` is set.
     pub fn new(out: &'a mut dyn Write, cancel: &'a Cancel, spinner: Spinner) -> CommandOutput<'a> {
         CommandOutput { out, cancel, spinner, is_inside_line: false, rest: MAX_REST_LENGTH }
     }
@@ -43,7 +43,7 @@ impl<'a> CommandOutput<'a> {
 impl Write for CommandOutput<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.spinner.stop();
-        // Not ErrorKind::Interrupted, after which writers try again.
+        // Not ErrorKind::Interrupted, because writers retry that.
         let allowed = self.allowed(bytes).map_err(io::Error::other)?;
         let written = self.out.write(allowed)?;
         if let Some(last) = allowed.get(..written).and_then(<[u8]>::last) {

@@ -1,4 +1,4 @@
-//! The whole terminal, for views that refresh themselves.
+//! Takes over the whole terminal, for views that refresh themselves.
 
 use std::io::{self, Stdout};
 use std::time::Duration;
@@ -14,12 +14,12 @@ use ratatui::{Frame, Terminal};
 
 use super::standard;
 
-/// The terminal of standard output, which is as it was before when this is dropped.
+/// The terminal of standard output. Dropping it restores the previous state.
 pub struct FullScreen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
 }
 
-/// A key that was pressed.
+/// A pressed key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pressed {
     Letter(char),
@@ -32,13 +32,13 @@ pub enum Pressed {
 }
 
 impl FullScreen {
-    /// Takes the terminal.
+    /// Takes over the terminal.
     ///
     /// # Errors
-    /// When it cannot be used so.
+    /// If the terminal cannot do that.
     pub fn enter() -> io::Result<FullScreen> {
         enable_raw_mode()?;
-        // From here on, an error drops it.
+        // From here on, an error drops it and restores the terminal.
         let mut screen =
             FullScreen { terminal: Terminal::new(CrosstermBackend::new(standard::out()))? };
         execute!(screen.terminal.backend_mut(), EnterAlternateScreen)?;
@@ -54,7 +54,7 @@ impl FullScreen {
         self.terminal.draw(picture).map(drop)
     }
 
-    /// Returns the next key; `None` if there is none within `wait`, or for any other event.
+    /// Returns the next key; `None` if none comes within `wait`, or for any other event.
     ///
     /// # Errors
     /// When the terminal cannot be read.
@@ -84,7 +84,7 @@ fn pressed(key: KeyEvent) -> Option<Pressed> {
 
 impl Drop for FullScreen {
     fn drop(&mut self) {
-        // An error cannot be reported any more.
+        // There is nowhere left to report an error.
         let _ = execute!(self.terminal.backend_mut(), LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
     }

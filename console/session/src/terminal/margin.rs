@@ -1,4 +1,4 @@
-//! The target for progress: standard error, with space for what the terminal itself writes.
+//! Where progress is drawn: standard error, with room for what the terminal itself echoes.
 
 use std::io;
 
@@ -7,18 +7,18 @@ use indicatif::{ProgressDrawTarget, TermLike};
 
 use super::neutral;
 
-/// The terminal echoes Ctrl-C as `^C` after the cursor. A line that fills the window would be pushed
-/// up by it, where it cannot be cleared.
+/// The terminal echoes Ctrl-C as `^C` after the cursor. A line as wide as the window would be pushed up by it, and then
+/// could not be cleared.
 const ECHO: u16 = 2;
 
-/// Pictures in a second.
+/// Redraws per second.
 const RATE: u8 = 20;
 
-/// The terminal of standard error, a little narrower than it is.
+/// The terminal of standard error, reported slightly narrower than it is.
 #[derive(Debug)]
 struct Margin(Term);
 
-/// The terminal of standard error.
+/// Returns the terminal of standard error as a target for progress bars.
 #[expect(clippy::disallowed_methods, reason = "the one place")]
 pub fn draw_target() -> ProgressDrawTarget {
     ProgressDrawTarget::term_like_with_hz(Box::new(Margin(Term::buffered_stderr())), RATE)
@@ -26,7 +26,7 @@ pub fn draw_target() -> ProgressDrawTarget {
 
 impl TermLike for Margin {
     fn width(&self) -> u16 {
-        // One more, as a cursor after the last column is on its way to the next line.
+        // One more, because a cursor after the last column is about to wrap.
         TermLike::width(&self.0).saturating_sub(ECHO + 1).max(1)
     }
 
@@ -39,7 +39,7 @@ impl TermLike for Margin {
     }
 
     fn write_str(&self, text: &str) -> io::Result<()> {
-        // The bar's own way to the start of the line.
+        // How the progress bar itself returns to the start of the line.
         if text == "\r" { self.0.write_str(text) } else { self.0.write_str(&neutral(text)) }
     }
 

@@ -1,5 +1,5 @@
-//! Messages beside the results: on standard error, so that results can be piped. Also the output
-//! beside commands: of the parser of the command line, and of panics.
+//! Messages go to standard error, so that results can be piped. Also prints what the command-line parser says, and
+//! panics.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::borrow::Cow;
@@ -18,8 +18,8 @@ use super::{
 };
 use crate::cancel::writing;
 
-/// Writer of messages, with nothing in them that a terminal would obey. A message that cannot be
-/// written is dropped, which is not a failure.
+/// Writes messages, neutralized so that they cannot control the terminal. A message that cannot be written is dropped;
+/// that is not a failure.
 pub struct Messages<'a> {
     out: &'a mut dyn Write,
     screen: Screen,
@@ -28,12 +28,12 @@ pub struct Messages<'a> {
     activity: Activity,
     /// Whether notes are left out.
     has_no_notes: bool,
-    /// Warnings that were said and hold for all answers.
+    /// Warnings already given that hold for all answers.
     said: HashSet<String>,
 }
 
 impl<'a> Messages<'a> {
-    /// Creates messages to `out`, in the style of `screen`.
+    /// Creates messages that go to `out`, in the style of `screen`.
     pub fn new(out: &'a mut dyn Write, screen: Screen) -> Messages<'a> {
         Messages {
             out,
@@ -46,7 +46,7 @@ impl<'a> Messages<'a> {
         }
     }
 
-    /// Leaves out notes while something else is reported of the same work.
+    /// Suppresses notes during `work`, while its progress is reported in another way.
     pub fn without_notes<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.has_no_notes, true);
         let result = work(self);
@@ -54,35 +54,35 @@ impl<'a> Messages<'a> {
         result
     }
 
-    /// Shows the progress of a file in `activity`, too.
+    /// Also shows the progress of a file in `activity`.
     pub fn with_activity(self, activity: Activity) -> Messages<'a> {
         Messages { activity, ..self }
     }
 
-    /// Creates messages to `out`, which is standard error, as wide as its window at any time.
+    /// Creates messages that go to standard error, which `out` is. They follow the width of its window.
     pub fn to_stderr(out: &'a mut dyn Write, color: ColorChoice) -> Messages<'a> {
         let screen = Screen::stderr(color);
         Messages { follows: Some(color), ..Messages::new(out, screen) }
     }
 
-    /// Uses colours in another way from now on, where it is decided by a [`ColorChoice`].
+    /// Changes the choice of colours, for messages created with a [`ColorChoice`].
     pub fn set_color(&mut self, color: ColorChoice) {
         self.follows = self.follows.map(|_| color);
     }
 
-    /// Shows a spinner from now on, on a terminal and if it takes long.
+    /// Shows a spinner from now on, if on a terminal and once it takes long.
     pub fn wait(&self, message: &'static str) {
         if self.is_watched() {
             self.spinner.start(message);
         }
     }
 
-    /// The spinner, for those who write beside it.
+    /// Returns the spinner, for code that writes beside it.
     pub fn spinner(&self) -> Spinner {
         self.spinner.clone()
     }
 
-    /// A progress bar for one file.
+    /// Creates a progress bar for one file.
     pub fn progress(&self, file: &Path) -> Progress {
         Progress::new(file, self.is_watched(), &self.activity)
     }
@@ -98,12 +98,12 @@ impl<'a> Messages<'a> {
         }
     }
 
-    /// A warning: the results may be wrong or incomplete.
+    /// Warns that the results may be wrong or incomplete.
     pub fn warning(&mut self, text: impl Display) {
         self.write(Role::Warning, "warning: ", text);
     }
 
-    /// A warning that holds for all answers about something, and is said once.
+    /// Warns, only once, about something that affects all answers.
     pub fn caveat(&mut self, text: String) {
         if !self.said.contains(&text) {
             self.warning(&text);
@@ -119,7 +119,7 @@ impl<'a> Messages<'a> {
         let screen = self.follows.map_or(self.screen, Screen::stderr);
         let text = format!("{label}{text}");
         let text = wrapped(&neutral_lines(&text), screen.width);
-        // A long word after the label starts on the next line, without a space.
+        // A long word after the label moves to the next line, without a space.
         let (label, text) = text.split_at(label.trim_end().len());
         let out = &mut self.out;
         self.spinner.aside(|| {
@@ -131,13 +131,13 @@ impl<'a> Messages<'a> {
     }
 }
 
-/// Prints what clap says: help to standard output, errors to standard error.
+/// Prints clap's messages: help to standard output, errors to standard error.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If writing fails.
 pub fn print_usage(message: &clap::Error, screen: Screen) -> io::Result<()> {
     let mut text = message.render().ansi().to_string();
-    // The words of the command line that it repeats may break lines, too.
+    // The words of the command line that clap quotes may contain harmful characters, too, and break lines.
     for word in std::env::args_os().map(|word| word.to_string_lossy().into_owned()) {
         for repeated in [Some(&*word), word.split_once('=').map(|(_, value)| value)] {
             let Some(repeated) = repeated.filter(|r| r.contains(is_harmful)) else { continue };
@@ -156,7 +156,7 @@ pub fn print_usage(message: &clap::Error, screen: Screen) -> io::Result<()> {
     }
 }
 
-/// Lets panics be reported as ever, but with nothing in the report that a terminal would obey.
+/// Reports panics as usual, but neutralized so that the report cannot control the terminal.
 pub fn report_panics() {
     guard::report_panics(|panic| {
         let thread = std::thread::current();
@@ -165,7 +165,7 @@ pub fn report_panics() {
         let trace = Some(trace).filter(|trace| trace.status() == BacktraceStatus::Captured);
         let trace = trace.map_or_else(String::new, |trace| format!("{trace}\n"));
         let text = format!("\nthread '{name}' {panic}\n{trace}");
-        // An error cannot be reported any more.
+        // There is nowhere left to report an error.
         let _ = Neutral::terminal(standard::error(), true).write_all(text.as_bytes());
     });
 }

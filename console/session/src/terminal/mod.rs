@@ -1,6 +1,6 @@
-//! The terminal: its width and colours, messages, progress, tables, and text that cannot disturb it.
+//! The terminal: width and colours, messages, progress, tables, and text that cannot disturb it.
 
-/// Passes methods of a trait on to the first field, which implements it, too.
+/// Forwards trait methods to the first field, which implements the trait as well.
 #[macro_export]
 macro_rules! delegate {
     ($(fn $name:ident(&mut $self:ident $(, $arg:ident: $type:ty)* $(,)?) $(-> $result:ty)?;)+) => {
@@ -78,7 +78,7 @@ impl Screen {
     }
 
     fn of(is_terminal: bool, columns: Option<u16>, color: ColorChoice) -> Screen {
-        /// Width of a terminal that does not report any.
+        /// Assumed width of a terminal that reports none.
         const COLUMNS: u16 = 80;
         Screen {
             width: is_terminal.then(|| columns.filter(|c| *c > 0).unwrap_or(COLUMNS).into()),
@@ -95,10 +95,10 @@ impl Screen {
         self.width.is_some()
     }
 
-    /// Clears standard output and what has scrolled away from it, if this is a terminal.
+    /// Clears standard output including its scrollback, if it is a terminal.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If writing fails.
     pub fn clear(&self) -> io::Result<()> {
         self.clear_on(&mut standard::out())
     }
@@ -113,25 +113,24 @@ impl Screen {
         out.flush()
     }
 
-    /// Something in the style of its role, or as it is when there are no colours.
+    /// Wraps a value in the style of its role; unchanged without colours.
     pub fn paint<T: fmt::Display>(&self, role: Role, value: T) -> Painted<T> {
         Painted { role: if self.color { role } else { Role::Plain }, value }
     }
 }
 
-/// Whether the environment asks for no colours. <https://no-color.org>: NO_COLOR is set and not empty.
+/// Whether the environment asks for no colours: NO_COLOR is set and not empty (<https://no-color.org>).
 pub fn refuses_color() -> bool {
     env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
-/// Whether the terminal understands nothing but text, as in an editor's window: neither colours, nor a pager, nor what
-/// draws progress.
+/// Whether the terminal understands only text, like an editor's window: no colours, no pager, and nothing that draws
+/// progress.
 pub fn is_dumb() -> bool {
     env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// A value with the style of a role around it. Widths given when formatting apply to the value, not to the
-/// invisible codes.
+/// A value with the style of a role around it. Format widths apply to the value, not to the invisible codes.
 #[derive(Debug, Clone, Copy)]
 pub struct Painted<T> {
     role: Role,

@@ -1,8 +1,7 @@
-//! The last step before a terminal, and before a reader of JSON: whatever was printed, nothing in
-//! it acts.
+//! The last step before a terminal or a reader of JSON: makes sure that nothing printed can control it.
 //!
-//! [`Untrusted`] escapes a name where it is put into a text. This is for what was
-//! not escaped there, and for formats that keep names as they are.
+//! [`Untrusted`] escapes names where they are put into a text. This catches what was not escaped there, and formats
+//! that keep names as they are.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -11,23 +10,23 @@ use handlescope_model::{Untrusted, is_harmful};
 
 use super::theme::COLORS;
 
-/// The longest colour that is recognized, bytes.
+/// Longest escape sequence recognized as a colour, in bytes.
 const MAX_STYLE_LENGTH: usize = 24;
 
 /// Ends all styles.
 const RESET: &[u8] = b"\x1b[0m";
 
-/// What ends a style: of texts, and of cells of tables, which have no style but a colour.
+/// Sequences that end a style: in text, and in table cells, which have only a colour.
 const END_OF_STYLES: [&[u8]; 3] = [RESET, b"\x1b[m", b"\x1b[39m"];
 
-/// Passes text on and escapes every character that [`is_harmful`].
+/// Passes text on, and escapes every [`is_harmful`] character.
 pub struct Neutral<W: Write> {
     out: W,
     escaping: Escaping,
-    /// The start of a character, or of a colour, whose end has not come yet.
+    /// The start of a character or colour that is not complete yet.
     held: Vec<u8>,
-    /// The styles that have not ended yet. They end with the line and begin again on the next one, because a pager
-    /// shows each line on its own.
+    /// Styles still open. They end with the line and start again on the next one, because a pager shows each line on
+    /// its own.
     styles: Vec<u8>,
 }
 
@@ -37,39 +36,39 @@ enum Escaping {
     Off,
     /// Lines, tabs and colours pass; the rest is escaped as in Rust.
     Terminal,
-    /// Everything that JSON allows raw, but a terminal would obey, is escaped as in JSON.
+    /// Everything that JSON allows raw but a terminal would obey is escaped as in JSON.
     Json,
 }
 
 impl Escaping {
-    /// Whether nothing in some bytes has to be escaped, as far as that is seen at once.
+    /// Whether a quick check shows that none of these bytes needs escaping.
     fn passes(self, bytes: &[u8]) -> bool {
         self == Escaping::Json && bytes.is_ascii() && !bytes.contains(&0x7F)
     }
 }
 
-/// A decision about the first bytes of the input.
+/// What to do with the first bytes of the input.
 enum Step {
     /// Pass this number of bytes.
     Pass(usize),
-    /// Pass this number of bytes, which begin or end a style.
+    /// Pass this number of bytes, which start or end a style.
     Style(usize),
     /// End the line.
     Line,
-    /// Escape this number of bytes, which are this character.
+    /// Escape this number of bytes, which encode this character.
     Escape(usize, char),
     /// Wait for more bytes.
     Wait,
 }
 
 impl<W: Write> Neutral<W> {
-    /// Creates a writer to a terminal; if it is none, everything passes as it is.
+    /// Creates a writer to a terminal; if `is_terminal` is false, everything passes unchanged.
     pub fn terminal(out: W, is_terminal: bool) -> Self {
         let escaping = if is_terminal { Escaping::Terminal } else { Escaping::Off };
         Self { out, escaping, held: Vec::new(), styles: Vec::new() }
     }
 
-    /// Creates a writer of JSON, which stays equivalent.
+    /// Creates a writer of JSON; the document stays equivalent.
     pub fn json(out: W) -> Self {
         Self { out, escaping: Escaping::Json, held: Vec::new(), styles: Vec::new() }
     }
@@ -154,7 +153,7 @@ fn step(escaping: Escaping, bytes: &[u8]) -> Step {
     match first {
         b'\n' if !is_json => Step::Line,
         b'\n' | b'\t' => Step::Pass(1),
-        // JSON strings have none of these; elsewhere they are its white space.
+        // JSON strings contain none of these; elsewhere they are its white space.
         0..b' ' if is_json => Step::Pass(1),
         0x1B => style(bytes),
         0..b' ' | 0x7F => Step::Escape(1, char::from(first)),
@@ -165,7 +164,7 @@ fn step(escaping: Escaping, bytes: &[u8]) -> Step {
     }
 }
 
-/// Decides about a character of `count` bytes.
+/// Decides what to do with a character of `count` bytes.
 fn character(bytes: &[u8], count: usize) -> Step {
     let Some(bytes) = bytes.get(..count) else { return Step::Wait };
     let character = std::str::from_utf8(bytes).ok().and_then(|text| text.chars().next());
@@ -176,8 +175,8 @@ fn character(bytes: &[u8], count: usize) -> Step {
     }
 }
 
-/// `ESC [ numbers m`, if the numbers are those of styles that hide nothing: bold, dim, underlined, colours of the
-/// text except black and those that the theme does not have.
+/// Recognizes `ESC [ numbers m` if the numbers are of styles that hide nothing: bold, dim, underlined, and text
+/// colours, except black and those the theme does not use.
 fn style(bytes: &[u8]) -> Step {
     let Some(behind) = bytes.get(1..).filter(|rest| !rest.is_empty()) else { return Step::Wait };
     let Some(rest) = behind.strip_prefix(b"[") else { return Step::Escape(1, '\u{1b}') };
@@ -213,7 +212,7 @@ fn is_visible_color(number: &[u8]) -> bool {
     number.is_some_and(|number: u8| matches!(number, 1..=15) || COLORS.contains(&number))
 }
 
-/// A text of several lines, everything else in it escaped.
+/// Escapes everything in a text except line ends.
 pub fn neutral_lines(text: &str) -> Cow<'_, str> {
     if !text.contains(|character| character != '\n' && is_harmful(character)) {
         return Cow::Borrowed(text);
@@ -222,16 +221,16 @@ pub fn neutral_lines(text: &str) -> Cow<'_, str> {
     Cow::Owned(lines.join("\n"))
 }
 
-/// A text of several lines with colours, everything else in it escaped.
+/// Escapes everything in a text except lines, tabs and colours.
 pub fn neutral(text: &str) -> String {
     let mut clean = Vec::with_capacity(text.len());
-    // Writing to memory does not fail; what is held at the end is not a complete colour.
+    // Writing to memory does not fail. Whatever is still held at the end is not a complete colour.
     let _ = Neutral::terminal(&mut clean, true).write_all(text.as_bytes());
     String::from_utf8_lossy(&clean).into_owned()
 }
 
-/// Replaces each character of a typed line that [`is_harmful`] with a harmless one of the same length:
-/// an editor counts the bytes up to the cursor.
+/// Replaces each [`is_harmful`] character of a typed line by a harmless one of the same length, because an editor
+/// counts the bytes up to the cursor.
 pub fn same_length(text: &str) -> Cow<'_, str> {
     let acts = |character| !['\n', '\t'].contains(&character) && is_harmful(character);
     if !text.contains(acts) {
@@ -251,7 +250,7 @@ pub fn same_length(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    /// Every character that acts instead of being seen.
+    /// Every character that acts instead of being shown.
     fn all_harmful() -> impl Iterator<Item = char> {
         ('\0'..=char::MAX).filter(|character| is_harmful(*character))
     }

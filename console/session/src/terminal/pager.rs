@@ -1,4 +1,4 @@
-//! Answers that are longer than the screen go through the user's pager.
+//! Sends answers that are longer than the screen through the user's pager.
 
 use std::env;
 use std::io::{self, ErrorKind, Write};
@@ -10,24 +10,25 @@ use terminal_size::{Height, Width, terminal_size_of};
 use super::{is_dumb, standard};
 use crate::cancel::waiting_for;
 
-/// The pager when the environment names none.
+/// The pager if the environment names none.
 const USUAL: &str = "less";
 
-/// Settings of the usual pager, unless the environment has others: it ends at once when all is on one screen, passes
-/// colours on, leaves the text on the screen, and ends with Ctrl-C as the command does. The text is UTF-8 in any locale.
+/// Settings of the default pager, unless the environment has its own. It quits at once if everything fits on one
+/// screen, passes colours on, leaves the text on the screen, and quits on Ctrl-C like the command. The text is UTF-8 in
+/// any locale.
 const SETTINGS: [(&str, &str); 2] = [("LESS", "FRXK"), ("LESSCHARSET", "utf-8")];
 
-/// An output that waits until an answer is complete, or longer than the screen; then a pager shows it.
-/// [`Write::flush`] ends an answer, and returns when the user has left the pager.
+/// An output that waits until an answer is complete or longer than the screen; in the latter case a pager shows it.
+/// [`Write::flush`] ends an answer, and returns once the user has left the pager.
 pub struct Paged<'a> {
     out: &'a mut dyn Write,
-    /// The program with its arguments; `None` when everything goes to `out` as it comes.
+    /// The program with its arguments; `None` if everything goes to `out` directly.
     command: Option<Vec<String>>,
     screen: PageSize,
     held: Vec<u8>,
-    /// Start of the unfinished line among the held bytes.
+    /// Where the unfinished line starts in the held bytes.
     line_start: usize,
-    /// Lines of the screen that the lines before take.
+    /// Screen lines used by the lines before it.
     lines: usize,
     pager: Option<Child>,
     was_left: bool,
@@ -41,7 +42,7 @@ struct PageSize {
 }
 
 impl PageSize {
-    /// Lines of the screen that a line takes.
+    /// Returns how many screen lines a line takes.
     fn lines_of(self, line: &[u8]) -> usize {
         let width = measure_text_width(&String::from_utf8_lossy(line));
         width.div_ceil(self.columns.max(1)).max(1)
@@ -49,7 +50,7 @@ impl PageSize {
 }
 
 impl<'a> Paged<'a> {
-    /// Passes on to `out`, which is a terminal if `is_on`.
+    /// Creates an output to `out`, which is a terminal if `is_on`.
     pub fn new(out: &'a mut dyn Write, is_on: bool) -> Self {
         let size = terminal_size_of(standard::out()).filter(|_| is_on && !is_dumb());
         let screen = size.map_or(PageSize::default(), |(Width(columns), Height(lines))| PageSize {
@@ -72,12 +73,12 @@ impl<'a> Paged<'a> {
         }
     }
 
-    /// Whether the user has left the pager before everything was written, which is not a failure.
+    /// Whether the user left the pager before everything was written, which is not a failure.
     pub fn was_left(&self) -> bool {
         self.was_left
     }
 
-    /// Starts the pager with what is held; without it, everything goes to the terminal.
+    /// Starts the pager with what is held. Without a pager, everything goes to the terminal.
     fn start(&mut self) -> io::Result<()> {
         self.out.flush()?;
         let words = self.command.as_deref().and_then(<[String]>::split_first);
@@ -94,12 +95,12 @@ impl<'a> Paged<'a> {
     }
 }
 
-/// Whether the environment asks for no pager: PAGER is set and empty.
+/// Whether the environment asks for no pager: PAGER is set but empty.
 pub fn refuses_pager() -> bool {
     env::var("PAGER").is_ok_and(|pager| command(Some(&pager)).is_none())
 }
 
-/// The words of a pager's command line; none for an empty one.
+/// Splits a pager's command line into words; `None` if it is empty.
 fn command(pager: Option<&str>) -> Option<Vec<String>> {
     let words: Vec<String> = pager.unwrap_or(USUAL).split_whitespace().map(str::to_owned).collect();
     Some(words).filter(|words| !words.is_empty())
@@ -134,7 +135,7 @@ impl Write for Paged<'_> {
     fn flush(&mut self) -> io::Result<()> {
         (self.lines, self.line_start) = (0, 0);
         if let Some(mut pager) = self.pager.take() {
-            // This ends its input.
+            // Closes the pager's input.
             drop(pager.stdin.take());
             waiting_for(&mut pager, Child::wait)?;
             return Ok(());

@@ -1,30 +1,30 @@
-//! A program of the system that takes an answer, as in `.why | grep heap`.
+//! Sends an answer to another program: `.why | grep heap`.
 
 use std::io::{self, ErrorKind, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::cancel::waiting_for;
 
-/// An output into a program. [`Write::flush`] ends an answer, and returns when the program has ended.
+/// Output to a program. [`Write::flush`] ends an answer, and returns once the program has ended.
 pub struct Piped {
     program: Child,
     status: Option<ExitStatus>,
 }
 
 impl Piped {
-    /// Starts a command line of the system's shell. What it prints goes where this program's own output goes.
+    /// Starts a command line in the system's shell. Its output goes to the same place as this program's.
     ///
     /// # Errors
-    /// When there is no shell.
+    /// If there is no shell.
     pub fn start(command_line: &str) -> io::Result<Piped> {
         let program = shell(command_line).stdin(Stdio::piped()).spawn()?;
         Ok(Piped { program, status: None })
     }
 
-    /// Ends the input of the program, and waits for its end.
+    /// Closes the program's input, and waits for its end.
     ///
     /// # Errors
-    /// When it cannot be waited for.
+    /// If waiting fails.
     pub fn finish(&mut self) -> io::Result<ExitStatus> {
         if let Some(status) = self.status {
             return Ok(status);
@@ -36,7 +36,7 @@ impl Piped {
     }
 }
 
-/// A command line as the system's shell reads it.
+/// Creates a shell that runs a command line.
 #[cfg(not(windows))]
 fn shell(command_line: &str) -> Command {
     let mut shell = Command::new("sh");
@@ -48,7 +48,7 @@ fn shell(command_line: &str) -> Command {
 fn shell(command_line: &str) -> Command {
     use std::os::windows::process::CommandExt;
     let mut shell = Command::new("cmd");
-    // The shell has quotes of its own.
+    // cmd has its own quoting.
     shell.raw_arg("/D /S /C \"").raw_arg(command_line).raw_arg("\"");
     shell
 }
@@ -66,7 +66,7 @@ impl Write for Piped {
 }
 
 impl Drop for Piped {
-    /// Leaves no program behind that waits for more.
+    /// Leaves no program behind that waits for more input.
     fn drop(&mut self) {
         let _ = self.finish();
     }

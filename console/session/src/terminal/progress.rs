@@ -1,4 +1,4 @@
-//! Signs of life on standard error: the progress bar of an extraction, the spinner of a query.
+//! Signs of life on standard error: the progress bar of an extraction and the spinner of a query.
 
 use std::fmt;
 use std::path::Path;
@@ -20,17 +20,17 @@ use super::margin::draw_target;
 /// Template while bytes are read.
 const READING: &str = "{prefix} {wide_bar} {bytes}/{total_bytes} {speed} {left:>4}";
 
-/// Template while the archive is written, whose size is not known in advance.
+/// Template while the archive is written. Its size is not known in advance.
 const WRITING: &str = "{prefix} {spinner} {msg} {elapsed}";
 
-/// Time in which no speed is known well enough to say how long the rest takes.
+/// For this long, the speed is too uncertain to estimate the remaining time.
 const UNSETTLED: Duration = Duration::from_secs(1);
 
-/// A template with what is estimated in it: the speed, and the time that is left.
+/// Adds the estimates to a template: the speed and the remaining time.
 fn style(template: &str) -> Option<ProgressStyle> {
     let style = ProgressStyle::with_template(template).ok()?;
     let is_settled = |state: &ProgressState| state.elapsed() >= UNSETTLED;
-    // A text that cannot be drawn is left out.
+    // A text that cannot be drawn is omitted.
     let speed = move |state: &ProgressState, text: &mut dyn fmt::Write| {
         if is_settled(state) {
             let _ = write!(text, "{}/s", BinaryBytes(state.per_sec() as u64));
@@ -44,13 +44,13 @@ fn style(template: &str) -> Option<ProgressStyle> {
     Some(style.with_key("speed", speed).with_key("left", left))
 }
 
-/// A progress bar that goes away when it is dropped.
+/// A progress bar that disappears when dropped.
 pub struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// A bar for one file, invisible unless it is on a terminal, of which `activity` is from now on.
+    /// Creates a bar for one file, which `activity` follows from now on. It is visible only on a terminal.
     pub fn new(file: &Path, is_watched: bool, activity: &Activity) -> Progress {
         let target = if is_watched { draw_target() } else { ProgressDrawTarget::hidden() };
         Progress::on(target, file, activity)
@@ -59,7 +59,7 @@ impl Progress {
     fn on(target: ProgressDrawTarget, file: &Path, activity: &Activity) -> Progress {
         let bar = ProgressBar::with_draw_target(None, target);
         let progress = Progress { bar };
-        // The usual style has a bar without a name.
+        // The default style has a bar without a name.
         progress.style(WRITING);
         let name = file.file_name().unwrap_or(file.as_os_str());
         progress.bar.set_prefix(Untrusted(name).to_string());
@@ -77,7 +77,7 @@ impl Progress {
 impl ExtractObserver for Progress {
     fn on_started(&self, total_bytes: u64) {
         self.style(READING);
-        // What came before says nothing about the speed.
+        // The time before this says nothing about the speed.
         self.bar.reset_elapsed();
         self.bar.reset_eta();
         self.bar.set_length(total_bytes);
@@ -100,12 +100,12 @@ impl Drop for Progress {
     }
 }
 
-/// The text of a progress bar, for where none can be drawn. Clones refer to the same bar.
+/// The text of a progress bar, for places that cannot draw one. Clones share the bar.
 #[derive(Clone, Default)]
 pub struct Activity(Arc<Mutex<Option<ProgressBar>>>);
 
 impl Activity {
-    /// The file at work and how far it is; `None` while there is no progress bar.
+    /// Returns the current file and how far it is; `None` while there is no progress bar.
     pub fn text(&self) -> Option<String> {
         let bar = lock(&self.0).clone().filter(|bar| !bar.is_finished())?;
         let (file, phase) = (bar.prefix(), bar.message());
@@ -121,27 +121,26 @@ impl Activity {
 /// Template while the end is unknown.
 const WAITING: &str = "{spinner} {msg} {elapsed}";
 
-/// Time that a command may take before a spinner shows that it still runs.
+/// How long a command may take before a spinner shows that it is still running.
 const DRAW_DELAY: Duration = Duration::from_millis(200);
 
-/// Time between two pictures of the spinner.
+/// Time between two frames of the spinner.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A spinner that appears when something takes long, and leaves no trace. Clones are the same
-/// spinner.
+/// A spinner that appears if something takes long, and leaves no trace. Clones share the spinner.
 #[derive(Clone, Default)]
 pub struct Spinner(Arc<Mutex<Option<Spinning>>>);
 
-/// A spinner at work, seen or not yet.
+/// A running spinner, visible or not yet.
 struct Spinning {
     bar: ProgressBar,
-    /// Sender of nothing; the thread ends when this is dropped.
+    /// Nothing is sent; dropping it ends the thread.
     stop: Sender<()>,
     thread: JoinHandle<()>,
 }
 
 impl Spinner {
-    /// Starts to wait.
+    /// Starts the spinner.
     pub fn start(&self, message: &'static str) {
         self.stop();
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
@@ -152,7 +151,7 @@ impl Spinner {
         let (stop, stopped) = channel();
         let seen = bar.clone();
         let thread = std::thread::Builder::new().spawn(move || spin(&seen, &stopped));
-        // Without a thread there is no spinner, which is not a failure.
+        // Without a thread there is no spinner; that is not a failure.
         *self.lock() = thread.ok().map(|thread| Spinning { bar, stop, thread });
     }
 
@@ -163,14 +162,14 @@ impl Spinner {
         }
     }
 
-    /// Takes the spinner away, if there is one. When this returns, it is gone from the screen.
+    /// Removes the spinner, if there is one. It is gone from the screen once this returns.
     pub fn stop(&self) {
         let Some(Spinning { stop, thread, .. }) = self.lock().take() else { return };
         drop(stop);
         let _ = thread.join();
     }
 
-    /// Runs something that writes to the terminal, without the spinner in its way.
+    /// Runs something that writes to the terminal, with the spinner out of the way.
     pub fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
         let bar = self.lock().as_ref().map(|spinning| spinning.bar.clone());
         match bar {
@@ -184,7 +183,7 @@ impl Spinner {
     }
 }
 
-/// Shows a spinner after a while, until nothing is left that could stop it.
+/// Shows a spinner after a delay, until its sender is dropped.
 fn spin(bar: &ProgressBar, stopped: &Receiver<()>) {
     let is_running = |time| stopped.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
     if !is_running(DRAW_DELAY) {
@@ -215,7 +214,7 @@ mod tests {
         }
     }
 
-    /// A terminal that keeps every picture.
+    /// A terminal that keeps everything drawn.
     #[derive(Debug, Clone, Default)]
     struct Pictures(Arc<Mutex<String>>);
 

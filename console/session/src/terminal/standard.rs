@@ -1,6 +1,5 @@
-//! Standard output and standard error. Nothing else opens them (`clippy.toml` sees to that), so that all that
-//! is printed goes through what this folder has: results through `Neutral`, messages
-//! through [`Messages`](super::Messages).
+//! Standard output and standard error. Nothing else opens them; `clippy.toml` enforces that. So everything printed goes
+//! through this folder: results through `Neutral`, messages through [`Messages`](super::Messages).
 
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Stderr, Stdout, Write};
@@ -9,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::cancel::writing;
 
-/// The terminal of the program, wherever its output goes.
+/// The program's terminal, wherever its output goes.
 const TERMINAL: &str = if cfg!(windows) { "CONOUT$" } else { "/dev/tty" };
 
-/// Whether there was no standard output when the program started, as after `>&-`.
+/// Whether standard output was closed when the program started, as by `>&-`.
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Standard output.
@@ -32,7 +31,7 @@ pub fn is_screen() -> bool {
     out().is_terminal() && error().is_terminal()
 }
 
-/// Returns the stream where a person sees a prompt, if there is one.
+/// Returns the stream where a person can see a prompt, if there is one.
 pub fn prompt() -> Box<dyn Write> {
     match (error().is_terminal(), out().is_terminal()) {
         (true, _) => Box::new(error()),
@@ -47,7 +46,7 @@ pub fn prompt() -> Box<dyn Write> {
 /// Standard output, where results go.
 pub struct Results(Stdout);
 
-/// Standard output, for results: when it is closed, writing fails instead of leading nowhere.
+/// Returns standard output for results. If it is closed, writing fails instead of going nowhere.
 pub fn results() -> Results {
     Results(out())
 }
@@ -57,8 +56,8 @@ impl Write for Results {
         if WAS_CLOSED.load(Ordering::Relaxed) {
             return Err(io::Error::other("standard output is closed"));
         }
-        // Bytes left in the buffer would be written at the end of the program, where no signal ends the wait for
-        // a reader.
+        // Bytes left in the buffer would be written when the program ends. At that point no signal ends the wait for a
+        // reader.
         writing(|| {
             let written = self.0.write(bytes)?;
             self.0.flush()?;
@@ -71,8 +70,8 @@ impl Write for Results {
     }
 }
 
-/// Checks whether standard output is open. Call it before `main`: Rust's runtime opens `/dev/null`
-/// in its place (`std::sys::pal::unix::init`), after which the difference is no longer visible.
+/// Checks whether standard output is open. Must be called before `main`: Rust's runtime opens `/dev/null` in its place
+/// (`std::sys::pal::unix::init`), after which nobody can tell.
 pub extern "C" fn look_before_main() {
     let folder = Path::new("/dev/fd");
     let is_closed = folder.is_dir() && fs::symlink_metadata(folder.join("1")).is_err();

@@ -1,5 +1,5 @@
-//! Tables: drawn on a terminal, plain aligned columns in a pipe. Which columns fit a screen: a number, a time, an address or
-//! a name that is broken in the middle cannot be read or copied, a long path or command line can be.
+//! Tables: drawn on a terminal, plain aligned columns in a pipe. Also decides which columns fit the screen. A number, a
+//! time, an address or a name cannot be read or copied when broken in the middle; a long path or command line can.
 
 use std::iter;
 
@@ -12,11 +12,11 @@ use crate::terminal::Screen;
 use crate::terminal::clip::cut_in_the_middle;
 use crate::terminal::wrap::{wrapped, wrapped_cell};
 
-/// The only line of a table on a terminal is below its header.
+/// On a terminal, the only line of a table is below its header.
 const DRAWN: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─'));
 
-/// A table with a header. On a terminal it has a line and is as wide as the screen at most; in a
-/// pipe the columns are only aligned, and no text is wrapped.
+/// Creates a table with a header. On a terminal it has a line below the header and is at most as wide as the screen. In
+/// a pipe the columns are only aligned, and no text is wrapped.
 pub fn table(screen: Screen, header: &[&str]) -> Table {
     let style = if screen.is_terminal() { DRAWN } else { presets::NOTHING };
     let mut table = empty(screen, style);
@@ -27,14 +27,14 @@ pub fn table(screen: Screen, header: &[&str]) -> Table {
     table
 }
 
-/// Rows without header or lines, wrapped on a terminal.
+/// Creates rows without header or lines, wrapped on a terminal.
 pub fn columns(screen: Screen, rows: impl IntoIterator<Item = impl Into<Row>>) -> Table {
     let mut table = empty(screen, presets::NOTHING);
     table.add_rows(rows);
     table
 }
 
-/// Moves numbers to the right of their columns.
+/// Right-aligns columns of numbers.
 pub fn align_right(table: &mut Table, columns: &[usize]) {
     for &index in columns {
         if let Some(column) = table.column_mut(index) {
@@ -45,14 +45,14 @@ pub fn align_right(table: &mut Table, columns: &[usize]) {
 
 /// The part of a table that fits a screen.
 pub struct Fitting {
-    /// The indexes of the columns.
+    /// Indexes of the columns.
     pub columns: Vec<usize>,
-    /// The line below it that names the others; nothing where there are none.
+    /// The line below that names the missing columns; empty if there are none.
     pub left_out: String,
 }
 
-/// Leaves columns out until the others fit the screen: of the spare ones, from the first, as many as it takes. `None`
-/// where even the others do not fit. Of the texts of `clipped` columns a part is enough.
+/// Leaves out columns until the rest fits the screen: as many of the `spare` ones as needed, in their order. `None` if
+/// even the rest does not fit. Texts in `clipped` columns may be shown in part.
 pub fn fitting(
     screen: Screen,
     header: &[&str],
@@ -66,7 +66,7 @@ pub fn fitting(
     };
     let mut left_out: Vec<usize> =
         spare.iter().filter_map(|name| header.iter().position(|title| title == name)).collect();
-    // A path or a function is worth more than figures, unless nothing else fits beside it.
+    // A path or a function matters more than figures, unless nothing else fits beside it.
     let count = |long| {
         let rows = rows.iter().map(|row| row.iter().map(String::as_str).collect());
         let rows = iter::once(header.to_vec()).chain(rows);
@@ -86,14 +86,14 @@ pub fn fitting(
     })
 }
 
-/// The text of a table, each line ended and without spaces at its end. Text from outside is made harmless before
-/// it becomes a cell. On a screen that is wide enough for it, no number and no name is broken.
+/// Renders a table without trailing spaces. Text from outside must be made harmless before it becomes a cell. If the
+/// screen is wide enough, no number and no name is broken.
 pub fn text(table: Table) -> String {
     text_with(table, &[], &[])
 }
 
-/// Like [`text`]; the texts of `clipped` columns are cut in the middle instead of broken, and text stands `below` the
-/// rows, by their index.
+/// Like [`text`], but texts in `clipped` columns are cut in the middle instead of broken. `below` has a text for each
+/// row, to be printed below it.
 pub fn text_with(mut table: Table, clipped: &[usize], below: &[String]) -> String {
     if let Some(width) = table.width() {
         fit(&mut table, width.into(), clipped);
@@ -117,13 +117,13 @@ pub fn text_with(mut table: Table, clipped: &[usize], below: &[String]) -> Strin
     text
 }
 
-/// Returns the number of lines of a row whose cells fit.
+/// Returns the number of lines of a row that fits.
 fn height(row: &Row) -> usize {
     let lines = row.cell_iter().map(|cell| cell.content().split('\n').count());
     lines.max().unwrap_or(1)
 }
 
-/// Breaks the lines of cells that are wider than their columns, or cuts them.
+/// Breaks or cuts the lines of cells that are wider than their columns.
 fn fit(table: &mut Table, screen: usize, clipped: &[usize]) {
     let widths = widths(table, screen, clipped);
     let is_wider = |(cell, width): (&Cell, &usize)| measure(cell) > *width;
@@ -152,8 +152,8 @@ fn fit(table: &mut Table, screen: usize, clipped: &[usize]) {
     }
 }
 
-/// Returns the maximum width of the text of each column: its natural width where all have room.
-/// Otherwise the wider columns share one width, except for one whose longest word is wider still.
+/// Returns the maximum text width of each column. If there is room, that is its natural width. Otherwise the wider
+/// columns share one width, unless a column's longest word is even wider.
 fn widths(table: &Table, screen: usize, clipped: &[usize]) -> Vec<usize> {
     let rows = table.header().into_iter().chain(table.row_iter());
     let rows: Vec<Vec<String>> =
@@ -198,29 +198,29 @@ fn empty(screen: Screen, style: TableStyle) -> Table {
     table
 }
 
-/// Length up to which a word is not broken, unless it is a path or a function; a longer one is a
-/// command line or the like. A GUID is this long.
+/// Longest word that is never broken, unless it is a path or a function; longer ones are command lines and the like. A
+/// GUID is this long.
 const MAX_WORD_LENGTH: usize = 36;
 
 /// Minimum width of a column with such words.
 const MIN_LONG_WIDTH: usize = 12;
 
-/// Columns narrower than this on average are no longer read as columns.
+/// Columns narrower than this on average no longer read as columns.
 const MIN_WIDTH: usize = 9;
 
-/// Maximum length of a number with its unit; a time with its date is longer.
+/// Longest number with its unit; a time with a date is longer.
 const MAX_QUANTITY: usize = 16;
 
-/// Space between two columns; the last one has half of it behind it.
+/// Space between two columns; the last one is followed by half of it.
 const GAP: usize = 2;
 const MARGIN: usize = GAP / 2;
 
-/// The minimum width of each column's text: its longest word, or less where that is broken anyway.
+/// The minimum text width of each column: its longest word, or less if that is broken anyway.
 pub struct LeastWidths(Vec<usize>);
 
 impl LeastWidths {
-    /// Measures the cells of some rows, headings included; words that may be broken and texts that
-    /// may be cut count for at most `long`.
+    /// Measures the cells of some rows, including headings. Words that may be broken and texts that may be cut count
+    /// for at most `long`.
     pub fn of<'a, R: IntoIterator<Item = &'a str>>(
         rows: impl IntoIterator<Item = R>,
         long: usize,
@@ -255,8 +255,8 @@ impl LeastWidths {
         widths.sum::<usize>().saturating_sub(GAP - MARGIN)
     }
 
-    /// Returns the number of spare columns to leave out, from the first, so that the others fit the
-    /// screen; `None` if even the others do not.
+    /// Returns how many of the `spare` columns to leave out, in order, so that the rest fits the screen; `None` if even
+    /// the rest does not.
     pub fn left_out(&self, screen: usize, spare: &[usize]) -> Option<usize> {
         (0..=spare.len()).find(|count| {
             let left_out = spare.get(..*count).unwrap_or(spare);
@@ -270,7 +270,7 @@ impl LeastWidths {
     }
 }
 
-/// Splits a line of a cell into the parts that stay together.
+/// Splits a line of a cell into parts that stay together.
 fn words(line: &str) -> Box<dyn Iterator<Item = &str> + '_> {
     let is_quantity = line.trim_start().starts_with(|char: char| char.is_ascii_digit());
     match is_quantity && measure_text_width(line) <= MAX_QUANTITY {
@@ -279,10 +279,10 @@ fn words(line: &str) -> Box<dyn Iterator<Item = &str> + '_> {
     }
 }
 
-/// Returns the minimum width of a column for a word.
+/// Returns the minimum column width for a word.
 fn least(word: &str, long: usize) -> usize {
     let width = measure_text_width(word);
-    // Numbers that belong together.
+    // A number with separators between thousands.
     if word.contains('\u{a0}') && word.chars().all(|char| char.is_ascii_digit() || char == '\u{a0}')
     {
         return width;

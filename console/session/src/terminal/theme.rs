@@ -6,29 +6,28 @@ use comfy_table::Cell;
 use nu_ansi_term::{Color, Style};
 use ratatui::style::{Modifier, Style as DrawnStyle};
 
-/// The role of a text, which determines its style.
+/// The role of a text; it determines the style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Plain,
-    /// A title, a suspect, a function of the program's own modules.
+    /// A title, a suspect, or a function of the program's own modules.
     Heading,
-    /// Titles of columns that are drawn.
+    /// Titles of drawn columns.
     Titles,
-    /// Less important text: a function of the system, the meaning of a key.
+    /// Less important text: a system function, or the meaning of a key.
     Aside,
-    /// A hint at what may be typed next, and at the meaning of an entry of the menu.
+    /// A hint at what may be typed next, or at the meaning of a menu entry.
     Hint,
-    /// A trace, a table, an example, an entry of help.
+    /// A trace, a table, an example, or an entry of the help.
     Name,
     Process,
-    /// The common part of some rows.
+    /// What some rows have in common.
     Group,
-    /// An event that opened a handle or created an object, a value of a handle, a type; a change
-    /// for the better.
+    /// An event that opened a handle or created an object, a handle value, a type, or a change for the better.
     Opened,
     /// An event that closed a handle or deleted an object.
     Closed,
-    /// Totals, a handle that was duplicated or inherited.
+    /// Totals, or a handle that was duplicated or inherited.
     Notable,
     /// The cause of a leak.
     Cause,
@@ -37,20 +36,20 @@ pub enum Role {
     Warning,
     /// A failure; a change for the worse.
     Error,
-    // Words of a line that is being typed:
+    // Words of the line being typed:
     Command,
     Kind,
     Option,
     Value,
     /// A meaningless word.
     Wrong,
-    /// The word at the cursor, which may still become something.
+    /// The word at the cursor, which may still become valid.
     Unfinished,
     Comment,
 }
 
-/// Colours of the 256 of terminals, which mean the same in each of them, unlike the first 16. They are between black and
-/// white, to be read on either: see the test below.
+/// Colours of a terminal's 256, which look the same everywhere, unlike the first 16. They lie between black and white
+/// so that they can be read on both; see the test below.
 const GREY: u8 = 243;
 const GREEN: u8 = 29;
 const BLUE: u8 = 63;
@@ -59,7 +58,7 @@ const MAGENTA: u8 = 163;
 const ORANGE: u8 = 130;
 const RED: u8 = 131;
 
-/// All of them.
+/// All colours of the theme.
 pub const COLORS: [u8; 7] = [GREY, GREEN, BLUE, PURPLE, MAGENTA, ORANGE, RED];
 
 impl Role {
@@ -86,14 +85,14 @@ impl Role {
 }
 
 impl Role {
-    /// Returns the colour alone, for those who have no styles.
+    /// Returns just the colour, for code without styles.
     pub fn color(self) -> Color {
         self.style().foreground.unwrap_or_default()
     }
 }
 
 impl From<Role> for DrawnStyle {
-    /// The style on a full screen, which has no colours.
+    /// Returns the style on a full screen, which has no colours.
     fn from(role: Role) -> DrawnStyle {
         let Style { is_bold, is_underline, foreground, .. } = role.style();
         let modifiers = [
@@ -107,12 +106,12 @@ impl From<Role> for DrawnStyle {
     }
 }
 
-/// A cell of a table with a name in it.
+/// Creates a table cell with a name.
 pub fn name_cell(name: &str) -> Cell {
     Cell::new(name).fg(comfy_table::Color::AnsiValue(BLUE))
 }
 
-/// The styles of the help and errors of the command line.
+/// Returns the styles of the command line's help and errors.
 pub fn usage_styles() -> Styles {
     let color =
         |number| clap::builder::styling::Style::new().fg_color(Some(Ansi256Color(number).into()));
@@ -123,7 +122,7 @@ pub fn usage_styles() -> Styles {
 mod tests {
     use super::*;
 
-    /// Returns red, green and blue of a colour, as xterm and all that followed it have them.
+    /// Returns red, green and blue of a colour, as in xterm and everything after it.
     fn rgb(color: u8) -> [u8; 3] {
         const LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
         match color.checked_sub(232) {
@@ -149,7 +148,8 @@ mod tests {
     #[test]
     fn every_color_is_read_on_white_and_on_black() {
         const WHITE: [u8; 3] = [0xFF; 3];
-        // No colour has 4.5 on white and on a background lighter than black. VS Code changes colours until they have it.
+        // No colour reaches 4.5 both on white and on a background lighter than black. VS Code adjusts colours until
+        // they do.
         const DARK: [([u8; 3], f64); 3] = [([0; 3], 4.4), ([0x0C; 3], 4.1), ([0x1E; 3], 3.5)];
         for color in COLORS {
             let on_white = contrast(rgb(color), WHITE);

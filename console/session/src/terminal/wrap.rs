@@ -1,4 +1,4 @@
-//! Long lines on a narrow screen, and in a narrow column.
+//! Wraps long lines on a narrow screen and in a narrow column.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use textwrap::WordSeparator;
 use textwrap::core::{Word, break_words};
 use textwrap::wrap_algorithms::wrap_first_fit;
 
-/// A word with the spaces behind it. Spaces in the name of a folder, which a `\` follows, end no word.
+/// A word with the spaces after it. Spaces in a folder name, which a `\` follows, do not end a word.
 static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let folder = r#"[^ \\/:*?"<>|]+(?: +[^ \\/:*?"<>|]+)*\\"#;
     Regex::new(&format!(r"[^ \\]*(?:\\(?:{folder})*[^ \\]*)* *")).ok()
@@ -18,16 +18,16 @@ static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// Dividers in a path, and between the module, scopes and arguments of a function.
 static DIVIDERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?:[\\/!,]|::)+").ok());
 
-/// What stays on a line, with the spaces behind it: short text in parentheses, a number with its unit, or a word.
+/// What stays on a line, with the spaces after it: short text in parentheses, a number with its unit, or a word.
 static PHRASES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?:\([^()\n]{1,40}\)[^ ]*|[0-9][0-9.,]* [^ (][^ ]*|[^ ]+) *|^ +").ok()
 });
 
-/// Indentation of continued lines, beyond that of the line.
+/// Extra indentation of continued lines.
 const INDENT: usize = 2;
 
-/// Breaks lines longer than `width` between words, but not behind a number or in short parentheses, and indents the
-/// continuation. A word that is too long stays whole: it is a path, or the like, to be copied.
+/// Breaks lines longer than `width` between words, but not after a number or inside short parentheses, and indents the
+/// continuation. A word that is too long stays whole, because it is a path or the like, to be copied.
 pub fn wrapped(text: &str, width: Option<usize>) -> String {
     let Some(width) = width else { return text.to_owned() };
     let lines: Vec<String> = text.split('\n').map(|line| wrapped_line(line, width)).collect();
@@ -58,7 +58,7 @@ fn wrapped_line(line: &str, width: usize) -> String {
     wrapped
 }
 
-/// A name, broken behind what divides it if it is longer than `width`; what follows is indented.
+/// Breaks a name longer than `width` after its dividers, and indents what follows.
 pub fn wrapped_name(name: &str, width: Option<usize>) -> Cow<'_, str> {
     let Some(width) = width.filter(|width| measure_text_width(name) > *width) else {
         return Cow::Borrowed(name);
@@ -67,9 +67,8 @@ pub fn wrapped_name(name: &str, width: Option<usize>) -> Cow<'_, str> {
     Cow::Owned(lines.join(&format!("\n{}", " ".repeat(INDENT))))
 }
 
-/// The text of a cell, its lines broken between words where they are wider than the column. A word that is too wide
-/// alone is broken behind what divides it, so that what is copied lacks nothing, and elsewhere only where a part of it
-/// is too wide.
+/// Wraps the lines of a cell that are wider than the column. They break between words. A word that is itself too wide
+/// breaks after its dividers, so that copied text is complete; elsewhere only if a part of it is too wide.
 pub fn wrapped_cell(text: &str, width: usize) -> String {
     let lines: Vec<String> = text.split('\n').flat_map(|line| cell_lines(line, width)).collect();
     lines.join("\n")
@@ -87,7 +86,7 @@ fn cell_lines(line: &str, width: usize) -> Vec<String> {
     lines.collect()
 }
 
-/// A word that is too wide in parts, each with the divider at its end.
+/// Splits a word that is too wide into parts, each with its divider at the end.
 fn split_word(word: Word<'_>, width: usize) -> Vec<Word<'_>> {
     if word.width <= width {
         return vec![word];

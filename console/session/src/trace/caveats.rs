@@ -17,10 +17,10 @@ use super::losses::{has_end_rundown, loss_times, unseen_closes};
 use crate::terminal::Messages;
 use crate::values::{Counted, Length, finding, listed};
 
-/// Advice how to record what is missing.
+/// How to record what is missing.
 const RECORD: &str = "record with `wpr -start Handle`, reproduce the leak, `wpr -stop trace.etl`";
 
-/// Modules in one message at most.
+/// Maximum number of modules in one message.
 const MAX_MODULES: usize = 4;
 
 /// Something that makes answers wrong or incomplete.
@@ -58,10 +58,10 @@ pub enum CaveatKind {
 }
 
 impl Caveat {
-    /// Caveats that apply to a trace, whatever is asked.
+    /// Returns the caveats that apply to any answer about a trace.
     ///
     /// # Errors
-    /// When the archive is damaged.
+    /// If the archive is damaged.
     pub fn of_trace(trace: &Trace) -> Result<Vec<Caveat>, ArchiveError> {
         let mut caveats = Vec::new();
         let mut add = |kind, text| caveats.push(Caveat { kind, text });
@@ -99,11 +99,11 @@ impl Caveat {
         Ok(caveats)
     }
 
-    /// Caveats that are worth saying before anything is asked: a trace of allocations without handles has them only for
-    /// who asks for handles.
+    /// Returns the caveats worth showing before anything is asked. Missing handles matter in a trace of allocations
+    /// only to a user who asks for handles.
     ///
     /// # Errors
-    /// When the archive is damaged.
+    /// If the archive is damaged.
     pub fn of_load(trace: &Trace) -> Result<Vec<Caveat>, ArchiveError> {
         let mut caveats = Caveat::of_trace(trace)?;
         if trace.height(Table::Allocators)? > 0 {
@@ -112,20 +112,20 @@ impl Caveat {
         Ok(caveats)
     }
 
-    /// Caveat about a trace that has only the end of its session.
+    /// Returns a caveat if a trace has only the end of its session.
     ///
     /// # Errors
-    /// When the archive is damaged.
+    /// If the archive is damaged.
     fn of_ring(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
         let info = trace.info()?;
         let text = part_of_session(&info);
         Ok(text.map(|text| Caveat { kind: CaveatKind::PartOfSession, text }))
     }
 
-    /// Caveats about missing events, and about what may be wrong because of them.
+    /// Returns caveats about missing events, and about what may be wrong because of them.
     ///
     /// # Errors
-    /// When the archive is damaged.
+    /// If the archive is damaged.
     pub fn of_losses(trace: &Trace, subject: &str) -> Result<Vec<Caveat>, ArchiveError> {
         let mut caveats = Vec::new();
         let mut add = |kind, text| caveats.push(Caveat { kind, text });
@@ -140,7 +140,7 @@ impl Caveat {
         Ok(caveats)
     }
 
-    /// A warning of two traces with builds of modules that cannot be compared by function.
+    /// Warns that two traces have different builds of modules, so that functions cannot be compared.
     pub fn of_other_builds(modules: &[String]) -> Option<Caveat> {
         let text = format!(
             "{}: frames cannot be compared, because the builds differ and function names are \
@@ -151,7 +151,7 @@ impl Caveat {
         (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::BuildsDiffer, text })
     }
 
-    /// Caveat about handles whose closes are among the missing events.
+    /// Returns a caveat about handles whose close events are missing.
     fn of_unseen_closes(trace: &Trace) -> Result<Option<Caveat>, ArchiveError> {
         let count = unseen_closes(trace)?;
         let times = loss_times(trace)?;
@@ -170,7 +170,7 @@ impl Caveat {
         Ok((count > 0).then_some(Caveat { kind: CaveatKind::ClosedUnseen, text }))
     }
 
-    /// Caveat about closes at exit whose stacks name functions, but none of process exit.
+    /// Returns a caveat about closes at exit whose stacks have names, but no function of process exit.
     pub fn of_doubtful_exits(closes: u64) -> Option<Caveat> {
         let text = format!(
             "the stacks of {} have no process exit function ({}): the program may have closed these handles itself",
@@ -180,9 +180,9 @@ impl Caveat {
         (closes > 0).then_some(Caveat { kind: CaveatKind::ExitsDoubtful, text })
     }
 
-    /// Caveat about creates without stacks; none if only a few lack theirs.
+    /// Returns a caveat about creates without stacks; none if only a few lack one.
     pub fn of_missing_stacks(without: u64, opened: u64) -> Option<Caveat> {
-        // Rounded down: less than one per cent is not reported.
+        // Rounded down, so less than one per cent is not reported.
         let percent = without.saturating_mul(100).checked_div(opened)?;
         let text = match percent {
             0 => return None,
@@ -192,7 +192,7 @@ impl Caveat {
         Some(Caveat { kind: CaveatKind::StacksMissing, text })
     }
 
-    /// Caveat about two dumps, or texts, of different programs.
+    /// Returns a caveat about two dumps or texts of different programs.
     pub fn of_two_programs(programs: [&str; 2]) -> Option<Caveat> {
         let [before, after] = programs.map(Untrusted);
         let text = format!(
@@ -203,7 +203,7 @@ impl Caveat {
         differ.then_some(Caveat { kind: CaveatKind::ProgramsDiffer, text })
     }
 
-    /// Caveat about processes whose managed methods have no names.
+    /// Returns a caveat about processes with unnamed managed methods.
     pub fn of_unnamed_methods(processes: &[String]) -> Option<Caveat> {
         let text = format!(
             "methods of .NET have no names in {}, so each address there counts as code of its own, in \
@@ -214,7 +214,7 @@ impl Caveat {
         (!processes.is_empty()).then_some(Caveat { kind: CaveatKind::MethodsUnnamed, text })
     }
 
-    /// Caveat about symbols that a filter on stacks needs and that are missing.
+    /// Returns a caveat about missing symbols that a filter on stacks needs.
     pub fn of_missing_symbols(modules: &[String]) -> Option<Caveat> {
         let text = format!(
             "{}{FILTER_FAILS}; see .help .sympath",
@@ -223,7 +223,7 @@ impl Caveat {
         (!modules.is_empty()).then_some(Caveat { kind: CaveatKind::FilterLacksSymbols, text })
     }
 
-    /// Caveat about leaking functions without names.
+    /// Returns a caveat about leaking functions without names.
     pub fn of_unnamed_suspects(modules: &[String]) -> Option<Caveat> {
         let text = format!(
             "{}, each counted as a function of its own; .dump Symbols lists why, .sympath or \
@@ -234,16 +234,16 @@ impl Caveat {
     }
 }
 
-/// Clause about a filter on functions of modules without symbols.
+/// Clause for a filter on functions of modules without symbols.
 pub const FILTER_FAILS: &str = ", and the filter on stacks cannot match functions there";
 
-/// Text about modules without symbols, which clauses may follow.
+/// Returns a text about modules without symbols; clauses may follow it.
 pub fn no_symbols(modules: &str) -> String {
     format!("no symbols for {modules}: frames there appear as module+0xOFFSET")
 }
 
-/// Says what makes answers about a trace wrong or incomplete, once in a session. About symbols the session says one thing
-/// for all traces ([`Session::warn_of_missing_symbols`](super::Session::warn_of_missing_symbols)).
+/// Reports what makes answers about a trace wrong or incomplete, once per session. Symbols are reported for all traces
+/// together ([`Session::warn_of_missing_symbols`](super::Session::warn_of_missing_symbols)).
 pub fn warn_of<'c>(
     path: &Path,
     caveats: impl IntoIterator<Item = &'c Caveat>,
@@ -256,7 +256,7 @@ pub fn warn_of<'c>(
     }
 }
 
-/// Times at which events are missing, where they are known.
+/// Describes when events are missing, if that is known.
 fn times_text(losses: &LossTimes) -> String {
     let seconds = |ns: i64| format!("{:.3} s", ns as f64 / 1e9);
     let spans = losses.spans();
@@ -269,7 +269,7 @@ fn times_text(losses: &LossTimes) -> String {
     }
 }
 
-/// Text about a trace whose events begin long after its session.
+/// Returns a text if a trace's events start long after its session.
 fn part_of_session(info: &TraceInfo) -> Option<String> {
     let (from_ns, to_ns) = info.recorded_ns()?.into_inner();
     if from_ns <= 0 {
@@ -284,7 +284,7 @@ fn part_of_session(info: &TraceInfo) -> Option<String> {
     Some(format!("the trace has the last {length} of a session of {session}: {reason}"))
 }
 
-/// Text about losses, if there are any.
+/// Returns a text about losses, if there are any.
 fn lost_while_recording(events: u64, buffers: u64, subject: &str) -> Option<String> {
     (events > 0 || buffers > 0).then(|| {
         format!(
@@ -295,7 +295,7 @@ fn lost_while_recording(events: u64, buffers: u64, subject: &str) -> Option<Stri
     })
 }
 
-/// Text about what a source without times does not say.
+/// Describes what a source without times does not tell.
 fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
     let info = trace.info()?;
     if info.is_dump() {
@@ -328,7 +328,7 @@ fn without_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
     )))
 }
 
-/// Text about what a list of handles does not say.
+/// Describes what a list of handles does not tell.
 fn of_list(trace: &Trace) -> Result<String, ArchiveError> {
     let table = trace.event_table()?;
     let open = (0..table.allocations).filter(|row| table.state(*row).is_listed()).count() as u64;
@@ -342,7 +342,7 @@ fn of_list(trace: &Trace) -> Result<String, ArchiveError> {
     ))
 }
 
-/// Text about what a dump does not say: when handles were opened, and often where.
+/// Describes what a dump does not tell: when handles were opened, and often where.
 fn of_dump(trace: &Trace, info: &TraceInfo) -> Result<String, ArchiveError> {
     let table = trace.event_table()?;
     let open = (0..table.allocations).filter(|row| table.state(*row).is_listed()).count() as u64;
@@ -375,7 +375,7 @@ fn of_dump(trace: &Trace, info: &TraceInfo) -> Result<String, ArchiveError> {
     Ok(format!("it is a dump, so times and lifetimes are unknown; {opened}"))
 }
 
-/// Text about what remains unknown with a clock that stands still between two ticks.
+/// Describes what a clock that stands still between ticks leaves unknown.
 fn coarse_clock(trace: &Trace) -> Result<Option<String>, ArchiveError> {
     let info = trace.info()?;
     Ok(info.clock_step_ns().map(|step_ns| {
@@ -397,14 +397,14 @@ pub fn has_handle_events(trace: &Trace) -> Result<bool, ArchiveError> {
     if (0..table.allocations).any(has_event) {
         return Ok(true);
     }
-    // Some may have been left out, because their processes are not known.
+    // Some may have been left out because their processes are unknown.
     let counts = EventCounts::read(trace)?;
     let mut kinds =
         counts.rows().filter_map(|row| EventKind::from_event_name(row.name.as_deref()?));
     Ok(kinds.any(|kind| WITH_HANDLE.contains(kind)))
 }
 
-/// Damage that was counted while the trace was read, in one sentence.
+/// Summarizes in one sentence the damage counted while the trace was read.
 fn missing_in_file(trace: &Trace, subject: &str) -> Result<Option<String>, ArchiveError> {
     let damage = counted(trace, is_loss)?;
     Ok(damage.map(|damage| {
@@ -412,7 +412,7 @@ fn missing_in_file(trace: &Trace, subject: &str) -> Result<Option<String>, Archi
     }))
 }
 
-/// The warnings of such kinds in one line, each with its number; `None` without any.
+/// Lists the warnings of some kinds in one line, each with its count; `None` if there are none.
 pub fn counted(
     trace: &Trace,
     is_counted: fn(&str) -> bool,

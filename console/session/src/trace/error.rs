@@ -1,4 +1,4 @@
-//! Reasons why a file was not loaded, or no file is left to ask.
+//! Why a file was not loaded, or why no file is left to query.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::paths::{ExpandError, OverwriteError, RootError};
 /// A file that could not be loaded or extracted.
 #[derive(Debug, Error)]
 pub enum LoadError {
-    /// The name stands for no file.
+    /// The name matches no file.
     #[error(transparent)]
     Name(#[from] ExpandError),
     /// The file may not be read.
@@ -37,7 +37,7 @@ pub enum LoadError {
     /// No trace was named, and the folder has several.
     #[error("several traces in this folder; name one, or . for all of them:\n{}", listed(.files))]
     NoneNamed { files: Vec<PathBuf> },
-    /// Too many files of a folder to name each.
+    /// Too many files of a folder to name each of them.
     #[error(
         "{} files cannot be loaded: {examples}; and {} more",
         HumanCount(*.shown + *.more), HumanCount(*.more)
@@ -83,13 +83,13 @@ pub enum LoadError {
         /// The extract of both.
         output: PathBuf,
     },
-    /// Another program's extract lies where this one would.
+    /// Another program's extract is where this one would be written.
     #[error(
         "{}: is another program's extract and is not overwritten; choose a folder with --outdir",
         Untrusted(.path)
     )]
     Foreign { path: PathBuf },
-    /// No extract lies where one would be written, but something else.
+    /// Something other than an extract is where one would be written.
     #[error(transparent)]
     Overwrite(#[from] OverwriteError),
     /// The extract cannot be written.
@@ -100,12 +100,12 @@ pub enum LoadError {
     NoPlace { path: PathBuf, source: io::Error },
 }
 
-/// Reason why there is no loaded file to ask.
+/// Why there is no loaded file to query.
 #[derive(Debug, Error)]
 pub enum NoFile {
     #[error("no trace is loaded; load one with .load FILE")]
     NothingLoaded,
-    /// A dataset is loaded, and a trace is needed.
+    /// A dataset is loaded where a trace is needed.
     #[error(
         "this works on traces, and a dataset is loaded; .load ID loads the extract of one of its \
          traces, and .dump ObjectRef -GroupBy trace lists the ids"
@@ -119,10 +119,10 @@ pub enum NoFile {
     NoFileLeft { filters: String },
 }
 
-/// Files of a folder that are named each; of more, some are examples.
+/// If more files of a folder fail, only this many are named.
 const MAX_NAMED: usize = 3;
 
-/// Files of a folder that are listed for the user to choose one.
+/// Number of a folder's files listed for the user to choose from.
 const MAX_LISTED: usize = 20;
 
 impl From<ExtractError> for LoadError {
@@ -132,8 +132,8 @@ impl From<ExtractError> for LoadError {
 }
 
 impl LoadError {
-    /// Whether the file is neither a trace nor an extract, which is not a failure where it was only found: archives of
-    /// all sorts lie in folders.
+    /// Whether the file is neither a trace nor an extract. That is no failure for a file found in a folder, because
+    /// folders contain all sorts of archives.
     fn is_about_something_else(&self) -> bool {
         matches!(
             self,
@@ -144,7 +144,7 @@ impl LoadError {
         )
     }
 
-    /// Failures and mere notes about files that were found in a folder and cannot be loaded.
+    /// Sorts the errors about files found in a folder into failures and mere notes.
     pub fn of_found(mut errors: Vec<LoadError>) -> (Vec<LoadError>, Vec<LoadError>) {
         let more = errors.len().saturating_sub(MAX_NAMED) as u64;
         if more > 0 {
@@ -161,7 +161,7 @@ impl LoadError {
     }
 }
 
-/// Files, each on a line of its own; of many, some.
+/// Lists files, one per line; of many, only the first ones.
 fn listed(files: &[PathBuf]) -> String {
     let names = files.iter().take(MAX_LISTED).map(|file| format!("  {}", Untrusted(file)));
     let more = files.len().saturating_sub(MAX_LISTED);
@@ -169,7 +169,7 @@ fn listed(files: &[PathBuf]) -> String {
     names.chain(rest).collect::<Vec<_>>().join("\n")
 }
 
-/// Remedy for a file that is not read, or not because of its size.
+/// Returns how to raise the limit, if a file is refused because of its size.
 fn remedy(is_about_size: bool) -> &'static str {
     match is_about_size {
         true => "; if you trust it, raise the limit with -MaxSize of .load or .extract",

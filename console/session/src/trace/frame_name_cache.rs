@@ -1,5 +1,5 @@
-//! The names of a trace's frames: what is remembered of them, and those that an extract holds itself, as it was symbolized
-//! or came from ETWAnalyzer.
+//! The names of a trace's frames: those found so far, and those an extract contains because it was symbolized or came
+//! from ETWAnalyzer.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -12,17 +12,17 @@ use handlescope_symbols::{FrameChain, ModuleIdentity, ResolvedFrame};
 
 use super::stack_verdicts::VerdictCache;
 
-/// Names by row of the frames table; an empty chain has none.
+/// Names by row of the frames table; an empty chain means no name.
 #[derive(Debug, Clone, Default)]
 pub struct KnownNames(Vec<Option<FrameChain>>);
 
 impl KnownNames {
-    /// The names of a frame, if they were requested.
+    /// Returns the names of a frame, if they were requested.
     pub fn get(&self, frame: FrameIdx) -> Option<&FrameChain> {
         self.0.get(frame.row())?.as_ref()
     }
 
-    /// The frames whose names were requested, ascending.
+    /// Returns the frames with requested names, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (FrameIdx, &FrameChain)> {
         let rows = self.0.iter().enumerate();
         rows.filter_map(|(row, chain)| Some((FrameIdx::of(row), chain.as_ref()?)))
@@ -38,23 +38,23 @@ impl KnownNames {
     }
 }
 
-/// The requested names of frames, by row of the frames table, where an empty chain has none; and the verdicts of filters that
-/// follow from them.
+/// The requested names of frames, by row of the frames table, where an empty chain means no name. Also the verdicts of
+/// filters that follow from them.
 ///
-/// Belongs to one loaded trace and one symbol path: make a new one when either changes.
+/// Belongs to one loaded trace and one symbol path; make a new one if either changes.
 #[derive(Debug, Default)]
 pub struct FrameNameCache {
     names: Mutex<Arc<KnownNames>>,
-    /// Names that the extract itself holds.
+    /// Names in the extract itself.
     stored: OnceLock<StoredNames>,
-    /// Modules with frames whose names come from the extract.
+    /// Modules with frame names from the extract.
     served: Mutex<HashSet<ModuleIdentity>>,
-    /// Verdicts of filters on stacks, which follow from the names.
+    /// Verdicts of filters on stacks; they follow from the names.
     pub verdicts: VerdictCache,
 }
 
 impl FrameNameCache {
-    /// The names that are known now. More can be found while they are held.
+    /// Returns the names known now. More may be found while the caller holds them.
     pub fn known(&self) -> Arc<KnownNames> {
         Arc::clone(&lock(&self.names))
     }
@@ -75,12 +75,12 @@ impl FrameNameCache {
         }
     }
 
-    /// Notes that the extract had a name for a frame of a module.
+    /// Notes that the extract had a name for a frame of this module.
     pub fn note_served(&self, module: &ModuleIdentity) {
         lock(&self.served).insert(module.clone());
     }
 
-    /// Whether the extract had names for frames of a module, and better ones than symbol files.
+    /// Whether the extract had names for frames of this module; they are better than those of symbol files.
     pub fn has_served(&self, module: &ModuleIdentity) -> bool {
         lock(&self.served).contains(module)
     }
@@ -89,7 +89,7 @@ impl FrameNameCache {
 /// Names by row of the frames table.
 pub type StoredNames = HashMap<FrameIdx, FrameChain>;
 
-/// Reads them.
+/// Reads the names in the extract.
 fn stored_names(trace: &Trace) -> Result<StoredNames, ArchiveError> {
     let frame = trace.values(Symbols::frame)?;
     let (depth, line) = (trace.values(Symbols::depth)?, trace.values(Symbols::line)?);
@@ -117,8 +117,8 @@ fn stored_names(trace: &Trace) -> Result<StoredNames, ArchiveError> {
     Ok(chains.collect())
 }
 
-/// Whether the file of a loaded extract is still the one that was loaded, so that names may be stored in it:
-/// they belong to rows of its frames.
+/// Whether a loaded extract is unchanged on disk, so that names may be stored in it: they refer to rows of its frames
+/// table.
 pub fn is_still_loaded(trace: &Trace) -> Result<bool, ArchiveError> {
     let now = Trace::open_within(trace.path(), trace.limits())?;
     for table in [Table::Trace, Table::Frames] {
@@ -129,7 +129,7 @@ pub fn is_still_loaded(trace: &Trace) -> Result<bool, ArchiveError> {
     Ok(true)
 }
 
-/// Texts that many rows have.
+/// Shares texts that many rows have.
 #[derive(Default)]
 struct SharedTexts<'a>(HashMap<&'a str, Arc<str>>);
 

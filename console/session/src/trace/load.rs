@@ -1,4 +1,4 @@
-//! `.load`: from what was typed to traces, extracted first where needed.
+//! `.load`: finds the typed traces, extracts them if needed, and opens them.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -33,23 +33,22 @@ pub struct LoadArgs {
     pub queries: Vec<String>,
     /// `.load+`: keep what is loaded.
     pub append: bool,
-    /// `-r`: look into folders below folders.
+    /// `-r`: also search subfolders.
     pub recursive: bool,
     /// `-All`: read all tables at once.
     pub all: bool,
-    /// The traces stay in the order they are named, and one that is named twice is loaded twice: they are
-    /// compared.
+    /// Keep traces in the order named, and load a trace twice if it is named twice, because they are compared.
     pub as_named: bool,
-    /// No trace was named: a folder is meant only if one trace lies in it.
+    /// No trace was named, so the folder is used only if it has a single trace.
     pub single: bool,
-    /// `-MaxSize`: largest member of an archive that is read, bytes.
+    /// `-MaxSize`: largest archive member that is read, in bytes.
     pub max_size: Option<u64>,
-    /// Files that may be read and written.
+    /// Which files may be read and written.
     pub access: Access,
 }
 
 impl LoadArgs {
-    /// Files, folders and patterns in place of what is loaded.
+    /// Arguments that load these files, folders and patterns in place of what is loaded.
     pub fn replacing(queries: Vec<String>) -> LoadArgs {
         LoadArgs { queries, ..LoadArgs::default() }
     }
@@ -60,17 +59,17 @@ impl LoadArgs {
 pub struct Loading {
     /// The traces that were opened.
     pub files: Vec<LoadedTrace>,
-    /// Errors of the others.
+    /// Errors about the others.
     pub errors: Vec<LoadError>,
-    /// Path by which each trace was opened.
+    /// The path by which each trace was opened.
     seen: HashMap<SameTrace, PathBuf>,
 }
 
 impl Loading {
-    /// Opens everything that was asked for, but for what is `loaded` already.
+    /// Opens everything asked for that is not in `loaded` already.
     ///
     /// # Errors
-    /// When `cancel` asks to stop.
+    /// If `cancel` is set.
     pub fn run(
         args: &LoadArgs,
         loaded: &[LoadedTrace],
@@ -92,7 +91,7 @@ impl Loading {
                 let file = path.clone();
                 let added =
                     caught(&file, || loading.add(path, expanded.is_found, args, cancel, messages));
-                // A file whose loading was cancelled has not failed.
+                // A file has not failed if its loading was cancelled.
                 cancel.check()?;
                 let failed =
                     if expanded.is_found { &mut found_errors } else { &mut loading.errors };
@@ -134,14 +133,14 @@ impl Loading {
     }
 }
 
-/// A panic while one file is loaded, as its error: the others load nevertheless.
+/// Turns a panic while loading a file into its error, so that the other files still load.
 fn caught<T>(path: &Path, load: impl FnOnce() -> Result<T, LoadError>) -> Result<T, LoadError> {
     quietly(load).unwrap_or_else(|Panicked { message, location }| {
         Err(LoadError::Panicked { path: path.to_path_buf(), message, location })
     })
 }
 
-/// The trace, with every table read if `all_tables`.
+/// Returns the trace, after reading every table if `all_tables`.
 fn prefetched(file: LoadedTrace, all_tables: bool) -> Result<LoadedTrace, LoadError> {
     if all_tables {
         for table in Table::ALL {
@@ -151,7 +150,7 @@ fn prefetched(file: LoadedTrace, all_tables: bool) -> Result<LoadedTrace, LoadEr
     Ok(file)
 }
 
-/// Opens an extract, or a trace by way of its extract.
+/// Opens an extract, or a trace through its extract.
 fn open(
     path: PathBuf,
     args: &LoadArgs,
@@ -177,7 +176,7 @@ fn open(
     with_caveats(path, opened, messages)
 }
 
-/// Refuses a file that is neither a trace nor a text with handles.
+/// Rejects a file that is neither a trace nor a text with handles.
 fn check_text(path: &Path, cancel: &Cancel) -> Result<(), LoadError> {
     let path_of = || path.to_path_buf();
     match recognize(path, cancel)? {
@@ -191,7 +190,8 @@ fn check_text(path: &Path, cancel: &Cancel) -> Result<(), LoadError> {
     }
 }
 
-/// An extract that was named itself: it is what is asked for, but may not be of the trace beside it.
+/// Opens an extract that was named itself. It is what the user asked for, but warn if it does not belong to the trace
+/// beside it.
 fn named(path: &Path, opened: Trace, access: &Access, messages: &mut Messages<'_>) -> Opened {
     let differing = differing_trace(path, &opened).filter(|(trace, _)| access.allows(trace));
     if let Some((trace, difference)) = differing {
@@ -203,7 +203,7 @@ fn named(path: &Path, opened: Trace, access: &Access, messages: &mut Messages<'_
     Opened::found(opened)
 }
 
-/// The loaded trace, after what speaks against its answers was said, and what was counted when it was read.
+/// Creates the loaded trace, after reporting its warnings and the caveats about its answers.
 fn with_caveats(
     path: PathBuf,
     opened: Opened,
@@ -217,7 +217,7 @@ fn with_caveats(
     Ok(LoadedTrace { temporary, snapshots, ..LoadedTrace::new(path, trace) })
 }
 
-/// Another program's extract of a trace that was found and not named, unless this program has one, too.
+/// Opens another program's extract of a trace that was found rather than named, unless this program has one, too.
 fn import_for(
     trace: &Path,
     args: &LoadArgs,
@@ -246,7 +246,7 @@ fn import_for(
     }
 }
 
-/// Path of another program's extract of a trace, if there is none of this program.
+/// Returns the path of another program's extract of a trace, if this program has none.
 fn foreign(trace: &Path, access: &Access) -> Option<PathBuf> {
     let candidates = [beside(trace), side_by_side(trace)];
     let mut archives = candidates.iter().filter(|extract| access.allows(extract));
@@ -258,7 +258,7 @@ fn foreign(trace: &Path, access: &Access) -> Option<PathBuf> {
     archive.or_else(|| plain.find(|extract| is_plain_extract(extract)))
 }
 
-/// The extract of a trace: the one that is there, or else a new one.
+/// Returns the extract of a trace: an existing one, or else a new one.
 fn extracted(
     path: &Path,
     args: &LoadArgs,
@@ -321,8 +321,8 @@ fn extracted(
     Ok(Opened { trace: Trace::open(&output)?, line: Some(line), temporary })
 }
 
-/// Makes the folder for an extract beside its trace, where another program's may lie; or says why it is not written
-/// there.
+/// Creates the folder for an extract beside its trace, or says why nothing is written there, for example because
+/// another program's extract is there.
 fn prepare_beside(beside: &Path, is_taken: bool, access: &Access) -> Result<MadeFolders, String> {
     if is_taken {
         return Err("is another program's extract and stays".to_owned());
@@ -333,7 +333,7 @@ fn prepare_beside(beside: &Path, is_taken: bool, access: &Access) -> Result<Made
     prepare_folder(beside).map_err(|reason| format!("cannot be written ({})", Reason(&reason)))
 }
 
-/// Limits of an extract, if its user trusts it with members of some size.
+/// Returns the limits for an extract, raised to the member size its user trusts.
 fn archive_limits(max_size: Option<u64>) -> ArchiveLimits {
     let usual = ArchiveLimits::default();
     max_size.map_or(usual, |size| usual.trusted_with(size))

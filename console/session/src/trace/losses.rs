@@ -1,4 +1,4 @@
-//! Times when a trace lost events, and whether it says what was open at its end and what was closed by process exit.
+//! When a trace lost events, and whether it shows what was open at its end and what process exit closed.
 
 use handlescope_extract::is_loss;
 use handlescope_model::rules::{LossTimes, is_of_end_rundown};
@@ -7,11 +7,11 @@ use handlescope_model::tables::{
 };
 use handlescope_model::{ArchiveError, FILE_MAPPING_TYPE, Table, TableRows, Trace};
 
-/// Times at which events that belong to the trace may be missing, nanoseconds since session start: anywhere, if the
-/// extract says only that some are.
+/// Returns the times at which events of the trace may be missing, in nanoseconds since session start. If the extract
+/// only says that some are missing, that is anywhere.
 ///
 /// # Errors
-/// When the archive is damaged.
+/// If the archive is damaged.
 pub fn loss_times(trace: &Trace) -> Result<LossTimes, ArchiveError> {
     if trace.height(Table::Losses)? > 0 {
         let losses = Losses::read(trace)?;
@@ -29,13 +29,13 @@ pub fn loss_times(trace: &Trace) -> Result<LossTimes, ArchiveError> {
     Ok(LossTimes::new(is_lost.then_some(None)))
 }
 
-/// The least that an event of a handle has in a buffer, bytes: header, object, handle, type.
+/// The least a handle event takes in a buffer, in bytes: header, object, handle, type.
 const SMALLEST_EVENT: u64 = 32;
 
-/// Maximum number of handle events that a trace lacks; `None` if the extract does not say.
+/// Returns the maximum number of handle events missing from a trace; `None` if the extract does not say.
 ///
 /// # Errors
-/// When the archive is damaged.
+/// If the archive is damaged.
 pub fn most_lost_events(trace: &Trace) -> Result<Option<u64>, ArchiveError> {
     let losses = Losses::read(trace)?;
     if losses.is_empty() {
@@ -43,14 +43,14 @@ pub fn most_lost_events(trace: &Trace) -> Result<Option<u64>, ArchiveError> {
     }
     let info = trace.info()?;
     let by_buffer = u64::from(info.buffer_size) / SMALLEST_EVENT;
-    // The numbers of the header include the events that a mark or a record of losses stands for.
+    // The header's counts include the events behind a loss mark or record.
     let is_counted = info.events_lost > 0 || info.buffers_lost > 0;
     let mut counts = losses.rows().map(|loss| match LossKind::from_code(loss.what) {
         Some(LossKind::EventsLost) => loss.count,
         Some(LossKind::DamagedBuffer | LossKind::BuffersLost) => {
             Some(loss.count?.saturating_mul(by_buffer))
         }
-        // A missing buffer is counted for one of the processors that it may belong to.
+        // A missing buffer is counted for one of the processors it may belong to.
         Some(LossKind::MissingBuffers) => {
             Some(loss.count.unwrap_or_default().saturating_mul(by_buffer))
         }
@@ -60,19 +60,19 @@ pub fn most_lost_events(trace: &Trace) -> Result<Option<u64>, ArchiveError> {
     Ok(counts.try_fold(0, |sum: u64, events| Some(sum.saturating_add(events?))))
 }
 
-/// Whether an extract says when events may be missing, and what was closed unseen because of that.
+/// Whether an extract records when events may be missing, and what was closed unseen because of that.
 ///
 /// # Errors
-/// When the archive is damaged.
+/// If the archive is damaged.
 pub fn knows_losses(trace: &Trace) -> Result<bool, ArchiveError> {
     let info = trace.info()?;
     Ok(!info.is_converted())
 }
 
-/// Number of handles and views that were closed unseen.
+/// Counts the handles and views that were closed unseen.
 ///
 /// # Errors
-/// When the archive is damaged.
+/// If the archive is damaged.
 pub fn unseen_closes(trace: &Trace) -> Result<u64, ArchiveError> {
     let is_unseen =
         |code: u8| End::from_code(code.into()).is_some_and(|end| end.unseen().is_some());
@@ -83,14 +83,14 @@ pub fn unseen_closes(trace: &Trace) -> Result<u64, ArchiveError> {
 /// Whether a trace has a rundown of open handles at its end.
 ///
 /// # Errors
-/// When the archive is damaged.
+/// If the archive is damaged.
 pub fn has_end_rundown(trace: &Trace) -> Result<bool, ArchiveError> {
     if has_listed(trace)? {
         return Ok(true);
     }
     let info = trace.info()?;
     if info.is_converted() {
-        // Its types are those of the rundown.
+        // Its object types are those of the rundown.
         let types = ObjectTypes::read(trace)?;
         return Ok(types.rows().any(|row| row.type_id != FILE_MAPPING_TYPE));
     }
@@ -98,11 +98,11 @@ pub fn has_end_rundown(trace: &Trace) -> Result<bool, ArchiveError> {
     Ok(counts.rows().any(|row| row.name.as_deref().is_some_and(is_of_end_rundown)))
 }
 
-/// Whether the rundown at the end lists what was open: without a handle in it, only if the events leave none open in a process
-/// that outlives the trace.
+/// Whether the end rundown lists what was open. If it has no handles, that is true only if the events leave none open
+/// in a process that outlives the trace.
 ///
 /// # Errors
-/// When the archive is damaged.
+/// If the archive is damaged.
 pub fn lists_open_handles(trace: &Trace) -> Result<bool, ArchiveError> {
     if has_listed(trace)? {
         return Ok(true);
@@ -110,7 +110,7 @@ pub fn lists_open_handles(trace: &Trace) -> Result<bool, ArchiveError> {
     Ok(has_end_rundown(trace)? && !has_open_handles(trace)?)
 }
 
-/// Whether the rundown at the end lists any handle.
+/// Whether the end rundown lists any handle.
 fn has_listed(trace: &Trace) -> Result<bool, ArchiveError> {
     Ok(trace.values(Acquisitions::in_rundown)?.any())
 }

@@ -1,5 +1,4 @@
-//! The loaded session: its traces, how they are found and opened, and typed access to
-//! their columns.
+//! The loaded session: its traces, how they are found and opened, and typed access to their columns.
 
 mod caveats;
 mod error;
@@ -37,33 +36,33 @@ use handlescope_model::tables::TraceInfos;
 use handlescope_model::{ArchiveError, Trace};
 
 pub struct LoadedTrace {
-    /// The file as it was named: an extract, or the trace that was extracted.
+    /// The file as named: an extract, or the trace that was extracted.
     pub path: PathBuf,
     pub trace: Arc<Trace>,
-    /// The names of its frames that were found so far.
+    /// The frame names found so far.
     pub frames: FrameNameCache,
-    /// Values that it offers for completion.
+    /// Values offered for completion.
     pub values: Arc<TraceValues>,
-    /// Points in time that have names.
+    /// Named points in time.
     pub snapshots: Vec<Snapshot>,
-    /// Folder of its tables, when they are kept for this session only.
+    /// Folder of its tables, if they are kept for this session only.
     pub temporary: Option<TempDir>,
 }
 
-/// A point in time of a trace that has a name.
+/// A named point in time of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The name, which is compared in any case.
+    /// The name; case does not matter.
     pub name: String,
-    /// Nanoseconds since session start; `None` for the end of the trace. Without a clock the number of the
-    /// last event before it.
+    /// Nanoseconds since session start; `None` for the end of the trace. Without a clock, the number of the last event
+    /// before it.
     pub ns: Option<i64>,
-    /// Whether `!htrace -snapshot` took it, and not `.snapshot`.
+    /// Whether it was taken by `!htrace -snapshot` rather than `.snapshot`.
     pub of_debugger: bool,
 }
 
 impl Snapshot {
-    /// The snapshots that the debugger took, `snapshot1` and so on.
+    /// Returns the debugger's snapshots, named `snapshot1` and so on.
     pub fn of_debugger(trace: &Trace) -> Result<Vec<Snapshot>, ArchiveError> {
         let lists = trace.values(TraceInfos::snapshots)?;
         let snapshots = (1..).zip(lists.get(0)).map(|(number, before): (usize, u32)| Snapshot {
@@ -76,7 +75,7 @@ impl Snapshot {
 }
 
 impl LoadedTrace {
-    /// A trace of which nothing was asked yet.
+    /// Creates a trace that nothing has been asked about yet.
     pub fn new(path: PathBuf, trace: Trace) -> LoadedTrace {
         let trace = Arc::new(trace);
         let values = Arc::new(TraceValues::new(Arc::clone(&trace)));
@@ -102,21 +101,21 @@ impl LoadedTrace {
         self.temporary.is_some()
     }
 
-    /// The snapshot of this name, in any case.
+    /// Returns the snapshot of this name, ignoring case.
     pub fn snapshot(&self, name: &str) -> Option<&Snapshot> {
         self.snapshots.iter().find(|snapshot| snapshot.name.eq_ignore_ascii_case(name))
     }
 
-    /// The last snapshot that the debugger took.
+    /// Returns the debugger's last snapshot.
     pub fn last_of_debugger(&self) -> Option<&Snapshot> {
         self.snapshots.iter().rfind(|snapshot| snapshot.of_debugger)
     }
 }
 
-/// The loaded files that all filters let pass, each with its number in the session.
+/// Returns the loaded files that pass all filters, each with its number in the session.
 ///
 /// # Errors
-/// When none is loaded, or none is left.
+/// If none is loaded, or none passes.
 pub fn choose<'a>(
     files: &'a [LoadedTrace],
     filters: &[Filter],
@@ -136,15 +135,14 @@ pub fn choose<'a>(
     Ok(selected)
 }
 
-/// Whether a filter lets a file pass: by its name and whole path, as for `.load`, or by its path as it
-/// is listed.
+/// Whether a file passes a filter: by its name and full path, as for `.load`, or by its path as listed.
 pub fn passes(filter: &Filter, file: &Path) -> bool {
     let listed = [file, &shown(file)].map(|path| filter.line(&path.to_string_lossy()));
     filter.accepts(listed.into_iter().fold(verdict(filter, file), LineMatch::or))
 }
 
-/// The filter after `-fd` that chooses one of the loaded files: its path as it is listed, or its whole path where
-/// the first is the name of another, too. Paths that differ in capital letters alone are one for a filter.
+/// Returns the `-fd` filter that selects one of the loaded files: its path as listed, or its full path if the first
+/// matches another file, too. To a filter, paths that differ only in case are the same.
 pub fn filter_of(files: &[LoadedTrace], index: usize) -> Option<String> {
     let path = &files.get(index)?.path;
     let listed = word(&shown(path).to_string_lossy());

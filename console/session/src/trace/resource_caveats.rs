@@ -7,18 +7,18 @@ use handlescope_model::{ArchiveError, Table, Trace};
 
 use super::caveats::{Caveat, CaveatKind, counted};
 
-/// Advice how to record heaps: in a session of their own.
+/// How to record heaps; they need a session of their own.
 const RECORD_HEAPS: &str = "for heaps record `xperf -start HeapSession -heap -pids PID -stackwalk \
                             HeapAlloc+HeapRealloc` and merge it with a trace of the kernel";
 
-/// Advice how to record virtual memory.
+/// How to record virtual memory.
 const RECORD_PAGES: &str =
     "for virtual memory (VIRT_ALLOC) record with `handlescope record --virtual-alloc`";
 
-/// Advice how to record everything else.
+/// How to record everything else.
 const RECORD_OTHERS: &str = "for other resources record a provider of their events";
 
-/// Advice how to record what is missing.
+/// How to record what is missing.
 fn remedy(recording: Recording) -> &'static str {
     match recording {
         Recording::HeapSession => RECORD_HEAPS,
@@ -27,43 +27,43 @@ fn remedy(recording: Recording) -> &'static str {
     }
 }
 
-/// Facts that caveats about allocations depend on.
+/// Facts that the caveats about allocations depend on.
 #[derive(Debug, Clone, Default)]
 pub struct ResourceFacts {
     /// The requested kinds.
     requested: Vec<ResourceKind>,
-    /// Frees of what was not allocated, of those that passed.
+    /// Frees without an allocation, among those that passed.
     pub orphan_frees: u64,
     /// Facts of each kind, by its number.
     kinds: [KindFacts; ResourceKind::ALL.len()],
 }
 
-/// Number of allocations of each kind, by its number, and how many of them have no stack.
+/// For each kind, by its number: the number of allocations, and how many of them have no stack.
 pub type KindCounts = [(u64, u64); ResourceKind::ALL.len()];
 
 /// Facts of one kind.
 #[derive(Debug, Clone, Copy, Default)]
 struct KindFacts {
-    /// Allocators of the kind, in the whole trace.
+    /// Allocators of the kind in the whole trace.
     allocators: u64,
     /// Allocators whose process is unknown.
     without_process: u64,
-    /// Allocators whose process was there before the trace.
+    /// Allocators with a process older than the trace.
     older: u64,
     /// Allocations of the kind that passed the filters.
     allocations: u64,
-    /// Allocations among them without a stack.
+    /// How many of them have no stack.
     without_stack: u64,
 }
 
 impl ResourceFacts {
-    /// Nothing yet, of such kinds.
+    /// Creates facts about these kinds, with nothing added yet.
     pub fn of(requested: Vec<ResourceKind>) -> Self {
         Self { requested, ..Self::default() }
     }
 
-    /// Takes note of an allocator, with the start of its process where the process is known, and the trace says
-    /// when it started.
+    /// Adds an allocator. `start` is `None` if its process is unknown, and `Some(None)` if the trace does not say when
+    /// the process started.
     pub fn add_allocator(&mut self, allocator: &Allocator, start: Option<Option<i64>>) {
         let Some(facts) = self.kinds.get_mut(allocator.kind as usize) else { return };
         facts.allocators += 1;
@@ -74,7 +74,7 @@ impl ResourceFacts {
         }
     }
 
-    /// Takes note of the allocations that passed.
+    /// Adds the allocations that passed.
     pub fn add_allocations(&mut self, counts: &KindCounts) {
         for (facts, (count, without_stack)) in self.kinds.iter_mut().zip(counts) {
             facts.allocations += count;
@@ -82,25 +82,25 @@ impl ResourceFacts {
         }
     }
 
-    /// Sums over those of some kinds that are requested.
+    /// Sums a count over the requested ones of some kinds.
     fn sum(&self, kinds: &[ResourceKind], count: fn(&KindFacts) -> u64) -> u64 {
         let requested = kinds.iter().filter(|kind| self.requested.contains(kind));
         requested.filter_map(|kind| self.kinds.get(kind.code() as usize)).map(count).sum()
     }
 
-    /// Whether a kind is requested that is recorded so.
+    /// Whether a kind is requested that is recorded this way.
     fn has_requested(&self, recording: Recording) -> bool {
         self.requested.iter().any(|kind| Recording::of(*kind) == recording)
     }
 
-    /// Sums over all requested kinds.
+    /// Sums a count over all requested kinds.
     fn total(&self, count: fn(&KindFacts) -> u64) -> u64 {
         self.sum(&ResourceKind::ALL, count)
     }
 }
 
 impl Caveat {
-    /// Caveats about allocations, except for losses.
+    /// Returns the caveats about allocations, except losses.
     pub fn of_resources(trace: &Trace, facts: &ResourceFacts) -> Result<Vec<Caveat>, ArchiveError> {
         let mut caveats = Vec::new();
         let mut add = |kind, text| caveats.push(Caveat { kind, text });
@@ -150,7 +150,7 @@ impl Caveat {
     }
 }
 
-/// Text when nothing that is requested was recorded.
+/// Returns the text for when nothing that was requested was recorded.
 fn without_events(facts: &ResourceFacts) -> String {
     let requested = Recording::ALL.into_iter().filter(|recording| facts.has_requested(*recording));
     let remedies: Vec<&str> = requested.map(remedy).collect();
@@ -162,7 +162,7 @@ fn without_events(facts: &ResourceFacts) -> String {
     format!("the trace has no allocation events ({}); {}", kinds.join(", "), remedies.join("; "))
 }
 
-/// Caveat about allocations without stacks; none if only a few lack theirs.
+/// Returns a caveat about allocations without stacks; none if only a few lack one.
 fn without_stacks(kinds: &[ResourceKind], sum: u64, without: u64, remedy: &str) -> Option<Caveat> {
     let percent = without.saturating_mul(100).checked_div(sum)?;
     let names = kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");

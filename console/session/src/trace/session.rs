@@ -1,4 +1,4 @@
-//! State of a session: the loaded traces, the sources of symbols, and the symbols that are missing.
+//! The state of a session: loaded traces, symbol sources, and missing symbols.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -28,38 +28,36 @@ use crate::values::{Counted, listed};
 pub struct Session {
     /// Settings of the output and of the search for symbols.
     pub settings: Settings,
-    /// The loaded traces, in the order they were recorded ([`Session::sort_files`]). The index is the file
-    /// number of the output.
+    /// The loaded traces, in the order recorded ([`Session::sort_files`]). The index is the file number in the output.
     pub files: Vec<LoadedTrace>,
-    /// The folder of the dataset that is loaded in place of traces.
+    /// The folder of the dataset loaded in place of traces.
     pub dataset: Option<PathBuf>,
-    /// A trace that is shown while it is replayed, by tables that lie elsewhere: its symbols are searched as those of a
-    /// loaded one.
+    /// A trace being replayed, with its tables elsewhere. Its symbols are searched like those of a loaded one.
     pub replayed: Option<PathBuf>,
-    /// `--force`: outputs replace files that this program has not written.
+    /// `--force`: outputs may replace files this program did not write.
     pub force: bool,
-    /// Whether answers may go into programs of the system: at the prompt, and with `--pipes` in scripts.
+    /// Whether answers may be piped to other programs: at the prompt, and in scripts with `--pipes`.
     pub runs_programs: bool,
-    /// Options of the search for symbols, from the first search on.
+    /// Options of the symbol search, from the first search on.
     pub symbol_options: SymbolizerOptions,
-    /// Whether the prompt offers to download symbols, so that they need no warning before.
+    /// Whether the prompt offers to download symbols, so that no warning is needed before.
     pub offers_symbols: bool,
-    /// Whether they were offered, or named in a warning.
+    /// Whether they were offered, or mentioned in a warning.
     has_offered: AtomicBool,
     symbolizer: OnceLock<Symbolizer>,
     symbol_notes: SymbolNotes,
 }
 
-/// What the server of Microsoft may add.
+/// What Microsoft's symbol server could add.
 pub struct SymbolOffer {
-    /// Number of modules whose symbols it may have.
+    /// Number of modules it may have symbols of.
     pub modules: usize,
-    /// The symbol path with that server.
+    /// The symbol path including that server.
     pub path: SymbolPath,
 }
 
 impl Session {
-    /// A session without traces.
+    /// Creates a session without traces.
     pub fn new(settings: Settings) -> Session {
         Session { settings, ..Session::default() }
     }
@@ -71,10 +69,10 @@ impl Session {
         self.search_beside_files();
     }
 
-    /// The loaded traces that pass, each with its number.
+    /// Returns the loaded traces that pass, each with its number.
     ///
     /// # Errors
-    /// When none is loaded, or none is left.
+    /// If none is loaded, or none passes.
     pub fn choose(
         &self,
         filters: &[Filter],
@@ -86,13 +84,12 @@ impl Session {
         }
     }
 
-    /// Searches for symbols also where they were saved with the loaded traces; to be called when other traces
-    /// are loaded.
+    /// Also searches for symbols saved beside the loaded traces. Call it whenever other traces are loaded.
     pub fn search_beside_files(&mut self) {
         self.search_beside(&[]);
     }
 
-    /// Searches for symbols also where they were saved with loaded and other traces.
+    /// Also searches for symbols saved beside loaded and other traces.
     pub fn search_beside(&mut self, traces: &[PathBuf]) {
         // The current folder may change later.
         let path = |path: &PathBuf| absolute(path).unwrap_or_else(|_| path.clone());
@@ -110,7 +107,7 @@ impl Session {
         }
     }
 
-    /// Puts the traces into the order they were recorded, those without a time first.
+    /// Sorts the traces by when they were recorded, those without a time first.
     pub fn sort_files(&mut self) {
         self.files.sort_by_cached_key(|file| {
             let info = file.trace.info().ok()?;
@@ -119,10 +116,10 @@ impl Session {
         });
     }
 
-    /// Reads an extract again that has changed on disk.
+    /// Rereads an extract that changed on disk.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn reload(&mut self, index: usize) -> Result<(), ArchiveError> {
         if let Some(file) = self.files.get_mut(index) {
             let trace = Trace::open_within(file.trace.path(), file.trace.limits())?;
@@ -144,8 +141,8 @@ impl Session {
         }
     }
 
-    /// Files that an output with or without `-Force` may replace: no trace and no extract that is loaded,
-    /// and not the trace that such an extract was made of.
+    /// Returns which files an output may replace, with or without `-Force`: never a loaded trace or extract, nor the
+    /// trace that a loaded extract was made from.
     pub fn overwrite(&self, force: bool) -> Overwrite {
         let mut overwrite = Overwrite::new(force || self.force);
         for file in &self.files {
@@ -161,24 +158,24 @@ impl Session {
         overwrite
     }
 
-    /// Sets where symbols are looked for. Relative folders are those of the folder that is the current one now.
+    /// Sets where to look for symbols. Relative folders are relative to the current folder of this moment.
     pub fn set_symbol_path(&mut self, path: &SymbolPath) {
         self.settings.session.symbol_path = Some(settled(path));
         self.forget_symbols();
     }
 
-    /// Says what in the symbol path is not as meant, once.
+    /// Warns once about problems of the symbol path.
     pub fn warn_of_symbol_path(&self, messages: &mut Messages<'_>) {
         self.symbol_notes.warn_of_path(&self.settings, messages);
     }
 
-    /// Forgets what was found so far, as symbols are looked for elsewhere from now on.
+    /// Forgets what was found so far, because symbols are now searched elsewhere.
     pub fn forget_symbols(&mut self) {
         self.symbolizer = OnceLock::new();
         self.forget_names();
     }
 
-    /// Looks again for symbols that were not found, also on servers that did not have them.
+    /// Searches again for symbols that were not found, also on servers that did not have them.
     pub fn retry_symbols(&mut self) {
         self.symbolizer().forget_missing();
         self.forget_names();
@@ -192,15 +189,15 @@ impl Session {
         }
     }
 
-    /// The symbolizer, which resolves addresses to names. Made when first needed, and kept: it remembers what it
-    /// found.
+    /// Returns the symbolizer, which resolves addresses to names. It is created on first use and kept, because it
+    /// remembers what it found.
     pub fn symbolizer(&self) -> &Symbolizer {
         self.symbolizer.get_or_init(|| {
             Symbolizer::new(self.settings.symbol_path(), self.symbol_options.clone())
         })
     }
 
-    /// Says what is missing for names of functions, unless that was said before, and what was waited for.
+    /// Reports which symbols are missing, each once, and what was waited for.
     pub fn warn_of_missing_symbols(&self, messages: &mut Messages<'_>) {
         let Some(symbolizer) = self.symbolizer.get() else { return };
         let files = symbolizer.take_waited_for();
@@ -232,14 +229,14 @@ impl Session {
         messages.warning(format_args!("{absent}{clause}; {remedy}"));
     }
 
-    /// Takes note that a filter of the command could not match functions, which the warning of missing symbols says.
+    /// Notes that a filter of the command could not match functions; the warning about missing symbols mentions it.
     pub fn note_caveats(&self, caveats: &[Caveat]) {
         if caveats.iter().any(|caveat| caveat.kind == CaveatKind::FilterLacksSymbols) {
             self.symbol_notes.has_filter.store(true, Ordering::Relaxed);
         }
     }
 
-    /// The offer to download symbols that names are missing for; `None` where none can help, and from the second time on.
+    /// Returns the offer to download missing symbols; `None` if no download can help, and from the second call on.
     pub fn take_symbol_offer(&self) -> Option<SymbolOffer> {
         if !self.offers_symbols || self.has_offered.load(Ordering::Relaxed) {
             return None;
@@ -249,7 +246,7 @@ impl Session {
         Some(offer)
     }
 
-    /// What the server of Microsoft may add; `None` if a server is named, or downloads are off.
+    /// Returns what Microsoft's symbol server could add; `None` if a server is named, or downloads are off.
     fn symbol_offer(&self) -> Option<SymbolOffer> {
         let path = self.settings.symbol_path();
         if path.has_servers() || self.settings.symbol_download() == SymbolDownload::Never {
@@ -269,7 +266,7 @@ impl Session {
         self.files.iter().any(|file| file.frames.has_served(module))
     }
 
-    /// Leaves out warnings of what is missing now: an answer has said so.
+    /// Suppresses warnings about what is missing now, because an answer already said so.
     pub fn skip_missing_symbols(&self) {
         if let Some(symbolizer) = self.symbolizer.get() {
             self.symbol_notes.skip(symbolizer);
@@ -277,26 +274,25 @@ impl Session {
     }
 }
 
-/// Names of modules in one message at most.
+/// Maximum number of module names in one message.
 const MAX_NAMES: usize = 8;
 
-/// Warns of missing symbols, of each module once.
+/// Warns about missing symbols, once per module.
 #[derive(Debug, Default)]
 pub struct SymbolNotes {
-    /// Modules of the symbolizer's report that are done with.
+    /// How many modules of the symbolizer's report were dealt with.
     seen: AtomicUsize,
-    /// Whether problems of the symbol path were named.
+    /// Whether problems of the symbol path were reported.
     has_path: AtomicBool,
-    /// Whether a filter of the command needs symbols that are missing.
+    /// Whether a filter of the command needs missing symbols.
     has_filter: AtomicBool,
 }
 
 impl SymbolNotes {
-    /// Warns of what went wrong in the searches since the last call, and returns the modules that simply have no
-    /// symbols: of these searches, or of all if a filter needs them.
+    /// Warns about what went wrong in the searches since the last call. Returns the modules that simply have no
+    /// symbols: from these searches, or from all if a filter needs them.
     ///
-    /// A refused file and an unreachable server get a line each, because the user can do something about
-    /// them.
+    /// A refused file and an unreachable server get a line each, because the user can do something about them.
     fn warn<'r>(
         &self,
         reports: &'r [ModuleReport],
@@ -312,12 +308,12 @@ impl SymbolNotes {
         let all = self.has_filter.load(Ordering::Relaxed);
         let absent = missing(if all { reports } else { new }, session);
         let mut absent: Vec<&ModuleReport> = absent.filter(|report| !has_trouble(report)).collect();
-        // Several threads search, so the order of the reports changes.
+        // Several threads search, so the order of the reports varies.
         absent.sort_by_key(|report| (Reverse(report.requested), &report.module.name));
         absent.into_iter().map(|report| Untrusted(&report.module.name)).collect()
     }
 
-    /// Says what in the symbol path is not as meant, and where it was set, once.
+    /// Warns once about problems of the symbol path, and says where it was set.
     fn warn_of_path(&self, settings: &Settings, messages: &mut Messages<'_>) {
         if self.has_path.swap(true, Ordering::Relaxed) {
             return;
@@ -332,13 +328,13 @@ impl SymbolNotes {
         }
     }
 
-    /// Leaves out what was searched since the last call.
+    /// Skips what was searched since the last call.
     pub fn skip(&self, symbolizer: &Symbolizer) {
         self.seen.store(symbolizer.report().len(), Ordering::Relaxed);
     }
 }
 
-/// The reports about modules without symbols whose names did not come from the extract.
+/// Returns the reports about modules without symbols, unless the extract had their names.
 fn missing<'r>(
     reports: &'r [ModuleReport],
     session: &Session,
@@ -350,7 +346,7 @@ fn has_trouble(report: &ModuleReport) -> bool {
     !report.refused.is_empty() || !report.failures.is_empty()
 }
 
-/// What went wrong in searches, also where symbols were found in the end.
+/// Describes what went wrong in searches, even if symbols were found in the end.
 fn troubles(reports: &[ModuleReport]) -> Vec<String> {
     let mut texts: Vec<String> =
         reports.iter().filter(|report| has_trouble(report)).map(ModuleReport::to_string).collect();
@@ -397,7 +393,7 @@ mod tests {
         Some(PdbIdentity { name: name.to_owned(), guid, age: 1 })
     }
 
-    /// Warnings after symbols of more modules were searched.
+    /// Returns the warnings after searching symbols of more modules.
     fn warned(session: &Session, modules: &[ModuleIdentity]) -> String {
         for module in modules {
             session.symbolizer().resolve(module, &[0x10]);

@@ -1,4 +1,4 @@
-//! Verdicts of filters on the stacks of a trace, kept for the next query.
+//! Caches verdicts of filters on a trace's stacks for the next query.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use crate::filter::Filter;
 pub struct StackSet(Vec<bool>);
 
 impl StackSet {
-    /// The empty set over a table of `height` stacks.
+    /// Creates the empty set over a table of `height` stacks.
     pub fn new(height: usize) -> Self {
         Self(vec![false; height])
     }
@@ -26,17 +26,17 @@ impl StackSet {
         }
     }
 
-    /// Adds the members of a further set over the same table.
+    /// Adds the members of another set over the same table.
     pub fn add_all(&mut self, further: &Self) {
         self.0.iter_mut().zip(&further.0).for_each(|(member, further)| *member |= further);
     }
 
-    /// The members, ascending.
+    /// Returns the members, ascending.
     pub fn iter(&self) -> impl Iterator<Item = StackIdx> + '_ {
         (0..).map(StackIdx).zip(&self.0).filter(|&(_, &member)| member).map(|(stack, _)| stack)
     }
 
-    /// The members that pass; tested by all threads.
+    /// Returns the members that pass; all threads take part in the test.
     pub fn par_filter(&self, passes: impl Fn(StackIdx) -> bool + Sync) -> Self {
         let members = self.0.par_iter().enumerate();
         Self(members.map(|(row, &member)| member && passes(StackIdx::of(row))).collect())
@@ -54,7 +54,7 @@ pub struct StackVerdicts {
     pub passed: StackSet,
     /// Whether events without stack pass.
     pub without_stack: bool,
-    /// Modules whose functions have no names, so that no filter can match them.
+    /// Modules without function names, so that no filter can match there.
     pub needs_symbols: Vec<String>,
 }
 
@@ -65,11 +65,11 @@ impl StackVerdicts {
     }
 }
 
-/// Questions whose verdicts are kept: two bytes each for millions of stacks.
+/// Number of filters with kept verdicts; each takes two bytes per stack, and there are millions of stacks.
 const KEPT: usize = 4;
 
-/// The verdicts of the latest filters on the stacks for which they were asked, the latest last. Others would do for fewer
-/// stacks, but not name the modules that need symbols.
+/// Verdicts of the latest filters and the stacks they were asked for, the latest last. Verdicts on a larger set would
+/// do for a smaller one, but would not name the right modules that need symbols.
 #[derive(Debug, Default)]
 pub struct VerdictCache(Mutex<VecDeque<KeptVerdicts>>);
 
@@ -81,7 +81,7 @@ struct KeptVerdicts {
 }
 
 impl VerdictCache {
-    /// Verdicts of a filter on these stacks.
+    /// Finds the verdicts of a filter on exactly these stacks.
     pub fn find(&self, filter: &Filter, stacks: &StackSet) -> Option<Arc<StackVerdicts>> {
         let mut kept = lock(&self.0);
         let at = kept.iter().position(|kept| kept.filter == *filter && kept.stacks == *stacks)?;
@@ -91,7 +91,7 @@ impl VerdictCache {
         Some(verdicts)
     }
 
-    /// Keeps verdicts, instead of those that have not been used for the longest time.
+    /// Stores verdicts; the least recently used ones are dropped.
     pub fn keep(
         &self,
         filter: &Filter,

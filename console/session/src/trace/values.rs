@@ -1,4 +1,4 @@
-//! Values that a loaded trace offers for completion: its processes, object types, names, modules, allocators, and
+//! Values a loaded trace offers for completion: its processes, object types, names, modules, allocators, and the
 //! suspects that answers named.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,9 +9,9 @@ use handlescope_model::{ArchiveError, Columns, Key, TableRows, Trace, guard::loc
 
 use crate::values::SuspectId;
 
-/// Values of one trace, read when they are first asked for and kept.
+/// Values of one trace, read on first use and kept.
 ///
-/// A table that cannot be read offers nothing: the query will say what is wrong with it.
+/// A table that cannot be read offers nothing; the query will report what is wrong with it.
 #[derive(Debug)]
 pub struct TraceValues {
     trace: Arc<Trace>,
@@ -23,16 +23,16 @@ pub struct TraceValues {
     suspects: Mutex<Vec<NamedSuspect>>,
 }
 
-/// A suspect that an answer named.
+/// A suspect named by an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedSuspect {
     pub id: SuspectId,
-    /// Type, process, and number of handles or allocations that the program did not close or free.
+    /// Type, process, and number of handles or allocations the program did not close or free.
     pub description: String,
 }
 
 impl TraceValues {
-    /// Reads nothing yet.
+    /// Creates the values without reading anything yet.
     pub fn new(trace: Arc<Trace>) -> TraceValues {
         TraceValues {
             trace,
@@ -45,33 +45,33 @@ impl TraceValues {
         }
     }
 
-    /// Name and pid of every process, each pair once, by name.
+    /// Name and pid of every process, without duplicates, sorted by name.
     pub fn processes(&self) -> &[(String, u32)] {
         self.processes.get_or_init(|| read_processes(&self.trace).unwrap_or_default())
     }
 
-    /// Names of object types, each once, sorted.
+    /// Names of object types, without duplicates, sorted.
     pub fn types(&self) -> &[String] {
         self.types.get_or_init(|| self.texts(ObjectTypes::name))
     }
 
-    /// Names of objects, each once, sorted.
+    /// Names of objects, without duplicates, sorted.
     pub fn names(&self) -> &[String] {
         self.names.get_or_init(|| self.texts(Names::name))
     }
 
-    /// File names of modules, each once, sorted.
+    /// File names of modules, without duplicates, sorted.
     pub fn modules(&self) -> &[String] {
         self.modules.get_or_init(|| self.texts(Modules::name))
     }
 
-    /// Names of what allocates with its kind, each pair once, sorted.
+    /// Names of allocators with their kinds, without duplicates, sorted.
     pub fn allocators(&self) -> &[(String, ResourceKind)] {
         self.allocators.get_or_init(|| read_allocators(&self.trace).unwrap_or_default())
     }
 
-    /// The suspects that answers named, those of the last one first. To find them takes as long as such an answer, so that
-    /// completion does not.
+    /// The suspects that answers named, those of the last answer first. Completion does not search for suspects itself,
+    /// because that takes as long as an answer.
     pub fn suspects(&self) -> Vec<NamedSuspect> {
         lock(&self.suspects).clone()
     }
@@ -84,12 +84,12 @@ impl TraceValues {
         *suspects = named;
     }
 
-    /// Forgets the suspects: with other names of functions they have other ids.
+    /// Forgets the suspects, because their ids change with the names of functions.
     pub fn forget_suspects(&self) {
         lock(&self.suspects).clear();
     }
 
-    /// The distinct texts of a column.
+    /// Returns the distinct texts of a column.
     fn texts<C: Columns>(&self, key: Key<C, String>) -> Vec<String> {
         let Ok(column) = self.trace.values(key) else { return Vec::new() };
         let texts: BTreeSet<&str> =
@@ -112,7 +112,7 @@ fn read_allocators(trace: &Trace) -> Result<Vec<(String, ResourceKind)>, Archive
     Ok(allocators.into_iter().collect())
 }
 
-/// The pids of each program, by name.
+/// Returns the pids of each program, by name.
 pub fn programs(values: &[Arc<TraceValues>]) -> BTreeMap<&str, BTreeSet<u32>> {
     let mut programs: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
     for (name, pid) in values.iter().flat_map(|values| values.processes()) {

@@ -1,4 +1,4 @@
-//! Numbers of things, lengths of time and names, as sentences have them.
+//! Counts, durations and names as they appear in sentences.
 
 use std::fmt::{self, Display};
 
@@ -6,11 +6,11 @@ use handlescope_extract::finding_nouns;
 use handlescope_model::tables::Warning;
 use indicatif::{HumanBytes, HumanCount};
 
-/// Count of something: with separators between thousands, and the plural that fits.
+/// A count of something, with thousands separators and the right plural.
 pub struct Counted(pub u64, pub &'static str);
 
 impl Counted {
-    /// Ending that is added to the singular.
+    /// The ending to add to the singular.
     pub fn plural(&self) -> &'static str {
         match self.1 {
             _ if self.0 == 1 => "",
@@ -20,8 +20,7 @@ impl Counted {
     }
 }
 
-/// The finding of a warning with its number and the place of the first, as in "3 truncated buffers, first at offset
-/// 0x4000".
+/// Describes a warning with its count and where it first occurred: "3 truncated buffers, first at offset 0x4000".
 pub fn finding(warning: &Warning) -> String {
     let Warning { kind, count, first_offset, first_line } = warning;
     let shown = HumanCount(*count);
@@ -44,7 +43,7 @@ impl fmt::Display for Counted {
     }
 }
 
-/// Number of bytes, in a unit that fits; negative if events say so.
+/// A number of bytes in a suitable unit; negative if events say so.
 #[derive(Debug, Clone, Copy)]
 pub struct Size(pub i64);
 
@@ -55,13 +54,13 @@ impl fmt::Display for Size {
     }
 }
 
-/// Nanoseconds as text, in a unit that fits.
+/// A duration in nanoseconds, printed in a suitable unit.
 #[derive(Debug, Clone, Copy)]
 pub struct Length(pub i64);
 
 impl fmt::Display for Length {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // From how many nanoseconds on a unit is used: 90 min, 100 s, but 1.5 s.
+        // The smallest duration for each unit: 90 min, 100 s, but 1.5 s.
         const UNITS: [(f64, f64, &str); 5] = [
             (172_800e9, 86_400e9, "days"),
             (7_200e9, 3_600e9, "h"),
@@ -79,21 +78,21 @@ impl fmt::Display for Length {
     }
 }
 
-/// A number with three digits, six of them after the point at most.
+/// Formats a number with three significant digits, and at most six decimals.
 fn digits(number: f64) -> String {
     let magnitude = number.abs().max(1e-4).log10().floor();
     let decimals = (2.0 - magnitude).max(0.0) as usize;
     format!("{number:.decimals$}")
 }
 
-/// The first `max` of some names, and how many more there are: `a, b and 3 more`.
+/// Lists the first `max` names and how many more there are: `a, b and 3 more`.
 pub fn listed(names: &[impl Display], max: usize) -> String {
     let (shown, rest) = names.split_at(names.len().min(max));
     let shown = shown.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     if rest.is_empty() { shown } else { format!("{shown} and {} more", rest.len()) }
 }
 
-/// All of some names: `a, b and c`.
+/// Lists all names: `a, b and c`.
 pub fn joined(names: &[String]) -> String {
     match names {
         [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),

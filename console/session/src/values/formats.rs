@@ -1,4 +1,4 @@
-//! Formats of points in time and processes, and the documents of answers.
+//! Formats of points in time and of processes.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub enum TimeFormat {
     HereTime,
 }
 
-/// Text after the name of a process that started or ended in the trace.
+/// What to write after a process that started or ended in the trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ProcessFormat {
     /// `+` for a start, `-` for an end.
@@ -33,7 +33,7 @@ pub enum ProcessFormat {
     Marks,
     /// Nothing.
     None,
-    /// The times of start and end, and the duration when both are known.
+    /// The times of start and end, and the duration if both are known.
     Times(TimeFormat),
 }
 
@@ -42,7 +42,7 @@ pub enum ProcessFormat {
 pub struct TimeDigits(u8);
 
 impl TimeDigits {
-    /// All digits that are printed: microseconds.
+    /// Microseconds, the most digits ever printed.
     pub const MAX: TimeDigits = TimeDigits(6);
 
     /// Whole seconds.
@@ -66,7 +66,7 @@ impl Default for TimeDigits {
 }
 
 impl TimeFormat {
-    /// Every format by the words it is known by; the first is the one that is shown.
+    /// Every format with its words; the first word is shown.
     pub const WORDS: &[(&[&str], TimeFormat, &str)] = &[
         (&["s", "second"], TimeFormat::Seconds, "seconds since the session started"),
         (&["Local"], TimeFormat::Local, "date and time of the recording machine (default)"),
@@ -77,7 +77,7 @@ impl TimeFormat {
         (&["HereTime"], TimeFormat::HereTime, "time in the time zone of this machine"),
     ];
 
-    /// The format of this word, in any case.
+    /// Returns the format of this word, ignoring case.
     pub fn from_word(word: &str) -> Option<TimeFormat> {
         let format = TimeFormat::WORDS
             .iter()
@@ -137,7 +137,7 @@ pub fn on_or_off(word: &str) -> Result<bool, ValueError> {
     entry.map(|&(_, on)| on).ok_or_else(|| no_choice(word, || SWITCH.iter().map(|(word, _)| *word)))
 }
 
-/// The error about a word that is not one of the choices.
+/// Returns the error for a word that is not one of the choices.
 pub fn no_choice<'a, I: Iterator<Item = &'a str>>(word: &str, words: impl Fn() -> I) -> ValueError {
     ValueError::NoChoice {
         value: word.to_owned(),

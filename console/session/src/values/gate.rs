@@ -1,16 +1,16 @@
-//! What a gate of CI fails on, and the formats of its findings.
+//! When a CI gate fails, and the formats of its findings.
 
 use super::ValueError;
 use crate::filter::ProcessFilter;
 
-/// What fails a gate.
+/// When a gate fails.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FailOn {
     /// Any suspect.
     Leak,
     /// A steady leak.
     Steady,
-    /// More than so many handles or allocations that such processes do not release.
+    /// More than `most` handles or allocations that these processes do not release.
     Processes { processes: ProcessFilter, most: u64 },
 }
 
@@ -36,7 +36,7 @@ impl FailOn {
     }
 }
 
-/// Format of findings for other programs.
+/// A format of findings for other programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FindingFormat {
     JUnit,

@@ -1,4 +1,4 @@
-//! Values of options and commands: ranges, numbers, formats; and why they are refused.
+//! Values of options and commands: ranges, numbers and formats, and why they are refused.
 
 mod counted;
 mod formats;
@@ -18,35 +18,35 @@ pub use ranges::{address, bytes, length, nanoseconds, number, whole};
 use handlescope_model::Untrusted;
 use thiserror::Error;
 
-/// Reason why a value was refused.
+/// Why a value was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ValueError {
-    /// No number, or one with a comma.
+    /// Not a number, or one with a comma.
     #[error("'{}' is not a number (write 0.5 with a point, without separators)", Untrusted(.value))]
     NoNumber { value: String },
-    /// A time of day, where a time since the session started is asked for.
+    /// A time of day where seconds since session start are expected.
     #[error(
         "'{}' is a time of day: give seconds since the session started, which -TimeFmt s shows",
         Untrusted(.value)
     )]
     Clock { value: String },
-    /// A number with something after it that is not a unit, or one of another kind.
+    /// A number followed by something that is not a unit, or by a unit of another kind.
     #[error("'{}' is not {expected}", Untrusted(.value))]
     NoUnit {
         value: String,
         /// The kind of value with its units.
         expected: &'static str,
     },
-    /// Anything but digits, where a number of things is needed.
+    /// Something other than digits where a count is expected.
     #[error("'{}' is not a whole number; write digits only, as in 20", Untrusted(.value))]
     NotWhole { value: String },
     /// More than the machine can count.
     #[error("'{}' is too large", Untrusted(.value))]
     TooLarge { value: String },
-    /// Zero, where at least one is needed.
+    /// Zero where at least one is needed.
     #[error("must be at least 1")]
     Zero,
-    /// A length of time below zero.
+    /// A negative duration.
     #[error("'{}' is negative; write 0 or more, as in 500us", Untrusted(.value))]
     Negative { value: String },
     /// The minimum is larger than the maximum.
@@ -65,9 +65,9 @@ pub enum ValueError {
     #[error("'{}' is not one of {choices}{hint}", Untrusted(.value))]
     NoChoice {
         value: String,
-        /// The words, joined by commas.
+        /// The words, separated by commas.
         choices: String,
-        /// `, did you mean X?` or nothing.
+        /// `, did you mean X?`, or empty.
         hint: String,
     },
     /// A filter that cannot be compiled.
@@ -76,18 +76,18 @@ pub enum ValueError {
     /// An exclusion without a name.
     #[error("'{}' has a ! without a name; write what to exclude, as in *;!System", Untrusted(.filter))]
     NothingExcluded { filter: String },
-    /// Nothing that a gate can fail on.
+    /// Not a condition for a gate.
     #[error(
         "'{}' is neither leak, steady nor processes with a number, as in leaky.exe:0", Untrusted(.value)
     )]
     NoGate { value: String },
-    /// A word that stands for no symbol server.
+    /// A word that is not a symbol server.
     #[error("{reason}")]
     Server {
-        /// Message that says what the word could have been.
+        /// Says what the word could have been.
         reason: String,
     },
-    /// An option that cannot be followed here.
+    /// An option that cannot be used here.
     #[error("{reason}")]
     Refused { reason: &'static str },
 }

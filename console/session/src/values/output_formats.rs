@@ -1,5 +1,5 @@
-//! The formats of answers, and how JSON and the text of CSV are laid out. Options, names of files, messages, `.export`
-//! and completion follow from one list.
+//! The formats of answers, and how JSON and text in CSV are laid out. Options, file names, messages, `.export` and
+//! completion are all derived from one list.
 
 use std::borrow::Cow;
 use std::mem::discriminant;
@@ -16,31 +16,31 @@ pub enum JsonMode {
     Pretty,
 }
 
-/// Form of text in comma-separated values.
+/// How text is written in comma-separated values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CsvText {
-    /// Text that no spreadsheet takes for a formula: if it starts like one, it gets a `'` in front.
+    /// Text that no spreadsheet takes for a formula: if it looks like one, it gets a leading `'`.
     #[default]
     Harmless,
-    /// `-csvraw`: text as it is.
+    /// `-csvraw`: text unchanged.
     Raw,
 }
 
-/// Characters that a formula starts with. A Japanese Excel takes full-width characters, too
+/// Characters that start a formula. A Japanese Excel also accepts full-width characters
 /// (<https://owasp.org/www-community/attacks/CSV_Injection>).
 const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
-/// Characters that spreadsheets divide a file at: which of the first three depends on the settings of the country.
+/// Characters at which spreadsheets split a file. Which of the first three applies depends on the regional settings.
 const DIVIDERS: [char; 5] = [',', ';', '\t', '\r', '\n'];
 
 impl CsvText {
-    /// Text that is written for a cell of a file with this separator. A number is not a formula, also after a sign.
+    /// Returns the text to write for a cell of a file with this separator. A number is not a formula, even with a sign.
     pub fn cell(self, text: &str, separator: u8) -> Cow<'_, str> {
         if self == CsvText::Raw || !text.contains(FORMULA) {
             return Cow::Borrowed(text);
         }
-        // Quotes keep a cell together at the separator of the file only: at another one, the line is divided
-        // before they are seen.
+        // Quotes keep a cell together only at the file's own separator. At another one, the line is split before anyone
+        // looks at quotes.
         let divides = |c: char| c != char::from(separator) && DIVIDERS.contains(&c);
         let mut cell = String::with_capacity(text.len() + 1);
         for piece in text.split_inclusive(divides) {
@@ -72,7 +72,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Whether a file of this format is still one after another answer is appended.
+    /// Whether a file of this format is still valid after another answer is appended.
     pub fn can_grow(self) -> bool {
         match self {
             Format::Text | Format::Csv(_) | Format::NdJson => true,
@@ -81,23 +81,23 @@ impl Format {
     }
 }
 
-/// Columns of an answer.
+/// The columns of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ColumnChoice {
-    /// All of them, but for those of groups that a narrow screen has no room for.
+    /// All, except columns of groups that a narrow screen has no room for.
     #[default]
     Fitting,
     /// `-Columns all`
     All,
-    /// `-Columns`: these, in their order.
+    /// `-Columns`: these, in this order.
     Named(Vec<String>),
 }
 
 impl ColumnChoice {
-    /// Word for all columns.
+    /// The word for all columns.
     pub const ALL: &'static str = "all";
 
-    /// Reads names separated by commas.
+    /// Reads comma-separated names.
     pub fn parse(text: &str) -> ColumnChoice {
         match text.eq_ignore_ascii_case(ColumnChoice::ALL) {
             true => ColumnChoice::All,
@@ -106,17 +106,17 @@ impl ColumnChoice {
     }
 }
 
-/// Whether the option of a format is followed by the file to write.
+/// Whether a format's option takes a file to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamesFile {
-    /// The answer goes where all results go.
+    /// The answer goes wherever results go.
     Never,
-    /// Without a file, the answer goes there, too.
+    /// Without a file, the answer goes wherever results go.
     Maybe,
     Always,
 }
 
-/// A format other than text, and what a user reads about it.
+/// A format other than text, with its texts for users.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FormatSpec {
     pub format: Format,
@@ -124,27 +124,27 @@ pub struct FormatSpec {
     pub name: &'static str,
     /// Extension of files in this format, without a dot.
     pub extension: &'static str,
-    /// Redirection whose file asks for the format, as errors name it.
+    /// The redirection that selects the format, as errors show it.
     pub redirect: &'static str,
     pub option: FormatOption,
     pub file: NamesFile,
 }
 
-/// The option that asks for a format.
+/// The option that selects a format.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FormatOption {
     pub names: [&'static str; 1],
     /// One-line summary.
     pub help: &'static str,
     pub details: &'static str,
-    /// The option with a value, as one would type it.
+    /// The option with a value, as typed.
     pub example: &'static str,
 }
 
 /// Every format other than text.
 pub static FORMATS: [&FormatSpec; 5] = [&JSON, &JSON_PRETTY, &CSV, &NDJSON, &PARQUET];
 
-/// The formats that tables are written in, and their options of `.export`; the first is the usual one.
+/// The formats tables can be written in, with their options of `.export`; the first is the default.
 pub static TABLE_FORMATS: [(&FormatSpec, FormatOption); 3] = [
     (
         &PARQUET,
@@ -255,12 +255,12 @@ pub struct RequestedFormat {
 }
 
 impl FormatSpec {
-    /// The format that the extension of a file stands for; `None` for an extension of text and for unknown ones.
+    /// Returns the format for a file's extension; `None` for text and unknown extensions.
     pub fn from_extension(file: &Path) -> Option<&'static FormatSpec> {
         FORMATS.into_iter().find(|spec| has_extension(file, &[spec.extension]))
     }
 
-    /// The format, with text in CSV as chosen.
+    /// Returns the format, with the chosen form of text in CSV.
     pub fn with_text(&self, text: CsvText) -> Format {
         match self.format {
             Format::Csv(_) => Format::Csv(text),
@@ -268,20 +268,20 @@ impl FormatSpec {
         }
     }
 
-    /// Name of its option.
+    /// The name of its option.
     pub fn option_name(&self) -> &'static str {
         let [name] = self.option.names;
         name
     }
 
-    /// Whether two options ask for one format, perhaps in two styles. The last of these counts.
+    /// Whether two options select the same format, perhaps in two styles. The last of them counts.
     pub fn is_same_as(&self, other: &FormatSpec) -> bool {
         discriminant(&self.format) == discriminant(&other.format)
     }
 }
 
 impl RequestedFormat {
-    /// Adds a format to the requested ones; its last option counts.
+    /// Adds a format to the requested ones; of the same format, the last option counts.
     pub fn add_to(self, formats: &mut Vec<RequestedFormat>) {
         formats.retain(|format| !format.spec.is_same_as(self.spec));
         formats.push(self);
@@ -289,7 +289,7 @@ impl RequestedFormat {
 }
 
 impl RequestedFormat {
-    /// The format of an option in the list; `None` for another option.
+    /// Returns the format of an option; `None` if it is none of a format.
     pub fn of(option: &str, file: Option<PathBuf>) -> Option<RequestedFormat> {
         let spec = FORMATS.into_iter().find(|spec| spec.option_name() == option)?;
         Some(RequestedFormat { spec, file })

@@ -1,4 +1,4 @@
-//! Values of options: ranges with units, numbers, limits, ids of suspects.
+//! Values of options: ranges with units, numbers, limits, and suspect ids.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -11,12 +11,12 @@ use handlescope_model::stable_hash::name_of;
 pub struct TimeRange {
     /// Nanoseconds.
     pub min_ns: i64,
-    /// Nanoseconds; `i64::MAX` when only a minimum was given.
+    /// Nanoseconds; `i64::MAX` if only a minimum was given.
     pub max_ns: i64,
 }
 
 impl TimeRange {
-    /// The range to compare times of events with.
+    /// The range to compare event times with.
     pub fn nanoseconds(&self) -> RangeInclusive<i64> {
         self.min_ns..=self.max_ns
     }
@@ -33,7 +33,7 @@ impl TimeRange {
 }
 
 impl fmt::Display for TimeRange {
-    /// Formats the range as an option has it, exactly: `1.5s`, or `1.5s 2s`.
+    /// Formats the range exactly, as an option takes it: `1.5s`, or `1.5s 2s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = |ns: i64| {
             let (sign, ns) = (if ns < 0 { "-" } else { "" }, ns.unsigned_abs());
@@ -54,11 +54,11 @@ impl fmt::Display for TimeRange {
 pub struct CountRange {
     /// The smallest number.
     pub min: u64,
-    /// The largest number; `u64::MAX` when only a minimum was given.
+    /// The largest number; `u64::MAX` if only a minimum was given.
     pub max: u64,
 }
 
-/// Units that a [`CountRange`] may have.
+/// Units a [`CountRange`] may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CountUnit {
     /// Plain numbers only.
@@ -87,12 +87,12 @@ impl CountRange {
     }
 }
 
-/// `n [skip]`: the `take` largest rows after the `skip` largest.
+/// `n [skip]`: skip the `skip` largest rows, then take the next `take`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TopN {
     /// Rows to show.
     pub take: usize,
-    /// Largest rows to leave out.
+    /// How many of the largest rows to leave out.
     pub skip: usize,
 }
 
@@ -106,7 +106,7 @@ impl TopN {
     }
 }
 
-/// Units of time with their nanoseconds.
+/// Units of time in nanoseconds.
 const TIME_UNITS: &[(&str, i64)] = &[
     ("ms", 1_000_000),
     ("us", 1_000),
@@ -116,14 +116,13 @@ const TIME_UNITS: &[(&str, i64)] = &[
     ("s", NS_PER_SECOND),
 ];
 
-/// Nanoseconds in a second, the unit of a time without one.
+/// Nanoseconds per second, the default unit of a time.
 const NS_PER_SECOND: i64 = 1_000_000_000;
 
-/// Digits after the point that count; further ones do not change a rounded nanosecond, and a number of seconds with
-/// this many fits 128 bits.
+/// Decimals that count. More do not change the rounded nanoseconds, and seconds with this many fit into 128 bits.
 const FRACTION_DIGITS: usize = 27;
 
-/// Units of size with their bytes.
+/// Units of size in bytes.
 const BYTE_UNITS: &[(&str, f64)] = &[
     ("bytes", 1.0),
     ("byte", 1.0),
@@ -138,10 +137,10 @@ const BYTE_UNITS: &[(&str, f64)] = &[
     ("b", 1.0),
 ];
 
-/// Limit up to which integers are exact as floats.
+/// Integers up to this are exact as floats.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A 64-bit number in hexadecimal, with or without `0x` or `&H` in front.
+/// Reads a 64-bit hexadecimal number, optionally prefixed with `0x` or `&H`.
 pub fn address(text: &str) -> Result<u64, ValueError> {
     let digits = ["0x", "0X", "&h", "&H"]
         .iter()
@@ -155,10 +154,11 @@ pub fn address(text: &str) -> Result<u64, ValueError> {
         .ok_or_else(|| ValueError::NoAddress { value: text.to_owned() })
 }
 
-/// A time with an optional unit, in nanoseconds: those of an event compare exactly with what was typed.
+/// Reads a time with an optional unit, in nanoseconds. The result is exact, so that an event's time compares equal to
+/// the same time as typed.
 ///
-/// A fraction of a nanosecond is rounded, half of one away from 0. What is too large for the integer is the largest
-/// or smallest there is, which is what is meant.
+/// A fraction of a nanosecond is rounded, halves away from 0. A time too large for the integer becomes the largest or
+/// smallest one, which is what the user means.
 pub fn nanoseconds(text: &str) -> Result<i64, ValueError> {
     if text.contains(':') && text.contains(|c: char| c.is_ascii_digit()) {
         return Err(ValueError::Clock { value: text.to_owned() });
@@ -179,7 +179,7 @@ pub fn nanoseconds(text: &str) -> Result<i64, ValueError> {
     Ok(ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
 }
 
-/// A length of time, which is not negative, in nanoseconds.
+/// Reads a duration in nanoseconds, which must not be negative.
 pub fn length(text: &str) -> Result<i64, ValueError> {
     match nanoseconds(text)? {
         ..0 => Err(ValueError::Negative { value: text.to_owned() }),
@@ -187,7 +187,7 @@ pub fn length(text: &str) -> Result<i64, ValueError> {
     }
 }
 
-/// Cuts the unit off a number and returns its scale, if it has one.
+/// Splits the unit off a number, and returns the unit's scale if there is one.
 fn split_unit<'a, T: Copy>(
     text: &'a str,
     units: &[(&str, T)],
@@ -205,8 +205,8 @@ fn split_unit<'a, T: Copy>(
     }
 }
 
-/// Sign, whole part and fraction of a decimal number with a point, whatever the machine's language; `text` is quoted
-/// in the error.
+/// Splits a decimal number into sign, integer part and fraction. The decimal separator is a point in any locale. `text`
+/// is quoted in the error.
 fn decimal_digits<'a>(number: &'a str, text: &str) -> Result<(bool, &'a str, &'a str), ValueError> {
     let digits = number.strip_prefix('-').unwrap_or(number);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -217,14 +217,14 @@ fn decimal_digits<'a>(number: &'a str, text: &str) -> Result<(bool, &'a str, &'a
     }
 }
 
-/// A decimal number with a point; `text` is quoted in the error.
+/// Reads a decimal number with a point. `text` is quoted in the error.
 fn decimal(number: &str, text: &str) -> Result<f64, ValueError> {
     decimal_digits(number, text)?;
     let value = number.parse().ok().filter(|value: &f64| value.is_finite());
     value.ok_or_else(|| ValueError::NoNumber { value: text.to_owned() })
 }
 
-/// A whole number without sign.
+/// Reads a whole number without sign.
 pub fn whole(text: &str) -> Result<u64, ValueError> {
     if !text.is_empty() && text.chars().all(|c| c.is_ascii_digit()) {
         return text.parse().map_err(|_| ValueError::TooLarge { value: text.to_owned() });
@@ -232,7 +232,7 @@ pub fn whole(text: &str) -> Result<u64, ValueError> {
     Err(ValueError::NotWhole { value: text.to_owned() })
 }
 
-/// A whole number from 1.
+/// Reads a whole number of at least 1.
 pub fn number(text: &str) -> Result<u64, ValueError> {
     match whole(text)? {
         0 => Err(ValueError::Zero),
@@ -240,7 +240,7 @@ pub fn number(text: &str) -> Result<u64, ValueError> {
     }
 }
 
-/// A number of bytes; a fraction is fine when bytes come out (`1.5MB`).
+/// Reads a number of bytes. A fraction is fine if the result is whole (`1.5MB`).
 pub fn bytes(text: &str) -> Result<u64, ValueError> {
     let (number, scale) =
         split_unit(text, BYTE_UNITS, "a valid size (B, KB, KiB, MB, MiB, GB, GiB)")?;
@@ -260,26 +260,26 @@ fn both(min: &str, max: Option<&str>) -> String {
     max.map_or_else(|| min.to_owned(), |max| format!("{min} {max}"))
 }
 
-/// Hexadecimal digits of an id: enough to make equal ones unlikely in a trace with a hundred thousand suspects.
+/// Hexadecimal digits of an id. Equal ids are unlikely even among a hundred thousand suspects of a trace.
 const DIGITS: usize = 10;
 
-/// Minimum number of digits in the beginning of an id.
+/// Minimum number of digits of an id's beginning.
 const MIN_LENGTH: usize = 4;
 
-/// The id of a suspect, or how one begins: hexadecimal digits in lower case. A suspect with names from symbols has another id
-/// where these are missing, which may follow behind a hyphen.
+/// The id of a suspect or its beginning: hexadecimal digits in lower case. If the id depends on names from symbols, the
+/// id without symbols may follow after a hyphen.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SuspectId {
     id: String,
-    /// The id without names from symbols, if it is another one.
+    /// The id without names from symbols, if it differs.
     other: Option<String>,
 }
 
 impl SuspectId {
-    /// Reads an id, or the beginning of one, in any case.
+    /// Reads an id or its beginning, in any case.
     ///
     /// # Errors
-    /// When it has too few digits or too many, or anything else.
+    /// If it has too few or too many digits, or other characters.
     pub fn new(text: &str) -> Result<SuspectId, ValueError> {
         let is_id = |text: &&str| {
             (MIN_LENGTH..=DIGITS).contains(&text.len())
@@ -298,39 +298,39 @@ impl SuspectId {
             .ok_or_else(|| ValueError::NoSuspect { value: text.to_owned() })
     }
 
-    /// The id of what these parts distinguish from others, the same in every version.
+    /// Computes the id from the parts that tell this suspect from others. It is the same in every version.
     pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> SuspectId {
         let mut id = name_of(parts);
         id.truncate(DIGITS);
         SuspectId { id, other: None }
     }
 
-    /// Adds the id that the suspect has without names from symbols.
+    /// Adds the suspect's id without names from symbols.
     pub fn with_other(self, other: SuspectId) -> SuspectId {
         let other = Some(other.id).filter(|other| *other != self.id);
         SuspectId { other, ..self }
     }
 
-    /// Whether one of the ids of a suspect is this one, or begins as this one does.
+    /// Whether one of a suspect's ids equals this one or starts with it.
     pub fn begins(&self, own: &SuspectId) -> bool {
         let asked = [Some(&self.id), self.other.as_ref()].into_iter().flatten();
         let begins = |id: &String| asked.clone().any(|asked| id.starts_with(asked.as_str()));
         begins(&own.id) || own.other.as_ref().is_some_and(begins)
     }
 
-    /// The id, without the one that the suspect has without symbols.
+    /// The id, without the one for missing symbols.
     pub fn text(&self) -> &str {
         &self.id
     }
 
-    /// The id that the suspect has without names from symbols, if it is another one.
+    /// The suspect's id without names from symbols, if it differs.
     pub fn without_symbols(&self) -> Option<&str> {
         self.other.as_deref()
     }
 }
 
 impl fmt::Display for SuspectId {
-    /// Writes all that there is: a command with both ids works with symbols and without.
+    /// Writes both ids, so that a command with them works with and without symbols.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.id)?;
         self.other.iter().try_for_each(|other| write!(f, "-{other}"))

@@ -1,8 +1,8 @@
-//! ETWAnalyzer's extracts (`.json7z`, or `.json` with its companions): read into the tables of a
-//! trace, and written from them.
+//! Reads ETWAnalyzer's extracts (`.json7z`, or `.json` with its companions) into the tables of a trace, and writes
+//! them.
 //!
-//! Both directions know the same names of members and the same fixed texts. Data that the format has no
-//! place for is written as further members (`records`), which ETWAnalyzer passes over.
+//! Both directions share the names of members and some fixed texts. Data that the format has no place for is written as
+//! additional members (`records`), which ETWAnalyzer ignores.
 
 mod read;
 mod record;
@@ -12,7 +12,7 @@ mod write;
 pub use self::read::{ImportError, ImportLimits, import, import_sources};
 pub use self::write::{SaveError, SaveOptions, is_for_etwanalyzer, save};
 
-/// A part of an extract that is read.
+/// A part of an extract that we read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Member {
     /// Machine, session and processes.
@@ -38,7 +38,7 @@ impl Member {
         }
     }
 
-    /// The name of the part in an archive or folder.
+    /// Returns the name of the part in an archive or folder.
     pub fn name(self, base: &str) -> String {
         format!("{base}{}.json", self.suffix())
     }
@@ -47,10 +47,10 @@ impl Member {
 /// Infix in the names of all derived parts.
 pub const DERIVED: &str = "_Derived_";
 
-/// The member that is a part, among the names of all members of an archive called `base`.
+/// Finds a part among the names of all members of an archive called `base`.
 ///
-/// The exact name wins. After a renaming, a derived part is found by its ending, and the main part
-/// by the name that the derived parts share.
+/// The exact name wins. If the archive was renamed, a derived part is found by its suffix, and the main part by the
+/// prefix the derived parts share.
 pub fn find<'a>(member: Member, base: &str, names: &[&'a str]) -> Option<&'a str> {
     let exact = member.name(base);
     let mut names = names.iter().copied();

@@ -1,11 +1,11 @@
-//! Objects of JSON whose members are declared once, for reading and for writing, and the values of members: numbers,
-//! texts, rows of tables.
+//! JSON objects with members declared once, for reading and writing, and the values of members: numbers, texts, table
+//! rows.
 //!
-//! The rules for reading are the rules of ETWAnalyzer's reader: names in any case, unknown members are
-//! skipped, missing ones and nulls keep their default. There is no tree in between.
+//! Reading follows the rules of ETWAnalyzer's reader: names match in any case, unknown members are skipped, and missing
+//! ones and nulls keep their default. There is no tree in between.
 //!
-//! How much memory records may take is counted for each thread: a record is larger than the shortest JSON that makes one,
-//! and a packed file may hold millions of `{}`. A parser has no place for it, and one file is read on one thread.
+//! The memory for records is counted per thread. A record is larger than the shortest JSON for it, and a packed file
+//! may hold millions of `{}`. The parser has no place for the count, and one file is read by one thread.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -19,10 +19,10 @@ use serde::de::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Target of a member's value: accepts the kinds of JSON that it expects.
+/// Target of a member's value; accepts certain kinds of JSON.
 pub trait Member {
     const EXPECTED: &'static str;
-    /// Description of a list for messages.
+    /// Describes a list in messages.
     const LIST: &'static str = "a list of objects";
 
     fn read<'de, D: Deserializer<'de>>(&mut self, value: D) -> Result<(), D::Error>
@@ -34,12 +34,12 @@ pub trait Member {
 
     fn null(&mut self) {}
 
-    /// Says whether a truth value is taken; so do the next two.
+    /// Returns whether a truth value is accepted; likewise the next two methods.
     fn flag(&mut self, _: bool) -> bool {
         false
     }
 
-    /// Integers have up to 64 bits, signed or not; the same 64 bits either way.
+    /// Integers have up to 64 bits; signed and unsigned ones arrive as the same bits.
     fn integer(&mut self, _: i64) -> bool {
         false
     }
@@ -56,13 +56,13 @@ pub trait Member {
         Err(A::Error::invalid_type(Unexpected::Map, &Self::EXPECTED))
     }
 
-    /// Whether it is left out in writing.
+    /// Whether it is left out when writing.
     fn is_absent(&self) -> bool {
         false
     }
 }
 
-/// Reads a value into what is there.
+/// Reads a value into an existing one.
 pub struct Fill<'a, T>(pub &'a mut T);
 
 impl<'de, T: Member> DeserializeSeed<'de> for Fill<'_, T> {
@@ -114,12 +114,12 @@ fn taken<T: Member, E: Error>(is_taken: bool, value: Unexpected<'_>) -> Result<(
     if is_taken { Ok(()) } else { Err(E::invalid_type(value, &T::EXPECTED)) }
 }
 
-/// An object some of whose members are read.
+/// An object with some members that are read.
 pub trait Record {
     /// Names of the members that are read.
     const MEMBERS: &'static [&'static str];
 
-    /// Takes the value of one of them.
+    /// Reads the value of one of them.
     fn member<'de, A: MapAccess<'de>>(
         &mut self,
         name: &'static str,
@@ -127,7 +127,7 @@ pub trait Record {
     ) -> Result<(), A::Error>;
 }
 
-/// The members that a record is read from, and the fields that take them.
+/// Declares the members of a record and the fields they are read into.
 macro_rules! members {
     ($name:ident { $($member:literal => $field:ident,)+ }) => {
         impl $crate::etwanalyzer::record::Record for $name {
@@ -151,7 +151,7 @@ macro_rules! members {
     };
 }
 
-/// Records with the names, fields and types of their members, in the order in which they are written.
+/// Declares records: the names, fields and types of their members, in the order they are written.
 macro_rules! records {
     ($($(#[$meta:meta])* $name:ident {
         $($(#[$doc:meta])* $member:literal => $field:ident: $type:ty,)+
@@ -189,7 +189,7 @@ impl<T: Record> Member for T {
     }
 }
 
-/// The name of a member as it is written in the list, or nothing for one that is not read.
+/// A member's name as spelled in the list, or nothing if the member is not read.
 struct Name(&'static [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for Name {
@@ -214,15 +214,15 @@ impl Visitor<'_> for Name {
     }
 }
 
-/// Value that may be left out as a whole.
+/// A value that may be left out as a whole.
 pub trait Nullable: Member + Default {
-    /// Value of null, if null is allowed.
+    /// Returns the value for null, if null is allowed.
     fn of_null() -> Option<Self> {
         None
     }
 }
 
-/// Null is a list without any.
+/// Null is an empty list.
 impl<T: Member + Default> Nullable for Vec<T> {
     fn of_null() -> Option<Self> {
         Some(Self::new())
@@ -249,7 +249,7 @@ impl<T: Nullable> Member for Option<T> {
     }
 }
 
-/// A null in a list is an element with nothing but defaults, so that the others keep their numbers.
+/// A null in a list is an element with default values, so that the other elements keep their numbers.
 impl<T: Member + Default> Member for Vec<T> {
     const EXPECTED: &'static str = T::LIST;
 
@@ -263,7 +263,7 @@ impl<T: Member + Default> Member for Vec<T> {
     }
 }
 
-/// A list whose elements are handed out in sequence, through the same member.
+/// A list whose elements are read one after the other into the same value.
 pub struct Elements<T>(pub T);
 
 impl<T: Member> Member for Elements<T> {
@@ -279,12 +279,12 @@ thread_local! {
     static LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
 }
 
-/// Sets the memory budget for records to this number of bytes.
+/// Sets the memory budget for records, in bytes.
 pub fn allow(bytes: u64) {
     LEFT.set(bytes);
 }
 
-/// Takes the memory of one more element of a list.
+/// Takes the memory of one more list element from the budget.
 pub fn take<T, E: Error>() -> Result<(), E> {
     let left = LEFT.get().checked_sub(size_of::<T>() as u64);
     LEFT.set(left.ok_or_else(|| E::custom(TOO_MUCH))?);
@@ -294,7 +294,7 @@ pub fn take<T, E: Error>() -> Result<(), E> {
 /// Message for an exhausted memory budget.
 pub const TOO_MUCH: &str = "its records exceed the memory limit for a file of this size";
 
-/// The rows of a table of ours.
+/// Rows of one of our own tables.
 #[derive(Debug, Default, Serialize)]
 pub struct Rows<T>(pub Vec<T>);
 
@@ -319,7 +319,7 @@ macro_rules! tables {
 
             fn list<'de, A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
                 while let Some(row) = list.next_element()? {
-                    // The columns of a row, each up to eight bytes for the most part.
+                    // The columns of a row; most have at most eight bytes.
                     take::<[u64; 8], A::Error>()?;
                     self.push(row);
                 }
@@ -340,7 +340,7 @@ impl Member for Option<TraceInfo> {
     }
 }
 
-/// Texts by the ids of types; invalid ids are passed over.
+/// Texts by type id; invalid ids are skipped.
 impl Member for BTreeMap<TypeId, String> {
     const EXPECTED: &'static str = "an object with texts";
 
@@ -387,7 +387,7 @@ macro_rules! optional {
     )+};
 }
 
-// An integer that does not fit is none.
+// An integer that does not fit becomes `None`.
 optional! {
     String, "a string", text(value: &str) => Some(value.to_owned());
     bool, "true or false", flag(value: bool) => Some(value);
@@ -397,7 +397,7 @@ optional! {
     usize, "a 64-bit integer", integer(value: i64) => usize::try_from(value).ok();
 }
 
-/// A member that is written, but passed over in reading.
+/// A member that is written but not read.
 #[derive(Debug, Default, Serialize)]
 pub struct Unread<T>(pub T);
 

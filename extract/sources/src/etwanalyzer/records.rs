@@ -1,12 +1,12 @@
-//! The parts of an extract: each member of ETWAnalyzer's that is read or written, our own, and texts that mean something.
+//! The parts of an extract: the members of ETWAnalyzer that are read or written, our own members, and texts with a
+//! fixed meaning.
 //!
-//! The members that only this program writes keep an extract complete when it is read back. Each part but the handle part has
-//! one member more, named [`HANDLESCOPE_MEMBER`], with the rows of those
-//! tables of which the format has less than they hold. A row has the names of the columns, as in
-//! newline-delimited JSON. The records of events have some members more instead.
+//! Our own members keep an extract complete when it is read back. Each part except the handle part has an additional
+//! member named [`HANDLESCOPE_MEMBER`] with the full rows of tables that the format holds only in part. A row uses the
+//! column names, like newline-delimited JSON. Records of events have a few additional members instead.
 //!
-//! ETWAnalyzer passes over members that it does not know, and leaves them out when it writes a file
-//! again; then the file is read as an extract of ETWAnalyzer.
+//! ETWAnalyzer ignores members it does not know, and drops them when it writes a file again. Such a file is then read
+//! as an extract of ETWAnalyzer.
 
 use handlescope_model::tables::{
     EventCount, Loss, Module, ModuleLoad, ObjectTypes, Process, Thread, TraceInfo, Volume, Warning,
@@ -189,7 +189,7 @@ records! {
     }
 }
 
-/// ETWAnalyzer always writes one, and `-dump Stats` fails without.
+/// ETWAnalyzer always writes it, and its `-dump Stats` fails without it.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Disk {
@@ -205,7 +205,7 @@ pub struct HandleShell {
     pub stacks: StacksShell,
 }
 
-/// Names of types by their ids as text. Mapped views are not a kernel type and not written.
+/// Names of types by id as text. Mapped views are not a kernel type and are not written.
 #[derive(Debug)]
 pub struct TypeMap(pub ObjectTypes);
 
@@ -222,8 +222,7 @@ pub struct StacksShell {
     stack_list: [(); 0],
 }
 
-/// The place of a kind in the order in which events of one time happen; the same for kinds that stand
-/// in one list.
+/// Returns the order in which events of the same time happen, by kind. Kinds that share a list have the same rank.
 pub fn rank(kind: EventKind) -> u8 {
     match kind {
         EventKind::ObjectCreate => 0,
@@ -282,15 +281,15 @@ impl ObjectRecord {
     }
 }
 
-/// No event closed what an event opened, or it opened nothing.
+/// No event closed what an event opened, or the event opened nothing.
 pub const NEVER_CLOSED: i64 = -1;
-/// It was closed, and no event says so.
+/// It was closed, but no event shows that.
 pub const CLOSED_WITHOUT_EVENT: i64 = -2;
 
-/// The member of a part that holds our tables.
+/// The member of a part that holds our own tables.
 pub const HANDLESCOPE_MEMBER: &str = "Handlescope";
 
-/// A handle that was open when the trace began, with its name in place of a row number.
+/// A handle that was open when the trace started, with its name instead of a row number.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NamedStartHandle {
@@ -312,11 +311,10 @@ pub const UNKNOWN_METHOD: &str = "<UnknownMethod>";
 /// Placeholder for the version of a module without one.
 pub const NO_VERSION: &str = "<NoVersion>";
 
-/// The process that kernel modules are listed under.
+/// The process under which kernel modules are listed.
 pub const SYSTEM: &str = "System";
 
-/// Prefix of the options in extracts written by this program, which contain data that ETWAnalyzer
-/// does not know.
+/// Prefix of the options in extracts by this program, which contain data unknown to ETWAnalyzer.
 pub const HANDLESCOPE_OPTIONS: &str = "handlescope";
 
 /// Names of the bits of a log file mode.
@@ -343,7 +341,7 @@ const LOG_FILE_MODES: [(&str, u32); 20] = [
     ("NO_PER_PROCESSOR_BUFFERING", 0x1000_0000),
 ];
 
-/// The bits of a log file mode that is written as names.
+/// Parses a log file mode written as names.
 pub fn log_file_mode(text: &str) -> u32 {
     let flags = text.split(',').map(str::trim).map(|flag| match flag.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).unwrap_or_default(),
@@ -352,7 +350,7 @@ pub fn log_file_mode(text: &str) -> u32 {
     flags.fold(0, |mode, bits| mode | bits)
 }
 
-/// A log file mode as names; bits without one together as a number.
+/// Formats a log file mode as names; bits without a name are combined into a number.
 pub fn log_file_mode_names(mode: u32) -> String {
     let set = LOG_FILE_MODES.iter().filter(|(_, bits)| mode & bits != 0);
     let mut names: Vec<String> = set.clone().map(|(name, _)| (*name).to_owned()).collect();

@@ -1,10 +1,10 @@
-//! Placement of snapshots and `-diff` listings among the events.
+//! Places snapshots and `-diff` listings among the events.
 //!
-//! `0x5 new stack traces since the previous snapshot` is the distance of a difference from the previous snapshot, which may
-//! have been taken by a difference itself. So snapshots and differences form chains of known length and unknown start. The
-//! listings around a chain bound its start, and so do the opens that the differences print: all opens among their events
-//! that are not closed again. The chosen start needs the fewest events that no full listing has; of several such starts,
-//! it is the last.
+//! `0x5 new stack traces since the previous snapshot` is the distance of a difference from the previous snapshot, which
+//! a difference may also have taken. So snapshots and differences form chains of known length and unknown start. The
+//! listings around a chain limit its start. So do the opens that the differences print: all opens among their events
+//! that were not closed again. The start we choose needs the fewest events missing from full listings; of several such
+//! starts, it is the last.
 
 use super::output::{Fact, Output};
 use super::timeline::{END, Position, START, Span, Timeline, distance};
@@ -26,16 +26,16 @@ pub struct Differences {
     starts: Vec<i64>,
     /// Range in which each fact may have been printed, by fact.
     spans: Vec<Span>,
-    /// Start of each fact's chain, if it may be later, by fact.
+    /// Start of each fact's chain if a later start is possible, by fact.
     later: Vec<i64>,
-    /// Equivalent positions of each snapshot, by fact.
+    /// Equally good positions of each snapshot, by fact.
     allowed: Vec<Option<Span>>,
-    /// Chains with differences that do not fit anywhere.
+    /// Number of chains with differences that fit nowhere.
     pub contradictions: usize,
     looks: u64,
 }
 
-/// Snapshots and differences whose distances are known.
+/// Snapshots and differences at known distances.
 struct Chain {
     links: Vec<Link>,
     /// Range of possible starts.
@@ -46,9 +46,9 @@ struct Chain {
 #[derive(Clone, Copy)]
 struct Link {
     fact: usize,
-    /// Events after the start of the chain.
+    /// Number of events after the start of the chain.
     after: i64,
-    /// Whether it is a snapshot that has a name.
+    /// Whether it is a named snapshot.
     is_snapshot: bool,
 }
 
@@ -57,7 +57,7 @@ impl Chain {
         Self { links: vec![link], span: span.after(-link.after) }
     }
 
-    /// Adds a fact `new` events after the last fact, unless its time does not allow that.
+    /// Adds a fact `new` events after the last one, unless its time does not allow that.
     fn add(&mut self, fact: usize, new: i64, is_snapshot: bool, span: Span) -> bool {
         let after = self.links.last().map_or(0, |link| link.after.saturating_add(new)).min(END);
         let Some(span) = self.span.and(span.after(-after)) else { return false };
@@ -81,7 +81,7 @@ impl Differences {
         let chains = differences.chains(facts, timeline);
         let starts = differences.bounded_starts(&chains, facts, timeline);
         let mut chains = chains.iter().zip(starts).peekable();
-        // Bounds: the next fact is not before `floor`, nor are the events of the next difference before `previous`.
+        // The next fact is not before `floor`, and the events of the next difference are not before `previous`.
         let (mut floor, mut previous) = (START, START);
         for (number, fact) in facts.iter().enumerate() {
             if let Some((chain, start)) = chains.next_if(|(chain, _)| chain.first() == Some(number))
@@ -111,7 +111,7 @@ impl Differences {
         differences
     }
 
-    /// A listing of a handle is not after the next snapshot or difference.
+    /// Limits a listing of a handle to before the next snapshot or difference.
     fn end_listings(&mut self, facts: &[Fact]) {
         let mut next = END;
         for (number, fact) in facts.iter().enumerate().rev() {
@@ -128,17 +128,17 @@ impl Differences {
         }
     }
 
-    /// Number of events before a snapshot or difference.
+    /// Returns the number of events before a snapshot or difference.
     pub fn time(&self, fact: usize) -> i64 {
         self.times.get(fact).copied().unwrap_or_default()
     }
 
-    /// Range in which a fact may have been printed.
+    /// Returns the range in which a fact may have been printed.
     pub fn span(&self, fact: usize) -> Span {
         self.spans.get(fact).copied().unwrap_or(Span::ALL)
     }
 
-    /// The positions of a snapshot that fit as well as the position it has.
+    /// Returns the positions of a snapshot that fit as well as the chosen one.
     pub fn allowed(&self, fact: usize) -> Span {
         self.allowed.get(fact).copied().flatten().unwrap_or(Span::at(self.time(fact)))
     }
@@ -153,8 +153,8 @@ impl Differences {
         let window = Window::of(timeline, first, self.time(fact));
         let Unknown { opens: mut unknown, closes } =
             window.explain(opens).unwrap_or_else(|| window.unknown(opens));
-        // A handle that was open before must be closed, in these events or before, to be opened again. Where no
-        // unknown events are left for that, the difference lists an open that the text has already.
+        // If a handle was open before, it must have been closed, in these events or earlier, to be opened again. If no
+        // unknown events are left for that close, the difference lists an open that is already known.
         let last_of = |(position, open): &(Position, Entry)| {
             timeline.last_of(open.handle, *position).filter(|(_, last)| last.is_same(open))
         };
@@ -193,7 +193,7 @@ impl Differences {
             if linked.is_some_and(|(chain, new)| chain.add(number, new, is_snapshot, span)) {
                 continue;
             }
-            // Without a snapshot before, the text starts later than tracing.
+            // Without an earlier snapshot, the text starts later than tracing.
             let after = new.filter(|_| chains.is_empty()).unwrap_or_default();
             let mut chain = Chain::of(Link { fact: number, after, is_snapshot }, span);
             if let Output::Enabled = fact.output {
@@ -209,7 +209,7 @@ impl Differences {
         chains
     }
 
-    /// The starts of the chains with differences before a listing of all: each is the last start that leaves room
+    /// Returns the starts of chains with differences before a full listing: for each, the last start that leaves room
     /// for the next chain.
     fn bounded_starts(
         &mut self,
@@ -232,8 +232,8 @@ impl Differences {
         starts
     }
 
-    /// Puts a chain at the best of some starts. The events of its first difference begin after `previous`,
-    /// unless it counts its events.
+    /// Places a chain at the best of some starts. The events of its first difference start after `previous`, unless it
+    /// counts its events.
     fn put(
         &mut self,
         chain: &Chain,
@@ -257,7 +257,7 @@ impl Differences {
         }
     }
 
-    /// The best start of a chain.
+    /// Returns the best start of a chain.
     fn start(
         &mut self,
         chain: &Chain,
@@ -266,7 +266,7 @@ impl Differences {
         facts: &[Fact],
         timeline: &Timeline,
     ) -> i64 {
-        // Without a difference, events that are only printed later came later.
+        // Without a difference, assume that events printed only later also happened later.
         if chain.opens(facts).next().is_none() {
             self.allow(chain, starts);
             return starts.first;
@@ -282,7 +282,7 @@ impl Differences {
             } else if fewest == Some(unknown) {
                 best.first = start;
             }
-            // No start is better. Equally good starts matter only to snapshots with a name.
+            // No start can be better. Equally good ones matter only for named snapshots.
             let is_known = fewest == Some(0)
                 && (!chain.has_snapshot()
                     || chain.is_open_between(best.first, best.last, timeline));
@@ -298,7 +298,7 @@ impl Differences {
         best.last
     }
 
-    /// Notes the starts of a chain that fit as well as its start.
+    /// Records the starts of a chain that fit as well as the chosen one.
     fn allow(&mut self, chain: &Chain, starts: Span) {
         for link in &chain.links {
             if let Some(allowed) = self.allowed.get_mut(link.fact) {
@@ -307,7 +307,7 @@ impl Differences {
         }
     }
 
-    /// Number of opens of a chain that are in no full listing; `None` if the chain cannot start there.
+    /// Returns the number of a chain's opens that are in no full listing; `None` if the chain cannot start there.
     fn unknown(
         &mut self,
         chain: &Chain,
@@ -329,7 +329,7 @@ impl Differences {
 }
 
 impl Chain {
-    /// The first fact.
+    /// Returns the first fact.
     fn first(&self) -> Option<usize> {
         self.links.first().map(|link| link.fact)
     }
@@ -338,17 +338,17 @@ impl Chain {
         self.links.iter().any(|link| link.is_snapshot)
     }
 
-    /// Events until the last fact.
+    /// Returns the number of events until the last fact.
     fn length(&self) -> i64 {
         self.links.last().map_or(0, |link| link.after)
     }
 
-    /// Events that its first difference counts.
+    /// Returns the number of events counted by its first difference.
     fn lead(&self) -> i64 {
         self.links.first().map_or(0, |link| link.after)
     }
 
-    /// Range of possible starts within `room`. Both ends are bounded, unless the chain has no differences.
+    /// Returns the range of possible starts within `room`. Both ends are finite, unless the chain has no differences.
     fn starts(&self, room: Span, facts: &[Fact], timeline: &Timeline) -> Span {
         let span = self.span.and(room).unwrap_or(self.span);
         let Some(opens) = self.opens(facts).next() else {
@@ -357,10 +357,10 @@ impl Chain {
         };
         let first_known = timeline.known.first_key_value().map_or(0, |(position, _)| position.0);
         let known_until = timeline.known.last_key_value().map_or(0, |(position, _)| position.0 + 1);
-        // Opens that a difference lists behind all known events may be new.
+        // Opens that a difference lists after all known events may be new.
         let new = if self.links.len() == 1 && self.lead() == 0 { opens.len() as i64 } else { 0 };
         let last = if span.last == END { span.first.max(known_until) + new } else { span.last };
-        // In front of all known events, all starts are equal.
+        // Before all known events, all starts are equally good.
         let first = span.first.max(last.min(first_known).saturating_sub(self.length() + 1));
         Span { first, last }
     }
@@ -369,7 +369,7 @@ impl Chain {
         self.links.iter().filter_map(|link| opens(facts, link.fact))
     }
 
-    /// Each link with the events since the previous snapshot. The events of the first link begin at `previous`,
+    /// Returns each link with the events since the previous snapshot. Those of the first link start at `previous`,
     /// unless it counts them.
     fn windows(&self, start: i64, previous: i64) -> impl Iterator<Item = (&Link, Span)> {
         let mut before = if self.lead() > 0 { start } else { previous.min(start) };
@@ -379,7 +379,7 @@ impl Chain {
         })
     }
 
-    /// Whether known events lie between the two positions that a snapshot has for two starts.
+    /// Whether there are known events between the two positions a snapshot has for two starts.
     fn is_open_between(&self, left: i64, right: i64, timeline: &Timeline) -> bool {
         self.links.iter().filter(|link| link.is_snapshot).any(|link| {
             let [left, right] = [left, right].map(|start| (start.saturating_add(link.after), 0));
@@ -395,11 +395,11 @@ fn opens(facts: &[Fact], fact: usize) -> Option<&[Entry]> {
     }
 }
 
-/// Range in which each fact may have been printed, from the full listings around it.
+/// Returns the range in which each fact may have been printed, from the full listings around it.
 fn spans(facts: &[Fact], timeline: &Timeline) -> Vec<Span> {
     let time = |number: usize| timeline.times.get(number).copied().flatten();
     let mut spans = vec![Span::ALL; facts.len()];
-    // The last listing of all, and whether the program did not run since.
+    // The last full listing, and whether the program has been stopped since.
     let (mut last, mut is_same) = (None, false);
     for (number, (fact, span)) in facts.iter().zip(&mut spans).enumerate() {
         is_same &= !fact.may_have_run;

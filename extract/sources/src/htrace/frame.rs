@@ -1,17 +1,17 @@
-//! A line of a stack: `0xADDRESS: module!function+0xOFFSET`, and its shorter forms.
+//! Parses a line of a stack: `0xADDRESS: module!function+0xOFFSET`, and its shorter forms.
 
 use super::grammar::{hex, without_quote};
 
-/// A return address, with the names that the debugger printed.
+/// A return address, with the names printed by the debugger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameLine<'a> {
     pub address: u64,
     pub location: Location<'a>,
-    /// Number of characters of the offset, the same in all lines of a debugger.
+    /// Length of the offset in characters; the same in all lines of a debugger.
     pub offset_digits: usize,
 }
 
-/// Location of an address.
+/// Where an address is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Location<'a> {
     Function {
@@ -24,15 +24,15 @@ pub enum Location<'a> {
         module: &'a str,
         rva: u64,
     },
-    /// Address without symbols and module.
+    /// An address without symbols or module.
     Unknown,
 }
 
-/// Hexadecimal digits that are an address also without `0x`.
+/// At least this many hexadecimal digits are an address even without `0x`.
 const ADDRESS_DIGITS: usize = 8;
 
 impl<'a> FrameLine<'a> {
-    /// Reads a line; `None` when it is not a frame.
+    /// Parses a line; `None` if it is not a frame.
     pub fn parse(line: &'a str) -> Option<Self> {
         let line = without_quote(line);
         let (address, behind) = hex(line)?;
@@ -61,7 +61,7 @@ fn location(text: &str) -> (Location<'_>, usize) {
         };
     }
     match split_offset(text) {
-        // Without symbols and module, the debugger writes the address again: `+0x4aa4fe76`.
+        // Without symbols or module, the debugger repeats the address: `+0x4aa4fe76`.
         (module, Some(rva), digits) if is_module(module) => {
             (Location::Module { module, rva }, digits)
         }
@@ -69,8 +69,8 @@ fn location(text: &str) -> (Location<'_>, usize) {
     }
 }
 
-/// Splits `name+0x1A`, `name + 0x1A` and `name+1A` after the name; also returns how many characters the offset
-/// has. A name may have a `+` itself, as `operator+=`.
+/// Splits `name+0x1A`, `name + 0x1A` and `name+1A` after the name; also returns the length of the offset in characters.
+/// The name itself may contain a `+`: `operator+=`.
 fn split_offset(text: &str) -> (&str, Option<u64>, usize) {
     for (at, _) in text.match_indices('+') {
         let behind = text.get(at + 1..).unwrap_or_default();
@@ -87,7 +87,7 @@ fn split_offset(text: &str) -> (&str, Option<u64>, usize) {
     (text, None, 0)
 }
 
-/// The text without a comment or source location after it. Names contain single spaces only.
+/// Strips a comment or source location from the end of a text. Names contain only single spaces.
 fn without_comment(text: &str) -> &str {
     let marks = ["  ", "\t", " <-", " //", " ;"].iter().filter_map(|mark| text.find(mark));
     let text = text.get(..marks.min().unwrap_or(text.len())).unwrap_or(text).trim_end();

@@ -1,19 +1,19 @@
-//! Grammar of the lines about handles in a debugger's text.
+//! Parses lines about handles in a debugger's text.
 //!
-//! The forms are from the debuggers' documentation of `!htrace` and from published transcripts:
-//! user mode (`Handle = 0x00000034 - OPEN`), kernel mode (`Handle 0x34 - OPEN:`), and variants from web pages (other
-//! dashes, quote marks, comments).
+//! The forms come from the debuggers' documentation of `!htrace` and from published transcripts:
+//! user mode (`Handle = 0x00000034 - OPEN`), kernel mode (`Handle 0x34 - OPEN:`), and variants found on web pages
+//! (other dashes, quote marks, comments).
 
 use crate::operations::Operation;
 
-/// Command at a prompt, which determines the output that follows.
+/// Commands at a prompt, which determine the output that follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Typed {
-    /// The program may run before the next prompt.
+    /// Whether the program may run before the next prompt.
     pub runs: bool,
-    /// The listing that is requested, if there is only one and it is not of `-diff`.
+    /// The requested listing, if there is only one and it is not from `-diff`.
     pub listing: Option<Listing>,
-    /// Whether `!handle` is to list handles of one type only.
+    /// Whether `!handle` lists handles of only one type.
     pub is_of_type: bool,
 }
 
@@ -21,7 +21,7 @@ pub struct Typed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listing {
     All,
-    /// The entries of one handle value, possibly limited in number.
+    /// Entries of one handle value, possibly limited in number.
     Handle {
         is_limited: bool,
     },
@@ -30,33 +30,33 @@ pub enum Listing {
 /// A line outside of stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statement<'a> {
-    /// The first line of an entry, and what follows the operation.
+    /// First line of an entry, and what follows the operation.
     Entry { handle: u64, operation: Operation, rest: &'a str },
     /// A malformed line of this kind.
     BadEntry,
-    /// The thread and process of an entry, each `None` when it is not there.
+    /// Thread and process of an entry; `None` if missing.
     Ids { thread: Option<u32>, process: Option<u32> },
     /// A malformed line of this kind.
     BadIds,
-    /// A line of dashes, between entries.
+    /// A line of dashes between entries.
     Rule,
     /// Number of entries that tracing holds, printed before the last line of a listing.
     Parsed(u64),
-    /// The last lines of a listing: the number of traced entries, if printed, and of those in the listing.
+    /// Last lines of a listing: the number of traced entries, if printed, and the number of entries in the listing.
     Count { parsed: Option<u64>, count: u64 },
-    /// `!htrace` of the kernel debugger names the kernel address of the process whose handles follow.
+    /// `!htrace` in the kernel debugger prints the kernel address of the process whose handles follow.
     KernelProcess(u64),
-    /// `|` names the program of a process.
+    /// `|` prints the program of a process.
     Program { pid: u32, path: &'a str },
-    /// Tracing begins, which takes a snapshot.
+    /// Tracing starts, which takes a snapshot.
     Enabled,
-    /// A snapshot was taken: by its own command, at the beginning of tracing, or for `-diff`.
+    /// A snapshot was taken: by its own command, at the start of tracing, or by `-diff`.
     Snapshot,
-    /// A listing of `-diff` follows; how many entries came since the previous snapshot, if it says so.
+    /// A listing of `-diff` follows, with the number of entries since the previous snapshot if the line has it.
     SincePrevious { new: Option<u64> },
-    /// A prompt, and what was typed there.
+    /// A prompt, and what was typed at it.
     Prompt(Typed),
-    /// A line before a listing: it ends any previous listing.
+    /// A line before a listing; it ends any previous listing.
     Break,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Statement<'a> {
     }
 }
 
-/// A line without the marks of a quotation, as pages and mails write them.
+/// Strips the quotation marks that web pages and mail put at the start of a line.
 pub fn without_quote(line: &str) -> &str {
     line.trim_start_matches(['>', '#', '\\', ' ', '\t', '\u{FEFF}']).trim_end()
 }
@@ -120,19 +120,19 @@ pub fn word<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     rest.starts_with([' ', '\t', '=']).then(|| rest.trim_start())
 }
 
-/// ` = 0x34 - OPEN`, or without `=`. Other lines that name a handle do not match.
+/// Parses ` = 0x34 - OPEN`, or the same without `=`. Other lines that mention a handle do not match.
 fn entry(rest: &str) -> Option<Statement<'_>> {
     let has_sign = rest.starts_with('=');
     let rest = rest.trim_start_matches(['=', ' ', '\t']);
     let number = hex(rest);
     let behind = number.map_or(rest, |(_, behind)| behind).trim_start();
     let after_dash = behind.trim_start_matches(|character| {
-        // U+FFFD and U+0096 are what remains of the en dash of code page 1252.
+        // U+FFFD and U+0096 are what remains of code page 1252's en dash.
         matches!(character, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{FFFD}' | '\u{96}')
     });
     let has_dash = after_dash.len() < behind.len();
     let operation = after_dash.trim_start();
-    // Rows of tables lack the dash.
+    // Table rows have no dash.
     match (number, operation_of(operation).filter(|_| has_dash || has_sign)) {
         (Some((handle, _)), Some((operation, rest))) => {
             Some(Statement::Entry { handle, operation, rest })
@@ -142,7 +142,7 @@ fn entry(rest: &str) -> Option<Statement<'_>> {
     }
 }
 
-/// The operation a text starts with, and what follows it.
+/// Returns the operation a text starts with, and what follows it.
 fn operation_of(text: &str) -> Option<(Operation, &str)> {
     let bare = text.trim_start_matches(['*', ' ']);
     [
@@ -160,7 +160,7 @@ fn operation_of(text: &str) -> Option<(Operation, &str)> {
     })
 }
 
-/// `Thread ID = 0x17ec, Process ID = 0x17e8`, in one line or two.
+/// Parses `Thread ID = 0x17ec, Process ID = 0x17e8`, on one line or two.
 fn ids(line: &str) -> Statement<'_> {
     let id = |name: &str| -> Option<Option<u32>> {
         let Some((_, rest)) = line.split_once(name) else { return Some(None) };
@@ -174,14 +174,14 @@ fn ids(line: &str) -> Statement<'_> {
     }
 }
 
-/// `NAME 0x5 stack traces`, perhaps after another sentence.
+/// Parses `NAME 0x5 stack traces`, which may follow another sentence.
 fn count(line: &str, name: &str) -> Option<u64> {
     let (_, rest) = line.split_once(name)?;
     let (count, rest) = hex(rest.trim_start())?;
     rest.trim_start().starts_with("stack trace").then_some(count)
 }
 
-/// Parses the command at a prompt: `0:000> `, `0:000:x86> `, `1: kd> ` and the like.
+/// Parses the commands at a prompt: `0:000> `, `0:000:x86> `, `1: kd> ` and the like.
 fn typed(line: &str) -> Option<Typed> {
     /// Longest prompt.
     const MAX_LENGTH: usize = 24;
@@ -220,7 +220,7 @@ impl Typed {
     }
 }
 
-/// Whether a command leaves the program stopped. An empty line repeats the last command.
+/// Whether a command is known to leave the program stopped. An empty line repeats the last command.
 fn is_known_to_stay(command: &str) -> bool {
     const STAY: [&str; 11] =
         ["q", "!htrace", "!handle", "|", "||", "k", "kn", "lm", "~", "r", "vertarget"];
@@ -231,7 +231,7 @@ fn is_known_to_stay(command: &str) -> bool {
         || STAY.contains(&name)
 }
 
-/// `.  0 id: 17e8 create name: C:\leaky.exe`, a line of `|`.
+/// Parses `.  0 id: 17e8 create name: C:\leaky.exe`, a line of `|`.
 fn program(line: &str) -> Option<Statement<'_>> {
     let (before, rest) = line.split_once("id: ")?;
     let (pid, rest) = hex(rest).filter(|_| {
@@ -242,8 +242,8 @@ fn program(line: &str) -> Option<Statement<'_>> {
     (!path.trim().is_empty()).then_some(Statement::Program { pid, path: path.trim() })
 }
 
-/// The hexadecimal number that a text starts with, of up to 64 bits, perhaps with `0x` in front and with the
-/// grave accent that parts 64 bits in two; and what follows it.
+/// Parses the hexadecimal number of up to 64 bits that a text starts with, and returns what follows it. The number may
+/// have a `0x` prefix, and a grave accent between the halves of 64 bits.
 pub fn hex(text: &str) -> Option<(u64, &str)> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
     let end = digits.find(|c: char| !c.is_ascii_hexdigit() && c != '`').unwrap_or(digits.len());

@@ -1,4 +1,4 @@
-//! The output of `!handle` in user mode: types, names and counts of handles that are open.
+//! Parses the output of `!handle` in user mode: types, names and counts of open handles.
 
 use std::collections::HashMap;
 
@@ -6,35 +6,35 @@ use super::grammar::{hex, word};
 use super::output::Step;
 use crate::operations::{OpenHandle, OpenHandles};
 
-/// Output of one command.
+/// The output of one command.
 #[derive(Debug, Default)]
 pub struct HandleOutput {
     pub handles: Vec<OpenHandle>,
-    /// Handles by type, where the text has no more.
+    /// Number of handles by type, if the text has nothing more.
     pub counts: Vec<(String, u64)>,
-    /// Lines that begin a handle, also such without anything about it.
+    /// Number of lines that start a handle, even one without any details.
     begun: u64,
     /// The last line: how many handles there are.
     total: Option<u64>,
     handle: Option<OpenHandle>,
-    /// Whether the text says anything about that handle.
+    /// Whether the text has any details about that handle.
     is_described: bool,
-    /// Whether the table of counts goes on.
+    /// Whether the table of counts continues.
     is_in_counts: bool,
 }
 
 impl HandleOutput {
-    /// Whether there is nothing of the output of a command.
+    /// Whether no output of the command was seen yet.
     pub fn is_empty(&self) -> bool {
         self.begun == 0 && self.total.is_none()
     }
 
-    /// Whether something is said of a handle, or handles are counted.
+    /// Whether there are details about a handle, or counts.
     pub fn has_found(&self) -> bool {
         self.is_described || !self.handles.is_empty() || !self.counts.is_empty()
     }
 
-    /// Takes a line, whose names are as in `raw`; returns whether it belongs to the output.
+    /// Takes a line; names are taken from `raw`. Returns whether the line belongs to the output.
     pub fn line(&mut self, text: &str, raw: &str, open: &mut OpenHandles) -> bool {
         if let Some(handle) = header(text) {
             self.end_handle();
@@ -57,7 +57,7 @@ impl HandleOutput {
             let count = text.trim().rsplit_once([' ', '\t']);
             let count = count.and_then(|(name, count)| Some((name.trim(), count.parse().ok()?)));
             let Some((name, count)) = count else { return false };
-            // As in `None`, with which the extension counts what it cannot open.
+            // `None` is how the extension counts handles it cannot open.
             let name = if name == "None" { "" } else { name };
             self.counts.push((name.to_owned(), count));
             return true;
@@ -68,25 +68,25 @@ impl HandleOutput {
         is_field
     }
 
-    /// Ends the handle that is being read. One without anything is no output of the command.
+    /// Ends the current handle. One without details is not output of the command.
     pub fn end_handle(&mut self) {
         self.handles.extend(self.handle.take().filter(|_| self.is_described));
     }
 }
 
-/// `Handle a44` alone in its line.
+/// Parses `Handle a44` on a line of its own.
 pub fn header(text: &str) -> Option<u64> {
     let (handle, rest) = hex(word(text.trim(), "Handle")?)?;
     rest.is_empty().then_some(handle)
 }
 
-/// `107 Handles`, the line after the last handle.
+/// Parses `107 Handles`, the line after the last handle.
 fn total(text: &str) -> Option<u64> {
     let (count, rest) = text.trim().split_once(' ')?;
     ["Handles", "Handle"].contains(&rest.trim()).then(|| count.parse().ok())?
 }
 
-/// Takes a value of a handle; returns whether it is one.
+/// Parses a property of a handle; returns whether the line is one.
 fn field(handle: &mut OpenHandle, text: &str, raw: &str, open: &mut OpenHandles) -> bool {
     let number = |name: &str| word(text, name).and_then(|rest| rest.parse::<u32>().ok());
     let mask = |name: &str| {
@@ -125,9 +125,9 @@ pub struct Listing {
     output: HandleOutput,
     /// Whether all handles of the process are listed.
     is_whole: bool,
-    /// Number of the steps before it; of those after it, too, until the program may have run.
+    /// Number of steps before it. Later steps count, too, until the program may have run.
     pub steps: usize,
-    /// Whether the program may have run until the next step.
+    /// Whether the program may have run before the next step.
     pub may_run: bool,
     process: u32,
 }
@@ -139,7 +139,7 @@ impl Listing {
     }
 }
 
-/// Finds the process of each listing, which is that of the last entry before it, or else of the next; and moves it behind
+/// Finds the process of each listing: that of the last entry before it, or else of the next. Moves the listing after
 /// the steps that follow while the program is stopped.
 pub fn place(listings: &mut [Listing], steps: &[Step], only_process: impl FnOnce() -> u32) {
     if listings.is_empty() {
@@ -154,7 +154,7 @@ pub fn place(listings: &mut [Listing], steps: &[Step], only_process: impl FnOnce
         last = owner.unwrap_or(last);
         last
     }));
-    // The step until which the program does not run, from each step on.
+    // For each step, the next step before which the program may have run.
     let mut until = vec![steps.len(); steps.len() + 1];
     for (number, step) in steps.iter().enumerate().rev() {
         until[number] = if step.may_have_run { number } else { until[number + 1] };
@@ -166,15 +166,15 @@ pub fn place(listings: &mut [Listing], steps: &[Step], only_process: impl FnOnce
     }
 }
 
-/// Adds the handles of all listings, after which `known` says in which of so many steps each event is first known. Returns
-/// whether the last one has all handles that are open in the end; `None` without any.
+/// Adds the handles of all listings. `known` gives the step in which each event is first known, out of `steps` steps.
+/// Returns whether the last listing has all handles open at the end; `None` if there are no listings.
 pub fn add(
     listings: &[Listing],
     known: &[usize],
     steps: usize,
     open: &mut OpenHandles,
 ) -> Option<bool> {
-    // The last row of each handle, by process.
+    // Last row of each handle, by process.
     let mut last: HashMap<u32, HashMap<u64, usize>> = HashMap::new();
     for listing in listings {
         let Listing { process, .. } = *listing;

@@ -1,11 +1,11 @@
 //! The history of several listings, which may print the same event more than once.
 //!
-//! Tracing keeps the last events of each process, in order, and forgets the oldest. A listing of all prints all events
-//! that are kept, a listing of a handle the events of the handle, and `-diff` the last open of each handle that was opened
-//! since the previous snapshot and is still open, together with the number of events since. `timeline` puts the listings
-//! of all of a process on an axis of event numbers, `differences` finds the positions of snapshots and differences on
-//! it, and `window` the positions of listings of a handle. An event is recognized by handle, operation, thread, process and
-//! return addresses.
+//! Tracing keeps the last events of each process, in order, and forgets the oldest. A full listing prints all events
+//! kept; a listing of a handle prints the events of that handle. `-diff` prints the last open of each handle that was
+//! opened since the previous snapshot and is still open, and the number of events since then. `timeline` puts the full
+//! listings of a process on an axis of event numbers. `differences` finds the positions of snapshots and differences on
+//! it, and `window` those of listings of a handle. Events are equal if handle, operation, thread, process and return
+//! addresses are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,28 +15,28 @@ use super::timeline::{Position, Timeline};
 use super::window;
 use crate::operations::Entry;
 
-/// Maximum number of events that may be missing between two listings.
+/// Maximum number of events assumed missing between two listings.
 const WIDEST: i64 = 1 << 12;
 
-/// Maximum number of events whose positions are computed again for that, so that no text takes hours.
+/// Maximum number of events whose positions are recomputed for that, so that no text takes hours.
 const TRIALS: usize = 20_000_000;
 
 /// The events of all listings in the order they happened.
 #[derive(Debug, Default)]
 pub struct History {
     events: Vec<Entry>,
-    /// The first step that shows that each event has happened, ascending.
+    /// The first step that proves that each event has happened, ascending.
     known: Vec<usize>,
     snapshots: Vec<u32>,
-    /// Snapshots whose position is ambiguous.
+    /// Number of snapshots at an ambiguous position.
     pub uncertain: u64,
 }
 
-/// Events of one process from one beginning of tracing on, and the snapshots among them.
+/// Events of one process since a start of tracing, and the snapshots among them.
 struct Stretch {
-    /// With the first step that shows that the event has happened.
+    /// Events with the first step that proves that they have happened.
     events: Vec<(usize, Entry)>,
-    /// The step of a snapshot, and how many of the events came before it.
+    /// Step of each snapshot, and the number of events before it.
     snapshots: Vec<(usize, usize)>,
     uncertain: u64,
 }
@@ -44,7 +44,7 @@ struct Stretch {
 impl History {
     pub fn of(steps: Vec<Step>) -> Self {
         let mut uncertain = 0;
-        // The events of a process keep their order; events of several processes are in the order in which they are known.
+        // The events of a process keep their order. Events of several processes are ordered by when they are known.
         let (mut events, mut snapshots) = (Vec::new(), Vec::new());
         for (process, facts) in facts_of_processes(steps) {
             let mut before = 0;
@@ -65,7 +65,7 @@ impl History {
         }
         events.sort_by_key(|&(step, process, number, _)| (step, process, number));
         snapshots.sort_unstable();
-        // Events of other processes came before a snapshot if they are known before it.
+        // Events of other processes came before a snapshot if they were known before it.
         let position = |(step, process, before): (usize, u32, usize)| {
             let known = events.partition_point(|event| event.0 < step);
             let steps = steps_of.get(&process).map_or(&[][..], |steps| steps);
@@ -78,7 +78,7 @@ impl History {
         Self { events, known, snapshots, uncertain }
     }
 
-    /// The first step that shows that each event has happened.
+    /// The first step that proves that each event has happened.
     pub fn known(&self) -> &[usize] {
         &self.known
     }
@@ -124,7 +124,7 @@ impl Stretch {
         });
         let snapshots = snapshots.collect();
         let mut events: Vec<(usize, Entry)> = timeline.known.into_values().collect();
-        // The events before a known event have happened when it is known.
+        // When an event is known, all events before it have happened.
         let mut first = events.last().map_or(0, |(step, _)| *step);
         for (step, _) in events.iter_mut().rev() {
             first = first.min(*step);
@@ -134,8 +134,8 @@ impl Stretch {
     }
 }
 
-/// Finds the positions of all differences. Where listings of all have no events in common, the number of missing events
-/// is what the differences need.
+/// Finds the positions of all differences. If full listings have no events in common, the differences determine how
+/// many events are missing in between.
 fn fitted(facts: &[Fact], timeline: &mut Timeline) -> Differences {
     let mut differences = Differences::of(facts, timeline);
     let mut trials = TRIALS / (timeline.known.len() + facts.len()).max(1);
@@ -157,13 +157,13 @@ fn fitted(facts: &[Fact], timeline: &mut Timeline) -> Differences {
     differences
 }
 
-/// Groups the facts in the steps by process. Steps without entries belong to the process of the
-/// next listing, or else of the last one.
+/// Groups the facts in the steps by process. Steps without entries belong to the process of the next listing, or else
+/// of the last one.
 fn facts_of_processes(mut steps: Vec<Step>) -> BTreeMap<u32, Vec<Fact>> {
     let entries = steps.iter().flat_map(|step| step.output.entries());
     let processes: BTreeSet<u32> = entries.map(|entry| entry.process).collect();
     if processes.len() > 1 {
-        // The text does not give the number of traced entries of each.
+        // The text does not tell the number of traced entries of each process.
         for step in &mut steps {
             if let Output::Some { traced, .. } = &mut step.output {
                 *traced = None;
@@ -178,7 +178,7 @@ fn facts_of_processes(mut steps: Vec<Step>) -> BTreeMap<u32, Vec<Fact>> {
         *process = known;
     }
     let mut facts: BTreeMap<u32, Vec<Fact>> = BTreeMap::new();
-    // The step of the last fact of each process, and how often the program may have run until each.
+    // The step of each process's last fact, and how often the program may have run before it.
     let (mut runs, mut runs_until) = (0_usize, BTreeMap::<u32, usize>::new());
     for ((number, step), process) in steps.into_iter().enumerate().zip(next) {
         runs += usize::from(step.may_have_run);
@@ -199,7 +199,7 @@ fn facts_of_processes(mut steps: Vec<Step>) -> BTreeMap<u32, Vec<Fact>> {
     facts
 }
 
-/// The facts from each beginning of tracing on.
+/// Splits the facts at each start of tracing.
 fn stretches(facts: Vec<Fact>) -> Vec<Vec<Fact>> {
     let mut stretches: Vec<Vec<Fact>> = Vec::new();
     for fact in facts {

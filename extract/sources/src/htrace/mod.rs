@@ -1,9 +1,10 @@
-//! Text of a debugger (WinDbg, cdb, ntsd, kd) with the output of `!htrace` or `!handle` → the tables of a trace.
+//! Reads the output of `!htrace` or `!handle` in a debugger's text (WinDbg, cdb, ntsd, kd) into the tables of a trace.
 //!
-//! Line by line: `grammar` and `frame` read a line of `!htrace`, `handle` one of `!handle`, `parser` puts lines together to entries and steps,
-//! `history` steps to one history, in which each event counts once, and `tables` makes objects of it.
-//! Data that the text does not have stays unknown: times (there is an order only), types and names of objects without
-//! `!handle`, and mostly the programs.
+//! `grammar` and `frame` parse a line of `!htrace`, and `handle` one of `!handle`. `parser` combines lines into entries
+//! and steps, `history` combines steps into one history where each event counts once, and `tables` makes objects from
+//! it.
+//! Data missing from the text stays unknown: times (only the order is known), types and names of objects without
+//! `!handle`, and usually the programs.
 
 mod differences;
 mod frame;
@@ -36,13 +37,13 @@ use handlescope_model::tables::TraceInfo;
 use crate::operations::{Entry, Handles, Tables, event_counts, stack_events};
 use crate::text::{Lines, Progress, TextFile, each_line, line_warnings};
 
-/// Beginning of the names of kinds of events.
+/// Prefix of the names of event kinds.
 const SOURCE: &str = "htrace";
 
 /// Reads the text `input` and writes the archive `output`, whose folder must exist.
 ///
 /// # Errors
-/// When the text cannot be read or was changed meanwhile, the archive cannot be written, or `cancel` asks to stop.
+/// If the text cannot be read or changed meanwhile, the archive cannot be written, or `cancel` is set.
 pub fn extract(
     input: &Path,
     output: &Path,
@@ -59,7 +60,7 @@ pub fn extract(
     })
 }
 
-/// The entries of the lines of a text.
+/// Parses the lines of a text into entries.
 fn parse(lines: Lines<impl Read>, progress: &Progress<'_>) -> io::Result<(Entries, Diagnostics)> {
     let mut parser = Parser::default();
     each_line(lines, progress, |line| parser.line(line))?;
@@ -68,14 +69,14 @@ fn parse(lines: Lines<impl Read>, progress: &Progress<'_>) -> io::Result<(Entrie
     Ok((entries, findings))
 }
 
-/// The handles, of which process exit closed those whose stacks say so.
+/// Returns the handles. A close counts as process exit if its stack shows that.
 fn handles(entries: &Entries, findings: &mut Diagnostics) -> Handles {
     let history: Vec<&Entry> = entries.history.events().collect();
     let is_exit = |stack| entries.has_function(stack, is_exit_function);
     Handles::of(&history, is_exit, entries.open_list(), findings)
 }
 
-/// The tables of the entries; `source` says where they come from.
+/// Returns the tables of the entries; `source` tells where they come from.
 fn tables(source: TraceInfo, mut entries: Entries, mut findings: Diagnostics) -> Tables {
     let handles = handles(&entries, &mut findings);
     let history: Vec<&Entry> = entries.history.events().collect();

@@ -1,4 +1,4 @@
-//! The output of `!htrace`, command by command.
+//! The output of `!htrace`, by command.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,28 +8,28 @@ use crate::operations::Entry;
 #[derive(Debug)]
 pub struct Step {
     pub output: Output,
-    /// Whether the program may have run since the step before.
+    /// Whether the program may have run since the previous step.
     pub may_have_run: bool,
 }
 
-/// The content of a command's output; of entries, the oldest first.
+/// The content of a command's output; entries are oldest first.
 #[derive(Debug)]
 pub enum Output {
-    /// Tracing begins: what was traced before is forgotten, and a first snapshot is taken.
+    /// Tracing starts: earlier events are forgotten, and a first snapshot is taken.
     Enabled,
     Snapshot,
-    /// Handles opened since the previous snapshot and still open, with the number of events
-    /// compared; takes a snapshot.
+    /// Handles opened since the previous snapshot and still open, with the number of events compared. Also takes a
+    /// snapshot.
     Difference {
         new: Option<u64>,
         opens: Vec<Entry>,
     },
-    /// All traced entries, `None` for an entry that cannot be read. A cut listing lacks the oldest entries.
+    /// All traced entries, `None` for unreadable ones. A cut listing lacks the oldest entries.
     All {
         entries: Vec<Option<Entry>>,
         is_cut: bool,
     },
-    /// A part: all entries of each handle value in it, and the number of traced entries, if the text has it.
+    /// A part: all entries of each handle value in it, and the number of traced entries if the text has it.
     Some {
         entries: Vec<Entry>,
         traced: Option<u64>,
@@ -57,14 +57,14 @@ impl Output {
         all.iter_mut().flatten().chain(some)
     }
 
-    /// Extracts the part of one process from an output about several.
+    /// Returns the part about one process.
     pub fn of_process(&self, process: u32) -> Self {
         let is_of = |entry: &&Entry| entry.process == process;
         let of = |entries: &[Entry]| entries.iter().filter(is_of).copied().collect();
         match self {
             Self::Enabled => Self::Enabled,
             Self::Snapshot => Self::Snapshot,
-            // The text does not say how many of the new events are of this process.
+            // The text does not tell how many of the new events are of this process.
             Self::Difference { opens, .. } => Self::Difference { new: None, opens: of(opens) },
             Self::All { entries, is_cut } => {
                 let entries = entries.iter().flatten().filter(is_of).copied().map(Some);
@@ -75,19 +75,19 @@ impl Output {
     }
 }
 
-/// The part of a step that is about one process.
+/// The part of a step about one process.
 #[derive(Debug)]
 pub struct Fact {
     /// Number of the step.
     pub step: usize,
-    /// Whether the program may have run since the fact before.
+    /// Whether the program may have run since the previous fact.
     pub may_have_run: bool,
     pub output: Output,
 }
 
-/// Gives the entries of each listing to its process, which made most of them; another one that made an entry is its caller:
-/// it duplicated a handle into the process, or closed one there, and the handle is not its own.
-/// `is_pid` says which numbers of processes are those of process ids.
+/// Assigns the entries of each listing to the process that made most of them. If another process made an entry, it is
+/// the caller: it duplicated a handle into the process or closed one there, and the handle is not its own. `is_pid`
+/// tells which process numbers are process ids.
 pub fn assign_owners<'o>(
     outputs: impl Iterator<Item = &'o mut Output>,
     is_pid: impl Fn(u32) -> bool,
@@ -101,7 +101,7 @@ pub fn assign_owners<'o>(
         let others = output.entries().map(|entry| entry.process);
         let others = others.filter(|process| *process != owner && is_pid(*process));
         guests.extend(others.map(|process| (process, owner)));
-        // A listing of one handle may have entries of another process alone.
+        // A listing of one handle may have only entries of another process.
         if matches!(output, Output::All { .. } | Output::Difference { .. }) {
             hosts.insert(owner);
         }
@@ -119,7 +119,7 @@ pub fn assign_owners<'o>(
     }
 }
 
-/// The process of most entries of a listing; `None` if two have as many.
+/// Returns the process with most entries in a listing; `None` on a tie.
 fn owner(output: &Output, is_pid: impl Fn(u32) -> bool) -> Option<u32> {
     let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
     for entry in output.entries().filter(|entry| is_pid(entry.process)) {

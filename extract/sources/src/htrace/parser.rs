@@ -1,4 +1,4 @@
-//! Parser from lines to listings: the output of each `!htrace`, line by line.
+//! Parses lines into listings: the output of each `!htrace`, line by line.
 
 use handlescope_extract::etl::{Diagnostics, WarningKind};
 use handlescope_model::rules::handle_slot;
@@ -12,20 +12,20 @@ use super::tables::Entries;
 use crate::operations::{Entry, Operation};
 use crate::text::{Line, tidy, without_marks};
 
-/// Frames of a stack that are read. The debuggers keep 16, the kernel some more.
+/// Maximum number of frames read of a stack. Debuggers keep 16, the kernel a few more.
 const MAX_FRAMES: usize = 1 << 10;
 
-/// Characters of an offset as the debuggers print it, of 32 and of 64 bits.
+/// Length of an offset as debuggers print it, for 32 and 64 bits.
 const OFFSET_DIGITS: [usize; 2] = ["0x00000000".len(), "0x0000000000000000".len()];
 
-/// Reads lines in sequence. The offsets in `findings` are numbers of lines.
+/// Reads lines in sequence. Offsets in `findings` are line numbers.
 #[derive(Default)]
 pub struct Parser {
     entries: Entries,
     findings: Diagnostics,
-    /// The entry whose lines are being read.
+    /// The entry being read.
     entry: Option<Reading>,
-    /// Entries of the listing so far, the newest first; `None` for those that cannot be read.
+    /// Entries of the listing so far, newest first; `None` for unreadable ones.
     listing: Vec<Option<Entry>>,
     /// Number of entries that tracing holds, from the end of a listing.
     parsed: Option<u64>,
@@ -34,38 +34,39 @@ pub struct Parser {
     /// Whether the program may have run since the last step.
     running: Running,
     steps: Vec<Step>,
-    /// The output of `!handle` that is being read, and that of the commands before.
+    /// The `!handle` output being read, and that of earlier commands.
     handles: HandleOutput,
     handle_listings: Vec<handle::Listing>,
-    /// Whether the program may have run since the last of these.
+    /// Whether the program may have run since the last `!handle`.
     running_since_handles: Running,
-    /// The process whose handles the kernel debugger lists, by its kernel address.
+    /// Kernel address of the process whose handles the kernel debugger lists.
     kernel_process: Option<u64>,
-    /// State of snapshot output in the last lines.
+    /// What the last lines say about snapshots.
     taking: Taking,
-    /// Characters of the last offset.
+    /// Length of the last offset in characters.
     offset_digits: Option<usize>,
     number: u64,
 }
 
-/// Position in the output of a command about snapshots. `-enable`, `-snapshot` and `-diff` all
-/// report that one was taken.
+/// Where we are in the output of a snapshot command. `-enable`, `-snapshot` and `-diff` all report that a snapshot was
+/// taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Taking {
     #[default]
     Nothing,
-    /// Tracing begins: its snapshot follows, before which nothing was traced.
+    /// Tracing starts. Its snapshot follows; nothing was traced before.
     Beginning,
-    /// A snapshot was taken, and nothing followed yet.
+    /// A snapshot was taken, and nothing has followed yet.
     Taken,
-    /// A listing of handles opened since the previous snapshot, with the number of events since, if the text has it.
+    /// A listing of handles opened since the previous snapshot, with the number of events since then if the text has
+    /// it.
     Difference(Option<u64>),
 }
 
-/// Commands at the prompts since the last step.
+/// Which commands were typed since the last step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Running {
-    /// No command.
+    /// None seen.
     #[default]
     Unknown,
     /// Only commands that leave the program stopped.
@@ -118,7 +119,7 @@ impl Parser {
         }
     }
 
-    /// Takes a line, of which `text` is what the debugger printed; returns whether it is known.
+    /// Takes a line; `text` is what the debugger printed. Returns whether the line is known.
     fn understands(&mut self, text: &str, line: &Line<'_>) -> bool {
         if self.entry.is_some()
             && let Some(frame) = FrameLine::parse(text)
@@ -205,7 +206,7 @@ impl Parser {
         }
     }
 
-    /// Adds what a command printed.
+    /// Adds the output of a command.
     fn step(&mut self, output: Output) {
         let may_have_run = self.running != Running::Stopped;
         if let Some(last) = self.handle_listings.last_mut()
@@ -214,12 +215,12 @@ impl Parser {
             last.may_run = self.running_since_handles != Running::Stopped;
         }
         self.steps.push(Step { output, may_have_run });
-        // A command that lets the program run may do so after its output.
+        // The program may run after the output of a command that resumes it.
         let runs = self.typed.is_some_and(|typed| typed.runs);
         self.running = if runs { Running::MayRun } else { Running::Unknown };
     }
 
-    /// Ends what a command printed.
+    /// Ends the output of a command.
     fn end_command(&mut self) {
         self.end_listing(None);
         self.end_snapshot();
@@ -239,7 +240,7 @@ impl Parser {
         self.running_since_handles = Running::Unknown;
     }
 
-    /// Ends a snapshot that was not taken by a difference.
+    /// Ends a snapshot that was not part of a difference.
     fn end_snapshot(&mut self) {
         if self.taking == Taking::Taken {
             self.step(Output::Snapshot);
@@ -247,7 +248,7 @@ impl Parser {
         }
     }
 
-    /// Returns the entries and diagnostics after the last line.
+    /// Returns the entries and findings after the last line.
     pub fn finish(mut self) -> (Entries, Diagnostics) {
         self.end_command();
         let outputs = self.steps.iter_mut().map(|step| &mut step.output);
@@ -266,7 +267,7 @@ impl Parser {
         self.findings.count(kind, Some(self.number));
     }
 
-    /// Discards the entry, which has a malformed line.
+    /// Discards the current entry because of a malformed line.
     fn leave_out(&mut self, kind: WarningKind) {
         self.find(kind);
         self.entry = None;
@@ -286,7 +287,7 @@ impl Parser {
             Some(before) => before == digits,
             None => OFFSET_DIGITS.contains(&digits),
         };
-        // A line without a line break may be cut; then it differs from the lines before.
+        // A last line without line break may be cut off; then its offset has another length than before.
         if !line.is_ended && !is_usual {
             return self.find(WarningKind::CutLine);
         }
@@ -298,7 +299,7 @@ impl Parser {
         }
     }
 
-    /// Ends the entry that is being read.
+    /// Ends the current entry.
     fn end_entry(&mut self) {
         let Some(Reading { handle, operation, thread, process, line }) = self.entry.take() else {
             return;
@@ -329,7 +330,7 @@ impl Parser {
         self.listing.push(Some(entry));
     }
 
-    /// Ends a listing. `count` is how many entries it says it has, in its last line.
+    /// Ends a listing. `count` is the number of entries stated in its last line.
     fn end_listing(&mut self, count: Option<u64>) {
         self.end_entry();
         self.kernel_process = self.kernel_process.filter(|_| count.is_none());
@@ -364,7 +365,7 @@ impl Parser {
     }
 }
 
-/// Whether a listing is of more than one handle value.
+/// Whether a listing has more than one handle value.
 fn has_several_handles(listing: &[Option<Entry>]) -> bool {
     let mut handles = listing.iter().flatten().map(|entry| entry.handle);
     let first = handles.next();

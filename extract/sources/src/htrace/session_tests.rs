@@ -1,4 +1,4 @@
-//! Random sessions, printed as the debugger prints them, against what happened.
+//! Compares random sessions, printed the way the debugger does, with what happened.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,13 +13,13 @@ type Event = (&'static str, u64, u64);
 /// Parameters of generated sessions.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
-    /// Entries that tracing remembers.
+    /// Number of entries tracing remembers.
     capacity: usize,
-    /// More than the events of a run of the program.
+    /// Each run of the program has fewer events than this.
     run: u64,
-    /// Stacks of each operation; 0 for another one with each event.
+    /// Number of stacks of each operation; 0 for a new one with each event.
     stacks: u64,
-    /// Whether the session ends with a listing of all.
+    /// Whether the session ends with a full listing.
     lists_all: bool,
 }
 
@@ -29,11 +29,11 @@ struct Session {
     shape: Shape,
     events: Vec<Event>,
     open: BTreeSet<u64>,
-    /// Events before the last snapshot.
+    /// Number of events before the last snapshot.
     snapshot: usize,
     /// Events that the text has.
     printed: BTreeSet<usize>,
-    /// Events before each `-snapshot`.
+    /// Number of events before each `-snapshot`.
     snapshots: Vec<usize>,
     text: String,
 }
@@ -162,7 +162,7 @@ impl Session {
         );
     }
 
-    /// Prints events, the newest first.
+    /// Prints events, newest first.
     fn print(&mut self, rows: &[usize]) {
         let rule = "--------------------------------------\n";
         for &row in rows.iter().rev() {
@@ -187,9 +187,9 @@ impl Session {
 struct Errors {
     /// Sessions with other events.
     events: Vec<u64>,
-    /// Sessions with a snapshot elsewhere, without a word about it.
+    /// Sessions with a misplaced snapshot that is not reported as uncertain.
     snapshots: Vec<u64>,
-    /// Number of snapshots, and of snapshots for which the text allows several positions.
+    /// Number of snapshots, and how many have several possible positions in the text.
     all_snapshots: u64,
     uncertain: u64,
 }
@@ -232,7 +232,7 @@ fn errors(shape: Shape, sessions: u64) -> Errors {
             .map(|(operation, handle, stack)| (operation.to_owned(), handle, stack))
             .collect();
         if !shape.lists_all || shape.capacity != usize::MAX {
-            // What no listing of all has is in a certain order only among the events of its handle.
+            // Events in no full listing are ordered only among those of their handle.
             read.sort_by_key(|(_, handle, _)| *handle);
             truth.sort_by_key(|(_, handle, _)| *handle);
         }
@@ -253,7 +253,7 @@ fn errors(shape: Shape, sessions: u64) -> Errors {
 
 const SESSIONS: u64 = 400;
 
-/// The longer ones, of which tracing forgets a part.
+/// Number of longer sessions, where tracing forgets some events.
 const LONG_SESSIONS: u64 = 100;
 
 #[test]
@@ -263,7 +263,7 @@ fn no_event_counts_twice_and_none_is_missing_while_tracing_forgets_nothing() {
         let errors = errors(shape, SESSIONS);
         assert!(errors.events.is_empty(), "{shape:?}: {errors:?}");
         assert!(errors.snapshots.is_empty(), "{shape:?}: {errors:?}");
-        // Most places are certain.
+        // Most positions are certain.
         let certain = if lists_all { 3 } else { 2 };
         assert!(errors.uncertain * certain < errors.all_snapshots, "{shape:?}: {errors:?}");
     }
@@ -271,9 +271,8 @@ fn no_event_counts_twice_and_none_is_missing_while_tracing_forgets_nothing() {
 
 #[test]
 fn some_sessions_are_misread_when_tracing_forgets_unlisted_entries() {
-    // Between two listings of 128 events with nothing in common the text says neither which events are
-    // missing nor, always, how many. The events of a handle that a listing of it has may be any of these when
-    // their stacks are the same.
+    // Between two listings of 128 events with nothing in common, the text does not tell which events are missing, and
+    // not always how many. Events in a listing of a handle may be any of these if their stacks are equal.
     for (run, stacks, lists_all, most) in
         [(70, 0, true, 3), (140, 0, false, 7), (70, 2, true, 16), (70, 1, true, 18)]
     {

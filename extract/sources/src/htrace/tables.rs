@@ -1,5 +1,4 @@
-//! Conversion of the entries of all listings, with their stacks, processes and history of handles,
-//! to the tables of a trace.
+//! Converts the entries of all listings, with their stacks, processes and handle history, to the tables of a trace.
 
 use std::collections::HashMap;
 
@@ -14,16 +13,16 @@ use super::frame::{FrameLine, Location};
 use super::history::History;
 use crate::operations::{OpenHandles, OpenList};
 
-/// The row of the trace table.
+/// Returns the row of the trace table.
 pub fn info(source: TraceInfo, entries: &Entries) -> TraceInfo {
-    // Without operations, the handles of one moment are left.
+    // Without operations, only the handles of one moment are left.
     let is_list = entries.history.len() == 0 && !entries.open.handles.is_empty();
     TraceInfo {
         source_format: is_list.then(|| HANDLE_LIST.to_owned()),
         clock: NO_CLOCK.to_owned(),
         snapshots: Some(entries.history.snapshots().to_vec())
             .filter(|snapshots| !snapshots.is_empty()),
-        // 32-bit programs run on 64-bit systems.
+        // 32-bit programs run on 64-bit systems, too.
         pointer_size: if entries.has_wide_address { 8 } else { 0 },
         events_total: entries.history.len() as u64,
         ..source
@@ -34,14 +33,14 @@ pub fn info(source: TraceInfo, entries: &Entries) -> TraceInfo {
 #[derive(Default)]
 pub struct Entries {
     pub history: History,
-    /// What `!handle` lists; whether that is all that is open in the end, if it lists anything.
+    /// What `!handle` lists, and, if it lists anything, whether that is everything open at the end.
     pub open: OpenHandles,
     pub has_all_open: Option<bool>,
     /// Kind and number of each process.
     processes: Interner<(ProcessKey, u64)>,
-    /// The program of each pid; `None` when several were named.
+    /// Program of each pid; `None` if several were named.
     programs: HashMap<u32, Option<String>>,
-    /// The frames of each stack, and the addresses of each.
+    /// Frames of each stack, and addresses of each stack.
     stacks: Interner<u32>,
     addresses: Interner<u64>,
     /// Address and text of each frame.
@@ -53,11 +52,11 @@ pub struct Entries {
     stack: Vec<u32>,
     stack_addresses: Vec<u64>,
     scratch: Vec<u8>,
-    /// Whether an address does not fit into 32 bits.
+    /// Whether some address does not fit into 32 bits.
     pub has_wide_address: bool,
 }
 
-/// Identification of a process in a text.
+/// How a text identifies a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 enum ProcessKey {
     Pid,
@@ -67,7 +66,7 @@ enum ProcessKey {
 }
 
 impl Entries {
-    /// Frames of the stack being read.
+    /// Returns the number of frames of the stack being read.
     pub fn depth(&self) -> usize {
         self.stack.len()
     }
@@ -102,13 +101,13 @@ impl Entries {
         self.stack_addresses.push(address);
     }
 
-    /// Adds the rows of a frame that was not seen before.
+    /// Adds the rows of a new frame.
     fn add_frame(&mut self, row: u32, frame: &FrameLine<'_>) {
         let mut module = |name: &str| Some(ModuleIdx(self.modules.intern(name.as_bytes())));
         let address = Some(frame.address);
         self.frame_rows.push(match frame.location {
             Location::Function { module: name, offset, .. } => {
-                // An address without an offset would look like the start of the function.
+                // Without an offset, the address would look like the start of the function.
                 let address = address.filter(|_| offset.is_some());
                 Frame { module: module(name), address, ..Frame::default() }
             }
@@ -123,7 +122,7 @@ impl Entries {
         }
     }
 
-    /// The row of the stack that was read, if it has frames, and the number of its addresses.
+    /// Returns the row of the stack just read, if it has frames, and the number of its addresses.
     pub fn take_stack(&mut self) -> (Option<u32>, u32) {
         let addresses = self.addresses.intern(&self.stack_addresses);
         let stack = (!self.stack.is_empty()).then(|| self.stacks.intern(&self.stack));
@@ -132,7 +131,7 @@ impl Entries {
         (stack, addresses)
     }
 
-    /// The row of a process with a pid, else with a kernel address, else of the unknown process.
+    /// Returns the row of a process by its pid, or else by its kernel address, or else of the unknown process.
     pub fn process(&mut self, pid: Option<u32>, kernel_address: Option<u64>) -> u32 {
         self.processes.intern(&[match (pid, kernel_address) {
             (Some(pid), _) => (ProcessKey::Pid, u64::from(pid)),
@@ -141,25 +140,25 @@ impl Entries {
         }])
     }
 
-    /// Whether a row is that of a process with a pid.
+    /// Whether a row has a pid.
     pub fn is_pid(&self, process: u32) -> bool {
         matches!(self.processes.get(process), [(ProcessKey::Pid, _)])
     }
 
-    /// The row of the only process that the text names, else of the unknown process.
+    /// Returns the row of the only process the text names, or else of the unknown process.
     pub fn only_process(&mut self) -> u32 {
         let mut pids = self.programs.keys().copied();
         let pid = pids.next().filter(|_| pids.next().is_none());
         self.process(pid, None)
     }
 
-    /// The handles that the text lists as open.
+    /// Returns the handles that the text lists as open.
     pub fn open_list(&self) -> Option<OpenList<'_>> {
         let is_complete = self.has_all_open? && self.processes.count() < 2;
         Some(OpenList { handles: &self.open.handles, is_complete })
     }
 
-    /// Notes the program of a pid.
+    /// Records the program of a pid.
     pub fn program(&mut self, pid: u32, path: &str) {
         let path = path.to_owned();
         let known = self.programs.entry(pid).or_insert_with(|| Some(path.clone()));
@@ -198,14 +197,14 @@ impl Entries {
         self.stacks.iter().map(|stack| Stack { frames: frames(stack) }).collect()
     }
 
-    /// The frames, and the names of those that have one.
+    /// Takes the frames, and the names of those that have one.
     pub fn take_frames(&mut self) -> (Frames, Symbols) {
         (std::mem::take(&mut self.frame_rows), std::mem::take(&mut self.symbols))
     }
 
-    /// Whether a function on a stack is one of some.
+    /// Whether any function on a stack satisfies `is_it`.
     pub fn has_function(&self, stack: u32, is_it: impl Fn(&str) -> bool) -> bool {
-        // Symbols stand in the order of their frames.
+        // Symbols are in the order of their frames.
         let function = |frame: &u32| {
             let row = self.symbols.frame.binary_search(&FrameIdx(*frame)).ok()?;
             self.symbols.function.get(row)

@@ -1,4 +1,4 @@
-//! Whole texts, also damaged ones.
+//! Tests whole texts, also damaged ones.
 
 use std::fmt::Write as _;
 
@@ -115,7 +115,7 @@ fn every_cut_text_is_read_and_says_so() {
         if is_cut || !text.contains("Handle =") || text.contains("Dumped 0x4 stack trace") {
             assert_eq!(findings.of(WarningKind::CutListing), u64::from(is_cut), "{end}");
         }
-        // Nothing that is cut in the middle is believed.
+        // No value that was cut in the middle is used.
         assert!(entries.process_table().pid.iter().all(|pid| *pid == 0x17e8 || *pid == 0), "{end}");
         for function in &entries.take_frames().1.function {
             assert!(SESSION.contains(&format!("!{function}+0x")), "{end}: {function}");
@@ -158,8 +158,8 @@ fn a_deep_stack_is_cut() {
     assert_eq!(findings.of(WarningKind::DeepStack), 5_000 - (1 << 10));
 }
 
-/// The output of a command, its events being `o34`, `c34` and the like, the newest first. A difference says in front
-/// of them how many are new: `3 o34`.
+/// Returns the output of a command, with events written `o34`, `c34` and the like, newest first. A difference starts
+/// with the number of new ones: `3 o34`.
 fn output(command: &str, events: &str) -> String {
     let taken = "Handle tracing information snapshot successfully taken.\n";
     let (new, events) =
@@ -191,7 +191,7 @@ fn output(command: &str, events: &str) -> String {
     text
 }
 
-/// The history of a session and the places of its snapshots.
+/// Returns the history of a session and the positions of its snapshots.
 fn history(session: &[(&str, &str)]) -> (String, Vec<u32>) {
     let text: String = session.iter().map(|(command, events)| output(command, events)).collect();
     let (entries, _) = read_text(text.as_bytes());
@@ -208,20 +208,20 @@ const RUN: (&str, &str) = ("g", "");
 #[test]
 fn snapshots_lie_between_the_events_that_the_text_puts_around_them() {
     for (session, events, expected) in [
-        // What is listed before comes before, what is opened since comes after.
+        // What was listed before comes before; what was opened since comes after.
         (
             &[(ALL, "o14 o10"), (SNAPSHOT, ""), RUN, (DIFF, "2 o1c o18")][..],
             "o10 o14 o18 o1c",
             &[2][..],
         ),
-        // A listing after it may have both.
+        // A listing after it may contain both.
         (&[(SNAPSHOT, ""), RUN, (ALL, "o18 o14 o10"), (DIFF, "1 o18")], "o10 o14 o18", &[2]),
         (&[(SNAPSHOT, ""), RUN, (DIFF, "1 o18"), (ALL, "o18 o14 o10")], "o10 o14 o18", &[2]),
         (&[(ALL, "o10"), (SNAPSHOT, ""), RUN, (ALL, "o14 c10 o10")], "o10 c10 o14", &[1]),
         (&[(ALL, "o10"), RUN, (SNAPSHOT, ""), (ALL, "o14 c10 o10")], "o10 c10 o14", &[3]),
-        // Opened, closed and opened again: the last place where that is all, not the first.
+        // Opened, closed and opened again: the last position that fits, not the first.
         (&[(SNAPSHOT, ""), RUN, (DIFF, "1 o10"), RUN, (ALL, "o10 c10 o10")], "o10 c10 o10", &[2]),
-        // A difference begins where the previous difference ended.
+        // A difference starts where the previous one ended.
         (
             &[(ALL, "o10"), (SNAPSHOT, ""), RUN, (DIFF, "1 o14"), RUN, (DIFF, "1 o18")],
             "o10 o14 o18",
@@ -232,10 +232,10 @@ fn snapshots_lie_between_the_events_that_the_text_puts_around_them() {
             "o10 o14",
             &[1, 2],
         ),
-        // Neither the beginning of tracing nor a difference is one.
+        // Neither the start of tracing nor a difference is a snapshot.
         (&[("!htrace -enable", ""), (ALL, "o10"), (DIFF, "1 o10")], "o10", &[]),
         (&[(SNAPSHOT, "")], "", &[0]),
-        // Nothing is new since, so what is listed between came before.
+        // Nothing is new since then, so what was listed in between came before.
         (&[(SNAPSHOT, ""), RUN, ("!htrace ac", "oac"), (DIFF, "0 ")], "oac", &[1]),
     ] {
         assert_eq!(history(session), (events.to_owned(), expected.to_vec()), "{session:?}");
@@ -249,26 +249,26 @@ fn entries_that_listings_have_in_common_count_once() {
         (&[(ALL, "o8 o4"), RUN, (ALL, "o8 o4")], "o4 o8"),
         // Tracing has forgotten the first two.
         (&[(ALL, "o4 c4 o8 o4"), RUN, (ALL, "c8 o4 c4")], "o4 o8 c4 o4 c8"),
-        // The last open of `-diff`, and then all.
+        // The last open from `-diff`, then a full listing.
         (&[(DIFF, "3 o8"), RUN, (ALL, "oc c8 o8 c4 o4")], "o4 c4 o8 c8 oc"),
-        // Of one handle after the other, and then all.
+        // One handle after the other, then a full listing.
         (&[("!htrace 2", "c8 o8"), ("!htrace 1", "o4"), RUN, (ALL, "oc c8 o8 o4")], "o4 o8 c8 oc"),
         (&[(ALL, "c8 o8"), RUN, ("!htrace 2", "o8 c8 o8")], "o8 c8 o8"),
-        // Closed before or after the snapshot and opened again, unless there are too few events for that: one of
-        // them is the close of what the difference does not list.
+        // Closed before or after the snapshot and opened again, unless there are too few events for that. One of them
+        // is the close of what the difference does not list.
         (&[(ALL, "o4"), RUN, (SNAPSHOT, ""), RUN, (DIFF, "1 o4")], "o4 o4"),
         (&[(ALL, "o4"), (SNAPSHOT, ""), RUN, (DIFF, "1 o4")], "o4"),
         (&[(ALL, "o4"), (SNAPSHOT, ""), RUN, ("!htrace 2", "o8"), RUN, (DIFF, "3 o4")], "o4 o8"),
         (&[(ALL, "o4"), (SNAPSHOT, ""), RUN, ("!htrace 2", "o8"), RUN, (DIFF, "4 o4")], "o4 o8 o4"),
-        // Opened again by other and by the same code.
+        // Opened again by other code, and by the same code.
         (&[("!htrace 1", "c4 o4"), RUN, (DIFF, "1 o4@8")], "o4 c4 o4"),
         (&[(ALL, "c4 o4"), RUN, (DIFF, "1 o4")], "o4 c4 o4"),
         (&[(ALL, "o4 c4 o4"), RUN, (ALL, "o4 c4 o4 c4 o4")], "o4 c4 o4 c4 o4"),
         (&[(DIFF, "1 o4"), RUN, (DIFF, "2 o4@8"), RUN, (ALL, "o4@8 c4 o4")], "o4 c4 o4"),
         (&[(ALL, "x4 o4"), RUN, (ALL, "x4 x4 o4")], "o4 x4 x4"),
-        // Nothing in common: a handle value is not opened twice in a row, so something is missing.
+        // Nothing in common. A handle value is not opened twice in a row, so something is missing.
         (&[(ALL, "o8 o4"), RUN, (ALL, "o8 o4@8")], "o4 o8 o4 o8"),
-        // What is enabled again starts anew.
+        // Enabling again starts over.
         (&[(ALL, "c4 o4"), ("!htrace -enable", ""), RUN, (ALL, "c4 o4")], "o4 c4 o4 c4"),
     ] {
         assert_eq!(history(session).0, expected, "{session:?}");

@@ -1,31 +1,32 @@
-//! Full listings on one axis of event numbers.
+//! Places full listings on one axis of event numbers.
 //!
 //! A full listing shows the end of the axis at its time, as far back as tracing remembers. So it continues the previous
-//! listing by some number of events for which the common part of both is equal: the smallest that the rest of the text
-//! allows, that is, the event counts of `-diff`, prompts between which the program did not run, and the fact that an open
-//! handle value is not opened again.
+//! listing by some number of events, and the common part of both must be equal. We choose the smallest number that the
+//! rest of the text allows: the event counts of `-diff`, prompts between which the program did not run, and the fact
+//! that an open handle value is not opened again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::output::{Fact, Output};
 use crate::operations::{Entry, Operation};
 
-/// Number of an event, and an order among events whose number is not known exactly.
+/// Number of an event, and an order among events without an exact number.
 pub type Position = (i64, u32);
 
-/// Positions before and after all events. They are numbers, as spans are added and intersected; the sum of some fits, too.
+/// Positions before and after all events. They are finite because spans are added and intersected; a few of them can be
+/// added without overflow.
 pub const START: i64 = i64::MIN / 8;
 pub const END: i64 = i64::MAX / 8;
 
-/// Smallest number of entries that tracing can hold, a power of two (`HANDLE_TRACE_DB_MIN_STACKS` of the kernel).
+/// Smallest number of entries tracing can hold; it is a power of two (`HANDLE_TRACE_DB_MIN_STACKS` of the kernel).
 const MIN_CAPACITY: u64 = 128;
 
-/// Whether tracing that holds `count` entries may have forgotten some.
+/// Whether tracing with `count` entries may have forgotten some.
 fn may_be_full(count: u64) -> bool {
     count >= MIN_CAPACITY && count.is_power_of_two()
 }
 
-/// Maximum number of comparisons of entries in a text, so that no text takes hours.
+/// Maximum number of entry comparisons per text, so that no text takes hours.
 const COMPARISONS: u64 = 2_000_000_000;
 
 /// Range of event counts, both ends included.
@@ -42,7 +43,7 @@ impl Span {
         Self { first: time, last: time }
     }
 
-    /// The span `events` later.
+    /// Returns the span moved by `events`.
     pub fn after(self, events: i64) -> Self {
         let moved = |time: i64| if time == START || time == END { time } else { time + events };
         Self { first: moved(self.first), last: moved(self.last) }
@@ -55,38 +56,38 @@ impl Span {
     }
 }
 
-/// A count that a text claims, as a distance on the axis.
+/// Converts a count stated in a text to a distance on the axis.
 pub fn distance(count: u64) -> i64 {
-    // More would not fit into memory; this is far from the ends of the axis.
+    // More would not fit into memory. This is far from the ends of the axis.
     i64::try_from(count).unwrap_or(i64::MAX).min(1 << 40)
 }
 
-/// The events of a process that are known, and the times of the listings of all.
+/// The known events of a process, and the times of full listings.
 pub struct Timeline {
     /// Events with the first step that shows them.
     pub known: BTreeMap<Position, (usize, Entry)>,
-    /// Number of events at the time of each listing of all handles or with the total, by fact.
+    /// Number of events at the time of each full listing, or listing with the total, by fact.
     pub times: Vec<Option<i64>>,
     /// Whether 0 is the number of the first event since tracing began.
     pub is_since_beginning: bool,
     of_handles: HashMap<u64, BTreeSet<Position>>,
-    /// Runs of numbers whose events are not known, the end excluded.
+    /// Ranges of numbers without known events, end excluded.
     unknown: Vec<(i64, i64)>,
-    /// The numbers that events of differences and of listings of a handle may have.
+    /// Possible numbers of events from differences and from listings of a handle.
     loose: HashMap<Position, Span>,
-    /// Listings of all without events in common with the previous listing, and where they begin.
+    /// Full listings without events in common with the previous one, and where they start.
     gaps: Vec<(usize, i64)>,
     comparisons: u64,
 }
 
-/// The numbers that events may have.
+/// The possible numbers of events.
 pub struct Spans {
     firsts: Vec<i64>,
     lasts: Vec<i64>,
 }
 
 impl Spans {
-    /// Whether an event may have come before or after a time within `span`.
+    /// Whether some event may be before or after a time within `span`.
     pub fn are_open(&self, span: Span) -> bool {
         let begun = self.firsts.partition_point(|first| *first < span.last);
         let ended = self.lasts.partition_point(|last| *last < span.first);
@@ -94,7 +95,7 @@ impl Spans {
     }
 }
 
-/// A listing of all, where it ends and where it begins.
+/// A full listing, with its end and its start.
 #[derive(Clone, Copy)]
 struct Placed {
     time: i64,
@@ -102,12 +103,12 @@ struct Placed {
     is_cut: bool,
 }
 
-/// State of the time while the facts are visited.
+/// What is known about the time while visiting the facts.
 struct Clock {
     now: Span,
     /// The last snapshot.
     snapshot: Option<Span>,
-    /// Whether the program did not run since.
+    /// Whether the program has been stopped since then.
     is_at_snapshot: bool,
 }
 
@@ -127,11 +128,11 @@ impl Clock {
             Output::All { .. } | Output::Some { .. } => return,
         }
         self.snapshot = Some(self.now);
-        // All that is listed came after the beginning.
+        // Everything listed came after the start of tracing.
         self.is_at_snapshot = !matches!(fact.output, Output::Enabled);
     }
 
-    /// Notes the time of a listing.
+    /// Records the time of a listing.
     fn set(&mut self, time: i64) {
         self.now = Span::at(time);
         if let Some(snapshot) = &mut self.snapshot {
@@ -171,7 +172,7 @@ impl Timeline {
                 }
                 _ => continue,
             };
-            // What the next difference counts ends the time of this listing, too.
+            // The count of the next difference also limits the time of this listing.
             let next = differences.get(number).copied().flatten().zip(clock.snapshot);
             let until = next.map_or(Span::ALL, |(next, snapshot)| {
                 let at = snapshot.after(distance(next.new));
@@ -184,7 +185,7 @@ impl Timeline {
                 Some(last) => timeline.time_of(entries, last, allowed),
             };
             let start = time - length;
-            // A copy of an older part of the text has nothing new.
+            // A copy of an older part of the text contains nothing new.
             let is_copy = last.is_some_and(|last| start > last.time && timeline.has(entries, last));
             if !is_copy {
                 clock.set(time);
@@ -205,15 +206,15 @@ impl Timeline {
         }
     }
 
-    /// Time at which tracing held this number of entries, if it had forgotten none.
+    /// Returns when tracing held this number of entries, if it had not forgotten any.
     fn time_since_beginning(&self, traced: u64) -> Option<i64> {
         (self.is_since_beginning && !may_be_full(traced)).then(|| distance(traced))
     }
 
-    /// Time of a listing that follows another one.
+    /// Returns the time of a listing that follows another one.
     fn time_of(&mut self, entries: &[Option<Entry>], last: Placed, allowed: Span) -> i64 {
         let length = entries.len() as i64;
-        // Tracing cannot show events again that it dropped.
+        // Tracing cannot show events again after dropping them.
         let earliest = if last.is_cut { last.time } else { last.time.max(last.start + length) };
         let behind = last.time + length;
         let times = Span { first: earliest, last: behind };
@@ -222,7 +223,7 @@ impl Timeline {
             if let Some(time) = (first..=until).find(|time| self.continues(entries, last, *time)) {
                 return time;
             }
-            // Nothing in common: events between the two are not known.
+            // Nothing in common, so the events between the two are unknown.
             if allowed.last > behind {
                 return allowed.first.max(behind + 1);
             }
@@ -242,11 +243,11 @@ impl Timeline {
                 return false;
             }
         }
-        // Opens and closes alternate with the events before, unless some are missing in between.
+        // Opens and closes alternate with earlier events, unless some are missing in between.
         self.comparisons < COMPARISONS && self.alternates(common, new, start, last.time)
     }
 
-    /// Whether each handle value that the new entries open is closed before, and the other way round.
+    /// Whether each handle value opened by the new entries was closed before, and the other way round.
     fn alternates(
         &mut self,
         common: &[Option<Entry>],
@@ -277,12 +278,12 @@ impl Timeline {
         true
     }
 
-    /// Number of listings of all without events in common with the previous listing.
+    /// Returns the number of full listings without events in common with the previous one.
     pub fn gaps(&self) -> usize {
         self.gaps.len()
     }
 
-    /// Changes how many events are missing in front of such a listing.
+    /// Changes how many events are missing before such a listing.
     pub fn widen(&mut self, gap: usize, by: i64) {
         let Some(&(fact, start)) = self.gaps.get(gap) else { return };
         let later = self.known.split_off(&(start, 0));
@@ -293,7 +294,7 @@ impl Timeline {
         self.gaps.iter_mut().skip(gap).for_each(|(_, start)| *start += by);
     }
 
-    /// Gathers the events of each handle value, and the numbers whose events are not known.
+    /// Collects the events of each handle value, and the numbers without known events.
     pub fn index(&mut self) {
         let mut next = if self.is_since_beginning { 0 } else { START };
         for (&position, (_, entry)) in &self.known {
@@ -306,7 +307,7 @@ impl Timeline {
         self.unknown.push((next, END));
     }
 
-    /// The first number in a span whose event is not known, else the last one before the span.
+    /// Returns the first number in a span without a known event, or else the last such number before it.
     pub fn unknown(&self, span: Span) -> Option<i64> {
         let at = self.unknown.partition_point(|&(_, end)| end <= span.first);
         let within = self.unknown.get(at).map(|&(start, _)| start.max(span.first));
@@ -317,12 +318,12 @@ impl Timeline {
         })
     }
 
-    /// The numbers that an event may have.
+    /// Returns the possible numbers of an event.
     pub fn span_of(&self, position: Position) -> Span {
         self.loose.get(&position).copied().unwrap_or(Span::at(position.0))
     }
 
-    /// The numbers that each event may have.
+    /// Returns the possible numbers of each event.
     pub fn spans(&self) -> Spans {
         let spans = || self.known.keys().map(|position| self.span_of(*position));
         let mut spans = Spans {
@@ -334,7 +335,7 @@ impl Timeline {
         spans
     }
 
-    /// Adds an event behind all that stand at the number of `position`, or in front of the next number; its own number
+    /// Adds an event after all others with the number of `position`, which is before the next number. Its true number
     /// is within `span`.
     pub fn add(&mut self, position: Position, span: Span, step: usize, entry: Entry) -> Position {
         let last =
@@ -348,13 +349,13 @@ impl Timeline {
         position
     }
 
-    /// The last event of a handle value before a position, with the numbers that it may have.
+    /// Returns the last event of a handle value before a position, with its possible numbers.
     pub fn last_of(&self, handle: u64, before: Position) -> Option<(Span, &Entry)> {
         let last = self.of_handles.get(&handle)?.range(..before).next_back()?;
         self.known.get(last).map(|(_, entry)| (self.span_of(*last), entry))
     }
 
-    /// Positions of the events of a handle value.
+    /// Returns the positions of a handle value's events.
     pub fn positions_of(&self, handle: u64) -> impl Iterator<Item = Position> {
         self.of_handles.get(&handle).into_iter().flatten().copied()
     }
@@ -363,12 +364,12 @@ impl Timeline {
         for (time, entry) in (start..).zip(entries) {
             let Some(entry) = entry else { continue };
             let known = self.known.entry((time, 0)).or_insert((step, *entry));
-            // Later listings know more names of functions.
+            // Later listings know more function names.
             known.1.stack = entry.stack.or(known.1.stack);
         }
     }
 
-    /// Whether the previous listing has all entries of a listing.
+    /// Whether the previous listing contains all entries of a listing.
     fn has(&mut self, entries: &[Option<Entry>], last: Placed) -> bool {
         let Some((&(first, _), _)) = self.known.first_key_value() else { return false };
         let length = entries.len() as i64;
@@ -382,8 +383,8 @@ impl Timeline {
     }
 }
 
-/// Whether the first listing of all starts with the first event since tracing began; without one, a listing of
-/// a handle says how many events there were.
+/// Whether the first full listing starts with the first event since tracing started. Without a full listing, whether a
+/// listing of a handle tells how many events there were.
 fn is_since_beginning(facts: &[Fact]) -> bool {
     let mut listings = facts.iter().filter_map(|fact| match &fact.output {
         Output::All { entries, is_cut } => Some(!is_cut && !may_be_full(entries.len() as u64)),
@@ -394,14 +395,14 @@ fn is_since_beginning(facts: &[Fact]) -> bool {
     })
 }
 
-/// A difference that counts what is new.
+/// A difference that counts its new events.
 #[derive(Clone, Copy)]
 struct NextDifference {
     new: u64,
     may_have_run: bool,
 }
 
-/// Next difference of each fact, unless a snapshot comes first.
+/// Returns the next difference after each fact, unless a snapshot comes first.
 fn next_differences(facts: &[Fact]) -> Vec<Option<NextDifference>> {
     let mut next = None;
     let mut differences = Vec::with_capacity(facts.len());

@@ -1,26 +1,26 @@
-//! The events between a snapshot and a difference, according to the difference and to listings of a handle value.
+//! Explains the events between a snapshot and a difference, using the difference and listings of a handle value.
 //!
-//! A listing of a handle has all its events that tracing remembers, up to now. So the events of the handle that are known
-//! are among the listed events, or the last of them are, when tracing has forgotten the first. Further listed events
-//! lie between them, in front of them or behind them.
+//! A listing of a handle shows all of the handle's events that tracing still remembers. So the known events of the
+//! handle are among the listed ones; if tracing has forgotten the first, the last of them are. Other listed events are
+//! between, before or after them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::timeline::{Position, START, Span, Timeline};
 use crate::operations::{Entry, Operation};
 
-/// Events from a snapshot to the difference, of which some are known.
+/// Events from a snapshot to a difference; some are known.
 pub struct Window<'a> {
     first: i64,
     last: i64,
     known: Vec<(Position, &'a Entry)>,
 }
 
-/// Events of a window that are not known and that a difference needs.
+/// Unknown events of a window that a difference needs.
 pub struct Unknown {
     /// Opens with their positions.
     pub opens: Vec<(Position, Entry)>,
-    /// Closes of known opens that are not listed.
+    /// Number of known opens with an unlisted close.
     pub closes: usize,
 }
 
@@ -31,18 +31,18 @@ impl<'a> Window<'a> {
         Self { first, last, known }
     }
 
-    /// Number of events that are known.
+    /// Returns the number of known events.
     pub fn len(&self) -> usize {
         self.known.len()
     }
 
-    /// Number of events that are not known.
+    /// Returns the number of unknown events.
     pub fn missing(&self) -> i64 {
         self.last.saturating_sub(self.first) - self.len() as i64
     }
 
-    /// The unknown events, if the listing can be of these events: all that are opened and not closed
-    /// again, of which some may be events that are not known.
+    /// Returns the unknown events, if the listing fits these events. It must show all that were opened and not closed
+    /// again, some of which may be unknown.
     pub fn explain(&self, opens: &[Entry]) -> Option<Unknown> {
         let outstanding = self.outstanding();
         let listed: HashMap<u64, usize> =
@@ -57,7 +57,7 @@ impl<'a> Window<'a> {
                     next = at + 1;
                     *is_known.get_mut(at)? = true;
                 }
-                // It was closed by an event that is not known.
+                // It was closed by an unknown event.
                 None if self.unknown_between(position.0, self.last) > 0 => closes += 1,
                 None => return None,
             }
@@ -68,7 +68,7 @@ impl<'a> Window<'a> {
             .then_some(Unknown { opens, closes })
     }
 
-    /// Unknown opens of a listing that may contradict known events.
+    /// Returns the unknown opens of a listing that may contradict known events.
     pub fn unknown(&self, opens: &[Entry]) -> Unknown {
         let known: HashSet<(u64, u32, u32)> = self
             .known
@@ -83,7 +83,7 @@ impl<'a> Window<'a> {
         Unknown { opens, closes: 0 }
     }
 
-    /// The opens that are not followed by another event of their handle value.
+    /// Returns the opens that no other event of their handle value follows.
     fn outstanding(&self) -> Vec<(Position, &'a Entry)> {
         let mut touched = HashSet::new();
         let mut outstanding: Vec<_> = self
@@ -99,8 +99,8 @@ impl<'a> Window<'a> {
         outstanding
     }
 
-    /// Places of the opens that are not known: in the order they are listed in, behind known events of
-    /// their handle, where events are not known. The last such places, as others may have come before.
+    /// Returns positions for unknown opens: in the order listed, after known events of their handle, and where events
+    /// are unknown. These are the last such positions, because other events may have come before.
     fn positions(
         &self,
         opens: &[Entry],
@@ -116,7 +116,7 @@ impl<'a> Window<'a> {
             outstanding.iter().map(|(position, entry)| (entry.handle, position.0)).collect();
         let gaps = self.gaps();
         let mut positions = Vec::new();
-        // Where the next one ends, and how many stand in each gap.
+        // Where the next open must end, and how many are in each gap.
         let mut end = self.last;
         let mut used: HashMap<i64, i64> = HashMap::new();
         for (open, is_known) in opens.iter().zip(is_known).rev() {
@@ -124,7 +124,7 @@ impl<'a> Window<'a> {
                 end = end.min(*known.get(&open.handle)?);
                 continue;
             }
-            // The last gap that begins in front of it and has room.
+            // The last gap that starts before it and has room.
             let until = gaps.partition_point(|&(start, _)| start < end);
             let &(start, gap_end) =
                 gaps.get(..until)?.iter().rev().find(|&&(start, gap_end)| {
@@ -135,7 +135,7 @@ impl<'a> Window<'a> {
             positions.push(((end - 1, 1), *open));
         }
         positions.reverse();
-        // All stand behind the known ones that are listed in front of them, and those of their handle.
+        // All must be after the known ones listed before them, and after known events of their handle.
         let mut behind = self.first;
         let mut unknown = positions.iter();
         for (open, is_known) in opens.iter().zip(is_known) {
@@ -149,7 +149,7 @@ impl<'a> Window<'a> {
         Some(positions)
     }
 
-    /// Runs of events that are not known, the end excluded.
+    /// Returns ranges of unknown events, end excluded.
     fn gaps(&self) -> Vec<(i64, i64)> {
         let mut gaps = Vec::new();
         let mut next = self.first;
@@ -163,7 +163,7 @@ impl<'a> Window<'a> {
         gaps
     }
 
-    /// Number of unknown events after `first` and before `last`.
+    /// Returns the number of unknown events after `first` and before `last`.
     fn unknown_between(&self, first: i64, last: i64) -> i64 {
         let from = self.known.partition_point(|(position, _)| position.0 <= first);
         let known = self.known.iter().skip(from).take_while(|(position, _)| position.0 < last);
@@ -190,7 +190,7 @@ pub fn add_entries(step: usize, entries: &[Entry], span: Span, timeline: &mut Ti
         }
         let (before, later) = known.split_at(earliest);
         let mut common = common(before, &printed);
-        // What is known from later listings may have happened before this one.
+        // Events known from later listings may have happened before this one.
         let tail = common.iter().rposition(Option::is_some).map_or(0, |row| row + 1);
         let mut later = (earliest..).zip(later).peekable();
         for (position, entry) in common.iter_mut().zip(&printed).skip(tail) {
@@ -198,7 +198,7 @@ pub fn add_entries(step: usize, entries: &[Entry], span: Span, timeline: &mut Ti
         }
         let common = common.into_iter().map(|known| positions.get(known?).copied());
         let common: Vec<Option<Position>> = common.collect();
-        // The next place that is known, from each row on.
+        // From each row on, the next known position.
         let mut next = None;
         let mut nexts: Vec<Option<Position>> = Vec::with_capacity(common.len());
         for position in common.iter().rev() {
@@ -212,7 +212,7 @@ pub fn add_entries(step: usize, entries: &[Entry], span: Span, timeline: &mut Ti
                 continue;
             }
             let after = before.map_or(START, |position| position.0);
-            // A gap in front of the next event of the handle, or behind the earliest time of the listing.
+            // A gap before the handle's next event, or after the earliest time of the listing.
             let room = match (before, next) {
                 (_, None) => Span { first: span.first.max(first).max(after), ..span },
                 (None, Some(next)) => Span::at(next.0),
@@ -235,8 +235,8 @@ fn ends_with(known: Option<&[Entry]>, printed: &[Entry]) -> bool {
     last.is_some_and(|last| last.iter().zip(printed).all(|(known, entry)| known.is_same(entry)))
 }
 
-/// The position in `known` of each printed event: among all known events, or else among the last of them, before which
-/// tracing dropped entries.
+/// Returns the index in `known` of each printed event: aligned with all known events, or else with the last of them, if
+/// tracing dropped earlier entries.
 fn common(known: &[Entry], printed: &[Entry]) -> Vec<Option<usize>> {
     let mut rest = known.iter().enumerate().peekable();
     let next = |entry: &Entry| Some(rest.next_if(|(_, known)| known.is_same(entry))?.0);

@@ -1,12 +1,12 @@
-//! Lists of handles as CSV: of `handle.exe -v`, and of System Informer and Process Hacker.
+//! Parses lists of handles as CSV, from `handle.exe -v`, System Informer and Process Hacker.
 //!
-//! `handle.exe` quotes nothing, so a name may have commas; it is the last value. Where it was asked for a name, its title
-//! says `Process,PID,User,Handle,Type,Share Flags,Name,Access`, and its rows have process, pid, type, user, handle and name.
-//! System Informer quotes every value, and has the columns that are shown, in their order.
+//! `handle.exe` quotes nothing, so a name may contain commas; it is the last value. When searching for a name, its
+//! titles are `Process,PID,User,Handle,Type,Share Flags,Name,Access`, but its rows have process, pid, type, user,
+//! handle and name. System Informer quotes every value, and writes the visible columns in their order.
 
 use super::grammar::{Row, hex, is_type};
 
-/// A row of a table: the handle, and its process where the table has it.
+/// A row of a table: the handle, and its process if the table has it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CsvRow {
     pub process: Option<(String, u32)>,
@@ -19,7 +19,7 @@ pub struct CsvRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsvLayout {
     separator: char,
-    /// Whether this is of `handle.exe`, which quotes nothing.
+    /// Whether this is output of `handle.exe`, which quotes nothing.
     is_plain: bool,
     columns: usize,
     process: Option<usize>,
@@ -30,9 +30,9 @@ pub struct CsvLayout {
 }
 
 impl CsvLayout {
-    /// Reads the line with the titles; `None` for any other line.
+    /// Parses the line of titles; `None` for any other line.
     pub fn from_titles(line: &str) -> Option<Self> {
-        /// Longest line of titles, and the end of the one that every table has.
+        /// Maximum length of that line, and the end of a title every table has.
         const MAX_LENGTH: usize = 1 << 10;
         const TITLE: &str = "ype";
         if line.len() > MAX_LENGTH || !line.contains(TITLE) {
@@ -69,7 +69,7 @@ impl CsvLayout {
         })
     }
 
-    /// Reads a line with values; `None` for one that does not fit.
+    /// Parses a line of values; `None` if it does not fit.
     pub fn row(&self, line: &str) -> Option<CsvRow> {
         if self.is_plain { self.plain_row(line) } else { self.quoted_row(line) }
     }
@@ -94,9 +94,10 @@ impl CsvLayout {
         })
     }
 
-    /// A row of `handle.exe`. The name of a program may have commas, too: the pid is the first number before a handle.
+    /// Parses a row of `handle.exe`. The program's name may contain commas, too, so the pid is the first number before
+    /// a handle.
     fn plain_row(&self, line: &str) -> Option<CsvRow> {
-        // Places of the type and the handle behind the pid, and whether the handle comes first.
+        // Offsets of type, handle and name from the pid.
         let (kind, handle, name) = match self.columns {
             5 => (1, 2, 3),
             7 => (3, 2, 5),
@@ -126,14 +127,14 @@ impl CsvLayout {
 }
 
 impl CsvRow {
-    /// The handle as a row of a list; without a value it is 0.
+    /// Returns the handle as a row of a list; its value is 0 if unknown.
     pub fn row(&self) -> Row<'_> {
         let handle = self.handle.unwrap_or_default();
         Row { handle, type_name: &self.type_name, name: &self.name }
     }
 }
 
-/// The program and the pid of `notepad.exe (1234)`, or of a program with a pid of its own column.
+/// Returns program and pid of `notepad.exe (1234)`, or of a program with the pid in its own column.
 fn named(process: &str, pid: Option<u32>) -> (String, u32) {
     let inside = process.strip_suffix(')').and_then(|process| process.rsplit_once(" ("));
     let inside = inside.and_then(|(name, pid)| Some((name, pid.parse().ok()?)));
@@ -141,7 +142,7 @@ fn named(process: &str, pid: Option<u32>) -> (String, u32) {
     (name.trim().to_owned(), pid.or(in_name).unwrap_or_default())
 }
 
-/// The values of a line, of which some may be quoted.
+/// Splits a line into values, some of which may be quoted.
 fn values(line: &str, separator: char) -> Vec<String> {
     let (mut values, mut value, mut is_quoted) = (Vec::new(), String::new(), false);
     let mut characters = line.chars().peekable();

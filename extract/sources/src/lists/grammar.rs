@@ -1,9 +1,9 @@
-//! Lines of `handle.exe` of Sysinternals.
+//! Parses lines of Sysinternals' `handle.exe`.
 //!
-//! The forms are from published output of versions 1.11 to 5.0: blocks of handles below the line of their process, handles
-//! without one (`-p`), a line for each handle that a search finds, and counts by type (`-s`).
+//! The forms come from published output of versions 1.11 to 5.0: handles below the line of their process, handles
+//! without one (`-p`), a line for each handle found by a search, and counts by type (`-s`).
 
-/// Types whose handles are known without anything around them.
+/// Types that identify a line as a handle without any context.
 const TYPES: [&str; 24] = [
     "ALPC Port",
     "Desktop",
@@ -31,19 +31,19 @@ const TYPES: [&str; 24] = [
     "WindowStation",
 ];
 
-/// What `handle.exe` prints for a type that it does not know.
+/// What `handle.exe` prints for a type it does not know.
 const UNKNOWN_TYPE: &str = "<Unknown type>";
 
-/// Columns that the type takes at least, before the space in front of the name.
+/// Minimum width of the type column, before the space that precedes the name.
 const TYPE_WIDTH: usize = 13;
 
-/// A handle, as `  48: File  (RW-)   C:\Windows`.
+/// A handle: `  48: File  (RW-)   C:\Windows`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row<'a> {
     pub handle: u64,
-    /// Empty for a type that the program does not know.
+    /// Empty for a type the program does not know.
     pub type_name: &'a str,
-    /// Empty for an object without a name.
+    /// Empty for an unnamed object.
     pub name: &'a str,
 }
 
@@ -56,7 +56,7 @@ pub enum ListLine<'a> {
         pid: u32,
     },
     Row(Row<'a>),
-    /// A handle that a search found, with its process.
+    /// A handle found by a search, with its process.
     Found {
         name: &'a str,
         pid: u32,
@@ -69,14 +69,14 @@ pub enum ListLine<'a> {
         count: u64,
     },
     Total(u64),
-    /// Name, version and makers of the program, and lines between processes.
+    /// Name, version and authors of the program, and lines between processes.
     Banner,
-    /// The program was asked for handles that are not there.
+    /// The program was asked for handles that do not exist.
     Nothing,
 }
 
 impl<'a> ListLine<'a> {
-    /// Reads a line; `None` for one of another kind.
+    /// Parses a line; `None` if it is something else.
     pub fn parse(line: &'a str) -> Option<Self> {
         let line = line.trim();
         if is_banner(line) {
@@ -99,13 +99,13 @@ impl<'a> ListLine<'a> {
 }
 
 impl Row<'_> {
-    /// Whether the type is one of Windows, so that this is hardly a line of something else.
+    /// Whether this is a type of Windows, so that the line is hardly anything else.
     pub fn has_known_type(&self) -> bool {
         TYPES.contains(&self.type_name)
     }
 }
 
-/// Whether a line begins the output of the program, or parts it.
+/// Whether a line starts the program's output or separates its parts.
 fn is_banner(line: &str) -> bool {
     is_title(line)
         || line.ends_with("Mark Russinovich")
@@ -114,14 +114,14 @@ fn is_banner(line: &str) -> bool {
         || line.len() >= 20 && line.bytes().all(|byte| byte == b'-')
 }
 
-/// `Nthandle v5.0 - Handle viewer`, `Handle v3.42`.
+/// Whether a line is like `Nthandle v5.0 - Handle viewer` or `Handle v3.42`.
 pub fn is_title(line: &str) -> bool {
     let version =
         ["Nthandle v", "Handle v", "HANDLE V"].iter().find_map(|name| line.strip_prefix(name));
     version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// `notepad.exe pid: 1234 DOMAIN\user`, or a handle that a search found, behind the name of its process.
+/// Parses `notepad.exe pid: 1234 DOMAIN\user`, or a handle found by a search after the name of its process.
 fn process<'a>(name: &'a str, rest: &'a str) -> Option<ListLine<'a>> {
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (pid, rest) = rest.split_at_checked(end)?;
@@ -130,7 +130,7 @@ fn process<'a>(name: &'a str, rest: &'a str) -> Option<ListLine<'a>> {
         return Some(ListLine::Process { name, pid });
     };
     let (type_name, rest) = type_of(found.trim_start())?;
-    // The user may stand in front of the handle.
+    // The user may precede the handle.
     let row = rest.match_indices(": ").find_map(|(at, _)| {
         let word = rest.get(..at)?.rsplit([' ', '\t']).next()?;
         let name = rest.get(at + 2..)?.trim();
@@ -139,7 +139,7 @@ fn process<'a>(name: &'a str, rest: &'a str) -> Option<ListLine<'a>> {
     Some(ListLine::Found { name, pid, row: row? })
 }
 
-/// `48: File  (RW-)   C:\Windows`.
+/// Parses `48: File  (RW-)   C:\Windows`.
 fn row(line: &str) -> Option<Row<'_>> {
     let (handle, rest) = line.split_once(':')?;
     let handle = hex(handle)?;
@@ -155,7 +155,8 @@ fn row(line: &str) -> Option<Row<'_>> {
     Some(Row { handle, type_name, name })
 }
 
-/// The type that a text starts with, and what follows it. It is padded to a width, and only `ALPC Port` has a space.
+/// Returns the type a text starts with, and what follows it. The type is padded to a width; only `ALPC Port` contains a
+/// space.
 fn type_of(text: &str) -> Option<(&str, &str)> {
     if let Some(rest) = text.strip_prefix(UNKNOWN_TYPE) {
         return Some(("", rest));
@@ -168,7 +169,7 @@ fn type_of(text: &str) -> Option<(&str, &str)> {
     is_type(name).then_some((name, rest))
 }
 
-/// `  ALPC Port       : 2`.
+/// Parses `  ALPC Port       : 2`.
 fn count(line: &str) -> Option<ListLine<'_>> {
     let (type_name, count) = line.rsplit_once(':')?;
     let (type_name, count) = (type_name.trim(), count.trim().parse().ok()?);
@@ -176,7 +177,7 @@ fn count(line: &str) -> Option<ListLine<'_>> {
     (type_name.is_empty() || is_type(type_name)).then_some(ListLine::Count { type_name, count })
 }
 
-/// Whether a word may be the name of a type of objects.
+/// Whether a word may be the name of an object type.
 pub fn is_type(name: &str) -> bool {
     const MAX_LENGTH: usize = 40;
     name.len() <= MAX_LENGTH
@@ -184,7 +185,7 @@ pub fn is_type(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || " _-".contains(c))
 }
 
-/// A handle value, with or without `0x`.
+/// Parses a handle value, with or without `0x`.
 pub fn hex(word: &str) -> Option<u64> {
     let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")).unwrap_or(word);
     let is_hex = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -1,8 +1,9 @@
-//! Lists of open handles → the tables of a trace: output of `handle.exe` of Sysinternals as text or CSV, and tables of
-//! System Informer as CSV.
+//! Reads lists of open handles into the tables of a trace: output of Sysinternals' `handle.exe` as text or CSV, and
+//! tables of System Informer as CSV.
 //!
-//! `grammar` and `csv` read a line, [`ListParser`] puts the lines together. Each handle is an object of its own, because a
-//! list does not show which handles share one. Counts (`handle.exe -s`) become handles without values and names.
+//! `grammar` and `csv` parse a line, and [`ListParser`] combines the lines. Each handle is an object of its own,
+//! because a list does not show which handles share one. Counts (`handle.exe -s`) become handles without values and
+//! names.
 
 mod csv;
 mod grammar;
@@ -22,23 +23,23 @@ use self::grammar::{ListLine, Row, is_type};
 use crate::operations::{Handles, OpenHandle, OpenHandles, OpenList, Tables};
 use crate::text::{Line, Lines, Progress, TextFile, each_line, line_warnings, tidy};
 
-/// Reads lines in sequence. The offsets in `findings` are numbers of lines.
+/// Reads lines in sequence. Offsets in `findings` are line numbers.
 #[derive(Default)]
 pub struct ListParser {
     open: OpenHandles,
     findings: Diagnostics,
-    /// Name and pid of each process, and their rows.
+    /// Name and pid of each process, and the row of each.
     processes: Vec<(String, u32)>,
     rows: HashMap<(String, u32), u32>,
-    /// The handles that were read.
+    /// Handles already read.
     known: HashSet<(u32, u64)>,
     /// The process whose handles follow, if the text names it.
     process: Option<u32>,
-    /// Whether the last lines are those of `handle.exe`.
+    /// Whether the last lines are output of `handle.exe`.
     is_in_output: bool,
     is_in_summary: bool,
     csv: Option<CsvLayout>,
-    /// Counts by process and type, and the sum of those since the last summary.
+    /// Counts by process and type, and their sum since the last summary.
     counts: Vec<(u32, String, u64)>,
     sum: u64,
     number: u64,
@@ -50,12 +51,12 @@ impl ListParser {
         !self.open.handles.is_empty() || !self.counts.is_empty()
     }
 
-    /// What the last lines are of.
+    /// What the last lines seem to be.
     pub fn subject(&self) -> &'static str {
         if self.csv.is_some() { "the table of handles" } else { "handle.exe" }
     }
 
-    /// Takes the next line; returns whether it is one of a list.
+    /// Takes the next line; returns whether it belongs to a list.
     pub fn line(&mut self, line: &Line<'_>) -> bool {
         self.number = line.number;
         let text = line.text.trim();
@@ -90,7 +91,7 @@ impl ListParser {
             }
             return true;
         }
-        // A program that starts anew writes its own lines first.
+        // A program that starts prints its own lines first.
         let is_other = ListLine::parse(text).is_some();
         if is_other {
             self.csv = None;
@@ -151,7 +152,7 @@ impl ListParser {
         }
     }
 
-    /// Notes the process that a command asks for, as in `C:\> handle.exe -s -p 1234`.
+    /// Records the process a command asks for: `C:\> handle.exe -s -p 1234`.
     fn command(&mut self, command: &str) {
         let mut words = command.split_whitespace();
         let program = words.next().unwrap_or_default().to_ascii_lowercase();
@@ -171,7 +172,7 @@ impl ListParser {
         };
     }
 
-    /// The row of a process, which may have no name or no pid.
+    /// Returns the row of a process; it may lack the name or the pid.
     fn process_row(&mut self, name: &str, pid: u32) -> u32 {
         let key = (name.to_owned(), pid);
         let next = self.processes.len() as u32;
@@ -209,7 +210,8 @@ impl ListParser {
         });
     }
 
-    /// The handles after the last line. Counts are those of handles that are listed, too, where any are.
+    /// Returns the handles after the last line. If any handles are listed, the counts are ignored, because they count
+    /// the same ones.
     fn finish(mut self) -> Self {
         if self.open.handles.is_empty() {
             let mut beyond = 0_u64;
@@ -235,7 +237,7 @@ impl ListParser {
 /// Reads the list `input` and writes the archive `output`, whose folder must exist.
 ///
 /// # Errors
-/// When the list cannot be read or was changed meanwhile, the archive cannot be written, or `cancel` asks to stop.
+/// If the list cannot be read or changed meanwhile, the archive cannot be written, or `cancel` is set.
 pub fn extract(
     input: &Path,
     output: &Path,
@@ -255,7 +257,7 @@ fn parse(lines: Lines<impl Read>, progress: &Progress<'_>) -> io::Result<ListPar
     Ok(parser.finish())
 }
 
-/// The tables of a list; `source` says where it comes from.
+/// Returns the tables of a list; `source` tells where it comes from.
 fn tables(mut list: ListParser, source: TraceInfo) -> Tables {
     let open = OpenList { handles: &list.open.handles, is_complete: true };
     let handles = Handles::of(&[], |_| false, Some(open), &mut list.findings);

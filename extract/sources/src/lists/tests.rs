@@ -1,8 +1,8 @@
-//! Whole lists, also damaged ones.
+//! Tests whole lists, also damaged ones.
 
 use super::*;
 
-/// What was read: process, handle, type and name of each handle, and the warnings.
+/// Returns what was read: process, handle, type and name of each handle, and the warnings.
 fn read(text: &str) -> (Vec<String>, Vec<String>) {
     let mut parser = ListParser::default();
     for (number, text) in (1..).zip(text.lines()) {

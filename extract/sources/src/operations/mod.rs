@@ -1,6 +1,6 @@
-//! Operations on handles whose order is known and whose times are not, as handle tracing keeps them: text of `!htrace`
-//! and minidumps have them. Operations → lifetimes of handles → tables. Where a source has it, the list of handles that
-//! are open after the last operation counts, too.
+//! Operations on handles in known order but without times, as handle tracing keeps them. They come from text of
+//! `!htrace` and from minidumps. They are converted to lifetimes of handles, and those to tables. If the source has a
+//! list of the handles open after the last operation, it is used, too.
 
 mod open;
 mod tables;
@@ -15,7 +15,7 @@ use handlescope_model::rules::{handle_slot, is_leak, is_leak_at_exit};
 use handlescope_model::tables::{ClosedUnseen, Event, Object};
 use handlescope_model::{EventIdx, EventKind, ProcessIdx, StackIdx, TypeId};
 
-/// Operation of handle tracing (PROCESS_HANDLE_TRACING_ENTRY, `Type`).
+/// An operation of handle tracing (PROCESS_HANDLE_TRACING_ENTRY, `Type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     Open,
@@ -24,24 +24,24 @@ pub enum Operation {
     BadReference,
 }
 
-/// An operation as its source has it.
+/// An operation as recorded by its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
     /// [`handle_slot`] of the value: `RegCloseKey` closes with a tag bit set.
     pub handle: u64,
-    /// Handle value as the source shows it.
+    /// The handle value as shown by the source.
     pub shown_handle: u64,
     pub operation: Operation,
-    /// 0 when it is not known.
+    /// 0 if unknown.
     pub thread: u32,
-    /// Row of the process that has the handle.
+    /// Row of the process that owns the handle.
     pub process: u32,
-    /// Row of the process that the thread belongs to, if that is another one.
+    /// Row of the thread's process, if that is another one.
     pub caller: Option<u32>,
     /// Row of the stack.
     pub stack: Option<u32>,
-    /// Number of the addresses of the stack. Their names depend on the symbols that a debugger had found when
-    /// it printed them.
+    /// Number of the stack's addresses. Their names depend on which symbols the debugger had found when it printed
+    /// them.
     pub addresses: u32,
 }
 
@@ -53,20 +53,20 @@ impl Entry {
     }
 }
 
-/// Open and close of a handle, of which one may be missing.
+/// Open and close of a handle; either may be missing.
 #[derive(Debug, Clone, Copy, Default)]
 struct Life {
     /// Positions in the history.
     open: Option<u32>,
     close: Option<u32>,
-    /// The value was opened again, so it had been closed, though the source lacks the close.
+    /// The value was opened again, so it had been closed, although the source lacks the close.
     is_reopened: bool,
     at_exit: bool,
-    /// Row of the open handle that it is.
+    /// Row of the corresponding open handle.
     listed: Option<u32>,
-    /// Row of a handle that was listed while it was open, which has its type and name.
+    /// Row of a handle listed while this one was open, which gives its type and name.
     described: Option<u32>,
-    /// It is not among the open handles, though the source lacks the close.
+    /// It is not among the open handles, although the source lacks the close.
     is_unlisted: bool,
 }
 
@@ -74,15 +74,15 @@ struct Life {
 #[derive(Default)]
 pub struct Handles {
     pub tables: Histories,
-    /// Number of operations on them.
+    /// Number of operations on the handles.
     pub events: u64,
     pub leaked: u64,
     pub closed_at_exit: u64,
 }
 
 impl Handles {
-    /// Gives each lifetime of a handle value its object, because tracing does not show which handles share one.
-    /// `is_exit` is whether a stack is one of process exit; `open` is `None` for a source that does not list open handles.
+    /// Makes an object for each lifetime of a handle value, because tracing does not show which handles share one.
+    /// `is_exit` tells whether a stack shows process exit. `open` is `None` if the source does not list open handles.
     pub fn of(
         history: &[&Entry],
         is_exit: impl Fn(u32) -> bool,
@@ -162,7 +162,7 @@ impl Handles {
     }
 }
 
-/// The lifetimes of all handle values in order of their ends; those without an end follow in order of their starts.
+/// Returns the lifetimes of all handle values, ordered by end, followed by those without an end, ordered by start.
 fn lives(
     history: &[&Entry],
     is_exit: impl Fn(u32) -> bool,
@@ -196,9 +196,9 @@ fn lives(
     ended
 }
 
-/// Finds the lifetimes of the handles that are listed: the last one that had begun, and had not ended, when a handle was
-/// listed. Where only one lifetime of a value is known, and it begins later, the handle is of it, too: an earlier one would
-/// have a close. Handles that no operation opened get a lifetime without operations.
+/// Finds the lifetime of each listed handle: the last one that had started, and had not ended, when the handle was
+/// listed. If only one lifetime of a value is known, and it starts later, the handle still belongs to it: an earlier
+/// lifetime would have a close. Handles that no operation opened get a lifetime without operations.
 fn list(lives: &mut Vec<Life>, history: &[&Entry], open: OpenList<'_>, findings: &mut Diagnostics) {
     let of_handles = lives_of_handles(lives, history);
     let mut unopened = Vec::new();
@@ -213,7 +213,8 @@ fn list(lives: &mut Vec<Life>, history: &[&Entry], open: OpenList<'_>, findings:
             Some(life) => {
                 life.described = Some(row);
                 let is_open = life.close.is_none() && !life.is_reopened && !handle.is_outdated;
-                // File descriptors of Linux differ in the tag bits of handles, and no operation is known of them.
+                // Linux file descriptors may differ only in the tag bits of handles, but no operations on them are
+                // known.
                 life.listed = is_open.then_some(row).or(life.listed);
             }
             None if handle.is_outdated => {}
@@ -231,7 +232,7 @@ fn list(lives: &mut Vec<Life>, history: &[&Entry], open: OpenList<'_>, findings:
     lives.extend(unopened);
 }
 
-/// The lifetimes of each handle of a process, in the order of their beginnings: the number of the open, or -1.
+/// Returns the lifetimes of each handle of a process, ordered by start: the index of the open, or -1.
 fn lives_of_handles(lives: &[Life], history: &[&Entry]) -> HashMap<(u32, u64), Vec<(i64, usize)>> {
     let mut of_handles: HashMap<(u32, u64), Vec<(i64, usize)>> = HashMap::new();
     for (number, life) in lives.iter().enumerate() {

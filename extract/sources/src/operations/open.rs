@@ -1,19 +1,19 @@
-//! Handles that a source lists as open, with the types and names of their objects.
+//! Handles that a source lists as open, with types and names of their objects.
 
 use handlescope_extract::intern::ByteInterner;
 use handlescope_model::tables::{Name, Names, ObjectType, ObjectTypes};
 use handlescope_model::{NameIdx, TypeId};
 
-/// Types of objects that are distinguished by name. Windows has some seventy.
+/// Maximum number of object types distinguished by name. Windows has about seventy.
 const MAX_TYPES: u32 = 512;
 
-/// Handles that are made of numbers in a text: a few bytes may claim any.
+/// Maximum number of handles made from counts in a text, because a few bytes may claim any number.
 const MAX_COUNTED: usize = 1 << 20;
 
-/// A handle that is listed as open.
+/// A handle listed as open.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OpenHandle {
-    /// Its value; 0 where the source only counts handles.
+    /// The value; 0 if the source only counts handles.
     pub handle: u64,
     /// Row of the process.
     pub process: u32,
@@ -21,24 +21,24 @@ pub struct OpenHandle {
     pub name: Option<NameIdx>,
     pub granted_access: Option<u32>,
     pub attributes: Option<u32>,
-    /// Handles and references to the object.
+    /// Number of handles of the object, and of references to it.
     pub handle_count: Option<u32>,
     pub pointer_count: Option<u32>,
     /// How many operations had happened when it was listed; `None` for all.
     pub before: Option<u32>,
-    /// A later list lacks it, or has it again.
+    /// Whether a later list lacks it, or lists it again.
     pub is_outdated: bool,
 }
 
-/// The handles that are open after the last operation, as far as a source lists them.
+/// The handles open after the last operation, as far as the source lists them.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenList<'h> {
     pub handles: &'h [OpenHandle],
-    /// Whether these are all, so that a handle that is not listed is closed.
+    /// Whether the list is complete, so that a missing handle is closed.
     pub is_complete: bool,
 }
 
-/// Open handles as they are read, with the types and names that they refer to.
+/// Open handles being read, with the types and names they refer to.
 #[derive(Default)]
 pub struct OpenHandles {
     pub handles: Vec<OpenHandle>,
@@ -47,19 +47,19 @@ pub struct OpenHandles {
 }
 
 impl OpenHandles {
-    /// The id of a type; `None` beyond the number of types that are distinguished.
+    /// Returns the id of a type; `None` if there are too many types.
     pub fn type_id(&mut self, name: &str) -> Option<TypeId> {
         let has_room = self.types.count() < MAX_TYPES;
         let is_known = has_room || self.types.find(name.as_bytes()).is_some();
         is_known.then(|| TypeId(self.types.intern(name.as_bytes()) + 1))
     }
 
-    /// The row of the name of an object.
+    /// Returns the row of an object's name.
     pub fn name(&mut self, name: &str) -> NameIdx {
         NameIdx(self.names.intern(name.as_bytes()))
     }
 
-    /// Adds handles of which only the number is known, and the type unless the name is empty; returns how many are too many.
+    /// Adds handles that were only counted, with their type unless the name is empty. Returns how many were too many.
     pub fn add_counted(&mut self, process: u32, type_name: &str, count: u64) -> u64 {
         let room = MAX_COUNTED.saturating_sub(self.handles.len());
         let added = usize::try_from(count).unwrap_or(usize::MAX).min(room);

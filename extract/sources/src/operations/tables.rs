@@ -1,4 +1,4 @@
-//! Tables of a source that has operations on handles.
+//! Tables of a source with operations on handles.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use handlescope_model::{ArchiveWriter, Cancel, EventKind, ProcessIdx, StackIdx, 
 
 use super::{Entry, Handles, Operation};
 
-/// Content of the archive.
+/// The content of the archive.
 #[derive(Default)]
 pub struct Tables {
     pub info: TraceInfo,
@@ -34,7 +34,7 @@ impl Tables {
     /// Writes the archive `output`, whose folder must exist.
     ///
     /// # Errors
-    /// When it cannot be written, or `cancel` asks to stop.
+    /// If it cannot be written, or `cancel` is set.
     pub fn save(
         self,
         output: &Path,
@@ -43,7 +43,7 @@ impl Tables {
     ) -> Result<ExtractSummary, ExtractError> {
         observer.on_phase("writing");
         let writer = ArchiveWriter::create(output)?.stopped_by(cancel);
-        // Tables that a request to stop left out report another error.
+        // If cancellation left out tables, `write` reports another error.
         self.write(writer).map_err(|error| cancel.check().err().map_or(error, Into::into))
     }
 
@@ -82,7 +82,7 @@ impl Tables {
     }
 }
 
-/// Every operation with its stack, references to invalid handles among them.
+/// Returns every operation with its stack, including references to invalid handles.
 pub fn stack_events(history: &[&Entry], pids: &[u32]) -> StackEvents {
     let mut events = StackEvents::default();
     for (index, entry) in (0..).zip(history) {
@@ -98,7 +98,7 @@ pub fn stack_events(history: &[&Entry], pids: &[u32]) -> StackEvents {
     events
 }
 
-/// Counts of operations, each once; `source` begins the names of their kinds.
+/// Counts the operations by kind; `source` is the prefix of the kinds.
 pub fn event_counts(history: &[&Entry], source: &str) -> EventCounts {
     // Sorted by kind.
     let kinds = [

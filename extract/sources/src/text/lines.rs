@@ -1,4 +1,4 @@
-//! Reading of a text line by line, with limited memory, and the progress and cancellation of its import.
+//! Reads a text line by line in limited memory, and reports progress and cancellation.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -7,22 +7,22 @@ use std::io::{self, BufRead, BufReader, Read};
 use handlescope_extract::ExtractObserver;
 use handlescope_model::Cancel;
 
-/// Longest line that is read, bytes; the rest of a longer one is passed over.
+/// Longest line that is read, in bytes; the rest of a longer one is skipped.
 const LINE_BYTES: usize = 64 << 10;
 
 /// A line of a text.
 pub struct Line<'a> {
-    /// Text without its end. Invalid UTF-8 is U+FFFD.
+    /// The text without its line end. Invalid UTF-8 is U+FFFD.
     pub text: Cow<'a, str>,
     /// Line number, from 1.
     pub number: u64,
-    /// Whether the text goes on after it, so that it is not cut.
+    /// Whether it has a line end. Otherwise the text may be cut off there.
     pub is_ended: bool,
-    /// Whether its rest was left out, as it is too long.
+    /// Whether the rest of it was skipped because it is too long.
     pub is_long: bool,
 }
 
-/// Reads lines that end in LF or CR LF.
+/// Reads lines ending in LF or CR LF.
 pub struct Lines<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
@@ -34,10 +34,10 @@ impl<R: Read> Lines<R> {
         Self { reader: BufReader::new(reader), line: Vec::new(), number: 0 }
     }
 
-    /// The next line, and how many bytes it has with its end; `None` at the end.
+    /// Returns the next line and its size in bytes with the line end; `None` at the end.
     ///
     /// # Errors
-    /// When the text cannot be read.
+    /// If the text cannot be read.
     pub fn next(&mut self) -> io::Result<Option<(Line<'_>, u64)>> {
         let Self { reader, line, number } = self;
         line.clear();
@@ -61,7 +61,7 @@ impl<R: Read> Lines<R> {
     }
 }
 
-/// Passes over the rest of a line; returns its bytes, and whether it has an end.
+/// Skips the rest of a line; returns its size in bytes, and whether it has a line end.
 fn skip_line(reader: &mut impl BufRead) -> io::Result<(u64, bool)> {
     let mut skipped = 0;
     loop {
@@ -79,12 +79,12 @@ fn skip_line(reader: &mut impl BufRead) -> io::Result<(u64, bool)> {
     }
 }
 
-/// Reports to the observer how many bytes have passed.
+/// Reports to the observer how many bytes were read.
 pub struct Progress<'a> {
     observer: &'a dyn ExtractObserver,
     pub cancel: &'a Cancel,
     passed: Cell<u64>,
-    /// Number of invalid characters that were replaced by U+FFFD.
+    /// Number of invalid characters replaced by U+FFFD.
     pub replaced: Cell<u64>,
 }
 
@@ -108,7 +108,7 @@ impl<'a> Progress<'a> {
 mod tests {
     use super::*;
 
-    /// Text, number, whether it has an end and whether it is too long, of each line.
+    /// Returns text, number, whether it has a line end and whether it is too long, for each line.
     fn read(bytes: &[u8]) -> Vec<(String, u64, bool, bool)> {
         let mut lines = Lines::new(bytes);
         let (mut rows, mut total) = (Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! Texts of other programs, in UTF-8 or UTF-16, with or without byte order mark, as UTF-8, and the progress of reading them.
+//! Reads texts of other programs as UTF-8, from UTF-8 or UTF-16 with or without byte order mark, and reports progress.
 
 mod lines;
 mod page;
@@ -20,20 +20,20 @@ pub use self::lines::{Line, Lines, Progress};
 pub use self::tidy::{tidy, without_marks};
 use crate::operations::Tables;
 
-/// Bytes of UTF-16 that are translated at once.
+/// Bytes of UTF-16 translated at once.
 const CHUNK: usize = 32 << 10;
 
-/// Bytes by which UTF-16 without byte order mark is recognized.
+/// Number of bytes examined to recognize UTF-16 without byte order mark.
 const START: u64 = 64;
 
-/// Lines after which a request to stop is looked for.
+/// Lines between two checks for cancellation.
 const LINES_PER_CHECK: u64 = 1 << 10;
 
-/// Bytes at the start of a text among which a page has tags.
+/// Tags of a web page are looked for in this many bytes at the start of a text.
 const PAGE_START: u64 = 4 << 10;
 
-/// Whether a file with this start may be a text in an encoding that [`utf8`] or a code page of one byte reads:
-/// it has no control characters except line breaks and terminal codes.
+/// Whether a file that starts like this may be a text that [`utf8`] reads, or one in a single-byte code page: no
+/// control characters except line breaks and terminal codes.
 pub fn may_be_text(start: &[u8]) -> bool {
     start.starts_with(b"\xFF\xFE")
         || start.starts_with(b"\xFE\xFF")
@@ -43,8 +43,8 @@ pub fn may_be_text(start: &[u8]) -> bool {
             .any(|byte| byte.is_ascii_control() && !b"\t\r\n\x0C\x07\x08\x1B".contains(byte))
 }
 
-/// Whether UTF-16 without byte order mark is big-endian; `None` for another encoding. Only texts that start in
-/// ASCII are recognized.
+/// Whether a text is big-endian UTF-16 without byte order mark, or little-endian; `None` for other encodings. Only
+/// texts that start with ASCII are recognized.
 fn utf16_order(start: &[u8]) -> Option<bool> {
     let units = start.get(..start.len().min(START as usize))?.chunks_exact(2);
     let is = |high: usize| {
@@ -56,7 +56,7 @@ fn utf16_order(start: &[u8]) -> Option<bool> {
     if is(1) { Some(false) } else { is(0).then_some(true) }
 }
 
-/// The content of a file as UTF-8 without byte order mark.
+/// Returns the content of a file as UTF-8 without byte order mark.
 pub fn utf8<'a>(mut file: File, progress: Rc<Progress<'a>>) -> io::Result<Box<dyn Read + 'a>> {
     let mut start = Vec::new();
     file.seek(SeekFrom::Start(0))?;
@@ -81,7 +81,7 @@ pub fn utf8<'a>(mut file: File, progress: Rc<Progress<'a>>) -> io::Result<Box<dy
     })
 }
 
-/// The lines of a file: of its text, or of that of a web page.
+/// Returns the lines of a file, or of its text if it is a web page.
 pub fn lines<'a>(file: File, progress: &Rc<Progress<'a>>) -> io::Result<Lines<Box<dyn Read + 'a>>> {
     let mut text = utf8(file, Rc::clone(progress))?;
     let mut start = Vec::new();
@@ -99,11 +99,11 @@ pub struct TextFile<'f> {
 }
 
 impl<'f> TextFile<'f> {
-    /// Writes the archive `output`, whose folder must exist: `read` reads the lines, and `tables` makes tables of what it
-    /// found and of where that comes from.
+    /// Writes the archive `output`, whose folder must exist. `read` reads the lines, and `tables` makes tables from its
+    /// result and the information about the source.
     ///
     /// # Errors
-    /// When the text cannot be read or was changed meanwhile, the archive cannot be written, or somebody asks to stop.
+    /// If the text cannot be read or changed meanwhile, the archive cannot be written, or cancellation was requested.
     pub fn extract<T>(
         self,
         output: &Path,
@@ -128,7 +128,7 @@ impl<'f> TextFile<'f> {
     }
 }
 
-/// Reads lines one after the other, and reports how far that is.
+/// Reads all lines, and reports progress.
 pub fn each_line(
     mut lines: Lines<impl Read>,
     progress: &Progress<'_>,
@@ -147,12 +147,12 @@ pub fn each_line(
     Ok(())
 }
 
-/// A text that cannot be opened.
+/// Returns the error for a text that cannot be opened.
 pub fn opened(path: &Path, source: io::Error) -> ExtractError {
     ExtractError::Open { path: path.to_path_buf(), source }
 }
 
-/// A text that could not be read completely.
+/// Returns the error for a text that could not be read completely.
 pub fn unreadable(path: &Path, source: io::Error, cancel: &Cancel) -> ExtractError {
     match cancel.check() {
         Err(cancelled) => ExtractError::Cancelled(cancelled),
@@ -160,7 +160,7 @@ pub fn unreadable(path: &Path, source: io::Error, cancel: &Cancel) -> ExtractErr
     }
 }
 
-/// The findings, whose offsets are numbers of lines.
+/// Returns the findings with line numbers, which they have in place of offsets.
 pub fn line_warnings(findings: &Diagnostics) -> Vec<Warning> {
     findings
         .warnings()
@@ -169,14 +169,14 @@ pub fn line_warnings(findings: &Diagnostics) -> Vec<Warning> {
         .collect()
 }
 
-/// Translates UTF-16; invalid characters become the replacement character, and are counted.
+/// Translates UTF-16. Invalid characters become U+FFFD, and are counted.
 struct Utf16<'a, R> {
     inner: R,
     progress: Rc<Progress<'a>>,
     big_endian: bool,
-    /// Bytes that were read and do not make a character yet.
+    /// Bytes read that do not make a complete character yet.
     rest: Vec<u8>,
-    /// Translated text, and the number of its bytes that were handed out.
+    /// Translated text, and how many of its bytes were handed out.
     text: Vec<u8>,
     position: usize,
 }

@@ -1,17 +1,17 @@
-//! Text of a saved web page: line breaks and spaces in place of its tags, characters in place of its entities.
+//! Reads the text of a saved web page: tags become line breaks and spaces, entities become characters.
 
 use std::io::{self, Read};
 
-/// Bytes that are read at once.
+/// Bytes read at once.
 const CHUNK: usize = 32 << 10;
 
-/// Longest tag or comment; a longer one is text.
+/// Longest tag or comment in bytes; anything longer is text.
 const MAX_TAG: usize = 4 << 10;
 
-/// Longest entity, as in `&#x200B;`.
+/// Longest entity, like `&#x200B;`.
 const MAX_ENTITY: usize = 10;
 
-/// Tags after or before which a line ends, unless nothing stands in it.
+/// Tags that end a line, unless the line is empty.
 const BLOCKS: [&str; 24] = [
     "p",
     "div",
@@ -39,7 +39,7 @@ const BLOCKS: [&str; 24] = [
     "article",
 ];
 
-/// Tags that part cells.
+/// Tags that separate cells.
 const CELLS: [&str; 2] = ["td", "th"];
 
 /// Tags within a line.
@@ -48,10 +48,10 @@ const INLINE: [&str; 21] = [
     "link", "small", "sub", "sup", "mark", "center", "main",
 ];
 
-/// Tags whose content is no text.
+/// Tags with content that is not text.
 const HIDDEN: [&str; 2] = ["script", "style"];
 
-/// Entities by name; others are numbers, or none.
+/// Named entities; others are numbers, or not entities.
 const ENTITIES: [(&str, char); 17] = [
     ("amp", '&'),
     ("lt", '<'),
@@ -72,7 +72,7 @@ const ENTITIES: [(&str, char); 17] = [
     ("times", '\u{D7}'),
 ];
 
-/// Whether a text with this start has tags of a page. Names of functions, as in `vector<int>`, have none.
+/// Whether a text that starts like this has tags of a web page. Function names like `vector<int>` contain none.
 pub fn is_page(start: &[u8]) -> bool {
     let mut tags = start.iter().enumerate().filter(|(_, byte)| **byte == b'<');
     tags.any(|(at, _)| {
@@ -82,7 +82,7 @@ pub fn is_page(start: &[u8]) -> bool {
     })
 }
 
-/// The name of the tag whose `<` stands in front, in lower case; `None` for what is no tag.
+/// Returns the name, in lower case, of the tag after a `<`; `None` if it is not a tag.
 fn tag_name(behind: &[u8]) -> Option<String> {
     const MAX_NAME: usize = 10;
     let name = behind.strip_prefix(b"/").unwrap_or(behind);
@@ -92,22 +92,22 @@ fn tag_name(behind: &[u8]) -> Option<String> {
     (end > 0 && is_tag).then(|| String::from_utf8_lossy(name).to_ascii_lowercase())
 }
 
-/// The text of a page in UTF-8.
+/// The text of a web page in UTF-8.
 pub struct PageText<R> {
     inner: R,
-    /// Bytes that were read, and where the next one is.
+    /// Bytes read, and the position of the next one.
     page: Vec<u8>,
     at: usize,
     is_at_end: bool,
     /// Text, and how much of it was handed out.
     text: Vec<u8>,
     position: usize,
-    /// The tag whose content is passed over.
+    /// The tag that hides the content being skipped.
     hidden: Option<&'static str>,
     is_in_comment: bool,
-    /// Whether something stands in the line of the text.
+    /// Whether the line so far has content.
     has_content: bool,
-    /// Whether a tag ended the line, so that the page's own line break is the same.
+    /// Whether a tag just ended the line, so that the page's own line break must not end it again.
     is_after_break: bool,
 }
 
@@ -127,7 +127,7 @@ impl<R: Read> PageText<R> {
         }
     }
 
-    /// Reads on, and makes text of all but what may go on in the next bytes.
+    /// Reads on and translates everything except the end, which may continue in the next bytes.
     fn translate(&mut self) -> io::Result<()> {
         self.page.drain(..std::mem::take(&mut self.at));
         let before = self.page.len();
@@ -156,7 +156,7 @@ impl<R: Read> PageText<R> {
         self.at += used.unwrap_or_else(|| self.plain());
     }
 
-    /// Passes over a comment up to its end, or over what was read of it.
+    /// Skips a comment, as far as it was read.
     fn comment(&mut self) {
         const END: &[u8] = b"-->";
         let rest = rest_of(&self.page, self.at);
@@ -165,12 +165,12 @@ impl<R: Read> PageText<R> {
         self.at += match end {
             Some(end) => end + END.len(),
             None if self.is_at_end => rest.len(),
-            // The end may have begun.
+            // The end mark may have begun.
             None => rest.len().saturating_sub(END.len() - 1).max(1),
         };
     }
 
-    /// Takes a line break, or text up to what may be something else; returns its bytes.
+    /// Takes a line break, or text up to the next possible tag or entity; returns its length in bytes.
     fn plain(&mut self) -> usize {
         let rest = rest_of(&self.page, self.at);
         let is_line_break = rest.first() == Some(&b'\n');
@@ -187,7 +187,7 @@ impl<R: Read> PageText<R> {
         run.len()
     }
 
-    /// Takes a tag or a comment; returns its bytes, `None` for text.
+    /// Takes a tag or a comment; returns its length in bytes, or `None` if it is text.
     fn tag(&mut self) -> Option<usize> {
         let rest = rest_of(&self.page, self.at);
         let behind = rest.get(1..)?;
@@ -229,7 +229,7 @@ impl<R: Read> PageText<R> {
         self.is_after_break = true;
     }
 
-    /// Takes an entity; returns its bytes, `None` for text.
+    /// Takes an entity; returns its length in bytes, or `None` if it is text.
     fn entity(&mut self) -> Option<usize> {
         let behind = rest_of(&self.page, self.at).get(1..)?;
         let end = behind.iter().take(MAX_ENTITY).position(|byte| *byte == b';')?;

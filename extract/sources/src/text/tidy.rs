@@ -1,9 +1,9 @@
-//! Lines without what pages, mails and chats add to them.
+//! Removes from lines what web pages, mail and chat programs add.
 
 use std::borrow::Cow;
 
-/// Replaces the characters that pages and mails put in place of those of a program: spaces of other widths, typographic
-/// dashes, the sign of multiplication in `0×1A`, and the borders of tables. Characters without width are left out.
+/// Restores what web pages and mail replace in a program's output: spaces of other widths, typographic dashes, the
+/// multiplication sign in `0×1A`, and table borders. Drops characters without width.
 pub fn tidy(line: &str) -> Cow<'_, str> {
     if line.is_ascii() {
         return without_borders(Cow::Borrowed(line));
@@ -24,7 +24,7 @@ pub fn tidy(line: &str) -> Cow<'_, str> {
     without_borders(Cow::Owned(text))
 }
 
-/// A row of a table: `| a | b |`.
+/// Removes the borders of a table row: `| a | b |`.
 fn without_borders(line: Cow<'_, str>) -> Cow<'_, str> {
     let row = line.trim();
     if row.len() > 2 && row.starts_with('|') && row.ends_with('|') {
@@ -33,9 +33,9 @@ fn without_borders(line: Cow<'_, str>) -> Cow<'_, str> {
     line
 }
 
-/// The rest of a line behind its number, the time stamp of a chat, or both; `None` for a line without.
+/// Returns a line without its leading line number, chat time stamp, or both; `None` if it has neither.
 pub fn without_marks(line: &str) -> Option<&str> {
-    /// Marks of one line: a time, the name of who writes, and a number.
+    /// Maximum number of marks on a line: a time, the name of the writer, and a number.
     const MAX_MARKS: usize = 4;
     let (mut rest, mut has_time) = (line.trim_start(), false);
     for _ in 0..MAX_MARKS {
@@ -48,18 +48,18 @@ pub fn without_marks(line: &str) -> Option<&str> {
     (rest.len() < line.trim_start().len()).then_some(rest)
 }
 
-/// The rest of a line behind the name of who wrote it: `Bob: `, `<bob> `.
+/// Strips the name of the writer from a line: `Bob: `, `<bob> `.
 fn without_name(line: &str) -> &str {
     let is_name = |name: &str| {
         let is_marked = name.ends_with(':') || name.starts_with('<') && name.ends_with('>');
-        // Addresses and prompts end in a colon, too.
+        // Addresses and prompts end with a colon, too.
         is_marked && !name.starts_with(|c: char| c.is_ascii_digit())
     };
     let named = line.split_once([' ', '\t']).filter(|(name, _)| is_name(name));
     named.map_or(line, |(_, rest)| rest.trim_start())
 }
 
-/// What follows a mark, and whether that is a time.
+/// Returns what follows a mark, and whether the mark is a time.
 fn behind_mark(line: &str) -> Option<(&str, bool)> {
     let is_of_times = |text: &str| {
         let is_of_time = |c: char| c.is_ascii_digit() || " :./,-TZAPMapm".contains(c);

@@ -1,4 +1,4 @@
-//! Whether an extract is of the trace that lies beside it.
+//! Whether an extract belongs to the trace beside it.
 
 use std::path::{Path, PathBuf};
 
@@ -8,26 +8,26 @@ use handlescope_model::{ARCHIVE_EXTENSIONS, ArchiveError, Reason, Table, Trace};
 
 use crate::paths::{EXTRACT_FOLDER, stem};
 
-/// Whether an extract can stand for its trace.
+/// Whether an extract can be used in place of its trace.
 pub enum Freshness {
-    /// The extract can.
+    /// It can.
     UpToDate(Box<Trace>),
-    /// No extract exists, or no trace.
+    /// The extract or the trace does not exist.
     Missing,
-    /// An extract, but not of this trace or not for this program; the reason is for the user.
+    /// The extract is of another trace or not for this program; the reason is shown to the user.
     Stale(String),
-    /// An extract of another program, which holds what this one cannot make again.
+    /// Another program's extract, which may hold what this one cannot recreate.
     Foreign,
 }
 
-/// Whether another program made an extract, so that it is not to be overwritten.
+/// Whether another program made an extract, so that it must not be overwritten.
 pub fn is_foreign(extract: &Path) -> bool {
     matches!(Trace::open(extract), Err(ArchiveError::NotAnExtract { .. }))
 }
 
-/// Compares an extract with its trace: it must be of the current layout, be readable, and say that it was
-/// made of a file that is the trace in all: size, time and content. Its own time says nothing: a trace may
-/// be replaced by an older one, and an extract for ETWAnalyzer has the time of the session.
+/// Compares an extract with its trace. It must have the current layout, be readable, and have been made from a file
+/// with the trace's size, time and content. The extract's own time means nothing: a trace may be replaced by an older
+/// one, and an extract by ETWAnalyzer has the time of the session.
 pub fn freshness(trace: &Path, extract: &Path) -> Freshness {
     if !trace.exists() || !extract.exists() {
         return Freshness::Missing;
@@ -53,8 +53,8 @@ pub fn freshness(trace: &Path, extract: &Path) -> Freshness {
     })
 }
 
-/// The trace beside an extract that was named itself, and in what the extract is not of it; `None` where no
-/// trace lies, or one that it is of.
+/// Finds the trace beside an extract that was named itself, and how the two differ. `None` if there is no trace, or the
+/// extract was made from it.
 pub fn differing_trace(extract: &Path, opened: &Trace) -> Option<(PathBuf, String)> {
     let recorded = Recorded::of(opened).ok()?;
     let folder = extract.parent().unwrap_or(Path::new(""));
@@ -64,7 +64,7 @@ pub fn differing_trace(extract: &Path, opened: &Trace) -> Option<(PathBuf, Strin
     let name = stem(extract);
     let mut first = None;
     for folder in [Some(folder), above].into_iter().flatten() {
-        // A text is named with its extension.
+        // The extract of a text keeps the text's extension in its name.
         let text = (name == *recorded.name).then_some("");
         let packed = ["", ".etl"].into_iter().flat_map(|inner| {
             ARCHIVE_EXTENSIONS.iter().map(move |archive| format!("{inner}.{archive}"))
@@ -82,11 +82,11 @@ pub fn differing_trace(extract: &Path, opened: &Trace) -> Option<(PathBuf, Strin
     first
 }
 
-/// Identity of the file that an extract was made of, as it states it.
+/// Identity of the file an extract was made from, as recorded in it.
 struct Recorded {
     size: u64,
     modified_ns: Option<i64>,
-    /// `None` in an extract that ETWAnalyzer made.
+    /// `None` in an extract by ETWAnalyzer.
     content: Option<String>,
     path: String,
     name: String,
@@ -106,7 +106,7 @@ impl Recorded {
         })
     }
 
-    /// Difference because of which the trace is not, or may not be, the file that the extract was made of.
+    /// Returns why the trace is not, or may not be, the file the extract was made from.
     fn difference(&self, trace: &Path, now: &SourceIdentity) -> Option<String> {
         let difference = if self.size != now.size {
             "belongs to a trace of another size"
@@ -126,14 +126,14 @@ impl Recorded {
         Some(difference.to_owned())
     }
 
-    /// Whether the trace may be another member of the same archive: the name of the archive chooses it.
+    /// Whether the trace may be another member of the same archive; the archive's name decides which member is used.
     fn is_of_another_member(&self, trace: &Path) -> bool {
         let archive = last_name(&self.path);
         archive != self.name && archive != last_name(&trace.to_string_lossy())
     }
 }
 
-/// The last name of a path as any system writes it: extracts travel.
+/// Returns the last component of a path written on any system, because extracts travel.
 fn last_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or_default()
 }

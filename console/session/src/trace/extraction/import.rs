@@ -1,4 +1,4 @@
-//! Extracts of ETWAnalyzer: converted once, into the cache, and then opened like any other.
+//! Imports extracts of ETWAnalyzer: converts them once, into the cache, and then opens them like any other.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use crate::paths::{Access, shortened, stem};
 use crate::terminal::Messages;
 use crate::trace::LoadError;
 
-/// Files of an extract, with the identity of each.
+/// The files of an extract, with the identity of each.
 ///
-/// ETWAnalyzer gives its files the time of the session, so that a newer file may have an older time:
-/// it has to be the very same. Extracts of one trace all have the same time; but an archive starts with
-/// a checksum of its table of contents, in which are those of its members.
+/// ETWAnalyzer gives its files the time of the session, so a newer file may have an older time. Therefore the identity
+/// must match exactly. Extracts of one trace all have the same time. But an archive starts with a checksum of its table
+/// of contents, which holds the checksums of the members.
 #[derive(PartialEq, Eq)]
 struct State(Vec<(PathBuf, Option<SourceIdentity>)>);
 
@@ -32,7 +32,7 @@ impl State {
         State(files.collect())
     }
 
-    /// A name for the state, for the file that is converted from it.
+    /// Returns a name for the state, used for the converted file.
     fn name(&self) -> String {
         let State(files) = self;
         let fields = files.iter().flat_map(|(file, identity)| {
@@ -41,7 +41,7 @@ impl State {
                 let modified = identity.modified_ns.map(i64::to_le_bytes);
                 (modified.map_or_else(Vec::new, Vec::from), identity.content.clone())
             });
-            // The content says the size, too.
+            // The content includes the size.
             [name.into_bytes(), modified, content.into_bytes()]
         });
         let fields: Vec<Vec<u8>> = fields.collect();
@@ -49,10 +49,10 @@ impl State {
     }
 }
 
-/// Opens what an extract of ETWAnalyzer was converted to, after converting it if that was not done,
-/// the extract has changed since or what it was converted to is damaged. The extract itself stays as it is.
+/// Opens the converted copy of an ETWAnalyzer extract; converts it if the copy is missing, stale or damaged. The
+/// extract itself stays as it is.
 ///
-/// No part of it may be larger than `max_size`, if that is given.
+/// If `max_size` is given, no part of it may be larger.
 pub fn imported(
     extract: &Path,
     max_size: Option<u64>,
@@ -99,12 +99,12 @@ fn limits(max_size: Option<u64>) -> ImportLimits {
     }
 }
 
-/// File name of the converted extract, for an extract with this name and in this state.
+/// Returns the file name of the converted copy, for an extract with this name in this state.
 fn file_name(name: &str, state: &str) -> String {
     format!("{name}.{state}.json7z")
 }
 
-/// Removes what an extract was converted to before it changed.
+/// Removes copies converted from earlier states of an extract.
 fn remove_older(folder: &Path, name: &str, newest: &Path) {
     let shape = file_name(name, "0123456789abcdef");
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

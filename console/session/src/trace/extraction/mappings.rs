@@ -1,4 +1,4 @@
-//! Parser of `-resource`: mappings in words, or a file that lists them.
+//! Parses `-resource`: mappings in words, or a file that lists them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,10 +12,10 @@ use crate::paths::{has_extension, with_home};
 /// Extensions of files of mappings.
 const EXTENSIONS: &[&str] = &["toml"];
 
-/// Longest file of mappings, bytes.
+/// Longest mapping file, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// Reason why the value of `-resource` cannot be used.
+/// Why the value of `-resource` cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum MappingsError {
     #[error("-resource: {0}")]
@@ -31,7 +31,7 @@ pub enum MappingsError {
     TooLong { path: PathBuf },
 }
 
-/// The mappings of `-resource`; none when it is not given.
+/// Returns the mappings of `-resource`; empty if it was not given.
 pub fn mappings(given: Option<&str>) -> Result<Vec<ResourceMapping>, MappingsError> {
     let Some(given) = given else { return Ok(Vec::new()) };
     let path = with_home(given);

@@ -1,4 +1,4 @@
-//! Extracting traces: where extracts go, whether one is up to date, and what is said about it.
+//! Extracts traces: where extracts go, whether they are up to date, and what is reported about them.
 
 mod freshness;
 mod import;
@@ -26,14 +26,14 @@ pub use report::{line, warn};
 use crate::cancel::Cancel;
 use crate::terminal::Messages;
 
-/// The usual options of an extraction, for a trace of usual size or of a size that its user trusts it with.
+/// Returns the default options of an extraction; a size trusted by the user raises the limits.
 pub fn options(max_size: Option<u64>) -> ExtractOptions {
     let usual = ExtractOptions::default();
     let limits = max_size.map_or(usual.limits, |size| usual.limits.trusted_with(size));
     ExtractOptions { limits, ..usual }
 }
 
-/// An extract, and the line about making it if it was made just now.
+/// An opened extract, and the line about it if it was just made.
 pub struct Opened {
     pub trace: Trace,
     pub line: Option<String>,
@@ -42,7 +42,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// An extract that was there.
+    /// An extract that already existed.
     pub fn found(trace: Trace) -> Opened {
         Opened { trace, line: None, temporary: None }
     }

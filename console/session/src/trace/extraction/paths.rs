@@ -1,4 +1,4 @@
-//! Places where extracts lie.
+//! Where extracts are stored.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use crate::paths::{EXTRACT_EXTENSION, EXTRACT_FOLDER, shortened, stem};
 use crate::terminal::Messages;
 use crate::trace::LoadError;
 
-/// Folder in the cache of converted extracts.
+/// Cache folder of converted extracts.
 const CONVERTED_FOLDER: &str = "Converted";
 
 /// `Extract/NAME.json7z` beside a trace.
@@ -21,18 +21,18 @@ pub fn beside(trace: &Path) -> PathBuf {
     folder.join(file_name(trace))
 }
 
-/// The place in the platform's cache for a trace whose own folder cannot be written. Traces of one
-/// name in different folders do not meet there.
+/// Returns the place in the platform's cache for a trace with a read-only folder. Traces of the same name in different
+/// folders do not collide there.
 pub fn in_cache(trace: &Path) -> PathBuf {
     cached(EXTRACT_FOLDER, trace).join(file_name(trace))
 }
 
-/// The folder in the platform's cache for what extracts of another program are converted to.
+/// Returns the folder in the platform's cache for converted extracts of another program.
 pub fn converted(extract: &Path) -> PathBuf {
     cached(CONVERTED_FOLDER, extract)
 }
 
-/// The folder in the cache for what is made of traces in one folder.
+/// Returns the cache folder for everything derived from traces in one folder.
 fn cached(kind: &str, trace: &Path) -> PathBuf {
     let folder = trace.parent().unwrap_or(Path::new(""));
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
@@ -40,12 +40,12 @@ fn cached(kind: &str, trace: &Path) -> PathBuf {
     real(cache).join("handlescope").join(kind).join(name_of([folder.to_string_lossy().as_bytes()]))
 }
 
-/// `NAME.json7z` in the folder of a trace, where it may have been moved.
+/// Returns `NAME.json7z` in the trace's own folder, where the user may have moved it.
 pub fn side_by_side(trace: &Path) -> PathBuf {
     trace.with_file_name(file_name(trace))
 }
 
-/// The extract's name: that of the trace with another extension. Of `a.etl.zip` both go.
+/// Returns the extract's name: the trace's with another extension. `a.etl.zip` loses both of its own.
 pub fn file_name(trace: &Path) -> PathBuf {
     let mut name = shortened(stem(trace));
     name.push(".");
@@ -53,7 +53,7 @@ pub fn file_name(trace: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Folders that were made for an extract. Those that are empty when this is dropped are removed: the extract failed.
+/// Folders created for an extract. Dropping this removes those that are empty, because then the extract failed.
 #[must_use = "the folders are removed if they are empty when this is dropped"]
 #[derive(Debug, Default)]
 pub struct MadeFolders(Vec<PathBuf>);
@@ -61,16 +61,16 @@ pub struct MadeFolders(Vec<PathBuf>);
 impl Drop for MadeFolders {
     fn drop(&mut self) {
         for folder in &self.0 {
-            // One with files in it stays.
+            // A folder with files in it stays.
             let _ = fs::remove_dir(folder);
         }
     }
 }
 
-/// Makes the folder of an extract, and proves that files can be made in it.
+/// Creates the folder of an extract, and proves that files can be created in it.
 ///
 /// # Errors
-/// When they cannot.
+/// If they cannot.
 pub fn prepare_folder(extract: &Path) -> io::Result<MadeFolders> {
     let folder = output::folder_of(extract);
     let missing = folder.ancestors().take_while(|folder| !folder.exists());
@@ -79,22 +79,23 @@ pub fn prepare_folder(extract: &Path) -> io::Result<MadeFolders> {
     output::prepare_folder(folder).map(|()| made)
 }
 
-/// A folder of this program where links lead. A link to it may lie in the roots of a server, out of which none leads.
+/// Resolves the links in a folder of this program. A server's roots may contain a link to it, and no link may lead out
+/// of the roots.
 fn real(folder: PathBuf) -> PathBuf {
     // On Windows messages would show it as `\\?\C:\…`.
     if cfg!(windows) { folder } else { folder.canonicalize().unwrap_or(folder) }
 }
 
-/// Place where an extract is kept.
+/// Where an extract is kept.
 pub struct Kept {
     pub path: PathBuf,
-    /// The folder that goes with the session, where the cache cannot be written.
+    /// The folder that is deleted with the session, if the cache cannot be written.
     pub folder: Option<TempDir>,
-    /// Folders that were made for it.
+    /// Folders created for it.
     pub made: MadeFolders,
 }
 
-/// A place in the cache, or one for this session only, with a note.
+/// Returns a place in the cache or, with a note, one for this session only.
 pub fn kept(extract: PathBuf, messages: &mut Messages<'_>) -> Result<Kept, LoadError> {
     match prepare_folder(&extract) {
         Ok(made) => Ok(Kept { path: extract, folder: None, made }),
@@ -102,7 +103,7 @@ pub fn kept(extract: PathBuf, messages: &mut Messages<'_>) -> Result<Kept, LoadE
     }
 }
 
-/// A place for this session only, with a note why.
+/// Returns a place for this session only, with a note why.
 pub fn for_want_of_cache(
     extract: &Path,
     reason: &io::Error,
@@ -117,7 +118,7 @@ pub fn for_want_of_cache(
     Ok(kept)
 }
 
-/// A place for this session only.
+/// Returns a place for this session only.
 pub fn for_session(extract: &Path) -> Result<Kept, LoadError> {
     let folder = output::temporary_folder()
         .map_err(|source| LoadError::NoCache { path: extract.to_owned(), source })?;

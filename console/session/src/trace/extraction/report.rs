@@ -12,7 +12,7 @@ use indicatif::{HumanBytes, HumanCount};
 use crate::terminal::Messages;
 use crate::values::{Counted, finding};
 
-/// Warns of what was counted while a trace was read, but for losses: a caveat says what they make doubtful.
+/// Warns of problems counted while a trace was read, except losses: a caveat says what those put in doubt.
 pub fn warn(
     input: &Path,
     warnings: impl IntoIterator<Item = Warning>,
@@ -24,11 +24,11 @@ pub fn warn(
     }
 }
 
-/// The line that ends the extraction of a file.
+/// Returns the line that ends the extraction of a file.
 pub fn line(output: &Path, summary: &ExtractSummary) -> String {
     let ExtractSummary { leaked_views, closed_at_exit, closed_unseen, .. } = *summary;
     let views = if_any(leaked_views, format_args!(", {}", Counted(leaked_views, "leaked view")));
-    // Handles that look closed, and are leaks of programs that ended.
+    // Handles that look closed but are leaks of programs that ended.
     let closed = HumanCount(closed_at_exit);
     let at_exit = format_args!(" (and {closed} closed only by process exit)");
     let at_exit = if_any(closed_at_exit, at_exit);
@@ -52,12 +52,12 @@ pub fn line(output: &Path, summary: &ExtractSummary) -> String {
     )
 }
 
-/// The text if the count is not 0, or nothing.
+/// Returns the text, or nothing if the count is 0.
 fn if_any(count: u64, text: impl fmt::Display) -> String {
     if count == 0 { String::new() } else { text.to_string() }
 }
 
-/// Number of allocations, where such events were recorded.
+/// Describes the allocations, if such events were recorded.
 fn allocations(summary: &ExtractSummary) -> String {
     let allocations = Counted(summary.allocations, "allocation");
     let [never_freed, at_exit] = [summary.never_freed, summary.freed_at_exit].map(HumanCount);
@@ -74,7 +74,7 @@ fn seconds(elapsed: Duration) -> String {
     format!("{:.2} s", elapsed.as_secs_f64())
 }
 
-/// Bytes per second, as in `, 28.61 MiB/s`; nothing for a time too short to measure, or no bytes.
+/// Returns bytes per second: `, 28.61 MiB/s`; empty for no bytes or a time too short to measure.
 fn rate(bytes: u64, elapsed: Duration) -> String {
     let rate = (bytes as f64 / elapsed.as_secs_f64()) as u64;
     if rate == 0 || elapsed.is_zero() {

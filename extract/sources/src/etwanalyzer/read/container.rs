@@ -1,4 +1,4 @@
-//! The parts of an extract, from an archive or from files side by side.
+//! Opens the parts of an extract, from an archive or from files beside each other.
 
 use std::fs::File;
 use std::io;
@@ -13,20 +13,20 @@ use super::error::ImportError;
 use crate::etwanalyzer::{DERIVED, Member, find};
 use crate::text::Progress;
 
-/// The parts that an extract has.
+/// The parts an extract has.
 pub struct Parts(Vec<(Member, Document)>);
 
 impl Parts {
-    /// Takes a part out.
+    /// Takes a part.
     pub fn take(&mut self, member: Member) -> Option<Document> {
         let index = self.0.iter().position(|(part, _)| *part == member)?;
         Some(self.0.swap_remove(index).1)
     }
 }
 
-/// The files that an extract consists of: the archive, or the main part and those beside it.
+/// Returns the files an extract consists of: the archive, or the main file and its companions.
 ///
-/// Any part of the plain form selects all parts.
+/// Any file of the plain form selects all of them.
 pub fn import_sources(input: &Path) -> Vec<PathBuf> {
     if !is_plain(input) {
         return vec![input.to_path_buf()];
@@ -41,13 +41,13 @@ fn is_plain(input: &Path) -> bool {
     input.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
 }
 
-/// Common prefix of the names of all parts.
+/// Returns the common prefix of all part names.
 fn plain_base(input: &Path) -> String {
     let stem = input.file_stem().unwrap_or_default().to_string_lossy();
     stem.split_once(DERIVED).map_or(&*stem, |(base, _)| base).to_owned()
 }
 
-/// Opens an extract. Members of an archive are unpacked into `folder`, without names.
+/// Opens an extract. Members of an archive are unpacked into unnamed files in `folder`.
 pub fn open(
     input: &Path,
     folder: &Path,
@@ -89,7 +89,7 @@ fn open_plain(
     Ok(Parts(parts))
 }
 
-/// Unpacks the members that are read, each into an unnamed temporary file in `folder`.
+/// Unpacks the members we read, each into an unnamed temporary file in `folder`.
 fn open_packed(
     input: &Path,
     folder: &Path,
@@ -100,7 +100,7 @@ fn open_packed(
     let container = Container::open(input, limits)?;
     let (kinds, indexes): (Vec<Member>, Vec<usize>) = choose(input, &container).into_iter().unzip();
     let members = SevenZipMembers::choose(input, container, indexes, limits)?;
-    // Each byte passes twice: when it is unpacked and when it is parsed.
+    // Each byte is counted twice: when unpacked and when parsed.
     observer.on_started(members.entries().map(|(_, size)| size * 2).sum());
     let files: Result<Vec<File>, _> = kinds.iter().map(|_| temporary(input, folder)).collect();
     let files = files?;
@@ -119,7 +119,7 @@ fn open_packed(
     Ok(Parts(kinds.into_iter().zip(documents).collect()))
 }
 
-/// The members that are read, by their place in the archive.
+/// Returns the members we read, with their index in the archive.
 fn choose(path: &Path, container: &Container) -> Vec<(Member, usize)> {
     let entries = &container.archive.files;
     let names: Vec<&str> = entries

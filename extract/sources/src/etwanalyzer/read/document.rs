@@ -1,7 +1,7 @@
-//! A member of an extract, read as a stream.
+//! Reads a member of an extract as a stream.
 //!
-//! On the way to the parser the JSON is repaired where other programs wrote names that are not text (bytes that are not
-//! UTF-8, halves of surrogate pairs), and what would cost too much to parse is stopped.
+//! On the way to the parser, the JSON is repaired where other programs wrote names that are not text: invalid UTF-8, or
+//! halves of surrogate pairs. Input that would be too expensive to parse is rejected.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -15,13 +15,13 @@ use super::super::record::{Fill, Record, TOO_MUCH};
 use super::error::{ImportError, ImportLimits};
 use crate::text::{Progress, utf8};
 
-/// Bytes that are read at once.
+/// Bytes read at once.
 const BUFFER: usize = 128 << 10;
 
-/// Longest text about an error; the parser quotes what it did not expect.
+/// Longest text about an error, because the parser quotes what it did not expect.
 const MAX_REASON_LENGTH: usize = 200;
 
-/// A member in a file: the file of the plain form, or an unnamed temporary file.
+/// A member in a file: of the plain form, or an unnamed temporary file.
 pub struct Document {
     /// The extract it belongs to.
     pub path: PathBuf,
@@ -30,7 +30,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// Fills a record from the document; a document that is `null` leaves it as it is.
+    /// Reads the document into a record; if the document is `null`, the record stays unchanged.
     pub fn read(
         self,
         record: &mut impl Record,
@@ -70,10 +70,9 @@ fn parse_error(path: &Path, member: String, error: &serde_json::Error) -> Import
     }
 }
 
-/// Passes bytes on; fails when strings are too long, nesting is too deep or the import is cancelled.
+/// Passes bytes on. Fails if a string is too long, nesting is too deep, or the import is cancelled.
 ///
-/// The parser limits neither what it skips nor the length of a string, so that this is done here,
-/// for all bytes alike.
+/// The parser limits neither what it skips nor the length of strings, so this checks all bytes alike.
 pub struct Guard<'a, R> {
     inner: R,
     limits: ImportLimits,
@@ -83,11 +82,11 @@ pub struct Guard<'a, R> {
     passed: u64,
 }
 
-/// Position of the reader in the text.
+/// Where the reader is in the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
     Outside,
-    /// In a string, and its bytes so far.
+    /// In a string; the number of its bytes so far.
     String(u64),
     /// In a string, after a backslash.
     Escape(u64),
@@ -146,34 +145,34 @@ fn refused(reason: &str, at: u64) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{reason}, at byte {at}"))
 }
 
-/// Bytes that are examined at once.
+/// Bytes read at once.
 const CHUNK: usize = 32 << 10;
 
-/// Replacement for half a surrogate pair, of equal length.
+/// Replaces half a surrogate pair; has the same length.
 const ESCAPED: &[u8] = b"\\uFFFD";
 
-/// Most bytes that a step examines, so that many steps do not examine the same bytes again and again.
+/// Most bytes examined in one step, so that many steps do not examine the same bytes repeatedly.
 const MAX_PIECE: usize = 256;
 
-/// Bytes of `\uD800`.
+/// Length of `\uD800` in bytes.
 const ESCAPE: usize = 6;
 
-/// Passes UTF-8 on, with U+FFFD in place of invalid characters, and counts these.
+/// Passes UTF-8 on, with invalid characters replaced by U+FFFD and counted.
 pub struct Repair<'a, R> {
     inner: R,
     progress: Rc<Progress<'a>>,
-    /// Bytes that were read and not examined yet.
+    /// Bytes read but not yet examined.
     rest: Vec<u8>,
-    /// Repaired text, and the number of its bytes that were handed out.
+    /// Repaired text, and how many of its bytes were handed out.
     text: Vec<u8>,
     position: usize,
 }
 
-/// Result of looking at the next bytes.
+/// What the next bytes are.
 enum Peeked {
-    /// Number of bytes of valid text.
+    /// This many bytes of valid text.
     Text(usize),
-    /// Number of invalid bytes and their replacement.
+    /// This many invalid bytes, and their replacement.
     Broken(usize, &'static [u8]),
     /// The start of a character or an escape.
     Unfinished,
@@ -184,7 +183,7 @@ impl<'a, R: Read> Repair<'a, R> {
         Self { inner, progress, rest: Vec::new(), text: Vec::new(), position: 0 }
     }
 
-    /// Looks at the next bytes; false at the end.
+    /// Reads and repairs the next bytes; false at the end.
     fn look(&mut self) -> io::Result<bool> {
         let before = self.rest.len();
         (&mut self.inner).take(CHUNK as u64).read_to_end(&mut self.rest)?;
@@ -194,7 +193,7 @@ impl<'a, R: Read> Repair<'a, R> {
         while let Some(bytes) = self.rest.get(at..).filter(|bytes| !bytes.is_empty()) {
             let peeked = match peek(bytes) {
                 Peeked::Unfinished if !is_end => break,
-                // The parser says what is missing.
+                // The parser reports what is missing.
                 Peeked::Unfinished if bytes.starts_with(b"\\") => Peeked::Text(bytes.len()),
                 Peeked::Unfinished => Peeked::Broken(bytes.len(), "\u{FFFD}".as_bytes()),
                 peeked => peeked,
@@ -238,7 +237,7 @@ fn peek(bytes: &[u8]) -> Peeked {
     }
 }
 
-/// Text without escapes, that is `whole` when something else follows.
+/// Examines text without escapes; `whole` if something else follows it.
 fn text(bytes: &[u8], whole: bool) -> Peeked {
     let Err(error) = std::str::from_utf8(bytes) else { return Peeked::Text(bytes.len()) };
     match (error.valid_up_to(), error.error_len()) {
@@ -249,7 +248,7 @@ fn text(bytes: &[u8], whole: bool) -> Peeked {
     }
 }
 
-/// Looks at an escape sequence, which starts with a backslash.
+/// Examines an escape sequence, which starts with a backslash.
 fn escape(bytes: &[u8]) -> Peeked {
     match bytes.get(1) {
         None => return Peeked::Unfinished,
@@ -272,7 +271,7 @@ fn escape(bytes: &[u8]) -> Peeked {
     }
 }
 
-/// The code unit of `\uXXXX`.
+/// Returns the code unit of `\uXXXX`.
 fn unit(escape: &[u8]) -> Option<u16> {
     let digits = std::str::from_utf8(escape.strip_prefix(b"\\u")?).ok()?;
     let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -310,7 +309,7 @@ mod tests {
         assert_eq!(pass(r#"["123456""#).unwrap_err(), "a string of more than 5 bytes, at byte 7");
     }
 
-    /// A reader of one byte at a time.
+    /// A reader that returns one byte at a time.
     struct Slow<'a>(&'a [u8]);
 
     impl Read for Slow<'_> {
@@ -352,7 +351,7 @@ mod tests {
             (b"\xF0\x9D\x84", "\u{FFFD}", 1),
             (br"x\uD800y", r"x\uFFFDy", 1),
             (br#"\uD800""#, r#"\uFFFD""#, 1),
-            // The parser says that the text ends too soon.
+            // The parser reports that the text ends too soon.
             (br"\uD800", r"\uD800", 0),
             (br"\uDC00\uD800\n", r"\uFFFD\uFFFD\n", 2),
             (br"\uD800\uD834\uDD1E", r"\uFFFD\uD834\uDD1E", 1),

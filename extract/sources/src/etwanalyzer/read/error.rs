@@ -1,4 +1,4 @@
-//! Errors from reading an ETWAnalyzer extract, and limits on files from elsewhere.
+//! Errors of reading an ETWAnalyzer extract, and limits for files from elsewhere.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,32 +9,32 @@ use handlescope_model::{
 
 use super::super::record::TOO_MUCH;
 
-/// An ETWAnalyzer extract that could not be read, or not be converted.
+/// An ETWAnalyzer extract that could not be read or converted.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The file cannot be opened.
     #[error("{}: cannot open: {}", Untrusted(.path), Reason(.source))]
     Open { path: PathBuf, source: io::Error },
-    /// The file is neither of the two forms of an extract.
+    /// The file is neither form of an extract.
     #[error("{}: an extract neither of handlescope nor of ETWAnalyzer: {reason}", Untrusted(.path))]
     NotAnExtract {
         path: PathBuf,
-        /// Reason that the file is refused.
+        /// Why the file is refused.
         reason: &'static str,
     },
-    /// The archive cannot be unpacked, or is refused.
+    /// The archive cannot be unpacked or is refused.
     #[error(transparent)]
     Container(#[from] ContainerError),
-    /// A member is not JSON, or not the JSON it should be.
+    /// A member is not JSON, or not the expected JSON.
     #[error("{}: member {}, line {line}, column {column}: {reason}", Untrusted(.path), Untrusted(.member))]
     Json {
         path: PathBuf,
         member: String,
-        /// The line, counted from 1. ETWAnalyzer writes one line only.
+        /// The line, counted from 1. ETWAnalyzer writes everything on one line.
         line: usize,
         /// The byte in the line, counted from 1.
         column: usize,
-        /// Reason that the member is refused.
+        /// Why the member is refused.
         reason: String,
     },
     /// The records of a member would take too much memory.
@@ -51,7 +51,7 @@ pub enum ImportError {
 }
 
 impl ImportError {
-    /// Whether a higher limit lets a user who trusts the file read it.
+    /// Whether a user who trusts the file could read it with a higher limit.
     pub fn is_about_size(&self) -> bool {
         match self {
             Self::Container(error) => error.is_about_size(),
@@ -60,22 +60,21 @@ impl ImportError {
     }
 }
 
-/// Largest member that is read. ETWAnalyzer itself cannot write 2 GiB.
+/// Size of the largest member that is read. ETWAnalyzer itself cannot write 2 GiB.
 const MEMBER_BYTES: u64 = 4 << 30;
 
-/// Limits on an extract, so that a hostile one cannot exhaust memory or time.
+/// Limits for an extract, so that a hostile one cannot exhaust memory or time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImportLimits {
     /// Sizes of members, and what unpacking them may cost.
     pub container: ContainerLimits,
-    /// Memory limit for the lists of records, bytes, in addition to
-    /// [`Self::record_bytes_per_byte`].
+    /// Memory limit for lists of records in bytes, in addition to [`Self::record_bytes_per_byte`].
     pub record_bytes: u64,
-    /// Additional memory limit for the lists of records, per byte of the file.
+    /// Additional memory limit for lists of records, per byte of the file.
     pub record_bytes_per_byte: u64,
     /// Longest string in a member, bytes.
     pub string_bytes: u64,
-    /// Objects and lists within each other. ETWAnalyzer's have less than ten.
+    /// How deep objects and lists may be nested. ETWAnalyzer nests fewer than ten levels.
     pub depth: u32,
 }
 

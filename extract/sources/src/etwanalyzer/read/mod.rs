@@ -1,11 +1,11 @@
-//! ETWAnalyzer's extracts → the tables of a trace.
+//! Reads ETWAnalyzer's extracts into the tables of a trace.
 //!
-//! Each part of an extract has a module (`session`, `modules`, `stacks`, `objects`),
-//! which only knows how the part is written. [`import`] puts the parts together. The large part is
-//! read object by object and written as it comes; nothing holds a document as a whole.
+//! Each part of an extract has a module (`session`, `modules`, `stacks`, `objects`) that knows only how the part is
+//! written. [`import`] combines the parts. The large part is read object by object and written at once, so that no
+//! document is ever whole in memory.
 //!
-//! Data that the files do not have stays unknown: the process that got a duplicated handle, addresses
-//! of modules and frames, counts of other events, the clock.
+//! Data missing from the files stays unknown: the process that got a duplicated handle, addresses of modules and
+//! frames, counts of other events, the clock.
 
 mod container;
 mod document;
@@ -48,16 +48,15 @@ use super::records::{HANDLESCOPE_OPTIONS, Main, ModulesPart, NamedStartHandle};
 use super::{Member, record};
 use crate::text::Progress;
 
-/// Names per part of their table.
+/// Names written per part of their table.
 const NAMES_PER_PART: u32 = 1 << 16;
 
-/// Converts the extract `input` of ETWAnalyzer into the archive `output`, whose folder must exist.
+/// Converts ETWAnalyzer's extract `input` into the archive `output`, whose folder must exist.
 ///
-/// The archive appears under its name only when it is complete.
+/// The archive appears under its name only once it is complete.
 ///
 /// # Errors
-/// When the extract cannot be read or exceeds the limits, the archive cannot be written, or
-/// `cancel` asks to stop.
+/// If the extract cannot be read or exceeds the limits, the archive cannot be written, or `cancel` is set.
 pub fn import(
     input: &Path,
     output: &Path,
@@ -79,7 +78,7 @@ pub fn import(
     Ok(ExtractSummary { elapsed: begin.elapsed(), ..summary })
 }
 
-/// Bytes of the files of an extract.
+/// Returns the total size of an extract's files in bytes.
 fn source_size(input: &Path) -> u64 {
     let files = import_sources(input).into_iter();
     files.map(|path| path.metadata().map_or(0, |data| data.len())).sum()
@@ -93,7 +92,7 @@ struct Reading<'a> {
     findings: RefCell<Diagnostics>,
 }
 
-/// Everything but the objects.
+/// Everything except the objects.
 struct SmallParts {
     main: Main,
     processes: ProcessRows,
@@ -176,7 +175,7 @@ impl Reading<'_> {
         let replaced = self.progress.replaced.get();
         self.findings.borrow_mut().add(WarningKind::NoText, replaced, None);
         let warnings = self.findings.borrow().warnings();
-        // Only our own extract has drive letters, threads, zombies, and when events may be missing.
+        // Only our own extracts have drive letters, threads, zombies, and times of missing events.
         let volumes: Volumes = handlescope_rows(&main, &main.handlescope.volumes);
         writer.table(Table::Volumes, volumes.into_frame())?;
         let threads: Threads = handlescope_rows(&main, &main.handlescope.threads);
@@ -212,7 +211,7 @@ impl Reading<'_> {
         })
     }
 
-    /// Reads the handle part and writes the tables of objects and events while it goes.
+    /// Reads the handle part, and meanwhile writes the tables of objects and events.
     fn objects(
         &self,
         main: &Main,
@@ -277,7 +276,7 @@ struct ObjectsWritten {
     existing: u64,
 }
 
-/// The handles that were open when the trace began, if this program has written the extract.
+/// Returns the handles that were open when the trace started, if this program wrote the extract.
 fn start_handles(main: &Main, names: &mut objects::Names) -> Vec<StartHandle> {
     let row = |handle: &NamedStartHandle| StartHandle {
         pointer: handle.pointer,
@@ -291,7 +290,7 @@ fn start_handles(main: &Main, names: &mut objects::Names) -> Vec<StartHandle> {
     main.handlescope.start_handles.0.iter().filter(|_| main.is_by_handlescope()).map(row).collect()
 }
 
-/// These handles, until an object has them.
+/// Returns a list of these handles, from which objects then take theirs.
 fn start_list(handles: &[StartHandle]) -> StartList {
     let mut list = StartList::default();
     for (number, handle) in (0..).zip(handles) {

@@ -1,4 +1,4 @@
-//! The modules part, and modules that only stacks name.
+//! Reads the modules part, and adds modules known only from stacks.
 
 use std::collections::HashMap;
 
@@ -9,26 +9,26 @@ use super::super::records::{
     HandlescopeModules, ModuleRecord, ModulesPart, NO_VERSION, PdbRecord, SYSTEM,
 };
 
-/// The modules tables, to which stacks may add modules.
+/// The modules tables, which stacks may add to.
 #[derive(Debug, Default)]
 pub struct ModuleTables {
     modules: Modules,
     loads: ModuleLoads,
-    /// For each name in lower case its row; nothing when several modules have it.
+    /// Row by name in lower case; `None` if several modules have the name.
     by_name: HashMap<String, Option<u32>>,
-    /// Rows of modules of which only the name is known.
+    /// Rows of modules known only by name.
     only_named: HashMap<String, u32>,
     is_by_handlescope: bool,
 }
 
-/// Notes the row of a module by its name, unless another one has it.
+/// Records the row of a module by name, unless another module has the same name.
 fn note_name(by_name: &mut HashMap<String, Option<u32>>, name: &str, row: u32) {
     by_name.entry(name.to_lowercase()).and_modify(|known| *known = None).or_insert(Some(row));
 }
 
 impl ModuleTables {
-    /// Makes the tables. `processes` has pid and name of each process; `is_by_handlescope` says that tables of
-    /// our own are believed.
+    /// Creates the tables. `processes` has pid and name of each process. With `is_by_handlescope`, our own tables are
+    /// used.
     pub fn new(part: &mut ModulesPart, processes: &[(u32, &str)], is_by_handlescope: bool) -> Self {
         if let Some(tables) = part.handlescope.take().filter(|_| is_by_handlescope) {
             return Self::of(tables);
@@ -49,12 +49,12 @@ impl ModuleTables {
         Self { modules, loads, by_name, is_by_handlescope: true, ..Self::default() }
     }
 
-    /// Whether the rows are of an extract of this program, whose frames refer to them.
+    /// Whether the rows come from an extract of this program, so that its frames refer to them.
     pub fn is_by_handlescope(&self) -> bool {
         self.is_by_handlescope
     }
 
-    /// Adds a module; a record that cannot be read is left out.
+    /// Adds a module; a record that cannot be read is skipped.
     fn add(&mut self, part: &ModulesPart, record: &ModuleRecord, processes: &[(u32, &str)]) {
         let mut words = record.module_and_pid.as_deref().unwrap_or_default().split(' ');
         let mut text = || {
@@ -90,7 +90,7 @@ impl ModuleTables {
             else {
                 continue;
             };
-            // Pid 0 is the kernel, whose modules every process sees.
+            // Pid 0 is the kernel. Every process sees its modules.
             let is_kernel = *name == SYSTEM;
             self.loads.push(ModuleLoad {
                 module: ModuleIdx(row),
@@ -101,8 +101,8 @@ impl ModuleTables {
         }
     }
 
-    /// The row of a module that a stack names. When several modules have the name, the text does not say
-    /// which module it is, so that the row has only a name.
+    /// Returns the row of a module named in a stack. If several modules have the name, the text does not tell which one
+    /// it is, so the row has only a name.
     pub fn row(&mut self, name: &str) -> u32 {
         let key = name.to_lowercase();
         if let Some(Some(row)) = self.by_name.get(&key) {
@@ -130,7 +130,7 @@ impl ModuleTables {
     }
 }
 
-/// `{guid} {age} {name}`; the name may have spaces.
+/// `{guid} {age} {name}`; the name may contain spaces.
 #[derive(Clone, Copy)]
 struct Pdb<'a> {
     guid: &'a str,

@@ -1,6 +1,6 @@
-//! The handle part: objects with their events, one object after the other, to rows of the tables.
+//! Converts the handle part, object by object with its events, to rows of the tables.
 //!
-//! The tables are written while the part is read, so that they are never in memory as a whole.
+//! The tables are written while the part is read, so that they are never whole in memory.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -32,23 +32,23 @@ use super::super::records::{CLOSED_WITHOUT_EVENT, EventRecord, ObjectRecord, ran
 use super::session::ProcessRows;
 use super::stacks::StackNumbers;
 
-/// ETWAnalyzer's text between two names of one object. It also writes it where the second name is
-/// empty, which is not a name.
+/// ETWAnalyzer's separator between two names of one object. It is also written if the second name is empty, which does
+/// not count as a name.
 const EMPTY_SECOND_NAME: &str = " -- Other Name -- ";
 
 /// Results of the handle part.
 pub struct ObjectRows<'a, 'scope> {
     pub processes: &'a ProcessRows,
     pub stacks: StackNumbers<'a>,
-    /// Whether this program wrote the extract. Then an offset of 0 is real, whereas ETWAnalyzer
-    /// always writes 0, and everything is written that ETWAnalyzer does not know.
+    /// Whether this program wrote the extract. Then an offset of 0 is real, while ETWAnalyzer always writes 0. Data
+    /// that ETWAnalyzer does not know is present, too.
     pub is_by_handlescope: bool,
     pub objects: Stream<'scope, Objects>,
     pub acquisitions: Stream<'scope, Acquisitions>,
     pub changes: Stream<'scope, ReferenceChanges>,
-    /// Handles that were open at the start, until an object has them.
+    /// Handles that were open at the start and belong to no object yet.
     pub start: StartList,
-    /// Number of handles that were open at the end.
+    /// Number of handles open at the end.
     pub existing: u64,
     pub names: Names,
     pub stats: Stats,
@@ -56,7 +56,7 @@ pub struct ObjectRows<'a, 'scope> {
     pub scratch: Scratch,
 }
 
-/// Object names, each once.
+/// Object names without duplicates.
 #[derive(Default)]
 pub struct Names(pub ByteInterner);
 
@@ -81,12 +81,12 @@ pub struct Stats {
     pub leaked_views: u64,
     pub closed_at_exit: u64,
     pub stacks_total: u64,
-    /// Number of events by kind.
+    /// Number of events of each kind.
     pub kinds: [u64; EventKind::ALL.len()],
 }
 
 impl Stats {
-    /// Counts of events by kind, including handles that were open at the end.
+    /// Returns the number of events of each kind, including handles open at the end.
     pub fn event_counts(&self, existing: u64) -> EventCounts {
         let kinds = EventKind::ALL.iter().zip(self.kinds);
         let kinds = kinds.map(|(kind, count)| (kind.name(), kind.event_name(), count));
@@ -101,20 +101,20 @@ impl Stats {
     }
 }
 
-/// Memory that is used again for each object.
+/// Memory reused for each object.
 #[derive(Default)]
 pub struct Scratch {
     derive: DeriveScratch,
     rows: Vec<u32>,
     owners: Vec<Owners>,
-    /// For each event whether it is a close that the end of a process made.
+    /// For each event, whether it is a close made by process exit.
     by_exit: Vec<bool>,
 }
 
-/// Close of an open.
+/// How an open was closed.
 #[derive(Clone, Copy)]
 struct Closed {
-    /// The position of the close.
+    /// Position of the closing event.
     by: Option<u32>,
     is_closed: bool,
     at_exit: bool,
@@ -165,7 +165,7 @@ impl ObjectEvents for EventsOfObject<'_> {
 }
 
 impl ObjectRows<'_, '_> {
-    /// Takes the next object; its id is its place in the file, as ETWAnalyzer counts.
+    /// Adds the next object. Its id is its position in the file, as in ETWAnalyzer.
     pub fn add(&mut self, mut record: ObjectRecord) {
         let mut events = record.take_events();
         let existing = record.existing.unwrap_or_default();
@@ -243,7 +243,7 @@ impl ObjectRows<'_, '_> {
         self.objects.push(made.object);
     }
 
-    /// Adds the objects of handles that only the rundown at the start has, of which `handles` has all.
+    /// Adds objects for handles that only the start rundown lists; `handles` has all handles of that rundown.
     pub fn add_start(&mut self, handles: &[StartHandle]) {
         let rest = std::mem::take(&mut self.start).rest();
         let handles = rest.into_iter().filter_map(|at| handles.get(at as usize)).cloned();
@@ -256,7 +256,8 @@ impl ObjectRows<'_, '_> {
         acquisitions.rows().for_each(|acquisition| self.acquisitions.push(acquisition));
     }
 
-    /// Whether the end of a process made a close: an extract of this program says so, its stack shows it, or it comes later.
+    /// Whether a close was made by process exit: our own extract states it, its stack shows it, or the process had
+    /// already ended.
     fn is_by_exit(&self, (kind, event): &(EventKind, EventRecord), owners: Owners) -> bool {
         let is_stated = CLOSING.contains(*kind) && event.is_by_exit == Some(true);
         is_stated
@@ -267,7 +268,7 @@ impl ObjectRows<'_, '_> {
                     }))
     }
 
-    /// The process of a number, if there is one.
+    /// Returns the process with this number, if there is one.
     fn process(&self, number: Option<i64>) -> Option<ProcessIdx> {
         let process = self.processes.row(number);
         if process.is_none() && !(self.is_by_handlescope && number == Some(-1)) {
@@ -276,8 +277,8 @@ impl ObjectRows<'_, '_> {
         process
     }
 
-    /// The processes of an event. ETWAnalyzer does not write which process got a duplicated handle, so that
-    /// it is the process of the caller, as for ETWAnalyzer; extracts of this program have a caller that differs.
+    /// Returns the processes of an event. ETWAnalyzer does not record which process got a duplicated handle and assumes
+    /// the caller, so we do, too. Extracts of this program name the caller if it is another process.
     fn owners(&self, kind: EventKind, event: &EventRecord) -> Owners {
         let process = self.process(event.process);
         let of_kernel = event.handle.is_some_and(is_kernel_handle);
@@ -368,15 +369,15 @@ impl ObjectRows<'_, '_> {
         }
     }
 
-    /// ETWAnalyzer writes 0 for both, always; then nothing is known.
+    /// Whether the offset is known: ETWAnalyzer always writes 0 for both members.
     fn has_offset(&self, event: &EventRecord) -> bool {
         let is_zero = |value: Option<i64>| value.unwrap_or(0) == 0;
         self.is_by_handlescope || !is_zero(event.byte_offset) || !is_zero(event.misc_info)
     }
 }
 
-/// Puts events into the order that an extract of this program has: the position of each event. An order that does not
-/// fit is ignored.
+/// Sorts events into the order recorded by this program, given the position of each event. An order that does not fit
+/// is ignored.
 fn reorder<T>(events: &mut Vec<T>, positions: Vec<usize>) {
     let mut ordered = positions.clone();
     ordered.sort_unstable();
@@ -388,7 +389,7 @@ fn reorder<T>(events: &mut Vec<T>, positions: Vec<usize>) {
     events.extend(sorted.into_iter().map(|(_, event)| event));
 }
 
-/// Whether these are positions of closes behind the events that they close.
+/// Whether these are valid positions of closes, each after the event it closes.
 fn are_closings(positions: &[i64], events: &[(EventKind, EventRecord)]) -> bool {
     let is_close = |at: usize, position: i64| {
         let close = usize::try_from(position).ok().filter(|close| *close > at);
@@ -399,17 +400,17 @@ fn are_closings(positions: &[i64], events: &[(EventKind, EventRecord)]) -> bool 
         && positions.iter().enumerate().all(|(at, position)| is_close(at, *position))
 }
 
-/// A process that is not known points to no row.
+/// An unknown process points to no row.
 fn stored(process: Option<ProcessIdx>) -> ProcessIdx {
     process.unwrap_or(ProcessIdx(sentinel()))
 }
 
-/// Reference counts have 32 bits.
+/// Limits a reference count change to 32 bits.
 fn saturated(change: i64) -> i32 {
     i32::try_from(change).unwrap_or(if change < 0 { i32::MIN } else { i32::MAX })
 }
 
-/// Rows of one part of a table.
+/// Rows per part of a table.
 const BATCH_ROWS: usize = 1 << 16;
 
 /// A table under construction. Another thread encodes it part by part.
@@ -422,7 +423,7 @@ pub struct Stream<'scope, T> {
 }
 
 impl<'scope, T: TableRows + Extend<T::Row> + Default + Send + 'scope> Stream<'scope, T> {
-    /// Starts a table; `frame` makes a frame of a part.
+    /// Starts a table; `frame` converts each part to a frame.
     pub fn start<'env>(
         scope: &'scope Scope<'scope, 'env>,
         encoder: TableEncoder,
@@ -434,7 +435,7 @@ impl<'scope, T: TableRows + Extend<T::Row> + Default + Send + 'scope> Stream<'sc
         Self { batch: T::default(), rows_in_batch: 0, sent: 0, batches, encoded }
     }
 
-    /// Number of rows so far.
+    /// Returns the number of rows so far.
     pub fn rows(&self) -> u64 {
         self.sent + self.rows_in_batch as u64
     }
@@ -449,11 +450,11 @@ impl<'scope, T: TableRows + Extend<T::Row> + Default + Send + 'scope> Stream<'sc
 
     fn send(&mut self) {
         self.sent += take(&mut self.rows_in_batch) as u64;
-        // If it is not taken, encoding has failed; `finish` says why.
+        // If nobody receives it, encoding has failed; `finish` returns the reason.
         let _ = self.batches.send(take(&mut self.batch));
     }
 
-    /// The encoded table.
+    /// Returns the encoded table.
     pub fn finish(mut self) -> Result<EncodedTable, ArchiveError> {
         self.send();
         let Self { batches, encoded, .. } = self;
@@ -462,7 +463,7 @@ impl<'scope, T: TableRows + Extend<T::Row> + Default + Send + 'scope> Stream<'sc
     }
 }
 
-/// Reads the handle part and hands each object out when it is complete.
+/// Reads the handle part, and passes on each object once it is complete.
 pub struct HandlePart<F> {
     /// Type names by id.
     pub types: BTreeMap<TypeId, String>,

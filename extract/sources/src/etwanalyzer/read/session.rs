@@ -1,6 +1,6 @@
-//! The main part: the session, the processes by their numbers in the file, and counts.
+//! Reads the main part: the session, processes by their number in the file, and counts.
 //!
-//! Times are as ETWAnalyzer writes them: ISO 8601 with the offset of the recording machine.
+//! Times are in ETWAnalyzer's format: ISO 8601 with the offset of the recording machine.
 
 use std::path::Path;
 
@@ -18,14 +18,14 @@ impl Main {
         self.processes.as_deref().unwrap_or_default()
     }
 
-    /// Whether this program has written the extract with the layout it has now.
+    /// Whether this program wrote the extract, in the current layout.
     pub fn is_by_handlescope(&self) -> bool {
         let version = self.handlescope.trace.as_ref().map(|trace| trace.schema_version);
         version == Some(SCHEMA_VERSION)
             && self.handlescope.processes.0.len() <= self.processes().len()
     }
 
-    /// Whether another version has written it: its tables are not read, all further members are.
+    /// Whether another version of this program wrote it. Then its tables are not read, but all other members are.
     pub fn is_of_another_version(&self) -> bool {
         self.handlescope.trace.as_ref().is_some_and(|trace| trace.schema_version != SCHEMA_VERSION)
     }
@@ -47,18 +47,18 @@ impl ProcessRecord {
         self.parent_pid.unwrap_or_default() as u32
     }
 
-    /// Start time, if it was observed.
+    /// Returns the start time, if it was observed.
     fn seen_start(&self) -> Option<Time> {
         Time::of(&self.start).filter(|_| self.is_new != Some(false))
     }
 
-    /// End time, if it was observed.
+    /// Returns the end time, if it was observed.
     fn seen_end(&self) -> Option<Time> {
         Time::of(&self.end).filter(|_| self.has_ended != Some(false))
     }
 }
 
-/// Values of the trace table that the main part lacks.
+/// Values of the trace table that the main part does not have.
 pub struct TraceStats {
     pub source_size: u64,
     pub stacks_total: u64,
@@ -66,7 +66,7 @@ pub struct TraceStats {
     pub events: u64,
 }
 
-/// The row of the trace table.
+/// Returns the row of the trace table.
 pub fn info(input: &Path, main: &Main, stats: &TraceStats) -> TraceInfo {
     let header = &main.header;
     let version: Vec<&str> = main.version.as_deref().unwrap_or_default().split('.').collect();
@@ -116,18 +116,18 @@ pub fn info(input: &Path, main: &Main, stats: &TraceStats) -> TraceInfo {
     }
 }
 
-/// The rows of a table, if this program wrote the extract.
+/// Returns the rows of one of our own tables, if this program wrote the extract.
 pub fn handlescope_rows<R: Clone, T: FromIterator<R>>(main: &Main, rows: &Rows<R>) -> T {
     rows.0.iter().filter(|_| main.is_by_handlescope()).cloned().collect()
 }
 
-/// Warnings about the import, after those recorded in our own extract.
+/// Returns the warnings recorded in our own extract, followed by those of the import.
 pub fn warnings(main: &Main, findings: &[Warning]) -> Warnings {
     let recorded = main.handlescope.warnings.0.iter().filter(|_| main.is_by_handlescope());
     recorded.chain(findings).cloned().collect()
 }
 
-/// The processes of an extract. Their numbers are the rows of the processes table.
+/// The processes of an extract. Their numbers are rows of the processes table.
 pub struct ProcessRows {
     lifetimes: Vec<Lifetime>,
     index: ProcessIndex,
@@ -137,7 +137,7 @@ impl ProcessRows {
     pub fn new(main: &Main, session: Option<Time>) -> Self {
         let since =
             |time: Option<Time>| time.zip(session).and_then(|(time, start)| time.since(start));
-        // Our own rows have times to the nanosecond.
+        // Our own rows have times in nanoseconds.
         let exact = |process: &Process| Lifetime {
             pid: process.pid,
             parent_pid: process.parent_pid,
@@ -163,29 +163,29 @@ impl ProcessRows {
         Self { lifetimes, index }
     }
 
-    /// The process of a number, if there is one.
+    /// Returns the process with this number, if there is one.
     pub fn row(&self, number: Option<i64>) -> Option<ProcessIdx> {
         let row = ProcessIdx(u32::try_from(number?).ok()?);
         (row.row() < self.lifetimes.len()).then_some(row)
     }
 
-    /// Whether a process had ended at some time.
+    /// Whether a process had ended by some time.
     pub fn has_ended(&self, process: ProcessIdx, time_ns: i64) -> bool {
         let lifetime = self.lifetimes.get(process.row());
         lifetime.and_then(|lifetime| lifetime.end).is_some_and(|end| end <= time_ns)
     }
 
-    /// The process id of a row; 0 for none.
+    /// Returns the process id of a row; 0 if there is none.
     pub fn pid(&self, process: ProcessIdx) -> u32 {
         self.lifetimes.get(process.row()).map_or(0, |process| process.pid)
     }
 
-    /// The row of System.
+    /// Returns the row of System.
     pub fn system(&self) -> Option<ProcessIdx> {
         self.index.system().map(ProcessIdx)
     }
 
-    /// The child that inherits a handle which its parent duplicates at some time.
+    /// Returns the child that inherits a handle its parent duplicates at some time.
     pub fn inheriting_child(&self, parent: ProcessIdx, time_ns: i64) -> Option<ProcessIdx> {
         let parent = self.lifetimes.get(parent.row())?;
         self.index
@@ -213,28 +213,28 @@ impl ProcessRows {
     }
 }
 
-/// FILETIME of 1602: earlier times are ETWAnalyzer's "never" in some time zone.
+/// FILETIME of 1602. In some time zone, earlier times are ETWAnalyzer's "never".
 const EARLIEST: i64 = 366 * 24 * 3600 * PER_SECOND;
 
-/// FILETIME of 9000: later times are ETWAnalyzer's "never ended".
+/// FILETIME of 9000. Later times are ETWAnalyzer's "never ended".
 const LATEST: i64 = 2_335_000_000_000_000_000;
 
 /// A point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Time {
-    /// 100 ns since 1601, as written: UTC if there is an offset, else the wall clock.
+    /// 100 ns since 1601: UTC if an offset was written, otherwise wall-clock time.
     filetime: i64,
-    /// Local time minus UTC, minutes, if it was written.
+    /// Local time minus UTC in minutes, if it was written.
     offset: Option<i32>,
 }
 
 impl Time {
-    /// Reads a time that may be missing; a time that cannot be read is unknown.
+    /// Reads an optional time; one that cannot be read is unknown.
     pub fn of(text: &Option<String>) -> Option<Time> {
         text.as_deref().and_then(Time::parse)
     }
 
-    /// Reads a time; the minimum and maximum, which mean that it is unknown, are `None`.
+    /// Reads a time. The minimum and the maximum mean unknown and give `None`.
     fn parse(text: &str) -> Option<Time> {
         let pieces = Pieces::parse(text).ok()?;
         let offset = pieces.to_numeric_offset().map(|offset| offset.seconds() / 60);
@@ -243,24 +243,24 @@ impl Time {
         (EARLIEST..LATEST).contains(&filetime).then_some(Time { filetime, offset })
     }
 
-    /// Local time minus UTC, minutes; 0 if it was not written, so that the wall clock stays.
+    /// Local time minus UTC in minutes; 0 if it was not written, so that the wall-clock time stays.
     pub fn offset(self) -> i32 {
         self.offset.unwrap_or(0)
     }
 
-    /// 100 ns since 1601, UTC. A time without offset has the offset of the session.
+    /// Returns 100 ns since 1601, UTC. A time without offset gets that of the session.
     pub fn utc(self, session: Time) -> i64 {
         let missing = if self.offset.is_some() { 0 } else { session.offset() };
         self.filetime.saturating_sub(minutes(missing))
     }
 
-    /// Nanoseconds since the start of the session.
+    /// Returns nanoseconds since the session started.
     pub fn since(self, session: Time) -> Option<i64> {
         self.utc(session).checked_sub(session.utc(session))?.checked_mul(100)
     }
 }
 
-/// FILETIME units of a number of minutes.
+/// Converts minutes to FILETIME units.
 fn minutes(minutes: i32) -> i64 {
     i64::from(minutes) * 60 * PER_SECOND
 }

@@ -1,4 +1,4 @@
-//! Frames from text.
+//! Reads frames from text.
 
 use std::collections::HashMap;
 
@@ -14,12 +14,12 @@ use super::super::record::{Elements, Fill, Member, Record, Rows, members};
 use super::super::records::{HANDLESCOPE_MEMBER, UNKNOWN_METHOD, UNKNOWN_MODULE};
 use super::modules::ModuleTables;
 
-/// The stacks that events refer to by number.
+/// The stacks, which events refer to by number.
 #[derive(Default)]
 pub struct StackTexts {
-    /// Row of the stacks table for each number; `None` for an empty text.
+    /// Row in the stacks table by number; `None` for an empty text.
     rows: Vec<Option<u32>>,
-    /// Whether the stack of each number is of a process that ends.
+    /// Whether the stack shows process exit, by number.
     of_exits: Vec<bool>,
     table: Stacks,
     frames: FrameTexts,
@@ -27,10 +27,10 @@ pub struct StackTexts {
     handlescope: Option<StackTables>,
 }
 
-/// The tables made of the stacks, or as this program wrote them.
+/// The tables made from the stacks, or as this program wrote them.
 #[derive(Default)]
 pub struct StackTables {
-    /// Row of the stacks table for each number in the file, in an extract of this program.
+    /// In an extract of this program: row of the stacks table for each number in the file.
     rows: Rows<Option<u32>>,
     pub stacks: Stacks,
     pub frames: Frames,
@@ -66,7 +66,7 @@ members! { StackTables {
     "StackEvents" => stack_events,
 } }
 
-/// Takes the texts of the stacks in sequence; null is the empty text.
+/// Takes the texts of the stacks in sequence; null counts as the empty text.
 struct EachText<'a>(&'a mut StackTexts);
 
 impl Member for EachText<'_> {
@@ -84,12 +84,12 @@ impl Member for EachText<'_> {
 }
 
 impl StackTexts {
-    /// Creates an empty collection. `trusts_handlescope` says that the tables of this program count.
+    /// Creates an empty collection. With `trusts_handlescope`, our own tables are used.
     pub fn new(trusts_handlescope: bool) -> Self {
         Self { trusts_handlescope, ..Self::default() }
     }
 
-    /// Takes the text of the next stack: a line for each frame, the innermost first.
+    /// Adds the text of the next stack: one line per frame, innermost first.
     fn add(&mut self, text: &str) {
         if self.handlescope.is_some() {
             return;
@@ -104,8 +104,8 @@ impl StackTexts {
         }
     }
 
-    /// Returns the source of stack numbers for events. `is_missing` says that the file has no
-    /// texts; the numbers then still show which events share a stack.
+    /// Returns the lookup of stacks by number. If `is_missing`, the file has no texts; then the numbers still show
+    /// which events share a stack.
     pub fn numbers(&mut self, is_missing: bool) -> StackNumbers<'_> {
         if let Some(tables) = &mut self.handlescope {
             let heights = tables.stacks.len() as u32;
@@ -124,7 +124,7 @@ impl StackTexts {
         }
     }
 
-    /// The tables. Modules that only stacks name are added to those that are known.
+    /// Returns the tables. Modules known only from stacks are added to `modules`.
     pub fn into_tables(self, modules: &mut ModuleTables) -> StackTables {
         if let Some(tables) = self.handlescope {
             return tables;
@@ -138,7 +138,7 @@ fn is_of_exit(frame: &str) -> bool {
     frame.split_once('!').is_some_and(|(_, function)| is_exit_function(function))
 }
 
-/// The stacks by their numbers in the file.
+/// Looks up stacks by their number in the file.
 pub struct StackNumbers<'a> {
     rows: &'a [Option<u32>],
     of_exits: &'a [bool],
@@ -148,7 +148,7 @@ pub struct StackNumbers<'a> {
 }
 
 impl StackNumbers<'_> {
-    /// The row of a stack; `None` for the empty text and for unknown numbers.
+    /// Returns the row of a stack; `None` for the empty text and for unknown numbers.
     pub fn row(&mut self, number: Option<i64>) -> Option<u32> {
         let number = number.filter(|number| *number >= 0)?;
         if let Some(known) = &mut self.without_text {
@@ -161,29 +161,29 @@ impl StackNumbers<'_> {
         self.rows.get(usize::try_from(number).ok()?).copied().flatten()
     }
 
-    /// Whether the text of a stack shows that its process ends.
+    /// Whether the text of a stack shows process exit.
     pub fn is_of_exit(&self, number: Option<i64>) -> bool {
         let number = number.and_then(|number| usize::try_from(number).ok());
         number.and_then(|number| self.of_exits.get(number)).copied().unwrap_or_default()
     }
 
-    /// The row that an extract of this program has.
+    /// Returns the row recorded by this program.
     pub fn handlescope_row(&self, row: Option<u32>) -> Option<u32> {
         row.filter(|row| self.is_by_handlescope && (*row as usize) < self.table.len())
     }
 
-    /// Whether a stack has the number, even if its text is empty.
+    /// Whether there is a stack of this number, even with an empty text.
     pub fn has(&self, number: i64) -> bool {
         self.without_text.is_some()
             || usize::try_from(number).is_ok_and(|number| number < self.rows.len())
     }
 }
 
-/// Endings of file names that are certainly modules.
+/// File extensions that certainly belong to modules.
 const MODULE_ENDINGS: [&str; 12] =
     ["dll", "exe", "sys", "drv", "ocx", "cpl", "ax", "acm", "ime", "pyd", "node", "winmd"];
 
-/// Parsed frame text.
+/// The parsed text of a frame.
 #[derive(Debug, PartialEq, Eq)]
 struct FrameText<'a> {
     module: Option<&'a str>,
@@ -192,11 +192,11 @@ struct FrameText<'a> {
 }
 
 impl<'a> FrameText<'a> {
-    /// Reads `module!method`, `module+0x1A2B`, `module` or, as early versions wrote, `method`.
+    /// Parses `module!method`, `module+0x1A2B`, `module` or, in extracts of early versions, `method`.
     fn parse(text: &'a str, is_module: impl Fn(&str) -> bool) -> Self {
         let nothing = Self { module: None, function: None, rva: None };
         let known = |module: &'a str| Some(module).filter(|name| *name != UNKNOWN_MODULE);
-        // Methods may contain anything, modules no `!`.
+        // Methods may contain anything; modules contain no `!`.
         if let Some((module, function)) = text.split_once('!') {
             let function =
                 Some(function).filter(|text| *text != UNKNOWN_METHOD && !text.is_empty());
@@ -224,13 +224,12 @@ impl<'a> FrameText<'a> {
 pub struct FrameTexts(ByteInterner);
 
 impl FrameTexts {
-    /// The row of the frames table for a text.
+    /// Returns the row of a text in the frames table.
     pub fn row(&mut self, text: &str) -> FrameIdx {
         FrameIdx(self.0.intern(text.as_bytes()))
     }
 
-    /// The frames, and the names of those that have one. Modules are added where they are not
-    /// known yet.
+    /// Returns the frames, and the names of those that have one. Unknown modules are added.
     pub fn tables(&self, modules: &mut ModuleTables) -> (Frames, Symbols) {
         let (mut frames, mut symbols) = (Frames::default(), Symbols::default());
         for row in 0..self.0.count() {

@@ -1,4 +1,4 @@
-//! With any bytes, an import ends with a trace or an error.
+//! Whatever the bytes, an import ends with a trace or an error.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -141,7 +141,7 @@ fn damage(members: &[(String, Vec<u8>)], step: usize) {
     imported(&input).unwrap();
     for (name, good) in members {
         for at in 0..good.len() {
-            // Some places get what means something in JSON.
+            // Some positions get characters with a meaning in JSON.
             const BYTES: &[u8] = b"\"{[0-,\\]}x";
             if at % step == 0 {
                 let mut bad = good.clone();

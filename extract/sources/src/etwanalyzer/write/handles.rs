@@ -1,4 +1,4 @@
-//! The handle part: objects with the records of their events, in the order of the objects table.
+//! Writes the handle part: objects with the records of their events, in the order of the objects table.
 
 use handlescope_model::rules::{DeriveScratch, ObjectEvents, derive, handle_slot, is_leak};
 use handlescope_model::tables::{Acquisitions, Event, Events, ObjectTypes, Objects};
@@ -65,7 +65,7 @@ impl ObjectRecords<'_> {
         let (events, listed) = (range(&order.first), range(&order.first_listed));
         self.next += 1;
         let name = object.name.and_then(|name| self.names.get(name.row()));
-        // It has 16 bits there; an id that has more is none of Windows.
+        // The format has 16 bits; an id with more is not from Windows.
         let type_id = u16::try_from(object.type_id.0).unwrap_or_default();
         let mut record = ObjectRecord {
             pointer: Some(object.pointer as i64),
@@ -77,7 +77,7 @@ impl ObjectRecords<'_> {
         let mut pairs = Pairs { first: events.start as u32, ..Pairs::default() };
         for row in events {
             let Some(event) = self.events.row(row)? else { break };
-            // None for a kind of a later version.
+            // `None` for a kind of a later version.
             let kind = EventKind::from_code(event.kind);
             keys.push((event.time_ns, kind.map(rank)));
             pairs.events.push(PairedEvent::from(&event));
@@ -90,7 +90,7 @@ impl ObjectRecords<'_> {
         for row in order.listed.get(listed).unwrap_or_default() {
             let Some(handle) = self.acquisitions.row(*row as usize)? else { break };
             record.existing.get_or_insert_default().push(ExistingRecord {
-                // 32 bits there, as in the event.
+                // 32 bits, as in the event.
                 handle: Some(u64::from(handle.key as u32)),
                 process: Some(index(handle.process)),
                 granted_access: handle.granted_access,
@@ -103,15 +103,15 @@ impl ObjectRecords<'_> {
     }
 }
 
-/// The places of the events in the order in which a reader puts them, by time, and at one time by
-/// the list they stand in; nothing if they are in this order.
+/// Returns the positions of the events in the order a reader assumes: by time, and at the same time by list. `None` if
+/// they are already in that order.
 fn order_of_lists(keys: &[(i64, Option<u8>)]) -> Option<Vec<usize>> {
     let mut order: Vec<usize> = (0..keys.len()).collect();
     order.sort_by_key(|at| keys.get(*at));
     (!order.is_sorted()).then_some(order)
 }
 
-/// The part of an event that says which close is of which open.
+/// The fields of an event that decide which close belongs to which open.
 struct PairedEvent {
     kind: EventKind,
     process: ProcessIdx,
@@ -119,7 +119,7 @@ struct PairedEvent {
     source_process: Option<ProcessIdx>,
     inherited_by: Option<ProcessIdx>,
     closing: Option<EventIdx>,
-    /// Whether it opened something that was closed by an event that the trace has, or never.
+    /// Whether, if it opened something, that was closed by an event in the trace or never.
     is_plain: bool,
 }
 
@@ -134,7 +134,7 @@ impl From<&Event> for PairedEvent {
             source_process: event.source_process,
             inherited_by: event.inherited_by,
             closing: event.closing_event,
-            // Closes that the trace lost have no place in the format.
+            // The format has no place for closes that the trace lost.
             is_plain: event.leaked == is_leak(kind, is_closed) || event.closed_unseen.is_some(),
         }
     }
@@ -149,7 +149,7 @@ struct Pairs {
 }
 
 impl Pairs {
-    /// The position of the event that closed what each event opened; `None` if the events say it themselves.
+    /// Returns the position of the event that closed what each event opened; `None` if the reader can derive them all.
     fn closings(&self, scratch: &mut DeriveScratch) -> Option<Vec<i64>> {
         let rows: Vec<u32> = (0..self.events.len() as u32).collect();
         derive(self, &rows, scratch);
@@ -204,13 +204,13 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The process id that the number of the source process means.
+    /// Returns the process id of the source process.
     pub fn source_pid(&self, event: &Event) -> Option<u32> {
         self.pids.get(event.source_process?.row()).copied()
     }
 }
 
-/// The number of a process; -1 for none.
+/// Returns the number of a process; -1 for none.
 pub fn index(process: Option<ProcessIdx>) -> i64 {
     process.filter(|process| process.0 != sentinel()).map_or(-1, |process| i64::from(process.0))
 }
@@ -242,8 +242,8 @@ fn event_record(event: &Event, context: Context<'_>) -> EventRecord {
             handle: Some(event.handle.unwrap_or_default()),
             source_handle: Some(event.source_handle.unwrap_or_default()),
             source_process: Some(index(event.source_process)),
-            // ETWAnalyzer does not know who got the handle, writes the caller, and takes it for
-            // the owner: in leaks, for inheritance, for sharing. The owner is written.
+            // ETWAnalyzer does not know who got the handle. It writes the caller and treats it as the owner, in leaks,
+            // inheritance and sharing. So we write the owner.
             caller_process: Some(index(event.caller_process))
                 .filter(|caller| *caller != index(Some(event.process))),
             inherited_by: Some(index(event.inherited_by)),

@@ -1,5 +1,4 @@
-//! JSON that is written while its content is read, without a tree in between, and errors of writing an
-//! extract.
+//! Writes JSON while its content is being read, without a tree in between. Also the errors of writing an extract.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -10,16 +9,16 @@ use handlescope_model::output::folder_of;
 use handlescope_model::{ArchiveError, Cancel, Cancelled, Reason, TableRows, Trace, Untrusted};
 use serde::ser::{Error, Serialize, SerializeSeq, Serializer};
 
-/// ETWAnalyzer has a member in one block of memory, which ends here.
+/// ETWAnalyzer reads a member into one block of memory, which cannot be larger.
 pub const MEMBER_LIMIT: u64 = 1 << 31;
 
-/// Bytes that are written at once.
+/// Bytes written at once.
 const BUFFER: usize = 256 << 10;
 
-/// Rows that are in memory at once.
+/// Rows in memory at once.
 pub const PART_ROWS: usize = 1 << 16;
 
-/// A list whose elements are made while they are written.
+/// A list whose elements are computed while they are written.
 pub struct Each<F>(pub F);
 
 impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for Each<F> {
@@ -28,11 +27,11 @@ impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for Each<F> {
     }
 }
 
-/// A list of elements that can fail to come.
+/// A list whose elements may fail to be read.
 pub struct TryEach<F>(pub RefCell<F>);
 
 impl<F> TryEach<F> {
-    /// The list of what `next` gives until it gives `None`. It can be written once.
+    /// Creates the list of what `next` returns before `None`. It can be written only once.
     pub fn new<T>(next: F) -> Self
     where
         F: FnMut() -> Result<Option<T>, ArchiveError>,
@@ -52,7 +51,7 @@ impl<T: Serialize, F: FnMut() -> Result<Option<T>, ArchiveError>> Serialize for 
     }
 }
 
-/// All rows of a table of a trace, of which only a part is in memory.
+/// Returns all rows of a table; only a part of them is in memory at a time.
 pub fn rows_of<'a, T: TableRows + 'a>(
     trace: &'a Trace,
 ) -> TryEach<impl FnMut() -> Result<Option<T::Row>, ArchiveError> + 'a> {
@@ -64,7 +63,7 @@ pub fn rows_of<'a, T: TableRows + 'a>(
     })
 }
 
-/// A table that is read from the first row to the last, of which only a part is in memory.
+/// A table read from the first row to the last; only a part of it is in memory.
 pub struct Window<'a, T> {
     trace: &'a Trace,
     first: usize,
@@ -76,7 +75,7 @@ impl<'a, T: TableRows> Window<'a, T> {
         Self { trace, first: 0, rows: None }
     }
 
-    /// A row; `None` after the last.
+    /// Returns a row; `None` after the last.
     pub fn row(&mut self, row: usize) -> Result<Option<T::Row>, ArchiveError> {
         let here = self.first..self.first + PART_ROWS;
         if self.rows.is_none() || !here.contains(&row) {
@@ -87,7 +86,7 @@ impl<'a, T: TableRows> Window<'a, T> {
     }
 }
 
-/// Writes a document, which has to be smaller than `limit`, into an unnamed file beside the archive.
+/// Writes a document into an unnamed file beside the archive. It must be smaller than `limit`.
 pub fn document(
     member: &str,
     content: &impl Serialize,
@@ -105,7 +104,7 @@ pub fn document(
     let mut out = BufWriter::with_capacity(BUFFER, watched);
     let result = serde_json::to_writer(&mut out, content).map_err(io::Error::from);
     let result = result.and_then(|()| out.flush());
-    // What is left in the buffer after an error is of no use.
+    // After an error, what is left in the buffer is of no use.
     let (Watched { inner: mut file, written, .. }, _) = out.into_parts();
     cancel.check()?;
     if written >= limit {
@@ -116,7 +115,7 @@ pub fn document(
     Ok(file)
 }
 
-/// Counts what is written, and ends when it is too much or the work is cancelled.
+/// Counts the bytes written, and fails if they are too many or the work is cancelled.
 struct Watched<'a> {
     inner: File,
     written: u64,
@@ -145,7 +144,7 @@ pub enum SaveError {
     /// A member could not be written.
     #[error("{}: cannot write {}: {}", Untrusted(.path), Untrusted(.member), Reason(.source))]
     Write { path: PathBuf, member: String, source: io::Error },
-    /// A member would be larger than ETWAnalyzer reads.
+    /// A member would be larger than ETWAnalyzer can read.
     #[error(
         "{}: {member} would have {limit} bytes or more, which ETWAnalyzer cannot read; without \
          --etwanalyzer, the trace is written as tables only",
@@ -154,7 +153,7 @@ pub enum SaveError {
     TooLarge {
         path: PathBuf,
         member: String,
-        /// The size from which on it is too large.
+        /// The size from which a member is too large.
         limit: u64,
     },
     #[error(transparent)]

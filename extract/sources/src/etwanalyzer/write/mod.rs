@@ -1,7 +1,7 @@
-//! The tables of a trace → an archive with the members of ETWAnalyzer beside the tables.
+//! Writes the tables of a trace into an archive that also has ETWAnalyzer's members.
 //!
-//! One file per part of an extract, as for reading. Every part is written as a stream: of objects,
-//! events and stacks only some are in memory beyond the columns of the trace.
+//! There is one file per part of an extract, as for reading. Every part is streamed: besides the columns of the trace,
+//! only some objects, events and stacks are in memory.
 
 mod handles;
 mod json;
@@ -33,28 +33,26 @@ pub use self::json::SaveError;
 use super::records::ModulesPart;
 use super::{Member, find};
 
-/// Names of handles of the rundown at the start, bytes.
+/// Maximum size of the names of start rundown handles, in bytes.
 const MAX_NAMES: u64 = 256 << 20;
 
-/// Content of an archive besides the tables.
+/// What an archive contains besides the tables.
 #[derive(Default)]
 pub struct SaveOptions {
-    /// Names of frames, in place of those that the trace has.
+    /// Names of frames, replacing those of the trace.
     pub names: Option<Symbols>,
-    /// Whether ETWAnalyzer is to read the archive. Frames are called as the names say, else by
-    /// module and offset.
+    /// Whether ETWAnalyzer should be able to read the archive. Frames have these names, or module and offset.
     pub etwanalyzer: bool,
 }
 
 /// Writes a trace as an archive, and returns the size of the archive in bytes.
 ///
-/// The archive appears under its name only when it is complete; it may be the archive that the trace was
-/// read from. An archive for ETWAnalyzer gets the time of the session start, which that program
-/// shows and sorts by.
+/// The archive appears under its name only once it is complete; it may replace the archive the trace was read from. An
+/// archive for ETWAnalyzer gets the time of the session start, because that program shows it and sorts by it.
 ///
 /// # Errors
-/// When the trace cannot be read, the archive cannot be written, a part would be larger than
-/// ETWAnalyzer reads, or `cancel` asks to stop.
+/// If the trace cannot be read, the archive cannot be written, a part would be larger than ETWAnalyzer can read, or
+/// `cancel` is set.
 pub fn save(
     trace: &Trace,
     output: &Path,
@@ -94,7 +92,7 @@ pub fn is_for_etwanalyzer(trace: &Trace) -> bool {
     !parts_of(trace).is_empty()
 }
 
-/// The members of an archive that were written for ETWAnalyzer.
+/// Returns the members of an archive that were written for ETWAnalyzer.
 fn parts_of(trace: &Trace) -> Vec<String> {
     let names = trace.members();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -103,15 +101,15 @@ fn parts_of(trace: &Trace) -> Vec<String> {
     parts.map(str::to_owned).collect()
 }
 
-/// Common prefix of the names of the parts in an archive.
+/// Returns the common prefix of the part names in an archive.
 fn base(archive: &Path) -> String {
     archive.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Gives a file the time of the session start, 100 ns since 1601; 0 is unknown.
+/// Sets a file's time to the session start, in 100 ns since 1601; 0 means unknown.
 fn set_time(path: &Path, filetime: i64) {
     if let Some(time) = system_time(filetime) {
-        // The content is whole; not every file system takes a time.
+        // The content is complete, and not every file system supports setting times.
         let _ = File::options()
             .write(true)
             .open(path)
@@ -129,7 +127,7 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Writes all parts, main last as ETWAnalyzer does, and returns the session start.
+    /// Writes all parts, main last like ETWAnalyzer, and returns the session start.
     fn write(&self, writer: &mut ArchiveWriter) -> Result<i64, SaveError> {
         let (trace, symbols) = (self.trace, self.symbols);
         let info = info(trace)?;
@@ -141,7 +139,7 @@ impl Parts<'_> {
         let order = trace.event_order()?;
         let start_handles = start_handles(trace, &order)?;
         self.check_names(&start_handles, &names)?;
-        // Stacks of other events may be there without any object.
+        // There may be stacks of other events even without objects.
         let has_objects = trace.height(Table::Objects)? + trace.height(Table::Stacks)? > 0;
 
         let system = system_process(&processes);
@@ -175,7 +173,7 @@ impl Parts<'_> {
         Ok(info.session_start_filetime)
     }
 
-    /// Refuses handles whose names would be more than a member may have. This part is in memory as a whole.
+    /// Rejects handles with more names than a member may hold, because this part is whole in memory.
     fn check_names(&self, handles: &[StartHandle], names: &Texts) -> Result<(), SaveError> {
         let names = handles.iter().filter_map(|handle| names.get(handle.name?.row()));
         let bytes: usize = names.map(str::len).sum();
@@ -202,12 +200,12 @@ impl Parts<'_> {
     }
 }
 
-/// The row of the trace table.
+/// Returns the row of the trace table.
 fn info(trace: &Trace) -> Result<TraceInfo, ArchiveError> {
     Ok(TraceInfos::read(trace)?.row(0).unwrap_or_default())
 }
 
-/// Time of the last event, ns since session start; 0 without events.
+/// Returns the time of the last event in ns since session start; 0 without events.
 fn last_event(trace: &Trace) -> Result<i64, ArchiveError> {
     Ok(trace.values(Events::time_ns)?.values().iter().copied().max().unwrap_or_default())
 }

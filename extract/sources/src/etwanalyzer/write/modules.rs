@@ -12,10 +12,10 @@ use super::super::records::{
 /// Number for an unknown text.
 const NO_TEXT: i64 = -2;
 
-/// Name, age and GUID of a PDB; in this order they are sorted.
+/// Name, age and GUID of a PDB; they are sorted in this order.
 type Pdb<'a> = (&'a str, u32, &'a str);
 
-/// Texts, each once.
+/// Texts without duplicates.
 #[derive(Default)]
 struct Texts(ByteInterner);
 
@@ -26,7 +26,7 @@ impl Texts {
 }
 
 impl ModulesPart {
-    /// Makes the part. `system` is the process that modules of the kernel are listed under.
+    /// Creates the part. `system` is the process under which kernel modules are listed.
     pub fn new(
         modules: &Modules,
         loads: &ModuleLoads,
@@ -44,7 +44,7 @@ impl ModulesPart {
         let mut records: Vec<(Option<usize>, BTreeSet<usize>)> = Vec::new();
         let mut texts = Interner::default();
         for (row, (module, processes)) in modules.rows().zip(processes).enumerate() {
-            // Only a stack has named it: no process is known to have it.
+            // Only a stack names it, so no process is known to have it.
             if processes.is_empty() && module.path == module.name {
                 continue;
             }
@@ -91,7 +91,7 @@ fn pdb(modules: &Modules, row: usize) -> Option<Pdb<'_>> {
     Some((name, modules.pdb_age.get(row).copied().flatten()?, guid))
 }
 
-/// For each module the processes that have it.
+/// Returns the processes that have each module.
 fn processes_by_module(count: usize, loads: &ModuleLoads, system: usize) -> Vec<BTreeSet<usize>> {
     let mut processes = vec![BTreeSet::new(); count];
     for load in loads.rows() {
@@ -104,13 +104,13 @@ fn processes_by_module(count: usize, loads: &ModuleLoads, system: usize) -> Vec<
     processes
 }
 
-/// The modules whose PDBs were not found: those with frames of which none has a name. Without any name
-/// from symbols no module had some, so that the others lack them, too; else those are taken to be there.
+/// Returns the modules with a PDB that was not found. If a module has frames, its PDB was found if any of them has a
+/// name. A module without frames is assumed to have its PDB if any other module does.
 fn unresolved(modules: &Modules, frames: &Frames, symbols: &Symbols) -> BTreeSet<usize> {
     let mut is_named: BTreeMap<usize, bool> = BTreeMap::new();
     let named: BTreeSet<FrameIdx> = symbols.frame.iter().copied().collect();
     for (row, frame) in (0..).map(FrameIdx).zip(frames.rows()) {
-        // Managed methods have their names from the runtime.
+        // Managed methods get their names from the runtime.
         if let (Some(module), Some(_), None) = (frame.module, frame.rva, frame.method) {
             *is_named.entry(module.row()).or_default() |= named.contains(&row);
         }
@@ -138,7 +138,7 @@ fn module_texts(module: &Module, strings: &mut Texts) -> [i64; 7] {
     ]
 }
 
-/// The numbers that a version starts with, if a .NET `Version` can be made of them.
+/// Returns the numbers a version starts with, if they make a valid .NET `Version`.
 fn numeric_version(text: &str) -> Option<String> {
     let numbers = text.split_whitespace().next()?;
     let parts: Vec<u32> = numbers.split('.').map_while(|part| part.parse().ok()).collect();

@@ -1,6 +1,6 @@
-//! The main part: machine, session and processes.
+//! Writes the main part: machine, session and processes.
 //!
-//! Times are as ETWAnalyzer writes them: ISO 8601 with the offset of the recording machine.
+//! Times are in ETWAnalyzer's format: ISO 8601 with the offset of the recording machine.
 
 use handlescope_extract::filetime::date_time;
 use handlescope_model::history::StartHandle;
@@ -33,11 +33,11 @@ pub struct MainPart<'a> {
     pub names: &'a Texts,
     /// Time of the last event, ns since session start.
     pub last_event_ns: i64,
-    /// The types, if there is no object: then there is no handle part that has them.
+    /// The types, if there are no objects and so no handle part to hold them.
     pub types_without_objects: Option<&'a ObjectTypes>,
 }
 
-/// The handles that the rundown at the start lists.
+/// Returns the handles listed by the start rundown.
 pub fn start_handles(trace: &Trace, order: &EventOrder) -> Result<Vec<StartHandle>, ArchiveError> {
     let object = trace.values(Acquisitions::object)?;
     let process = trace.values(Acquisitions::process)?;
@@ -62,7 +62,7 @@ pub fn start_handles(trace: &Trace, order: &EventOrder) -> Result<Vec<StartHandl
     Ok(handles.collect())
 }
 
-/// Index of the process that lists kernel modules; the number of processes if it has to be added.
+/// Returns the index of the process under which kernel modules are listed; the number of processes if it must be added.
 pub fn system_process(processes: &Processes) -> usize {
     processes.name.iter().position(|name| name == SYSTEM).unwrap_or(processes.len())
 }
@@ -75,8 +75,7 @@ impl MainPart<'_> {
         }
     }
 
-    /// The processes, and System after them if it is not among them: ETWAnalyzer looks for the
-    /// modules of the kernel there.
+    /// Returns the processes, followed by System if it is missing, because ETWAnalyzer looks for kernel modules there.
     fn processes(&self) -> Vec<ProcessRecord> {
         let clock = self.clock();
         let is_missing = system_process(self.processes) == self.processes.len();
@@ -130,12 +129,12 @@ impl MainPart<'_> {
         }
     }
 
-    /// The part as it is written.
+    /// Returns the part as it is written.
     pub fn record(&self) -> Main {
         let (info, clock) = (self.info, self.clock());
         let version = env!("CARGO_PKG_VERSION");
         let end = info.session_end_filetime;
-        // A session that was not closed has no end: the last event is the nearest to it.
+        // A session that was not closed has no end; the last event is the closest.
         let end = end.map_or_else(|| clock.at(self.last_event_ns), |end| clock.time(end));
         let boot = info.boot_filetime.map_or_else(|| MINIMUM.into(), |boot| clock.time(boot));
         Main {
@@ -150,7 +149,7 @@ impl MainPart<'_> {
             memory_mb: Some(info.memory_mb.unwrap_or_default()),
             cpus: Some(info.cpu_count),
             cpu_mhz: Some(info.cpu_mhz.unwrap_or_default()),
-            // Windows has 64 processors in a group.
+            // Windows has up to 64 processors per group.
             cpu_groups: Unread(info.cpu_count.div_ceil(64).max(1)),
             start: Some(clock.time(info.session_start_filetime)),
             end: Some(end),
@@ -170,7 +169,7 @@ impl MainPart<'_> {
     }
 }
 
-/// A process with its times by the clock of the recording machine.
+/// Converts a process; its times are by the clock of the recording machine.
 fn record(process: Process, clock: WallClock) -> ProcessRecord {
     let time = |time: Option<i64>, unknown: &str| {
         Some(time.map_or_else(|| unknown.to_owned(), |time| clock.at(time)))
@@ -190,13 +189,13 @@ fn record(process: Process, clock: WallClock) -> ProcessRecord {
     }
 }
 
-/// The path of the trace. A trace in an archive has the path of the archive, with the name of the trace.
+/// Returns the path of the trace. A trace in an archive gets the archive's folder and its own name.
 fn source(info: &TraceInfo) -> String {
     let folder = info.source_path.rfind(['/', '\\']).and_then(|at| info.source_path.get(..=at));
     format!("{}{}", folder.unwrap_or_default(), info.source_name)
 }
 
-/// The branch of a build, as in 26100.4652.amd64fre.ge_release.240331-1435.
+/// Returns the branch of a build: `ge_release` of 26100.4652.amd64fre.ge_release.240331-1435.
 fn branch(build: &str) -> &str {
     match build.split('.').collect::<Vec<_>>().as_slice() {
         [_, _, _, branch, _] => branch,
@@ -204,40 +203,40 @@ fn branch(build: &str) -> &str {
     }
 }
 
-/// Major and minor version of Windows.
+/// Parses major and minor version of Windows.
 fn major_minor(version: &str) -> Option<[u32; 2]> {
     let (major, minor) = version.split_once('.')?;
     Some([major.parse().ok()?, minor.parse().ok()?])
 }
 
-/// Version in the form 10.0.22631; .NET refuses anything but numbers.
+/// Formats the version like 10.0.22631; .NET refuses anything but numbers.
 fn os_version(info: &TraceInfo) -> String {
     let [major, minor] = major_minor(&info.os_version).unwrap_or_default();
     format!("{major}.{minor}.{}", info.os_build)
 }
 
-/// A time that was never, or before anything.
+/// A time before everything, or one that never was.
 const MINIMUM: &str = "0001-01-01T00:00:00+00:00";
 
-/// A time that never came.
+/// A time that never comes.
 const MAXIMUM: &str = "9999-12-31T23:59:59.9999999+00:00";
 
-/// A clock on the wall of the recording machine.
+/// The wall clock of the recording machine.
 #[derive(Debug, Clone, Copy)]
 pub struct WallClock {
-    /// Session start, 100 ns since 1601, UTC; 0 when it is unknown.
+    /// Session start in 100 ns since 1601, UTC; 0 if unknown.
     pub session_start: i64,
-    /// Local time minus UTC, minutes.
+    /// Local time minus UTC in minutes.
     pub offset_minutes: i32,
 }
 
 impl WallClock {
-    /// A time, 100 ns since 1601 and UTC; the minimum if it cannot be written.
+    /// Formats a time in 100 ns since 1601, UTC; the minimum if it cannot be written.
     pub fn time(self, filetime: i64) -> String {
         self.format(filetime).unwrap_or_else(|| MINIMUM.to_owned())
     }
 
-    /// A time, ns since session start. ETWAnalyzer's times end at 100 ns.
+    /// Formats a time in ns since session start. ETWAnalyzer's times have a resolution of 100 ns.
     pub fn at(self, time_ns: i64) -> String {
         self.time(self.session_start.saturating_add(time_ns / 100))
     }

@@ -1,4 +1,4 @@
-//! The stacks part: distinct texts with a line for each frame.
+//! Writes the stacks part: distinct texts with one line per frame.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -11,24 +11,24 @@ use serde::ser::{Serialize, Serializer};
 use super::super::records::{UNKNOWN_METHOD, UNKNOWN_MODULE};
 use super::json::{Each, SaveError, Window, rows_of};
 
-/// Stacks between two checks for Ctrl-C.
+/// Stacks between two checks for cancellation.
 const CHECK_EVERY: usize = 1 << 12;
 
-/// Line terminator. ETWAnalyzer on Windows ends lines with CR LF, which its own filters then find
-/// at the end of each frame, so that no filter matches a frame exactly; its reader takes either.
+/// Line terminator. On Windows, ETWAnalyzer ends lines with CR LF. Its own filters then see a CR at the end of each
+/// frame, so that none matches a frame exactly. Its reader accepts either.
 const LINE_END: &str = "\n";
 
-/// The texts of the stacks of a trace.
+/// The texts of a trace's stacks.
 ///
-/// The format wants each text once. Stacks that differ only in properties that the text lacks, as the offsets after
-/// named functions, share a text.
+/// The format needs each text once. Stacks share a text if they differ only in properties missing from it, such as
+/// offsets after named functions.
 pub struct StackTexts {
     lines: FrameLines,
-    /// Numbers of lines, for each text; the first one is empty, for events without stack.
+    /// Line numbers of each text; the first text is empty, for events without stack.
     texts: Interner<u32>,
-    /// Number of the text of each row of the stacks table.
+    /// Number of the text, for each row of the stacks table.
     of_row: Vec<u32>,
-    /// First row of each text; `None` for a text of no stack.
+    /// First row with each text; `None` if no stack has it.
     first_row: Vec<Option<u32>>,
 }
 
@@ -61,8 +61,7 @@ impl StackTexts {
         Ok(Self { lines, texts, of_row, first_row })
     }
 
-    /// The number of the text of an event's stack, and its row if that is not the first row with
-    /// this text.
+    /// Returns the number of an event's stack text, and the row of the stack unless it is the first with this text.
     pub fn number(&self, stack: Option<StackIdx>) -> (u32, Option<u32>) {
         let Some(StackIdx(row)) = stack else { return (0, None) };
         let text = self.of_row.get(row as usize).copied().unwrap_or_default();
@@ -79,7 +78,7 @@ impl StackTexts {
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// The first row of each text; null for a text of no stack.
+    /// Returns the first row with each text; `None` if no stack has it.
     fn rows(&self) -> impl Iterator<Item = Option<u32>> + '_ {
         self.first_row.iter().copied()
     }
@@ -98,7 +97,7 @@ impl Serialize for StacksPart<'_> {
         #[derive(serde::Serialize)]
         #[serde(rename_all = "PascalCase")]
         struct StacksFile<O, L> {
-            // In front of the texts: who knows it need not take them apart.
+            // Before the texts, so that a reader that knows these tables need not parse the texts.
             handlescope: O,
             stack_list: L,
         }
@@ -128,10 +127,10 @@ impl Serialize for StacksPart<'_> {
     }
 }
 
-/// Endings of module names after which ETWAnalyzer writes an offset; only in lower case.
+/// ETWAnalyzer writes an offset after modules with these extensions, only in lower case.
 const WITH_OFFSET: [&str; 3] = [".dll", ".exe", ".sys"];
 
-/// The lines of each frame: a line for the frame, and a line for each function inlined there.
+/// The lines of each frame: one for the frame itself, and one for each function inlined there.
 #[derive(Default)]
 pub struct FrameLines {
     texts: ByteInterner,
@@ -172,13 +171,13 @@ impl FrameLines {
         lines
     }
 
-    /// The number of a line.
+    /// Returns the number of a line.
     fn line(&mut self, text: &str) -> u32 {
-        // A line is a frame, also when a function has a line break in its name.
+        // A frame is one line, even if a function has a line break in its name.
         self.texts.intern(text.replace(['\r', '\n'], " ").as_bytes())
     }
 
-    /// The numbers of the lines of a frame; equal texts have equal numbers.
+    /// Returns the numbers of a frame's lines; equal texts have equal numbers.
     pub fn of(&self, frame: FrameIdx) -> &[u32] {
         self.of_frame.get(frame.row()).map_or(&[], |list| self.lists.get(*list))
     }
@@ -188,7 +187,7 @@ impl FrameLines {
     }
 }
 
-/// The functions of each frame with their depths, the innermost first.
+/// Returns the functions of each frame with their depths, innermost first.
 fn functions_by_frame(symbols: &Symbols) -> HashMap<FrameIdx, Vec<(u32, &str)>> {
     let mut functions: HashMap<FrameIdx, Vec<(u32, &str)>> = HashMap::new();
     let rows = symbols.frame.iter().zip(&symbols.depth).zip(&symbols.function);
@@ -201,7 +200,7 @@ fn functions_by_frame(symbols: &Symbols) -> HashMap<FrameIdx, Vec<(u32, &str)>> 
     functions
 }
 
-/// A frame without a name.
+/// Formats a frame without a name.
 fn location(module: Option<&String>, rva: Option<u64>) -> String {
     let Some(module) = module else { return UNKNOWN_METHOD.to_owned() };
     let mut text = module.clone();

@@ -1,4 +1,4 @@
-//! Odd traces: what is written of them, and that nothing of it is lost on the way back.
+//! Odd traces: what is written for them, and that it all survives the way back.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use super::*;
 /// Session start of the traces: 2024-05-10 10:46:34 UTC.
 const START: i64 = 133_598_115_940_000_000;
 
-/// Tables to make a trace of.
+/// Tables to make a trace from.
 #[derive(Default)]
 struct Tables {
     info: TraceInfo,
@@ -44,7 +44,7 @@ struct Tables {
 }
 
 impl Tables {
-    /// A trace with a process, in which nothing happened.
+    /// A trace with one process, in which nothing happened.
     fn new() -> Self {
         let info = TraceInfo {
             schema_version: SCHEMA_VERSION,
@@ -64,7 +64,7 @@ impl Tables {
         tables
     }
 
-    /// Adds an object with events, which are completed so far as they have to be.
+    /// Adds an object with events, filled in as far as necessary.
     fn object(&mut self, object: &Object, events: Vec<Event>) {
         self.objects.push((object.clone(), events));
     }
@@ -107,7 +107,7 @@ impl Tables {
     }
 }
 
-/// A trace, what was written of it, and what that was read as.
+/// A trace, what was written for it, and the result of reading that.
 struct Written {
     before: Trace,
     after: Trace,
@@ -153,7 +153,7 @@ impl Written {
         assert_eq!(rows(&self.after), rows(&self.before));
     }
 
-    /// Checks all tables whose rows are the same after the way there and back.
+    /// Checks all tables whose rows survive the round trip.
     fn check(&self) {
         self.is_lossless::<TraceInfos>();
         self.is_lossless::<Processes>();
@@ -273,7 +273,7 @@ fn events_keep_their_order_whatever_lists_they_stand_in() {
     );
     let written = Written::of(tables);
     let object = &written.objects()[0];
-    // At one time what is closed, what is opened, and then references; a reader would take creates first and closes last.
+    // At the same time: first closes, then opens, then references. A reader would take creates first and closes last.
     assert_eq!(object["EventOrder"], json!([0, 2, 3, 4, 1]));
     assert_eq!(object["HandleCreateEvents"][1]["HandleValue"], json!(u64::MAX));
     assert_eq!(object["HandleCreateEvents"][0]["TimeNs"], -3);
