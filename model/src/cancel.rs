@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
     flag: Arc<AtomicBool>,
-    /// Checks left until it cancels itself.
+    /// Number of checks until it cancels itself, in tests.
     looks: Option<Arc<AtomicU32>>,
 }
 
@@ -17,7 +17,7 @@ pub struct Cancel {
 pub struct Cancelled;
 
 impl Cancel {
-    /// A request that occurs after a number of checks, so that a test can stop work wherever it checks.
+    /// Returns a request that cancels itself after this many checks, so that a test can stop work wherever it checks.
     pub fn after(looks: u32) -> Self {
         Self { looks: Some(Arc::new(AtomicU32::new(looks))), ..Self::default() }
     }
@@ -42,26 +42,26 @@ impl Cancel {
         self.flag.load(Ordering::Relaxed)
     }
 
-    /// Stops with an error when asked to.
+    /// Returns an error if asked to stop.
     ///
     /// # Errors
-    /// [`Cancelled`], when asked to stop.
+    /// [`Cancelled`], if asked to stop.
     pub fn check(&self) -> Result<(), Cancelled> {
         if self.is_cancelled() { Err(Cancelled) } else { Ok(()) }
     }
 
-    /// The error of failed work: `Cancelled` if it was stopped, because unfinished work may report any error.
+    /// Returns the error of failed work: `Cancelled` if it was stopped, because unfinished work may report any error.
     pub fn or<E: From<Cancelled>>(&self, error: E) -> E {
         self.check().err().map_or(error, E::from)
     }
 
-    /// The flag itself, for a signal handler that sets it.
+    /// Returns the flag itself, for a signal handler to set.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.flag)
     }
 }
 
-/// Iterations between two checks: some milliseconds of work.
+/// Iterations between two checks: a few milliseconds of work.
 const EVERY: u32 = 4096;
 
 /// Checks a [`Cancel`] every few thousand iterations of a loop.
@@ -72,15 +72,15 @@ pub struct Poll<'a> {
 }
 
 impl<'a> Poll<'a> {
-    /// Before the first check.
+    /// Creates a poll whose first round checks.
     pub fn new(cancel: &'a Cancel) -> Self {
         Self { cancel, rounds: 0 }
     }
 
-    /// To be called in each iteration; the first one checks.
+    /// Counts an iteration of the loop and checks in the first one and every few thousand.
     ///
     /// # Errors
-    /// [`Cancelled`], when asked to stop.
+    /// [`Cancelled`], if asked to stop.
     #[inline]
     pub fn round(&mut self) -> Result<(), Cancelled> {
         if self.rounds.is_multiple_of(EVERY) {

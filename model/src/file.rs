@@ -1,29 +1,29 @@
-//! Opening what is to be read.
+//! Opening files for reading.
 
 use std::fs::{self, File, FileType};
 use std::io;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Looks at a file that was opened, and the path by which it was.
+/// Inspects a file that was opened, and the path used to open it.
 type Inspection = Box<dyn Fn(&Path, &File) -> io::Result<()> + Send + Sync>;
 
 static INSPECTION: OnceLock<Inspection> = OnceLock::new();
 
-/// Has every file inspected from now on once it is open: between the check of a name and its opening, the name may
-/// come to lead elsewhere. Only the first inspection of a program counts.
+/// Has every file inspected from now on once it is open, because a name may come to lead elsewhere between its check
+/// and its opening. Only the first call in a program counts.
 pub fn inspect_opened(inspection: Inspection) {
     let _ = INSPECTION.set(inspection);
 }
 
-/// Opens a file to read it. A pipe or device is refused before it is opened: opening it may wait for
-/// ever, it has no size, and it cannot be read again.
+/// Opens a file for reading. Refuses a pipe or device before opening it: opening it may wait forever, it has no size,
+/// and it cannot be read twice.
 ///
 /// # Errors
-/// When it cannot be opened, or is none, or does not pass [`inspect_opened`].
+/// If it cannot be opened, is not a file, or does not pass [`inspect_opened`].
 pub fn open_file(path: &Path) -> io::Result<File> {
     let kind = fs::metadata(path)?.file_type();
-    // A folder has its own message of the system.
+    // For a folder the system has its own message.
     if kind.is_file() || kind.is_dir() {
         let file = File::open(path)?;
         return INSPECTION.get().map_or(Ok(()), |inspect| inspect(path, &file)).map(|()| file);

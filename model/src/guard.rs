@@ -1,8 +1,9 @@
-//! Panics that do not end the program: the one quiet guard, threads that pass theirs on, and locks that outlive a panic.
+//! Panics that do not end the program: the one quiet guard, threads that pass theirs on, and locks that survive a
+//! panic.
 //!
-//! Decoders of other projects panic on some damaged files where they should return an error, and a query
-//! must not end the session. [`quietly`] turns such a panic into an error and keeps the report of the
-//! panic hook off the terminal. It installs the only panic hook of this workspace.
+//! Decoders of other projects panic on some damaged files where they should return an error, and a query must not end
+//! the session. [`quietly`] turns such a panic into an error and keeps the panic hook's report off the terminal. It
+//! installs the only panic hook of this workspace.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread;
 
-/// Prefix of the names of polars' threads; they do a part of the guarded work.
+/// Prefix of the names of the threads of polars; they do part of the guarded work.
 const WORKER: &str = "polars-";
 
 thread_local! {
@@ -24,7 +25,7 @@ thread_local! {
 /// Number of threads that run guarded work.
 static GUARDED: AtomicUsize = AtomicUsize::new(0);
 
-/// Hook that reports panics that are not caught; the previous hook is used if it is not set.
+/// Reports panics that are not caught; if it is not set, the previous hook does.
 static REPORT: OnceLock<fn(&PanicHookInfo<'_>)> = OnceLock::new();
 
 /// A panic that was caught.
@@ -32,16 +33,16 @@ static REPORT: OnceLock<fn(&PanicHookInfo<'_>)> = OnceLock::new();
 #[error("{message}")]
 pub struct Panicked {
     pub message: String,
-    /// `file:line:column`; empty when another thread panicked.
+    /// `file:line:column`; empty if another thread panicked.
     pub location: String,
 }
 
-/// Runs `work` and catches a panic in it, of which nothing is printed.
+/// Runs `work` and catches a panic in it, without printing anything.
 ///
-/// What `work` changes in place should be dropped or whole afterwards.
+/// After a panic, whatever `work` changes in place should be intact or dropped.
 ///
 /// # Errors
-/// When `work` panics.
+/// If `work` panics.
 pub fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     set_hook();
     let outer = IS_GUARDED.replace(true);
@@ -53,13 +54,13 @@ pub fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     result.map_err(|payload| Panicked { message: message(&*payload), location })
 }
 
-/// Lets `report` print the panics that are not caught. Only the first call counts.
+/// Makes `report` print the panics that are not caught. Only the first call counts.
 pub fn report_panics(report: fn(&PanicHookInfo<'_>)) {
     let _ = REPORT.set(report);
     set_hook();
 }
 
-/// The result of a thread that was joined; its panic is passed on.
+/// Returns the result of a joined thread, or passes on its panic.
 pub fn joined<T>(result: thread::Result<T>) -> T {
     result.unwrap_or_else(|panic| panic::resume_unwind(panic))
 }
@@ -78,7 +79,7 @@ fn set_hook() {
     });
 }
 
-/// Whether this thread runs guarded work, or a part of it.
+/// Whether this thread runs guarded work or part of it.
 fn is_guarded() -> bool {
     IS_GUARDED.get()
         || GUARDED.load(Ordering::Relaxed) > 0
@@ -91,9 +92,9 @@ fn message(payload: &(dyn Any + Send)) -> String {
     text.unwrap_or("a panic without a message").to_owned()
 }
 
-/// Locks a mutex also after a panic of another thread that had it.
+/// Locks a mutex even if another thread panicked while holding it.
 ///
-/// For values that are whole at every step, which all values under the locks of this workspace are.
+/// This is for values that are intact at every step, as are all values under the locks of this workspace.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! From the events of an object to its acquisitions: which rows the table has of them, and in which order.
+//! Turns the events of an object into its acquisitions: which rows the table gets for them, and in which order.
 
 use std::collections::HashMap;
 
@@ -12,15 +12,16 @@ use crate::tables::{
     Objects, Origin, ReferenceChange, ReferenceChanges, ResourceEnd, ResourceKind,
 };
 
-/// A handle that is open at the end of a trace, as its rundown or a dump lists it; what only dumps say may be missing.
+/// A handle that is open at the end of a trace, as listed by its rundown or a dump. Fields that only dumps have may be
+/// missing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ExistingHandle {
     /// The process that owns the handle.
     pub process: ProcessIdx,
     pub handle: u64,
-    /// Rights that were granted, a bit mask.
+    /// Granted access rights, a bit mask.
     pub granted_access: Option<u32>,
-    /// Attributes, as in 2 for a handle that children inherit.
+    /// Attributes, such as 2 for a handle that children inherit.
     pub attributes: Option<u32>,
     /// Number of handles to the object.
     pub handle_count: Option<u32>,
@@ -28,12 +29,12 @@ pub struct ExistingHandle {
     pub pointer_count: Option<u32>,
 }
 
-/// A handle that is open at the start of a trace, as its rundown lists it.
+/// A handle that is open at the start of a trace, as listed by its rundown.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StartHandle {
     /// Kernel address of the object.
     pub pointer: u64,
-    /// The process that owns the handle, where known.
+    /// The process that owns the handle, if known.
     pub process: Option<ProcessIdx>,
     /// Process id as in the event.
     pub pid: u32,
@@ -41,27 +42,28 @@ pub struct StartHandle {
     pub type_id: TypeId,
     /// Object name.
     pub name: Option<NameIdx>,
-    /// Whether its process closed a handle of this value later in the trace.
+    /// Whether the process closed a handle of this value later in the trace.
     pub closed: bool,
 }
 
-/// An allocation, or the part of one that ended by itself; times are nanoseconds since session start.
+/// An allocation, or a part of one that ended separately; times are nanoseconds since session start.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Resource {
-    /// Allocator, which has the process and kind.
+    /// The allocator, which has the process and kind.
     pub allocator: AllocatorIdx,
-    /// The address of the block, the first address of the allocation, or the handle.
+    /// Address of the block, first address of the allocation, or the handle.
     pub key: u64,
-    /// Bytes of the allocation, or of the part where it ended in parts.
+    /// Bytes of the allocation, or of this part if it ended in parts.
     pub size: i64,
-    /// Number of the first part of the same allocation; `None` for this one and for an allocation that ended as a whole.
+    /// Number of the first part of the same allocation; `None` for that part itself and for an allocation that ended as
+    /// a whole.
     pub part_of: Option<u32>,
-    /// Number of the allocation that a reallocation made this one of.
+    /// Number of the allocation that was reallocated into this one.
     pub grown_from: Option<u32>,
     pub time_ns: i64,
     /// The thread that allocated it.
     pub tid: Option<u32>,
-    /// The process that allocated it, where that is not the owner.
+    /// The process that allocated it, if it is not the owner.
     pub caller: Option<ProcessIdx>,
     pub stack: Option<StackIdx>,
     /// A code of [`ResourceEnd`].
@@ -69,29 +71,30 @@ pub struct Resource {
     pub end_time_ns: Option<i64>,
     pub end_tid: Option<u32>,
     pub end_stack: Option<StackIdx>,
-    /// Number of the call that freed it, where one call may end several parts.
+    /// Number of the call that freed it, for calls that end several parts.
     pub free_call: Option<u32>,
 }
 
-/// A row of the acquisitions of an object, by the positions of the object's events.
+/// One acquisition of an object, given by positions among the object's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Life {
-    /// The event that opened it; [`sentinel`] for what was open before the trace.
+    /// The event that opened it; [`sentinel`] if it was open before the trace.
     pub opened: u32,
-    /// The event that closed it; [`sentinel`] for none.
+    /// The event that closed it; [`sentinel`] if none did.
     pub ended: u32,
 }
 
-/// The handles and views of an object. Its memory is used again for each object.
+/// The handles and views of an object. Its memory is reused for each object.
 #[derive(Debug, Default)]
 pub struct Lives {
-    /// First those from before the trace, which only a close names, then the others in the order of their opening.
+    /// First those from before the trace, known only from their close, then the others in the order of their opening.
     pub found: Vec<Life>,
     is_matched: Vec<bool>,
 }
 
 impl Lives {
-    /// Finds those of an object: `kinds` has the kinds of its events, and `closing` the position of what closes each.
+    /// Finds the handles and views of an object. `kinds` has the kinds of its events, `closing` the position of the
+    /// event that closes each.
     pub fn find(&mut self, kinds: impl Iterator<Item = EventKind> + Clone, closing: &[u32]) {
         let Self { found, is_matched } = self;
         found.clear();
@@ -115,17 +118,17 @@ impl Lives {
     }
 }
 
-/// Handles that a rundown lists of one object, by process and slot.
+/// Handles of one object that a rundown lists, by process and slot.
 #[derive(Debug, Default)]
 pub struct Listed(HashMap<(ProcessIdx, u64), Vec<u32>>);
 
 impl Listed {
-    /// Adds a handle, which has a number.
+    /// Adds a handle under a number.
     pub fn add(&mut self, process: ProcessIdx, handle: u64, number: u32) {
         self.0.entry((process, handle_slot(handle))).or_default().push(number);
     }
 
-    /// Takes a handle: returns its number, if it is listed.
+    /// Removes a handle and returns its number, if it is listed.
     pub fn take(&mut self, process: ProcessIdx, handle: u64) -> Option<u32> {
         if self.0.is_empty() {
             return None;
@@ -139,7 +142,7 @@ impl Listed {
         number
     }
 
-    /// The numbers of those that were not taken, ascending.
+    /// Removes and returns the numbers of the remaining handles, ascending.
     pub fn rest(&mut self) -> Vec<u32> {
         let mut rest: Vec<u32> = self.0.drain().flat_map(|(_, numbers)| numbers).collect();
         rest.sort_unstable();
@@ -147,7 +150,7 @@ impl Listed {
     }
 }
 
-/// The tables of objects and of what processes acquired, from events, open handles and allocations.
+/// The tables of objects and of what processes acquired, built from events, open handles and allocations.
 #[derive(Debug, Default)]
 pub struct Histories {
     pub objects: Objects,
@@ -155,14 +158,14 @@ pub struct Histories {
     pub changes: ReferenceChanges,
 }
 
-/// The events of an object in time order, and the handles that are open at the end.
+/// The events of an object in time order, and its handles that are open at the end.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct History<'a> {
     pub events: &'a [Event],
-    /// Row of the first event, as [`Event::closing_event`] counts.
+    /// Row of the first event; [`Event::closing_event`] counts from the same origin.
     pub first_event: u32,
     pub existing: &'a [ExistingHandle],
-    /// Whether all handles that were open at the end are listed.
+    /// Whether the trace lists all handles that were open at the end.
     pub has_rundown: bool,
 }
 
@@ -175,7 +178,7 @@ pub struct ObjectRows {
 }
 
 impl History<'_> {
-    /// Makes the rows of an object, of which `first` is the first acquisition.
+    /// Builds the rows of an object; `first` is the row of its first acquisition.
     pub fn rows(&self, row: ObjectIdx, object: Object, first: AcquisitionIdx) -> ObjectRows {
         let kind = |event: &Event| EventKind::from_code(event.kind).unwrap_or(EventKind::Reference);
         let closing: Vec<u32> = self.events.iter().map(|event| self.closing(event)).collect();
@@ -193,7 +196,7 @@ impl History<'_> {
             }
             rows.acquisitions.push(self.acquisition(row, life));
         }
-        // Of the handles with one value, the last opened are the open ones.
+        // Of handles with the same value, those opened last are the open ones.
         for at in open.into_iter().rev() {
             let acquisition = &mut rows.acquisitions[at];
             let owner = acquisition.process.unwrap_or(ProcessIdx::NONE);
@@ -253,7 +256,7 @@ impl History<'_> {
         rows
     }
 
-    /// The position of the event that closes what an event opened.
+    /// Returns the position of the event that closes what an event opened.
     fn closing(&self, event: &Event) -> u32 {
         let position = event.closing_event.and_then(|row| row.0.checked_sub(self.first_event));
         position.filter(|at| (*at as usize) < self.events.len()).unwrap_or(sentinel())
@@ -278,7 +281,7 @@ impl History<'_> {
 }
 
 impl Acquisition {
-    /// Takes what the event says that opened it.
+    /// Takes over the fields of the opening event.
     fn open(&mut self, event: &Event) {
         self.take_subject(event);
         let kind = EventKind::from_code(event.kind).unwrap_or(EventKind::HandleCreate);
@@ -306,7 +309,7 @@ impl Acquisition {
         self.ended_ns = event.closed_before_ns;
     }
 
-    /// Takes what the event says that closed it.
+    /// Takes over the fields of the closing event.
     fn close(&mut self, event: &Event, is_alone: bool) {
         if is_alone {
             self.take_subject(event);
@@ -331,7 +334,7 @@ impl Acquisition {
         self.file_object = event.file_object;
     }
 
-    /// Notes whether a rundown at the start lists what was open before the trace, and takes it from there.
+    /// Records whether a rundown at the start lists a handle from before the trace, and removes it from that list.
     pub fn take_start(&mut self, pointer: u64, start: &mut StartList) {
         if self.origin == Origin::Before.code() && !start.is_empty() {
             let process = self.process.unwrap_or(ProcessIdx::NONE);
@@ -357,8 +360,8 @@ impl Histories {
         self.changes.extend(rows.changes);
     }
 
-    /// Adds allocations, which refer to each other by their numbers from 0 on; `allocator` has the kind and the process of an
-    /// allocator.
+    /// Adds allocations, which refer to each other by numbers counted from 0. `allocator` returns the kind and process
+    /// of an allocator.
     pub fn add_allocations(
         &mut self,
         resources: impl IntoIterator<Item = Resource>,
@@ -394,17 +397,17 @@ impl Histories {
     }
 }
 
-/// The origin of an allocation.
+/// Returns the origin of an allocation.
 pub fn allocation_origin(is_grown: bool) -> Origin {
     if is_grown { Origin::Reallocate } else { Origin::Allocate }
 }
 
-/// The handles that a rundown at the start lists, each with a number, until something is known of them: by the address of their
-/// object, their process and slot.
+/// Numbered handles that a rundown at the start lists and that no event has accounted for yet. They are keyed by the
+/// address of their object, process and slot.
 #[derive(Debug, Default)]
 pub struct StartList {
     handles: HashMap<(u64, ProcessIdx, u64), u32>,
-    /// Those that no event can name, because their process is not known or another one is listed like it.
+    /// Handles that no event can identify, because their process is unknown or another one is listed with the same key.
     others: Vec<u32>,
 }
 
@@ -420,17 +423,17 @@ impl StartList {
         }
     }
 
-    /// Whether no handle is left that an event can name.
+    /// Whether no handle is left that an event could identify.
     pub fn is_empty(&self) -> bool {
         self.handles.is_empty()
     }
 
-    /// Takes a handle of an object; returns whether it is listed.
+    /// Removes a handle of an object; returns whether it was listed.
     pub fn take(&mut self, pointer: u64, process: ProcessIdx, handle: u64) -> bool {
         self.handles.remove(&(pointer, process, handle_slot(handle))).is_some()
     }
 
-    /// The numbers of the handles that are left, ascending.
+    /// Returns the numbers of the remaining handles, ascending.
     pub fn rest(self) -> Vec<u32> {
         let mut rest: Vec<u32> = self.handles.into_values().chain(self.others).collect();
         rest.sort_unstable();
@@ -438,8 +441,8 @@ impl StartList {
     }
 }
 
-/// The objects of handles that only the rundown at the start has, and these handles: one object for each address and type, in the
-/// order of the first handle, with these rows as the first ones.
+/// Builds the objects and acquisitions of handles that only the rundown at the start has. There is one object per
+/// address and type, in the order of the first handle; `first_object` and `first` are the first rows.
 pub fn start_objects(
     handles: impl IntoIterator<Item = StartHandle>,
     first_object: ObjectIdx,

@@ -1,4 +1,4 @@
-//! Row numbers and keys as types: an index names the table it points into.
+//! Row numbers and keys as types: the type of an index says which table it points into.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,7 +14,7 @@ pub trait RowIndex: Copy + Default + 'static {
     const TABLE: Table;
 }
 
-/// Numbers of 32 bits whose type says what they refer to.
+/// Implements [`Number`] for 32-bit numbers whose type says what they refer to.
 macro_rules! number {
     ($(@[$($of:tt)*])? $name:ty, $refers_to:expr, $make:expr, $get:expr) => {
         impl$($($of)*)? Number for $name {
@@ -46,22 +46,22 @@ macro_rules! index {
         pub struct $name(pub u32);
 
         impl $name {
-            /// No row: takes no more memory than a row, where an `Option` would.
+            /// No row. It takes no more memory than a row, unlike an `Option`.
             pub const NONE: Self = Self(sentinel());
 
-            /// The index, unless it is that of no row.
+            /// Returns the index unless it is [`NONE`](Self::NONE).
             #[inline]
             pub fn known(self) -> Option<Self> {
                 (self != Self::NONE).then_some(self)
             }
 
-            /// The row number, for indexing a column.
+            /// Returns the row number, for indexing a column.
             #[inline]
             pub fn row(self) -> usize {
                 self.0 as usize
             }
 
-            /// The index of a row; that of no row where the number is too large for one.
+            /// Returns the index of a row; [`NONE`](Self::NONE) if the number is too large for one.
             #[inline]
             pub fn of(row: usize) -> Self {
                 u32::try_from(row).map_or(Self::NONE, Self)
@@ -115,7 +115,7 @@ index! {
     NameIdx => Names;
 }
 
-/// The id of an object type as events have it; `type_id` of the object types table names it.
+/// The id of an object type as in events; the object types table maps `type_id` to a name.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -124,14 +124,13 @@ pub struct TypeId(pub u32);
 
 number!(TypeId, Reference::Key(Table::ObjectTypes, "type_id"), Self, |id: Self| id.0);
 
-/// Number of rows of another table that belong to a row. They are adjacent, and belong to no other
-/// row.
+/// The number of rows of another table that belong to a row. They are adjacent and belong to no other row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RowCount<I>(pub u32, #[serde(skip)] PhantomData<I>);
 
 impl<I> RowCount<I> {
-    /// This many rows.
+    /// Counts this many rows.
     pub const fn new(rows: u32) -> Self {
         Self(rows, PhantomData)
     }
@@ -139,7 +138,7 @@ impl<I> RowCount<I> {
 
 number!(@[<I: RowIndex>] RowCount<I>, Reference::Count(I::TABLE), Self::new, |count: Self| count.0);
 
-/// The value that no row number takes, for columns kept without a null mask while they are built.
+/// Returns the value that no row number takes, for columns built without a null mask.
 pub const fn sentinel() -> u32 {
     u32::MAX
 }

@@ -1,4 +1,4 @@
-//! Typed keys: which table and column, and what its values are.
+//! Typed keys: a table, a column, and the type of its values.
 
 use std::marker::PhantomData;
 
@@ -10,8 +10,8 @@ pub trait Columns: Sized {
     const TABLE: Table;
 }
 
-/// A column of the table `C` with values of the type `T`. [`crate::tables`] declares all there are, as in
-/// `Events::time_ns`, so that a name that no table has does not compile.
+/// A column of the table `C` with values of the type `T`. [`crate::tables`] declares them all, such as
+/// `Events::time_ns`, so a name that no table has does not compile.
 #[derive(Debug)]
 pub struct Key<C, T> {
     spec: ColumnSpec,
@@ -28,7 +28,7 @@ impl<C, T> Copy for Key<C, T> {}
 
 impl<C: Columns, T: Cell> Key<C, T> {
     pub const fn new(name: &'static str, unit: &'static str, doc: &'static str) -> Self {
-        // The column that names the rows of a table does not refer to itself.
+        // The column that identifies the rows of a table does not refer to itself.
         let refers_to = match T::REFERS_TO {
             Some(Reference::Key(table, _)) if table as u8 == C::TABLE as u8 => None,
             refers_to => refers_to,
@@ -42,7 +42,7 @@ impl<C: Columns, T: Cell> Key<C, T> {
         C::TABLE
     }
 
-    /// Specification of the column.
+    /// Returns the specification of the column.
     pub const fn spec(&self) -> ColumnSpec {
         self.spec
     }

@@ -1,10 +1,9 @@
-//! Data model of a handle trace: its tables, their columns and units, and the archive that contains
-//! them.
+//! Data model of a handle trace: its tables, their columns and units, and the archive that contains them.
 //!
-//! A trace is columnar tables ([`Table`]). Each table has one file in [`tables`] that
-//! declares its columns once: the schema ([`ColumnSpec`]), the typed keys ([`Key`]), the row type and
-//! the column builder come from that declaration. An archive (`.json7z`) is a 7z file with one Parquet member per
-//! table; [`ArchiveWriter`] makes one, [`Trace`] reads it column by column.
+//! A trace consists of columnar tables ([`Table`]). Each table has one file in [`tables`] that declares its columns
+//! once. The schema ([`ColumnSpec`]), the typed keys ([`Key`]), the row type and the column builder come from that
+//! declaration. An archive (`.json7z`) is a 7z file with one Parquet member per table; [`ArchiveWriter`] writes one,
+//! [`Trace`] reads it column by column.
 //!
 //! This crate knows nothing of ETW or of terminals.
 

@@ -1,37 +1,37 @@
-//! Files that change while they are mapped into memory.
+//! Survives changes to files that are mapped into memory.
 //!
-//! A program that reads a page of a mapping gets the signal SIGBUS, and ends, if the file no longer has that page or its
-//! device cannot read it. Here such a page becomes one of zeros. Readers of mapped files ask afterwards whether that
-//! happened: what they read then means nothing. On Windows a mapped file cannot be cut.
+//! A program that reads a mapped page gets the signal SIGBUS, and ends, if the file no longer has that page or its
+//! device cannot read it. Here such a page is replaced by zeros. Readers of mapped files ask afterwards whether that
+//! happened; if so, what they read means nothing. On Windows a mapped file cannot be truncated.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Pages that were lost.
+/// Number of pages lost so far.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// Whether one was lost that is not reported yet.
+/// Whether a loss has not been reported yet.
 static IS_UNREPORTED: AtomicBool = AtomicBool::new(false);
 
-/// Lets the program survive the loss of mapped pages, from now on. Once, at its start.
+/// Makes the program survive the loss of mapped pages from now on. Call it once, at the start.
 pub fn survive_lost_pages() {
     #[cfg(unix)]
     unix::survive();
 }
 
-/// Looks whether pages are lost while something is done.
+/// Detects whether pages are lost while something is done.
 #[derive(Debug, Clone, Copy)]
 pub struct PageWatch {
     before: u64,
 }
 
 impl PageWatch {
-    /// Looks from now on.
+    /// Starts watching.
     #[must_use]
     pub fn start() -> Self {
         Self { before: LOST.load(Ordering::SeqCst) }
     }
 
-    /// Whether a page of any mapping was lost since the start, which the caller reports.
+    /// Whether a page of any mapping was lost since the start. The caller reports it.
     #[must_use]
     pub fn has_lost(self) -> bool {
         let has_lost = LOST.load(Ordering::SeqCst) != self.before;
@@ -42,7 +42,7 @@ impl PageWatch {
     }
 }
 
-/// Whether a page was lost since this was asked last, so that each loss is reported once.
+/// Whether a page was lost since the last call, so that each loss is reported once.
 pub fn take_loss() -> bool {
     IS_UNREPORTED.swap(false, Ordering::SeqCst)
 }
@@ -57,7 +57,7 @@ mod unix {
 
     use super::{IS_UNREPORTED, LOST};
 
-    /// Codes of a page that the file does not have, and of one that the device cannot read; other codes are of broken
+    /// Codes for a page that the file does not have and for one that the device cannot read; other codes mean broken
     /// memory. POSIX, `<signal.h>`.
     const LOST_PAGE: [c_int; 2] = [2, 3];
 
@@ -71,19 +71,19 @@ mod unix {
             PAGE.store(page, Ordering::SeqCst);
         }
         let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = on_fault;
-        // SAFETY: a set of fields that are all numbers; the handler has the signature that SA_SIGINFO asks for, and does
+        // SAFETY: the struct has only numeric fields. The handler has the signature that SA_SIGINFO asks for, and does
         // only what a handler may.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = handler as usize;
             action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
             libc::sigemptyset(&raw mut action.sa_mask);
-            // Without it the signal ends the program, as before.
+            // If this fails, the signal ends the program as before.
             let _ = libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut());
         }
     }
 
-    /// Puts a page of zeros in place of the one that is lost; the access is made again after it.
+    /// Maps a page of zeros in place of the lost one; the access is then retried.
     extern "C" fn on_fault(_: c_int, info: *mut siginfo_t, _: *mut c_void) {
         // SAFETY: the system gives the handler a valid record.
         let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
@@ -92,16 +92,16 @@ mod unix {
             IS_UNREPORTED.store(true, Ordering::SeqCst);
             return;
         }
-        // The access faults again, and ends the program.
-        // SAFETY: the call has no effect but that.
+        // The retried access faults again and ends the program.
+        // SAFETY: the call has no other effect.
         unsafe { libc::signal(libc::SIGBUS, libc::SIG_DFL) };
     }
 
     fn replace(address: usize) -> bool {
         let page = PAGE.load(Ordering::SeqCst);
         let start = (address / page * page) as *mut c_void;
-        // SAFETY: the page is mapped, as it was accessed, and the file has nothing for it. `errno` belongs to the code that
-        // was interrupted, and is put back.
+        // SAFETY: the page is mapped, because it was accessed, and the file has nothing for it. `errno` belongs to the
+        // interrupted code and is restored.
         unsafe {
             let errno = errno();
             let before = *errno;
@@ -140,7 +140,7 @@ mod tests {
         survive_lost_pages();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[7; 3 << 16]).unwrap();
-        // SAFETY: that it is cut is what is tested.
+        // SAFETY: the test is about truncating the mapped file.
         let map = unsafe { Mmap::map(&file) }.unwrap();
         let watch = PageWatch::start();
         assert_eq!((map[0], map[(3 << 16) - 1]), (7, 7));

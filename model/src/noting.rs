@@ -1,12 +1,12 @@
-//! Errors of a file that is written through layers that report them in other words, or not at all: what the operating
-//! system says of it in plain words, and errors of polars without what only its developers need.
+//! Recovers the operating system's error when a file is written through layers that reword or drop it, and puts errors
+//! in plain words. Also shortens errors of polars to what users need.
 
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, ErrorKind, Write};
 
 use polars::prelude::PolarsError;
 
-/// Passes bytes on, and remembers why the first write failed that did.
+/// A writer that passes bytes on and remembers the error of the first failed write.
 #[derive(Debug)]
 pub struct Noting<W> {
     out: W,
@@ -18,7 +18,7 @@ impl<W: Write> Noting<W> {
         Self { out, failed: None }
     }
 
-    /// Error of the first failed write, if any.
+    /// Returns the error of the first failed write, if any.
     pub fn failed(self) -> Option<io::Error> {
         self.failed
     }
@@ -46,7 +46,7 @@ impl<W: Write> Write for Noting<W> {
     }
 }
 
-/// Extracts the error of the operating system, without the name of a temporary file.
+/// Returns the operating system's error without the name of a temporary file.
 pub fn plain(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
@@ -54,7 +54,7 @@ pub fn plain(error: &io::Error) -> io::Error {
     }
 }
 
-/// Whether an error says that there is no space left.
+/// Whether an error means that there is no space left.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -68,10 +68,10 @@ const AT_PATH: &str = " at path \"";
 /// Text that the standard library appends to a message of the operating system.
 const CODE: &str = " (os error ";
 
-/// Reason that a file could not be opened, read or written: plain words for common errors, the
-/// words of the operating system without its number for all else.
+/// Why a file could not be opened, read or written: common errors in plain words, others in the words of the operating
+/// system without its error number.
 ///
-/// What a program itself said of a file stays as it is.
+/// A message that a program itself wrote about a file stays as it is.
 #[derive(Debug, Clone, Copy)]
 pub struct Reason<'a>(pub &'a io::Error);
 
@@ -92,7 +92,7 @@ impl Display for Reason<'_> {
     }
 }
 
-/// Remedy for a file that cannot be written, placed before other remedies.
+/// Returns a remedy for a file that cannot be written, to be put before other remedies.
 pub fn remedy(error: &io::Error) -> &'static str {
     match error {
         error if is_full(error) => "free some space, or ",
@@ -101,7 +101,7 @@ pub fn remedy(error: &io::Error) -> &'static str {
     }
 }
 
-/// Whether another program keeps a file for itself.
+/// Whether another program holds a file for itself.
 fn is_busy(error: &io::Error) -> bool {
     // ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION and ERROR_USER_MAPPED_FILE.
     let is_locked = cfg!(windows) && matches!(error.raw_os_error(), Some(32 | 33 | 1224));
@@ -126,12 +126,12 @@ fn words(error: &io::Error) -> Option<&'static str> {
     })
 }
 
-/// A message of the operating system without its number, which stands at the end.
+/// Returns a message of the operating system without its number at the end.
 fn without_code(text: &str) -> &str {
     text.split_once(CODE).map_or(text, |(message, _)| message)
 }
 
-/// A message of a program, which may quote one of the operating system.
+/// Writes a message of a program without the error numbers in any system messages it quotes.
 fn write_without_codes(text: &str, f: &mut Formatter<'_>) -> fmt::Result {
     let mut rest = text;
     while let Some((message, behind)) = rest.split_once(CODE) {
@@ -141,8 +141,7 @@ fn write_without_codes(text: &str, f: &mut Formatter<'_>) -> fmt::Result {
     f.write_str(rest)
 }
 
-/// Reason that polars failed: an error of a file as [`Reason`] has it, any other without the plan
-/// of the query.
+/// Why polars failed: a file error as in [`Reason`], any other error without the query plan.
 #[derive(Debug, Clone, Copy)]
 pub struct PolarsReason<'a>(pub &'a PolarsError);
 
@@ -155,7 +154,7 @@ impl Display for PolarsReason<'_> {
     }
 }
 
-/// The error without what polars was about when it happened.
+/// Returns the error without the context that polars wraps around it.
 #[must_use]
 pub fn innermost(mut error: &PolarsError) -> &PolarsError {
     while let PolarsError::Context { error: inner, .. }
@@ -166,7 +165,7 @@ pub fn innermost(mut error: &PolarsError) -> &PolarsError {
     error
 }
 
-/// A message without the plan that polars adds, which names nothing that the query names.
+/// Returns a message without the plan that polars appends, because its names are not those of the query.
 #[must_use]
 pub fn without_plan(message: &str) -> &str {
     message.split("\n\nResolved plan").next().unwrap_or(message)

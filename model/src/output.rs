@@ -1,9 +1,9 @@
-//! Output files, which get their names when they are whole, and temporary files and folders that have names.
+//! Output files, which get their names once they are complete, and named temporary files and folders.
 //!
-//! On Linux an output has no name until then (`O_TMPFILE`, open(2)), so that nothing is left of it however the
-//! program ends. Elsewhere, and on file systems that cannot do this, it is
-//! `.handlescope-PID-START-HOST-RANDOM.tmp` in the folder of the target. The first output of a run into a
-//! folder removes those there whose owner is gone, and the first temporary folder those beside it.
+//! On Linux an output file is unnamed until then (`O_TMPFILE`, open(2)), so nothing is left of it however the program
+//! ends. Elsewhere, and on file systems that cannot do this, it is `.handlescope-PID-START-HOST-RANDOM.tmp` in the
+//! folder of the target. The first output of a run into a folder removes such files there if their owner is gone; the
+//! first temporary folder does the same beside it.
 
 use std::collections::HashSet;
 use std::env;
@@ -21,17 +21,17 @@ use crate::stable_hash::name_of;
 const PREFIX: &str = ".handlescope-";
 const SUFFIX: &str = ".tmp";
 
-/// A temporary file whose owner cannot be asked for, being on another machine, is left alone for so long.
+/// Age at which a temporary file is removed if its owner cannot be checked, being on another machine.
 const FOREIGN_AGE: Duration = Duration::from_hours(24);
 
-/// A folder whose owner cannot be asked for is left alone for longer: a session reads its folders to its end.
+/// The same for folders. It is longer, because a session reads its folders until it ends.
 const FOREIGN_FOLDER_AGE: Duration = Duration::from_hours(24 * 7);
 
-/// A file that gets its name when it is whole. Dropping it before leaves nothing.
+/// A file that gets its name once it is complete. Dropping it earlier leaves nothing behind.
 #[derive(Debug)]
 pub struct OutputFile {
     file: File,
-    /// Temporary name, if it needs one.
+    /// The temporary name, if it needs one.
     name: Option<TempPath>,
 }
 
@@ -39,7 +39,7 @@ impl OutputFile {
     /// Starts a file that will appear at `target`, whose folder must exist.
     ///
     /// # Errors
-    /// When the folder does not exist or cannot be written.
+    /// If the folder does not exist or cannot be written.
     pub fn beside(target: &Path) -> io::Result<Self> {
         let folder = existing_folder_of(target)?;
         sweep(folder);
@@ -55,10 +55,10 @@ impl OutputFile {
         &self.file
     }
 
-    /// Gives the file its name; another file of that name is replaced at once by one with its permissions.
+    /// Gives the file its name. An existing file of that name is replaced atomically, and its permissions are kept.
     ///
     /// # Errors
-    /// When it cannot be renamed.
+    /// If it cannot be renamed.
     pub fn persist(self, target: &Path) -> io::Result<()> {
         #[cfg(unix)]
         if let Ok(replaced) = fs::metadata(target)
@@ -74,7 +74,7 @@ impl OutputFile {
             },
         };
         name.persist(target).or_else(|error| {
-            // On Windows, this one replaces also a file that is open, but none that is mapped into memory.
+            // On Windows, this call can replace an open file too, but not one that is mapped into memory.
             fs::rename(&error.path, target).map_err(|error| not_replaced(error, target))
         })
     }
@@ -102,11 +102,11 @@ impl Seek for OutputFile {
     }
 }
 
-/// A temporary file with a name, for what has to be opened by one. It goes when it is dropped, and when a
-/// later run finds that its owner is gone.
+/// Creates a named temporary file, for content that has to be opened by name. It is removed when dropped, or by a later
+/// run that finds its owner gone.
 ///
 /// # Errors
-/// When the folder does not exist or cannot be written.
+/// If the folder does not exist or cannot be written.
 pub fn named_in(folder: &Path) -> io::Result<NamedTempFile> {
     sweep(folder);
     let mut builder = named();
@@ -115,22 +115,22 @@ pub fn named_in(folder: &Path) -> io::Result<NamedTempFile> {
     builder.tempfile_in(folder)
 }
 
-/// A folder among the temporary files of the system, for what goes with the session. Only the user may enter it, because
-/// traces may be private whose extracts it holds. It goes like a file of [`named_in`].
+/// Creates a folder among the system's temporary files, for content that lives as long as the session. Only the user
+/// may enter it, because it holds extracts of traces that may be private. It is removed like a file of [`named_in`].
 ///
 /// # Errors
-/// When it cannot be made.
+/// If it cannot be created.
 pub fn temporary_folder() -> io::Result<TempDir> {
     let mut builder = named();
     set_mode(&mut builder, 0o700);
     folder_in(&env::temp_dir(), &builder)
 }
 
-/// A folder for work in progress within another one, as open to others as any new folder. It goes like a file of
-/// [`named_in`].
+/// Creates a folder for work in progress within another one, as open to others as any new folder. It is removed like a
+/// file of [`named_in`].
 ///
 /// # Errors
-/// When it cannot be made.
+/// If it cannot be created.
 pub fn working_folder_in(folder: &Path) -> io::Result<TempDir> {
     let mut builder = named();
     set_mode(&mut builder, 0o777);
@@ -149,7 +149,8 @@ pub fn is_in_use(path: &Path) -> bool {
     is_abandoned(path, kind.is_ok_and(|data| data.is_dir())) == Some(false)
 }
 
-/// Whether the owner of a temporary file or folder is gone; `None` if the name is not that of one.
+/// Whether the owner of a temporary file or folder is gone; `None` if the name is not that of a temporary file or
+/// folder.
 fn is_abandoned(path: &Path, is_folder: bool) -> Option<bool> {
     let name = path.file_name()?.to_str()?.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
     let max_age = if is_folder { FOREIGN_FOLDER_AGE } else { FOREIGN_AGE };
@@ -157,7 +158,7 @@ fn is_abandoned(path: &Path, is_folder: bool) -> Option<bool> {
     Some(is_gone(name, max_age, age))
 }
 
-/// Sets what users may do with a temporary file or folder, less what is denied to new files anyway.
+/// Sets the permissions of a temporary file or folder; the umask still applies.
 #[cfg(unix)]
 fn set_mode(builder: &mut tempfile::Builder<'_, '_>, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
@@ -167,13 +168,13 @@ fn set_mode(builder: &mut tempfile::Builder<'_, '_>, mode: u32) {
 #[cfg(not(unix))]
 fn set_mode(_: &mut tempfile::Builder<'_, '_>, _: u32) {}
 
-/// Makes a folder, and proves that files can be made in it.
+/// Creates a folder and checks that files can be created in it.
 ///
 /// # Errors
-/// When they cannot.
+/// If either fails.
 pub fn prepare_folder(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder).map_err(|error| match error.kind() {
-        // Folders above it are made, so that only their place can be missing, as a drive.
+        // The folders above are created too, so only the root can be missing, such as a drive.
         io::ErrorKind::NotFound => io::Error::new(error.kind(), "no folder can be made there"),
         _ => error,
     })?;
@@ -187,16 +188,16 @@ pub fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// The folder that a file is to be made in.
+/// Returns the folder that a file is to be created in.
 ///
 /// # Errors
-/// When it does not exist.
+/// If it does not exist.
 pub fn existing_folder_of(path: &Path) -> io::Result<&Path> {
     let folder = folder_of(path);
     if folder.is_dir() {
         return Ok(folder);
     }
-    // On Windows `a:b.txt` is a file of a drive, which its user may not have meant.
+    // On Windows `a:b.txt` is a file on a drive, which the user may not have meant.
     let reason = match drive_of(folder) {
         Some(drive) if !Path::new(&format!("{drive}:\\")).is_dir() => {
             format!("there is no drive {drive}:")
@@ -206,7 +207,7 @@ pub fn existing_folder_of(path: &Path) -> io::Result<&Path> {
     Err(io::Error::new(io::ErrorKind::NotFound, reason))
 }
 
-/// The letter of the drive that a path starts with; none but on Windows.
+/// Returns the drive letter that a path starts with; `None` except on Windows.
 fn drive_of(path: &Path) -> Option<char> {
     match path.components().next()? {
         Component::Prefix(prefix) => match prefix.kind() {
@@ -217,10 +218,10 @@ fn drive_of(path: &Path) -> Option<char> {
     }
 }
 
-/// Describes why an existing folder takes no file, without the name that the file would have had.
+/// Describes why an existing folder takes no file, without the name the file would have had.
 fn folder_error(error: io::Error) -> io::Error {
     match error.kind() {
-        // As for the folders of the kernel, of which /proc is one.
+        // The case for folders of the kernel, such as /proc.
         io::ErrorKind::NotFound => {
             io::Error::new(error.kind(), "no file can be made in this folder")
         }
@@ -228,8 +229,8 @@ fn folder_error(error: io::Error) -> io::Error {
     }
 }
 
-/// Describes why a file was not replaced. Windows denies it alike for want of permission and while
-/// a program has the file loaded.
+/// Describes why a file was not replaced. Windows reports a lack of permission and a file that a program has loaded in
+/// the same way.
 fn not_replaced(error: io::Error, target: &Path) -> io::Error {
     match error.kind() {
         kind @ io::ErrorKind::PermissionDenied if cfg!(windows) && target.exists() => {
@@ -239,13 +240,13 @@ fn not_replaced(error: io::Error, target: &Path) -> io::Error {
     }
 }
 
-/// A file without a name; `None` where there is no such thing.
+/// Creates an unnamed file; returns `None` if the system cannot do that.
 #[cfg(target_os = "linux")]
 fn unnamed(folder: &Path) -> io::Result<Option<File>> {
     use rustix::fs::{Mode, OFlags};
     use rustix::io::Errno;
 
-    // Without it, the file could not get a name.
+    // Without /proc, the file could not get a name.
     if !Path::new("/proc/self/fd").is_dir() {
         return Ok(None);
     }
@@ -263,14 +264,14 @@ fn unnamed(_: &Path) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// Gives a file without a name that of the target, or if there is such a file another one.
+/// Gives an unnamed file the name of the target, or a temporary name if the target exists.
 #[cfg(target_os = "linux")]
 fn link(file: &File, target: &Path) -> io::Result<Option<TempPath>> {
     use std::os::fd::AsRawFd;
 
     use rustix::fs::{AtFlags, CWD, linkat};
 
-    // As linkat(2) says, because AT_EMPTY_PATH needs a privilege.
+    // As linkat(2) recommends, because AT_EMPTY_PATH needs a privilege.
     let source = format!("/proc/self/fd/{}", file.as_raw_fd());
     let link = |name: &Path| {
         linkat(CWD, source.as_str(), CWD, name, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from)
@@ -288,7 +289,7 @@ fn link(_: &File, _: &Path) -> io::Result<Option<TempPath>> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// A temporary file or folder that has the name of its owner: process id, start of the process, and machine.
+/// Builds a temporary file or folder named after its owner: process id, process start time, and machine.
 fn named() -> tempfile::Builder<'static, 'static> {
     static OWNER: LazyLock<String> = LazyLock::new(|| {
         let pid = std::process::id();
@@ -299,15 +300,15 @@ fn named() -> tempfile::Builder<'static, 'static> {
     builder
 }
 
-/// The machine and, in a container, its processes: in another one a process id means something else.
+/// The machine and, in a container, its process namespace: elsewhere a process id means something else.
 static HOST: LazyLock<String> = LazyLock::new(|| {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let processes = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     name_of([name.as_bytes(), processes.as_os_str().as_encoded_bytes()])
 });
 
-/// Start time of a process, in ticks since boot (proc_pid_stat(5), field 22); `None` when there is
-/// no such process, or no such file.
+/// Returns the start time of a process in ticks since boot (proc_pid_stat(5), field 22); `None` if there is no such
+/// process or no such file.
 fn start_of(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name of the program, field 2, may hold spaces and parentheses.
@@ -315,7 +316,7 @@ fn start_of(pid: u32) -> Option<u64> {
     fields.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// Removes what programs that are gone left in a folder, once in a run.
+/// Removes what exited programs left in a folder, once per run.
 fn sweep(folder: &Path) {
     static SWEPT: Mutex<Option<HashSet<PathBuf>>> = Mutex::new(None);
     let is_new = lock(&SWEPT)
@@ -333,8 +334,8 @@ fn sweep(folder: &Path) {
     }
 }
 
-/// Whether the owner of a temporary file or folder, in whose name it is, is gone; one that cannot be asked for is at
-/// `max_age`.
+/// Whether the process named in a temporary file's name has exited; if that cannot be checked, whether the file is
+/// older than `max_age`.
 fn is_gone(name: &str, max_age: Duration, age: impl FnOnce() -> Option<Duration>) -> bool {
     let mut fields = name.split('-');
     let mut next = || fields.next();
@@ -384,7 +385,7 @@ mod tests {
     fn an_output_has_no_name_before_on_linux() {
         let folder = tempfile::tempdir().expect("a folder");
         let output = OutputFile::beside(&folder.path().join("a.txt")).expect("an output");
-        // Unless the file system of temporary folders cannot do it.
+        // It has one only if the file system of the temporary folder cannot do without.
         assert_eq!(output.name.is_none(), names(folder.path()).is_empty());
     }
 

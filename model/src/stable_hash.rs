@@ -1,21 +1,20 @@
-//! Names of files on disk, and identities in them, that stay the same whatever compiler built the program: std's hashers promise
-//! that for one version only.
+//! Hashes for names of files on disk, and for identities in them. They stay the same whatever compiler built the
+//! program; the hashers of std promise that for one version only.
 
 use sha2::{Digest, Sha256};
 
-/// Bytes of a name.
+/// Bytes of the hash in a name.
 const NAME_BYTES: usize = 8;
 
-/// Bytes of an identity: two of billions are not equal by chance.
+/// Bytes of an identity: enough that no two among billions are equal by chance.
 const IDENTITY_BYTES: usize = 16;
 
-/// 64 bits of the SHA-256 of some parts as hexadecimal digits. Where one part ends and the next begins
-/// counts, too.
+/// Returns 64 bits of the SHA-256 of some parts as hexadecimal digits. The boundaries between parts count, too.
 pub fn name_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     digits(parts, NAME_BYTES)
 }
 
-/// 128 bits of the SHA-256 of some parts as hexadecimal digits, likewise.
+/// Returns 128 bits of the SHA-256 of some parts, likewise.
 pub fn identity_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     digits(parts, IDENTITY_BYTES)
 }

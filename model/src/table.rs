@@ -1,6 +1,6 @@
-//! List of the tables of a trace.
+//! The list of the tables of a trace.
 
-/// Declares the tables: their enumeration, names and meanings, from one list.
+/// Declares the enumeration, names and meanings of the tables from one list.
 macro_rules! tables {
     (
         $( #[doc = $doc:literal] $table:ident = $name:literal; )+
@@ -15,18 +15,18 @@ macro_rules! tables {
         }
 
         impl Table {
-            /// Every table that is stored, in archive order.
+            /// Every stored table, in archive order.
             pub const ALL: [Self; [$( $name, )+].len()] = [ $( Self::$table, )+ ];
 
-            /// The tables that follow from others and are made when they are read.
+            /// The tables that are derived from others when they are read.
             pub const DERIVED: [Self; [$( $derived_name, )+].len()] = [ $( Self::$derived, )+ ];
 
-            /// The name, as in `module_loads`.
+            /// Returns the name, such as `module_loads`.
             pub const fn name(self) -> &'static str {
                 match self { $( Self::$table => $name, )+ $( Self::$derived => $derived_name, )+ }
             }
 
-            /// Description of the rows.
+            /// Returns the description of the rows.
             pub fn doc(self) -> &'static str {
                 match self {
                     $( Self::$table => $doc.trim_ascii_start(), )+
@@ -34,7 +34,7 @@ macro_rules! tables {
                 }
             }
 
-            /// Whether it follows from other tables, and is made when it is read.
+            /// Whether the table is derived from others when it is read.
             pub const fn is_derived(self) -> bool {
                 matches!(self, $( Self::$derived )|+)
             }
@@ -99,17 +99,17 @@ tables! {
 }
 
 impl Table {
-    /// The archive member that holds the table, as in `module_loads.parquet`.
+    /// Returns the name of the archive member that holds the table, such as `module_loads.parquet`.
     pub fn member(self) -> String {
         format!("{}.parquet", self.name())
     }
 
-    /// The tables that queries and exports have: all that are stored, and the events.
+    /// Returns the tables available to queries and exports: all stored ones, and the events.
     pub fn queried() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().chain([Self::Events])
     }
 
-    /// The stored table of a name, in any case.
+    /// Returns the stored table with this name, in any case.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|table| table.name().eq_ignore_ascii_case(name))
     }

@@ -1,13 +1,13 @@
-//! Text from outside: names out of traces and archives, names of files, words of a command line. It may
-//! hold anything, also what a terminal takes for a command or what turns the direction of writing.
+//! Text from outside: names from traces and archives, file names, command lines. It may contain anything, including
+//! terminal commands and characters that reverse the writing direction.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt;
 
-/// Text from outside, printed so that it can neither break lines, nor talk to a terminal, nor look like
-/// something else: what [`is_harmful`] is escaped as in Rust (`\n`, `\u{1b}`, `\u{202e}`), bytes that are no
-/// UTF-8 become U+FFFD. For text and paths.
+/// Text or a path from outside, printed so that it cannot break lines, control the terminal, or pass for something
+/// else. Characters that are [harmful](is_harmful) are escaped as in Rust (`\n`, `\u{1b}`, `\u{202e}`); bytes that are
+/// not UTF-8 become U+FFFD.
 #[derive(Debug, Clone, Copy)]
 pub struct Untrusted<T>(pub T);
 
@@ -17,9 +17,9 @@ impl<T: AsRef<OsStr>> fmt::Display for Untrusted<T> {
     }
 }
 
-/// Whether a character acts instead of being seen: C0, DEL, C1, the line ends U+2028 and U+2029, what controls the
-/// direction of writing, and what is invisible, so that two names look the same (Unicode's
-/// Default_Ignorable_Code_Point, with Bidi_Control in it).
+/// Whether a character has an effect instead of being visible: C0, DEL, C1, the line ends U+2028 and U+2029, controls
+/// of the writing direction, and invisible characters, which make two names look the same (Unicode's
+/// `Default_Ignorable_Code_Point`, which includes `Bidi_Control`).
 pub fn is_harmful(character: char) -> bool {
     character.is_control()
         || matches!(

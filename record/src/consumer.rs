@@ -1,4 +1,4 @@
-//! Events of a session in real time, on Windows.
+//! Reads the events of a session in real time, on Windows.
 #![allow(unsafe_code, reason = "the functions of Windows take pointers")]
 
 use std::{ffi::c_void, slice, thread, thread::JoinHandle};
@@ -24,10 +24,10 @@ use crate::{
     recorder::{EventSink, SessionEvent, SessionHeader},
 };
 
-/// Context of the callback.
+/// The context of the callback.
 struct Receiver {
     sink: EventSink,
-    /// The extended items of an event, a buffer reused for each.
+    /// The extended items of an event; the buffer is reused.
     items: Vec<u8>,
 }
 
@@ -40,7 +40,7 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// Reads the events of the session of this name, which ends with 0, until the session ends.
+    /// Reads the events of the session with this name until the session ends. The name must end with 0.
     pub fn start(logger: &mut [u16], sink: EventSink) -> Result<Consumer, SessionError> {
         let receiver = Box::into_raw(Box::new(Receiver { sink, items: Vec::new() }));
         let mut log = EVENT_TRACE_LOGFILEW {
@@ -56,7 +56,7 @@ impl Consumer {
         // SAFETY: `log` and the name it points to outlive the call; the receiver lives until the thread has ended.
         let handle = unsafe { OpenTraceW(&raw mut log) };
         if handle.Value == u64::MAX {
-            // SAFETY: nothing else has the receiver.
+            // SAFETY: nothing else uses the receiver.
             drop(unsafe { Box::from_raw(receiver) });
             let error = windows::core::Error::from_thread();
             return Err(SessionError::Failed {
@@ -66,7 +66,7 @@ impl Consumer {
         }
         let header = header(&log.LogfileHeader);
         let thread = thread::spawn(move || {
-            // SAFETY: it takes a handle by value; one that is closed ends the call.
+            // SAFETY: the call takes a handle by value; a closed handle ends the call.
             let _ = unsafe { ProcessTrace(&[handle], None, None) };
         });
         Ok(Consumer { handle, thread: Some(thread), receiver, header })
@@ -74,7 +74,7 @@ impl Consumer {
 }
 
 impl Consumer {
-    /// Waits for the last event of a session that was stopped.
+    /// Waits for the last event of a stopped session.
     pub fn wait(&mut self) {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -93,10 +93,11 @@ impl Drop for Consumer {
     }
 }
 
-/// Header of the session; missing fields are read from the system.
+/// Returns the header of the session; missing fields are read from the system.
 fn header(log: &TRACE_LOGFILE_HEADER) -> SessionHeader {
     let (mut counter, mut frequency) = (0, log.PerfFreq);
-    // SAFETY: the functions fill the integers they are given, and fail on no system since Windows XP (learn).
+    // SAFETY: the functions fill the integers they are given, and have not failed on any system since Windows XP
+    // (learn).
     let now = unsafe {
         let _ = QueryPerformanceCounter(&raw mut counter);
         if frequency == 0 {
@@ -106,7 +107,7 @@ fn header(log: &TRACE_LOGFILE_HEADER) -> SessionHeader {
     };
     let now = i64::from(now.dwHighDateTime) << 32 | i64::from(now.dwLowDateTime);
     let start_time = if log.StartTime == 0 { now } else { log.StartTime };
-    // SAFETY: every member of both unions is of plain integers.
+    // SAFETY: all members of both unions are plain integers.
     let (version, cpu_mhz) =
         unsafe { (log.Anonymous1.Version, log.Anonymous2.Anonymous.CpuSpeedInMHz) };
     let header = Header {
@@ -148,7 +149,7 @@ fn time_zone(zone: &TIME_ZONE_INFORMATION) -> Vec<u8> {
     bytes
 }
 
-/// The bytes of a GUID as it lies in memory.
+/// Returns the bytes of a GUID as in memory.
 fn bytes_of(guid: &GUID) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..4].copy_from_slice(&guid.data1.to_le_bytes());
@@ -158,7 +159,7 @@ fn bytes_of(guid: &GUID) -> [u8; 16] {
     bytes
 }
 
-/// Bytes at a pointer from Windows, which is null if there are none.
+/// Returns the bytes at a pointer from Windows, which is null if there are none.
 ///
 /// # Safety
 /// This many bytes must be valid while the result is used.
@@ -173,9 +174,9 @@ unsafe fn bytes_at<'a>(pointer: *const c_void, size: u16) -> &'a [u8] {
 /// Hands an event to the sink.
 ///
 /// # Safety
-/// To be called by ProcessTrace only, with a record that is valid until it returns, one at a time.
+/// Only ProcessTrace may call this, one call at a time, with a record that is valid until it returns.
 unsafe extern "system" fn on_event(record: *mut EVENT_RECORD) {
-    // SAFETY: see above; UserContext is the Context that `start` gave, which nothing else uses meanwhile.
+    // SAFETY: see above; UserContext is the Context set by `start`, which nothing else uses meanwhile.
     let (record, receiver) = unsafe {
         let record = &*record;
         (record, &mut *record.UserContext.cast::<Receiver>())

@@ -1,50 +1,50 @@
-//! The sessions that record the names of .NET's methods beside the kernel's session.
+//! Sessions that record the names of .NET methods beside the kernel's session.
 //!
-//! Keywords and levels are those of learn, "CLR ETW Keywords and Levels" and "Method ETW Events": events with names have the
-//! level verbose. A rundown lists the existing methods when its provider is enabled, so this one comes at the end (learn, "CLR
-//! ETW Providers").
+//! Keywords and levels are from learn, "CLR ETW Keywords and Levels" and "Method ETW Events": events with names have
+//! the level verbose. A rundown lists the existing methods when its provider is enabled, so it comes at the end (learn,
+//! "CLR ETW Providers").
 
 use serde::{Serialize, Serializer};
 
 use crate::family::Guid;
 
-/// A provider, and which of its events it logs.
+/// A provider and which of its events it logs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Provider {
     pub name: &'static str,
     pub guid: Guid,
-    /// Events of this level and below.
+    /// Logs events of this level and below.
     pub level: u8,
-    /// Events with one of these keywords.
+    /// Logs events with at least one of these keywords.
     pub keywords: Keywords,
 }
 
-/// Bits of keywords with their names.
+/// Keyword bits and their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Keywords {
-    /// All of them.
+    /// All bits together.
     #[serde(serialize_with = "as_hex")]
     pub value: u64,
-    /// The names of those that are set.
+    /// The names of the bits that are set.
     pub names: &'static [&'static str],
 }
 
-/// Time at which a session of a provider is started.
+/// When the session of a provider starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Begin {
     /// With the recording.
     WithRecording,
-    /// Started when the recording is to end; it lasts until no more events come.
+    /// When the recording is about to end; the session lasts until no more events come.
     AtEnd,
 }
 
-/// A session of a provider, whose trace is merged into that of the kernel.
+/// A session of a provider, whose trace is merged into the kernel's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProviderSession {
     /// Logger name.
     pub logger: &'static str,
-    /// Name of the file, in a folder for temporary files.
+    /// File name, within a temporary folder.
     pub log_file: &'static str,
     pub begin: Begin,
     pub provider: Provider,
@@ -56,7 +56,7 @@ pub struct ProviderSession {
     pub maximum_buffers: u32,
 }
 
-/// `LOG_VERBOSE`, which method events with names have.
+/// `LOG_VERBOSE`, the level of method events with names.
 const VERBOSE: u8 = 5;
 
 /// Buffers for a rundown, which logs as fast as it can.
@@ -78,7 +78,7 @@ static METHODS: ProviderSession = ProviderSession {
     maximum_buffers: BUFFERS,
 };
 
-/// With the methods of native images: nothing else names them where there is no toolkit that makes NGEN PDBs.
+/// Includes the methods of native images, because nothing else names them if there is no toolkit to make NGEN PDBs.
 static RUNDOWN: ProviderSession = ProviderSession {
     logger: "handlescope .NET rundown",
     log_file: "rundown.etl",
@@ -95,7 +95,7 @@ static RUNDOWN: ProviderSession = ProviderSession {
 };
 
 impl ProviderSession {
-    /// The sessions for .NET; of a ring, whose events are those of the last moments, the rundown only.
+    /// Returns the sessions for .NET. A ring has only the last moments' events, so for a ring it is only the rundown.
     pub fn dot_net(is_ring: bool) -> impl Iterator<Item = &'static ProviderSession> {
         [&METHODS, &RUNDOWN]
             .into_iter()

@@ -7,7 +7,7 @@ use thiserror::Error;
 /// An invalid value of an option.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum OptionError {
-    /// More object types than the kernel's filter has places for.
+    /// More object types than the kernel's filter has room for.
     #[error(
         "too many object types ({count}): the kernel's filter takes at most {MAX_TYPES}; name those that leak, \
          or none for all"
@@ -16,12 +16,12 @@ pub enum OptionError {
     /// Nothing between two `;`.
     #[error("an object type is empty; separate the types with ;, as in Event;File")]
     EmptyType,
-    /// A name that no object type of Windows has.
+    /// A name that no Windows object type can have.
     #[error(
         "{name:?} is not an object type: their names consist of ASCII letters, as in Event;File"
     )]
     TypeNotAscii { name: String },
-    /// A buffer that is too small, too large, or no whole number of KiB.
+    /// A buffer that is too small, too large, or not a whole number of KiB.
     #[error("a buffer must have {MIN_KIB} to {MAX_KIB} KiB, in whole KiB, not {bytes} bytes")]
     BufferSize { bytes: u64 },
     /// Too few buffers.
@@ -37,25 +37,25 @@ pub enum MergeError {
     /// The merging library is not installed.
     #[error("{library} of the Windows Performance Toolkit is not installed")]
     NoLibrary { library: &'static str },
-    /// It is not the library it should be.
+    /// The library is not the expected one.
     #[error("{library} has no CreateMergedTraceFile")]
     NoFunction { library: &'static str },
-    /// It returned an error code of Windows.
+    /// The library returned a Windows error code.
     #[error("CreateMergedTraceFile failed with {code:#x}")]
     Failed { code: u32 },
-    /// The trace cannot be replaced; the reason is that of the source.
+    /// The trace cannot be replaced, for the reason given by the source.
     #[error("the trace cannot be replaced by the merged one")]
     Replace(#[from] io::Error),
 }
 
-/// Places of the kernel's filter of object types (etwcontroller).
+/// Number of object types that the kernel's filter takes (etwcontroller).
 pub const MAX_TYPES: usize = 4;
 
-/// The size of a buffer in KiB (learn, `EVENT_TRACE_PROPERTIES`); before Windows 8 the most is 1024.
+/// Limits of a buffer's size in KiB (learn, `EVENT_TRACE_PROPERTIES`). Before Windows 8 the maximum is 1024.
 pub const MIN_KIB: u32 = 4;
 pub const MAX_KIB: u32 = 16384;
 
-/// Windows takes two buffers for each processor (learn, `EVENT_TRACE_PROPERTIES`), however few are asked for.
+/// Windows uses at least two buffers per processor (learn, `EVENT_TRACE_PROPERTIES`), however few are requested.
 pub const MIN_BUFFERS: u32 = 2;
 
 /// learn, `System Error Codes`.
@@ -71,7 +71,7 @@ pub enum SessionError {
         /// The system, as Rust calls it.
         system: &'static str,
     },
-    /// Not an administrator.
+    /// The user is not an administrator.
     #[error(
         "Windows records handles for administrators only; open the prompt with \"Run as administrator\""
     )]
@@ -87,21 +87,21 @@ pub enum SessionError {
         "Windows has reached its limit of sessions; logman query -ets lists those that could be stopped"
     )]
     TooMany,
-    /// Anything else.
+    /// Any other error.
     #[error("{call} failed with {code:#x}; xperf and wpr may record here, see handlescope wprp")]
     Failed {
-        /// The function of Windows.
+        /// The Windows function.
         call: &'static str,
-        /// Returned code: a system error code, or an NTSTATUS.
+        /// The returned code: a system error code or an NTSTATUS.
         code: u32,
     },
 }
 
 impl SessionError {
-    /// Converts the system error code of a call; 0 is success.
+    /// Converts a call's system error code; 0 means success.
     ///
     /// # Errors
-    /// The error, if it is one.
+    /// The error that the code stands for.
     pub fn check(call: &'static str, code: u32) -> Result<(), SessionError> {
         Err(match code {
             0 => return Ok(()),

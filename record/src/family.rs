@@ -1,11 +1,10 @@
-//! The families of kernel events that a session has, each with all of its names: in a session of our own, for WPR and
-//! for xperf.
+//! The families of kernel events in a session, each with all its names: for our own sessions, for WPR and for xperf.
 
 use std::fmt::{self, Display, Formatter};
 
 use serde::{Serialize, Serializer};
 
-/// A GUID, most significant digit first, as `windows::core::GUID::from_u128` takes it.
+/// A GUID, most significant digit first, as in `windows::core::GUID::from_u128`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guid(pub u128);
 
@@ -30,12 +29,12 @@ impl Serialize for Guid {
     }
 }
 
-/// An event whose stack is recorded: a `CLASSIC_EVENT_ID` of the stack-tracing list (learn).
+/// An event whose stack is recorded: a `CLASSIC_EVENT_ID` for the stack-tracing list (learn).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct StackEvent {
-    /// Keyword of WPR.
+    /// The WPR keyword.
     pub name: &'static str,
-    /// Keyword of xperf.
+    /// The xperf keyword.
     #[serde(skip)]
     pub xperf: &'static str,
     pub class: Guid,
@@ -43,7 +42,7 @@ pub struct StackEvent {
     pub opcode: u8,
 }
 
-/// A flag of the kernel logger, or one of its groups: the upper three bits are the index in the group mask, which is 0
+/// A flag of the kernel logger, or one of its groups. The upper three bits are the index in the group mask, which is 0
 /// for the flags (ntwmi.h, `PERF_GET_MASK_INDEX`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mask {
@@ -54,12 +53,12 @@ pub struct Mask {
 impl Mask {
     const INDEX_BITS: u32 = 0xE000_0000;
 
-    /// Index of its mask among the eight of the group mask.
+    /// Returns the index of its mask among the eight of the group mask.
     pub fn index(self) -> usize {
         (self.value >> Self::INDEX_BITS.trailing_zeros()) as usize
     }
 
-    /// Bits in that mask.
+    /// Returns its bits in that mask.
     pub fn bits(self) -> u32 {
         self.value & !Self::INDEX_BITS
     }
@@ -68,11 +67,11 @@ impl Mask {
 /// Events that are enabled together.
 pub struct Family {
     pub masks: &'static [Mask],
-    /// The keyword of a system provider of WPR.
+    /// The keyword of a WPR system provider.
     pub keyword: &'static str,
     /// The kernel flag of xperf.
     pub xperf: &'static str,
-    /// Events whose stacks are worth their space.
+    /// Events whose stacks are worth the space.
     pub stacks: &'static [StackEvent],
 }
 
@@ -91,7 +90,7 @@ const fn stack(name: &'static str, class: Guid, opcode: u8) -> StackEvent {
     StackEvent { name, xperf: name, class, opcode }
 }
 
-/// Names and command lines of processes, threads. The masks with index 0 are the flags of learn,
+/// Processes with names and command lines, and threads. The masks with index 0 are the flags in learn,
 /// `EVENT_TRACE_PROPERTIES`.
 pub static PROCESSES: Family = Family {
     masks: &[mask("EVENT_TRACE_FLAG_PROCESS", 0x1), mask("EVENT_TRACE_FLAG_THREAD", 0x2)],
@@ -100,7 +99,7 @@ pub static PROCESSES: Family = Family {
     stacks: &[],
 };
 
-/// The modules that addresses of stacks lie in.
+/// The modules that addresses of stacks belong to.
 pub static IMAGES: Family = Family {
     masks: &[mask("EVENT_TRACE_FLAG_IMAGE_LOAD", 0x4)],
     keyword: "Loader",
@@ -108,7 +107,7 @@ pub static IMAGES: Family = Family {
     stacks: &[],
 };
 
-/// Handles created, closed, duplicated. The groups are those of ntwmi.h; learn, `ObTrace`, names the first one.
+/// Handles created, closed and duplicated. The groups are from ntwmi.h; learn, `ObTrace`, names the first one.
 pub static HANDLES: Family = Family {
     masks: &[mask("PERF_OB_HANDLE", 0x8000_0040)],
     keyword: "Handle",
@@ -120,10 +119,10 @@ pub static HANDLES: Family = Family {
     ],
 };
 
-/// The one that `--drop-close-stacks` leaves out.
+/// The event whose stacks `--drop-close-stacks` leaves out.
 pub const HANDLE_CLOSE: StackEvent = stack("HandleClose", OBJECT, 33);
 
-/// Objects created and deleted, and each change of their reference counts.
+/// Objects created and deleted, and every change of their reference counts.
 pub static REFERENCES: Family = Family {
     masks: &[mask("PERF_OB_OBJECT", 0x8000_0080)],
     keyword: "Object",
@@ -136,8 +135,8 @@ pub static REFERENCES: Family = Family {
     ],
 };
 
-/// Known to xperf, but to no profile of WPR that was found (learn, `Stack`; MSO; ETWAnalyzer, `DumpObjectRefCommand.md`,
-/// which has it for xperf and leaves it out for WPR).
+/// Known to xperf, but not used in any WPR profile that was found (learn, `Stack`; MSO; ETWAnalyzer,
+/// `DumpObjectRefCommand.md`, which lists it for xperf and leaves it out for WPR).
 pub const OBJECT_DEREFERENCE: StackEvent = stack("ObjectDeReference", OBJECT, 51);
 
 /// Views of files mapped and unmapped.

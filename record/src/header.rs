@@ -1,8 +1,8 @@
-//! The header of a session in real time, and the extended items of its events, as they stand in a file.
+//! The header of a session in real time, and the extended items of its events, laid out as in a file.
 
 #![cfg_attr(not(any(windows, test)), allow(dead_code, reason = "only a session has them"))]
 
-/// FILETIMEs are in 100 ns.
+/// A FILETIME counts 100 ns.
 const FILETIMES_PER_SECOND: i128 = 10_000_000;
 
 /// `TRACE_LOGFILE_HEADER` (learn) of a 64-bit system.
@@ -25,11 +25,11 @@ pub struct Header {
 /// Bytes of `TIME_ZONE_INFORMATION`.
 const TIME_ZONE_BYTES: usize = 172;
 
-/// `ReservedFlags`: times are of the performance counter.
+/// `ReservedFlags`: times are ticks of the performance counter.
 const PERFORMANCE_COUNTER: u32 = 1;
 
 impl Header {
-    /// The bytes of the structure; what is known only at the end of a session is 0.
+    /// Returns the bytes of the structure. Fields known only at the end of a session are 0.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(280);
         let mut add = |value: &[u8]| bytes.extend_from_slice(value);
@@ -47,7 +47,7 @@ impl Header {
         let mut zone = self.time_zone.clone();
         zone.resize(TIME_ZONE_BYTES, 0);
         add(&zone);
-        add(&[0; 4]); // aligns what follows
+        add(&[0; 4]); // align the next field
         [self.boot_time, self.frequency, self.start_time]
             .iter()
             .for_each(|value| add(&value.to_le_bytes()));
@@ -57,7 +57,7 @@ impl Header {
     }
 }
 
-/// The performance counter at a time, of both at another time.
+/// Returns the performance counter at a time, given both clocks `now`.
 pub fn counter_at(filetime: i64, now: (i64, i64), frequency: i64) -> i64 {
     let (counter, now) = now;
     let passed = i128::from(now) - i128::from(filetime);
@@ -65,8 +65,8 @@ pub fn counter_at(filetime: i64, now: (i64, i64), frequency: i64) -> i64 {
     i64::try_from(i128::from(counter) - ticks).unwrap_or(counter)
 }
 
-/// Adds an extended item to those of an event, as files have them: its size in whole eight bytes, its type, whether
-/// another one follows, the size of its data, the data.
+/// Adds an extended item to those of an event, laid out as in a file: its size rounded up to eight bytes, its type,
+/// whether another one follows, the size of its data, the data.
 pub fn add_item(items: &mut Vec<u8>, kind: u16, follows: bool, data: &[u8]) {
     let size = (8 + data.len()).next_multiple_of(8);
     let head = [size as u16, kind, u16::from(follows), data.len() as u16];

@@ -1,14 +1,13 @@
-//! Plan of a recording of handle events as plain data: [`SessionPlan`] for a session of our own,
-//! and its equivalents for the tools of Windows, a [WPR profile](wpr_profile) and [command
-//! lines](xperf_commands).
+//! Plan of a recording of handle events as plain data: [`SessionPlan`] for a session of our own, and its equivalents
+//! for the Windows tools, a [WPR profile](wpr_profile) and [command lines](xperf_commands).
 //!
-//! This crate depends on no other crate of the workspace, so that its part for Windows can be checked from anywhere in
+//! This crate depends on no other crate of the workspace, so that its Windows part can be checked from anywhere in
 //! seconds.
 //!
-//! Where a fact comes from:
-//! * `learn`: <https://learn.microsoft.com>, the page of the structure or element that is named
+//! Sources of facts:
+//! * `learn`: <https://learn.microsoft.com>, the page of the named structure or element
 //! * `ntwmi.h`: <https://github.com/winsiderss/systeminformer>, `phnt/include/ntwmi.h`
-//! * `MSO`: <https://github.com/microsoft/MSO-Scripts>, `src/WPRP`, of which `Handles.wprp` unless another is named
+//! * `MSO`: <https://github.com/microsoft/MSO-Scripts>, `src/WPRP`, file `Handles.wprp` unless another is named
 //! * `etwcontroller`: <https://github.com/Alois-xx/etwcontroller>, `ETWController/ETW/MultiProfile.wprp`
 //! * `ETWAnalyzer`: <https://github.com/Siemens-Healthineers/ETWAnalyzer>, `ETWAnalyzer/Documentation`
 

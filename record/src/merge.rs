@@ -1,4 +1,4 @@
-//! Identities of images, facts of the system and NGEN PDBs, which a merge adds to a trace, on Windows.
+//! Merges a trace, which adds identities of images, facts about the system and NGEN PDBs, on Windows.
 #![allow(unsafe_code, reason = "the functions of Windows take pointers")]
 
 use std::{
@@ -33,10 +33,10 @@ const TOOLKIT: &str = r"Windows Kits\10\Windows Performance Toolkit";
 /// Information`).
 const EVERYTHING: u32 = 0x000F_FFFF;
 
-/// learn, `CreateMergedTraceFile`: the merged file, the files and their number, what is added.
+/// learn, `CreateMergedTraceFile`. Parameters: the merged file, the files and their number, what to add.
 type CreateMergedTraceFile = unsafe extern "system" fn(PCWSTR, *const PCWSTR, u32, u32) -> u32;
 
-/// Merges a trace with further ones and adds data that the session does not write. If it fails, the trace is
+/// Merges a trace with further ones and adds data that the session does not write. If that fails, the trace is
 /// unchanged.
 pub fn merged(trace: &Path, further: &FurtherTraces) -> Result<(), MergeError> {
     let library = load().ok_or(MergeError::NoLibrary { library: LIBRARY })?;
@@ -57,24 +57,24 @@ fn merge<'a>(
     traces: impl Iterator<Item = &'a Path>,
     merged: &Path,
 ) -> Result<(), MergeError> {
-    // SAFETY: the library is loaded, the name ends with 0.
+    // SAFETY: the library is loaded and the name ends with 0.
     let function = unsafe { GetProcAddress(library, s!("CreateMergedTraceFile")) };
     let function = function.ok_or(MergeError::NoFunction { library: LIBRARY })?;
-    // SAFETY: this is the documented declaration of the function of this name.
+    // SAFETY: this is the documented declaration of the function with this name.
     let create: CreateMergedTraceFile = unsafe { mem::transmute(function) };
     let merged = wide(merged);
     let names: Vec<Vec<u16>> = traces.map(wide).collect();
     let traces: Vec<PCWSTR> = names.iter().map(|name| PCWSTR(name.as_ptr())).collect();
     let (first, count) = (traces.as_ptr(), traces.len() as u32);
-    // SAFETY: the names end with 0, there are as many traces as are said, and all outlive the call.
+    // SAFETY: the names end with 0, `count` is the number of traces, and all outlive the call.
     match unsafe { create(PCWSTR(merged.as_ptr()), first, count, EVERYTHING) } {
         0 => Ok(()),
         code => Err(MergeError::Failed { code }),
     }
 }
 
-/// The library beside this program, in the system's folder, or where the toolkit is installed; never from the current
-/// folder.
+/// Loads the library from this program's folder, the system's folder or the toolkit's folder, but never from the
+/// current folder.
 fn load() -> Option<HMODULE> {
     let installed = ["ProgramFiles(x86)", "ProgramFiles"].into_iter().filter_map(env::var_os);
     let installed = installed.map(|folder| Path::new(&folder).join(TOOLKIT).join(LIBRARY));

@@ -1,13 +1,13 @@
-//! The kernel's filter of handle events by the type of their object.
+//! The kernel's filter of handle events by object type.
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
 use crate::error::{MAX_TYPES, OptionError};
 
-/// Characters of a name that the filter compares.
+/// Number of characters of a name that the filter compares.
 const TAG_BYTES: usize = 4;
 
-/// Types that leak, as the kernel writes them: the filter compares bytes, so that `event` would match nothing.
+/// Types that leak, spelled like the kernel does. The filter compares bytes, so `event` would match nothing.
 const KNOWN: [&str; 23] = [
     "ALPC Port",
     "Desktop",
@@ -34,7 +34,7 @@ const KNOWN: [&str; 23] = [
     "WaitCompletionPacket",
 ];
 
-/// A type of kernel objects, by its name.
+/// A type of kernel objects, identified by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectType {
     name: String,
@@ -59,12 +59,12 @@ impl ObjectType {
         Ok(ObjectType { name: name.to_owned(), tag })
     }
 
-    /// Name of the type; spelled as the kernel does if it is a known one.
+    /// Returns the name of the type; a known one is spelled like the kernel does.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Value that the kernel compares: the first four characters of the name, padded with spaces
+    /// Returns the value that the kernel compares: the first four characters of the name, padded with spaces
     /// (etwcontroller).
     pub fn filter(&self) -> u32 {
         u32::from_le_bytes(self.tag)
@@ -84,17 +84,17 @@ impl Serialize for ObjectType {
 /// `EventTraceObjectTypeFilterInformation` (ntwmi.h, `EVENT_TRACE_INFORMATION_CLASS`).
 const TYPE_FILTER_CLASS: u32 = 17;
 
-/// The types of objects whose handles are recorded; none for all. Types that start with the same four characters are
-/// one for the kernel.
+/// The object types whose handles are recorded; empty for all types. The kernel does not distinguish types that start
+/// with the same four characters.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct ObjectTypes(Vec<ObjectType>);
 
 impl ObjectTypes {
-    /// Reads `Event;File`.
+    /// Parses a list such as `Event;File`.
     ///
     /// # Errors
-    /// When a name is empty or not ASCII, and when there are more than four.
+    /// If a name is empty or not ASCII, or there are more than four types.
     pub fn parse(text: &str) -> Result<ObjectTypes, OptionError> {
         let mut types: Vec<ObjectType> = Vec::new();
         for name in text.split(';') {
@@ -114,8 +114,8 @@ impl ObjectTypes {
         self.0.is_empty()
     }
 
-    /// The request that sets the filter of a session, for `NtSetSystemInformation` (ntwmi.h,
-    /// `EVENT_TRACE_TAG_FILTER_INFORMATION`): the class, filled up to 8 bytes, the session's handle, a number for each
+    /// Returns the request that sets the filter of a session, for `NtSetSystemInformation` (ntwmi.h,
+    /// `EVENT_TRACE_TAG_FILTER_INFORMATION`): the class, padded to 8 bytes, the session's handle, and a number for each
     /// type.
     pub fn request(&self, session: u64) -> Vec<u32> {
         let (low, high) = (session as u32, (session >> 32) as u32);
@@ -123,7 +123,7 @@ impl ObjectTypes {
         [TYPE_FILTER_CLASS, 0, low, high].into_iter().chain(filters).collect()
     }
 
-    /// The types in the order in which they were named.
+    /// Iterates over the types in the given order.
     pub fn iter(&self) -> impl Iterator<Item = &ObjectType> {
         self.0.iter()
     }
@@ -142,7 +142,7 @@ mod tests {
     fn the_filter_has_the_first_four_characters_filled_up_with_spaces() {
         assert_eq!(tags("Event;File;Key;ALPC Port"), ["Even", "File", "Key ", "ALPC"]);
         let event = ObjectTypes::parse("Event").expect("a type");
-        // As pool tags: the first character is the lowest byte.
+        // Like pool tags: the first character is the lowest byte.
         assert_eq!(event.iter().map(ObjectType::filter).collect::<Vec<_>>(), [0x6E65_7645]);
     }
 

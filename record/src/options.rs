@@ -16,21 +16,21 @@ use crate::{
     object_type::ObjectTypes,
 };
 
-/// Events to record; those of processes, images and handles always are.
+/// The events to record; processes, images and handles are always recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Events {
-    /// Each change of a reference count, too.
+    /// Also record every change of a reference count.
     pub references: bool,
-    /// File mappings, too.
+    /// Also record file mappings.
     pub mappings: bool,
-    /// VirtualAlloc and VirtualFree, too.
+    /// Also record VirtualAlloc and VirtualFree.
     pub virtual_alloc: bool,
-    /// No stacks of closes.
+    /// Leave out the stacks of closes.
     pub drop_close_stacks: bool,
 }
 
 impl Events {
-    /// In the order in which they are written everywhere.
+    /// Iterates over the families in the order in which they are written everywhere.
     pub fn families(self) -> impl Iterator<Item = &'static Family> {
         let families = [
             (true, &PROCESSES),
@@ -43,7 +43,7 @@ impl Events {
         families.into_iter().filter_map(|(is_recorded, family)| is_recorded.then_some(family))
     }
 
-    /// The events whose stacks are recorded.
+    /// Iterates over the events whose stacks are recorded.
     pub fn stacks(self) -> impl Iterator<Item = StackEvent> {
         let stacks = self.families().flat_map(|family| family.stacks.iter().copied());
         stacks.filter(move |event| !self.drop_close_stacks || *event != HANDLE_CLOSE)
@@ -56,24 +56,24 @@ pub struct BufferSize {
 }
 
 impl BufferSize {
-    /// A size in bytes.
+    /// Creates a size from bytes.
     ///
     /// # Errors
-    /// When it is less than 4 KiB, more than 16 MiB, or no whole number of KiB.
+    /// If it is less than 4 KiB, more than 16 MiB, or not a whole number of KiB.
     pub fn new(bytes: u64) -> Result<BufferSize, OptionError> {
         let kib = u32::try_from(bytes / 1024).ok().filter(|_| bytes.is_multiple_of(1024));
         let kib = kib.filter(|kib| (MIN_KIB..=MAX_KIB).contains(kib));
         kib.map(|kib| BufferSize { kib }).ok_or(OptionError::BufferSize { bytes })
     }
 
-    /// KiB.
+    /// Returns the size in KiB.
     pub fn kib(self) -> u32 {
         self.kib
     }
 }
 
 impl Default for BufferSize {
-    /// Buffer size that MSO uses for kernel events.
+    /// The buffer size that MSO uses for kernel events.
     fn default() -> BufferSize {
         BufferSize { kib: 1024 }
     }
@@ -90,7 +90,7 @@ impl BufferCount {
     /// Creates a buffer count.
     ///
     /// # Errors
-    /// When they are fewer than two.
+    /// If it is less than two.
     pub fn new(count: u32) -> Result<BufferCount, OptionError> {
         match count {
             MIN_BUFFERS.. => Ok(BufferCount(count)),
@@ -109,19 +109,19 @@ impl Default for BufferCount {
     }
 }
 
-/// Target of the events.
+/// Where the events go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// A file that grows until the recording ends.
     File(PathBuf),
-    /// Buffers in memory, of which the oldest is overwritten; a file when the recording ends.
+    /// Buffers in memory, the oldest of which is overwritten; they are written to a file when the recording ends.
     Ring(PathBuf),
-    /// A program that reads them now.
+    /// A program that reads the events as they come.
     RealTime,
 }
 
 impl Target {
-    /// The resulting file; for events read in real time, one that other tools can write.
+    /// Returns the resulting file; for events read in real time, one that other tools could write.
     pub fn file(&self) -> &Path {
         match self {
             Target::File(path) | Target::Ring(path) => path,
@@ -130,12 +130,12 @@ impl Target {
     }
 }
 
-/// Conditions that end a recording by themselves.
+/// A condition that ends a recording automatically.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StopCondition {
-    /// Processes to watch, in the filter language.
+    /// The processes to watch, in the filter language.
     pub processes: String,
-    /// It ends when one of them has more outstanding handles.
+    /// The recording ends when one of the processes has more outstanding handles than this.
     pub handles_above: u64,
 }
 
@@ -143,16 +143,16 @@ pub struct StopCondition {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordOptions {
     pub events: Events,
-    /// The types of objects whose handles are recorded; none for all.
+    /// The object types whose handles are recorded; empty for all types.
     pub types: ObjectTypes,
-    /// The names of .NET's methods, too.
+    /// Whether to record the names of .NET methods, too.
     pub dot_net: bool,
     pub buffer_size: BufferSize,
     pub buffers: BufferCount,
     pub target: Target,
-    /// The end; `None` if it has none.
+    /// How long to record; `None` for no limit.
     pub duration: Option<Duration>,
-    /// The recording ends when one of them holds.
+    /// The recording ends when one of these holds.
     pub stop_when: Vec<StopCondition>,
 }
 

@@ -1,4 +1,4 @@
-//! The session that records: what `StartTrace` and `TraceSetInformation` are called with.
+//! The session that records: the arguments of `StartTrace` and `TraceSetInformation`.
 
 use std::path::PathBuf;
 
@@ -15,10 +15,10 @@ use crate::{
 const KERNEL_LOGGER: &str = "NT Kernel Logger";
 const SYSTEM_TRACE_CONTROL: Guid = Guid(0x9e814aad_3204_11d2_9a82_006008a86939);
 
-/// `Wnode.ClientContext`: times are of the performance counter (learn, `WNODE_HEADER`).
+/// `Wnode.ClientContext`: times are ticks of the performance counter (learn, `WNODE_HEADER`).
 const PERFORMANCE_COUNTER: u32 = 1;
 
-/// Seconds after which a buffer is written that is not full, so that events can be counted while they are recorded.
+/// Seconds after which even a partly filled buffer is written, so that events can be counted while they are recorded.
 const FLUSH_SECONDS: u32 = 1;
 
 /// learn, `Logging Mode Constants`.
@@ -29,10 +29,10 @@ const BUFFERING: (&str, u32) = ("EVENT_TRACE_BUFFERING_MODE", 0x400);
 /// The configuration of a session.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SessionPlan {
-    /// The name of the session. There is one kernel logger of this name.
+    /// The name of the session. Only one session has the kernel logger's name.
     pub logger: &'static str,
     pub logger_guid: Guid,
-    /// The file that is written, in a ring's case at the end; none in real time.
+    /// The file to write, for a ring only at the end; `None` in real time.
     #[serde(serialize_with = "path_as_text")]
     pub log_file: Option<PathBuf>,
     /// `LogFileMode`
@@ -41,7 +41,7 @@ pub struct SessionPlan {
     pub clock: u32,
     /// `BufferSize`, KiB.
     pub buffer_kib: u32,
-    /// `MinimumBuffers`; Windows raises it to two for each processor.
+    /// `MinimumBuffers`; Windows raises it to two per processor.
     pub minimum_buffers: u32,
     /// `MaximumBuffers`
     pub maximum_buffers: u32,
@@ -49,29 +49,29 @@ pub struct SessionPlan {
     pub flush_seconds: u32,
     /// `EnableFlags`
     pub enable_flags: Flags,
-    /// `TraceSystemTraceEnableFlagsInfo`, for `TraceSetInformation`. Holds the enable flags, too, because it takes
-    /// their place.
+    /// `TraceSystemTraceEnableFlagsInfo`, for `TraceSetInformation`. It includes the enable flags, because it replaces
+    /// them.
     pub group_mask: GroupMask,
     /// `TraceStackTracingInfo`, for `TraceSetInformation`.
     pub stack_events: Vec<StackEvent>,
-    /// `EventTraceObjectTypeFilterInformation`, for `NtSetSystemInformation` (ntwmi.h, etwcontroller); no filter if
-    /// there are none.
+    /// `EventTraceObjectTypeFilterInformation`, for `NtSetSystemInformation` (ntwmi.h, etwcontroller); if empty, no
+    /// filter is set.
     pub object_types: ObjectTypes,
-    /// The sessions of providers beside it.
+    /// Sessions of providers that run beside it.
     pub provider_sessions: Vec<ProviderSession>,
-    /// The session ends after so many seconds; never, if none is given.
+    /// The session ends after this many seconds; `None` for no limit.
     pub duration_seconds: Option<f64>,
-    /// The session ends when one of them holds.
+    /// The session ends when one of these holds.
     pub stop_when: Vec<StopCondition>,
 }
 
-/// Bits with their names.
+/// Bits and their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Flags {
-    /// All of them.
+    /// All bits together.
     #[serde(serialize_with = "as_hex")]
     pub value: u32,
-    /// The names of those that are set.
+    /// The names of the bits that are set.
     pub names: Vec<&'static str>,
 }
 
@@ -80,7 +80,7 @@ pub struct Flags {
 pub struct GroupMask {
     #[serde(serialize_with = "each_as_hex")]
     pub masks: [u32; 8],
-    /// The names of the groups that are set beside the enable flags.
+    /// The names of the groups that are set besides the enable flags.
     pub names: Vec<&'static str>,
 }
 
@@ -100,10 +100,10 @@ impl GroupMask {
 }
 
 impl SessionPlan {
-    /// The session that records what is asked for.
+    /// Plans the session for these options.
     pub fn new(options: &RecordOptions) -> SessionPlan {
         let (mode, log_file) = match &options.target {
-            // In real time as well, so that events are counted while they are recorded.
+            // Also in real time, so that events are counted while they are recorded.
             Target::File(path) => (&[FILE, REAL_TIME][..], Some(path)),
             Target::Ring(path) => (&[BUFFERING][..], Some(path)),
             Target::RealTime => (&[REAL_TIME][..], None),
@@ -128,7 +128,7 @@ impl SessionPlan {
             buffer_kib: options.buffer_size.kib(),
             minimum_buffers: options.buffers.get(),
             maximum_buffers: options.buffers.get(),
-            // A ring is written once, at the end.
+            // A ring is written only once, at the end.
             flush_seconds: if mode == [BUFFERING] { 0 } else { FLUSH_SECONDS },
             enable_flags,
             group_mask,
@@ -145,7 +145,7 @@ impl SessionPlan {
 }
 
 impl SessionPlan {
-    /// Whether events stay in memory until the session ends, and are written then.
+    /// Whether events stay in memory and are written when the session ends.
     pub fn is_ring(&self) -> bool {
         self.log_file_mode.value == BUFFERING.1
     }

@@ -1,4 +1,4 @@
-//! Recording as a profile for WPR, which is part of Windows.
+//! Recording with a profile for WPR, which is part of Windows.
 
 use std::io::{self, Write};
 
@@ -12,10 +12,10 @@ use crate::{
     options::{BufferCount, BufferSize, Events},
 };
 
-/// The name of the profile, after `!` in `wpr -start FILE!NAME`.
+/// The name of the profile, as in `wpr -start FILE!NAME`.
 pub const PROFILE_NAME: &str = "Handle";
 
-/// WPR finds a profile by an id of its name, detail and logging mode (learn, "3. Profile Definitions").
+/// WPR finds a profile by an id made of its name, detail level and logging mode (learn, "3. Profile Definitions").
 const FILE_PROFILE: &str = "Handle.Verbose.File";
 const MEMORY_PROFILE: &str = "Handle.Verbose.Memory";
 
@@ -29,7 +29,7 @@ const DOT_NET_PROVIDER: &str = "EventProvider_DotNet";
 const HEAP_COLLECTOR: &str = "HeapEventCollector_handlescope";
 const HEAP_PROVIDER: &str = "HeapEventProvider_handlescope";
 
-/// Microsoft-Windows-Win32k with its keywords of GDI and USER handles (MSO, `Handles.wprp`).
+/// Microsoft-Windows-Win32k with the keywords for GDI and USER handles (MSO, `Handles.wprp`).
 const WIN32K: [(&str, &str); 5] = [
     ("Id", WIN32K_PROVIDER),
     ("Name", "8c416c79-d49b-4f01-a467-e56d3aa8234c"),
@@ -39,9 +39,9 @@ const WIN32K: [(&str, &str); 5] = [
 ];
 const WIN32K_KEYWORDS: [(&str, &str); 1] = [("Keywords", "0x30000000000")];
 
-/// WPR's own provider, which stands for .NET's runtime while it records and for its rundown when it saves. The keywords
-/// are those of WPR (MSO, `CLR.wprp`): Loader, JIT, EndEnumeration, then Loader, JIT, EndRundown, and the maps from IL
-/// to code of both. WPR makes NGEN PDBs, so that the rundown need not name the methods of native images.
+/// WPR's own provider, which means .NET's runtime while recording and its rundown when saving. The keywords are those
+/// of WPR (MSO, `CLR.wprp`): Loader, JIT, EndEnumeration, then Loader, JIT, EndRundown, and for both the maps from IL
+/// to code. WPR makes NGEN PDBs, so the rundown need not name the methods of native images.
 const DOT_NET: [(&str, &str); 4] = [
     ("Id", DOT_NET_PROVIDER),
     ("Name", "DotNetProvider"),
@@ -51,45 +51,44 @@ const DOT_NET: [(&str, &str); 4] = [
 const DOT_NET_KEYWORDS: [(&str, &str); 2] =
     [("Keywords", "0x20098"), ("CaptureStateOnSave", "0x20118")];
 
-/// Stacks of heaps. They are asked of the kernel's provider (MSO, `Heap.wprp`), and without them no leaked block has
+/// Stacks of heaps. They are requested from the kernel's provider (MSO, `Heap.wprp`); without them, no leaked block has
 /// its code.
 const HEAP_STACKS: [&str; 3] = ["HeapAllocation", "HeapReallocation", "HeapCreate"];
 
-/// Stacks that were seen before are written as a key (learn, `StackCaching`). The figures are those of MSO for
-/// recordings with many stacks; the size is in KB.
+/// Repeated stacks are written as a key (learn, `StackCaching`). The numbers are those of MSO for recordings with many
+/// stacks; the size is in KB.
 const STACK_CACHING: [(&str, &str); 2] = [("BucketCount", "256"), ("CacheSize", "3072")];
 
-/// Events added by the merge: identities of images, without which no symbol is found, and those
-/// that MSO adds besides.
+/// Events added by the merge: identities of images, without which no symbols are found, and what else MSO adds.
 const CUSTOM_EVENTS: [&str; 4] = ["ImageId", "BuildInfo", "VolumeMapping", "EventMetadata"];
 
-/// Providers of a profile besides the kernel.
+/// Providers of a profile other than the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProviderSelection {
     /// Process ids whose heaps are recorded.
     pub heap_pids: Vec<u32>,
-    /// Handles of GDI and USER.
+    /// Whether to record handles of GDI and USER.
     pub gdi_user: bool,
-    /// The names of .NET's methods.
+    /// Whether to record the names of .NET methods.
     pub dot_net: bool,
 }
 
 impl ProviderSelection {
-    /// The ids of those that log events of manifests.
+    /// Returns the ids of the selected providers that log manifest-based events.
     fn event_providers(&self) -> impl Iterator<Item = &'static str> + Clone {
         let providers = [(self.gdi_user, WIN32K_PROVIDER), (self.dot_net, DOT_NET_PROVIDER)];
         providers.into_iter().filter_map(|(is_recorded, id)| is_recorded.then_some(id))
     }
 }
 
-/// Writes the profile, for a recording to a file and for one in memory. Without a `count`, each collector has as many
+/// Writes the profile, both for recording to a file and in memory. Without a `count`, each collector has as many
 /// buffers as in MSO.
 ///
-/// The order of elements is that of learn, `WPRControlProfiles Schema`: collectors, providers, profiles, and after
-/// them what is merged.
+/// The order of elements follows learn, `WPRControlProfiles Schema`: collectors, providers, profiles, and then what is
+/// merged.
 ///
 /// # Errors
-/// When `out` cannot be written.
+/// If `out` cannot be written.
 pub fn wpr_profile(
     events: Events,
     selection: &ProviderSelection,
@@ -130,7 +129,7 @@ pub fn wpr_profile(
 struct Collector {
     element: &'static str,
     attributes: &'static [(&'static str, &'static str)],
-    /// Number of buffers unless one is given (MSO, `Handles.wprp` and `Heap.wprp`).
+    /// Default number of buffers (MSO, `Handles.wprp` and `Heap.wprp`).
     buffers: u32,
     caches_stacks: bool,
     is_used: fn(&ProviderSelection) -> bool,
@@ -155,7 +154,7 @@ static COLLECTORS: [Collector; 3] = [
         element: "HeapEventCollector",
         attributes: &[("Id", HEAP_COLLECTOR), ("Name", "handlescope heap")],
         buffers: 768,
-        // WPR takes it from 10.0.19559 on (MSO, `Heap.19559.wprp`), and that of Windows 10 is older.
+        // WPR accepts it from 10.0.19559 on (MSO, `Heap.19559.wprp`), but the one in Windows 10 is older.
         caches_stacks: false,
         is_used: |selection| !selection.heap_pids.is_empty(),
     },
@@ -165,7 +164,7 @@ fn stack_caching<W: Write>(xml: &mut Writer<W>) -> io::Result<()> {
     xml.create_element("StackCaching").with_attributes(STACK_CACHING).write_empty().map(drop)
 }
 
-/// Handles of GDI and USER, methods of .NET, and heaps (learn, `HeapEventProvider`).
+/// Writes the providers for handles of GDI and USER, methods of .NET, and heaps (learn, `HeapEventProvider`).
 fn selected_providers<W: Write>(
     xml: &mut Writer<W>,
     selection: &ProviderSelection,
@@ -190,7 +189,7 @@ fn selected_providers<W: Write>(
     Ok(())
 }
 
-/// A provider of events with manifests, and the elements that list its keywords.
+/// Writes a provider of manifest-based events and the lists of its keywords.
 fn event_provider<W: Write>(
     xml: &mut Writer<W>,
     attributes: &[(&str, &str)],
@@ -251,7 +250,7 @@ fn profiles<W: Write>(xml: &mut Writer<W>, selection: &ProviderSelection) -> io:
     Ok(())
 }
 
-/// A collector of a profile, with what `write` makes of its providers.
+/// Writes a collector of a profile; `write` adds its providers.
 fn provided<W: Write>(
     xml: &mut Writer<W>,
     element: &str,
@@ -262,7 +261,7 @@ fn provided<W: Write>(
     collector.write_inner_content(write).map(drop)
 }
 
-/// A list of values.
+/// Writes a list of values.
 fn listed<W: Write>(
     xml: &mut Writer<W>,
     list: &str,
@@ -288,7 +287,7 @@ fn merge<W: Write>(xml: &mut Writer<W>) -> io::Result<()> {
     Ok(())
 }
 
-/// `<Name Value="…"/>`
+/// Writes `<Name Value="…"/>`.
 fn value<W: Write>(xml: &mut Writer<W>, name: &str, value: &str) -> io::Result<()> {
     xml.create_element(name).with_attribute(("Value", value)).write_empty()?;
     Ok(())

@@ -28,16 +28,16 @@ use crate::{
     recorder::FurtherTraces,
 };
 
-/// The longest path that ferrisetw passes on whole, in UTF-16 units.
+/// The longest path that ferrisetw passes on completely, in UTF-16 units.
 const MAX_PATH_LENGTH: usize = 200;
 
-/// A rundown has ended when no event came for so long; each process begins its own when it gets to it.
+/// A rundown is over once no event came for this long, because each process begins its own when it gets to it.
 const QUIET: Duration = Duration::from_secs(3);
 
 /// Maximum time of a rundown (learn, "CLR ETW Providers", advises 30 to 60 seconds).
 const MAX_RUNDOWN: Duration = Duration::from_secs(60);
 
-/// Interval at which the arrival of more events is checked.
+/// How often the arrival of more events is checked.
 const TICK: Duration = Duration::from_millis(100);
 
 /// `ERROR_FILENAME_EXCED_RANGE`, `ERROR_CANNOT_MAKE` and `ERROR_INVALID_HANDLE` (learn, `System Error Codes`).
@@ -45,7 +45,7 @@ const NAME_TOO_LONG: u32 = 206;
 const CANNOT_MAKE: u32 = 82;
 const INVALID_HANDLE: u32 = 6;
 
-/// Sessions that run beside that of the kernel. They end when they are dropped.
+/// Sessions that run beside the kernel's. They end when dropped.
 pub struct Providers {
     folder: TempDir,
     sessions: Vec<ProviderSession>,
@@ -53,7 +53,7 @@ pub struct Providers {
 }
 
 impl Providers {
-    /// Starts those sessions that begin with the recording.
+    /// Starts the sessions that begin with the recording.
     pub fn start(sessions: &[ProviderSession]) -> Result<Option<Providers>, SessionError> {
         if sessions.is_empty() {
             return Ok(None);
@@ -65,14 +65,14 @@ impl Providers {
         Ok(Some(providers))
     }
 
-    /// Records what is written at the end, and ends all sessions.
+    /// Records what is written at the end, then ends all sessions.
     pub fn finish(mut self) -> FurtherTraces {
         let begun = self.begin(Begin::AtEnd);
         if let Ok(events) = &begun {
             wait_until_quiet(events);
         }
         for session in self.running {
-            // One that another tool has stopped has written its file.
+            // A session that another tool has stopped has already written its file.
             let _ = session.stop();
         }
         let files = self.sessions.iter().map(|session| self.folder.path().join(session.log_file));
@@ -80,7 +80,7 @@ impl Providers {
         FurtherTraces::new(files, begun.err(), self.folder)
     }
 
-    /// Starts the sessions that begin then; returns what counts their events.
+    /// Starts the sessions that begin at this time; returns the counter of their events.
     fn begin(&mut self, begin: Begin) -> Result<Arc<AtomicU64>, SessionError> {
         let events = Arc::new(AtomicU64::new(0));
         for session in self.sessions.iter().filter(|session| session.begin == begin) {
@@ -94,7 +94,7 @@ impl Providers {
     }
 }
 
-/// Starts a session. One of its name that was left behind by a program that crashed is ended.
+/// Starts a session, after ending one with the same name that a crashed program left behind.
 fn start(
     session: &ProviderSession,
     file: PathBuf,
@@ -108,13 +108,14 @@ fn start(
         started => started,
     };
     started.map_err(|error| {
-        // ferrisetw leaves a session running whose provider or events it cannot get.
+        // If ferrisetw cannot get the provider or the events, it leaves the session running.
         let _ = stop_trace_by_name(session.logger);
         reason(&error)
     })
 }
 
-/// ferrisetw reads every session in real time as well as writing its file; that counts the events here.
+/// Builds and starts a session. ferrisetw not only writes the file but also reads every session in real time; that
+/// serves to count the events.
 fn built(
     session: &ProviderSession,
     file_path: PathBuf,
@@ -136,7 +137,7 @@ fn built(
             min_buffer: session.minimum_buffers,
             max_buffer: session.maximum_buffers,
             flush_timer: Duration::from_secs(1),
-            // Buffers of each processor, as those of the kernel: without them, their events are of no processor.
+            // Buffers per processor, like the kernel's; without them, events would have no processor.
             log_file_mode: LoggingMode::EVENT_TRACE_REAL_TIME_MODE,
         })
         .set_etl_dump_file(DumpFileParams { file_path, file_logging_mode, max_size: None })
@@ -160,7 +161,7 @@ fn reason(error: &TraceError) -> SessionError {
     let TraceError::EtwNativeError(EvntraceNativeError::IoError(error)) = error else {
         return failed("StartTraceW", INVALID_HANDLE);
     };
-    // An HRESULT made of a system error code, which is its lower half.
+    // The HRESULT contains a system error code in its lower half.
     let code = error.raw_os_error().map_or(INVALID_HANDLE, |code| code.cast_unsigned() & 0xFFFF);
     SessionError::check("StartTraceW", code).err().unwrap_or(failed("StartTraceW", code))
 }
@@ -178,7 +179,7 @@ fn holds_bytes(file: &PathBuf) -> bool {
 mod tests {
     use super::*;
 
-    /// Wine notes what its stubs are called with, and tests/wine-record.sh compares that with the plan.
+    /// Wine logs how its stubs are called, and tests/wine-record.sh compares that with the plan.
     #[test]
     #[ignore = "starts sessions; for Wine, which refuses them"]
     fn a_session_that_is_refused_is_an_error() {

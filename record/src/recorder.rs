@@ -1,5 +1,4 @@
-//! Traits that start sessions and hand out their events. A recording knows these traits and not
-//! Windows.
+//! Traits that start sessions and deliver their events. A recording depends on these traits, not on Windows.
 
 use std::path::PathBuf;
 
@@ -10,44 +9,43 @@ use crate::{
     plan::SessionPlan,
 };
 
-/// An event as a session in real time hands it out (learn, `EVENT_RECORD`).
+/// An event as delivered by a session in real time (learn, `EVENT_RECORD`).
 #[derive(Debug, Clone, Copy)]
 pub struct SessionEvent<'a> {
-    /// `ProviderId`, in the order of bytes that it has in memory: for a classic event the GUID of its class.
+    /// `ProviderId` with the bytes as in memory; for a classic event it is the GUID of the class.
     pub provider: [u8; 16],
-    /// Whether it is a classic event, which an opcode names, not an id.
+    /// Whether it is a classic event, identified by an opcode instead of an id.
     pub is_classic: bool,
     pub id: u16,
     pub opcode: u8,
     pub version: u8,
-    /// All ones where the event does not know it.
+    /// All ones if the event does not have it.
     pub process_id: u32,
-    /// All ones where the event does not know it.
+    /// All ones if the event does not have it.
     pub thread_id: u32,
     pub processor: u16,
     /// Ticks of the performance counter.
     pub time: i64,
-    /// Bytes of a pointer in the payload.
+    /// Size of a pointer in the payload, bytes.
     pub pointer_size: u8,
     pub payload: &'a [u8],
     /// Extended items, one after the other as in a file.
     pub extended: &'a [u8],
 }
 
-/// Sink for events, called on a thread of the session. It should not wait: events that it misses
-/// are lost.
+/// Receives events on a thread of the session. It should not block, because events that it misses are lost.
 pub type EventSink = Box<dyn FnMut(&SessionEvent<'_>) + Send>;
 
-/// Header of a session when events are read from it.
+/// The header of a session whose events are read in real time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionHeader {
     /// Bytes of its `TRACE_LOGFILE_HEADER` of a 64-bit system, as stored in a file.
     pub bytes: Vec<u8>,
-    /// The performance counter when the session started.
+    /// Value of the performance counter when the session started.
     pub base: i64,
 }
 
-/// Counts of events and buffers that a session wrote and lost so far.
+/// How many buffers a session has written so far, and how many events and buffers it has lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     pub buffers_written: u32,
@@ -55,18 +53,18 @@ pub struct Stats {
     pub buffers_lost: u32,
 }
 
-/// A session that was stopped.
+/// A stopped session.
 #[derive(Debug)]
 pub struct Stopped {
     pub stats: Stats,
-    /// Reason that the trace is unmerged, without identities of images and the further traces;
-    /// `None` when it has them, or there is no trace.
+    /// Why the trace is unmerged and so lacks identities of images and the further traces; `None` if it has them or
+    /// there is no trace.
     pub unmerged: Option<MergeError>,
-    /// Traces of the same time whose events belong into that of the session.
+    /// Traces of the same time whose events belong in the session's trace.
     pub further: FurtherTraces,
 }
 
-/// Traces in a folder for temporary files, which goes when they are dropped.
+/// Traces in a temporary folder, which is removed when they are dropped.
 #[derive(Debug, Default)]
 pub struct FurtherTraces {
     files: Vec<PathBuf>,
@@ -75,7 +73,7 @@ pub struct FurtherTraces {
 }
 
 impl FurtherTraces {
-    /// Creates the list of these files in this folder; `problem` is why one is missing, if one is.
+    /// Creates a list of these files in this folder; `problem` says why one is missing, if so.
     pub fn new(
         files: Vec<PathBuf>,
         problem: Option<SessionError>,
@@ -84,12 +82,12 @@ impl FurtherTraces {
         FurtherTraces { files, problem, _folder: Some(folder) }
     }
 
-    /// Paths of the files.
+    /// Returns the paths of the files.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
-    /// Reason that one of them is missing.
+    /// Returns why one of the files is missing, if so.
     pub fn problem(&self) -> Option<&SessionError> {
         self.problem.as_ref()
     }
@@ -97,33 +95,33 @@ impl FurtherTraces {
 
 /// Starts sessions.
 pub trait Recorder {
-    /// Starts a session. Its events go to `events` too, unless it is a ring.
+    /// Starts a session. Its events also go to `events`, unless it is a ring.
     ///
     /// # Errors
-    /// When Windows refuses, or this is not Windows.
+    /// If Windows refuses, or this is not Windows.
     fn start(&self, plan: SessionPlan, events: EventSink)
     -> Result<Box<dyn Running>, SessionError>;
 }
 
-/// A session that runs. It ends when it is dropped.
+/// A running session. It ends when dropped.
 pub trait Running {
-    /// Header of the session; `None` for a ring.
+    /// Returns the header of the session; `None` for a ring.
     fn header(&self) -> Option<&SessionHeader>;
 
-    /// Counts of events and buffers written and lost so far.
+    /// Returns the counts so far.
     ///
     /// # Errors
-    /// When Windows does not say, as when another tool stopped it.
+    /// If Windows does not say, for example because another tool stopped the session.
     fn stats(&self) -> Result<Stats, SessionError>;
 
-    /// Stops it, and returns when its last event was handed out and its trace is whole.
+    /// Stops the session; returns once its last event was delivered and its trace is complete.
     ///
     /// # Errors
-    /// When Windows refuses, as when the file cannot be written.
+    /// If Windows refuses, for example because the file cannot be written.
     fn stop(self: Box<Self>) -> Result<Stopped, SessionError>;
 }
 
-/// The recorder of this system: sessions of Windows, or one that says that this is not Windows.
+/// Returns the recorder for this system: Windows sessions, or one that reports that this is not Windows.
 pub fn recorder() -> &'static dyn Recorder {
     #[cfg(windows)]
     return &crate::session::Windows;

@@ -1,6 +1,6 @@
-//! A plan carried out on Windows. What is unsafe is here, in `consumer` and in `merge`.
+//! Carries out a plan on Windows. All unsafe code is here, in `consumer` and in `merge`.
 //!
-//! No test runs this: it is compiled for Windows, and what it passes on is data that is tested everywhere.
+//! No test runs this code. It is compiled for Windows, and the data that it passes on is tested everywhere.
 #![allow(unsafe_code, reason = "the functions of Windows take pointers")]
 
 use std::{ffi::c_void, mem, os::windows::ffi::OsStrExt, path::Path};
@@ -36,7 +36,7 @@ use crate::{
     recorder::{EventSink, Recorder, Running, SessionHeader, Stats, Stopped},
 };
 
-/// learn, `EVENT_TRACE_PROPERTIES`: the most characters of both names.
+/// learn, `EVENT_TRACE_PROPERTIES`: the maximum length of both names.
 const NAME_CHARS: usize = 1024;
 
 /// `SystemPerformanceTraceInformation` (ntwmi.h, etwcontroller).
@@ -44,14 +44,14 @@ const PERFORMANCE_TRACE: u32 = 31;
 
 #[link(name = "ntdll")]
 unsafe extern "system" {
-    /// Not documented; the declaration is that of phnt, `ntexapi.h`.
+    /// Undocumented; the declaration is from phnt, `ntexapi.h`.
     fn NtSetSystemInformation(class: u32, information: *const c_void, bytes: u32) -> i32;
 }
 
 /// Starts sessions on Windows.
 pub struct Windows;
 
-/// A session that records. It ends when it is dropped.
+/// A recording session. It ends when dropped.
 struct Session {
     handle: CONTROLTRACE_HANDLE,
     plan: SessionPlan,
@@ -60,7 +60,7 @@ struct Session {
     providers: Option<Providers>,
 }
 
-/// The properties of a session with room for its names after them.
+/// The properties of a session, followed by room for its names.
 #[repr(C)]
 struct Properties {
     properties: EVENT_TRACE_PROPERTIES,
@@ -69,7 +69,7 @@ struct Properties {
 }
 
 impl Properties {
-    /// `file` is none where none is written, and for a ring until it is flushed.
+    /// Builds the properties. `file` is `None` if none is written, and for a ring until it is flushed.
     fn new(plan: &SessionPlan, file: Option<&Path>) -> Box<Properties> {
         let mut block = Box::new(Properties {
             properties: EVENT_TRACE_PROPERTIES::default(),
@@ -90,7 +90,7 @@ impl Properties {
         properties.LoggerNameOffset = mem::offset_of!(Properties, logger) as u32;
         if let Some(file) = file {
             properties.LogFileNameOffset = mem::offset_of!(Properties, file) as u32;
-            // The last character stays 0, which ends the name.
+            // The last character stays 0 and terminates the name.
             let name = file.as_os_str().encode_wide().take(NAME_CHARS - 1);
             block.file.iter_mut().zip(name).for_each(|(target, unit)| *target = unit);
         }
@@ -106,7 +106,7 @@ impl Properties {
         }
     }
 
-    /// To the whole, because the names after the properties belong to them.
+    /// Returns a pointer to the whole struct, because the names that follow the properties belong to them.
     fn pointer(&mut self) -> *mut EVENT_TRACE_PROPERTIES {
         (&raw mut *self).cast()
     }
@@ -131,7 +131,8 @@ impl Running for Session {
         self.control(EVENT_TRACE_CONTROL_QUERY).map(|properties| properties.stats())
     }
 
-    /// A ring is written before. The other sessions end first, so that their events lie in the time of this one.
+    /// Ends the other sessions first, so that their events are within this session's time. A ring is written before it
+    /// stops.
     fn stop(mut self: Box<Self>) -> Result<Stopped, SessionError> {
         let further = self.providers.take().map(Providers::finish).unwrap_or_default();
         if self.plan.is_ring() {
@@ -148,18 +149,18 @@ impl Running for Session {
 }
 
 impl Session {
-    /// Starts it. When Windows refuses, nothing is left of the session.
+    /// Starts the session. If Windows refuses, nothing is left of it.
     fn start(plan: SessionPlan, events: EventSink) -> Result<Session, SessionError> {
         let mut name = wide(plan.logger);
         let file = plan.log_file.as_deref().filter(|_| !plan.is_ring());
         let mut properties = Properties::new(&plan, file);
         let mut handle = CONTROLTRACE_HANDLE::default();
-        // SAFETY: `name` ends with 0; `properties` is as large as its Wnode.BufferSize says, and its offsets lie in it.
-        // All three outlive the call, which keeps none of them.
+        // SAFETY: `name` ends with 0; `properties` is as large as its Wnode.BufferSize says, and its offsets are within
+        // it. All three outlive the call, which keeps none of them.
         let code =
             unsafe { StartTraceW(&raw mut handle, PCWSTR(name.as_ptr()), properties.pointer()) };
         SessionError::check("StartTraceW", code.0)?;
-        // From here on, an error drops it.
+        // From here on, an error drops the session.
         let mut session =
             Session { handle, plan, is_running: true, consumer: None, providers: None };
         let stacks: Vec<CLASSIC_EVENT_ID> = session
@@ -172,7 +173,7 @@ impl Session {
             })
             .collect();
         session.set(TraceStackTracingInfo, &stacks)?;
-        // Before the events are switched on, so that none of another type comes.
+        // Before the events are enabled, so that none of another type comes.
         session.filter()?;
         if !session.plan.is_ring() {
             session.consumer = Some(Consumer::start(&mut name, events)?);
@@ -184,22 +185,22 @@ impl Session {
 
     fn control(&self, control: EVENT_TRACE_CONTROL) -> Result<Box<Properties>, SessionError> {
         let mut properties = Properties::new(&self.plan, self.plan.log_file.as_deref());
-        // SAFETY: as for StartTraceW; a handle is given in place of a name.
+        // SAFETY: as for StartTraceW; a handle is given instead of a name.
         let code =
             unsafe { ControlTraceW(self.handle, PCWSTR::null(), properties.pointer(), control) };
         SessionError::check("ControlTraceW", code.0).map(|()| properties)
     }
 
-    /// Sets something of which there are several.
+    /// Sets a list of values.
     fn set<T: Copy>(&self, class: TRACE_QUERY_INFO_CLASS, items: &[T]) -> Result<(), SessionError> {
         let bytes = mem::size_of_val(items) as u32;
-        // SAFETY: `items` are as many bytes as are said, and outlive the call, which reads them only. What they are is
-        // what `class` asks for: see `start`.
+        // SAFETY: `items` has `bytes` bytes and outlives the call, which only reads it. Its type is what `class` asks
+        // for: see `start`.
         let code = unsafe { TraceSetInformation(self.handle, class, items.as_ptr().cast(), bytes) };
         SessionError::check("TraceSetInformation", code.0)
     }
 
-    /// Limits the events to the types of the plan, if there are any.
+    /// Limits the events to the plan's object types, if it has any.
     fn filter(&self) -> Result<(), SessionError> {
         if self.plan.object_types.is_empty() {
             return Ok(());
@@ -207,8 +208,8 @@ impl Session {
         allow_profiling()?;
         let request = self.plan.object_types.request(self.handle.Value);
         let bytes = mem::size_of_val(&*request) as u32;
-        // SAFETY: `request` is as many bytes as are said, and outlives the call, which reads it only. Its layout is
-        // the one of this class.
+        // SAFETY: `request` has `bytes` bytes and outlives the call, which only reads it. Its layout is that of this
+        // class.
         let status =
             unsafe { NtSetSystemInformation(PERFORMANCE_TRACE, request.as_ptr().cast(), bytes) };
         match status {
@@ -220,17 +221,17 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // It would live on without the program; an error here has no place to go.
+        // The session would outlive the program; an error here cannot be reported.
         if self.is_running {
             let _ = self.control(EVENT_TRACE_CONTROL_STOP);
         }
     }
 }
 
-/// Switches on the privilege that the kernel asks for in front of a filter. Administrators have it switched off.
+/// Enables the privilege that the kernel requires for a filter. Administrators have it, but disabled.
 fn allow_profiling() -> Result<(), SessionError> {
     let mut token = HANDLE::default();
-    // SAFETY: the pseudo handle of the process needs no closing; `token` outlives the call that fills it.
+    // SAFETY: the pseudo handle of the process need not be closed; `token` outlives the call that fills it.
     unsafe { OpenProcessToken(GetCurrentProcess(), TOKEN_ADJUST_PRIVILEGES, &raw mut token) }
         .map_err(|error| failed("OpenProcessToken", error.code().0))?;
     let mut luid = LUID::default();
@@ -240,12 +241,13 @@ fn allow_profiling() -> Result<(), SessionError> {
     let set = lookup.and_then(|()| {
         let privilege = LUID_AND_ATTRIBUTES { Luid: luid, Attributes: SE_PRIVILEGE_ENABLED };
         let privileges = TOKEN_PRIVILEGES { PrivilegeCount: 1, Privileges: [privilege] };
-        // SAFETY: `token` is open; `privileges` has as many entries as it says, and outlives the call, which reads it.
+        // SAFETY: `token` is open; `privileges` has as many entries as it says and outlives the call, which only reads
+        // it.
         unsafe { AdjustTokenPrivileges(token, false, Some(&raw const privileges), 0, None, None) }
     });
     // SAFETY: the token is open, ours, and not used after this.
     let _ = unsafe { CloseHandle(token) };
-    // Who lacks the privilege altogether is reported by the call that asks for it.
+    // If the user lacks the privilege altogether, the call that needs it reports that.
     set.map_err(|error| failed("AdjustTokenPrivileges", error.code().0))
 }
 
@@ -253,7 +255,7 @@ fn failed(call: &'static str, code: i32) -> SessionError {
     SessionError::Failed { call, code: code.cast_unsigned() }
 }
 
-/// UTF-16 that ends with 0.
+/// Returns UTF-16 that ends with 0.
 fn wide(text: &str) -> Vec<u16> {
     text.encode_utf16().chain([0]).collect()
 }
@@ -263,7 +265,7 @@ mod tests {
     use super::*;
     use crate::options::{BufferCount, BufferSize, Events, RecordOptions, Target};
 
-    /// Wine notes what its stubs are called with, and tests/wine-record.sh compares that with the plan.
+    /// Wine logs how its stubs are called, and tests/wine-record.sh compares that with the plan.
     #[test]
     #[ignore = "starts a session; for Wine, which refuses it"]
     fn a_session_that_is_refused_is_an_error() {

@@ -10,9 +10,9 @@ use crate::{
 /// The line between those that start a recording and those that end it.
 pub const REPRODUCE: &str = "rem reproduce the leak, then";
 
-/// The command lines that start and end such a recording, for a prompt of Windows.
+/// Returns the command lines that start and end such a recording, for a Windows prompt.
 ///
-/// xperf records handles of all types, and ends when it is asked to.
+/// xperf records handles of all types and ends only when asked to.
 pub fn xperf_commands(options: &RecordOptions) -> Vec<String> {
     let joined = |names: Vec<&str>| names.join("+");
     let flags = joined(options.events.families().map(|family| family.xperf).collect());
@@ -22,7 +22,7 @@ pub fn xperf_commands(options: &RecordOptions) -> Vec<String> {
         "xperf -on {flags} -stackwalk {stacks} -BufferSize {size} -MinBuffers {count} -MaxBuffers {count}"
     );
     let file = options.target.file();
-    // What a session writes lacks the identities of images, which the merge adds.
+    // A session's file lacks the identities of images; the merge adds them.
     let (raw, merged) = (quoted(&file.with_extension("kernel.etl")), quoted(file));
     let is_ring = matches!(options.target, Target::Ring(_));
     let sessions: Vec<_> = match options.dot_net {
@@ -56,7 +56,7 @@ pub fn xperf_commands(options: &RecordOptions) -> Vec<String> {
 /// Maximum time to wait for a rundown; learn, "CLR ETW Providers", advises 30 to 60 seconds.
 const RUNDOWN_SECONDS: u32 = 30;
 
-/// The line that starts the session of a provider.
+/// Returns the line that starts the session of a provider.
 fn provider_session(session: &ProviderSession, file: &Path) -> String {
     let (provider, size) = (&session.provider, session.buffer_kib);
     format!(
@@ -71,12 +71,12 @@ fn provider_session(session: &ProviderSession, file: &Path) -> String {
     )
 }
 
-/// The file of a session beside that of the recording.
+/// Returns the file of a session, beside that of the recording.
 fn session_file(session: &ProviderSession, file: &Path) -> String {
     quoted(&file.with_extension(session.log_file))
 }
 
-/// A path for a prompt of Windows.
+/// Quotes a path for a Windows prompt.
 pub fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     match text.contains([' ', '&', '(', ')', '^', ';', ',']) {

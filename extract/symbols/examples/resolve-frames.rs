@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// A module and addresses in it.
 type Request = (ModuleIdentity, Vec<CodeAddress>);
 
-/// As many distinct addresses in every module.
+/// Returns the same number of distinct addresses for every module.
 fn requests(folder: &Path, frames: usize) -> Result<Vec<Request>, Box<dyn Error>> {
     let mut paths: Vec<PathBuf> =
         fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();

@@ -1,10 +1,9 @@
-//! Symbols that were saved with a trace: folders beside it, and members of the archive it lies in.
+//! Symbols saved with a trace: in folders beside it, and in the archive that contains it. Members of the archive are
+//! unpacked on request.
 //!
-//! WPR writes PDBs of native images to `X.etl.NGENPDB`, Visual Studio to `X.etl.NGENPDBS` (learn, "CLR 4.0 NGEN
-//! PDB support"), ETWAnalyzer reads `X.etl.EmbeddedPdbs`; PerfView packs `symbols` and `X.etl.ngenpdbs` into the
-//! `.zip`, and looks for `symbols` beside a trace; others pack `PDBCache`. All are laid out as symbol servers are.
-//!
-//! Symbols in the archive that a trace lies in, unpacked when they are requested.
+//! WPR writes PDBs of native images to `X.etl.NGENPDB`, Visual Studio to `X.etl.NGENPDBS` (learn, "CLR 4.0 NGEN PDB
+//! support"). ETWAnalyzer reads `X.etl.EmbeddedPdbs`. PerfView packs `symbols` and `X.etl.ngenpdbs` into the `.zip` and
+//! looks for `symbols` beside a trace; others pack `PDBCache`. All of these have the layout of a symbol server.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -17,10 +16,10 @@ use tempfile::TempDir;
 use super::identity::StoreKey;
 use super::report::SymbolFileError;
 
-/// Finds the folders of symbols saved with a trace: real folders, no links, and the trace itself
-/// where it is an archive. They are to be searched first, in this order.
+/// Finds the folders of symbols saved with a trace, and the trace itself if it is an archive. They should be searched
+/// first, in this order. Links to folders are ignored.
 ///
-/// `trace` is the trace or an extract of it; one in a folder `Extract` is searched from the folder above, too.
+/// `trace` is the trace or an extract of it. For an extract in a folder `Extract`, the folder above is searched, too.
 pub fn symbols_beside(trace: &Path) -> Vec<PathBuf> {
     let name = trace.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase());
     let (Some(name), Some(folder)) = (name, trace.parent()) else { return Vec::new() };
@@ -42,13 +41,13 @@ pub fn symbols_beside(trace: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// The folders in a folder that have one of some names, in the order of these.
+/// Returns the subfolders with one of these names, in the order of the names.
 fn folders_named(folder: &Path, names: &[String]) -> Vec<PathBuf> {
     let mut folders: Vec<(usize, PathBuf)> = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().to_ascii_lowercase();
         let index = names.iter().position(|known| *known == name);
-        // The type of the entry itself, so that no link is followed.
+        // This is the type of the entry itself, so links are not followed.
         if let Some(index) = index
             && entry.file_type().is_ok_and(|kind| kind.is_dir())
         {
@@ -59,10 +58,9 @@ fn folders_named(folder: &Path, names: &[String]) -> Vec<PathBuf> {
     folders.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Suffixes after the name of a trace in the names of folders of symbols, in the order PerfView searches
-/// them.
+/// Suffixes that follow the trace's name in the names of symbol folders, in the order in which PerfView searches them.
 pub const ENDS: [&str; 3] = [".ngenpdbs", ".ngenpdb", ".embeddedpdbs"];
-/// Folders for the symbols of all traces beside them, and in an archive. PerfView searches its own, `symbols`, last.
+/// Folders, beside traces or in an archive, with symbols for all traces. PerfView searches its own, `symbols`, last.
 const FOR_ALL: [&str; 2] = ["symbols", "pdbcache"];
 
 /// Symbols in archives.
@@ -70,14 +68,14 @@ const FOR_ALL: [&str; 2] = ["symbols", "pdbcache"];
 pub struct PackedSymbols {
     /// Names of the members that may be symbols, by archive.
     names: FxHashMap<PathBuf, Vec<String>>,
-    /// Folder of unpacked files, until the end of the session.
+    /// Folder for unpacked files, kept until the end of the session.
     scratch: Option<TempDir>,
-    /// Unpacked bytes by archive.
+    /// Bytes unpacked so far, by archive.
     unpacked: FxHashMap<PathBuf, u64>,
 }
 
 impl PackedSymbols {
-    /// The members that may be the file of a key; their identity is not checked.
+    /// Returns the members that may be the file of a key; their identity is not checked.
     pub fn find(&mut self, archive: &Path, key: &StoreKey) -> Vec<String> {
         let names = self.names.entry(archive.to_owned()).or_insert_with(|| {
             let names = member_names(archive).unwrap_or_default();
@@ -128,14 +126,14 @@ impl PackedSymbols {
     }
 }
 
-/// Whether a trace lies in an archive in which symbols are looked for.
+/// Whether a trace is in an archive that is searched for symbols.
 pub fn is_archive(trace: &Path) -> bool {
     let extension = trace.extension().unwrap_or_default();
     ARCHIVE_EXTENSIONS.iter().any(|archive| extension.eq_ignore_ascii_case(archive))
 }
 
 fn member_names(archive: &Path) -> Result<Vec<String>, ContainerError> {
-    // Nothing is unpacked but the table of contents.
+    // Only the table of contents is unpacked.
     opened(archive, &ContainerLimits::for_members_of(u64::MAX)).map(|opened| opened.names())
 }
 
@@ -146,7 +144,7 @@ fn opened<'a>(path: &'a Path, limits: &ContainerLimits) -> Result<AnyArchive<'a>
     })
 }
 
-/// Whether a member of an archive lies in a folder for symbols.
+/// Whether a member of an archive is in a symbol folder.
 fn is_symbol(name: &str) -> bool {
     let folders = name.rsplit(['/', '\\']).skip(1).map(str::to_ascii_lowercase);
     folders
@@ -257,7 +255,7 @@ mod tests {
         path
     }
 
-    /// The trace and a member in one solid block, as 7-Zip packs files.
+    /// Writes the trace and a member in one solid block, as 7-Zip packs files.
     fn seven_zip_with(folder: &TempDir, name: &str, content: &[u8]) -> PathBuf {
         let path = folder.path().join("a.etl.7z");
         let mut archive = ArchiveWriter::create(&path).expect("an archive");

@@ -1,7 +1,7 @@
-//! Small PDB files for tests, written as the parser wants them.
+//! Small PDB files for tests, written as the parser expects them.
 //!
-//! They hold public symbols in one executable section and nothing else. Layout after "The MSF File
-//! Format" and "The PDB DBI Stream" in LLVM's documentation.
+//! They hold public symbols in one executable section and nothing else. The layout follows "The MSF File Format" and
+//! "The PDB DBI Stream" in LLVM's documentation.
 
 use std::io::{Cursor, Write};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::{
     FrameChain, ModuleIdentity, Outcome, PdbIdentity, SymbolPath, Symbolizer, SymbolizerOptions,
 };
 
-/// Content of a test's PDB.
+/// The content of a test PDB.
 #[derive(Clone)]
 pub struct TestPdb {
     pub guid: Uuid,
@@ -41,7 +41,7 @@ impl TestPdb {
         Self { guid, age: 2, info_age: 5, machine: AMD64, functions: functions.to_vec() }
     }
 
-    /// A module of a trace that this PDB belongs to, named like the PDB.
+    /// Returns a module of a trace that this PDB belongs to, named like the PDB.
     pub fn module(&self, pdb: &str) -> ModuleIdentity {
         let identity = PdbIdentity { name: pdb.to_owned(), guid: self.guid, age: self.age };
         ModuleIdentity {
@@ -53,7 +53,7 @@ impl TestPdb {
         }
     }
 
-    /// Path in symbol stores, with forward slashes.
+    /// Returns the path in symbol stores, with forward slashes.
     pub fn store_path(&self, pdb: &str) -> String {
         format!("{pdb}/{:X}{:x}/{pdb}", self.guid.simple(), self.age)
     }
@@ -114,7 +114,7 @@ impl TestPdb {
     }
 }
 
-/// A cabinet with one file.
+/// Builds a cabinet with one file.
 pub fn cabinet(name: &str, bytes: &[u8]) -> Vec<u8> {
     let mut builder = cab::CabinetBuilder::new();
     builder.add_folder(cab::CompressionType::MsZip).add_file(name);
@@ -131,7 +131,7 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().expect("compressed")
 }
 
-/// A type or id stream without records.
+/// Returns a type or id stream without records.
 fn type_stream() -> Vec<u8> {
     let mut stream = u32s(&[20040203, 56, 0x1000, 0x1000, 0]);
     stream.extend(u16s(&[NO_STREAM, NO_STREAM]));
@@ -160,7 +160,7 @@ fn u32s(values: &[u32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// Names from these locations, and where the symbols were.
+/// Resolves a name with symbols from these locations; also returns where the symbols were found.
 pub fn names_from(locations: Vec<PathBuf>, pdb: &TestPdb, max_bytes: u64) -> (FrameChain, Outcome) {
     let cache = tempfile::tempdir().expect("a folder");
     let options = SymbolizerOptions {

@@ -1,7 +1,7 @@
-//! Identities of a module and its PDB, and their spelling in a symbol store.
+//! Identities of a module and its PDB, and how they are spelled in a symbol store.
 //!
-//! Files that this program keeps for itself in a cache of symbols are in a folder whose name no file from a trace or a server
-//! can have ([`StoreKey`] refuses it).
+//! Files that this program keeps for itself in a symbol cache are in a folder of their own. No file from a trace or a
+//! server can have its name, because [`StoreKey`] refuses it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,19 +13,19 @@ use uuid::Uuid;
 /// Identity of a module in the trace; the key for finding its symbols.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ModuleIdentity {
-    /// Last part of the path, as in `ntdll.dll`.
+    /// Last part of the path, such as `ntdll.dll`.
     pub name: String,
     /// Path as in the trace.
     pub path: String,
-    /// Mapped size in bytes; 0 where the trace does not say.
+    /// Mapped size in bytes; 0 if the trace does not say.
     pub size: u64,
     /// Link time stamp of the PE header.
     pub timestamp: Option<u32>,
-    /// Identity of the PDB that belongs to the image, where the trace names one.
+    /// Identity of the PDB that belongs to the image, if the trace names one.
     pub pdb: Option<PdbIdentity>,
 }
 
-/// The identity of a PDB as the image's RSDS record gives it.
+/// The identity of a PDB according to the image's RSDS record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PdbIdentity {
     /// File name; may be the full path of the build machine.
@@ -37,12 +37,12 @@ pub struct PdbIdentity {
 }
 
 impl PdbIdentity {
-    /// The last part of the name; both kinds of separators count on every system.
+    /// Returns the last part of the name; both kinds of separators count on every system.
     pub fn file_name(&self) -> &str {
         self.name.rsplit(['/', '\\']).next().unwrap_or_default()
     }
 
-    /// The identity as the PDB itself states it.
+    /// Returns the identity as the PDB itself states it.
     pub fn debug_id(&self) -> DebugId {
         DebugId::from_parts(self.guid, self.age)
     }
@@ -54,7 +54,7 @@ impl fmt::Display for PdbIdentity {
     }
 }
 
-/// Properties that distinguish an image file from others of its name.
+/// Properties that distinguish an image file from others with its name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ImageIdentity {
     /// File name without any path.
@@ -65,7 +65,7 @@ pub struct ImageIdentity {
 }
 
 impl ImageIdentity {
-    /// `None` if the trace does not say enough of the module.
+    /// Returns `None` if the trace does not say enough about the module.
     pub fn new(module: &ModuleIdentity) -> Option<Self> {
         let name = module.name.rsplit(['/', '\\']).next().filter(|name| !name.is_empty())?;
         let timestamp = module.timestamp.filter(|timestamp| *timestamp != 0)?;
@@ -73,47 +73,46 @@ impl ImageIdentity {
         Some(Self { name: name.to_owned(), timestamp, size })
     }
 
-    /// Whether the headers are of this image. Mapped images have whole pages, even if their
-    /// header says.
+    /// Whether these header fields belong to this image. A mapped image has whole pages, even if its header says less.
     pub fn is(&self, timestamp: u32, size: u32) -> bool {
         let pages = |size: u64| size.div_ceil(0x1000);
         self.timestamp == timestamp && pages(self.size) == pages(size.into())
     }
 }
 
-/// The place of a PDB or an image in every symbol store: `NAME/INDEX/NAME`, and `NA/NAME/INDEX/NAME` in a store with two
-/// tiers, which has a file [`TWO_TIERS`] in its root.
+/// The place of a PDB or an image in every symbol store: `NAME/INDEX/NAME`, or `NA/NAME/INDEX/NAME` in a two-tier
+/// store, which has a file [`TWO_TIERS`] in its root.
 ///
-/// The name comes out of a trace, which may be hostile, and becomes part of paths that are read
-/// and written. So it exists only in a form that can not leave a folder.
+/// The name comes from a trace, which may be hostile, and becomes part of paths that are read and written. So a key
+/// only exists if its name cannot lead out of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreKey {
-    /// File name without any path, as in `ntdll.pdb`.
+    /// File name without any path, such as `ntdll.pdb`.
     pub name: String,
-    /// Index in symbol servers: of a PDB the GUID in upper-case hex without dashes and the age in
-    /// lower-case hex, of an image the time stamp and the size in the same spelling.
+    /// Index in symbol servers. For a PDB it is the GUID in upper-case hex without dashes followed by the age in
+    /// lower-case hex; for an image the time stamp and the size in the same spelling.
     pub index: String,
 }
 
-/// The file in the root of a store with two tiers (learn, "Symbol Store Folder Tree"). Its content does not matter.
+/// The file in the root of a two-tier store (learn, "Symbol Store Folder Tree"). Its content does not matter.
 pub const TWO_TIERS: &str = "index2.txt";
 
 impl StoreKey {
-    /// Longest name: longer names fit in no file system once a suffix is added.
+    /// Maximum length of a name; longer names fit in no file system once a suffix is added.
     const MAX_NAME: usize = 200;
 
-    /// `None` if the name can not be a file name on every system.
+    /// Returns the place of a PDB; `None` if its name cannot be a file name on every system.
     pub fn new(pdb: &PdbIdentity) -> Option<Self> {
         Self::of(pdb.file_name(), format!("{:X}{:x}", pdb.guid.simple(), pdb.age))
     }
 
-    /// The place of an image; `None` as for a PDB.
+    /// Returns the place of an image; `None` as for a PDB.
     pub fn of_image(image: &ImageIdentity) -> Option<Self> {
         Self::of(&image.name, format!("{:08X}{:x}", image.timestamp, image.size))
     }
 
-    /// Name of the first folder in a store with two tiers: the first two characters of the name. Windows drops a dot or
-    /// a blank at the end; without anything left there is no such folder.
+    /// Returns the name of the first folder in a two-tier store: the first two characters of the file name. Windows
+    /// drops a trailing dot or blank; if nothing is left, there is no such folder.
     pub fn first_tier(&self) -> &str {
         let end = self.name.char_indices().nth(2).map_or(self.name.len(), |(end, _)| end);
         self.name.get(..end).unwrap_or_default().trim_end_matches(['.', ' '])
@@ -130,7 +129,7 @@ impl StoreKey {
     }
 }
 
-/// Whether Windows takes the name for a device, with any extension and folder.
+/// Whether Windows takes the name for a device, whatever its extension and folder.
 fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let is_numbered = |kind: &str| {
@@ -142,12 +141,12 @@ fn is_device(name: &str) -> bool {
 
 const FOLDER: &str = ".handlescope";
 
-/// The folder in a cache.
+/// Returns the program's own folder in a cache.
 pub fn private_folder(cache: &Path) -> PathBuf {
     cache.join(FOLDER)
 }
 
-/// Whether a name means that folder, on systems that know no case as well.
+/// Whether a name means the private folder, also on case-insensitive systems.
 fn is_private_folder(name: &str) -> bool {
     name.eq_ignore_ascii_case(FOLDER)
 }

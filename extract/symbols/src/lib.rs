@@ -1,8 +1,7 @@
 //! Function names for the addresses in modules of a trace, from PDBs, symbol servers and images.
 //!
-//! Symbolication is late: the extract stores modules and relative addresses (RVAs), and names are
-//! looked up when they are shown. A [`Symbolizer`] takes the modules' identities as the trace knows
-//! them and resolves batches of RVAs:
+//! Names are resolved late: the extract stores modules and relative addresses (RVAs), and names are looked up when they
+//! are shown. A [`Symbolizer`] takes the modules' identities as the trace knows them and resolves batches of RVAs:
 //!
 //! ```
 //! use handlescope_symbols::{
@@ -27,22 +26,20 @@
 //! # Ok::<(), uuid::Error>(())
 //! ```
 //!
-//! For each module, the first that is there wins:
+//! For each module, the first source that has something wins:
 //!
-//! 1. a PDB that was saved with the trace ([`symbols_beside`]), then one in a local place of the symbol path: a
-//!    cache, a store or a plain folder; on Windows then one in the caches of WinDbg, WPA and Visual Studio;
-//! 2. a symcache in the path's cache folder, although its PDB is gone;
-//! 3. a PDB from a server, which only a path with `srv*…*https://…` asks. What a server does not
-//!    have is remembered for some days; what broke off is continued; a server that is dead or too
-//!    slow is given up;
-//! 4. the exports of the image, if it lies in a local place, for addresses in exported functions.
+//! 1. a PDB that was saved with the trace ([`symbols_beside`]), then one in a local place of the symbol path (a cache,
+//!    a store or a plain folder), then, on Windows, one in the caches of WinDbg, WPA and Visual Studio;
+//! 2. a symcache in the path's cache folder, even if its PDB is gone;
+//! 3. a PDB from a server, asked only if the path has `srv*…*https://…`. A file that a server does not have is
+//!    remembered for some days; interrupted downloads are continued; a server that is dead or too slow is given up;
+//! 4. the exports of the image, if it is in a local place, for addresses in exported functions.
 //!
-//! A PDB counts only if its own GUID and age are those in the trace, wherever it was found, and an
-//! image only with the time stamp and size of the trace. A PDB is converted to a symcache, which is
-//! kept and serves the next session as long as the PDB stays the same file. Of a large one only those
-//! object files are converted whose functions are requested, then and in later sessions.
+//! A PDB counts only if its own GUID and age match the trace, wherever it was found, and an image only if its time
+//! stamp and size do. A PDB is converted to a symcache, which serves later sessions as long as the PDB stays the same
+//! file. Of a large PDB, only the object files whose functions are requested are converted, now and in later sessions.
 //!
-//! Nothing here prints or panics. What happened is in [`Symbolizer::report`].
+//! Nothing here prints or panics. [`Symbolizer::report`] says what happened.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]

@@ -1,5 +1,4 @@
-//! Tests of the symbolizer with images and PDBs written by a linker: those of the sample, and new
-//! ones.
+//! Tests of the symbolizer with images and PDBs written by a linker: those of the sample, and new ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,7 +51,7 @@ impl Linked {
         Self { image, pdb, module, code: code.expect("code") }
     }
 
-    /// Names of all instructions of the code, from the files in a folder; or of what returns there.
+    /// Resolves every instruction address of the code, or every return address, with the files in a folder.
     fn names(&self, folder: &Path, is_return: bool) -> (Vec<FrameChain>, ModuleReport) {
         let symcaches = TempDir::new().expect("a folder");
         let options = SymbolizerOptions {
@@ -70,7 +69,7 @@ impl Linked {
         self.names_in_copy(file, false)
     }
 
-    /// Names of what calls in front of each address.
+    /// Resolves every address as a return address, that is, by the call before it.
     fn callers_from(&self, file: &Path) -> Vec<FrameChain> {
         self.names_in_copy(file, true).0
     }
@@ -83,7 +82,7 @@ impl Linked {
     }
 }
 
-/// The images of the sample with their PDBs.
+/// Returns the images of the sample with their PDBs.
 fn sample() -> Vec<Linked> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let pdb_of = |name: &str| {
@@ -102,7 +101,7 @@ fn sample() -> Vec<Linked> {
         .collect()
 }
 
-/// Runs a program of the compiler in a folder.
+/// Runs a program of the compiler toolchain in a folder.
 fn run<'a>(folder: &Path, program: &str, arguments: impl IntoIterator<Item = &'a &'a str>) {
     let status = Command::new(program).args(arguments).current_dir(folder).status();
     assert!(status.expect(program).success(), "{program}");
@@ -140,7 +139,7 @@ fn link(folder: &Path, target: &str, source: &str, compile: &[&str], link: &[&st
     Linked::new(folder.join("m.dll"), folder.join("m.pdb"))
 }
 
-/// Asserts that the exports agree with the PDB; returns how many addresses they name.
+/// Asserts that the exports agree with the PDB and returns how many addresses they name.
 fn assert_exports_agree_with_the_pdb(linked: &Linked) -> usize {
     let (by_pdb, _) = linked.names_from(&linked.pdb);
     let (by_image, report) = linked.names_from(&linked.image);
@@ -261,7 +260,7 @@ fn a_damaged_pdb_of_a_linker_is_an_error_or_says_less() {
     }
 }
 
-/// Compiles and links a module from several object files, whose functions lie in between each other.
+/// Compiles and links a module from several object files whose functions are interleaved.
 fn link_many(folder: &Path) -> Linked {
     let source = |part: usize| {
         format!(
@@ -326,7 +325,7 @@ fn functions_of_a_pdb_that_is_converted_in_parts_are_those_of_the_whole() {
     let at_once = symbolizer(0, "at once").resolve(&linked.module, &addresses);
     assert_eq!(at_once, whole);
 
-    // Here and there, in one session and then in others, of which each knows what those before converted.
+    // Address by address in random order, in one session and then in others that find what earlier ones converted.
     let mut session = symbolizer(0, "in turn");
     let places: Vec<usize> = (0..addresses.len()).map(|n| n * 37 % addresses.len()).collect();
     for (turn, &place) in places.iter().enumerate() {
@@ -344,7 +343,7 @@ fn functions_of_a_pdb_that_is_converted_in_parts_are_those_of_the_whole() {
     assert_eq!(last.resolve(&linked.module, &addresses), whole);
     assert!(was_converted(last.report()), "nothing is left to convert");
 
-    // Nothing is converted again for the last address, where no module has a function.
+    // Nothing is converted twice for the last possible address, where no module has a function.
     let of_unknown_size = ModuleIdentity { size: 0, ..linked.module.clone() };
     for is_second in [false, true] {
         let session = symbolizer(0, "last address");
@@ -353,7 +352,7 @@ fn functions_of_a_pdb_that_is_converted_in_parts_are_those_of_the_whole() {
         assert_eq!(was_converted(session.report()), is_second);
     }
 
-    // Without the PDB, what was not converted is unknown.
+    // Without the PDB, whatever was not converted is unknown.
     let first = symbolizer(0, "first only");
     let named = whole.iter().position(|chain| !chain.is_empty()).expect("a function");
     assert_eq!(first.resolve(&linked.module, &[addresses[named]]), [whole[named].clone()]);
@@ -364,7 +363,7 @@ fn functions_of_a_pdb_that_is_converted_in_parts_are_those_of_the_whole() {
     let report = first.report().remove(0);
     assert_eq!(report.refused.len(), 1, "the PDB cannot be read: {report}");
 
-    // So it is where only the symcache is left in a cache, and when the PDB comes back the rest is converted.
+    // The same holds if a cache has only the symcache left; once the PDB is back, the rest is converted.
     let cache = TempDir::new().expect("a folder");
     let path = SymbolPath::parse(&format!("cache*{}", cache.path().to_string_lossy()));
     let session = || {
@@ -431,7 +430,7 @@ fn inlined_functions_are_separate_frames_with_file_and_line() {
     }
 }
 
-/// The places of the source of a function, of a PDB with a stream.
+/// Returns where the source of a function can be fetched according to a PDB with this stream.
 fn sources_with(stream: &str, content: &str) -> Vec<String> {
     let folder = TempDir::new().expect("a folder");
     fs::write(folder.path().join("stream"), content).expect("a file");
@@ -470,7 +469,7 @@ fn source_link_and_source_servers_say_where_a_file_can_be_got() {
     };
     let stream = server("SRCSRVTRG=https://git.example/%var3%/%var2%");
     assert_eq!(sources_with("srcsrv", &stream), ["https://git.example/abc/src/m.cpp"]);
-    // A PDB whose text would take all memory, or the stack, is refused.
+    // A PDB whose expanded text would exhaust memory or the stack is refused.
     let doubling: String = (1..60).map(|n| format!("A{n}=%A{}%%A{}%\n", n - 1, n - 1)).collect();
     assert!(
         sources_with("srcsrv", &server(&format!("A0=x\n{doubling}SRCSRVTRG=%A59%"))).is_empty()
@@ -500,7 +499,7 @@ fn exports_of_every_architecture_name_the_functions_that_the_pdb_names() {
         let options = if target == "aarch64" { &options[1..] } else { &options[..] };
         let linked = link(folder.path(), target, EXPORTING, options, &forward);
         if target == "i686" {
-            // Here an export reaches over functions that are not exported.
+            // Here an export extends over functions that are not exported.
             let (names, _) = linked.names_from(&linked.image);
             let names: Vec<_> = names.iter().filter_map(|chain| chain.last()).collect();
             assert!(names.iter().any(|frame| &*frame.function == "framed" && frame.offset == 0));
@@ -517,7 +516,7 @@ fn exports_of_every_architecture_name_the_functions_that_the_pdb_names() {
     }
 }
 
-/// Templates and functions whose names the compiler and the linker write in two ways.
+/// Templates and functions whose names the compiler and the linker spell differently.
 const TEMPLATES: &str = r#"
 namespace ns { struct S { int x; int m(int); }; enum E { A }; union U { int a; }; class C {}; int S::m(int a) { return a; } }
 namespace std {
@@ -605,7 +604,7 @@ fn a_call_that_does_not_return_is_of_the_function_that_it_ends() {
                   extern \"C\" __declspec(dllexport) void first(volatile int *p) { *p = 2; die(p); }\n\
                   extern \"C\" __declspec(dllexport) void second(volatile int *p) { *p = 3; die(p); }\n\
                   extern \"C\" __declspec(dllexport) void third(volatile int *p) { *p = 4; *p = 5; }\n";
-    // Public symbols and exports have no end, and here no padding either.
+    // Public symbols and exports have no end, and there is no padding here either.
     let tight = ["-O1", "-g0", "-Oz"];
     for (target, compile, file) in [
         ("x86_64", &tight[..1], "m.pdb"),
@@ -625,7 +624,7 @@ fn a_call_that_does_not_return_is_of_the_function_that_it_ends() {
         let (names, _) = linked.names_from(&folder.path().join(file));
         let callers = linked.callers_from(&folder.path().join(file));
         let mut calls = 0;
-        // Calls of five bytes, to a function in the section.
+        // Five-byte calls to a function in the section.
         for at in 0..names.len().saturating_sub(5) {
             let Some(&[0xE8, a, b, c, d]) = bytes.get(raw + at..raw + at + 5) else { continue };
             let target = (at as i64 + 5).checked_add(i32::from_le_bytes([a, b, c, d]).into());
@@ -636,7 +635,7 @@ fn a_call_that_does_not_return_is_of_the_function_that_it_ends() {
             let (within, behind) = (within.expect("a name"), behind.expect("a name"));
             assert_eq!(within.function, behind.function, "{target:?}");
             assert_eq!(behind.offset, within.offset + 4);
-            // An instruction there starts the next function.
+            // An instruction at that address starts the next function.
             if compile == tight && within.function.as_ref() == "first" {
                 let next = names[at + 5].last().expect("a name");
                 assert_eq!((&*next.function, next.offset), ("second", 0));

@@ -1,8 +1,9 @@
-//! PDBs in local folders, as debuggers find them there; they are searched before the servers.
+//! PDBs in local folders, laid out as debuggers do; they are searched before the servers.
 //!
-//! Stores hold `NAME/INDEX/NAME` or, with two tiers, `NA/NAME/INDEX/NAME`, compressed or not, or a
-//! pointer to it. Both are searched, as files may have come before the second tier did. Folders filled by hand also hold the bare `NAME`, and folders filled on Windows spell names and indexes in any case,
-//! which matters on file systems that are case-sensitive.
+//! Stores hold `NAME/INDEX/NAME` or, with two tiers, `NA/NAME/INDEX/NAME`, compressed or not, or a pointer to the file.
+//! Both layouts are searched, because files may predate the second tier. Folders filled by hand also hold the bare
+//! `NAME`. Folders filled on Windows may spell names and indexes in any case, which matters on case-sensitive file
+//! systems.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,26 +15,26 @@ use super::identity::StoreKey;
 use super::report::Origin;
 use super::server::install::{self, Form};
 
-/// Search in the folders of a symbol path; remembers what they contain.
+/// Searches the folders of a symbol path and remembers what they contain.
 pub struct LocalFolders {
-    /// Folder, and whether it is a plain one where bare files count.
+    /// Each folder, and whether it is a plain one where bare files count.
     roots: Vec<(PathBuf, bool)>,
     listings: FxHashMap<PathBuf, Listing>,
-    /// Roots that are archives.
+    /// The symbols in roots that are archives.
     pub packed: PackedSymbols,
 }
 
-/// A file that may be the PDB, or lead to it.
+/// A file that may be the PDB or lead to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     pub path: PathBuf,
     pub form: Form,
-    /// The member of the archive, if it is an archive.
+    /// The member, if the file is an archive.
     pub member: Option<String>,
     pub origin: Origin,
 }
 
-/// Entries of a folder by their name in lower case.
+/// Entries of a folder by lower-case name.
 type Listing = FxHashMap<String, Vec<PathBuf>>;
 
 impl LocalFolders {
@@ -41,7 +42,7 @@ impl LocalFolders {
         Self { roots, listings: FxHashMap::default(), packed: PackedSymbols::default() }
     }
 
-    /// All files that could be the PDB, best first. Their identity is not checked.
+    /// Returns all files that could be the PDB, best first. Their identity is not checked.
     pub fn find(&mut self, key: &StoreKey) -> Vec<Candidate> {
         let mut candidates = Vec::new();
         for (root, is_plain) in self.roots.clone() {
@@ -66,11 +67,11 @@ impl LocalFolders {
             let in_tiers = first_tier.iter().flat_map(|tier| self.entries(tier, &key.name));
             let in_tiers: Vec<PathBuf> = in_tiers.collect();
             for folder in in_tiers.iter().chain(&named).filter(|path| path.is_dir()) {
-                // Few entries: one per build of the module.
+                // There are few entries: one per build of the module.
                 let index = key.index.to_ascii_lowercase();
                 folders.extend(listing(folder).remove(&index).into_iter().flatten());
             }
-            // It may have been made by a download, after the root was listed.
+            // A download may have created it after the root was listed.
             let exact = install::folder(&root, key);
             if !folders.contains(&exact) && exact.is_dir() {
                 folders.push(exact);
@@ -90,7 +91,7 @@ impl LocalFolders {
         candidates
     }
 
-    /// Lists all folders anew.
+    /// Forgets all listings, so that folders are listed again.
     pub fn forget(&mut self) {
         self.listings.clear();
     }
@@ -101,7 +102,7 @@ impl LocalFolders {
     }
 }
 
-/// A folder that can not be listed counts as empty.
+/// Lists a folder; one that cannot be listed counts as empty.
 fn listing(folder: &Path) -> Listing {
     let mut listing = Listing::default();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

@@ -1,4 +1,4 @@
-//! Names within one module: from RVA to functions through its symcache, or else its exports.
+//! Names within one module: resolves RVAs to functions through its symcache, or else its exports.
 
 use std::cell::LazyCell;
 use std::path::PathBuf;
@@ -13,22 +13,22 @@ use super::pdb::symcache::{Lookup, Symcaches};
 use super::pdb::{PdbFile, names};
 use handlescope_model::guard::lock;
 
-/// The functions at an address, innermost first: inlined functions, and last
-/// the function whose machine code it is. Empty where no function is known.
+/// The functions at an address, innermost first: inlined functions, then the function that owns the machine code. Empty
+/// if no function is known.
 pub type FrameChain = Arc<[ResolvedFrame]>;
 
-/// An address in a module whose functions are requested.
+/// An address in a module whose function is to be resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CodeAddress {
     /// Relative virtual address.
     pub rva: u64,
-    /// Whether a call returns to it: it belongs to the function of the instruction in front of it. Else it may be an
-    /// instruction pointer, and where a function starts it belongs to that.
+    /// Whether it is a return address, which belongs to the function of the instruction before it. Otherwise it may be
+    /// an instruction pointer, and at the start of a function it belongs to that function.
     pub is_return: bool,
 }
 
 impl From<u64> for CodeAddress {
-    /// An RVA that may be an instruction pointer.
+    /// Creates an address from an RVA that may be an instruction pointer.
     fn from(rva: u64) -> Self {
         Self { rva, is_return: false }
     }
@@ -39,30 +39,29 @@ impl From<u64> for CodeAddress {
 pub struct ResolvedFrame {
     /// Demangled name without parameters, shared by all frames of the function.
     pub function: Arc<str>,
-    /// Distance of the address from the start of the function whose machine code it is, in bytes;
-    /// the same for all functions of a chain, as an inlined one has no start.
+    /// Distance in bytes from the start of the function that owns the machine code. It is the same for all functions of
+    /// a chain, because an inlined function has no start.
     pub offset: u64,
     /// Full path of the source file, if the PDB has it.
     pub file: Option<Arc<str>>,
-    /// Location that the file can be fetched from, if the PDB has it: its address, or the command
-    /// of a source server.
+    /// Where the file can be fetched, if the PDB says so: its address, or a source server command.
     pub source: Option<Arc<str>>,
-    /// Line in that file, counted from 1: that of the instruction in front of the address, which is
-    /// the call in all frames but the innermost one.
+    /// Line in that file, counted from 1. It is the line of the instruction before the address, which in all frames but
+    /// the innermost is the call.
     pub line: Option<u32>,
-    /// Whether the function is inlined into the next one of the chain.
+    /// Whether the function is inlined into the next function of the chain.
     pub inlined: bool,
 }
 
-/// Source of the names of a module's functions.
+/// The source of a module's function names.
 pub enum ModuleSymbols {
     Symcache(SymcacheNames),
     Exports(ExportTable),
 }
 
 impl ModuleSymbols {
-    /// The functions at addresses. `size` is that of the module, 0 if unknown: a public
-    /// symbol has no end, so the last function would otherwise have none.
+    /// Resolves addresses to functions. `size` is the module's size, or 0 if unknown. It limits the last function,
+    /// because public symbols have no end.
     pub fn resolve(&self, addresses: &[CodeAddress], size: u64) -> Vec<FrameChain> {
         let is_inside = |address: &CodeAddress| size == 0 || address.rva < size;
         match self {
@@ -76,24 +75,24 @@ impl ModuleSymbols {
     }
 }
 
-/// Mapped symcaches, and the texts that were made of them.
+/// Mapped symcaches and the texts made from them.
 pub struct SymcacheNames {
     pub symcaches: Symcaches,
-    /// The PDB it was made of, which has the locations of source files; read when a file is first requested.
+    /// The PDB the symcaches were made from. It is read for the locations of source files when one is first requested.
     pdb: Option<PathBuf>,
     source_server: OnceLock<SourceServer>,
     texts: Mutex<Texts>,
 }
 
-/// Texts which many frames share.
+/// Texts that many frames share.
 #[derive(Default)]
 struct Texts {
-    /// Readable names by address and length of the symcache's names, which do not move.
+    /// Readable names, keyed by address and length of the name in the symcache, which does not move.
     names: FxHashMap<(usize, usize), Arc<str>>,
     files: FxHashMap<String, SourceFile>,
 }
 
-/// The path of a source file, and the location from which it can be fetched.
+/// The path of a source file and the location to fetch it from.
 #[derive(Clone)]
 struct SourceFile {
     path: Arc<str>,
@@ -120,7 +119,7 @@ impl SymcacheNames {
         let functions = self.symcaches.lookup();
         let mut texts = lock(&self.texts);
         let sources = LazyCell::new(|| self.source_server().locations());
-        // One list for all, as most addresses lie in one function only.
+        // The list is reused, because most addresses are in one function only.
         let mut locations = Vec::new();
         addresses
             .iter()
@@ -135,11 +134,11 @@ impl SymcacheNames {
     }
 }
 
-/// Finds the functions of the instruction in front of an address, of the call that returns there: it has the function,
-/// the line, and what is inlined. Behind it the next statement begins, and the next function when the call does not
-/// return.
+/// Resolves a return address by the call before it, which carries the right function, line and inlined frames. After
+/// the call the next statement begins, or the next function if the call does not return.
 ///
-/// An address that no call returns to belongs to the function that starts there, or when none is in front of it.
+/// An address that is not a return address belongs to the function that starts there. If none does, it is resolved by
+/// the instruction before it, or else by itself.
 fn find<'f>(
     functions: &'f Lookup<'f>,
     address: CodeAddress,
@@ -160,7 +159,7 @@ fn start_of(location: &SourceLocation<'_, '_>) -> u64 {
     location.function().entry_pc().into()
 }
 
-/// `locations` run from the innermost inlined function to the physical one.
+/// Builds the chain of frames; `locations` run from the innermost inlined function to the physical one.
 fn chain(
     locations: &[SourceLocation<'_, '_>],
     rva: u64,
@@ -184,7 +183,7 @@ fn chain(
 }
 
 impl Texts {
-    /// Demangles every name once.
+    /// Returns the readable name; each name is demangled once.
     fn name(&mut self, name: &str) -> Arc<str> {
         let key = (name.as_ptr() as usize, name.len());
         self.names.entry(key).or_insert_with(|| names::readable(name).into()).clone()

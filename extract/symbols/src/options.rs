@@ -1,4 +1,4 @@
-//! Options of a search for symbols besides the path, and its observers.
+//! Options of a symbol search other than the path, and its observers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,41 +15,39 @@ use super::speed::MinSpeed;
 /// Options that are not in the symbol path.
 #[derive(Clone, Debug)]
 pub struct SymbolizerOptions {
-    /// Folder for converted symcaches; by default the first cache folder of the symbol path, else
-    /// `handlescope` in the platform's cache folder.
+    /// Folder for converted symcaches; defaults to the first cache folder of the symbol path, else `handlescope` in the
+    /// platform's cache folder.
     pub symcache_folder: Option<PathBuf>,
-    /// Folders and archives that are searched before the symbol path, as
-    /// [`symbols_beside`](super::symbols_beside) finds them; nothing may lead out of them.
+    /// Folders and archives searched before the symbol path, as found by [`symbols_beside`](super::symbols_beside);
+    /// nothing in them may lead outside.
     pub beside: Vec<PathBuf>,
-    /// Plain folders of the symbol path, as it names them, out of which neither a link nor a `file.ptr` may
-    /// lead.
+    /// Plain folders of the symbol path, spelled as in the path, which neither a link nor a `file.ptr` may lead out of.
     pub closed_folders: Vec<PathBuf>,
-    /// Caches of programs that are searched after the places of the symbol path and before any server.
+    /// Caches of other programs, searched after the symbol path's own folders and before any server.
     pub usual_caches: Vec<PathBuf>,
-    /// Timeout of a server for its first answer and between bytes. One that takes longer is not
-    /// asked again in this session.
+    /// Timeout for a server's first answer and between bytes. A server that takes longer is not asked again in this
+    /// session.
     pub download_timeout: Duration,
-    /// The slowest download that is waited for.
+    /// Downloads slower than this are given up.
     pub min_speed: MinSpeed,
-    /// The largest file that is downloaded or unpacked, in bytes. The PDB format itself allows 4 GiB with
-    /// blocks of 4 KiB; the largest that public servers have are below 2 GiB.
+    /// Maximum size of a file to download or unpack, in bytes. The PDB format itself allows 4 GiB with blocks of 4 KiB;
+    /// the largest on public servers are below 2 GiB.
     pub max_file_bytes: u64,
-    /// The largest PDB that is converted as a whole, in bytes; of larger ones only the object files
-    /// whose functions are requested.
+    /// Maximum size of a PDB that is converted as a whole, in bytes. For larger ones only the object files whose
+    /// functions are requested are converted.
     pub whole_pdb_bytes: u64,
     /// Budget for all downloads together.
     pub download_budget: DownloadBudget,
-    /// Time for which a server is not asked again for a file it did not have.
+    /// How long a server is not asked again for a file it did not have.
     pub missing_for: Duration,
-    /// Time for which a server is not asked again for a file that it sent damaged or of another
-    /// build.
+    /// How long a server is not asked again for a file that it sent damaged or from another build.
     pub refused_for: Duration,
-    /// Time for which interrupted downloads are kept, to be continued.
+    /// How long interrupted downloads are kept so that they can be continued.
     pub partial_for: Duration,
 }
 
-/// Bytes that all downloads together may take, received and unpacked. Clones have one budget, so that it is that of
-/// a run, whatever symbol paths it has.
+/// Bytes that all downloads together may take, counting both received and unpacked bytes. Clones share the budget, so
+/// that it holds for a whole run, whatever symbol paths it uses.
 #[derive(Clone, Debug)]
 pub struct DownloadBudget {
     limit: u64,
@@ -57,10 +55,10 @@ pub struct DownloadBudget {
 }
 
 impl DownloadBudget {
-    /// Smallest budget, so that a small limit of a file does not limit the number of files.
+    /// Minimum budget, so that a small limit per file does not limit the number of files.
     const MIN_BYTES: u64 = 4 << 30;
 
-    /// Creates a budget for two files of the largest size.
+    /// Creates a budget for two files of the maximum size.
     pub fn for_files_of(max_file_bytes: u64) -> Self {
         Self::of(max_file_bytes.saturating_mul(2).max(Self::MIN_BYTES))
     }
@@ -69,7 +67,7 @@ impl DownloadBudget {
         Self { limit, spent: Arc::default() }
     }
 
-    /// Spends bytes; fails when the budget is exceeded.
+    /// Spends bytes; fails once the budget is exceeded.
     pub fn spend(&self, bytes: u64) -> Result<(), SymbolFileError> {
         let spent = self.spent.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         match spent > self.limit {
@@ -104,27 +102,28 @@ impl Default for SymbolizerOptions {
 }
 
 /// Follows [`Symbolizer::prepare`](super::Symbolizer::prepare) and
-/// [`Symbolizer::resolve_all`](super::Symbolizer::resolve_all), which calls it from several threads.
+/// [`Symbolizer::resolve_all`](super::Symbolizer::resolve_all), which call it from several threads.
 ///
-/// Several downloads are under way at once; the PDB identifies the download.
+/// Several downloads may run at once; the PDB tells them apart.
 pub trait SymbolObserver: Sync {
     /// Called with the number of PDBs that are not available locally and will be requested.
     fn planned(&self, _files: usize) {}
 
-    /// Called when a PDB is requested of a server.
+    /// Called when a PDB is requested from a server.
     fn started(&self, _pdb: &PdbIdentity) {}
 
-    /// Called when another process downloads the PDB, which is waited for.
+    /// Called when another process is downloading the PDB and we wait for it.
     fn waiting(&self, _pdb: &PdbIdentity) {}
 
-    /// Bytes of a PDB are there, of so many if the server says; fewer than before when a download
-    /// had to start again.
+    /// Called with the bytes received so far, and the total if the server says it. The number drops if a download had
+    /// to start again.
     fn progress(&self, _pdb: &PdbIdentity, _bytes: u64, _total: Option<u64>) {}
 
-    /// Called when the search for a PDB ended; the report has the outcome.
+    /// Called when the search for a PDB has ended; the report has the outcome.
     fn finished(&self, _pdb: &PdbIdentity) {}
 
-    /// Called when the frames of a module are resolved, if they can be; with the number of finished modules and of all.
+    /// Called when the frames of a module have been resolved, as far as possible, with the number of finished modules
+    /// and of all modules.
     fn resolved(&self, _module: &ModuleIdentity, _done: usize, _of: usize) {}
 }
 

@@ -1,6 +1,5 @@
-//! The symbol path: where PDBs are looked for, in the syntax of `_NT_SYMBOL_PATH`.
-//!
-//! The folders in which programs of Windows keep symbols that they downloaded.
+//! The symbol path: where to look for PDBs, in the syntax of `_NT_SYMBOL_PATH`. Also the folders in which Windows
+//! programs keep downloaded symbols.
 
 mod problem;
 
@@ -16,12 +15,11 @@ use symsrv::{CachePath, NtSymbolPathEntry, parse_nt_symbol_path};
 pub use self::problem::SymbolPathProblem;
 use super::pointer::share_host;
 
-/// A parsed symbol path: entries `srv*cache*url`, `cache*folder`, bare addresses of servers and
-/// plain folders, divided by semicolons and searched in order.
+/// A parsed symbol path: entries `srv*cache*url`, `cache*folder`, bare server addresses and plain folders, separated by
+/// semicolons and searched in order.
 ///
-/// `Display` gives back the text it was parsed from, without secrets. Every text is a symbol
-/// path; a part that is no server and no cache is a folder. What is probably not as meant is in
-/// [`problems`](Self::problems).
+/// `Display` prints the text it was parsed from, without secrets. Every text is a symbol path; a part that is neither a
+/// server nor a cache is a folder. Likely mistakes are listed by [`problems`](Self::problems).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SymbolPath {
     text: String,
@@ -29,8 +27,8 @@ pub struct SymbolPath {
 }
 
 impl SymbolPath {
-    /// Parses the text. Ignores empty entries, which would mean the working directory, and folders
-    /// of another system, which would be made there under their whole name.
+    /// Parses the text. Ignores empty entries, which would mean the working directory, and folders of another system,
+    /// which would be created here under their whole name.
     pub fn parse(text: &str) -> Self {
         let entries: Vec<String> = text.split(';').map(normal).collect();
         let entries = parse_nt_symbol_path(&entries.join(";"));
@@ -40,12 +38,12 @@ impl SymbolPath {
         }
     }
 
-    /// The text it was parsed from, passwords of servers included: to be parsed again, not to be shown.
+    /// Returns the text it was parsed from, including server passwords: for parsing again, not for showing.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The symbol path of the environment variable `_NT_SYMBOL_PATH`, if it is set.
+    /// Returns the symbol path from the environment variable `_NT_SYMBOL_PATH`, if it is set.
     pub fn from_environment() -> Option<Self> {
         symsrv::get_symbol_path_from_environment().map(|text| Self::parse(&text))
     }
@@ -69,7 +67,7 @@ impl SymbolPath {
             let pieces: Vec<&str> = pieces(entry).collect();
             let folders: Vec<&str> =
                 pieces.iter().copied().filter(|piece| !is_address(piece)).collect();
-            // `srv*https://…` leaves `srv`, which would be a folder of that name.
+            // `srv*https://…` leaves `srv`, which would be taken for a folder.
             let is_entry =
                 folders.len() == pieces.len() || folders.iter().skip(1).any(|f| !f.is_empty());
             is_entry.then(|| folders.join("*"))
@@ -77,15 +75,15 @@ impl SymbolPath {
         Self::parse(&self.text.split(';').filter_map(local).collect::<Vec<_>>().join(";"))
     }
 
-    /// Whether there is no place to look for symbols.
+    /// Whether the path has no place to look for symbols.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// All servers in search order, each once, with the folders that keep what they deliver.
+    /// Returns all servers in search order, each once, with the folders that cache their files.
     pub fn servers(&self) -> Vec<Server> {
         let mut servers: Vec<Server> = Vec::new();
-        // `cache*` serves everything after it.
+        // `cache*` applies to all entries after it.
         let mut caches_before: Vec<PathBuf> = Vec::new();
         for entry in &self.entries {
             match entry {
@@ -113,7 +111,7 @@ impl SymbolPath {
         servers
     }
 
-    /// Machines that the path names, in lower case: of servers and of network shares.
+    /// Returns the machines that the path names, in lower case: servers and network shares.
     pub fn hosts(&self) -> Vec<String> {
         let servers = self.servers();
         let of_urls = servers.iter().filter_map(|server| {
@@ -124,7 +122,7 @@ impl SymbolPath {
         of_urls.chain(of_shares).collect()
     }
 
-    /// All folders that may hold PDBs, in search order, each once; `true` for the plain ones.
+    /// Returns all folders that may hold PDBs, in search order, each once; `true` marks plain folders.
     pub fn folders(&self) -> Vec<(PathBuf, bool)> {
         let mut folders: Vec<(PathBuf, bool)> = Vec::new();
         let mut add = |folder: Option<&Path>, is_plain: bool| match folder {
@@ -151,7 +149,7 @@ impl SymbolPath {
         folders
     }
 
-    /// The first folder that the path declares to be a cache, which is therefore ours to write.
+    /// Returns the first folder that the path declares to be a cache, which we may therefore write to.
     ///
     /// The last folder of a chain without a server is a store (`srv*cache*\\machine\symbols`).
     pub fn first_cache(&self) -> Option<PathBuf> {
@@ -181,30 +179,29 @@ impl FromStr for SymbolPath {
     }
 }
 
-/// A symbol server, and where files from it are kept.
+/// A symbol server and the folders where its files are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     /// URL as written on the symbol path.
     pub url: String,
-    /// Folders of caches, nearest first; empty if the platform has none.
+    /// Cache folders, nearest first; empty if the platform has none.
     pub caches: Vec<PathBuf>,
 }
 
 impl Server {
-    /// Address for messages, reports and files of the cache.
+    /// Returns the address for messages, reports and cache files.
     pub fn shown(&self) -> String {
         without_secrets(&self.url)
     }
 
-    /// Scheme, name and port: a host that is silent for one path is silent for all.
+    /// Returns scheme, name and port: a host that is silent for one path is silent for all.
     pub fn host(&self) -> String {
         let url = reqwest::Url::parse(&self.url);
         url.map_or_else(|_| self.url.clone(), |url| url.origin().ascii_serialization())
     }
 }
 
-/// A text with `…` in place of what addresses in it have of secrets: user and password, and the query, in which
-/// tokens and signatures stand.
+/// Replaces secrets in URLs by `…`: user and password, and the query, which may contain tokens and signatures.
 pub fn without_secrets(text: &str) -> String {
     let hidden = |secret: &str, shown| if secret.is_empty() { "" } else { shown };
     let (mut shown, mut rest) = (String::new(), text);
@@ -224,8 +221,8 @@ pub fn without_secrets(text: &str) -> String {
     shown
 }
 
-/// Returns an entry as symsrv wants it: without blanks and quotes beside its pieces and without
-/// folders of another system, schemes in lower case, and a bare address as `srv*address`.
+/// Returns an entry as symsrv expects it: without blanks and quotes around its pieces, without folders of another
+/// system, with schemes in lower case, and with a bare address as `srv*address`.
 fn normal(entry: &str) -> String {
     if pieces(entry).next().is_some_and(is_of_another_system) {
         return String::new();
@@ -238,17 +235,17 @@ fn normal(entry: &str) -> String {
     }
 }
 
-/// The pieces between the asterisks of an entry.
+/// Iterates over the pieces between the asterisks of an entry.
 fn pieces(entry: &str) -> impl Iterator<Item = &str> {
     entry.split('*').map(bare)
 }
 
-/// A piece without the blanks and quotes around it. `set` of Windows keeps quotes.
+/// Strips blanks and quotes from a piece. `set` on Windows keeps quotes.
 fn bare(piece: &str) -> &str {
     piece.trim_matches(|c: char| c.is_whitespace() || c == '"')
 }
 
-/// Whether a piece is a folder of Windows, and this system is not. A folder of that name would be relative.
+/// Whether a piece is a Windows folder while this system is not Windows. Such a name would be a relative folder here.
 fn is_of_another_system(piece: &str) -> bool {
     !cfg!(windows) && is_of_windows(piece)
 }
@@ -266,7 +263,7 @@ fn with_plain_scheme(element: &str) -> String {
     }
 }
 
-/// An entry with its relative folders taken from `base`.
+/// Resolves the relative folders of an entry against `base`.
 fn entry_based_on(entry: &str, base: &Path) -> String {
     let pieces: Vec<&str> = entry.trim().split('*').collect();
     let is =
@@ -275,7 +272,7 @@ fn entry_based_on(entry: &str, base: &Path) -> String {
         0 => 0,
         1 if is("srv") || is("cache") || is("symsrv") => 1,
         1 => 0,
-        // After it stands the library that debuggers ask.
+        // It is followed by the library that debuggers ask.
         _ if is("symsrv") => 2,
         _ => 1,
     };
@@ -286,8 +283,8 @@ fn entry_based_on(entry: &str, base: &Path) -> String {
     pieces.iter().enumerate().map(folder).collect::<Vec<_>>().join("*")
 }
 
-/// Resolves a relative folder, and keeps what stands around it; returns any other piece, and one that
-/// cannot be written as a longer one, unchanged.
+/// Resolves a relative folder and keeps the blanks and quotes around it. Returns other pieces unchanged, and those
+/// whose result could not be written in a symbol path.
 fn folder_based_on(piece: &str, base: &Path) -> String {
     let bare = bare(piece);
     let is_relative = Path::new(bare).is_relative() && !is_of_windows(bare);
@@ -300,14 +297,14 @@ fn folder_based_on(piece: &str, base: &Path) -> String {
     }
 }
 
-/// Whether a text is the address of a server.
+/// Whether a text is a server address.
 pub fn is_address(text: &str) -> bool {
     text.split_once("://").is_some_and(|(scheme, _)| {
         ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
     })
 }
 
-/// The folder of an entry; `None` for the default store, which the platform decides.
+/// Returns the folder of an entry; `None` for the default store, which the platform decides.
 fn cache_folder(cache: &CachePath) -> Option<&Path> {
     match cache {
         CachePath::Path(folder) => Some(folder),
@@ -315,8 +312,8 @@ fn cache_folder(cache: &CachePath) -> Option<&Path> {
     }
 }
 
-/// An empty folder would mean the working directory. `cache*` without a folder means the default
-/// store, as an empty part of `srv**url` does; an empty entry means nothing.
+/// Drops or replaces an empty folder, which would mean the working directory. `cache*` without a folder means the
+/// default store, like an empty part in `srv**url`; an empty entry means nothing.
 fn without_empty(entry: NtSymbolPathEntry) -> Option<NtSymbolPathEntry> {
     match entry {
         NtSymbolPathEntry::Cache(folder) if folder.as_os_str().is_empty() => {
@@ -327,12 +324,12 @@ fn without_empty(entry: NtSymbolPathEntry) -> Option<NtSymbolPathEntry> {
     }
 }
 
-/// Folder of downloads for which the symbol path names none.
+/// Returns the folder for downloads if the symbol path names none.
 pub fn default_store() -> Option<PathBuf> {
     platform_cache().map(|cache| cache.join("sym"))
 }
 
-/// The folder for our own cached files: `handlescope` in the cache folder of the platform.
+/// Returns the folder for our own cached files: `handlescope` in the platform's cache folder.
 pub fn platform_cache() -> Option<PathBuf> {
     let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
     let base = if cfg!(windows) {
@@ -340,7 +337,7 @@ pub fn platform_cache() -> Option<PathBuf> {
     } else if cfg!(target_os = "macos") {
         env::home_dir().map(|home| home.join("Library/Caches"))
     } else {
-        // XDG Base Directory Specification: a relative XDG_CACHE_HOME is ignored.
+        // XDG Base Directory Specification: a relative `XDG_CACHE_HOME` is ignored.
         let named = env::var_os("XDG_CACHE_HOME").and_then(absolute);
         named.or_else(|| env::home_dir().map(|home| home.join(".cache")))
     };
@@ -350,15 +347,15 @@ pub fn platform_cache() -> Option<PathBuf> {
 #[cfg(test)]
 mod tests;
 
-/// The caches of this machine's debuggers and profilers, to be searched after the places of the symbol path and
-/// before any server; none but on Windows.
+/// Returns the caches of this machine's debuggers and profilers, which are searched after the symbol path's own folders
+/// and before any server. Empty except on Windows.
 pub fn usual_caches() -> Vec<PathBuf> {
     if cfg!(windows) { caches_of(|name| env::var_os(name)) } else { Vec::new() }
 }
 
-/// WinDbg's home (learn, `!homedir`: symbols lie in its `sym`) is in `DBGHELP_HOMEDIR`, else `%ProgramData%\Dbg`. WPA
-/// uses `C:\Symbols`, Visual Studio `SymbolCache` in the folder for temporary files; these two and `%ProgramData%\Dbg`
-/// are what the programs were seen to use, no document says so.
+/// WinDbg's home (learn, `!homedir`: symbols are in its `sym`) is `DBGHELP_HOMEDIR`, else `%ProgramData%\Dbg`. WPA uses
+/// `C:\Symbols`, Visual Studio `SymbolCache` in the folder for temporary files. These two and `%ProgramData%\Dbg` are
+/// what the programs were seen to use; no document says so.
 fn caches_of(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let folder = |name: &str, rest: &str| {
         let mut text = variable(name).filter(|value| !value.is_empty())?;

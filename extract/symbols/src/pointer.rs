@@ -1,6 +1,6 @@
-//! `file.ptr`: a store that says where a file lies instead of holding it.
+//! `file.ptr`: a file in a store that says where another file is instead of holding it.
 //!
-//! The text is `PATH:` and a path, `MSG:` and a reason why there is no file, or a bare path.
+//! Its text is `PATH:` and a path, `MSG:` and a reason why there is no file, or a bare path.
 
 use std::path::{Path, PathBuf};
 
@@ -8,21 +8,21 @@ use crate::server::install::Form;
 
 /// Name of the file in a store.
 pub const FILE_NAME: &str = "file.ptr";
-/// Largest file that is read; no path is as long.
+/// Maximum size of the file; no path is that long.
 pub const MAX_BYTES: u64 = 0x1_0000;
-/// Characters of a server's message that are worth showing.
+/// Number of characters of a server's message that are worth showing.
 const MAX_MESSAGE: usize = 200;
 
-/// Origin of a pointer, which decides where it may lead.
+/// Where a pointer came from, which decides where it may lead.
 pub enum Source<'a> {
     /// A folder of the symbol path.
     Folder,
-    /// A server. It may not lead to machines that the symbol path does not name: to open a share
+    /// A server. Its pointers may not lead to machines that the symbol path does not name, because opening a share
     /// sends the user's credentials there.
     Server { hosts: &'a [String] },
 }
 
-/// Reasons that a pointer leads to no file.
+/// Reasons why a pointer leads to no file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PointerError {
     #[error("file.ptr has the message: {0}")]
@@ -37,7 +37,7 @@ pub enum PointerError {
     Unreachable(String),
 }
 
-/// The file that a pointer leads to.
+/// Returns the file that a pointer leads to.
 pub fn follow(text: &[u8], source: &Source<'_>) -> Result<PathBuf, PointerError> {
     let text = String::from_utf8_lossy(text);
     let text = text.trim_start_matches('\u{feff}').trim();
@@ -72,11 +72,11 @@ fn strip_tag<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
     start.eq_ignore_ascii_case(tag).then(|| rest.trim())
 }
 
-/// The machine of `\\machine\share`, in lower case; `None` for other paths.
+/// Returns the machine of `\\machine\share` in lower case; `None` for other paths.
 pub fn share_host(path: &str) -> Option<String> {
     let is_slash = |c| matches!(c, '/' | '\\');
     let mut rest = path.strip_prefix(is_slash)?.strip_prefix(is_slash)?;
-    // `\\?\UNC\machine\share` is the long way to say it.
+    // `\\?\UNC\machine\share` is the long form.
     if let Some(long) = rest.strip_prefix(['?', '.']).and_then(|long| long.strip_prefix(is_slash)) {
         rest = strip_tag(long, "UNC").unwrap_or(long).trim_start_matches(is_slash);
     }
@@ -84,7 +84,7 @@ pub fn share_host(path: &str) -> Option<String> {
     (!host.is_empty()).then(|| host.to_ascii_lowercase())
 }
 
-/// Names that Windows gives to devices (`\\.\COM1`), which must not be opened to look at them.
+/// Whether the path is a Windows device name (`\\.\COM1`), which must not even be opened.
 fn is_device(path: &str) -> bool {
     path.starts_with(r"\\.\") || path.starts_with("//./")
 }

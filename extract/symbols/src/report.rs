@@ -1,4 +1,4 @@
-//! Outcome of the search for a module's symbols, in words for the user.
+//! The outcome of the search for a module's symbols, in words for the user.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use super::pointer::PointerError;
 
 /// Report on a module whose symbols were requested.
 ///
-/// `Display` writes one line for a message; a refused file and a silent server are always named.
-/// If [`refused`](Self::refused) and [`failures`](Self::failures) are empty, the
-/// user cannot do anything about missing symbols.
+/// `Display` writes one line for a message; it always names refused files and silent servers. If
+/// [`refused`](Self::refused) and [`failures`](Self::failures) are empty, the user cannot do anything about missing
+/// symbols.
 #[derive(Clone, Debug)]
 pub struct ModuleReport {
     /// The requested module.
     pub module: ModuleIdentity,
     /// Outcome of the search.
     pub outcome: Outcome,
-    /// Files that were refused, also when a further file was used in the end.
+    /// Files that were refused, even if another file was used in the end.
     pub refused: Vec<Arc<SymbolFileError>>,
-    /// Places that could not be searched, such as a server out of reach. A server that is given up
-    /// is here once, with the first module whose file was requested of it.
+    /// Places that could not be searched, such as an unreachable server. A server that was given up appears only once,
+    /// with the first module whose file was requested from it.
     pub failures: Vec<SearchFailure>,
     /// Servers that have no PDB of this identity.
     pub missing: Vec<MissingAt>,
-    /// Servers that got no request because they were given up before.
+    /// Servers that were not asked because they had been given up before.
     pub skipped: Vec<String>,
-    /// Origin of the file of [`Outcome::Resolved`].
+    /// Where the file of [`Outcome::Resolved`] came from.
     pub origin: Option<Origin>,
-    /// A converted symcache that could not be kept for the next session, and why.
+    /// Why a converted symcache could not be kept for the next session.
     pub unsaved: Option<Arc<SymbolFileError>>,
     /// Number of distinct addresses requested in the module.
     pub requested: usize,
@@ -43,25 +43,25 @@ pub struct ModuleReport {
 /// Outcome of the search for the symbols of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Symbols give names.
+    /// Symbols were found.
     Resolved {
-        /// The file they come from: the PDB, or a symcache whose PDB is on the path no longer.
+        /// The file they come from: the PDB, or a symcache whose PDB is no longer on the path.
         file: PathBuf,
         /// Whether an earlier session had converted the PDB.
         was_converted: bool,
     },
-    /// Exports of the image give names to some functions; there is no PDB.
+    /// Exports of the image name some functions; there is no PDB.
     ResolvedFromExports {
         /// The image.
         file: PathBuf,
     },
-    /// The trace has no RSDS record for the image, so that no PDB can be proven to belong to it.
+    /// The trace has no RSDS record for the image, so no PDB can be proven to belong to it.
     NoPdbIdentity,
     /// The name of the PDB cannot be a file name.
     UnusableName,
     /// No symbol path is set.
     NoSymbolPath,
-    /// No folder or server on the symbol path has the PDB, or only files that were refused.
+    /// No folder or server on the symbol path has the PDB, or all files found were refused.
     NotFound,
 }
 
@@ -70,11 +70,11 @@ pub enum Outcome {
 pub enum Origin {
     /// A plain folder.
     Folder(PathBuf),
-    /// A cache or store; a download of an earlier session, for example.
+    /// A cache or store, filled for example by a download of an earlier session.
     Cache(PathBuf),
     /// Downloaded in this session, from this address.
     Server(String),
-    /// A symcache, whose PDB is on the path no longer.
+    /// A symcache whose PDB is no longer on the path.
     Symcache,
 }
 
@@ -94,13 +94,13 @@ impl fmt::Display for Origin {
 pub struct MissingAt {
     /// Address of the server, as on the symbol path.
     pub server: String,
-    /// Whether it reported that in an earlier session, and got no request in this one.
+    /// Whether it said so in an earlier session and was not asked in this one.
     pub is_remembered: bool,
-    /// Whether it has a file under that name, which was damaged or of another build minutes ago.
+    /// Whether it has a file under that name, but minutes ago the file was damaged or from another build.
     pub is_refused: bool,
 }
 
-/// Incidents during the search, whether or not symbols were found in the end.
+/// What happened during the search, whether or not symbols were found.
 #[derive(Clone, Debug, Default)]
 pub struct SearchNotes {
     pub refused: Vec<Arc<SymbolFileError>>,
@@ -121,13 +121,13 @@ impl SearchNotes {
 /// A folder or server on the symbol path that could not be searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchFailure {
-    /// Address of the server, as on the symbol path; the whole path where no server is to blame.
+    /// Address of the server, as on the symbol path; the whole path if no server is to blame.
     pub location: String,
-    /// Reason of the failure.
+    /// Reason for the failure.
     pub reason: String,
 }
 
-/// Reasons that a file is unusable, or could not be written.
+/// Reasons why a file is unusable or could not be written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SymbolFileError {
@@ -139,9 +139,9 @@ pub enum SymbolFileError {
     WrongIdentity {
         /// The refused file.
         path: PathBuf,
-        /// Identity that the trace needs.
+        /// The identity that the trace needs.
         expected: PdbIdentity,
-        /// Identity that the file has, under the requested name.
+        /// The identity that the file has under the requested name.
         actual: PdbIdentity,
     },
     /// The image is another build of the module.
@@ -152,20 +152,20 @@ pub enum SymbolFileError {
     WrongImage {
         /// The refused file.
         path: PathBuf,
-        /// Time stamp and size that the trace asks for.
+        /// Time stamp and size that the trace needs.
         expected: (u32, u64),
         /// Time stamp and size of the file.
         actual: (u32, u64),
     },
-    /// The PDB or image cannot be read as one.
+    /// The PDB or image cannot be parsed.
     #[error("{} is damaged, delete it or get it again", Untrusted(path))]
     Malformed {
         /// The refused file.
         path: PathBuf,
-        /// Error of the parser.
+        /// The parser's error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The file was written while it was read.
+    /// The file was modified while it was read.
     #[error(
         "{} changed while it was read, use it again when nothing writes to it any more",
         Untrusted(path)
@@ -174,15 +174,15 @@ pub enum SymbolFileError {
         /// The file.
         path: PathBuf,
     },
-    /// The file, or what is packed in it, is larger than it may be.
+    /// The file, or its unpacked content, exceeds the size limit.
     #[error("{} is larger than {limit} bytes", Untrusted(path))]
     TooLarge {
         /// The refused file, or its address.
         path: PathBuf,
-        /// The limit that it exceeds.
+        /// The exceeded limit.
         limit: u64,
     },
-    /// All downloads together reached their limit.
+    /// The limit for all downloads together was reached.
     #[error(
         "downloads reached the limit of {limit} bytes per session; what was received is kept for the next one"
     )]
@@ -190,27 +190,27 @@ pub enum SymbolFileError {
         /// The limit, bytes.
         limit: u64,
     },
-    /// A store points to a file that is not there.
+    /// A store points to a file that does not exist.
     #[error("{}: {reason}", Untrusted(path))]
     Pointer {
         /// The pointer.
         path: PathBuf,
         reason: PointerError,
     },
-    /// The operating system denied the file.
+    /// The operating system refused access to the file.
     #[error("cannot {action} {}", Untrusted(path))]
     Io {
         /// `read` or `write`.
         action: &'static str,
         /// The file, or the folder it should go to.
         path: PathBuf,
-        /// Error of the operating system.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
 impl SymbolFileError {
-    /// Wraps an error of the operating system about a file that could not be read or written.
+    /// Wraps an operating system error about a file that could not be read or written.
     pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }
@@ -218,7 +218,7 @@ impl SymbolFileError {
 }
 
 impl ModuleReport {
-    /// Creates a report of the outcome only.
+    /// Creates a report that has only the outcome.
     pub fn new(module: ModuleIdentity, outcome: Outcome) -> Self {
         Self {
             module,
@@ -234,8 +234,8 @@ impl ModuleReport {
         }
     }
 
-    /// Problems during the search, also when symbols were found in the end: places that could not
-    /// be searched, files that were refused, a symcache that could not be kept.
+    /// Returns the problems of the search, even if symbols were found in the end: places that could not be searched,
+    /// files that were refused, a symcache that could not be kept.
     pub fn troubles(&self) -> impl Iterator<Item = String> {
         let failures = self
             .failures
@@ -249,7 +249,7 @@ impl ModuleReport {
         failures.chain(skipped).chain(self.refusals()).chain(unsaved)
     }
 
-    /// Reasons that files were found but not used, each with its causes.
+    /// Returns the reasons why found files were not used, each with its causes.
     pub fn refusals(&self) -> impl Iterator<Item = String> {
         self.refused.iter().map(|error| Chain(error.as_ref()).to_string())
     }

@@ -1,6 +1,6 @@
-//! The search for the symbols of a module, each PDB and each image once a session.
+//! The search for the symbols of a module; it searches for each PDB and image once per session.
 //!
-//! When many modules are resolved at once, their PDBs are downloaded before the first frame is resolved.
+//! If many modules are resolved at once, their PDBs are downloaded before the first frame is resolved.
 
 use std::fs::File;
 use std::hash::Hash;
@@ -26,33 +26,33 @@ use super::server::download_lock::Semaphore;
 use super::server::install::{Form, Install};
 use super::server::{self, Downloads};
 
-/// PDBs that are converted at once have this many bytes at most, unless a single one is larger.
-/// A conversion takes about four times the size of its PDB.
+/// Maximum bytes of PDBs that are converted at the same time, unless a single one is larger. A conversion takes about
+/// four times the size of its PDB.
 const CONVERTED_AT_ONCE: u64 = 512 << 20;
 
 /// Sources of symbols and the results so far.
 ///
-/// Calls from several threads go on side by side; only those for the same file wait for each other.
+/// Calls from several threads run in parallel; they wait for each other only if they want the same file.
 pub struct Search {
     is_empty: bool,
     pub folders: Mutex<LocalFolders>,
-    /// Folders out of which no pointer leads.
+    /// Folders that no pointer may lead out of.
     pub closed: Vec<PathBuf>,
     pub downloads: Downloads,
-    /// Folder for files that a store has compressed.
+    /// Folder for unpacking files that a store has compressed.
     pub cache: Option<PathBuf>,
     pub max_bytes: u64,
     whole_up_to: u64,
     pub store: SymcacheStore,
-    /// The symcaches lie in a cache folder of the path and so are on the path themselves.
+    /// Whether the symcaches are in a cache folder of the path and so are themselves on the path.
     pub store_is_on_path: bool,
     conversions: Semaphore,
-    /// Results by identity of the PDB, as modules at several paths may share one.
+    /// Results by identity of the PDB, because modules at several paths may share one.
     pub pdbs: Slots<PdbIdentity>,
     pub images: Slots<ImageIdentity>,
 }
 
-/// Result of the search for a file. Without symbols, the outcome says why.
+/// The result of the search for a file. If there are no symbols, the outcome says why.
 #[derive(Clone)]
 pub struct SearchResult {
     pub symbols: Option<Arc<ModuleSymbols>>,
@@ -72,7 +72,7 @@ pub struct SearchLimits<'a> {
     pub watch: Watch<'a>,
 }
 
-/// Searches by what is searched.
+/// Searches in progress or done, by what is searched for.
 pub struct Slots<K>(Mutex<FxHashMap<K, Arc<Mutex<Progress>>>>);
 
 /// Progress of a search.
@@ -114,8 +114,8 @@ impl Search {
         }
     }
 
-    /// The symbols of a module, from its PDB or else its image. `None` if the limits do not
-    /// allow what it takes; a later call goes on from there.
+    /// Returns the symbols of a module, from its PDB or else its image. Returns `None` if the limits forbid what that
+    /// takes; a later call continues from there.
     pub fn symbols(
         &self,
         module: &ModuleIdentity,
@@ -135,7 +135,7 @@ impl Search {
         }
     }
 
-    /// Report on a module so far.
+    /// Returns the report on a module so far.
     pub fn report(&self, module: &ModuleIdentity) -> ModuleReport {
         let pdb = match &module.pdb {
             _ if self.is_empty => SearchResult::nothing(Outcome::NoSymbolPath),
@@ -153,7 +153,7 @@ impl Search {
         ModuleReport { refused, failures, missing, skipped, origin, unsaved, ..report }
     }
 
-    /// The search order of the module documentation.
+    /// Searches for a PDB in the order given in the crate documentation.
     fn pdb(
         &self,
         pdb: &PdbIdentity,
@@ -189,7 +189,7 @@ impl Search {
         }
     }
 
-    /// Converts what a PDB has at further addresses. If it cannot, their functions are unknown.
+    /// Converts the parts of a PDB at further addresses. If that fails, their functions stay unknown.
     fn extend(&self, request: &PdbRequest<'_>, result: &mut SearchResult) {
         let Outcome::Resolved { file, .. } = result.outcome.clone() else { return };
         if result.covers(request.addresses) || result.is_final {
@@ -203,7 +203,7 @@ impl Search {
         }
     }
 
-    /// Searches the local places; `None` if cancelled.
+    /// Searches the local places; returns `None` if cancelled.
     fn find(&self, request: &PdbRequest<'_>) -> Option<Progress> {
         let mut result = SearchResult::nothing(Outcome::NotFound);
         for candidate in self.local(request.key) {
@@ -224,7 +224,7 @@ impl Search {
         Some(Progress::OnlyServersLeft(result))
     }
 
-    /// Adds the notes of an earlier download in this session; a file in a cache may be its result.
+    /// Adds the notes of an earlier download in this session, because a file in a cache may come from it.
     fn note_download(&self, pdb: &PdbIdentity, result: &mut SearchResult) {
         let Some(fetched) = self.downloads.fetched(pdb) else { return };
         result.notes.extend(&fetched.notes);
@@ -236,7 +236,7 @@ impl Search {
         }
     }
 
-    /// Asks the servers; `None` if cancelled.
+    /// Asks the servers; returns `None` if cancelled.
     fn download(&self, request: &PdbRequest<'_>, mut result: SearchResult) -> Option<Progress> {
         let PdbRequest { key, pdb, limits, .. } = *request;
         let downloads = &self.downloads;
@@ -245,7 +245,7 @@ impl Search {
         result.notes.extend(&fetched.notes);
         if let Some((path, address)) = fetched.file.clone() {
             let origin = Origin::Server(address);
-            // A pointer may have led to a packed file.
+            // A pointer may have led to a compressed file.
             let form = Form::of_target(&path);
             let candidate = Candidate { path, form, member: None, origin };
             self.take(&candidate, request, &mut result)?;
@@ -254,7 +254,7 @@ impl Search {
         Some(Progress::Done(result))
     }
 
-    /// Uses a file if it is the right PDB; otherwise notes why not. `None` if cancelled.
+    /// Uses a file if it is the right PDB; otherwise notes why not. Returns `None` if cancelled.
     fn take(
         &self,
         candidate: &Candidate,
@@ -297,7 +297,7 @@ impl Search {
         let known = known.filter(|symcaches| symcaches.source.size == stamp.size);
         let known: Vec<_> = known.collect();
         let opened = PdbFile::open(file)?;
-        // A build may write the PDB again while it is read.
+        // A build may overwrite the PDB while it is read.
         let watch = PageWatch::start();
         let unless_changed = |read: Result<_, SymbolFileError>| {
             if watch.has_lost() || FileStamp::of(file).ok() != Some(stamp) {
@@ -305,7 +305,7 @@ impl Search {
             }
             read
         };
-        // A copy of the same PDB is as good, but a changed file has to show its identity.
+        // A copy of the same PDB is just as good, but a changed file must prove its identity.
         if known.first().is_none_or(|symcaches| symcaches.source != stamp) {
             unless_changed(opened.verify(pdb).map(|()| Vec::new()))?;
         }
@@ -326,7 +326,7 @@ impl Search {
         Ok(())
     }
 
-    /// The exports of an image in a local folder; images are not requested of servers.
+    /// Finds the exports of an image in a local folder; servers are not asked for images.
     fn image(&self, image: &ImageIdentity) -> SearchResult {
         let slot = self.images.slot(image);
         let mut progress = lock(&slot);
@@ -353,7 +353,7 @@ impl Search {
         result
     }
 
-    /// Downloads the PDBs of modules that are in no local place of the path.
+    /// Downloads the PDBs of modules that are in no local place.
     pub fn prepare<'a>(
         &self,
         modules: impl IntoIterator<Item = &'a ModuleIdentity>,
@@ -369,7 +369,7 @@ impl Search {
         }
     }
 
-    /// The PDBs of modules, each once, that are in no local place of the path.
+    /// Returns the PDBs of modules, each once, that are in no local place.
     fn remote<'a>(
         &self,
         modules: impl IntoIterator<Item = &'a ModuleIdentity>,
@@ -382,12 +382,12 @@ impl Search {
         })
     }
 
-    /// Number of PDBs of modules that servers would be asked for, as they may have them.
+    /// Returns the number of PDBs that servers would be asked for because they may have them.
     pub fn downloadable<'a>(&self, modules: impl IntoIterator<Item = &'a ModuleIdentity>) -> usize {
         self.remote(modules).filter(|(key, _)| self.downloads.may_have(key)).count()
     }
 
-    /// Searches failed files again.
+    /// Lets failed searches be repeated.
     pub fn forget_missing(&self) {
         self.pdbs.forget_missing();
         self.images.forget_missing();
@@ -403,7 +403,7 @@ impl Search {
         }
     }
 
-    /// Whether the PDB is in a local place, or its symcache serves instead.
+    /// Whether the PDB is in a local place, or a symcache can replace it.
     fn is_local(&self, key: &StoreKey, pdb: &PdbIdentity) -> bool {
         let stored = self.store.open(key, pdb).map(|(symcaches, _)| symcaches);
         if stored.as_ref().is_some_and(Symcaches::are_whole) && self.store_is_on_path {
@@ -418,14 +418,14 @@ impl Search {
         })
     }
 
-    /// Files in the local places of the path which may be the PDB or image, best first.
+    /// Returns the files in local places that may be the PDB or image, best first.
     fn local(&self, key: &StoreKey) -> Vec<Candidate> {
         let mut candidates = lock(&self.folders).find(key);
         candidates.retain(|candidate| self.stays(candidate, &candidate.path));
         candidates
     }
 
-    /// Whether a file lies in the folder in which it was found, if nothing leads out of that.
+    /// Whether a file is inside the folder where it was found, if that folder is closed.
     fn stays(&self, candidate: &Candidate, file: &Path) -> bool {
         self.closed_folder(candidate).is_none_or(|folder| {
             let (file, folder) = (file.canonicalize(), folder.canonicalize());
@@ -433,13 +433,13 @@ impl Search {
         })
     }
 
-    /// The folder out of which nothing leads in which a candidate was found.
+    /// Returns the closed folder where a candidate was found, if any.
     fn closed_folder(&self, candidate: &Candidate) -> Option<&PathBuf> {
         let Origin::Folder(origin) = &candidate.origin else { return None };
         self.closed.iter().find(|folder| *folder == origin)
     }
 
-    /// The PDB of a candidate, unpacked into a cache if need be.
+    /// Returns the PDB of a candidate, unpacked into a cache if necessary.
     fn file_of(
         &self,
         candidate: &Candidate,
@@ -470,7 +470,7 @@ impl Search {
         install.packed(&path)
     }
 
-    /// The file that a candidate points to.
+    /// Returns the file that a candidate points to.
     fn target_of(&self, candidate: &Candidate) -> Result<PathBuf, SymbolFileError> {
         let path = &candidate.path;
         let mut text = Vec::new();
@@ -489,7 +489,7 @@ impl Search {
     }
 }
 
-/// A PDB that is searched for.
+/// A PDB to search for.
 struct PdbRequest<'a> {
     key: &'a StoreKey,
     pdb: &'a PdbIdentity,
@@ -498,14 +498,15 @@ struct PdbRequest<'a> {
     limits: SearchLimits<'a>,
 }
 
-/// The instructions that the functions at addresses are looked for at: that of the call, and the one at the address.
+/// Returns the instructions whose functions are needed for the addresses: the one before each address, and the one at
+/// it unless it is a return address.
 fn instructions(module: &ModuleIdentity, addresses: &[CodeAddress]) -> Vec<u32> {
     let inside = addresses.iter().filter(|address| module.size == 0 || address.rva < module.size);
     let both = inside.flat_map(|address| {
         let at = Some(address.rva).filter(|_| !address.is_return);
         [address.rva.checked_sub(1), at]
     });
-    // No range of addresses has the last one, and no image.
+    // Neither a range of addresses nor an image contains the last address.
     both.flatten().filter_map(|rva| u32::try_from(rva).ok()).filter(|rva| *rva < u32::MAX).collect()
 }
 
@@ -515,7 +516,7 @@ impl SearchResult {
         Self { symbols: None, outcome, origin: None, notes, unsaved: None, is_final: false }
     }
 
-    /// The symcaches of a PDB that was found.
+    /// Returns the symcaches, if a PDB was found.
     fn symcaches(&self) -> Option<&Symcaches> {
         match self.symbols.as_deref() {
             Some(ModuleSymbols::Symcache(names)) => Some(&names.symcaches),
@@ -523,12 +524,12 @@ impl SearchResult {
         }
     }
 
-    /// Whether the functions at these addresses are in symcaches, as far as the PDB has them.
+    /// Whether the symcaches cover these addresses.
     fn covers(&self, addresses: &[u32]) -> bool {
         self.symcaches().is_some_and(|symcaches| symcaches.cover(addresses))
     }
 
-    /// Whether there are symcaches only, of other parts, and the PDB itself may be found again.
+    /// Whether there are only symcaches, of other parts, so that it is worth searching for the PDB itself again.
     fn may_grow_by_search(&self, addresses: &[u32]) -> bool {
         self.origin == Some(Origin::Symcache) && !self.is_final && !self.covers(addresses)
     }
@@ -539,8 +540,8 @@ impl SearchResult {
         self.outcome = Outcome::Resolved { file, was_converted };
     }
 
-    /// The search for the PDB, which failed, together with that for the image. Where both failed,
-    /// it is the PDB that the user should look for.
+    /// Combines the failed search for the PDB with that for the image. If both failed, the outcome is that of the PDB,
+    /// because the user should look for it.
     fn or(mut self, image: Self) -> Self {
         self.notes.extend(&image.notes);
         if image.symbols.is_some() {
@@ -556,7 +557,7 @@ impl<K: Clone + Eq + Hash> Slots<K> {
         lock(&self.0).entry(key.clone()).or_default().clone()
     }
 
-    /// Starts all searches anew that found nothing.
+    /// Resets all searches that found nothing.
     pub fn forget_missing(&self) {
         for slot in lock(&self.0).values() {
             let mut progress = lock(slot);
@@ -566,7 +567,7 @@ impl<K: Clone + Eq + Hash> Slots<K> {
         }
     }
 
-    /// Result so far of a search that was started.
+    /// Returns the result so far of a search that was started.
     fn known(&self, key: &K) -> Option<SearchResult> {
         let slot = lock(&self.0).get(key)?.clone();
         match &*lock(&slot) {
@@ -577,7 +578,7 @@ impl<K: Clone + Eq + Hash> Slots<K> {
 }
 
 impl Progress {
-    /// Whether symbols are there already.
+    /// Whether symbols were found already.
     pub fn is_resolved(&self) -> bool {
         matches!(self, Self::Done(result) if result.symbols.is_some())
     }
@@ -607,7 +608,7 @@ mod tests {
         let home = tempfile::tempdir().expect("a folder");
         let (folder, outside) = (home.path().join("plain"), home.path().join("outside/a.pdb"));
         let pdb = TestPdb::new(&[(0x1000, "Work")]);
-        // Symcaches of one search would serve the next one.
+        // A fresh cache each time, because symcaches of one search would serve the next.
         let is_resolved_with = |closed_folders: &[PathBuf]| {
             let cache = tempfile::tempdir().expect("a folder");
             let options = SymbolizerOptions {

@@ -1,7 +1,7 @@
 //! Minimum speed of a download.
 //!
 //! A server that sends a byte now and then is no better than a silent one, but never runs into a timeout. So bytes are
-//! counted, too, and the count goes on when a download breaks off and is continued.
+//! counted, too, and the count continues when an interrupted download is continued.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// The minimum speed of a download.
 ///
-/// A slower one is aborted, the received part is kept for the next session, and the server is given up.
+/// A slower download is aborted, the received part is kept for the next session, and the server is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinSpeed {
     /// Average bytes per second, as sent. 0 accepts any speed, but not silence.
@@ -19,14 +19,14 @@ pub struct MinSpeed {
 }
 
 impl Default for MinSpeed {
-    /// 16 KiB a second over a minute, a tenth of a slow line.
+    /// 16 KiB per second over a minute, a tenth of a slow line.
     fn default() -> Self {
         Self { bytes_per_second: 16 << 10, over: Duration::from_mins(1) }
     }
 }
 
 impl MinSpeed {
-    /// Number of bytes that arrive within the time at this speed.
+    /// Returns the number of bytes that arrive within the time at this speed.
     fn bytes(self) -> u128 {
         let bytes = u128::from(self.bytes_per_second).saturating_mul(self.over.as_nanos());
         bytes / Duration::from_secs(1).as_nanos()
@@ -44,7 +44,7 @@ pub enum GivenUp {
 
 /// The progress of one download.
 ///
-/// The time restarts after each portion as large as the bytes due within it. So a download that is always fast enough is
+/// The clock restarts whenever the bytes due within the time have arrived. So a download that is always fast enough is
 /// never aborted, and one that becomes too slow is aborted in time.
 pub struct SpeedCheck {
     min_speed: MinSpeed,
@@ -61,7 +61,7 @@ impl SpeedCheck {
         Self { min_speed, silence_timeout, portion_start: now, portion: 0, last_sign: now }
     }
 
-    /// The server has responded, but has not sent any content yet.
+    /// Notes that the server has responded, but has not sent any content yet.
     pub fn answered(&mut self) {
         self.last_sign = Instant::now();
     }
@@ -74,12 +74,12 @@ impl SpeedCheck {
         }
     }
 
-    /// Deadline of the next bytes.
+    /// Returns the deadline for the next bytes.
     pub fn deadline(&self) -> Instant {
         self.portion_ends().map_or(self.silence_ends(), |end| end.min(self.silence_ends()))
     }
 
-    /// Whether to continue waiting.
+    /// Fails if waiting any longer is pointless.
     pub fn check(&self) -> Result<(), GivenUp> {
         let Self { min_speed: MinSpeed { over, .. }, portion: bytes, .. } = *self;
         let now = Instant::now();
@@ -96,13 +96,13 @@ impl SpeedCheck {
         after(self.last_sign, self.silence_timeout)
     }
 
-    /// `None` if any speed will do.
+    /// Returns when the current portion is due; `None` if any speed will do.
     fn portion_ends(&self) -> Option<Instant> {
         (self.min_speed.bytes() > 0).then(|| after(self.portion_start, self.min_speed.over))
     }
 }
 
-/// A time that cannot be represented is a year away.
+/// Adds a duration to a time; if the result cannot be represented, returns a time a year later.
 pub fn after(start: Instant, time: Duration) -> Instant {
     start.checked_add(time).unwrap_or(start + Duration::from_hours(24 * 365))
 }
@@ -113,7 +113,7 @@ mod tests {
 
     const SILENCE_TIMEOUT: Duration = Duration::from_hours(1);
 
-    /// Past any time of the measurement.
+    /// Waits until the measurement is over.
     fn outlast(min_speed: MinSpeed) {
         std::thread::sleep(min_speed.over + Duration::from_millis(1));
     }

@@ -1,4 +1,4 @@
-//! The symbol path out of the switches of a command line.
+//! Builds the symbol path from command line switches.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,15 +16,15 @@ const GOOGLE: &str = "https://chromium-browser-symsrv.commondatastorage.googleap
 /// Without a server nothing is downloaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SymbolSources {
-    /// Servers in the order of requests.
+    /// Servers in the order in which they are asked.
     pub servers: Vec<ServerChoice>,
-    /// Folder for downloads; by default in the platform's folder for caches.
+    /// Folder for downloads; by default in the platform's cache folder.
     pub cache: Option<PathBuf>,
     /// Folders with PDBs, searched first.
     pub folders: Vec<PathBuf>,
 }
 
-/// A choice of `-symserver`.
+/// A server chosen by `-symserver`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerChoice {
     /// `ms`: Windows, .NET, Office.
@@ -39,7 +39,7 @@ pub enum ServerChoice {
     Path(String),
 }
 
-/// Switches that make no symbol path.
+/// Reasons why switches do not make a symbol path.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SymbolSourcesError {
@@ -50,10 +50,10 @@ pub enum SymbolSourcesError {
         Untrusted(without_secrets(.0))
     )]
     UnknownServer(String),
-    /// `ntsymbolpath`, and no such variable.
+    /// `ntsymbolpath`, but the variable is not set.
     #[error("the environment variable _NT_SYMBOL_PATH is not set")]
     NoEnvironment,
-    /// A folder that a symbol path can not express.
+    /// A folder that a symbol path cannot express.
     #[error(
         "'{}' cannot be a folder of a symbol path: it is empty, an address, or has ; or * or outer \
          spaces",
@@ -63,12 +63,11 @@ pub enum SymbolSourcesError {
 }
 
 impl ServerChoice {
-    /// Parses the value of `-symserver`: words, addresses and pieces of a symbol path, divided by
-    /// semicolons.
+    /// Parses the value of `-symserver`: words, addresses and pieces of a symbol path, separated by semicolons.
     ///
     /// # Errors
     ///
-    /// Fails on a word that is none of these. A folder of one word has to be written `./folder`.
+    /// If a word is none of these. A folder of a single word has to be written `./folder`.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, SymbolSourcesError> {
         let parts = text.split(';').map(str::trim).filter(|part| !part.is_empty());
         let choices: Vec<Self> = parts.map(Self::parse).collect::<Result<_, _>>()?;
@@ -104,7 +103,7 @@ impl fmt::Display for ServerChoice {
 }
 
 impl SymbolPath {
-    /// Returns this path with the server of Microsoft behind it.
+    /// Returns this path with Microsoft's server appended.
     pub fn with_microsoft(&self) -> Self {
         let entries = [self.text(), &server_entry(MICROSOFT, None)];
         Self::parse(
@@ -119,12 +118,11 @@ impl SymbolPath {
 }
 
 impl SymbolSources {
-    /// The symbol path: folders, the cache, the servers.
+    /// Builds the symbol path: folders, the cache, the servers.
     ///
     /// # Errors
     ///
-    /// Fails if a folder can not be written in a symbol path, or if the environment is to be used
-    /// and says nothing.
+    /// If a folder cannot be written in a symbol path, or the environment variable is requested but not set.
     pub fn symbol_path(&self) -> Result<SymbolPath, SymbolSourcesError> {
         self.symbol_path_in(|| SymbolPath::from_environment().map(|path| path.text().to_owned()))
     }
@@ -139,7 +137,7 @@ impl SymbolSources {
         }
         let cache = self.cache.as_deref().map(folder_text).transpose()?;
         let cache = cache.as_deref();
-        // In front of the servers, so that it serves also those of a literal path.
+        // Before the servers, so that it also serves those of a literal path.
         entries.extend(cache.map(|cache| format!("cache*{cache}")));
         for server in &self.servers {
             entries.push(match server {
@@ -165,7 +163,7 @@ fn folder_text(folder: &Path) -> Result<String, SymbolSourcesError> {
         !text.is_empty() && text.trim() == *text && !text.contains([';', '*']) && !is_address(text)
     });
     let text = text.ok_or_else(|| SymbolSourcesError::UnusableFolder(folder.to_owned()))?;
-    // Words that a symbol path takes for something else.
+    // Words with a special meaning in a symbol path.
     let is_keyword = ["srv", "symsrv", "cache"].iter().any(|word| text.eq_ignore_ascii_case(word));
     Ok(if is_keyword { format!("./{text}") } else { text.to_owned() })
 }

@@ -1,4 +1,4 @@
-//! The symbolizer: it resolves addresses of a module, or of many modules in parallel, and reports the outcome.
+//! The symbolizer: resolves addresses of one module, or of many in parallel, and reports the outcome.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,10 +16,10 @@ use super::path::SymbolPath;
 use super::report::ModuleReport;
 use super::search::{Search, SearchLimits};
 
-/// Resolves addresses of modules along a symbol path, and remembers what it found.
+/// Resolves addresses of modules along a symbol path and remembers what it found.
 ///
-/// May be used from several threads at once; only the same PDB makes them wait for each other. Not
-/// to be used from within a tokio runtime, as it runs one for downloads.
+/// It may be used from several threads at once, which wait for each other only if they need the same PDB. It must not
+/// be used within a tokio runtime, because it runs one for downloads.
 pub struct Symbolizer {
     path: SymbolPath,
     pub search: Search,
@@ -32,15 +32,15 @@ impl Symbolizer {
         Self { search: Search::new(&path, options), path, requested: RequestedModules::default() }
     }
 
-    /// The path that symbols are looked for on.
+    /// Returns the path on which symbols are searched.
     pub fn path(&self) -> &SymbolPath {
         &self.path
     }
 
-    /// The functions at each of the module's RVAs, in their order. Each may be an instruction pointer.
+    /// Resolves RVAs of a module, in the given order, to functions. Each RVA may be an instruction pointer.
     ///
-    /// The first call for a module finds and converts its PDB, which may take seconds, or downloads
-    /// it, which may take minutes. Later ones only look names up, and a failure is remembered.
+    /// The first call for a module finds and converts its PDB, which may take seconds, or downloads it, which may take
+    /// minutes. Later calls only look up names; failures are remembered.
     pub fn resolve(&self, module: &ModuleIdentity, rvas: &[u64]) -> Vec<FrameChain> {
         let watch = Watch { observer: &NoSymbolObserver, cancel: &Cancel::default() };
         let limits = SearchLimits { may_download: true, watch };
@@ -49,8 +49,8 @@ impl Symbolizer {
         chains.unwrap_or_else(|| vec![FrameChain::default(); rvas.len()])
     }
 
-    /// Downloads the PDBs of modules that are in no local place of the path, several at a time, and
-    /// converts none yet. Cancelled downloads are continued by the next call.
+    /// Downloads, but does not convert, the PDBs of modules that are in no local place, several at a time. The next
+    /// call continues cancelled downloads.
     pub fn prepare(
         &self,
         modules: &[ModuleIdentity],
@@ -60,19 +60,19 @@ impl Symbolizer {
         self.search.prepare(modules, Watch { observer, cancel });
     }
 
-    /// Returns how many PDBs of modules would be requested of servers: those in no local place of the path, without those
-    /// that no server had lately.
+    /// Returns how many PDBs of modules would be requested from servers: those that are in no local place, except those
+    /// that recently no server had.
     pub fn downloadable(&self, modules: &[ModuleIdentity]) -> usize {
         self.search.downloadable(modules)
     }
 
-    /// Looks again for what was not found, also on servers that did not have it or were given up, in
-    /// this session and before.
+    /// Allows another search for everything that was not found, even on servers that lacked it or were given up, in
+    /// this session or before.
     pub fn forget_missing(&self) {
         self.search.forget_missing();
     }
 
-    /// Names of the files that other processes downloaded while this one waited for them, since the last call.
+    /// Returns the names of files that other processes downloaded while this one waited, since the last call.
     pub fn take_waited_for(&self) -> Vec<String> {
         self.search.downloads.take_waited_for()
     }
@@ -87,7 +87,7 @@ impl Symbolizer {
         self.requested.all().into_iter().map(report).collect()
     }
 
-    /// `None` if the limits do not allow what it takes.
+    /// Resolves addresses of a module; returns `None` if the limits forbid what that takes.
     fn resolve_module(
         &self,
         module: &ModuleIdentity,
@@ -112,8 +112,8 @@ impl fmt::Debug for Symbolizer {
     }
 }
 
-/// Resolves addresses in ascending order, so that a symcache is read in one direction, and gives
-/// the answers in the order of the addresses.
+/// Resolves addresses in ascending order, so that a symcache is read in one direction, but returns the results in the
+/// given order.
 fn in_order(
     addresses: &[CodeAddress],
     resolve: impl Fn(&[CodeAddress]) -> Vec<FrameChain>,
@@ -129,7 +129,7 @@ fn in_order(
     indexes.map(|index| chains.get(index?).cloned()).map(Option::unwrap_or_default).collect()
 }
 
-/// The requests and their progress.
+/// A batch of requests and its progress.
 struct Batch<'a> {
     symbolizer: &'a Symbolizer,
     requests: &'a [(ModuleIdentity, Vec<CodeAddress>)],
@@ -139,11 +139,11 @@ struct Batch<'a> {
 }
 
 impl Symbolizer {
-    /// The functions at addresses of many modules, in the order of the requests.
+    /// Resolves addresses of many modules to functions, in the order of the requests.
     ///
-    /// Works on as many modules at once as there are processors. What is at hand comes first; only
-    /// then are servers asked for the rest, for several files at a time. If cancelled, the rest is
-    /// left without names; the next call goes on from there.
+    /// Works on as many modules at once as there are processors. Whatever is available locally comes first; only then
+    /// are servers asked for the rest, several files at a time. If cancelled, the rest stays without names; the next
+    /// call continues from there.
     pub fn resolve_all(
         &self,
         requests: &[(ModuleIdentity, Vec<CodeAddress>)],
@@ -159,7 +159,7 @@ impl Symbolizer {
             done: AtomicUsize::new(0),
         };
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        // The most frames first, so that no thread is left with a large module when the others are done.
+        // Largest first, so that no thread is left with a large module when the others are done.
         let mut indexes: Vec<usize> = (0..requests.len()).collect();
         indexes.sort_by_key(|&index| {
             requests.get(index).map_or(0, |(_, addresses)| usize::MAX - addresses.len())
@@ -210,7 +210,7 @@ impl Batch<'_> {
         };
         let limits = SearchLimits { may_download, watch: self.watch };
         if let Some(chains) = self.symbolizer.resolve_module(module, addresses, limits) {
-            // An index is handed out once only.
+            // Each index is handed out only once.
             let _ = slot.set(chains);
             let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
             self.watch.observer.resolved(module, done, self.requests.len());
@@ -235,7 +235,7 @@ struct RequestedModule {
 }
 
 impl RequestedModules {
-    /// Notes a module, and of frames in it whether they got a name.
+    /// Notes that a module was requested, and for frames in it whether they got a name.
     pub fn note(&self, module: &ModuleIdentity, frames: impl Iterator<Item = (u64, bool)>) {
         let mut guard = lock(&self.0);
         let Modules { order, rows } = &mut *guard;
@@ -250,7 +250,7 @@ impl RequestedModules {
         }
     }
 
-    /// The modules with the numbers of their distinct frames that were requested and named.
+    /// Returns the modules with their numbers of distinct frames requested and named.
     pub fn all(&self) -> Vec<(ModuleIdentity, usize, usize)> {
         let modules = lock(&self.0);
         let entries = modules.order.iter();

@@ -31,7 +31,7 @@ impl SymbolFolders {
         self
     }
 
-    /// A new session on the folder `plain`, with symcaches in `symcaches`.
+    /// Starts a session on the folder `plain`, with symcaches in `symcaches`.
     fn symbolizer(&self) -> Symbolizer {
         self.symbolizer_on(&self.path("plain").to_string_lossy())
     }

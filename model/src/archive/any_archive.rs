@@ -1,4 +1,4 @@
-//! Archives of all kinds with traces and symbols: their members by name, and one of them unpacked within limits.
+//! Archives of any supported kind: lists their members by name and unpacks one of them within limits.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
@@ -12,14 +12,14 @@ use crate::file::open_file;
 use crate::guard::quietly;
 use crate::noting::Reason;
 
-/// Extensions of archives in which traces are found. Visual Studio's `.diagsession` is a zip archive.
+/// Extensions of archives that may hold traces. Visual Studio's `.diagsession` is a zip archive.
 pub const ARCHIVE_EXTENSIONS: [&str; 4] = ["zip", "7z", "diagsession", "cab"];
 
 const SEVENZ_MAGIC: &[u8] = b"7z\xBC\xAF\x27\x1C";
 const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
 const CABINET_MAGIC: &[u8] = b"MSCF";
 
-/// An archive of which only the table of contents was read.
+/// An archive whose table of contents has been read, and nothing else.
 pub struct AnyArchive<'a> {
     path: &'a Path,
     /// Size of the file, bytes.
@@ -34,10 +34,10 @@ enum Content {
 }
 
 impl<'a> AnyArchive<'a> {
-    /// Opens a file that starts like an archive, whatever its name is; `None` for any other file.
+    /// Opens a file if it starts like an archive, whatever its name; returns `None` for any other file.
     ///
     /// # Errors
-    /// When it cannot be opened, its table of contents is damaged or too large, or it has names that lead out of it.
+    /// If the file cannot be opened, its table of contents is damaged or too large, or a name leads out of the archive.
     pub fn open(path: &'a Path, limits: &ContainerLimits) -> Result<Option<Self>, ContainerError> {
         let open = |source| ContainerError::Open { path: path.to_path_buf(), source };
         let mut file = open_file(path).map_err(open)?;
@@ -69,10 +69,10 @@ impl<'a> AnyArchive<'a> {
         }
     }
 
-    /// The member of a name, if the limits allow to unpack it.
+    /// Returns the member with this name if the limits allow unpacking it.
     ///
     /// # Errors
-    /// When they do not, or the member cannot be found.
+    /// If the limits forbid it or there is no such member.
     pub fn member(
         self,
         name: &'a str,
@@ -99,7 +99,7 @@ impl<'a> AnyArchive<'a> {
                 (size, size, Source::Zip(zip))
             }
             Content::Cabinet(cabinet) => {
-                // The files before the member in its folder have to be unpacked, too.
+                // Unpacking a member also unpacks the files before it in its folder.
                 let folder = cabinet
                     .folder_entries()
                     .find(|folder| folder.file_entries().any(|file| file.name() == name))
@@ -116,7 +116,7 @@ impl<'a> AnyArchive<'a> {
     }
 }
 
-/// A member that may be unpacked.
+/// A member that the limits allow to be unpacked.
 pub struct Member<'a> {
     path: &'a Path,
     name: &'a str,
@@ -131,7 +131,7 @@ enum Source<'a> {
 }
 
 impl Member<'_> {
-    /// Unpacked size that the archive claims, bytes.
+    /// Returns the unpacked size that the archive claims, bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -139,7 +139,9 @@ impl Member<'_> {
     /// Unpacks the member into a file.
     ///
     /// # Errors
-    /// When it is damaged or has another size than the archive claims, the file cannot be written, or `watch` stops it.
+    /// If the member is damaged or its size differs from what the archive claims, the file cannot be written, or
+    /// `watch`
+    /// stops it.
     pub fn unpack(self, mut target: &File, watch: Watch<'_>) -> Result<(), ContainerError> {
         let Self { path, name, size, source } = self;
         match source {
@@ -179,7 +181,7 @@ fn cabinet_names(cabinet: &Cabinet<BufReader<File>>) -> Vec<String> {
     files.map(|file| file.name().to_owned()).collect()
 }
 
-/// Reads a cabinet. The crate trusts the places in one, and panics where a damaged one leads it astray.
+/// Runs a read of a cabinet. The crate trusts the offsets in the file and panics if a damaged one leads it astray.
 fn of_cabinet<T>(read: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     quietly(read).unwrap_or_else(|_| Err(io::Error::other("the cabinet is damaged")))
 }

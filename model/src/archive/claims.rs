@@ -1,9 +1,8 @@
-//! Checks of the claims of a Parquet table before its decoder trusts them, and limits on an
-//! archive.
+//! Checks of what a Parquet table claims, made before the decoder trusts it, and limits on an archive.
 //!
-//! The decoder allocates the memory that a footer or page claims at once, and the process aborts if it is not available.
-//! So footers and page headers are parsed here first, limited by the bytes they really have; contents are left to the
-//! decoder.
+//! The decoder allocates whatever memory a footer or page claims, and the process aborts if it is not available. So
+//! footers and page headers are parsed here first, with no more memory than the bytes really present justify. Page
+//! contents are left to the decoder.
 
 use std::io::{self, Cursor};
 use std::ops::Range;
@@ -18,25 +17,25 @@ use super::container::ContainerLimits;
 use crate::guard::Panicked;
 use crate::noting::{PolarsReason, Reason};
 
-/// Size of the trailer after the footer: the footer's length and the format's name.
+/// Size of the trailer after the footer: the footer's length and the format's magic.
 const TRAILER: usize = 8;
 
-/// Size below which a footer is not limited; above, it must be a fraction of the file.
+/// Footers up to this size are always accepted; larger ones must be a small fraction of the file.
 const SMALL_FOOTER: u64 = 1 << 20;
 
-/// Minimum ratio of the file to the footer. It is some hundred in ours.
+/// Minimum ratio of file size to footer size. In our files it is a few hundred.
 const FILE_PER_FOOTER: u64 = 4;
 
-/// Memory for each byte of a header while it is read. A list has eight for a value of one byte.
+/// Memory allowed per byte of a header while it is read. A list entry takes eight bytes for a value of one byte.
 const MEMORY_PER_BYTE: usize = 8;
 
-/// Bytes of the header of a page; it has about 30, and more with statistics.
+/// Maximum bytes of a page header. It usually has about 30, more with statistics.
 const PAGE_HEADER: usize = 64 << 10;
 
-/// Columns of a table, those within others counted, too.
+/// Maximum number of columns in a table, nested ones included.
 const COLUMNS: usize = 1000;
 
-/// Columns within each other: lists have three.
+/// Maximum nesting depth of columns; a list has three levels.
 const DEPTH: usize = 8;
 
 /// Reasons why a table is not decoded.
@@ -70,7 +69,7 @@ pub enum TableProblem {
     TooManyValues { values: u64, limit: u64 },
     #[error("it has {rows} rows, and had {written} when the archive was written")]
     Rows { rows: usize, written: u64 },
-    /// The error of the decoder.
+    /// An error of the decoder.
     #[error("{}", PolarsReason(.0))]
     Decoder(#[from] PolarsError),
     /// The decoder panics on some damaged tables.
@@ -78,7 +77,7 @@ pub enum TableProblem {
     Panicked(#[from] Panicked),
 }
 
-/// Reads the footer of a table of a size with its trailer, and checks it.
+/// Reads and checks the footer, with its trailer, of a table of this size.
 fn checked_footer(
     size: u64,
     read: impl Fn(Range<u64>) -> Result<Vec<u8>, TableProblem>,
@@ -104,7 +103,7 @@ fn check_schema(schema: &[SchemaElement]) -> Result<(), TableProblem> {
     if schema.len() > COLUMNS {
         return Err(TableProblem::Columns(schema.len()));
     }
-    // Number of columns left at each level.
+    // Number of columns still expected at each level.
     let mut open: Vec<i32> = Vec::new();
     for element in schema {
         if matches!(element.type_, Some(Type::FIXED_LEN_BYTE_ARRAY | Type::INT96)) {
@@ -124,8 +123,8 @@ fn check_schema(schema: &[SchemaElement]) -> Result<(), TableProblem> {
     Ok(())
 }
 
-/// Checks the pages of a part of a column, which has so many `values`. Of the `most` bytes that all pages of the column
-/// may have unpacked, so many are `left`.
+/// Checks the pages of one part of a column, which should hold `values` values. All pages of the column together may
+/// unpack to `most` bytes; `left` is what remains of that.
 pub fn check_pages(
     mut pages: &[u8],
     values: i64,
@@ -149,14 +148,14 @@ pub fn check_pages(
 
 /// Relevant fields of a page header.
 struct Page {
-    /// Values; none in a dictionary.
+    /// Number of values; 0 for a dictionary.
     values: u32,
-    /// Bytes when it is unpacked.
+    /// Unpacked size, bytes.
     unpacked: u32,
 }
 
 impl Page {
-    /// Skips a page; `None` if that is not possible.
+    /// Reads a page header and skips the page; `None` if that is not possible.
     fn next(pages: &mut &[u8]) -> Option<Self> {
         let mut protocol = TCompactInputProtocol::new(&mut *pages, PAGE_HEADER);
         let header = PageHeader::read_from_in_protocol(&mut protocol).ok()?;
@@ -176,7 +175,7 @@ impl Page {
                 sound.then_some(values)?
             }
             PageType::DICTIONARY_PAGE => {
-                // A value of a dictionary has a byte at least.
+                // A dictionary value takes at least a byte.
                 (number(header.dictionary_page_header?.num_values)? <= unpacked).then_some(0)?
             }
             _ => return None,
@@ -188,13 +187,13 @@ impl Page {
 /// Limits on an archive, so that a hostile one cannot exhaust memory or time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchiveLimits {
-    /// Sizes of members, and what unpacking them may cost.
+    /// Limits on the sizes of members and on the cost of unpacking them.
     pub container: ContainerLimits,
-    /// Values in one column.
+    /// Maximum values in one column.
     pub values: u64,
-    /// Values in one column for each byte of its table, once there are a million. Each has up to 16
-    /// bytes in memory. Tables of so many rows have a column at least, the time or the address, that
-    /// takes a byte for each.
+    /// Maximum values in one column per byte of its table, applied above a million values. Each value takes up to 16
+    /// bytes in memory. A table with that many rows has at least one column, the time or the address, that takes a byte
+    /// per row.
     pub values_per_byte: u64,
 }
 
@@ -209,7 +208,7 @@ impl Default for ArchiveLimits {
 }
 
 impl ArchiveLimits {
-    /// Limits for a trusted source with members of this size.
+    /// Returns the limits for a trusted source with members of this size.
     #[must_use]
     pub fn trusted_with(self, member_bytes: u64) -> Self {
         let container = self.container.trusted_with(member_bytes);
@@ -221,7 +220,7 @@ impl ArchiveLimits {
 const SMALL_VALUES: u64 = 1 << 20;
 
 impl ArchiveLimits {
-    /// Reads what a table of a size claims, and checks it.
+    /// Reads and checks the metadata of a table of this size.
     pub fn checked_metadata(
         &self,
         size: u64,
@@ -244,7 +243,7 @@ impl ArchiveLimits {
         Ok(metadata)
     }
 
-    /// Bytes that the pages of a column of a table of a size may have, unpacked.
+    /// Returns how many bytes the pages of one column may unpack to, for a table of this size.
     pub fn most_of_column(&self, size: u64) -> u64 {
         self.container.most_content(size)
     }
@@ -257,7 +256,7 @@ mod tests {
 
     use super::*;
 
-    /// A file that has nothing but a footer.
+    /// A file that consists of a footer only.
     fn with_footer(footer: &[u8]) -> Vec<u8> {
         let length = u32::try_from(footer.len()).unwrap().to_le_bytes();
         [b"PAR1", footer, &length, b"PAR1"].concat()
@@ -285,7 +284,7 @@ mod tests {
         bytes
     }
 
-    /// A page of data that claims to have so many values, and so many bytes when it is unpacked.
+    /// A data page that claims this many values and unpacked bytes.
     fn data(values: i32, unpacked: i32) -> Vec<u8> {
         let encoding = Encoding::PLAIN;
         let data = DataPageHeader::new(values, encoding, Encoding::RLE, Encoding::RLE, None);

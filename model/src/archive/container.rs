@@ -13,19 +13,19 @@ use crate::file::open_file;
 use crate::noting::Reason;
 use crate::untrusted::Untrusted;
 
-/// Reasons why a file is not unpacked.
+/// Reasons for not unpacking a file.
 #[derive(Debug, thiserror::Error)]
 pub enum ContainerError {
     /// The file cannot be opened.
     #[error("{}: cannot open: {}", Untrusted(.path), Reason(.source))]
     Open { path: PathBuf, source: io::Error },
-    /// The file is plainly something else.
+    /// The file is recognizably something else.
     #[error("{}: {}", Untrusted(.path), .content.instead_of("a 7z archive"))]
     Foreign { path: PathBuf, content: ForeignContent },
     /// The file is not an archive, or is damaged.
     #[error("{}: cannot unpack: {reason}", Untrusted(.path))]
     Unreadable { path: PathBuf, reason: String },
-    /// A member has a name that leads out of the archive, or one that another has too.
+    /// A member's name leads out of the archive, or occurs twice.
     #[error("{}: member \"{}\" {reason}; the archive is refused", Untrusted(.path), Untrusted(.member))]
     Name { path: PathBuf, member: String, reason: &'static str },
     /// A member is, or claims to be, larger than the limit.
@@ -33,58 +33,58 @@ pub enum ContainerError {
     TooLarge {
         path: PathBuf,
         member: String,
-        /// Lower bound of its size, bytes.
+        /// A lower bound of its size, bytes.
         size: u64,
         limit: u64,
     },
-    /// More must be unpacked than the limit allows.
+    /// Unpacking would produce more bytes than the limit allows.
     #[error("{}: unpacks to {size} bytes, more than the limit of {limit}", Untrusted(.path))]
     TooMuch { path: PathBuf, size: u64, limit: u64 },
     /// The content claims a higher compression ratio than any trace or extract can have.
     #[error("{}: compression ratio too high, refused: {packed} bytes claim to unpack to {content}", Untrusted(.path))]
     Ratio { path: PathBuf, packed: u64, content: u64 },
-    /// A member cannot be unpacked: cut off, damaged, or not what the archive says.
+    /// A member cannot be unpacked: it is cut off, damaged, or not what the archive says.
     #[error("{}: member {} cannot be unpacked: {reason}", Untrusted(.path), Untrusted(.member))]
     Member { path: PathBuf, member: String, reason: String },
 }
 
 impl ContainerError {
-    /// Whether the file can be read with a higher limit.
+    /// Whether the file could be read with a higher limit.
     pub fn is_about_size(&self) -> bool {
         matches!(self, Self::TooLarge { .. } | Self::TooMuch { .. } | Self::Ratio { .. })
     }
 
-    /// Whether the file is not, or no longer, what a program wrote that packs files.
+    /// Whether the file is damaged, or never was an archive as an archiver writes it.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Unreadable { .. } | Self::Name { .. } | Self::Member { .. })
     }
 }
 
-/// Size of content below which the ratio is not limited.
+/// Content below this size may have any ratio.
 const SMALL_CONTENT: u64 = 64 << 20;
 
 /// Limits on an archive, so that a hostile one cannot exhaust memory or disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContainerLimits {
-    /// Size of one member, unpacked, bytes.
+    /// Maximum unpacked size of one member, bytes.
     pub member_bytes: u64,
-    /// Bytes that may have to be unpacked in all, those of unwanted members included.
+    /// Maximum bytes to unpack in all, unwanted members included.
     pub total_bytes: u64,
-    /// Maximum ratio of the content to the file, for large content. Traces have 10 to 30, JSON of
-    /// handles has 20 to 100; zeros have thousands.
+    /// Maximum ratio of the content to the file, for large content. Traces have 10 to 30, JSON of handles has 20 to
+    /// 100; zeros have thousands.
     pub ratio: u64,
-    /// Memory a decoder may ask for, bytes.
+    /// Maximum memory a decoder may request, bytes.
     pub decoder_bytes: u64,
 }
 
 impl ContainerLimits {
-    /// Limits for members of this size in an archive with little else.
+    /// Returns the limits for members of this size in an archive with little else.
     pub const fn for_members_of(member_bytes: u64) -> Self {
         let total_bytes = member_bytes.saturating_mul(4);
         Self { member_bytes, total_bytes, ratio: 1000, decoder_bytes: 2 << 30 }
     }
 
-    /// Limits for members of another size, from a trusted source.
+    /// Returns the limits for members of another size, from a trusted source.
     #[must_use]
     pub const fn trusted_with(self, member_bytes: u64) -> Self {
         let Self { decoder_bytes, .. } = self;
@@ -95,7 +95,7 @@ impl ContainerLimits {
     /// Refuses a member that is larger than the limit.
     ///
     /// # Errors
-    /// When it is.
+    /// If the member is larger.
     pub fn check_size(&self, path: &Path, member: &str, size: u64) -> Result<(), ContainerError> {
         let limit = self.member_bytes;
         if size <= limit {
@@ -105,7 +105,7 @@ impl ContainerLimits {
         Err(ContainerError::TooLarge { path, member, size, limit })
     }
 
-    /// Maximum content of a file of this size.
+    /// Returns the maximum content of a file of this size.
     pub fn most_content(&self, packed: u64) -> u64 {
         packed.saturating_mul(self.ratio).max(SMALL_CONTENT)
     }
@@ -113,7 +113,7 @@ impl ContainerLimits {
     /// Refuses content that is too large, or compressed too well for the size of its file.
     ///
     /// # Errors
-    /// When it is.
+    /// If the content is either.
     pub fn check_content(
         &self,
         path: &Path,
@@ -134,7 +134,7 @@ impl ContainerLimits {
     /// Refuses blocks whose decoders ask for too much memory.
     ///
     /// # Errors
-    /// When one does.
+    /// If a decoder does.
     pub fn check_decoders<'a>(
         &self,
         path: &Path,
@@ -172,10 +172,10 @@ pub fn unpack_reason(error: &sevenz_rust::Error) -> String {
     }
 }
 
-/// A 7z file and its table of contents; no member was unpacked yet.
+/// A 7z file and its table of contents, with no member unpacked yet.
 #[derive(Debug)]
 pub struct Container {
-    /// Opened archive.
+    /// The opened archive.
     pub archive: Archive,
     pub source: BufReader<File>,
     /// Size of the file, bytes.
@@ -183,10 +183,10 @@ pub struct Container {
 }
 
 impl Container {
-    /// Opens a 7z file, unless its table of contents costs too much or has names that lead out of the archive.
+    /// Opens a 7z file, unless its table of contents costs too much to read or a name in it leads out of the archive.
     ///
     /// # Errors
-    /// When the file cannot be opened, is not an archive, or is refused.
+    /// If the file cannot be opened, is not an archive, or is refused.
     pub fn open(path: &Path, limits: &ContainerLimits) -> Result<Self, ContainerError> {
         let open = |source| ContainerError::Open { path: path.to_path_buf(), source };
         let unreadable =
@@ -214,7 +214,7 @@ impl Container {
     }
 }
 
-/// The first member whose name leads out of the archive or is there twice, and what is wrong.
+/// Returns the first member whose name leads out of the archive or occurs twice, and what is wrong with it.
 pub fn refused_name<'a>(
     names: impl IntoIterator<Item = &'a str>,
 ) -> Option<(&'a str, &'static str)> {
@@ -225,7 +225,7 @@ pub fn refused_name<'a>(
     })
 }
 
-/// Returns the problem with the name of a member, if it leads out of the archive.
+/// Returns what is wrong with the name of a member if it leads out of the archive.
 fn suspicion(name: &str) -> Option<&'static str> {
     let mut parts = name.split(['/', '\\']);
     if name.starts_with(['/', '\\']) || name.as_bytes().get(1) == Some(&b':') {

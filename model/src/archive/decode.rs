@@ -1,7 +1,7 @@
-//! Columns out of Parquet: the row groups of one side by side, each decoded to where it stands in the column.
+//! Decodes Parquet columns. The row groups of a column are decoded in parallel, each directly into its place in the
+//! column.
 //!
-//! polars' own reader decodes them into chunks, which are then copied into one: for a moment a column takes twice its
-//! memory.
+//! The reader of polars decodes into chunks and then copies these into one, so a column briefly takes twice its memory.
 
 use std::io::Cursor;
 use std::ops::Range;
@@ -22,17 +22,17 @@ use rayon::prelude::*;
 
 use super::claims::{TableProblem, check_pages};
 
-/// A Parquet table, of which the bytes are read where they are needed.
+/// A Parquet table whose bytes are read on demand.
 pub struct ParquetTable<'a> {
     pub metadata: &'a FileMetadataRef,
     pub schema: &'a ArrowSchema,
-    /// Bytes that the pages of a column may have, unpacked.
+    /// Maximum bytes that the pages of one column may unpack to.
     pub most: u64,
-    /// A part of the file.
+    /// Reads a range of the file.
     pub read: &'a (dyn Fn(Range<u64>) -> Result<Vec<u8>, TableProblem> + Sync),
 }
 
-/// A row group and the rows that are decoded of it.
+/// A row group and the rows to decode from it.
 struct Part<'a> {
     group: &'a RowGroupMetadata,
     rows: Option<Bitmap>,
@@ -41,14 +41,14 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Problem of a column that has another number of rows there.
+    /// Returns the error for a column that has `rows` rows here instead.
     fn problem(&self, rows: usize) -> TableProblem {
         TableProblem::Values { actual: rows as i64, expected: self.height as i64 }
     }
 }
 
 impl ParquetTable<'_> {
-    /// Decodes a column, or only the rows of it that are set; `None` where the table lacks it.
+    /// Decodes a column, or only the rows set in `rows`; returns `None` if the table lacks the column.
     pub fn column(
         &self,
         name: &str,
@@ -69,7 +69,8 @@ impl ParquetTable<'_> {
         .map(Some)
     }
 
-    /// Decodes a column of small numbers to a byte each, [`u8::MAX`] for larger ones; `None` where the table lacks it.
+    /// Decodes a column of small numbers to one byte each, [`u8::MAX`] for larger ones; returns `None` if the table
+    /// lacks the column.
     pub fn codes(&self, name: &str) -> Result<Option<Vec<u8>>, TableProblem> {
         let Some(field) = self.schema.get(name) else { return Ok(None) };
         if DataType::from_arrow_field(field) != DataType::UInt32 {
@@ -88,7 +89,7 @@ impl ParquetTable<'_> {
         }
     }
 
-    /// Number of nulls of a column, if its statistics say it.
+    /// Returns the number of nulls in a column, if its statistics have it.
     pub fn null_count(&self, name: &str) -> Option<u64> {
         let groups = self.metadata.row_groups.iter();
         let mut chunks = groups.flat_map(|group| group.columns_under_root_iter(name)).flatten();
@@ -113,16 +114,16 @@ impl ParquetTable<'_> {
     }
 }
 
-/// A column that is decoded.
+/// One column being decoded.
 struct Decoder<'a> {
     table: &'a ParquetTable<'a>,
     field: &'a ArrowField,
-    /// Bytes that its pages may still have.
+    /// Bytes that its pages may still unpack to.
     left: &'a AtomicU64,
 }
 
 impl Decoder<'_> {
-    /// A column of numbers.
+    /// Decodes a column of numbers.
     fn numbers<T: PolarsNumericType>(&self, parts: &[Part<'_>]) -> Result<Column, TableProblem>
     where
         ChunkedArray<T>: IntoColumn,
@@ -133,8 +134,8 @@ impl Decoder<'_> {
         Ok(ChunkedArray::<T>::from_vec_validity(name, values, validity).into_column())
     }
 
-    /// The values of a column of numbers as `copy` makes them, and which are valid where some are not. Nulls alone take
-    /// no memory: what is zeroed and never touched has none.
+    /// Decodes a column of numbers through `copy`, with a validity bitmap if any are null. A column of nulls takes no
+    /// memory, because zeroed pages that are never touched take none.
     fn values<T: PolarsNumericType, U: Clone + Default + Send>(
         &self,
         parts: &[Part<'_>],
@@ -155,7 +156,7 @@ impl Decoder<'_> {
                     array.ok_or_else(|| TableProblem::ColumnType(self.field.name.to_string()))?;
                 let target = slice.get_mut(filled..filled + array.len());
                 let target = target.ok_or_else(|| part.problem(filled + array.len()))?;
-                // Of nulls there is nothing to be copied.
+                // Nulls have nothing to copy.
                 if array.null_count() < array.len() {
                     copy(array.values(), target);
                 }
@@ -189,7 +190,7 @@ impl Decoder<'_> {
         Ok((values, validity))
     }
 
-    /// A column of something else, in one chunk.
+    /// Decodes a column of another type into one chunk.
     fn others(&self, parts: &[Part<'_>]) -> Result<Column, TableProblem> {
         let arrays = side_by_side(parts.iter().collect(), |part| {
             let arrays = self.arrays(part)?;
@@ -206,7 +207,7 @@ impl Decoder<'_> {
         Ok(series.rechunk().into_column())
     }
 
-    /// The rows of a row group.
+    /// Decodes the selected rows of a row group.
     fn arrays(&self, part: &Part<'_>) -> Result<Vec<Box<dyn Array>>, TableProblem> {
         let chunks = part.group.columns_under_root_iter(&self.field.name);
         let chunks: Vec<&ColumnChunkMetadata> = chunks.into_iter().flatten().collect();
@@ -228,10 +229,10 @@ impl Decoder<'_> {
     }
 }
 
-/// Decodes parts of a column, several at once; most columns have only one.
+/// Decodes the parts of a column, in parallel if there are several; most columns have only one.
 ///
-/// Not on the threads of polars: all of these may wait for a thread that needs a column, as those of a query in SQL do for
-/// the texts of stacks.
+/// This must not run on the threads of polars. A SQL query may block all of those on a thread that itself needs a
+/// column, as with the texts of stacks.
 fn side_by_side<P: Send, T: Send>(
     mut parts: Vec<P>,
     decode: impl Fn(P) -> Result<T, TableProblem> + Send + Sync,

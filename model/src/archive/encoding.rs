@@ -1,33 +1,34 @@
-//! The choice of an encoding for a column of numbers.
+//! Chooses an encoding for a column of numbers.
 //!
-//! Most numbers of a trace are rows of other tables and close to the numbers before: as deltas (DELTA_BINARY_PACKED,
-//! <https://parquet.apache.org/docs/file-format/data-pages/encodings/>) they are small, and need no table of values.
+//! Most numbers of a trace are rows of other tables and close to the numbers before. As deltas (DELTA_BINARY_PACKED,
+//! <https://parquet.apache.org/docs/file-format/data-pages/encodings/>) they are small and need no dictionary.
 
 use polars::prelude::PlHashSet;
 use polars_parquet::write::Encoding;
 
 use super::numbers::{DeltaBlock, Number, signed};
 
-/// Numbers below which deltas are not worth it.
+/// With fewer numbers than this, deltas are not worth it.
 pub const MIN_NUMBERS: usize = 1 << 10;
 
-/// Bits of a delta up to which deltas are better than anything else.
+/// Up to this many bits per delta, deltas beat everything else.
 const FEW_BITS: f64 = 4.0;
 
-/// Blocks that are looked at to see how wide deltas are, at least where there are as many.
+/// Number of blocks sampled to see how wide deltas are, if there are as many.
 const BLOCKS: usize = 1 << 6;
 
-/// Numbers that are looked at to see how often they repeat.
+/// Number of numbers sampled to see how often they repeat.
 const SAMPLE: usize = 1 << 12;
 
-/// 2⁶⁴ over the golden ratio, whose multiples have scattered upper bits (Knuth, The Art of Computer Programming, volume 3, 6.4).
+/// 2⁶⁴ divided by the golden ratio. Its multiples have scattered upper bits (Knuth, The Art of Computer Programming,
+/// volume 3, 6.4).
 const SCATTER: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Halvings of the range in which an estimate lies, until it is within a hundred-thousandth.
+/// Number of bisection steps; they narrow the estimate to within a hundred-thousandth.
 const HALVINGS: usize = 20;
 
-/// Chooses the encoding in which the numbers of a column, without its nulls, take the fewest bytes, by a sample of them.
-/// A dictionary need not be worth it where its encoding is chosen.
+/// Chooses the encoding that stores the numbers of a column, nulls excluded, in the fewest bytes, judged by a sample.
+/// If it chooses a dictionary, that may still turn out not to be worth it.
 pub fn choose_encoding<T: Number>(numbers: &[T]) -> Encoding {
     if numbers.is_empty() {
         return Encoding::Plain;
@@ -44,13 +45,13 @@ pub fn choose_encoding<T: Number>(numbers: &[T]) -> Encoding {
     }
 }
 
-/// Whether deltas have room for the numbers: Parquet's 32-bit numbers are signed, and so are their deltas.
+/// Whether the numbers fit as deltas: Parquet's 32-bit numbers are signed, and so are their deltas.
 fn have_deltas<T: Number>(numbers: &[T]) -> bool {
     size_of::<T>() > size_of::<u32>()
         || numbers.iter().fold(0, |all, number| all | signed(*number)) >= 0
 }
 
-/// Bits that a number takes as a delta, for at least [`MIN_NUMBERS`] numbers.
+/// Returns the bits per number when stored as deltas, for at least [`MIN_NUMBERS`] numbers.
 fn delta_bits<T: Number>(numbers: &[T]) -> f64 {
     let every = (numbers.len() / DeltaBlock::LENGTH / BLOCKS).max(1);
     let (mut bits, mut count) = (0, 0);
@@ -64,14 +65,14 @@ fn delta_bits<T: Number>(numbers: &[T]) -> f64 {
     bits as f64 / count as f64
 }
 
-/// Bits that a number takes in a dictionary, those of the dictionary included; those of a plain one where a dictionary is
-/// not worth it.
+/// Returns the bits per number when stored with a dictionary, the dictionary itself included; the plain size if a
+/// dictionary is not worth it.
 fn dictionary_bits<T: Number>(numbers: &[T]) -> f64 {
     let plain_bits = f64::from(u8::BITS) * size_of::<T>() as f64;
     let step = (numbers.len() / SAMPLE).max(1);
     let mut distinct = PlHashSet::with_capacity_and_hasher(SAMPLE, Default::default());
     let mut sampled = 0.0;
-    // Not one number of each step at the same place, because columns may have a value in every second row.
+    // The sampled place varies from step to step, because columns may have a value in every second row.
     let places = (0..).map(|at: u64| (at.wrapping_mul(SCATTER) >> u32::BITS) as usize % step);
     for (numbers, place) in numbers.chunks(step).zip(places) {
         if let Some(number) = numbers.get(place) {
@@ -81,7 +82,7 @@ fn dictionary_bits<T: Number>(numbers: &[T]) -> f64 {
     }
     let seen = distinct.len() as f64;
     let count = numbers.len() as f64;
-    // So many of a sample are expected to be distinct when all numbers have so many values.
+    // Expected number of distinct numbers in the sample if the column has `values` distinct ones.
     let expected = |values: f64| values * (1.0 - (-sampled / values).exp());
     let (mut least, mut most) = (seen, count);
     for _ in 0..HALVINGS {

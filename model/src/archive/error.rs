@@ -15,7 +15,7 @@ pub enum ArchiveError {
     /// The file cannot be created or renamed.
     #[error("{}: cannot {action}: {}{}", Untrusted(.path), Reason(.source), remedy(.source))]
     Io { path: PathBuf, action: &'static str, source: io::Error },
-    /// The file is whole, and another one keeps its name: on Windows one that another program has loaded.
+    /// The file was written, but its name is taken: on Windows, by a file that another program has loaded.
     #[error("{}: cannot be replaced: {}; close what uses it", Untrusted(.path), Reason(.source))]
     Replace { path: PathBuf, source: io::Error },
     /// The file cannot be unpacked, or is refused.
@@ -24,10 +24,10 @@ pub enum ArchiveError {
     /// The file cannot be packed.
     #[error("{}: cannot pack: {reason}", Untrusted(.path))]
     Pack { path: PathBuf, reason: String },
-    /// A member is damaged or is not what its table needs.
+    /// A member is damaged or does not fit its table.
     #[error("{}: member {} is damaged: {reason}; extract the trace again", Untrusted(.path), Untrusted(.member))]
     Member { path: PathBuf, member: String, reason: String },
-    /// A member is not there.
+    /// A member is missing.
     #[error("{}: member {member} is missing; extract the trace again", Untrusted(.path))]
     Missing { path: PathBuf, member: String },
     /// The archive holds no trace table, so it is not one of ours.
@@ -41,7 +41,7 @@ pub enum ArchiveError {
     Encode { table: &'static str, source: PolarsError },
 }
 
-/// Remedy when the disk is full.
+/// Returns what to do if the disk is full.
 fn remedy(error: &io::Error) -> &'static str {
     if is_full(error) { "; free some space, or choose another folder" } else { "" }
 }

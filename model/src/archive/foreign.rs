@@ -1,25 +1,25 @@
-//! Files that are neither an archive nor a trace, known by their start, and what to do with them.
+//! Recognizes files that are neither an archive nor a trace by their start, and says what to do with them.
 
-/// Bytes examined at the start of a file.
+/// Number of bytes examined at the start of a file.
 pub const START: u64 = 512;
 
-/// What a file is that is neither an archive nor a trace.
+/// The kind of a file that is neither an archive nor a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForeignContent {
     Empty,
-    /// Text of which nothing else is known.
+    /// Text of no particular kind.
     Text,
-    /// HTML, as a server answers in the place of a file.
+    /// HTML, as a server answers instead of a file.
     WebPage,
-    /// What stands for a file in a repository until Git LFS fetches it.
+    /// The placeholder in a Git LFS repository that stays until the file is fetched.
     LfsPointer,
     /// A log of the Event Viewer.
     EventLog,
-    /// What PerfView converts a trace to.
+    /// A trace as converted by PerfView.
     Etlx,
     /// Events of the .NET runtime from one process.
     NetTrace,
-    /// Another file in PerfView's format of objects.
+    /// Another file in PerfView's object format.
     PerfViewObjects,
     /// A dump of the whole system.
     KernelDump,
@@ -27,18 +27,18 @@ pub enum ForeignContent {
 
 /// Start of a log of the Event Viewer.
 const EVENT_LOG_MAGIC: &[u8] = b"ElfFile\0";
-/// Starts of dumps of the kernel, of 32 and of 64 bits.
+/// Magics of 32-bit and 64-bit kernel dumps.
 const KERNEL_DUMP_MAGICS: [&[u8]; 2] = [b"PAGEDUMP", b"PAGEDU64"];
 const NET_TRACE_MAGIC: &[u8] = b"Nettrace";
-/// Start of objects as PerfView writes them: the length of a text, and the text.
+/// Start of a file of objects as PerfView writes it: the length of a text, then the text.
 const OBJECTS_MAGIC: &[u8] = b"\x14\0\0\0!FastSerialization.1";
-/// The class of the first object in an `.etlx`.
+/// Class of the first object in an `.etlx`.
 const ETLX_CLASS: &[u8] = b"Etlx.TraceLog";
 const LFS_POINTER: &str = "version https://git-lfs.github.com/spec/";
 const PAGE_STARTS: [&str; 2] = ["<!doctype html", "<html"];
 
 impl ForeignContent {
-    /// Recognizes the start of a file; `None` for one that may be an archive or a trace.
+    /// Recognizes a file by its start; returns `None` for one that may be an archive or a trace.
     pub fn from_start(start: &[u8]) -> Option<Self> {
         let start = start.get(..start.len().min(START as usize)).unwrap_or_default();
         let content = if start.is_empty() {
@@ -74,12 +74,12 @@ impl ForeignContent {
         })
     }
 
-    /// Whether the format of the file is known, so that nothing else can be in it.
+    /// Whether the format of the file is known, so that it cannot be anything else.
     pub fn is_known_format(self) -> bool {
         !matches!(self, Self::Empty | Self::Text)
     }
 
-    /// Says what the file is in the place of what was expected, and what to do.
+    /// Says what the file is instead of `expected`, and what to do about it.
     pub fn instead_of(self, expected: &str) -> String {
         let description = self.description();
         match self.remedy() {
@@ -116,7 +116,8 @@ impl ForeignContent {
     }
 }
 
-/// The start of a file as text: UTF-8 without control characters but those of lines. The last character may be cut.
+/// Returns the start of a file as text: UTF-8 without control characters, line breaks and tabs excepted. The last
+/// character may be cut off.
 fn text_of(start: &[u8]) -> Option<&str> {
     let text = match std::str::from_utf8(start) {
         Ok(text) => text,

@@ -1,8 +1,8 @@
-//! Size of a 7z file's table of contents, checked before it is read.
+//! Checks the size of a 7z file's table of contents before it is read.
 //!
 //! The table is usually packed, and its reader allocates an entry for every member that it claims. A few kilobytes can
-//! claim hundreds of millions of members, so both sizes are checked before the table is unpacked and read. Only the two
-//! headers of the format are parsed for that.
+//! claim hundreds of millions of members. So both its sizes are checked before it is unpacked and read, which takes
+//! parsing only the two headers of the format.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -12,10 +12,10 @@ use crate::noting::Reason;
 const START_HEADER: usize = 32;
 const SIGNATURE: &[u8] = b"7z\xBC\xAF\x27\x1C";
 
-/// Bytes of a table of contents, packed or not. A member takes about 100; its place in memory, 150.
+/// Maximum bytes of a table of contents, packed or not. A member takes about 100 bytes in the table and 150 in memory.
 const TABLE_BYTES: u64 = 2 << 20;
 
-/// Parts that a table of contents may be packed in; there is one as a rule.
+/// Maximum number of streams of a packed table of contents; usually there is one.
 const MAX_STREAMS: u64 = 32;
 
 mod id {
@@ -29,7 +29,7 @@ mod id {
     pub const PACKED_TABLE: u8 = 0x17;
 }
 
-/// Reasons why a table of contents is not read.
+/// Reasons for not reading a table of contents.
 #[derive(Debug, thiserror::Error)]
 pub enum HeaderProblem {
     #[error("{}", Reason(.0))]
@@ -48,7 +48,7 @@ pub enum HeaderProblem {
 
 /// Refuses a table of contents that costs too much or cannot be judged.
 ///
-/// Other damage is left to the reader of the table.
+/// Other damage is left to the table's reader.
 pub fn check(source: &mut (impl Read + Seek), decoder_bytes: u64) -> Result<(), HeaderProblem> {
     source.seek(SeekFrom::Start(0))?;
     let mut start = Vec::new();
@@ -60,7 +60,7 @@ pub fn check(source: &mut (impl Read + Seek), decoder_bytes: u64) -> Result<(), 
         return Ok(());
     };
     if (offset, size) == (0, 0) {
-        // Some readers then look for a table of contents at the end.
+        // Some readers would now look for a table of contents at the end.
         return Err(HeaderProblem::Unfinished);
     }
     if size > TABLE_BYTES {
@@ -87,13 +87,13 @@ fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
 /// A packed table of contents.
 #[derive(Debug, PartialEq, Eq)]
 struct PackedTable {
-    /// Unpacked size in bytes, the largest of several steps.
+    /// Unpacked size in bytes; with several steps, the largest.
     size: u64,
     /// Memory that a decoder requests, bytes.
     memory: u64,
 }
 
-/// Reads how a table of contents is packed.
+/// Parses how a table of contents is packed.
 fn packed_table(bytes: &[u8]) -> Option<PackedTable> {
     let mut bytes = Bytes(bytes);
     bytes.expect(&[id::PACKED_TABLE, id::PACK_INFO])?;
@@ -119,7 +119,7 @@ fn packed_table(bytes: &[u8]) -> Option<PackedTable> {
     Some(PackedTable { size, memory })
 }
 
-/// Bytes of a header that are still to be read.
+/// The rest of a header.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -139,7 +139,7 @@ impl Bytes<'_> {
         (self.take(expected.len() as u64)? == expected).then_some(())
     }
 
-    /// A number as the format writes it: the leading ones of the first byte count the bytes that follow.
+    /// Reads a number of the format: the leading ones of the first byte count the bytes that follow.
     fn number(&mut self) -> Option<u64> {
         let first = self.byte()?;
         let following = first.leading_ones();
@@ -163,7 +163,7 @@ impl Bytes<'_> {
         self.take(4 * known).map(drop)
     }
 
-    /// The steps of unpacking: how many outputs they have, and the memory of the most expensive.
+    /// Skips the unpacking steps; returns their number of outputs and the memory of the most expensive one.
     fn coders(&mut self) -> Option<(u64, u64)> {
         let coders = self.number().filter(|coders| (1..=MAX_STREAMS).contains(coders))?;
         let (mut inputs, mut outputs, mut memory) = (0, 0, 0);
@@ -190,7 +190,7 @@ impl Bytes<'_> {
     }
 }
 
-/// Memory that a decoder allocates, according to its properties in the archive.
+/// Returns the memory a decoder allocates according to its properties in the archive.
 pub fn decoder_memory(method: &[u8], properties: &[u8]) -> u64 {
     const LZMA: &[u8] = &[3, 1, 1];
     const LZMA2: &[u8] = &[0x21];
@@ -213,7 +213,7 @@ mod tests {
 
     const LZMA: [u8; 9] = [0x23, 3, 1, 1, 5, 0x5D, 0, 0, 1];
 
-    /// A packed table of contents of so many bytes, as 7-Zip writes it.
+    /// A packed table of contents with this unpacked size, as 7-Zip writes it.
     fn table(unpacked: &[u8], coder: &[u8]) -> Vec<u8> {
         let packed = [&[0x17, 6, 0, 1, 9, 0x80, 0xF0, 0, 7, 0x0B, 1, 0, 1], coder].concat();
         [&packed, &[0x0C][..], unpacked, &[0x0A, 1, 1, 2, 3, 4, 0, 0]].concat()

@@ -1,21 +1,21 @@
-//! Runs and packed groups of numbers: how Parquet keeps levels and the keys of a dictionary.
+//! Encodes numbers as runs and bit-packed groups, as Parquet stores levels and dictionary keys.
 //!
-//! Eight numbers are a group, which is packed bit by bit; groups of one number make a run of it
-//! (<https://parquet.apache.org/docs/file-format/data-pages/encodings/#RLE>). The encoder of polars looks at each number by
-//! itself.
+//! Eight numbers form a group. A group is packed bit by bit; groups that repeat one number become a run
+//! (<https://parquet.apache.org/docs/file-format/data-pages/encodings/#RLE>). The encoder of polars looks at each
+//! number by itself.
 
 use std::ops::Range;
 
 use polars_arrow::bitmap::Bitmap;
 use polars_parquet::parquet::encoding::{bitpacked, uleb128};
 
-/// Numbers of a group.
+/// Numbers per group.
 const GROUP: usize = 8;
 
-/// Numbers that are packed at once.
+/// Numbers packed at once.
 const PACK: usize = 32;
 
-/// Packed bytes from which a run is written instead.
+/// From this many packed bytes on, a run is written instead.
 const MIN_RUN_BYTES: usize = 8;
 
 /// Adds numbers below `1 << bits`.
@@ -39,7 +39,7 @@ pub fn add_numbers(out: &mut Vec<u8>, numbers: &[u32], bits: u32) {
     add_groups(out, numbers.len(), bits, of_one, pack);
 }
 
-/// Adds a level for each bit: 1 where it is set.
+/// Adds one level per bit: 1 if the bit is set.
 pub fn add_bits(out: &mut Vec<u8>, bits: &Bitmap) {
     if bits.unset_bits() == bits.len() {
         return add_run(out, 0, bits.len(), 1);
@@ -64,12 +64,12 @@ pub fn add_run(out: &mut Vec<u8>, number: u32, length: usize, bits: u32) {
     out.extend_from_slice(&number.to_le_bytes()[..bits.div_ceil(u8::BITS) as usize]);
 }
 
-/// Adds the header of some packed groups.
+/// Adds the header for this many packed groups.
 pub fn add_packed_header(out: &mut Vec<u8>, groups: usize) {
     add_uleb128(out, (groups as u64) << 1 | 1);
 }
 
-/// Adds something with its length before it.
+/// Adds what `add` writes, prefixed with its length.
 pub fn with_length(out: &mut Vec<u8>, add: impl FnOnce(&mut Vec<u8>)) {
     let length = out.len()..out.len() + size_of::<u32>();
     out.extend_from_slice(&[0; size_of::<u32>()]);
@@ -78,8 +78,8 @@ pub fn with_length(out: &mut Vec<u8>, add: impl FnOnce(&mut Vec<u8>)) {
     out[length].copy_from_slice(&added.to_le_bytes());
 }
 
-/// Adds numbers by groups. `of_one` is the number of a whole group that has no other, and `pack` adds groups, the last of
-/// which need not be whole.
+/// Adds numbers group by group. `of_one` returns the number that fills a whole group, if it has only one; `pack` adds
+/// groups, the last of which may be partial.
 fn add_groups(
     out: &mut Vec<u8>,
     numbers: usize,
@@ -111,7 +111,7 @@ fn add_groups(
     add_packed(out, packed..numbers.div_ceil(GROUP));
 }
 
-/// Adds a number in as many bytes as it needs, seven bits in each.
+/// Adds a number in as few bytes as possible, seven bits in each.
 pub fn add_uleb128(out: &mut Vec<u8>, number: u64) {
     let mut bytes = [0; 10];
     let length = uleb128::encode(number, &mut bytes);
@@ -125,7 +125,7 @@ mod tests {
     use super::super::parquet::tests::scattered;
     use super::*;
 
-    /// The numbers that polars reads.
+    /// Decodes the numbers with polars.
     fn read(bytes: &[u8], bits: u32, count: usize) -> Vec<u32> {
         HybridRleDecoder::new(bytes, bits, count).collect().unwrap()
     }

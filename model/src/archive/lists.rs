@@ -1,8 +1,8 @@
 //! Pages of a Parquet column of lists of numbers.
 //!
-//! The writer of polars derives the levels of each number three times from descriptions of columns of any depth, which is a
-//! twentieth of an extraction of millions of stacks. Lists of numbers without nulls need little: a number repeats the
-//! list of the number before unless it is the first of its list, and all numbers are there
+//! The writer of polars derives the levels of each number three times, from descriptions of arbitrarily nested columns.
+//! That takes a twentieth of an extraction of millions of stacks. Lists of numbers without nulls need little: a number
+//! repeats the list of the previous number unless it is the first of its list, and every number is defined
 //! (<https://parquet.apache.org/docs/file-format/nestedencoding/>).
 
 use std::ops::Range;
@@ -15,15 +15,15 @@ use polars_parquet::write::{Encoding, Page, ParquetType, to_parquet_leaves};
 use super::hybrid;
 use super::numbers::{add_plain, data_page, min_max, statistics};
 
-/// Lists of numbers, none of which is null.
+/// Lists of numbers without nulls.
 pub struct Lists<'a> {
-    /// Number at which each list starts, and at which the last one ends.
+    /// Index of the number at which each list starts, and the end of the last list.
     offsets: &'a [i64],
     numbers: &'a [u32],
 }
 
 impl<'a> Lists<'a> {
-    /// The lists of a column; `None` for other columns, and for those with nulls.
+    /// Returns the lists of a column; `None` for a column of another type or with nulls.
     pub fn of(array: &'a dyn Array) -> Option<Self> {
         let lists = array.as_any().downcast_ref::<ListArray<i64>>()?;
         let numbers = lists.values().as_any().downcast_ref::<PrimitiveArray<u32>>()?;
@@ -32,7 +32,7 @@ impl<'a> Lists<'a> {
         (!has_nulls).then_some(Self { offsets, numbers })
     }
 
-    /// The pages of the column, each with so many bytes of numbers at most, but with one list at least.
+    /// Returns the pages of the column. Each has at most `page_bytes` bytes of numbers, but at least one list.
     pub fn pages(&self, of_type: &ParquetType, page_bytes: usize) -> Vec<Page> {
         let mut leaves = to_parquet_leaves(of_type.clone());
         let Some(primitive_type) = leaves.pop() else { return Vec::new() };
@@ -71,7 +71,8 @@ impl<'a> Lists<'a> {
         &self.numbers[self.offsets[rows.start] as usize..self.offsets[rows.end] as usize]
     }
 
-    /// Repetition levels, definition levels and numbers. There are as many levels of each kind as numbers and empty lists.
+    /// Encodes repetition levels, definition levels and numbers. There is one level of each kind per number and per
+    /// empty list.
     fn page(&self, rows: &Range<usize>, levels: usize, [of_empty, of_number]: [u32; 2]) -> Vec<u8> {
         let numbers = self.numbers(rows);
         let size = levels.div_ceil(8) + size_of_val(numbers) + HEADERS;
@@ -93,7 +94,7 @@ impl<'a> Lists<'a> {
         page
     }
 
-    /// Adds a bit for each level, which is 0 for the first one of a list, as one run of them.
+    /// Adds one bit per level as a single packed run: 0 for the first level of a list, 1 otherwise.
     fn add_repetition_levels(&self, rows: &Range<usize>, levels: usize, page: &mut Vec<u8>) {
         let bytes = levels.div_ceil(8);
         hybrid::add_packed_header(page, bytes);
@@ -107,7 +108,8 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// Bytes of a page beside its numbers and repetition levels. Definition levels take more where lists are empty.
+/// Bytes reserved per page beside its numbers and repetition levels. Definition levels take more if some lists are
+/// empty.
 const HEADERS: usize = 64;
 
 #[cfg(test)]

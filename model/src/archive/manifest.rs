@@ -1,8 +1,8 @@
-//! The member that ties the tables of an archive together: how many rows and bytes each has, and its checksum.
+//! The member that ties the tables of an archive together: the rows, bytes and checksum of each.
 //!
-//! It is text with a tab-separated line for each table: name, rows, bytes and CRC-32 in hexadecimal. A 7z file has the
-//! same checksums in its table of contents, so a table that is missing, from another trace or emptied is detected when
-//! the archive is opened, before any table is read. Members that are not tables are not listed, because they change no
+//! It is text with a tab-separated line per table: name, rows, bytes and CRC-32 in hexadecimal. The table of contents
+//! of a 7z file has the same checksums. So a table that is missing, emptied or from another trace is detected when the
+//! archive is opened, before any table is read. Members that are not tables are not listed, because they change no
 //! answer.
 
 use sevenz_rust::ArchiveEntry;
@@ -13,7 +13,7 @@ use crate::table::Table;
 /// The name of the member.
 pub const MEMBER: &str = "tables.tsv";
 
-/// Bytes that are read of it; it has about 40 for each table.
+/// Maximum bytes read of the member; it has about 40 per table.
 pub const MAX_BYTES: u64 = 64 << 10;
 
 const HEADING: &str = "table\trows\tbytes\tcrc32\n";
@@ -36,7 +36,7 @@ pub struct Content {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Manifest(Vec<(Table, Stored)>);
 
-/// Reasons why a table differs from the one that was written.
+/// Ways in which a table differs from what was written.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ContentProblem {
     #[error("it has no checksum")]
@@ -48,7 +48,7 @@ pub enum ContentProblem {
 }
 
 impl Content {
-    /// Content of a member according to the table of contents.
+    /// Returns the content of a member according to the table of contents.
     pub fn of(entry: &ArchiveEntry) -> Result<Self, ContentProblem> {
         let crc32 = u32::try_from(entry.crc).ok().filter(|_| entry.has_crc && entry.has_stream);
         let crc32 = crc32.ok_or(ContentProblem::NoChecksum)?;
@@ -80,7 +80,7 @@ impl Manifest {
         self.0.push((table, stored));
     }
 
-    /// The content of the member, in archive order, so that equal tables give equal text.
+    /// Returns the text of the member, in archive order, so that equal tables give equal text.
     pub fn to_text(&self) -> String {
         let stored = Table::ALL.iter().filter_map(|table| Some((table, self.get(*table)?)));
         HEADING.to_owned()
@@ -92,7 +92,7 @@ impl Manifest {
                 .collect::<String>()
     }
 
-    /// Reads the content of the member; `None` when it is something else, or lacks a table.
+    /// Parses the text of the member; returns `None` if it is something else or lacks a table.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let text = str::from_utf8(text).ok()?.strip_prefix(HEADING)?;
         let mut manifest = Self::default();
@@ -107,7 +107,7 @@ impl Manifest {
         (manifest.0.len() == Table::ALL.len()).then_some(manifest)
     }
 
-    /// The name of this content: traces that differ in any table differ in it.
+    /// Returns an id of this content; traces that differ in any table have different ids.
     pub fn id(&self) -> String {
         name_of([self.to_text().as_bytes()])
     }

@@ -1,5 +1,5 @@
-//! The members of an archive. One that is stored as it is, as all tables are that this program writes, is read once for
-//! its checksum, and then only where a reader of its columns asks: it is never in memory as a whole.
+//! The members of an archive. All tables that this program writes are stored uncompressed. Such a member is read once
+//! for its checksum, and then only the ranges that its columns need. So it is never in memory as a whole.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -13,7 +13,7 @@ use sevenz_rust::{
 
 use crate::guard::lock;
 
-/// Bytes that are read at once for a checksum.
+/// Bytes read at a time for a checksum.
 const PART_BYTES: usize = 1 << 18;
 
 /// An opened archive.
@@ -27,7 +27,7 @@ pub struct Members {
 pub enum MemberBytes {
     /// In the file of the archive.
     Stored(Range<u64>),
-    /// In memory, because another program has packed it.
+    /// In memory, because another program compressed it.
     Unpacked(Arc<Vec<u8>>),
 }
 
@@ -59,12 +59,12 @@ impl Members {
         let mut source = lock(&self.source);
         let (archive, password) = (self.archive.clone(), Password::empty());
         let mut reader = ArchiveReader::from_archive(archive, &mut *source, password);
-        // Members are stored as a rule; each thread more would take memory of its own.
+        // Members are usually stored; each further thread would take memory of its own.
         reader.set_thread_count(1);
         reader.for_each_entries(each)
     }
 
-    /// The content of a member, whose checksum is compared.
+    /// Returns the content of a member after checking its checksum.
     pub fn content(&self, entry: &ArchiveEntry) -> Result<MemberBytes, sevenz_rust::Error> {
         let stored = self.stored(entry);
         let mut unpacked = Vec::new();
@@ -85,7 +85,7 @@ impl Members {
                 }
             }
         })?;
-        // The checksum is compared at the end of a member, which one that is cut off does not reach.
+        // The checksum is compared at the end of a member, which a truncated member never reaches.
         if size != entry.size {
             let reason = format!("it has {size} bytes instead of {}", entry.size);
             return Err(sevenz_rust::Error::Other(reason.into()));
@@ -93,7 +93,7 @@ impl Members {
         Ok(stored.map_or_else(|| MemberBytes::Unpacked(Arc::new(unpacked)), MemberBytes::Stored))
     }
 
-    /// A part of the content of a member; `None` where it has no such part.
+    /// Returns a range of a member's content; `None` if the content is shorter.
     pub fn bytes(&self, content: &MemberBytes, range: Range<u64>) -> io::Result<Option<Vec<u8>>> {
         if range.start > range.end || range.end > content.len() {
             return Ok(None);
@@ -132,13 +132,13 @@ impl Members {
             .map(drop)
     }
 
-    /// The block of a member that has content.
+    /// Returns the block of a member that has content.
     fn block(&self, entry: &ArchiveEntry) -> Option<usize> {
         let index = self.entries().iter().position(|member| member.name == entry.name)?;
         self.archive.stream_map.file_block_index.get(index).copied()?
     }
 
-    /// The part of the file that is the content of a member, if there is one.
+    /// Returns where in the file the content of a member is stored, if it is stored uncompressed.
     fn stored(&self, entry: &ArchiveEntry) -> Option<Range<u64>> {
         let (block, streams) = (self.block(entry)?, &self.archive.stream_map);
         let [coder] = self.archive.blocks.get(block)?.coders.as_slice() else { return None };

@@ -1,12 +1,12 @@
 //! The archive: a 7z file with one Parquet member per table.
 //!
-//! * Members are named after their table (`objects.parquet`) and stored without 7z compression,
-//!   so that a reader can seek to one; Parquet itself compresses with zstd.
+//! * Members are named after their table (`objects.parquet`) and stored without 7z compression, so that a reader can
+//!   seek to one; Parquet itself compresses with zstd.
 //! * The `trace` table's `schema_version` is the version of the layout; another one is refused.
 //! * The manifest lists rows and checksums, so that a table that is missing, empty or from another trace is detected.
-//! * Unknown members are ignored: later versions add some.
-//! * A writer fills a temporary file beside the target and renames it at the very end, so that a
-//!   reader never sees half an archive.
+//! * Unknown members are ignored, because later versions add some.
+//! * A writer fills a temporary file beside the target and renames it at the very end, so that a reader never sees half
+//!   an archive.
 
 mod any_archive;
 mod claims;
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(names.str().unwrap().get(1), Some("\\BaseNamedObjects\\X"));
     }
 
-    /// Rows of several row groups, whose columns have nulls in all, some and no rows.
+    /// Writes rows of several row groups; the columns have nulls in all, some or no rows.
     fn write_acquisitions(path: &std::path::Path, rows: u32) {
         let mut info = TraceInfos::default();
         info.push(TraceInfo { schema_version: SCHEMA_VERSION, ..TraceInfo::default() });

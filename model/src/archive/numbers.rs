@@ -1,7 +1,8 @@
-//! Pages of a Parquet column of integers: plain, as deltas, or as keys of a dictionary.
+//! Pages of a Parquet column of integers: plain, as deltas, or as dictionary keys.
 //!
-//! The writer of polars makes levels and keys number by number, and looks up most values in a hash table, which is a tenth of
-//! an extraction. The encodings are those of <https://parquet.apache.org/docs/file-format/data-pages/encodings/>.
+//! The writer of polars makes levels and keys number by number and looks up most values in a hash table, which takes a
+//! tenth of an extraction. The encodings are described at
+//! <https://parquet.apache.org/docs/file-format/data-pages/encodings/>.
 
 use std::borrow::Cow;
 use std::hash::Hash;
@@ -21,17 +22,17 @@ use polars_parquet::write::{Descriptor, Encoding, Page, ParquetType, to_parquet_
 
 use super::hybrid;
 
-/// An integer of a column, which has at most as many bits as the signed one that Parquet has for it.
+/// An integer of a column, with at most as many bits as the signed integer in which Parquet stores it.
 pub trait Number: NativeType + Ord + Hash {
     type Parquet: ParquetNumber + Into<i64>;
 
-    /// The same bits, as Parquet keeps them.
+    /// Returns the same bits as Parquet's type.
     fn parquet(self) -> Self::Parquet;
 
-    /// The number that is so far above this one.
+    /// Returns the number that is `distance` above this one.
     fn add_distance(self, distance: u64) -> Self;
 
-    /// The distance from a number that is not greater.
+    /// Returns the distance from `least`, which must not be greater.
     fn distance_from(self, least: Self) -> u64 {
         let bits = u64::MAX >> (u64::BITS - u8::BITS * size_of::<Self>() as u32);
         signed(self).wrapping_sub(signed(least)) as u64 & bits
@@ -56,12 +57,12 @@ macro_rules! implement_number {
 
 implement_number!(u8 => i32, u16 => i32, u32 => i32, u64 => i64, i64 => i64);
 
-/// A number as Parquet keeps it, with 64 bits.
+/// Returns a number as Parquet stores it, widened to 64 bits.
 pub fn signed<T: Number>(number: T) -> i64 {
     number.parquet().into()
 }
 
-/// A column of numbers of a row group.
+/// One column of numbers in a row group.
 pub struct NumberColumn<'a, T: Number> {
     primitive_type: PrimitiveType,
     is_optional: bool,
@@ -70,12 +71,12 @@ pub struct NumberColumn<'a, T: Number> {
     validity: Option<&'a Bitmap>,
     /// The numbers that are not null.
     pub numbers: Cow<'a, [T]>,
-    /// The least and the greatest of them.
+    /// The least and the greatest of the numbers.
     ends: Option<[T; 2]>,
 }
 
 impl<'a, T: Number> NumberColumn<'a, T> {
-    /// `None` for a column with nulls that may have none, which polars refuses.
+    /// Returns `None` if the column has nulls but is not nullable, which polars refuses.
     pub fn new(array: &'a PrimitiveArray<T>, of_type: &ParquetType) -> Option<Self> {
         let primitive_type = to_parquet_leaves(of_type.clone()).pop()?;
         let is_optional = primitive_type.field_info.repetition == Repetition::Optional;
@@ -89,8 +90,8 @@ impl<'a, T: Number> NumberColumn<'a, T> {
         Some(Self { primitive_type, is_optional, rows, validity, numbers, ends })
     }
 
-    /// The pages of the column: that of a dictionary, which is only made where it is worth it, and one of data. The writer of
-    /// the file would compare the ends of several pages as signed numbers.
+    /// Returns the pages of the column: a dictionary if one is worth it, and a single page of data. With several data
+    /// pages, the writer of the file would compare their minima and maxima as signed numbers.
     pub fn pages(&self, encoding: Encoding) -> Vec<Page> {
         let dictionary = match encoding {
             Encoding::RleDictionary => {
@@ -122,7 +123,7 @@ impl<'a, T: Number> NumberColumn<'a, T> {
     }
 }
 
-/// The values that are not null. Most columns have long runs of nulls, or of values.
+/// Returns the values that are not null. Most columns have long runs of either.
 fn non_null<T: Number>(values: &[T], validity: &Bitmap) -> Vec<T> {
     let mut numbers = Vec::with_capacity(values.len() - validity.unset_bits());
     let words = validity.chunks::<u64>();
@@ -141,7 +142,7 @@ fn non_null<T: Number>(values: &[T], validity: &Bitmap) -> Vec<T> {
     numbers
 }
 
-/// Builds a data page of so many rows and levels.
+/// Builds a data page with this many rows and levels.
 pub fn data_page<T: ParquetNumber>(
     buffer: Vec<u8>,
     encoding: Encoding,
@@ -156,13 +157,13 @@ pub fn data_page<T: ParquetNumber>(
         repetition_level_encoding: Encoding::Rle.into(),
         statistics: Some(statistics.serialize()),
     });
-    // The writer of the file does not look at the levels.
+    // The writer of the file ignores the maximum levels.
     let primitive_type = statistics.primitive_type;
     let descriptor = Descriptor { primitive_type, max_def_level: 0, max_rep_level: 0 };
     Page::Data(DataPage::new(header, CowBuffer::Owned(buffer), descriptor, rows))
 }
 
-/// Statistics of a page with so many nulls; `ends` are its least and its greatest number.
+/// Returns the statistics of a page with `nulls` nulls; `ends` are its least and greatest numbers.
 pub fn statistics<T: Number>(
     primitive_type: &PrimitiveType,
     ends: Option<[T; 2]>,
@@ -177,15 +178,15 @@ pub fn statistics<T: Number>(
     }
 }
 
-/// The least and the greatest of some numbers.
+/// Returns the least and the greatest of the numbers.
 pub fn min_max<T: Number>(numbers: &[T]) -> Option<[T; 2]> {
     let (first, rest) = numbers.split_first()?;
-    // By value: with references the loop is not vectorized.
+    // By value, because the loop is not vectorized with references.
     let ends = |[least, greatest]: [T; 2], number: &T| [least.min(*number), greatest.max(*number)];
     Some(rest.iter().fold([*first; 2], ends))
 }
 
-/// Adds numbers as they are.
+/// Adds numbers in plain encoding.
 pub fn add_plain<T: Number>(buffer: &mut Vec<u8>, numbers: &[T]) {
     buffer.reserve(numbers.len() * size_of::<T::Parquet>());
     for number in numbers {
@@ -193,17 +194,18 @@ pub fn add_plain<T: Number>(buffer: &mut Vec<u8>, numbers: &[T]) {
     }
 }
 
-/// Entries of a table by value, for each number of the column, up to which one is made instead of a hash table.
+/// A lookup table replaces the hash table if it has fewer than this many entries per number of the column.
 const TABLE_ENTRIES: usize = 4;
 
-/// The distinct numbers of a column, and which of them each one is.
+/// The distinct numbers of a column, and for each number its index among them.
 struct Dictionary<T> {
     values: Vec<T>,
     keys: Vec<u32>,
 }
 
 impl<T: Number> Dictionary<T> {
-    /// The dictionary of numbers from the least to the greatest; `None` where most are distinct, so that it is not worth it.
+    /// Builds the dictionary of numbers between `least` and `greatest`; returns `None` if most are distinct, so that it
+    /// is not worth it.
     fn new(numbers: &[T], [least, greatest]: [T; 2]) -> Option<Self> {
         let distance = greatest.distance_from(least);
         let max_values = numbers.len() - numbers.len() / 4;
@@ -214,7 +216,7 @@ impl<T: Number> Dictionary<T> {
         }
     }
 
-    /// Builds the dictionary with a table of all numbers from the least to the greatest one.
+    /// Builds the dictionary with a lookup table from the least to the greatest number.
     fn by_table(numbers: &[T], least: T, distance: usize, max_values: usize) -> Option<Self> {
         const NONE: u32 = u32::MAX;
         let mut table = vec![NONE; distance + 1];
@@ -251,14 +253,14 @@ impl<T: Number> Dictionary<T> {
         Some(Self { values, keys })
     }
 
-    /// The page of the values.
+    /// Returns the page of the values.
     fn page(&self) -> Page {
         let mut buffer = Vec::new();
         add_plain(&mut buffer, &self.values);
         Page::Dict(DictPage::new(CowBuffer::Owned(buffer), self.values.len(), false))
     }
 
-    /// Adds keys, after a byte with their width.
+    /// Adds the keys, preceded by a byte with their width.
     fn add_keys(&self, buffer: &mut Vec<u8>) {
         let bits = u32::BITS - (self.values.len() as u32).saturating_sub(1).leading_zeros();
         buffer.push(bits as u8);
@@ -266,7 +268,7 @@ impl<T: Number> Dictionary<T> {
     }
 }
 
-/// Adds the first number, and the differences of the others from those before them.
+/// Adds the first number, then each number's difference from the one before.
 fn add_deltas<T: Number>(buffer: &mut Vec<u8>, numbers: &[T]) {
     for size in [DeltaBlock::LENGTH, DeltaBlock::LENGTH / DeltaBlock::PART, numbers.len()] {
         hybrid::add_uleb128(buffer, size as u64);
@@ -280,28 +282,28 @@ fn add_deltas<T: Number>(buffer: &mut Vec<u8>, numbers: &[T]) {
     }
 }
 
-/// Adds a number in zigzag order, as a variable number of bytes.
+/// Adds a signed number in zigzag encoding, with a variable number of bytes.
 fn add_signed(buffer: &mut Vec<u8>, number: i64) {
     let (bytes, length) = zigzag_leb128::encode(number);
     buffer.extend_from_slice(&bytes[..length]);
 }
 
-/// Some differences of numbers from those before them.
+/// A block of differences between consecutive numbers.
 pub struct DeltaBlock {
     least: i64,
-    /// Distances from the least difference, and zeros after them.
+    /// Each difference minus the least one, padded with zeros.
     distances: [u64; Self::LENGTH],
     count: usize,
 }
 
 impl DeltaBlock {
-    /// Differences of a block.
+    /// Differences per block.
     pub const LENGTH: usize = 256;
 
-    /// Differences that have one width, and are packed at once.
+    /// Differences per part; a part has one bit width and is packed at once.
     const PART: usize = 64;
 
-    /// The differences of up to [`LENGTH`](Self::LENGTH) numbers, and the last of these.
+    /// Returns the differences of up to [`LENGTH`](Self::LENGTH) numbers, and the last of the numbers.
     pub fn new<T: Number>(before: i64, numbers: &[T]) -> (Self, i64) {
         let mut distances = [0; Self::LENGTH];
         let (mut least, mut last) = (i64::MAX, before);
@@ -318,7 +320,7 @@ impl DeltaBlock {
         (Self { least, distances, count: numbers.len() }, last)
     }
 
-    /// The differences of each part, and the bits that one of them takes.
+    /// Returns the distances of each part and their bit width.
     fn parts(&self) -> impl Iterator<Item = (&[u64; Self::PART], u32)> {
         let (parts, _) = self.distances.as_chunks::<{ Self::PART }>();
         parts.iter().map(|part| {
@@ -327,7 +329,7 @@ impl DeltaBlock {
         })
     }
 
-    /// Bits of all parts that have differences.
+    /// Returns the packed bits of all parts that have differences.
     pub fn bits(&self) -> usize {
         let parts = self.parts().take(self.count.div_ceil(Self::PART));
         parts.map(|(_, bits)| bits as usize * Self::PART).sum()
@@ -390,7 +392,8 @@ mod tests {
         ]);
     }
 
-    /// Writes numbers, with and without nulls between them, in whichever encoding is chosen, and reads them with polars.
+    /// Writes numbers, without and with nulls between them, in whichever encoding is chosen, and reads them with
+    /// polars.
     fn come_back(numbers: &[i64]) {
         let series = |name: &str, numbers: Series| numbers.with_name(name.into()).into_column();
         let is_valid = |row: usize| !scattered(row as u64).is_multiple_of(3);
@@ -428,7 +431,8 @@ mod tests {
         );
     }
 
-    /// Ends of numbers above 2⁶³ are those of unsigned numbers in each row group, by which other readers skip it.
+    /// The minima and maxima of numbers above 2⁶³ are compared as unsigned numbers in each row group; other readers
+    /// skip row groups by them.
     #[test]
     fn row_groups_know_their_ends() {
         let rows = ROW_GROUP_ROWS as u64;

@@ -1,6 +1,6 @@
-//! Frames to Parquet, with an encoding for each column of each row group.
+//! Writes frames to Parquet, choosing an encoding for each column of each row group.
 //!
-//! Pages of numbers and of lists of numbers are made here, those of other columns by polars, which also writes the file.
+//! Pages of numbers and of lists of numbers are made here. Polars makes the pages of other columns and writes the file.
 
 use std::io::Write;
 
@@ -24,16 +24,16 @@ use super::numbers::{Number, NumberColumn};
 /// Rows per row group: large enough for good compression, small enough to build in parts.
 pub const ROW_GROUP_ROWS: usize = 1 << 18;
 
-/// Row groups that are encoded at once, so that one column of many rows has several threads, too.
+/// Row groups encoded in parallel, so that even a single column of many rows uses several threads.
 const GROUPS_AT_ONCE: usize = 4;
 
-/// Rows that are encoded at once at most.
+/// Maximum rows encoded at once.
 pub const ROWS_AT_ONCE: usize = GROUPS_AT_ONCE * ROW_GROUP_ROWS;
 
 /// The zstd level: higher ones cost much more time for a few per cent of size.
 const ZSTD_LEVEL: i32 = 1;
 
-/// Bytes of a page before compression, about.
+/// Approximate bytes of a page before compression.
 pub const PAGE_BYTES: usize = 1 << 20;
 
 /// A Parquet file that is being written.
@@ -46,10 +46,10 @@ impl<W: Write> ParquetFile<W> {
     /// Starts a file with these columns; `is_nullable` says which may have nulls.
     ///
     /// # Errors
-    /// When Parquet has no such type.
+    /// If Parquet has no such type.
     pub fn new(schema: &Schema, is_nullable: impl Fn(&str) -> bool, out: W) -> PolarsResult<Self> {
         let options = WriteOptions {
-            // Other readers skip row groups by them.
+            // Other readers use the statistics to skip row groups.
             statistics: StatisticsOptions::default(),
             version: Version::V1,
             compression: CompressionOptions::Zstd(ZstdLevel::try_new(ZSTD_LEVEL).ok()),
@@ -62,10 +62,10 @@ impl<W: Write> ParquetFile<W> {
         Ok(Self { writer: FileWriter::try_new(out, schema, options)?, options })
     }
 
-    /// Writes rows, which have the columns of the file in their order.
+    /// Writes rows; the frame must have the columns of the file in the same order.
     ///
     /// # Errors
-    /// When they cannot be encoded or written.
+    /// If the rows cannot be encoded or written.
     pub fn write(&mut self, frame: &DataFrame) -> PolarsResult<()> {
         let mut frame = frame.clone();
         frame.align_chunks_par();
@@ -95,10 +95,10 @@ impl<W: Write> ParquetFile<W> {
         self.writer.write(rows, DynIter::new(columns))
     }
 
-    /// Writes the footer, with pairs of keys and values.
+    /// Writes the footer, including key-value pairs.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn finish(mut self, pairs: Vec<(String, String)>) -> PolarsResult<()> {
         let pairs = pairs.into_iter().map(|(key, value)| KeyValue::new(key, Some(value)));
         let schema = schema_to_metadata_key(&with_plain_texts(self.writer.schema()));
@@ -108,7 +108,8 @@ impl<W: Write> ParquetFile<W> {
     }
 }
 
-/// The schema that Arrow's readers see, with texts as UTF-8 where polars has views: pyarrow and pandas filter no views.
+/// Returns the schema for Arrow readers, with UTF-8 for texts instead of the views of polars, because pyarrow and
+/// pandas cannot filter views.
 fn with_plain_texts(schema: &ArrowSchema) -> ArrowSchema {
     let mut schema = schema.clone();
     schema.iter_values_mut().for_each(|field| field.dtype = with_plain_text(&field.dtype));
@@ -132,7 +133,7 @@ fn with_plain_text(dtype: &ArrowDataType) -> ArrowDataType {
     }
 }
 
-/// The compressed pages of each column of a row group.
+/// Returns the compressed pages of each column of a row group.
 fn encode_group(
     group: &RecordBatch,
     types: &[ParquetType],
@@ -144,7 +145,7 @@ fn encode_group(
     Ok(columns?.into_iter().flatten().collect())
 }
 
-/// The compressed pages of a column, or of each column that lies within it.
+/// Returns the compressed pages of a column, or of each of its leaf columns.
 fn encode(
     array: &dyn Array,
     of_type: &ParquetType,
@@ -166,7 +167,7 @@ fn encode(
     compressed.collect()
 }
 
-/// The pages of a column that is not left to polars.
+/// Returns the pages of a column if we encode it ourselves.
 fn pages(array: &dyn Array, of_type: &ParquetType) -> Option<Vec<Page>> {
     number_pages::<u32>(array, of_type)
         .or_else(|| number_pages::<i64>(array, of_type))
@@ -176,7 +177,7 @@ fn pages(array: &dyn Array, of_type: &ParquetType) -> Option<Vec<Page>> {
         .or_else(|| Lists::of(array).map(|lists| lists.pages(of_type, PAGE_BYTES)))
 }
 
-/// The pages of a column of these numbers.
+/// Returns the pages of a column of this number type.
 fn number_pages<T: Number>(array: &dyn Array, of_type: &ParquetType) -> Option<Vec<Page>> {
     let array = array.as_any().downcast_ref::<PrimitiveArray<T>>()?;
     let column = NumberColumn::new(array, of_type)?;
@@ -207,12 +208,12 @@ pub mod tests {
         bytes
     }
 
-    /// Numbers without any order.
+    /// A hash that puts numbers in no particular order.
     pub fn scattered(number: u64) -> u64 {
         number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20
     }
 
-    /// The encoding of a column that may have nulls.
+    /// Returns the encoding chosen for a nullable column.
     fn chosen(numbers: impl Iterator<Item = Option<i64>>) -> Encoding {
         let frame = DataFrame::new_infer_height(vec![
             Series::from_iter(numbers).with_name("number".into()).into_column(),

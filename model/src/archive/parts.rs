@@ -1,4 +1,4 @@
-//! Tables encoded part by part, so that a large one is never in memory as a whole.
+//! Encodes a table part by part, so that a large one is never in memory as a whole.
 
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
@@ -11,18 +11,18 @@ use super::parquet::{ParquetFile, ROWS_AT_ONCE};
 use crate::column::ColumnType;
 use crate::table::Table;
 
-/// Source of the parts of a table: `None` after the last one.
+/// Source of the parts of a table; returns `None` after the last one.
 type NextPart<'a> = &'a mut dyn FnMut() -> Option<PolarsResult<DataFrame>>;
 
-/// A Parquet file that is made of the parts of a table.
+/// A Parquet file written from the parts of a table.
 struct TableFile<'a, W: Write> {
     table: Table,
     next: NextPart<'a>,
     /// The part whose rows are being written.
     part: DataFrame,
-    /// `None` once it is finished.
+    /// `None` once the file is finished.
     file: Option<ParquetFile<W>>,
-    /// Rows so far.
+    /// Rows taken so far.
     rows: u64,
 }
 
@@ -30,7 +30,7 @@ impl<'a, W: Write> TableFile<'a, W> {
     fn new(table: Table, next: NextPart<'a>, out: W) -> PolarsResult<Self> {
         let columns = table.columns().iter();
         let schema: Schema = columns.map(|c| (c.name.into(), c.dtype.dtype())).collect();
-        // Lists are one column within another, in which nothing is gained.
+        // A list is one column within another; making it non-nullable gains nothing.
         let is_nullable = |name: &str| {
             table.column(name).is_none_or(|spec| spec.nullable || spec.dtype == ColumnType::U32List)
         };
@@ -38,7 +38,7 @@ impl<'a, W: Write> TableFile<'a, W> {
         Ok(Self { table, next, part: DataFrame::default(), file, rows: 0 })
     }
 
-    /// Writes the next rows, or the end of the file after the last ones; returns whether there was anything to write.
+    /// Writes the next rows, or the footer after the last ones; returns whether there was anything to write.
     fn write_next(&mut self) -> PolarsResult<bool> {
         let Some(file) = &mut self.file else { return Ok(false) };
         if self.part.height() > 0 {
@@ -57,7 +57,7 @@ impl<'a, W: Write> TableFile<'a, W> {
     }
 }
 
-/// Writes the parts of a table; returns the number of rows.
+/// Writes the parts of a table and returns the number of rows.
 pub fn write_parts(table: Table, next: NextPart<'_>, out: impl Write) -> PolarsResult<u64> {
     let mut file = TableFile::new(table, next, out)?;
     while file.write_next()? {}
@@ -78,17 +78,17 @@ fn conform(table: Table, part: &DataFrame) -> PolarsResult<DataFrame> {
     DataFrame::new(part.height(), columns?)
 }
 
-/// The bytes of a table that is encoded while it is read: a part when those before were taken.
+/// A reader of a table's bytes that encodes each part once the bytes before it are taken.
 pub struct EncodedParts<'a> {
     file: TableFile<'a, Encoded>,
-    /// Bytes of the last part, of which those before `taken` were taken.
+    /// Bytes of the last part; those before `taken` were handed out.
     encoded: Encoded,
     taken: usize,
-    /// Reason why it ends early.
+    /// Why reading ended early.
     failed: Option<PolarsError>,
 }
 
-/// Bytes that were encoded and not taken yet.
+/// Bytes that are encoded but not yet taken.
 #[derive(Clone, Default)]
 struct Encoded(Rc<RefCell<Vec<u8>>>);
 
@@ -109,7 +109,7 @@ impl<'a> EncodedParts<'a> {
         Ok(Self { file, encoded, taken: 0, failed: None })
     }
 
-    /// The number of rows, once all was read; the error with which reading ended if it was one of the table.
+    /// Returns the number of rows once everything was read, or the table error that ended reading.
     pub fn finish(self) -> PolarsResult<u64> {
         match self.failed {
             Some(error) => Err(error),

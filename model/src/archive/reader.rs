@@ -24,7 +24,7 @@ use crate::key::{Columns, Key};
 use crate::table::Table;
 use crate::tables::{Cells, ReferenceChanges, SCHEMA_VERSION, TableRows, TraceInfo, TraceInfos};
 
-/// Rows are few if they are less than one of so many.
+/// A selection is few rows if it is less than one row in this many.
 const FEW: usize = 4;
 
 /// A table of the archive, shared by the readers of its columns.
@@ -47,11 +47,11 @@ pub struct Trace {
     members: Mutex<HashMap<Table, Member>>,
     columns: Mutex<HashMap<ColumnOf, Column>>,
     info: Mutex<Option<Arc<TraceInfo>>>,
-    /// Columns of codes, a byte each.
+    /// Columns of codes, one byte per row.
     codes: Mutex<HashMap<ColumnOf, Arc<[u8]>>>,
-    /// Rows of columns that were read last, of columns that were not read as a whole.
+    /// The rows last read of each column that was read only in part.
     parts: Mutex<HashMap<ColumnOf, ReadRows>>,
-    /// The events of objects, their times and their order, once they are asked for.
+    /// The events of objects, their times and their order, once requested.
     event_table: Mutex<Option<Arc<EventTable>>>,
     event_times: Mutex<Option<Arc<EventTimes>>>,
     event_order: Mutex<Option<Arc<EventOrder>>>,
@@ -67,13 +67,13 @@ impl Trace {
     /// Opens an archive and checks that it is an extract this program can read.
     ///
     /// # Errors
-    /// When the file cannot be opened, is not a 7z archive or is refused, holds no trace table,
-    /// was made by another version, or a table is missing or not what was written with the others.
+    /// If the file cannot be opened, is not a 7z archive or is refused, holds no trace table, or was made by another
+    /// version; or if a table is missing or is not the one that was written with the others.
     pub fn open(path: &Path) -> Result<Self, ArchiveError> {
         Self::open_within(path, ArchiveLimits::default())
     }
 
-    /// Opens an archive as [`Self::open`] does, within other limits.
+    /// Opens an archive like [`Self::open`], within other limits.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -99,23 +99,23 @@ impl Trace {
         Ok(trace)
     }
 
-    /// The archive's path, as it was given to [`Self::open`].
+    /// Returns the archive's path, as it was given to [`Self::open`].
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Limits that the archive was opened with.
+    /// Returns the limits that the archive was opened with.
     pub fn limits(&self) -> ArchiveLimits {
         self.limits
     }
 
-    /// Identity of the content: 16 hexadecimal digits that depend on the content of all tables and
-    /// not on the file name.
+    /// Returns the identity of the content: 16 hexadecimal digits that depend on the content of all tables and not on
+    /// the file name.
     pub fn id(&self) -> String {
         self.manifest.id()
     }
 
-    /// The names of all members.
+    /// Returns the names of all members.
     pub fn members(&self) -> Vec<String> {
         self.archive.entries().iter().map(|entry| entry.name.clone()).collect()
     }
@@ -123,7 +123,7 @@ impl Trace {
     /// Copies the members whose names `is_selected` selects into another archive.
     ///
     /// # Errors
-    /// When a member is damaged or too large, or the other archive cannot be written.
+    /// If a member is damaged or too large, or the other archive cannot be written.
     pub fn copy_members(
         &self,
         to: &mut ArchiveWriter,
@@ -154,15 +154,15 @@ impl Trace {
     /// Reads all members and verifies their checksums, for an archive that may be damaged but can be made again.
     ///
     /// # Errors
-    /// When one is damaged.
+    /// If a member is damaged.
     pub fn verify(&self) -> Result<(), ArchiveError> {
         self.members().iter().try_for_each(|member| self.read_member(member).map(drop))
     }
 
-    /// A whole table.
+    /// Reads a whole table.
     ///
     /// # Errors
-    /// When the member is damaged.
+    /// If the member is damaged.
     pub fn frame(&self, table: Table) -> Result<DataFrame, ArchiveError> {
         let columns: Result<Vec<_>, _> =
             table.columns().iter().map(|spec| self.column(table, spec.name)).collect();
@@ -171,10 +171,10 @@ impl Trace {
         DataFrame::new(height, columns).map_err(|e| self.damaged(table, &e))
     }
 
-    /// One column of a table, in one chunk and with the declared type.
+    /// Returns a column of a table in one chunk and with the declared type.
     ///
     /// # Errors
-    /// When the member is damaged or lacks the column, or the table has no such column.
+    /// If the member is damaged or lacks the column, or the table has no such column.
     pub fn column(&self, table: Table, name: &str) -> Result<Column, ArchiveError> {
         let spec =
             table.column(name).ok_or_else(|| self.damaged(table, &format!("no column {name}")))?;
@@ -203,7 +203,7 @@ impl Trace {
         }
     }
 
-    /// The one row about the trace itself; its defaults where there is none.
+    /// Returns the one row about the trace itself, or its defaults if there is none.
     ///
     /// # Errors
     /// As [`Self::column`].
@@ -211,7 +211,7 @@ impl Trace {
         made_once(&self.info, || Ok(TraceInfos::read(self)?.row(0).unwrap_or_default()))
     }
 
-    /// The events of objects by number.
+    /// Returns the events of objects by number.
     ///
     /// # Errors
     /// As [`Self::column`].
@@ -219,7 +219,7 @@ impl Trace {
         made_once(&self.event_table, || EventTable::load(self))
     }
 
-    /// The times of the events of objects.
+    /// Returns the times of the events of objects.
     ///
     /// # Errors
     /// As [`Self::column`].
@@ -227,7 +227,7 @@ impl Trace {
         made_once(&self.event_times, || EventTimes::load(self))
     }
 
-    /// The order of the events of all objects.
+    /// Returns the order of the events of all objects.
     ///
     /// # Errors
     /// As [`Self::column`].
@@ -235,7 +235,7 @@ impl Trace {
         made_once(&self.event_order, || EventOrder::new(self))
     }
 
-    /// One column, for expressions over frames.
+    /// Returns a column, for expressions over frames.
     ///
     /// # Errors
     /// As [`Self::column`].
@@ -243,7 +243,7 @@ impl Trace {
         self.column(C::TABLE, key.name())
     }
 
-    /// Typed access to a column.
+    /// Returns typed access to a column.
     ///
     /// # Errors
     /// As [`Self::column`].
@@ -252,7 +252,7 @@ impl Trace {
         T::values(&column).map_err(|error| self.damaged(C::TABLE, &error))
     }
 
-    /// The codes of a column, a byte each: [`u8::MAX`] for one that is larger, which stands for nothing.
+    /// Returns the codes of a column, one byte each; larger codes, which mean nothing, become [`u8::MAX`].
     ///
     /// # Errors
     /// As [`Self::column`].
@@ -269,7 +269,7 @@ impl Trace {
         Ok(codes)
     }
 
-    /// Number of nulls of a column as its file says; `None` where it does not.
+    /// Returns the number of nulls in a column according to its file; `None` if the file does not say.
     pub(crate) fn null_count<C: Columns, T: Cell>(
         &self,
         key: Key<C, T>,
@@ -277,7 +277,8 @@ impl Trace {
         self.parquet(C::TABLE, |parquet| Ok(parquet.null_count(key.name())))
     }
 
-    /// Typed access to a column of the reference changes, which is not read where there are none, as in most traces.
+    /// Returns typed access to a column of the reference changes, without reading it if there are none, as in most
+    /// traces.
     ///
     /// # Errors
     /// As [`Self::column`].
@@ -291,8 +292,8 @@ impl Trace {
         }
     }
 
-    /// Typed access to some rows of a column. No others are in memory, unless most are asked for or they are there
-    /// already.
+    /// Returns typed access to some rows of a column. Only these rows are read into memory, unless they are most of the
+    /// column or all of it is there already.
     ///
     /// # Errors
     /// As [`Self::column`].
@@ -322,7 +323,7 @@ impl Trace {
         Ok(Sparse::new(values, Some(rows)))
     }
 
-    /// Refuses a column that counts more rows of another table than that has.
+    /// Refuses a column that counts more rows of another table than there are.
     fn check_references(
         &self,
         table: Table,
@@ -335,10 +336,10 @@ impl Trace {
             .map_err(|misfit| self.damaged(table, &misfit))
     }
 
-    /// Number of rows of a table.
+    /// Returns the number of rows of a table.
     ///
     /// # Errors
-    /// When there are more than this platform can count.
+    /// If there are more than this platform can count.
     pub fn height(&self, table: Table) -> Result<usize, ArchiveError> {
         if table.is_derived() {
             return Ok(self.event_order()?.events.len());
@@ -347,7 +348,7 @@ impl Trace {
         usize::try_from(stored.rows).map_err(|error| self.damaged(table, &error))
     }
 
-    /// Refuses a layout that this program does not read.
+    /// Refuses a layout that this program cannot read.
     fn check_layout(&self) -> Result<(), ArchiveError> {
         let version = self.values(TraceInfos::schema_version)?;
         let version = version.get(0).ok_or_else(|| self.damaged(Table::Trace, &"no row"))?;
@@ -379,7 +380,7 @@ impl Trace {
         Manifest::parse(&text).ok_or_else(unlike)
     }
 
-    /// Refuses an archive that lacks a table, or has one that was not written with the others.
+    /// Refuses an archive that lacks a table or has one that was not written with the others.
     fn check_tables(&self) -> Result<(), ArchiveError> {
         for table in Table::ALL {
             let member = table.member();
@@ -392,12 +393,12 @@ impl Trace {
         Ok(())
     }
 
-    /// A table as the manifest lists it, which lists all.
+    /// Returns the manifest's entry for a table; the manifest lists all tables.
     fn stored(&self, table: Table) -> Result<Stored, ArchiveError> {
         self.manifest.get(table).ok_or_else(|| self.missing(&table.member()))
     }
 
-    /// Content of a member according to the table of contents, if it exists.
+    /// Returns the content of a member according to the table of contents, if the member exists.
     fn content(&self, member: &str) -> Option<Result<Content, ContentProblem>> {
         self.entry(member).map(Content::of)
     }
@@ -432,10 +433,10 @@ impl Trace {
         Ok(member)
     }
 
-    /// The content of a member, which is all that the archive says it has.
+    /// Reads a member and checks that it is as long as the archive says.
     fn read_member(&self, name: &str) -> Result<MemberBytes, ArchiveError> {
         let entry = self.entry(name).ok_or_else(|| self.missing(name))?;
-        // The checksum is verified at the end of a member, so a member that ends early must be refused here.
+        // The checksum is verified at the end of a member, so a member without one must be refused here.
         if let Err(problem) = Content::of(entry) {
             return Err(self.damaged_member(name, &problem));
         }
@@ -443,12 +444,12 @@ impl Trace {
         content.map_err(|error| self.damaged_member(name, &unpack_reason(&error)))
     }
 
-    /// A part of the content of a member.
+    /// Returns a range of a member's content.
     fn bytes(&self, content: &MemberBytes, range: Range<u64>) -> Result<Vec<u8>, TableProblem> {
         self.archive.bytes(content, range)?.ok_or(TableProblem::Outside)
     }
 
-    /// Decodes a column, or some rows of it.
+    /// Decodes a column, or only some of its rows.
     fn decode(
         &self,
         table: Table,
@@ -479,7 +480,7 @@ impl Trace {
         Ok(column)
     }
 
-    /// Reads something of a table.
+    /// Runs `read` on a table, guarded against panics of the decoder.
     fn parquet<T>(
         &self,
         table: Table,
@@ -527,7 +528,7 @@ impl fmt::Debug for Trace {
     }
 }
 
-/// What `make` makes when it is asked for the first time.
+/// Returns the cached value, made by `make` on the first request.
 fn made_once<T>(
     known: &Mutex<Option<Arc<T>>>,
     make: impl FnOnce() -> Result<T, ArchiveError>,
@@ -550,7 +551,7 @@ fn open_archive(path: &Path, limits: &ContainerLimits) -> Result<Members, Archiv
     let trace = Table::Trace.member();
     if !archive.files.iter().any(|entry| entry.name == trace) {
         let path = path.to_path_buf();
-        // Tables without a trace are the remains of an extract.
+        // Tables without the trace table are the remains of an extract.
         return Err(match archive.files.iter().any(|entry| is_member_of_extract(&entry)) {
             true => ArchiveError::Missing { path, member: trace },
             false => ArchiveError::NotAnExtract { path },
@@ -565,8 +566,8 @@ fn open_archive(path: &Path, limits: &ContainerLimits) -> Result<Members, Archiv
     Ok(Members::new(archive, source))
 }
 
-/// Runs the Parquet decoder, which panics on some damaged tables. Accidental damage is caught earlier by the member's
-/// checksum.
+/// Runs the Parquet decoder, which panics on some damaged tables. The member's checksum catches accidental damage
+/// earlier.
 fn decoded<T>(decode: impl FnOnce() -> Result<T, TableProblem>) -> Result<T, TableProblem> {
     quietly(decode)?
 }

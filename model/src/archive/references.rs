@@ -1,4 +1,4 @@
-//! Whether a column that counts rows of another table fits that table, so that a reader visits each row once.
+//! Checks that a column that counts rows of another table fits that table, so that a reader visits each row once.
 
 use polars::prelude::{Column, PolarsError};
 
@@ -6,7 +6,7 @@ use crate::column::{ColumnSpec, Reference};
 use crate::noting::PolarsReason;
 use crate::table::Table;
 
-/// Reasons why a column does not fit.
+/// Reasons why a column does not fit the other table.
 #[derive(Debug, thiserror::Error)]
 pub enum Misfit {
     #[error("{name} adds up to {claimed}, but {counted} has {rows} rows")]
@@ -15,7 +15,7 @@ pub enum Misfit {
     Type(#[from] PolarsError),
 }
 
-/// The table whose rows a column counts.
+/// Returns the table whose rows a column counts.
 pub fn counted(spec: &ColumnSpec) -> Option<Table> {
     match spec.refers_to {
         Some(Reference::Count(counted)) => Some(counted),
@@ -23,7 +23,7 @@ pub fn counted(spec: &ColumnSpec) -> Option<Table> {
     }
 }
 
-/// Refuses a column that counts more rows in all than `counted` has.
+/// Refuses a column whose counts add up to more than the rows of `counted`.
 pub fn check_counts(
     spec: &ColumnSpec,
     column: &Column,

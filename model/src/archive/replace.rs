@@ -1,4 +1,4 @@
-//! Replacing one table of an archive.
+//! Replaces one table of an archive.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use super::reader::Trace;
 use super::writer::ArchiveWriter;
 use crate::table::Table;
 
-/// Replaces one table of an archive and leaves everything else as it is, also members that this
-/// program does not know; returns the size of the file in bytes. `limits` are those it was opened within.
+/// Replaces one table of an archive and keeps everything else, including members that this program does not know.
+/// Returns the size of the file in bytes. `limits` are those the archive was opened with.
 ///
 /// The new archive is complete before it replaces the old one. A reader that has the old one open continues to read it.
 ///
 /// # Errors
-/// When the archive cannot be read, or the frame could not be made, does not fit the table, or cannot
-/// be written. Then the archive stays as it was.
+/// If the archive cannot be read, or the frame could not be made, does not fit the table, or cannot be written. The
+/// archive then stays as it was.
 pub fn replace_table(
     path: &Path,
     table: Table,

@@ -1,5 +1,4 @@
-//! Members of an archive, unpacked as streams into files, and a `.zip` archive, opened without believing what its directory
-//! claims.
+//! Streams members of an archive into files, and opens a `.zip` archive without believing what its directory claims.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -14,13 +13,13 @@ use super::container::{Container, ContainerError, ContainerLimits, refused_name,
 use crate::noting::Reason;
 use crate::untrusted::Untrusted;
 
-/// Bytes that are unpacked at once.
+/// Bytes unpacked at a time.
 const BUFFER: usize = 256 << 10;
 
-/// Gets the number of bytes unpacked since the last call; an error stops the work.
+/// Receives the number of bytes unpacked since the last call; an error stops the work.
 pub type Watch<'a> = &'a dyn Fn(u64) -> io::Result<()>;
 
-/// Members of a 7z archive that may be unpacked.
+/// Members of a 7z archive that the limits allow to be unpacked.
 pub struct SevenZipMembers<'a> {
     path: &'a Path,
     container: Container,
@@ -29,7 +28,7 @@ pub struct SevenZipMembers<'a> {
 }
 
 impl<'a> SevenZipMembers<'a> {
-    /// The members in these places of the table of contents, if the limits allow to unpack them.
+    /// Selects the members at these indexes of the table of contents, if the limits allow unpacking them.
     pub fn choose(
         path: &'a Path,
         container: Container,
@@ -45,7 +44,7 @@ impl<'a> SevenZipMembers<'a> {
         let mut blocks: Vec<usize> = indexes.iter().filter_map(|index| block_of(*index)).collect();
         blocks.sort_unstable();
         blocks.dedup();
-        // In a block, the members before the wanted one have to be unpacked, too.
+        // Unpacking a member also unpacks the members before it in its block.
         let entries = archive
             .files
             .iter()
@@ -58,13 +57,13 @@ impl<'a> SevenZipMembers<'a> {
         Ok(Self { path, container, indexes, blocks })
     }
 
-    /// Names and sizes of the members.
+    /// Returns the names and sizes of the members.
     pub fn entries(&self) -> impl Iterator<Item = (&str, u64)> {
         let entry = |index: &usize| self.container.archive.files.get(*index);
         self.indexes.iter().filter_map(entry).map(|entry| (entry.name.as_str(), entry.size))
     }
 
-    /// Unpacks the members into files, one for each in the order of [`Self::entries`].
+    /// Unpacks the members into `files`, one file per member in the order of [`Self::entries`].
     pub fn unpack(mut self, files: &[File], watch: Watch<'_>) -> Result<(), ContainerError> {
         let Container { archive, source, .. } = &mut self.container;
         let names = self.indexes.iter().map(|index| archive.files.get(*index));
@@ -87,7 +86,7 @@ impl<'a> SevenZipMembers<'a> {
             });
             unpacked.map_err(|error| damaged(self.path, &current, &error))?;
         }
-        // What is still left has no content, or is not where the archive says.
+        // Members still left have no content, or are not where the archive says.
         let sizes = archive.files.iter().filter(|entry| entry.size > 0);
         match sizes.map(|entry| &entry.name).find(|name| left.iter().any(|(l, _)| l == name)) {
             Some(member) => Err(damaged(self.path, member, &sevenz_rust::Error::FileNotFound)),
@@ -96,7 +95,7 @@ impl<'a> SevenZipMembers<'a> {
     }
 }
 
-/// An unnamed file in a folder, for what is unpacked of the archive at `path`.
+/// Creates an unnamed file in `folder` for content unpacked from the archive at `path`.
 pub fn temporary(path: &Path, folder: &Path) -> Result<File, ContainerError> {
     tempfile::tempfile_in(folder).map_err(|error| {
         let reason = format!("no temporary file in {}: {}", Untrusted(folder), Reason(&error));
@@ -104,7 +103,7 @@ pub fn temporary(path: &Path, folder: &Path) -> Result<File, ContainerError> {
     })
 }
 
-/// A member, or if none is known yet the archive, that cannot be unpacked.
+/// Returns the error for a member that cannot be unpacked, or for the archive if no member is known yet.
 fn damaged(path: &Path, member: &str, error: &sevenz_rust::Error) -> ContainerError {
     let (path, member) = (path.to_path_buf(), member.to_owned());
     let reason = unpack_reason(error);
@@ -114,7 +113,7 @@ fn damaged(path: &Path, member: &str, error: &sevenz_rust::Error) -> ContainerEr
     ContainerError::Member { path, member, reason }
 }
 
-/// Unpacks a member of a size, to the end, where its checksum is compared.
+/// Unpacks a member of this size to its end, where its checksum is compared.
 pub fn copy(
     reader: &mut dyn Read,
     target: &mut dyn Write,
@@ -136,17 +135,17 @@ pub fn copy(
     Ok(())
 }
 
-/// Reasons that bytes were not copied.
+/// Reasons why bytes were not copied.
 pub enum CopyError {
     Read(io::Error),
     Write(io::Error),
     /// There are more bytes than the limit.
     TooLong,
-    /// The [`Watch`] stopped it.
+    /// The [`Watch`] stopped the copy.
     Stopped(io::Error),
 }
 
-/// Copies all bytes, at most the limit, and returns their number.
+/// Copies all bytes, up to the limit, and returns their number.
 pub fn copy_at_most(
     most: u64,
     reader: &mut dyn Read,
@@ -173,15 +172,15 @@ pub fn copy_at_most(
     }
 }
 
-/// Bytes that may be read to know what an archive holds. A member takes about 100, and several times
-/// as much in memory.
+/// Maximum bytes read to learn what an archive holds. A member takes about 100 bytes of the directory, and several
+/// times as much in memory.
 const DIRECTORY_BYTES: u64 = 16 << 20;
 
-/// An open archive, whose members are read in sequence.
+/// An open archive whose members are read in sequence.
 pub struct Zip {
-    /// Members of the archive.
+    /// The archive itself.
     pub archive: ZipArchive<BufReader<Budget<File>>>,
-    /// Their names, in the order of the directory.
+    /// Names of the members, in the order of the directory.
     pub names: Vec<String>,
 }
 
@@ -189,7 +188,8 @@ impl Zip {
     /// Reads the directory.
     ///
     /// # Errors
-    /// When it cannot be read or is larger than 16 MiB, two members have one name, or a name is none for a file.
+    /// If the directory cannot be read or is larger than 16 MiB, two members have the same name, or a name is not valid
+    /// for a file.
     pub fn open(path: &Path, file: File) -> Result<Self, ContainerError> {
         let unreadable =
             |reason: String| ContainerError::Unreadable { path: path.to_path_buf(), reason };
@@ -210,7 +210,7 @@ impl Zip {
     }
 }
 
-/// A reader that fails when its budget is used up, if it has one.
+/// A reader that fails once its budget is used up, if it has one.
 pub struct Budget<R> {
     inner: R,
     left: Rc<Cell<Option<u64>>>,

@@ -19,14 +19,14 @@ use sevenz_rust::{ArchiveEntry, EncoderConfiguration, EncoderMethod};
 /// the time of JSON.
 const LZMA_LEVEL: u32 = 1;
 
-/// Bytes of JSON that are compressed by themselves, so that several threads share the work, and
-/// Ctrl-C waits for one of them at most. Each is four times the dictionary of this level.
+/// Bytes of JSON compressed independently, so that several threads share the work and Ctrl-C waits for at most one
+/// chunk. A chunk is four times the dictionary of this level.
 const LZMA_CHUNK: u64 = 4 << 20;
 
-/// Bytes of a member that are read and written at once; the library copies by 4 KiB.
+/// Bytes of a member read and written at a time; the library itself copies 4 KiB at a time.
 const BUFFER: usize = 256 << 10;
 
-/// Threads that compress; each has some chunks in memory.
+/// Maximum number of compressing threads; each keeps some chunks in memory.
 const MAX_THREADS: usize = 4;
 
 /// Writes an archive member by member; nothing is visible under its name before [`Self::finish`].
@@ -39,7 +39,7 @@ pub struct ArchiveWriter {
     manifest: Manifest,
 }
 
-/// Encodes tables for an archive; a clone does so on another thread.
+/// Encodes tables for an archive; clones can do so on other threads.
 #[derive(Debug, Clone)]
 pub struct TableEncoder {
     path: PathBuf,
@@ -59,7 +59,7 @@ impl ArchiveWriter {
     /// Starts an archive that will appear at `path`; its folder must exist.
     ///
     /// # Errors
-    /// When the folder cannot be written.
+    /// If the folder cannot be written.
     pub fn create(path: &Path) -> Result<Self, ArchiveError> {
         let folder = folder_of(path).to_path_buf();
         let file = OutputFile::beside(path).map_err(|source| ArchiveError::Io {
@@ -73,19 +73,19 @@ impl ArchiveWriter {
         Ok(Self { encoder, archive, manifest: Manifest::default() })
     }
 
-    /// Makes the writer fail when `cancel` requests a stop: at the next row group, and within packed members.
+    /// Makes the writer fail once `cancel` requests a stop: at the next row group, or within a packed member.
     #[must_use]
     pub fn stopped_by(mut self, cancel: &Cancel) -> Self {
         self.encoder.cancel = cancel.clone();
         self
     }
 
-    /// Path at which the archive will appear.
+    /// Returns the path at which the archive will appear.
     pub fn path(&self) -> &Path {
         &self.encoder.path
     }
 
-    /// Encoder of tables for this archive.
+    /// Returns an encoder of tables for this archive.
     pub fn encoder(&self) -> TableEncoder {
         self.encoder.clone()
     }
@@ -93,7 +93,7 @@ impl ArchiveWriter {
     /// Writes a complete table.
     ///
     /// # Errors
-    /// When the frame could not be made, does not fit the table, or cannot be written.
+    /// If the frame could not be made, does not fit the table, or cannot be written.
     pub fn table(
         &mut self,
         table: Table,
@@ -103,12 +103,12 @@ impl ArchiveWriter {
         self.table_in_parts(table, || frame.take())
     }
 
-    /// Writes a table part by part: each is encoded when the part before is in the archive.
+    /// Writes a table part by part. Each part is encoded once the one before is in the archive.
     ///
-    /// `next` gives the parts until it gives `None`. Columns a part lacks are written as nulls.
+    /// `next` returns the parts, then `None`. Columns that a part lacks are written as nulls.
     ///
     /// # Errors
-    /// When a part could not be made, does not fit the table, or cannot be written.
+    /// If a part could not be made, does not fit the table, or cannot be written.
     pub fn table_in_parts(
         &mut self,
         table: Table,
@@ -125,7 +125,7 @@ impl ArchiveWriter {
     /// Writes an encoded table.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn append(&mut self, encoded: EncodedTable) -> Result<(), ArchiveError> {
         let EncodedTable { table, rows, content } = encoded;
         let content = BufReader::with_capacity(BUFFER, content);
@@ -142,7 +142,7 @@ impl ArchiveWriter {
     /// Writes a member that is not a table. JSON is compressed, anything else is stored.
     ///
     /// # Errors
-    /// When the content cannot be read or the archive not be written.
+    /// If the content cannot be read or the archive cannot be written.
     pub fn member(&mut self, name: &str, content: impl Read) -> Result<(), ArchiveError> {
         self.push_until_stopped(name, content).map(drop)
     }
@@ -157,7 +157,7 @@ impl ArchiveWriter {
             .map_err(|e| packing(&self.encoder.path, &e))
     }
 
-    /// Writes a member and returns its entry of the table of contents.
+    /// Writes a member and returns its content as the table of contents lists it.
     pub fn push(
         &mut self,
         member: &str,
@@ -175,11 +175,10 @@ impl ArchiveWriter {
         Content::of(entry).map_err(|problem| sevenz_rust::Error::Other(problem.to_string().into()))
     }
 
-    /// Finishes the archive and gives it its name; returns its size in bytes. Tables that were not written
-    /// are empty.
+    /// Finishes the archive, gives it its name, and returns its size in bytes. Tables that were not written are empty.
     ///
     /// # Errors
-    /// When the archive cannot be completed or renamed.
+    /// If the archive cannot be completed or renamed.
     pub fn finish(mut self) -> Result<u64, ArchiveError> {
         self.tie()?;
         let Self { encoder: TableEncoder { path, .. }, archive, .. } = self;
@@ -195,7 +194,7 @@ impl ArchiveWriter {
         Ok(size)
     }
 
-    /// Writes the tables that are not there yet, and the manifest. An archive without a trace has none.
+    /// Writes the tables that are still missing, and the manifest. An archive without the trace table gets neither.
     fn tie(&mut self) -> Result<(), ArchiveError> {
         let is_written = |writer: &Self, table| writer.manifest.get(table).is_some();
         if !is_written(self, Table::Trace) {
@@ -211,7 +210,7 @@ impl ArchiveWriter {
     }
 }
 
-/// Fails when the work is cancelled.
+/// A reader or writer that fails once the work is cancelled.
 struct Stopped<T> {
     inner: T,
     cancel: Cancel,
@@ -244,10 +243,10 @@ impl<T: Write> Write for Stopped<T> {
 impl TableEncoder {
     /// Encodes a table part by part, so that a large one is never in memory as a whole.
     ///
-    /// `next` gives the parts until it gives `None`. Columns a part lacks are written as nulls.
+    /// `next` returns the parts, then `None`. Columns that a part lacks are written as nulls.
     ///
     /// # Errors
-    /// When a part could not be made, does not fit the table, or cannot be written.
+    /// If a part could not be made, does not fit the table, or cannot be written.
     pub fn encode_in_parts(
         &self,
         table: Table,
@@ -277,16 +276,16 @@ impl TableEncoder {
 /// Writes a table as a Parquet file of its own, encoded like a member of an archive.
 ///
 /// # Errors
-/// When the frame does not fit the table, or `out` cannot be written.
+/// If the frame does not fit the table, or `out` cannot be written.
 pub fn write_parquet(table: Table, frame: DataFrame, out: impl Write) -> PolarsResult<()> {
     let mut frame = Some(Ok(frame));
     write_parts(table, &mut || frame.take(), out).map(drop)
 }
 
-/// Writes any columns as a Parquet file, with pairs of keys and values in its footer.
+/// Writes any columns as a Parquet file, with key-value pairs in its footer.
 ///
 /// # Errors
-/// When `out` cannot be written.
+/// If `out` cannot be written.
 pub fn write_parquet_with(
     frame: &DataFrame,
     pairs: Vec<(String, String)>,

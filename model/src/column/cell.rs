@@ -19,21 +19,21 @@ pub trait Cell: Sized {
     const TYPE: ColumnType;
     /// Whether the column may hold nulls.
     const NULLABLE: bool;
-    /// Reference of the values to another table.
+    /// Which rows of another table the values refer to.
     const REFERS_TO: Option<Reference> = None;
-    /// Typed access to a column of these.
+    /// Typed access to a column of these values.
     type Values;
     /// Moves the values into a column.
     fn column(name: &str, values: Vec<Self>) -> Column;
-    /// Typed access to a column.
+    /// Returns typed access to a column.
     ///
     /// # Errors
-    /// When the column has another type.
+    /// If the column has another type.
     fn values(column: &Column) -> PolarsResult<Self::Values>;
     /// Copies the values out of a column.
     ///
     /// # Errors
-    /// When the column has another type.
+    /// If the column has another type.
     fn read(column: &Column) -> PolarsResult<Vec<Self>>;
 }
 
@@ -66,7 +66,7 @@ impl<T: Number> Cell for Option<T> {
     fn column(name: &str, values: Vec<Self>) -> Column {
         let mut natives = Vec::with_capacity(values.len());
         let mut validity = Vec::with_capacity(values.len().next_multiple_of(64) / 8);
-        // So few at a time that they are read from memory once.
+        // In chunks small enough that the second pass finds the values in the cache.
         for values in values.chunks(u64::BITS as usize) {
             let bits =
                 values.iter().rev().fold(0, |bits, value| bits << 1 | u64::from(value.is_some()));
@@ -87,8 +87,8 @@ impl<T: Number> Cell for Option<T> {
     }
 }
 
-/// Maximum bytes of text in a column that is read into rows: a text that the table stores once is then copied for each
-/// row. A valid table with more text is read as [`Texts`].
+/// Maximum bytes of text in a column that is read into rows, because a text that the table stores once is then copied
+/// for each row. A valid table with more text is read as [`Texts`].
 const MAX_TEXT: usize = 256 << 20;
 
 /// Refuses a column whose rows would take too much memory.
@@ -225,10 +225,11 @@ fn list_column<T: Number<Physical = UInt32Type>>(name: &str, lists: &[Option<Vec
     builder.finish().into_column()
 }
 
-/// Moves lists that lie one after the other into a column; `offsets` has the begin of each, and the end of the last.
+/// Moves lists stored back to back in `values` into a column; `offsets` holds the start of each list and the end of the
+/// last.
 ///
 /// # Errors
-/// When the offsets do not ascend within the values.
+/// If the offsets do not ascend within the values.
 pub fn flat_lists(name: &str, offsets: Vec<i64>, values: Vec<u32>) -> PolarsResult<Column> {
     let dtype = ListArray::<i64>::default_datatype(ArrowDataType::UInt32);
     let offsets = Offsets::try_from(offsets)?.into();

@@ -1,4 +1,4 @@
-//! Columns: their types, how vectors of Rust values become columns, and typed access to columns.
+//! Columns: their types, conversion from vectors of Rust values, and typed access.
 
 mod cell;
 mod number;
@@ -40,7 +40,7 @@ pub enum ColumnType {
 }
 
 impl ColumnType {
-    /// The polars type.
+    /// Returns the polars type.
     pub fn dtype(self) -> DataType {
         match self {
             Self::Bool => DataType::Boolean,
@@ -73,27 +73,27 @@ impl fmt::Display for ColumnType {
     }
 }
 
-/// Relation of the numbers of a column to another table. It follows from the type of the values.
+/// How the numbers of a column relate to another table. It follows from the type of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reference {
-    /// They are row numbers of the table.
+    /// They are row numbers of the other table.
     Row(Table),
-    /// They are values of the column of the table that names its rows.
+    /// They are values of the column that identifies the other table's rows.
     Key(Table, &'static str),
-    /// They count rows of the table, each of which belongs to one row of this table at most.
+    /// They count rows of the other table, each of which belongs to at most one row of this table.
     Count(Table),
 }
 
-/// Content of a column, from the same declaration as the code that fills it.
+/// A column's specification, from the same declaration as the code that fills it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnSpec {
-    /// Column name, snake case; fields that are times end in `_ns`.
+    /// Column name in snake case; fields that are times end in `_ns`.
     pub name: &'static str,
     /// Type of the values.
     pub dtype: ColumnType,
     /// Whether a value may be absent, which means "unknown" or "does not apply".
     pub nullable: bool,
-    /// Unit of plain values; [`Self::unit_text`] is what is printed.
+    /// Unit of plain values; [`Self::unit_text`] returns what is printed.
     pub unit: &'static str,
     /// The table that the values refer to.
     pub refers_to: Option<Reference>,
@@ -102,7 +102,7 @@ pub struct ColumnSpec {
 }
 
 impl ColumnSpec {
-    /// The unit as it is printed: for row numbers the table, as in `row of objects`.
+    /// Returns the unit as printed; for row numbers it is the table, as in `row of objects`.
     pub fn unit_text(&self) -> Cow<'static, str> {
         match self.refers_to {
             Some(Reference::Row(table)) if self.dtype == ColumnType::U32List => {
@@ -114,12 +114,12 @@ impl ColumnSpec {
         }
     }
 
-    /// Whether the values are addresses, keys of the kernel or handles, which are written as hex text.
+    /// Whether the values are addresses, kernel keys or handles, which are written in hex.
     pub fn is_hex(&self) -> bool {
         self.unit == "hex"
     }
 
-    /// The table whose rows the values are numbers of.
+    /// Returns the table whose row numbers the values are.
     pub const fn rows_of(&self) -> Option<Table> {
         match self.refers_to {
             Some(Reference::Row(table)) => Some(table),
@@ -127,7 +127,7 @@ impl ColumnSpec {
         }
     }
 
-    /// A column of `height` nulls; costs nothing until it is written.
+    /// Returns a column of `height` nulls; it costs nothing until it is written.
     pub fn nulls(&self, height: usize) -> Column {
         Series::full_null(self.name.into(), height, &self.dtype.dtype()).into()
     }

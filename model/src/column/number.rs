@@ -1,4 +1,4 @@
-//! Numbers that columns hold, plain or as a type of their own.
+//! Numbers in columns, plain or as a type of their own.
 
 use polars::prelude::{
     ChunkedArray, Column, Float64Type, Int32Type, Int64Type, IntoColumn, PolarsNumericType,
@@ -13,15 +13,15 @@ pub type Native<T> = <<T as Number>::Physical as PolarsNumericType>::Native;
 /// A number that can be the value of a column.
 pub trait Number: Copy + Default + 'static {
     const TYPE: ColumnType;
-    /// Reference of the number to another table.
+    /// Which rows of another table the number refers to.
     const REFERS_TO: Option<Reference> = None;
     /// Physical polars type.
     type Physical: PolarsNumericType;
-    /// The number from what polars holds.
+    /// Converts the native polars representation to the number.
     fn from_native(native: <Self::Physical as PolarsNumericType>::Native) -> Self;
     /// Converts the number to its native polars representation.
     fn into_native(self) -> <Self::Physical as PolarsNumericType>::Native;
-    /// Numbers as a column.
+    /// Converts numbers to a column.
     fn into_column(numbers: ChunkedArray<Self::Physical>) -> Column;
 }
 

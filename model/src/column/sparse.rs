@@ -1,4 +1,4 @@
-//! Some rows of a table, and columns of which no other rows are in memory.
+//! Sets of rows of a table, and columns that keep only such rows in memory.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use polars_arrow::bitmap::Bitmap;
 use super::number::Number;
 use super::values::{Flags, Numbers};
 
-/// Rows in a word of a set.
+/// Rows per word of a set.
 const WORD: usize = u64::BITS as usize;
 
-/// Rows of a table.
+/// A set of rows of a table.
 #[derive(Debug, Clone)]
 pub struct RowSet {
     words: Vec<u64>,
-    /// Number of rows in the words before each.
+    /// For each word, the number of rows in the words before it.
     before: Vec<u32>,
     /// Number of rows.
     count: usize,
-    /// Number of rows of the table.
+    /// Number of rows of the whole table.
     height: usize,
 }
 
 impl RowSet {
-    /// Some rows of a table of `height`; others are ignored.
+    /// Creates a set of rows of a table of `height`; ignores rows beyond it.
     pub fn new(height: usize, rows: impl IntoIterator<Item = usize>) -> Self {
         let mut words = vec![0; height.div_ceil(WORD)];
         for row in rows.into_iter().filter(|row| *row < height) {
@@ -34,7 +34,7 @@ impl RowSet {
         Self::of_words(words, height)
     }
 
-    /// All rows of a table of `height`.
+    /// Returns the set of all rows of a table of `height`.
     pub fn all(height: usize) -> Self {
         let mut words = vec![u64::MAX; height.div_ceil(WORD)];
         if let Some(last) = words.last_mut() {
@@ -54,7 +54,7 @@ impl RowSet {
         Self { words, before, count: count as usize, height }
     }
 
-    /// The rows, ascending.
+    /// Iterates over the rows in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.words.iter().enumerate().flat_map(|(index, word)| {
             let mut left = *word;
@@ -76,18 +76,18 @@ impl RowSet {
         self.count == 0
     }
 
-    /// Number of rows of the table.
+    /// Returns the number of rows of the whole table.
     pub fn height(&self) -> usize {
         self.height
     }
 
-    /// Whether every row of another set over the same table is in this one.
+    /// Whether this set contains every row of another set over the same table.
     pub fn has_all(&self, rows: &Self) -> bool {
         let words = self.words.iter().zip(&rows.words);
         self.height == rows.height && words.into_iter().all(|(has, needs)| needs & !has == 0)
     }
 
-    /// Place of a row among those of the set; `None` of one that is not in it.
+    /// Returns the index of a row within the set; `None` if the set lacks it.
     #[inline]
     pub fn place(&self, row: usize) -> Option<usize> {
         let (word, bit) = (*self.words.get(row / WORD)?, 1_u64 << (row % WORD));
@@ -95,17 +95,17 @@ impl RowSet {
         (word & bit != 0).then(|| before + (word & (bit - 1)).count_ones() as usize)
     }
 
-    /// A bit for each row of the table.
+    /// Returns a bitmap with one bit per row of the table.
     pub fn bits(&self) -> Bitmap {
         let bytes: Vec<u8> = self.words.iter().flat_map(|word| word.to_le_bytes()).collect();
         Bitmap::from_u8_vec(bytes, self.height)
     }
 }
 
-/// Values of some rows of a column, or of all if that costs no more.
+/// Values of some rows of a column, or of all rows if that costs no more.
 pub struct Sparse<V> {
     values: V,
-    /// The rows that there are; `None` for all.
+    /// The rows that have values; `None` for all.
     rows: Option<Arc<RowSet>>,
 }
 
@@ -131,7 +131,7 @@ impl<V> Sparse<V> {
 }
 
 impl<T: Number> Sparse<Numbers<T>> {
-    /// The number of a row; `None` where the column is null, or was not read.
+    /// Returns the number of a row; `None` if it is null or was not read.
     #[inline]
     pub fn get(&self, row: usize) -> Option<T> {
         self.values.get(self.place(row)?)
@@ -139,7 +139,7 @@ impl<T: Number> Sparse<Numbers<T>> {
 }
 
 impl Sparse<Flags> {
-    /// The value of a row; false where the column is null, or was not read.
+    /// Returns the value of a row; false if it is null or was not read.
     #[inline]
     pub fn get(&self, row: usize) -> bool {
         self.place(row).is_some_and(|place| self.values.get(place))

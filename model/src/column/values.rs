@@ -10,10 +10,10 @@ use polars::prelude::{
 
 use super::number::{Native, Number};
 
-/// A column of numbers; where it is null, there is no number.
+/// A column of numbers; a null is no number.
 pub struct Numbers<T: Number> {
     column: ChunkedArray<T::Physical>,
-    /// All of it; `None` where it is empty or has no number.
+    /// The whole column; `None` if it is empty or all null.
     chunk: Option<<T::Physical as PolarsDataType>::Array>,
 }
 
@@ -35,12 +35,12 @@ impl<T: Number> Numbers<T> {
         Self { column, chunk }
     }
 
-    /// Native polars values; arbitrary where the column is null.
+    /// Returns the native polars values; arbitrary where the column is null.
     fn natives(&self) -> &[Native<T>] {
         self.chunk.as_ref().map_or(&[], |chunk| chunk.values().as_slice())
     }
 
-    /// The number of a row; `None` where the column is null or has no such row.
+    /// Returns the number of a row; `None` if it is null or there is no such row.
     #[inline]
     pub fn get(&self, row: usize) -> Option<T> {
         let chunk = self.chunk.as_ref()?;
@@ -51,12 +51,12 @@ impl<T: Number> Numbers<T> {
         }
     }
 
-    /// The numbers of all rows.
+    /// Iterates over the numbers of all rows.
     pub fn iter(&self) -> impl Iterator<Item = Option<T>> + '_ {
         self.column.iter().map(|number| number.map(T::from_native))
     }
 
-    /// The numbers of some rows of a column without nulls; empty when the rows are not there.
+    /// Iterates over the numbers of some rows of a column without nulls; empty if the rows do not exist.
     pub fn range(&self, rows: Range<usize>) -> impl ExactSizeIterator<Item = T> + '_ {
         self.natives().get(rows).unwrap_or_default().iter().map(|native| T::from_native(*native))
     }
@@ -78,7 +78,7 @@ impl<T: Number> Numbers<T> {
 }
 
 impl<T: Number<Physical: PolarsNumericType<Native = T>>> Numbers<T> {
-    /// The plain numbers; arbitrary where the column is null.
+    /// Returns the plain numbers; arbitrary where the column is null.
     pub fn values(&self) -> &[T] {
         self.natives()
     }
@@ -87,7 +87,7 @@ impl<T: Number<Physical: PolarsNumericType<Native = T>>> Numbers<T> {
 /// A column of truth values.
 pub struct Flags {
     column: BooleanChunked,
-    /// All of it; `None` where it is empty.
+    /// The whole column; `None` if it is empty.
     chunk: Option<<BooleanType as PolarsDataType>::Array>,
 }
 
@@ -98,7 +98,7 @@ impl Flags {
         Ok(Self { column, chunk })
     }
 
-    /// The value of a row; false where the column is null or has no such row.
+    /// Returns the value of a row; false if it is null or there is no such row.
     #[inline]
     pub fn get(&self, row: usize) -> bool {
         let Some(chunk) = &self.chunk else { return false };
@@ -112,7 +112,7 @@ impl Flags {
         self.column.any()
     }
 
-    /// The values of all rows.
+    /// Iterates over the values of all rows.
     pub fn iter(&self) -> impl Iterator<Item = bool> + '_ {
         self.column.iter().map(Option::unwrap_or_default)
     }
@@ -126,17 +126,17 @@ impl Texts {
         unpacked::<StringType>(column).map(Self)
     }
 
-    /// The text of a row; `None` where the column is null or has no such row.
+    /// Returns the text of a row; `None` if it is null or there is no such row.
     pub fn get(&self, row: usize) -> Option<&str> {
         if row < self.len() { self.0.get(row) } else { None }
     }
 
-    /// The text of a row of a column without nulls.
+    /// Returns the text of a row of a column without nulls.
     pub fn text(&self, row: usize) -> &str {
         self.get(row).unwrap_or_default()
     }
 
-    /// The texts of all rows.
+    /// Iterates over the texts of all rows.
     pub fn iter(&self) -> impl Iterator<Item = Option<&str>> {
         self.0.iter()
     }
@@ -152,7 +152,7 @@ impl Texts {
     }
 }
 
-/// A column of strings of bytes.
+/// A column of byte strings.
 pub struct Blobs(BinaryChunked);
 
 impl Blobs {
@@ -160,12 +160,12 @@ impl Blobs {
         unpacked::<BinaryType>(column).map(Self)
     }
 
-    /// The bytes of a row; `None` where the column is null or has no such row.
+    /// Returns the bytes of a row; `None` if it is null or there is no such row.
     pub fn get(&self, row: usize) -> Option<&[u8]> {
         if row < self.0.len() { self.0.get(row) } else { None }
     }
 
-    /// The bytes of all rows.
+    /// Iterates over the bytes of all rows.
     pub fn iter(&self) -> impl Iterator<Item = Option<&[u8]>> {
         self.0.iter()
     }
@@ -191,7 +191,7 @@ impl<T: Number<Physical = UInt32Type>> Lists<T> {
         Ok(Self { values: Numbers::new(values.unpack::<UInt32Type>()?.clone()), lists })
     }
 
-    /// The list of a row; empty where there is no such row.
+    /// Returns the list of a row; empty if there is no such row.
     pub fn get(&self, row: usize) -> impl ExactSizeIterator<Item = T> + '_ {
         let chunk = self.lists.downcast_iter().next().filter(|_| row < self.len());
         let range = chunk.map_or(0..0, |chunk| {

@@ -1,4 +1,4 @@
-//! The columns of events: what they have in the rows that they are made of.
+//! The columns of events, read from the rows that the events are derived from.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::tables::{Acquisitions, Objects, Origin, ReferenceChanges};
 pub struct EventColumns<'a> {
     trace: &'a Trace,
     table: Arc<EventTable>,
-    /// Acquisitions whose events are read.
+    /// Acquisitions whose events are to be read.
     rows: Arc<RowSet>,
 }
 
-/// Values of openings and ends, object events and reference changes.
+/// A value per event, from the openings and ends of acquisitions, object events and reference changes.
 pub struct EventValues<T: Number> {
     numbering: Numbering,
     opened: Sparse<Numbers<T>>,
@@ -29,24 +29,24 @@ pub struct EventValues<T: Number> {
 }
 
 impl<T: Number> EventValues<T> {
-    /// The values of all events but those of acquisitions.
+    /// Iterates over the values of all events except those of acquisitions.
     pub fn others(&self) -> impl Iterator<Item = T> + '_ {
         [&self.created, &self.deleted, &self.changed].into_iter().flat_map(Numbers::iter).flatten()
     }
 
-    /// The value of the end of an acquisition.
+    /// Returns the value of the end of an acquisition.
     #[inline]
     pub fn ended(&self, acquisition: usize) -> Option<T> {
         self.ended.get(acquisition)
     }
 
-    /// The value of the opening of an acquisition.
+    /// Returns the value of the opening of an acquisition.
     #[inline]
     pub fn opened(&self, acquisition: usize) -> Option<T> {
         self.opened.get(acquisition)
     }
 
-    /// The value of an event.
+    /// Returns the value of an event.
     #[inline]
     pub fn get(&self, event: usize) -> Option<T> {
         match self.numbering.part(event) {
@@ -66,7 +66,7 @@ pub struct OpenedValues<T: Number> {
 }
 
 impl<T: Number> OpenedValues<T> {
-    /// The value of an event; `None` of one that opens nothing.
+    /// Returns the value of an event; `None` if it opens nothing.
     #[inline]
     pub fn get(&self, event: usize) -> Option<T> {
         match self.numbering.part(event) {
@@ -76,7 +76,7 @@ impl<T: Number> OpenedValues<T> {
     }
 }
 
-/// The processes that events belong to: of a handle that a child inherited the parent.
+/// The processes that events belong to. A handle inherited by a child belongs to the parent.
 pub struct EventProcesses {
     table: Arc<EventTable>,
     process: EventValues<ProcessIdx>,
@@ -93,17 +93,18 @@ impl EventProcesses {
         self.process.get(event)
     }
 
-    /// Owner of the handle that an event opened: the child that inherited it, or else the process of the event.
+    /// Returns the owner of the handle that an event opened: the child that inherited it, or else the process of the
+    /// event.
     pub fn owner(&self, event: usize) -> Option<ProcessIdx> {
         self.process.get(event)
     }
 
-    /// The child that inherited the handle of a duplicate.
+    /// Returns the child that inherited the handle of a duplicate.
     pub fn inherited_by(&self, event: usize) -> Option<ProcessIdx> {
         if self.is_inherited(event) { self.process.get(event) } else { None }
     }
 
-    /// Process whose thread made the call: of duplicates always, else where it is not the owner.
+    /// Returns the process whose thread made the call: always for duplicates, otherwise only if it is not the owner.
     pub fn caller(&self, event: usize) -> Option<ProcessIdx> {
         match self.process.numbering.part(event).0 {
             Part::Opened | Part::Ended => self.caller.get(event),
@@ -118,7 +119,7 @@ impl EventProcesses {
     }
 }
 
-/// Handle values: that of the opening, and that of the close, which may have other tag bits.
+/// The handle value of the opening and of the close; the latter may have other tag bits.
 pub struct EventHandles {
     table: Arc<EventTable>,
     key: Sparse<Numbers<u64>>,
@@ -166,7 +167,7 @@ impl<'a> EventColumns<'a> {
         self.stacks_of((true, true))
     }
 
-    /// The stacks of openings, of ends, or of both; those of other events are always read.
+    /// Reads the stacks of openings, of ends, or of both; stacks of other events are always read.
     pub fn stacks_of(
         &self,
         (opened, ended): (bool, bool),
@@ -210,7 +211,7 @@ impl<'a> EventColumns<'a> {
         })
     }
 
-    /// Values that acquisitions have where they are opened.
+    /// Reads a value of acquisitions for the events that open them.
     pub fn of_opened<T: Number>(
         &self,
         key: Key<Acquisitions, Option<T>>,
@@ -219,7 +220,7 @@ impl<'a> EventColumns<'a> {
         Ok(OpenedValues { numbering: self.table.numbering, values })
     }
 
-    /// First addresses of views.
+    /// Reads the first addresses of views.
     pub fn view_bases(&self) -> Result<ViewValues<u64>, ArchiveError> {
         Ok(ViewValues {
             table: Arc::clone(&self.table),
@@ -227,7 +228,7 @@ impl<'a> EventColumns<'a> {
         })
     }
 
-    /// Values that views have.
+    /// Reads a value of views.
     pub fn of_views<T: Number>(
         &self,
         key: Key<Acquisitions, Option<T>>,
@@ -238,7 +239,7 @@ impl<'a> EventColumns<'a> {
         })
     }
 
-    /// Values of events of all kinds; no acquisition has one that no column is given for.
+    /// Reads a value of events of all kinds; openings or ends without a column have none.
     fn of_each<T: Number>(
         &self,
         (opened, ended): (OfAcquisitions<T>, OfAcquisitions<T>),
@@ -259,5 +260,5 @@ impl<'a> EventColumns<'a> {
     }
 }
 
-/// A column of the acquisitions, if there is one.
+/// A column of the acquisitions, if any.
 type OfAcquisitions<T> = Option<Key<Acquisitions, Option<T>>>;

@@ -1,4 +1,4 @@
-//! The events of objects, which follow from the acquisitions and are made when they are read.
+//! The events of objects. They follow from the acquisitions and are derived when they are read.
 
 mod columns;
 mod numbered;
@@ -18,7 +18,7 @@ use crate::column::{Cell, ColumnSpec, Number};
 use crate::index::{ObjectIdx, ProcessIdx};
 use crate::tables::{Acquisitions, EventKind};
 
-/// A column of the table of events.
+/// Derives a column of the table of events.
 pub fn event_column(trace: &Trace, spec: &ColumnSpec) -> Result<Column, ArchiveError> {
     let (order, times) = (trace.event_order()?, trace.event_times()?);
     let (table, columns) = (&times.table, EventColumns::of_all(trace)?);
@@ -80,7 +80,7 @@ pub fn event_column(trace: &Trace, spec: &ColumnSpec) -> Result<Column, ArchiveE
     })
 }
 
-/// A column that is made of events by their numbers.
+/// A column built from event numbers.
 struct MadeColumn<'a> {
     spec: &'a ColumnSpec,
     events: &'a [u32],
@@ -92,7 +92,7 @@ impl MadeColumn<'_> {
         T::column(self.spec.name, values.collect())
     }
 
-    /// A column of numbers that costs nothing where there are none.
+    /// Builds a column of numbers; if all are null, it costs nothing.
     fn of_some<T: Number>(&self, value: impl Fn(usize) -> Option<T>) -> Column {
         let values = self.events.iter().map(|event| value(*event as usize));
         let values: Vec<Option<T>> = values.collect();

@@ -1,8 +1,9 @@
-//! The events of objects by number, read from the rows that they are made of.
+//! The events of objects by number, read from the rows that the events are derived from.
 //!
-//! The opening of the acquisition in row `n` has the number `2n` and its end `2n + 1`; the creation and the deletion of objects
-//! come after those of all handles and views, and reference changes last. So a mask has a place for every event, and nothing has
-//! to be sorted or copied. When they happened is in [`EventTimes`](super::EventTimes), which few questions need.
+//! The opening of the acquisition in row `n` has the number `2n` and its end `2n + 1`. Creations and deletions of
+//! objects follow those of all handles and views; reference changes come last. So a mask has a place for every event,
+//! and nothing has to be sorted or copied. The times are in [`EventTimes`](super::EventTimes), because few queries need
+//! them.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -19,10 +20,10 @@ use crate::tables::{
     AcquisitionKind, Acquisitions, ClosedUnseen, End, EventKind, Objects, Origin, ReferenceChanges,
 };
 
-/// Handles and views whose states one thread finds at a time.
+/// Handles and views whose states one thread determines at a time.
 const STATES_AT_ONCE: usize = 1 << 16;
 
-/// What an event is: the opening or the end of an acquisition, an object event, or a reference change.
+/// What an event is: the opening or end of an acquisition, an object event, or a reference change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Opened,
@@ -32,17 +33,17 @@ pub enum Part {
     Changed,
 }
 
-/// Which numbers stand for which events.
+/// Maps event numbers to rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Numbering {
-    /// The first number after openings and ends.
+    /// The first number after the openings and ends.
     acquisitions: usize,
-    /// The first number after object events.
+    /// The first number after the object events.
     objects: usize,
 }
 
 impl Numbering {
-    /// What an event is, and the row of the acquisitions, the objects or the reference changes that it is made of.
+    /// Returns what an event is, and its row among the acquisitions, the objects or the reference changes.
     #[inline]
     pub fn part(self, event: usize) -> (Part, usize) {
         let of_pair = |number: usize, first, second| {
@@ -57,19 +58,19 @@ impl Numbering {
         }
     }
 
-    /// The number of the opening of an acquisition, whether the trace has it or not.
+    /// Returns the number of an acquisition's opening, whether or not the trace has it.
     #[inline]
     pub fn opening(self, acquisition: usize) -> usize {
         2 * acquisition
     }
 
-    /// The number of the end of an acquisition, whether the trace has it or not.
+    /// Returns the number of an acquisition's end, whether or not the trace has it.
     #[inline]
     pub fn ending(self, acquisition: usize) -> usize {
         2 * acquisition + 1
     }
 
-    /// The acquisition that an event opened or ended; of several views the last one.
+    /// Returns the acquisition that an event opened or ended; if it ended several views, the last one.
     #[inline]
     pub fn acquisition(self, event: usize) -> Option<AcquisitionIdx> {
         (event < self.acquisitions).then(|| AcquisitionIdx::of(event / 2))
@@ -87,24 +88,24 @@ pub struct EventTable {
     created_ns: Numbers<i64>,
     deleted_ns: Numbers<i64>,
     has_object_events: bool,
-    /// Codes of how each acquisition began, by row.
+    /// For each acquisition, the code of how it began.
     origin: Arc<[u8]>,
-    /// Codes of how each ended.
+    /// For each acquisition, the code of how it ended.
     end: Arc<[u8]>,
-    /// What most questions need to know of each.
+    /// For each acquisition, the facts that most queries need.
     states: Vec<State>,
     changed: Numbers<ObjectIdx>,
     delta: Numbers<i32>,
     pub numbering: Numbering,
-    /// The first allocation, which is the end of handles and views.
+    /// Row of the first allocation, which ends the handles and views.
     pub allocations: usize,
-    /// Number of objects up to the last one that is not of the rundown at the start alone: these are the last ones.
+    /// Number of objects, not counting the last ones, which only the rundown at the start lists.
     pub objects: usize,
-    /// Views that were unmapped together with others, each with the last of these, which has the event.
+    /// Views unmapped together with others, each mapped to the last of these, which owns the event.
     unmapped_with: HashMap<u32, u32>,
 }
 
-/// Facts about a handle or view, as flags: most questions need only these, and there may be tens of millions.
+/// Facts about a handle or view, as flags. Most queries need only these, and there may be tens of millions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State(u8);
 
@@ -119,7 +120,7 @@ impl State {
     const COPY: u8 = 1 << 3;
     /// Nothing ended it.
     const OPEN: u8 = 1 << 4;
-    /// It is the program's own, and only the end of its process ended it.
+    /// It is the program's own handle or view, and only the end of its process ended it.
     const AT_EXIT: u8 = 1 << 5;
     /// The trace lost its close.
     const UNSEEN: u8 = 1 << 6;
@@ -154,19 +155,19 @@ impl State {
         self.has(Self::COPY)
     }
 
-    /// Whether the trace has its opening, and nothing ended it.
+    /// Whether the trace has its opening and nothing ended it.
     #[inline]
     pub fn is_leaked(self) -> bool {
         self.0 & (Self::OPENED | Self::OPEN) == Self::OPENED | Self::OPEN
     }
 
-    /// Whether the trace has its opening, and only the end of its process ended it.
+    /// Whether the trace has its opening and only the end of its process ended it.
     #[inline]
     pub fn is_closed_at_exit(self) -> bool {
         self.0 & (Self::OPENED | Self::AT_EXIT) == Self::OPENED | Self::AT_EXIT
     }
 
-    /// Whether the trace has its opening, and lost its close.
+    /// Whether the trace has its opening but lost its close.
     #[inline]
     pub fn is_closed_unseen(self) -> bool {
         self.0 & (Self::OPENED | Self::UNSEEN) == Self::OPENED | Self::UNSEEN
@@ -183,7 +184,7 @@ impl EventTable {
     /// Reads the columns that say which events there are.
     ///
     /// # Errors
-    /// When one of them is damaged.
+    /// If one of them is damaged.
     pub fn load(trace: &Trace) -> Result<Self, ArchiveError> {
         let kind = trace.codes(Acquisitions::kind)?;
         let is_view = |kind: u8| u32::from(kind) == AcquisitionKind::View.code();
@@ -212,7 +213,7 @@ impl EventTable {
             unmapped_with: HashMap::new(),
         };
         let in_rundown = trace.values(Acquisitions::in_rundown)?;
-        // An event has a time. Something converted may have been closed without one.
+        // An event has a time. A converted trace may have closes without one.
         let is_before =
             |code: &u8| !Origin::from_code((*code).into()).is_some_and(Origin::is_in_trace);
         let is_open = |code: &u8| u32::from(*code) == End::Open.code();
@@ -258,30 +259,31 @@ impl EventTable {
         State(flags.into_iter().filter(|(is, _)| *is).fold(0, |state, (_, flag)| state | flag))
     }
 
-    /// What there is to know of a handle or view.
+    /// Returns the facts about a handle or view.
     #[inline]
     pub fn state(&self, acquisition: usize) -> State {
         self.states.get(acquisition).copied().unwrap_or(State(0))
     }
 
-    /// What there is to know of all handles and views, by row.
+    /// Returns the facts about all handles and views, by row.
     pub fn states(&self) -> &[State] {
         &self.states
     }
 
-    /// Whether only the rundown at the start lists the handles of an object, and nothing happens to them.
+    /// Whether an object is known only from the rundown at the start: it lists handles of the object, but nothing
+    /// happens to them.
     fn is_of_start(&self, object: ObjectIdx) -> bool {
         !self.acquisitions(object).is_empty()
             && self.events(object).next().is_none()
             && self.listed(object).next().is_none()
     }
 
-    /// Number of numbers, of which not all stand for events.
+    /// Returns the count of event numbers, not all of which stand for events.
     pub fn height(&self) -> usize {
         self.numbering.objects + self.changed.len()
     }
 
-    /// Rows of the handles and views of an object.
+    /// Returns the rows of an object's handles and views.
     #[inline]
     pub fn acquisitions(&self, object: ObjectIdx) -> Range<usize> {
         let first = self.first.get(object.row()).map_or(0, AcquisitionIdx::row);
@@ -290,13 +292,13 @@ impl EventTable {
         first..first.saturating_add(count).min(self.allocations)
     }
 
-    /// Rows of the handles of an object that the rundown at the end lists.
+    /// Iterates over the rows of an object's handles that the rundown at the end lists.
     #[inline]
     pub fn listed(&self, object: ObjectIdx) -> impl Iterator<Item = usize> + '_ {
         self.acquisitions(object).filter(|row| self.state(*row).is_listed())
     }
 
-    /// The events of an object, in no order.
+    /// Iterates over the events of an object, in no particular order.
     #[inline]
     pub fn events(&self, object: ObjectIdx) -> impl Iterator<Item = usize> + '_ {
         let rows = self.acquisitions(object);
@@ -305,7 +307,7 @@ impl EventTable {
         (first..end).filter(|event| self.is_event(*event)).chain(others.into_iter().flatten())
     }
 
-    /// Whether there are any events but openings and ends.
+    /// Whether there are any events other than openings and ends.
     pub fn has_other_events(&self) -> bool {
         self.has_object_events || !self.changed.is_empty()
     }
@@ -316,7 +318,7 @@ impl EventTable {
         let (state, is_ending) = (self.state(number / 2), !number.is_multiple_of(2));
         match is_ending {
             false => state.is_opened(),
-            // One unmap ends several views, and is of the last one. Most traces have no views.
+            // One unmap may end several views and counts as the event of the last one. Most traces have no views.
             true if self.unmapped_with.is_empty() => state.is_ended(),
             true => state.is_ended() && !self.unmapped_with.contains_key(&((number / 2) as u32)),
         }
@@ -331,7 +333,7 @@ impl EventTable {
         is_there.then(|| self.numbering.creation(object.row()))
     }
 
-    /// The reference changes of an object, in their order.
+    /// Returns the reference changes of an object, in order.
     pub fn changes(&self, object: ObjectIdx) -> Range<usize> {
         let first_from = |object: u32| {
             let (mut from, mut to) = (0, self.changed.len());
@@ -351,25 +353,25 @@ impl EventTable {
         first + first_from(object.0)..first + first_from(object.0.saturating_add(1))
     }
 
-    /// How a handle or view began; `None` for a code of a later version.
+    /// Returns how a handle or view began; `None` for a code of a later version.
     #[inline]
     pub fn origin(&self, acquisition: usize) -> Option<Origin> {
         self.origin.get(acquisition).and_then(|code| Origin::from_code((*code).into()))
     }
 
-    /// How a handle or view ended; `None` for a code of a later version.
+    /// Returns how a handle or view ended; `None` for a code of a later version.
     #[inline]
     pub fn end(&self, acquisition: usize) -> Option<End> {
         self.end.get(acquisition).and_then(|code| End::from_code((*code).into()))
     }
 
-    /// The event that opened a handle or view, if the trace has it.
+    /// Returns the event that opened a handle or view, if the trace has it.
     #[inline]
     pub fn opening(&self, acquisition: usize) -> Option<usize> {
         self.state(acquisition).is_opened().then(|| self.numbering.opening(acquisition))
     }
 
-    /// The event that ended a handle or view, if the trace has one; one unmap ends several views.
+    /// Returns the event that ended a handle or view, if the trace has one; one unmap may end several views.
     #[inline]
     pub fn ending(&self, acquisition: usize) -> Option<usize> {
         if !self.state(acquisition).is_ended() {
@@ -383,7 +385,7 @@ impl EventTable {
         Some(self.numbering.ending(last.map_or(acquisition, |last| *last as usize)))
     }
 
-    /// The kind of an event.
+    /// Returns the kind of an event.
     pub fn kind(&self, event: usize) -> Option<EventKind> {
         match self.numbering.part(event) {
             (Part::Opened, row) => Some(match self.state(row) {
@@ -402,7 +404,7 @@ impl EventTable {
         }
     }
 
-    /// Change of the reference count.
+    /// Returns the change of the reference count.
     pub fn delta(&self, event: usize) -> Option<i32> {
         match self.numbering.part(event) {
             (Part::Changed, row) => self.delta.get(row),
@@ -410,7 +412,7 @@ impl EventTable {
         }
     }
 
-    /// The event that ended what an event opened.
+    /// Returns the event that ended what an event opened.
     pub fn closing(&self, event: usize) -> Option<usize> {
         match self.numbering.part(event) {
             (Part::Opened, row) => self.ending(row),
@@ -425,7 +427,7 @@ impl EventTable {
         part == Part::Opened && self.state(row).is_leaked()
     }
 
-    /// Whether the end of the process made a close or unmap, or was all that closed what an event opened.
+    /// Whether a close or unmap happened because the process ended; or, for an opening, whether only that closed it.
     #[inline]
     pub fn is_closed_at_exit(&self, event: usize) -> bool {
         match self.numbering.part(event) {
@@ -435,7 +437,7 @@ impl EventTable {
         }
     }
 
-    /// Evidence of the close of what an event opened, where the trace lost the close.
+    /// Returns the evidence that what an event opened was closed, if the trace lost the close itself.
     #[inline]
     pub fn closed_unseen(&self, event: usize) -> Option<ClosedUnseen> {
         match self.numbering.part(event) {
@@ -444,13 +446,13 @@ impl EventTable {
         }
     }
 
-    /// The event that created an object: its creation, else its first map or create, else its first duplicate. Rows of
-    /// an object are in the order of their openings.
+    /// Returns the event that created an object: its creation, else its first map or create, else its first duplicate.
+    /// Rows of an object are in the order of their openings.
     pub fn create_event(&self, object: ObjectIdx) -> Option<EventIdx> {
         self.create_event_of(object, |_| true)
     }
 
-    /// The event that created an object, by the events that are left.
+    /// Returns the event that created an object, considering only events for which `is_left` holds.
     pub fn create_event_of(
         &self,
         object: ObjectIdx,
@@ -472,7 +474,7 @@ impl EventTable {
         copy
     }
 
-    /// Whether the trace shows the end of an object: its deletion, an unmap, or that all its handles were closed.
+    /// Whether the trace shows the end of an object: its deletion, an unmap, or the closing of all its handles.
     pub fn has_destroy_event(&self, object: ObjectIdx) -> bool {
         if self.deletion(object).is_some() {
             return true;
@@ -490,13 +492,13 @@ impl EventTable {
         has_unmap || has_opened && !has_open
     }
 
-    /// The deletion of an object, if the trace has it.
+    /// Returns the deletion of an object, if the trace has it.
     pub fn deletion(&self, object: ObjectIdx) -> Option<usize> {
         let is_there = self.has_object_events && self.deleted_ns.get(object.row()).is_some();
         is_there.then(|| self.numbering.creation(object.row()) + 1)
     }
 
-    /// Views that one unmap of their process ended together, each with the last of them.
+    /// Finds views that a single unmap of their process ended together, and maps each to the last of them.
     fn unmapped_together(&self, trace: &Trace) -> Result<HashMap<u32, u32>, ArchiveError> {
         let process = trace.values(Acquisitions::process)?;
         let tid = trace.values(Acquisitions::ended_tid)?;
@@ -523,7 +525,7 @@ impl EventTable {
     }
 }
 
-/// Times, unless just the acquisitions with some codes have none, as in every trace.
+/// Reads the times, unless exactly the acquisitions with certain codes lack one, as in every recorded trace.
 fn times_unless(
     trace: &Trace,
     times: Key<Acquisitions, Option<i64>>,

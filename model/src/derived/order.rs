@@ -1,5 +1,5 @@
-//! The order of the events of all objects: openings and ends of acquisitions, object events and reference changes, merged by
-//! time within each object.
+//! The order of the events of all objects: openings and ends of acquisitions, object events and reference changes,
+//! merged by time within each object.
 
 use super::numbered::{EventTable, Part};
 use crate::archive::{ArchiveError, Trace};
@@ -12,20 +12,21 @@ use crate::tables::Acquisitions;
 pub struct EventOrder {
     /// The number of each event.
     pub events: Vec<u32>,
-    /// The first event of each object; an extra entry is the end.
+    /// Index of the first event of each object; an extra entry is the end.
     pub first: Vec<u32>,
-    /// The event that ended each handle and view, or [`sentinel`], as for views that ended together with others.
+    /// Index of the event that ended each handle and view, or [`sentinel`], as for views that ended together with
+    /// others.
     ended_at: Vec<u32>,
-    /// The events that created and ended each object, or [`sentinel`].
+    /// Indexes of the events that created and ended each object, or [`sentinel`].
     pub create: Vec<u32>,
     pub destroy: Vec<u32>,
     /// Acquisitions that the rundown at the end lists, by object.
     pub listed: Vec<u32>,
-    /// The first of these of each object; an extra entry is the end.
+    /// Index in `listed` of the first one of each object; an extra entry is the end.
     pub first_listed: Vec<u32>,
     /// Acquisitions that the rundown at the start lists.
     pub listed_at_start: Vec<u32>,
-    /// Number of objects up to the last one that is not of the rundown at the start alone: these are the last ones.
+    /// Number of objects, not counting the last ones, which only the rundown at the start lists.
     pub objects: usize,
 }
 
@@ -70,7 +71,7 @@ impl EventOrder {
         Ok(order)
     }
 
-    /// The event that ended what the event of a number opened.
+    /// Returns the event that ended what the event with this number opened.
     pub fn closing(&self, table: &EventTable, number: usize) -> Option<EventIdx> {
         let (_, row) = table.numbering.part(table.closing(number)?);
         self.ended_at.get(row).copied().map(EventIdx).and_then(EventIdx::known)

@@ -22,8 +22,8 @@ pub struct EventTimes {
     sources: OnceLock<Option<Sources>>,
 }
 
-/// What comes first at one time: the creation of an object, an end, an opening, an end of what is opened then, a reference
-/// change, the deletion.
+/// The order of events at the same time: the creation of an object, an end, an opening, the end of something opened at
+/// that time, a reference change, the deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Created,
@@ -34,14 +34,14 @@ enum Phase {
     Deleted,
 }
 
-/// Place of an event among those of its object.
+/// Sort key of an event among those of its object.
 type Place = (i64, Phase, usize);
 
 impl EventTimes {
     /// Reads the times of all events.
     ///
     /// # Errors
-    /// When one of the columns is damaged.
+    /// If one of the columns is damaged.
     pub fn load(trace: &Trace) -> Result<Self, ArchiveError> {
         let rows = RowSet::all(trace.height(Table::Acquisitions)?);
         Self::of_rows(trace, &Arc::new(rows))
@@ -50,7 +50,7 @@ impl EventTimes {
     /// Reads the times of the events of some acquisitions, and of all other events.
     ///
     /// # Errors
-    /// When one of the columns is damaged.
+    /// If one of the columns is damaged.
     pub fn of_rows(trace: &Trace, rows: &Arc<RowSet>) -> Result<Self, ArchiveError> {
         Ok(Self {
             table: trace.event_table()?,
@@ -63,7 +63,7 @@ impl EventTimes {
         })
     }
 
-    /// The time of an event, nanoseconds since session start; only an order in a trace without a clock.
+    /// Returns the time of an event in nanoseconds since session start; in a trace without a clock it is only an order.
     #[inline]
     pub fn get(&self, event: usize) -> Option<i64> {
         match self.table.numbering.part(event) {
@@ -75,7 +75,7 @@ impl EventTimes {
         }
     }
 
-    /// The latest time of the events that were read.
+    /// Returns the latest time of the events that were read.
     pub fn last_ns(&self) -> Option<i64> {
         let rows = || 0..self.table.allocations;
         let opened = rows().filter_map(|row| self.opened_ns.get(row));
@@ -85,13 +85,14 @@ impl EventTimes {
         opened.chain(ended).chain(others).max()
     }
 
-    /// The latest time at which what an event opened can have been closed, where the trace lost the close.
+    /// Returns the latest time at which what an event opened can have been closed, if the trace lost the close.
     pub fn closed_before_ns(&self, event: usize) -> Option<i64> {
         self.table.closed_unseen(event)?;
         self.ended_ns.get(event / 2)
     }
 
-    /// The event that ended an object: its deletion, else its last unmap, else the last close when all handles are closed.
+    /// Returns the event that ended an object: its deletion, else its last unmap, else the last close if all handles
+    /// are closed.
     pub fn destroy_event(&self, object: ObjectIdx) -> Option<EventIdx> {
         let table = &self.table;
         if let Some(deletion) = table.deletion(object) {
@@ -109,7 +110,7 @@ impl EventTimes {
         last.map(|(_, ending)| EventIdx::of(ending))
     }
 
-    /// The place of an event among those of its object.
+    /// Returns the sort key of an event among those of its object.
     fn place(&self, event: usize, object: ObjectIdx) -> Place {
         let time_ns = self.get(event).unwrap_or_default();
         let (part, row) = self.table.numbering.part(event);
@@ -127,7 +128,7 @@ impl EventTimes {
         (time_ns, phase, row)
     }
 
-    /// Puts the events of an object, in the order in which they happened, behind those that are there.
+    /// Appends the events of an object to `events` in the order in which they happened.
     pub fn in_order(&self, trace: &Trace, object: ObjectIdx, events: &mut Vec<usize>) {
         let first = events.len();
         events.extend(self.table.events(object));
@@ -146,7 +147,7 @@ impl EventTimes {
         }
     }
 
-    /// Puts closes after the duplicates that were made at the same time of what they close.
+    /// Moves closes after duplicates that were made from the closed handle at the same time.
     fn put_after(&self, sources: &Sources, object: ObjectIdx, events: &mut [usize]) {
         let numbering = self.table.numbering;
         let copied: HashSet<_> = events

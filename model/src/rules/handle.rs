@@ -1,31 +1,31 @@
 //! Handle values: tag bits, kernel handles and pseudo handles.
 
-/// Bits of a value that belong to the caller: `RegCloseKey` sets one of them for keys of `HKEY_CLASSES_ROOT`.
+/// Bits of a handle value that belong to the caller: `RegCloseKey` sets one of them for keys of `HKEY_CLASSES_ROOT`.
 const TAG_BITS: u64 = 3;
 
-/// Bit of the values of kernel handles, which are in the handle table of System. Rundowns of older traces leave it out.
+/// Bit that marks kernel handles, which are in the handle table of System. Rundowns of older traces leave it out.
 const KERNEL_BIT: u64 = 1 << 31;
 
-/// The lowest pseudo handle, as -1 is that of the current process; none of them is in a handle table.
+/// The lowest pseudo handle; for example, -1 means the current process. No pseudo handle is in a handle table.
 const FIRST_PSEUDO: u64 = 0xFFFF_FFF0;
 
-/// The entry of the handle table that a value means: values of one entry may differ in their tag bits, and those of
-/// System in the bit of kernel handles. Handles are compared by it.
+/// Returns the entry of the handle table that a value refers to; handles are compared by it. Values of one entry may
+/// differ in their tag bits and, in System, in the kernel handle bit.
 #[inline]
 pub const fn handle_slot(value: u64) -> u64 {
     let value = value & !TAG_BITS;
     if is_kernel_handle(value) { value & (KERNEL_BIT - 1) } else { value }
 }
 
-/// Whether a value is of a handle in the table of System, whichever process opened it: any process may close it.
+/// Whether a value is a handle in the table of System. Any process may close it, whichever opened it.
 #[inline]
 pub const fn is_kernel_handle(value: u64) -> bool {
-    // Code of 64 bits extends the value by its sign.
+    // 64-bit code sign-extends the value.
     let is_extended = value >> 32 == u32::MAX as u64;
     (value >> 32 == 0 || is_extended) && value & KERNEL_BIT != 0 && !is_pseudo_handle(value)
 }
 
-/// Whether a value means the current process, thread or token, and no entry of a handle table.
+/// Whether a value means the current process, thread or token instead of an entry of a handle table.
 #[inline]
 const fn is_pseudo_handle(value: u64) -> bool {
     value & 0xFFFF_FFFF >= FIRST_PSEUDO

@@ -10,23 +10,23 @@ pub const fn is_leak(kind: EventKind, is_closed: bool) -> bool {
 
 /// Whether an event opened a handle or view of the program's own that only the end of the process closed.
 ///
-/// A child that inherited a handle did not open it, and need not close it.
+/// A child that inherited a handle did not open it and need not close it.
 pub const fn is_leak_at_exit(kind: EventKind, is_inherited: bool, is_closed_at_exit: bool) -> bool {
     OPENING.contains(kind) && !is_inherited && is_closed_at_exit
 }
 
-/// Whether an event that leaks or does not opened a leaked handle; a view is none.
+/// Whether an event opened a handle, not a view, that leaked.
 pub const fn is_leaked_handle(kind: EventKind, is_leaked: bool) -> bool {
     OPENING_HANDLES.contains(kind) && is_leaked
 }
 
-/// Whether an event that leaks or does not mapped a view that stays.
+/// Whether an event mapped a view that leaked.
 pub const fn is_leaked_view(kind: EventKind, is_leaked: bool) -> bool {
     OPENING.contains(kind) && !OPENING_HANDLES.contains(kind) && is_leaked
 }
 
-/// Whether a child inherits the handle that a duplicate makes: equal handles in one process mean that the
-/// handle table of a parent is being cloned. Processes that are not known are not the same one.
+/// Whether a duplicate makes a handle that a child inherits: equal handle values in one process mean that the handle
+/// table of a parent is being cloned. Unknown processes do not count as the same.
 pub fn is_inherited<H: PartialEq + Copy, P: PartialEq + Copy>(
     source_handle: H,
     handle: H,

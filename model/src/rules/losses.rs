@@ -1,16 +1,16 @@
-//! Times in which events of a trace may be missing.
+//! Time spans in which events of a trace may be missing.
 
-/// Times in which events may be missing, in one unit of time. An event that is missing may have had the first and the
-/// last moment, too.
+/// Time spans in which events may be missing, in one unit of time. The first and the last moment of a span are
+/// included.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LossTimes {
-    /// First and last moment of each, in order; they do not touch.
+    /// First and last moment of each span, in order; spans do not touch.
     spans: Vec<(i64, i64)>,
     is_anywhere: bool,
 }
 
 impl LossTimes {
-    /// Creates the losses from their first and last moment; `None` for one that may be anywhere.
+    /// Creates the spans from the first and last moment of each loss; `None` means a loss that may be anywhere.
     pub fn new(losses: impl IntoIterator<Item = Option<(i64, i64)>>) -> Self {
         let (mut unsorted, mut is_anywhere) = (Vec::new(), false);
         for loss in losses {
@@ -35,22 +35,22 @@ impl LossTimes {
         self.spans.is_empty() && !self.is_anywhere
     }
 
-    /// Whether something is missing whose time is not known.
+    /// Whether events are missing at an unknown time.
     pub fn is_anywhere(&self) -> bool {
         self.is_anywhere
     }
 
-    /// First and last moment of the times that are known, in order; they do not touch.
+    /// Returns the first and last moment of each known span, in order; spans do not touch.
     pub fn spans(&self) -> &[(i64, i64)] {
         &self.spans
     }
 
-    /// Whether an event between two times, these included, may be missing.
+    /// Whether an event between two times, inclusive, may be missing.
     pub fn is_between(&self, from: i64, to: i64) -> bool {
         self.within(from, to).is_some()
     }
 
-    /// The first and the last moment between two times, these included, at which an event may be missing.
+    /// Returns the first and the last moment between two times, inclusive, at which an event may be missing.
     pub fn within(&self, from: i64, to: i64) -> Option<(i64, i64)> {
         if from > to {
             return None;

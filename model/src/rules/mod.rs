@@ -1,8 +1,7 @@
-//! The rules of the domain, once: what events mean for handles, views and objects.
+//! The rules of the domain, in one place: what events mean for handles, views and objects.
 //!
-//! Importers, writers, queries and SQL views call these instead of listing kinds of events themselves.
-//! [`Kinds`] are sets of kinds; the other functions derive what follows from the events of one object.
-//! The rules are ETWAnalyzer's.
+//! Importers, writers, queries and SQL views call these instead of listing kinds of events themselves. [`Kinds`] are
+//! sets of kinds; the other functions derive facts from the events of one object. The rules are those of ETWAnalyzer.
 
 mod handle;
 mod leak;
@@ -20,10 +19,10 @@ pub use self::resource::{
 };
 use crate::tables::EventKind;
 
-/// The lifetime of an object whose creation or end is unknown, as filters see it: 9999 s.
+/// The lifetime that filters assume for an object whose creation or end is unknown: 9999 s.
 pub const UNKNOWN_LIFETIME_NS: i64 = 9_999_000_000_000;
 
-/// Nanoseconds between creation and end; `None` when one of them is unknown.
+/// Returns the nanoseconds between creation and end; `None` if either is unknown.
 pub fn lifetime_ns(create_ns: Option<i64>, end_ns: Option<i64>) -> Option<i64> {
     Some(end_ns?.saturating_sub(create_ns?))
 }
@@ -32,11 +31,11 @@ pub fn lifetime_ns(create_ns: Option<i64>, end_ns: Option<i64>) -> Option<i64> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kinds(u32);
 
-/// Events that make a handle or a view.
+/// Events that open a handle or a view.
 pub const OPENING: Kinds =
     Kinds::of(&[EventKind::HandleCreate, EventKind::HandleDuplicate, EventKind::Map]);
 
-/// Events that make a handle.
+/// Events that open a handle.
 pub const OPENING_HANDLES: Kinds =
     Kinds::of(&[EventKind::HandleCreate, EventKind::HandleDuplicate]);
 
@@ -53,7 +52,7 @@ pub const VIEWS: Kinds = Kinds::of(&[EventKind::Map, EventKind::Unmap]);
 /// Events that change the reference count of an object.
 pub const REFERENCE_CHANGES: Kinds = Kinds::of(&[EventKind::Reference, EventKind::Dereference]);
 
-/// Events that can be the creation of an object.
+/// Events that can count as the creation of an object.
 pub const CREATING: Kinds = Kinds::of(&[
     EventKind::ObjectCreate,
     EventKind::HandleCreate,
@@ -62,7 +61,7 @@ pub const CREATING: Kinds = Kinds::of(&[
 ]);
 
 impl Kinds {
-    /// The set of these kinds.
+    /// Returns the set of these kinds.
     pub const fn of(kinds: &[EventKind]) -> Self {
         let (mut bits, mut at) = (0, 0);
         while at < kinds.len() {
@@ -78,33 +77,33 @@ impl Kinds {
         self.contains_code(kind as u32)
     }
 
-    /// Whether the kind of a stored number is in the set; one of a newer layout is in none.
+    /// Whether the kind with this stored number is in the set; a number of a newer layout is in none.
     #[inline]
     pub const fn contains_code(self, code: u32) -> bool {
         code < u32::BITS && self.0 >> code & 1 == 1
     }
 
-    /// The stored numbers of the kinds in the set, ascending.
+    /// Returns the stored numbers of the kinds in the set, ascending.
     pub fn codes(self) -> impl Iterator<Item = u32> {
         (0..u32::BITS).filter(move |code| self.contains_code(*code))
     }
 }
 
-/// Kernel functions that close what a process leaves open when it ends.
+/// Kernel functions that close a process's open handles when it ends.
 pub const EXIT_FUNCTIONS: [&str; 3] = ["ExSweepHandleTable", "ObKillProcess", "PspExitProcess"];
 
-/// Whether a function on the stack of a close says that the end of the process made it.
+/// Whether a function on the stack of a close shows that the end of the process caused it.
 pub fn is_exit_function(name: &str) -> bool {
     EXIT_FUNCTIONS.contains(&name)
 }
 
-/// One for each open handle.
+/// Name of the event in the rundown at the end that lists one open handle.
 pub const HANDLE_RUNDOWN_END: &str = "HandleDCEnd";
 
-/// One for each type of objects, so that a trace in which nothing was open at the end has some too.
+/// Name of the event in the rundown at the end that lists one object type. So there are some even if nothing was open.
 pub const TYPE_RUNDOWN_END: &str = "TypeDCEnd";
 
-/// Whether an event of this name is of that rundown.
+/// Whether an event with this name belongs to the rundown at the end.
 pub fn is_of_end_rundown(name: &str) -> bool {
     [HANDLE_RUNDOWN_END, TYPE_RUNDOWN_END].contains(&name)
 }

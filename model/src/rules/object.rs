@@ -1,4 +1,4 @@
-//! Derivation of an object's leaks, sharing and overlap from its events.
+//! Derives an object's closes, sharing and overlap from its events.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,19 +6,19 @@ use super::OPENING_HANDLES;
 use crate::index::{ProcessIdx, sentinel};
 use crate::tables::EventKind;
 
-/// The events of an object, each named by a number.
+/// The events of an object, each identified by a number.
 pub trait ObjectEvents {
-    /// Kind of the event.
+    /// Returns the kind of the event.
     fn kind(&self, event: u32) -> EventKind;
-    /// The process it belongs to, where known.
+    /// Returns the process that the event belongs to, if known.
     fn process(&self, event: u32) -> Option<ProcessIdx>;
-    /// The [`handle_slot`](super::handle_slot) of a create, duplicate or close.
+    /// Returns the [`handle_slot`](super::handle_slot) of a create, duplicate or close.
     fn handle(&self, event: u32) -> u64;
-    /// The process that a handle was duplicated from, where known.
+    /// Returns the process that a handle was duplicated from, if known.
     fn source_process(&self, event: u32) -> Option<ProcessIdx>;
-    /// The child that inherited the handle of a duplicate.
+    /// Returns the child that inherited the handle of a duplicate.
     fn inherited_by(&self, event: u32) -> Option<ProcessIdx>;
-    /// Whether what an event opened is known to be closed before another one, by a close that the trace lost.
+    /// Whether what `opened` opened is known to be closed before `event`, by a close that the trace lost.
     fn is_closed_before(&self, _opened: u32, _event: u32) -> bool {
         false
     }
@@ -33,22 +33,22 @@ pub struct Derived {
     pub is_overlapped: bool,
 }
 
-/// Memory that is used again for each object.
+/// Memory that is reused for each object.
 #[derive(Default)]
 pub struct DeriveScratch {
-    /// For each event of the object the event that closed what it opened, or [`sentinel`].
+    /// For each event of the object, the event that closed what it opened, or [`sentinel`].
     pub closing: Vec<u32>,
     few: Vec<(Owner, u32)>,
     many: HashMap<Owner, VecDeque<u32>>,
 }
 
-/// Process and handle value: what a close must agree in.
+/// Process and handle value, both of which a close must match.
 type Owner = (Option<ProcessIdx>, u64);
 
-/// Objects with more events than this look up open handles in a table.
+/// For objects with more events than this, open handles are looked up in a hash table instead of a list.
 const MAX_SCANNED: usize = 64;
 
-/// Derives what follows from the events `rows` of one object, given in time order.
+/// Derives the properties of one object from its events `rows`, given in time order.
 pub fn derive(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) -> Derived {
     pair(events, rows, scratch);
     let closing = scratch.closing.iter().map(|at| Some(*at).filter(|at| *at != sentinel()));
@@ -61,12 +61,12 @@ pub fn derive(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScra
     }
 }
 
-/// Whether two handles of an object were open at once, of events in time order, each with the later event that closes what it
-/// opens.
+/// Whether two handles of an object were open at once. Events come in time order, each with the later event that closes
+/// what it opens.
 pub fn has_overlap<E: Copy + Ord>(
     events: impl IntoIterator<Item = (E, EventKind, Option<E>)>,
 ) -> bool {
-    // The last close of what was opened, or that something is not closed.
+    // The last close of anything opened so far, and whether something opened so far is never closed.
     let (mut last_close, mut has_open) = (None, false);
     events.into_iter().filter(|(_, kind, _)| OPENING_HANDLES.contains(*kind)).any(
         |(event, _, closing)| {
@@ -94,11 +94,11 @@ fn is_multiprocess(events: &impl ObjectEvents, rows: &[u32]) -> bool {
     })
 }
 
-/// Pairs each create, duplicate and map with what closes it.
+/// Pairs each create, duplicate and map with the event that closes it.
 ///
-/// A create or duplicate is closed by the first later close of the same value in the same process
-/// that closed nothing else; an inherited duplicate by a close in the child. A map is closed by
-/// the first later unmap of the same process. What is known to be closed before is not closed again.
+/// A create or duplicate is closed by the first later close of the same value in the same process that closed nothing
+/// else; an inherited duplicate by a close in the child. A map is closed by the first later unmap in the same process.
+/// What is known to be closed earlier is not closed again.
 fn pair(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) {
     let DeriveScratch { closing, few, many } = scratch;
     closing.clear();
@@ -147,15 +147,16 @@ fn pair(events: &impl ObjectEvents, rows: &[u32], scratch: &mut DeriveScratch) {
     }
 }
 
-/// Adds an open handle of an object with many events. Not inlined, so that the handles of the others stay in registers.
+/// Adds an open handle of an object with many events. It is not inlined, so that the handles of other objects stay in
+/// registers.
 #[cold]
 #[inline(never)]
 fn add_to(many: &mut HashMap<Owner, VecDeque<u32>>, owner: Owner, at: u32) {
     many.entry(owner).or_default().push_back(at);
 }
 
-/// Process and handle that a close of the opened handle must match.
-// A result in memory is read in one piece where it was just written in several, which stalls.
+/// Returns the process and handle that a close of the opened handle must match.
+// Inlined, because returning in memory would read in one piece what was just written in several, which stalls.
 #[inline(always)]
 fn owner(events: &impl ObjectEvents, row: u32) -> Owner {
     let inherited_by = match events.kind(row) {
@@ -173,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// Kind, process, handle, and the source and the inherited_by of a duplicate.
+    /// Kind, process, handle, and for a duplicate `source_process` and `inherited_by`.
     type Row = (EventKind, u32, u64, Option<u32>, Option<u32>);
 
     struct Rows<'a>(&'a [Row]);
@@ -204,7 +205,7 @@ mod tests {
         (kind, process, handle, None, None)
     }
 
-    /// Derives the object, and for each event its close.
+    /// Derives the object, and the close of each event.
     fn derived(rows: &[Row]) -> (Derived, Vec<Option<u32>>) {
         let mut scratch = DeriveScratch::default();
         let order: Vec<u32> = (0..rows.len() as u32).collect();

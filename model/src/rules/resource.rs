@@ -1,8 +1,9 @@
-//! Classes of allocation kinds, and the meaning of the end of an allocation.
+//! Classes of allocation kinds, and what the end of an allocation means.
 
 use crate::tables::{ResourceEnd, ResourceKind};
 
-/// Whether an allocation was never freed: it is open at the end of the trace, or its process took it along.
+/// Whether an allocation was never freed: it is open at the end of the trace, or only the end of its process released
+/// it.
 pub fn is_never_freed(end: ResourceEnd) -> bool {
     matches!(end, ResourceEnd::Open | ResourceEnd::AtExit)
 }
@@ -12,7 +13,7 @@ pub fn is_freed(end: ResourceEnd) -> bool {
     matches!(end, ResourceEnd::Freed | ResourceEnd::Reallocated)
 }
 
-/// Short description of what is allocated.
+/// Returns a short description of what is allocated.
 pub const fn about(kind: ResourceKind) -> &'static str {
     match kind {
         ResourceKind::Heap => "blocks of heaps",
@@ -24,7 +25,8 @@ pub const fn about(kind: ResourceKind) -> &'static str {
     }
 }
 
-/// Whether a kind has pages. These may be replaced in parts, so that only bytes say how many.
+/// Whether allocations of a kind consist of pages. Pages may be replaced in parts, so only bytes say how many there
+/// are.
 pub const fn is_of_pages(kind: ResourceKind) -> bool {
     match kind {
         ResourceKind::Commit | ResourceKind::Reserve => true,
@@ -34,7 +36,7 @@ pub const fn is_of_pages(kind: ResourceKind) -> bool {
     }
 }
 
-/// Whether every allocation of a kind has bytes. Events of providers may give some, in units of their own.
+/// Whether every allocation of a kind has bytes. Events of providers may have some, in units of their own.
 pub const fn has_bytes(kind: ResourceKind) -> bool {
     match kind {
         ResourceKind::Heap | ResourceKind::Commit | ResourceKind::Reserve => true,
@@ -42,7 +44,7 @@ pub const fn has_bytes(kind: ResourceKind) -> bool {
     }
 }
 
-/// Whether the name of an allocator says what is allocated: heaps and pages are all alike.
+/// Whether the name of an allocator says what is allocated; heaps and pages are all alike.
 pub const fn is_named_by_allocator(kind: ResourceKind) -> bool {
     match kind {
         ResourceKind::Resource | ResourceKind::Gdi | ResourceKind::User => true,
@@ -50,7 +52,7 @@ pub const fn is_named_by_allocator(kind: ResourceKind) -> bool {
     }
 }
 
-/// Whether an allocator has the same name in every trace; a heap goes by its handle, another one each time.
+/// Whether an allocator has the same name in every trace. A heap is named by its handle, which differs each time.
 pub const fn has_lasting_names(kind: ResourceKind) -> bool {
     match kind {
         ResourceKind::Heap => false,
@@ -62,7 +64,7 @@ pub const fn has_lasting_names(kind: ResourceKind) -> bool {
     }
 }
 
-/// The kind that says as much of the same memory and more: what is committed, of what is reserved.
+/// Returns the kind that covers the same memory in more detail: committed pages for reserved addresses.
 pub const fn backed_by(kind: ResourceKind) -> Option<ResourceKind> {
     match kind {
         ResourceKind::Reserve => Some(ResourceKind::Commit),
@@ -74,21 +76,21 @@ pub const fn backed_by(kind: ResourceKind) -> Option<ResourceKind> {
     }
 }
 
-/// Recorder of the events of allocations.
+/// How the events of allocations are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recording {
-    /// A session of heaps, for chosen processes.
+    /// A heap session, for chosen processes.
     HeapSession,
-    /// Events of the kernel on virtual memory.
+    /// Virtual memory events of the kernel.
     VirtualMemory,
-    /// A provider of their events.
+    /// A provider of such events.
     Provider,
 }
 
 impl Recording {
     pub const ALL: [Self; 3] = [Self::HeapSession, Self::VirtualMemory, Self::Provider];
 
-    /// Recorder of a kind.
+    /// Returns how a kind is recorded.
     pub const fn of(kind: ResourceKind) -> Self {
         match kind {
             ResourceKind::Heap => Self::HeapSession,

@@ -1,4 +1,4 @@
-//! What processes got and have to give back, one row each, and the changes of reference counts.
+//! What processes acquired and have to give back, one row each, and the changes of reference counts.
 
 use super::declare::{codes, table};
 use super::events::{ClosedUnseen, EventKind};
@@ -28,7 +28,7 @@ codes! {
 }
 
 impl AcquisitionKind {
-    /// The kind of an allocation; `None` for handles and views.
+    /// Returns the kind of an allocation; `None` for handles and views.
     pub fn of_allocation(self) -> Option<ResourceKind> {
         Some(match self {
             Self::Handle | Self::View => return None,
@@ -81,17 +81,18 @@ impl Origin {
         self != Self::Before
     }
 
-    /// Whether what was opened so and ended so leaks: the trace has its opening, and nothing released it.
+    /// Whether an acquisition with this origin and `end` leaks: the trace has its opening, and nothing released it.
     pub fn is_leak(self, end: End) -> bool {
         self.is_in_trace() && end == End::Open
     }
 
-    /// Whether what was opened so and ended so is the program's own, and only the end of its process released it.
+    /// Whether an acquisition with this origin and `end` is the program's own and only the end of its process released
+    /// it.
     pub fn is_leak_at_exit(self, end: End) -> bool {
         self.is_in_trace() && self != Self::Inherit && end == End::AtExit
     }
 
-    /// The origin of what an event opens; `None` for other events.
+    /// Returns the origin of what an event opens; `None` for other events.
     pub fn of_event(kind: EventKind, is_inherited: bool) -> Option<Self> {
         match kind {
             EventKind::HandleCreate => Some(Self::Create),
@@ -102,7 +103,7 @@ impl Origin {
         }
     }
 
-    /// The kind of the event that opens a handle or view so.
+    /// Returns the kind of the event that opens a handle or view with this origin.
     pub fn event(self) -> Option<EventKind> {
         match self {
             Self::Create => Some(EventKind::HandleCreate),
@@ -142,7 +143,7 @@ codes! {
 }
 
 impl End {
-    /// Evidence of a close that the trace lost; `None` for other ends.
+    /// Returns the evidence of a close that the trace lost; `None` for other ends.
     pub fn unseen(self) -> Option<ClosedUnseen> {
         match self {
             Self::Reused => Some(ClosedUnseen::Reused),
@@ -152,7 +153,7 @@ impl End {
         }
     }
 
-    /// The end of an allocation; `None` for ends that only handles and views have.
+    /// Returns the end of an allocation; `None` for ends that only handles and views have.
     pub fn of_allocation(self) -> Option<ResourceEnd> {
         match self {
             Self::Open => Some(ResourceEnd::Open),

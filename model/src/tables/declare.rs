@@ -1,6 +1,6 @@
-//! The declarations of tables, and of codes with words.
+//! Macros that declare tables, and enumerations stored as codes.
 
-/// Declares a table: its row type, its column builder, its keys and its schema, from one list of columns.
+/// Declares a table from one list of columns: its row type, column builder, keys and schema.
 macro_rules! table {
     (
         $(#[$table_doc:meta])+
@@ -23,7 +23,7 @@ macro_rules! table {
             const TABLE: $crate::table::Table = $crate::table::Table::$name;
         }
 
-        // Keys are spelled as their columns are.
+        // Keys are spelled like their columns.
         #[allow(non_upper_case_globals)]
         impl $table {
             $(
@@ -34,12 +34,13 @@ macro_rules! table {
         }
 
         impl $table {
-            /// The columns, in their order in the archive.
+            /// The columns, in archive order.
             pub const COLUMNS: &'static [$crate::column::ColumnSpec] =
                 &[ $( Self::$column.spec(), )+ ];
 
             /// Appends one row.
-            // A row that is passed in memory is read in pieces larger than those in which it was just written, which stalls.
+            // Inlined, because a row passed in memory would be read in larger pieces than it was just written in, which
+            // stalls.
             #[inline(always)]
             pub fn push(&mut self, row: $row) {
                 $( self.$column.push(row.$column); )+
@@ -55,11 +56,11 @@ macro_rules! table {
                 self.len() == 0
             }
 
-            /// The rows as a frame whose columns are [`Self::COLUMNS`]. A column that may have nulls, and has no values
-            /// though there are rows, is one of nulls.
+            /// Returns the rows as a frame whose columns are [`Self::COLUMNS`]. A nullable column that was left empty
+            /// becomes all null.
             ///
             /// # Errors
-            /// When columns were filled to different lengths.
+            /// If columns were filled to different lengths.
             pub fn into_frame(self) -> polars::prelude::PolarsResult<polars::prelude::DataFrame> {
                 let height = self.len();
                 polars::prelude::DataFrame::new(height, vec![
@@ -116,21 +117,21 @@ macro_rules! codes {
         pub enum $name { $( #[doc = $text] $variant, )+ }
 
         impl $name {
-            /// Every one; the position is the stored number.
+            /// All variants; the position is the stored number.
             pub const ALL: [Self; [$( $word, )+].len()] = [ $( Self::$variant, )+ ];
 
-            /// The stored number.
+            /// Returns the stored number.
             pub fn code(self) -> u32 {
                 self as u32
             }
 
-            /// Value of a stored number; `None` for a number of a newer layout.
+            /// Returns the variant with a stored number; `None` for a number of a newer layout.
             #[inline]
             pub fn from_code(code: u32) -> Option<Self> {
                 Self::ALL.get(code as usize).copied()
             }
 
-            /// The name in JSON and in options.
+            /// Returns the name used in JSON and in options.
             pub fn name(self) -> &'static str {
                 match self { $( Self::$variant => $word, )+ }
             }

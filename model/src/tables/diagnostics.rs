@@ -1,4 +1,4 @@
-//! Content of the source, data that was lost or left out, and time ranges with missing events.
+//! What the source contains, data that was lost or left out, and time ranges with missing events.
 
 use super::declare::{codes, table};
 

@@ -28,7 +28,7 @@ codes! {
 }
 
 impl EventKind {
-    /// The name of its event in Windows, as events are counted under.
+    /// Returns the name of its Windows event, under which events are counted.
     pub const fn event_name(self) -> &'static str {
         match self {
             Self::HandleCreate => "CreateHandle",
@@ -43,7 +43,7 @@ impl EventKind {
         }
     }
 
-    /// The kind of the event of a name; `None` for other events.
+    /// Returns the kind of the event with this name; `None` for other events.
     pub fn from_event_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.event_name() == name)
     }

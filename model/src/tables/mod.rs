@@ -43,15 +43,15 @@ pub use self::trace::{
 use crate::column::Cell;
 use crate::key::{Columns, Key};
 
-/// Source of the values of columns.
+/// A source of column values.
 pub trait Cells {
-    /// Error of reading the values.
+    /// The error of reading values.
     type Error;
 
-    /// Copies at most `count` values of a column, from the row `first` on.
+    /// Copies at most `count` values of a column, starting at row `first`.
     ///
     /// # Errors
-    /// When the column cannot be read.
+    /// If the column cannot be read.
     fn cells<C: Columns, T: Cell>(
         &self,
         key: Key<C, T>,
@@ -60,29 +60,29 @@ pub trait Cells {
     ) -> Result<Vec<T>, Self::Error>;
 }
 
-/// A table as rows that are typed, instead of columns.
+/// A table as typed rows instead of columns.
 pub trait TableRows: Columns {
-    /// A row; its serialization has the names of the columns.
+    /// A row, serialized with the names of the columns.
     type Row: serde::Serialize + serde::de::DeserializeOwned;
 
-    /// Copies at most `count` rows, from the row `first` on.
+    /// Copies at most `count` rows, starting at row `first`.
     ///
     /// # Errors
-    /// When a column cannot be read.
+    /// If a column cannot be read.
     fn read_rows<S: Cells>(source: &S, first: usize, count: usize) -> Result<Self, S::Error>;
 
-    /// A copy of one row; `None` after the last.
+    /// Returns a copy of one row; `None` after the last.
     fn row(&self, row: usize) -> Option<Self::Row>;
 
     /// Copies the whole table.
     ///
     /// # Errors
-    /// When a column cannot be read.
+    /// If a column cannot be read.
     fn read<S: Cells>(source: &S) -> Result<Self, S::Error> {
         Self::read_rows(source, 0, usize::MAX)
     }
 
-    /// Copies of all rows.
+    /// Iterates over copies of all rows.
     fn rows(&self) -> impl Iterator<Item = Self::Row> {
         (0..).map_while(|row| self.row(row))
     }

@@ -1,5 +1,5 @@
-//! Modules (executables, DLLs, drivers), where they were mapped, and how paths of the kernel begin where programs write
-//! something else.
+//! Modules (executables, DLLs, drivers), where they were mapped, and the path prefixes of the kernel with the form that
+//! programs use.
 
 use super::declare::table;
 use crate::index::{ModuleIdx, ProcessIdx};

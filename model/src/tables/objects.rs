@@ -58,7 +58,7 @@ table! {
     }
 }
 
-/// Type id of mapped views; not a kernel type, chosen by ETWAnalyzer and kept.
+/// Type id of mapped views. It is not a kernel type; ETWAnalyzer chose it and this program kept it.
 pub const FILE_MAPPING_TYPE: TypeId = TypeId(1000);
 
 /// Name of [`FILE_MAPPING_TYPE`].

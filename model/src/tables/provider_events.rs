@@ -1,4 +1,4 @@
-//! Events of providers that were asked for, with their fields as typed values.
+//! Events of the requested providers, with their fields as typed values.
 
 use super::declare::table;
 use crate::column::Bytes;

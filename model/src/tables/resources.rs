@@ -1,5 +1,5 @@
-//! Allocations besides handles: heap blocks, virtual memory, handles of GDI and USER, and anything
-//! that events acquire and release.
+//! Allocations other than handles: heap blocks, virtual memory, handles of GDI and USER, and anything that events
+//! acquire and release.
 
 use super::declare::{codes, table};
 use crate::index::{AllocatorIdx, ProcessIdx, StackIdx};

@@ -9,11 +9,11 @@ use super::{
 use crate::column::ColumnSpec;
 use crate::table::Table;
 
-/// Version of the table layout, stored in the trace table. An archive of another layout is not read.
+/// Version of the table layout, stored in the trace table. Archives of another layout are refused.
 pub const SCHEMA_VERSION: u32 = 9;
 
 impl Table {
-    /// The columns, in their order in the archive.
+    /// Returns the columns, in archive order.
     pub fn columns(self) -> &'static [ColumnSpec] {
         match self {
             Self::Trace => TraceInfos::COLUMNS,

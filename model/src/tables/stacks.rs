@@ -1,4 +1,4 @@
-//! Stacks, where they were recorded, their frames, and the names of these.
+//! Recorded stacks, their frames, and the names of the frames.
 
 use polars::prelude::{DataFrame, PolarsResult};
 
@@ -19,12 +19,12 @@ table! {
     }
 }
 
-/// Rows of the stacks table whose frames lie in one piece of memory, for extractions of millions of stacks.
+/// Rows of the stacks table with all frames in one vector, for extractions of millions of stacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackRows {
     /// Rows of the frames table, stack by stack.
     frames: Vec<u32>,
-    /// Where each stack begins in `frames`, and the end of the last.
+    /// Start of each stack in `frames`, and the end of the last.
     offsets: Vec<i64>,
 }
 
@@ -35,7 +35,7 @@ impl Default for StackRows {
 }
 
 impl StackRows {
-    /// Memory for as many stacks and frames as these rows have.
+    /// Allocates memory for as many stacks and frames as these rows have.
     #[must_use]
     pub fn as_large(&self) -> Self {
         let (frames, mut offsets) =
@@ -44,24 +44,24 @@ impl StackRows {
         Self { frames, offsets }
     }
 
-    /// Adds a stack of these rows of the frames table, innermost first.
+    /// Adds a stack made of these rows of the frames table, innermost first.
     pub fn push(&mut self, frames: &[u32]) {
         self.frames.extend_from_slice(frames);
         self.offsets.push(self.frames.len() as i64);
     }
 
-    /// Adds a stack of the rows of the frames table that the iterator gives.
+    /// Adds a stack made of the iterator's rows of the frames table.
     pub fn push_from(&mut self, frames: impl Iterator<Item = u32>) {
         self.frames.extend(frames);
         self.offsets.push(self.frames.len() as i64);
     }
 
-    /// The frames of all stacks, one stack after the other.
+    /// Returns the frames of all stacks, one stack after the other.
     pub fn frames_mut(&mut self) -> &mut [u32] {
         &mut self.frames
     }
 
-    /// Removes all stacks, and keeps their memory.
+    /// Removes all stacks but keeps their memory.
     pub fn clear(&mut self) {
         self.frames.clear();
         self.offsets.truncate(1);
@@ -77,15 +77,15 @@ impl StackRows {
         self.len() == 0
     }
 
-    /// The stacks in their order.
+    /// Iterates over the stacks in order.
     pub fn iter(&self) -> impl Iterator<Item = &[u32]> {
         self.offsets.windows(2).map(|ends| &self.frames[ends[0] as usize..ends[1] as usize])
     }
 
-    /// The stacks as a frame with the columns of [`Stacks`], without a copy.
+    /// Returns the stacks as a frame with the columns of [`Stacks`], without copying.
     ///
     /// # Errors
-    /// When polars refuses the lists, which it does not.
+    /// If polars refuses the lists, which it does not.
     pub fn into_frame(self) -> PolarsResult<DataFrame> {
         let height = self.len();
         let lists = flat_lists(Stacks::frames.spec().name, self.offsets, self.frames)?;

@@ -106,7 +106,7 @@ table! {
     }
 }
 
-/// The clock that shows the system time, which stands still between two interrupts of the timer.
+/// The clock that shows the system time, which only advances at timer interrupts.
 pub const SYSTEM_CLOCK: &str = "system_time";
 
 /// Offsets of the recording system's clocks from UTC.
@@ -114,7 +114,8 @@ pub const SYSTEM_CLOCK: &str = "system_time";
 pub struct UtcOffsets {
     /// At the session start, minutes.
     at_start: i32,
-    /// Offset in minutes from each moment on (100 ns since 1601, UTC), ascending; empty where only the offset at the start is known.
+    /// The offset in minutes from each moment on (100 ns since 1601, UTC), ascending; empty if only the offset at the
+    /// start is known.
     changes: Vec<(i64, i32)>,
 }
 
@@ -138,14 +139,14 @@ impl UtcOffsets {
         changes.collect::<Vec<_>>().join(",")
     }
 
-    /// Minutes at a time (100 ns since 1601, UTC).
+    /// Returns the offset in minutes at a time (100 ns since 1601, UTC).
     pub fn minutes_at(&self, filetime: i64) -> i32 {
         let later = self.changes.partition_point(|(from, _)| *from <= filetime);
         let change = self.changes.get(later.saturating_sub(1));
         change.map_or(self.at_start, |(_, minutes)| *minutes)
     }
 
-    /// All that there are, each once.
+    /// Returns all distinct offsets.
     pub fn minutes(&self) -> Vec<i32> {
         let mut minutes: Vec<i32> = self.changes.iter().map(|(_, minutes)| *minutes).collect();
         minutes.push(self.at_start);
@@ -155,20 +156,20 @@ impl UtcOffsets {
     }
 }
 
-/// The clock of a trace whose clock is not known, because an extract of another program does not record it.
+/// The clock of a trace whose clock is unknown, because an extract of another program does not record it.
 pub const UNKNOWN_CLOCK: &str = "unknown";
 
-/// The clock of a source that has no times: those in the tables are the numbers of its events.
+/// The clock of a source without times; the times in its tables are event numbers.
 pub const NO_CLOCK: &str = "none";
 
 /// The [format](TraceInfo::source_format) of a minidump.
 pub const MINIDUMP: &str = "minidump";
 
-/// The [format](TraceInfo::source_format) of a text that lists open handles, and has no operations on them.
+/// The [format](TraceInfo::source_format) of a text that lists open handles but no operations on them.
 pub const HANDLE_LIST: &str = "handle_list";
 
-/// EVENT_TRACE_FILE_MODE_CIRCULAR: new buffers of the file overwrite the oldest ones; EVENT_TRACE_BUFFERING_MODE: the
-/// session keeps its last buffers in memory.
+/// `EVENT_TRACE_FILE_MODE_CIRCULAR`, where new buffers of the file overwrite the oldest ones, and
+/// `EVENT_TRACE_BUFFERING_MODE`, where the session keeps its last buffers in memory.
 const RING_MODES: u32 = 0x2 | 0x400;
 
 /// Whether a session with this log file mode overwrites its oldest events.
@@ -176,28 +177,29 @@ pub fn is_ring(log_file_mode: u32) -> bool {
     log_file_mode & RING_MODES != 0
 }
 
-/// EVENT_TRACE_RELOG_MODE, which a merge sets in place of the mode of the session.
+/// `EVENT_TRACE_RELOG_MODE`, which a merge sets in place of the session's mode.
 const MERGED_MODE: u32 = 0x1_0000;
 
-/// Whether a file with this log file mode was merged or relogged, so that neither its mode nor the numbers of its buffers
-/// are those of the session.
+/// Whether a file with this log file mode was merged or relogged. Then neither its mode nor its buffer numbers are
+/// those of the session.
 pub fn is_merged(log_file_mode: u32) -> bool {
     log_file_mode & MERGED_MODE != 0
 }
 
 impl TraceInfo {
-    /// Whether this came from the output of another program, which does not hold all figures of a trace.
+    /// Whether this was converted from the output of another program, which lacks some figures of a trace.
     pub fn is_converted(&self) -> bool {
         self.clock == UNKNOWN_CLOCK || !self.has_clock()
     }
 
-    /// Session start as FILETIME, if it is known: a source without a clock may have been written at a known time.
+    /// Returns the session start as FILETIME, if known. Even a source without a clock may have been written at a known
+    /// time.
     pub fn start_filetime(&self) -> Option<i64> {
         (self.has_clock() || self.session_start_filetime != 0)
             .then_some(self.session_start_filetime)
     }
 
-    /// Whether the times in the tables are times, and not only an order.
+    /// Whether the times in the tables are real times, and not only an order.
     pub fn has_clock(&self) -> bool {
         self.clock != NO_CLOCK
     }
@@ -212,16 +214,16 @@ impl TraceInfo {
         self.source_format.as_deref() == Some(HANDLE_LIST)
     }
 
-    /// Whether this has the handles of one moment: all that were open, whatever is known of their opening.
+    /// Whether this shows the handles of one moment: all that were open then, whatever is known of their opening.
     pub fn is_of_one_moment(&self) -> bool {
         self.is_dump() || self.is_list()
     }
 
-    /// The time of which the file has the events, in nanoseconds since session start: shorter than the session where a
-    /// ring overwrote its older events. All that is counted by time is counted by this one.
+    /// Returns the time range the file covers, in nanoseconds since session start. It is shorter than the session if a
+    /// ring overwrote its older events. Everything that is counted by time uses this range.
     ///
-    /// An archive of another program does not say, so that it is the session; `None` where its end is not known either,
-    /// or there is no clock.
+    /// An archive of another program does not have it, so the session is used. Returns `None` if its end is unknown,
+    /// too, or there is no clock.
     pub fn recorded_ns(&self) -> Option<RangeInclusive<i64>> {
         let from_ns = self.recorded_from_ns.unwrap_or_default();
         let to_ns =
@@ -229,35 +231,36 @@ impl TraceInfo {
         Some(from_ns..=to_ns.max(from_ns))
     }
 
-    /// Longest time that the clock stands still, nanoseconds: events within it may have equal time stamps. `None` for a clock that never does.
+    /// Returns the longest time that the clock stands still, in nanoseconds; events within it may have equal time
+    /// stamps. `None` for a clock that never does.
     pub fn clock_step_ns(&self) -> Option<i64> {
         let ticks = self.timer_resolution.filter(|ticks| *ticks > 1)?;
         (self.clock == SYSTEM_CLOCK).then_some(i64::from(ticks) * 100)
     }
 
-    /// Length of the session in nanoseconds, if its end is known.
+    /// Returns the length of the session in nanoseconds, if its end is known.
     pub fn length_ns(&self) -> Option<i64> {
         let ticks = self.session_end_filetime?.checked_sub(self.session_start_filetime)?;
         ticks.checked_mul(100).filter(|length| *length >= 0)
     }
 
-    /// Version of the system, if it is known.
+    /// Returns the version of the system, if known.
     pub fn known_os_version(&self) -> Option<&str> {
         Some(self.os_version.as_str()).filter(|version| !version.is_empty())
     }
 
-    /// Whether the offset of local time from UTC is known: dumps may lack it, and text has none.
+    /// Whether the offset of local time from UTC is known. Dumps may lack it, and text never has it.
     pub fn knows_utc_offset(&self) -> bool {
         self.has_clock() || self.utc_offsets.is_some() || self.utc_offset_minutes != 0
     }
 
-    /// A figure that is never 0 in a trace, if it is known.
+    /// Returns a figure that is never 0 in a real trace, if it is known.
     pub fn known(&self, figure: u64) -> Option<u64> {
         (figure != 0 || !self.is_converted()).then_some(figure)
     }
 
-    /// Events and buffers that were lost, if that is known: an extract that does not even hold the number
-    /// of buffers does not record it.
+    /// Returns the numbers of lost events and buffers, if known. An extract that lacks even the number of buffers does
+    /// not record them.
     pub fn losses(&self) -> Option<(u64, u64)> {
         let is_known =
             self.known(self.buffers).is_some() || self.events_lost > 0 || self.buffers_lost > 0;

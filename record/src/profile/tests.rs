@@ -1,4 +1,4 @@
-//! The profile as elements and attributes, and its rules.
+//! Parses the profile into elements and attributes, and checks its rules.
 
 use quick_xml::{Reader, events::BytesStart};
 
@@ -6,7 +6,7 @@ use super::*;
 
 mod known;
 
-/// An element with its attributes and what is in it.
+/// An element with its attributes and children.
 #[derive(Debug, Default)]
 struct Element {
     name: String,
@@ -46,7 +46,7 @@ impl Element {
         self.children.iter().map(|child| child.attribute("Value")).collect()
     }
 
-    /// Every attribute of this name, with the name of its element.
+    /// Collects all attributes of this name, with the names of their elements.
     fn all<'a>(&'a self, attribute: &str, values: &mut Vec<(&'a str, &'a str)>) {
         for child in &self.children {
             let attributes = child.attributes.iter().filter(|(key, _)| key == attribute);

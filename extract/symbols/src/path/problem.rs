@@ -1,4 +1,4 @@
-//! What in a symbol path is probably not as meant, and what to do about it.
+//! Likely mistakes in a symbol path, and what to do about them.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,11 @@ use thiserror::Error;
 use super::{SymbolPath, bare, default_store, is_of_another_system, pieces, without_secrets};
 use crate::switches::MICROSOFT;
 
-/// A part of a symbol path that has no effect, or another one than was meant.
+/// A part of a symbol path that has no effect, or not the intended one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SymbolPathProblem {
-    /// A plain folder or a store that is not there. Folders of caches are made when they are needed.
+    /// A plain folder or a store that does not exist. Cache folders are created when needed.
     #[error("no folder {}; create it or change the symbol path", Untrusted(.0))]
     NoFolder(PathBuf),
     /// A folder of another system.
@@ -22,7 +22,7 @@ pub enum SymbolPathProblem {
         Untrusted(.0), instead()
     )]
     OtherSystem(String),
-    /// `srv*` or `cache*`, and no server in the whole path.
+    /// `srv*` or `cache*` without any server in the whole path.
     #[error(
         "{} names no server, so nothing is downloaded; write srv*{MICROSOFT}, or give --symserver ms",
         Untrusted(without_secrets(.0))
@@ -42,14 +42,14 @@ pub enum SymbolPathProblem {
     Blank,
 }
 
-/// Says where downloads go in place of a folder of another system.
+/// Says where downloads go instead of a folder of another system.
 fn instead() -> String {
     let store = default_store();
     store.map(|store| format!(", else downloads go to {}", Untrusted(store))).unwrap_or_default()
 }
 
 impl SymbolPath {
-    /// What is probably not as meant, each once.
+    /// Returns the likely mistakes, each once.
     pub fn problems(&self) -> Vec<SymbolPathProblem> {
         let entries = || self.text.split(';').map(str::trim);
         let mut problems = Vec::new();
@@ -77,7 +77,7 @@ impl SymbolPath {
         problems
     }
 
-    /// Folders that are searched but not written: plain ones, and the last one of a chain without a server.
+    /// Returns the folders that are searched but not written: plain ones, and the last one of a chain without a server.
     fn stores(&self) -> impl Iterator<Item = &Path> {
         self.entries.iter().filter_map(|entry| match entry {
             NtSymbolPathEntry::LocalOrShare(folder) => Some(folder.as_path()),
@@ -89,12 +89,12 @@ impl SymbolPath {
     }
 }
 
-/// What stands around the bare piece.
+/// Returns what surrounds the bare piece.
 fn trimmed(piece: &str) -> String {
     piece.replacen(bare(piece), "", 1)
 }
 
-/// Whether a blank stands beside an asterisk.
+/// Whether there is a blank beside an asterisk.
 fn has_blank(entry: &str) -> bool {
     let pieces: Vec<&str> = entry.split('*').collect();
     let is_blank = |c: char| c.is_whitespace();
@@ -102,7 +102,7 @@ fn has_blank(entry: &str) -> bool {
         || pieces.iter().rev().skip(1).any(|piece| piece.ends_with(is_blank))
 }
 
-/// Whether an entry is `srv*` without anything, or a cache in which no symbols are yet.
+/// Whether an entry is just `srv*`, or a cache that has no symbols yet.
 fn is_lonely(entry: &str) -> bool {
     let mut pieces = pieces(entry);
     let word = pieces.next().unwrap_or_default().to_ascii_lowercase();
@@ -122,7 +122,7 @@ mod tests {
         SymbolPath::parse(text).problems().iter().map(ToString::to_string).collect()
     }
 
-    /// Checks that a path has one problem, whose words are these.
+    /// Checks that a path has exactly one problem, whose message contains these words.
     #[track_caller]
     fn check(text: &str, words: &[&str]) {
         let problems = problems(text);

@@ -1,4 +1,4 @@
-//! Symbol paths as users write them.
+//! Tests of symbol paths as users write them.
 
 use super::*;
 

@@ -1,16 +1,15 @@
-//! Checks of a PDB before the parser believes it.
+//! Checks of a PDB before the parser trusts it.
 //!
-//! The parser takes memory first and looks whether there is so much to read afterwards. In a damaged
-//! PDB, a single number would end the program, as memory that is not there can not be caught.
+//! The parser allocates memory first and only then looks whether there is that much to read. A single number in a
+//! damaged PDB would end the program, because a failed allocation cannot be caught.
 //!
-//! The names of inlined functions, and the parameters of all others, are put together from type
-//! records that refer to each other. The formatter follows these references without a limit: in a
-//! damaged PDB, a pointer to itself would take all memory, and a procedure that returns itself the
-//! stack. A type record refers only to earlier ones ("The PDB TPI and IPI Streams" in LLVM's
-//! documentation: a stream is topologically sorted), which makes a circle easy to rule out. Without
-//! circles a few records can still spell a name of any length, each naming the one before twice.
+//! The names of inlined functions, and the parameters of all others, are assembled from type records that refer to each
+//! other. The formatter follows these references without a limit. In a damaged PDB, a pointer to itself would take all
+//! memory, and a procedure that returns itself would overflow the stack. A type record refers only to earlier ones
+//! ("The PDB TPI and IPI Streams" in LLVM's documentation: a stream is topologically sorted), so cycles are easy to
+//! rule out. Even without cycles, a few records can spell a name of any length if each names the previous one twice.
 //!
-//! Scopes of functions are read by recursion too, so they may not be nested without end.
+//! Scopes of functions are read recursively too, so their nesting must be limited.
 
 use self::pdb::{FallibleIterator, IdData, StreamIndex, TypeData, TypeIndex};
 use symbolic::debuginfo::pdb::{PdbObject, pdb};
@@ -18,9 +17,7 @@ use thiserror::Error;
 
 use super::msf::MAGIC;
 
-// See `types`.
-
-/// Sizes in a PDB that cannot be.
+/// Impossible sizes in a PDB.
 #[derive(Debug, Error)]
 pub enum BoundsError {
     #[error("the stream directory is not in the file")]
@@ -35,16 +32,16 @@ pub enum BoundsError {
     LongList,
 }
 
-/// A stream that does not exist has this size.
+/// The size of a stream that does not exist.
 const ABSENT: u32 = u32::MAX;
 const TYPES: StreamIndex = StreamIndex(2);
 const IDS: StreamIndex = StreamIndex(4);
 const LF_ARGLIST: u16 = 0x1201;
 const LF_SUBSTR_LIST: u16 = 0x1604;
 
-/// Fails if the streams are much larger than the file: then they share pages, and a small file
-/// expands to any amount of data. Only the first stream, an old directory, may share pages with further streams.
-/// are. After "The MSF File Format" in LLVM's documentation.
+/// Fails if the streams are much larger than the file, because then they share pages and a small file expands to any
+/// amount of data. Only the first stream, an old directory, may share pages with other streams. After "The MSF File
+/// Format" in LLVM's documentation.
 pub fn check_streams(file: &[u8]) -> Result<(), BoundsError> {
     if !file.starts_with(MAGIC) {
         return Ok(());
@@ -60,12 +57,12 @@ pub fn check_streams(file: &[u8]) -> Result<(), BoundsError> {
     Ok(())
 }
 
-/// Number of streams of a file that has a directory.
+/// Returns the number of streams of a file that has a directory.
 pub fn stream_count(file: &[u8]) -> u32 {
     directory(file).and_then(|directory| u32_at(&directory, 0)).unwrap_or(0)
 }
 
-/// The directory, gathered from its pages.
+/// Returns the directory, gathered from its pages.
 fn directory(file: &[u8]) -> Option<Vec<u8>> {
     let page_size = u32_at(file, 32)? as usize;
     let size = u32_at(file, 44)? as usize;
@@ -92,16 +89,16 @@ fn directory(file: &[u8]) -> Option<Vec<u8>> {
     (directory.len() == size).then_some(directory)
 }
 
-/// Fails if a list in the type records has more elements than bytes, or if there are more records.
+/// Fails if a list in the type records has more elements than bytes allow, or if there are too many records.
 pub fn check_counts(object: &PdbObject<'_>) -> Result<(), BoundsError> {
     let mut file = object.inner().write();
     for index in [TYPES, IDS] {
-        // What is missing or can not be read is up to the parser.
+        // Missing or unreadable streams are left to the parser.
         let Ok(Some(stream)) = file.raw_stream(index) else { continue };
         let bytes = stream.as_slice();
         let header = |field: usize| u32_at(bytes, 4 * field).unwrap_or(0);
         let (size, first, end) = (header(1), header(2), header(3));
-        // The shortest record has its length and kind.
+        // Even the shortest record has a length and a kind.
         if end.saturating_sub(first) as usize > bytes.len() / 4 {
             return Err(BoundsError::ManyRecords);
         }
@@ -132,9 +129,9 @@ pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-// The re-export is hidden from symbolic's documentation; there is no other way to its records.
+// The re-export `pdb` is hidden from symbolic's documentation, but there is no other way to its records.
 
-/// Reasons that a PDB is not read further.
+/// Reasons to stop reading a PDB.
 #[derive(Debug, Error)]
 pub enum CheckError {
     #[error("type record {record:#x} refers to the later record {target:#x}")]
@@ -147,34 +144,34 @@ pub enum CheckError {
     Unreadable(#[from] pdb::Error),
 }
 
-/// Longest text of a type; several times what compilers allow for a name.
+/// Maximum text of a type; several times what compilers allow for a name.
 const MAX_TYPE_BYTES: u32 = 256 << 10;
-/// Text that a type adds to those it is made of, such as ` const *`.
+/// Text that a type adds to its parts, such as ` const *`.
 const RECORD_TEXT: u32 = 16;
-/// Types made of types; a thread's stack is enough for this many.
+/// Maximum nesting of types; a thread's stack suffices for this many.
 const MAX_TYPE_DEPTH: u32 = 256;
-/// Functions and blocks within each other; the same.
+/// Maximum nesting of functions and blocks, likewise.
 const MAX_SCOPE_DEPTH: usize = 512;
 
-/// Parts of a type's text.
+/// Size of a type's text.
 #[derive(Clone, Copy, Default)]
 struct Text {
     length: u32,
     depth: u32,
 }
 
-/// Fails on the first reference to a later record, or if the records can not be walked.
+/// Fails on the first reference to a later record, or if the records cannot be walked.
 pub fn check_types(object: &PdbObject<'_>) -> Result<(), CheckError> {
     let mut file = object.inner().write();
     let types = file.type_information()?;
     let mut records = types.iter();
-    // Of every record, from the first index on.
+    // For every record, from the first index on.
     let mut texts: Vec<Text> = Vec::new();
     let mut first = None;
     while let Some(record) = records.next()? {
         let index = record.index().0;
         let first = *first.get_or_insert(index);
-        // Records of an unknown kind are not followed by the formatter either.
+        // The formatter does not follow records of an unknown kind either.
         let Ok(data) = record.parse() else {
             texts.push(Text::default());
             continue;
@@ -205,7 +202,7 @@ pub fn check_types(object: &PdbObject<'_>) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// Fails if scopes are nested so deep that no compiler wrote them.
+/// Fails if scopes are nested deeper than any compiler writes them.
 pub fn check_scopes(object: &PdbObject<'_>) -> Result<(), CheckError> {
     let mut file = object.inner().write();
     let debug_information = file.debug_information()?;
@@ -228,7 +225,7 @@ pub fn check_scopes(object: &PdbObject<'_>) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// The references that the formatter follows.
+/// Returns the references that the formatter follows.
 fn references(data: &TypeData<'_>) -> Vec<TypeIndex> {
     match data {
         TypeData::Pointer(pointer) => vec![pointer.underlying_type],
@@ -249,7 +246,7 @@ fn references(data: &TypeData<'_>) -> Vec<TypeIndex> {
 }
 
 fn ensure_earlier(target: u32, record: u32) -> Result<(), CheckError> {
-    // The highest bit marks a reference into the table of another module.
+    // The highest bit marks a reference into another module's table.
     if target < record || target & 0x8000_0000 != 0 {
         return Ok(());
     }
@@ -265,7 +262,7 @@ mod tests {
     fn streams_that_share_pages_are_refused() {
         let intact = TestPdb::new(&[(0x1010, "NtOpen")]).bytes();
         assert!(check_streams(&intact).is_ok());
-        // The header has the page with the list of those of the directory.
+        // The header has the page that lists the pages of the directory.
         let number = |at| u32_at(&intact, at).expect("a number") as usize;
         let page_size = number(32);
         let size_of_stream_2 = number(number(52) * page_size) * page_size + 4 + 4 * 2;

@@ -1,10 +1,12 @@
-//! Reading of a large PDB in part: of the object files (compilands) it was linked from, only those whose code is asked for.
+//! Reads a large PDB in part: of the object files (compilands) it was linked from, only those whose code is requested.
 //!
-//! The debug information stream lists compilands, each with a stream of its own for functions and lines, and ranges of code
-//! with the compiland that contributed it ("The PDB DBI Stream" in LLVM's documentation). A copy of the PDB that
-//! has the streams of a few compilands only is a PDB too, and the parser does not notice that others are missing.
+//! The debug information stream lists the compilands, each with its own stream for functions and lines. It also lists
+//! ranges of code with the compiland that contributed them ("The PDB DBI Stream" in LLVM's documentation). A copy of
+//! the PDB with the streams of only a few compilands is a valid PDB, too; the parser does not notice that others are
+//! missing.
 //!
-//! A function that the linker folded into an equal one of another compiland has the name of the one whose code was kept.
+//! If the linker folded a function into an equal one of another compiland, it has the name of the one whose code was
+//! kept.
 
 use std::io::Cursor;
 use std::mem;
@@ -19,39 +21,39 @@ use super::msf::{MsfWriter, PAGE};
 use super::ranges::Ranges;
 
 const DEBUG_INFORMATION: u32 = 3;
-/// Number of a stream that does not exist.
+/// The number of a stream that does not exist.
 const ABSENT: u16 = u16::MAX;
-/// Size of the header of the debug information. It has the numbers of the streams of two hash tables at 12 and 16, that
-/// of symbols at 20, and the size of the list of compilands, which follows, at 24.
+/// Size of the debug information header. It has the stream numbers of two hash tables at 12 and 16, and that of the
+/// symbols at 20. At 24 is the size of the list of compilands, which follows the header.
 const HEADER: usize = 64;
 
-/// Bytes of compilands that are converted at once, which takes about four times as much.
+/// Maximum bytes of compilands converted at once; the conversion takes about four times as much memory.
 const CONVERTED_AT_ONCE: usize = 64 << 20;
 
 type Reader<'p> = pdb::PDB<'p, Cursor<&'p [u8]>>;
 
-/// The compilands of a PDB, and where their code is.
+/// The compilands of a PDB and where their code is.
 pub struct Compilands<'o, 'p> {
     pdb: &'o PdbObject<'p>,
     all: Vec<Compiland>,
-    /// By address.
+    /// Sorted by address.
     contributions: Vec<Contribution>,
     symbols: pdb::SymbolTable<'p>,
-    /// Public symbols by address.
+    /// Public symbols, sorted by address.
     publics: Vec<(u32, SymbolIndex)>,
-    /// The stream of debug information.
+    /// The debug information stream.
     information: Vec<u8>,
     /// Number of streams.
     streams: u32,
 }
 
 struct Compiland {
-    /// Offset in the debug information of the number of its stream.
+    /// Offset of its stream number in the debug information.
     at: usize,
     stream: u16,
-    /// In lower case.
+    /// Lower-case name.
     name: String,
-    /// Bytes of symbols, of old lines and of subsections, which follow each other in the stream.
+    /// Bytes of symbols, old lines and subsections, which follow each other in the stream.
     sizes: [u32; 3],
 }
 
@@ -60,7 +62,7 @@ struct Contribution {
     compiland: usize,
 }
 
-/// Compilands that are converted at once, and the addresses that their functions answer for.
+/// Compilands that are converted together, and the addresses that their functions cover.
 pub struct Part {
     compilands: Vec<usize>,
     pub ranges: Ranges,
@@ -99,7 +101,7 @@ impl<'o, 'p> Compilands<'o, 'p> {
         Ok(Self { pdb, all, contributions, symbols, publics, information, streams })
     }
 
-    /// Parts that answer for addresses, and for none of those that are `covered` already.
+    /// Returns parts that cover the addresses, except those that are `covered` already.
     pub fn parts(&self, addresses: &[u32], covered: &Ranges) -> Vec<Part> {
         let mut code: FxHashMap<usize, Vec<Range<u32>>> = FxHashMap::default();
         let mut gaps = Vec::new();
@@ -137,7 +139,7 @@ impl<'o, 'p> Compilands<'o, 'p> {
         parts
     }
 
-    /// The contribution that an address lies in, or the gap between two.
+    /// Returns the contribution that contains an address, or else the gap between two contributions.
     fn contribution(&self, address: u32) -> Result<&Contribution, Range<u32>> {
         let after = self.contributions.partition_point(|next| next.code.start <= address);
         let last = after.checked_sub(1).and_then(|index| self.contributions.get(index));
@@ -151,7 +153,7 @@ impl<'o, 'p> Compilands<'o, 'p> {
         }
     }
 
-    /// A PDB with the functions and public symbols of a part.
+    /// Builds a PDB with the functions and public symbols of a part.
     pub fn pdb_of(&self, part: &Part) -> Result<Vec<u8>, pdb::Error> {
         let mut reader = self.pdb.inner().write();
         let kept = self.with_exporters(&part.compilands, &mut reader)?;
@@ -181,7 +183,7 @@ impl<'o, 'p> Compilands<'o, 'p> {
         Ok(writer.finish())
     }
 
-    /// Compilands and those that they have names from.
+    /// Returns the compilands and those they import names from.
     fn with_exporters(
         &self,
         compilands: &[usize],
@@ -201,7 +203,7 @@ impl<'o, 'p> Compilands<'o, 'p> {
         Ok(kept)
     }
 
-    /// The streams of hash tables, which only searches by name need.
+    /// Returns the streams of hash tables, which only searches by name need.
     fn hashes(&self) -> impl Iterator<Item = u32> {
         [12, 16].into_iter().filter_map(|at| u16_at(&self.information, at)).map(u32::from)
     }
@@ -210,7 +212,7 @@ impl<'o, 'p> Compilands<'o, 'p> {
         u16_at(&self.information, 20).unwrap_or(ABSENT).into()
     }
 
-    /// Records of the public symbols within ranges.
+    /// Returns the records of public symbols within ranges.
     fn publics_in(&self, ranges: &Ranges) -> Result<Vec<u8>, pdb::Error> {
         let mut records = Vec::new();
         let mut symbols = self.symbols.iter();
@@ -234,15 +236,15 @@ impl Compiland {
         self.sizes.iter().map(|&size| size as usize).sum()
     }
 
-    /// The subsections in the bytes of its stream.
+    /// Returns the subsections in the bytes of its stream.
     fn subsections_of<'b>(&self, stream: &'b [u8]) -> &'b [u8] {
         let [symbols, lines, _] = self.sizes.map(|size| size as usize);
         stream.get(symbols.saturating_add(lines)..).unwrap_or_default()
     }
 }
 
-/// The list of compilands in the debug information: of each 64 bytes, then its name and that of its library, each with a
-/// zero at its end, then up to three bytes until the next begins at a multiple of four.
+/// Parses the list of compilands in the debug information. An entry is 64 bytes, then its name and its library's name,
+/// each zero-terminated, then padding to a multiple of four.
 fn compilands(information: &[u8]) -> Vec<Compiland> {
     let size = u32_at(information, 24).unwrap_or(0) as usize;
     let end = information.len().min(HEADER.saturating_add(size));
@@ -262,8 +264,8 @@ fn compilands(information: &[u8]) -> Vec<Compiland> {
     compilands
 }
 
-/// Names of the compilands that a compiland imports ids of types and functions from. A subsection has its kind, its
-/// length and then, for imports, for each compiland its name, a count, and as many ids.
+/// Returns the names of the compilands from which a compiland imports ids of types and functions. A subsection has its
+/// kind and its length. An import subsection then has, for each compiland, its name, a count, and that many ids.
 fn exporters(mut subsections: &[u8]) -> Vec<pdb::StringRef> {
     const IMPORTS: u32 = 0xF5;
     let mut names = Vec::new();
@@ -282,7 +284,7 @@ fn exporters(mut subsections: &[u8]) -> Vec<pdb::StringRef> {
     names
 }
 
-/// The bytes of a stream; none if it does not exist.
+/// Returns the bytes of a stream; empty if it does not exist.
 fn bytes(reader: &mut Reader<'_>, number: u32) -> Result<Vec<u8>, pdb::Error> {
     let stream = reader.raw_stream(index(number))?;
     Ok(stream.map(|stream| stream.as_slice().to_vec()).unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Conversion of a PDB file to symcaches, if it is the requested PDB.
+//! Converts a PDB file to symcaches, if it is the requested PDB.
 
 mod bounds;
 mod compilands;
@@ -25,18 +25,18 @@ use self::symcache::PartSymcache;
 use crate::identity::PdbIdentity;
 use crate::report::SymbolFileError;
 
-/// A PDB that was found under the right name; only [`PdbFile::verify`] says whose it is.
+/// A PDB found under the right name; [`PdbFile::verify`] checks that it is the right one.
 pub struct PdbFile {
     path: PathBuf,
     bytes: ByteView<'static>,
 }
 
-/// Addresses whose functions are requested of a PDB.
+/// The addresses to convert from a PDB.
 pub struct Conversion<'a> {
     pub addresses: &'a [u32],
-    /// Addresses whose functions are known.
+    /// Addresses whose functions are known already.
     pub covered: &'a Ranges,
-    /// Size in bytes of the largest PDB that is converted as a whole.
+    /// Maximum size in bytes of a PDB that is converted as a whole.
     pub whole_up_to: u64,
 }
 
@@ -47,16 +47,16 @@ impl PdbFile {
         Self::open_as(path, path)
     }
 
-    /// Opens a file that is better known under another name, for messages.
+    /// Opens a file that messages call by another name.
     pub fn open_as(path: &Path, shown: &Path) -> Result<Self, SymbolFileError> {
         let bytes = ByteView::open(path).map_err(SymbolFileError::io("read", shown))?;
         Ok(Self { path: shown.to_owned(), bytes })
     }
 
-    /// Succeeds if GUID and age of the PDB are as `expected`.
+    /// Succeeds if GUID and age of the PDB match `expected`.
     ///
-    /// The age that counts is in the debug information stream: tools which post-process a
-    /// PDB increase the other one, in the PDB information stream, and the image never learns of it.
+    /// The age that counts is in the debug information stream. Tools that post-process a PDB increase the other one, in
+    /// the PDB information stream, and the image never learns of it.
     pub fn verify(&self, expected: &PdbIdentity) -> Result<(), SymbolFileError> {
         let actual = self.guarded(|pdb| Ok(pdb.debug_id()))?;
         if actual == expected.debug_id() {
@@ -73,11 +73,11 @@ impl PdbFile {
         })
     }
 
-    /// Converts functions and public symbols to symcaches: all of them to one, but those of a PDB larger than
-    /// `request.whole_up_to` only where addresses are requested that are not covered yet.
+    /// Converts functions and public symbols to symcaches. A PDB up to `request.whole_up_to` becomes one symcache; of a
+    /// larger one, only the parts for requested addresses that are not covered yet are converted.
     ///
-    /// A PDB that can be read in part only is refused: a missing function would lend its addresses
-    /// the name of its neighbour. Ends early, with an error, once `cancel` asks for it.
+    /// A PDB that is only partly readable is refused, because the addresses of a missing function would get its
+    /// neighbour's name. Returns early with an error once `cancel` asks for it.
     pub fn to_symcaches(
         &self,
         request: &Conversion<'_>,
@@ -104,7 +104,7 @@ impl PdbFile {
         })
     }
 
-    /// Locations of source files according to the PDB.
+    /// Returns the locations of source files according to the PDB.
     pub fn source_server(&self) -> SourceServer {
         quietly(|| bounds::check_streams(&self.bytes).ok().map(|()| SourceServer::of(&self.bytes)))
             .ok()
@@ -112,8 +112,8 @@ impl PdbFile {
             .unwrap_or_default()
     }
 
-    /// Parses the PDB and runs `read` on it, turning a panic of the parser into an error: it
-    /// indexes into what a damaged file says.
+    /// Parses the PDB and runs `read` on it. Turns a panic of the parser into an error: it uses numbers of a damaged
+    /// file as indexes.
     fn guarded<T>(
         &self,
         read: impl FnOnce(&PdbObject<'_>) -> Result<T, ParseError>,
@@ -128,12 +128,12 @@ impl PdbFile {
     }
 }
 
-/// The symcache of all functions and public symbols.
+/// Builds a symcache of all functions and public symbols.
 fn convert(pdb: &PdbObject<'_>, cancel: &Cancel) -> Result<Vec<u8>, ParseError> {
     bounds::check_scopes(pdb)?;
     let arch = pdb.arch();
-    // Not `SymCacheConverter::process_object`: it strips leading underscores also where
-    // they are part of the name (`_beginthreadex` on x64).
+    // Not `SymCacheConverter::process_object`, because it strips leading underscores even where they are part of the
+    // name (`_beginthreadex` on x64).
     let mut converter = SymCacheConverter::new();
     converter.set_arch(arch);
     converter.set_debug_id(pdb.debug_id());

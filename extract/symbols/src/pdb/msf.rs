@@ -1,14 +1,14 @@
-//! Writer of MSF containers, the files that PDBs are: streams in pages, and a directory that says which page is whose.
+//! Writes MSF containers, the format of PDB files: streams in pages, and a directory that assigns pages to streams.
 //! After "The MSF File Format" in LLVM's documentation.
 
 pub const MAGIC: &[u8] = b"Microsoft C/C++ MSF 7.00\r\n\x1a\x44\x53\x00\x00\x00";
 
 /// Page size of nearly all PDBs below 4 GiB.
 pub const PAGE: usize = 4096;
-/// Number of the first page of a stream: a header and two maps of free pages come before.
+/// Number of the first page of a stream, after a header and two maps of free pages.
 const FIRST_PAGE: usize = 3;
 
-/// A container that streams are appended to, in the order of their numbers.
+/// A container to which streams are appended in the order of their numbers.
 pub struct MsfWriter {
     page: usize,
     file: Vec<u8>,
@@ -17,20 +17,20 @@ pub struct MsfWriter {
 }
 
 impl MsfWriter {
-    /// Creates a container with pages of a size, a power of two.
+    /// Creates a container with pages of this size, a power of two.
     pub fn new(page: usize) -> Self {
         let file = vec![0; FIRST_PAGE * page];
         Self { page, file, sizes: Vec::new(), pages: Vec::new() }
     }
 
-    /// Appends a stream. None may be 4 GiB long.
+    /// Appends a stream, which must be shorter than 4 GiB.
     pub fn push(&mut self, stream: &[u8]) {
         self.sizes.push(u32::try_from(stream.len()).unwrap_or(u32::MAX));
         let pages = self.append(stream);
         self.pages.extend(pages);
     }
 
-    /// Appends bytes in whole pages, and gives the numbers of these.
+    /// Appends bytes in whole pages and returns the numbers of these pages.
     fn append(&mut self, bytes: &[u8]) -> impl Iterator<Item = u32> + use<> {
         let first = self.file.len() / self.page;
         self.file.extend(bytes);

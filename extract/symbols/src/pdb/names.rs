@@ -1,10 +1,9 @@
 //! Function names as people write them: demangled, without parameters.
 //!
-//! A PDB names a function up to twice, in two spellings: the public symbol as the linker saw it
-//! (`?Open@Cache@@QEAAXH@Z`, or `_open@4` from 32-bit C), the private one as the compiler saw it
-//! (`Cache::Open`), which `symbolic` completes with the parameters (`Cache::Open(int)`). Whichever
-//! of them a PDB holds, one function should have one name in stacks and filters: `Cache::Open`, with templates as
-//! DbgHelp spells them (`std::vector<int,std::allocator<int> >`).
+//! A PDB names a function up to twice, in two spellings. The public symbol is what the linker saw
+//! (`?Open@Cache@@QEAAXH@Z`, or `_open@4` from 32-bit C). The private symbol is what the compiler saw (`Cache::Open`);
+//! `symbolic` adds the parameters (`Cache::Open(int)`). Whichever a PDB holds, a function should have one name in
+//! stacks and filters: `Cache::Open`, with templates as DbgHelp spells them (`std::vector<int,std::allocator<int> >`).
 
 mod decorated;
 mod spelling;
@@ -12,7 +11,7 @@ mod spelling;
 use symbolic::common::{Arch, CpuFamily, Language, Name, NameMangling};
 use symbolic_demangle::{Demangle, DemangleOptions};
 
-/// The displayed form of a name from a symcache.
+/// Returns the displayed form of a name from a symcache.
 pub fn readable(name: &str) -> String {
     if let Some(name) = decorated::undecorated(name) {
         return name;
@@ -25,10 +24,10 @@ pub fn readable(name: &str) -> String {
     }
 }
 
-/// Cuts the parameter list, and qualifiers after it, off the name of a private symbol.
+/// Cuts the parameter list, and any qualifiers after it, off the name of a private symbol.
 ///
-/// Brackets within template arguments or scopes (`` `f(int)'::`2'::g ``) stay, and so do those of
-/// `operator()`, which may stand without parameters when its type is not known.
+/// Brackets within template arguments or scopes (`` `f(int)'::`2'::g ``) stay. So do those of `operator()`, which may
+/// appear without parameters if its type is unknown.
 pub fn without_parameters(name: &str) -> &str {
     let bare = [" const", " volatile", " &", " &&"]
         .iter()
@@ -51,10 +50,10 @@ pub fn without_parameters(name: &str) -> &str {
     name
 }
 
-/// Undoes the C decoration of 32-bit x86, by calling convention: `_cdecl`, `_stdcall@4`,
-/// `@fastcall@8`, and `vectorcall@@16` (Microsoft, "Decorated names").
+/// Undoes the C decoration of 32-bit x86, by calling convention: `_cdecl`, `_stdcall@4`, `@fastcall@8`, and
+/// `vectorcall@@16` (Microsoft, "Decorated names").
 ///
-/// Elsewhere only `vectorcall` decorates; there a leading underscore is part of the name, as in
+/// On other architectures only `vectorcall` decorates; there a leading underscore is part of the name, as in
 /// `_beginthreadex`.
 pub fn without_decoration(name: &str, arch: Arch) -> &str {
     if name.contains(['?', ':', '(', '<', '`']) {

@@ -1,14 +1,14 @@
 //! Names from the exports of an image, for modules without a PDB.
 //!
-//! An export has a start and no end, and most functions are not exported. So the nearest export
-//! before an address names it only if both lie in the same function as the image itself bounds them:
+//! An export has a start but no end, and most functions are not exported. So the nearest export before an address names
+//! it only if both are in the same function. The bounds of functions come from the image itself:
 //!
-//! * x64 and ARM64 images list the range of every function with a stack frame (`.pdata`). A part of
-//!   a function that lies elsewhere is chained to the main part, and has the same name.
-//! * Between these ranges lie functions without a frame, such as the system calls of `ntdll.dll`.
-//!   An export there reaches to the padding that linkers put between functions, to the next export
-//!   or to the end of the gap, whichever comes first.
-//! * 32-bit images have no such list. There all exports end like that, or with their section.
+//! * x64 and ARM64 images list the range of every function with a stack frame (`.pdata`). A part of a function that is
+//!   elsewhere is chained to the main part and has the same name.
+//! * Between these ranges are functions without a frame, such as the system calls of `ntdll.dll`. An export there
+//!   extends to the padding that linkers put between functions, to the next export or to the end of the gap, whichever
+//!   comes first.
+//! * 32-bit images have no such list. There all exports end that way, or with their section.
 
 use std::error::Error;
 use std::path::Path;
@@ -31,15 +31,15 @@ use crate::report::SymbolFileError;
 
 /// `IMAGE_SCN_MEM_EXECUTE`
 const EXECUTABLE: u32 = 0x2000_0000;
-/// Ordinals have 16 bits, so there cannot be more functions; several names of one are rare.
+/// Ordinals have 16 bits, so there cannot be more functions; few functions have several names.
 const MAX_EXPORTS: u32 = 0x2_0000;
-/// The limit of Windows.
+/// The limit in Windows.
 const MAX_SECTIONS: u16 = 96;
-/// Maximum bytes of the list of functions, about two million functions.
+/// Maximum bytes of the function list, enough for about two million functions.
 const MAX_LIST_BYTES: u32 = 24 << 20;
-/// Maximum length of an export's name; linkers write no longer ones.
+/// Maximum length of an export's name; linkers write none longer.
 const MAX_NAME_LENGTH: usize = 4096;
-/// Parts of a function that are chained one to the other.
+/// Maximum number of chained parts of a function.
 const MAX_CHAIN_LENGTH: usize = 8;
 
 type ParseError = Box<dyn Error + Send + Sync>;
@@ -49,13 +49,13 @@ const PADDING: u8 = 0xcc;
 /// Functions start at multiples of this, if there is padding at all.
 const ALIGNMENT: usize = 16;
 
-/// The exported functions of an image, and what bounds them.
+/// The exported functions of an image, and their bounds.
 pub struct ExportTable {
     /// Exports by RVA, each once.
     exports: Vec<Export>,
     /// Executable sections.
     code: Vec<Range>,
-    /// Functions by start; none overlaps the next. Empty where the image has no list.
+    /// Functions sorted by start, without overlaps. Empty if the image has no list.
     functions: Vec<Function>,
 }
 
@@ -68,7 +68,7 @@ struct Range {
 #[derive(Debug)]
 struct Export {
     start: u32,
-    /// RVA of the first padding, at most the next export.
+    /// RVA of the first padding, or the next export if that comes first.
     end: u32,
     name: Arc<str>,
 }
@@ -77,7 +77,7 @@ struct Export {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Function {
     range: Range,
-    /// The part that the function starts with; its own range if it is that.
+    /// The part that the function starts with, possibly this one.
     main: Range,
 }
 
@@ -88,7 +88,7 @@ impl Range {
 }
 
 impl ExportTable {
-    /// Reads an image, if it is the requested image.
+    /// Reads an image, if it is the requested one.
     pub fn open(path: &Path, expected: &ImageIdentity) -> Result<Self, SymbolFileError> {
         let bytes = ByteView::open(path).map_err(SymbolFileError::io("read", path))?;
         Self::read(&bytes, path, expected)
@@ -105,7 +105,7 @@ impl ExportTable {
             let exports = if is_right { Some(image.exports()?) } else { None };
             Ok(((image.timestamp, u64::from(image.size)), exports))
         };
-        // The parser trusts the numbers in a damaged file.
+        // The parser trusts numbers in a damaged file.
         let result: Result<_, ParseError> =
             quietly(read).unwrap_or_else(|_| Err("the parser cannot read it".into()));
         let (identity, exports) = result
@@ -117,7 +117,7 @@ impl ExportTable {
         })
     }
 
-    /// The exported function at an address: of the instruction in front of the address, when a call returns there.
+    /// Returns the exported function at an address. A return address counts by the instruction before it.
     pub fn at(&self, address: CodeAddress) -> Option<ResolvedFrame> {
         let CodeAddress { rva, is_return } = address;
         let before = u64::from(is_return);
@@ -125,7 +125,7 @@ impl ExportTable {
         Some(ResolvedFrame { offset: frame.offset + before, ..frame })
     }
 
-    /// The exported function of an instruction.
+    /// Returns the exported function of an instruction.
     fn function(&self, rva: u64) -> Option<ResolvedFrame> {
         let rva = u32::try_from(rva).ok()?;
         let section = self.code.iter().find(|section| section.contains(rva))?;
@@ -145,10 +145,9 @@ impl ExportTable {
         })
     }
 
-    /// The last export within `range` that is not after `rva`.
+    /// Returns the last export within `range` that is not after `rva`.
     ///
-    /// The part of a function that lies before its main part has no distance from it to show, and
-    /// so no name.
+    /// A part of a function that precedes its main part would have a negative offset, so it gets no name.
     fn nearest(&self, rva: u32, range: Range) -> Option<&Export> {
         let behind =
             self.exports.partition_point(|export| export.start <= rva && export.start < range.end);
@@ -175,7 +174,7 @@ enum Location {
     Between(Range),
 }
 
-/// An image that is being read.
+/// An image being read.
 struct Image<'a> {
     bytes: &'a [u8],
     machine: u16,
@@ -223,7 +222,7 @@ impl<'a> Image<'a> {
             .collect();
         let mut exports = self.named_functions()?;
         exports.retain(|(rva, _)| code.iter().any(|section| section.contains(*rva)));
-        // Of several names of one function, the first in alphabetical order.
+        // Of several names of one function, keep the alphabetically first.
         exports.sort();
         exports.dedup_by_key(|(rva, _)| *rva);
         let ends: Vec<u32> = exports.iter().skip(1).map(|(rva, _)| *rva).collect();
@@ -236,7 +235,7 @@ impl<'a> Image<'a> {
         Ok(ExportTable { exports: exports.collect(), functions: self.functions()?, code })
     }
 
-    /// The first padding between two addresses.
+    /// Returns the first padding between two addresses.
     fn padding(&self, start: u32, end: u32) -> Option<u32> {
         let at = self.offset(start)?;
         let code = self.bytes.get(at..)?.iter().take(usize::try_from(end - start).ok()?);
@@ -252,7 +251,7 @@ impl<'a> Image<'a> {
         padding
     }
 
-    /// Exports by name, without forwarders.
+    /// Returns the named exports, without forwarders.
     fn named_functions(&self) -> Result<Vec<(u32, Arc<str>)>, ParseError> {
         let Some(directory) = self.exports.filter(|directory| directory.virtual_address != 0)
         else {
@@ -277,7 +276,7 @@ impl<'a> Image<'a> {
             .collect())
     }
 
-    /// The functions with stack frames.
+    /// Returns the functions with stack frames.
     fn functions(&self) -> Result<Vec<Function>, ParseError> {
         let Some(directory) = self.functions.filter(|directory| directory.size != 0) else {
             return Ok(Vec::new());
@@ -310,12 +309,12 @@ impl<'a> Image<'a> {
         Ok(functions)
     }
 
-    /// Follows the chain from a part to the start of its function.
+    /// Follows the chain from a part to the main part of its function.
     fn main_part(&self, data: &ExceptionData<'_>, function: RuntimeFunction) -> RuntimeFunction {
         let mut main = function;
         for _ in 0..MAX_CHAIN_LENGTH {
-            // An odd address refers to a further entry. Compilers write none, and goblin follows
-            // such references endlessly.
+            // An odd address refers to a further entry. Compilers write none, and goblin follows such references
+            // endlessly.
             let info = (main.unwind_info_address.is_multiple_of(2))
                 .then(|| data.get_unwind_info(main, &self.sections).ok());
             match info.flatten().and_then(|info| info.chained_info) {

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-/// Ranges of RVAs, sorted, neither empty nor touching each other.
+/// Sorted ranges of RVAs that are not empty and do not touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranges(Vec<Range<u32>>);
 
 impl Ranges {
-    /// Every address that a module can have.
+    /// Returns every address that a module can have.
     pub fn all() -> Self {
         Self(vec![Range { start: 0, end: u32::MAX }])
     }
@@ -28,7 +28,7 @@ impl Ranges {
     }
 }
 
-/// Takes ranges in any order, which may overlap.
+/// Accepts ranges in any order, even overlapping ones.
 impl FromIterator<Range<u32>> for Ranges {
     fn from_iter<I: IntoIterator<Item = Range<u32>>>(ranges: I) -> Self {
         let mut ranges: Vec<_> = ranges.into_iter().filter(|range| !range.is_empty()).collect();

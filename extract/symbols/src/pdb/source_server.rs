@@ -1,26 +1,26 @@
 //! Locations of source files in a PDB: Source Link and source servers.
 //!
-//! Source Link is JSON in the stream `sourcelink` that maps paths to addresses (dotnet/designs, "Source Link"); a
-//! source server is a text in the stream `srcsrv` with variables that make an address or a command (learn, "Source
-//! server": language specification 1 and 2).
+//! Source Link is JSON in the stream `sourcelink` that maps paths to addresses (dotnet/designs, "Source Link"). A
+//! source server is text in the stream `srcsrv`, whose variables form an address or a command (learn, "Source server":
+//! language specification 1 and 2).
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use serde::Deserialize;
 use srcsrv::{SourceRetrievalMethod, SrcSrvStream};
-// See `types`.
+// Hidden from symbolic's documentation; see `bounds`.
 use symbolic::debuginfo::pdb::pdb;
 use thiserror::Error;
 
-/// The largest stream that is read. Chrome's, with 80,000 files, has about 10 MiB.
+/// Maximum size of a stream. Chrome's, with 80,000 files, has about 10 MiB.
 const MAX_BYTES: usize = 64 << 20;
 /// Maximum bytes of all variables of a source server and of its entry for one file, and maximum uses of a value in
-/// another: the result is no longer than their product.
+/// others. The result is no longer than the product of these.
 const MAX_VARIABLES: usize = 16 << 10;
 const MAX_LINE: usize = 4 << 10;
 const MAX_COPIES: usize = 1024;
-/// Calls within calls that the parser follows, which takes the stack of its thread.
+/// Maximum nesting of calls, because the parser follows them on the stack of its thread.
 const MAX_CALLS: usize = 32;
 /// Maximum length of a command in output.
 const MAX_SHOWN: usize = 1024;
@@ -28,9 +28,9 @@ const MAX_SHOWN: usize = 1024;
 /// Locations of source files in a PDB.
 #[derive(Default)]
 pub struct SourceServer {
-    /// Prefixes of paths in lower case with their replacements, the longest first.
+    /// Lower-case path prefixes and their replacements, longest first.
     links: Vec<(String, String)>,
-    /// The stream of a source server, which was checked.
+    /// The stream of a source server, already checked.
     stream: Vec<u8>,
 }
 
@@ -39,15 +39,14 @@ struct SourceLink {
     documents: BTreeMap<String, String>,
 }
 
-/// A source server being evaluated.
+/// A source server ready to be evaluated.
 pub struct SourceLocations<'a> {
     links: &'a [(String, String)],
     stream: Option<SrcSrvStream<'a>>,
 }
 
 impl SourceServer {
-    /// Reads the locations from the bytes of a PDB; none if it has no such streams, or they are
-    /// refused.
+    /// Reads the locations from the bytes of a PDB; empty if it has no such streams or they are refused.
     pub fn of(bytes: &[u8]) -> Self {
         let Ok(mut pdb) = pdb::PDB::open(Cursor::new(bytes)) else { return Self::default() };
         let server = stream(&mut pdb, b"srcsrv").filter(|text| check(text).is_ok());
@@ -55,7 +54,7 @@ impl SourceServer {
         Self { links: links.unwrap_or_default(), stream: server.unwrap_or_default() }
     }
 
-    /// Reads the data needed for many files.
+    /// Parses what lookups of many files share.
     pub fn locations(&self) -> SourceLocations<'_> {
         let stream = Some(&self.stream).filter(|stream| !stream.is_empty());
         let stream = stream.and_then(|stream| SrcSrvStream::parse(stream).ok());
@@ -64,7 +63,7 @@ impl SourceServer {
 }
 
 impl SourceLocations<'_> {
-    /// The address of a source file, or the command that gets it.
+    /// Returns the address of a source file, or the command that fetches it.
     pub fn of(&self, file: &str) -> Option<String> {
         self.linked(file).or_else(|| self.served(file))
     }
@@ -91,7 +90,7 @@ impl SourceLocations<'_> {
     }
 }
 
-/// Reasons why a source server is not used.
+/// Reasons to ignore a source server.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum SourceServerError {
     #[error("its source server stream is too large")]
@@ -134,7 +133,7 @@ fn check(stream: &[u8]) -> Result<(), SourceServerError> {
     Ok(())
 }
 
-/// The content of the stream `sourcelink`, if it is valid.
+/// Parses the content of the stream `sourcelink`, if it is valid.
 fn links_of(bytes: &[u8]) -> Option<Vec<(String, String)>> {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let SourceLink { documents } = serde_json::from_slice(bytes).ok()?;

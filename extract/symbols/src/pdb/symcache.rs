@@ -1,8 +1,8 @@
-//! The cache of converted PDBs, so that every PDB is parsed only once.
+//! The cache of converted PDBs, so that each PDB is parsed only once.
 //!
-//! A file `symcache-vN/NAME.pdb/INDEX/NAME.symcache` in our cache folder has the symcaches of a PDB: one of all of it, or
-//! several of a large one, each of the parts that addresses were requested in. N is symbolic's format version. After
-//! symbolic's bytes, which begin at multiples of eight, come (little endian):
+//! A file `symcache-vN/NAME.pdb/INDEX/NAME.symcache` in our cache folder has the symcaches of a PDB: a single one for
+//! the whole PDB, or several for a large one, each covering a requested part. N is symbolic's format version. The bytes
+//! of each symcache start at a multiple of eight; they are followed by (little endian):
 //!
 //! | content                                                                                  | bytes  |
 //! |------------------------------------------------------------------------------------------|--------|
@@ -32,14 +32,14 @@ use super::ranges::Ranges;
 use crate::identity::{PdbIdentity, StoreKey, private_folder};
 use crate::report::SymbolFileError;
 
-/// Changes whenever the layout or the names that are put into a symcache change.
+/// Must change whenever the layout or the names stored in symcaches change.
 const MAGIC: &[u8; 8] = b"HSYMC002";
 const FOOTER: usize = 40;
 
-/// Symcache of a PDB or of a part of it.
+/// A symcache of a PDB or of a part of it.
 pub struct PartSymcache {
     pub bytes: Vec<u8>,
-    /// Addresses that it answers for.
+    /// The addresses it covers.
     pub ranges: Ranges,
 }
 
@@ -52,12 +52,12 @@ pub struct Symcaches {
     pub source: FileStamp,
 }
 
-/// The folder of all symcaches; without one, they are kept in memory.
+/// The folder for all symcaches; without one they are kept in memory.
 pub struct SymcacheStore {
     folder: Option<PathBuf>,
 }
 
-/// Fingerprint that shows whether a PDB is still the file that was converted.
+/// A fingerprint that shows whether a PDB is still the file that was converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStamp {
     pub size: u64,
@@ -79,14 +79,14 @@ impl SymcacheStore {
         Self { folder: folder.map(|cache| private_folder(&cache).join(version)) }
     }
 
-    /// The symcaches of a PDB and their file, if there is one and it is intact.
+    /// Returns the symcaches of a PDB and their file, if it exists and is intact.
     pub fn open(&self, key: &StoreKey, pdb: &PdbIdentity) -> Option<(Symcaches, PathBuf)> {
         let path = self.path(key)?;
         let symcaches = Symcaches::parse(ByteView::open(&path).ok()?)?;
         symcaches.are_of(pdb).then_some((symcaches, path))
     }
 
-    /// Stores symcaches and maps them; uses those in memory if they cannot be stored.
+    /// Stores symcaches and maps them; if they cannot be stored, keeps using those in memory.
     pub fn save(
         &self,
         key: &StoreKey,
@@ -106,12 +106,12 @@ impl SymcacheStore {
 }
 
 impl Symcaches {
-    /// Symcaches without any yet.
+    /// Creates an empty set of symcaches.
     pub fn none_of(source: FileStamp) -> Self {
         Self { bytes: ByteView::from_vec(Vec::new()), parts: Vec::new(), source }
     }
 
-    /// Adds symcaches of further parts of the PDB, which has this stamp now.
+    /// Adds symcaches of further parts of the PDB, whose stamp is now `source`.
     pub fn with(&self, added: &[PartSymcache], source: FileStamp) -> Self {
         let known = self
             .parts
@@ -139,7 +139,7 @@ impl Symcaches {
         Self { bytes: ByteView::from_vec(bytes), parts, source }
     }
 
-    /// Reads what [`Symcaches::with`] wrote; `None` if it is not that, or damaged.
+    /// Parses what [`Symcaches::with`] wrote; `None` if it is something else or damaged.
     fn parse(bytes: ByteView<'static>) -> Option<Self> {
         let (rest, footer) = bytes.split_last_chunk::<FOOTER>()?;
         let field = |at: usize| number(footer.get(at..at + 8)?);
@@ -185,7 +185,7 @@ impl Symcaches {
         bytes.map(|bytes| SymCache::parse(bytes?).ok())
     }
 
-    /// Opens all for looking addresses up.
+    /// Opens all symcaches for looking up addresses.
     pub fn lookup(&self) -> Lookup<'_> {
         let ranges = self.parts.iter().map(|(_, ranges)| ranges);
         Lookup(
@@ -193,29 +193,29 @@ impl Symcaches {
         )
     }
 
-    /// Addresses that the symcaches answer for.
+    /// Returns the addresses that the symcaches cover.
     pub fn ranges(&self) -> Ranges {
         self.parts.iter().flat_map(|(_, ranges)| ranges.iter().cloned()).collect()
     }
 
-    /// Whether they answer for these addresses.
+    /// Whether the symcaches cover these addresses.
     pub fn cover(&self, addresses: &[u32]) -> bool {
         let is_covered =
             |&address: &u32| self.parts.iter().any(|(_, ranges)| ranges.contains(address.into()));
         addresses.iter().all(is_covered)
     }
 
-    /// Whether they are of the whole PDB.
+    /// Whether the symcaches cover the whole PDB.
     pub fn are_whole(&self) -> bool {
         self.parts.iter().any(|(_, ranges)| *ranges == Ranges::all())
     }
 }
 
-/// Parsed symcaches and the addresses that each answers for.
+/// Parsed symcaches and the addresses that each covers.
 pub struct Lookup<'s>(Vec<(SymCache<'s>, &'s Ranges)>);
 
 impl<'s> Lookup<'s> {
-    /// The functions at an address, innermost first.
+    /// Returns the functions at an address, innermost first.
     pub fn at(&self, rva: u64) -> impl Iterator<Item = SourceLocation<'s, '_>> {
         let part = self.0.iter().find(|(_, ranges)| ranges.contains(rva));
         part.into_iter().flat_map(move |(symcache, _)| symcache.lookup(rva))

@@ -1,11 +1,11 @@
-//! A lock so that a single process downloads a file at a time, and a limit on the bytes under way at once.
+//! A lock that lets only one process at a time download a file, and a limit on the bytes under way at once.
 //!
 //! The downloading process holds a lock on `NAME.INDEX.lock` in our cache folder from before the first request until
-//! the file is unpacked, checked and renamed. Other processes wait and then take the file from the cache. It is a lock of
-//! the operating system, so it is released however the process ends.
+//! the file is unpacked, checked and renamed. Other processes wait and then take the file from the cache. It is an
+//! operating system lock, so it is released however the process ends.
 //!
 //! A suspended process (Ctrl-Z), or one with a silent server, must not block the others. The lock file grows as long as
-//! the download makes progress; when it stops growing, the others stop waiting and download the file themselves.
+//! the download makes progress. Once it stops growing, the others stop waiting and download the file themselves.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 use handlescope_model::guard::lock;
 use same_file::Handle;
 
-/// Interval at which the lock file grows.
+/// How often the lock file grows.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 
-/// The right to download a file, as long as it lives.
+/// The right to download a file, held until it is dropped.
 pub struct DownloadLock {
     file: File,
     path: PathBuf,
@@ -30,10 +30,10 @@ pub struct DownloadLock {
 }
 
 impl DownloadLock {
-    /// Takes the lock; `None` when another process has it.
+    /// Takes the lock; returns `None` if another process has it.
     ///
     /// # Errors
-    /// When files in this folder cannot be locked.
+    /// If files in this folder cannot be locked.
     pub fn take(path: &Path) -> io::Result<Option<Self>> {
         fs::create_dir_all(path.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
         let file = OpenOptions::new().append(true).create(true).open(path)?;
@@ -42,12 +42,12 @@ impl DownloadLock {
             Err(fs::TryLockError::WouldBlock) => return Ok(None),
             Err(fs::TryLockError::Error(error)) => return Err(error),
         }
-        // The previous owner removed it meanwhile, and another process may have created a new one.
+        // The previous owner may have removed it meanwhile, and another process may have created a new one.
         let is_there = Handle::from_path(path).ok() == Some(Handle::from_file(file.try_clone()?)?);
         if !is_there {
             return Ok(None);
         }
-        // A process that was killed leaves its file.
+        // A killed process leaves its file behind.
         file.set_len(0)?;
         let (path, last_sign) = (path.to_owned(), Mutex::new(Instant::now()));
         Ok(Some(Self { file, path, last_sign, is_installing: AtomicBool::new(false) }))
@@ -62,7 +62,7 @@ impl DownloadLock {
         }
     }
 
-    /// Marks the file as received; unpacking and checking it may take long.
+    /// Marks the file as received; unpacking and checking it may take a long time.
     pub fn installs(&self) {
         self.is_installing.store(true, Relaxed);
     }
@@ -79,7 +79,7 @@ impl Drop for DownloadLock {
     }
 }
 
-/// Progress of another process, seen from one that waits for it.
+/// Progress of another process, as seen by one that waits for it.
 pub struct Waiting {
     len: u64,
     since: Instant,
@@ -90,7 +90,7 @@ impl Waiting {
         Self { len: 0, since: Instant::now() }
     }
 
-    /// Time for which the holder of the lock, or its predecessors, have shown no progress.
+    /// Returns how long the holder of the lock, or its predecessors, have shown no progress.
     pub fn standstill(&mut self, path: &Path) -> Duration {
         let len = fs::metadata(path).map_or(0, |metadata| metadata.len());
         if len > self.len {
@@ -101,7 +101,7 @@ impl Waiting {
     }
 }
 
-/// A weighted semaphore: the weights of all outstanding permits stay below a limit.
+/// A weighted semaphore: the total weight of outstanding permits stays within a limit.
 pub struct Semaphore {
     limit: u64,
     inside: Mutex<u64>,
@@ -119,7 +119,7 @@ impl Semaphore {
         Self { limit, inside: Mutex::new(0), left: Condvar::new() }
     }
 
-    /// Waits for a permit. A permit heavier than the limit is granted alone.
+    /// Waits for a permit. A permit heavier than the limit is granted only while there are no others.
     pub fn acquire(&self, weight: u64) -> Permit<'_> {
         let inside = self.left.wait_while(lock(&self.inside), |inside| {
             *inside != 0 && inside.saturating_add(weight) > self.limit

@@ -12,7 +12,7 @@ use crate::*;
 
 const TAG: (&str, &str) = ("ETag", "\"v1\"");
 
-/// Sends the first half of the file to any request, and the rest on request.
+/// Sends only the first half of the file unless the request is for a range, which it answers fully.
 fn breaking_off(file: Vec<u8>, headers: &'static [(&'static str, &'static str)]) -> Server {
     Server::of_pdbs(move |request| match request.range_start() {
         Some(start) => Reply::part(&file, start, headers),
@@ -168,7 +168,7 @@ fn all_downloads_of_a_run_share_a_budget_also_on_another_symbol_path() {
         let download_budget = DownloadBudget::of(LIMIT);
         let options = SymbolizerOptions { download_budget, ..SymbolizerOptions::default() };
         let symbolizer = cache.with_options(&[&server.url], options.clone());
-        // Of another build than what is sent, so that nothing of it stays.
+        // From another build than what is sent, so nothing of it is kept.
         let request: Vec<ModuleIdentity> =
             names(20).iter().map(|name| TestPdb { age: 9, ..pdb() }.module(name)).collect();
         symbolizer.prepare(&request, &NoSymbolObserver, &Cancel::default());
@@ -194,7 +194,7 @@ fn all_downloads_of_a_run_share_a_budget_also_on_another_symbol_path() {
     }
 }
 
-/// Notes what it sees; cancels as soon as a flag says so.
+/// Counts what it observes; cancels on the first progress if asked to.
 #[derive(Default)]
 struct CountingObserver {
     planned: Mutex<usize>,
@@ -230,7 +230,7 @@ impl SymbolObserver for CountingObserver {
 #[test]
 fn many_pdbs_come_at_once_and_then_no_request_is_sent_any_more() {
     const TOGETHER: usize = 8;
-    // No answer before eight requests wait for one: one by one, they would wait in vain.
+    // The server answers only once eight requests are waiting. If they came one by one, they would wait in vain.
     let waiting = Arc::new((Mutex::new(0), Condvar::new()));
     let (most, open) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
     let peak = most.clone();

@@ -1,4 +1,4 @@
-//! Installation of a downloaded PDB in the cache: unpacked within limits, checked, renamed, copied.
+//! Installs a downloaded PDB in the cache: unpacks it within limits, checks, renames and copies it.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, Write};
@@ -18,7 +18,7 @@ use crate::pointer;
 use crate::report::SymbolFileError;
 use crate::server::partial::{self, Received};
 
-/// The forms in which stores keep a file, in the order they are tried.
+/// The forms in which stores keep a file, in the order in which they are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `NAME.pdb`
@@ -32,7 +32,7 @@ pub enum Form {
 impl Form {
     pub const ALL: [Self; 3] = [Self::Plain, Self::Cabinet, Self::Pointer];
 
-    /// Name of a file in this form.
+    /// Returns the name of a file in this form.
     pub fn name(self, name: &str) -> Option<String> {
         match self {
             Self::Plain => Some(name.to_owned()),
@@ -46,12 +46,12 @@ impl Form {
         }
     }
 
-    /// The form of a file with this name, which a pointer leads to.
+    /// Returns the form of the file that a pointer leads to.
     pub fn of_target(path: &Path) -> Self {
         if path.to_string_lossy().ends_with('_') { Self::Cabinet } else { Self::Plain }
     }
 
-    /// Magic bytes of files in this form.
+    /// Returns the magic bytes of files in this form.
     pub fn magic(self) -> &'static [u8] {
         match self {
             Self::Plain => b"Microsoft C/C++ ",
@@ -61,7 +61,7 @@ impl Form {
     }
 }
 
-/// The folder of a file in a cache, which may have two tiers.
+/// Returns the folder of a file in a cache, which may have two tiers.
 pub fn folder(cache: &Path, key: &StoreKey) -> PathBuf {
     let root = match cache.join(TWO_TIERS).is_file() {
         true => cache.join(key.first_tier()),
@@ -73,19 +73,19 @@ pub fn folder(cache: &Path, key: &StoreKey) -> PathBuf {
 /// A PDB being installed.
 pub struct Install {
     pub form: Form,
-    /// Folders to store it in: the first gets the file, the others get copies.
+    /// Folders to store the PDB in: the first gets the file, the others get copies.
     pub caches: Vec<PathBuf>,
     pub key: StoreKey,
     pub pdb: PdbIdentity,
     pub max_bytes: u64,
-    /// Budget of downloads; a file in a store needs none.
+    /// Download budget; `None` for a file in a store.
     pub budget: Option<DownloadBudget>,
-    /// Origin of the file, for messages.
+    /// Where the file came from, for messages.
     pub shown: PathBuf,
 }
 
 impl Install {
-    /// Moves a download into the cache if it is the right PDB; otherwise nothing remains of it.
+    /// Moves a download into the cache if it is the right PDB; otherwise removes it.
     pub fn received(&self, received: Received) -> Result<PathBuf, SymbolFileError> {
         let mut file = received;
         if file.source.encoding == "gzip" {
@@ -97,7 +97,7 @@ impl Install {
         self.finish(file)
     }
 
-    /// Unpacks a file of a store into the cache if it is the right PDB.
+    /// Unpacks a store's file into the cache if it is the right PDB.
     pub fn packed(&self, packed: &Path) -> Result<PathBuf, SymbolFileError> {
         self.finish(self.unpack(packed, Packing::Cabinet)?.into())
     }
@@ -108,7 +108,7 @@ impl Install {
         file.map(Received::from)
     }
 
-    /// Unpacks into the folder for partial files, where the remains of interrupted sessions are removed.
+    /// Unpacks into the folder for partial files, where remains of interrupted sessions are cleaned up.
     fn unpack(&self, packed: &Path, packing: Packing) -> Result<NamedTempFile, SymbolFileError> {
         let folder = partial::folder(self.cache()?);
         let spend = |bytes| match &self.budget {
@@ -132,7 +132,7 @@ impl Install {
             return Err(SymbolFileError::Io { action: "write", path: file, source: error });
         }
         for cache in self.caches.iter().skip(1) {
-            // Shared caches are often read-only.
+            // Shared caches are often read-only, so failures are ignored.
             let _ = copy(&file, cache, &self.key);
         }
         Ok(file)
@@ -158,21 +158,21 @@ fn copy(file: &Path, cache: &Path, key: &StoreKey) -> io::Result<()> {
     Received::from(copy).persist(&target)
 }
 
-/// Maximum expansion of content larger than [`SMALL`]; PDBs compress to a fifth. Anything beyond is meant to fill the
-/// disk.
+/// Maximum expansion of content larger than [`SMALL`]. PDBs compress to a fifth; anything beyond this limit is meant to
+/// fill the disk.
 const MAX_RATIO: u64 = 100;
 const SMALL: u64 = 1 << 26;
 
-/// Compression of a file.
+/// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// A cabinet with one file, as `compress.exe` and `symstore /compress` make it.
+    /// A cabinet with one file, as made by `compress.exe` and `symstore /compress`.
     Cabinet,
     /// A server's `Content-Encoding`.
     Gzip,
 }
 
-/// Unpacks a file to a temporary one in `folder`. Errors name the file as `shown`.
+/// Unpacks a file to a temporary file in `folder`. Errors call the file `shown`.
 pub fn unpack(
     packed: &Path,
     packing: Packing,
@@ -187,7 +187,7 @@ pub fn unpack(
     fs::create_dir_all(folder).map_err(SymbolFileError::io("write", folder))?;
     let mut output = named_in(folder).map_err(SymbolFileError::io("write", folder))?;
     let input = BufReader::new(input);
-    // The cab crate trusts the indexes in a cabinet, and panics on a damaged one.
+    // The cab crate trusts the indexes in a cabinet and panics on a damaged one.
     let result = quietly(|| match packing {
         Packing::Cabinet => from_cabinet(input, &mut output, limit, watch),
         Packing::Gzip => {
@@ -320,7 +320,7 @@ mod tests {
             };
             for _ in 0..=round % 5 {
                 random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7f);
-                // Most errors show in the header.
+                // Most errors are detected in the header.
                 let len = if round % 3 == 0 { bytes.len() } else { bytes.len().min(80) };
                 let at = (random >> 33) as usize % len;
                 match round % 7 {

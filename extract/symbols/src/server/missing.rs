@@ -1,7 +1,7 @@
-//! Cache of files that servers lack, or have in no usable form, so that not every session requests them again.
+//! Remembers which files servers lack, or have only in an unusable form, so that not every session requests them again.
 //!
-//! A text file in our cache folder with tab-separated lines: seconds since 1970, `missing` or `refused`, server address,
-//! file name, index. Lines are appended, possibly by several sessions at once.
+//! It is a text file in our cache folder with tab-separated lines: seconds since 1970, `missing` or `refused`, server
+//! address, file name, index. Lines are appended, possibly by several sessions at once.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -18,15 +18,15 @@ use crate::options::SymbolizerOptions;
 use crate::path::without_secrets;
 
 const FILE_NAME: &str = "missing.tsv";
-/// Maximum size of the file. A longer one is not ours, or has grown for years, and is replaced.
+/// Maximum size of the file. A larger one is not ours or has grown for years, and is replaced.
 const MAX_BYTES: u64 = 1 << 26;
 
-/// Reasons why a server gets no request.
+/// Reasons not to ask a server for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absence {
-    /// It does not have the file.
+    /// The server does not have the file.
     Missing,
-    /// It sent a damaged file, or one of another build. That may be fixed soon.
+    /// The server sent a damaged file, or one from another build. That may be fixed soon.
     Refused,
 }
 
@@ -43,10 +43,10 @@ impl Absence {
     }
 }
 
-/// Reason and its time, in seconds since 1970.
+/// The reason and when it was noted, in seconds since 1970.
 type Known = (Absence, u64);
 
-/// The list, read when it is first needed.
+/// The list of absent files, read on first use.
 pub struct MissingFiles {
     file: Option<PathBuf>,
     missing_for: Duration,
@@ -56,7 +56,7 @@ pub struct MissingFiles {
 }
 
 impl MissingFiles {
-    /// With `folder`, the list outlives the session.
+    /// Creates the list; with `cache`, it outlives the session.
     pub fn new(cache: Option<PathBuf>, options: &SymbolizerOptions) -> Self {
         Self {
             file: cache.map(|cache| private_folder(&cache).join(FILE_NAME)),
@@ -66,7 +66,7 @@ impl MissingFiles {
         }
     }
 
-    /// Reason that the file is not requested of the server now.
+    /// Returns why a file is not requested from a server now, if so.
     pub fn get(&self, server: &str, key: &StoreKey) -> Option<Absence> {
         let mut known = lock(&self.known);
         let known = known.get_or_insert_with(|| self.load());
@@ -74,13 +74,13 @@ impl MissingFiles {
         Some(*absence)
     }
 
-    /// Reads what other sessions have added.
+    /// Reads what other sessions have added meanwhile.
     pub fn reload(&self) {
         let added = self.load();
         lock(&self.known).get_or_insert_default().extend(added);
     }
 
-    /// Records a missing file. A failure to save it for the next session is not reported.
+    /// Records an absent file. If it cannot be saved for the next session, that is not reported.
     pub fn insert(&self, server: &str, key: &StoreKey, absence: Absence) {
         if self.age_of(absence).is_zero() {
             return;
@@ -98,7 +98,7 @@ impl MissingFiles {
         known.get_or_insert_with(|| self.load()).insert(line, (absence, now));
     }
 
-    /// Allows all files to be requested again.
+    /// Forgets all entries, so that all files can be requested again.
     pub fn clear(&self) {
         *lock(&self.known) = Some(FxHashMap::default());
         if let Some(file) = &self.file {
@@ -130,7 +130,7 @@ impl MissingFiles {
         known
     }
 
-    /// Drops expired entries.
+    /// Rewrites the file without expired entries.
     fn rewrite(&self, known: &FxHashMap<String, Known>) -> io::Result<()> {
         let file = self.file.as_deref().ok_or(io::ErrorKind::NotFound)?;
         let mut new = OutputFile::beside(file)?;
@@ -139,7 +139,7 @@ impl MissingFiles {
         new.persist(file)
     }
 
-    /// A time in the future comes from a clock that was set back since.
+    /// Whether an entry still counts. A time in the future comes from a clock that was set back since, so it does not.
     fn is_fresh(&self, (absence, since): Known) -> bool {
         now().checked_sub(since).is_some_and(|age| age < self.age_of(absence).as_secs())
     }
@@ -157,7 +157,7 @@ fn entry(line: &str, (absence, since): Known) -> String {
 }
 
 fn line(server: &str, key: &StoreKey) -> String {
-    // A key has no control characters; the text of a symbol path may have some.
+    // A key has no control characters, but the text of a symbol path may have some.
     let server = without_secrets(server).replace(char::is_control, " ");
     format!("{}\t{}\t{}", server.trim_end_matches('/'), key.name.to_lowercase(), key.index)
 }

@@ -1,5 +1,5 @@
-//! Symbols from servers: each file is downloaded once per session and by one process at a time, checked, and put into the
-//! cache.
+//! Symbols from servers: each file is downloaded once per session and by one process at a time, checked, and put into
+//! the cache.
 //!
 //! A server that cannot be reached, is silent for the whole timeout or sends too slowly is given up: it gets no more
 //! requests, and threads waiting for its response stop. A session looks for hundreds of modules, so a dead server must
@@ -62,7 +62,7 @@ enum ConnectError {
     Client(#[from] reqwest::Error),
 }
 
-/// The servers of a symbol path.
+/// Downloads from the servers of a symbol path.
 pub struct Downloads {
     servers: Vec<Server>,
     hosts: Vec<String>,
@@ -71,11 +71,11 @@ pub struct Downloads {
     session: Mutex<Session>,
     /// Folder for downloads if no cache is writable.
     spare: OnceLock<Option<TempDir>>,
-    /// Created for the first download. The downloading thread holds the lock.
+    /// The client, created for the first download. The downloading thread holds the lock.
     client: Mutex<Option<Client>>,
 }
 
-/// State collected so far.
+/// What the session has learned so far.
 #[derive(Default)]
 struct Session {
     fetched: FxHashMap<PdbIdentity, Arc<Fetched>>,
@@ -85,19 +85,19 @@ struct Session {
     given_up_hosts: FxHashSet<String>,
     /// Locks of the downloads in progress.
     locks: Vec<Weak<DownloadLock>>,
-    /// Names of files that other processes downloaded meanwhile.
+    /// Names of files that other processes downloaded while we waited.
     waited_for: Vec<String>,
 }
 
 #[derive(Default)]
 struct ServerState {
     is_given_up: bool,
-    /// Whether its store has two tiers, once that was asked.
+    /// Whether its store has two tiers, once known.
     has_two_tiers: Arc<OnceCell<bool>>,
     failures_in_a_row: usize,
 }
 
-/// Replies of the servers to a request.
+/// What the servers answered to a request.
 #[derive(Default)]
 pub struct Fetched {
     /// The file, and the address of the server it came from.
@@ -110,7 +110,7 @@ struct Client {
     runtime: Option<Runtime>,
 }
 
-/// A PDB that is requested of a server.
+/// A request for a PDB to one server.
 #[derive(Clone, Copy)]
 struct Asking<'a> {
     server: &'a Server,
@@ -118,17 +118,17 @@ struct Asking<'a> {
     key: &'a StoreKey,
     pdb: &'a PdbIdentity,
     watch: Watch<'a>,
-    /// Folders that the file is stored in.
+    /// Folders that the file will be stored in.
     caches: &'a [PathBuf],
-    /// The right to download it, where there is one.
+    /// The right to download it, if we hold the lock.
     turn: Option<&'a Arc<DownloadLock>>,
 }
 
-/// The right to download a file.
+/// Our turn to download a file.
 #[derive(Default)]
 struct Turn {
     lock: Option<Arc<DownloadLock>>,
-    /// Whether another process had it before.
+    /// Whether we waited for another process.
     has_waited: bool,
 }
 
@@ -155,12 +155,12 @@ impl Downloads {
         self.servers.is_empty()
     }
 
-    /// Whether a server is not known to lack a file.
+    /// Whether some server is not known to lack the file.
     pub fn may_have(&self, key: &StoreKey) -> bool {
         self.servers.iter().any(|server| self.missing.get(&server.url, key).is_none())
     }
 
-    /// Requests of all servers the files that were not requested in this session yet.
+    /// Requests the files that were not requested in this session yet, from all servers.
     pub fn fetch(&self, requests: &[PdbRequest], watch: Watch<'_>) {
         if self.is_offline() {
             return;
@@ -193,17 +193,17 @@ impl Downloads {
         });
     }
 
-    /// Names of files that other processes downloaded while this session waited for them, each once.
+    /// Returns and clears the names of files that other processes downloaded while this session waited, each once.
     pub fn take_waited_for(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.session).waited_for)
     }
 
-    /// Result of an earlier request for the PDB.
+    /// Returns the result of an earlier request for the PDB.
     pub fn fetched(&self, pdb: &PdbIdentity) -> Option<Arc<Fetched>> {
         lock(&self.session).fetched.get(pdb).cloned()
     }
 
-    /// Allows all missing files to be requested again from every server.
+    /// Lets all missing files be requested again from every server.
     pub fn forget_missing(&self) {
         self.missing.clear();
         let mut session = lock(&self.session);
@@ -296,7 +296,7 @@ impl Downloads {
         None
     }
 
-    /// Whether a server is not asked, because it was given up or is known not to have the file.
+    /// Whether a server is not asked because it was given up or is known not to have the file.
     fn is_skipped(&self, server: &Server, key: &StoreKey, notes: &mut SearchNotes) -> bool {
         if self.is_given_up(server) {
             notes.skipped.push(server.shown());
@@ -311,8 +311,8 @@ impl Downloads {
         true
     }
 
-    /// Waits until no other process downloads the file. There is no lock where files cannot be locked, and where
-    /// the process that has it makes no progress.
+    /// Waits until no other process downloads the file. The turn comes without a lock if files cannot be locked, or if
+    /// the process that holds the lock makes no progress.
     async fn turn(&self, cache: &Path, asking: &Asking<'_>) -> Turn {
         let Asking { key, pdb, watch, .. } = *asking;
         let path = partial::lock_of(cache, key);
@@ -345,7 +345,7 @@ impl Downloads {
         }
     }
 
-    /// Shows other processes that files are being unpacked and checked.
+    /// Signals to other processes that files are being unpacked and checked.
     fn show_progress(&self) {
         lock(&self.session).locks.retain(|lock| {
             let Some(lock) = lock.upgrade() else { return false };
@@ -356,8 +356,8 @@ impl Downloads {
         });
     }
 
-    /// Asks for the file in all places that it can have on a server, until there is one. Whether there are two tiers is
-    /// asked only of a server that lacks a file.
+    /// Asks a server for the file in every place it may be, until it is found. Whether the store has two tiers is asked
+    /// only if the server lacks a file.
     async fn places(&self, asking: &Asking<'_>) -> Result<PathBuf, Failure> {
         let Asking { server, key, .. } = *asking;
         let has_two_tiers = {
@@ -373,7 +373,7 @@ impl Downloads {
                 return Err(Failure::Missing);
             }
         }
-        // Stores on systems that know case were made by programs that do not agree about it.
+        // Stores on case-sensitive systems were made by programs that disagree about the case.
         let tier = key.first_tier();
         let small = Some(tier.to_lowercase()).filter(|small| small != tier);
         for tier in [Some(tier), small.as_deref()].into_iter().flatten() {
@@ -385,7 +385,7 @@ impl Downloads {
         Err(Failure::Missing)
     }
 
-    /// Asks a server whether its store has two tiers. That it has one is remembered as files are that it lacks.
+    /// Asks a server whether its store has two tiers. A negative answer is remembered like a missing file.
     async fn has_two_tiers(&self, asking: &Asking<'_>) -> Result<bool, Failure> {
         let Asking { server, transfer, .. } = *asking;
         let mark = StoreKey { name: TWO_TIERS.to_owned(), index: String::new() };
@@ -412,10 +412,10 @@ impl Downloads {
         }
     }
 
-    /// Asks for the file in all forms that it can have in a tier of a server, until there is one.
+    /// Asks for the file in every form it may have in a tier of a server, until it is found.
     async fn forms(&self, tier: &str, asking: &Asking<'_>) -> Result<PathBuf, Failure> {
         for form in Form::ALL {
-            // The server may have been slow to report that it lacks the previous form.
+            // The server may have taken long to report that it lacks the previous form.
             asking.turn.iter().for_each(|turn| turn.progress());
             match self.form(form, tier, asking).await {
                 Err(Failure::Missing) => {}
@@ -425,7 +425,7 @@ impl Downloads {
         Err(Failure::Missing)
     }
 
-    /// Asks for the file in one of the forms.
+    /// Asks for the file in one form.
     async fn form(&self, form: Form, tier: &str, asking: &Asking<'_>) -> Result<PathBuf, Failure> {
         let Asking { server, transfer, key, pdb, watch, caches, turn } = *asking;
         let Some(name) = form.name(&key.name) else { return Err(Failure::Missing) };
@@ -465,8 +465,8 @@ impl Downloads {
             shown: PathBuf::from(shown),
         };
         let turn = turn.cloned();
-        // Unpacking and checking are slow, so other downloads continue meanwhile. This thread keeps the lock, because it
-        // cannot be interrupted.
+        // Unpacking and checking are slow, so other downloads continue meanwhile. The blocking thread keeps the lock,
+        // because it cannot be interrupted.
         let installed = tokio::task::spawn_blocking(move || {
             turn.iter().for_each(|turn| turn.installs());
             install.received(received)
@@ -477,8 +477,8 @@ impl Downloads {
         }
     }
 
-    /// Folders that downloads from a server are stored in: its caches, preceded by a folder of this
-    /// session where the first cannot be written.
+    /// Returns the folders to store downloads from a server in: its caches, preceded by a folder of this session if the
+    /// first cannot be written.
     fn caches(&self, server: &Server) -> Vec<PathBuf> {
         let mut caches = server.caches.clone();
         if caches.first().is_none_or(|folder| prepare_folder(folder).is_err()) {
@@ -512,7 +512,7 @@ impl Downloads {
         format!("{reason}, {MAX_FAILURES} times in a row; it gets no more requests")
     }
 
-    /// Stops all requests to the host. Of several waiting requests, only the first reports it.
+    /// Stops all requests to the host. Of several requests that were waiting, only the first reports it.
     fn give_up(&self, server: &Server, reason: String, notes: &mut SearchNotes) {
         let location = server.shown();
         match lock(&self.session).given_up_hosts.insert(server.host()) {
@@ -546,7 +546,7 @@ impl Downloads {
 }
 
 impl Drop for Client {
-    /// Does not wait for blocked calls, such as name resolution.
+    /// Drops the runtime without waiting for blocked calls, such as name resolution.
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -554,7 +554,7 @@ impl Drop for Client {
     }
 }
 
-/// The file in the first cache, if it is the right one. The part that this process received is then removed.
+/// Returns the file in the first cache, if it is the right one. What this process had received of it is then removed.
 fn in_cache(asking: &Asking<'_>) -> Option<PathBuf> {
     let Asking { key, pdb, caches, .. } = *asking;
     let cache = caches.first()?;
@@ -566,7 +566,7 @@ fn in_cache(asking: &Asking<'_>) -> Option<PathBuf> {
 }
 
 impl Asking<'_> {
-    /// Path at which a file is received.
+    /// Returns the path at which a file is received.
     fn partial_path(&self, cache: &Path, name: &str) -> PathBuf {
         match self.turn {
             Some(_) => partial::path(cache, self.key, name),
@@ -576,7 +576,7 @@ impl Asking<'_> {
     }
 }
 
-/// The file in a cache, if it is the right one.
+/// Returns the file in a cache, if it is the right one.
 fn cached(cache: &Path, key: &StoreKey, pdb: &PdbIdentity) -> Option<PathBuf> {
     let file = install::folder(cache, key).join(&key.name);
     let is_match =
@@ -584,7 +584,7 @@ fn cached(cache: &Path, key: &StoreKey, pdb: &PdbIdentity) -> Option<PathBuf> {
     is_match.then_some(file)
 }
 
-/// The address of a file on a server, by the names that lead to it; an empty one counts for nothing.
+/// Returns the address of a file on a server, built from path segments; empty ones are skipped.
 fn address(server: &str, names: &[&str]) -> Result<String, Failure> {
     let mut url =
         reqwest::Url::parse(server).map_err(|error| Failure::Failed(error.to_string()))?;

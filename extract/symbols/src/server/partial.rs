@@ -1,9 +1,9 @@
 //! A partially downloaded file, which another session may continue.
 //!
-//! The bytes are in our cache folder as `NAME.INDEX.partial`, and their source is in `NAME.INDEX.partial.source`. One
-//! process at a time may write there
-//! ([`DownloadLock`](crate::server::download_lock::DownloadLock)), and without such locks, a process that finds the
-//! file locked gets a temporary file instead. Files that are not continued are removed after a while ([`sweep`]).
+//! The bytes are in our cache folder as `NAME.INDEX.partial`, and their source is in `NAME.INDEX.partial.source`. Only
+//! one process at a time may write there ([`DownloadLock`](crate::server::download_lock::DownloadLock)). Without such a
+//! lock, a process that finds the file locked gets a temporary file instead. Files that are never continued are removed
+//! after a while ([`sweep`]).
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -16,15 +16,15 @@ use tempfile::{NamedTempFile, TempPath};
 
 use crate::identity::{StoreKey, private_folder};
 
-/// Source of the partial bytes.
+/// Where the partial bytes came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
     pub url: String,
-    /// `ETag`, else `Last-Modified`: changes with the file on the server. May be empty.
+    /// `ETag`, else `Last-Modified`; it changes with the file on the server. May be empty.
     pub validator: String,
     /// `Content-Encoding`, usually empty.
     pub encoding: String,
-    /// Bytes in all, as sent, if the server says so.
+    /// Total bytes, as sent, if the server says so.
     pub total: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ pub struct Partial {
 }
 
 enum Location {
-    /// Kept when the download breaks off.
+    /// Kept if the download is interrupted.
     Kept(PathBuf),
     Temporary(TempPath),
 }
@@ -49,7 +49,7 @@ pub struct Received {
 }
 
 impl Partial {
-    /// Opens the remains of an earlier download from the address.
+    /// Opens the remains of an earlier download from this address.
     pub fn left_over(path: &Path, url: &str) -> Option<Self> {
         let path = path.to_owned();
         let source = Source::parse(&fs::read_to_string(source_path(&path)).ok()?)?;
@@ -63,7 +63,7 @@ impl Partial {
         (partial.len > 0 && is_possible).then_some(partial)
     }
 
-    /// An empty file in this place.
+    /// Creates an empty file at this path.
     pub fn create(path: &Path, source: Source) -> io::Result<Self> {
         let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
         fs::create_dir_all(folder)?;
@@ -99,7 +99,7 @@ impl Partial {
         self.finish().discard();
     }
 
-    /// Releases the lock: on Windows no other process could read the file.
+    /// Closes the file, which releases the lock; otherwise no other process could read the file on Windows.
     pub fn finish(self) -> Received {
         Received { source: self.source, location: self.location }
     }
@@ -125,7 +125,7 @@ impl Received {
         }
     }
 
-    /// Makes the bytes the target.
+    /// Moves the file to the target.
     pub fn persist(self, target: &Path) -> io::Result<()> {
         fs::create_dir_all(target.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
         match self.location {
@@ -155,22 +155,22 @@ impl Source {
     }
 }
 
-/// The folder of a cache for partial files.
+/// Returns the folder of a cache for partial files.
 pub fn folder(cache: &Path) -> PathBuf {
     private_folder(cache).join("partial")
 }
 
-/// The lock of a file of a store.
+/// Returns the path of the lock for a file of a store.
 pub fn lock_of(cache: &Path, key: &StoreKey) -> PathBuf {
     folder(cache).join(format!("{}.{}.lock", key.name, key.index))
 }
 
-/// The place of the bytes of a file of a store, in one of its forms.
+/// Returns the path for the received bytes of a file of a store, in one of its forms.
 pub fn path(cache: &Path, key: &StoreKey, name: &str) -> PathBuf {
     folder(cache).join(format!("{name}.{}.partial", key.index))
 }
 
-/// Removes what was received in a place.
+/// Removes what was received at a path.
 pub fn remove(partial: &Path) {
     let _ = fs::remove_file(source_path(partial));
     let _ = fs::remove_file(partial);
@@ -182,8 +182,8 @@ fn source_path(partial: &Path) -> PathBuf {
     path.into()
 }
 
-/// Removes files that were not written to for a while, and the oldest others beyond a number of bytes. Files being
-/// written are kept.
+/// Removes files that were not written to for a while, then the oldest ones beyond a total size. Files being written
+/// are kept.
 pub fn sweep(cache: &Path, max_age: Duration, max_bytes: u64) {
     let entries = fs::read_dir(folder(cache)).into_iter().flatten().flatten();
     let file = |entry: fs::DirEntry| {

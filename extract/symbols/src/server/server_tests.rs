@@ -1,4 +1,4 @@
-//! Tests of symbol servers: their files are found, their errors reported.
+//! Tests of symbol servers: their files are found and their errors reported.
 
 use std::fs;
 use std::net::TcpListener;

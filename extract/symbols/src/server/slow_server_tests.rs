@@ -12,7 +12,7 @@ use crate::*;
 const TAG: (&str, &str) = ("ETag", "\"v1\"");
 const MIN_SPEED: MinSpeed = MinSpeed { bytes_per_second: 1024, over: Duration::from_millis(300) };
 
-/// A session that waits for no slow server.
+/// Starts a session that does not wait for slow servers.
 fn impatient(cache: &Cache, servers: &[&str]) -> Symbolizer {
     let min_speed = MIN_SPEED;
     cache.with_options(servers, SymbolizerOptions { min_speed, ..SymbolizerOptions::default() })
@@ -120,7 +120,7 @@ fn each_of_several_dead_servers_is_waited_for_once_and_hides_no_server() {
         modules(&names(40)).into_iter().map(|module| (module, vec![0x1010.into()])).collect();
     let start = Instant::now();
     let named = symbolizer.resolve_all(&requests, &NoSymbolObserver, &Cancel::default());
-    // 1.8 seconds, if the machine has nothing else to do.
+    // This takes 1.8 seconds if the machine has nothing else to do.
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     assert!(
         named.iter().enumerate().all(|(number, chains)| chains[0].is_empty() == (number != 39))
@@ -169,7 +169,7 @@ fn a_server_that_was_given_up_is_not_waited_for_again() {
 #[test]
 fn a_file_that_a_slow_server_does_not_have_is_requested_by_a_single_session() {
     const SLOW: Duration = Duration::from_millis(1500);
-    // Longer than one answer takes, and shorter than those about all forms of a file.
+    // Longer than one answer takes, but shorter than the answers about all forms of a file.
     const PATIENCE: Duration = Duration::from_secs(4);
     let server = Server::start(|_| {
         thread::sleep(SLOW);

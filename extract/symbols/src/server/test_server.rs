@@ -15,16 +15,16 @@ use crate::*;
 
 /// For servers that answer, however busy the machine is.
 pub const LONG_TIMEOUT: Duration = Duration::from_secs(30);
-/// For a server that does not.
+/// For servers that do not answer.
 pub const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A server that answers every request with what a function says.
+/// A server that answers every request with the result of a function.
 pub struct Server {
     pub url: String,
     received: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
-/// A request: path and headers, with names in lower case.
+/// A request: its path, and its headers by lower-case name.
 #[derive(Clone, Debug)]
 pub struct ReceivedRequest {
     pub path: String,
@@ -36,13 +36,13 @@ impl ReceivedRequest {
         self.headers.get(name).map_or("", |value| value)
     }
 
-    /// First byte of the requested range.
+    /// Returns the first byte of the requested range.
     pub fn range_start(&self) -> Option<usize> {
         self.header("range").strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok()
     }
 }
 
-/// Behaviour of a server after the part of the body it sent.
+/// What a server does after the part of the body it sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Then {
     Close,
@@ -55,7 +55,7 @@ pub struct Reply {
     head: String,
     body: Vec<u8>,
     then: Then,
-    /// Bytes at once, and the pause after them.
+    /// Bytes sent at a time, and the pause after each.
     pieces: Option<(usize, Duration)>,
 }
 
@@ -69,7 +69,7 @@ impl Reply {
         Self::unsized_with(status, &all, body)
     }
 
-    /// Without a `Content-Length` of the body's.
+    /// Creates a reply without adding a `Content-Length`.
     pub fn unsized_with(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Self {
         let mut head = format!("HTTP/1.1 {status} X\r\nConnection: close\r\n");
         for (name, value) in headers {
@@ -99,7 +99,7 @@ impl Reply {
         Self { head: String::new(), body: Vec::new(), then: Then::Hang, pieces: None }
     }
 
-    /// The part of a file from `start`, as an answer to a range.
+    /// Replies to a range request with the part of a file from `start`.
     pub fn part(file: &[u8], start: usize, headers: &[(&str, &str)]) -> Self {
         let range = format!("bytes {start}-{}/{}", file.len() - 1, file.len());
         let mut all = headers.to_vec();
@@ -107,13 +107,13 @@ impl Reply {
         Self::new(206, &all, &file[start..])
     }
 
-    /// Breaks off after this number of bytes of the body.
+    /// Breaks off after this many bytes of the body.
     pub fn cut(mut self, len: usize) -> Self {
         self.body.truncate(len);
         self
     }
 
-    /// Keeps the connection open and says no more.
+    /// Keeps the connection open but sends no more.
     pub fn then_hang(mut self) -> Self {
         self.then = Then::Hang;
         self
@@ -157,7 +157,7 @@ impl Server {
         Self { url, received }
     }
 
-    /// Has these files, by their path below the server's address.
+    /// Starts a server with these files, given by their path below the server's address.
     pub fn with(files: Vec<(String, Vec<u8>)>) -> Self {
         Self::start(move |request| {
             let file = files.iter().find(|(path, _)| request.path == format!("/symbols/{path}"));
@@ -165,7 +165,7 @@ impl Server {
         })
     }
 
-    /// Answers requests for PDBs in their plain form with what a function says, others with 404.
+    /// Starts a server that answers requests for plain PDBs with the result of a function, and all others with 404.
     pub fn of_pdbs(answer: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Self {
         Self::start(
             move |request| {
@@ -186,7 +186,7 @@ impl Server {
         self.received().len()
     }
 
-    /// Paths that were asked for, without the question how many tiers the store has.
+    /// Returns the requested paths, except the query for the number of tiers.
     pub fn requested_files(&self) -> Vec<String> {
         let paths = self.received().into_iter().map(|request| request.path);
         paths.filter(|path| !path.ends_with("/index2.txt")).collect()
@@ -239,7 +239,7 @@ impl Cache {
         fs::read(self.stored(name)).is_ok_and(|bytes| bytes == pdb().bytes())
     }
 
-    /// Files of the store `name`, apart from the PDB, and what is on its way to it, without its index.
+    /// Returns the files of the store `name` other than the PDB, and partial downloads to it, without its index.
     pub fn left_overs(&self, name: &str) -> Vec<String> {
         let stored = self.stored(name);
         let folder = stored.parent().expect("has a parent");
@@ -272,19 +272,19 @@ pub fn is_named(symbolizer: &Symbolizer, pdb_name: &str) -> bool {
     symbolizer.resolve(&pdb().module(pdb_name), &[0x1010]).iter().any(|chain| !chain.is_empty())
 }
 
-/// Report of the symbolizer on the module requested last.
+/// Returns the report on the module requested last.
 pub fn last_report(symbolizer: &Symbolizer) -> ModuleReport {
     symbolizer.report().pop().expect("a module was asked for")
 }
 
-/// The only failure of the module that was requested last.
+/// Returns the only failure of the module requested last.
 pub fn last_failure(symbolizer: &Symbolizer) -> String {
     let report = last_report(symbolizer);
     let [failure] = report.failures.as_slice() else { panic!("one failure: {report}") };
     failure.reason.clone()
 }
 
-/// The only refused file of the module that was requested last.
+/// Returns the only refused file of the module requested last.
 pub fn last_refusal(symbolizer: &Symbolizer) -> Arc<SymbolFileError> {
     let report = last_report(symbolizer);
     let [refused] = report.refused.as_slice() else { panic!("one refused file: {report}") };

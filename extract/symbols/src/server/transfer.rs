@@ -1,4 +1,4 @@
-//! Transfer of a file from an address into a partial file, continuing an earlier attempt.
+//! Transfers a file from an address into a partial file, continuing an earlier attempt.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ use crate::report::{Chain, SymbolFileError};
 use crate::server::partial::{Partial, Received, Source};
 use crate::speed::{GivenUp, MinSpeed, SpeedCheck, after};
 
-/// Maximum number of requests for one file, each of which continues it.
+/// Maximum number of requests for one file; each continues the previous one.
 const MAX_REQUESTS: usize = 8;
-/// Timeout of connections: a running machine accepts one at once.
+/// Timeout of connections; a running machine accepts one at once.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_REDIRECTS: usize = 10;
-/// Interval at which a waiting thread checks whether another one gave up the server.
+/// How often a waiting thread checks whether another one gave up the server.
 const TICK: Duration = Duration::from_millis(100);
 
 const NO_ANSWER: &str = "no answer in time";
@@ -30,7 +30,7 @@ const NO_ANSWER: &str = "no answer in time";
 /// Settings of file transfers.
 pub struct Transfer {
     client: Client,
-    /// Timeout of a server for its first answer and between bytes.
+    /// Timeout for a server's first answer and between bytes.
     silence_timeout: Duration,
     min_speed: MinSpeed,
     max_bytes: u64,
@@ -55,7 +55,7 @@ pub enum Failure {
 enum Cut {
     #[error("{}", Chain(.0))]
     Broken(reqwest::Error),
-    /// It ended too early, after this many bytes.
+    /// It ended early, after this many bytes.
     #[error("{sent} of {total} bytes were sent")]
     Short { sent: u64, total: u64 },
 }
@@ -69,10 +69,10 @@ impl From<GivenUp> for Failure {
     }
 }
 
-/// Expected file of a request.
+/// What a request is for.
 pub struct Request<'a> {
     pub url: &'a str,
-    /// The address in messages and beside the partial file.
+    /// The address as shown in messages and stored beside the partial file.
     pub shown: &'a str,
     /// Path of the file until it is complete.
     pub partial: &'a Path,
@@ -86,7 +86,7 @@ impl Transfer {
     pub fn new(options: &SymbolizerOptions) -> reqwest::Result<Self> {
         let silence_timeout = options.download_timeout;
         let client = Client::builder();
-        // Servers of tests are on this machine, whatever proxy leads to others.
+        // Test servers run on this machine and must not be reached through a proxy.
         #[cfg(test)]
         let client = client.no_proxy();
         let client = client
@@ -101,7 +101,7 @@ impl Transfer {
         Ok(Self { client, silence_timeout, min_speed, max_bytes, budget })
     }
 
-    /// Gets a file; `progress` gets the bytes so far and in all.
+    /// Downloads a file; calls `progress` with the bytes so far and in total.
     pub async fn file(
         &self,
         request: &Request<'_>,
@@ -109,7 +109,7 @@ impl Transfer {
     ) -> Result<Received, Failure> {
         let mut partial = Partial::left_over(request.partial, request.shown);
         let mut cut = None;
-        // Measured over all requests together; otherwise each could deliver one byte.
+        // Measured over all requests together; otherwise each could deliver a single byte.
         let mut speed = None;
         for _ in 0..MAX_REQUESTS {
             if let Some(whole) = partial.take_if(|partial| is_whole(partial)) {
@@ -130,7 +130,7 @@ impl Transfer {
                     speed.check()?;
                 }
                 Err(Failure::File(error)) => {
-                    // A later session continues a file whose size is known.
+                    // A later session can continue a file of known size.
                     let is_useful = matches!(error, SymbolFileError::TooManyDownloads { .. })
                         && open.source().total.is_some();
                     if !is_useful {
@@ -149,7 +149,7 @@ impl Transfer {
         Err(Failure::Failed(format!("the download broke off{cause}")))
     }
 
-    /// Gets a small file.
+    /// Downloads a small file.
     pub async fn bytes(&self, request: &Request<'_>, max_bytes: u64) -> Result<Vec<u8>, Failure> {
         let mut response = self.send(self.client.get(request.url), request.is_given_up).await?;
         check_status(response.status())?;
@@ -202,7 +202,7 @@ impl Transfer {
         }
     }
 
-    /// The file to append the body to and its previous length; `None` to request the whole file again.
+    /// Returns the file to append the body to and its previous length; `None` to request the whole file again.
     fn begin(
         &self,
         response: &Response,
@@ -292,7 +292,7 @@ impl Transfer {
     }
 }
 
-/// Redirects to further hosts are followed, but not from HTTPS to HTTP.
+/// Follows redirects, even to other hosts, but not from HTTPS to HTTP.
 fn follow_redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let was_secure = attempt.previous().iter().any(|url| url.scheme() == "https");
     if attempt.previous().len() > MAX_REDIRECTS {
@@ -340,7 +340,7 @@ fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     headers.get(name)?.to_str().ok()?.parse().ok()
 }
 
-/// First byte and total size from `bytes FIRST-LAST/ALL`.
+/// Parses the first byte and the total size from `bytes FIRST-LAST/ALL`.
 fn content_range(headers: &HeaderMap) -> Option<(u64, u64)> {
     let (range, total) =
         headers.get(CONTENT_RANGE)?.to_str().ok()?.strip_prefix("bytes ")?.split_once('/')?;

@@ -1,4 +1,4 @@
-//! Tests of stores with two tiers, on servers and in caches.
+//! Tests of two-tier stores, on servers and in caches.
 
 use std::fs;
 
@@ -6,18 +6,18 @@ use crate::fixture::cabinet;
 use crate::server::test_server::*;
 use crate::*;
 
-/// The path of a PDB in a store with two tiers.
+/// Returns the path of a PDB in a two-tier store.
 fn in_two_tiers(name: &str) -> String {
     format!("{}/{}", &name[..2], pdb().store_path(name))
 }
 
-/// Paths below the address that a server was asked for.
+/// Returns the requested paths, relative to the server's address.
 fn asked(server: &Server) -> Vec<String> {
     let path = |path: &str| path.trim_start_matches("/symbols/").to_owned();
     server.received().iter().map(|request| path(&request.path)).collect()
 }
 
-/// A server whose store has two tiers.
+/// Starts a server with a two-tier store.
 fn two_tier_server(files: &[(String, Vec<u8>)]) -> Server {
     let mark = ("index2.txt".to_owned(), Vec::new());
     Server::with(files.iter().cloned().chain([mark]).collect())

@@ -1,22 +1,22 @@
-//! Elements and attributes that WPR accepts in a profile, and a check of each profile against them.
+//! Elements and attributes that WPR accepts in a profile, and a check of all profiles against them.
 
 use super::{Element, Events, ProviderSelection, profile_with};
 
-/// A name that a profile may have.
+/// A name that may appear in a profile.
 struct Known {
-    /// An element after its parent, a keyword after its provider, or a stack.
+    /// An element with its parent, a keyword with its provider, or a stack.
     name: &'static str,
-    /// Attributes of an element.
+    /// The attributes of an element.
     attributes: &'static [&'static str],
-    /// The first build of WPR that takes it, N of 10.0.N.
+    /// The first build of WPR that accepts it: N in 10.0.N.
     since: u32,
     source: &'static str,
 }
 
-/// Build number for names in the profiles for all of Windows 10.
+/// Build number for names used in profiles for all of Windows 10.
 const WINDOWS_10: u32 = 10240;
 
-/// The last build of WPR that is part of Windows 10: versions 2004 to 22H2 share their files.
+/// The last build of WPR in Windows 10: versions 2004 to 22H2 share their files.
 const LAST_WINDOWS_10: u32 = 19041;
 
 const MSO_CLR: &str = "MSO, CLR.wprp";
@@ -121,7 +121,7 @@ static STACKS: [Known; 13] = [
     known("HeapCreate", LEARN),
 ];
 
-/// Fails unless the WPR of Windows 10 takes the name.
+/// Fails unless the WPR of Windows 10 accepts the name.
 fn taken<'a>(list: &'a [Known], name: &str) -> &'a Known {
     let known = list.iter().find(|known| known.name == name);
     let known = known.unwrap_or_else(|| panic!("no profile that is known has {name}"));
@@ -130,7 +130,7 @@ fn taken<'a>(list: &'a [Known], name: &str) -> &'a Known {
     known
 }
 
-/// Holds all that is in `parent` against the lists; `provider` is the one whose keywords are in it.
+/// Checks everything in `parent` against the lists; `provider` is the provider whose keywords it contains.
 fn check(parent: &Element, provider: &str) {
     for child in &parent.children {
         let known = taken(&ELEMENTS, &format!("{}/{}", parent.name, child.name));

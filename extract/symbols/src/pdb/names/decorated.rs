@@ -1,27 +1,28 @@
-//! Function names from names decorated by MSVC and clang, in the spelling of the compiler and of DbgHelp.
+//! Undecorates function names of MSVC and clang, in the spelling of the compiler and of DbgHelp.
 //!
-//! The grammar is from `microsoftDemangle` in LLVM (`MicrosoftDemangle.cpp`); the spelling from `UnDecorateSymbolName`
-//! with `UNDNAME_NAME_ONLY`, without `class`, `struct`, `union` and `enum`, which names of private symbols lack.
+//! The grammar is that of `microsoftDemangle` in LLVM (`MicrosoftDemangle.cpp`). The spelling is that of
+//! `UnDecorateSymbolName` with `UNDNAME_NAME_ONLY`, without `class`, `struct`, `union` and `enum`, which private
+//! symbols lack.
 
 mod types;
 
 use super::spelling::template;
 
-/// Maximum nesting of names and types; symbols of compilers have less.
+/// Maximum nesting of names and types; compilers produce less.
 const MAX_DEPTH: usize = 64;
 
-/// Maximum length of a name; references within a symbol could make it endless.
+/// Maximum length of a name, because references within a symbol could make it endless.
 const MAX_LENGTH: usize = 16 << 10;
 
-/// The name of a function from its decorated name; `None` for names that are not decorated, or not supported.
+/// Returns the function name of a decorated name; `None` if it is not decorated or not supported.
 pub fn undecorated(symbol: &str) -> Option<String> {
     let mut parser = Parser { rest: symbol.strip_prefix('?')?, ..Parser::default() };
-    // A hashed name, too long for the linker.
+    // A hashed name: the original was too long for the linker.
     if parser.rest.starts_with("?@") {
         return None;
     }
     let name = parser.symbol_name()?;
-    // Data have digits, tables and other things of the compiler as well.
+    // Data have digits here, as do tables and other things the compiler makes.
     let is_function = parser.rest.starts_with(|c: char| c.is_ascii_uppercase() || c == '$');
     is_function.then_some(name)
 }
@@ -29,7 +30,7 @@ pub fn undecorated(symbol: &str) -> Option<String> {
 #[derive(Default)]
 struct Parser<'a> {
     rest: &'a str,
-    /// The first ten names, which digits refer to.
+    /// The first ten names; digits refer to them.
     names: Vec<String>,
     /// The first ten parameters longer than a letter.
     types: Vec<String>,
@@ -47,7 +48,7 @@ impl Parser<'_> {
         Some(next)
     }
 
-    /// Parses one level deeper, unless that is too deep.
+    /// Parses one level deeper; `None` if that is too deep.
     fn within<T>(&mut self, parse: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         if self.depth >= MAX_DEPTH {
             return None;
@@ -64,7 +65,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The name that a symbol starts with, with its scopes.
+    /// Parses the name at the start of a symbol, including its scopes.
     fn symbol_name(&mut self) -> Option<String> {
         self.within(|parser| {
             let name = parser.unqualified(true)?;
@@ -77,7 +78,7 @@ impl Parser<'_> {
                 Unqualified::Name(name) | Unqualified::Whole(name) => name,
                 Unqualified::Constructor(arguments) => format!("{class}{arguments}"),
                 Unqualified::Destructor => format!("~{class}"),
-                // The type is what the function returns.
+                // The target type is what the function returns.
                 Unqualified::Conversion(arguments) => {
                     format!("operator {}{arguments}", parser.clone_for_return()?)
                 }
@@ -89,7 +90,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses ahead to the return type of a function, whose class and qualifiers come next.
+    /// Parses ahead to the return type of a function, past its class and qualifiers.
     fn clone_for_return(&mut self) -> Option<String> {
         let mut ahead = Parser {
             rest: self.rest,
@@ -98,7 +99,7 @@ impl Parser<'_> {
             depth: self.depth,
         };
         let class = ahead.next()?;
-        // Members that are not static have qualifiers of `this`.
+        // Non-static members have qualifiers of `this`.
         if !"CDKLSTYZ".contains(class) {
             ahead.this()?;
         }
@@ -106,7 +107,7 @@ impl Parser<'_> {
         Some(ahead.returned()?.text())
     }
 
-    /// Scopes, the outermost first.
+    /// Parses scopes; returns the outermost first.
     fn scopes(&mut self) -> Option<Vec<String>> {
         let mut scopes = Vec::new();
         while !self.consume("@") {
@@ -152,7 +153,7 @@ impl Parser<'_> {
         self.simple()
     }
 
-    /// A function that something is defined in: its name and type.
+    /// Parses the function that something is defined in: its name and type.
     fn local_scope(&mut self) -> Option<String> {
         self.consume("?").then_some(())?;
         let name = self.symbol_name()?;
@@ -160,7 +161,7 @@ impl Parser<'_> {
         Some(name)
     }
 
-    /// Passes over the type of a function symbol.
+    /// Skips the type of a function symbol.
     fn function_end(&mut self) -> Option<()> {
         let class = self.next()?;
         if class == '9' {
@@ -180,7 +181,7 @@ impl Parser<'_> {
         Some(())
     }
 
-    /// Qualifiers of `this`: `const`, `volatile`, `&` and `&&`.
+    /// Parses the qualifiers of `this`: `const`, `volatile`, `&` and `&&`.
     fn this(&mut self) -> Option<String> {
         while self.consume("E") || self.consume("F") || self.consume("I") {}
         let reference = match (self.consume("G"), self.consume("H")) {
@@ -220,7 +221,7 @@ impl Parser<'_> {
         self.simple().map(Unqualified::Name)
     }
 
-    /// A template with its arguments. Back references in it refer to its names and types only.
+    /// Parses a template and its arguments. Back references in it refer only to its own names and types.
     fn templated(&mut self, is_symbol: bool) -> Option<Unqualified> {
         let outer = (std::mem::take(&mut self.names), std::mem::take(&mut self.types));
         let name =
@@ -301,7 +302,7 @@ impl Parser<'_> {
         Some(Unqualified::Name(name.to_owned()))
     }
 
-    /// A function of the compiler for a variable.
+    /// Parses a compiler-generated function for a variable.
     fn of_variable(&mut self, label: &str) -> Option<Unqualified> {
         let is_member = self.consume("?");
         let name = self.symbol_name()?;
@@ -315,7 +316,7 @@ impl Parser<'_> {
     fn arguments(&mut self) -> Option<Vec<String>> {
         let mut arguments = Vec::new();
         while !self.consume("@") {
-            // Ends and beginnings of packs.
+            // Ends and starts of packs.
             if ["$S", "$$V", "$$$V", "$$Z"].iter().any(|empty| self.consume(empty)) {
                 continue;
             }
@@ -331,7 +332,7 @@ impl Parser<'_> {
 
     fn argument(&mut self) -> Option<String> {
         if self.consume("$M") {
-            // A value with the type of an `auto` parameter in front of it.
+            // A value, preceded by the type of its `auto` parameter.
             self.type_of(false)?;
             return self.value();
         }
@@ -351,9 +352,9 @@ impl Parser<'_> {
         if self.consume("0") {
             return Some(self.number()?.to_string());
         }
-        // Pointers and references to symbols; of members of classes with several bases, numbers follow.
+        // Pointers and references to symbols; for members of classes with several bases, numbers follow.
         let (sign, numbers) = match self.next()? {
-            // Pointers to data of such.
+            // Pointers to data members of such classes.
             count @ ('F' | 'G') => {
                 let numbers = (0..count as u32 - 'D' as u32).map(|_| self.number());
                 let numbers: Option<Vec<i128>> = numbers.collect();
@@ -376,7 +377,7 @@ impl Parser<'_> {
         Some(format!("{sign}{name}"))
     }
 
-    /// Passes over the type of a symbol.
+    /// Skips the type of a symbol.
     fn symbol_end(&mut self) -> Option<()> {
         if !self.rest.starts_with(|c: char| ('0'..='4').contains(&c)) {
             return self.function_end();
@@ -387,7 +388,8 @@ impl Parser<'_> {
         self.qualifiers().map(drop)
     }
 
-    /// A number: `?` for a minus, a digit one less than it, or hexadecimal digits from `A` up to `@`.
+    /// Parses a number: `?` for minus, then either a digit that is one less than the number, or hexadecimal digits from
+    /// `A` up to an `@`.
     fn number(&mut self) -> Option<i128> {
         let is_negative = self.consume("?");
         let first = self.next()?;
@@ -424,11 +426,11 @@ impl Parser<'_> {
 
 enum Unqualified {
     Name(String),
-    /// With its scopes.
+    /// A name that includes its scopes.
     Whole(String),
-    /// With its template arguments, if it has some.
+    /// With its template arguments, if any.
     Constructor(String),
     Destructor,
-    /// Conversion operator, whose type is its name.
+    /// A conversion operator, which is named by its type.
     Conversion(String),
 }

@@ -1,9 +1,9 @@
-//! Names of private symbols, and types, in the spelling of MSVC and DbgHelp, for every compiler.
+//! Spells names of private symbols, and types, like MSVC and DbgHelp, whatever the compiler.
 //!
-//! clang writes `f<const char *,unsigned long long>` where MSVC, `UnDecorateSymbolName` and so DbgHelp write
-//! `f<char const *,unsigned __int64>`.
+//! clang writes `f<const char *,unsigned long long>`. MSVC, `UnDecorateSymbolName` and therefore DbgHelp write `f<char
+//! const *,unsigned __int64>`.
 
-/// Brackets within each other; names of compilers have fewer.
+/// Maximum nesting of brackets; compilers produce less.
 const MAX_DEPTH: usize = 64;
 
 /// Spells the template arguments of a name as MSVC does. Names without arguments stay as they are.
@@ -21,7 +21,7 @@ pub fn spelled(name: &str) -> String {
     scoped(&name, 0).map_or(name, |spelled| with_arguments_of_class(&spelled).unwrap_or(spelled))
 }
 
-/// The name of a conversion, `Op::operator TYPE`, perhaps with template arguments behind the sign of a pointer.
+/// Respells a conversion, `Op::operator TYPE`, which may have template arguments after a pointer sign.
 fn conversion(name: &str) -> Option<String> {
     let (at, ..) = brackets(name).find(|&(at, _, depth)| {
         depth == 0 && name.get(at..).is_some_and(|name| name.starts_with("operator "))
@@ -39,13 +39,13 @@ fn conversion(name: &str) -> Option<String> {
         })
         .map_or(converted.len(), |(at, ..)| at);
     let (converted, arguments) = converted.split_at_checked(end)?;
-    // Arguments without a name are of a template without a name.
+    // Respell the bare arguments as those of a template `f`, then remove the `f`.
     let (scope, converted) = (scoped(scope, 0)?, type_text(converted, 0)?);
     let arguments = scoped(&format!("f{arguments}"), 0)?;
     Some(format!("{scope}operator {converted}{}", arguments.strip_prefix('f')?))
 }
 
-/// A constructor or destructor of a template with the arguments of its class, which clang leaves out.
+/// Adds the arguments of its class to a constructor or destructor of a template; clang leaves them out.
 fn with_arguments_of_class(name: &str) -> Option<String> {
     let mut scopes = brackets(name).filter(|&(at, byte, depth)| {
         depth == 0 && byte == b':' && name.get(..at).is_some_and(|name| name.ends_with(':'))
@@ -64,7 +64,7 @@ fn with_arguments_of_class(name: &str) -> Option<String> {
     is_it.then(|| format!("{scope}{sign}{class}{arguments}"))
 }
 
-/// A name with template arguments anywhere in it.
+/// Respells a name with template arguments anywhere in it.
 fn scoped(name: &str, depth: usize) -> Option<String> {
     if depth > MAX_DEPTH {
         return None;
@@ -74,7 +74,7 @@ fn scoped(name: &str, depth: usize) -> Option<String> {
     while let Some(at) = rest.find('<') {
         let (before, from) = rest.split_at(at);
         text += before;
-        // Operators have angle brackets, too, and names of lambdas.
+        // Operators and names of lambdas have angle brackets, too.
         let is_operator = text.ends_with("operator") || text.ends_with("operator<");
         if is_operator || text.ends_with([':', '`']) || text.is_empty() {
             text.push('<');
@@ -91,8 +91,8 @@ fn scoped(name: &str, depth: usize) -> Option<String> {
     Some(text + rest)
 }
 
-/// The bytes of a text outside of characters (`'>'`), each with its place and the number of brackets around it. A bracket
-/// is not within itself.
+/// Returns the bytes of a text outside of character literals (`'>'`), each with its position and the number of brackets
+/// around it. A bracket is not inside itself.
 fn brackets(text: &str) -> impl DoubleEndedIterator<Item = (usize, u8, usize)> {
     let mut bytes = Vec::with_capacity(text.len());
     let (mut depth, mut behind) = (0_usize, 0);
@@ -118,14 +118,14 @@ fn brackets(text: &str) -> impl DoubleEndedIterator<Item = (usize, u8, usize)> {
     bytes.into_iter()
 }
 
-/// Index of the bracket that closes the bracket at the start of a text.
+/// Returns the index of the bracket that closes the one at the start of the text.
 fn closing(text: &str) -> Option<usize> {
     brackets(text)
         .find(|&(at, byte, depth)| at > 0 && depth == 0 && b">)]".contains(&byte))
         .map(|(at, ..)| at)
 }
 
-/// The parts between commas outside of brackets.
+/// Splits a text at commas outside of brackets.
 fn split(text: &str) -> Vec<&str> {
     let (mut parts, mut start) = (Vec::new(), 0);
     for (at, ..) in brackets(text).filter(|(_, byte, depth)| *byte == b',' && *depth == 0) {
@@ -138,7 +138,7 @@ fn split(text: &str) -> Vec<&str> {
     parts.into_iter().map(str::trim).collect()
 }
 
-/// An argument of a template. Decorated names have numbers for values.
+/// Respells a template argument. Decorated names have numbers for values.
 fn argument_text(text: &str, depth: usize) -> Option<String> {
     if let Some((character, length)) = literal(text)
         && length == text.len()
@@ -154,12 +154,12 @@ fn argument_text(text: &str, depth: usize) -> Option<String> {
     type_text(text, depth)
 }
 
-/// The number of the character that a text starts with, and its length there.
+/// Parses a character literal at the start of a text; returns the character's number and the literal's length.
 fn literal(text: &str) -> Option<(u32, usize)> {
     let within = text.strip_prefix('\'')?;
     let escaped = within.strip_prefix('\\');
     let first = escaped.unwrap_or(within).chars().next()?;
-    // The first may be a quote itself.
+    // The first character may itself be a quote.
     let end = within.len() - escaped.unwrap_or(within).len() + first.len_utf8();
     let length = end + within.get(end..)?.find('\'')?;
     let digits = within.get(end..length)?;
@@ -179,7 +179,7 @@ fn literal(text: &str) -> Option<(u32, usize)> {
     Some((number, length + 2))
 }
 
-/// A type in the spelling of MSVC.
+/// Respells a type like MSVC.
 fn type_text(text: &str, depth: usize) -> Option<String> {
     let (mut text, mut qualifiers) = (text.trim(), Vec::new());
     for word in ["const ", "volatile "] {
@@ -191,12 +191,12 @@ fn type_text(text: &str, depth: usize) -> Option<String> {
     for word in ["struct ", "class ", "union ", "enum "] {
         text = text.strip_prefix(word).unwrap_or(text);
     }
-    // The name ends in front of what makes it a pointer, function or array.
+    // The name ends before whatever makes it a pointer, function or array.
     let end = brackets(text)
         .find(|&(at, byte, depth)| at > 0 && depth == 0 && b"*&([".contains(&byte))
         .map_or(text.len(), |(at, ..)| at);
     let name = text.get(..end)?;
-    // A calling convention, or the class of a pointer to a member, belongs to what follows.
+    // A calling convention, or the class of a pointer to a member, belongs to the declarator.
     let last = name.trim_end().rfind(' ').map_or("", |at| name.get(at + 1..).unwrap_or_default());
     let is_declarator = last.ends_with("::") || CONVENTIONS.contains(&last.trim_end());
     let name = if is_declarator { name.get(..name.len() - last.len())? } else { name };
@@ -211,8 +211,8 @@ fn type_text(text: &str, depth: usize) -> Option<String> {
     Some(declared(named, declarator, depth)?.text())
 }
 
-/// Applies a declarator to a type: signs, then the part in parentheses, applied to what follows
-/// them.
+/// Applies a declarator to a type: first the signs, then what follows the parentheses, and to the result the part
+/// within them.
 fn declared(mut declared_type: Type, declarator: &str, depth: usize) -> Option<Type> {
     if depth > MAX_DEPTH {
         return None;
@@ -281,11 +281,11 @@ fn is_sign(text: &str) -> bool {
     })
 }
 
-/// Words for the calling conventions of functions.
+/// The calling conventions of functions.
 pub const CONVENTIONS: [&str; 7] =
     ["__cdecl", "__pascal", "__thiscall", "__stdcall", "__fastcall", "__clrcall", "__vectorcall"];
 
-/// A type in two parts, between which a name or the `*` of a pointer stands.
+/// A type in two parts, with room for a name or the `*` of a pointer in between.
 pub struct Type {
     before: String,
     after: String,
@@ -305,7 +305,8 @@ impl Type {
         }
     }
 
-    /// A function; `suffix` is what follows its parameters: qualifiers of `this`, and `noexcept`.
+    /// Makes it the return type of a function. `suffix` is what follows the parameters: qualifiers of `this`, and
+    /// `noexcept`.
     pub fn function(self, convention: &str, parameters: &str, suffix: &str) -> Self {
         let suffix = suffix.trim();
         let is_spaced = suffix.starts_with(['&', 'n']);
@@ -319,7 +320,7 @@ impl Type {
         }
     }
 
-    /// An array; `dimensions` are all of it: `[2][3]`.
+    /// Makes it an array; `dimensions` has all of them, such as `[2][3]`.
     pub fn array(self, dimensions: &str) -> Self {
         Self {
             before: self.before,
@@ -335,7 +336,7 @@ impl Type {
         format!("{before}{space}{convention}{after}")
     }
 
-    /// A pointer or reference to it, `sign` being `*`, `&` or `ns::Class::*`.
+    /// Makes it a pointer or reference; `sign` is `*`, `&` or `ns::Class::*`.
     pub fn pointed_to(self, sign: &str) -> Self {
         let Self { before, after, is_compound, convention } = self;
         if is_compound {
@@ -356,7 +357,7 @@ impl Type {
         Self { before: format!("{before}{space}{sign}"), after, is_compound, convention }
     }
 
-    /// The type with qualifiers that it may have already: a reference to what is `const` says so twice.
+    /// Adds qualifiers unless the type has them already, because a reference to something `const` states it twice.
     pub fn with(mut self, qualifiers: &str) -> Self {
         if !qualifiers.is_empty() && !self.is_compound && !self.before.ends_with(qualifiers) {
             self.before += " ";
@@ -366,7 +367,7 @@ impl Type {
     }
 }
 
-/// The name of a template with its arguments, as the compiler joins them: `> >`, and a space after a qualifier.
+/// Joins the name of a template and its arguments like the compiler does: `> >`, and a space after a qualifier.
 pub fn template(name: &str, arguments: &[String]) -> String {
     let spaced = |text: &String| {
         let is_qualifier = ["const", "volatile"].iter().any(|word| {
@@ -382,7 +383,7 @@ pub fn template(name: &str, arguments: &[String]) -> String {
     format!("{name}<{text}>")
 }
 
-/// The name of a class with its template arguments, without its scopes.
+/// Returns the name of a class with its template arguments but without its scopes.
 fn unscoped(class: &str) -> &str {
     let end = class.find('<').unwrap_or(class.len());
     let scope = class.get(..end).and_then(|name| name.rfind("::"));

@@ -1,4 +1,4 @@
-//! Bounds of exports.
+//! Tests of the bounds of exports.
 
 use super::*;
 

@@ -4,7 +4,7 @@ use super::super::spelling::{CONVENTIONS, Type};
 use super::{MAX_DEPTH, MAX_LENGTH, Parser};
 
 impl Parser<'_> {
-    /// `const` and `volatile`; `None` for a letter of no qualifiers.
+    /// Parses `const` and `volatile`; `None` if the letter is not that of qualifiers.
     pub fn qualifiers(&mut self) -> Option<&'static str> {
         while self.consume("E") || self.consume("F") || self.consume("I") {}
         Some(match self.next()? {
@@ -89,7 +89,7 @@ impl Parser<'_> {
             let this = self.this()?;
             return self.function(this);
         }
-        // What was referred to is a type of the parameters.
+        // A digit refers back to a parameter's type, and only parameter lists may have one.
         if !is_argument && self.rest.starts_with(|c: char| c.is_ascii_digit()) {
             return None;
         }
@@ -160,7 +160,7 @@ impl Parser<'_> {
         let letter = self.rest.chars().next()?;
         let qualifiers = self.qualifiers()?;
         let sign = match letter {
-            // Of a member.
+            // A pointer to a member.
             'Q'..='T' => format!("{}::{sign}", self.scopes_after_name()?),
             _ => sign.to_owned(),
         };
@@ -186,7 +186,7 @@ impl Parser<'_> {
         Some(self.type_of(false)?.with(element_qualifiers).with(qualifiers).array(&text))
     }
 
-    /// A function type, from its convention on; `suffix` are the qualifiers of a member.
+    /// Parses a function type, starting at its convention; `suffix` has the qualifiers of a member function.
     pub fn function(&mut self, mut suffix: String) -> Option<Type> {
         let convention = self.convention()?;
         let returned = self.returned()?;
