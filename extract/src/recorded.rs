@@ -8,7 +8,7 @@
 //! * one that still has its first buffer of the session because it was never full: its events may be an hour old;
 //! * one that begins later, or has no events: it may have been idle until the oldest buffer of another processor was
 //!   full, and nothing was overwritten after that;
-//! * one with only the end rundown as its events (see [`BufferTimes`]).
+//! * one that has only events of the end rundown (see [`BufferTimes`]).
 //!
 //! A processor with its own ring is complete from its first event on. Three things show whether a ring overwrote
 //! events:
@@ -32,7 +32,7 @@ pub struct RecordedTime {
     pub to_ns: i64,
 }
 
-/// Divisor of the session's length: if its first part has no events for this long, they were overwritten.
+/// Divisor of the session's length: if at least this part of it has no events at the start, they were overwritten.
 const QUIET_PART: i64 = 8;
 
 /// Normal time without events at the start of a session, because WPR starts several sessions in sequence.

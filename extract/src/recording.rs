@@ -60,7 +60,7 @@ const PLAUSIBLE_BUFFER_SIZES: std::ops::RangeInclusive<u32> = 1 << 10..=64 << 20
 /// Largest usual session buffers.
 const USUAL_BUFFER_SIZE: u32 = 1 << 20;
 
-/// Factor by which archives pack better than compressed buffers: these expand to 3 to 10 times their size.
+/// How much better archives pack than compressed buffers: these expand to 3 to 10 times their size.
 const RATIO_SHARE: u64 = 10;
 
 impl OpenRecording {

@@ -1,10 +1,10 @@
 //! Keeps memory in temporary files, for extractions with columns and hash tables that outgrow their memory limit.
 //!
 //! In a program that installs [`SpillingAllocator`] and holds a [`Spill`], large blocks come from process memory up to
-//! three eighths of the limit, and beyond that from mapped temporary files. For growing columns, which are rarely read
-//! again soon, the bound is a tenth. The system writes file pages back and drops them when memory is short; [`Spill`]
-//! drops them when the process comes near its limit. So everything that grows with a trace is limited, whichever
-//! library keeps it, and the code that reads or writes it stays the same.
+//! three eighths of the limit. For growing columns, which are rarely read again soon, the bound is a tenth. Beyond
+//! that, blocks are in mapped temporary files. The system writes file pages back and drops them when memory is short;
+//! [`Spill`] drops them when the process comes near its limit. So everything that grows with a trace is limited,
+//! whichever library keeps it, and the code that reads or writes it stays the same.
 //!
 //! Only on Linux and Windows: macOS cannot reserve the space of a mapped file, and a full disk would kill the program.
 
@@ -190,9 +190,9 @@ impl Blocks {
 }
 
 #[allow(unsafe_code, reason = "allocators are unsafe")]
-// SAFETY: a block is from the system's allocator and goes back to it with the same layout, or it is a mapping of at
-// least its size that lives until it is freed. Mappings begin at a page boundary, and no large block has a larger
-// alignment than a page.
+// SAFETY: a block is either from the system's allocator and goes back to it with the same layout, or a mapping. A
+// mapping has at least the block's size and lives until it is freed. It begins at a page boundary, and no large block
+// has a larger alignment than a page.
 unsafe impl GlobalAlloc for Blocks {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's.

@@ -49,8 +49,8 @@ impl ModuleTables {
 
     /// Returns the address ranges of modules, for resolving addresses.
     ///
-    /// An image also explains addresses from `grace` ticks before its load, and those of the sweep after the end of its
-    /// process.
+    /// An image also explains addresses from `grace` ticks before its load, and addresses in the sweep after the end of
+    /// its process.
     pub fn mappings<'a>(
         &'a self,
         collected: &'a Collector,

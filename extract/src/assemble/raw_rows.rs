@@ -10,7 +10,7 @@ use crate::raw::RowKind;
 /// Process of handles that were duplicated for a process that never started.
 const NO_PROCESS: ProcessIdx = ProcessIdx(NONE);
 
-/// Raw events grouped by object, with those of their values that are needed several times.
+/// Raw events grouped by object, with their values that are needed several times.
 ///
 /// The events of an object may be anywhere in the columns of a trace. So each column is read for all rows at once,
 /// which lets the processor overlap many fetches, and from then on the values are in order. Events are identified by

@@ -128,7 +128,7 @@ pub fn info(
     table
 }
 
-/// Returns the losses that the buffers of the file show, and those that records report.
+/// Returns the losses shown by the buffers of the file and by loss records.
 pub fn losses(recording: &Recording, collected: &Collector) -> Vec<EventLoss> {
     let records = &collected.losses;
     let recorded = records.last.map(|last| {

@@ -194,8 +194,8 @@ impl EventCounter {
     }
 }
 
-/// Counts every event, and selects those of the families, those that may acquire or release a resource and, on request,
-/// those of providers.
+/// Counts every event, and selects events of the families, events that may acquire or release a resource and, on
+/// request, events of providers.
 #[derive(Clone, Default)]
 pub struct KernelSelector {
     pub counter: EventCounter,

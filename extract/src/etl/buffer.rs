@@ -30,7 +30,7 @@ pub struct BufferHeader {
     pub size: u32,
     /// End of the valid data, header included, after decompression.
     pub filled: u32,
-    /// Processor whose events it holds.
+    /// Processor that logged its events.
     pub processor: u16,
     /// 0 normal, 4 trace header; see the `holds_events` method.
     pub kind: u16,

@@ -31,7 +31,7 @@ pub struct Clock {
     pub base: i64,
     /// Ticks per second; never 0.
     pub frequency: i64,
-    /// Ticks by which the clock advances at a time.
+    /// Ticks the clock advances at a time.
     pub step: i64,
 }
 

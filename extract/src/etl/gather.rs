@@ -161,7 +161,7 @@ mod tests {
         }
     }
 
-    /// Gathers times of events, and collects them along with those of the other events.
+    /// Gathers times of events, and collects the times of all events.
     #[derive(Default)]
     struct Times(Vec<(i64, &'static str)>);
 

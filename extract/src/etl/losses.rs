@@ -19,7 +19,7 @@ pub struct EventLoss {
     /// Maximum number of missing buffers or events; `None` if unknown. If the buffers may be from several processors,
     /// only one of the losses has the count.
     pub count: Option<u64>,
-    /// Processor whose events are missing; `None` if unknown.
+    /// Processor that lost the events; `None` if unknown.
     pub processor: Option<u16>,
     /// Whether the span is too short for a buffer, so that the missing buffer was probably another processor's.
     pub is_doubtful: bool,
@@ -85,7 +85,7 @@ pub struct SessionClaims {
     pub buffers_found: u64,
     /// Ranges of the file that should be buffers but are not.
     pub unreadable: u64,
-    /// Raw time units by which the clock advances at a time; 1 for an exact clock.
+    /// Raw time units the clock advances at a time; 1 for an exact clock.
     pub clock_step: i64,
     /// Raw time until which a ring may have overwritten events.
     pub overwritten_to: Option<i64>,

@@ -37,8 +37,8 @@ const MAX_GATHERERS: usize = 4;
 /// Minimum number of threads for merging on a separate one.
 const THREADS_TO_MERGE: usize = 3;
 
-/// Bytes of buffers merged at once if few processors recorded. With more processors it is two buffers each. Only files
-/// with damaged timestamps come near the limit.
+/// Limit on the bytes of buffers merged at once, if few processors recorded. If many did, the limit is two buffers
+/// each. Only files with damaged timestamps come near it.
 const MERGE_BYTES: usize = 256 << 20;
 
 /// Limit on the bytes merged at once, whatever processor count and buffer size the trace claims.

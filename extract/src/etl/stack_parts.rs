@@ -103,8 +103,8 @@ struct RecentEvent {
     time: i64,
     /// Thread, from its header or the first part of its stack.
     tid: Option<u32>,
-    /// Whether a part with its time surely belongs to it. That holds if it is the only event of its time in the buffer
-    /// and not the first one, which may share its time with the last event of the previous buffer.
+    /// Whether a part with its time surely belongs to it. That holds if it is the only event of its time in the buffer,
+    /// and not the first one. The first one may share its time with the last event of the previous buffer.
     is_known: bool,
     /// Number of its stack parts so far.
     parts: u8,

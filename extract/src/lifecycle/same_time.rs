@@ -146,8 +146,8 @@ enum Key {
 enum How {
     /// The key is open from now on.
     Open,
-    /// A handle of the object is opened. A delete at the same time does not wait for this, as it may be of the previous
-    /// object.
+    /// A handle of the object is opened. A delete at the same time does not wait for this, because it may be of the
+    /// previous object.
     Enter,
     /// The key must be open.
     Use,
@@ -376,9 +376,9 @@ impl<'a, 'd> Run<'a, 'd> {
         run
     }
 
-    /// Returns an order, and whether it got stuck. Each next event is from the first processor whose next event need
-    /// not wait for others. If all must wait, the least wrong one is taken. That happens because the earlier state is
-    /// unknown, an event was lost or an earlier choice was wrong. Without looks left, no event waits.
+    /// Returns an order, and whether it got stuck. Each next event is from the first processor with a next event that
+    /// need not wait for others. If all must wait, the least wrong one is taken. That happens because the earlier state
+    /// is unknown, an event was lost or an earlier choice was wrong. Without looks left, no event waits.
     fn first_order(&mut self) -> (Vec<u32>, bool) {
         let (mut order, mut was_stuck) = (Vec::new(), false);
         loop {

@@ -1,7 +1,7 @@
 //! Finds handles and views that were closed although the trace lost the close.
 //!
-//! A value refers to one handle until that handle is closed. So a handle must have been closed if its process opens the
-//! same value again or closes it for another object, if the sweep at the process's end does not close it, or if the
+//! A value refers to one handle until that handle is closed. So three things show that a handle was closed. Its process
+//! opens the same value again, or closes it for another object. The sweep at the process's end does not close it. The
 //! rundown at the end of the trace does not list it. This counts only if events may be missing between the open and the
 //! evidence. Otherwise the close would be there, and a handle without a close stays leaked.
 //!
@@ -95,7 +95,7 @@ impl<'a> Reuses<'a> {
             self.threads.entry((process, timeline.tid[row])).or_insert(timeline.time[row]);
         }
         match kind {
-            // If the child is the right one, only it has the value from now on.
+            // From now on, only the right child has the value, and that may be another one.
             EventKind::HandleDuplicate
                 if self.lifetimes.owners.doubtful.contains(&(row as u32)) =>
             {

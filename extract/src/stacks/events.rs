@@ -21,7 +21,7 @@ use crate::raw::{IdSource, Timeline, UNKNOWN_ID};
 /// Maximum number of parts waiting for an event that has not been read yet.
 const MAX_WAITING: usize = 1 << 18;
 
-/// Stacks of handle events. Events without process and thread get those of their stack.
+/// Stacks of handle events. Events without process and thread get the ids of their stack.
 #[derive(Default)]
 pub struct EventStacks {
     fragments: Fragments,

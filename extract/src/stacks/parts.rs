@@ -1,5 +1,5 @@
-//! Stack parts in events: stack events (MOF class StackWalk_Event and the stack key events of Windows 8), extended
-//! items with the stack of their event, and the event that brings the user part of such a stack.
+//! Stack parts in events. There are stack events (MOF class StackWalk_Event and the stack key events of Windows 8),
+//! extended items with the stack of their event, and events that bring the user part of such a stack.
 
 use uuid::uuid;
 

@@ -31,8 +31,8 @@ pub struct StackResolver<'a> {
 
 /// First half of the work: looking up stack parts and their frames.
 ///
-/// The answers are in shards, chosen by the process and the most distinctive stack part, so that several threads can
-/// look up and resolve the stacks of many events at once. Each shard numbers what it meets by itself.
+/// The answers are in shards, chosen by the process and the most distinctive stack part. So several threads can look up
+/// and resolve the stacks of many events at once. Each shard numbers what it meets by itself.
 pub struct StackLookUp<'a> {
     context: Context<'a>,
     shards: Vec<Shard>,

@@ -1,5 +1,5 @@
-//! Stacks that the .NET runtime logs itself, in an event right after the event they belong to, on the same thread and
-//! by the same provider (CLRStackWalk in `ClrEtwAll.man` of dotnet/runtime).
+//! Stacks that the .NET runtime logs itself. They come in an event right after the one they belong to, on the same
+//! thread and by the same provider (CLRStackWalk in `ClrEtwAll.man` of dotnet/runtime).
 
 use rustc_hash::FxHashMap;
 use uuid::uuid;

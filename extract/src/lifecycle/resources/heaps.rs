@@ -1,10 +1,9 @@
 //! Follows heap blocks.
 //!
-//! A heap is identified by its process and handle; its addresses are addresses of the process. According to
-//! TraceEvent's reader of these events, a reallocation that moves its block may be accompanied by the events of an
-//! allocation and a free, which must not count twice. The same thread logs them before the reallocation, with any
-//! number of other events in between. So they are recognized by what they did: a block of the new size is at the new
-//! address.
+//! A heap is identified by its process and handle; its addresses are addresses of the process. A reallocation that
+//! moves its block may come with an allocation event and a free event, according to TraceEvent's reader. These must not
+//! count twice. The same thread logs them before the reallocation, with any number of other events in between. So they
+//! are recognized by what they did: a block of the new size is at the new address.
 
 use handlescope_model::tables::{ResourceEnd, ResourceKind, ResourceMissKind};
 use hashbrown::HashMap;
