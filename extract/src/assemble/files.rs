@@ -130,7 +130,7 @@ impl<'a> File<'a> {
             && fits(self.pdb.as_ref(), image.pdb.as_ref())
     }
 
-    /// Adds what an image of the file tells.
+    /// Fills in unknown properties from an image of the file.
     fn complete(&mut self, image: &File<'a>) {
         if self.checksum == 0 {
             self.checksum = image.checksum;
